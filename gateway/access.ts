@@ -1,8 +1,8 @@
 /**
- * What a caller needs for an endpoint.
+ * Who may use an endpoint: the annotations that declare it, and the decision.
  *
- * Each endpoint carries this as an annotation, and the front door reads it: there is no other
- * place where access is decided. Source: document 1 §5, document 2 §5.
+ * The door reads the annotations of each endpoint; no other code decides access.
+ * Source: document 1 §5, document 2 §5.
  */
 import { Context } from "effect"
 import type { Caller } from "#gateway/caller.ts"
@@ -11,38 +11,45 @@ import { allows, type Rules } from "#schemas/policy-rule.ts"
 import type { Settings } from "#schemas/settings.ts"
 
 export type Access =
-  /** Nobody is asked who they are. */
+  /** No credentials are needed. */
   | "public"
-  /** Whoever is known, whatever they may do. */
+  /** Any authenticated caller. */
   | "authenticated"
   /** One of these scopes or roles. */
   | { readonly scopes?: ReadonlyArray<string>; readonly roles?: ReadonlyArray<string> }
-  /** What the policy rule of this name says. */
+  /** The policy rule of this name allows it. */
   | { readonly rule: string }
 
-/** The annotation. Without one an endpoint is the operators' alone: forgetting locks the door. */
+/** The annotation. An endpoint without it is for admins only, so a forgotten one is safe. */
 export const Needs = Context.Reference<Access>("gateway/Needs", {
   defaultValue: () => ({ roles: ["admin"] }),
 })
 
-/** The policy rules that hold now; without any, no rule lets anybody in. */
+type PublicWhen = (settings: Settings) => boolean
+
+/** Settings that make an endpoint public, whatever its `Needs` are. */
+export const PublicWhen = Context.Reference<PublicWhen | undefined>("gateway/PublicWhen", {
+  defaultValue: () => undefined,
+})
+
+/** The current policy rules; by default there are none, and every check of a rule fails. */
 export const PolicyRules = Context.Reference<() => Rules>("gateway/PolicyRules", {
   defaultValue: () => () => no_rules,
 })
 
 const no_rules: Rules = new Map()
 
-/** Whether these settings ask no caller to authenticate. */
-export const isOpen = (
-  {
-    access,
-    publicWhen,
-  }: { readonly access: Access; readonly publicWhen: (settings: Settings) => boolean },
-  settings: Settings,
-): boolean => access === "public" || publicWhen(settings)
+interface Declared {
+  readonly access: Access
+  readonly publicWhen: PublicWhen | undefined
+}
+
+/** Whether the endpoint is public with these settings. */
+export const isPublic = ({ access, publicWhen }: Declared, settings: Settings): boolean =>
+  access === "public" || publicWhen?.(settings) === true
 
 /** Whether the caller has what the endpoint needs. */
-export const mayEnter = (access: Access, caller: Caller, rules: () => Rules): boolean => {
+export const mayUse = (access: Access, caller: Caller, rules: () => Rules): boolean => {
   if (typeof access === "string") return true
   if ("rule" in access) return allows(rules(), access.rule, scopeOf(caller), credentialsOf(caller))
   return holdsOne(caller.scopes, access.scopes) || holdsOne(caller.roles, access.roles)

@@ -21,26 +21,15 @@ import { HttpBody, HttpIncomingMessage, HttpServerRequest, HttpServerResponse } 
 import { isTraced } from "#events/trace.ts"
 import { PolicyRules } from "#gateway/access.ts"
 import type { Refusal } from "#gateway/direct.ts"
-import { hasBody } from "#gateway/door/admission.ts"
-import { preflight } from "#gateway/door/cors.ts"
+import { admitted, hasBody } from "#gateway/door/admission.ts"
 import { deadlines, deadlinesOf } from "#gateway/door/deadlines.ts"
 import { directDoor, type Refused, type ServeDirect } from "#gateway/door/direct.ts"
-import { admitted } from "#gateway/door/entry.ts"
+import { misdirected, url_too_long, whole, worded } from "#gateway/door/error-response.ts"
 import type { DoorParts } from "#gateway/door/parts.ts"
 import { rateLimiter } from "#gateway/door/rate-limit.ts"
+import { addedHeaders, preflight } from "#gateway/door/response-headers.ts"
 import { inSpan, TracerDisabledWhen } from "#gateway/door/tracing.ts"
-import {
-  addedHeaders,
-  arrive,
-  isRoute,
-  misdirected,
-  pathOf,
-  routeOf,
-  url_too_long,
-  type Visit,
-  whole,
-  worded,
-} from "#gateway/door/visit.ts"
+import { arrive, pathOf, routeOf, type Visit } from "#gateway/door/visit.ts"
 import { ErrorSettings, envelopeOf, type Failure } from "#gateway/envelope.ts"
 import { failureOf, internal, isClientGone, tooLate } from "#gateway/failure.ts"
 import { Identity } from "#gateway/identity.ts"
@@ -48,7 +37,7 @@ import { Int64Form } from "#gateway/json.ts"
 import { url_length_max } from "#gateway/limits.ts"
 import { type RequestMetrics, requestMetrics } from "#gateway/metrics.ts"
 import { RequestContext } from "#gateway/request-context.ts"
-import { type App, type Mounted, type Route, routesOf } from "#gateway/routes.ts"
+import { type App, isRoute, type Mounted, type Route, routesOf } from "#gateway/routes.ts"
 import { EventTickets } from "#gateway/ticket/tickets.ts"
 import { Transport } from "#gateway/transport.ts"
 import type { Settings } from "#schemas/settings.ts"

@@ -31,16 +31,14 @@ export interface Envelope {
   /** Fills in what a rejection of the service leaves to the edge. */
   readonly complete: (body: Body, edge: Edge) => Body
   /** Headers of every answer on these paths, errors or not. */
-  readonly headers: (request_id: string) => Readonly<Record<string, string>>
+  readonly headers?: (request_id: string) => Readonly<Record<string, string>>
   /** The answer to a method that a known path does not have. */
   readonly wrong_method: 405 | 501
   /** The answer to a query that its schema refuses. */
   readonly wrong_query: 400 | 422
 }
 
-const no_headers = {}
 const unchanged = (body: Body) => body
-const noHeaders = () => no_headers
 
 /** Cuts a text to a number of bytes in UTF-8, never inside a character. */
 export const cut = (text: string, bytes_max: number) => {
@@ -98,7 +96,6 @@ export const blob: Envelope = {
     return completeBlob({ code, message: message ?? usual, detail }, edge)
   },
   complete: completeBlob,
-  headers: noHeaders,
   wrong_method: 501,
   wrong_query: 400,
 }
@@ -142,7 +139,6 @@ const internal_server_error = "Internal Server Error"
 export const dashboard: Envelope = {
   body: ({ status, detail }) => ({ detail: status === 500 ? internal_server_error : detail }),
   complete: unchanged,
-  headers: noHeaders,
   wrong_method: 405,
   // DECISIONS, document 3: a wrong `since`.
   wrong_query: 422,
@@ -155,7 +151,6 @@ const internal_error = "internal error"
 const plain: Envelope = {
   body: ({ status, detail }) => ({ error: status === 500 ? internal_error : detail }),
   complete: unchanged,
-  headers: noHeaders,
   wrong_method: 405,
   wrong_query: 400,
 }

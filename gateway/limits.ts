@@ -62,8 +62,3 @@ export const Unhurried = Context.Reference<boolean>("gateway/Unhurried", {
 export const KeyNotNeeded = Context.Reference<string | undefined>("gateway/KeyNotNeeded", {
   defaultValue: () => undefined,
 })
-
-/** Settings that open an endpoint to everybody, whatever its `Needs` say. */
-export const PublicWhen = Context.Reference<(settings: Settings) => boolean>("gateway/PublicWhen", {
-  defaultValue: () => () => false,
-})

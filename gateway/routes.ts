@@ -19,14 +19,13 @@ import {
   type HttpServerResponse,
 } from "effect/http"
 import { HttpApi } from "effect/http-api"
-import { type Access, Needs } from "#gateway/access.ts"
+import { type Access, Needs, PublicWhen } from "#gateway/access.ts"
 import type { DirectRoute } from "#gateway/direct.ts"
 import { type Envelope, envelopeOf } from "#gateway/envelope.ts"
 import {
   Accepts,
   BodyLimit,
   type BodyLimitOf,
-  PublicWhen,
   Streamed,
   Ticketed,
   Unhurried,
@@ -107,7 +106,7 @@ export interface Route {
   readonly path: string
   readonly envelope: Envelope
   readonly access: Access
-  readonly publicWhen: (settings: Settings) => boolean
+  readonly publicWhen: ((settings: Settings) => boolean) | undefined
   readonly accepts: ReadonlySet<string>
   /** Who takes a body of this type below the route's path, such as `POST /v1/blobs/stream`. */
   readonly takerOf: (type: string) => string | undefined
@@ -121,6 +120,10 @@ export interface Route {
 export type Found =
   | { readonly route: Route; readonly params: Readonly<Record<string, string | undefined>> }
   | { readonly allow: ReadonlyArray<string> }
+
+export const isRoute = (
+  found: Found | undefined,
+): found is Extract<Found, { readonly route: Route }> => found !== undefined && "route" in found
 
 /** Both routers read a path alike: doubled and trailing slashes do not matter. */
 const router_config = {

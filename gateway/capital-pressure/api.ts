@@ -4,8 +4,7 @@
  */
 import { Redacted, Schema } from "effect"
 import { HttpApi, HttpApiEndpoint, HttpApiGroup, OpenApi } from "effect/http-api"
-import { Needs } from "#gateway/access.ts"
-import { PublicWhen } from "#gateway/limits.ts"
+import { Needs, PublicWhen } from "#gateway/access.ts"
 import {
   Dashboard,
   Health,

@@ -1,29 +1,29 @@
 /**
- * What a request must pass before its handler runs: who, whether, how often, how large, what kind.
+ * Admits a request: its caller, the caller's access, rate, body, idempotency key and position, in
+ * this order. No other code decides whether a request reaches its handler.
  *
  * Source: document 1 §5 and §7; decisions of all services, "request ids", "safety of defaults".
  */
 import { Effect } from "effect"
-import { type Access, mayEnter } from "#gateway/access.ts"
+import { isPublic, mayUse } from "#gateway/access.ts"
 import type { Caller } from "#gateway/caller.ts"
 import type { DoorParts } from "#gateway/door/parts.ts"
-import type { Incoming } from "#gateway/door/visit.ts"
-import type { Failure } from "#gateway/envelope.ts"
-import type { Authenticate, Credentials } from "#gateway/identity.ts"
+import type { Incoming, Visit } from "#gateway/door/visit.ts"
+import { type Failure, share_protection } from "#gateway/envelope.ts"
+import type { Credentials } from "#gateway/identity.ts"
 import {
-  correlation_id_length_max,
   idempotency_key_length_max,
   openstack_token_length_max,
   position_digits_max,
 } from "#gateway/limits.ts"
+import type { Proof, RequestContext } from "#gateway/request-context.ts"
 import type { Route } from "#gateway/routes.ts"
 import type { Transport } from "#gateway/transport.ts"
 import { callerNetwork } from "#schemas/caller-network.ts"
-import type { Rules } from "#schemas/policy-rule.ts"
 import type { Settings } from "#schemas/settings.ts"
 
-/** Whoever uses a public path: nothing proven, nothing allowed. */
-export const anonymous: Caller = {
+/** The caller of a public endpoint, who has no scopes and no roles. */
+const anonymous: Caller = {
   actor: "anonymous",
   kind: "noauth",
   scopes: new Set(),
@@ -37,10 +37,16 @@ const no_credentials: Failure = {
   detail: "A bearer token or a client certificate is needed.",
   headers: challenge(),
 }
-export const bad_credentials: Failure = {
+const bad_credentials: Failure = {
   status: 401,
   detail: "The token or certificate is not valid, or not any more.",
   headers: challenge(', error="invalid_token"'),
+}
+const bad_ticket: Failure = {
+  ...bad_credentials,
+  detail:
+    "The ticket is not valid, or not any more: get another by POST /v1/events/tickets, and " +
+    "continue with ?since= and the last event's id.",
 }
 const forbidden: Failure = {
   status: 403,
@@ -56,6 +62,23 @@ const no_identity: Failure = {
   detail: "The identity service cannot be reached.",
   headers: { "retry-after": "1" },
 }
+const bad_key: Failure = {
+  status: 400,
+  detail: "Idempotency-Key must be 1 to 255 printable ASCII characters.",
+}
+const bad_position: Failure = {
+  status: 400,
+  detail: "X-Almanac-Position must be a position.",
+}
+
+const behind = (detail: string): Failure => ({
+  status: 503,
+  detail,
+  headers: { "retry-after": "1" },
+})
+
+type Presented = Pick<Incoming, "url" | "headers" | "source">
+type Ticketing = Pick<Route, "ticketed">
 
 const bearer = /^bearer +(\S+) *$/i
 
@@ -65,9 +88,9 @@ const bearerOf = (authorization: string) => bearer.exec(authorization)?.[1]
 /** Document 2 §5: the value of the header of share protection's tokens. */
 const openstack_token = new RegExp(`^[\\x21-\\x7e]{1,${openstack_token_length_max}}$`)
 
-/** What a request shows by its headers and its connection; undefined: a malformed header. */
+/** The credentials in the headers or the connection; undefined if a header is malformed. */
 export const credentialsIn = (
-  { headers, source }: Pick<Incoming, "headers" | "source">,
+  { headers, source }: Presented,
   transport: Transport["Service"],
 ): Credentials | undefined => {
   const { authorization = "", "x-auth-token": openstack } = headers
@@ -78,10 +101,42 @@ export const credentialsIn = (
   return { token: token === undefined ? undefined : () => token, certificate }
 }
 
-/** Who the caller is, from the token or, without one, the certificate. */
-export const identify = (
+/** The ticket in the query, unless a header has a token. */
+const ticketIn = ({ url, headers }: Presented, { ticketed }: Ticketing) => {
+  const { authorization, "x-auth-token": openstack } = headers
+  if (ticketed !== "accepts" || authorization !== undefined || openstack !== undefined) return
+  const query = url.indexOf("?")
+  const given = query === -1 ? null : new URLSearchParams(url.slice(query)).get("ticket")
+  return given ?? undefined
+}
+
+/** The credentials of a request; undefined if they are malformed or have expired. */
+const credentialsOf = (
+  { transport, tickets, clock }: DoorParts,
+  request: Presented,
+  route: Ticketing,
+): Credentials | undefined => {
+  const ticket = ticketIn(request, route)
+  if (ticket === undefined) return credentialsIn(request, transport)
+  return tickets?.open(ticket, clock.currentTimeMillisUnsafe())
+}
+
+/** The proof of identity that handlers of `Ticketed` routes get. */
+const proofOf = (parts: DoorParts, request: Presented, route: Ticketing): Proof => {
+  const credentials = credentialsOf(parts, request, route) ?? {}
+  const holds = Effect.suspend(() =>
+    Effect.match(parts.authenticate(credentials), {
+      onSuccess: () => true,
+      onFailure: ({ _tag }) => _tag === "IdentityUnavailable",
+    }),
+  )
+  return { credentials, ticket: ticketIn(request, route), holds }
+}
+
+/** The caller, by the token or, without one, the certificate. */
+const identify = (
+  { authenticate }: DoorParts,
   credentials: Credentials | undefined,
-  authenticate: Authenticate,
 ): Effect.Effect<Caller, Failure> => {
   if (credentials === undefined) return Effect.fail(bad_credentials)
   return Effect.mapErrorEager(authenticate(credentials), (error) => {
@@ -90,16 +145,12 @@ export const identify = (
   })
 }
 
-/** Why this caller may not, if so. */
-export const denied = (access: Access, caller: Caller, rules: () => Rules): Failure | undefined => {
-  if (mayEnter(access, caller, rules)) return undefined
-  return typeof access === "object" && "rule" in access ? forbidden_by_rule : forbidden
-}
+const host_pattern = /^[\w.:[\]-]{1,255}$/
 
-/** A 401 that also says, as OpenStack's services do, where tokens are had. */
-export const askKeystone = (
+/** A 401 that also names where tokens are issued, as OpenStack's services do. */
+const withKeystone = (
   failure: Failure,
-  { headers }: Pick<Incoming, "headers">,
+  { headers }: Presented,
   { keystone_authtoken, tls }: Settings,
 ): Failure => {
   if (failure.status !== 401) return failure
@@ -110,33 +161,50 @@ export const askKeystone = (
   return { ...failure, headers: { "www-authenticate": `Keystone uri="${uri}", ${others}` } }
 }
 
-const host_pattern = /^[\w.:[\]-]{1,255}$/
+/** The caller, who has the access that the route needs. */
+const callerOf = (
+  parts: DoorParts,
+  { request, envelope }: Visit,
+  route: Route,
+): Effect.Effect<Caller, Failure> => {
+  const { settings, rules } = parts
+  const { access } = route
+  if (isPublic(route, settings())) return Effect.succeed(anonymous)
+  const identified = identify(parts, credentialsOf(parts, request, route))
+  const worded =
+    envelope === share_protection
+      ? Effect.mapErrorEager(identified, (failure) => {
+          const is_ticket = failure === bad_credentials && ticketIn(request, route) !== undefined
+          return withKeystone(is_ticket ? bad_ticket : failure, request, settings())
+        })
+      : identified
+  return Effect.flatMapEager(worded, (caller) => {
+    if (mayUse(access, caller, rules)) return Effect.succeed(caller)
+    const is_ruled = typeof access === "object" && "rule" in access
+    return Effect.fail(is_ruled ? forbidden_by_rule : forbidden)
+  })
+}
 
-/** Why the caller has to wait, if so; else one more is counted. */
-export const overRate = (
-  {
-    take,
-    transport,
-    clock,
-    settings,
-  }: Pick<DoorParts, "take" | "transport" | "clock" | "settings">,
+/** The failure of a caller over its rate limit; otherwise counts the request. */
+const overRate = (
+  { take, transport, clock, settings }: DoorParts,
   caller: Caller,
   source: object,
 ): Failure | undefined => {
   const { api } = settings()
   if (api.rate_limit_per_second === 0) return undefined
-  const who = caller === anonymous ? callerNetwork(transport.addressOf(source)) : caller.actor
-  const wait_s = take(who, clock.currentTimeMillisUnsafe(), api)
+  const name = caller === anonymous ? callerNetwork(transport.addressOf(source)) : caller.actor
+  const wait_s = take(name, clock.currentTimeMillisUnsafe(), api)
   if (wait_s === 0) return undefined
   const headers = { "retry-after": String(wait_s) }
   return { status: 429, detail: `Too many requests: wait ${wait_s} s.`, headers }
 }
 
-/** Whether a body comes with the request, empty or not. */
+/** Whether the request has a body, which may be empty. */
 export const hasBody = ({ headers }: Pick<Incoming, "headers">) =>
   headers["content-length"] !== undefined || headers["transfer-encoding"] !== undefined
 
-/** Whether the body is chunked and something else too: Node undoes the one and leaves the other. */
+/** Whether the body has a transfer coding besides chunked, which Node does not decode. */
 const isCoded = ({ "transfer-encoding": coding = "chunked" }: Incoming["headers"]) =>
   coding.trim().toLowerCase() !== "chunked"
 
@@ -144,39 +212,7 @@ const isCoded = ({ "transfer-encoding": coding = "chunked" }: Incoming["headers"
 const typeOf = ({ "content-type": type = "" }: Incoming["headers"]) =>
   type.split(";", 1)[0]?.trim().toLowerCase() ?? ""
 
-/** The most that the body may have, where it announces more. */
-const exceeded = (
-  headers: Incoming["headers"],
-  { bodyLimit }: Pick<Route, "bodyLimit">,
-  settings: Settings,
-): number | undefined => {
-  const { "content-length": length } = headers
-  if (length === undefined || length === "0") return undefined
-  const limit = bodyLimit(settings, typeOf(headers))
-  return Number(length) > limit ? limit : undefined
-}
-
-/** Why this body is refused, if so: it is declared too large, or the route does not take it. */
-export const refusedBody = (
-  request: Pick<Incoming, "headers">,
-  route: Route,
-  settings: Settings,
-): Failure | undefined => {
-  const { headers } = request
-  if (!hasBody(request) || headers["content-length"] === "0") return undefined
-  const limit = exceeded(headers, route, settings)
-  if (limit !== undefined) {
-    return { status: 413, detail: `The request body is larger than ${limit} bytes.` }
-  }
-  const encoding = headers["content-encoding"] ?? "identity"
-  if (encoding !== "identity" || isCoded(headers)) {
-    const detail =
-      "A request body must have no Content-Encoding, nor a transfer coding but chunked."
-    return { status: 415, detail }
-  }
-  const { accepts, takerOf } = route
-  const type = typeOf(headers)
-  if (type === "" || accepts.size === 0 || accepts.has(type)) return undefined
+const wrongType = (type: string, { accepts, takerOf }: Route): Failure => {
   const wanted = [...accepts].join(", ")
   const taker = takerOf(type)
   const elsewhere = taker === undefined ? "" : ` ${taker} takes ${type}.`
@@ -187,40 +223,46 @@ export const refusedBody = (
   }
 }
 
-const unprintable = /[^\x21-\x7e]/g
+const coded: Failure = {
+  status: 415,
+  detail: "A request body must have no Content-Encoding, nor a transfer coding but chunked.",
+}
 
-/** The beginning of a text, in memory of its own: a slice would hold on to all of the text. */
-const beginningOf = (text: string, length: number) =>
-  text.length > length ? structuredClone(text.slice(0, length)) : text
-
-/** The caller's own id for what this belongs to: printable, bounded, or ours. */
-export const correlationId = (
-  headers: { readonly [name: string]: string | undefined },
-  request_id: string,
-) => {
-  const given = beginningOf(headers["x-request-id"] ?? "", correlation_id_length_max)
-  return given.replaceAll(unprintable, "") || request_id
+/** The failure of a body that is declared too large, or that the route does not take. */
+const refusedBody = (
+  { headers }: Pick<Incoming, "headers">,
+  route: Route,
+  settings: Settings,
+): Failure | undefined => {
+  const { "content-length": length, "content-encoding": encoding = "identity" } = headers
+  if (!hasBody({ headers }) || length === "0") return undefined
+  const type = typeOf(headers)
+  const limit = route.bodyLimit(settings, type)
+  if (length !== undefined && Number(length) > limit) {
+    return { status: 413, detail: `The request body is larger than ${limit} bytes.` }
+  }
+  if (encoding !== "identity" || isCoded(headers)) return coded
+  const { accepts } = route
+  return type === "" || accepts.size === 0 || accepts.has(type) ? undefined : wrongType(type, route)
 }
 
 const idempotency_key = new RegExp(`^[\\x20-\\x7e]{1,${idempotency_key_length_max}}$`)
 
-/** Methods that ask for no change, and so for no command. */
-const reading: ReadonlySet<string> = new Set(["GET", "HEAD", "OPTIONS"])
+/** Methods that change nothing, and so send no command. */
+const safe_methods: ReadonlySet<string> = new Set(["GET", "HEAD", "OPTIONS"])
 
 /**
- * The command that a request means, sent once or again; undefined when the key is malformed. Beyond
- * the decision, which knows a key of POST alone: a PATCH that comes late, after it was sent again
- * and followed by another, would undo the other.
+ * The id of the command that a request sends, the same for each retry; undefined when the key is
+ * malformed. The decision names POST alone, but a key also counts for other methods: a delayed
+ * PATCH that was retried and followed by another would otherwise undo the other.
  */
-export const commandId = (
-  { method, headers }: Pick<Incoming, "method" | "headers">,
-  path: string,
+const commandId = (
+  { request: { method, headers }, path, edge }: Visit,
   caller: Caller,
-  request_id: string,
   { idOf }: Transport["Service"],
 ) => {
   const key = headers["idempotency-key"]
-  if (key === undefined || reading.has(method)) return request_id
+  if (key === undefined || safe_methods.has(method)) return edge.request_id
   if (!idempotency_key.test(key)) return undefined
   const named = [caller.actor, caller.project_id, path, key]
   return idOf(JSON.stringify(method === "POST" ? named : [...named, method]))
@@ -229,16 +271,67 @@ export const commandId = (
 /** Hex digits of a fingerprint, which only distinguishes a repeated request from another. */
 const fingerprint_digits = 12
 
-/** A fingerprint of a request, for anyone to read: so few digits of a hash reveal no body. */
-export const fingerprint = (request: string, { idOf }: Transport["Service"]) =>
+/** A fingerprint of a request. Anyone may read it: so few digits of a hash reveal no body. */
+const fingerprint = (request: string, { idOf }: Transport["Service"]) =>
   idOf(request).slice(-fingerprint_digits)
 
-const position = new RegExp(`^\\d{1,${position_digits_max}}$`)
+const position_pattern = new RegExp(`^\\d{1,${position_digits_max}}$`)
 
-/** The position that the reader wants to see; undefined: none, NaN: malformed. */
-export const requestedPosition = (headers: Incoming["headers"]) => {
-  const given = headers["x-almanac-position"]
+/** The position that the response must show; undefined: none, NaN: malformed. */
+const requestedPosition = ({ "x-almanac-position": given }: Incoming["headers"]) => {
   if (given === undefined) return undefined
-  const number = position.test(given) ? Number(given) : Number.NaN
-  return Number.isSafeInteger(number) ? number : Number.NaN
+  const position = position_pattern.test(given) ? Number(given) : Number.NaN
+  return Number.isSafeInteger(position) ? position : Number.NaN
 }
+
+/** `body` is the text of the body, which counts for the fingerprint of a request with a key. */
+const contextOf = (
+  parts: DoorParts,
+  visit: Visit,
+  route: Route,
+  body: Effect.Effect<string>,
+  caller: Caller,
+): Effect.Effect<RequestContext, Failure> => {
+  const { request, path, edge, correlation_id } = visit
+  const { transport, settings } = parts
+  const failure = overRate(parts, caller, request.source) ?? refusedBody(request, route, settings())
+  if (failure !== undefined) return Effect.fail(failure)
+  const { request_id } = edge
+  const command_id = commandId(visit, caller, transport)
+  if (command_id === undefined) return Effect.fail(bad_key)
+  const is_keyed = command_id !== request_id
+  const context: RequestContext = {
+    request_id,
+    correlation_id,
+    caller,
+    address: transport.addressOf(request.source),
+    command_id,
+    fingerprint: is_keyed
+      ? Effect.map(body, (text) =>
+          fingerprint(JSON.stringify([request.url.slice(path.length), text]), transport),
+        )
+      : undefined,
+    proof: route.ticketed === undefined ? undefined : proofOf(parts, request, route),
+  }
+  const position = requestedPosition(request.headers)
+  if (position === undefined) return Effect.succeed(context)
+  if (Number.isNaN(position)) return Effect.fail(bad_position)
+  return route.service.waitFor(position).pipe(
+    Effect.mapError(({ detail }) => behind(detail)),
+    Effect.as(context),
+  )
+}
+
+/**
+ * The request's context, or the failure that ends it. The effect is already an exit where nothing
+ * has to be awaited, as with a token in memory.
+ */
+export const admitted = (
+  parts: DoorParts,
+  visit: Visit,
+  route: Route,
+  body: Effect.Effect<string>,
+): Effect.Effect<RequestContext, Failure> =>
+  Effect.flatMapEager(callerOf(parts, visit, route), (caller) =>
+    contextOf(parts, visit, route, body, caller),
+  )

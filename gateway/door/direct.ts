@@ -12,22 +12,16 @@ import type {
   Exchange,
   Refusal,
 } from "#gateway/direct.ts"
+import { admitted } from "#gateway/door/admission.ts"
 import type { InFlight } from "#gateway/door/deadlines.ts"
-import { admitted } from "#gateway/door/entry.ts"
 import type { DoorParts } from "#gateway/door/parts.ts"
+import { addedHeaders } from "#gateway/door/response-headers.ts"
 import { inSpan } from "#gateway/door/tracing.ts"
-import {
-  addedHeaders,
-  arrive,
-  type Incoming,
-  isRoute,
-  routeOf,
-  type Visit,
-} from "#gateway/door/visit.ts"
+import { arrive, type Incoming, routeOf, type Visit } from "#gateway/door/visit.ts"
 import type { Failure } from "#gateway/envelope.ts"
 import { internal, tooLate } from "#gateway/failure.ts"
 import type { RequestContext } from "#gateway/request-context.ts"
-import type { Mounted, Route } from "#gateway/routes.ts"
+import { isRoute, type Mounted, type Route } from "#gateway/routes.ts"
 
 /** Serves a request if its route is direct; otherwise calls `api`, as for what it refuses. */
 export type ServeDirect = (

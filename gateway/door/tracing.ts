@@ -2,7 +2,8 @@
 import { Effect } from "effect"
 import { HttpMiddleware } from "effect/http"
 import { spanned, spanOf } from "#events/trace.ts"
-import { isRoute, type Visit } from "#gateway/door/visit.ts"
+import type { Visit } from "#gateway/door/visit.ts"
+import { isRoute } from "#gateway/routes.ts"
 
 /** Effect's own spans of requests would hold headers and queries: none of them are made. */
 export const { TracerDisabledWhen } = HttpMiddleware

@@ -1,6 +1,6 @@
 /** The decoder of base64 in pieces against one that looks at the whole text. */
 import { describe, expect, it } from "vitest"
-import { base64Decoder, base64OfHex, utf8Length } from "#gateway/blob-storage/body/base64.ts"
+import { base64Decoder } from "#gateway/blob-storage/body/base64.ts"
 import { noise } from "../contract/blob-engine-bytes.ts"
 import { seeded } from "../process/seeded.ts"
 import { base64 } from "./blob-service.ts"
@@ -92,10 +92,5 @@ describe("base64 in pieces", () => {
     expect(handed).toBeGreaterThan(98 * 48 * 1024 - 256 * 1024)
     expect(Math.max(...sunk)).toBeLessThanOrEqual(256 * 1024)
     expect(decoder.end()).toBeDefined()
-  })
-
-  it("of hex, and the length of a text", () => {
-    expect(base64OfHex("00ff10")).toBe("AP8Q")
-    expect(utf8Length("aé€")).toBe(6)
   })
 })

@@ -4,7 +4,8 @@ import { Effect } from "effect"
 import { describe, expect, it } from "vitest"
 import type { BlobEngine } from "#actors/blob-storage/blobs/engine.ts"
 import { thrown } from "#actors/blob-storage/blobs/fault.ts"
-import type { BlobId } from "#schemas/blob-storage/blob.ts"
+import { putText, utf8Length } from "#gateway/blob-storage/direct/response.ts"
+import { BlobId } from "#schemas/blob-storage/blob.ts"
 import { as, settingsWith, until } from "../http.ts"
 import { accept_bytes, type BlobService, base64, bytes_type, json_type } from "./blob-service.ts"
 import { id, metaOf, mib, never, nothing, path, run } from "./direct-engine.ts"
@@ -172,6 +173,14 @@ describe("a request on a direct route", () => {
     })
     await stopped
     expect(await status).toBe(200)
+  })
+})
+
+describe("the text of a direct route", () => {
+  it("counts its bytes in UTF-8, and has the id of a blob in base64", () => {
+    expect(utf8Length("aé€")).toBe(6)
+    const text = putText(BlobId.make(id), metaOf(3), "number")
+    expect(JSON.parse(text).id.id).toBe(Buffer.from(id, "hex").toString("base64"))
   })
 })
 

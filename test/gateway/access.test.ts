@@ -1,7 +1,7 @@
 import { Effect, Layer, Schema, Scope } from "effect"
 import { HttpApi, HttpApiBuilder, HttpApiEndpoint, HttpApiGroup, OpenApi } from "effect/http-api"
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
-import { mayEnter, Needs, PolicyRules } from "#gateway/access.ts"
+import { mayUse, Needs, PolicyRules } from "#gateway/access.ts"
 import type { Caller } from "#gateway/caller.ts"
 import { appOf } from "#gateway/routes.ts"
 import { documented } from "#gateway/system/document.ts"
@@ -133,7 +133,7 @@ describe("a rule's credentials", () => {
     user_domain_id: "e",
   }
   const may = (rule: string, who: Caller = caller) =>
-    mayEnter({ rule: "asked" }, who, () => rulesOf({ asked: rule }))
+    mayUse({ rule: "asked" }, who, () => rulesOf({ asked: rule }))
 
   it("are those that OpenStack's services have", () => {
     const held = [
@@ -164,8 +164,8 @@ describe("a rule's credentials", () => {
 
   it("without any rules let nobody in", () => {
     const none = Effect.runSync(PolicyRules)
-    expect(mayEnter({ rule: "default" }, caller, none)).toBe(false)
-    expect(mayEnter({ rule: "" }, caller, none)).toBe(false)
+    expect(mayUse({ rule: "default" }, caller, none)).toBe(false)
+    expect(mayUse({ rule: "" }, caller, none)).toBe(false)
   })
 })
 

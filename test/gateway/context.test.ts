@@ -3,9 +3,8 @@ import { Context, Effect, Exit, Layer, References, Schema, Scope, Tracer } from 
 import { HttpApi, HttpApiBuilder, HttpApiEndpoint, HttpApiGroup } from "effect/http-api"
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
 import { Needs } from "#gateway/access.ts"
-import { credentialsIn, identify } from "#gateway/door/admission.ts"
+import { credentialsIn } from "#gateway/door/admission.ts"
 import { ErrorSettings } from "#gateway/envelope.ts"
-import type { Credentials } from "#gateway/identity.ts"
 import { url_length_max } from "#gateway/limits.ts"
 import { RequestContext } from "#gateway/request-context.ts"
 import { appOf } from "#gateway/routes.ts"
@@ -120,25 +119,17 @@ describe("a path", () => {
 })
 
 describe("a token", () => {
-  it("is not spelled out with the credentials that hold it", async () => {
-    const shown: Array<Credentials> = []
-    const request = { headers: { authorization: "Bearer hunter2hunter2" }, source: {} }
-    await Effect.runPromise(
-      identify(
-        // It is asked for certificates only where there is no token.
-        credentialsIn(request, {} as Parameters<typeof credentialsIn>[1]),
-        (credentials) => {
-          shown.push(credentials)
-          return Effect.succeed({
-            actor: "a",
-            kind: "static",
-            scopes: new Set(),
-            roles: new Set(),
-          })
-        },
-      ),
+  it("does not appear in the text of its credentials", () => {
+    const request = {
+      url: "/v1/blobs",
+      headers: { authorization: "Bearer hunter2hunter2" },
+      source: {},
+    }
+    // The transport is used only for certificates, where a request has no token.
+    const credentials = credentialsIn(request, {} as Parameters<typeof credentialsIn>[1])
+    expect(credentials?.token?.()).toBe("hunter2hunter2")
+    expect(JSON.stringify(credentials) + inspect(credentials, { depth: 9 })).not.toContain(
+      "hunter2",
     )
-    expect(shown.map(({ token }) => token?.())).toEqual(["hunter2hunter2"])
-    expect(JSON.stringify(shown) + inspect(shown, { depth: 9 })).not.toContain("hunter2")
   })
 })

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest"
-import { mayEnter } from "#gateway/access.ts"
+import { mayUse } from "#gateway/access.ts"
 import type { Caller } from "#gateway/caller.ts"
 import { defaultRules } from "#gateway/share-protection/default-rules.ts"
 import { parseRule } from "#schemas/policy-rule.ts"
@@ -116,7 +116,7 @@ describe.each(["A", "B"] as const)("by the default rules of Shape %s", (shape) =
     expect([...rules].filter(([, { problem }]) => problem !== undefined)).toEqual([]))
 
   it.each(cases)("%s may do what the decisions say, and nothing else", (_name, who, allowed) => {
-    const may = operations.filter((name) => mayEnter({ rule: name }, who, () => rules))
+    const may = operations.filter((name) => mayUse({ rule: name }, who, () => rules))
     const expected = allowed[shape].map((name) => `share-protection:${name}`)
     expect(may.toSorted()).toEqual(expected.toSorted())
   })

@@ -1,8 +1,8 @@
 /**
  * Base64 in pieces, so that large bodies never hold up other requests.
  *
- * The only place of the gateway that uses Node's Buffer: what it does is vectorised, at several
- * gigabytes a second, where plain JavaScript has a few hundred megabytes.
+ * By Node's Buffer, which is vectorized: several gigabytes a second, where plain JavaScript reaches
+ * a few hundred megabytes.
  */
 
 /** Digits in one group, and the bytes that they stand for. */
@@ -130,12 +130,6 @@ export const base64Decoder = (sink?: (piece: Uint8Array) => void) => {
 /** Padded base64 of the standard alphabet. */
 export const encodeBase64 = ({ buffer, byteOffset, length }: Uint8Array) =>
   Buffer.from(buffer, byteOffset, length).toString("base64")
-
-/** The bytes that these hex digits name, in padded base64. */
-export const base64OfHex = (digits: string) => Buffer.from(digits, "hex").toString("base64")
-
-/** Bytes of a text in UTF-8. */
-export const utf8Length = (text: string) => Buffer.byteLength(text)
 
 /** Characters of so many bytes in padded base64. */
 export const base64Length = (bytes: number) => Math.ceil(bytes / group_bytes) * group_digits

@@ -4,12 +4,7 @@
  * Source: document 1 §4 BlobService, rule 2; DECISIONS, document 1, framing of streams, integrity.
  */
 import type { BlobReading } from "#actors/blob-storage/blobs/engine.ts"
-import {
-  base64Encoder,
-  base64Length,
-  encodeBase64,
-  utf8Length,
-} from "#gateway/blob-storage/body/base64.ts"
+import { base64Encoder, base64Length, encodeBase64 } from "#gateway/blob-storage/body/base64.ts"
 import { type DirectGets, varied } from "#gateway/blob-storage/direct/get.ts"
 import {
   answerWindows,
@@ -18,8 +13,15 @@ import {
   verify,
   withWindows,
 } from "#gateway/blob-storage/direct/pouring.ts"
-import { after, bodyOf, reject, rejectCause } from "#gateway/blob-storage/direct/refusal.ts"
-import { getFrame, jsonHeaders } from "#gateway/blob-storage/direct/text.ts"
+import {
+  after,
+  getFrame,
+  jsonHeaders,
+  reject,
+  rejectCause,
+  rejectionBody,
+  utf8Length,
+} from "#gateway/blob-storage/direct/response.ts"
 import type { Exchange } from "#gateway/direct.ts"
 import type { BlobId, BlobMeta } from "#schemas/blob-storage/blob.ts"
 import { TooLarge } from "#schemas/blob-storage/rejection.ts"
@@ -101,7 +103,7 @@ const sendLines = async (exchange: Exchange, reading: BlobReading) => {
       }),
     )
   } catch (cause) {
-    await pour(`${JSON.stringify({ error: bodyOf(exchange, cause) })}\n`)
+    await pour(`${JSON.stringify({ error: rejectionBody(exchange, cause) })}\n`)
   }
   if (!exchange.isOver()) exchange.response.end()
 }

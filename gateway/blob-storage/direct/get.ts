@@ -7,9 +7,12 @@
 import type { BlobEngine, BlobReading } from "#actors/blob-storage/blobs/engine.ts"
 import { askedRange, type Stretch } from "#gateway/blob-storage/direct/byte-range.ts"
 import { answerWindows } from "#gateway/blob-storage/direct/pouring.ts"
-import { after, reject } from "#gateway/blob-storage/direct/refusal.ts"
-import type { Int64Form } from "#gateway/blob-storage/direct/text.ts"
-import { labelHeaders } from "#gateway/blob-storage/labels.ts"
+import {
+  after,
+  type Int64Form,
+  labelHeaders,
+  reject,
+} from "#gateway/blob-storage/direct/response.ts"
 import type { Exchange } from "#gateway/direct.ts"
 import { matchesTag } from "#gateway/representation.ts"
 import type { BlobId, BlobMeta } from "#schemas/blob-storage/blob.ts"

@@ -1,6 +1,6 @@
 /** Sends an answer of many pieces no faster than its client takes them. */
 import type { BlobReading } from "#actors/blob-storage/blobs/engine.ts"
-import { rejectCause } from "#gateway/blob-storage/direct/refusal.ts"
+import { rejectCause } from "#gateway/blob-storage/direct/response.ts"
 import type { Exchange } from "#gateway/direct.ts"
 
 /** Waits for the drain of a response, or for its end. */

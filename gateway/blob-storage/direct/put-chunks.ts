@@ -10,8 +10,6 @@ import { isErasureCode, refusedPolicy } from "#actors/blob-storage/replication.t
 import type { FieldsRead } from "#gateway/blob-storage/body/fields.ts"
 import { messageFields } from "#gateway/blob-storage/body/message-fields.ts"
 import { messageScanner } from "#gateway/blob-storage/body/messages.ts"
-import { readBody } from "#gateway/blob-storage/body/reading.ts"
-import { headerLabels } from "#gateway/blob-storage/direct/input.ts"
 import {
   answerPut,
   type DirectPuts,
@@ -21,7 +19,8 @@ import {
   type PutQuery,
   unspecified,
 } from "#gateway/blob-storage/direct/put.ts"
-import { rejectCause } from "#gateway/blob-storage/direct/refusal.ts"
+import { headerLabels, readBody } from "#gateway/blob-storage/direct/request.ts"
+import { rejectCause } from "#gateway/blob-storage/direct/response.ts"
 import type { Exchange } from "#gateway/direct.ts"
 import {
   BlobIdMessage,

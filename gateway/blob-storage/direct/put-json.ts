@@ -10,7 +10,6 @@ import { decodedLength } from "#gateway/blob-storage/body/base64.ts"
 import type { DataSink, FieldsRead } from "#gateway/blob-storage/body/fields.ts"
 import { messageFields } from "#gateway/blob-storage/body/message-fields.ts"
 import { messageScanner } from "#gateway/blob-storage/body/messages.ts"
-import { readBody } from "#gateway/blob-storage/body/reading.ts"
 import {
   admitPolicy,
   answerPut,
@@ -21,7 +20,8 @@ import {
   type PutFields,
   unspecified,
 } from "#gateway/blob-storage/direct/put.ts"
-import { reject, rejectCause } from "#gateway/blob-storage/direct/refusal.ts"
+import { readBody } from "#gateway/blob-storage/direct/request.ts"
+import { reject, rejectCause } from "#gateway/blob-storage/direct/response.ts"
 import type { DirectHeaders, Exchange } from "#gateway/direct.ts"
 import { BlobLabels, ReplicationPolicy } from "#schemas/blob-storage/blob.ts"
 import { InvalidArgument, TooLarge } from "#schemas/blob-storage/rejection.ts"

@@ -12,15 +12,22 @@ import type {
   PutOrder,
 } from "#actors/blob-storage/blobs/engine.ts"
 import { isErasureCode, refusedPolicy } from "#actors/blob-storage/replication.ts"
-import { isExpectant, readBody } from "#gateway/blob-storage/body/reading.ts"
-import { headerLabels, isConditional } from "#gateway/blob-storage/direct/input.ts"
-import { after, reject, rejectCause } from "#gateway/blob-storage/direct/refusal.ts"
 import {
+  headerLabels,
+  isConditional,
+  isExpectant,
+  lengthOf,
+  readBody,
+} from "#gateway/blob-storage/direct/request.ts"
+import {
+  after,
   type Int64Form,
   jsonHeaders,
   putText,
   receiptOf,
-} from "#gateway/blob-storage/direct/text.ts"
+  reject,
+  rejectCause,
+} from "#gateway/blob-storage/direct/response.ts"
 import type { Exchange } from "#gateway/direct.ts"
 import type { BlobId, BlobLabels, ReplicationPolicy } from "#schemas/blob-storage/blob.ts"
 
@@ -157,12 +164,6 @@ const putStreamed = (puts: DirectPuts, exchange: Exchange, order: PutOrder, size
   }
 }
 
-/** The length of a body, where it is announced. */
-const announced = ({ headers }: Exchange) => {
-  const { "content-length": length, "transfer-encoding": encoding } = headers
-  return encoding === undefined ? Number(length ?? 0) : undefined
-}
-
 /** POST of plain bytes, of a length that is known or not. */
 export const putBytes = (
   puts: DirectPuts,
@@ -170,7 +171,7 @@ export const putBytes = (
   { policy = unspecified, id }: PutQuery,
 ) => {
   const order = orderOf(exchange, { policy, labels: headerLabels(exchange), expected_id: id })
-  const size = announced(exchange)
+  const size = lengthOf(exchange)
   // An erasure code with too few nodes is refused before its bytes are read.
   admitPolicy(puts, exchange, policy, () => {
     if (size !== undefined && size < gathered_bytes_max) putGathered(puts, exchange, order)

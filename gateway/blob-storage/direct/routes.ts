@@ -9,12 +9,17 @@ import { faultOf } from "#actors/blob-storage/blobs/fault.ts"
 import { prefersBytes } from "#gateway/blob-storage/direct/byte-range.ts"
 import { type DirectGets, getBytes } from "#gateway/blob-storage/direct/get.ts"
 import { getJson, getLines } from "#gateway/blob-storage/direct/get-json.ts"
-import { idOf, putStreamQuery, scopeOf, typeOf } from "#gateway/blob-storage/direct/input.ts"
 import { type DirectPuts, putBytes } from "#gateway/blob-storage/direct/put.ts"
 import { putChunks } from "#gateway/blob-storage/direct/put-chunks.ts"
 import { putJson } from "#gateway/blob-storage/direct/put-json.ts"
-import { after, rejectCause, rejectThrown } from "#gateway/blob-storage/direct/refusal.ts"
-import { jsonHeaders, statText } from "#gateway/blob-storage/direct/text.ts"
+import { idOf, putStreamQuery, scopeOf, typeOf } from "#gateway/blob-storage/direct/request.ts"
+import {
+  after,
+  jsonHeaders,
+  rejectCause,
+  rejectThrown,
+  statText,
+} from "#gateway/blob-storage/direct/response.ts"
 import type { DirectRoute, Exchange } from "#gateway/direct.ts"
 
 export type DirectBlobs = DirectGets & DirectPuts & { readonly engine: Pick<BlobEngine, "delete"> }

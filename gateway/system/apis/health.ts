@@ -1,8 +1,7 @@
 /** What every process says of itself, also one without a gateway. Source: DECISIONS, "health". */
 import { Schema } from "effect"
 import { HttpApi, HttpApiEndpoint, HttpApiGroup, HttpApiSchema, OpenApi } from "effect/http-api"
-import { Needs } from "#gateway/access.ts"
-import { PublicWhen } from "#gateway/limits.ts"
+import { Needs, PublicWhen } from "#gateway/access.ts"
 
 const Text = Schema.String.pipe(HttpApiSchema.asText())
 

@@ -16,7 +16,7 @@ import { afterEach, beforeEach } from "vitest"
 import { download } from "#cli/client/blob-storage/download.ts"
 import { hexOf } from "#cli/client/blob-storage/id.ts"
 import { upload } from "#cli/client/blob-storage/upload.ts"
-import { decodedLabels } from "#gateway/blob-storage/labels.ts"
+import { decodedLabels } from "#gateway/blob-storage/direct/request.ts"
 import { endingOf, json, type Script, scripted, sessionWith } from "./scripted.ts"
 
 const bytes = Buffer.from(Array.from({ length: 100_000 }, (_, i) => (i * 31 + (i >> 8)) % 256))

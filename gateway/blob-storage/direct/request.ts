@@ -1,0 +1,150 @@
+/**
+ * Reads a request for a blob: its parameters, query, headers and body.
+ *
+ * Source: document 1 §4 BlobService; DECISIONS, document 1, framing.
+ */
+import { Result, Schema } from "effect"
+import { blob_id, put_stream_query, scope_query } from "#gateway/blob-storage/apis/blobs.ts"
+import { refusedFields } from "#gateway/blob-storage/body/message-fields.ts"
+import type { DirectHeaders, Exchange } from "#gateway/direct.ts"
+import { BlobId, BlobLabels } from "#schemas/blob-storage/blob.ts"
+import { InvalidArgument } from "#schemas/blob-storage/rejection.ts"
+
+const decoder = <S extends Schema.ConstraintDecoder<unknown>>(kind: string, schema: S) => {
+  const decode = Schema.decodeUnknownResult(schema)
+  return (input: unknown): S["Type"] => {
+    const decoded = decode(input)
+    if (Result.isFailure(decoded)) throw refusedFields(kind, decoded.failure)
+    return decoded.success
+  }
+}
+
+const decodeParams = decoder("Params", Schema.Struct(blob_id))
+const decodeLabels = decoder("X-Label", BlobLabels)
+const decodePutStream = decoder("Query", Schema.Struct(put_stream_query))
+const decodeScope = decoder("Query", Schema.Struct(scope_query))
+
+const isBlobId = Schema.is(BlobId)
+
+/** The blob that the path names. Throws InvalidArgument, as do all that follow. */
+export const idOf = ({ params }: Exchange): BlobId =>
+  isBlobId(params.id) ? params.id : decodeParams(params).id
+
+/** A name that is given more than once has all of its values. */
+const queryOf = ({ url }: Exchange) => {
+  const start = url.indexOf("?")
+  if (start === -1) return {}
+  const all = new URLSearchParams(url.slice(start))
+  const values = Array.from(new Set(all.keys()), (name) => {
+    const given = all.getAll(name)
+    return [name, given.length === 1 ? given[0] : given] as const
+  })
+  return Object.fromEntries(values)
+}
+
+/** The query of a put stream. */
+export const putStreamQuery = (exchange: Exchange) => decodePutStream(queryOf(exchange))
+
+/** Where to look or to delete, as the query names it. */
+export const scopeOf = (exchange: Exchange) => decodeScope(queryOf(exchange)).scope
+
+/**
+ * Labels are headers `X-Label-<name>` of the raw forms. Header names have no case, so the name of a
+ * label is lower case there. Names and values may be percent-encoded as UTF-8.
+ */
+export const label_prefix = "x-label-"
+
+/** A text that is not percent-encoded UTF-8 means itself. */
+const decoded = (text: string) => {
+  try {
+    return decodeURIComponent(text)
+  } catch {
+    return text
+  }
+}
+
+const hasLabels = (headers: DirectHeaders) => {
+  for (const name in headers) if (name.startsWith(label_prefix)) return true
+  return false
+}
+
+/** The labels of these headers, without a check of their number and length. */
+export const decodedLabels = (headers: DirectHeaders) => {
+  const labels = Object.entries(headers)
+    .filter(([name]) => name.startsWith(label_prefix))
+    .map(([name, value = ""]) => [decoded(name.slice(label_prefix.length)), decoded(value)])
+  return Object.fromEntries(labels)
+}
+
+const no_labels: BlobLabels = {}
+
+/** The labels in the headers of a put. */
+export const headerLabels = ({ headers }: Exchange): BlobLabels =>
+  hasLabels(headers) ? decodeLabels(decodedLabels(headers)) : no_labels
+
+/** Whether a put is refused where the blob is stored already. */
+export const isConditional = ({ headers }: Exchange) => {
+  const condition = headers["if-none-match"]?.trim()
+  if (condition === undefined || condition === "*") return condition === "*"
+  throw new InvalidArgument({ detail: "If-None-Match of a put must be *." })
+}
+
+/** A body's media type, without parameters. */
+export const typeOf = ({ headers: { "content-type": type = "" } }: Exchange) =>
+  type.split(";", 1)[0]?.trim().toLowerCase() ?? ""
+
+/** The length of a body; undefined where it is not announced. */
+export const lengthOf = ({ headers }: Exchange) => {
+  const { "content-length": length, "transfer-encoding": coding } = headers
+  return coding === undefined ? Number(length ?? 0) : undefined
+}
+
+/** The recipient of a body. */
+export interface BodyTaker {
+  /** Takes a piece, which does not change any more; a promise holds the next one back. */
+  readonly take: (bytes: Uint8Array) => Promise<unknown> | undefined
+  /** The body has arrived in full. */
+  readonly end: () => void
+  /** It does not arrive in full, or the client has disconnected. */
+  readonly drop: () => void
+  /** Gets what `take` threw, or rejected with. */
+  readonly fail: (cause: unknown) => void
+}
+
+const continued = /^100-continue$/i
+
+/** Whether the client sends the body only once it is invited to. */
+export const isExpectant = ({ headers: { expect } }: Exchange) =>
+  expect !== undefined && continued.test(expect)
+
+/** Reads the body of an exchange, piece by piece and no faster than it is taken. */
+export const readBody = (exchange: Exchange, { take, end, drop, fail }: BodyTaker) => {
+  const { request, response } = exchange
+  if (isExpectant(exchange)) response.writeContinue()
+  const onData = (bytes: Uint8Array) => {
+    try {
+      const taken = take(bytes)
+      if (taken === undefined || exchange.isOver()) return
+      request.pause()
+      taken.then(() => {
+        if (!exchange.isOver()) request.resume()
+      }, fail)
+    } catch (cause) {
+      fail(cause)
+    }
+  }
+  const onEnd = () => {
+    try {
+      end()
+    } catch (cause) {
+      exchange.fail(cause)
+    }
+  }
+  exchange.onEnd(() => {
+    request.off("data", onData)
+    request.off("end", onEnd)
+    drop()
+  })
+  request.on("data", onData)
+  request.on("end", onEnd)
+}

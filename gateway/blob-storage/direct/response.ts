@@ -1,0 +1,143 @@
+/**
+ * Writes the response to a request for a blob: its headers, its JSON, or a rejection.
+ *
+ * The JSON is concatenated by hand: the text that the schemas make, in less time.
+ */
+import { Schema } from "effect"
+import { HttpServerResponse } from "effect/http"
+import type { PutReceipt as Durable } from "#actors/blob-storage/blobs/engine.ts"
+import { faultOf } from "#actors/blob-storage/blobs/fault.ts"
+import { label_prefix } from "#gateway/blob-storage/direct/request.ts"
+import { worded } from "#gateway/blob-storage/fault.ts"
+import type { Exchange } from "#gateway/direct.ts"
+import type { BlobId, BlobLabels, BlobMeta, PutReceipt } from "#schemas/blob-storage/blob.ts"
+import { Rejection } from "#schemas/blob-storage/rejection.ts"
+import type { Settings } from "#schemas/settings.ts"
+
+export type Int64Form = Settings["json"]["int64"]
+
+type Headers = Readonly<Record<string, string>>
+
+const int64 = (value: bigint, form: Int64Form) => (form === "number" ? `${value}` : `"${value}"`)
+
+/** BlobMeta. Policies and checksums hold nothing that JSON would escape. */
+const metaText = (meta: BlobMeta, form: Int64Form) => {
+  const { size, created_at, modified_at, checksum, labels, policy } = meta
+  return (
+    `{"size":${int64(size, form)},"created_at":${int64(created_at, form)},` +
+    `"modified_at":${int64(modified_at, form)},"checksum":"${checksum}",` +
+    `"labels":${JSON.stringify(labels)},"policy":"${policy}"}`
+  )
+}
+
+/** Bytes of a text in UTF-8. */
+export const utf8Length = (text: string) => Buffer.byteLength(text)
+
+/** The headers of a JSON response. */
+export const jsonHeaders = (text: string): Headers => ({
+  "content-type": "application/json",
+  "content-length": `${utf8Length(text)}`,
+})
+
+/**
+ * Where a put is durable, beyond the document: enough to find its fact in the log, and the nodes to
+ * ask for their copies. Undefined where this node has no name. Source: decision 0123.
+ */
+export const receiptOf = (
+  { cursor, durable_on }: Durable,
+  node_id: string | undefined,
+): PutReceipt | undefined =>
+  node_id === undefined
+    ? undefined
+    : {
+        node_id,
+        ...(cursor === undefined ? {} : { cursor }),
+        durable_on: durable_on ?? [node_id],
+      }
+
+/** PutResponse. */
+export const putText = (id: BlobId, meta: BlobMeta, form: Int64Form, receipt?: PutReceipt) =>
+  `{"id":{"id":"${Buffer.from(id, "hex").toString("base64")}"},` +
+  `"size":${int64(meta.size, form)},"meta":${metaText(meta, form)}` +
+  `${receipt ? `,"receipt":${JSON.stringify(receipt)}` : ""}}`
+
+/** The texts of a GetResponse before and after the digits of its data. */
+export const getFrame = (meta: BlobMeta, form: Int64Form) => ({
+  before: '{"data":"',
+  after: `","meta":${metaText(meta, form)}}`,
+})
+
+/** StatResponse of a blob that exists. */
+export const statText = (meta: BlobMeta, form: Int64Form) =>
+  `{"exists":true,"meta":${metaText(meta, form)}}`
+
+/** Many clients read at most 16 KiB of headers; half of it is left to the others. */
+const label_header_bytes_max = 8 * 1024
+
+const percent = (text: string) =>
+  Array.from(utf8.encode(text), (byte) => `%${byte.toString(16).padStart(2, "0")}`).join("")
+const utf8 = new TextEncoder()
+
+/** What a header's name and value may not hold, and the percent sign itself. */
+const not_in_name = /[^a-z0-9!#$&'*+.^_`|~-]/gu
+const not_in_value = /[^\x21-\x24\x26-\x7e ]|^ | $/gu
+
+/** A lone half of a surrogate pair has no UTF-8 of its own: it is sent as U+FFFD. */
+const labelHeader = (name: string, is_cased: boolean) =>
+  label_prefix + (is_cased ? name : name.toLowerCase()).replace(not_in_name, percent)
+
+/**
+ * These labels as headers. A name keeps its case, percent-encoded, only where lower case would
+ * make two labels one. Labels too large for headers are replaced by `X-Labels-Omitted`.
+ */
+export const labelHeaders = (labels: BlobLabels): Headers => {
+  const entries = Object.entries(labels)
+  const lower = entries.map(([name]) => labelHeader(name, false))
+  const is_cased = new Set(lower).size < lower.length
+  const headers = entries.map(([name, value]): [string, string] => [
+    labelHeader(name, is_cased),
+    value.replace(not_in_value, percent),
+  ])
+  const bytes = headers.reduce((sum, [name, value]) => sum + name.length + value.length, 0)
+  return bytes > label_header_bytes_max
+    ? { "x-labels-omitted": String(entries.length) }
+    : Object.fromEntries(headers)
+}
+
+const encode = Schema.encodeSync(Rejection)
+
+const classOf = (cause: unknown) => Rejection.members.find((member) => cause instanceof member)
+
+/** The status that a rejection's class carries for its endpoints. */
+const statusOf = (rejection: Rejection) =>
+  Number(classOf(rejection)?.ast.annotations?.httpApiStatus ?? 500)
+
+/** Refuses the request with this rejection; the door completes it. */
+export const reject = (exchange: Exchange, rejection: Rejection, headers: Headers = {}) =>
+  exchange.refuse(
+    HttpServerResponse.jsonUnsafe(encode(rejection), { status: statusOf(rejection), headers }),
+  )
+
+/** The rejection that was thrown, or that the engine's fault amounts to. */
+const rejectionOf = (cause: unknown) =>
+  // Only instances of the union's members have a class among them.
+  classOf(cause) === undefined ? worded(faultOf(cause)) : (cause as Rejection)
+
+/** Refuses the request because of what was thrown: a rejection, or a fault of the engine. */
+export const rejectCause = (exchange: Exchange, cause: unknown) =>
+  reject(exchange, rejectionOf(cause))
+
+/** Refuses the request where a rejection was thrown; anything else is a defect. */
+export const rejectThrown = (exchange: Exchange, cause: unknown) => {
+  if (classOf(cause) === undefined) exchange.fail(cause)
+  else rejectCause(exchange, cause)
+}
+
+/** The body of a rejection that follows a head of 200. */
+export const rejectionBody = (exchange: Exchange, cause: unknown) =>
+  exchange.complete(encode(rejectionOf(cause)))
+
+/** Continues with the engine's answer; its fault is a rejection, an error of ours a defect. */
+export const after = <A>(exchange: Exchange, answer: Promise<A>, next: (answer: A) => void) => {
+  answer.then(next, (cause) => rejectCause(exchange, cause)).catch((cause) => exchange.fail(cause))
+}
