@@ -6,10 +6,10 @@ import type { JobRow } from "#projections/share-protection/job.ts"
 import type { PolicyRow } from "#projections/share-protection/policy.ts"
 import type { WorkerRow } from "#projections/share-protection/worker.ts"
 import type { Job } from "#schemas/share-protection/views/job.ts"
+import { hidden } from "#schemas/share-protection/views/policy.ts"
 import type { Worker } from "#schemas/share-protection/worker.ts"
 
-export const policyView = (row: PolicyRow) =>
-  Struct.omit(row, ["target_id", "target_template_id", "domain_id", "in_flight_backup_id"])
+export const policyView = (row: PolicyRow) => Struct.omit(row, hidden)
 
 export const backupView = (row: BackupRow) => ({
   ...Struct.omit(row, ["target_id", "domain_id"]),

@@ -3,7 +3,7 @@
  *
  * Source: document 2 §2 Backup, §3 Backup, §4 rules 1 and 3; DECISIONS, document 2, backup status.
  */
-import { Effect } from "effect"
+import { Effect, type Schema } from "effect"
 import { type Kysely, sql } from "kysely"
 import { BackupEvent } from "#events/share-protection/backup.ts"
 import { type Place, projection } from "#projections/projection.ts"
@@ -11,50 +11,16 @@ import { history, type Version } from "#projections/share-protection/history.ts"
 import { findRow, listRows, type Page } from "#projections/share-protection/listing.ts"
 import { type Stored, table } from "#projections/share-protection/table.ts"
 import { statement } from "#projections/statement.ts"
-import type { BackupStatus } from "#schemas/share-protection/backup.ts"
+import { type BackupStatus, backup_row } from "#schemas/share-protection/backup.ts"
 import type {
   BackupId,
-  DomainId,
-  JobId,
   PolicyId,
   ProjectId,
   ShareId,
   TargetId,
 } from "#schemas/share-protection/id.ts"
 
-export interface BackupRow {
-  readonly id: BackupId
-  readonly project_id: ProjectId
-  readonly share_id: ShareId
-  readonly target_id: TargetId
-  /** Null without a policy, and since its policy was deleted. */
-  readonly policy_id: PolicyId | null
-  /** The target's. */
-  readonly domain_id: DomainId | null
-  /** Null for one that was found in the repository. */
-  readonly job_id: JobId | null
-  readonly status: BackupStatus
-  readonly engine_snapshot_id: string | null
-  /** These are null until it is available. */
-  readonly crash_consistent: boolean | null
-  readonly partial: boolean | null
-  readonly bytes: number | null
-  readonly stored_bytes: number | null
-  readonly files: number | null
-  readonly protected_until: string | null
-  /** Of one that is expired: its snapshot can be had again until then at least; null: unknown. */
-  readonly recoverable_until: string | null
-  /** Whether its tenant brought it back: no retention lets it go. */
-  readonly kept: boolean
-  /** Why it is in error. */
-  readonly reason: string | null
-  /** When its snapshot was taken, RFC 3339. */
-  readonly taken_at: string | null
-  readonly completed_at: string | null
-  readonly expired_at: string | null
-  readonly created_at: string
-  readonly updated_at: string
-}
+export type BackupRow = Schema.Struct<typeof backup_row>["Type"]
 
 /** What usage and coverage ask of a backup. */
 type Restorable = Pick<
@@ -69,33 +35,9 @@ export interface BackupTables {
 
 const is_shown_by_default = "status <> 'expired'"
 
-const backups = table<BackupRow>({
+const backups = table({
   name: "share_protection_backup",
-  columns: {
-    id: "text",
-    project_id: "text",
-    share_id: "text",
-    target_id: "text",
-    policy_id: "text?",
-    domain_id: "text?",
-    job_id: "text?",
-    status: "text",
-    engine_snapshot_id: "text?",
-    crash_consistent: "boolean?",
-    partial: "boolean?",
-    bytes: "integer?",
-    stored_bytes: "integer?",
-    files: "integer?",
-    protected_until: "text?",
-    recoverable_until: "text?",
-    kept: "boolean",
-    reason: "text?",
-    taken_at: "text?",
-    completed_at: "text?",
-    expired_at: "text?",
-    created_at: "text",
-    updated_at: "text",
-  },
+  fields: backup_row,
   indexes: [["share_id"], ["policy_id"], ["target_id"], ["project_id"]],
   usual: is_shown_by_default,
 })

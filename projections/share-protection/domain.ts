@@ -1,46 +1,22 @@
 /** Domains' own settings. Source: document 2 §4 PATCH domains; DECISIONS, document 2, domains. */
+import type { Schema } from "effect"
 import { type Kysely, sql } from "kysely"
 import { DomainEvent } from "#events/share-protection/domain.ts"
 import { type Place, projection } from "#projections/projection.ts"
 import { findRow } from "#projections/share-protection/listing.ts"
 import { type Stored, table } from "#projections/share-protection/table.ts"
 import { statement } from "#projections/statement.ts"
-import type { Domain } from "#schemas/share-protection/domain.ts"
+import { nullsOf } from "#schemas/fields.ts"
+import { domain_row } from "#schemas/share-protection/domain.ts"
 import type { DomainId } from "#schemas/share-protection/id.ts"
 
-/** Null where the configuration's own holds. */
-interface DomainRow extends Required<Domain> {
-  /** The quotas that hold; what was configured since waits. */
-  readonly applied_quotas: Domain["quotas"] | null
-}
+type DomainRow = Schema.Struct<typeof domain_row>["Type"]
 
 export interface DomainTables {
   readonly share_protection_domain: Stored<DomainRow>
 }
 
-const domains = table<DomainRow>({
-  name: "share_protection_domain",
-  columns: {
-    id: "text",
-    min_workers: "integer?",
-    max_workers: "integer?",
-    worker_boot_image: "text?",
-    quotas: "json?",
-    applied_quotas: "json?",
-    pending: "boolean",
-    applied_at: "text?",
-    created_at: "text",
-    updated_at: "text",
-  },
-})
-
-const unset = {
-  min_workers: null,
-  max_workers: null,
-  worker_boot_image: null,
-  quotas: null,
-  applied_quotas: null,
-}
+const domains = table({ name: "share_protection_domain", fields: domain_row })
 
 /** What is configured holds from here. */
 const apply = statement<DomainTables>()<Pick<DomainRow, "id" | "applied_at">>(
@@ -58,9 +34,8 @@ const project = (event: DomainEvent, { id: domain_id, commit: { at } }: Place) =
     DomainConfigured: ({ type: _, ...changes }) => [
       domains.ensure({
         id,
-        ...unset,
+        ...nullsOf(domain_row),
         pending: true,
-        applied_at: null,
         created_at: at,
         updated_at: at,
       }),

@@ -3,75 +3,26 @@
  *
  * Source: document 2 §2 Job, §3 Job, §4 rule 4; DECISIONS, document 2, job fields, cancel, retry.
  */
+import type { Schema } from "effect"
 import type { Kysely } from "kysely"
 import { JobEvent } from "#events/share-protection/job.ts"
 import { type Place, projection } from "#projections/projection.ts"
 import { findRow, listRows, type Page } from "#projections/share-protection/listing.ts"
 import { type Stored, table } from "#projections/share-protection/table.ts"
 import { statement } from "#projections/statement.ts"
-import type {
-  BackupId,
-  JobId,
-  ProjectId,
-  ShareId,
-  TargetId,
-  WorkerId,
-} from "#schemas/share-protection/id.ts"
-import type { JobState, JobType, ResourceType } from "#schemas/share-protection/job.ts"
-import type { ErrorCategory, ErrorCode } from "#schemas/share-protection/rejection.ts"
+import { nullsOf } from "#schemas/fields.ts"
+import type { JobId, ProjectId, TargetId } from "#schemas/share-protection/id.ts"
+import { type JobState, type JobType, job_row } from "#schemas/share-protection/job.ts"
 
-export interface JobRow {
-  readonly id: JobId
-  readonly job_type: JobType
-  readonly state: JobState
-  readonly project_id: ProjectId | null
-  readonly resource_type: ResourceType
-  readonly resource_id: string
-  readonly target_id: TargetId
-  readonly share_id: ShareId | null
-  readonly backup_id: BackupId | null
-  /** Who has it, or had it when it ended. */
-  readonly worker_id: WorkerId | null
-  /** From 1. */
-  readonly attempt: number
-  readonly error_code: ErrorCode | null
-  readonly error_detail: string | null
-  readonly error_category: ErrorCategory | null
-  /** Of this attempt, RFC 3339. */
-  readonly started_at: string | null
-  readonly finished_at: string | null
-  readonly cancelled: boolean
-  readonly created_at: string
-  readonly updated_at: string
-}
+export type JobRow = Schema.Struct<typeof job_row>["Type"]
 
 export interface JobTables {
   readonly share_protection_job: Stored<JobRow>
 }
 
-const jobs = table<JobRow>({
+const jobs = table({
   name: "share_protection_job",
-  columns: {
-    id: "text",
-    job_type: "text",
-    state: "text",
-    project_id: "text?",
-    resource_type: "text",
-    resource_id: "text",
-    target_id: "text",
-    share_id: "text?",
-    backup_id: "text?",
-    worker_id: "text?",
-    attempt: "integer",
-    error_code: "text?",
-    error_detail: "text?",
-    error_category: "text?",
-    started_at: "text?",
-    finished_at: "text?",
-    cancelled: "boolean",
-    created_at: "text",
-    updated_at: "text",
-  },
+  fields: job_row,
   indexes: [
     ["resource_id"],
     ["target_id", "state"],
@@ -124,11 +75,11 @@ const project = (event: JobEvent, { id: job_id, commit: { at } }: Place) => {
     JobQueued: ({ type: _, max_retries: _retries, forget: _forget, ...job }) => [
       jobs.insert({
         id,
+        ...nullsOf(job_row),
         ...job,
         state: "queued",
         attempt: 1,
-        ...untaken,
-        ...no_error,
+        cancelled: false,
         created_at: at,
         updated_at: at,
       }),

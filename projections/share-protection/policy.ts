@@ -3,7 +3,7 @@
  *
  * Source: document 2 §2 Policy; DECISIONS, document 2, policy.
  */
-import { Effect, Struct } from "effect"
+import { Effect, type Schema, Struct } from "effect"
 import { type Kysely, sql } from "kysely"
 import { PolicyEvent } from "#events/share-protection/policy.ts"
 import { type Place, projection } from "#projections/projection.ts"
@@ -12,41 +12,17 @@ import { dated, history, type Version } from "#projections/share-protection/hist
 import type { Listed, Page } from "#projections/share-protection/listing.ts"
 import { type Stored, table } from "#projections/share-protection/table.ts"
 import { statement } from "#projections/statement.ts"
+import { nullsOf } from "#schemas/fields.ts"
 import type {
   BackupId,
-  DomainId,
   PolicyId,
   ProjectId,
   ShareId,
   TargetId,
-  TargetTemplateId,
 } from "#schemas/share-protection/id.ts"
-import type { Retention } from "#schemas/share-protection/retention.ts"
+import { policy_row } from "#schemas/share-protection/policy.ts"
 
-export interface PolicyRow {
-  readonly id: PolicyId
-  readonly project_id: ProjectId
-  readonly share_id: ShareId
-  readonly target_id: TargetId | null
-  readonly target_template_id: TargetTemplateId | null
-  /** The target's, or the template's. */
-  readonly domain_id: DomainId | null
-  readonly name: string
-  readonly schedule: string
-  readonly timezone: string
-  readonly retention: Retention
-  readonly enabled: boolean
-  readonly include_patterns: ReadonlyArray<string>
-  readonly exclude_patterns: ReadonlyArray<string>
-  readonly max_retries: number
-  /** The last tick that was taken or skipped. Not kept: null as of then. */
-  readonly last_tick: string | null
-  /** The policy's backup that is under way. Not kept: null as of then. */
-  readonly in_flight_backup_id: BackupId | null
-  readonly created_at: string
-  /** When it was defined or changed; what its schedule does changes nothing of it. */
-  readonly updated_at: string
-}
+export type PolicyRow = Schema.Struct<typeof policy_row>["Type"]
 
 export interface PolicyTables {
   readonly share_protection_policy: Stored<PolicyRow>
@@ -55,28 +31,9 @@ export interface PolicyTables {
   >
 }
 
-const policies = table<PolicyRow>({
+const policies = table({
   name: "share_protection_policy",
-  columns: {
-    id: "text",
-    project_id: "text",
-    share_id: "text",
-    target_id: "text?",
-    target_template_id: "text?",
-    domain_id: "text?",
-    name: "text",
-    schedule: "text",
-    timezone: "text",
-    retention: "json",
-    enabled: "boolean",
-    include_patterns: "json",
-    exclude_patterns: "json",
-    max_retries: "integer",
-    last_tick: "text?",
-    in_flight_backup_id: "text?",
-    created_at: "text",
-    updated_at: "text",
-  },
+  fields: policy_row,
   by: "share_id",
   indexes: [["share_id"], ["target_id"], ["project_id"]],
 })
@@ -85,7 +42,7 @@ const past = history({
   name: "share_protection_policy_history",
   of: policies,
   by: "share_id",
-  keeps: Struct.keys(policies.columns).filter(
+  keeps: Struct.keys(policy_row).filter(
     (column) => column !== "last_tick" && column !== "in_flight_backup_id",
   ),
   indexes: [["id"], ["target_id", "id"], ["project_id", "id"]],
@@ -126,10 +83,8 @@ const project = (event: PolicyEvent, { id, commit: { at } }: Place) => {
     PolicyDefined: ({ type: _, ...policy }) => [
       policies.insert({
         share_id,
+        ...nullsOf(policy_row),
         ...policy,
-        domain_id: null,
-        last_tick: null,
-        in_flight_backup_id: null,
         created_at: at,
         updated_at: at,
       }),

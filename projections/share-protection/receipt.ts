@@ -3,30 +3,27 @@
  *
  * Source: DECISIONS, "request ids".
  */
-import { Predicate } from "effect"
+import { Predicate, Schema } from "effect"
 import type { Kysely } from "kysely"
 import { parseStream } from "#events/log.ts"
 import type { Projection } from "#projections/projection.ts"
 import { findRow } from "#projections/share-protection/listing.ts"
 import { type Stored, table } from "#projections/share-protection/table.ts"
 
-export interface ReceiptRow {
+const fields = {
   /** `<command id> <aggregate>` */
-  readonly id: string
+  id: Schema.String,
   /** What the command made of that kind. */
-  readonly resource_id: string
+  resource_id: Schema.String,
   /** Of what was asked, where that is known. */
-  readonly fingerprint: string | null
+  fingerprint: Schema.NullOr(Schema.String),
 }
 
 export interface ReceiptTables {
-  readonly share_protection_receipt: Stored<ReceiptRow>
+  readonly share_protection_receipt: Stored<Schema.Struct<typeof fields>["Type"]>
 }
 
-const receipts = table<ReceiptRow>({
-  name: "share_protection_receipt",
-  columns: { id: "text", resource_id: "text", fingerprint: "text?" },
-})
+const receipts = table({ name: "share_protection_receipt", fields })
 
 const births = new Set([
   "TargetCreated",

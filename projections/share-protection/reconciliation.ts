@@ -1,36 +1,23 @@
 /** Reconciliation as operators see it. Source: document 2 §2 Reconciliation status. */
-import { Effect } from "effect"
+import { Effect, Schema, Struct } from "effect"
 import type { Kysely } from "kysely"
 import { ReconciliationEvent } from "#events/share-protection/reconciliation.ts"
 import { projection } from "#projections/projection.ts"
 import { findRow } from "#projections/share-protection/listing.ts"
 import { type Stored, table } from "#projections/share-protection/table.ts"
-import type { Drift, ReconciliationStatus } from "#schemas/share-protection/reconciliation.ts"
+import { ReconciliationStatus } from "#schemas/share-protection/reconciliation.ts"
 
-interface ReconciliationRow {
-  readonly id: string
-  readonly status: ReconciliationStatus["status"]
-  /** When the last run began, RFC 3339. */
-  readonly last_run_at: string | null
-  /** What the last finished run found. */
-  readonly drift: ReadonlyArray<Drift>
-  readonly drift_count: number
+const fields = {
+  id: Schema.String,
+  ...Struct.pick(ReconciliationStatus.fields, ["status", "last_run_at", "drift", "drift_count"]),
 }
+type ReconciliationRow = Schema.Struct<typeof fields>["Type"]
 
 export interface ReconciliationTables {
   readonly share_protection_reconciliation: Stored<ReconciliationRow>
 }
 
-const reconciliations = table<ReconciliationRow>({
-  name: "share_protection_reconciliation",
-  columns: {
-    id: "text",
-    status: "text",
-    last_run_at: "text?",
-    drift: "json",
-    drift_count: "integer",
-  },
-})
+const reconciliations = table({ name: "share_protection_reconciliation", fields })
 
 /** Before the first run. */
 const fresh = (id: string): ReconciliationRow => ({

@@ -3,60 +3,45 @@
  *
  * Source: beyond the document; docs/decisions/0066-beyond.md.
  */
+import { Schema, Struct } from "effect"
 import { BackupEvent } from "#events/share-protection/backup.ts"
 import { projection } from "#projections/projection.ts"
 import { history, type Version } from "#projections/share-protection/history.ts"
 import { type Stored, table } from "#projections/share-protection/table.ts"
-import type { BackupId, ShareId } from "#schemas/share-protection/id.ts"
+import { nullsOf } from "#schemas/fields.ts"
+import { Instant } from "#schemas/instant.ts"
+import { BackupId, ShareId } from "#schemas/share-protection/id.ts"
+import { Reason } from "#schemas/share-protection/text.ts"
 
-export interface RestoreTestRow {
+const fields = {
   /** The share's. */
-  readonly id: ShareId
+  id: ShareId,
   /** These three are null while no backup of the share was proven. */
-  readonly proven_backup_id: BackupId | null
-  readonly proven_taken_at: string | null
-  readonly proven_at: string | null
+  proven_backup_id: Schema.NullOr(BackupId),
+  proven_taken_at: Schema.NullOr(Instant),
+  proven_at: Schema.NullOr(Instant),
   /** These three are null unless the last test failed. */
-  readonly failed_backup_id: BackupId | null
-  readonly failed_at: string | null
-  readonly failure: string | null
+  failed_backup_id: Schema.NullOr(BackupId),
+  failed_at: Schema.NullOr(Instant),
+  failure: Schema.NullOr(Reason),
 }
+export type RestoreTestRow = Schema.Struct<typeof fields>["Type"]
 
 export interface RestoreTestTables {
   readonly share_protection_restore_test: Stored<RestoreTestRow>
   readonly share_protection_restore_test_history: Version<RestoreTestRow>
 }
 
-const tests = table<RestoreTestRow>({
-  name: "share_protection_restore_test",
-  columns: {
-    id: "text",
-    proven_backup_id: "text?",
-    proven_taken_at: "text?",
-    proven_at: "text?",
-    failed_backup_id: "text?",
-    failed_at: "text?",
-    failure: "text?",
-  },
-})
+const tests = table({ name: "share_protection_restore_test", fields })
 
 const past = history({
   name: "share_protection_restore_test_history",
   of: tests,
   by: "id",
-  keeps: [
-    "id",
-    "proven_backup_id",
-    "proven_taken_at",
-    "proven_at",
-    "failed_backup_id",
-    "failed_at",
-    "failure",
-  ],
+  keeps: Struct.keys(fields),
   indexes: [["valid_to"]],
 })
 
-const unproven = { proven_backup_id: null, proven_taken_at: null, proven_at: null }
 const faultless = { failed_backup_id: null, failed_at: null, failure: null }
 
 export const restoreTest = projection<RestoreTestTables, BackupEvent>({
@@ -78,7 +63,7 @@ export const restoreTest = projection<RestoreTestTables, BackupEvent>({
           }
         : { failed_backup_id: backup_id, failed_at: at, failure: event.reason }
     return [
-      tests.ensure({ id: share_id, ...unproven, ...faultless }),
+      tests.ensure({ id: share_id, ...nullsOf(fields) }),
       tests.update(share_id, change),
       ...past.record(share_id, at),
     ]

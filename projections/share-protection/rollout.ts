@@ -9,30 +9,15 @@ import { type Place, projection } from "#projections/projection.ts"
 import { findRow, listRows, type Page } from "#projections/share-protection/listing.ts"
 import { type Stored, table } from "#projections/share-protection/table.ts"
 import type { RolloutId } from "#schemas/share-protection/id.ts"
-import type { Rollout } from "#schemas/share-protection/rollout.ts"
-
-interface Columns extends Omit<Rollout, "current_domain_id"> {
-  /** The domain that it is at, from 0; behind the last when it is through. */
-  readonly domain_index: number
-}
+import { type Rollout, type RolloutRow, rollout_row } from "#schemas/share-protection/rollout.ts"
 
 export interface RolloutTables {
-  readonly share_protection_rollout: Stored<Columns>
+  readonly share_protection_rollout: Stored<RolloutRow>
 }
 
-const rollouts = table<Columns>({
+const rollouts = table({
   name: "share_protection_rollout",
-  columns: {
-    id: "text",
-    image: "text",
-    domain_ids: "json",
-    domain_index: "integer",
-    state: "text",
-    replaced_workers: "integer",
-    reason: "text?",
-    created_at: "text",
-    updated_at: "text",
-  },
+  fields: rollout_row,
 })
 
 const project = (event: RolloutEvent, { id: rollout_id, commit: { at } }: Place) => {
@@ -69,7 +54,7 @@ export const rollout = projection<RolloutTables, RolloutEvent>({
   project,
 })
 
-const shown = (stored: Stored<Columns>): Rollout => {
+const shown = (stored: Stored<RolloutRow>): Rollout => {
   const { domain_index, ...row } = rollouts.shown(stored)
   return { ...row, current_domain_id: row.domain_ids[domain_index] ?? null }
 }

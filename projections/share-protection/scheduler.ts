@@ -1,26 +1,23 @@
 /** The scheduler as operators see it. Source: document 2 §2 Scheduling status, §3 Scheduler. */
-import { Effect } from "effect"
+import { Effect, Schema, Struct } from "effect"
 import type { Kysely } from "kysely"
 import { SchedulerEvent } from "#events/share-protection/scheduler.ts"
 import { projection } from "#projections/projection.ts"
 import { findRow } from "#projections/share-protection/listing.ts"
 import { type Stored, table } from "#projections/share-protection/table.ts"
+import { SchedulingStatus } from "#schemas/share-protection/scheduler.ts"
 
-interface SchedulerRow {
-  readonly id: string
-  readonly paused: boolean
-  /** RFC 3339; null while it runs. */
-  readonly paused_at: string | null
+const fields = {
+  id: Schema.String,
+  ...Struct.pick(SchedulingStatus.fields, ["paused", "paused_at"]),
 }
+type SchedulerRow = Schema.Struct<typeof fields>["Type"]
 
 export interface SchedulerTables {
   readonly share_protection_scheduler: Stored<SchedulerRow>
 }
 
-const schedulers = table<SchedulerRow>({
-  name: "share_protection_scheduler",
-  columns: { id: "text", paused: "boolean", paused_at: "text?" },
-})
+const schedulers = table({ name: "share_protection_scheduler", fields })
 
 export const scheduler = projection<SchedulerTables, SchedulerEvent>({
   part: "share-protection.scheduler",

@@ -1,5 +1,5 @@
 /**
- * A table of resources: one list of its columns says how it is made, written and read.
+ * A table of resources: the list of their fields says how it is made, written and read.
  *
  * Each statement is compiled once for each set of columns that it writes.
  */
@@ -17,24 +17,10 @@ type StoredValue<Value> = Value extends boolean
 
 export type Stored<Row> = { readonly [Column in keyof Row]: StoredValue<Row[Column]> }
 
-type Kind<Value> = [Value] extends [boolean]
-  ? "boolean"
-  : [Value] extends [number]
-    ? "integer"
-    : [Value] extends [string]
-      ? "text"
-      : "json"
-
-/** The kind of each column; with a question mark it may be null. */
-type Columns<Row> = {
-  readonly [Column in keyof Row]-?: null extends Row[Column]
-    ? `${Kind<NonNullable<Row[Column]>>}?`
-    : Kind<Row[Column]>
-}
-
 export interface Table<Row> {
   readonly name: string
-  readonly columns: Columns<Row>
+  /** The kind of each column; with a question mark it may be null. */
+  readonly columns: { readonly [Column in Extract<keyof Row, string>]: string }
   /** Columns of each index; of those that serve a query, the first is taken. */
   readonly indexes: ReadonlyArray<ReadonlyArray<string>>
   readonly create: (schema: SchemaModule) => ReadonlyArray<Compilable>
@@ -50,52 +36,65 @@ export interface Table<Row> {
   readonly shown: (stored: Stored<Row>) => Row
 }
 
-/** The columns of a row's fields. */
-export const columnsOf = <F extends Schema.Struct.Fields>(fields: F) => {
-  const columns = Object.entries(fields).map(([name, field]) => [
-    name,
-    isNullable(field) ? `${kindOf(field)}?` : kindOf(field),
-  ])
-  // A field's schema says what kind of values its type has.
-  return Object.fromEntries(columns) as Columns<Schema.Struct<F>["Type"]>
-}
+type Fields = Schema.Struct.Fields
 
-interface Declared<Row> {
+interface Declared<F extends Fields> {
   readonly name: string
-  readonly columns: Columns<Row>
+  /** What a row holds: its columns are of these kinds. */
+  readonly fields: F
   /** The column that writes name a row by, where that is not the id. */
-  readonly by?: Extract<keyof Row, string>
+  readonly by?: Extract<keyof F, string>
   /** In each index, rows of the same values are in the order of their ids. */
-  readonly indexes?: ReadonlyArray<ReadonlyArray<Extract<keyof Row, string>>>
+  readonly indexes?: ReadonlyArray<ReadonlyArray<Extract<keyof F, string>>>
   /** A condition on what most listings ask for: each index has these rows apart, too. */
   readonly usual?: string
 }
 
 /** Declares a table; its rows have an `id`. */
-export const table = <Row extends { readonly id: string }>(declared: Declared<Row>): Table<Row> => {
-  const { name, columns, indexes = [] } = declared
-  const { insert, ensure, update, add, remove } = writers(declared)
+export const table = <F extends Fields>(declared: Declared<F>): Table<Schema.Struct<F>["Type"]> => {
+  type Row = Schema.Struct<F>["Type"]
+  const { name, indexes = [] } = declared
+  const columns = columnsOf(declared.fields)
+  const design = { ...declared, columns }
+  const { insert, ensure, update, add, remove } = writers(design)
   const show = shower(Object.entries(columns))
   return {
     name,
-    columns,
+    // Each field is one column of its own name.
+    columns: columns as Table<Row>["columns"],
     indexes,
-    create: (schema) => [tableOf(declared, schema), ...indexesOf(declared, schema)],
+    create: (schema) => [tableOf(design, schema), ...indexesOf(design, schema)],
     insert: (row) => insert(row),
     ensure: (row) => ensure(row),
     update: (by, values) => update(values, by),
     add: (by, values) => add(values, by),
     remove: (by) => remove({}, by),
-    // `columns` says of each column of a row what it is.
+    // The fields say of each column of a row what it is.
     shown: (row) => show(row) as Row,
   }
+}
+
+const columnsOf = (fields: Fields): Readonly<Record<string, string>> =>
+  Object.fromEntries(
+    Object.entries(fields).map(([name, field]) => [
+      name,
+      isNullable(field) ? `${kindOf(field)}?` : kindOf(field),
+    ]),
+  )
+
+interface Design {
+  readonly name: string
+  readonly columns: Readonly<Record<string, string>>
+  readonly by?: string
+  readonly indexes?: ReadonlyArray<ReadonlyArray<string>>
+  readonly usual?: string
 }
 
 /** The type in SQLite of a column of this kind. */
 export const typeOf = (kind: string) => (/text|json/.test(kind) ? "text" : "integer")
 
-const tableOf = <Row>({ name, columns }: Declared<Row>, schema: SchemaModule) =>
-  Object.entries<string>(columns).reduce(
+const tableOf = ({ name, columns }: Design, schema: SchemaModule) =>
+  Object.entries(columns).reduce(
     (made, [column, kind]) =>
       made.addColumn(column, typeOf(kind), (defined) => {
         const bound = kind.endsWith("?") ? defined : defined.notNull()
@@ -104,7 +103,7 @@ const tableOf = <Row>({ name, columns }: Declared<Row>, schema: SchemaModule) =>
     schema.createTable(name),
   )
 
-const indexesOf = <Row>({ name, indexes = [], usual }: Declared<Row>, schema: SchemaModule) =>
+const indexesOf = ({ name, indexes = [], usual }: Design, schema: SchemaModule) =>
   indexes.flatMap((index) => {
     const columns: Array<string> = [...index, "id"]
     const title = [name, ...index].join("_")
@@ -170,8 +169,7 @@ const writer = (known: ReadonlySet<string>, build: Build) => {
 const each = (columns: ReadonlyArray<string>, value: (column: string) => unknown) =>
   Object.fromEntries(columns.map((column) => [column, value(column)]))
 
-const writers = <Row>({ name, columns, ...declared }: Declared<Row>) => {
-  const by: string = declared.by ?? "id"
+const writers = ({ name, columns, by = "id" }: Design) => {
   const known = new Set(Object.keys(columns))
   const inserting = (db: Kysely<AnyTables>, columns: ReadonlyArray<string>, slots: Values) =>
     db.insertInto(name).values(each(columns, (column) => slots[column]))

@@ -9,28 +9,15 @@ import { type Place, projection } from "#projections/projection.ts"
 import { findRow, listRows, type Page } from "#projections/share-protection/listing.ts"
 import { type Stored, table } from "#projections/share-protection/table.ts"
 import type { DomainId, TargetTemplateId } from "#schemas/share-protection/id.ts"
-import type { TargetTemplate } from "#schemas/share-protection/target-template.ts"
+import { TargetTemplate } from "#schemas/share-protection/target-template.ts"
 
 export interface TargetTemplateTables {
   readonly share_protection_target_template: Stored<TargetTemplate>
 }
 
-const templates = table<TargetTemplate>({
+const templates = table({
   name: "share_protection_target_template",
-  columns: {
-    id: "text",
-    domain_id: "text",
-    name: "text",
-    endpoint: "text",
-    region: "text?",
-    provider: "text?",
-    bucket_scheme: "text",
-    addressing_mode: "text",
-    ca_cert_ref: "text?",
-    default_retention: "json?",
-    created_at: "text",
-    updated_at: "text",
-  },
+  fields: TargetTemplate.fields,
   indexes: [["domain_id"]],
 })
 

@@ -11,7 +11,7 @@ import { extendProtection } from "#projections/share-protection/backup.ts"
 import { dated, history, holds, type Version } from "#projections/share-protection/history.ts"
 import { removeJobsOf } from "#projections/share-protection/job.ts"
 import type { Listed, Page } from "#projections/share-protection/listing.ts"
-import { columnsOf, type Stored, table } from "#projections/share-protection/table.ts"
+import { type Stored, table } from "#projections/share-protection/table.ts"
 import { nullsOf } from "#schemas/fields.ts"
 import type {
   DomainId,
@@ -29,9 +29,9 @@ export interface TargetTables {
   >
 }
 
-const targets = table<TargetRow>({
+const targets = table({
   name: "share_protection_target",
-  columns: columnsOf(target_row),
+  fields: target_row,
   indexes: [["template_id"], ["project_id"], ["domain_id"], ["status"]],
 })
 

@@ -1,45 +1,34 @@
 /** Workers as operators see them. Source: document 2 §2 Worker; DECISIONS, document 2, worker. */
+import { type Schema, Struct } from "effect"
 import type { Kysely } from "kysely"
 import { WorkerEvent } from "#events/share-protection/worker.ts"
 import { type Place, projection } from "#projections/projection.ts"
 import { findRow, listRows, type Page } from "#projections/share-protection/listing.ts"
 import { type Stored, table } from "#projections/share-protection/table.ts"
+import { nullsOf } from "#schemas/fields.ts"
 import type { WorkerId } from "#schemas/share-protection/id.ts"
-import type { Worker, WorkerState } from "#schemas/share-protection/worker.ts"
+import { Worker, type WorkerState } from "#schemas/share-protection/worker.ts"
 
 /** A worker but for its heartbeat, which is a live value. */
-export type WorkerRow = Omit<Worker, "heartbeat_at">
+const fields = Struct.omit(Worker.fields, ["heartbeat_at"])
+export type WorkerRow = Schema.Struct<typeof fields>["Type"]
 
 export interface WorkerTables {
   readonly share_protection_worker: Stored<WorkerRow>
 }
 
-const workers = table<WorkerRow>({
+const workers = table({
   name: "share_protection_worker",
-  columns: {
-    id: "text",
-    hostname: "text?",
-    state: "text",
-    project_id: "text",
-    domain_id: "text?",
-    image_version: "text?",
-    engine_version: "text?",
-    capacity_slots: "integer?",
-    running_jobs: "integer",
-    created_at: "text",
-    updated_at: "text",
-  },
+  fields,
   indexes: [["image_version", "state"], ["image_version"], ["state"]],
 })
-
-const unknown = { hostname: null, image_version: null, engine_version: null, capacity_slots: null }
 
 const project = (event: WorkerEvent, { id: worker_id, commit: { at } }: Place) => {
   // The stream's own id.
   const id = worker_id as WorkerId
   const enter = (state: WorkerState) => [workers.update(id, { state, updated_at: at })]
   // What is not known yet of a worker that is not there.
-  const fresh = { ...unknown, running_jobs: 0, created_at: at, updated_at: at }
+  const fresh = { ...nullsOf(fields), running_jobs: 0, created_at: at, updated_at: at }
   return WorkerEvent.match(event, {
     WorkerBootStarted: ({ project_id, domain_id }) => [
       workers.insert({ id, ...fresh, project_id, domain_id, state: "booting" }),

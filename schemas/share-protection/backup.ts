@@ -8,6 +8,7 @@ import { Instant } from "#schemas/instant.ts"
 import { message } from "#schemas/message.ts"
 import {
   BackupId,
+  DomainId,
   JobId,
   PolicyId,
   ProjectId,
@@ -69,6 +70,41 @@ export const completed_fields = { ...snapshot_fields, unread: Schema.optionalKey
 
 /** How much of a backup was restored to prove it. */
 export const tested_fields = { files: Count, bytes: Count }
+
+/** The fields of a backup, in the order of its table's columns. */
+export const backup_row = {
+  id: BackupId,
+  project_id: ProjectId,
+  share_id: ShareId,
+  target_id: TargetId,
+  /** Null without a policy, and since its policy was deleted. */
+  policy_id: Schema.NullOr(PolicyId),
+  /** The target's. */
+  domain_id: Schema.NullOr(DomainId),
+  /** Null for one that was found in the repository. */
+  job_id: Schema.NullOr(JobId),
+  status: BackupStatus,
+  /** These are null until it is available. */
+  engine_snapshot_id: Schema.NullOr(EngineSnapshotId),
+  crash_consistent: Schema.NullOr(Schema.Boolean),
+  partial: Schema.NullOr(Schema.Boolean),
+  bytes: Schema.NullOr(Count),
+  stored_bytes: Schema.NullOr(Count),
+  files: Schema.NullOr(Count),
+  protected_until: Schema.NullOr(Instant),
+  /** Of one that is expired: it can be undeleted until then at least; null: nobody knows. */
+  recoverable_until: Schema.NullOr(Instant),
+  /** Whether it was undeleted: no retention lets it go. */
+  kept: Schema.Boolean,
+  /** Why it failed. */
+  reason: Schema.NullOr(Reason),
+  /** When its snapshot was taken. */
+  taken_at: Schema.NullOr(Instant),
+  completed_at: Schema.NullOr(Instant),
+  expired_at: Schema.NullOr(Instant),
+  created_at: Instant,
+  updated_at: Instant,
+}
 
 const about = {
   project_id: ProjectId,

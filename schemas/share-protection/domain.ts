@@ -4,6 +4,7 @@
  * Source: document 2 §4 PATCH /v1/admin/domains/{domain_id}; DECISIONS, document 2, domains.
  */
 import { Schema } from "effect"
+import { optional } from "#schemas/fields.ts"
 import { Instant } from "#schemas/instant.ts"
 import { message } from "#schemas/message.ts"
 import { DomainId } from "#schemas/share-protection/id.ts"
@@ -20,26 +21,37 @@ const quotas = {
   backups: Schema.optionalKey(Count),
 }
 
-/** Null takes a setting back: the configuration's own holds again. Quotas are set as a whole. */
-export const domain_changes = {
-  min_workers: Schema.optionalKey(Schema.NullOr(Workers)),
-  max_workers: Schema.optionalKey(Schema.NullOr(Workers)),
-  worker_boot_image: Schema.optionalKey(Schema.NullOr(Name)),
-  quotas: Schema.optionalKey(Schema.NullOr(Schema.Struct(quotas))),
+const settings = {
+  min_workers: Schema.NullOr(Workers),
+  max_workers: Schema.NullOr(Workers),
+  worker_boot_image: Schema.NullOr(Name),
+  quotas: Schema.NullOr(Schema.Struct(quotas)),
 }
+
+/** Null takes a setting back: the configuration's own holds again. Quotas are set as a whole. */
+export const domain_changes = optional(settings)
 
 export const DomainSettings = Schema.Struct(domain_changes)
 export type DomainSettings = typeof DomainSettings.Type
 
-export const Domain = Schema.Struct({
-  id: DomainId,
-  ...domain_changes,
+const progress = {
   /** Whether a change waits for the next tick. */
   pending: Schema.Boolean,
   applied_at: Schema.NullOr(Instant),
   created_at: Instant,
   updated_at: Instant,
-})
+}
+
+/** Null where the configuration's own holds. */
+export const domain_row = {
+  id: DomainId,
+  ...settings,
+  /** The quotas that hold; what was configured since waits. */
+  applied_quotas: settings.quotas,
+  ...progress,
+}
+
+export const Domain = Schema.Struct({ id: DomainId, ...domain_changes, ...progress })
 export type Domain = typeof Domain.Type
 
 export const ConfigureDomain = message("ConfigureDomain", domain_changes)

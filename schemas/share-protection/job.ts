@@ -3,11 +3,13 @@
  *
  * Source: document 2 §2 Job, §3 Job; DECISIONS, document 2, job fields, cancel, retry.
  */
-import { Schema } from "effect"
+import { Schema, Struct } from "effect"
+import { Instant } from "#schemas/instant.ts"
 import { message } from "#schemas/message.ts"
 import { Forgotten } from "#schemas/share-protection/backup.ts"
 import {
   BackupId,
+  JobId,
   ProjectId,
   ShareId,
   TargetId,
@@ -52,8 +54,11 @@ export type ResourceType = typeof ResourceType.Type
  * batch. */
 export const forgotten_max = 64
 
-export const job_fields = {
+/** The fields of a job, in the order of its table's columns. */
+export const job_row = {
+  id: JobId,
   job_type: JobType,
+  state: JobState,
   /** Null for what the service does of itself on a bucket that projects share. */
   project_id: Schema.NullOr(ProjectId),
   resource_type: ResourceType,
@@ -62,6 +67,31 @@ export const job_fields = {
   share_id: Schema.NullOr(ShareId),
   /** What is made, or restored. */
   backup_id: Schema.NullOr(BackupId),
+  /** Who has it, or had it when it ended. */
+  worker_id: Schema.NullOr(WorkerId),
+  /** From 1. */
+  attempt: Count,
+  error_code: Schema.NullOr(ErrorCode),
+  error_detail: Schema.NullOr(Reason),
+  error_category: Schema.NullOr(ErrorCategory),
+  /** Of this attempt. */
+  started_at: Schema.NullOr(Instant),
+  finished_at: Schema.NullOr(Instant),
+  cancelled: Schema.Boolean,
+  created_at: Instant,
+  updated_at: Instant,
+}
+
+export const job_fields = {
+  ...Struct.pick(job_row, [
+    "job_type",
+    "project_id",
+    "resource_type",
+    "resource_id",
+    "target_id",
+    "share_id",
+    "backup_id",
+  ]),
   /** Attempts that follow a failure by themselves, when it provably wrote no snapshot. */
   max_retries: Count,
   /** For retention: what is forgotten. */

@@ -6,13 +6,16 @@
  *
  * Source: document 2 §2 Policy, §4 rules 2 and 3; DECISIONS, document 2, policy, backup create.
  */
-import { Schema } from "effect"
+import { Schema, Struct } from "effect"
+import { optional } from "#schemas/fields.ts"
 import { Instant } from "#schemas/instant.ts"
 import { message } from "#schemas/message.ts"
 import {
   BackupId,
+  DomainId,
   PolicyId,
   ProjectId,
+  ShareId,
   TargetId,
   TargetTemplateId,
 } from "#schemas/share-protection/id.ts"
@@ -70,26 +73,33 @@ const editable = {
   max_retries: Schema.Int.check(Schema.isBetween({ minimum: 0, maximum: max_retries_max })),
 }
 
-/** What a policy is made of: `target_id` in Shape A, `target_template_id` in Shape B. */
-export const policy_fields = {
-  ...editable,
+/** The fields of a policy, in the order of its table's columns. */
+export const policy_row = {
   id: PolicyId,
   project_id: ProjectId,
+  share_id: ShareId,
+  /** `target_id` in Shape A, `target_template_id` in Shape B. */
   target_id: Schema.NullOr(TargetId),
   target_template_id: Schema.NullOr(TargetTemplateId),
+  /** The target's, or the template's. */
+  domain_id: Schema.NullOr(DomainId),
+  ...editable,
+  /** The last time that its schedule asked for and that was taken or skipped; null as of then. */
+  last_tick: Schema.NullOr(Instant),
+  /** The policy's backup that is under way; null as of then. */
+  in_flight_backup_id: Schema.NullOr(BackupId),
+  created_at: Instant,
+  /** When it was defined or changed; what its schedule does changes nothing of it. */
+  updated_at: Instant,
 }
 
-/** Some of the editable fields; whatever is absent stays as it is. */
-export const policy_changes = {
-  name: Schema.optionalKey(editable.name),
-  schedule: Schema.optionalKey(editable.schedule),
-  timezone: Schema.optionalKey(editable.timezone),
-  retention: Schema.optionalKey(editable.retention),
-  enabled: Schema.optionalKey(editable.enabled),
-  include_patterns: Schema.optionalKey(editable.include_patterns),
-  exclude_patterns: Schema.optionalKey(editable.exclude_patterns),
-  max_retries: Schema.optionalKey(editable.max_retries),
+/** What a policy is made of. */
+export const policy_fields = {
+  ...editable,
+  ...Struct.pick(policy_row, ["id", "project_id", "target_id", "target_template_id"]),
 }
+
+export const policy_changes = optional(editable)
 
 /** Why a scheduled run did not take place. */
 export const SkipReason = Schema.Literals([

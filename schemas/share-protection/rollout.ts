@@ -3,7 +3,7 @@
  *
  * Source: document 2 §2 Rollout descriptor, §6, §9; DECISIONS, document 2, rollouts.
  */
-import { Schema } from "effect"
+import { Schema, Struct } from "effect"
 import { Instant } from "#schemas/instant.ts"
 import { message } from "#schemas/message.ts"
 import { DomainId, RolloutId, WorkerId } from "#schemas/share-protection/id.ts"
@@ -24,18 +24,26 @@ export const RolloutDomains = Schema.Array(DomainId).check(
   ),
 )
 
-export const Rollout = Schema.Struct({
+/** The fields of a rollout, in the order of its table's columns. */
+export const rollout_row = {
   id: RolloutId,
   image: Name,
   domain_ids: RolloutDomains,
+  /** The domain that it is at, from 0; behind the last when it is through. */
+  domain_index: Count,
   state: RolloutState,
-  /** The domain it is at; null when it is through. */
-  current_domain_id: Schema.NullOr(DomainId),
   replaced_workers: Count,
   /** Why it halted, or that there was nothing to replace. */
   reason: Schema.NullOr(Reason),
   created_at: Instant,
   updated_at: Instant,
+}
+export type RolloutRow = Schema.Struct<typeof rollout_row>["Type"]
+
+export const Rollout = Schema.Struct({
+  ...Struct.omit(rollout_row, ["domain_index"]),
+  /** The domain it is at; null when it is through. */
+  current_domain_id: Schema.NullOr(DomainId),
 })
 export type Rollout = typeof Rollout.Type
 

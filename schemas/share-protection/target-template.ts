@@ -30,8 +30,8 @@ const fields = {
 
 export const TargetTemplate = Schema.Struct({
   id: TargetTemplateId,
-  ...fields,
   domain_id: DomainId,
+  ...fields,
   created_at: Instant,
   updated_at: Instant,
 })

@@ -1,21 +1,20 @@
+import { Schema } from "effect"
 import { assert, describe, it } from "vitest"
 import { table } from "#projections/share-protection/table.ts"
 
-interface ThingRow {
-  readonly id: string
-  readonly owner: string | null
-  readonly count: number
-  readonly done: boolean
-  readonly parts: ReadonlyArray<string> | null
-}
-
-const things = table<ThingRow>({
+const things = table({
   name: "thing",
-  columns: { id: "text", owner: "text?", count: "integer", done: "boolean", parts: "json?" },
+  fields: {
+    id: Schema.String,
+    owner: Schema.NullOr(Schema.Literals(["me", "you"])),
+    count: Schema.Int,
+    done: Schema.Boolean,
+    parts: Schema.NullOr(Schema.Array(Schema.String)),
+  },
   by: "owner",
 })
 
-const row: ThingRow = { id: "a", owner: null, count: 1, done: true, parts: ["x"] }
+const row = { id: "a", owner: null, count: 1, done: true, parts: ["x"] } as const
 
 describe("a table", () => {
   it("writes a row as SQLite holds it, and shows it as it was", () => {

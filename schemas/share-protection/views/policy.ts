@@ -6,19 +6,18 @@
 import { Schema, Struct } from "effect"
 import { Instant } from "#schemas/instant.ts"
 import { BackupId, ShareId, TargetId, TargetTemplateId } from "#schemas/share-protection/id.ts"
-import { isReadable, policy_changes, policy_fields } from "#schemas/share-protection/policy.ts"
+import { isReadable, policy_changes, policy_row } from "#schemas/share-protection/policy.ts"
 import { Count } from "#schemas/share-protection/text.ts"
 
-const fields = Struct.omit(policy_fields, ["target_id", "target_template_id"])
+/** Fields that no shape shows, or not both. */
+export const hidden = [
+  "target_id",
+  "target_template_id",
+  "domain_id",
+  "in_flight_backup_id",
+] as const
 
-const shown = {
-  ...fields,
-  share_id: ShareId,
-  /** The last time that its schedule asked for and that was taken or skipped. */
-  last_tick: Schema.NullOr(Instant),
-  created_at: Instant,
-  updated_at: Instant,
-}
+const shown = Struct.omit(policy_row, hidden)
 
 export const PolicyA = Schema.Struct({ ...shown, target_id: TargetId }).annotate({
   identifier: "Policy",
@@ -30,7 +29,7 @@ export const PolicyB = Schema.Struct({ ...shown, target_template_id: TargetTempl
 })
 export type PolicyB = typeof PolicyB.Type
 
-const { name, schedule, retention } = fields
+const { name, schedule, retention } = policy_row
 
 /** Checked where they come in: what the log has of them stays as it is. */
 const readable = Schema.makeFilter<ReadonlyArray<string>>((patterns) => {
@@ -43,8 +42,8 @@ const readable = Schema.makeFilter<ReadonlyArray<string>>((patterns) => {
   )
 })
 const patterns = {
-  include_patterns: Schema.optionalKey(fields.include_patterns.check(readable)),
-  exclude_patterns: Schema.optionalKey(fields.exclude_patterns.check(readable)),
+  include_patterns: Schema.optionalKey(policy_row.include_patterns.check(readable)),
+  exclude_patterns: Schema.optionalKey(policy_row.exclude_patterns.check(readable)),
 }
 const changeable = { ...policy_changes, ...patterns }
 const choices = Struct.omit(changeable, ["name", "schedule", "retention"])

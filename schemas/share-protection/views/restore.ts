@@ -3,10 +3,10 @@
  *
  * Source: document 2 §2 Restore, §4 rule 5; DECISIONS, document 2, restore.
  */
-import { Schema } from "effect"
+import { Schema, Struct } from "effect"
 import { Instant } from "#schemas/instant.ts"
 import { Unread } from "#schemas/share-protection/backup.ts"
-import { BackupId, RestoreId, ShareId } from "#schemas/share-protection/id.ts"
+import { BackupId, JobId, RestoreId, ShareId } from "#schemas/share-protection/id.ts"
 import {
   PlanHash,
   RestoreMode,
@@ -17,9 +17,10 @@ import {
 } from "#schemas/share-protection/restore.ts"
 import { Count, Reason } from "#schemas/share-protection/text.ts"
 
+/** Its fields are in the order of its table's columns. */
 export const Restore = Schema.Struct({
   id: RestoreId,
-  ...restore_fields,
+  ...Struct.omit(restore_fields, ["job_id"]),
   dry_run: Schema.Boolean,
   plan_hash: Schema.NullOr(PlanHash),
   status: RestoreStatus,
@@ -33,6 +34,7 @@ export const Restore = Schema.Struct({
   plan: Schema.NullOr(RestorePlan),
   /** Why it failed. */
   reason: Schema.NullOr(Reason),
+  job_id: JobId,
   created_at: Instant,
   updated_at: Instant,
 }).annotate({ identifier: "Restore" })
