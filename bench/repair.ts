@@ -10,7 +10,7 @@ import type { NodeEngine } from "#actors/blob-storage/node-engine.ts"
 import type { Members, Peers } from "#actors/blob-storage/peers.ts"
 import { placement } from "#actors/blob-storage/placement.ts"
 import { memoryEngine } from "#adapters/blob-storage/memory/engine.ts"
-import { repair as makeRepair, peerFailure, takeBackGuard } from "#cluster"
+import { repair as makeRepair, peerFailure, rollbackGuard } from "#cluster"
 import { openVolume } from "#volume"
 import { machine } from "./machine.ts"
 import { drive, type Round } from "./round.ts"
@@ -95,7 +95,7 @@ const repairOf = (local: NodeEngine) => {
     timing,
     peers: peersTo(memoryEngine()),
     members: () => members,
-    guard: takeBackGuard(local, timing),
+    guard: rollbackGuard(local, timing),
     isCurrent: async () => true,
     rebuild: never,
     report: say,

@@ -3,7 +3,7 @@
  * has 32-byte registers, which is half the instructions. It does so only when it is told to.
  */
 import { setFlagsFromString } from "node:v8"
-import { type ErasureParts, type PieceMemory, piece_bytes } from "#cluster"
+import { type ErasureParts, type PiecePool, piece_bytes } from "#cluster"
 import { type ErasureCode, erasureCode, step_bytes, unit_bytes } from "#erasure"
 import { blobHasher } from "./blob-hasher.ts"
 
@@ -51,11 +51,11 @@ export const openErasureCode = (data_shards: number, shard_bytes_max: number): E
 /** Memory that waits for the next uploads at most, 64 MiB: four of 16 MiB at once. */
 const spare_pieces_max = 256
 
-const pieceMemory = (): PieceMemory => {
+const piecePool = (): PiecePool => {
   const spare: Array<Uint8Array> = []
   return {
-    take: () => spare.pop() ?? Buffer.allocUnsafeSlow(piece_bytes),
-    giveBack: (pieces) => {
+    acquire: () => spare.pop() ?? Buffer.allocUnsafeSlow(piece_bytes),
+    release: (pieces) => {
       for (const { buffer } of pieces.slice(0, spare_pieces_max - spare.length)) {
         spare.push(new Uint8Array(buffer))
       }
@@ -64,7 +64,7 @@ const pieceMemory = (): PieceMemory => {
 }
 
 /** What a process codes its blobs with: each code is opened when it is first asked for. */
-export const erasureTools = (): Pick<ErasureParts, "openCode" | "hasher" | "memory"> => {
+export const erasureTools = (): Pick<ErasureParts, "openCode" | "hasher" | "pool"> => {
   const codes = new Map<number, ErasureCode>()
   const openCode = (data_shards: number) => {
     const known = codes.get(data_shards)
@@ -73,5 +73,5 @@ export const erasureTools = (): Pick<ErasureParts, "openCode" | "hasher" | "memo
     codes.set(data_shards, opened)
     return opened
   }
-  return { openCode, hasher: blobHasher, memory: pieceMemory() }
+  return { openCode, hasher: blobHasher, pool: piecePool() }
 }

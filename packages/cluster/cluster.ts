@@ -1,13 +1,13 @@
-/** The data plane of several nodes: puts, gets, erasure coding and repair. */
+/** The data plane of a cluster: puts, gets, erasure coding and repair across nodes. */
 export {
   type BlobHasher,
   type ErasureParts,
-  type PieceMemory,
+  type PiecePool,
   piece_bytes,
 } from "./erasure/layout.ts"
 export { rebuildShards } from "./erasure/rebuild.ts"
 export { isPeerFailure, type PeerFailure, peerCodeOf, peerFailure } from "./peer-failure.ts"
 export { repair } from "./repair/repair.ts"
 export { clusterEngine } from "./replicas/engine.ts"
-export { takeBackGuard } from "./take-back.ts"
+export { rollbackGuard } from "./rollback.ts"
 export type { Timing } from "./timing.ts"

@@ -1,8 +1,8 @@
-/** What another node's refusal or absence is to this one. */
+/** Failures of calls to other nodes. */
 
 import type { BlobFault } from "#actors/blob-storage/blobs/fault.ts"
 
-/** Why an exchange ended: the other side says so, or the connection is gone. */
+/** A call that another node refused, or whose connection was lost. */
 export interface PeerFailure extends Error {
   /** A gRPC status name, such as NOT_FOUND. */
   readonly code: string
@@ -16,7 +16,9 @@ export const peerFailure = (code: string, detail: string): PeerFailure =>
 export const isPeerFailure = (cause: unknown): cause is PeerFailure =>
   cause instanceof Error && cause.name === name
 
-/** What a fault of a node's own store is to another node: INTERNAL where it is none of these. */
+/**
+ * The code that a node reports to its peers for a fault of its own store; INTERNAL for the rest.
+ */
 const codes: Partial<Readonly<Record<BlobFault["_tag"], string>>> = {
   BlobNotFound: "NOT_FOUND",
   BlobCorrupt: "DATA_LOSS",

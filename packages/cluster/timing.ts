@@ -1,11 +1,14 @@
 /**
- * Timing, the port to time, for what runs without Effect: a clock, and something that is done
- * later. The shell gives the machine's; the cluster's simulator gives one that it moves itself.
+ * The port to the clock and timers, for code that runs without Effect. The server uses the
+ * machine's clock; the cluster simulator uses a virtual one.
  */
 
 export interface Timing {
-  /** This node's clock, in Unix nanoseconds: it may be set back, and differ from the others'. */
+  /**
+   * This node's clock in Unix nanoseconds. It may be set back, and may differ from other nodes'
+   * clocks.
+   */
   readonly now: () => bigint
-  /** Runs `run` once, `ms` milliseconds from now, unless what this answers is called before. */
+  /** Runs `run` once after `ms` milliseconds. The returned function cancels it. */
   readonly after: (ms: number, run: () => void) => () => void
 }

@@ -17,7 +17,7 @@ import { ListenFailure, tlsFiles } from "#adapters/http/server.ts"
 import { clientCertificate } from "#adapters/identity/static.ts"
 import { threadRest } from "#adapters/thread-share.ts"
 import type { ErasureParts } from "#cluster"
-import { clusterEngine, peerFailure, rebuildShards, repair, takeBackGuard } from "#cluster"
+import { clusterEngine, peerFailure, rebuildShards, repair, rollbackGuard } from "#cluster"
 import { Log } from "#events/log.ts"
 import { watched } from "#files"
 import type { Settings } from "#schemas/settings.ts"
@@ -140,7 +140,7 @@ export const joinNodes = Effect.fnUntraced(function* (options: JoinOptions, loca
   const report = (problem: string) => void run(Effect.logWarning(problem))
   const calls = yield* openCalls(options)
   const peers = peersLink(hasProof(settings) ? calls : { ...calls, to: refuse, ask: refuse })
-  const guard = takeBackGuard(local, timing)
+  const guard = rollbackGuard(local, timing)
   const parts: ErasureParts = {
     local,
     guard,
@@ -161,12 +161,18 @@ export const joinNodes = Effect.fnUntraced(function* (options: JoinOptions, loca
     rebuild: (order) => rebuildShards(parts, order),
     sweep_seconds,
     repair_bytes_per_second,
-    restAfter: threadRest().after,
+    pauseAfter: threadRest().after,
   })
   const reachOf = reaching(options, () => clock.currentTimeMillisUnsafe())
   const asked = () => reached(held.members(), reachOf)
   const is_closed = !hasProof(settings)
-  const engine = clusterEngine({ ...parts, asked, hint: repairs.hint, report, is_closed })
+  const engine = clusterEngine({
+    ...parts,
+    readMembers: asked,
+    hint: repairs.hint,
+    report,
+    is_closed,
+  })
   const ringVersion = () => held.members().ring_version
   const answers: AnsweringStore = { local, guard, keeps: repairs.keeps, ringVersion }
   yield* Effect.acquireRelease(Effect.sync(repairs.start), () => Effect.promise(repairs.stop))

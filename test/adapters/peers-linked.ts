@@ -45,7 +45,7 @@ const guardOf = (local: NodeEngine): AnsweringStore["guard"] => ({
   receive: local.receive,
   copiesOf: local.copiesOf,
   renew: local.renew,
-  takeBack: async (id, created_at) => {
+  rollBack: async (id, created_at) => {
     const [copy] = await local.copiesOf([id])
     if (copy === undefined || copy.kind === "tombstone" || copy.created_at !== created_at) return
     await local.release(id, copy.stored_at, 9n)

@@ -93,7 +93,7 @@ describeWithServer("of three nodes, the third", () => {
         put(first, "here"),
         getRaw(second.client, nowhere),
       ])
-      const detail = `No node that answered has the blob ${nowhere}; node-3 could not be asked.`
+      const detail = `No node that responded has the blob ${nowhere}; no response from node-3.`
       expect(said(absent)).toEqual([503, detail])
       expect(await textAt(third, there)).toBe("there")
       expect(await textAt(second, here)).toBe("here")

@@ -235,7 +235,7 @@ describeWithServer("ten nodes", () => {
           status: 503,
           code: "UNAVAILABLE",
           message: "cluster degraded",
-          detail: `No node that answered has the blob ${nowhere}; node-6 could not be asked.`,
+          detail: `No node that responded has the blob ${nowhere}; no response from node-6.`,
         })
       })
     },

@@ -106,7 +106,7 @@ const storeOf = (): AnsweringStore => {
   const keeps = async () => []
   return {
     local,
-    guard: { ...local, takeBack: async () => undefined },
+    guard: { ...local, rollBack: async () => undefined },
     keeps,
     ringVersion: () => 1,
   }

@@ -17,7 +17,7 @@ import type { Answer, Answering, Question } from "./link.ts"
 export interface AnsweringStore {
   readonly local: NodeEngine
   readonly guard: Pick<NodeEngine, "receive" | "copiesOf" | "renew"> & {
-    readonly takeBack: (id: BlobId, created_at: bigint) => Promise<void>
+    readonly rollBack: (id: BlobId, created_at: bigint) => Promise<void>
   }
   /** What this node promises to keep, as `Peers` says it. */
   readonly keeps: (
@@ -162,7 +162,7 @@ const answerOf = async (
     }
     case operations.take_back: {
       const { id, created_at } = messages.take_back.decode(json)
-      await guard.takeBack(id, created_at)
+      await guard.rollBack(id, created_at)
       return { json: {} }
     }
     case operations.renew: {

@@ -1,6 +1,6 @@
 /**
- * Erasure coded blobs as they are read: from any shards that are enough, a stripe at a time, and
- * checked against the blob's own hash before the last of it is handed out.
+ * Reads erasure coded blobs from any sufficient set of shards, stripe by stripe. The hash of a
+ * whole blob is checked before its last piece is returned.
  *
  * Source: document 1 §1, §2 Replication policies; DECISIONS, document 1, integrity; decision 0124.
  */
@@ -25,8 +25,8 @@ import { type ErasureParts, stall_ms } from "./layout.ts"
 import { findReadable, type Holder, isReadable, type Search, searchShards } from "./search.ts"
 import { readStripes } from "./sources.ts"
 
-/** What is asked for of a blob whose shards were found: from `start`, and before `end`. */
-interface Asked {
+/** A range of a blob whose shards were found: `start` inclusive, `end` exclusive. */
+interface ReadRequest {
   readonly id: BlobId
   readonly checksum: string
   readonly plan: Striping
@@ -34,22 +34,22 @@ interface Asked {
   readonly end: number
 }
 
-const find = async (
+const findShards = async (
   parts: ErasureParts,
   id: BlobId,
   { offset = 0, length }: BlobRange,
   search: Search,
-): Promise<Asked> => {
+): Promise<ReadRequest> => {
   const data_shards = await findReadable(search)
   const holders = search.holders()
   const copy = holders.find((holder) => holder.copy.shard?.data_shards === data_shards)?.copy
   if (data_shards === undefined || copy === undefined) {
     if (holders.length > 0) parts.onShortfall?.(id)
-    // Shards say that there is, or was, such a blob: who is away may have the others.
-    const away = holders.length > 0 ? (parts.members().offline ?? []) : []
-    const missing = search.unanswered() + away.length
+    // Shards prove that the blob exists or existed; offline nodes may have the others.
+    const offline = holders.length > 0 ? (parts.members().offline ?? []) : []
+    const missing = search.unanswered() + offline.length
     if (missing === 0) throw thrown({ _tag: "BlobNotFound", id })
-    const detail = `${holders.length} of its shards were found, ${missing} nodes do not answer.`
+    const detail = `${holders.length} of its shards were found, ${missing} nodes do not respond.`
     throw thrown({ _tag: "BlobUnreachable", detail })
   }
   const { size, checksum } = copy
@@ -59,8 +59,8 @@ const find = async (
 }
 
 /**
- * What is known of the blob, from a node with a shard. The youngest is asked first: where the same
- * bytes were deleted on some nodes and put again, the others still know of the first time.
+ * Gets the blob's metadata from a node with a shard, the most recent shard first: after a deletion
+ * and another put of the same bytes, older shards may have outdated metadata.
  */
 export const metaOfShards = async (
   { local, peers, members, timing }: Pick<ErasureParts, "local" | "peers" | "members" | "timing">,
@@ -79,16 +79,16 @@ export const metaOfShards = async (
       await bytes.return?.()
       return meta
     } catch {
-      // The next one knows as much.
+      // The next node has the same metadata.
     }
   }
-  throw thrown({ _tag: "BlobUnreachable", detail: "No node that has a shard answers." })
+  throw thrown({ _tag: "BlobUnreachable", detail: "No node with a shard responds." })
 }
 
-/** The bytes of one stripe that are asked for, in one piece. */
+/** The requested bytes of one stripe, in one buffer. */
 const pieceOf = (
   { openCode }: ErasureParts,
-  { plan, start, end }: Asked,
+  { plan, start, end }: ReadRequest,
   stripe: number,
   given: GivenUnits,
 ): Uint8Array => {
@@ -106,26 +106,26 @@ const pieceOf = (
   return piece
 }
 
-/** What is asked for, in a piece of each stripe; `meet` is told what is known of the blob. */
+/** Yields the requested bytes stripe by stripe; `onMeta` receives the blob's metadata. */
 const pieces = async function* (
   parts: ErasureParts,
   search: Search,
-  asked: Asked,
-  meet: (meta: BlobMeta) => void = () => undefined,
+  request: ReadRequest,
+  onMeta: (meta: BlobMeta) => void = () => undefined,
 ) {
-  const { id, plan, start, end } = asked
+  const { id, plan, start, end } = request
   const { first, end: stop } = stripesOf(plan, start, end - start)
   const reading = readStripes({ parts, search, plan, end: stop, id })
-  /** Whether a unit had to be made that no node is known to have. */
+  /** Whether a unit is missing that no known node has. */
   const isMissing = (unit: Uint8Array | undefined, shard: number) =>
     unit === undefined && !search.holders().some(({ index }) => index === shard)
   let is_short = false
   try {
     for (let stripe = first; stripe < stop; stripe++) {
       const given = await reading.next(stripe)
-      if (stripe === first) meet(reading.meta())
+      if (stripe === first) onMeta(reading.meta())
       is_short ||= given.slice(0, plan.data_shards).some(isMissing)
-      yield pieceOf(parts, asked, stripe, given)
+      yield pieceOf(parts, request, stripe, given)
     }
   } finally {
     reading.close()
@@ -133,13 +133,13 @@ const pieces = async function* (
   }
 }
 
-/** All that is asked for at once: of a small blob, or the first piece of a large one. */
-const gather = async (parts: ErasureParts, search: Search, asked: Asked) => {
-  const bytes = new Uint8Array(asked.end - asked.start)
+/** Reads the whole range into memory: a small blob, or the first piece of a large one. */
+const gather = async (parts: ErasureParts, search: Search, request: ReadRequest) => {
+  const bytes = new Uint8Array(request.end - request.start)
   let meta: BlobMeta | undefined
   let used = 0
-  for await (const piece of pieces(parts, search, asked, (met) => {
-    meta = met
+  for await (const piece of pieces(parts, search, request, (received) => {
+    meta = received
   })) {
     bytes.set(piece, used)
     used += piece.length
@@ -147,68 +147,71 @@ const gather = async (parts: ErasureParts, search: Search, asked: Asked) => {
   return { bytes, meta: meta ?? (await metaOfShards(parts, search.holders())) }
 }
 
-const isAll = ({ plan, start, end }: Asked) => start === 0 && end === plan.size
+const isWholeBlob = ({ plan, start, end }: ReadRequest) => start === 0 && end === plan.size
 
-/** Whether these bytes are what the blob's name says; a part of them has no name. */
-const agrees = ({ hasher }: ErasureParts, asked: Asked, bytes: Uint8Array) => {
-  if (!isAll(asked)) return true
+/** Whether the bytes match the blob's checksum; parts of a blob cannot be checked. */
+const matchesHash = ({ hasher }: ErasureParts, request: ReadRequest, bytes: Uint8Array) => {
+  if (!isWholeBlob(request)) return true
   const hash = hasher()
   hash.update(bytes)
-  return hash.digest() === asked.checksum
+  return hash.digest() === request.checksum
 }
 
 const corrupt = ({ onShortfall }: ErasureParts, id: BlobId) => {
   onShortfall?.(id)
-  return thrown({ _tag: "BlobCorrupt", id, detail: "The shards do not make the blob." })
+  return thrown({
+    _tag: "BlobCorrupt",
+    id,
+    detail: "The shards do not match the checksum of the blob.",
+  })
 }
 
-/** The bytes without one of the shards, whichever it is that is not what it says. */
-const gatherWithoutOne = async (parts: ErasureParts, search: Search, asked: Asked) => {
-  await search.until(() => false)
+/** Finds the corrupt shard by reading without each shard in turn. */
+const gatherWithoutOne = async (parts: ErasureParts, search: Search, request: ReadRequest) => {
+  await search.runUntil(() => false)
   for (const { peer } of search.holders()) {
     const holders = () => search.holders().filter((other) => other.peer.node_id !== peer.node_id)
-    if (!isReadable(holders(), asked.plan.data_shards)) continue
+    if (!isReadable(holders(), request.plan.data_shards)) continue
     const others = { ...search, holders, until: async () => false }
-    const tried = await gather(parts, others, asked).catch(() => undefined)
-    if (tried && agrees(parts, asked, tried.bytes)) {
-      parts.onShortfall?.(asked.id)
-      return tried
+    const repaired = await gather(parts, others, request).catch(() => undefined)
+    if (repaired && matchesHash(parts, request, repaired.bytes)) {
+      parts.onShortfall?.(request.id)
+      return repaired
     }
   }
-  throw corrupt(parts, asked.id)
+  throw corrupt(parts, request.id)
 }
 
-/** What is asked for, `first` being read already; the last piece is kept until the hash agrees. */
+/** Yields `first` and the rest; the last piece is held back until the hash matches. */
 const streamed = async function* (
   parts: ErasureParts,
   search: Search,
-  asked: Asked,
+  request: ReadRequest,
   first: Uint8Array,
 ): AsyncGenerator<Uint8Array, void> {
-  const hash = isAll(asked) ? parts.hasher() : undefined
+  const hash = isWholeBlob(request) ? parts.hasher() : undefined
   hash?.update(first)
-  let kept = first
+  let pending = first
   for await (const piece of pieces(parts, search, {
-    ...asked,
-    start: asked.start + first.length,
+    ...request,
+    start: request.start + first.length,
   })) {
     hash?.update(piece)
-    yield kept
-    kept = piece
+    yield pending
+    pending = piece
   }
-  if (hash && hash.digest() !== asked.checksum) throw corrupt(parts, asked.id)
-  yield kept
+  if (hash && hash.digest() !== request.checksum) throw corrupt(parts, request.id)
+  yield pending
 }
 
-const once = async function* (bytes: Uint8Array): AsyncGenerator<Uint8Array, void> {
+const single = async function* (bytes: Uint8Array): AsyncGenerator<Uint8Array, void> {
   yield bytes
 }
 
 /**
- * Opens an erasure coded blob. `known` are the shards that were met already, by node. Fails with
- * BlobNotFound where all nodes were asked and have too few, with BlobUnreachable where some could
- * not be asked or are offline, and with BlobCorrupt; a large blob's pieces may fail with the last
- * two too.
+ * Opens an erasure coded blob. `known` are shards found before, by node. Rejects with BlobNotFound
+ * if all nodes responded and have too few shards, with BlobUnreachable if some are offline or did
+ * not respond, and with BlobCorrupt. A large blob may also fail with the last two while streaming.
  */
 export const getErasure = async (
   parts: ErasureParts,
@@ -217,16 +220,16 @@ export const getErasure = async (
   known: ReadonlyMap<string, HeldCopy>,
 ): Promise<BlobReading> => {
   const search = searchShards(parts, id, known)
-  const asked = await find(parts, id, range, search)
-  const { start, end, plan } = asked
+  const request = await findShards(parts, id, range, search)
+  const { start, end, plan } = request
   if (end - start <= window_bytes) {
-    const gathered = await gather(parts, search, asked)
-    const is_good = agrees(parts, asked, gathered.bytes)
-    const { bytes, meta } = is_good ? gathered : await gatherWithoutOne(parts, search, asked)
-    return { meta, data: bytes, windows: () => once(bytes) }
+    const gathered = await gather(parts, search, request)
+    const is_good = matchesHash(parts, request, gathered.bytes)
+    const { bytes, meta } = is_good ? gathered : await gatherWithoutOne(parts, search, request)
+    return { meta, data: bytes, windows: () => single(bytes) }
   }
   const stripe_bytes = plan.data_shards * unit_bytes
   const first_end = start - (start % stripe_bytes) + stripe_bytes
-  const { bytes, meta } = await gather(parts, search, { ...asked, end: Math.min(first_end, end) })
-  return { meta, data: undefined, windows: () => streamed(parts, search, asked, bytes) }
+  const { bytes, meta } = await gather(parts, search, { ...request, end: Math.min(first_end, end) })
+  return { meta, data: undefined, windows: () => streamed(parts, search, request, bytes) }
 }

@@ -1,8 +1,8 @@
 /**
- * Where a blob's shards belong, and what erasure coding stands on.
+ * Placement of a blob's shards, and the dependencies of erasure coding.
  *
- * A shard is not tied to a place among the owners. After a change of the ring any node may have any
- * shard, but never two of one blob.
+ * A shard is not tied to a position among the owners. After a ring change any node may have any
+ * shard, but no node has two shards of one blob.
  *
  * Source: document 1 §2 Replication policies, EC42 and EC82; DECISIONS, document 1, placement of
  * the receiving node; decision 0124.
@@ -14,66 +14,69 @@ import { owners_max } from "#actors/blob-storage/placement.ts"
 import type { ErasureCode } from "#erasure"
 import { parity_shards } from "#erasure"
 import type { BlobId, ReplicationPolicy } from "#schemas/blob-storage/blob.ts"
-import type { TakeBackGuard } from "../take-back.ts"
+import type { RollbackGuard } from "../rollback.ts"
 import type { Timing } from "../timing.ts"
 
-/** BLAKE3-256 of bytes that come one after the other. */
+/** An incremental BLAKE3-256 hash. */
 export interface BlobHasher {
   readonly update: (bytes: Uint8Array) => void
-  /** In hex, once all bytes have come. */
+  /** The digest in hex, after the last update. */
   readonly digest: () => string
 }
 
-/** Bytes of a piece of memory: hashes have their full speed on it, and units fit it whole. */
+/** Size of a pooled buffer: large enough for full hashing speed, and a multiple of a unit. */
 export const piece_bytes = 256 * 1024
 
-/** Memory that is used again: new memory costs far more than what is copied into it. */
-export interface PieceMemory {
-  /** A piece, which holds anything. */
-  readonly take: () => Uint8Array
-  /** Nobody reads these any more. Who cannot say so keeps them, and they are collected. */
-  readonly giveBack: (pieces: ReadonlyArray<Uint8Array>) => void
+/** A pool of buffers: allocating memory costs far more than copying into it. */
+export interface PiecePool {
+  /** A buffer with arbitrary contents. */
+  readonly acquire: () => Uint8Array
+  /**
+   * Returns buffers that nobody reads any more. Buffers that are never returned are garbage
+   * collected.
+   */
+  readonly release: (pieces: ReadonlyArray<Uint8Array>) => void
 }
 
-/** What erasure coded blobs are put, read and repaired with. */
+/** Dependencies of puts, gets and repairs of erasure coded blobs. */
 export interface ErasureParts {
   readonly local: NodeEngine
-  /** What this node tells others of `local`, and this node's own puts too. */
-  readonly guard: TakeBackGuard
+  /** The guard through which peers, and this node's own puts, use `local`. */
+  readonly guard: RollbackGuard
   readonly peers: Peers
   readonly members: () => Members
   readonly timing: Timing
-  /** One code for each number of data shards, with room for shards of one unit. */
+  /** A cached code per number of data shards, for shards of one unit. */
   readonly openCode: (data_shards: number) => ErasureCode
   readonly hasher: () => BlobHasher
-  readonly memory: PieceMemory
-  /** A blob of which shards are missing, corrupt or cannot be had was met. */
+  readonly pool: PiecePool
+  /** Called for a blob with missing, corrupt or unreachable shards. */
   readonly onShortfall?: (id: BlobId) => void
 }
 
-/** How long a node that says nothing holds up what others could do as well, in milliseconds. */
+/** Delay before another node is tried instead of a silent one, in milliseconds. */
 export const hedge_ms = 300
-/** No progress for so long is a failure, in milliseconds: small puts have as much in all. */
+/** Timeout without progress, in milliseconds. For small puts it is the total timeout. */
 export const stall_ms = 5000
 
-/** A disk that reads less of a blob in a second is waited for no longer than one that is gone. */
+/** Minimum read rate of a disk: slower ones count as failed. */
 const read_bytes_per_second_min = 64 * 1024 * 1024
 
-/** How long a node may say nothing that first reads its copy of a blob of so many bytes. */
-export const readingMs = (bytes: number) =>
+/** Timeout for a node that verifies its copy of a blob of this size before it responds. */
+export const verifyMs = (bytes: number) =>
   stall_ms + Math.ceil((1000 * bytes) / read_bytes_per_second_min)
 
-/** Data shards of a blob of that policy; undefined where it is not erasure coded. */
+/** Number of data shards of the policy; undefined for policies without an erasure code. */
 export const dataShardsOf = (policy: ReplicationPolicy): number | undefined => {
   if (policy === "REPLICATION_POLICY_EC42") return 4
   return policy === "REPLICATION_POLICY_EC82" ? 8 : undefined
 }
 
-/** This node as one of them. */
+/** This node as a peer. */
 export const selfOf = ({ node_id, active }: Members): Peer =>
   active.find((peer) => peer.node_id === node_id) ?? { node_id, address: "" }
 
-/** The first `count` active owners of a blob: fewer where fewer are active. */
+/** The first `count` active owners of a blob, or fewer if fewer are active. */
 export const ownersOf = ({ placement, active }: Members, id: BlobId, count: number) => {
   const owners = placement.ownersOf(placement.partitionOf(id), owners_max)
   const active_of = new Map(active.map((peer) => [peer.node_id, peer]))
@@ -83,17 +86,17 @@ export const ownersOf = ({ placement, active }: Members, id: BlobId, count: numb
     .slice(0, count)
 }
 
-/** Of a node that has a shard which is of no use. */
-export const no_index = -1
+/** Marks a node whose shard belongs to another code. */
+export const useless_index = -1
 
-/** A node, and which shard it has or is to have. */
+/** A node and the shard that it has or will receive. */
 export interface Assigned {
   readonly peer: Peer
   readonly index: number
   readonly is_held: boolean
 }
 
-/** Which index each node is to have: those that have one keep it. Nodes in excess have none. */
+/** Assigns an index to each node. Nodes with a shard keep it; surplus nodes get none. */
 export const assignShards = (
   nodes: ReadonlyArray<Peer>,
   held: ReadonlyMap<string, number>,
@@ -103,7 +106,7 @@ export const assignShards = (
   const kept = new Set<string>()
   for (const { node_id } of nodes) {
     const index = held.get(node_id)
-    if (index === undefined || index === no_index || taken.has(index)) continue
+    if (index === undefined || index === useless_index || taken.has(index)) continue
     taken.add(index)
     kept.add(node_id)
   }
@@ -113,7 +116,7 @@ export const assignShards = (
   const assigned: Array<Assigned> = []
   for (const peer of nodes) {
     const has = held.get(peer.node_id)
-    // A node that has one which is of no use cannot take another.
+    // A node with a shard of another code cannot store a second one.
     const index = has === undefined ? free.shift() : has
     const is_held = kept.has(peer.node_id)
     if (index !== undefined && (has === undefined || is_held)) {

@@ -1,6 +1,6 @@
 /**
- * Erasure coded blobs as they are put: cut into stripes, coded, and stored by the blob's owners, a
- * shard each. Two of them may fail; where more do, nothing is left of the put.
+ * Stores erasure coded blobs: splits them into stripes, encodes these, and sends one shard to each
+ * owner. Two owners may fail; if more do, the put is rolled back.
  *
  * Source: document 1 §2 Replication policies, §7 INTERNAL, §8 Limits; DECISIONS, document 1,
  * placement of the receiving node; decision 0124.
@@ -19,52 +19,54 @@ import {
   assignShards,
   dataShardsOf,
   type ErasureParts,
-  no_index,
   ownersOf,
+  useless_index,
 } from "./layout.ts"
-import { isStored, openStores, type Shipping, type Stored } from "./stores.ts"
+import { isStored, openStores, type ShardTransfer, type Stored } from "./stores.ts"
 import {
   deleteStale,
+  existingCopy,
   holdersOf,
-  presentIn,
   renewOn,
   type Survey,
   survey,
-  within,
+  withTimeout,
 } from "./survey.ts"
 
-/** Bytes that are there and whose checksum, BLAKE3-256 in hex, is known. */
+/** Bytes in memory with their checksum, BLAKE3-256 in hex. */
 export interface HashedParts {
   readonly parts: ReadonlyArray<Uint8Array>
   readonly checksum: string
 }
 
 /**
- * Bytes that are there, or that were staged on this node: whoever staged them ends that. Those that
- * it had no room for are stored nowhere, and are good for a repetition only.
+ * Bytes in memory, or staged on this node; the caller ends the staging. Bytes that did not fit on
+ * the disk were only hashed: they serve to recognize existing content.
  */
 export type ErasureSource = ReadonlyArray<Uint8Array> | HashedParts | StagedBytes
 
-/** What a put came to, and which of the blob's owners have a shard now: their ids. */
+/**
+ * The result of a put, with the ids of the owners that have a shard now and of those that failed.
+ */
 export interface ErasurePut {
   readonly answer: PutAnswer
   readonly stored_on: ReadonlyArray<string>
   readonly failed: ReadonlyArray<string>
-  /** Whether nobody reads the put's bytes any more, as a node does that was given up. */
-  readonly is_read_out: boolean
+  /** Whether nothing reads the source any more. A transfer that was abandoned may still read it. */
+  readonly is_source_free: boolean
 }
 
-/** A blob up to here is coded at once, and each shard sent in one message. */
-const at_once_bytes_max = 1024 * 1024
-/** Bytes that are hashed or coded before others have their turn. */
+/** Blobs up to this size are encoded at once, and each shard is sent in one message. */
+const single_message_bytes_max = 1024 * 1024
+/** Bytes to hash or encode before yielding to other work. */
 const slice_bytes = 4 * 1024 * 1024
-/** Another put of the same bytes may be in the way once. */
+/** A conflict with another put of the same bytes is retried once. */
 const attempts_max = 2
 
-/** Nanoseconds of a put's time that say which node's it is. */
-const digits = 1000n
+/** The last digits of a put's time identify the node. */
+const node_digits = 1000n
 
-/** What is to be stored, and where its bytes come from. */
+/** The content to store. */
 interface Content {
   readonly id: BlobId
   readonly checksum: string
@@ -73,7 +75,7 @@ interface Content {
   readonly no_room?: StagedBytes["no_room"]
 }
 
-/** The put that is under way: `at` is its time, which a later deletion may have moved. */
+/** A put in progress. `at` is its time, which may have been raised above a later deletion. */
 interface Put {
   readonly order: PutOrder
   readonly content: Content
@@ -85,7 +87,7 @@ interface Put {
 const pause = ({ timing }: Pick<ErasureParts, "timing">) =>
   new Promise<void>((resolve) => timing.after(0, resolve))
 
-/** Parts of at most a slice each. */
+/** Splits parts into slices. */
 const slices = function* (parts: ReadonlyArray<Uint8Array>) {
   for (const part of parts) {
     for (let at = 0; at < part.length; at += slice_bytes) {
@@ -94,7 +96,7 @@ const slices = function* (parts: ReadonlyArray<Uint8Array>) {
   }
 }
 
-/** The checksum of bytes that are there, with a turn for others in between. */
+/** Hashes bytes in memory, yielding to other work in between. */
 const hashed = async (parts: ErasureParts, source: ReadonlyArray<Uint8Array>) => {
   const hash = parts.hasher()
   let since_pause = 0
@@ -113,7 +115,7 @@ const contentOf = async (parts: ErasureParts, source: ErasureSource): Promise<Co
   const given = "checksum" in source ? source.parts : source
   const checksum = "checksum" in source ? source.checksum : await hashed(parts, given)
   const size = given.reduce((sum, part) => sum + part.length, 0)
-  // The first half of a BLAKE3 digest in hex is what the brand says.
+  // The brand stands for the first half of a BLAKE3 digest in hex.
   const id = checksum.slice(0, 2 * blob_id_bytes) as BlobId
   return { id, checksum, size, windows: () => slices(given) }
 }
@@ -130,7 +132,7 @@ const metaOf = ({ order, content, at }: Put): BlobMeta => ({
   policy: order.policy,
 })
 
-/** The bytes in stripes, one at a time. */
+/** Encodes the content stripe by stripe. */
 const stripesIn = async function* (
   parts: ErasureParts,
   { content, data_shards }: Put,
@@ -148,26 +150,26 @@ const stripesIn = async function* (
   if (last) yield last
 }
 
-/** What of a shard may lie on a node now that nobody is to count on. */
-const isLeft = (stored: Stored) => (isStored(stored) ? stored.received.created : stored.is_open)
+/** Whether the node may have stored a shard that must be rolled back. */
+const mayRemain = (stored: Stored) => (isStored(stored) ? stored.received.created : stored.is_open)
 
-const takeBack = async (
+const rollBack = async (
   parts: ErasureParts,
   { content: { id }, at }: Put,
   left: ReadonlyArray<Stored>,
 ) => {
   const { node_id } = parts.members()
-  const taking = left
-    .filter(isLeft)
+  const rollbacks = left
+    .filter(mayRemain)
     .map(({ peer }) =>
-      peer.node_id === node_id ? parts.guard.takeBack(id, at) : parts.peers.takeBack(peer, id, at),
+      peer.node_id === node_id ? parts.guard.rollBack(id, at) : parts.peers.takeBack(peer, id, at),
     )
-  // What could not be taken back is too little to be a blob, and goes with a sweep.
-  await within(parts, Promise.allSettled(taking))
+  // Shards that could not be rolled back are too few to make a blob; a sweep removes them.
+  await withTimeout(parts, Promise.allSettled(rollbacks))
 }
 
-/** Whether another put, or a deletion, was in the way: then there is more to know than before. */
-const isOvertaken = (left: ReadonlyArray<Stored>) =>
+/** Whether another put or a deletion conflicted, so that a new survey is needed. */
+const hasConflict = (left: ReadonlyArray<Stored>) =>
   left.some((stored) => {
     if (isStored(stored)) return false
     const { cause } = stored
@@ -183,27 +185,27 @@ const shardsOf = (stripes: ReadonlyArray<Units>, data_shards: number) =>
   )
 
 /**
- * Those that have their shard still, for this put too. One that was there before may have been let
- * go meanwhile, as of a put that nobody finished, or be corrupt. Who says now that it has it has
- * read it, and keeps it: whoever looks from now on sees the rest.
+ * Confirms that nodes still have their shards, and renews these for this put. A shard that existed
+ * before may have been discarded as unfinished in the meantime, or be corrupt. A node that confirms
+ * has verified its shard and keeps it.
  */
-const stillHolding = async (
+const confirmHolders = async (
   parts: ErasureParts,
   { content, at }: Put,
-  relied: ReadonlyArray<Assigned>,
+  candidates: ReadonlyArray<Assigned>,
 ) => {
-  if (relied.length === 0) return relied
-  const nodes = relied.map(({ peer }) => peer)
+  if (candidates.length === 0) return candidates
+  const nodes = candidates.map(({ peer }) => peer)
   const held = await renewOn(parts, { ...content, put_at: at }, nodes)
   const shards = new Map(held.map(({ peer, copy }) => [peer.node_id, copy.shard]))
-  return relied.filter(({ peer, index }) => {
-    // Who has all of the blob has this shard too.
+  return candidates.filter(({ peer, index }) => {
+    // A whole copy includes this shard.
     return shards.has(peer.node_id) && (shards.get(peer.node_id)?.index ?? index) === index
   })
 }
 
-/** Who has a shard for certain, now that all that could be stored are. */
-const countOn = async (
+/** The nodes that certainly have a shard, after all transfers. */
+const durableNodes = async (
   parts: ErasureParts,
   put: Put,
   assigned: ReadonlyArray<Assigned>,
@@ -212,46 +214,46 @@ const countOn = async (
   const created = new Map(
     stored.map(({ peer, received }) => [peer.node_id, received.created] as const),
   )
-  const relied = assigned.filter(({ peer: { node_id }, is_held }) => {
+  const candidates = assigned.filter(({ peer: { node_id }, is_held }) => {
     return is_held || created.get(node_id) === false
   })
-  const still = await stillHolding(parts, put, relied)
+  const still = await confirmHolders(parts, put, candidates)
   const fresh = stored.filter(({ received }) => received.created)
   return [...fresh, ...still].map(({ peer }) => peer.node_id)
 }
 
-/** Stores what nobody has yet. Undefined where something was in the way, and nothing was stored. */
+/** Stores the missing shards. Returns undefined after a conflict, with nothing left stored. */
 const store = async (
   parts: ErasureParts,
   put: Put,
-  { answering, held }: Survey,
+  { responding, held }: Survey,
 ): Promise<ErasurePut | undefined> => {
   const { order, content, data_shards, owners, at } = put
   const { id, checksum, size } = content
   const indexes = new Map(
     holdersOf(held).map(({ peer, copy, index }) => [
       peer.node_id,
-      // A shard of another code is none of this one's, and is in its way.
-      copy.shard?.data_shards === data_shards ? index : no_index,
+      // A shard of another code is useless for this one and blocks the node.
+      copy.shard?.data_shards === data_shards ? index : useless_index,
     ]),
   )
-  const assigned = assignShards(answering, indexes, data_shards)
+  const assigned = assignShards(responding, indexes, data_shards)
   const targets = assigned.filter(({ is_held }) => !is_held)
   const missing = owners.length - assigned.length
   if (missing > parity_shards) {
-    const detail = `${missing} of ${owners.length} shard stores failed: they do not answer`
+    const detail = `${missing} of ${owners.length} shard stores failed: the nodes do not respond`
     throw thrown({ _tag: "BlobShardsFailed", detail })
   }
   const plan = striping(size, data_shards)
   const { labels, policy, origin } = order
-  const shipping: Shipping = {
+  const shipping: ShardTransfer = {
     order: { id, checksum, size, policy, labels, created_at: at, origin },
     data_shards,
     shard_bytes: plan.shard_bytes,
     reason: "put",
   }
   const stripes = stripesIn(parts, put)
-  const whole = size <= at_once_bytes_max ? await Array.fromAsync(stripes) : undefined
+  const whole = size <= single_message_bytes_max ? await Array.fromAsync(stripes) : undefined
   const stores = openStores(
     parts,
     whole ? { ...shipping, whole: shardsOf(whole, data_shards) } : shipping,
@@ -262,33 +264,39 @@ const store = async (
     if (!whole) for await (const units of stripes) await stores.push(units)
     const finished = await stores.finish()
     const stored = finished.filter(isStored)
-    const stored_on = await countOn(parts, put, assigned, stored)
+    const stored_on = await durableNodes(parts, put, assigned, stored)
     if (owners.length - stored_on.length > parity_shards) {
-      await takeBack(parts, put, finished)
+      await rollBack(parts, put, finished)
       return undefined
     }
     const failed = owners.map(({ node_id }) => node_id).filter((one) => !stored_on.includes(one))
     const created = stored.some(({ received }) => received.created)
     const is_read_out = finished.every(isStored)
-    return { answer: { id, meta: metaOf(put), created }, stored_on, failed, is_read_out }
+    return {
+      answer: { id, meta: metaOf(put), created },
+      stored_on,
+      failed,
+      is_source_free: is_read_out,
+    }
   } catch (cause) {
     const left = await stores.abort(new Error("the put has failed"))
-    await takeBack(parts, put, left)
-    if (faultOf(cause)._tag === "BlobShardsFailed" && isOvertaken(left)) return undefined
+    await rollBack(parts, put, left)
+    if (faultOf(cause)._tag === "BlobShardsFailed" && hasConflict(left)) return undefined
     throw cause
   }
 }
 
 /**
- * What a put is answered whose blob is stored already: undefined where it is not. Its shards are
- * this put's from then on: a deletion before it, which some have not heard of, leaves them alone.
+ * Completes a put whose blob is already stored; undefined if it is not. Its shards are renewed to
+ * this put, so that an earlier deletion, which some nodes have not received yet, does not remove
+ * them.
  */
-const keep = async (
+const reuseExisting = async (
   parts: ErasureParts,
   { order, content: { id, checksum, size }, owners, at }: Put,
   held: Survey["held"],
 ): Promise<ErasurePut | undefined> => {
-  const present = presentIn(held)
+  const present = existingCopy(held)
   if (present === undefined) return undefined
   const { policy, expected_id, if_none_match } = order
   const known = { policy: present.policy, checksum: present.checksum || checksum }
@@ -298,16 +306,16 @@ const keep = async (
   }
   const nodes = held.map(({ peer }) => peer)
   const renewed = await renewOn(parts, { id, size, put_at: at }, nodes)
-  if (presentIn(renewed) === undefined) return undefined
+  if (existingCopy(renewed) === undefined) return undefined
   const stored_on = renewed.map(({ peer }) => peer.node_id)
   const failed = owners.map(({ node_id }) => node_id).filter((one) => !stored_on.includes(one))
   const meta = await metaOfShards(parts, held)
-  return { answer: { id, meta, created: false }, stored_on, failed, is_read_out: true }
+  return { answer: { id, meta, created: false }, stored_on, failed, is_source_free: true }
 }
 
 /**
- * The time of the put: after any deletion, whatever this node's clock says. Its last three digits
- * are this node's, since a shard is taken back by its time: two puts at once must differ in it.
+ * The time of the put, later than any known deletion. Its last three digits identify this node:
+ * shards are rolled back by their time, so two concurrent puts need different times.
  */
 const timeOf = ({ members }: ErasureParts, at: bigint, { deleted_at }: Survey) => {
   const { node_id, active } = members()
@@ -318,8 +326,8 @@ const timeOf = ({ members }: ErasureParts, at: bigint, { deleted_at }: Survey) =
     ),
   )
   const least = at > deleted_at ? at : deleted_at + 1n
-  const time = least - (least % digits) + (place % digits)
-  return time < least ? time + digits : time
+  const time = least - (least % node_digits) + (place % node_digits)
+  return time < least ? time + node_digits : time
 }
 
 const put = async (
@@ -330,7 +338,7 @@ const put = async (
 ): Promise<ErasurePut> => {
   const { id, checksum } = content
   const data_shards = dataShardsOf(order.policy)
-  if (data_shards === undefined) throw new Error(`${order.policy} is no erasure code`)
+  if (data_shards === undefined) throw new Error(`${order.policy} is not an erasure code`)
   const admission = admit({ ...order, id, checksum }, undefined)
   if (admission.verdict === "mismatch") {
     throw thrown({ _tag: "BlobIdMismatch", expected: admission.expected, actual: id })
@@ -343,26 +351,27 @@ const put = async (
     }
     const surveyed = await survey(parts, id, owners)
     const wanted = { order, content, data_shards, owners, at: timeOf(parts, at, surveyed) }
-    const kept = await keep(parts, wanted, surveyed.held)
-    // What was sent before may still be on its way to a node that was given up.
+    const kept = await reuseExisting(parts, wanted, surveyed.held)
+    // An abandoned transfer of the first attempt may still be running.
     const is_first = attempt === 1
-    if (kept) return { ...kept, is_read_out: is_first }
+    if (kept) return { ...kept, is_source_free: is_first }
     if (content.no_room) throw content.no_room.cause
     if (surveyed.stale.length > 0) await deleteStale(parts, id, surveyed)
     const stored = await store(parts, wanted, surveyed)
-    // Where all was there by then, another put was quicker, and the blob is what that one said.
+    // If everything existed by then, a concurrent put was first, and its metadata counts.
     if (stored && (stored.answer.created || !is_first)) {
-      return { ...stored, is_read_out: is_first && stored.is_read_out }
+      return { ...stored, is_source_free: is_first && stored.is_source_free }
     }
   }
-  const detail = "Another put of the same bytes, or their deletion, was in the way: put them again."
+  const detail =
+    "This put conflicted with another put or a deletion of the same bytes: put them again."
   throw thrown({ _tag: "BlobUnreachable", detail })
 }
 
 /**
- * Puts an erasure coded blob. Answers once all but two of its owners, or more, have stored a shard
- * durably. Fails with BlobTooFewNodes; BlobShardsFailed, and BlobUnreachable where others were in
- * the way, and then nothing is left; with BlobAlreadyExists and BlobIdMismatch as any put.
+ * Puts an erasure coded blob, and resolves when at most two of its owners lack a durable shard.
+ * Rejects with BlobTooFewNodes; with BlobShardsFailed, or BlobUnreachable after conflicts, having
+ * left nothing stored; with BlobAlreadyExists and BlobIdMismatch like any put.
  */
 export const putErasure = async (
   parts: ErasureParts,

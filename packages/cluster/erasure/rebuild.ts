@@ -1,5 +1,5 @@
 /**
- * Shards that were lost, made of the others, and given to the nodes that are to have them.
+ * Rebuilds lost shards from the others, and sends them to the nodes that store them.
  *
  * Source: document 1 §1 InternalService, §2 Replication policies; DECISIONS, document 1, integrity;
  * decision 0124.
@@ -19,12 +19,12 @@ import { isStored, openStores, type Stored, type Target } from "./stores.ts"
 
 export interface RebuildOrder {
   readonly id: BlobId
-  /** One or two shards, and who is to have each. */
+  /** One or two shards, and the node for each. */
   readonly missing: ReadonlyArray<Target>
-  /** The shards that were met already, by node. */
+  /** Shards found before, by node. */
   readonly known: ReadonlyMap<string, HeldCopy>
   readonly reason: Reason
-  /** Waits until so many bytes more may be read and sent. */
+  /** Waits until this many bytes may be read and sent. */
   readonly pace?: (bytes: number) => Promise<void> | undefined
 }
 
@@ -37,7 +37,7 @@ export interface Rebuilt {
   }>
 }
 
-const find = async (parts: ErasureParts, { id, known, missing }: RebuildOrder) => {
+const findShards = async (parts: ErasureParts, { id, known, missing }: RebuildOrder) => {
   const search = searchShards(parts, id, known)
   const data_shards = await findReadable(search)
   const holders = search.holders().filter(({ copy }) => copy.shard?.data_shards === data_shards)
@@ -47,15 +47,15 @@ const find = async (parts: ErasureParts, { id, known, missing }: RebuildOrder) =
     throw thrown({ _tag: "BlobUnreachable", detail: "Too few shards of the blob were found." })
   }
   if (missing.some(({ index }) => index >= data_shards + parity_shards)) {
-    throw new Error("the blob has no such shard")
+    throw new Error("the blob has no shard of this index")
   }
   let { put_at } = first.copy
   for (const { copy } of holders) if (copy.put_at > put_at) put_at = copy.put_at
   return { search, holders, data_shards, copy: first.copy, put_at }
 }
 
-/** The units that are to be made, and nothing in the place of the others. */
-const only = (units: Units, missing: ReadonlyArray<Target>) =>
+/** Keeps only the units of missing shards. */
+const onlyMissing = (units: Units, missing: ReadonlyArray<Target>) =>
   units.map((unit, index) => (missing.some((target) => target.index === index) ? unit : undefined))
 
 interface Work {
@@ -64,7 +64,7 @@ interface Work {
   readonly checksum: string
 }
 
-/** Makes stripe after stripe; the last one is handed out once the blob's hash agrees. */
+/** Rebuilds stripe by stripe; the last stripe is held back until the blob's hash matches. */
 const rebuilt = async function* (
   parts: ErasureParts,
   { order, plan, checksum }: Work,
@@ -74,25 +74,29 @@ const rebuilt = async function* (
   const code = parts.openCode(plan.data_shards)
   const hash = parts.hasher()
   let left = plan.size
-  let kept: ReadonlyArray<Uint8Array | undefined> | undefined
+  let pending: ReadonlyArray<Uint8Array | undefined> | undefined
   for (let stripe = 0; stripe < plan.stripes; stripe++) {
     await pace?.((plan.data_shards + missing.length) * plan.unitOf(stripe))
     const given = await reading.next(stripe)
-    if (kept) yield kept
+    if (pending) yield pending
     const units = rebuiltUnits(code, given)
     for (const unit of units.slice(0, plan.data_shards)) {
       hash.update(unit.subarray(0, left))
       left = Math.max(0, left - unit.length)
     }
-    kept = only(units, missing)
+    pending = onlyMissing(units, missing)
   }
   if (hash.digest() !== checksum) {
-    throw thrown({ _tag: "BlobCorrupt", id, detail: "The shards do not make the blob." })
+    throw thrown({
+      _tag: "BlobCorrupt",
+      id,
+      detail: "The shards do not match the checksum of the blob.",
+    })
   }
-  if (kept) yield kept
+  if (pending) yield pending
 }
 
-const answerOf = (stored: ReadonlyArray<Stored>): Rebuilt => ({
+const resultOf = (stored: ReadonlyArray<Stored>): Rebuilt => ({
   rebuilt: stored.filter(isStored).map(({ index, peer }) => ({ index, node_id: peer.node_id })),
   failed: stored.flatMap((one) =>
     isStored(one) ? [] : [{ index: one.index, node_id: one.peer.node_id, cause: one.cause }],
@@ -100,13 +104,14 @@ const answerOf = (stored: ReadonlyArray<Stored>): Rebuilt => ({
 })
 
 /**
- * Makes the missing shards of a blob and gives each to its node, reading the others once. Says what
- * became of each. Fails with BlobNotFound or BlobUnreachable where there are too few to make them
- * of, and with BlobCorrupt where those do not make the blob: then no shard is stored.
+ * Rebuilds the missing shards of a blob and sends each to its node, reading the other shards once.
+ * Returns the outcome of each shard. Rejects with BlobNotFound or BlobUnreachable if too few shards
+ * are available, and with BlobCorrupt if they do not match the blob's checksum; then no shard is
+ * stored.
  */
 export const rebuildShards = async (parts: ErasureParts, order: RebuildOrder): Promise<Rebuilt> => {
   const { id, missing, reason } = order
-  const { search, holders, data_shards, copy, put_at } = await find(parts, order)
+  const { search, holders, data_shards, copy, put_at } = await findShards(parts, order)
   const { size, checksum } = copy
   const plan = striping(size, data_shards)
   const { labels, policy, created_at } = await metaOfShards(parts, holders)
@@ -123,9 +128,9 @@ export const rebuildShards = async (parts: ErasureParts, order: RebuildOrder): P
     for await (const units of rebuilt(parts, { order, plan, checksum }, reading)) {
       await stores.push(units)
     }
-    return answerOf(await stores.finish())
+    return resultOf(await stores.finish())
   } catch (cause) {
-    await stores.abort(new Error("the shards could not be made"))
+    await stores.abort(new Error("the shards could not be rebuilt"))
     throw cause
   } finally {
     reading.close()

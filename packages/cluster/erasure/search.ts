@@ -1,5 +1,5 @@
 /**
- * Who has the shards of a blob: this node and the others are asked, the owners first.
+ * Finds the shards of a blob: queries this node and the owners first, then the other nodes.
  *
  * Source: document 1 §1; DECISIONS, document 1, delete and replicas; decision 0124.
  */
@@ -8,20 +8,20 @@ import type { Copy, HeldCopy } from "#actors/blob-storage/node-engine.ts"
 import type { Members, Peer } from "#actors/blob-storage/peers.ts"
 import { owners_max } from "#actors/blob-storage/placement.ts"
 import type { BlobId } from "#schemas/blob-storage/blob.ts"
-import { type Bell, makeBell } from "../bell.ts"
+import { makeSignal, type Signal } from "../signal.ts"
 import { type ErasureParts, hedge_ms, ownersOf, selfOf, stall_ms } from "./layout.ts"
 
-/** How long shards of data are waited for where enough others are known, in milliseconds. */
+/** Time to wait for more data shards once enough shards are known, in milliseconds. */
 const grace_ms = 20
 
-/** A node that has a shard of a blob. */
+/** A node with a shard of a blob. */
 export interface Holder {
   readonly peer: Peer
   readonly copy: HeldCopy
   readonly index: number
 }
 
-/** Whether these are a blob's shards of one code, as many distinct ones as it takes to read it. */
+/** Whether these include enough distinct shards of one code to read the blob. */
 export const isReadable = (holders: Iterable<Holder>, data_shards: number) => {
   const indexes = new Set<number>()
   for (const { copy, index } of holders) {
@@ -30,37 +30,37 @@ export const isReadable = (holders: Iterable<Holder>, data_shards: number) => {
   return indexes.size >= data_shards
 }
 
-/** Whether all shards of data are known: then nothing has to be made of parity. */
+/** Whether all data shards are known, so that no unit must be reconstructed. */
 const hasAllData = (holders: ReadonlyArray<Holder>, data_shards: number) =>
   isReadable(
     holders.filter(({ index }) => index < data_shards),
     data_shards,
   )
 
-/** The code of which enough shards are known. */
+/** The number of data shards of a code that has enough known shards. */
 export const readableCode = (holders: ReadonlyArray<Holder>): number | undefined =>
   holders
     .map(({ copy }) => copy.shard?.data_shards ?? 0)
     .find((data_shards) => isReadable(holders, data_shards))
 
-/** What is known of who has a blob's shards: it grows while answers come. */
+/** The known shards of a blob. They grow as responses arrive. */
 export interface Search {
   readonly holders: () => ReadonlyArray<Holder>
-  /** Nodes that were asked and did not say. */
+  /** Nodes that were queried and have not responded. */
   readonly unanswered: () => number
   /**
-   * Asks the owners, and then all others, until `isDone`; false where everybody has said what there
-   * is, or says nothing. A node that is slow does not hold up that the others are asked.
+   * Queries the owners, then all others, until `isDone`. Returns false when all nodes have
+   * responded or timed out. A slow node does not delay the queries to the others.
    */
-  readonly until: (isDone: (holders: ReadonlyArray<Holder>) => boolean) => Promise<boolean>
-  /** Waits for the answers that are still to come, but no longer than so many milliseconds. */
+  readonly runUntil: (isDone: (holders: ReadonlyArray<Holder>) => boolean) => Promise<boolean>
+  /** Waits for pending responses, for at most `ms` milliseconds. */
   readonly settle: (ms: number) => Promise<void>
 }
 
 type Parts = Pick<ErasureParts, "local" | "peers" | "members" | "timing">
 
-/** Everybody who may have something: this node and the owners, then the others. */
-const everybody = (members: Members, id: BlobId): Array<ReadonlyArray<Peer>> => {
+/** The nodes to query, in groups: this node and the owners, then the others. */
+const queryOrder = (members: Members, id: BlobId): Array<ReadonlyArray<Peer>> => {
   const self = selfOf(members)
   const owners = ownersOf(members, id, owners_max).filter((peer) => peer.node_id !== self.node_id)
   const near = [self, ...owners]
@@ -71,7 +71,7 @@ const everybody = (members: Members, id: BlobId): Array<ReadonlyArray<Peer>> => 
   return [near, others]
 }
 
-/** Shards as they are told of; those that a deletion for every node has overtaken are none. */
+/** Collects the reported shards, without those that a cluster-wide deletion covers. */
 const makeFindings = () => {
   const shards = new Map<string, Holder>()
   let deleted_at = -1n
@@ -91,76 +91,76 @@ const makeFindings = () => {
   }
 }
 
-/** Asks nodes what they have, those that are known already excepted. */
-const makeAsking = (
+/** Queries nodes, except those whose shards are known. */
+const makeQueries = (
   { local, peers, members }: Parts,
   id: BlobId,
   known: ReadonlyMap<string, HeldCopy>,
-  bell: Bell,
+  signal: Signal,
 ) => {
   const { note, holders } = makeFindings()
   const now = members()
-  const rings = everybody(now, id)
+  const groups = queryOrder(now, id)
   let failed = 0
   let pending = 0
-  for (const peer of rings.flat()) note(peer, known.get(peer.node_id))
+  for (const peer of groups.flat()) note(peer, known.get(peer.node_id))
 
-  const ask = async (peer: Peer) => {
+  const query = async (peer: Peer) => {
     pending += 1
     try {
       const is_self = peer.node_id === now.node_id
       const [copy] = await (is_self ? local.copiesOf([id]) : peers.have(peer, [id]))
       note(peer, copy)
     } catch {
-      // Whatever it was: the node did not say what it has.
+      // The node did not report its copy, whatever the reason.
       failed += 1
     } finally {
       pending -= 1
-      bell.ring()
+      signal.notify()
     }
   }
   return {
     holders,
     unanswered: () => failed + pending,
     pending: () => pending,
-    /** Asks the next ones; false where all have been asked. */
-    askNext: () => {
-      const next = rings.shift()
-      for (const peer of next ?? []) if (!known.has(peer.node_id)) void ask(peer)
+    /** Queries the next group; false if there is none. */
+    queryNext: () => {
+      const next = groups.shift()
+      for (const peer of next ?? []) if (!known.has(peer.node_id)) void query(peer)
       return next !== undefined
     },
   }
 }
 
-/** Looks for the shards of a blob; `known` is what was met before, by node. */
+/** Searches for the shards of a blob; `known` are shards found before, by node. */
 export const searchShards = (
   parts: Parts,
   id: BlobId,
   known: ReadonlyMap<string, HeldCopy>,
 ): Search => {
-  const bell = makeBell()
-  const { holders, unanswered, pending, askNext } = makeAsking(parts, id, known, bell)
-  const heardWithin = async (ms: number, late: () => void) => {
+  const signal = makeSignal()
+  const { holders, unanswered, pending, queryNext } = makeQueries(parts, id, known, signal)
+  const waitAtMost = async (ms: number, late: () => void) => {
     const cancel = parts.timing.after(ms, () => {
       late()
-      bell.ring()
+      signal.notify()
     })
-    await bell.heard()
+    await signal.wait()
     cancel()
   }
   return {
     holders,
     unanswered,
-    until: async (isDone) => {
+    runUntil: async (isDone) => {
       for (let waits = 0; waits * hedge_ms < stall_ms; ) {
         if (isDone(holders())) return true
         if (pending() === 0) {
-          if (!askNext()) return false
+          if (!queryNext()) return false
           continue
         }
-        await heardWithin(hedge_ms, () => {
+        await waitAtMost(hedge_ms, () => {
           waits += 1
-          askNext()
+          queryNext()
         })
       }
       return isDone(holders())
@@ -168,7 +168,7 @@ export const searchShards = (
     settle: async (ms) => {
       let is_late = false
       while (!is_late && pending() > 0) {
-        await heardWithin(ms, () => {
+        await waitAtMost(ms, () => {
           is_late = true
         })
       }
@@ -177,11 +177,11 @@ export const searchShards = (
 }
 
 /**
- * Looks until a blob can be read: answers the data shards of its code, or undefined where all nodes
- * together are not known to have enough.
+ * Searches until the blob is readable. Returns its number of data shards, or undefined if not
+ * enough shards were found.
  */
 export const findReadable = async (search: Search): Promise<number | undefined> => {
-  await search.until((holders) => readableCode(holders) !== undefined)
+  await search.runUntil((holders) => readableCode(holders) !== undefined)
   const found = readableCode(search.holders())
   if (found === undefined || hasAllData(search.holders(), found)) return found
   await search.settle(grace_ms)

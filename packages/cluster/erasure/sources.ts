@@ -1,6 +1,6 @@
 /**
- * A blob's shards as they are read: from as many nodes as it takes, stripe by stripe and in step. A
- * node that fails or is slow is exchanged for another at the stripe where that is seen.
+ * Reads the shards of a blob from as many nodes as needed, stripe by stripe in step. A node that
+ * fails or is slow is replaced by another at that stripe.
  *
  * Source: document 1 §2 Replication policies; decision 0124.
  */
@@ -8,19 +8,19 @@
 import { faultOf, thrown } from "#actors/blob-storage/blobs/fault.ts"
 import { type GivenUnits, parity_shards, type Striping, unit_bytes } from "#erasure"
 import type { BlobId, BlobMeta } from "#schemas/blob-storage/blob.ts"
-import { type Bell, makeBell } from "../bell.ts"
 import { isPeerFailure } from "../peer-failure.ts"
+import { makeSignal, type Signal } from "../signal.ts"
 import { type ErasureParts, hedge_ms, stall_ms } from "./layout.ts"
 import type { Holder, Search } from "./search.ts"
 
-/** Units that one node may be ahead of what is read. */
+/** Maximum number of units that are read ahead from one node. */
 const ahead_max = 2
-/** How often one node is asked for its shard again, in one reading. */
+/** Maximum number of attempts per node in one read. */
 const tries_max = 3
 
 type Parts = Pick<ErasureParts, "local" | "peers" | "members" | "timing">
 
-/** Bytes of any lengths, taken in lengths that are asked for. */
+/** Regroups a byte stream into pieces of requested lengths. */
 const unitsOf = (bytes: AsyncIterator<Uint8Array>) => {
   let rest: Uint8Array = new Uint8Array(0)
   const more = async () => {
@@ -53,7 +53,7 @@ interface Opened {
   readonly bytes: AsyncIterator<Uint8Array>
 }
 
-/** Opens a shard where it lies, for some of its bytes. */
+/** Opens a range of a shard, locally or on its node. */
 const openShard = async (
   { local, peers, members, timing }: Parts,
   { peer, copy: { id } }: Holder,
@@ -69,27 +69,27 @@ const openShard = async (
   return { copy, meta, bytes: data ? all() : windows() }
 }
 
-/** Whether the copy that was opened is the shard that was looked for. */
-const isMeant = ({ copy, index }: Holder, opened: Opened["copy"]) =>
+/** Whether the opened copy is the expected shard. */
+const isSameShard = ({ copy, index }: Holder, opened: Opened["copy"]) =>
   opened.shard?.index === index &&
   opened.shard.data_shards === copy.shard?.data_shards &&
   opened.size === copy.size &&
   opened.checksum === copy.checksum
 
-/** A shard that is being read, from one node. */
+/** A shard being read from one node. */
 interface Source {
   readonly holder: Holder
-  /** What is known of the blob there, once it is open. */
+  /** The blob's metadata on that node, once the shard is open. */
   readonly meta: () => BlobMeta | undefined
-  /** The unit of the stripe, where it has come. */
+  /** The unit of the stripe, if it has arrived. */
   readonly unit: (stripe: number) => Uint8Array | undefined
   readonly failure: () => unknown
-  /** Gives the unit's room free: the stripe is done with. */
+  /** Discards the oldest unit: its stripe is complete. */
   readonly next: () => void
   readonly close: () => void
 }
 
-/** Bytes of a shard before a stripe: all but the last are of whole units. */
+/** Offset of a stripe in a shard. All units but the last have full length. */
 const shardOffset = (stripe: number) => stripe * unit_bytes
 
 const makeSource = (
@@ -97,10 +97,10 @@ const makeSource = (
   holder: Holder,
   plan: Striping,
   { from, end }: { readonly from: number; readonly end: number },
-  came: Bell,
+  arrived: Signal,
 ): Source => {
   const units: Array<Uint8Array> = []
-  const room = makeBell()
+  const room = makeSignal()
   let meta: BlobMeta | undefined
   let failure: unknown
   let head = from
@@ -110,8 +110,8 @@ const makeSource = (
   const close = () => {
     if (is_closed) return
     is_closed = true
-    room.ring()
-    // What it still had to say is of no more use, and neither is how it ends.
+    room.notify()
+    // The rest of the response, and how it ends, do not matter.
     bytes?.return?.().then(undefined, () => undefined)
   }
   const read = async () => {
@@ -119,21 +119,21 @@ const makeSource = (
     const length = shardOffset(end - 1) + plan.unitOf(end - 1) - offset
     const opened = await openShard(parts, holder, offset, length)
     bytes = opened.bytes
-    if (!isMeant(holder, opened.copy)) throw new Error("the node has another copy by now")
+    if (!isSameShard(holder, opened.copy)) throw new Error("the node has another copy by now")
     meta = opened.meta
     const take = unitsOf(bytes)
     for (let stripe = from; stripe < end && !is_closed; stripe++) {
       units.push(await take(plan.unitOf(stripe)))
-      came.ring()
-      while (units.length >= ahead_max && !is_closed) await room.heard()
+      arrived.notify()
+      while (units.length >= ahead_max && !is_closed) await room.wait()
     }
-    // All that was asked for has come: what the node says behind it is of no matter.
+    // Everything requested has arrived; a later failure does not matter.
     if (!is_closed) await bytes.next().catch(() => undefined)
   }
   read()
     .catch((cause: unknown) => {
       failure = cause
-      came.ring()
+      arrived.notify()
     })
     .finally(() => {
       if (failure !== undefined || is_closed) bytes?.return?.().then(undefined, () => undefined)
@@ -146,35 +146,35 @@ const makeSource = (
     next: () => {
       head += 1
       units.shift()
-      room.ring()
+      room.notify()
     },
     close,
   }
 }
 
-/** Whether what a node said of its shard says that the shard is not there, or not whole. */
-const isGone = (cause: unknown) => {
+/** Whether the failure means that the shard is missing or corrupt. */
+const isShardMissing = (cause: unknown) => {
   if (isPeerFailure(cause)) return cause.code === "NOT_FOUND" || cause.code === "DATA_LOSS"
   const { _tag } = faultOf(cause)
   return _tag === "BlobNotFound" || _tag === "BlobCorrupt"
 }
 
 export interface StripeReading {
-  /** What the nodes that are read from know of the blob: the one whose shard is the youngest. */
+  /** The blob's metadata from the most recent shard that is read. */
   readonly meta: () => BlobMeta
-  /** The units of one stripe after the other, with those missing that nobody gave. */
+  /** The units of the next stripe, without those that no node sent. */
   readonly next: (stripe: number) => Promise<GivenUnits>
-  /** Ends what is under way; in any case to be called. */
+  /** Ends all transfers; must always be called. */
   readonly close: () => void
 }
 
-/** Which nodes are worth asking, and which of them first. */
+/** The nodes worth trying, in order of preference. */
 const makeCandidates = (search: Search, data_shards: number) => {
   const tries = new Map<string, number>()
   const rank = ({ peer, index }: Holder) =>
     (tries.get(peer.node_id) ?? 0) * 1000 + (index < data_shards ? 0 : 100) + index
   return {
-    /** The best one that is not open, of an index that is not `busy`. */
+    /** The best node without an open source, with an index that is not `busy`. */
     pick: (open: ReadonlyArray<Source>, busy: ReadonlySet<number>) => {
       const nodes = new Set(open.map(({ holder }) => holder.peer.node_id))
       const [best] = search
@@ -196,7 +196,7 @@ const makeCandidates = (search: Search, data_shards: number) => {
 const indexesOf = (sources: ReadonlyArray<Source>) =>
   new Set(sources.map(({ holder }) => holder.index))
 
-/** Those that have the stripe, one of each index, those of data first, as many as are needed. */
+/** The sources whose unit of the stripe has arrived, one per index, data shards first. */
 const readyOf = (sources: ReadonlyArray<Source>, stripe: number, count: number) => {
   const ready = new Map<number, Source>()
   for (const source of sources) {
@@ -209,7 +209,7 @@ const readyOf = (sources: ReadonlyArray<Source>, stripe: number, count: number) 
     .slice(0, count)
 }
 
-/** Whether it failed before the stripe: what came before that is good. */
+/** Whether it failed before this stripe. Units that arrived earlier are valid. */
 const isLost = (source: Source, stripe: number) =>
   source.failure() !== undefined && source.unit(stripe) === undefined
 
@@ -217,16 +217,16 @@ interface Reading {
   readonly parts: Parts & Pick<ErasureParts, "onShortfall">
   readonly search: Search
   readonly plan: Striping
-  /** The stripe before which the reading ends. */
+  /** The stripe before which the read ends. */
   readonly end: number
   readonly id: BlobId
 }
 
-/** The sources that are open, as many different ones as it takes, and more where some are slow. */
+/** The open sources: as many distinct shards as needed, and more if some are slow. */
 const makeSources = ({ parts, search, plan, end, id }: Reading) => {
   const { data_shards } = plan
   const candidates = makeCandidates(search, data_shards)
-  const came = makeBell()
+  const arrived = makeSignal()
   let sources: ReadonlyArray<Source> = []
 
   const drop = (source: Source, is_gone: boolean) => {
@@ -234,19 +234,22 @@ const makeSources = ({ parts, search, plan, end, id }: Reading) => {
     candidates.failed(source.holder, is_gone)
     sources = sources.filter((other) => other !== source)
   }
-  /** Opens one more, of an index that is not open; where `is_hedge`, any that is not there yet. */
+  /**
+   * Opens another source with an index that is not open. As a hedge, any index whose unit has not
+   * arrived will do.
+   */
   const open = (stripe: number, is_hedge: boolean) => {
     const waiting = () => sources.filter((source) => source.unit(stripe))
     const best =
       candidates.pick(sources, indexesOf(sources)) ??
       (is_hedge ? candidates.pick(sources, indexesOf(waiting())) : undefined)
     if (best === undefined) return false
-    sources = [...sources, makeSource(parts, best, plan, { from: stripe, end }, came)]
+    sources = [...sources, makeSource(parts, best, plan, { from: stripe, end }, arrived)]
     return true
   }
   const dropLost = (stripe: number) => {
     for (const source of sources.filter((one) => isLost(one, stripe))) {
-      const is_gone = isGone(source.failure())
+      const is_gone = isShardMissing(source.failure())
       drop(source, is_gone)
       if (is_gone) parts.onShortfall?.(id)
     }
@@ -256,25 +259,25 @@ const makeSources = ({ parts, search, plan, end, id }: Reading) => {
     dropLost,
     all: () => sources,
     hasLost: (stripe: number) => sources.some((source) => isLost(source, stripe)),
-    /** Opens until enough are under way; false where there are not so many. */
+    /** Opens sources until there are enough; false if there are too few. */
     fill: async (stripe: number, hedges: number): Promise<boolean> => {
       while (indexesOf(sources).size < data_shards) {
         if (open(stripe, false)) continue
         const known = search.holders().length
-        const is_more = await search.until((holders) => holders.length > known)
+        const is_more = await search.runUntil((holders) => holders.length > known)
         dropLost(stripe)
         if (!is_more) return false
       }
       while (sources.length < data_shards + hedges && open(stripe, true));
       return true
     },
-    /** Waits until one of them gives or fails; `late` is run where that takes too long. */
-    heard: async (late: () => void) => {
+    /** Waits until a unit arrives or a source fails; calls `late` on timeout. */
+    wait: async (late: () => void) => {
       const cancel = parts.timing.after(hedge_ms, () => {
         late()
-        came.ring()
+        arrived.notify()
       })
-      await came.heard()
+      await arrived.wait()
       cancel()
     },
     close: () => {
@@ -288,12 +291,12 @@ const unreachable = (why: string, data_shards: number) =>
   thrown({ _tag: "BlobUnreachable", detail: `${why}: ${data_shards} shards are needed.` })
 
 /**
- * Reads the stripes from some on and before `end` of a blob in step. `next` is asked for each in
- * turn, and rejects with BlobUnreachable where fewer nodes give their units than it takes.
+ * Reads the stripes of a blob in step, up to `end`. `next` is called for each stripe in turn, and
+ * rejects with BlobUnreachable if too few nodes send their units.
  */
 export const readStripes = (reading: Reading): StripeReading => {
   const { data_shards } = reading.plan
-  const { all, drop, dropLost, hasLost, fill, heard, close } = makeSources(reading)
+  const { all, drop, dropLost, hasLost, fill, wait, close } = makeSources(reading)
   let meta: BlobMeta | undefined
 
   const gather = async (stripe: number): Promise<ReadonlyArray<Source>> => {
@@ -302,18 +305,18 @@ export const readStripes = (reading: Reading): StripeReading => {
       const ready = readyOf(all(), stripe, data_shards)
       if (ready) return ready
       if (!(await fill(stripe, hedges))) {
-        throw unreachable("Too few nodes give their shards", data_shards)
+        throw unreachable("Too few nodes send their shards", data_shards)
       }
       if (readyOf(all(), stripe, data_shards) || hasLost(stripe)) continue
-      await heard(() => {
+      await wait(() => {
         hedges += 1
       })
     }
-    throw unreachable(`The nodes gave no more for ${stall_ms} ms`, data_shards)
+    throw unreachable(`The nodes sent nothing for ${stall_ms} ms`, data_shards)
   }
-  /** The blob as it was put last. */
-  const meet = (met: BlobMeta | undefined) => {
-    if (met && (meta === undefined || met.created_at > meta.created_at)) meta = met
+  /** Keeps the metadata of the latest put. */
+  const noteMeta = (next: BlobMeta | undefined) => {
+    if (next && (meta === undefined || next.created_at > meta.created_at)) meta = next
   }
   return {
     meta: () => {
@@ -322,13 +325,13 @@ export const readStripes = (reading: Reading): StripeReading => {
     },
     next: async (stripe) => {
       const ready = await gather(stripe)
-      // Whoever was not among the first is late at this stripe already.
+      // The other sources are late for this stripe already.
       for (const source of all()) if (!ready.includes(source)) drop(source, false)
       const given: Array<Uint8Array | undefined> = Array.from({
         length: data_shards + parity_shards,
       })
       for (const source of ready) {
-        meet(source.meta())
+        noteMeta(source.meta())
         given[source.holder.index] = source.unit(stripe)
         source.next()
       }

@@ -1,6 +1,6 @@
 /**
- * A blob's shards on their way to the nodes that store them: a few units each and in step, so that
- * few bytes wait. A node that fails is left behind, and the others go on.
+ * Sends the shards of a blob to their nodes, a few units each and in step, so that little is
+ * buffered. A failed node is dropped while the others continue.
  *
  * Source: document 1 §8 Limits, EC put tolerated shard store failures; decision 0124.
  */
@@ -9,11 +9,13 @@ import { faultOf, thrown } from "#actors/blob-storage/blobs/fault.ts"
 import type { CopyOrder, Received } from "#actors/blob-storage/node-engine.ts"
 import type { CopyBytes, Peer, Reason } from "#actors/blob-storage/peers.ts"
 import { parity_shards } from "#erasure"
-import { makeBell } from "../bell.ts"
 import { isPeerFailure, peerFailure } from "../peer-failure.ts"
+import { makeSignal } from "../signal.ts"
 import { type ErasureParts, stall_ms } from "./layout.ts"
 
-/** Units that wait for one node, 512 KiB: with more all the others wait for it. */
+/**
+ * Maximum number of queued units per node, 512 KiB. When a queue is full, all nodes wait for it.
+ */
 const waiting_max = 8
 
 export interface Target {
@@ -21,7 +23,7 @@ export interface Target {
   readonly index: number
 }
 
-/** What became of one shard. `is_open` where the node may have stored it for all we know. */
+/** The outcome of one shard. `is_open`: the node may have stored it despite the failure. */
 export type Stored =
   | (Target & { readonly received: Received })
   | (Target & { readonly cause: Error; readonly is_open: boolean })
@@ -29,11 +31,11 @@ export type Stored =
 export const isStored = (stored: Stored): stored is Target & { readonly received: Received } =>
   "received" in stored
 
-/** Units that are handed over and taken as they are: copied together they would be fewer. */
+/** A queue of units. Units are passed on unchanged: merging them would copy. */
 const makeQueue = () => {
   const units: Array<Uint8Array> = []
-  const filled = makeBell()
-  const taken = makeBell()
+  const filled = makeSignal()
+  const taken = makeSignal()
   let is_full = false
   let is_over = false
   let failure: Error | undefined
@@ -44,15 +46,15 @@ const makeQueue = () => {
         if (failure) throw failure
         const next = units.shift()
         if (next !== undefined) {
-          taken.ring()
+          taken.notify()
           yield next
         } else if (is_full) return
-        else await filled.heard()
+        else await filled.wait()
       }
     } finally {
       is_over = true
       units.length = 0
-      taken.ring()
+      taken.notify()
     }
   }
   return {
@@ -60,28 +62,28 @@ const makeQueue = () => {
     push: (unit: Uint8Array) => {
       if (is_over || failure) return
       units.push(unit)
-      filled.ring()
+      filled.notify()
     },
-    /** Nothing more is to come. */
+    /** No more units follow. */
     end: () => {
       is_full = true
-      filled.ring()
+      filled.notify()
     },
     fail: (cause: Error) => {
       failure ??= cause
       units.length = 0
-      filled.ring()
-      taken.ring()
+      filled.notify()
+      taken.notify()
     },
-    /** Whether another unit may come; one that is not taken any more holds nobody up. */
+    /** Whether another unit fits; a queue that ended or failed never blocks the others. */
     hasRoom: () => is_over || failure !== undefined || units.length < waiting_max,
-    taken: taken.heard,
+    taken: taken.wait,
   }
 }
 
 const errorOf = (cause: unknown) => (cause instanceof Error ? cause : new Error(String(cause)))
 
-/** Codes by which a node says that it has not stored what was sent. */
+/** Codes of a node that certainly has not stored the shard. */
 const refusals = new Set([
   "NOT_FOUND",
   "ALREADY_EXISTS",
@@ -90,7 +92,7 @@ const refusals = new Set([
   "UNAUTHENTICATED",
 ])
 
-const isOpen = (cause: Error) => !("code" in cause && refusals.has(String(cause.code)))
+const mayBeStored = (cause: Error) => !("code" in cause && refusals.has(String(cause.code)))
 
 /** Stores a shard on this node. */
 const storeHere = async (
@@ -114,18 +116,23 @@ interface Store {
   readonly outcome: () => Stored | undefined
 }
 
-export interface Shipping {
+export interface ShardTransfer {
   readonly order: Omit<CopyOrder, "shard">
   readonly data_shards: number
   readonly shard_bytes: number
   readonly reason: Reason
-  /** The units of each shard, by index, where all of them are there: then nothing is pushed. */
+  /** The units of each shard, by index, if all are in memory. Then `push` is not used. */
   readonly whole?: ReadonlyArray<ReadonlyArray<Uint8Array>>
 }
 
 type Parts = Pick<ErasureParts, "guard" | "peers" | "members" | "timing">
 
-const openStore = (parts: Parts, shipping: Shipping, target: Target, ended: () => void): Store => {
+const openStore = (
+  parts: Parts,
+  shipping: ShardTransfer,
+  target: Target,
+  ended: () => void,
+): Store => {
   const { order, data_shards, shard_bytes, reason, whole } = shipping
   const { peer, index } = target
   const queue = makeQueue()
@@ -140,88 +147,88 @@ const openStore = (parts: Parts, shipping: Shipping, target: Target, ended: () =
   }
   const settle = (stored: Stored) => {
     outcome = stored
-    // What is still to be said is for nobody.
-    queue.fail(new Error("the node has ended the exchange"))
+    // Nobody reads the remaining units.
+    queue.fail(new Error("the node ended the transfer"))
     ended()
   }
   send().then(
     (received) => settle({ ...target, received }),
     (failure: unknown) => {
       const cause = errorOf(failure)
-      settle({ ...target, cause, is_open: isOpen(cause) })
+      settle({ ...target, cause, is_open: mayBeStored(cause) })
     },
   )
   return { target, queue, outcome: () => outcome }
 }
 
-/** Whether a node, this one or another, has no room for its shard. */
-const isForRoom = (cause: Error) =>
+/** Whether a node, possibly this one, is full. */
+const isOutOfSpace = (cause: Error) =>
   isPeerFailure(cause)
     ? cause.code === "RESOURCE_EXHAUSTED"
     : faultOf(cause)._tag === "BlobCapacityExceeded"
 
-const wordsOf = (cause: Error) => {
+const messageOf = (cause: Error) => {
   const fault = faultOf(cause)
   return "detail" in fault ? fault.detail : cause.message
 }
 
-const tooMany = (
-  { data_shards }: Shipping,
+const tooManyFailures = (
+  { data_shards }: ShardTransfer,
   failed: ReadonlyArray<{ readonly cause: Error }>,
   failures_max: number,
 ) => {
-  const causes = [...new Set(failed.map(({ cause }) => wordsOf(cause)))].join("; ")
-  // Those that were not even tried have failed too.
+  const causes = [...new Set(failed.map(({ cause }) => messageOf(cause)))].join("; ")
+  // Nodes that were not tried count as failed too.
   const all = failed.length + parity_shards - failures_max
   const detail = `${all} of ${data_shards + parity_shards} shard stores failed: ${causes}`
-  const is_full = failed.filter(({ cause }) => !isForRoom(cause)).length <= failures_max
+  const is_full = failed.filter(({ cause }) => !isOutOfSpace(cause)).length <= failures_max
   return thrown({ _tag: "BlobShardsFailed", detail, is_full })
 }
 
 /**
- * Sends a shard to each of the targets. `push` hands over the units of one stripe, by index, and
- * resolves when the next may come; a node that takes none for 5 seconds has failed. `finish` says
- * what became of each. Both reject with BlobShardsFailed where more than `failures_max` fail.
- * `abort` ends what is under way, waits until it has ended, and says what may have been stored.
+ * Sends a shard to each target. `push` queues the units of one stripe, by index, and resolves when
+ * the next may follow; a node that takes nothing for 5 seconds has failed. `finish` returns the
+ * outcome of each shard. Both reject with BlobShardsFailed when more than `failures_max` nodes
+ * fail. `abort` ends the transfers, waits for them, and returns what may have been stored.
  */
 export const openStores = (
   parts: Parts,
-  shipping: Shipping,
+  shipping: ShardTransfer,
   targets: ReadonlyArray<Target>,
   failures_max: number,
 ) => {
-  const ended = makeBell()
-  const given_up = new Map<Store, Stored>()
-  const stores = targets.map((target) => openStore(parts, shipping, target, ended.ring))
+  const ended = makeSignal()
+  const abandoned = new Map<Store, Stored>()
+  const stores = targets.map((target) => openStore(parts, shipping, target, ended.notify))
 
-  const outcomeOf = (store: Store) => given_up.get(store) ?? store.outcome()
+  const outcomeOf = (store: Store) => abandoned.get(store) ?? store.outcome()
   const outcomes = () => stores.map(outcomeOf).filter((stored) => stored !== undefined)
-  const giveUp = (store: Store, cause: Error) => {
+  const abandon = (store: Store, cause: Error) => {
     if (outcomeOf(store)) return
     store.queue.fail(cause)
-    given_up.set(store, { ...store.target, cause, is_open: true })
-    ended.ring()
+    abandoned.set(store, { ...store.target, cause, is_open: true })
+    ended.notify()
   }
   const failures = () =>
     stores.flatMap((store) => {
       const outcome = outcomeOf(store)
       return outcome === undefined || isStored(outcome) ? [] : [outcome]
     })
-  const assertEnough = () => {
+  const assertFailuresAllowed = () => {
     const failed = failures()
-    if (failed.length > failures_max) throw tooMany(shipping, failed, failures_max)
+    if (failed.length > failures_max) throw tooManyFailures(shipping, failed, failures_max)
   }
-  /** Waits until `isReady` of each, but for those that let `stall_ms` pass: they are given up. */
+  /** Waits until `isReady` for each store. Stores without progress for `stall_ms` are abandoned. */
   const settle = async (isReady: (store: Store) => boolean) => {
     for (;;) {
-      assertEnough()
+      assertFailuresAllowed()
       const late = stores.filter((store) => outcomeOf(store) === undefined && !isReady(store))
       if (late.length === 0) return
       const detail = `the node took nothing for ${stall_ms} ms`
       const cancel = parts.timing.after(stall_ms, () => {
-        for (const store of late) giveUp(store, peerFailure("DEADLINE_EXCEEDED", detail))
+        for (const store of late) abandon(store, peerFailure("DEADLINE_EXCEEDED", detail))
       })
-      await Promise.race([ended.heard(), ...late.map(({ queue }) => queue.taken())])
+      await Promise.race([ended.wait(), ...late.map(({ queue }) => queue.taken())])
       cancel()
     }
   }
@@ -244,11 +251,11 @@ export const openStores = (
       let is_late = false
       const cancel = parts.timing.after(stall_ms, () => {
         is_late = true
-        ended.ring()
+        ended.notify()
       })
-      while (!is_late && stores.some((store) => !outcomeOf(store))) await ended.heard()
+      while (!is_late && stores.some((store) => !outcomeOf(store))) await ended.wait()
       cancel()
-      for (const store of stores) giveUp(store, cause)
+      for (const store of stores) abandon(store, cause)
       return outcomes()
     },
   }

@@ -1,6 +1,6 @@
 /**
- * What the owners of a blob have of it before it is put: whether it is stored already, what a
- * deletion has overtaken, and which shards are left to store.
+ * Surveys the owners of a blob before a put: existing copies, deletions, and the shards left to
+ * store.
  *
  * Source: document 1 §1, §7 ALREADY_EXISTS; DECISIONS, document 1, delete and replicas; decision
  * 0124.
@@ -10,28 +10,28 @@ import { store_origin } from "#actors/blob-storage/blobs/admission.ts"
 import type { Copy, HeldCopy } from "#actors/blob-storage/node-engine.ts"
 import type { Peer } from "#actors/blob-storage/peers.ts"
 import type { BlobId } from "#schemas/blob-storage/blob.ts"
-import { type ErasureParts, readingMs, stall_ms } from "./layout.ts"
+import { type ErasureParts, stall_ms, verifyMs } from "./layout.ts"
 import { type Holder, readableCode } from "./search.ts"
 
-export interface HeldBy {
+export interface NodeCopy {
   readonly peer: Peer
   readonly copy: HeldCopy
 }
 
 export interface Survey {
-  /** Those that have said what they have. */
-  readonly answering: ReadonlyArray<Peer>
-  /** Copies that no deletion for every node has overtaken, and who has one that it has. */
-  readonly held: ReadonlyArray<HeldBy>
+  /** The owners that responded. */
+  readonly responding: ReadonlyArray<Peer>
+  /** Copies that no cluster-wide deletion covers, and nodes with a copy that one covers. */
+  readonly held: ReadonlyArray<NodeCopy>
   readonly stale: ReadonlyArray<Peer>
-  /** The last deletion that one of them knows of, in Unix nanoseconds, or -1. */
+  /** The latest deletion that any of them knows, in Unix nanoseconds, or -1. */
   readonly deleted_at: bigint
-  /** The last one by which every node was meant. */
+  /** The latest cluster-wide deletion. */
   readonly deleted_everywhere_at: bigint
 }
 
-/** `undefined` where it takes longer than others are to wait. */
-export const within = <A>(
+/** Resolves with undefined if the promise takes longer than `ms`. */
+export const withTimeout = <A>(
   { timing }: Pick<ErasureParts, "timing">,
   promise: Promise<A>,
   ms = stall_ms,
@@ -48,16 +48,16 @@ const latest = (times: ReadonlyArray<bigint>) => {
 }
 
 const surveyOf = (copies: ReadonlyMap<Peer, Copy | undefined>): Survey => {
-  const said = [...copies]
-  const deletions = said.flatMap(([, copy]) => (copy?.kind === "tombstone" ? [copy] : []))
+  const responses = [...copies]
+  const deletions = responses.flatMap(([, copy]) => (copy?.kind === "tombstone" ? [copy] : []))
   const everywhere = deletions.filter(({ is_cluster_wide }) => is_cluster_wide)
   const deleted_everywhere_at = latest(everywhere.map(({ deleted_at }) => deleted_at))
-  const all = said.flatMap(([peer, copy]) =>
+  const all = responses.flatMap(([peer, copy]) =>
     copy === undefined || copy.kind === "tombstone" ? [] : [{ peer, copy }],
   )
-  const isFresh = ({ copy }: HeldBy) => copy.put_at > deleted_everywhere_at
+  const isFresh = ({ copy }: NodeCopy) => copy.put_at > deleted_everywhere_at
   return {
-    answering: said.map(([peer]) => peer),
+    responding: responses.map(([peer]) => peer),
     held: all.filter(isFresh),
     stale: all.filter((one) => !isFresh(one)).map(({ peer }) => peer),
     deleted_at: latest(deletions.map(({ deleted_at }) => deleted_at)),
@@ -65,35 +65,35 @@ const surveyOf = (copies: ReadonlyMap<Peer, Copy | undefined>): Survey => {
   }
 }
 
-/** Asks all of them; who does not say within 5 seconds counts as one that cannot be reached. */
+/** Queries all owners. An owner that does not respond within 5 seconds counts as unreachable. */
 export const survey = async (
   parts: Pick<ErasureParts, "guard" | "peers" | "members" | "timing">,
   id: BlobId,
   owners: ReadonlyArray<Peer>,
 ): Promise<Survey> => {
   const { node_id } = parts.members()
-  const said = await Promise.all(
+  const responses = await Promise.all(
     owners.map((peer) => {
       const is_self = peer.node_id === node_id
-      const asking = is_self ? parts.guard.copiesOf([id]) : parts.peers.have(peer, [id])
-      return within(parts, asking).catch(() => undefined)
+      const request = is_self ? parts.guard.copiesOf([id]) : parts.peers.have(peer, [id])
+      return withTimeout(parts, request).catch(() => undefined)
     }),
   )
   const copies = new Map<Peer, Copy | undefined>()
   for (const [at, peer] of owners.entries()) {
-    const answer = said[at]
-    if (answer !== undefined) copies.set(peer, answer[0])
+    const response = responses[at]
+    if (response !== undefined) copies.set(peer, response[0])
   }
   return surveyOf(copies)
 }
 
-export const holdersOf = (held: ReadonlyArray<HeldBy>): ReadonlyArray<Holder> =>
+export const holdersOf = (held: ReadonlyArray<NodeCopy>): ReadonlyArray<Holder> =>
   held.flatMap(({ peer, copy }) =>
     copy.shard === undefined ? [] : [{ peer, copy, index: copy.shard.index }],
   )
 
-/** A copy of the whole, or one of the shards where they are enough: the blob is stored already. */
-export const presentIn = (held: ReadonlyArray<HeldBy>): HeldCopy | undefined => {
+/** A whole copy, or a shard if there are enough of them: then the blob is stored already. */
+export const existingCopy = (held: ReadonlyArray<NodeCopy>): HeldCopy | undefined => {
   const whole = held.find(({ copy }) => copy.kind === "whole")
   if (whole) return whole.copy
   const data_shards = readableCode(holdersOf(held))
@@ -101,33 +101,32 @@ export const presentIn = (held: ReadonlyArray<HeldBy>): HeldCopy | undefined => 
   return held.find(({ copy }) => copy.shard?.data_shards === data_shards)?.copy
 }
 
-/** The put that copies are to be of: its blob, with its size in bytes, and its time. */
-export interface Renewing {
+/** The put to which copies are renewed. */
+export interface Renewal {
   readonly id: BlobId
   readonly size: number
   readonly put_at: bigint
 }
 
 /**
- * Makes what these have copies of that put, and answers what each has then, read and sound; who
- * does not say in the time that reading takes is not among them. Nobody takes back what a put
- * counts on.
+ * Renews the copies on these nodes to the put, so that no rollback removes them. Returns the copies
+ * that were verified and renewed within the time that reading takes.
  */
 export const renewOn = async (
   parts: Pick<ErasureParts, "guard" | "peers" | "members" | "timing">,
-  { id, size, put_at }: Renewing,
+  { id, size, put_at }: Renewal,
   nodes: ReadonlyArray<Peer>,
-): Promise<ReadonlyArray<HeldBy>> => {
+): Promise<ReadonlyArray<NodeCopy>> => {
   const { guard, peers, members, timing } = parts
   const { node_id } = members()
-  const ms = readingMs(size)
+  const ms = verifyMs(size)
   const renewed = await Promise.all(
     nodes.map((peer) => {
       const is_self = peer.node_id === node_id
       const renewing = is_self
         ? guard.renew(id, put_at, timing.now())
         : peers.renew(peer, id, put_at, ms)
-      return within(parts, renewing, ms).catch(() => undefined)
+      return withTimeout(parts, renewing, ms).catch(() => undefined)
     }),
   )
   return nodes.flatMap((peer, at) => {
@@ -136,7 +135,7 @@ export const renewOn = async (
   })
 }
 
-/** Tells who has a copy that was deleted everywhere that it was: no shard fits beside it. */
+/** Sends the deletion to nodes that still have a deleted copy, because no shard fits beside it. */
 export const deleteStale = async (
   { local, peers, members, timing }: Pick<ErasureParts, "local" | "peers" | "members" | "timing">,
   id: BlobId,
@@ -148,6 +147,6 @@ export const deleteStale = async (
       ? local.deleteClusterWide(id, store_origin, deleted_everywhere_at)
       : peers.deleteClusterWide(peer, id, store_origin, deleted_everywhere_at),
   )
-  // Where it does not succeed, the node refuses its shard.
-  await within({ timing }, Promise.allSettled(deleting))
+  // If this fails, the node refuses its shard.
+  await withTimeout({ timing }, Promise.allSettled(deleting))
 }

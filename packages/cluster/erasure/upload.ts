@@ -1,6 +1,6 @@
 /**
- * Erasure coded blobs whose bytes come piece by piece: gathered in memory where they are few, and
- * else on this node's disk, since a blob has no name before its last byte.
+ * Uploads of erasure coded blobs. Small uploads are buffered in memory; large ones are staged on
+ * this node's disk, because the blob's id is known only after its last byte.
  *
  * Source: document 1 §4 PutStream; decision 0124.
  */
@@ -9,15 +9,15 @@ import type { Staging } from "#actors/blob-storage/node-engine.ts"
 import { type ErasureParts, piece_bytes } from "./layout.ts"
 import { type ErasurePut, putErasure } from "./put.ts"
 
-/** Bytes of one blob that are gathered: a JSON body may have as many. */
-const gathered_bytes_max = 64 * 1024 * 1024
-/** Bytes of the pieces that all uploads together may have taken. */
-const all_gathered_bytes_max = 256 * 1024 * 1024
+/** Maximum buffered bytes of one upload; a JSON body may be as large. */
+const buffered_bytes_max = 64 * 1024 * 1024
+/** Maximum buffer memory of all uploads together. */
+const all_buffered_bytes_max = 256 * 1024 * 1024
 
-/** Memory that is taken for so many bytes: one byte takes a piece. */
-const takenFor = (bytes: number) => piece_bytes * Math.ceil(bytes / piece_bytes)
+/** Buffer memory for this many bytes: whole pieces. */
+const memoryFor = (bytes: number) => piece_bytes * Math.ceil(bytes / piece_bytes)
 
-/** As BlobUpload, but for what `finish` answers. */
+/** Like BlobUpload, with another result of `finish`. */
 export interface ErasureUpload {
   readonly write: (bytes: Uint8Array) => Promise<void> | undefined
   readonly finish: (at: bigint) => Promise<ErasurePut>
@@ -25,10 +25,10 @@ export interface ErasureUpload {
 }
 
 /**
- * Bytes gathered in pieces, and hashed a piece at a time: they come in parts of some 64 KiB that
- * begin anywhere, and of such BLAKE3 hashes half as many in a second.
+ * Collects bytes in pooled pieces and hashes whole pieces. Uploads arrive in parts of about 64 KiB
+ * at arbitrary offsets, which BLAKE3 hashes at half the speed.
  */
-const gather = ({ memory, hasher }: ErasureParts) => {
+const makeBuffer = ({ pool, hasher }: ErasureParts) => {
   const hash = hasher()
   let pieces: Array<Uint8Array> = []
   let piece: Uint8Array | undefined
@@ -42,7 +42,7 @@ const gather = ({ memory, hasher }: ErasureParts) => {
     piece = undefined
     used = 0
   }
-  /** All that has come: it is whoever asks for it that has it now. */
+  /** Takes the collected pieces; the caller owns them from now on. */
   const take = () => {
     close()
     const taken = pieces
@@ -52,7 +52,7 @@ const gather = ({ memory, hasher }: ErasureParts) => {
   return {
     push: (bytes: Uint8Array) => {
       for (let at = 0; at < bytes.length; ) {
-        piece ??= memory.take()
+        piece ??= pool.acquire()
         const part = bytes.subarray(at, at + piece_bytes - used)
         piece.set(part, used)
         at += part.length
@@ -62,33 +62,33 @@ const gather = ({ memory, hasher }: ErasureParts) => {
     },
     take,
     end: () => ({ parts: take(), checksum: hash.digest() }),
-    giveBack: memory.giveBack,
+    giveBack: pool.release,
   }
 }
 
-/** Uploads of one node; `size` is what is announced, where it is. */
+/** Creates the uploads of one node; `size` is the announced size, if any. */
 export const erasureUploads = (parts: ErasureParts) => {
-  let all_gathered_bytes = 0
+  let all_buffered_bytes = 0
 
   return (order: PutOrder, size: number | undefined): ErasureUpload => {
-    const gathering = gather(parts)
-    let gathered_bytes = 0
+    const buffer = makeBuffer(parts)
+    let buffered_bytes = 0
     let staging: Staging | undefined
     let moving: Promise<void> | undefined
 
     const giveBack = () => {
-      all_gathered_bytes -= takenFor(gathered_bytes)
-      gathered_bytes = 0
+      all_buffered_bytes -= memoryFor(buffered_bytes)
+      buffered_bytes = 0
     }
-    const growth = (bytes: number) => takenFor(gathered_bytes + bytes) - takenFor(gathered_bytes)
+    const growth = (bytes: number) => memoryFor(buffered_bytes + bytes) - memoryFor(buffered_bytes)
     const hasRoom = (bytes: number) =>
-      Math.max(size ?? 0, gathered_bytes + bytes) <= gathered_bytes_max &&
-      all_gathered_bytes + growth(bytes) <= all_gathered_bytes_max
-    /** Goes over to the disk with all that has come. */
+      Math.max(size ?? 0, buffered_bytes + bytes) <= buffered_bytes_max &&
+      all_buffered_bytes + growth(bytes) <= all_buffered_bytes_max
+    /** Moves everything that has arrived to the disk. */
     const stage = async (bytes: Uint8Array) => {
       const made = parts.local.stage(size)
       staging = made
-      const all = [...gathering.take(), bytes]
+      const all = [...buffer.take(), bytes]
       giveBack()
       for (const part of all) await made.write(part)
     }
@@ -98,25 +98,25 @@ export const erasureUploads = (parts: ErasureParts) => {
         moving = stage(bytes)
         return moving
       }
-      all_gathered_bytes += growth(bytes.length)
-      gathering.push(bytes)
-      gathered_bytes += bytes.length
+      all_buffered_bytes += growth(bytes.length)
+      buffer.push(bytes)
+      buffered_bytes += bytes.length
       return undefined
     }
     return {
       write,
       finish: async (at) => {
-        // What is in memory is taken at once: an `abort` from here on leaves it alone.
+        // Takes the memory before any await, so that a later `abort` leaves it alone.
         if (moving) await moving
         if (staging) return putErasure(parts, order, await staging.seal(), at)
-        const source = gathering.end()
+        const source = buffer.end()
         const put = await putErasure(parts, order, source, at)
-        if (put.is_read_out) gathering.giveBack(source.parts)
+        if (put.is_source_free) buffer.giveBack(source.parts)
         return put
       },
       abort: async () => {
         giveBack()
-        gathering.giveBack(gathering.take())
+        buffer.giveBack(buffer.take())
         await moving?.catch(() => undefined)
         await staging?.abort()
       },

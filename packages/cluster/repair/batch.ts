@@ -1,6 +1,5 @@
 /**
- * Many blobs at once: everybody is asked what they have of them, a plan is made for each, and all
- * is done that is to be done.
+ * Repairs a batch of blobs: surveys all nodes, plans each blob, and runs the actions.
  *
  * Source: decision 0125.
  */
@@ -10,32 +9,34 @@ import type { Members, Peer } from "#actors/blob-storage/peers.ts"
 import { nodes_needed } from "#actors/blob-storage/replication.ts"
 import type { BlobId } from "#schemas/blob-storage/blob.ts"
 import { ownersOf as activeOwners } from "../erasure/layout.ts"
-import type { Acts, Matter, RepairParts } from "./acts.ts"
-import { toldIn, untold } from "./deletions.ts"
-import { isForsake, makeForsakes } from "./forsake.ts"
-import { concernsAll, planFor } from "./plan.ts"
+import type { Actions, BlobSurvey, RepairParts } from "./actions.ts"
+import { deletionTargets, missingDeletions } from "./deletions.ts"
+import { isDiscard, makeDiscards } from "./discard.ts"
+import { needsAllNodes, planFor } from "./plan.ts"
 import type { Pace } from "./rate.ts"
-import type { Releases, ReleaseWish } from "./release.ts"
-import type { Act, Plan, RepairView } from "./view.ts"
+import type { ReleaseCandidate, Releases } from "./release.ts"
+import type { Action, Plan, RepairView } from "./view.ts"
 
-/** Copies that are sent, made or fetched at the same time: small ones wait for syncs, not bytes. */
+/**
+ * Concurrent actions. Small copies wait for disk syncs rather than bandwidth, so more of them run.
+ */
 const parallel_max = 16
 const small_parallel_max = 64
-/** Up to so many bytes a copy is small. */
+/** Maximum size of a small copy. */
 const small_bytes_max = 65_536
 
-/** Bytes that asking for one blob costs, both ways. */
-const asked_bytes = 200
+/** Bytes that one lookup costs, both ways. */
+const lookup_bytes = 200
 
-/** What became of a batch. */
+/** The result of a batch. */
 export interface BatchSum {
   acts: number
-  /** Copies that owners still do not have. */
+  /** Blobs with owners that still lack a copy. */
   lacking: number
   displaced: number
-  /** Blobs of which nothing is said yet, since a put may be at work on them. */
+  /** Blobs that a put may still be storing. */
   early: number
-  /** Somebody did not answer, or something failed. */
+  /** False if a node did not respond or an action failed. */
   is_complete: boolean
 }
 
@@ -47,27 +48,27 @@ export const emptySum = (): BatchSum => ({
   is_complete: true,
 })
 
-/** Blobs that are looked at again: with what came of each. */
-export interface Looked {
+/** A blob of the batch and its result. */
+export interface Inspected {
   readonly id: BlobId
   readonly is_done: boolean
-  /** A put may be at work on it: nothing is said of it yet. */
+  /** A put may still be storing it. */
   readonly is_early: boolean
 }
 
-/** A cluster's state, as the plans of a batch see it. */
-export interface Scene {
+/** The state of the cluster and of the sweep that a batch runs in. */
+export interface BatchContext {
   readonly members: Members
-  readonly round: number
+  readonly sweep_number: number
   readonly release_after_ns: bigint
 }
 
-export const viewOf = (scene: Scene, now: bigint): RepairView => ({
-  ...viewOfMembers(scene.members),
+export const viewOf = (context: BatchContext, now: bigint): RepairView => ({
+  ...viewOfMembers(context.members),
   now,
-  round: scene.round,
-  whole_since: scene.members.whole_since,
-  release_after_ns: scene.release_after_ns,
+  sweep_number: context.sweep_number,
+  whole_since: context.members.whole_since,
+  release_after_ns: context.release_after_ns,
 })
 
 const viewOfMembers = (members: Members) => ({
@@ -91,184 +92,206 @@ const inParallel = async <A>(
   await Promise.all(Array.from({ length }, worker))
 }
 
-/** What each peer says of those that it is asked about; a peer that does not say is not in it. */
-const makeAsking = ({ peers }: Pick<RepairParts, "peers">, pace: Pace) => {
-  type Said = ReadonlyMap<BlobId, Copy | undefined>
-  const askOne = async (peer: Peer, ids: ReadonlyArray<BlobId>): Promise<Said | undefined> => {
-    await pace(ids.length * asked_bytes)
-    const said = await peers.have(peer, ids).catch(() => undefined)
-    return said && new Map(ids.map((id, at) => [id, said[at]]))
+/** Looks up copies on peers. Peers that do not respond are missing from the result. */
+const makeLookups = ({ peers }: Pick<RepairParts, "peers">, pace: Pace) => {
+  type NodeResponse = ReadonlyMap<BlobId, Copy | undefined>
+  const lookUp = async (
+    peer: Peer,
+    ids: ReadonlyArray<BlobId>,
+  ): Promise<NodeResponse | undefined> => {
+    await pace(ids.length * lookup_bytes)
+    const copies = await peers.have(peer, ids).catch(() => undefined)
+    return copies && new Map(ids.map((id, at) => [id, copies[at]]))
   }
-  return async (wanted: ReadonlyMap<Peer, ReadonlyArray<BlobId>>) => {
-    const said = new Map<string, Said>()
-    await inParallel([...wanted], async ([peer, ids]) => {
-      const answer = ids.length === 0 ? undefined : await askOne(peer, ids)
-      if (answer !== undefined) said.set(peer.node_id, answer)
+  return async (ids_by_peer: ReadonlyMap<Peer, ReadonlyArray<BlobId>>) => {
+    const responses = new Map<string, NodeResponse>()
+    await inParallel([...ids_by_peer], async ([peer, ids]) => {
+      const response = ids.length === 0 ? undefined : await lookUp(peer, ids)
+      if (response !== undefined) responses.set(peer.node_id, response)
     })
-    return said
+    return responses
   }
 }
 
-type Asking = ReturnType<typeof makeAsking>
-type AllSaid = Awaited<ReturnType<Asking>>
+type Lookups = ReturnType<typeof makeLookups>
+type AllResponses = Awaited<ReturnType<Lookups>>
 
 const isHeld = (copy: Copy | undefined): copy is HeldCopy =>
   copy !== undefined && copy.kind !== "tombstone"
 
-/** A blob, and what is here of it. */
+/** A blob and its local copy. */
 export type Entry = readonly [BlobId, Copy | undefined]
 
-/** Who has to say something of which blob. */
-const wantedOf = ({ members }: Scene, view: RepairView, entries: ReadonlyArray<Entry>) => {
+/** The blobs to look up on each peer. */
+const idsByPeer = ({ members }: BatchContext, view: RepairView, entries: ReadonlyArray<Entry>) => {
   const others = [...members.active, ...members.leaving].filter(
     ({ node_id }) => node_id !== members.node_id,
   )
-  const wanted = new Map<Peer, Array<BlobId>>(others.map((peer) => [peer, []]))
+  const ids_by_peer = new Map<Peer, Array<BlobId>>(others.map((peer) => [peer, []]))
   for (const [id, copy] of entries) {
-    const is_for_all = view.round === 0 || copy?.kind !== "whole"
+    const is_for_all = view.sweep_number === 0 || copy?.kind !== "whole"
     const owners = is_for_all ? [] : view.ownersOf(id, nodes_needed[copy.policy])
-    for (const [peer, ids] of wanted) {
+    for (const [peer, ids] of ids_by_peer) {
       if (is_for_all || owners.includes(peer.node_id)) ids.push(id)
     }
   }
-  return wanted
+  return ids_by_peer
 }
 
-const matterOf = (view: RepairView, said: AllSaid, [id, mine]: Entry): Matter => {
-  const answers = new Map<string, Copy | undefined>([[view.node_id, mine]])
-  for (const [node_id, copies] of said) {
-    if (copies.has(id)) answers.set(node_id, copies.get(id))
+const surveyOf = (view: RepairView, all: AllResponses, [id, mine]: Entry): BlobSurvey => {
+  const responses = new Map<string, Copy | undefined>([[view.node_id, mine]])
+  for (const [node_id, copies] of all) {
+    if (copies.has(id)) responses.set(node_id, copies.get(id))
   }
-  return { id, copy: isHeld(mine) ? mine : undefined, answers, asked_at: view.now }
+  return { id, copy: isHeld(mine) ? mine : undefined, responses, surveyed_at: view.now }
 }
 
-/** What is not here may be of any size. */
-const isSmallMatter = ({ copy }: Matter) => copy !== undefined && copy.size <= small_bytes_max
+/** The size of a blob without a local copy is unknown. */
+const isSmall = ({ copy }: BlobSurvey) => copy !== undefined && copy.size <= small_bytes_max
 
 interface Task {
-  readonly matter: Matter
+  readonly survey: BlobSurvey
   readonly plan: Plan
   made: number
   is_done: boolean
 }
 
-const isRelease = (act: Act): act is Act & { act: "release" } => act.act === "release"
+const isRelease = (action: Action): action is Action & { kind: "release" } =>
+  action.kind === "release"
 
-const wishesOf = (tasks: ReadonlyArray<Task>) =>
-  tasks.flatMap(({ matter, plan }): ReadonlyArray<ReleaseWish> => {
-    const release = plan.acts.find(isRelease)
-    if (release === undefined || matter.copy === undefined) return []
+const candidatesOf = (tasks: ReadonlyArray<Task>) =>
+  tasks.flatMap(({ survey, plan }): ReadonlyArray<ReleaseCandidate> => {
+    const release = plan.actions.find(isRelease)
+    if (release === undefined || survey.copy === undefined) return []
     const { keepers, is_last } = release
-    return [{ copy: matter.copy, keepers, is_last }]
+    return [{ copy: survey.copy, keepers, is_last }]
   })
 
-/** What everybody who matters says of each. */
-const makeAsked = (asking: Asking) =>
-  async function asked(scene: Scene, view: RepairView, entries: ReadonlyArray<Entry>) {
-    const said = await asking(wantedOf(scene, view, entries))
-    const matters = entries.map((entry) => matterOf(view, said, entry))
+/** Surveys each blob on the nodes that survey for it. */
+const makeSurvey = (lookUpAll: Lookups) =>
+  async function surveyAll(context: BatchContext, view: RepairView, entries: ReadonlyArray<Entry>) {
+    const responses = await lookUpAll(idsByPeer(context, view, entries))
+    const surveys = entries.map((entry) => surveyOf(view, responses, entry))
     const refused = entries.filter((_, at) => {
-      const { copy, answers } = matters[at] ?? {}
-      return copy !== undefined && answers !== undefined && concernsAll(answers, copy)
+      const { copy, responses: reported } = surveys[at] ?? {}
+      return copy !== undefined && reported !== undefined && needsAllNodes(reported, copy)
     })
-    if (refused.length === 0) return matters
-    const all = await asking(wantedOf(scene, { ...view, round: 0 }, refused))
-    const again = new Map(refused.map((entry) => [entry[0], matterOf(view, all, entry)]))
-    return matters.map((matter) => again.get(matter.id) ?? matter)
+    if (refused.length === 0) return surveys
+    const all = await lookUpAll(idsByPeer(context, { ...view, sweep_number: 0 }, refused))
+    const again = new Map(refused.map((entry) => [entry[0], surveyOf(view, all, entry)]))
+    return surveys.map((survey) => again.get(survey.id) ?? survey)
   }
 
-/** Does many at once: all but what needs others' word first. */
-const carryOut = async (acts: Acts, tasks: ReadonlyArray<Task>) => {
-  const todo = tasks.flatMap((task) => task.plan.acts.map((act) => ({ task, act })))
-  const doOne = async ({ task, act }: (typeof todo)[number]) => {
-    if (isRelease(act) || isForsake(act)) return
-    const outcome = await acts.act(act, task.matter)
+/**
+ * Runs the actions of all tasks in parallel, except releases and discards, which other nodes must
+ * confirm first.
+ */
+const runActions = async (actions: Actions, tasks: ReadonlyArray<Task>) => {
+  const todo = tasks.flatMap((task) => task.plan.actions.map((action) => ({ task, action })))
+  const doOne = async ({ task, action }: (typeof todo)[number]) => {
+    if (isRelease(action) || isDiscard(action)) return
+    const outcome = await actions.run(action, task.survey)
     task.made += outcome.made
     if (!outcome.is_done) task.is_done = false
   }
-  const small = todo.filter(({ task }) => isSmallMatter(task.matter))
-  const large = todo.filter(({ task }) => !isSmallMatter(task.matter))
+  const small = todo.filter(({ task }) => isSmall(task.survey))
+  const large = todo.filter(({ task }) => !isSmall(task.survey))
   await inParallel(small, doOne, small_parallel_max)
   await inParallel(large, doOne)
   return todo.length
 }
 
-/** Tells others of deletions that every node was to learn of. */
-const makeSpread = (asking: Asking, acts: Acts) =>
-  async function spread(scene: Scene, deletions: ReadonlyArray<Deletion>, sum: BatchSum) {
+/** Sends cluster-wide deletions to nodes that do not know them. */
+const makeDeletionSpread = (lookUpAll: Lookups, actions: Actions) =>
+  async function spread(context: BatchContext, deletions: ReadonlyArray<Deletion>, sum: BatchSum) {
     if (deletions.length === 0) return
     const ids = deletions.map(({ id }) => id)
-    const others = toldIn(scene.members, scene.round)
-    const said = await asking(new Map(others.map((peer) => [peer, ids])))
+    const others = deletionTargets(context.members, context.sweep_number)
+    const responses = await lookUpAll(new Map(others.map((peer) => [peer, ids])))
     await inParallel(others, async (peer) => {
-      const known = said.get(peer.node_id)
-      const theirs = ids.map((id) => known?.get(id))
-      const news = known === undefined ? undefined : untold(deletions, theirs)
-      sum.acts += news?.length ?? 0
-      if (news === undefined || !(await acts.tell(peer, news))) sum.is_complete = false
+      const known = responses.get(peer.node_id)
+      const their_copies = ids.map((id) => known?.get(id))
+      const missing = known === undefined ? undefined : missingDeletions(deletions, their_copies)
+      sum.acts += missing?.length ?? 0
+      if (missing === undefined || !(await actions.sendDeletions(peer, missing)))
+        sum.is_complete = false
     })
   }
 
-/** Lets go what no put finished, where it is sure that it is no part of a blob; answers what. */
-const makeForsaking = (parts: RepairParts, acts: Acts, asked: ReturnType<typeof makeAsked>) => {
-  const forsakes = makeForsakes(parts)
-  return async function forsake(scene: Scene, view: RepairView, tasks: ReadonlyArray<Task>) {
-    const wished = tasks.flatMap(({ matter, plan }) => {
-      const act = plan.acts.find(isForsake)
-      return act === undefined ? [] : [{ matter, act }]
+/** Discards shards of unfinished puts if they certainly belong to no blob; returns their ids. */
+const makeDiscarding = (
+  parts: RepairParts,
+  actions: Actions,
+  surveyAll: ReturnType<typeof makeSurvey>,
+) => {
+  const mayDiscard = makeDiscards(parts)
+  return async function discard(
+    context: BatchContext,
+    view: RepairView,
+    tasks: ReadonlyArray<Task>,
+  ) {
+    const candidates = tasks.flatMap(({ survey, plan }) => {
+      const action = plan.actions.find(isDiscard)
+      return action === undefined ? [] : [{ survey, action }]
     })
-    const may_go = await forsakes(
-      scene.members,
+    const confirmed = await mayDiscard(
+      context.members,
       view,
-      wished.map(({ matter }) => matter),
-      (matters) =>
-        asked(
-          scene,
+      candidates.map(({ survey }) => survey),
+      (surveys) =>
+        surveyAll(
+          context,
           view,
-          matters.map(({ id, copy }) => [id, copy]),
+          surveys.map(({ id, copy }) => [id, copy]),
         ),
     )
-    const ids = new Set(may_go.map(({ id }) => id))
-    for (const { matter, act } of wished) if (ids.has(matter.id)) await acts.act(act, matter)
+    const ids = new Set(confirmed.map(({ id }) => id))
+    for (const { survey, action } of candidates)
+      if (ids.has(survey.id)) await actions.run(action, survey)
     return ids
   }
 }
 
-export const makeBatches = (parts: RepairParts, acts: Acts, releases: Releases, pace: Pace) => {
-  const asking = makeAsking(parts, pace)
-  const asked = makeAsked(asking)
-  const forsake = makeForsaking(parts, acts, asked)
+export const makeBatches = (
+  parts: RepairParts,
+  actions: Actions,
+  releases: Releases,
+  pace: Pace,
+) => {
+  const lookUpAll = makeLookups(parts, pace)
+  const surveyAll = makeSurvey(lookUpAll)
+  const discard = makeDiscarding(parts, actions, surveyAll)
 
-  const letGo = (tasks: ReadonlyArray<Task>, ring_version: number) => {
-    const wishes = wishesOf(tasks)
-    return wishes.length === 0 ? new Set<BlobId>() : releases.release(wishes, ring_version)
+  const release = (tasks: ReadonlyArray<Task>, ring_version: number) => {
+    const candidates = candidatesOf(tasks)
+    return candidates.length === 0 ? new Set<BlobId>() : releases.release(candidates, ring_version)
   }
-  /** Looks at what is here of these, and does for each what its plan says. */
+  /** Surveys these blobs and runs their plans. */
   const run = async (
-    scene: Scene,
+    context: BatchContext,
     entries: ReadonlyArray<Entry>,
     sum: BatchSum,
-  ): Promise<ReadonlyArray<Looked>> => {
-    const view = viewOf(scene, parts.timing.now())
-    const matters = await asked(scene, view, entries)
-    const tasks = matters.map((matter): Task => {
-      return { matter, plan: planFor(view, matter.answers), made: 0, is_done: true }
+  ): Promise<ReadonlyArray<Inspected>> => {
+    const view = viewOf(context, parts.timing.now())
+    const surveys = await surveyAll(context, view, entries)
+    const tasks = surveys.map((survey): Task => {
+      return { survey, plan: planFor(view, survey.responses), made: 0, is_done: true }
     })
-    sum.acts += await carryOut(acts, tasks)
-    const forsaken = await forsake(scene, view, tasks)
-    const gone = forsaken.union(await letGo(tasks, scene.members.ring_version))
-    for (const { matter, plan, made, is_done } of tasks) {
+    sum.acts += await runActions(actions, tasks)
+    const discarded = await discard(context, view, tasks)
+    const gone = discarded.union(await release(tasks, context.members.ring_version))
+    for (const { survey, plan, made, is_done } of tasks) {
       if (made < plan.gaps) sum.lacking += 1
-      if (plan.is_displaced && !gone.has(matter.id)) sum.displaced += 1
+      if (plan.is_displaced && !gone.has(survey.id)) sum.displaced += 1
       if (plan.is_early) sum.early += 1
       if (!plan.is_known || !is_done) sum.is_complete = false
     }
-    return tasks.map(({ matter: { id }, plan, made, is_done }) => {
+    return tasks.map(({ survey: { id }, plan, made, is_done }) => {
       const is_all = plan.is_known && !plan.is_early && made >= plan.gaps
       return { id, is_done: is_done && is_all, is_early: plan.is_early }
     })
   }
-  return { run, spread: makeSpread(asking, acts) }
+  return { run, spread: makeDeletionSpread(lookUpAll, actions) }
 }
 
 export type Batches = ReturnType<typeof makeBatches>

@@ -1,33 +1,35 @@
 /**
- * Deletions that meant every node, on their way to those that were away: pure.
+ * Propagates cluster-wide deletions to nodes that were offline: which deletions, and to which nodes.
+ * Pure.
  *
  * Source: DECISIONS, document 1, delete and replicas; decision 0125.
  */
 import type { Copy, Deletion } from "#actors/blob-storage/node-engine.ts"
 import type { Members, Peer } from "#actors/blob-storage/peers.ts"
 
-/** Those that a node does not know yet, given what it has of each; not where that is younger. */
-export const untold = (
+/** The deletions that a node does not know, given its copies; a later put there wins. */
+export const missingDeletions = (
   deletions: ReadonlyArray<Deletion>,
-  theirs: ReadonlyArray<Copy | undefined>,
+  their_copies: ReadonlyArray<Copy | undefined>,
 ): ReadonlyArray<Deletion> =>
   deletions.filter((deletion, at) => {
-    const copy = theirs[at]
+    const copy = their_copies[at]
     if (copy === undefined) return true
     if (copy.kind !== "tombstone") return copy.put_at <= deletion.deleted_at
     return !copy.is_cluster_wide || copy.deleted_at < deletion.deleted_at
   })
 
 /**
- * Who is compared with in a sweep: everybody in the first after a change of the ring, since whoever
- * was away changed it by coming back; then one after the other.
+ * The nodes to compare deletions with in this sweep: all nodes in the first sweep after a ring
+ * change, because a node that was offline changes the ring when it returns; after that one per
+ * sweep, in turn.
  */
-export const toldIn = (
+export const deletionTargets = (
   { active, leaving, node_id, is_leaving }: Members,
-  round: number,
+  sweep_number: number,
 ): ReadonlyArray<Peer> => {
   const others = [...active, ...leaving].filter((peer) => peer.node_id !== node_id)
-  if (round <= 1 || is_leaving) return others
-  const at = (round - 2) % Math.max(1, others.length)
+  if (sweep_number <= 1 || is_leaving) return others
+  const at = (sweep_number - 2) % Math.max(1, others.length)
   return others.slice(at, at + 1)
 }

@@ -1,15 +1,15 @@
-/** What puts and gets meet that the repair is to look at before its next sweep. */
+/** Blobs that puts and gets report to the repair, ahead of its next sweep. */
 import type { BlobId } from "#schemas/blob-storage/blob.ts"
 
 export interface RepairHint {
   readonly id: BlobId
   /**
    * "replication": a put could not store its copy or shard on `nodes`. "missing": this node is an
-   * owner, and another had to answer. "corrupt": the copy here was set aside.
+   * owner without a copy. "corrupt": the local copy was quarantined.
    */
   readonly why: "replication" | "missing" | "corrupt"
   readonly nodes: ReadonlyArray<string>
 }
 
-/** Takes a hint: at once, and whatever comes of it. */
+/** Accepts a hint without waiting; never throws. */
 export type Hint = (hint: RepairHint) => void

@@ -1,61 +1,61 @@
 /**
- * The blobs that something hinted at: each once, at most so many, and those that could not be
- * repaired again after a while. What is given up or does not fit is left to the sweep.
+ * Queue of hinted blobs, without duplicates and with bounded size. Failed repairs are retried with
+ * backoff. Blobs that do not fit or run out of retries are left to the next sweep.
  */
 import type { BlobId } from "#schemas/blob-storage/blob.ts"
 
-/** Identifiers that wait: some 16 MB. */
+/** Maximum number of queued identifiers: some 16 MB. */
 export const hints_max = 100_000
-/** Tries of one hint, the pauses between them doubling from a second: two minutes in all. */
+/** Maximum attempts per hint. The pause doubles from one second: two minutes in all. */
 const tries_max = 7
 const pause_ns = 1_000_000_000n
 
 export interface RepairQueue {
   readonly add: (id: BlobId) => void
-  /** Takes up to `limit` that are due, those that came first before those that failed. */
+  /** Takes up to `limit` due ids, new ones before retries. */
   readonly take: (now: bigint, limit: number) => ReadonlyArray<BlobId>
-  /** One that was taken could not be repaired: it comes again, unless it has had its tries. */
+  /** Queues a taken id for a retry, unless its attempts are exhausted. */
   readonly postpone: (id: BlobId, now: bigint) => void
-  /** One that was taken is done with. */
+  /** Marks a taken id as repaired. */
   readonly settle: (id: BlobId) => void
   readonly size: () => number
-  /** Whether any was given up or left out since this was asked last. */
+  /** Whether any id was dropped since the last call. */
   readonly hasLost: () => boolean
 }
 
-interface Later {
+interface Retry {
   readonly due: bigint
   readonly tries: number
 }
 
 export const makeRepairQueue = (size_max = hints_max): RepairQueue => {
-  const fresh = new Set<BlobId>()
-  const later = new Map<BlobId, Later>()
-  /** How often each that is under way was tried before. */
+  const new_ids = new Set<BlobId>()
+  const retries = new Map<BlobId, Retry>()
+  /** Previous attempts of the ids in progress. */
   const taken = new Map<BlobId, number>()
   let has_lost = false
 
-  const size = () => fresh.size + later.size
+  const size = () => new_ids.size + retries.size
   return {
     size,
     add: (id) => {
-      if (fresh.has(id) || later.has(id)) return
-      if (size() < size_max) fresh.add(id)
+      if (new_ids.has(id) || retries.has(id)) return
+      if (size() < size_max) new_ids.add(id)
       else has_lost = true
     },
     take: (now, limit) => {
       const ids: Array<BlobId> = []
-      for (const id of fresh) {
+      for (const id of new_ids) {
         if (ids.length === limit) break
         ids.push(id)
-        fresh.delete(id)
+        new_ids.delete(id)
         taken.set(id, 0)
       }
-      for (const [id, { due, tries }] of later) {
+      for (const [id, { due, tries }] of retries) {
         if (ids.length === limit) break
         if (due > now) continue
         ids.push(id)
-        later.delete(id)
+        retries.delete(id)
         taken.set(id, tries)
       }
       return ids
@@ -63,9 +63,9 @@ export const makeRepairQueue = (size_max = hints_max): RepairQueue => {
     postpone: (id, now) => {
       const tries = (taken.get(id) ?? 0) + 1
       taken.delete(id)
-      if (fresh.has(id)) return
+      if (new_ids.has(id)) return
       if (tries >= tries_max || size() >= size_max) has_lost = true
-      else later.set(id, { due: now + (pause_ns << BigInt(tries - 1)), tries })
+      else retries.set(id, { due: now + (pause_ns << BigInt(tries - 1)), tries })
     },
     settle: (id) => void taken.delete(id),
     hasLost: () => {

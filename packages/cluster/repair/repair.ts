@@ -1,9 +1,9 @@
 /**
- * The repair of one node: it looks after every copy that is here, until all nodes have what they
- * are to have and nothing else. First what puts and gets hinted at, then all that is here, again
- * and again: at the start, after each change of the ring, and every so many seconds.
+ * The repair of one node: takes care of every local copy until all nodes have exactly the copies
+ * that they should have. Hinted blobs come first. Then it sweeps all local copies: at startup,
+ * after each ring change, and periodically.
  *
- * It remembers nothing. Killed anywhere, it finds by the next sweep what there is to do.
+ * It stores no state. After a crash, the next sweep finds what is left to do.
  *
  * Source: document 1 §1, §3 leave; DECISIONS, document 1, graceful leave, replica count not
  * reachable, integrity; decision 0125.
@@ -14,16 +14,16 @@ import type { Members } from "#actors/blob-storage/peers.ts"
 import type { RepairProgress, SweepResult } from "#actors/blob-storage/repair-progress.ts"
 import type { BlobId } from "#schemas/blob-storage/blob.ts"
 import { causeText } from "#schemas/cause-text.ts"
-import { type Bell, makeBell } from "../bell.ts"
+import { makeSignal, type Signal } from "../signal.ts"
 import type { Timing } from "../timing.ts"
-import { makeActs, type RepairParts, type RepairTally } from "./acts.ts"
+import { makeActions, type RepairParts, type RepairTally } from "./actions.ts"
 import {
+  type BatchContext,
   type Batches,
   type BatchSum,
   type Entry,
   emptySum,
   makeBatches,
-  type Scene,
 } from "./batch.ts"
 import type { Hint } from "./hint.ts"
 import { makeRepairQueue, type RepairQueue } from "./queue.ts"
@@ -31,26 +31,31 @@ import { makePace, wait } from "./rate.ts"
 import { makeReleases, type Releases } from "./release.ts"
 import { makeSettling, type Settling } from "./settling.ts"
 
-/** Copies that are looked at together: their plans take a turn of the loop of two milliseconds. */
+/** Copies in one batch of a sweep: planning them takes two milliseconds of the event loop. */
 const page_limit = 256
-/** Hints that are looked at together: everybody is asked about each. */
+/** Hinted blobs in one batch: each is looked up on all nodes. */
 const hints_limit = 256
-/** Milliseconds that a look at one copy takes of the threads of those who have it, measured. */
-const look_ms_each = 0.06
-/** How often the ring is looked at, in milliseconds. */
-const look_ms_default = 1000
-/** Pause before the next sweep where one found something to do; it doubles. Milliseconds. */
+/** Measured thread time to inspect one copy, summed over its nodes, in milliseconds. */
+const inspection_ms = 0.06
+/** Polling interval of the ring, in milliseconds. */
+const poll_ms_default = 1000
+/** Pause after a sweep that found work, in milliseconds. It doubles each time. */
 const again_ms = 2000
-/** Pause of a node that leaves, at most: somebody waits for it. Milliseconds. */
+/** Maximum pause of a leaving node, in milliseconds: an operator waits for it. */
 const leaving_ms = 10_000
 const ms_per_s = 1000
 const ns_per_ms = 1_000_000n
 const ns_per_s = 1_000_000_000n
-/** An hour: who put a blob here comes back for it here. Also the age of a put that ended badly. */
+/**
+ * Default age at which a misplaced copy may be released: an hour, because clients tend to read from
+ * the node that they wrote to. Also the age at which shards of unfinished puts are discarded.
+ */
 const release_after_s = 3600
 
-/** Nodes that begin together are to sweep apart: each takes another part of a pause, 0.75 to 1. */
-const partOf = (node_id: string) => {
+/**
+ * A factor from 0.75 to 1, by node, so that nodes that started together sweep at different times.
+ */
+const pauseFactor = (node_id: string) => {
   let sum = 0
   for (const character of node_id) sum = (31 * sum + (character.codePointAt(0) ?? 0)) % 1009
   return 0.75 + (0.25 * sum) / 1009
@@ -58,42 +63,42 @@ const partOf = (node_id: string) => {
 const report_ns = 60_000_000_000n
 
 export interface RepairOptions extends RepairParts {
-  /** Told what goes wrong: at most once a minute. */
+  /** Receives a warning about failures, at most once a minute. */
   readonly report: (problem: string) => void
   readonly sweep_seconds: number
   readonly repair_bytes_per_second: number
-  /** How long a copy stays that is nobody's any more; an hour unless given. */
+  /** Age at which a misplaced copy may be released; default: one hour. */
   readonly release_after_seconds?: number
-  /** How often the ring is looked at, in milliseconds; a second unless given. */
-  readonly look_ms?: number
-  /** The rest after so long a piece of work that nobody waits for, both ms; none unless given. */
-  readonly restAfter?: (took_ms: number) => number
+  /** Polling interval of the ring in milliseconds; default: one second. */
+  readonly poll_ms?: number
+  /** The pause after background work of this length, both in milliseconds; default: none. */
+  readonly pauseAfter?: (took_ms: number) => number
 }
 
 export interface Repair {
-  /** Takes note of a blob that may lack copies; never waits, and forgets those that do not fit. */
+  /** Queues a blob that may lack copies. Never waits; drops hints that do not fit. */
   readonly hint: Hint
   readonly start: () => void
-  /** Resolves when nothing is under way any more. */
+  /** Resolves when no step is running. */
   readonly stop: () => Promise<void>
-  /** Looks at all that is here once. */
+  /** Inspects all local copies once. */
   readonly sweep: () => Promise<SweepResult>
-  /** Looks at some of the blobs that were hinted at; false where none is due. */
+  /** Repairs some of the hinted blobs; false if none is due. */
   readonly heal: () => Promise<boolean>
-  /** What other nodes ask before they let a copy go: `keeps` of Peers. */
+  /** Answers `keeps` of `Peers`, which other nodes call before they release a copy. */
   readonly keeps: Releases["keeps"]
   readonly progress: () => RepairProgress
 }
 
-const isFound = ({ acts, lacking, displaced, is_complete }: BatchSum, is_leaving: boolean) =>
+const hasWork = ({ acts, lacking, displaced, is_complete }: BatchSum, is_leaving: boolean) =>
   acts > 0 || lacking > 0 || !is_complete || (is_leaving && displaced > 0)
 
-/** What is known of the cluster and of the sweeps so far. */
-const makeCourse = (options: RepairOptions) => {
+/** The schedule of sweeps, and the progress of past ones. */
+const makeSchedule = (options: RepairOptions) => {
   const { members, timing, sweep_seconds, release_after_seconds = release_after_s } = options
   const release_after_ns = BigInt(Math.ceil(release_after_seconds)) * ns_per_s
   let key = ""
-  let round = 0
+  let sweep_number = 0
   let pause_ms = 0
   let ended_at = 0n
   let is_over = false
@@ -102,9 +107,9 @@ const makeCourse = (options: RepairOptions) => {
   let lacks: readonly [number, number] | undefined
 
   const keyOf = () => `${members().ring_version} ${members().is_leaving}`
-  const end = (result: SweepResult, is_found: boolean) => {
+  const end = (result: SweepResult, has_work: boolean) => {
     const longest_ms = Math.min(sweep_seconds * ms_per_s, result.is_leaving ? leaving_ms : Infinity)
-    pause_ms = is_found ? Math.min(Math.max(again_ms, 2 * pause_ms), longest_ms) : longest_ms
+    pause_ms = has_work ? Math.min(Math.max(again_ms, 2 * pause_ms), longest_ms) : longest_ms
     ended_at = timing.now()
     is_over = true
     last = result
@@ -117,34 +122,37 @@ const makeCourse = (options: RepairOptions) => {
     begin: () => {
       const is_same = key === keyOf()
       if (!is_same) pause_ms = 0
-      round = is_same ? round + 1 : 1
+      sweep_number = is_same ? sweep_number + 1 : 1
       key = keyOf()
       is_over = false
       return members()
     },
     isDue: () => {
       const waited_ms = (timing.now() - ended_at) / ns_per_ms
-      // A clock that was set back says nothing.
+      // A clock that was set back makes the sweep due.
       return (
         key !== keyOf() ||
         waited_ms < 0n ||
-        waited_ms >= BigInt(Math.ceil(pause_ms * partOf(members().node_id)))
+        waited_ms >= BigInt(Math.ceil(pause_ms * pauseFactor(members().node_id)))
       )
     },
     hurry: () => {
       pause_ms = Math.min(pause_ms, again_ms)
     },
-    /** As the sweep sees it that is under way, or was the last; `0`: as a hint does. */
-    scene: (of_round = round): Scene => ({
+    /** The context of the current or last sweep; sweep number 0 is for hints. */
+    context: (number = sweep_number): BatchContext => ({
       members: members(),
-      round: of_round,
+      sweep_number: number,
       release_after_ns,
     }),
-    /** Whether copies may have to move: no sweep by this ring is over yet, or this node leaves. */
-    isAwaited: () => key !== keyOf() || (round === 1 && !is_over) || members().is_leaving,
-    told: () => {
+    /**
+     * Whether copies may have to move: this ring has no complete sweep yet, or this node is
+     * leaving.
+     */
+    isAwaited: () => key !== keyOf() || (sweep_number === 1 && !is_over) || members().is_leaving,
+    progress: () => {
       const { is_leaving } = members()
-      // Others go on writing and deleting: what is told to them meanwhile does not hold it up.
+      // Ongoing writes and deletes on other nodes do not keep a node from leaving.
       const is_moved = last?.is_leaving && last.is_complete && last.displaced === 0
       const displaced = last?.displaced ?? 0
       return {
@@ -157,57 +165,57 @@ const makeCourse = (options: RepairOptions) => {
   }
 }
 
-type Course = ReturnType<typeof makeCourse>
+type Schedule = ReturnType<typeof makeSchedule>
 
-const isWideDeletion = (copy: Copy): copy is Deletion =>
+const isClusterDeletion = (copy: Copy): copy is Deletion =>
   copy.kind === "tombstone" && copy.is_cluster_wide
 
 /**
- * Looks at copies that nobody hinted at, and keeps in mind which are too young. Where all is as it
- * is to be, users' requests come first: but for what waits for a new ring, and for a node to leave.
+ * Inspects copies of a sweep, and remembers those that are too recent. Pauses in favor of client
+ * requests while there is nothing to repair, unless a new ring or a leave waits for it.
  */
-const makeLook = (
-  { timing, restAfter }: RepairOptions,
-  course: Course,
+const makeInspect = (
+  { timing, pauseAfter }: RepairOptions,
+  schedule: Schedule,
   batches: Batches,
   settling: Settling,
 ) =>
-  async function look(entries: ReadonlyArray<Entry>, sum: BatchSum) {
+  async function inspect(entries: ReadonlyArray<Entry>, sum: BatchSum) {
     const { acts } = sum
-    const looked = await batches.run(course.scene(), entries, sum)
-    const young = looked.filter(({ is_early }) => is_early)
+    const inspected = await batches.run(schedule.context(), entries, sum)
+    const recent = inspected.filter(({ is_early }) => is_early)
     settling.add(
-      young.map(({ id }) => id),
+      recent.map(({ id }) => id),
       timing.now(),
     )
-    if (course.isAwaited() || sum.acts > acts) return
-    const rest_ms = restAfter?.(entries.length * look_ms_each) ?? 0
-    if (rest_ms > 0) await wait(timing, rest_ms)
+    if (schedule.isAwaited() || sum.acts > acts) return
+    const pause_ms = pauseAfter?.(entries.length * inspection_ms) ?? 0
+    if (pause_ms > 0) await wait(timing, pause_ms)
   }
 
-type Look = ReturnType<typeof makeLook>
+type Inspect = ReturnType<typeof makeInspect>
 
-/** One walk over all that is here; between two pages, what was hinted at comes first. */
+/** Sweeps all local copies; hinted blobs are repaired between pages. */
 const makeSweep = (
   { local, members }: RepairOptions,
-  course: Course,
-  { look, batches, settling }: { look: Look; batches: Batches; settling: Settling },
+  schedule: Schedule,
+  { inspect, batches, settling }: { inspect: Inspect; batches: Batches; settling: Settling },
   between: () => Promise<unknown>,
   isOver: () => boolean,
 ) =>
   async function sweep(): Promise<SweepResult> {
-    const first = course.begin()
+    const first = schedule.begin()
     const sum = emptySum()
     settling.clear()
     let next: string | undefined = ""
     while (next !== undefined && !isOver()) {
       const page = await local.copies(next, "", page_limit)
       const held = page.copies.filter(({ kind }) => kind !== "tombstone")
-      await look(
+      await inspect(
         held.map((copy) => [copy.id, copy]),
         sum,
       )
-      await batches.spread(course.scene(), page.copies.filter(isWideDeletion), sum)
+      await batches.spread(schedule.context(), page.copies.filter(isClusterDeletion), sum)
       next = page.next
       if (next !== undefined) await between()
     }
@@ -216,38 +224,38 @@ const makeSweep = (
     const { acts, lacking, displaced, early } = sum
     const is_complete = sum.is_complete && is_same
     const result = { ring_version, is_leaving, acts, lacking, displaced, early, is_complete }
-    course.end(result, isFound({ ...sum, is_complete }, is_leaving) || settling.hasLost())
+    schedule.end(result, hasWork({ ...sum, is_complete }, is_leaving) || settling.hasLost())
     return result
   }
 
-/** Looks once more at some that were too young; false where none is due. */
-const makeLookAgain = (
+/** Inspects blobs that were too recent before; false if none is due. */
+const makeInspectSettled = (
   { local, members, timing }: RepairOptions,
-  course: Course,
-  look: Look,
+  schedule: Schedule,
+  inspect: Inspect,
   settling: Settling,
 ) =>
-  async function lookAgain() {
+  async function inspectSettled() {
     const ids = settling.take(timing.now())
     if (ids.length === 0) return false
     const sum = emptySum()
-    let is_found = true
+    let has_work = true
     try {
       const copies = await local.copiesOf(ids)
       const entries = ids.map((id, at): Entry => [id, copies[at]])
-      await look(
+      await inspect(
         entries.filter(([, copy]) => copy !== undefined && copy.kind !== "tombstone"),
         sum,
       )
-      is_found = isFound(sum, members().is_leaving) || settling.hasLost()
+      has_work = hasWork(sum, members().is_leaving) || settling.hasLost()
     } finally {
-      // A sweep does what there is to be done next: by its number it goes whose turn that is.
-      if (is_found) course.hurry()
+      // The next sweep does the rest: its number decides whose turn it is.
+      if (has_work) schedule.hurry()
     }
     return true
   }
 
-/** Says at most once a minute what goes wrong. */
+/** Reports failures at most once a minute. */
 const makeReport = ({ report, timing }: RepairOptions, tally: RepairTally) => {
   let reported = 0
   let reported_at: bigint | undefined
@@ -257,35 +265,35 @@ const makeReport = ({ report, timing }: RepairOptions, tally: RepairTally) => {
     if (failed === 0 || (reported_at !== undefined && now - reported_at < report_ns)) return
     reported = tally.failures
     reported_at = now
-    report(`${failed} copies could not be made or moved yet; the last: ${tally.cause}`)
+    report(`${failed} copies could not be made or moved yet; last failure: ${tally.cause}`)
   }
 }
 
-/** Blobs that were hinted at, some at a time. */
+/** Repairs hinted blobs in batches. */
 const makeHeal = (
   { local, timing }: RepairOptions,
-  course: Course,
+  schedule: Schedule,
   batches: Batches,
   queue: RepairQueue,
   fail: (cause: unknown) => void,
 ) => {
-  const look = async (ids: ReadonlyArray<BlobId>) => {
+  const inspect = async (ids: ReadonlyArray<BlobId>) => {
     const copies = await local.copiesOf(ids)
     const entries = ids.map((id, at) => [id, copies[at]] as const)
-    return batches.run(course.scene(0), entries, emptySum())
+    return batches.run(schedule.context(0), entries, emptySum())
   }
   return async function heal() {
     const ids = queue.take(timing.now(), hints_limit)
     if (ids.length === 0) return false
-    const looked = await look(ids).catch((cause: unknown) => {
+    const inspected = await inspect(ids).catch((cause: unknown) => {
       fail(cause)
       return ids.map((id) => ({ id, is_done: false }))
     })
-    for (const { id, is_done } of looked) {
+    for (const { id, is_done } of inspected) {
       if (is_done) queue.settle(id)
       else queue.postpone(id, timing.now())
     }
-    if (queue.hasLost()) course.hurry()
+    if (queue.hasLost()) schedule.hurry()
     return true
   }
 }
@@ -293,16 +301,24 @@ const makeHeal = (
 const isAlone = ({ active, leaving, node_id }: Members) =>
   [...active, ...leaving].every((peer) => peer.node_id === node_id)
 
-/** Runs steps until it is stopped; where one had nothing to do it waits for the bell, a while. */
-const makeLoop = (bell: Bell, timing: Timing, look_ms: number, step: () => Promise<boolean>) => {
+/**
+ * Runs steps until it is stopped. After a step without work it waits for a signal or the polling
+ * interval.
+ */
+const makeLoop = (
+  signal: Signal,
+  timing: Timing,
+  poll_ms: number,
+  step: () => Promise<boolean>,
+) => {
   let is_over = false
   let running: Promise<void> | undefined
   const run = async () => {
     while (!is_over) {
-      const heard = bell.heard()
+      const notified = signal.wait()
       if ((await step()) || is_over) continue
-      const cancel = timing.after(look_ms, bell.ring)
-      await heard
+      const cancel = timing.after(poll_ms, signal.notify)
+      await notified
       cancel()
     }
   }
@@ -314,7 +330,7 @@ const makeLoop = (bell: Bell, timing: Timing, look_ms: number, step: () => Promi
     },
     stop: async () => {
       is_over = true
-      bell.ring()
+      signal.notify()
       await running
       running = undefined
     },
@@ -322,43 +338,45 @@ const makeLoop = (bell: Bell, timing: Timing, look_ms: number, step: () => Promi
 }
 
 export const repair = (options: RepairOptions): Repair => {
-  const { members, timing, repair_bytes_per_second, look_ms = look_ms_default } = options
+  const { members, timing, repair_bytes_per_second, poll_ms = poll_ms_default } = options
   const tally: RepairTally = { bytes_moved: 0, repairs: 0, failures: 0, cause: "" }
   const pace = makePace(repair_bytes_per_second, timing)
   const releases = makeReleases({ ...options, pace })
-  const batches = makeBatches(options, makeActs(options, pace, tally), releases, pace)
-  const course = makeCourse(options)
+  const batches = makeBatches(options, makeActions(options, pace, tally), releases, pace)
+  const schedule = makeSchedule(options)
   const queue = makeRepairQueue()
-  const bell = makeBell()
-  const tellProblems = makeReport(options, tally)
+  const signal = makeSignal()
+  const reportFailures = makeReport(options, tally)
 
   const fail = (cause: unknown) => {
     tally.failures += 1
     tally.cause = causeText(cause)
     return false
   }
-  const heal = makeHeal(options, course, batches, queue, fail)
+  const heal = makeHeal(options, schedule, batches, queue, fail)
   const settling = makeSettling()
-  const look = makeLook(options, course, batches, settling)
-  const lookAgain = makeLookAgain(options, course, look, settling)
-  const sweep = makeSweep(options, course, { look, batches, settling }, heal, () => loop.isOver())
+  const inspect = makeInspect(options, schedule, batches, settling)
+  const inspectSettled = makeInspectSettled(options, schedule, inspect, settling)
+  const sweep = makeSweep(options, schedule, { inspect, batches, settling }, heal, () =>
+    loop.isOver(),
+  )
 
-  /** Does what is to be done first; false where nothing is. */
+  /** Runs the most urgent work; false if there is none. */
   const step = async () => {
     if (isAlone(members())) return false
-    if (!course.isDue()) return (await heal()) || lookAgain()
+    if (!schedule.isDue()) return (await heal()) || inspectSettled()
     await sweep()
     return true
   }
-  const loop = makeLoop(bell, timing, look_ms, async () => {
+  const loop = makeLoop(signal, timing, poll_ms, async () => {
     const is_busy = await step().catch(fail)
-    tellProblems()
+    reportFailures()
     return is_busy
   })
   return {
     hint: ({ id }) => {
       queue.add(id)
-      bell.ring()
+      signal.notify()
     },
     start: loop.start,
     stop: loop.stop,
@@ -367,7 +385,7 @@ export const repair = (options: RepairOptions): Repair => {
     keeps: releases.keeps,
     progress: () => {
       const { bytes_moved, repairs, failures } = tally
-      return { bytes_moved, repairs, failures, ...course.told() }
+      return { bytes_moved, repairs, failures, ...schedule.progress() }
     },
   }
 }

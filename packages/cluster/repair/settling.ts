@@ -1,15 +1,13 @@
 /**
- * Blobs that were too young to say anything of them, since a put may still be at work on them. They
- * alone are looked at again once they are not: a sweep in their place would look at all that is
- * here, again and again for as long as anything is put.
- *
- * Decision 0126.
+ * Blobs that were too recent to inspect, because a put may still be storing them. They are
+ * inspected again once they have settled. Another sweep instead would inspect all local copies,
+ * over and over while there are puts.
  */
 import type { BlobId } from "#schemas/blob-storage/blob.ts"
 import { hints_max } from "./queue.ts"
 import { settle_ns } from "./view.ts"
 
-/** Those that were found together, and when they are not young any more. */
+/** Blobs found together, and the time at which they have settled. */
 interface Young {
   readonly ids: ReadonlyArray<BlobId>
   readonly due: bigint
@@ -20,7 +18,7 @@ export const makeSettling = (size_max = hints_max) => {
   let size = 0
   let has_lost = false
   return {
-    /** A sweep begins, which finds them all again. */
+    /** Forgets all blobs: the sweep that begins finds them again. */
     clear: () => {
       waiting = []
       size = 0
@@ -35,7 +33,7 @@ export const makeSettling = (size_max = hints_max) => {
       size += ids.length
       waiting.push({ ids, due: now + settle_ns })
     },
-    /** The next that were found together, if they are due; none else. */
+    /** The oldest group, if it is due. */
     take: (now: bigint): ReadonlyArray<BlobId> => {
       const [first] = waiting
       if (first === undefined || first.due > now) return []
@@ -43,7 +41,7 @@ export const makeSettling = (size_max = hints_max) => {
       size -= first.ids.length
       return first.ids
     },
-    /** Whether there was no room for some: the next sweep has to find them. */
+    /** Whether some did not fit, so that the next sweep must find them. */
     hasLost: () => has_lost,
   }
 }

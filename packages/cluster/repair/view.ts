@@ -1,6 +1,5 @@
 /**
- * What the plans of the repair are made of: who said what of a blob, what can be done for it, and
- * whose turn it is. Pure.
+ * Input and output types of repair plans, and the rules that all plans share. Pure.
  *
  * Source: DECISIONS, document 1, graceful leave, delete and replicas; decision 0125.
  */
@@ -11,13 +10,13 @@ import type { BlobId } from "#schemas/blob-storage/blob.ts"
 
 const second_ns = 1_000_000_000n
 
-/** A put that came less long ago may still be storing its other copies. */
+/** A put within this time may still be storing its other copies. */
 export const settle_ns = 10n * second_ns
 
-/** What each node said of the blob, this one too; who is not in it did not say anything. */
-export type Answers = ReadonlyMap<string, Copy | undefined>
+/** The copy that each node reported, including this one. Nodes that did not respond are missing. */
+export type Responses = ReadonlyMap<string, Copy | undefined>
 
-/** The cluster as a plan sees it. */
+/** The cluster as seen by a plan. */
 export interface RepairView {
   readonly node_id: string
   readonly active: ReadonlyArray<string>
@@ -25,13 +24,13 @@ export interface RepairView {
   readonly is_leaving: boolean
   /** The first `count` active owners of a blob, at most ten. */
   readonly ownersOf: (id: BlobId, count: number) => ReadonlyArray<string>
-  /** Unix nanoseconds, by this node's clock. */
+  /** The current time in Unix nanoseconds, by this node's clock. */
   readonly now: bigint
-  /** The sweep's number since the ring changed, from 1; 0: something hinted at this very blob. */
-  readonly round: number
-  /** Since when no node is away that may have copies; undefined: one may be. */
+  /** The number of the sweep since the last ring change, from 1; 0 for a hinted blob. */
+  readonly sweep_number: number
+  /** Time since which no node that may have copies is offline; undefined if one may be. */
   readonly whole_since: bigint | undefined
-  /** So long a copy stays that is nobody's any more, in nanoseconds. */
+  /** Age at which a misplaced copy may be released, in nanoseconds. */
   readonly release_after_ns: bigint
 }
 
@@ -40,100 +39,105 @@ export interface MissingShard {
   readonly node_id: string
 }
 
-export type Act =
-  /** Sends the copy that is here. */
-  | { readonly act: "push"; readonly to: string; readonly is_migration: boolean }
-  /** Has the copy there take over the time of the last put. */
-  | { readonly act: "renew"; readonly node_id: string; readonly put_at: bigint }
-  /** Makes one or two shards of those that there are. */
-  | { readonly act: "rebuild"; readonly missing: ReadonlyArray<MissingShard> }
-  /** Gets a whole copy from the first of these that gives it. */
-  | { readonly act: "pull"; readonly from: ReadonlyArray<string> }
+export type Action =
+  /** Sends the local copy. */
+  | { readonly kind: "push"; readonly to: string; readonly is_migration: boolean }
+  /** Renews the copy on that node to the last put. */
+  | { readonly kind: "renew"; readonly node_id: string; readonly put_at: bigint }
+  /** Rebuilds one or two shards from the others. */
+  | { readonly kind: "rebuild"; readonly missing: ReadonlyArray<MissingShard> }
+  /** Fetches a whole copy from the first of these nodes that sends it. */
+  | { readonly kind: "pull"; readonly from: ReadonlyArray<string> }
   /**
-   * Lets go what is here, once each of these has said that it keeps its own; `is_last`, where the
-   * blob is lost if one of them is not sound.
+   * Releases the local copy after each keeper has confirmed that it keeps its own. With `is_last`,
+   * the blob would be lost if a keeper's copy were corrupt.
    */
   | {
-      readonly act: "release"
+      readonly kind: "release"
       readonly stored_at: bigint
       readonly keepers: ReadonlyArray<string>
       readonly is_last: boolean
     }
-  /** Lets a shard go that no put finished. */
-  | { readonly act: "forsake"; readonly stored_at: bigint }
-  /** Deletes what is here, because every node was meant. */
-  | { readonly act: "delete"; readonly deleted_at: bigint }
+  /** Discards a shard of an unfinished put. */
+  | { readonly kind: "discard"; readonly stored_at: bigint }
+  /** Applies a cluster-wide deletion to the local copy. */
+  | { readonly kind: "delete"; readonly deleted_at: bigint }
 
 export interface Plan {
-  readonly acts: ReadonlyArray<Act>
-  /** Copies that owners do not have, and could have. */
+  readonly actions: ReadonlyArray<Action>
+  /** Copies that owners lack and could store. */
   readonly gaps: number
-  /** What is here has its place elsewhere. */
+  /** The local copy belongs elsewhere. */
   readonly is_displaced: boolean
-  /** Everybody who matters has said what it has. */
+  /** All nodes that matter have responded. */
   readonly is_known: boolean
-  /** A put may still be at work on it: nothing is said of it yet. */
+  /** A put may still be storing it. */
   readonly is_early: boolean
 }
 
-/** Nothing is to be done, and nothing is wrong. */
+/** Nothing to do. */
 export const nothing: Plan = {
-  acts: [],
+  actions: [],
   gaps: 0,
   is_displaced: false,
   is_known: true,
   is_early: false,
 }
 
-export type Standing = "whole" | "shard" | "older" | "empty" | "refuses" | "unknown"
+export type CopyState = "whole" | "shard" | "older" | "empty" | "refuses" | "unknown"
 
 /**
- * What a node is to a blob that was put last at that time. A copy of an older put has the same
- * bytes, but a deletion in between may be on its way to it: nobody relies on that until it has
- * taken over the later put's time.
+ * The state of a node's copy of a blob that was last put at `put_at`. A copy of an older put has
+ * the same bytes, but a deletion between the puts may be in transit to it, so it does not count
+ * until it is renewed.
  */
-export const standingOf = (answers: Answers, node_id: string, put_at: bigint): Standing => {
-  if (!answers.has(node_id)) return "unknown"
-  const copy = answers.get(node_id)
+export const copyStateOf = (responses: Responses, node_id: string, put_at: bigint): CopyState => {
+  if (!responses.has(node_id)) return "unknown"
+  const copy = responses.get(node_id)
   if (copy === undefined) return "empty"
   if (copy.kind !== "tombstone") return copy.put_at < put_at ? "older" : copy.kind
   return (copy.refuses_until ?? copy.deleted_at) >= put_at ? "refuses" : "empty"
 }
 
 /**
- * Whose turn it is of those that could do the same. The first acts in each sweep, the second in
- * each other, and so on: when the first cannot, somebody does, and rarely two at once.
+ * Whether it is this node's turn among those that could act. The first acts in each sweep, the
+ * second in every second one, and so on: if the first cannot act, another does, and two rarely act
+ * at once.
  */
-export const isTurn = (round: number, rank: number) => rank >= 0 && round % (rank + 1) === 0
+export const isTurn = (sweep_number: number, rank: number) =>
+  rank >= 0 && sweep_number % (rank + 1) === 0
 
-/** Whether a put may still be at work on it. */
-export const isSettling = ({ now, round, is_leaving }: RepairView, { stored_at }: HeldCopy) => {
-  // A clock that was set back far says nothing of it.
+/** Whether a put may still be storing it. */
+export const isSettling = (
+  { now, sweep_number, is_leaving }: RepairView,
+  { stored_at }: HeldCopy,
+) => {
+  // After a large clock change the age is unknown.
   const age = now - stored_at
-  return round > 0 && !is_leaving && age > -settle_ns && age < settle_ns
+  return sweep_number > 0 && !is_leaving && age > -settle_ns && age < settle_ns
 }
 
-/** Whether a copy that is nobody's has been here for long: a put may have had it here. */
+/** Whether a misplaced copy is old enough to be released. */
 export const isReleasable = ({ now, release_after_ns }: RepairView, { stored_at }: HeldCopy) =>
   now - stored_at >= release_after_ns
 
 /**
- * The nodes that are to have the blob: the first `count` that do not refuse it. Who was told to
- * delete it gets it back by a newer put alone, and the next one stands in.
+ * The nodes that should have the blob: the first `count` owners that do not refuse it. A node with
+ * a deletion accepts it again only from a later put; the next owner stands in.
  */
-export const takersOf = (
+export const acceptingOwners = (
   view: RepairView,
-  answers: Answers,
+  responses: Responses,
   { id, put_at }: HeldCopy,
   count: number,
 ) =>
   view
     .ownersOf(id, owners_max)
-    .filter((owner) => standingOf(answers, owner, put_at) !== "refuses")
+    .filter((owner) => copyStateOf(responses, owner, put_at) !== "refuses")
     .slice(0, count)
 
-/** These take over the time of the last put: copies of older ones. */
+/** Renews the copies of older puts to the last put. */
 export const renewals = (nodes: ReadonlyArray<string>, { put_at }: HeldCopy) =>
-  nodes.map((node_id): Act => ({ act: "renew", node_id, put_at }))
+  nodes.map((node_id): Action => ({ kind: "renew", node_id, put_at }))
 
 export const early: Plan = { ...nothing, is_early: true }

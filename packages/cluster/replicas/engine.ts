@@ -1,5 +1,5 @@
 /**
- * The cluster engine: this node's store and the other nodes' as one. A node that is alone asks no
+ * The cluster engine presents the stores of all nodes as one. A node that is alone contacts no
  * other.
  *
  * Source: document 1 §1, §4 BlobService; docs/decisions/0123-cluster-engine.md.
@@ -9,7 +9,7 @@ import type { BlobOrigin } from "#actors/blob-storage/blobs/admission.ts"
 import type { BlobEngine } from "#actors/blob-storage/blobs/engine.ts"
 import { thrown } from "#actors/blob-storage/blobs/fault.ts"
 import type { BlobId } from "#schemas/blob-storage/blob.ts"
-import { type Failures, failedOn, makeFailures } from "./failures.ts"
+import { type Failures, failureOn, makeFailures } from "./failures.ts"
 import { makeGets } from "./get.ts"
 import { makeList } from "./list.ts"
 import { type ClusterParts, othersFor } from "./parts.ts"
@@ -18,59 +18,63 @@ import { makePuts } from "./put.ts"
 export type { ClusterParts } from "./parts.ts"
 
 export interface ClusterCounts {
-  /** Copies and shards of puts that other nodes could not take, since the start. */
+  /** Copies and shards of puts that other nodes failed to store, since startup. */
   readonly replication_failures: number
-  /** Puts that are being stored at this moment: a leave waits for their end. */
+  /** Puts in progress. A node that leaves waits for them. */
   readonly open_puts: number
 }
 
-/** Its scope "cluster" is all nodes; without it stat, list and delete are this node's alone. */
+/** With scope "cluster", stat, list and delete cover all nodes; without it, this node only. */
 export interface ClusterEngine extends BlobEngine {
   readonly counts: () => ClusterCounts
 }
 
 /**
- * Deletes here first, then everywhere at once. Who cannot be reached learns of it later, from the
- * tombstone. The deletion is as young as the youngest copy that is known: a clock that is ahead
- * must not save its copies. Where this node leaves, one that stays has to know of it.
+ * Deletes locally first, then on all other nodes in parallel. Offline nodes receive the tombstone
+ * later. The deletion is at least as recent as the latest known copy, so that a clock that is ahead
+ * cannot save its copies. While this node leaves, at least one other node must record the deletion.
  */
 const makeDelete =
   ({ local, peers, members }: ClusterParts, { undeleted }: Failures) =>
   async (id: BlobId, origin: BlobOrigin, at: bigint) => {
     const others = othersFor(members(), id)
-    const asked = others.map((peer) => peers.have(peer, [id]).catch(() => []))
-    const answers = await Promise.all([local.copiesOf([id]), ...asked])
+    const lookups = others.map((peer) => peers.have(peer, [id]).catch(() => []))
+    const copies = await Promise.all([local.copiesOf([id]), ...lookups])
     let deleted_at = at
-    for (const [copy] of answers) {
+    for (const [copy] of copies) {
       if (copy === undefined || copy.kind === "tombstone") continue
       if (copy.put_at > deleted_at) deleted_at = copy.put_at
     }
     await local.deleteClusterWide(id, origin, deleted_at)
-    const told = await Promise.all(
+    const failures_by_node = await Promise.all(
       others.map((peer) =>
         peers.deleteClusterWide(peer, id, origin, deleted_at).then(
           () => [],
-          (cause: unknown) => [failedOn(peer.node_id, cause)],
+          (cause: unknown) => [failureOn(peer.node_id, cause)],
         ),
       ),
     )
-    const failed = told.flat()
+    const failed = failures_by_node.flat()
     undeleted(failed)
     const is_lost = others.length > 0 && failed.length === others.length
     if (is_lost && members().is_leaving) {
-      const detail = "This node is leaving the cluster, and no other could be told: delete again."
+      const detail =
+        "This node is leaving the cluster, and no other node could be reached: delete again."
       throw thrown({ _tag: "BlobUnreachable", detail })
     }
   }
 
-/** This node's store in its cluster. The journal and the usage stay this node's. */
+/**
+ * The engine over the local store and its peers. `scan`, `acknowledge` and `usage` are the local
+ * ones.
+ */
 export const clusterEngine = (given: ClusterParts): ClusterEngine => {
   const { local, hint } = given
   const onShortfall = (id: BlobId) => hint({ id, why: "missing", nodes: [] })
   const parts: ClusterParts = { onShortfall, ...given }
   const failures = makeFailures(parts)
   const { put, upload, open } = makePuts(parts, failures)
-  const reading: ClusterParts = { ...parts, members: parts.asked ?? parts.members }
+  const reading: ClusterParts = { ...parts, members: parts.readMembers ?? parts.members }
   const { get, stat } = makeGets(reading)
   const listAll = makeList(reading)
   const deleteAll = makeDelete(parts, failures)
@@ -78,7 +82,7 @@ export const clusterEngine = (given: ClusterParts): ClusterEngine => {
     put,
     upload,
     get,
-    // A copy that is here and holds is the blob, whoever else has one.
+    // An intact local copy is the blob, whatever other nodes have.
     ...(local.getNow && { getNow: local.getNow }),
     stat: (id, scope) => (scope === "cluster" ? stat(id) : local.stat(id)),
     delete: (id, origin, at, scope) =>

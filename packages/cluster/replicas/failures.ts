@@ -1,63 +1,69 @@
-/** Copies that other nodes could not take: counted, hinted at, and said once a minute at most. */
+/**
+ * Counts copies that other nodes failed to store, hints them to the repair, and warns once a minute
+ * at most.
+ */
 import type { BlobId } from "#schemas/blob-storage/blob.ts"
 import { causeText } from "#schemas/cause-text.ts"
 import type { ClusterParts } from "./parts.ts"
 
-/** Between two warnings, in nanoseconds. */
-const quiet_ns = 60_000_000_000n
+/** Minimum time between two warnings, in nanoseconds. */
+const warning_interval_ns = 60_000_000_000n
 
-/** A node that could not take its copy, or learn of a deletion. */
-export interface Failed {
+/** A copy or deletion that failed on a node. */
+export interface CopyFailure {
   readonly node_id: string
   readonly detail: string
 }
 
 export interface Failures {
   /**
-   * A put has no copy or shard on `nodes`, which failed or would not have it: the repair looks at
-   * it. Only the failures are counted.
+   * A put has no copy or shard on `nodes`, which failed or refused it: hints the blob to the
+   * repair. Only `failed` is counted.
    */
   readonly unreplicated: (
     id: BlobId,
     nodes: ReadonlyArray<string>,
-    failed: ReadonlyArray<Failed>,
+    failed: ReadonlyArray<CopyFailure>,
   ) => void
-  /** Nodes that a cluster-wide deletion did not reach: they learn of it when they are back. */
-  readonly undeleted: (failed: ReadonlyArray<Failed>) => void
-  /** Copies and shards that could not be made since the start. */
+  /**
+   * Cluster-wide deletions that did not reach these nodes. They receive them when they are back.
+   */
+  readonly undeleted: (failed: ReadonlyArray<CopyFailure>) => void
+  /** Failed copies and shards since startup. */
   readonly count: () => number
 }
 
 export const makeFailures = ({ timing, report, hint }: ClusterParts): Failures => {
   let count = 0
-  let unsaid = 0
-  let said_at: bigint | undefined
+  let unreported = 0
+  let warned_at: bigint | undefined
 
-  const say = (failed: ReadonlyArray<Failed>) => {
-    unsaid += failed.length
+  const warn = (failed: ReadonlyArray<CopyFailure>) => {
+    unreported += failed.length
     const now = timing.now()
     const last = failed.at(-1)
-    // A clock that was set back must not silence it for longer.
-    const is_quiet = said_at !== undefined && now >= said_at && now - said_at < quiet_ns
-    if (last === undefined || is_quiet) return
-    const what = `${unsaid} copies or deletions failed on other nodes and are made later`
+    // A clock that was set back must not silence the warnings for longer.
+    const is_too_soon =
+      warned_at !== undefined && now >= warned_at && now - warned_at < warning_interval_ns
+    if (last === undefined || is_too_soon) return
+    const what = `${unreported} copies or deletions failed on other nodes and are made later`
     report(`${what}; the last on ${last.node_id}: ${last.detail}`)
-    unsaid = 0
-    said_at = now
+    unreported = 0
+    warned_at = now
   }
   return {
     unreplicated: (id, nodes, failed) => {
       if (nodes.length > 0) hint({ id, why: "replication", nodes })
       count += failed.length
-      say(failed)
+      warn(failed)
     },
-    undeleted: say,
+    undeleted: warn,
     count: () => count,
   }
 }
 
-/** Why a node did not do it, in a sentence. */
-export const failedOn = (node_id: string, cause: unknown): Failed => ({
+/** The failure of a node, with its cause as text. */
+export const failureOn = (node_id: string, cause: unknown): CopyFailure => ({
   node_id,
   detail: causeText(cause),
 })

@@ -1,6 +1,6 @@
 /**
- * Gets in a cluster: from here where the blob is here, else from another node. A copy here that is
- * corrupt is answered by another too, also where it shows in the middle only.
+ * Reads blobs from the local store, or else from another node. A copy that turns out corrupt, even
+ * in the middle of a read, is replaced by another node's.
  *
  * Source: document 1 §1, §4 BlobService; DECISIONS, document 1, integrity.
  */
@@ -12,23 +12,23 @@ import { isErasureCode } from "#actors/blob-storage/replication.ts"
 import type { BlobId, BlobMeta } from "#schemas/blob-storage/blob.ts"
 import { getErasure } from "../erasure/get.ts"
 import { type ClusterParts, isAlone, isOwner } from "./parts.ts"
-import { makeBytesFrom, makeOpen, newCourse, stretchOf } from "./remote.ts"
-import { dropFetched, makeSearch } from "./search.ts"
+import { makeBytesFrom, makeOpen, newDownload, spanOf } from "./remote.ts"
+import { discard, makeSearch } from "./search.ts"
 
-const nobody: ReadonlySet<string> = new Set()
+const no_nodes: ReadonlySet<string> = new Set()
 
 const isTag = (cause: unknown, ...tags: ReadonlyArray<string>) => tags.includes(faultOf(cause)._tag)
 
-/** What is nowhere may be on a node that is offline: then the answer names it. */
-const missed = (id: BlobId, { offline = [] }: Members, cause: unknown) => {
+/** Adds the offline nodes to BlobNotFound: one of them may have the blob. */
+const withOffline = (id: BlobId, { offline = [] }: Members, cause: unknown) => {
   const fault = faultOf(cause)
-  const is_told = fault._tag !== "BlobNotFound" || fault.not_asked !== undefined
-  if (is_told || offline.length === 0) return cause
+  const is_final = fault._tag !== "BlobNotFound" || fault.not_asked !== undefined
+  if (is_final || offline.length === 0) return cause
   return thrown({ _tag: "BlobNotFound", id, not_asked: offline })
 }
 
-/** What another node answered is to be here too, or anew. */
-const lacks = (
+/** Hints a blob that another node served, if this node must have an intact copy of it. */
+const hintMissing = (
   { members, hint }: ClusterParts,
   id: BlobId,
   { meta }: BlobReading,
@@ -45,12 +45,12 @@ export const makeGets = (parts: ClusterParts) => {
   const bytesFrom = makeBytesFrom(parts, search)
   const open = makeOpen(parts, search, bytesFrom)
 
-  /** What is to be done where this node's store has no whole and sound copy. */
-  const elsewhere = async (id: BlobId, range: BlobRange, at: bigint, cause: unknown) => {
+  /** Reads a blob of which the local store has no intact whole copy. */
+  const getElsewhere = async (id: BlobId, range: BlobRange, at: bigint, cause: unknown) => {
     if (!isTag(cause, "BlobNotFound", "BlobCorrupt")) throw cause
     const is_corrupt = isTag(cause, "BlobCorrupt")
     const [here] = await local.copiesOf([id])
-    // It came since it was asked for.
+    // It arrived in the meantime.
     if (here?.kind === "whole") return local.get(id, range, at)
     if (here?.kind === "shard") {
       return getErasure(parts, id, range, new Map([[members().node_id, here]]))
@@ -59,16 +59,16 @@ export const makeGets = (parts: ClusterParts) => {
     const reading = await open(id, range).catch((why: unknown) => {
       throw is_corrupt && isTag(why, "BlobNotFound") ? cause : why
     })
-    if (here?.kind !== "tombstone") lacks(parts, id, reading, is_corrupt)
+    if (here?.kind !== "tombstone") hintMissing(parts, id, reading, is_corrupt)
     return reading
   }
-  /** A copy that turns out corrupt in the middle is gone on with at another node. */
-  async function* healed(
+  /** Continues on another node when the local copy turns out corrupt in the middle. */
+  async function* resumed(
     id: BlobId,
     { meta, windows }: BlobReading,
     range: BlobRange,
   ): AsyncGenerator<Uint8Array, void> {
-    const { from, to } = stretchOf(range, Number(meta.size))
+    const { from, to } = spanOf(range, Number(meta.size))
     let at = from
     try {
       for await (const window of windows()) {
@@ -80,17 +80,17 @@ export const makeGets = (parts: ClusterParts) => {
       if (!isTag(cause, "BlobCorrupt") || isAlone(members())) throw cause
     }
     hint({ id, why: "corrupt", nodes: [] })
-    yield* bytesFrom(id, newCourse(), { from: at, to })
+    yield* bytesFrom(id, newDownload(), { from: at, to })
   }
-  const statAnywhere = async (id: BlobId) => {
+  const statCluster = async (id: BlobId) => {
     try {
       return await local.stat(id)
     } catch (cause) {
       if (!isTag(cause, "BlobNotFound") || isAlone(members())) throw cause
-      const met = await search(id, { range: { offset: 0, length: 0 }, without: nobody })
-      if (met === undefined) throw cause
-      dropFetched(met)
-      return met.fetched.meta
+      const found = await search(id, { range: { offset: 0, length: 0 }, without: no_nodes })
+      if (found === undefined) throw cause
+      discard(found)
+      return found.fetched.meta
     }
   }
   return {
@@ -99,17 +99,17 @@ export const makeGets = (parts: ClusterParts) => {
       if (isAlone(members()) && !members().offline?.length) return reading
       return reading.then(
         (found) =>
-          found.data === undefined ? { ...found, windows: () => healed(id, found, range) } : found,
+          found.data === undefined ? { ...found, windows: () => resumed(id, found, range) } : found,
         (cause: unknown) =>
-          elsewhere(id, range, at, cause).catch((why: unknown) => {
-            throw missed(id, members(), why)
+          getElsewhere(id, range, at, cause).catch((why: unknown) => {
+            throw withOffline(id, members(), why)
           }),
       )
     },
-    /** What is known of a blob anywhere. */
+    /** The metadata of a blob on any node. */
     stat: (id: BlobId): Promise<BlobMeta> =>
-      statAnywhere(id).catch((why: unknown) => {
-        throw missed(id, members(), why)
+      statCluster(id).catch((why: unknown) => {
+        throw withOffline(id, members(), why)
       }),
   }
 }

@@ -1,5 +1,5 @@
 /**
- * The blobs of all nodes in one order: pages of every node's copies, merged.
+ * Lists the blobs of all nodes in order, by merging pages of every node's copies.
  *
  * Source: document 1 §4 rule 5; DECISIONS, document 1, list.
  */
@@ -9,15 +9,17 @@ import { thrown } from "#actors/blob-storage/blobs/fault.ts"
 import type { Copy, CopyPage } from "#actors/blob-storage/node-engine.ts"
 import { type BlobId, blob_id_bytes } from "#schemas/blob-storage/blob.ts"
 import { causeText } from "#schemas/cause-text.ts"
-import { within } from "../erasure/survey.ts"
-import { type ClusterParts, isAlone, silence_ms_max } from "./parts.ts"
+import { withTimeout } from "../erasure/survey.ts"
+import { type ClusterParts, idle_ms_max, isAlone } from "./parts.ts"
 
 const id_digits = 2 * blob_id_bytes
 
-/** Copies that one node is asked for at once: some 200 bytes each. */
+/** Maximum number of copies in one page of a node: some 200 bytes each. */
 const copies_limit_max = 1000
 
-/** Pages of each node for one page of the answer: most copies are of blobs that others have too. */
+/**
+ * Pages per node for one page of the result. Most copies belong to blobs that other nodes have too.
+ */
 const rounds_max = 64
 
 const digit_after = /[0-9a-e]f*$/
@@ -26,7 +28,7 @@ const digit_before = /[1-9a-f]0*$/
 const stepped = (text: string, change: number) =>
   (Number.parseInt(text.slice(0, 1), 16) + change).toString(16)
 
-/** Which identifiers begin with these digits: those between the two, neither included. */
+/** The exclusive bounds of the identifiers that begin with `prefix`. */
 export const boundsOf = (prefix: string) => {
   const up = digit_after.exec(prefix)
   const until = up && `${prefix.slice(0, up.index)}${stepped(up[0], 1)}`.padEnd(id_digits, "0")
@@ -35,14 +37,14 @@ export const boundsOf = (prefix: string) => {
   return { after: kept?.padEnd(id_digits, "f") ?? "", until: until ?? "" }
 }
 
-/** What all nodes have of one blob, by which it is listed or not. */
+/** What all nodes together have of one blob; decides whether it is listed. */
 interface Listed {
   is_held: boolean
   put_at: bigint
   deleted_at: bigint
 }
 
-/** The blobs of these pages up to `horizon`, in order, but for those that all are to delete. */
+/** The blobs of these pages up to `horizon`, in order, without those deleted from the cluster. */
 export const mergedIds = (
   pages: ReadonlyArray<ReadonlyArray<Copy>>,
   horizon: string | undefined,
@@ -71,24 +73,24 @@ const smallest = (nexts: ReadonlyArray<BlobId | undefined>) =>
 export const makeList = (parts: ClusterParts) => {
   const { local, peers, members } = parts
   const nothing: CopyPage = { copies: [], next: undefined }
-  /** One page of each node's copies. */
+  /** Fetches one page of copies from each node. */
   const round = (after: string, until: string, limit: number) => {
     const now = members()
     const others = [...now.active, ...now.leaving].filter((peer) => peer.node_id !== now.node_id)
-    const asked = others.map(async (peer): Promise<CopyPage> => {
-      const asking = peers.copies(peer, after, until, limit)
+    const requests = others.map(async (peer): Promise<CopyPage> => {
+      const request = peers.copies(peer, after, until, limit)
       if (now.unheard?.includes(peer.node_id)) {
-        return (await within(parts, asking, silence_ms_max).catch(() => nothing)) ?? nothing
+        return (await withTimeout(parts, request, idle_ms_max).catch(() => nothing)) ?? nothing
       }
       try {
-        return await asking
+        return await request
       } catch (cause) {
         const why = causeText(cause)
-        const detail = `${peer.node_id} cannot be asked for its blobs: ${why}`
+        const detail = `Node ${peer.node_id} could not list its blobs: ${why}`
         throw thrown({ _tag: "BlobUnreachable", detail })
       }
     })
-    return Promise.all([local.copies(after, until, limit), ...asked])
+    return Promise.all([local.copies(after, until, limit), ...requests])
   }
   return async (after_id: string, prefix: string, limit: number): Promise<BlobPage> => {
     if (isAlone(members())) return local.list(after_id, prefix, limit)

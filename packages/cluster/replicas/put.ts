@@ -1,6 +1,7 @@
 /**
- * Puts in a cluster: durable here first, then tried on the other nodes before the answer. A copy
- * that cannot be made fails nothing, it is hinted at and made later. An erasure code goes its way.
+ * Stores blobs: durably on this node first, then on other nodes before the response. A failed
+ * replica does not fail the put; the repair makes it later. Erasure coded blobs go to
+ * `erasure/put.ts`.
  *
  * Source: document 1 §1, §2 Replication policies; DECISIONS, document 1, placement of the receiver.
  */
@@ -17,20 +18,20 @@ import { metaOfShards } from "../erasure/get.ts"
 import { ownersOf } from "../erasure/layout.ts"
 import { type ErasurePut, putErasure } from "../erasure/put.ts"
 import { readableCode, searchShards } from "../erasure/search.ts"
-import { type HeldBy, presentIn, renewOn } from "../erasure/survey.ts"
+import { existingCopy, type NodeCopy, renewOn } from "../erasure/survey.ts"
 import { erasureUploads } from "../erasure/upload.ts"
 import { isPeerFailure } from "../peer-failure.ts"
-import { type Failed, type Failures, failedOn } from "./failures.ts"
-import { type ClusterParts, isAlone, isSingle, receiversOf, silence_ms_max } from "./parts.ts"
+import { type CopyFailure, type Failures, failureOn } from "./failures.ts"
+import { type ClusterParts, idle_ms_max, isAlone, isSingle, receiversOf } from "./parts.ts"
 
 type Parts = ReadonlyArray<Uint8Array>
 
-/** What a node answers that will not have the copy now: no failure of its own, and no copy. */
+/** Codes of a node that refuses the copy for now. This is not a failure, but no copy either. */
 const refusals: ReadonlySet<string> = new Set(["FAILED_PRECONDITION", "ALREADY_EXISTS"])
 
-const is_leaving = "This node is leaving the cluster: put to another."
-const too_few_shards = "Too few shards of the blob answer."
-const in_the_way = "What was stored of these bytes went away meanwhile: put them again."
+const is_leaving = "This node is leaving the cluster: put to another node."
+const too_few_shards = "Too few nodes with a shard of the blob responded."
+const content_gone = "The stored copy of these bytes was removed during the put: put them again."
 
 const unreachable = (detail: string) => thrown({ _tag: "BlobUnreachable", detail })
 
@@ -46,71 +47,75 @@ const orderFor = ({ id, meta }: PutAnswer, { origin }: PutOrder, put_at: bigint)
   created_at: meta.created_at,
 })
 
-/** Whether a put found its content stored already, and of that only a shard may be here. */
-const isKeptAsShard = ({ created, meta }: PutAnswer, policy: ReplicationPolicy) =>
+/** Whether the content was stored before with an erasure code, so that only a shard may be here. */
+const isStoredAsShards = ({ created, meta }: PutAnswer, policy: ReplicationPolicy) =>
   !created && isErasureCode(meta.policy) && !isErasureCode(policy)
 
-/** A put without an erasure code, as it goes on once the store has answered. */
-interface Whole {
+/** A put without an erasure code, after the local store has responded. */
+interface ReplicatedPut {
   readonly order: PutOrder
-  /** Undefined where they are in the store and nowhere else. */
+  /** Undefined if only the local store has them. */
   readonly bytes: Parts | undefined
   readonly at: bigint
-  /** Makes the put in the store once more, where that is possible. */
-  readonly again: () => Promise<PutAnswer>
-  /** Copies that are on their way since this disk has its own: those of this answer. */
-  readonly early?: () => Promise<Sending> | undefined
+  /** Repeats the local put, if that is possible. */
+  readonly retry: () => Promise<PutAnswer>
+  /** Copies whose transfer started while this disk was still syncing. */
+  readonly early?: () => Promise<CopyResults> | undefined
 }
 
-/** What came of the copies of a put, by the members of when they were sent. */
-interface Sending {
+/** Results of the copies of a put, and the members at the time they were sent. */
+interface CopyResults {
   readonly id: BlobId
-  readonly by: Members
-  readonly sent: ReadonlyArray<Sent>
+  readonly members: Members
+  readonly results: ReadonlyArray<CopyResult>
 }
 
-/** What came of a copy that another node was to have. */
-interface Sent {
+/** The result of one copy on another node. */
+interface CopyResult {
   readonly node_id: string
   readonly is_durable: boolean
-  readonly failed: ReadonlyArray<Failed>
-  /** A shard of the blob is in the way there. */
+  readonly failed: ReadonlyArray<CopyFailure>
+  /** A shard of the blob on that node prevents the copy. */
   readonly has_shard: boolean
 }
 
 const durable = { is_durable: true, failed: [], has_shard: false } as const
 
-/** A put that found a blob's shards: they are of this put too from now on. */
+/** Renews the existing shards of a blob for this put. */
 const makeRenewShards =
   (parts: ClusterParts) =>
-  async ({ id, meta }: PutAnswer, put_at: bigint): Promise<ReadonlyArray<HeldBy>> => {
+  async ({ id, meta }: PutAnswer, put_at: bigint): Promise<ReadonlyArray<NodeCopy>> => {
     const nodes = ownersOf(parts.members(), id, owners_max)
     const renewed = await renewOn(parts, { id, size: Number(meta.size), put_at }, nodes)
     const shards = renewed.filter(({ copy }) => copy.kind === "shard")
-    return presentIn(shards) === undefined ? [] : shards
+    return existingCopy(shards) === undefined ? [] : shards
   }
 
 /**
- * Others have shards of what was stored here as one whole: a put before had an erasure code, which
- * a node without a shard cannot know. What this put stored here is let go, and it is refused or
- * answered as a repetition. Undefined where the shards make no blob: then they are what goes.
+ * Gives way to existing shards: an earlier put of the same bytes used an erasure code, which a node
+ * without a shard cannot know. Releases the copy that this put stored, and refuses the put or
+ * responds as for existing content. Returns undefined if the shards do not make a blob; then the
+ * shards are removed instead.
  */
-const makeMakeWay = (parts: ClusterParts) => {
+const makeYieldToShards = (parts: ClusterParts) => {
   const { local } = parts
   const renewShards = makeRenewShards(parts)
-  const letGo = async ({ id, meta }: PutAnswer, at: bigint) => {
+  const release = async ({ id, meta }: PutAnswer, at: bigint) => {
     const [here] = await local.copiesOf([id])
-    // A later put that was answered relies on it.
+    // A later put that was confirmed relies on it.
     if (here?.kind !== "whole" || here.put_at !== meta.created_at) return
     await local.release(id, here.stored_at, at)
   }
-  return async (answer: PutAnswer, { order, at }: Whole): Promise<PutAnswer | undefined> => {
+  return async (
+    answer: PutAnswer,
+    { order, at }: ReplicatedPut,
+  ): Promise<PutAnswer | undefined> => {
     if (!answer.created) return undefined
     const { id } = answer
     const held = await renewShards(answer, answer.meta.created_at)
     if (held.length === 0) return undefined
     const meta = await metaOfShards(parts, held)
-    await letGo(answer, at)
+    await release(answer, at)
     const known = { policy: meta.policy, checksum: meta.checksum }
     const admission = admit({ ...order, id, checksum: meta.checksum }, known)
     if (admission.verdict === "exists") {
@@ -120,57 +125,70 @@ const makeMakeWay = (parts: ClusterParts) => {
   }
 }
 
-/** Sends the copies of a blob that is stored here; answers with where it is durable. */
+/** Sends the replicas of a blob that is stored here, and reports on which nodes it is durable. */
 const makeReplicate = (parts: ClusterParts, failures: Failures) => {
   const { local, peers, members } = parts
-  const makeWay = makeMakeWay(parts)
-  /** The bytes as they lie here, where they are not in memory any more. */
+  const yieldToShards = makeYieldToShards(parts)
+  /** The stored bytes, once they are no longer in memory. */
   const stored = async (id: BlobId, at: bigint): Promise<CopyBytes> => {
     const { data, windows } = await local.read(id, {}, at)
     return data === undefined ? windows() : [data]
   }
-  /** Bytes that a put found here, and that are read to be sent, may turn out to be corrupt. */
+  /** An existing copy may turn out corrupt while it is read for sending. */
   const isHere = async (id: BlobId) => {
     const [here] = await local.copiesOf([id])
     return here !== undefined && here.kind !== "tombstone"
   }
-  const sendTo = async (peer: Peer, order: CopyOrder, { bytes, at }: Whole): Promise<Sent> => {
+  const sendTo = async (
+    peer: Peer,
+    order: CopyOrder,
+    { bytes, at }: ReplicatedPut,
+  ): Promise<CopyResult> => {
     const { node_id } = peer
     try {
-      await peers.send(peer, order, bytes ?? (await stored(order.id, at)), "put", silence_ms_max)
+      await peers.send(peer, order, bytes ?? (await stored(order.id, at)), "put", idle_ms_max)
       return { ...durable, node_id }
     } catch (cause) {
       const code = isPeerFailure(cause) ? cause.code : undefined
       const is_refused = code !== undefined && refusals.has(code)
-      const failed = is_refused ? [] : [failedOn(node_id, cause)]
+      const failed = is_refused ? [] : [failureOn(node_id, cause)]
       return { node_id, failed, is_durable: false, has_shard: code === "ALREADY_EXISTS" }
     }
   }
-  const renewAt = async (peer: Peer, order: CopyOrder, put: Whole, put_at: bigint) => {
+  const renewOrSend = async (peer: Peer, order: CopyOrder, put: ReplicatedPut, put_at: bigint) => {
     const [there] = await renewOn(parts, { ...order, put_at }, [peer])
     if (there?.copy.kind !== "whole") return sendTo(peer, order, put)
     return { ...durable, node_id: peer.node_id }
   }
   /**
-   * `put_at` is the put's time where its content was stored before: who has a copy takes that over,
-   * and needs no bytes.
+   * `put_at` is the time of the put if its content existed before. Nodes with a copy renew it to
+   * that time and need no bytes.
    */
-  const send = async (answer: PutAnswer, put: Whole, put_at?: bigint): Promise<Sending> => {
-    const by = members()
-    const receivers = receiversOf(by, answer.meta.policy, answer.id)
+  const send = async (
+    answer: PutAnswer,
+    put: ReplicatedPut,
+    put_at?: bigint,
+  ): Promise<CopyResults> => {
+    const members_then = members()
+    const receivers = receiversOf(members_then, answer.meta.policy, answer.id)
     const order = orderFor(answer, put.order, put_at ?? answer.meta.created_at)
     const sent = await Promise.all(
       receivers.map((peer) =>
-        put_at === undefined ? sendTo(peer, order, put) : renewAt(peer, order, put, put_at),
+        put_at === undefined ? sendTo(peer, order, put) : renewOrSend(peer, order, put, put_at),
       ),
     )
-    return { id: answer.id, by, sent }
+    return { id: answer.id, members: members_then, results: sent }
   }
-  const replicate = async (answer: PutAnswer, put: Whole, put_at?: bigint): Promise<PutAnswer> => {
+  const replicate = async (
+    answer: PutAnswer,
+    put: ReplicatedPut,
+    put_at?: bigint,
+  ): Promise<PutAnswer> => {
     const early = put_at === undefined ? await put.early?.() : undefined
-    const { by, sent } = early?.id === answer.id ? early : await send(answer, put, put_at)
+    const { members: members_then, results: sent } =
+      early?.id === answer.id ? early : await send(answer, put, put_at)
     if (sent.length === 0) return answer
-    const coded = sent.some(({ has_shard }) => has_shard) && (await makeWay(answer, put))
+    const coded = sent.some(({ has_shard }) => has_shard) && (await yieldToShards(answer, put))
     if (coded) return coded
     const nodesWith = (wanted: boolean) =>
       sent.flatMap(({ node_id, is_durable }) => (is_durable === wanted ? [node_id] : []))
@@ -181,28 +199,28 @@ const makeReplicate = (parts: ClusterParts, failures: Failures) => {
     )
     const others = nodesWith(true)
     if (others.length === sent.length || (await isHere(answer.id))) {
-      return { ...answer, durable_on: [by.node_id, ...others] }
+      return { ...answer, durable_on: [members_then.node_id, ...others] }
     }
-    if (others.length === 0) throw unreachable(in_the_way)
+    if (others.length === 0) throw unreachable(content_gone)
     return { ...answer, durable_on: others }
   }
   return { replicate, send }
 }
 
 /**
- * A shard here says that a put of its blob began, not that it came to an end. Where the cluster
- * has too few of its shards it is let go, and the put of a whole copy that met it is made again.
+ * A local shard proves that a put of its blob began, not that it finished. If the cluster has too
+ * few of its shards, releases it, so that the put of a whole copy can be repeated.
  */
 const makeOrphans = (parts: ClusterParts) => {
   const { local, members } = parts
-  /** Whether there was such a shard, which is gone now. */
-  return async (id: BlobId, { at, bytes }: Whole) => {
+  /** Returns whether such a shard was found and released. */
+  return async (id: BlobId, { at, bytes }: ReplicatedPut) => {
     const [here] = await local.copiesOf([id])
     if (here?.kind !== "shard") return false
     const search = searchShards(parts, id, new Map())
-    const is_readable = await search.until((holders) => readableCode(holders) !== undefined)
+    const is_readable = await search.runUntil((holders) => readableCode(holders) !== undefined)
     if (is_readable) return false
-    // Nothing takes its place where the bytes are not at hand: then nobody may be away.
+    // Without the bytes nothing replaces the shard, so no node may be offline.
     const is_whole = search.unanswered() === 0 && members().whole_since !== undefined
     if (bytes === undefined && !is_whole) throw unreachable(too_few_shards)
     return local.release(id, here.stored_at, at)
@@ -210,21 +228,21 @@ const makeOrphans = (parts: ClusterParts) => {
 }
 
 /**
- * What a put comes to whose content was stored here before. A deletion that came between the two
- * puts, and that this node has not heard of, must not take what is answered for now: so what is
- * here, and at the blob's owners, is of this put from now on.
+ * Completes a put whose content was stored here before. A deletion between the two puts, which this
+ * node has not received yet, must not remove what is confirmed now; so the local copy and the
+ * owners' copies are renewed to the time of this put.
  */
-const makeRepeat = (
+const makeRenewExisting = (
   parts: ClusterParts,
   { replicate }: Pick<ReturnType<typeof makeReplicate>, "replicate">,
 ) => {
   const renewShards = makeRenewShards(parts)
-  return async (answer: PutAnswer, put: Whole): Promise<PutAnswer> => {
-    // The store has read it to say that it is there.
-    const copy: HeldCopy | undefined = await parts.guard.renewRead(answer.id, put.at, put.at)
+  return async (answer: PutAnswer, put: ReplicatedPut): Promise<PutAnswer> => {
+    // The store has verified it before it responded.
+    const copy: HeldCopy | undefined = await parts.guard.renewVerified(answer.id, put.at, put.at)
     if (copy?.kind === "whole") return replicate(answer, put, copy.put_at)
-    // It is gone meanwhile: deleted, or found corrupt.
-    if (copy === undefined) return replicate(await put.again(), put)
+    // It was deleted or found corrupt in the meantime.
+    if (copy === undefined) return replicate(await put.retry(), put)
     const held = await renewShards(answer, copy.put_at)
     if (held.length === 0) throw unreachable(too_few_shards)
     return { ...answer, durable_on: held.map(({ peer }) => peer.node_id) }
@@ -236,29 +254,29 @@ const existingOf = (cause: unknown) => {
   return fault._tag === "BlobAlreadyExists" ? fault.id : undefined
 }
 
-/** What of a put is decided after its bytes are here, and what an erasure code came to. */
-const makeEnds = (parts: ClusterParts, failures: Failures) => {
+/** The steps of a put after its bytes are stored here, and the result of erasure coded puts. */
+const makePutSteps = (parts: ClusterParts, failures: Failures) => {
   const { replicate, send } = makeReplicate(parts, failures)
   const releaseOrphan = makeOrphans(parts)
-  const repeat = makeRepeat(parts, { replicate })
+  const renewExisting = makeRenewExisting(parts, { replicate })
   return {
     send,
-    /** Goes on with what the store answered. */
-    settled: async (answer: PutAnswer, put: Whole) => {
-      const is_shard = isKeptAsShard(answer, put.order.policy)
+    /** Continues after the local store has responded. */
+    onStored: async (answer: PutAnswer, put: ReplicatedPut) => {
+      const is_shard = isStoredAsShards(answer, put.order.policy)
       const is_orphan = is_shard && (await releaseOrphan(answer.id, put))
-      if (is_orphan) return replicate(await put.again(), put)
+      if (is_orphan) return replicate(await put.retry(), put)
       if (answer.created) return replicate(answer, put)
-      return isSingle(parts) ? answer : repeat(answer, put)
+      return isSingle(parts) ? answer : renewExisting(answer, put)
     },
-    /** Goes on with what the store refused. */
-    refused: async (cause: unknown, put: Whole) => {
+    /** Continues after the local store has refused. */
+    onRefused: async (cause: unknown, put: ReplicatedPut) => {
       const id = existingOf(cause)
       if (id === undefined || !(await releaseOrphan(id, put))) throw cause
-      return replicate(await put.again(), put)
+      return replicate(await put.retry(), put)
     },
-    coded: ({ answer, stored_on, failed }: ErasurePut): PutAnswer => {
-      const detail = "it did not store its shard"
+    onCoded: ({ answer, stored_on, failed }: ErasurePut): PutAnswer => {
+      const detail = "its shard was not stored"
       failures.unreplicated(
         answer.id,
         failed,
@@ -269,55 +287,55 @@ const makeEnds = (parts: ClusterParts, failures: Failures) => {
   }
 }
 
-type Ends = ReturnType<typeof makeEnds>
+type PutSteps = ReturnType<typeof makePutSteps>
 
 /**
- * The copies leave while this disk syncs its own, and the answer waits for all: a small put takes
- * the time of one sync, not of two. If this disk fails, the put does, and its copies are what is
- * left of a put whose end nobody was told.
+ * Sends the replicas while this disk syncs its own copy, and responds when all are durable: a small
+ * put takes one sync instead of two. If this disk fails, the put fails; its replicas are then those
+ * of a put without a confirmed outcome.
  */
-const makePut = (parts: ClusterParts, { send, settled, refused, coded }: Ends) => {
+const makePut = (parts: ClusterParts, { send, onStored, onRefused, onCoded }: PutSteps) => {
   const { local, members } = parts
   return (order: PutOrder, bytes: Parts, at: bigint): Promise<PutAnswer> => {
-    if (isErasureCode(order.policy)) return putErasure(parts, order, bytes, at).then(coded)
+    if (isErasureCode(order.policy)) return putErasure(parts, order, bytes, at).then(onCoded)
     const again = () => local.put(order, bytes, at)
-    let early: Promise<Sending> | undefined
-    const put: Whole = { order, bytes, at, again, early: () => early }
+    let early: Promise<CopyResults> | undefined
+    const put: ReplicatedPut = { order, bytes, at, retry: again, early: () => early }
     const placed = (answer: PutAnswer) => {
       if (!isAlone(members())) early = send(answer, put)
     }
     return local.put(order, bytes, at, placed).then(
-      (answer) => (answer.created && isAlone(members()) ? answer : settled(answer, put)),
-      (cause: unknown) => refused(cause, put),
+      (answer) => (answer.created && isAlone(members()) ? answer : onStored(answer, put)),
+      (cause: unknown) => onRefused(cause, put),
     )
   }
 }
 
 /**
- * Uploads: an erasure code that is known at the beginning is coded while the bytes come. One that
- * a message says behind its bytes finds them on this disk, and is coded from there.
+ * Uploads. If the policy is an erasure code from the start, bytes are coded as they arrive. If a
+ * later message sets it, the bytes are already staged on this disk and are coded from there.
  */
-const makeUpload = (parts: ClusterParts, { settled, refused, coded }: Ends) => {
+const makeUpload = (parts: ClusterParts, { onStored, onRefused, onCoded }: PutSteps) => {
   const { local } = parts
   const uploadCoded = erasureUploads(parts)
-  const again = () => Promise.reject(unreachable(in_the_way))
+  const again = () => Promise.reject(unreachable(content_gone))
 
   return (order: PutOrder, size: number | undefined): BlobUpload => {
     if (isErasureCode(order.policy)) {
       const { write, finish, abort } = uploadCoded(order, size)
-      return { write, finish: async (at) => coded(await finish(at)), abort }
+      return { write, finish: async (at) => onCoded(await finish(at)), abort }
     }
     const { write, finish, seal, abort } = local.upload(order, size)
     const finishWhole = (at: bigint) => {
-      const put: Whole = { order, bytes: undefined, at, again }
+      const put: ReplicatedPut = { order, bytes: undefined, at, retry: again }
       return finish(at).then(
-        (answer) => settled(answer, put),
-        (cause: unknown) => refused(cause, put),
+        (answer) => onStored(answer, put),
+        (cause: unknown) => onRefused(cause, put),
       )
     }
     const finishCoded = async (at: bigint) => {
       try {
-        return coded(await putErasure(parts, order, await seal(), at))
+        return onCoded(await putErasure(parts, order, await seal(), at))
       } finally {
         await abort()
       }
@@ -331,8 +349,8 @@ const makeUpload = (parts: ClusterParts, { settled, refused, coded }: Ends) => {
 }
 
 /**
- * Lets puts in while this node does not leave, and counts them: what is stored behind the last
- * look of a leave would be gone with the node.
+ * Rejects puts while this node is leaving, and counts those in progress: content stored after the
+ * last sweep of a leaving node would be lost with it.
  */
 const makeGate = ({ members }: ClusterParts) => {
   let open = 0
@@ -352,7 +370,7 @@ const makeGate = ({ members }: ClusterParts) => {
 }
 
 export const makePuts = (parts: ClusterParts, failures: Failures) => {
-  const ends = makeEnds(parts, failures)
+  const ends = makePutSteps(parts, failures)
   const gate = makeGate(parts)
   const put = makePut(parts, ends)
   const upload = makeUpload(parts, ends)
@@ -362,7 +380,7 @@ export const makePuts = (parts: ClusterParts, failures: Failures) => {
       const { write, finish, abort } = upload(order, size)
       return { write, abort, finish: (at) => gate.through(() => finish(at)) }
     },
-    /** Puts that are being stored at this moment. */
+    /** Puts in progress. */
     open: gate.open,
   }
 }

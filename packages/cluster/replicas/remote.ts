@@ -1,7 +1,7 @@
 /**
- * Bytes of a blob from other nodes, window by window. A node that fails in the middle is exchanged
- * for another. What comes in full is hashed on the way, and its last piece is held back until the
- * hash agrees: nobody takes a wrong blob for a whole one.
+ * Streams a blob from other nodes, window by window. A node that fails in the middle is replaced by
+ * another. A whole blob is hashed while it streams, and its last piece is held back until the hash
+ * matches, so that no client accepts a corrupt blob as complete.
  *
  * Source: document 1 §1; DECISIONS, document 1, integrity.
  */
@@ -17,33 +17,36 @@ import {
 } from "#schemas/blob-storage/blob.ts"
 import { getErasure } from "../erasure/get.ts"
 import type { ClusterParts } from "./parts.ts"
-import { dropFetched, type Met, type Search } from "./search.ts"
+import { discard, type Found, type Search } from "./search.ts"
 
-/** Where bytes of a blob begin, and before which they end. */
-export interface Stretch {
+/** A range of bytes: `from` inclusive, `to` exclusive. */
+export interface Span {
   readonly from: number
   readonly to: number
 }
 
-export const stretchOf = ({ offset = 0, length }: BlobRange, size: number): Stretch => {
+export const spanOf = ({ offset = 0, length }: BlobRange, size: number): Span => {
   const from = Math.min(offset, size)
   return { from, to: length === undefined ? size : Math.min(from + length, size) }
 }
 
-/** Nobody has it; where nodes that had it failed on the way, nobody knows. */
-const missing = (id: BlobId, failed: ReadonlySet<string>) => {
+/** No node has the blob; if nodes failed while sending it, its state is unknown. */
+const notFound = (id: BlobId, failed: ReadonlySet<string>) => {
   if (failed.size === 0) return thrown({ _tag: "BlobNotFound", id })
-  const detail = `The blob ${id} could not be read to its end from ${[...failed].join(", ")}.`
+  const detail = `The blob ${id} could not be read completely from ${[...failed].join(", ")}.`
   return thrown({ _tag: "BlobUnreachable", detail })
 }
 
-/** Bytes of another node that are not those of the blob. */
-const foreign = (id: BlobId, node_id = "another node") =>
-  thrown({ _tag: "BlobStoreFailed", detail: `What ${node_id} sent of ${id} is another content.` })
+/** The error for bytes that do not match the blob. */
+const mismatch = (id: BlobId, node_id = "another node") =>
+  thrown({
+    _tag: "BlobStoreFailed",
+    detail: `The bytes of ${id} from ${node_id} do not match its checksum.`,
+  })
 
-/** All that a node sends of a range that is one window or less. */
-const gather = async ({ peer, fetched }: Met, id: BlobId, range: BlobRange) => {
-  const { from, to } = stretchOf(range, fetched.copy.size)
+/** Collects a range of one window or less. */
+const gather = async ({ peer, fetched }: Found, id: BlobId, range: BlobRange) => {
+  const { from, to } = spanOf(range, fetched.copy.size)
   const pieces: Array<Uint8Array> = []
   let bytes = 0
   for await (const piece of fetched.bytes) {
@@ -51,129 +54,131 @@ const gather = async ({ peer, fetched }: Met, id: BlobId, range: BlobRange) => {
     bytes += piece.length
     if (bytes > to - from) break
   }
-  if (bytes !== to - from) throw foreign(id, peer.node_id)
+  if (bytes !== to - from) throw mismatch(id, peer.node_id)
   return joined(pieces, bytes)
 }
 
-/** Windows of bytes that are in memory. */
-const windowsOf = (data: Uint8Array) =>
+/** A reader of bytes in memory. */
+const windowsOver = (data: Uint8Array) =>
   async function* () {
     if (data.length > 0) yield data
   }
 
-/** Who sends at the moment, and whose bytes were no good. */
-interface Course {
-  readonly without: Set<string>
-  peer: Met["peer"] | undefined
+/** The node that sends now, and the nodes that failed. */
+interface Download {
+  readonly failed: Set<string>
+  peer: Found["peer"] | undefined
 }
 
-export const newCourse = (): Course => ({ without: new Set(), peer: undefined })
+export const newDownload = (): Download => ({ failed: new Set(), peer: undefined })
 
-/** The hash of a whole blob as it passes; of a part there is nothing to compare. */
+/** Hashes a whole blob while it streams; there is nothing to compare for a part. */
 const makeCheck = ({ hasher }: ClusterParts, meta: BlobMeta, is_whole: boolean) => {
   const hash = is_whole ? hasher() : undefined
   return {
     pass: (bytes: Uint8Array) => hash?.update(bytes),
     assertWhole: (id: BlobId, node_id?: string) => {
-      if (hash && hash.digest() !== hexOfBase64(meta.checksum)) throw foreign(id, node_id)
+      if (hash && hash.digest() !== hexOfBase64(meta.checksum)) throw mismatch(id, node_id)
     },
   }
 }
 type Check = ReturnType<typeof makeCheck>
 
-const shardsOf = (parts: ClusterParts, id: BlobId, range: BlobRange, met: Met) => {
-  dropFetched(met)
-  return getErasure(parts, id, range, new Map([[met.peer.node_id, met.fetched.copy]]))
+const shardsOf = (parts: ClusterParts, id: BlobId, range: BlobRange, found: Found) => {
+  discard(found)
+  return getErasure(parts, id, range, new Map([[found.peer.node_id, found.fetched.copy]]))
 }
 
-/** The bytes of a stretch, from whichever nodes have them one after the other. */
+/** Streams a span from one node after another, as needed. */
 export const makeBytesFrom = (parts: ClusterParts, search: Search) =>
   async function* (
     id: BlobId,
-    course: Course,
-    { from, to }: Stretch,
+    download: Download,
+    { from, to }: Span,
   ): AsyncGenerator<Uint8Array, void> {
     for (let at = from; at < to; ) {
       const range = { offset: at, length: to - at }
-      const { without, peer } = course
-      const met = await search(id, { range, without, ...(peer && { first: peer }) })
-      if (met === undefined) throw missing(id, without)
-      if (met.fetched.copy.kind === "shard") {
-        yield* (await shardsOf(parts, id, range, met)).windows()
+      const { failed, peer } = download
+      const found = await search(id, { range, without: failed, ...(peer && { first: peer }) })
+      if (found === undefined) throw notFound(id, failed)
+      if (found.fetched.copy.kind === "shard") {
+        yield* (await shardsOf(parts, id, range, found)).windows()
         return
       }
-      course.peer = met.peer
+      download.peer = found.peer
       try {
-        for await (const piece of met.fetched.bytes) {
+        for await (const piece of found.fetched.bytes) {
           const part = piece.subarray(0, to - at)
           at += part.length
           if (part.length > 0) yield part
           if (at >= to) return
         }
       } catch {
-        // Another one goes on where this one ended.
+        // Another node continues from here.
       }
-      without.add(met.peer.node_id)
+      failed.add(found.peer.node_id)
     }
   }
 export type BytesFrom = ReturnType<typeof makeBytesFrom>
 
-/** The first window of a range, from the first node that gives it in full and sound. */
+/** Fetches the first window of a range from the first node that sends it completely and intact. */
 const makeFirstWindow =
-  (parts: ClusterParts, search: Search) => async (id: BlobId, range: BlobRange, course: Course) => {
+  (parts: ClusterParts, search: Search) =>
+  async (id: BlobId, range: BlobRange, download: Download) => {
     const length = Math.min(range.length ?? get_chunk_bytes_max, get_chunk_bytes_max)
     const window = { offset: range.offset ?? 0, length }
     for (;;) {
-      const met = await search(id, { range: window, without: course.without })
-      if (met === undefined || met.fetched.copy.kind === "shard") return { met, data: undefined }
+      const found = await search(id, { range: window, without: download.failed })
+      if (found === undefined || found.fetched.copy.kind === "shard")
+        return { found, data: undefined }
       try {
-        const data = await gather(met, id, window)
-        const { meta, copy } = met.fetched
+        const data = await gather(found, id, window)
+        const { meta, copy } = found.fetched
         const check = makeCheck(parts, meta, data.length === copy.size)
         check.pass(data)
-        check.assertWhole(id, met.peer.node_id)
-        course.peer = met.peer
-        return { met, data }
+        check.assertWhole(id, found.peer.node_id)
+        download.peer = found.peer
+        return { found, data }
       } catch {
-        course.without.add(met.peer.node_id)
+        download.failed.add(found.peer.node_id)
       }
     }
   }
 
-/** Opens a blob of which nothing is here. Nothing stays open where nobody reads it. */
+/** Opens a blob that is not stored here. No connection stays open until someone reads. */
 export const makeOpen = (parts: ClusterParts, search: Search, bytesFrom: BytesFrom) => {
   const firstWindow = makeFirstWindow(parts, search)
 
-  /** `first`, and the bytes behind it. */
+  /** Yields `first` and then the remaining bytes. */
   async function* windows(
     id: BlobId,
-    course: Course,
+    download: Download,
     first: Uint8Array,
-    { from, to }: Stretch,
+    { from, to }: Span,
     check: Check,
   ): AsyncGenerator<Uint8Array, void> {
     check.pass(first)
     let held = first
-    for await (const piece of bytesFrom(id, course, { from: from + first.length, to })) {
+    for await (const piece of bytesFrom(id, download, { from: from + first.length, to })) {
       if (held.length > 0) yield held
       check.pass(piece)
       held = piece
     }
-    check.assertWhole(id, course.peer?.node_id)
+    check.assertWhole(id, download.peer?.node_id)
     if (held.length > 0) yield held
   }
   return async (id: BlobId, range: BlobRange): Promise<BlobReading> => {
-    const course = newCourse()
-    const { met, data } = await firstWindow(id, range, course)
-    if (met === undefined) throw missing(id, course.without)
-    if (data === undefined) return shardsOf(parts, id, range, met)
-    const { meta, copy } = met.fetched
-    const stretch = stretchOf(range, copy.size)
-    const bytes = stretch.to - stretch.from
-    if (bytes <= data.length) return { meta, data, windows: windowsOf(data) }
+    const download = newDownload()
+    const { found, data } = await firstWindow(id, range, download)
+    if (found === undefined) throw notFound(id, download.failed)
+    if (data === undefined) return shardsOf(parts, id, range, found)
+    const { meta, copy } = found.fetched
+    const span = spanOf(range, copy.size)
+    const bytes = span.to - span.from
+    if (bytes <= data.length) return { meta, data, windows: windowsOver(data) }
     const begin = () => {
       const check = makeCheck(parts, meta, bytes === copy.size)
-      return windows(id, { ...course, without: new Set() }, data, stretch, check)
+      return windows(id, { ...download, failed: new Set() }, data, span, check)
     }
     return { meta, data: undefined, windows: begin }
   }

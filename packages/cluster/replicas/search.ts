@@ -1,6 +1,6 @@
 /**
- * Finding a blob on another node: its owners are asked for it, one after the other, and then all
- * others whether they have it.
+ * Finds a blob on other nodes: fetches from its owners one after the other, then queries all
+ * others.
  *
  * Source: document 1 §1, §7 NOT_FOUND; DECISIONS, document 1, integrity.
  */
@@ -11,145 +11,150 @@ import type { Copy } from "#actors/blob-storage/node-engine.ts"
 import type { Fetched, Peer } from "#actors/blob-storage/peers.ts"
 import { nodes_needed } from "#actors/blob-storage/replication.ts"
 import type { BlobId } from "#schemas/blob-storage/blob.ts"
-import { within } from "../erasure/survey.ts"
-import { firstAnswer } from "../hedge.ts"
+import { withTimeout } from "../erasure/survey.ts"
 import { isPeerFailure } from "../peer-failure.ts"
-import { type ClusterParts, othersFor, silence_ms_max } from "./parts.ts"
+import { firstResponse } from "./hedge.ts"
+import { type ClusterParts, idle_ms_max, othersFor } from "./parts.ts"
 
-/** A node that has the blob or a shard of it, and what it began to send. */
-export interface Met {
+/** A node with the blob or a shard of it, and the response that it began to send. */
+export interface Found {
   readonly peer: Peer
   readonly fetched: Fetched
 }
 
-/** What a node says that is sure not to have it, or that has only a corrupt copy. */
+/** Codes of a node that certainly has no intact copy. */
 const denials: ReadonlySet<string> = new Set(["NOT_FOUND", "DATA_LOSS"])
 
-/** Owners of full copies are asked for the bytes at once; to the others one question goes first. */
-const asked_at_once = nodes_needed.REPLICATION_POLICY_REPLICA3
+/** Number of owners from which the bytes are fetched directly; other nodes are queried first. */
+const direct_fetches_max = nodes_needed.REPLICATION_POLICY_REPLICA3
 
-/** How long a node is waited for that was not heard for long, in milliseconds. */
+/** Timeout for nodes without a recent heartbeat, in milliseconds. */
 const unheard_ms_max = 1000
 
-/** Gives back what nobody reads; whatever it was, nothing hangs on it. */
-export const dropFetched = ({ fetched }: Met) => {
+/** Ends a response that nobody reads. Its failures do not matter. */
+export const discard = ({ fetched }: Found) => {
   fetched.bytes.return?.().catch(() => undefined)
 }
 
-/** Where a search begins and whom it leaves out. */
-export interface Wish {
+/** Where a search starts, and which nodes it skips. */
+export interface SearchOptions {
   readonly range: BlobRange
-  /** The node that had it a moment ago. */
+  /** The node that had it last. */
   readonly first?: Peer
-  /** Nodes whose bytes were no good. */
+  /** Nodes that failed or sent corrupt bytes. */
   readonly without: ReadonlySet<string>
 }
 
-/** What one search learns on its way. */
-const makeLearnt = () => {
-  const silent: Array<string> = []
-  const away: Array<string> = []
+/** The findings of one search. */
+const makeFindings = () => {
+  const unreachable: Array<string> = []
+  const timed_out: Array<string> = []
   let deleted_at = -1n
   return {
-    /** Nodes that could not be asked. */
-    silent,
-    /** Those of them that were not heard for long, and count as offline. */
-    away,
-    learn: (copy: Copy | undefined) => {
+    /** Nodes that did not respond. */
+    unreachable,
+    /** Nodes without a recent heartbeat that did not respond in time: they count as offline. */
+    timed_out,
+    note: (copy: Copy | undefined) => {
       if (copy?.kind !== "tombstone" || !copy.is_cluster_wide) return
       if (copy.deleted_at > deleted_at) deleted_at = copy.deleted_at
     },
-    /** A node gave nothing: that it has nothing, or that nobody knows. */
-    miss: ({ node_id }: Peer, cause: unknown) => {
-      if (!isPeerFailure(cause) || !denials.has(cause.code)) silent.push(node_id)
+    /** Records a failed request, unless the node certainly has no copy. */
+    noteFailure: ({ node_id }: Peer, cause: unknown) => {
+      if (!isPeerFailure(cause) || !denials.has(cause.code)) unreachable.push(node_id)
     },
-    /** Whether every node was told to delete this copy, and its own has not heard of it. */
+    /**
+     * Whether a cluster-wide deletion covers this copy, though its node has not received it yet.
+     */
     isDeleted: (put_at: bigint) => put_at <= deleted_at,
   }
 }
 
-/** The questions of one search. */
-const makeAsks = (parts: ClusterParts, id: BlobId, range: BlobRange) => {
+/** The requests of one search. */
+const makeQueries = (parts: ClusterParts, id: BlobId, range: BlobRange) => {
   const { peers } = parts
-  const { silent, away, learn, miss, isDeleted } = makeLearnt()
+  const { unreachable, timed_out, note, noteFailure, isDeleted } = makeFindings()
   const { unheard = [] } = parts.members()
 
-  /** What a node has of it; it is not waited for long where it was not heard. */
-  const haveOf = (peer: Peer) => {
-    const asked = peers.have(peer, [id])
-    if (!unheard.includes(peer.node_id)) return asked
-    return within(parts, asked, unheard_ms_max)
+  /** What a node has of the blob, with a short timeout if its heartbeat is overdue. */
+  const lookUp = (peer: Peer) => {
+    const lookup = peers.have(peer, [id])
+    if (!unheard.includes(peer.node_id)) return lookup
+    return withTimeout(parts, lookup, unheard_ms_max)
       .catch(() => undefined)
       .then((copies) => {
-        if (copies === undefined) away.push(peer.node_id)
+        if (copies === undefined) timed_out.push(peer.node_id)
         return copies ?? []
       })
   }
 
-  const fetchFrom = async (peer: Peer): Promise<Met | undefined> => {
+  const fetchFrom = async (peer: Peer): Promise<Found | undefined> => {
     try {
-      const met = { peer, fetched: await peers.fetch(peer, id, range, silence_ms_max) }
-      if (!isDeleted(met.fetched.copy.put_at)) return met
-      dropFetched(met)
+      const found = { peer, fetched: await peers.fetch(peer, id, range, idle_ms_max) }
+      if (!isDeleted(found.fetched.copy.put_at)) return found
+      discard(found)
     } catch (cause) {
-      miss(peer, cause)
+      noteFailure(peer, cause)
     }
     return undefined
   }
-  const askFirst = async (peer: Peer) => {
+  const probe = async (peer: Peer) => {
     try {
-      const [copy] = await haveOf(peer)
-      learn(copy)
+      const [copy] = await lookUp(peer)
+      note(copy)
       if (copy === undefined || copy.kind === "tombstone") return undefined
     } catch (cause) {
-      miss(peer, cause)
+      noteFailure(peer, cause)
       return undefined
     }
     return fetchFrom(peer)
   }
-  /** All of them at once: each answers in a moment, and few have it. */
-  const askAll = (all: ReadonlyArray<Peer>) =>
-    new Promise<Met | undefined>((resolve) => {
+  /** Probes all nodes in parallel: each responds quickly, and few have the blob. */
+  const probeAll = (all: ReadonlyArray<Peer>) =>
+    new Promise<Found | undefined>((resolve) => {
       let left = all.length
-      let is_met = false
+      let is_found = false
       if (left === 0) resolve(undefined)
       for (const peer of all) {
-        void askFirst(peer).then((met) => {
+        void probe(peer).then((found) => {
           left -= 1
-          if (met !== undefined && is_met) dropFetched(met)
-          is_met ||= met !== undefined
-          if (met !== undefined || left === 0) resolve(met)
+          if (found !== undefined && is_found) discard(found)
+          is_found ||= found !== undefined
+          if (found !== undefined || left === 0) resolve(found)
         })
       }
     })
-  return { silent, away, learn, fetchFrom, askAll }
+  return { unreachable, timed_out, note, fetchFrom, probeAll }
 }
 
 export const makeSearch = (parts: ClusterParts) => {
   const { local, members, timing } = parts
   /**
-   * Someone who has the blob, and the bytes of the range as they begin to come; undefined where
-   * every node was asked and has none. BlobUnreachable where some could not be asked.
+   * Finds a node with the blob, and begins to fetch the range from it. Returns undefined if every
+   * node responded and none has it, and rejects with BlobUnreachable if some did not respond.
    */
-  return async (id: BlobId, { range, first, without }: Wish): Promise<Met | undefined> => {
-    const { silent, away, learn, fetchFrom, askAll } = makeAsks(parts, id, range)
+  return async (
+    id: BlobId,
+    { range, first, without }: SearchOptions,
+  ): Promise<Found | undefined> => {
+    const { unreachable, timed_out, note, fetchFrom, probeAll } = makeQueries(parts, id, range)
     const [here] = await local.copiesOf([id])
-    learn(here)
+    note(here)
     const others = othersFor(members(), id).filter(({ node_id }) => !without.has(node_id))
     const { offline = [], unheard = [] } = members()
     const heard = others.filter(({ node_id }) => !unheard.includes(node_id))
-    const near = heard.slice(0, asked_at_once)
+    const near = heard.slice(0, direct_fetches_max)
     const ordered = first === undefined || without.has(first.node_id) ? near : [first, ...near]
     const known = new Set(ordered)
     const far = others.filter((peer) => !known.has(peer))
-    const asks = [...ordered.map((peer) => () => fetchFrom(peer)), () => askAll(far)]
-    const met = await firstAnswer<Met>(timing, asks, dropFetched)
-    if (met === undefined && silent.length + without.size === 0 && away.length > 0) {
-      throw thrown({ _tag: "BlobNotFound", id, not_asked: [...offline, ...away] })
+    const attempts = [...ordered.map((peer) => () => fetchFrom(peer)), () => probeAll(far)]
+    const found = await firstResponse<Found>(timing, attempts, discard)
+    if (found === undefined && unreachable.length + without.size === 0 && timed_out.length > 0) {
+      throw thrown({ _tag: "BlobNotFound", id, not_asked: [...offline, ...timed_out] })
     }
-    if (met !== undefined || silent.length === 0) return met
-    const nodes = silent.toSorted().join(", ")
-    const detail = `No node that answered has the blob ${id}; ${nodes} could not be asked.`
+    if (found !== undefined || unreachable.length === 0) return found
+    const nodes = unreachable.toSorted().join(", ")
+    const detail = `No node that responded has the blob ${id}; no response from ${nodes}.`
     throw thrown({ _tag: "BlobUnreachable", detail })
   }
 }

@@ -10,12 +10,12 @@ import type { BlobId, ReplicationPolicy } from "#schemas/blob-storage/blob.ts"
 import { getErasure } from "../../erasure/get.ts"
 import type { ErasureParts } from "../../erasure/layout.ts"
 import { type ErasureSource, putErasure } from "../../erasure/put.ts"
-import { takeBackGuard } from "../../take-back.ts"
+import { rollbackGuard } from "../../rollback.ts"
 import { makeNetwork } from "../simulation/network.ts"
-import { spoilingMemory } from "../simulation/piece-memory.ts"
+import { spoilingPool } from "../simulation/piece-pool.ts"
 import { makeWorld } from "../simulation/world.ts"
 
-const tools = { ...erasureTools(), memory: spoilingMemory().memory }
+const tools = { ...erasureTools(), pool: spoilingPool().pool }
 
 export const origin = { actor: "user:test", request_id: "r", correlation_id: "c" }
 
@@ -80,7 +80,7 @@ export const makeCluster = ({ nodes: count, seed = 1, engineOf }: TestClusterOpt
     const made = memoryEngine({ clock: world.now })
     const engine = engineOf?.(node_id, made) ?? made
     const shortfalls: Array<BlobId> = []
-    const guard = takeBackGuard(engine, world)
+    const guard = rollbackGuard(engine, world)
     const host = { node_id, engine, guard, isUp: () => node.is_up, now: world.now }
     const node: TestNode = {
       ...{ node_id, engine, shortfalls, is_up: true },

@@ -7,7 +7,7 @@ import { piece_bytes } from "../../erasure/layout.ts"
 import { erasureUploads } from "../../erasure/upload.ts"
 import { peerFailure } from "../../peer-failure.ts"
 import { faultIn } from "../replicas/nodes.ts"
-import { spoilingMemory } from "../simulation/piece-memory.ts"
+import { spoilingPool } from "../simulation/piece-pool.ts"
 import { bytesOf, idOf, makeCluster, orderOf } from "./cluster.ts"
 
 const mib = 1024 * 1024
@@ -164,14 +164,14 @@ describe("an erasure coded upload", () => {
 
   it("leaves its memory to the next, unless a node may still read it", async () => {
     const cluster = makeCluster({ nodes: 6 })
-    const { memory, counts } = spoilingMemory()
+    const { pool, counts } = spoilingPool()
     const { parts } = cluster.nodeOf(0)
     const cut_off = new Set<string>()
     const send: Peers["send"] = (peer, ...what) =>
       cut_off.has(peer.node_id)
         ? Promise.reject(peerFailure("UNAVAILABLE", "cut off"))
         : parts.peers.send(peer, ...what)
-    const begin = erasureUploads({ ...parts, memory, peers: { ...parts.peers, send } })
+    const begin = erasureUploads({ ...parts, pool, peers: { ...parts.peers, send } })
     const upload = async (seed: number) => {
       const bytes = noise(seed, mib + 5)
       const one = begin(orderOf("EC42"), undefined)
@@ -183,13 +183,13 @@ describe("an erasure coded upload", () => {
       assert.ok((await cluster.until(bytesOf(reading))).equals(bytes))
       return put
     }
-    assert.equal((await upload(1)).is_read_out, true)
+    assert.equal((await upload(1)).is_source_free, true)
     assert.deepEqual(counts, { taken: 5, given_back: 5 })
     // Those bytes again: nothing is sent, and nobody reads them either.
     assert.equal((await upload(1)).answer.created, false)
     assert.deepEqual(counts, { taken: 10, given_back: 10 })
     cut_off.add("n05")
-    const { failed, is_read_out } = await upload(2)
+    const { failed, is_source_free: is_read_out } = await upload(2)
     assert.deepEqual([failed, is_read_out], [["n05"], false])
     assert.deepEqual(counts, { taken: 15, given_back: 10 })
 

@@ -9,13 +9,13 @@ import { getErasure } from "../../erasure/get.ts"
 import type { ErasureParts } from "../../erasure/layout.ts"
 import { rebuildShards } from "../../erasure/rebuild.ts"
 import { erasureUploads } from "../../erasure/upload.ts"
-import { takeBackGuard } from "../../take-back.ts"
+import { rollbackGuard } from "../../rollback.ts"
 import { directPeers, type Host, timing } from "../replicas/direct.ts"
-import { spoilingMemory } from "../simulation/piece-memory.ts"
+import { spoilingPool } from "../simulation/piece-pool.ts"
 import { bytesOf, orderOf } from "./cluster.ts"
 
 const mib = 1024 * 1024
-const tools = { ...erasureTools(), memory: spoilingMemory().memory }
+const tools = { ...erasureTools(), pool: spoilingPool().pool }
 const names = ["n0", "n1", "n2", "n3", "n4", "n5"]
 
 const volumes = async () => {
@@ -29,7 +29,7 @@ const volumes = async () => {
   })
   const open = async (node_id: string, dir = freshFolder()) => {
     const local = await opened(dir, { segment_bytes: 8 * mib })
-    const guard = takeBackGuard(local, timing)
+    const guard = rollbackGuard(local, timing)
     hosts.set(node_id, { local, guard })
     const members: Members = {
       node_id,

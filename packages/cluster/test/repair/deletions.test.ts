@@ -2,7 +2,7 @@
 import assert from "node:assert/strict"
 import { describe, it } from "vitest"
 import type { Deletion, HeldCopy } from "#actors/blob-storage/node-engine.ts"
-import { untold } from "../../repair/deletions.ts"
+import { missingDeletions } from "../../repair/deletions.ts"
 import { makeRepairWorld, type RepairWorld } from "./world.ts"
 
 const names = ["a", "b", "c", "d"]
@@ -160,7 +160,11 @@ describe("deletions that meant every node", () => {
       [held(10n), true],
       [held(11n), false],
     ] as const) {
-      assert.equal(untold([wide], [theirs]).length, is_told ? 1 : 0, JSON.stringify(is_told))
+      assert.equal(
+        missingDeletions([wide], [theirs]).length,
+        is_told ? 1 : 0,
+        JSON.stringify(is_told),
+      )
     }
   })
 })

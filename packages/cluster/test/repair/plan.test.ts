@@ -1,10 +1,10 @@
-/** What is to be done for one blob: tables, over made-up answers. */
+/** What is to be done for one blob: tables, over made-up responses. */
 import assert from "node:assert/strict"
 import { describe, it } from "vitest"
 import type { Copy, HeldCopy } from "#actors/blob-storage/node-engine.ts"
 import type { BlobId } from "#schemas/blob-storage/blob.ts"
 import { planFor } from "../../repair/plan.ts"
-import type { Act, RepairView } from "../../repair/view.ts"
+import type { Action, RepairView } from "../../repair/view.ts"
 
 const hour_ns = 3_600_000_000_000n
 const now = 100n * hour_ns
@@ -19,7 +19,7 @@ const view = (more: Partial<RepairView> = {}): RepairView => ({
   leaving: [],
   is_leaving: false,
   now,
-  round: 1,
+  sweep_number: 1,
   whole_since: 0n,
   release_after_ns: hour_ns,
   ownersOf: (_, count) => (more.active ?? nodes).slice(0, count),
@@ -53,18 +53,18 @@ const gone = (deleted_at: bigint, is_cluster_wide = false): Copy => ({
   is_cluster_wide,
 })
 
-const told = (act: Act) => {
-  if (act.act === "push") return `push ${act.to}${act.is_migration ? " moved" : ""}`
-  if (act.act === "rebuild") {
-    return `rebuild ${act.missing.map(({ index, node_id }) => `${index}${node_id}`).join(" ")}`
+const textOf = (action: Action) => {
+  if (action.kind === "push") return `push ${action.to}${action.is_migration ? " moved" : ""}`
+  if (action.kind === "rebuild") {
+    return `rebuild ${action.missing.map(({ index, node_id }) => `${index}${node_id}`).join(" ")}`
   }
-  if (act.act === "renew") return `renew ${act.node_id}`
-  if (act.act === "pull") return `pull ${act.from.join(" ")}`
-  return act.act === "release" ? `release ${act.keepers.join(" ")}`.trim() : act.act
+  if (action.kind === "renew") return `renew ${action.node_id}`
+  if (action.kind === "pull") return `pull ${action.from.join(" ")}`
+  return action.kind === "release" ? `release ${action.keepers.join(" ")}`.trim() : action.kind
 }
 
-const planned = (answers: Record<string, Copy | undefined>, more: Partial<RepairView> = {}) =>
-  planFor(view(more), new Map(Object.entries(answers))).acts.map(told)
+const planned = (responses: Record<string, Copy | undefined>, more: Partial<RepairView> = {}) =>
+  planFor(view(more), new Map(Object.entries(responses))).actions.map(textOf)
 
 const none = undefined
 
@@ -78,7 +78,7 @@ describe("the plan for a replicated blob", () => {
     ["an owner has none", { a: whole, b: none }, {}, ["push b"]],
     ["an owner does not answer", { a: whole }, {}, []],
     ["it came just now", { a: young, b: none }, {}, []],
-    ["it came just now, and was hinted at", { a: young, b: none }, { round: 0 }, ["push b"]],
+    ["it came just now, and was hinted at", { a: young, b: none }, { sweep_number: 0 }, ["push b"]],
     [
       "it came from a clock that was set back",
       { a: held({ stored_at: now * 2n }), b: none },
@@ -89,7 +89,7 @@ describe("the plan for a replicated blob", () => {
     [
       "its turn has come",
       { b: none, a: whole, c: whole },
-      { node_id: "c", round: 2 },
+      { node_id: "c", sweep_number: 2 },
       ["push b moved"],
     ],
     ["nobody's copy, young", { a: whole, b: whole, c: young }, { node_id: "c" }, []],
@@ -103,16 +103,16 @@ describe("the plan for a replicated blob", () => {
     [
       "nothing is here, and it is hinted at",
       { a: none, b: whole, c: whole },
-      { round: 0 },
+      { sweep_number: 0 },
       ["pull b c"],
     ],
     [
       "nothing is here, and it was deleted here",
       { a: gone(old), b: whole, c: whole },
-      { round: 0 },
+      { sweep_number: 0 },
       [],
     ],
-    ["nothing is anywhere", { a: none, b: none }, { round: 0 }, []],
+    ["nothing is anywhere", { a: none, b: none }, { sweep_number: 0 }, []],
     [
       "it leaves, and all is well",
       { a: whole, b: whole, c: young },
@@ -128,7 +128,7 @@ describe("the plan for a replicated blob", () => {
     [
       "it leaves, and an owner has none",
       { a: whole, b: none, c: young },
-      { node_id: "c", is_leaving: true, active: ["a", "b"], round: 2 },
+      { node_id: "c", is_leaving: true, active: ["a", "b"], sweep_number: 2 },
       ["push b moved"],
     ],
     [
@@ -182,16 +182,16 @@ describe("the plan for a replicated blob", () => {
     ],
     ["it is to be in shards", { a: held({ policy: "REPLICATION_POLICY_EC42" }), b: none }, {}, []],
   ]
-  for (const [sentence, answers, more, acts] of rows) {
-    it(sentence, () => assert.deepEqual(planned(answers, more), acts))
+  for (const [sentence, responses, more, actions] of rows) {
+    it(sentence, () => assert.deepEqual(planned(responses, more), actions))
   }
   it("counts what owners lack, and knows what it does not know", () => {
-    const plan = (answers: Record<string, Copy | undefined>) =>
-      planFor(view(), new Map(Object.entries(answers)))
+    const plan = (responses: Record<string, Copy | undefined>) =>
+      planFor(view(), new Map(Object.entries(responses)))
     assert.deepEqual(
       [{ a: whole, b: none }, { a: whole, b: whole }, { a: whole }, { a: young, b: none }].map(
-        (answers) => {
-          const { gaps, is_known, is_early, is_displaced } = plan(answers)
+        (responses) => {
+          const { gaps, is_known, is_early, is_displaced } = plan(responses)
           return [gaps, is_known, is_early, is_displaced]
         },
       ),
@@ -222,7 +222,7 @@ describe("the plan for an erasure coded blob", () => {
     [
       "two are lost, its turn has come",
       at(0, 1, none, 3, none, 5, none),
-      { node_id: "b", round: 2 },
+      { node_id: "b", sweep_number: 2 },
       ["rebuild 2c 4e"],
     ],
     ["three are lost", at(0, none, none, none, 4, 5, none), { whole_since: none }, []],
@@ -230,7 +230,7 @@ describe("the plan for an erasure coded blob", () => {
     [
       "one is lost, and one is silent for long",
       at(0, 1, none, "?", 4, 5, none),
-      { round: 3 },
+      { sweep_number: 3 },
       ["rebuild 2c"],
     ],
     ["a node is silent that is no owner", at(0, 1, none, 3, 4, 5, "?"), {}, ["rebuild 2c"]],
@@ -264,7 +264,7 @@ describe("the plan for an erasure coded blob", () => {
       { node_id: "g", is_leaving: true, active: nodes.slice(0, 5) },
       [],
     ],
-    ["no put finished it", at(0, 1, 2, none, none, none, none), {}, ["forsake"]],
+    ["no put finished it", at(0, 1, 2, none, none, none, none), {}, ["discard"]],
     ["no put finished it, and somebody is silent", at(0, 1, 2, none, none, none, "?"), {}, []],
     [
       "no put finished it, and somebody is away",
@@ -351,28 +351,28 @@ describe("the plan for an erasure coded blob", () => {
       "too few shards beside a whole copy, and everybody says so",
       { ...at(0, 1, 2, none, none, none), g: held() },
       {},
-      ["forsake"],
+      ["discard"],
     ],
     [
       "hinted at, nothing here, and a whole copy beside the shards",
       { ...at(none, 1, 2, 3, 4, 5), g: held() },
-      { round: 0 },
+      { sweep_number: 0 },
       ["rebuild 0a"],
     ],
-    ["hinted at, nothing here", at(none, 1, 2, 3, 4, 5, none), { round: 0 }, ["rebuild 0a"]],
+    ["hinted at, nothing here", at(none, 1, 2, 3, 4, 5, none), { sweep_number: 0 }, ["rebuild 0a"]],
   ]
-  for (const [sentence, answers, more, acts] of rows) {
-    it(sentence, () => assert.deepEqual(planned(answers, more), acts))
+  for (const [sentence, responses, more, actions] of rows) {
+    it(sentence, () => assert.deepEqual(planned(responses, more), actions))
   }
-  for (const [answers, count, is_last] of [
+  for (const [responses, count, is_last] of [
     [at(0, 1, 2, 3, 4, "?", 5), 5, false],
     [at(0, 1, 2, 3, "?", "?", 5), 4, true],
   ] as const) {
     it(`has ${count} others ${is_last ? "" : "not "}read theirs before it leaves`, () => {
       const leaving = { node_id: "g", is_leaving: true, active: nodes.slice(0, count) }
-      const { acts } = planFor(view(leaving), new Map(Object.entries(answers)))
+      const { actions } = planFor(view(leaving), new Map(Object.entries(responses)))
       assert.deepEqual(
-        acts.map((act) => act.act === "release" && act.is_last),
+        actions.map((action) => action.kind === "release" && action.is_last),
         [is_last],
       )
     })

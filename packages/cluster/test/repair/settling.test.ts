@@ -40,7 +40,7 @@ describe("blobs that are too young for a sweep", () => {
   })
   it("are looked at once more, and not again and again", async () => {
     const works: Array<number> = []
-    const { cluster } = await begun(names, { restAfter: (took_ms) => works.push(took_ms) })
+    const { cluster } = await begun(names, { pauseAfter: (took_ms) => works.push(took_ms) })
     await cluster.sleep(60)
     assert.equal(works.length, 1)
     await stopped(cluster)
@@ -106,11 +106,11 @@ describe("a sweep beside users' requests", () => {
   }
   const resting = async () => {
     const works: Array<number> = []
-    const restAfter = (took_ms: number) => {
+    const pauseAfter = (took_ms: number) => {
       works.push(took_ms)
       return rest_ms
     }
-    const cluster = makeRepairWorld(names, { restAfter })
+    const cluster = makeRepairWorld(names, { pauseAfter })
     const blob = cluster.blob("kept", "REPLICATION_POLICY_REPLICA2")
     for (const name of names) await cluster.give(name, blob)
     await cluster.sleep(settle_s)

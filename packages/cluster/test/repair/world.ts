@@ -9,7 +9,7 @@ import { memoryEngine } from "#adapters/blob-storage/memory/engine.ts"
 import type { ReplicationPolicy } from "#schemas/blob-storage/blob.ts"
 import { rebuildShards } from "../../erasure/rebuild.ts"
 import { type RepairOptions, repair } from "../../repair/repair.ts"
-import { takeBackGuard } from "../../take-back.ts"
+import { rollbackGuard } from "../../rollback.ts"
 import { makeNetwork } from "../simulation/network.ts"
 import { makeWorld } from "../simulation/world.ts"
 import { blobOf, type MadeBlob, shardBytes } from "./blob.ts"
@@ -57,7 +57,7 @@ const membersOf = (
 
 /** What may be set otherwise than a test needs it. */
 export interface WorldOptions
-  extends Partial<Pick<RepairOptions, "repair_bytes_per_second" | "restAfter">> {
+  extends Partial<Pick<RepairOptions, "repair_bytes_per_second" | "pauseAfter">> {
   readonly seed?: number
   /** How far a node's clock is ahead, in milliseconds. */
   readonly skew_ms?: Readonly<Record<string, number>>
@@ -103,11 +103,11 @@ type Stage = ReturnType<typeof makeStage>
 
 const makeNode = (node_id: string, stage: Stage) => {
   const { world, network, options, problems, members, isCurrent } = stage
-  const { repair_bytes_per_second = 2 ** 30, skew_ms = {}, restAfter = () => 0 } = options
+  const { repair_bytes_per_second = 2 ** 30, skew_ms = {}, pauseAfter = () => 0 } = options
   const now = () => world.now() + BigInt(skew_ms[node_id] ?? 0) * 1_000_000n
   const timing = { now, after: world.after }
   const engine = memoryEngine({ clock: now })
-  const guard = takeBackGuard(engine, timing)
+  const guard = rollbackGuard(engine, timing)
   const peers = network.peersOf({ node_id, isUp: () => true })
   const own_members = () => members(node_id)
   const parts = {
@@ -125,7 +125,7 @@ const makeNode = (node_id: string, stage: Stage) => {
     report: (problem) => void problems.push(`${node_id}: ${problem}`),
     sweep_seconds: 600,
     repair_bytes_per_second,
-    restAfter,
+    pauseAfter,
     release_after_seconds: hour_s,
   })
   const ringVersion = () => own_members().ring_version

@@ -7,14 +7,14 @@ import { memoryEngine } from "#adapters/blob-storage/memory/engine.ts"
 import { copyBytes } from "#volume"
 import { peerFailure } from "../../peer-failure.ts"
 import { clusterEngine } from "../../replicas/engine.ts"
-import { type TakeBackGuard, takeBackGuard } from "../../take-back.ts"
+import { type RollbackGuard, rollbackGuard } from "../../rollback.ts"
 import type { Timing } from "../../timing.ts"
 import { failureOf } from "../simulation/wires.ts"
-import { membersOf, memory, namesOf, openCode } from "./nodes.ts"
+import { membersOf, namesOf, openCode, pool } from "./nodes.ts"
 
 export interface Host {
   readonly local: NodeEngine
-  readonly guard: TakeBackGuard
+  readonly guard: RollbackGuard
 }
 
 export const timing: Timing = {
@@ -55,7 +55,7 @@ export const directPeers = (hosts: ReadonlyMap<string, Host>, down: ReadonlySet<
         }
         return { copy, meta, bytes: data === undefined ? windows() : one() }
       }),
-    takeBack: (peer, id, created_at) => ask(peer, ({ guard }) => guard.takeBack(id, created_at)),
+    takeBack: (peer, id, created_at) => ask(peer, ({ guard }) => guard.rollBack(id, created_at)),
     renew: (peer, id, put_at) => ask(peer, ({ guard }) => guard.renew(id, put_at, timing.now())),
     deleteClusterWide: (peer, id, origin, deleted_at) =>
       ask(peer, ({ local }) => local.deleteClusterWide(id, origin, deleted_at)),
@@ -75,7 +75,7 @@ export const directNodes = (count: number) => {
   const peers = directPeers(hosts, down)
   const nodes = names.map((node_id) => {
     const local = memoryEngine()
-    const guard = takeBackGuard(local, timing)
+    const guard = rollbackGuard(local, timing)
     hosts.set(node_id, { local, guard })
     const members = membersOf(node_id, names)
     const engine = clusterEngine({
@@ -85,7 +85,7 @@ export const directNodes = (count: number) => {
       timing,
       openCode,
       hasher: blobHasher,
-      memory,
+      pool,
       members: () => members,
       hint: () => undefined,
       report: () => undefined,

@@ -8,9 +8,9 @@ import { blobHasher } from "#adapters/blob-storage/blob-hasher.ts"
 import { memoryEngine } from "#adapters/blob-storage/memory/engine.ts"
 import { noise } from "../../../../test/contract/blob-engine-bytes.ts"
 import { clusterEngine } from "../../replicas/engine.ts"
-import { takeBackGuard } from "../../take-back.ts"
+import { rollbackGuard } from "../../rollback.ts"
 import { directPeers, type Host, timing } from "./direct.ts"
-import { faultIn, idOf, membersOf, memory, openCode, orderOf } from "./nodes.ts"
+import { faultIn, idOf, membersOf, openCode, orderOf, pool } from "./nodes.ts"
 
 const bytes = noise(1, 4096)
 const id = idOf(bytes)
@@ -21,7 +21,7 @@ const twoNodes = (disk: (answer: PutAnswer) => Promise<PutAnswer>) => {
   const down = new Set<string>()
   const stores = ["n1", "n2"].map((node_id) => {
     const local = memoryEngine()
-    hosts.set(node_id, { local, guard: takeBackGuard(local, timing) })
+    hosts.set(node_id, { local, guard: rollbackGuard(local, timing) })
     return local
   })
   const [here = memoryEngine(), there = memoryEngine()] = stores
@@ -42,12 +42,12 @@ const twoNodes = (disk: (answer: PutAnswer) => Promise<PutAnswer>) => {
   const members = membersOf("n1", ["n1", "n2"])
   const engine = clusterEngine({
     local,
-    guard: takeBackGuard(local, timing),
+    guard: rollbackGuard(local, timing),
     peers,
     timing,
     openCode,
     hasher: blobHasher,
-    memory,
+    pool,
     members: () => members,
     hint: (hint) => void hints.push(hint),
     report: () => undefined,

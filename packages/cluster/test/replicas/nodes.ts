@@ -10,9 +10,9 @@ import { type ErasureCode, erasureCode, unit_bytes } from "#erasure"
 import type { BlobId, ReplicationPolicy } from "#schemas/blob-storage/blob.ts"
 import type { RepairHint } from "../../repair/hint.ts"
 import { clusterEngine } from "../../replicas/engine.ts"
-import { takeBackGuard } from "../../take-back.ts"
+import { rollbackGuard } from "../../rollback.ts"
 import { makeNetwork } from "../simulation/network.ts"
-import { spoilingMemory } from "../simulation/piece-memory.ts"
+import { spoilingPool } from "../simulation/piece-pool.ts"
 import { makeWorld } from "../simulation/world.ts"
 
 export const origin = { actor: "tester", request_id: "r-1", correlation_id: "c-1" }
@@ -24,7 +24,7 @@ export const openCode = (data_shards: number) => {
   return code
 }
 
-export const { memory } = spoilingMemory()
+export const { pool } = spoilingPool()
 
 export const idOf = (bytes: Uint8Array) =>
   // The first half of a BLAKE3 digest in hex is what the brand says.
@@ -94,13 +94,13 @@ export const makeNodes = (
   const makeNode = (node_id: string) => {
     const local = memoryEngine(capacity_bytes === undefined ? {} : { capacity_bytes })
     const timing = { now: world.now, after: world.after }
-    const guard = takeBackGuard(local, timing)
+    const guard = rollbackGuard(local, timing)
     let is_up = true
     network.attach({ node_id, engine: local, isUp: () => is_up, now: world.now, guard })
     const hints: Array<RepairHint> = []
     const reports: Array<string> = []
     const engine = clusterEngine({
-      ...{ local, guard, timing, openCode, hasher: blobHasher, memory },
+      ...{ local, guard, timing, openCode, hasher: blobHasher, pool },
       peers: through(network.peersOf({ node_id, isUp: () => is_up })),
       members: known(node_id, () => [active, leaving, offline]),
       hint: (hint) => void hints.push(hint),

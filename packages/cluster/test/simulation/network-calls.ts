@@ -155,7 +155,7 @@ const receiverOf = ({ engine, guard, now }: Host): Guard => {
   if (guard !== undefined) return guard
   return {
     ...{ receive: engine.receive, copiesOf: engine.copiesOf, renew: engine.renew },
-    takeBack: async (id, created_at) => {
+    rollBack: async (id, created_at) => {
       const [copy] = await engine.copiesOf([id])
       if (copy === undefined || copy.kind === "tombstone") return
       if (copy.created_at === created_at) await engine.release(id, copy.stored_at, now())
@@ -189,7 +189,7 @@ export const makeCalls = (world: World, wires: Wires, caller: Caller): Peers => 
       }
     }),
     takeBack: living((peer, id, created_at) =>
-      ask(peer, (host) => receiverOf(host).takeBack(id, created_at)),
+      ask(peer, (host) => receiverOf(host).rollBack(id, created_at)),
     ),
     renew: living((peer, id, put_at, deadline_ms) =>
       ask(peer, (host) => receiverOf(host).renew(id, put_at, host.now()), deadline_ms),

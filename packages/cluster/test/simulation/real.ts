@@ -7,8 +7,8 @@ import { rebuildShards } from "../../erasure/rebuild.ts"
 import type { Hint } from "../../repair/hint.ts"
 import { repair } from "../../repair/repair.ts"
 import { clusterEngine } from "../../replicas/engine.ts"
-import { takeBackGuard } from "../../take-back.ts"
-import { spoilingMemory } from "./piece-memory.ts"
+import { rollbackGuard } from "../../rollback.ts"
+import { spoilingPool } from "./piece-pool.ts"
 import {
   release_after_seconds,
   type Software,
@@ -30,7 +30,7 @@ const openCode = (data_shards: number) => {
   return code
 }
 
-const { memory } = spoilingMemory()
+const { pool } = spoilingPool()
 
 /** Each so many-th blob comes by pieces, of so many bytes at most. */
 const piecemeal_every = 3
@@ -58,7 +58,7 @@ const putPieces = async (
 
 export const real = (given: SoftwareParts): Software => {
   const { local, peers, members, isCurrent, timing, confirmLeave, report } = given
-  const guard = takeBackGuard(local, timing)
+  const guard = rollbackGuard(local, timing)
   const hint: Hint = (of) => keeper.hint(of)
   const parts: ErasureParts = {
     local,
@@ -68,7 +68,7 @@ export const real = (given: SoftwareParts): Software => {
     timing,
     openCode,
     hasher: blobHasher,
-    memory,
+    pool,
     onShortfall: (id) => hint({ id, why: "missing", nodes: [] }),
   }
   const keeper = repair({

@@ -27,7 +27,7 @@ export interface Guard {
   readonly receive: NodeEngine["receive"]
   readonly copiesOf: NodeEngine["copiesOf"]
   readonly renew: NodeEngine["renew"]
-  readonly takeBack: (id: BlobId, created_at: bigint) => Promise<void>
+  readonly rollBack: (id: BlobId, created_at: bigint) => Promise<void>
 }
 
 const told = (_: string, value: unknown) => (typeof value === "bigint" ? String(value) : value)

@@ -1,5 +1,5 @@
 /**
- * Reading all of a copy: what whoever counts on one that it has not just written does first.
+ * Verifies a whole copy before a node relies on it without having just written it.
  *
  * Source: DECISIONS, document 1, integrity; decision 0125.
  */
@@ -8,17 +8,17 @@ import type { HeldCopy, NodeEngine } from "#actors/blob-storage/node-engine.ts"
 import type { BlobId } from "#schemas/blob-storage/blob.ts"
 import { type Pace, paced } from "./repair/rate.ts"
 
-const at_once: Pace = () => undefined
+const unlimited: Pace = () => undefined
 
 /**
- * Answers the copy once all of it was read and is what was stored. What is not is set aside by
- * that: it rejects as `read` of the engine, with BlobNotFound and BlobCorrupt among others.
+ * Reads the whole copy and returns it if it is intact. Rejects as the engine's `read` does, for
+ * example with BlobNotFound or BlobCorrupt; the read quarantines a corrupt copy.
  */
-export const readThrough = async (
+export const verifyCopy = async (
   { read }: Pick<NodeEngine, "read">,
   id: BlobId,
   at: bigint,
-  pace = at_once,
+  pace = unlimited,
 ): Promise<HeldCopy> => {
   const { copy, data, windows } = await read(id, {}, at)
   const bytes = paced(data === undefined ? windows() : [data], pace)

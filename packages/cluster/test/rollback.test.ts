@@ -5,7 +5,7 @@ import fc from "fast-check"
 import type { CopyOrder } from "#actors/blob-storage/node-engine.ts"
 import { type MemoryEngine, memoryEngine } from "#adapters/blob-storage/memory/engine.ts"
 import type { BlobId } from "#schemas/blob-storage/blob.ts"
-import { makeNewest, takeBackGuard } from "../take-back.ts"
+import { makeNewestMap, rollbackGuard } from "../rollback.ts"
 import { idOf, origin } from "./erasure/cluster.ts"
 
 const bytes = Buffer.from("some bytes that were put")
@@ -25,7 +25,7 @@ const makeNode = (change: (engine: MemoryEngine) => MemoryEngine = (engine) => e
     return time
   }
   const engine = change(memoryEngine({}))
-  const guard = takeBackGuard(engine, { now: tick, after: () => () => undefined })
+  const guard = rollbackGuard(engine, { now: tick, after: () => () => undefined })
   return {
     ...{ engine, guard },
     now: () => time,
@@ -46,12 +46,12 @@ describe("a shard of an unfinished put", () => {
   it("is taken back by the put that had sent it, and by no other", async () => {
     const { guard, receive, isHere } = makeNode()
     await receive(10n)
-    await guard.takeBack(id, 11n)
+    await guard.rollBack(id, 11n)
     assert.equal(await isHere(), true)
-    await guard.takeBack(id, 10n)
+    await guard.rollBack(id, 10n)
     assert.equal(await isHere(), false)
     // What is not there is taken back already.
-    await guard.takeBack(id, 10n)
+    await guard.rollBack(id, 10n)
   })
 
   it("is written twice at most for all that have it take over their times at once", async () => {
@@ -102,7 +102,7 @@ describe("a shard of an unfinished put", () => {
     await engine.deleteClusterWide(id, origin, 5n)
     await engine.delete(id, origin, 7n)
     await receive(10n)
-    await guard.takeBack(id, 10n)
+    await guard.rollBack(id, 10n)
     const [left] = await engine.copiesOf([id])
     assert.equal(left?.kind === "tombstone" && left.is_cluster_wide && left.deleted_at, 5n)
     await assert.rejects(receive(7n), /BlobDeletedHere/)
@@ -112,8 +112,8 @@ describe("a shard of an unfinished put", () => {
     const { guard, receive, isHere } = makeNode()
     await receive(10n)
     assert.equal((await receive(12n)).created, false)
-    await guard.takeBack(id, 10n)
-    await guard.takeBack(id, 12n)
+    await guard.rollBack(id, 10n)
+    await guard.rollBack(id, 12n)
     assert.equal(await isHere(), true)
   })
 
@@ -122,7 +122,7 @@ describe("a shard of an unfinished put", () => {
     await guard.copiesOf([id])
     await receive(10n)
     await guard.copiesOf([idOf(shard), id])
-    await guard.takeBack(id, 10n)
+    await guard.rollBack(id, 10n)
     assert.equal(await isHere(), true)
   })
 
@@ -131,7 +131,7 @@ describe("a shard of an unfinished put", () => {
     assert.equal(await guard.renew(id, 12n, 12n), undefined)
     await receive(10n)
     assert.equal((await guard.renew(id, 12n, 12n))?.put_at, 12n)
-    await guard.takeBack(id, 10n)
+    await guard.rollBack(id, 10n)
     assert.equal(await isHere(), true)
     const [copy] = await engine.copiesOf([id])
     assert.equal(copy?.kind === "shard" && copy.created_at, 10n)
@@ -140,8 +140,8 @@ describe("a shard of an unfinished put", () => {
   it("stays where it came before this process began", async () => {
     const { engine, receive } = makeNode()
     await receive(10n)
-    const next = takeBackGuard(engine, { now: () => 5000n, after: () => () => undefined })
-    await next.takeBack(id, 10n)
+    const next = rollbackGuard(engine, { now: () => 5000n, after: () => () => undefined })
+    await next.rollBack(id, 10n)
     assert.equal((await engine.copiesOf([id]))[0]?.kind, "shard")
   })
 
@@ -155,7 +155,7 @@ describe("a shard of an unfinished put", () => {
       },
     }))
     await receive(10n)
-    const taking = guard.takeBack(id, 10n)
+    const taking = guard.rollBack(id, 10n)
     const asked = guard.copiesOf([id])
     const again = receive(12n)
     slow.resolve()
@@ -178,7 +178,7 @@ describe("a shard of an unfinished put", () => {
     }))
     await receive(10n)
     const asked = guard.copiesOf([id])
-    await guard.takeBack(id, 10n)
+    await guard.rollBack(id, 10n)
     slow.resolve()
     assert.equal((await asked)[0]?.kind, "shard")
     assert.equal(await isHere(), true)
@@ -191,10 +191,10 @@ describe("a shard that no put has finished", () => {
     const { copy } = await receive(10n)
     await guard.copiesOf([id])
     const since = now() + 1n
-    assert.equal(await guard.releaseUntold(id, copy.stored_at + 1n, since), false)
-    assert.equal(await guard.releaseUntold(id, copy.stored_at, 2n), false)
-    assert.equal(await guard.releaseUntold(id, copy.stored_at, since - 1n), false)
-    assert.equal(await guard.releaseUntold(id, copy.stored_at, since), true)
+    assert.equal(await guard.releaseUnreported(id, copy.stored_at + 1n, since), false)
+    assert.equal(await guard.releaseUnreported(id, copy.stored_at, 2n), false)
+    assert.equal(await guard.releaseUnreported(id, copy.stored_at, since - 1n), false)
+    assert.equal(await guard.releaseUnreported(id, copy.stored_at, since), true)
     assert.equal(await isHere(), false)
   })
 
@@ -203,7 +203,7 @@ describe("a shard that no put has finished", () => {
     const { copy } = await receive(10n)
     const since = now() + 1n
     await guard.copiesOf([id])
-    assert.equal(await guard.releaseUntold(id, copy.stored_at, since), false)
+    assert.equal(await guard.releaseUnreported(id, copy.stored_at, since), false)
     assert.equal(await isHere(), true)
   })
 })
@@ -237,7 +237,7 @@ describe("a copy that a put counts on", () => {
     }))
     await receive(10n)
     await assert.rejects(guard.renew(id, 20n, 2000n), /the disk has failed/)
-    assert.equal((await guard.renewRead(id, 20n, 2000n))?.put_at, 20n)
+    assert.equal((await guard.renewVerified(id, 20n, 2000n))?.put_at, 20n)
   })
 })
 
@@ -267,7 +267,7 @@ describe("the newest of what is remembered", () => {
     const act = fc.record({ is_delete: fc.boolean(), n: fc.nat({ max: ids.length - 1 }) })
     fc.assert(
       fc.property(fc.array(act, { maxLength: 300, size: "max" }), (acts) => {
-        const [ours, naive] = [makeNewest<number>(4), naiveNewest(4)]
+        const [ours, naive] = [makeNewestMap<number>(4), naiveNewest(4)]
         for (const [value, { is_delete, n }] of acts.entries()) {
           const id = ids[n] ?? assert.fail()
           if (is_delete) {

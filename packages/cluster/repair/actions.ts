@@ -1,6 +1,6 @@
 /**
- * What a plan says, done: copies sent, shards made, copies fetched, deletions carried out. Nothing
- * of it waits for ever, and whatever fails is planned again.
+ * Executes the actions of repair plans: sends copies, rebuilds shards, fetches copies, applies
+ * deletions. Every action is bounded in time, and a failed one is planned again.
  *
  * Source: document 1 §1 InternalService Migrate, Replicate; decision 0125.
  */
@@ -12,22 +12,22 @@ import type { Members, Peer, Peers, Reason } from "#actors/blob-storage/peers.ts
 import type { BlobId } from "#schemas/blob-storage/blob.ts"
 import { causeText } from "#schemas/cause-text.ts"
 import { copyBytes } from "#volume"
-import { readingMs, stall_ms } from "../erasure/layout.ts"
+import { stall_ms, verifyMs } from "../erasure/layout.ts"
 import { isPeerFailure } from "../peer-failure.ts"
-import type { TakeBackGuard } from "../take-back.ts"
+import type { RollbackGuard } from "../rollback.ts"
 import type { Timing } from "../timing.ts"
-import type { ForsakeParts } from "./forsake.ts"
+import type { DiscardParts } from "./discard.ts"
 import { type Pace, paced } from "./rate.ts"
-import type { Act, Answers } from "./view.ts"
+import type { Action, Responses } from "./view.ts"
 
 export interface RebuildOrder {
   readonly id: BlobId
-  /** One or two, also for this node. */
+  /** One or two; a target may be this node. */
   readonly missing: ReadonlyArray<{ readonly index: number; readonly peer: Peer }>
-  /** What each node has of the blob. */
+  /** The known copies, by node. */
   readonly known: ReadonlyMap<string, HeldCopy>
   readonly reason: Reason
-  /** Asked before bytes are read and sent. */
+  /** Limits the rate of reads and sends. */
   readonly pace: Pace
 }
 
@@ -38,45 +38,47 @@ export interface Rebuilt {
 
 export interface RepairParts {
   readonly local: NodeEngine
-  readonly guard: Pick<TakeBackGuard, "releaseUntold" | "renew">
+  readonly guard: Pick<RollbackGuard, "releaseUnreported" | "renew">
   readonly peers: Peers
   readonly members: () => Members
-  readonly isCurrent: ForsakeParts["isCurrent"]
+  readonly isCurrent: DiscardParts["isCurrent"]
   readonly timing: Timing
-  /** `rebuildShards` of erasure-rebuild.ts. */
+  /** `rebuildShards` of `erasure/rebuild.ts`. */
   readonly rebuild: (order: RebuildOrder) => Promise<Rebuilt>
 }
 
-/** Counts of this process. */
+/** Counters since startup. */
 export interface RepairTally {
   bytes_moved: number
   repairs: number
   failures: number
-  /** What the last failure said. */
+  /** The text of the last failure. */
   cause: string
 }
 
-/** One blob, and what everybody said of it. */
-export interface Matter {
+/** A blob, and the copy that each node reported. */
+export interface BlobSurvey {
   readonly id: BlobId
-  /** What is here, where anything is. */
+  /** The local copy, if any. */
   readonly copy: HeldCopy | undefined
-  readonly answers: Answers
-  /** When the asking began, in Unix nanoseconds. */
-  readonly asked_at: bigint
+  readonly responses: Responses
+  /** When the survey began, in Unix nanoseconds. */
+  readonly surveyed_at: bigint
 }
 
-/** Copies made, and whether all that was tried could be done. */
+/** The number of copies made, and whether everything that was tried succeeded. */
 export interface Outcome {
   readonly made: number
   readonly is_done: boolean
 }
 
-const moot: Outcome = { made: 0, is_done: true }
-const undone: Outcome = { made: 0, is_done: false }
+const nothing_made: Outcome = { made: 0, is_done: true }
+const not_done: Outcome = { made: 0, is_done: false }
 const made = (copies: number): Outcome => ({ made: copies, is_done: true })
 
-/** What is to be there is there, or not wanted: another answer than planned, and one. */
+/**
+ * Whether the failure means that the copy exists or is no longer wanted. Both settle the action.
+ */
 const isSettled = (cause: unknown) =>
   isPeerFailure(cause)
     ? cause.code === "ALREADY_EXISTS"
@@ -88,24 +90,24 @@ export const originOf = (node_id: string): BlobOrigin => ({
   correlation_id: "",
 })
 
-/** What a node has of each blob of an answer, without deletions. */
-const heldIn = (answers: Answers) => {
+/** The reported copies by node, without deletions. */
+const heldIn = (responses: Responses) => {
   const held = new Map<string, HeldCopy>()
-  for (const [node_id, copy] of answers) {
+  for (const [node_id, copy] of responses) {
     if (copy !== undefined && copy.kind !== "tombstone") held.set(node_id, copy)
   }
   return held
 }
 
-type PushAct = Act & { readonly act: "push" }
+type PushAction = Action & { readonly kind: "push" }
 
-/** Sends what is here. Where something else is here by now, it is left to the next plan. */
+/** Sends the local copy. If it was replaced in the meantime, the next plan decides. */
 const makePush = (parts: RepairParts, pace: Pace, tally: RepairTally) =>
-  async function push(copy: HeldCopy, peer: Peer, act: PushAct): Promise<Outcome> {
-    const reason = act.is_migration ? "migrate" : "repair"
+  async function push(copy: HeldCopy, peer: Peer, action: PushAction): Promise<Outcome> {
+    const reason = action.is_migration ? "migrate" : "repair"
     const { local, peers, members, timing } = parts
     const reading = await local.read(copy.id, {}, timing.now())
-    if (reading.copy.stored_at !== copy.stored_at) return moot
+    if (reading.copy.stored_at !== copy.stored_at) return nothing_made
     const { id, checksum, size, policy, created_at, put_at, shard } = reading.copy
     const { labels } = reading.meta
     const origin = originOf(members().node_id)
@@ -123,13 +125,13 @@ const makePush = (parts: RepairParts, pace: Pace, tally: RepairTally) =>
     return made(1)
   }
 
-/** Gets a copy that is to be here. */
+/** Fetches a copy that belongs on this node. */
 const makePull = (parts: RepairParts, pace: Pace, tally: RepairTally) =>
   async function pull(id: BlobId, peer: Peer): Promise<Outcome> {
     const { local, peers, members, timing } = parts
     const { copy, meta, bytes } = await peers.fetch(peer, id, {}, stall_ms)
     try {
-      if (copy.kind !== "whole") return undone
+      if (copy.kind !== "whole") return not_done
       const { checksum, size, policy, created_at, put_at } = copy
       const times = { created_at, put_at }
       const origin = originOf(members().node_id)
@@ -148,34 +150,34 @@ const makePull = (parts: RepairParts, pace: Pace, tally: RepairTally) =>
     }
   }
 
-/** Has a copy take over a later put's time; where it is gone by now, another plan is made. */
+/** Renews a copy to a later put. If it was removed in the meantime, the next plan decides. */
 const makeRenewal = ({ guard, peers, members, timing }: RepairParts, pace: Pace) =>
   async function renew(
-    { id, answers }: Matter,
-    { node_id, put_at }: Act & { act: "renew" },
+    { id, responses }: BlobSurvey,
+    { node_id, put_at }: Action & { kind: "renew" },
   ): Promise<Outcome> {
     const { node_id: own_id, active, leaving } = members()
     const peer = [...active, ...leaving].find((one) => one.node_id === node_id)
-    const held = heldIn(answers).get(node_id)
-    if (held === undefined || (node_id !== own_id && peer === undefined)) return undone
-    // It is read first, wherever it is.
+    const held = heldIn(responses).get(node_id)
+    if (held === undefined || (node_id !== own_id && peer === undefined)) return not_done
+    // The node verifies its copy first.
     await pace(copyBytes(held.size, held.shard))
     const copy =
       node_id === own_id || peer === undefined
         ? await guard.renew(id, put_at, timing.now())
-        : await peers.renew(peer, id, put_at, readingMs(held.size))
-    return copy === undefined ? undone : made(1)
+        : await peers.renew(peer, id, put_at, verifyMs(held.size))
+    return copy === undefined ? not_done : made(1)
   }
 
-/** Counts what could not be done, and what came out otherwise: each thing is one of the two. */
+/** Turns a failure into an outcome, and counts it unless it settles the action. */
 const makeFailing = (tally: RepairTally) =>
   function fail(cause: unknown): Outcome {
-    // Deleted there since it was asked: somebody else is to have it, by the next plan.
-    if (isPeerFailure(cause) && cause.code === "FAILED_PRECONDITION") return undone
+    // It was deleted there after the survey; the next plan chooses another node.
+    if (isPeerFailure(cause) && cause.code === "FAILED_PRECONDITION") return not_done
     if (isSettled(cause)) return made(1)
     tally.failures += 1
     tally.cause = causeText(cause)
-    return undone
+    return not_done
   }
 
 type Fail = ReturnType<typeof makeFailing>
@@ -183,11 +185,11 @@ type Fail = ReturnType<typeof makeFailing>
 const activePeer = ({ active }: Members, node_id: string) =>
   active.find((peer) => peer.node_id === node_id)
 
-/** Gets a copy from the first that gives it. */
+/** Fetches a copy from the first node that sends it. */
 const makePulls = (parts: RepairParts, pace: Pace, tally: RepairTally, fail: Fail) => {
   const pull = makePull(parts, pace, tally)
   return async function pullFrom(id: BlobId, from: ReadonlyArray<string>) {
-    let outcome = undone
+    let outcome = not_done
     for (const node_id of from) {
       const { active, leaving, is_leaving } = parts.members()
       const peer = [...active, ...leaving].find((one) => one.node_id === node_id)
@@ -201,22 +203,22 @@ const makePulls = (parts: RepairParts, pace: Pace, tally: RepairTally, fail: Fai
 
 const makeRebuilds = (parts: RepairParts, pace: Pace, tally: RepairTally, fail: Fail) =>
   async function rebuildAll(
-    { id, answers }: Matter,
-    { missing }: Act & { act: "rebuild" },
+    { id, responses }: BlobSurvey,
+    { missing }: Action & { kind: "rebuild" },
   ): Promise<Outcome> {
     const wanted = missing.flatMap(({ index, node_id }) => {
       const peer = activePeer(parts.members(), node_id)
       return peer === undefined ? [] : [{ index, peer }]
     })
-    if (wanted.length === 0) return undone
-    const known = heldIn(answers)
+    if (wanted.length === 0) return not_done
+    const known = heldIn(responses)
     const done = await parts.rebuild({ id, missing: wanted, known, reason: "repair", pace })
     for (const { cause } of done.failed) fail(cause)
     tally.repairs += done.rebuilt.length
     return { made: done.rebuilt.length, is_done: done.failed.length === 0 }
   }
 
-export const makeActs = (parts: RepairParts, pace: Pace, tally: RepairTally) => {
+export const makeActions = (parts: RepairParts, pace: Pace, tally: RepairTally) => {
   const { local, guard, peers, members } = parts
   const fail = makeFailing(tally)
   const push = makePush(parts, pace, tally)
@@ -224,36 +226,37 @@ export const makeActs = (parts: RepairParts, pace: Pace, tally: RepairTally) => 
   const rebuildAll = makeRebuilds(parts, pace, tally, fail)
   const renew = makeRenewal(parts, pace)
 
-  const begin = async (act: Act, matter: Matter): Promise<Outcome> => {
-    const { id, copy, asked_at } = matter
-    if (act.act === "rebuild") return rebuildAll(matter, act)
-    if (act.act === "pull") return pullFrom(id, act.from)
-    if (act.act === "renew") return renew(matter, act)
-    if (act.act === "forsake") {
-      await guard.releaseUntold(id, act.stored_at, asked_at)
-      return moot
+  const start = async (action: Action, survey: BlobSurvey): Promise<Outcome> => {
+    const { id, copy, surveyed_at } = survey
+    if (action.kind === "rebuild") return rebuildAll(survey, action)
+    if (action.kind === "pull") return pullFrom(id, action.from)
+    if (action.kind === "renew") return renew(survey, action)
+    if (action.kind === "discard") {
+      await guard.releaseUnreported(id, action.stored_at, surveyed_at)
+      return nothing_made
     }
-    if (act.act === "delete") {
-      await local.deleteClusterWide(id, originOf(members().node_id), act.deleted_at)
-      return moot
+    if (action.kind === "delete") {
+      await local.deleteClusterWide(id, originOf(members().node_id), action.deleted_at)
+      return nothing_made
     }
-    const peer = act.act === "push" ? activePeer(members(), act.to) : undefined
-    if (act.act !== "push" || copy === undefined || peer === undefined) return moot
-    return push(copy, peer, act).catch(fail)
+    const peer = action.kind === "push" ? activePeer(members(), action.to) : undefined
+    if (action.kind !== "push" || copy === undefined || peer === undefined) return nothing_made
+    return push(copy, peer, action).catch(fail)
   }
   return {
-    /** Everything but a release, which is done for many at once; what is forsaken may go. */
-    act: (act: Act, matter: Matter) => begin(act, matter).catch((cause: unknown) => fail(cause)),
-    /** Tells a node of deletions; it was asked what it knows of them. */
-    tell: async (peer: Peer, deletions: ReadonlyArray<Deletion>) => {
+    /** Runs any action except a release, which is done for many blobs at once. */
+    run: (action: Action, survey: BlobSurvey) =>
+      start(action, survey).catch((cause: unknown) => fail(cause)),
+    /** Sends deletions to a node that does not know them. */
+    sendDeletions: async (peer: Peer, deletions: ReadonlyArray<Deletion>) => {
       for (const { id, deleted_at } of deletions) {
         const origin = originOf(members().node_id)
-        const told = peers.deleteClusterWide(peer, id, origin, deleted_at).then(() => moot)
-        if (!(await told.catch((cause: unknown) => fail(cause))).is_done) return false
+        const sent = peers.deleteClusterWide(peer, id, origin, deleted_at).then(() => nothing_made)
+        if (!(await sent.catch((cause: unknown) => fail(cause))).is_done) return false
       }
       return true
     },
   }
 }
 
-export type Acts = ReturnType<typeof makeActs>
+export type Actions = ReturnType<typeof makeActions>

@@ -1,19 +1,19 @@
 /** Memory for pieces that shows it at once where somebody still reads what was given back. */
-import { type PieceMemory, piece_bytes } from "../../erasure/layout.ts"
+import { type PiecePool, piece_bytes } from "../../erasure/layout.ts"
 
 /** No blob of a test holds so many of it in a row. */
 const spoilt = 0xee
 
 /** Pieces of `used` come out of what was given back, which was overwritten first. */
-export const spoilingMemory = () => {
+export const spoilingPool = () => {
   const spare: Array<Uint8Array> = []
   const counts = { taken: 0, given_back: 0 }
-  const memory: PieceMemory = {
-    take: () => {
+  const pool: PiecePool = {
+    acquire: () => {
       counts.taken += 1
       return spare.pop() ?? new Uint8Array(piece_bytes)
     },
-    giveBack: (pieces) => {
+    release: (pieces) => {
       for (const { buffer } of pieces) {
         counts.given_back += 1
         const piece = new Uint8Array(buffer)
@@ -21,5 +21,5 @@ export const spoilingMemory = () => {
       }
     },
   }
-  return { memory, counts }
+  return { pool, counts }
 }
