@@ -1,5 +1,5 @@
 /** Votes as marks: told apart by shape and word, and by colour too. */
-import type { Direction } from "./api.ts"
+import type { Direction } from "./capital-pressure/api.ts"
 import { h, s } from "./element.ts"
 import { voteWord } from "./wording.ts"
 

@@ -1,5 +1,5 @@
 /** How numbers, times and the composite's meaning are said to a person. */
-import type { Composite, Direction, Tally } from "./api.ts"
+import type { Composite, Direction, Tally } from "./capital-pressure/api.ts"
 
 /** Hyphens before digits become minus signs, which are as wide as the plus. */
 export const typeset = (text: string): string => text.replaceAll(/-(?=[\d.])/g, "\u2212")

@@ -1,6 +1,6 @@
 /** DBOS: a workflow whose one step is the hand-written command, then the read. */
-import type { Contestant } from "../contestant.ts"
-import { type Command, inTurn } from "../work.ts"
+import type { Contestant } from "../harness/contestant.ts"
+import { type Command, inTurn } from "../log/work.ts"
 import { installed } from "./installed.ts"
 import { database, handle, mustRead } from "./postgres.ts"
 

@@ -6,7 +6,7 @@
  * merge when they overlap. So with 16 in flight 15 wait, in the order they came.
  */
 import { join } from "node:path"
-import type { Contestant } from "../contestant.ts"
+import type { Contestant } from "../harness/contestant.ts"
 import {
   type Command,
   decide,
@@ -15,7 +15,7 @@ import {
   mustShow,
   unregistered,
   type Worker,
-} from "../work.ts"
+} from "../log/work.ts"
 import { installed } from "./installed.ts"
 
 interface Connection {

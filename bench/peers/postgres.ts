@@ -6,7 +6,7 @@
  * the read another; `postgres, rule in the application` loads the state first, decides in
  * TypeScript, then appends at the version it saw. The goal is against the first, the faster.
  */
-import type { Contestant, Running } from "../contestant.ts"
+import type { Contestant, Running } from "../harness/contestant.ts"
 import {
   type Command,
   decide,
@@ -15,7 +15,7 @@ import {
   mustShow,
   unregistered,
   type Worker,
-} from "../work.ts"
+} from "../log/work.ts"
 import { installed } from "./installed.ts"
 
 export interface Query {

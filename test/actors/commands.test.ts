@@ -4,7 +4,7 @@ import { host } from "#actors/host.ts"
 import { logJetStream } from "#adapters/log/jetstream.ts"
 import { logMemory } from "#adapters/log/memory.ts"
 import { commandsContract } from "../contract/commands.ts"
-import { describeWithServer, nats } from "../nats.ts"
+import { describeWithServer, nats } from "../world/programs/nats.ts"
 
 const over = <A, E>(log: Layer.Layer<A, E>) => Layer.fresh(Layer.provideMerge(host, log))
 

@@ -13,8 +13,8 @@ import {
   VersionConflict,
 } from "#events/log.ts"
 import { underTrace } from "#events/trace.ts"
-import { Close, Count, Counter, CounterFull } from "../counter.ts"
 import { collecting } from "../observability/collecting.ts"
+import { Close, Count, Counter, CounterFull } from "../world/counter.ts"
 
 const at = "2026-11-20T12:00:00.000Z"
 const origin = (command_id: string): Origin => ({ command_id, actor: "test", at })

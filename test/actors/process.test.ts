@@ -8,7 +8,7 @@ import { keepRunning, type Process, runProcess } from "#actors/process.ts"
 import { timer } from "#actors/timer.ts"
 import { logMemory } from "#adapters/log/memory.ts"
 import { Log } from "#events/log.ts"
-import { Close, CloseAt, Count, Counter } from "../counter.ts"
+import { Close, CloseAt, Count, Counter } from "../world/counter.ts"
 
 const send = Effect.fnUntraced(function* (
   id: string,

@@ -15,7 +15,7 @@ import type { SearchEvent } from "#events/carrier-search/search.ts"
 import { commit_bytes_max, Log, snapshot_bytes_max } from "#events/log.ts"
 import type { SearchFact } from "#schemas/carrier-search/search.ts"
 import { facts_max } from "#schemas/spooled.ts"
-import { searchFact } from "../spooled.ts"
+import { searchFact } from "../world/spooled.ts"
 
 const node_id = "node-1"
 

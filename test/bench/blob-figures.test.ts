@@ -7,8 +7,8 @@ import {
   cellTable,
   type Goal,
   goalTable,
-} from "../../bench/blob-figures.ts"
-import { descendants, rested, usedSeconds } from "../../bench/blob-process.ts"
+} from "../../bench/blob/figures.ts"
+import { descendants, rested, usedSeconds } from "../../bench/blob/process.ts"
 
 const row = (runs_per_s: number, more: Partial<BlobRow> = {}): BlobRow => ({
   runs: 10,

@@ -3,9 +3,9 @@ import { once } from "node:events"
 import { createServer, type RequestListener } from "node:http"
 import { type AddressInfo, createServer as createSocketServer, type Socket } from "node:net"
 import { afterAll, describe, expect, it } from "vitest"
-import { loadClient } from "../../bench/blob-load.ts"
-import { type BlobOrder, respHead, unique_mark, uniqueName } from "../../bench/blob-request.ts"
-import { jsonPut, plainGet, plainPut } from "../../bench/blob-server.ts"
+import { loadClient } from "../../bench/blob/load.ts"
+import { type BlobOrder, respHead, unique_mark, uniqueName } from "../../bench/blob/request.ts"
+import { jsonPut, plainGet, plainPut } from "../../bench/blob/server.ts"
 
 const client = loadClient()
 afterAll(client.stop)

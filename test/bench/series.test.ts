@@ -2,7 +2,7 @@ import { mkdtempSync, rmSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { afterAll, describe, expect, it } from "vitest"
-import { interleave } from "../../bench/series.ts"
+import { interleave } from "../../bench/harness/series.ts"
 
 const folder = mkdtempSync(join(tmpdir(), "almanac-series-"))
 afterAll(() => rmSync(folder, { recursive: true }))

@@ -8,9 +8,7 @@ import { request } from "node:http"
 import { Effect } from "effect"
 import { describe, expect, it } from "vitest"
 import { openBlobVolume } from "#adapters/blob-storage/open-volume.ts"
-import { freshFolder } from "../adapters/blob-volume-folder.ts"
-import { noise } from "../contract/blob-engine-bytes.ts"
-import { as } from "../http.ts"
+import { noise } from "../contract/blob-storage/engine-bytes.ts"
 import {
   type BlobService,
   base64,
@@ -18,7 +16,9 @@ import {
   json_type,
   lines_type,
   serveBlobs,
-} from "./blob-service.ts"
+} from "../world/blob-storage/service.ts"
+import { freshFolder } from "../world/blob-storage/volume-folder.ts"
+import { as } from "../world/http.ts"
 
 const mib = 1024 ** 2
 const stored = noise(1, 2 * mib)

@@ -12,8 +12,8 @@ import { logMemory } from "#adapters/log/memory.ts"
 import type { BlobEvent } from "#events/blob-storage/volume.ts"
 import { commit_bytes_max, Log, snapshot_bytes_max } from "#events/log.ts"
 import { facts_max } from "#schemas/blob-storage/volume.ts"
-import { put as putInto } from "../contract/blob-engine-bytes.ts"
-import { bytesOf, fact, record } from "./fact.ts"
+import { put as putInto } from "../contract/blob-storage/engine-bytes.ts"
+import { bytesOf, fact, record } from "../world/blob-storage/fact.ts"
 
 const blobMemory = Layer.sync(Blobs, () => memoryEngine())
 const app = Layer.mergeAll(host, blobMemory).pipe(Layer.provideMerge(logMemory))

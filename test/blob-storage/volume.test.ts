@@ -17,10 +17,10 @@ import { blueprint } from "#projections/blob-storage/blueprint.ts"
 import { findVolume, listPolicies } from "#projections/blob-storage/volume.ts"
 import { openDatabase, project } from "#projections/read-model.ts"
 import { sqlite } from "#sqlite"
-import { given } from "../given.ts"
-import { histories } from "../histories.ts"
-import { temporaryFolder } from "../nats.ts"
-import { blob, bytesOf, fact, record } from "./fact.ts"
+import { blob, bytesOf, fact, record } from "../world/blob-storage/fact.ts"
+import { given } from "../world/given.ts"
+import { histories } from "../world/histories.ts"
+import { temporaryFolder } from "../world/programs/nats.ts"
 
 const stored = (after: number, cursor = after + 1) => BlobStored.make({ ...blob, after, cursor })
 const deleted = (after: number, cursor = after + 1) => BlobDeleted.make({ ...blob, after, cursor })

@@ -2,8 +2,8 @@
 import { existsSync, readFileSync, rmSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { afterAll, assert, it } from "vitest"
-import { describeWithServer } from "../nats.ts"
-import { cleanUp, newFolder, runVerb, startServer, until } from "../process/server.ts"
+import { describeWithServer } from "../world/programs/nats.ts"
+import { cleanUp, newFolder, runVerb, startServer, until } from "../world/server/server.ts"
 
 /** A look every two seconds, on a machine that does several things at once. */
 const noticed_ms_max = 20_000

@@ -13,8 +13,8 @@ import {
   partsOf,
   type Observation as Told,
 } from "#schemas/capital-pressure/observation.ts"
-import { assertStorable, everyState } from "../state-table.ts"
-import { bytesOf, coded, decided, leap_year } from "./coded.ts"
+import { bytesOf, coded, decided, leap_year } from "../world/capital-pressure/coded.ts"
+import { assertStorable, everyState } from "../world/state-table.ts"
 
 const ts = "2026-01-02"
 const other = "2026-12-31"

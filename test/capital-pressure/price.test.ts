@@ -4,8 +4,8 @@ import { Price } from "#actors/capital-pressure/price.ts"
 import { type PriceEvent, PriceQuoted, PriceRequoted } from "#events/capital-pressure/price.ts"
 import { commit_bytes_max } from "#events/log.ts"
 import { QuotePrices, type Price as Told } from "#schemas/capital-pressure/price.ts"
-import { assertStorable, everyState } from "../state-table.ts"
-import { bytesOf, coded, decided, leap_year } from "./coded.ts"
+import { bytesOf, coded, decided, leap_year } from "../world/capital-pressure/coded.ts"
+import { assertStorable, everyState } from "../world/state-table.ts"
 
 const ts = "2026-01-02"
 const demo = true as const

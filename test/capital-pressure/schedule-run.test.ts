@@ -7,8 +7,8 @@ import {
   type ScheduleEvent,
 } from "#events/capital-pressure/schedule.ts"
 import { EndRun, FailRun, StartRun } from "#schemas/capital-pressure/schedule.ts"
-import { assertStorable, everyState } from "../state-table.ts"
-import { coded } from "./coded.ts"
+import { coded } from "../world/capital-pressure/coded.ts"
+import { assertStorable, everyState } from "../world/state-table.ts"
 
 const tick = "2026-11-19T22:00:00.000Z"
 const at = "2026-11-19T22:00:00.100Z"

@@ -3,7 +3,7 @@ import { describe, expect, it } from "vitest"
 import { schedulerOf } from "#projections/capital-pressure/schedule.ts"
 import { SchedulerStatus } from "#schemas/capital-pressure/dashboard.ts"
 import { scheduled_jobs } from "#schemas/capital-pressure/schedule.ts"
-import { storeOf } from "./given-store.ts"
+import { storeOf } from "../world/capital-pressure/store.ts"
 
 const ran = {
   last_run_at: "2026-11-20T22:00:00.000Z",

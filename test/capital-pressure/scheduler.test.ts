@@ -18,8 +18,8 @@ import {
   keepSchedule,
   type RunJob,
 } from "#server/capital-pressure/scheduler.ts"
-import { temporaryFolder } from "../nats.ts"
-import { until } from "../process/server.ts"
+import { temporaryFolder } from "../world/programs/nats.ts"
+import { until } from "../world/server/server.ts"
 
 const app = Layer.provideMerge(host, logMemory)
 

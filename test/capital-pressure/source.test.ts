@@ -3,8 +3,8 @@ import { describe, expect, it } from "vitest"
 import { sourcesOf } from "#projections/capital-pressure/source.ts"
 import { Sources } from "#schemas/capital-pressure/dashboard.ts"
 import { metrics } from "#schemas/capital-pressure/registry.ts"
-import { every, seriesOf, storeOf } from "./given-store.ts"
-import { syntheticStore } from "./synthetic-store.ts"
+import { every, seriesOf, storeOf } from "../world/capital-pressure/store.ts"
+import { syntheticStore } from "../world/capital-pressure/synthetic-store.ts"
 
 const stubs = ["put_call", "uvol_dvol", "fund_flows", "buyback_yield"]
 

@@ -3,8 +3,8 @@ import { Result } from "effect"
 import { Watchlist } from "#actors/capital-pressure/watchlist.ts"
 import { type WatchlistEvent, WatchlistSet } from "#events/capital-pressure/watchlist.ts"
 import { SetWatchlist, watchlist } from "#schemas/capital-pressure/watchlist.ts"
-import { assertStorable, everyState } from "../state-table.ts"
-import { coded } from "./coded.ts"
+import { coded } from "../world/capital-pressure/coded.ts"
+import { assertStorable, everyState } from "../world/state-table.ts"
 
 const merck = { ticker: "MRK", target: 120, fwd_pe: 12.5, set_on: "2026-11-01" } as const
 const lilly = { ticker: "LLY", target: 900, fwd_pe: null, set_on: null } as const

@@ -5,8 +5,8 @@ import { watchlistOf } from "#projections/capital-pressure/watchlist.ts"
 import { Watchlist } from "#schemas/capital-pressure/dashboard.ts"
 import { dateOf } from "#schemas/capital-pressure/day.ts"
 import type { WatchlistTarget } from "#schemas/capital-pressure/watchlist.ts"
-import { every, pricesOf, storeOf } from "./given-store.ts"
-import { syntheticStore } from "./synthetic-store.ts"
+import { every, pricesOf, storeOf } from "../world/capital-pressure/store.ts"
+import { syntheticStore } from "../world/capital-pressure/synthetic-store.ts"
 
 type Rows = Parameters<typeof pricesOf>[0]
 

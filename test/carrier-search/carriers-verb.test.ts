@@ -5,8 +5,8 @@ import { gzipSync } from "node:zlib"
 import Sqlite from "better-sqlite3"
 import { afterAll, beforeEach, describe, expect, it } from "vitest"
 import { openMirror } from "#adapters/carrier-search/mirror-file.ts"
-import { import_mb_max, killImports, type MirrorRound } from "../process/mirror-kill.ts"
-import { cleanUp, newFolder, runVerb } from "../process/server.ts"
+import { import_mb_max, killImports, type MirrorRound } from "../process/kill/mirror-kill.ts"
+import { cleanUp, newFolder, runVerb } from "../world/server/server.ts"
 import { carriersIn, importTexts, legacyFile, motusFile } from "./mirror-given.ts"
 
 afterAll(cleanUp)

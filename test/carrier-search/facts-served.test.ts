@@ -2,9 +2,9 @@
 import { rmSync } from "node:fs"
 import { join } from "node:path"
 import { afterAll, assert, it } from "vitest"
-import { describeWithServer } from "../nats.ts"
-import { cleanUp, newFolder, type Server, startServer, until } from "../process/server.ts"
-import { read } from "../system/events-served.ts"
+import { describeWithServer } from "../world/programs/nats.ts"
+import { cleanUp, newFolder, type Server, startServer, until } from "../world/server/server.ts"
+import { read } from "../world/system/events-served.ts"
 
 /** How long a fact may take into the log, and out of it, on a busy machine. */
 const wait_ms_max = 30_000

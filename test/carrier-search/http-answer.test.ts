@@ -5,7 +5,7 @@ import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest"
 import { failureText } from "#actors/carrier-search/registry.ts"
 import { Line } from "#schemas/carrier-search/line.ts"
 import { Sources } from "#schemas/carrier-search/source.ts"
-import { until } from "../http.ts"
+import { until } from "../world/http.ts"
 import { key_error, plain, type Searched, startSearch } from "./served.ts"
 
 /** Answers above this go through a file. */

@@ -2,7 +2,7 @@
 import { Schema } from "effect"
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest"
 import { SearchFact } from "#schemas/carrier-search/search.ts"
-import { until } from "../http.ts"
+import { until } from "../world/http.ts"
 import { plain, type Searched, startSearch } from "./served.ts"
 
 let served: Searched

@@ -7,7 +7,7 @@ import { afterEach, beforeEach, describe, expect, it } from "vitest"
 import { Registry } from "#actors/carrier-search/registry.ts"
 import { registryMirror } from "#adapters/carrier-search/mirror.ts"
 import { textOf } from "../contract/registry.ts"
-import { seeded } from "../process/seeded.ts"
+import { seeded } from "../world/seeded.ts"
 import {
   carriersIn,
   type Given,

@@ -23,7 +23,7 @@ import { hasMirror, mirrorFile, registryMirror } from "#adapters/carrier-search/
 import type { Range } from "#schemas/carrier-search/carrier.ts"
 import { type Format, formats, rowOf } from "#schemas/carrier-search/format.ts"
 import { textOf } from "../contract/registry.ts"
-import { settingsWith } from "../http.ts"
+import { settingsWith } from "../world/http.ts"
 import { importTexts, legacyFile, motusOf, quoted } from "./mirror-given.ts"
 
 const filler = { mc: 99_000_000, dot: 99_000_000, name: "-", active: false, carrier_only: true }

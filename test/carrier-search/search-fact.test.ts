@@ -5,7 +5,7 @@ import { CarrierSearchCompleted } from "#events/carrier-search/search.ts"
 import { published as publications } from "#projections/carrier-search/published.ts"
 import { published as types } from "#schemas/carrier-search/published.ts"
 import { factContract } from "../contract/fact-log.ts"
-import { searchFact } from "../spooled.ts"
+import { searchFact } from "../world/spooled.ts"
 
 describe("a search", () => {
   factContract({

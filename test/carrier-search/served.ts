@@ -19,7 +19,7 @@ import { type Range, total } from "#schemas/carrier-search/carrier.ts"
 import { type Format, rowOf } from "#schemas/carrier-search/format.ts"
 import type { SearchFact } from "#schemas/carrier-search/search.ts"
 import type { Source } from "#schemas/carrier-search/source.ts"
-import { type Given, type Served, startHttp } from "../http.ts"
+import { type Given, type Served, startHttp } from "../world/http.ts"
 
 /** What the registry is told to do; changed between requests. */
 export interface Script {

@@ -7,6 +7,7 @@ import {
 } from "@aws-sdk/client-s3"
 import { Redacted } from "effect"
 import { afterAll, assert, it } from "vitest"
+import { describeWithRadosgw, s3Client } from "../world/programs/radosgw.ts"
 import {
   childrenOf,
   cleanUp,
@@ -16,8 +17,7 @@ import {
   runVerb,
   startScript,
   told,
-} from "../process/server.ts"
-import { describeWithRadosgw, s3Client } from "../radosgw.ts"
+} from "../world/server/server.ts"
 
 const up_ms_max = 60_000
 

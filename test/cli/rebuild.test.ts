@@ -1,7 +1,7 @@
 import { readdirSync } from "node:fs"
 import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
-import { temporaryFolder } from "../nats.ts"
+import { temporaryFolder } from "../world/programs/nats.ts"
 import { almanac } from "./comparing.ts"
 import { failing } from "./printed.ts"
 

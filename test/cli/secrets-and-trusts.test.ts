@@ -21,8 +21,8 @@ import { TrustsGroup } from "#gateway/system/apis/trusts.ts"
 import { putSecret } from "#gateway/system/secrets.ts"
 import { createTrust, revokeTrust } from "#gateway/system/trusts.ts"
 import { ProjectId } from "#schemas/share-protection/id.ts"
-import { serveHttp } from "../http.ts"
-import { temporaryFolder } from "../nats.ts"
+import { serveHttp } from "../world/http.ts"
+import { temporaryFolder } from "../world/programs/nats.ts"
 import { failing, printed } from "./printed.ts"
 
 const project_id = ProjectId.make("0193f5a0-7c1e-7d3a-9b54-2f6f0c1d8e77")

@@ -3,7 +3,7 @@ import { assert, it } from "@effect/vitest"
 import { Effect, type Layer, Stream, Struct } from "effect"
 import { address, Commands, Unavailable } from "#actors/commands.ts"
 import { Log, type Origin, parseStream } from "#events/log.ts"
-import { Close, CloseAt, ClosePlanned, Count, Counter, CounterFull } from "../counter.ts"
+import { Close, CloseAt, ClosePlanned, Count, Counter, CounterFull } from "../world/counter.ts"
 
 const at = "2026-11-20T12:00:00.000Z"
 

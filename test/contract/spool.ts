@@ -3,7 +3,7 @@ import { assert } from "@effect/vitest"
 import { Effect } from "effect"
 import type { Spool } from "#actors/spool.ts"
 import type { SearchFact } from "#schemas/carrier-search/search.ts"
-import { searchFact } from "../spooled.ts"
+import { searchFact } from "../world/spooled.ts"
 
 type Promised = (spool: Spool<SearchFact>) => Effect.Effect<void, unknown>
 

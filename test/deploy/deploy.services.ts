@@ -10,10 +10,17 @@ import { cpSync, mkdirSync, readFileSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { afterAll, assert, beforeAll, expect, it } from "vitest"
 import { findBinary } from "../../launcher/binaries.mjs"
-import { describeWithServer } from "../nats.ts"
-import { getBlob, hashed, putBlob } from "../process/blob-client.ts"
-import { connect } from "../process/client.ts"
-import { cleanUp, newFolder, type Server, startServer, told, until } from "../process/server.ts"
+import { describeWithServer } from "../world/programs/nats.ts"
+import { getBlob, hashed, putBlob } from "../world/server/blob-client.ts"
+import { connect } from "../world/server/client.ts"
+import {
+  cleanUp,
+  newFolder,
+  type Server,
+  startServer,
+  told,
+  until,
+} from "../world/server/server.ts"
 import { compose } from "./files.ts"
 
 const start_ms_max = 120_000

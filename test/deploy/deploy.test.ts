@@ -13,7 +13,7 @@ import { HealthApi } from "#gateway/system/apis/health.ts"
 import { decodeSetting, fromText } from "#schemas/setting.ts"
 import { settings_by_path } from "#schemas/settings.ts"
 import { findBinary } from "../../launcher/binaries.mjs"
-import { cleanUp, newFolder } from "../process/server.ts"
+import { cleanUp, newFolder } from "../world/server/server.ts"
 import {
   compose,
   kubernetesFiles,

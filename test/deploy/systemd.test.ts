@@ -3,7 +3,7 @@ import { spawnSync } from "node:child_process"
 import { mkdirSync, readFileSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { assert, describe, expect, it } from "vitest"
-import { cleanUp, newFolder } from "../process/server.ts"
+import { cleanUp, newFolder } from "../world/server/server.ts"
 import { textOf } from "./files.ts"
 
 /** Of 10; 1.2 when it was written: it has a network, and V8 writes memory that is run. */

@@ -6,7 +6,7 @@ import { Ajv } from "ajv"
 import { assert, describe, expect, it } from "vitest"
 import { asyncApiOf } from "#gateway/system/asyncapi.ts"
 import { published_types } from "#server/published.ts"
-import { told } from "../system/events-served.ts"
+import { told } from "../world/system/events-served.ts"
 import { services } from "./events-page.ts"
 
 const document = asyncApiOf(published_types)

@@ -3,8 +3,8 @@
  * has just been started. Its other commands: `test/cli/audit.test.ts`.
  */
 import { afterAll, assert, it } from "vitest"
-import { describeWithServer } from "../nats.ts"
-import { cleanUp, newFolder, startServer } from "../process/server.ts"
+import { describeWithServer } from "../world/programs/nats.ts"
+import { cleanUp, newFolder, startServer } from "../world/server/server.ts"
 import { commandsIn, guideText, walk } from "./guide.ts"
 
 const [, section = ""] = guideText("guide-audit.md").split("## What it looked like then")

@@ -1,8 +1,8 @@
 /** docs/guide-backup-state.md as an operator walks it. */
 import { join } from "node:path"
 import { afterAll, assert, it } from "vitest"
-import { describeWithServer } from "../nats.ts"
-import { cleanUp, newFolder, startServer } from "../process/server.ts"
+import { describeWithServer } from "../world/programs/nats.ts"
+import { cleanUp, newFolder, startServer } from "../world/server/server.ts"
 import { commandsIn, guideText, walk } from "./guide.ts"
 
 const test_ms_max = 180_000
@@ -29,7 +29,7 @@ describeWithServer("docs/guide-backup-state.md", () => {
       const after = await walk(folder, [restore, look], environment)
       assert.equal(after.code, 0, after.said)
       assert.match(after.said, /restored to .*: position \d+; start it with almanac serve/)
-      // What serves it afterwards: test/process/state.services.ts.
+      // What serves it afterwards: test/process/state/state.services.ts.
       assert.match(after.said, /^ok +log +ALMANAC_LOG, generation 1$/m)
       assert.notMatch(after.said, /^fail/m)
     },

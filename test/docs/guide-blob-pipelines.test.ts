@@ -3,8 +3,8 @@
  * from the first to the last, against a real server.
  */
 import { afterAll, assert, it } from "vitest"
-import { describeWithServer } from "../nats.ts"
-import { cleanUp, newFolder, startServer } from "../process/server.ts"
+import { describeWithServer } from "../world/programs/nats.ts"
+import { cleanUp, newFolder, startServer } from "../world/server/server.ts"
 import { commandsIn, guideText, walk } from "./guide.ts"
 
 const commands = commandsIn(guideText("guide-blob-pipelines.md"))

@@ -5,8 +5,8 @@
 import { afterAll, assert, it } from "vitest"
 import { metrics } from "#schemas/capital-pressure/registry.ts"
 import { settings_by_path } from "#schemas/settings.ts"
-import { describeWithServer } from "../nats.ts"
-import { cleanUp, newFolder, startServer } from "../process/server.ts"
+import { describeWithServer } from "../world/programs/nats.ts"
+import { cleanUp, newFolder, startServer } from "../world/server/server.ts"
 import { commandsIn, guideText, walk } from "./guide.ts"
 
 const guide = guideText("guide-capital-pressure.md")

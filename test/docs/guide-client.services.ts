@@ -9,6 +9,7 @@ import { join } from "node:path"
 import { afterAll, assert, it } from "vitest"
 import { exit_codes } from "#cli/client/exit-code.ts"
 import { onTerminal, seen } from "../cli/client/terminal.ts"
+import { describeWithRadosgw } from "../world/programs/radosgw.ts"
 import {
   cleanUp,
   newFolder,
@@ -18,9 +19,8 @@ import {
   startServer,
   startVerb,
   until,
-} from "../process/server.ts"
-import { shareFolder } from "../process/share-tenant.ts"
-import { describeWithRadosgw } from "../radosgw.ts"
+} from "../world/server/server.ts"
+import { shareFolder } from "../world/server/share-tenant.ts"
 import { commandsIn, guideText, root, walk } from "./guide.ts"
 
 const walk_ms_max = 540_000

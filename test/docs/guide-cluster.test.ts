@@ -9,9 +9,9 @@ import { afterAll, assert, it } from "vitest"
 import { readSettings } from "#adapters/settings.ts"
 import { published } from "#schemas/blob-storage/published.ts"
 import { settings_by_path } from "#schemas/settings.ts"
-import { describeWithServer } from "../nats.ts"
-import { startCluster } from "../process/cluster-run.ts"
-import { cleanUp, newFolder } from "../process/server.ts"
+import { describeWithServer } from "../world/programs/nats.ts"
+import { startCluster } from "../world/server/cluster-run.ts"
+import { cleanUp, newFolder } from "../world/server/server.ts"
 import { commandsIn, guideText, walk } from "./guide.ts"
 
 const guide = guideText("guide-cluster.md")

@@ -6,8 +6,8 @@ import { readFileSync } from "node:fs"
 import { join } from "node:path"
 import { afterAll, assert, it } from "vitest"
 import { settings_by_path } from "#schemas/settings.ts"
-import { describeWithServer } from "../nats.ts"
-import { cleanUp, newFolder, startServer } from "../process/server.ts"
+import { describeWithServer } from "../world/programs/nats.ts"
+import { cleanUp, newFolder, startServer } from "../world/server/server.ts"
 import { commandsIn, guideText, walk } from "./guide.ts"
 
 const guide = guideText("guide-plant-disease.md")

@@ -5,7 +5,7 @@ import { tmpdir } from "node:os"
 import { delimiter, dirname, join } from "node:path"
 import { afterAll, assert, it } from "vitest"
 import { findBinary } from "../../launcher/binaries.mjs"
-import { describeWithServer } from "../nats.ts"
+import { describeWithServer } from "../world/programs/nats.ts"
 import { commandsIn, guideText, walk } from "./guide.ts"
 
 const timeout_ms = 240_000

@@ -5,8 +5,8 @@
 import { writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { afterAll, assert, it } from "vitest"
-import { cleanUp, newFolder, program, startScript, startServer } from "../process/server.ts"
-import { describeWithRadosgw } from "../radosgw.ts"
+import { describeWithRadosgw } from "../world/programs/radosgw.ts"
+import { cleanUp, newFolder, program, startScript, startServer } from "../world/server/server.ts"
 import { commandsIn, guideText, root, walk } from "./guide.ts"
 
 const walk_ms_max = 240_000

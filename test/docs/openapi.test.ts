@@ -7,8 +7,8 @@ import { copyFileSync, readFileSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { createConfig, lintFromString } from "@redocly/openapi-core"
 import { afterAll, assert, beforeAll, it } from "vitest"
-import { describeWithServer } from "../nats.ts"
-import { cleanUp, newFolder, type Server, startServer } from "../process/server.ts"
+import { describeWithServer } from "../world/programs/nats.ts"
+import { cleanUp, newFolder, type Server, startServer } from "../world/server/server.ts"
 import { programOf } from "./openapi-program.ts"
 
 const root = join(import.meta.dirname, "../..")

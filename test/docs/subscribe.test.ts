@@ -3,10 +3,10 @@ import { spawn } from "node:child_process"
 import { join } from "node:path"
 import { afterAll, assert, expect, it } from "vitest"
 import type { CloudEvent } from "#schemas/cloud-event.ts"
-import { describeWithServer } from "../nats.ts"
-import { connect } from "../process/client.ts"
-import { cleanUp, newFolder, type Server, startServer, until } from "../process/server.ts"
-import { read } from "../system/events-served.ts"
+import { describeWithServer } from "../world/programs/nats.ts"
+import { connect } from "../world/server/client.ts"
+import { cleanUp, newFolder, type Server, startServer, until } from "../world/server/server.ts"
+import { read } from "../world/system/events-served.ts"
 
 /** How long an event may take from the put to the subscriber on a busy machine. */
 const wait_ms_max = 30_000

@@ -6,7 +6,7 @@ import type { Caller } from "#gateway/caller.ts"
 import { appOf } from "#gateway/routes.ts"
 import { documented } from "#gateway/system/document.ts"
 import { parseRule, type Rules } from "#schemas/policy-rule.ts"
-import { as, longest_token, odd_tokens, type Served, serveHttp } from "../http.ts"
+import { as, longest_token, odd_tokens, type Served, serveHttp } from "../world/http.ts"
 import { probe } from "./probe.ts"
 
 const rulesOf = (rules: Readonly<Record<string, string>>): Rules =>

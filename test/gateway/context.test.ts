@@ -8,7 +8,7 @@ import { ErrorSettings } from "#gateway/envelope.ts"
 import { url_length_max } from "#gateway/limits.ts"
 import { RequestContext } from "#gateway/request-context.ts"
 import { appOf } from "#gateway/routes.ts"
-import { type Served, serveHttp } from "../http.ts"
+import { type Served, serveHttp } from "../world/http.ts"
 
 class Known extends Context.Service<Known, string>()("test/Known") {}
 class Stranger extends Context.Service<Stranger, string>()("test/Stranger") {}

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
 import { cut, envelopeOf } from "#gateway/envelope.ts"
-import { as, type Served, startHttp } from "../http.ts"
+import { as, type Served, startHttp } from "../world/http.ts"
 import { probe } from "./probe.ts"
 
 const body_bytes_max = 1024

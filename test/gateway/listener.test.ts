@@ -12,7 +12,7 @@ import { Cause, Effect, Exit, Scope } from "effect"
 import { PrometheusMetrics } from "effect/observability"
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
 import { healthService } from "#gateway/system/health.ts"
-import { as, type Served, serveHttp, startHttp, until } from "../http.ts"
+import { as, type Served, serveHttp, startHttp, until } from "../world/http.ts"
 import { type Counts, probe } from "./probe.ts"
 
 describe("TLS with client certificates", () => {

@@ -4,7 +4,7 @@ import { describe, expect, it } from "vitest"
 import { logging, redacted } from "#adapters/logging.ts"
 import { isSampled, telemetry } from "#adapters/telemetry.ts"
 import { spanned, traceNow } from "#events/trace.ts"
-import { settingsWith } from "../http.ts"
+import { settingsWith } from "../world/http.ts"
 
 const logged = async (
   is_terminal: boolean,

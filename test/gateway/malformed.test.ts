@@ -1,7 +1,7 @@
 import { once } from "node:events"
 import { connect } from "node:net"
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
-import { as, type Served, startHttp, until } from "../http.ts"
+import { as, type Served, startHttp, until } from "../world/http.ts"
 import { type Counts, probe } from "./probe.ts"
 
 const counts: Counts = { bytes: 0, ended: 0 }

@@ -9,7 +9,7 @@ import { afterAll, beforeAll, describe, expect, it } from "vitest"
 import { pageFiles } from "#adapters/http/page-files.ts"
 import type { Mounted } from "#gateway/routes.ts"
 import { systemService } from "#gateway/system/service.ts"
-import { type Served, startHttp } from "../http.ts"
+import { type Served, startHttp } from "../world/http.ts"
 import { probe } from "./probe.ts"
 
 const way = (paths: string) => `<header id="header" data-pages="${paths}"></header>`

@@ -7,7 +7,7 @@ import {
   NotFound,
   Rejection,
 } from "#schemas/blob-storage/rejection.ts"
-import { as, type Given, type Served, settingsWith, startHttp } from "../http.ts"
+import { as, type Given, type Served, settingsWith, startHttp } from "../world/http.ts"
 import { probe } from "./probe.ts"
 
 let served: Served & { readonly stop: () => Promise<void> }

@@ -4,7 +4,7 @@ import { Effect } from "effect"
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
 import { rateLimiter } from "#gateway/door/rate-limit.ts"
 import { correlationId } from "#gateway/door/visit.ts"
-import { as, type Served, settingsWith, startHttp } from "../http.ts"
+import { as, type Served, settingsWith, startHttp } from "../world/http.ts"
 import { probe, shown_position } from "./probe.ts"
 
 let served: Served & { readonly stop: () => Promise<void> }

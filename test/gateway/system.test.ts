@@ -6,7 +6,7 @@ import type { Mounted } from "#gateway/routes.ts"
 import { healthService } from "#gateway/system/health.ts"
 import { prefersHtml } from "#gateway/system/home.ts"
 import { systemService } from "#gateway/system/service.ts"
-import { as, type Served, settingsWith, startHttp } from "../http.ts"
+import { as, type Served, settingsWith, startHttp } from "../world/http.ts"
 import { probe } from "./probe.ts"
 
 const blobs = probe("blob-storage", "/v1/blobs")

@@ -3,7 +3,7 @@
  * code handles today; the responses must stay the same when one implementation handles them all.
  */
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
-import { cleanUp, newFolder, type Server, startServer } from "../process/server.ts"
+import { cleanUp, newFolder, type Server, startServer } from "../world/server/server.ts"
 import { recorder, type Sent } from "./recording.ts"
 
 let server: Server

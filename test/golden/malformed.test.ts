@@ -1,6 +1,6 @@
 /** Golden responses to malformed and unusual requests, over real connections. */
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
-import { cleanUp, newFolder, type Server, startServer } from "../process/server.ts"
+import { cleanUp, newFolder, type Server, startServer } from "../world/server/server.ts"
 import { exchange } from "./recording.ts"
 
 let server: Server

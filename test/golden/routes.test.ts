@@ -3,9 +3,9 @@
  * admitted must not change them. CONTRIBUTING.md says how to record them again.
  */
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
-import { cleanUp, newFolder, type Server, startServer, until } from "../process/server.ts"
 import { apiDocument, type Operation } from "../security/api-document.ts"
-import { buildIfNeeded } from "../web/built.ts"
+import { cleanUp, newFolder, type Server, startServer, until } from "../world/server/server.ts"
+import { buildIfNeeded } from "../world/web/built.ts"
 import { recorder, type Sent } from "./recording.ts"
 
 const some_id = "01234567-89ab-7def-8123-456789abcdef"

@@ -13,7 +13,7 @@ import { metric_looks } from "#cli/doctor/metric-checks.ts"
 import { full_share, kept_s_min, lag_s_max } from "#schemas/health-limits.ts"
 import { familyText } from "#schemas/metric.ts"
 import { version } from "#server/program.ts"
-import { given } from "../settings-given.ts"
+import { given } from "../world/settings-given.ts"
 
 const lines = (all: ReadonlyArray<Finding>) =>
   all.map(({ status, what, why }) => `${status} ${what}: ${why}`)

@@ -3,9 +3,9 @@ import assert from "node:assert/strict"
 import { rmSync, statfsSync } from "node:fs"
 import { join } from "node:path"
 import { afterAll, it } from "vitest"
-import { connect } from "../process/client.ts"
-import { cleanUp, startServer, told, until } from "../process/server.ts"
-import { describeWithSmallDisk, fillDisk } from "../small-disk.ts"
+import { describeWithSmallDisk, fillDisk } from "../world/programs/small-disk.ts"
+import { connect } from "../world/server/client.ts"
+import { cleanUp, startServer, told, until } from "../world/server/server.ts"
 
 const disk_bytes = 192 * 1024 * 1024
 const recovery_ms_max = 60_000

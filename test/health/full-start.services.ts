@@ -8,10 +8,10 @@ import { join } from "node:path"
 import { afterAll, it } from "vitest"
 import { reserve_file } from "#adapters/data-folder/reserve.ts"
 import type { BlobId } from "#schemas/blob-storage/blob.ts"
-import { noise } from "../contract/blob-engine-bytes.ts"
-import { idOf } from "../contract/node-engine-copies.ts"
-import { cleanUp, runVerb, type Server, startServer, told, until } from "../process/server.ts"
-import { describeWithSmallDisk, fillDisk, freeBytes } from "../small-disk.ts"
+import { noise } from "../contract/blob-storage/engine-bytes.ts"
+import { idOf } from "../contract/blob-storage/node-engine-copies.ts"
+import { describeWithSmallDisk, fillDisk, freeBytes } from "../world/programs/small-disk.ts"
+import { cleanUp, runVerb, type Server, startServer, told, until } from "../world/server/server.ts"
 
 const mib = 1024 * 1024
 const disk_bytes = 320 * mib

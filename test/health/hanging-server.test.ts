@@ -5,7 +5,7 @@ import { connect } from "@nats-io/transport-node"
 import { Effect, Logger, Redacted } from "effect"
 import { natsServer } from "#adapters/bus/server.ts"
 import { DataFolder, lockDataFolder } from "#adapters/data-folder/lock.ts"
-import { describeWithServer, temporaryFolder } from "../nats.ts"
+import { describeWithServer, temporaryFolder } from "../world/programs/nats.ts"
 
 /** A minute and more by default; what is waited for here is the same, only sooner. */
 const patience = { ping_ms: 300, answer_ms_max: 200, unanswered_max: 3 }

@@ -6,8 +6,8 @@ import { NatsConnection } from "#adapters/bus/connection.ts"
 import { NatsServer } from "#adapters/bus/server.ts"
 import { ensureStream } from "#adapters/bus/stream.ts"
 import { wanted } from "#adapters/log/jetstream.ts"
-import { describeNats } from "../nats.ts"
-import { cleanUp, newFolder, runVerb } from "../process/server.ts"
+import { describeNats } from "../world/programs/nats.ts"
+import { cleanUp, newFolder, runVerb } from "../world/server/server.ts"
 
 const stream = "ALMANAC_LOG"
 

@@ -11,9 +11,16 @@ import { connect as connectNats } from "@nats-io/transport-node"
 import { afterAll, beforeAll, it } from "vitest"
 import { samplesOf } from "#adapters/health/metric-samples.ts"
 import { events_stream } from "#adapters/published/stream-name.ts"
-import { describeWithServer } from "../nats.ts"
-import { connect } from "../process/client.ts"
-import { cleanUp, newFolder, runVerb, type Server, startServer, until } from "../process/server.ts"
+import { describeWithServer } from "../world/programs/nats.ts"
+import { connect } from "../world/server/client.ts"
+import {
+  cleanUp,
+  newFolder,
+  runVerb,
+  type Server,
+  startServer,
+  until,
+} from "../world/server/server.ts"
 
 /** A part stands once it is 10 s behind. */
 const standing_ms_max = 60_000

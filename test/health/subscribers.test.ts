@@ -11,8 +11,8 @@ import { publishedEventsJetStream } from "#adapters/published/jetstream.ts"
 import { events_stream } from "#adapters/published/stream-name.ts"
 import { subscriberMetrics } from "#gateway/health/published-metrics.ts"
 import { Subscribers } from "#projections/health/subscribers.ts"
-import { describeWithServer, temporaryFolder } from "../nats.ts"
 import { parsed } from "../observability/exposition.ts"
+import { describeWithServer, temporaryFolder } from "../world/programs/nats.ts"
 
 /** Room for some ten events of the size below. */
 const kept_bytes = 8_192

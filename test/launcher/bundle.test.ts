@@ -15,7 +15,7 @@ import { tmpdir } from "node:os"
 import { dirname, join } from "node:path"
 import { createInterface } from "node:readline"
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
-import { childrenOf, until } from "../process/server.ts"
+import { childrenOf, until } from "../world/server/server.ts"
 
 const checkout = dirname(dirname(import.meta.dirname))
 

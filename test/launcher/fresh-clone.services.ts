@@ -75,7 +75,7 @@ describe("a fresh clone with an empty home", { timeout: install_max_ms }, () => 
   })
 
   it("runs its tests with the other command", async () => {
-    const run = runCommand(place, "npm", ["test", "--", "test/house.test.ts"])
+    const run = runCommand(place, "npm", ["test", "--", "test/house/house.test.ts"])
     const code = await run.ended
     expect(run.printed.stdout).toContain("house.test.ts")
     expect(code, run.printed.stdout + run.printed.stderr).toBe(0)

@@ -17,7 +17,7 @@ import { lossFindings } from "#adapters/log/findings.ts"
 import { kept_folder } from "#adapters/log/kept-store.ts"
 import { Log } from "#events/log.ts"
 import { countMissing, LogGuard, mergeMissing } from "#events/log-guard.ts"
-import { describeWithServer, temporaryFolder } from "../nats.ts"
+import { describeWithServer, temporaryFolder } from "../world/programs/nats.ts"
 import {
   blocksOf,
   crashImage,

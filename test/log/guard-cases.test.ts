@@ -1,6 +1,6 @@
 /**
  * The guard of the log against a store in memory, which answers as nats-server 2.15 does after each
- * damage (test/log-damage/README.md has the table, and real starts). Of 300 seeds each has a log, a
+ * damage (test/log/damage/README.md has the table, and real starts). Of 300 seeds each has a log, a
  * damage, and perhaps an accepted loss before it; some were restored.
  *
  * The law: commits that are lost are named as missing and the log is closed; where none is lost, or
@@ -19,7 +19,7 @@ import {
   type Watched,
 } from "#adapters/log/watch.ts"
 import { type Missing, mergeMissing } from "#events/log-guard.ts"
-import { seeded } from "../process/seeded.ts"
+import { seeded } from "../world/seeded.ts"
 
 const seeds = Array.from({ length: 300 }, (_, i) => i + 1)
 const commits_max = 60

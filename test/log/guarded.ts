@@ -15,7 +15,7 @@ import { settleMark } from "#adapters/log/settled.ts"
 import { LogWatch, newWatch } from "#adapters/log/watch.ts"
 import { Log } from "#events/log.ts"
 import { LogGuard } from "#events/log-guard.ts"
-import { Count, Counter } from "../counter.ts"
+import { Count, Counter } from "../world/counter.ts"
 
 export const log_name = "ALMANAC_LOG"
 

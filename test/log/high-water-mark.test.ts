@@ -4,7 +4,7 @@ import { assert, describe, it } from "@effect/vitest"
 import { Effect, Exit } from "effect"
 import { sha256 } from "#adapters/log/commit-codec.ts"
 import { openMark, readMark } from "#adapters/log/high-water-mark.ts"
-import { temporaryFolder } from "../nats.ts"
+import { temporaryFolder } from "../world/programs/nats.ts"
 
 const silent = () => undefined
 const bytes = (text: string) => Buffer.from(text)

@@ -4,10 +4,17 @@ import { existsSync, readFileSync, rmSync } from "node:fs"
 import { join } from "node:path"
 import { afterAll, it } from "vitest"
 import { readVolumeWitness, volume_witness_file } from "#adapters/log/witnesses.ts"
-import { describeWithServer } from "../nats.ts"
-import { hashed, putBlob } from "../process/blob-client.ts"
-import { connect, shown } from "../process/client.ts"
-import { cleanUp, newFolder, runVerb, type Server, startServer, until } from "../process/server.ts"
+import { describeWithServer } from "../world/programs/nats.ts"
+import { hashed, putBlob } from "../world/server/blob-client.ts"
+import { connect, shown } from "../world/server/client.ts"
+import {
+  cleanUp,
+  newFolder,
+  runVerb,
+  type Server,
+  startServer,
+  until,
+} from "../world/server/server.ts"
 
 const test_ms_max = 120_000
 const soon_ms = 30_000

@@ -6,9 +6,9 @@ import { spawnSync } from "node:child_process"
 import { join } from "node:path"
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
 import { findTree, treeEnvironment, trees } from "../../launcher/trees.mjs"
-import { describeAbsent } from "../absent.ts"
-import { connect } from "../process/client.ts"
-import { cleanUp, newFolder, type Server, startServer } from "../process/server.ts"
+import { describeAbsent } from "../world/programs/absent.ts"
+import { connect } from "../world/server/client.ts"
+import { cleanUp, newFolder, type Server, startServer } from "../world/server/server.ts"
 
 const tree = findTree("prometheus")
 const folder = "deploy/prometheus"

@@ -14,9 +14,9 @@ import { ShareProtectionModel } from "#projections/share-protection/blueprint.ts
 import { WebhookModel, blueprint as webhook_blueprint } from "#projections/system/webhook-model.ts"
 import { BackendUnavailable } from "#schemas/share-protection/rejection.ts"
 import { sqlite } from "#sqlite"
-import { temporaryFolder } from "../nats.ts"
-import { about, assigned, failed, started, until } from "../share-protection/job-samples.ts"
-import { emptyModel, recorded, second } from "../share-protection/read-model-given.ts"
+import { temporaryFolder } from "../world/programs/nats.ts"
+import { about, assigned, failed, started, until } from "../world/share-protection/job-samples.ts"
+import { emptyModel, recorded, second } from "../world/share-protection/read-model.ts"
 import {
   backup,
   backup_id,
@@ -27,8 +27,8 @@ import {
   snapshot,
   target_id,
   uuid,
-} from "../share-protection/samples.ts"
-import { created } from "../share-protection/target-samples.ts"
+} from "../world/share-protection/samples.ts"
+import { created } from "../world/share-protection/target-samples.ts"
 import { parsed } from "./exposition.ts"
 
 /** The values of a text by metric and state. */

@@ -6,7 +6,7 @@ import { Effect } from "effect"
 import type { PredictorOptions } from "#adapters/plant-disease/predictor-onnx.ts"
 import { type Constant, type Operation, weightOf, writeOnnx } from "#models"
 import type { Settings } from "#schemas/settings.ts"
-import { given } from "../settings-given.ts"
+import { given } from "../world/settings-given.ts"
 
 export type Model = PredictorOptions["model"]
 

@@ -7,7 +7,7 @@ import { likeliest } from "#gateway/plant-disease/telling.ts"
 import { ModelInfo } from "#schemas/plant-disease/model.ts"
 import { PredictionFact } from "#schemas/plant-disease/prediction.ts"
 import { settings_by_path } from "#schemas/settings.ts"
-import { until } from "../http.ts"
+import { until } from "../world/http.ts"
 import { pngs } from "./predicting.ts"
 import { type File, formOf, type Predicts, startPredicting } from "./served.ts"
 

@@ -1,7 +1,7 @@
 /** The Open Inference Protocol over the same network. Source: issue 7; KServe, HTTP/REST. */
 import { createHash } from "node:crypto"
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest"
-import { until } from "../http.ts"
+import { until } from "../world/http.ts"
 import { type Colour, length, pngs, rgb, side } from "./predicting.ts"
 import { type Predicts, startPredicting } from "./served.ts"
 

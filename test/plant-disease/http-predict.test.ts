@@ -2,7 +2,7 @@
 import { Readable } from "node:stream"
 import sharp from "sharp"
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest"
-import { until } from "../http.ts"
+import { until } from "../world/http.ts"
 import { imageOf, pngs } from "./predicting.ts"
 import {
   boundary,

@@ -3,7 +3,7 @@ import { readFileSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import sharp from "sharp"
 import { afterAll, describe, expect, it } from "vitest"
-import { cleanUp, newFolder, runVerb } from "../process/server.ts"
+import { cleanUp, newFolder, runVerb } from "../world/server/server.ts"
 
 afterAll(cleanUp)
 

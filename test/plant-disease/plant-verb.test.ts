@@ -9,7 +9,7 @@ import {
   newPlace,
   runOnnx,
 } from "../../packages/models/test/converted.ts"
-import { cleanUp, newFolder, runVerb } from "../process/server.ts"
+import { cleanUp, newFolder, runVerb } from "../world/server/server.ts"
 
 afterAll(cleanUp)
 

@@ -5,7 +5,7 @@ import { PredictionMade } from "#events/plant-disease/prediction.ts"
 import { published as publications } from "#projections/plant-disease/published.ts"
 import { published as types } from "#schemas/plant-disease/published.ts"
 import { factContract } from "../contract/fact-log.ts"
-import { predictionFact } from "../spooled.ts"
+import { predictionFact } from "../world/spooled.ts"
 
 const image_sha256 = `${"0".repeat(63)}1`
 const model_sha256 = "0".repeat(64)

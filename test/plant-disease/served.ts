@@ -14,7 +14,7 @@ import { predicting } from "#gateway/plant-disease/predict.ts"
 import { appOf } from "#gateway/routes.ts"
 import type { PredictionFact } from "#schemas/plant-disease/prediction.ts"
 import type { Settings } from "#schemas/settings.ts"
-import { type Given, type Served, startHttp } from "../http.ts"
+import { type Given, type Served, startHttp } from "../world/http.ts"
 import { colourNetwork, plantSettings, type Variant } from "./colour-network.ts"
 
 export interface Options {

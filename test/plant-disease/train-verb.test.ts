@@ -3,7 +3,7 @@ import { mkdirSync, readdirSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import sharp from "sharp"
 import { afterAll, describe, expect, it } from "vitest"
-import { cleanUp, newFolder, runVerb, startVerb, until } from "../process/server.ts"
+import { cleanUp, newFolder, runVerb, startVerb, until } from "../world/server/server.ts"
 
 /** An epoch's leaves are drawn first. */
 const first_step_ms_max = 120_000

@@ -2,10 +2,10 @@
 import { readdirSync, statSync } from "node:fs"
 import { join } from "node:path"
 import { afterAll, expect, it } from "vitest"
-import { noise } from "../contract/blob-engine-bytes.ts"
-import { idOf } from "../contract/node-engine-copies.ts"
-import { describeWithServer } from "../nats.ts"
-import { cleanUp, newFolder, runVerb, type Server, startServer } from "./server.ts"
+import { noise } from "../contract/blob-storage/engine-bytes.ts"
+import { idOf } from "../contract/blob-storage/node-engine-copies.ts"
+import { describeWithServer } from "../world/programs/nats.ts"
+import { cleanUp, newFolder, runVerb, type Server, startServer } from "../world/server/server.ts"
 
 const timeout_ms = 180_000
 const mib = 2 ** 20

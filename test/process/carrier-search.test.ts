@@ -6,8 +6,15 @@ import { readdirSync, readFileSync, statSync } from "node:fs"
 import { join } from "node:path"
 import { afterAll, afterEach, beforeAll, expect, it } from "vitest"
 import { type FakeRegistry, startRegistry } from "../carrier-search/registry-fake.ts"
-import { describeWithServer } from "../nats.ts"
-import { cleanUp, newFolder, runVerb, type Server, startServer, until } from "./server.ts"
+import { describeWithServer } from "../world/programs/nats.ts"
+import {
+  cleanUp,
+  newFolder,
+  runVerb,
+  type Server,
+  startServer,
+  until,
+} from "../world/server/server.ts"
 
 const minute_ms = 60_000
 /** From an answer to its fact in the audit, on a machine that does several things at once. */

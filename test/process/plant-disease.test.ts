@@ -9,10 +9,10 @@ import { join } from "node:path"
 import sharp from "sharp"
 import { afterAll, beforeAll, expect, it } from "vitest"
 import { demo_classes, drawLeaf } from "#trainer"
-import { describeWithServer } from "../nats.ts"
-import { buildIfNeeded } from "../web/built.ts"
-import { describeWithChromium, launch } from "../web/chromium.ts"
-import { cleanUp, newFolder, type Server, startServer, until } from "./server.ts"
+import { describeWithServer } from "../world/programs/nats.ts"
+import { cleanUp, newFolder, type Server, startServer, until } from "../world/server/server.ts"
+import { buildIfNeeded } from "../world/web/built.ts"
+import { describeWithChromium, launch } from "../world/web/chromium.ts"
 
 const minute_ms = 60_000
 /** From an answer to its fact in the audit, on a machine that does several things at once. */

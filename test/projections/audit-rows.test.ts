@@ -9,8 +9,8 @@ import { auditedEvents } from "#projections/system/audit.ts"
 import { blueprint } from "#projections/system/blueprint.ts"
 import { details } from "#server/audit-details.ts"
 import { sqlite } from "#sqlite"
-import { blob } from "../blob-storage/fact.ts"
-import { temporaryFolder } from "../nats.ts"
+import { blob } from "../world/blob-storage/fact.ts"
+import { temporaryFolder } from "../world/programs/nats.ts"
 
 const ns_per_minute = 60_000_000_000n
 

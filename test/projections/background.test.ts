@@ -13,7 +13,7 @@ import { type Blueprint, Rest, readModel } from "#projections/read-model.ts"
 import { statement } from "#projections/statement.ts"
 import { SystemModel } from "#projections/system/blueprint.ts"
 import { sqlite } from "#sqlite"
-import { Counted, CounterEvent } from "../counter.ts"
+import { Counted, CounterEvent } from "../world/counter.ts"
 
 interface Tables {
   readonly counted: { readonly place: string; readonly by: number }

@@ -62,18 +62,18 @@ import { BlobId } from "#schemas/blob-storage/blob.ts"
 import type { Message } from "#schemas/message.ts"
 import { DomainId } from "#schemas/share-protection/id.ts"
 import { details } from "#server/audit-details.ts"
-import { at, eachEvent } from "../blob-storage/cluster-events.ts"
-import { histories } from "../histories.ts"
-import { describePostgres, Postgres } from "../postgres.ts"
-import { choices, fill, listings } from "../share-protection/listing-given.ts"
-import { answers, idOf, kinds, logOf, stepsOf } from "../share-protection/past-given.ts"
-import { recorded, second } from "../share-protection/read-model-given.ts"
-import { domain_id, policy_id } from "../share-protection/samples.ts"
+import { at, eachEvent } from "../world/blob-storage/cluster-events.ts"
+import { histories } from "../world/histories.ts"
+import { describePostgres, Postgres } from "../world/programs/postgres.ts"
+import { choices, fill, listings } from "../world/share-protection/listed.ts"
+import { answers, idOf, kinds, logOf, stepsOf } from "../world/share-protection/past.ts"
+import { recorded, second } from "../world/share-protection/read-model.ts"
+import { domain_id, policy_id } from "../world/share-protection/samples.ts"
 import {
   completed as enrolled,
   measured,
   created as target_created,
-} from "../share-protection/target-samples.ts"
+} from "../world/share-protection/target-samples.ts"
 import { both } from "./both-databases.ts"
 
 /** Logs of share protection; each has up to 120 commits of all its aggregates. */
@@ -172,8 +172,8 @@ const nameOf = (n: number) => `${n % 2 === 0 ? "w" : "W"}${n}`
 const folders = ["share-protection", "blob-storage", "system"].map((one) => `projections/${one}`)
 const askers = [
   "test/projections/both-databases.test.ts",
-  "test/share-protection/listing-given.ts",
-  "test/share-protection/past-given.ts",
+  "test/world/share-protection/listed.ts",
+  "test/world/share-protection/past.ts",
 ]
 const declared = /^export const (\w+) = (?:Effect\.fnUntraced\(function\* )?\(\s*db: Kysely</gm
 

@@ -5,8 +5,8 @@ import type { Kysely } from "kysely"
 import type { Entry } from "#events/log.ts"
 import { type Blueprint, openDatabase, project } from "#projections/read-model.ts"
 import { sqlite } from "#sqlite"
-import { temporaryFolder } from "../nats.ts"
-import { postgresDatabases } from "../postgres.ts"
+import { temporaryFolder } from "../world/programs/nats.ts"
+import { postgresDatabases } from "../world/programs/postgres.ts"
 
 export const both = Effect.fnUntraced(function* <Tables>(blueprint: Blueprint<Tables>) {
   const here = yield* Layer.build(sqlite(yield* temporaryFolder))

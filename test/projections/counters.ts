@@ -5,7 +5,7 @@ import { address, Commands } from "#actors/commands.ts"
 import { projection } from "#projections/projection.ts"
 import type { Blueprint } from "#projections/read-model.ts"
 import { statement } from "#projections/statement.ts"
-import { Count, Counter, CounterEvent } from "../counter.ts"
+import { Count, Counter, CounterEvent } from "../world/counter.ts"
 
 export interface Tables {
   readonly counter: { readonly id: string; readonly total: number; readonly state: string }

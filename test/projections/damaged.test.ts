@@ -11,8 +11,8 @@ import type { DatabaseUnusable } from "#projections/database.ts"
 import { type ReadModel, readModel } from "#projections/read-model.ts"
 import type { Behind } from "#projections/waiting.ts"
 import { sqlite } from "#sqlite"
-import { temporaryFolder } from "../nats.ts"
-import { until } from "../process/server.ts"
+import { temporaryFolder } from "../world/programs/nats.ts"
+import { until } from "../world/server/server.ts"
 import { blueprint, count, type Tables } from "./counters.ts"
 
 /** A look every two seconds, and a rebuild of a few rows. */

@@ -6,7 +6,7 @@ import { logMemory } from "#adapters/log/memory.ts"
 import { postgres } from "#postgres"
 import type { Database } from "#projections/database.ts"
 import { openDatabase, readModel } from "#projections/read-model.ts"
-import { optionsOf, Postgres } from "../postgres.ts"
+import { optionsOf, Postgres } from "../world/programs/postgres.ts"
 import { blueprint, type Tables } from "./counters.ts"
 
 /** Where their tables are. */

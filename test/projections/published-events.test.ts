@@ -6,8 +6,8 @@ import { logMemory } from "#adapters/log/memory.ts"
 import { publishedEventsMemory } from "#adapters/published/memory.ts"
 import { publisher } from "#projections/published/publisher.ts"
 import { PublishedEvents, PublishFailed, publication } from "#projections/published-events.ts"
-import { CloseAt, Count, Counter, CounterEvent } from "../counter.ts"
-import { publishingOf } from "../publishing.ts"
+import { CloseAt, Count, Counter, CounterEvent } from "../world/counter.ts"
+import { publishingOf } from "../world/publishing.ts"
 
 const counters = publication({
   part: "test.counter",

@@ -15,7 +15,7 @@ import { PublishedEvents, publication } from "#projections/published-events.ts"
 import { published as published_system } from "#projections/system/published.ts"
 import type { CloudEvent } from "#schemas/cloud-event.ts"
 import { message } from "#schemas/message.ts"
-import { seeded } from "../process/seeded.ts"
+import { seeded } from "../world/seeded.ts"
 
 const Noted = message("Noted", { n: Schema.Int })
 

@@ -5,8 +5,8 @@
 import { createHmac } from "node:crypto"
 import type { IncomingHttpHeaders } from "node:http"
 import { afterAll, assert, beforeAll, expect, it } from "vitest"
-import { connect } from "../process/client.ts"
-import { cleanUp, newFolder, type Server, startServer } from "../process/server.ts"
+import { connect } from "../world/server/client.ts"
+import { cleanUp, newFolder, type Server, startServer } from "../world/server/server.ts"
 import { type ApiDocument, apiDocument, type Operation, wrongEnvelope } from "./api-document.ts"
 import { fuzz } from "./fuzz.ts"
 

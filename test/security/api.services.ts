@@ -1,5 +1,5 @@
 /** Every operation of Shape B: who may ask it, and what is sent to it. */
-import { describeWithServer } from "../nats.ts"
+import { describeWithServer } from "../world/programs/nats.ts"
 import { everyOperation } from "./api-access.ts"
 
 const runs = 20

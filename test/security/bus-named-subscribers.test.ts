@@ -12,7 +12,7 @@ import { DataFolder } from "#adapters/data-folder/lock.ts"
 import { publishedEventsJetStream } from "#adapters/published/jetstream.ts"
 import { events_stream } from "#adapters/published/stream-name.ts"
 import { consumersOf, inboxOf } from "#adapters/published/subscriber-users.ts"
-import { describeWithServer, temporaryFolder } from "../nats.ts"
+import { describeWithServer, temporaryFolder } from "../world/programs/nats.ts"
 import { attack, jetstreamRequests, jetstreamSubjects } from "./bus-attack.ts"
 
 const names = ["alpha", "beta"]

@@ -13,7 +13,7 @@ import { NatsServer } from "#adapters/bus/server.ts"
 import { ensureStream } from "#adapters/bus/stream.ts"
 import { publishedEventsJetStream } from "#adapters/published/jetstream.ts"
 import { events_stream } from "#adapters/published/stream-name.ts"
-import { describeWithServer, nats } from "../nats.ts"
+import { describeWithServer, nats } from "../world/programs/nats.ts"
 import {
   attack,
   heardOn,

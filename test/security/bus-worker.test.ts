@@ -26,7 +26,7 @@ import { Log } from "#events/log.ts"
 import { WorkerId } from "#schemas/share-protection/id.ts"
 import { serveEntry } from "#server/share-protection/worker-entry.ts"
 import { count, origin } from "../contract/commands.ts"
-import { describeWithServer, nats } from "../nats.ts"
+import { describeWithServer, nats } from "../world/programs/nats.ts"
 import {
   attack,
   heardOn,

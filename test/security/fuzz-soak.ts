@@ -1,6 +1,6 @@
 /** Many requests of many seeds to each operation of both shapes. Prints each seed beforehand. */
 import { randomInt } from "node:crypto"
-import { newFolder, startServer } from "../process/server.ts"
+import { newFolder, startServer } from "../world/server/server.ts"
 import { fuzz } from "./fuzz.ts"
 
 const seed_max = 2 ** 31

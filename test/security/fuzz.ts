@@ -4,7 +4,7 @@
  */
 import { Agent, request } from "node:http"
 import fc from "fast-check"
-import type { Server } from "../process/server.ts"
+import type { Server } from "../world/server/server.ts"
 import { type Answered, apiDocument, type Operation } from "./api-document.ts"
 import { type FuzzRequest, id_place, requestsTo } from "./fuzz-request.ts"
 import { knownFields } from "./hostile-value.ts"

@@ -5,7 +5,7 @@
 import fc from "fast-check"
 import { afterAll, beforeAll, expect, it } from "vitest"
 import { probe } from "../gateway/probe.ts"
-import { type Served, startHttp, until } from "../http.ts"
+import { type Served, startHttp, until } from "../world/http.ts"
 
 const seed = 146
 const requests = 250

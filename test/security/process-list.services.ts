@@ -9,6 +9,7 @@ import { join } from "node:path"
 import { Effect, Redacted } from "effect"
 import { afterAll, beforeAll, expect, it } from "vitest"
 import type { Bucket } from "#actors/share-protection/ports/buckets.ts"
+import { describeWithRadosgw, startRadosgw } from "../world/programs/radosgw.ts"
 import {
   childrenOf,
   cleanUp,
@@ -16,10 +17,15 @@ import {
   type Server,
   startServer,
   until,
-} from "../process/server.ts"
-import { passwordOf } from "../process/share-repository.ts"
-import { enroll, shareFolder, step_ms_max, type Tenant, tenantOf } from "../process/share-tenant.ts"
-import { describeWithRadosgw, startRadosgw } from "../radosgw.ts"
+} from "../world/server/server.ts"
+import { passwordOf } from "../world/server/share-repository.ts"
+import {
+  enroll,
+  shareFolder,
+  step_ms_max,
+  type Tenant,
+  tenantOf,
+} from "../world/server/share-tenant.ts"
 
 /** So slow that the backup of `large_bytes` takes some seconds. */
 const upload_kib_per_second = 2_000

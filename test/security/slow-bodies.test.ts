@@ -13,7 +13,7 @@ import { afterAll, beforeAll, describe, expect, it } from "vitest"
 import { Needs } from "#gateway/access.ts"
 import { Streamed } from "#gateway/limits.ts"
 import { appOf } from "#gateway/routes.ts"
-import { type Served, startHttp } from "../http.ts"
+import { type Served, startHttp } from "../world/http.ts"
 import { wrongEnvelope } from "./api-document.ts"
 
 const deadline_s = 1

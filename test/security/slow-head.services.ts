@@ -2,8 +2,8 @@
 import { connect } from "node:net"
 import { expect, it } from "vitest"
 import { probe } from "../gateway/probe.ts"
-import { startHttp } from "../http.ts"
-import { until } from "../process/server.ts"
+import { startHttp } from "../world/http.ts"
+import { until } from "../world/server/server.ts"
 
 const drip_ms = 200
 const ends_ms_max = 40_000

@@ -8,8 +8,8 @@ import { afterAll, beforeAll, describe, expect, it } from "vitest"
 import { cutUnread } from "#adapters/http/unread-answer.ts"
 import { Needs } from "#gateway/access.ts"
 import { appOf } from "#gateway/routes.ts"
-import { type Served, startHttp } from "../http.ts"
-import { until } from "../process/server.ts"
+import { type Served, startHttp } from "../world/http.ts"
+import { until } from "../world/server/server.ts"
 
 /** More than the system takes in for a connection of loopback. */
 const answer_bytes = 32 * 2 ** 20

@@ -1,6 +1,6 @@
 /** What no file of the program does, so that it need not be looked for in each. */
 import { describe, expect, it } from "vitest"
-import { readTree, withoutComments } from "../house-tree.ts"
+import { readTree, withoutComments } from "../house/tree.ts"
 
 const tree = readTree()
 

@@ -18,7 +18,7 @@ import { BlobId } from "#schemas/blob-storage/blob.ts"
 import { NodeAddress, NodeId } from "#schemas/blob-storage/node.ts"
 import { type JoinOptions, joinNodes, nodeDoor, openCalls } from "#server/blob-storage/cluster.ts"
 import { probe } from "../gateway/probe.ts"
-import { as, type Given, settingsWith, startHttp, until } from "../http.ts"
+import { as, type Given, settingsWith, startHttp, until } from "../world/http.ts"
 
 const secret = Redacted.make("a secret of at least 32 characters")
 const folder = mkdtempSync(join(tmpdir(), "almanac-nodes-"))

@@ -4,9 +4,9 @@ import { connectBus, NatsConnection } from "#adapters/bus/connection.ts"
 import { NatsServer } from "#adapters/bus/server.ts"
 import { logMemory } from "#adapters/log/memory.ts"
 import { actors } from "#server/roles/actors.ts"
-import { proxy } from "../adapters/proxy.ts"
-import { settingsWith } from "../http.ts"
-import { describeNats } from "../nats.ts"
+import { settingsWith } from "../world/http.ts"
+import { describeNats } from "../world/programs/nats.ts"
+import { proxy } from "../world/proxy.ts"
 
 /** Each subject gets 5 s to end: one after the other they took 16 s, and 42 s with all else. */
 const stop_ms_max = 12_000

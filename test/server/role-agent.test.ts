@@ -7,10 +7,10 @@ import { DataFolder } from "#adapters/data-folder/lock.ts"
 import { openTokenStore } from "#adapters/identity/token-store.ts"
 import { worker } from "#server/roles/agent.ts"
 import { embedded } from "#server/share-protection/embedded.ts"
-import { ownTokens } from "../authenticate.ts"
-import { settingsWith } from "../http.ts"
-import { describeNats } from "../nats.ts"
-import { until } from "../process/server.ts"
+import { ownTokens } from "../world/authenticate.ts"
+import { settingsWith } from "../world/http.ts"
+import { describeNats } from "../world/programs/nats.ts"
+import { until } from "../world/server/server.ts"
 
 const soon_ms = 20_000
 

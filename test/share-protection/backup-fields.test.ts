@@ -17,8 +17,7 @@ import {
   StartBackupRestore,
 } from "#schemas/share-protection/backup.ts"
 import { RestoreId } from "#schemas/share-protection/id.ts"
-import { given } from "../given.ts"
-import { assertStorable } from "../state-table.ts"
+import { given } from "../world/given.ts"
 import {
   at,
   backup,
@@ -29,7 +28,8 @@ import {
   restore_id,
   snapshot,
   uuid,
-} from "./samples.ts"
+} from "../world/share-protection/samples.ts"
+import { assertStorable } from "../world/state-table.ts"
 
 const conflict = "svc.conflict"
 const started = BackupStarted.make({})

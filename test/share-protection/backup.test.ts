@@ -40,8 +40,7 @@ import {
   StartBackupRestore,
   StartBackupUndelete,
 } from "#schemas/share-protection/backup.ts"
-import { histories } from "../histories.ts"
-import { everyState } from "../state-table.ts"
+import { histories } from "../world/histories.ts"
 import {
   a_moment_before,
   adopted,
@@ -51,7 +50,8 @@ import {
   other_restore_id,
   restore_id,
   snapshot,
-} from "./samples.ts"
+} from "../world/share-protection/samples.ts"
+import { everyState } from "../world/state-table.ts"
 
 const reason = "The engine exited with 1."
 const lost_reason = "The repository has it no more."

@@ -6,8 +6,8 @@ import {
   type DomainEvent,
 } from "#events/share-protection/domain.ts"
 import { ApplyDomain, ConfigureDomain } from "#schemas/share-protection/domain.ts"
-import { assertStorable, everyState } from "../state-table.ts"
-import { longestName } from "./samples.ts"
+import { longestName } from "../world/share-protection/samples.ts"
+import { assertStorable, everyState } from "../world/state-table.ts"
 
 const applied = DomainApplied.make({})
 const two = { min_workers: 2 }

@@ -16,10 +16,10 @@ import {
   RecordBootFailure,
 } from "#schemas/share-protection/fleet.ts"
 import { RolloutId } from "#schemas/share-protection/id.ts"
-import { given } from "../given.ts"
-import { assertStorable, everyState } from "../state-table.ts"
-import { worker_id } from "./job-samples.ts"
-import { uuid } from "./samples.ts"
+import { given } from "../world/given.ts"
+import { worker_id } from "../world/share-protection/job-samples.ts"
+import { uuid } from "../world/share-protection/samples.ts"
+import { assertStorable, everyState } from "../world/state-table.ts"
 
 /** RFC 3339, so many seconds after noon. */
 const noon = (seconds: number) =>

@@ -17,10 +17,10 @@ import {
   lease_holds_max,
   ReleaseLease,
 } from "#schemas/share-protection/lease.ts"
-import { given } from "../given.ts"
-import { assertStorable, everyState } from "../state-table.ts"
-import { worker_id } from "./job-samples.ts"
-import { jobId } from "./samples.ts"
+import { given } from "../world/given.ts"
+import { worker_id } from "../world/share-protection/job-samples.ts"
+import { jobId } from "../world/share-protection/samples.ts"
+import { assertStorable, everyState } from "../world/state-table.ts"
 
 type Mode = typeof LeaseMode.Type
 

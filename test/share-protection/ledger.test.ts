@@ -3,8 +3,8 @@ import { Schema } from "effect"
 import { Ledger } from "#actors/share-protection/ledger.ts"
 import { type LedgerEvent, Released, Reserved } from "#events/share-protection/ledger.ts"
 import { Counted, LedgerCommand, Release, Reserve } from "#schemas/share-protection/ledger.ts"
-import { given } from "../given.ts"
-import { assertStorable, everyState } from "../state-table.ts"
+import { given } from "../world/given.ts"
+import { assertStorable, everyState } from "../world/state-table.ts"
 
 const limit = 2
 const full = "svc.quota_exceeded"

@@ -21,8 +21,7 @@ import {
   StartShareBackup,
   UpdatePolicy,
 } from "#schemas/share-protection/policy.ts"
-import { given } from "../given.ts"
-import { assertStorable, everyState } from "../state-table.ts"
+import { given } from "../world/given.ts"
 import {
   a_moment_before,
   at,
@@ -37,7 +36,8 @@ import {
   policy_id,
   project_id,
   target_id,
-} from "./samples.ts"
+} from "../world/share-protection/samples.ts"
+import { assertStorable, everyState } from "../world/state-table.ts"
 
 const started = (policy_id: PolicyId | null, tick: string | null) =>
   ShareBackupStarted.make({ backup_id, policy_id, tick })

@@ -13,8 +13,8 @@ import {
   StartReconciliation,
   TriggerReconciliation,
 } from "#schemas/share-protection/reconciliation.ts"
-import { assertStorable, everyState } from "../state-table.ts"
-import { at, later, longest } from "./samples.ts"
+import { at, later, longest } from "../world/share-protection/samples.ts"
+import { assertStorable, everyState } from "../world/state-table.ts"
 
 const drift = [
   {

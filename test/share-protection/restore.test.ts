@@ -20,9 +20,15 @@ import {
   StartRestore,
   SubPath,
 } from "#schemas/share-protection/restore.ts"
-import { histories } from "../histories.ts"
-import { assertStorable, everyState } from "../state-table.ts"
-import { longest, longest_project_id, new_share_id, restore, restored } from "./samples.ts"
+import { histories } from "../world/histories.ts"
+import {
+  longest,
+  longest_project_id,
+  new_share_id,
+  restore,
+  restored,
+} from "../world/share-protection/samples.ts"
+import { assertStorable, everyState } from "../world/state-table.ts"
 
 const reason = "The engine exited with 1."
 const requested = RestoreRequested.make(restore)

@@ -19,10 +19,10 @@ import {
   rollout_domains_max,
   StartReplacement,
 } from "#schemas/share-protection/rollout.ts"
-import { given } from "../given.ts"
-import { histories } from "../histories.ts"
-import { assertStorable, everyState } from "../state-table.ts"
-import { longest, longestName } from "./samples.ts"
+import { given } from "../world/given.ts"
+import { histories } from "../world/histories.ts"
+import { longest, longestName } from "../world/share-protection/samples.ts"
+import { assertStorable, everyState } from "../world/state-table.ts"
 
 const canary = DomainId.make("canary")
 const second = DomainId.make("second")

@@ -6,8 +6,8 @@ import {
   SchedulerResumed,
 } from "#events/share-protection/scheduler.ts"
 import { PauseScheduler, ResumeScheduler } from "#schemas/share-protection/scheduler.ts"
-import { assertStorable, everyState } from "../state-table.ts"
-import { at, later } from "./samples.ts"
+import { at, later } from "../world/share-protection/samples.ts"
+import { assertStorable, everyState } from "../world/state-table.ts"
 
 const paused = SchedulerPaused.make({})
 const resumed = SchedulerResumed.make({ at })

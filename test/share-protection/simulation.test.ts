@@ -6,9 +6,13 @@ import assert from "node:assert/strict"
 import { randomInt } from "node:crypto"
 import { Context, Effect, Fiber } from "effect"
 import { describe, it } from "vitest"
-import { seeded } from "../process/seeded.ts"
-import { makeVirtualTime } from "../virtual-time.ts"
-import { type Outcome, simulate, tellBroken } from "./simulation.ts"
+import { seeded } from "../world/seeded.ts"
+import {
+  type Outcome,
+  simulate,
+  tellBroken,
+} from "../world/share-protection/simulation/simulation.ts"
+import { makeVirtualTime } from "../world/virtual-time.ts"
 
 const runs = Number(process.env.ALMANAC_SIMULATIONS ?? 100)
 const seed_max = 2 ** 31

@@ -6,7 +6,7 @@ import {
   type SnapshotTags,
   tagsOf,
 } from "#actors/share-protection/snapshot-tag.ts"
-import { backup_id, policy_id, project_id, share_id } from "./samples.ts"
+import { backup_id, policy_id, project_id, share_id } from "../world/share-protection/samples.ts"
 
 const tags: SnapshotTags = { backup_id, project_id, share_id, policy_id, crash_consistent: true }
 

@@ -19,8 +19,7 @@ import {
   RepositoryFormat,
   StartFormatUpgrade,
 } from "#schemas/share-protection/target.ts"
-import { given } from "../given.ts"
-import { assertStorable } from "../state-table.ts"
+import { given } from "../world/given.ts"
 import {
   at,
   capabilities,
@@ -38,7 +37,7 @@ import {
   target,
   template_id,
   usage_stats,
-} from "./samples.ts"
+} from "../world/share-protection/samples.ts"
 import {
   backup_registered,
   completed,
@@ -57,7 +56,8 @@ import {
   upgrade_job_id,
   upgrade_started,
   upgraded,
-} from "./target-samples.ts"
+} from "../world/share-protection/target-samples.ts"
+import { assertStorable } from "../world/state-table.ts"
 
 const known = (...events: ReadonlyArray<TargetEvent>) =>
   events.reduce(Target.evolve, Target.initialState).context

@@ -20,7 +20,6 @@ import {
   RegisterTemplateTarget,
   UpdateTargetTemplate,
 } from "#schemas/share-protection/target-template.ts"
-import { assertStorable, everyState } from "../state-table.ts"
 import {
   longest_domain_id,
   longestName,
@@ -28,7 +27,8 @@ import {
   longestUrl,
   retention,
   template,
-} from "./samples.ts"
+} from "../world/share-protection/samples.ts"
+import { assertStorable, everyState } from "../world/state-table.ts"
 
 const created = TargetTemplateCreated.make(template)
 const updated = TargetTemplateUpdated.make({ name: "Another" })

@@ -26,7 +26,6 @@ import {
   StartFormatUpgrade,
   UpdateTarget,
 } from "#schemas/share-protection/target.ts"
-import { everyState } from "../state-table.ts"
 import {
   at,
   capabilities,
@@ -37,7 +36,7 @@ import {
   secretRef,
   target,
   usage_stats,
-} from "./samples.ts"
+} from "../world/share-protection/samples.ts"
 import {
   backup_registered,
   completed,
@@ -58,7 +57,8 @@ import {
   upgrade_job_id,
   upgrade_started,
   upgraded,
-} from "./target-samples.ts"
+} from "../world/share-protection/target-samples.ts"
+import { everyState } from "../world/state-table.ts"
 
 const gone = { absent: "svc.not_found", deleted: "svc.not_found" } as const
 const conflict = "svc.conflict"

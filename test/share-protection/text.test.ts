@@ -17,7 +17,7 @@ import {
   SecretRef,
   TrustId,
 } from "#schemas/share-protection/text.ts"
-import { longestRef, longestUrl, secretRef, uuid } from "./samples.ts"
+import { longestRef, longestUrl, secretRef, uuid } from "../world/share-protection/samples.ts"
 
 const cases = (
   schema: Schema.Constraint,

@@ -27,9 +27,14 @@ import {
   RetireWorker,
   UndrainWorker,
 } from "#schemas/share-protection/worker.ts"
-import { given } from "../given.ts"
-import { assertStorable, everyState } from "../state-table.ts"
-import { jobId, longest_domain_id, longest_project_id, longestName } from "./samples.ts"
+import { given } from "../world/given.ts"
+import {
+  jobId,
+  longest_domain_id,
+  longest_project_id,
+  longestName,
+} from "../world/share-protection/samples.ts"
+import { assertStorable, everyState } from "../world/state-table.ts"
 
 const place = { project_id: ProjectId.make("workers"), domain_id: DomainId.make("default") }
 const boot = { ...place, image: "image-2" }

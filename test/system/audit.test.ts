@@ -12,9 +12,9 @@ import { detail } from "#projections/system/audit.ts"
 import { SystemModel } from "#projections/system/blueprint.ts"
 import { AuditHistory, AuditPage, AuditState } from "#schemas/system/audit.ts"
 import { sqlite } from "#sqlite"
-import { Close, Count, Counter, CounterEvent } from "../counter.ts"
-import { as, type Served, serveHttp } from "../http.ts"
-import { temporaryFolder } from "../nats.ts"
+import { Close, Count, Counter, CounterEvent } from "../world/counter.ts"
+import { as, type Served, serveHttp } from "../world/http.ts"
+import { temporaryFolder } from "../world/programs/nats.ts"
 
 const Api = HttpApi.make("system").add(Audit)
 const handlers = HttpApiBuilder.group(Api, "audit", (group) =>

@@ -10,7 +10,7 @@ import { Charts, listCharts } from "#gateway/system/charts.ts"
 import { ChartList } from "#schemas/system/chart.ts"
 import { charts } from "#server/charts.ts"
 import { charts as machines } from "../docs/lifecycles-page.ts"
-import { as, type Served, startHttp } from "../http.ts"
+import { as, type Served, startHttp } from "../world/http.ts"
 
 const Api = HttpApi.make("system").add(ChartsGroup)
 const handlers = HttpApiBuilder.group(Api, "charts", (group) =>

@@ -12,9 +12,9 @@ import { logMemory } from "#adapters/log/memory.ts"
 import { Log } from "#events/log.ts"
 import { CheckpointEvent, CheckpointMade } from "#events/system/checkpoint.ts"
 import { MakeCheckpoint } from "#schemas/system/checkpoint.ts"
-import { Count, Counter } from "../counter.ts"
-import { given } from "../given.ts"
-import { changed, tamperedLog } from "./tampered-log.ts"
+import { Count, Counter } from "../world/counter.ts"
+import { given } from "../world/given.ts"
+import { changed, tamperedLog } from "../world/system/tampered-log.ts"
 
 const root = "0".repeat(64)
 const made = (from: number, to: number, commits = to - from + 1) =>

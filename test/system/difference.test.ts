@@ -8,9 +8,9 @@ import { SystemModel } from "#projections/system/blueprint.ts"
 import { exclusive } from "#server/session.ts"
 import { sqlite } from "#sqlite"
 import { almanac } from "../cli/comparing.ts"
-import { describeWithServer, temporaryFolder } from "../nats.ts"
-import { given } from "../settings-given.ts"
-import { count, emptyLog } from "./sealed.ts"
+import { describeWithServer, temporaryFolder } from "../world/programs/nats.ts"
+import { given } from "../world/settings-given.ts"
+import { count, emptyLog } from "../world/system/sealed.ts"
 
 /** Writes into a read model's file behind its back. */
 const spoil = (folder: string, ...statements: ReadonlyArray<string>) => {

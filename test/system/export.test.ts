@@ -18,9 +18,9 @@ import { AuditProofs } from "#gateway/system/apis/audit-proof.ts"
 import { auditHead, auditKey, exportAudit, logFigures } from "#gateway/system/audit-proof.ts"
 import type { ExportManifest } from "#schemas/system/audit.ts"
 import { printed } from "../cli/printed.ts"
-import { as, type Served, type Setup, serveHttp } from "../http.ts"
-import { temporaryFolder } from "../nats.ts"
-import { count, emptyLog, hour, newKey, sealedStory } from "./sealed.ts"
+import { as, type Served, type Setup, serveHttp } from "../world/http.ts"
+import { temporaryFolder } from "../world/programs/nats.ts"
+import { count, emptyLog, hour, newKey, sealedStory } from "../world/system/sealed.ts"
 
 interface Line {
   readonly position: number

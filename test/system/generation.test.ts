@@ -8,10 +8,10 @@ import { sha256 } from "#adapters/log/commit-codec.ts"
 import { Log, type Recorded } from "#events/log.ts"
 import { GenerationStarted } from "#events/system/generation.ts"
 import { StartGeneration } from "#schemas/system/generation.ts"
-import { Counter } from "../counter.ts"
-import { given } from "../given.ts"
-import { count, emptyLog } from "./sealed.ts"
-import { changed, tamperedLog } from "./tampered-log.ts"
+import { Counter } from "../world/counter.ts"
+import { given } from "../world/given.ts"
+import { count, emptyLog } from "../world/system/sealed.ts"
+import { changed, tamperedLog } from "../world/system/tampered-log.ts"
 
 const range = (generation: number, base: number, size = base) => ({
   generation,

@@ -8,8 +8,8 @@ import { Notary, signedHead } from "#actors/system/notary.ts"
 import { prove } from "#actors/system/proof.ts"
 import { Log } from "#events/log.ts"
 import type { AuditProof } from "#schemas/system/audit.ts"
-import { describeAbsent } from "../absent.ts"
-import { count, emptyLog, newKey, sealedStory, settled } from "./sealed.ts"
+import { describeAbsent } from "../world/programs/absent.ts"
+import { count, emptyLog, newKey, sealedStory, settled } from "../world/system/sealed.ts"
 
 const checker = new URL("../../docs/examples/verify-proof.py", import.meta.url).pathname
 

@@ -12,7 +12,7 @@ import { type Commit, CommitJudge, Log } from "#events/log.ts"
 import { quarantine_stream, UnreadableAcknowledged } from "#events/system/quarantine.ts"
 import { AcknowledgeUnreadable } from "#schemas/system/quarantine.ts"
 import { deciders, judge } from "#server/aggregate-kinds.ts"
-import { given } from "../given.ts"
+import { given } from "../world/given.ts"
 
 const acknowledgement = (through: number) => ({ through, commits: 1, reason: "known" })
 const command = (through: number) => AcknowledgeUnreadable.make(acknowledgement(through))

@@ -16,9 +16,9 @@ import {
 } from "#gateway/system/read-models.ts"
 import { SystemModel } from "#projections/system/blueprint.ts"
 import { sqlite } from "#sqlite"
-import { Count, Counter } from "../counter.ts"
-import { as, type Served, serveHttp } from "../http.ts"
-import { temporaryFolder } from "../nats.ts"
+import { Count, Counter } from "../world/counter.ts"
+import { as, type Served, serveHttp } from "../world/http.ts"
+import { temporaryFolder } from "../world/programs/nats.ts"
 
 const Api = HttpApi.make("system").add(ReadModelsGroup)
 const handlers = HttpApiBuilder.group(Api, "read-models", (group) =>

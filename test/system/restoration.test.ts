@@ -5,7 +5,7 @@ import { restoration_stream, StateRestored } from "#events/system/restoration.ts
 import { publishedOf } from "#projections/published-events.ts"
 import { published } from "#projections/system/published.ts"
 import { RecordRestoration } from "#schemas/system/restoration.ts"
-import { given } from "../given.ts"
+import { given } from "../world/given.ts"
 
 const restore = (position: number) => ({
   restore_id: `restore-${position}`,

@@ -3,7 +3,7 @@ import { Token } from "#actors/system/token.ts"
 import { TokenIssued, TokenRevoked } from "#events/system/token.ts"
 import { IssueToken, RevokeToken } from "#schemas/system/token.ts"
 import { roles_max, scopes } from "#schemas/token.ts"
-import { assertStorable, everyState } from "../state-table.ts"
+import { assertStorable, everyState } from "../world/state-table.ts"
 
 const grant: Omit<typeof IssueToken.Type, "type"> = {
   name: "ci",

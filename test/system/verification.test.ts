@@ -9,8 +9,8 @@ import { verify } from "#actors/system/verification.ts"
 import { logMemory } from "#adapters/log/memory.ts"
 import { Log, type Recorded } from "#events/log.ts"
 import type { Fault } from "#schemas/system/audit.ts"
-import { Close, Count, Counter } from "../counter.ts"
-import { changed, tamperedLog } from "./tampered-log.ts"
+import { Close, Count, Counter } from "../world/counter.ts"
+import { changed, tamperedLog } from "../world/system/tampered-log.ts"
 
 const deciders = [Counter, Checkpoint]
 const commits_made = 40

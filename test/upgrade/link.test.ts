@@ -9,6 +9,7 @@ import type { Copy } from "#actors/blob-storage/node-engine.ts"
 import { memoryEngine } from "#adapters/blob-storage/memory/engine.ts"
 import { peerCalls } from "#adapters/blob-storage/peer/call.ts"
 import { peersLink } from "#adapters/blob-storage/peers/link.ts"
+import { noise } from "../contract/blob-storage/engine-bytes.ts"
 import {
   all,
   codeOf,
@@ -18,8 +19,7 @@ import {
   orderOf,
   origin,
   secret,
-} from "../adapters/peers-linked.ts"
-import { noise } from "../contract/blob-engine-bytes.ts"
+} from "../world/blob-storage/peers-linked.ts"
 import { describePrevious } from "./previous.ts"
 
 const script = "previous-node.mjs"

@@ -23,7 +23,7 @@ import { DeletePolicy } from "#schemas/share-protection/policy.ts"
 import { deciders } from "#server/aggregate-kinds.ts"
 import { details } from "#server/audit-details.ts"
 import { sqlite } from "#sqlite"
-import { temporaryFolder } from "../nats.ts"
+import { temporaryFolder } from "../world/programs/nats.ts"
 import { readExpected, readLog } from "./fixture.ts"
 import { rowsOf } from "./rows.ts"
 

@@ -19,7 +19,7 @@ import { NodeId } from "#schemas/blob-storage/node.ts"
 import type { Message } from "#schemas/message.ts"
 import { details } from "#server/audit-details.ts"
 import { sqlite } from "#sqlite"
-import { temporaryFolder } from "../nats.ts"
+import { temporaryFolder } from "../world/programs/nats.ts"
 
 const at = "2026-11-23T00:00:00.000Z"
 const newer = 99

@@ -8,7 +8,7 @@ import { mkdtempSync, realpathSync, rmSync, symlinkSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { dirname, join } from "node:path"
 import { afterAll, beforeAll, describe } from "vitest"
-import { describeAbsent } from "../absent.ts"
+import { describeAbsent } from "../world/programs/absent.ts"
 
 const root = dirname(dirname(import.meta.dirname))
 

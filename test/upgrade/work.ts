@@ -6,9 +6,9 @@ import assert from "node:assert/strict"
 import sharp from "sharp"
 import { drawLeaf } from "#trainer"
 import type { FakeRegistry } from "../carrier-search/registry-fake.ts"
-import { hashed } from "../process/blob-client.ts"
-import { connect } from "../process/client.ts"
-import type { Server } from "../process/server.ts"
+import { hashed } from "../world/server/blob-client.ts"
+import { connect } from "../world/server/client.ts"
+import type { Server } from "../world/server/server.ts"
 
 const leaf_side = 96
 const web_key = "a-key-of-the-test"

@@ -7,10 +7,10 @@ import type * as lines from "#schemas/carrier-search/line.ts"
 import type * as source from "#schemas/carrier-search/source.ts"
 import type * as answer from "#schemas/plant-disease/answer.ts"
 import type * as model from "#schemas/plant-disease/model.ts"
-import type * as page from "../../web/api.ts"
+import type * as page from "../../web/capital-pressure/api.ts"
 import type * as carrier_page from "../../web/carrier-search/api.ts"
 import type * as plant_page from "../../web/plant-disease/api.ts"
-import { bodiesOf, stores } from "./canned.ts"
+import { bodiesOf, stores } from "../world/web/canned.ts"
 
 describe("the shapes that the page reads", () => {
   it("are those of the schemas", () => {

@@ -1,14 +1,14 @@
 /** The page of carrier search in a real Chromium, on the files that are served. */
 import type { Browser } from "playwright-core"
 import { afterAll, beforeAll, beforeEach, expect, it } from "vitest"
-import { buildIfNeeded, filesOf, sizeOf } from "./built.ts"
-import type { CarrierServed } from "./carrier-served.ts"
-import { answering, serveCarriers, someNames, sources } from "./carrier-served.ts"
-import { describeCarrierFaults } from "./carriers-faults.ts"
-import { describeCarrierForm } from "./carriers-form.ts"
-import { describeCarrierLook } from "./carriers-look.ts"
-import { describeCarrierRun } from "./carriers-run.ts"
-import { describeWithChromium, launch } from "./chromium.ts"
+import { buildIfNeeded, filesOf, sizeOf } from "../world/web/built.ts"
+import type { CarrierServed } from "../world/web/carriers/served.ts"
+import { answering, serveCarriers, someNames, sources } from "../world/web/carriers/served.ts"
+import { describeCarrierFaults } from "../world/web/carriers/faults.ts"
+import { describeCarrierForm } from "../world/web/carriers/form.ts"
+import { describeCarrierLook } from "../world/web/carriers/look.ts"
+import { describeCarrierRun } from "../world/web/carriers/run.ts"
+import { describeWithChromium, launch } from "../world/web/chromium.ts"
 
 /** What it may weigh in all, compressed. Source: issue 6, point 4. */
 const page_bytes_max = 40_000

@@ -13,8 +13,8 @@ import { indexAt } from "../../web/console/past.ts"
 import { slicesOf } from "../../web/console/ring-drawing.ts"
 import { instant } from "../../web/console/timeline-parts.ts"
 import { ago, bytes, moment, span } from "../../web/console/words.ts"
-import { canned_now } from "./canned.ts"
-import * as canned from "./console-canned.ts"
+import { canned_now } from "../world/web/canned.ts"
+import * as canned from "../world/web/console/canned.ts"
 
 const chartOf = (id: string): Chart => {
   const found = charts().find((chart) => chart.id === id)

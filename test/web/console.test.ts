@@ -1,13 +1,13 @@
 /** The operators' console in a real Chromium, on the files that are served. */
 import type { Browser } from "playwright-core"
 import { afterAll, beforeAll, beforeEach, expect, it } from "vitest"
-import { buildIfNeeded, filesOf, sizeOf } from "./built.ts"
-import { describeWithChromium, launch } from "./chromium.ts"
-import { describeConsoleActions } from "./console-actions.ts"
-import { describeConsoleFaults } from "./console-faults.ts"
-import { describeConsoleLook } from "./console-look.ts"
-import { type ConsoleServed, serveConsole } from "./console-served.ts"
-import { describeConsoleViews } from "./console-views.ts"
+import { buildIfNeeded, filesOf, sizeOf } from "../world/web/built.ts"
+import { describeWithChromium, launch } from "../world/web/chromium.ts"
+import { describeConsoleActions } from "../world/web/console/actions.ts"
+import { describeConsoleFaults } from "../world/web/console/faults.ts"
+import { describeConsoleLook } from "../world/web/console/look.ts"
+import { type ConsoleServed, serveConsole } from "../world/web/console/served.ts"
+import { describeConsoleViews } from "../world/web/console/views.ts"
 
 /** Seven views weigh less than a picture. */
 const page_bytes_max = 40_000

@@ -1,14 +1,14 @@
 /** The dashboard's page in a real Chromium, on the files that are served and canned answers. */
 import type { Browser } from "playwright-core"
 import { afterAll, beforeAll, beforeEach, expect, it } from "vitest"
-import { describeAccess } from "./access.ts"
-import { buildIfNeeded, filesOf, namedIn, sizeOf } from "./built.ts"
-import { bodiesOf, stores } from "./canned.ts"
-import { describeWithChromium, launch } from "./chromium.ts"
-import { describeDrawer } from "./drawer.ts"
-import { describeLook } from "./look.ts"
-import { type Served, serve } from "./served.ts"
-import { describeStates } from "./states.ts"
+import { describeAccess } from "../world/web/access.ts"
+import { buildIfNeeded, filesOf, namedIn, sizeOf } from "../world/web/built.ts"
+import { bodiesOf, stores } from "../world/web/canned.ts"
+import { describeWithChromium, launch } from "../world/web/chromium.ts"
+import { describeDrawer } from "../world/web/drawer.ts"
+import { describeLook } from "../world/web/look.ts"
+import { type Served, serve } from "../world/web/served.ts"
+import { describeStates } from "../world/web/states.ts"
 
 /** What the page may weigh in all, compressed. Source: issue 5, point 6. */
 const page_bytes_max = 90_000

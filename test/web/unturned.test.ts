@@ -2,7 +2,7 @@
 import sharp from "sharp"
 import { describe, expect, it } from "vitest"
 import { unturned } from "../../web/plant-disease/unturned.ts"
-import { photo, turned } from "./plant-served.ts"
+import { photo, turned } from "../world/web/plants/served.ts"
 
 const without = async (bytes: Uint8Array) => {
   const blob = await unturned(new Blob([Uint8Array.from(bytes)]))

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest"
-import { pathOf } from "../../web/sparkline.ts"
+import { pathOf } from "../../web/capital-pressure/sparkline.ts"
 import {
   compact,
   counted,

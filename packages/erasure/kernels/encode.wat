@@ -9,7 +9,7 @@
 ;; costs 4% of the speed. V8 joins two neighbouring vectors into one of 32 bytes where they share
 ;; the local that holds their address, `at`.
 ;;
-;; Source: document 1 §2 Replication policies. Compile it with `node test/kernels/compile.ts`.
+;; Source: document 1 §2 Replication policies. Compile it with `node test/house/kernels/compile.ts`.
 (module
   (import "erasure" "memory" (memory 1))
 

@@ -7,7 +7,7 @@
 ;;
 ;; As in encode.wat a step is 64 bytes of each shard, and neighbours share the local `at`.
 ;;
-;; Source: document 1 §2 Replication policies. Compile it with `node test/kernels/compile.ts`.
+;; Source: document 1 §2 Replication policies. Compile it with `node test/house/kernels/compile.ts`.
 (module
   (import "erasure" "memory" (memory 1))
 

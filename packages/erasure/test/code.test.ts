@@ -1,6 +1,6 @@
 import assert from "node:assert/strict"
 import { describe, it } from "@effect/vitest"
-import { noise } from "../../../test/contract/blob-engine-bytes.ts"
+import { noise } from "../../../test/contract/blob-storage/engine-bytes.ts"
 import { erasureCode } from "../code.ts"
 
 /** GF(256) as it is defined, a bit at a time. */

@@ -1,7 +1,7 @@
 /** Bytes that the kernels made when they were first written: hashes, whatever they are made of. */
 import { createHash } from "node:crypto"
 import { describe, expect, it } from "vitest"
-import { noise } from "../../../test/contract/blob-engine-bytes.ts"
+import { noise } from "../../../test/contract/blob-storage/engine-bytes.ts"
 import { erasureCode } from "../code.ts"
 
 /** One step, one block of the rebuilding kernel and its neighbours, a unit, and odd multiples. */

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict"
 import { describe, it } from "@effect/vitest"
 import fc from "fast-check"
-import { noise } from "../../../test/contract/blob-engine-bytes.ts"
+import { noise } from "../../../test/contract/blob-storage/engine-bytes.ts"
 import { erasureCode } from "../code.ts"
 import {
   dataOfStripe,

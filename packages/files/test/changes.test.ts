@@ -2,7 +2,7 @@ import { chmodSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { it } from "@effect/vitest"
 import { Deferred, Effect } from "effect"
-import { temporaryFolder } from "../../../test/nats.ts"
+import { temporaryFolder } from "../../../test/world/programs/nats.ts"
 import { watched } from "../changes.ts"
 
 it.live("a file whose rights alone are mended is looked at again", () =>

@@ -2,7 +2,7 @@ import { existsSync, mkdirSync, statSync, symlinkSync, writeFileSync } from "nod
 import { join } from "node:path"
 import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
-import { temporaryFolder } from "../../../test/nats.ts"
+import { temporaryFolder } from "../../../test/world/programs/nats.ts"
 import { makeFolder } from "../folder.ts"
 
 const mode = 0o700

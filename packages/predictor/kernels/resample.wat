@@ -5,7 +5,7 @@
 ;; joined at the end: the sum is the same to the last bit. Two weights make a pair of 8 bytes: two
 ;; upper parts, then two lower ones.
 ;;
-;; Source: Pillow, Resample.c; decision 0101. Compile it with `node test/kernels/compile.ts`.
+;; Source: Pillow, Resample.c; decision 0101. Compile it with `node test/house/kernels/compile.ts`.
 (module
   (import "predictor" "memory" (memory 1))
 

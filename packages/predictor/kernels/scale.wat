@@ -1,6 +1,6 @@
 ;; Bytes become numbers: the entry of a table for each byte.
 ;;
-;; Source: decision 0101. Compile it with `node test/kernels/compile.ts`.
+;; Source: decision 0101. Compile it with `node test/house/kernels/compile.ts`.
 (module
   (import "predictor" "memory" (memory 1))
 

@@ -5,7 +5,7 @@
 import assert from "node:assert/strict"
 import { describe, it } from "vitest"
 import type { BlobId } from "#schemas/blob-storage/blob.ts"
-import { noise } from "../../../test/contract/blob-engine-bytes.ts"
+import { noise } from "../../../test/contract/blob-storage/engine-bytes.ts"
 import {
   faultTag,
   flipBit,

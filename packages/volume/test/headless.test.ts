@@ -5,8 +5,8 @@
 import assert from "node:assert/strict"
 import { describe, it } from "vitest"
 import type { BlobId } from "#schemas/blob-storage/blob.ts"
-import { noise } from "../../../test/contract/blob-engine-bytes.ts"
-import { sendShard, shardOf } from "../../../test/contract/node-engine-copies.ts"
+import { noise } from "../../../test/contract/blob-storage/engine-bytes.ts"
+import { sendShard, shardOf } from "../../../test/contract/blob-storage/node-engine-copies.ts"
 import type { VolumeEngine } from "../engine.ts"
 import { batchesIn, type FoundBatch, flip } from "./damaged.ts"
 import {

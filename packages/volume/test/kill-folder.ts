@@ -3,7 +3,7 @@ import { blake3 } from "@napi-rs/blake-hash"
 import type { BlobOrigin } from "#actors/blob-storage/blobs/admission.ts"
 import type { PutOrder } from "#actors/blob-storage/blobs/engine.ts"
 import type { BlobId } from "#schemas/blob-storage/blob.ts"
-import { noise } from "../../../test/contract/blob-engine-bytes.ts"
+import { noise } from "../../../test/contract/blob-storage/engine-bytes.ts"
 import { openVolume } from "../engine.ts"
 
 const mib = 1024 * 1024

@@ -3,7 +3,7 @@
  * which outlives the process. Run by volume-kill.test.ts: `FOLDER TOLD FIRST`.
  */
 import { openSync, writeSync } from "node:fs"
-import { noise } from "../../../test/contract/blob-engine-bytes.ts"
+import { noise } from "../../../test/contract/blob-storage/engine-bytes.ts"
 import { idOf, openFolder, order, origin, sizeOf } from "./kill-folder.ts"
 
 const [dir = "", told = "", first = "0"] = process.argv.slice(2)

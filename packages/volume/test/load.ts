@@ -7,7 +7,7 @@ import { readdirSync, rmSync, statfsSync, statSync } from "node:fs"
 import { join } from "node:path"
 import { Blake3Hasher } from "@napi-rs/blake-hash"
 import type { BlobId } from "#schemas/blob-storage/blob.ts"
-import { noise } from "../../../test/contract/blob-engine-bytes.ts"
+import { noise } from "../../../test/contract/blob-storage/engine-bytes.ts"
 import { openFolder, order, origin } from "./kill-folder.ts"
 
 type Engine = Awaited<ReturnType<typeof openFolder>>

@@ -8,7 +8,7 @@ import { join } from "node:path"
 import { onTestFinished } from "vitest"
 import type { PutOrder } from "#actors/blob-storage/blobs/engine.ts"
 import { faultOf } from "#actors/blob-storage/blobs/fault.ts"
-import { noise } from "../../../test/contract/blob-engine-bytes.ts"
+import { noise } from "../../../test/contract/blob-storage/engine-bytes.ts"
 import { type VolumeDisk, type VolumeFile, volumeDisk } from "../disk.ts"
 import { openVolume, type VolumeEngine, type VolumeOptions } from "../engine.ts"
 

@@ -3,8 +3,13 @@ import assert from "node:assert/strict"
 import { describe, it } from "@effect/vitest"
 import type { BlobFact } from "#actors/blob-storage/blobs/engine.ts"
 import type { BlobId } from "#schemas/blob-storage/blob.ts"
-import { noise } from "../../../test/contract/blob-engine-bytes.ts"
-import { send, sendShard, shardOf, wholeOf } from "../../../test/contract/node-engine-copies.ts"
+import { noise } from "../../../test/contract/blob-storage/engine-bytes.ts"
+import {
+  send,
+  sendShard,
+  shardOf,
+  wholeOf,
+} from "../../../test/contract/blob-storage/node-engine-copies.ts"
 import { type VolumeDisk, type VolumeFile, volumeDisk } from "../disk.ts"
 import type { VolumeEngine } from "../engine.ts"
 import { makeRecentFacts } from "../log/recent.ts"

@@ -6,8 +6,8 @@ import { join } from "node:path"
 import { assert, describe, it } from "@effect/vitest"
 import { afterAll, beforeAll } from "vitest"
 import { findTree, treeEnvironment, trees } from "../../../launcher/trees.mjs"
-import { describeAbsent } from "../../absent.ts"
-import { program } from "../../process/server.ts"
+import { describeAbsent } from "../../world/programs/absent.ts"
+import { program } from "../../world/server/server.ts"
 
 const root = join(import.meta.dirname, "../../..")
 const tree = findTree("shells")

@@ -6,7 +6,7 @@ import { join } from "node:path"
 import { assert, describe, it } from "@effect/vitest"
 import { afterEach, beforeEach } from "vitest"
 import { exit_codes } from "#cli/client/exit-code.ts"
-import { program } from "../../process/server.ts"
+import { program } from "../../world/server/server.ts"
 import { json, type Script, scripted } from "./scripted.ts"
 
 const root = join(import.meta.dirname, "../../..")

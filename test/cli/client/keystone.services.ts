@@ -3,10 +3,10 @@ import { join } from "node:path"
 import { afterAll, assert } from "@effect/vitest"
 import { Effect } from "effect"
 import { exit_codes } from "#cli/client/exit-code.ts"
-import { service_password } from "../../openstack/configuration.ts"
-import { passwordOf } from "../../openstack/seed.ts"
-import { describeOpenstack, Openstack } from "../../openstack.ts"
-import { cleanUp, newFolder, runVerb, startServer } from "../../process/server.ts"
+import { service_password } from "../../world/programs/openstack/configuration.ts"
+import { passwordOf } from "../../world/programs/openstack/seed.ts"
+import { describeOpenstack, Openstack } from "../../world/programs/openstack.ts"
+import { cleanUp, newFolder, runVerb, startServer } from "../../world/server/server.ts"
 
 const whole_ms_max = 300_000
 

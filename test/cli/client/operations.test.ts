@@ -37,7 +37,7 @@ import { webhooks } from "#cli/client/system/webhook.ts"
 import { shape_a } from "#gateway/share-protection/shapes/shape-a.ts"
 import { shape_b } from "#gateway/share-protection/shapes/shape-b.ts"
 import { documented } from "#gateway/system/document.ts"
-import { apisOf } from "../../every-api.ts"
+import { apisOf } from "../../world/every-api.ts"
 
 const nouns: ReadonlyArray<Noun> = [
   targets,

@@ -1,7 +1,7 @@
 /** A verb on a terminal: a pseudo-terminal of `script` (util-linux), as wide as a test says. */
 import { spawn, spawnSync } from "node:child_process"
 import { join } from "node:path"
-import { program } from "../../process/server.ts"
+import { program } from "../../world/server/server.ts"
 
 const root = join(import.meta.dirname, "../../..")
 

@@ -8,7 +8,7 @@ import { join } from "node:path"
 import { afterAll, assert, beforeAll, it } from "vitest"
 import { exit_codes } from "#cli/client/exit-code.ts"
 import { widthOf } from "#cli/client/table.ts"
-import { describeWithServer } from "../../nats.ts"
+import { describeWithServer } from "../../world/programs/nats.ts"
 import {
   cleanUp,
   newFolder,
@@ -17,7 +17,7 @@ import {
   type Server,
   startServer,
   until,
-} from "../../process/server.ts"
+} from "../../world/server/server.ts"
 import { has_terminal, onTerminal, seen } from "./terminal.ts"
 
 const root = join(import.meta.dirname, "../../..")

@@ -7,7 +7,7 @@ import type { Peer, Peers } from "#actors/blob-storage/peers.ts"
 import type { MemoryEngine } from "#adapters/blob-storage/memory/engine.ts"
 import { unit_bytes } from "#erasure"
 import type { BlobId } from "#schemas/blob-storage/blob.ts"
-import { noise } from "../../../../test/contract/blob-engine-bytes.ts"
+import { noise } from "../../../../test/contract/blob-storage/engine-bytes.ts"
 import { getErasure } from "../../erasure/get.ts"
 import { peerFailure } from "../../peer-failure.ts"
 import {

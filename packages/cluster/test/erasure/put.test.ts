@@ -3,7 +3,7 @@ import { describe, it } from "@effect/vitest"
 import { faultOf } from "#actors/blob-storage/blobs/fault.ts"
 import type { NodeEngine } from "#actors/blob-storage/node-engine.ts"
 import type { MemoryEngine } from "#adapters/blob-storage/memory/engine.ts"
-import { noise } from "../../../../test/contract/blob-engine-bytes.ts"
+import { noise } from "../../../../test/contract/blob-storage/engine-bytes.ts"
 import {
   bytesOf,
   holdersIn,

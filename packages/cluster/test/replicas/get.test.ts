@@ -2,7 +2,7 @@
 import { describe, expect, it } from "vitest"
 import { faultOf } from "#actors/blob-storage/blobs/fault.ts"
 import type { ReplicationPolicy } from "#schemas/blob-storage/blob.ts"
-import { noise } from "../../../../test/contract/blob-engine-bytes.ts"
+import { noise } from "../../../../test/contract/blob-storage/engine-bytes.ts"
 import { faultIn, idOf, makeNodes, type Nodes, orderOf, origin, read } from "./nodes.ts"
 
 const small = noise(1, 4096)

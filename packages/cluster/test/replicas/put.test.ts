@@ -1,6 +1,6 @@
 /** Puts in a cluster. Source: document 1 §1, §2 Replication policies, §7; decision 0123. */
 import { describe, expect, it } from "vitest"
-import { noise } from "../../../../test/contract/blob-engine-bytes.ts"
+import { noise } from "../../../../test/contract/blob-storage/engine-bytes.ts"
 import { faultIn, idOf, makeNodes, type Node, type Nodes, orderOf } from "./nodes.ts"
 
 const small = noise(1, 4096)

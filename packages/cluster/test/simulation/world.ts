@@ -6,7 +6,7 @@
  * two events all promises that can go on have gone on.
  */
 import { createHash } from "node:crypto"
-import { type Seeded, seeded } from "../../../../test/process/seeded.ts"
+import { type Seeded, seeded } from "../../../../test/world/seeded.ts"
 
 /** The world begins in November 2026, in milliseconds. */
 const begin_ms = 1_795_000_000_000

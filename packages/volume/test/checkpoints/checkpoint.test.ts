@@ -1,8 +1,8 @@
 /** A volume's checkpoint is whole, and of one attempt, or it is none. */
 import assert from "node:assert/strict"
 import { describe, it } from "vitest"
-import { noise } from "../../../../test/contract/blob-engine-bytes.ts"
-import { seeded } from "../../../../test/process/seeded.ts"
+import { noise } from "../../../../test/contract/blob-storage/engine-bytes.ts"
+import { seeded } from "../../../../test/world/seeded.ts"
 import {
   type CheckpointFacts,
   readCheckpoint,

@@ -2,7 +2,7 @@
 import { blake3 } from "@napi-rs/blake-hash"
 import type { Shard } from "#actors/blob-storage/node-engine.ts"
 import type { BlobId, BlobLabels, ReplicationPolicy } from "#schemas/blob-storage/blob.ts"
-import { noise } from "../../../../test/contract/blob-engine-bytes.ts"
+import { noise } from "../../../../test/contract/blob-storage/engine-bytes.ts"
 import { copyBytes } from "../../writes/copy-admission.ts"
 
 export interface Content {

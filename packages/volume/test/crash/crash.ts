@@ -7,7 +7,7 @@
 import assert from "node:assert/strict"
 import { setImmediate as nextTurn } from "node:timers/promises"
 import type { BlobFault } from "#actors/blob-storage/blobs/fault.ts"
-import { type Seeded, seeded } from "../../../../test/process/seeded.ts"
+import { type Seeded, seeded } from "../../../../test/world/seeded.ts"
 import { type SimulatedDisk, simulateDisk } from "../simulated/disk.ts"
 import { check } from "./checks.ts"
 import { contents, segment_bytes } from "./contents.ts"

@@ -3,7 +3,7 @@ import assert from "node:assert/strict"
 import type { BlobOrigin } from "#actors/blob-storage/blobs/admission.ts"
 import { type BlobFault, faultOf } from "#actors/blob-storage/blobs/fault.ts"
 import type { NodeEngine } from "#actors/blob-storage/node-engine.ts"
-import type { Seeded } from "../../../../test/process/seeded.ts"
+import type { Seeded } from "../../../../test/world/seeded.ts"
 import type { Change, Entry, Model } from "./model.ts"
 
 /** An engine with the upkeep that otherwise runs by itself. */

@@ -1,6 +1,6 @@
 /** The volume's engine as crash tests open it: small files, a clock that jumps, no upkeep alone. */
 
-import { noise } from "../../../../test/contract/blob-engine-bytes.ts"
+import { noise } from "../../../../test/contract/blob-storage/engine-bytes.ts"
 import { openVolume } from "../../engine.ts"
 import { segment_bytes } from "./contents.ts"
 import type { Open } from "./crash.ts"

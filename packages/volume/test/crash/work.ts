@@ -4,7 +4,7 @@ import type { BlobRange, PutAnswer, PutOrder } from "#actors/blob-storage/blobs/
 import { faultOf } from "#actors/blob-storage/blobs/fault.ts"
 import type { NodeEngine } from "#actors/blob-storage/node-engine.ts"
 import type { BlobId } from "#schemas/blob-storage/blob.ts"
-import type { Seeded } from "../../../../test/process/seeded.ts"
+import type { Seeded } from "../../../../test/world/seeded.ts"
 import { type Content, contents } from "./contents.ts"
 import { receive, release, renew, sendLate } from "./copies.ts"
 import { cut, faultIn, type Life, origin, refuse } from "./life.ts"

@@ -6,15 +6,15 @@ import assert from "node:assert/strict"
 import { describe, it } from "vitest"
 import { faultOf } from "#actors/blob-storage/blobs/fault.ts"
 import type { BlobId } from "#schemas/blob-storage/blob.ts"
-import { noise } from "../../../../test/contract/blob-engine-bytes.ts"
+import { noise } from "../../../../test/contract/blob-storage/engine-bytes.ts"
 import {
   idOf,
   send,
   shardBytes,
   shardOf,
   wholeOf,
-} from "../../../../test/contract/node-engine-copies.ts"
-import { type Seeded, seeded } from "../../../../test/process/seeded.ts"
+} from "../../../../test/contract/blob-storage/node-engine-copies.ts"
+import { type Seeded, seeded } from "../../../../test/world/seeded.ts"
 import type { VolumeEngine } from "../../engine.ts"
 import { order, origin } from "../opened.ts"
 import { type SimulatedDisk, simulateDisk } from "../simulated/disk.ts"

@@ -4,7 +4,7 @@
 import assert from "node:assert/strict"
 import fc from "fast-check"
 import { describe, it } from "vitest"
-import { noise } from "../../../../test/contract/blob-engine-bytes.ts"
+import { noise } from "../../../../test/contract/blob-storage/engine-bytes.ts"
 import {
   chunk_bytes,
   chunkCount,

@@ -6,7 +6,7 @@ import { it } from "vitest"
 import { faultOf } from "#actors/blob-storage/blobs/fault.ts"
 import type { NodeEngine } from "#actors/blob-storage/node-engine.ts"
 import { memoryEngine } from "#adapters/blob-storage/memory/engine.ts"
-import { noise } from "../../../../test/contract/blob-engine-bytes.ts"
+import { noise } from "../../../../test/contract/blob-storage/engine-bytes.ts"
 import {
   idOf,
   origin,
@@ -16,7 +16,7 @@ import {
   sendShard,
   shardOf,
   wholeOf,
-} from "../../../../test/contract/node-engine-copies.ts"
+} from "../../../../test/contract/blob-storage/node-engine-copies.ts"
 import { freshFolder, opened } from "../opened.ts"
 
 const sizes = [0, 300, 20_000, 100_000]

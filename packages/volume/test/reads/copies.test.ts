@@ -5,8 +5,8 @@ import { describe, it } from "vitest"
 import type { NodeEngine } from "#actors/blob-storage/node-engine.ts"
 import { Volume } from "#actors/blob-storage/volume.ts"
 import { RecordFacts } from "#schemas/blob-storage/volume.ts"
-import { noise } from "../../../../test/contract/blob-engine-bytes.ts"
-import { nodeEngineContract } from "../../../../test/contract/node-engine.ts"
+import { noise } from "../../../../test/contract/blob-storage/engine-bytes.ts"
+import { nodeEngineContract } from "../../../../test/contract/blob-storage/node-engine.ts"
 import {
   getAll,
   idOf,
@@ -21,7 +21,7 @@ import {
   shardOf,
   tagIn,
   wholeOf,
-} from "../../../../test/contract/node-engine-copies.ts"
+} from "../../../../test/contract/blob-storage/node-engine-copies.ts"
 import type { VolumeEngine } from "../../engine.ts"
 import { batchesIn, flip, loseCheckpoints } from "../damaged.ts"
 import { copyOf, freshFolder, opened } from "../opened.ts"

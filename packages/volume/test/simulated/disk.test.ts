@@ -1,7 +1,7 @@
 /** The simulated disk is as cruel as it says, and no crueler than a disk may be. */
 import assert from "node:assert/strict"
 import { describe, it } from "vitest"
-import { seeded } from "../../../../test/process/seeded.ts"
+import { seeded } from "../../../../test/world/seeded.ts"
 import type { VolumeFile } from "../../disk.ts"
 import { type SimulatedDisk, simulateDisk } from "./disk.ts"
 import { block_bytes, sector_bytes } from "./file.ts"

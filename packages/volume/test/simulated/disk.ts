@@ -5,7 +5,7 @@
  * Names are volatile until their folder is synced, as bytes are until their file is.
  */
 import { basename, dirname } from "node:path"
-import type { Seeded } from "../../../../test/process/seeded.ts"
+import type { Seeded } from "../../../../test/world/seeded.ts"
 import type { VolumeDisk, VolumeFile } from "../../disk.ts"
 import { makeSimulatedFile, type SimulatedFile, sector_bytes } from "./file.ts"
 import { makeNames, type NamesImage, type SimulatedNames } from "./names.ts"

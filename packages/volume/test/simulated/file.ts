@@ -2,7 +2,7 @@
  * The bytes of one simulated file, as a reader sees them and as the platter has them. A write is
  * volatile until a sync that began after it has ended; power loss keeps any sectors of it.
  */
-import type { Seeded } from "../../../../test/process/seeded.ts"
+import type { Seeded } from "../../../../test/world/seeded.ts"
 
 /** What a disk writes whole or not at all, in bytes. */
 export const sector_bytes = 512

@@ -1,6 +1,6 @@
 /** The names on a simulated disk: a change of one is volatile until its folder is synced. */
 import { dirname } from "node:path"
-import type { Seeded } from "../../../../test/process/seeded.ts"
+import type { Seeded } from "../../../../test/world/seeded.ts"
 import type { SimulatedFile } from "./file.ts"
 import { failure } from "./steps.ts"
 

@@ -2,7 +2,7 @@
  * The steps of a simulated disk: they end in any order, and any of them may fail, or be the last
  * one before power is lost or the process is killed.
  */
-import type { Seeded } from "../../../../test/process/seeded.ts"
+import type { Seeded } from "../../../../test/world/seeded.ts"
 
 /** What changes a disk: each is a step, and faults are planned by a step's number, from 1. */
 export type StepKind =

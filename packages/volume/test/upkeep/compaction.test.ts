@@ -6,7 +6,7 @@ import { rmSync } from "node:fs"
 import { join } from "node:path"
 import { describe, it, vi } from "vitest"
 import type { BlobId } from "#schemas/blob-storage/blob.ts"
-import { noise } from "../../../../test/contract/blob-engine-bytes.ts"
+import { noise } from "../../../../test/contract/blob-storage/engine-bytes.ts"
 import {
   faultTag,
   flipBit,

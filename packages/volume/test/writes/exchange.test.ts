@@ -7,7 +7,7 @@
 import assert from "node:assert/strict"
 import { describe, it } from "vitest"
 import type { CopyOrder, NodeEngine } from "#actors/blob-storage/node-engine.ts"
-import { noise } from "../../../../test/contract/blob-engine-bytes.ts"
+import { noise } from "../../../../test/contract/blob-storage/engine-bytes.ts"
 import {
   getAll,
   kindsOf,
@@ -19,7 +19,7 @@ import {
   shardBytes,
   shardOf,
   wholeOf,
-} from "../../../../test/contract/node-engine-copies.ts"
+} from "../../../../test/contract/blob-storage/node-engine-copies.ts"
 import { loseCheckpoints } from "../damaged.ts"
 import { copyOf, opened } from "../opened.ts"
 import { flipBit, kib, mib, type Volume, withVolume } from "../volume-folder.ts"

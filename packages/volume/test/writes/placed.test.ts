@@ -2,7 +2,7 @@
 import { describe, expect, it } from "vitest"
 import type { PutAnswer } from "#actors/blob-storage/blobs/engine.ts"
 import { faultOf } from "#actors/blob-storage/blobs/fault.ts"
-import { noise } from "../../../../test/contract/blob-engine-bytes.ts"
+import { noise } from "../../../../test/contract/blob-storage/engine-bytes.ts"
 import { kib, order, withVolume } from "../volume-folder.ts"
 
 const bytes = noise(1, 4 * kib)

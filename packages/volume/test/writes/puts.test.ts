@@ -3,7 +3,7 @@ import assert from "node:assert/strict"
 import { blake3 } from "@napi-rs/blake-hash"
 import fc from "fast-check"
 import { it } from "vitest"
-import { noise } from "../../../../test/contract/blob-engine-bytes.ts"
+import { noise } from "../../../../test/contract/blob-storage/engine-bytes.ts"
 import { hashHex } from "../../writes/puts.ts"
 
 it("is that of all parts in their order, whatever was hashed before", () => {

@@ -1,0 +1,210 @@
+/** Who takes part in the blob suite with blobs of one size, each started in a folder of its own. */
+import { join } from "node:path"
+import { type Contender, orSkip } from "../harness/series.ts"
+import type { Settings } from "../harness/suite.ts"
+import { startAlmanac } from "./almanac.ts"
+import type { BlobRow, Operation } from "./figures.ts"
+import type { startJsonParse } from "./json.ts"
+import type { LoadClient } from "./load.ts"
+import { startNginx } from "./nginx.ts"
+import {
+  descendants,
+  flushesOf,
+  pause_ms_max,
+  pin,
+  rested,
+  server_core,
+  usedSeconds,
+} from "./process.ts"
+import { startRadosgw } from "./radosgw.ts"
+import { startRaw } from "./raw.ts"
+import { startRedis } from "./redis.ts"
+import { type BlobRequest, uniqueName } from "./request.ts"
+import { type BlobServer, gibibyte } from "./server.ts"
+import { startSwift } from "./swift.ts"
+
+type Start = (folder: string, blob_bytes: number) => Promise<BlobServer>
+
+const starts: Readonly<Record<string, Start>> = {
+  almanac: startAlmanac,
+  radosgw: startRadosgw,
+  swift: startSwift,
+  "nginx, no fsync": startNginx,
+  "redis, fsync always": startRedis,
+  "raw node:http": startRaw,
+}
+
+/** Names of the series that are not a server's puts and gets. */
+export const json_put = "almanac, JSON"
+export const json_parse = "JSON.parse alone"
+
+/** Blobs from here on are put in rounds that end early. */
+const large_bytes = 1_048_576
+/** Most bytes of one round of puts: enough for a rate, and little enough for the disk. */
+const round_bytes_max = gibibyte
+const unbounded = Number.MAX_SAFE_INTEGER
+/** Clients and seconds of the puts that fill a store before it is read. */
+const fill_clients = 8
+const fill_seconds_max = 60
+
+export interface Size {
+  readonly name: string
+  readonly blob_bytes: number
+  /** How many different blobs are read. */
+  readonly keys: number
+  readonly clients: Readonly<Record<Operation, ReadonlyArray<number>>>
+}
+
+export interface Started {
+  readonly name: string
+  readonly server: BlobServer
+  /** Of the server's processes, as of now. */
+  readonly pids: () => ReadonlyArray<number>
+}
+
+/** No two rounds put the same names, or the same bytes. */
+let rounds_begun = 0
+
+const orderOf = ({ protocol, port }: BlobServer, requests: ReadonlyArray<BlobRequest>) => ({
+  protocol,
+  port,
+  requests,
+  round: ++rounds_begun,
+  is_kept: false,
+})
+
+/** Stores what is read; answers the requests that read it, and nothing of who failed. */
+const fill = async (
+  { name, server }: Started,
+  { blob_bytes, keys }: Size,
+  client: LoadClient,
+): Promise<ReadonlyArray<BlobRequest>> => {
+  const order = orderOf(server, [server.put(blob_bytes)])
+  const bounds = { connections: Math.min(fill_clients, keys), seconds: fill_seconds_max }
+  const asked = { ...order, ...bounds, runs_max: keys, is_kept: true }
+  const loaded = await orSkip(name, () => client.load(asked))
+  const kept = loaded?.kept ?? []
+  const names = kept.map((_, n) => uniqueName(order.round, n))
+  return (server.keysOf?.(kept) ?? names).map(server.get)
+}
+
+/** Starts one; its processes are those that were not there before. */
+const start = async (
+  name: string,
+  begin: Start,
+  { blob_bytes }: Size,
+  { folder, onEnd }: Settings,
+): Promise<Started> => {
+  const before = new Set(descendants(process.pid))
+  const server = await begin(join(folder, name.split(",")[0] ?? name), blob_bytes)
+  onEnd(server.stop)
+  const roots = descendants(process.pid).filter((pid) => !before.has(pid))
+  const pids = () => [...new Set(roots.flatMap((pid) => [pid, ...descendants(pid)]))]
+  pin(pids(), server_core)
+  return { name, server, pids }
+}
+
+/** Starts all who are here. */
+export const startServers = async (
+  size: Size,
+  settings: Settings,
+): Promise<ReadonlyArray<Started>> => {
+  const started: Array<Started> = []
+  for (const [name, begin] of Object.entries(starts)) {
+    const one = await orSkip(name, () => start(name, begin, size, settings))
+    if (one !== undefined) started.push(one)
+  }
+  return started
+}
+
+export interface Measuring {
+  readonly size: Size
+  readonly settings: Settings
+  readonly clients: number
+  readonly client: LoadClient
+}
+
+/** A contestant of one operation, with any number of clients. */
+export type Seat = (measuring: Measuring) => Contender<BlobRow>
+
+const runsMax = ({ size, settings, clients }: Measuring, { room_bytes }: BlobServer) => {
+  if (size.blob_bytes < large_bytes) return unbounded
+  const rounds = (settings.rounds + 1) * size.clients.put.length
+  const bytes = Math.min(round_bytes_max, room_bytes / rounds)
+  return Math.max(clients, Math.floor(bytes / size.blob_bytes))
+}
+
+/** One round, with what it took the server's processes and the disk. */
+const contender = (
+  name: string,
+  { server, pids }: Started,
+  requests: ReadonlyArray<BlobRequest>,
+  measuring: Measuring,
+): Contender<BlobRow> => ({
+  name,
+  round: async ({ seconds }) => {
+    const { settings, clients: connections, client } = measuring
+    const is_put = (requests[0]?.blob_bytes ?? 0) > 0
+    const runs_max = is_put ? runsMax(measuring, server) : unbounded
+    const order = { ...orderOf(server, requests), connections, seconds, runs_max }
+    const flushes = await flushesOf(settings.folder)
+    const processes = pids()
+    const before = [usedSeconds(processes), flushes(), await server.syncs?.()] as const
+    const { round } = await client.load(order)
+    await rested(pids, is_put ? pause_ms_max : 0)
+    const after = [usedSeconds(processes), flushes(), await server.syncs?.()] as const
+    if (is_put) await server.clear?.()
+    const perRun = (from: number | undefined, to: number | undefined) =>
+      from === undefined || to === undefined ? undefined : (to - from) / round.runs
+    return {
+      ...round,
+      cpu_us: (perRun(before[0], after[0]) ?? 0) * 1e6,
+      flushes: perRun(before[1], after[1]),
+      syncs: perRun(before[2], after[2]),
+    }
+  },
+})
+
+/** What takes part in a table of gets: every server that holds what is read. */
+export const readers = async (
+  started: ReadonlyArray<Started>,
+  size: Size,
+  client: LoadClient,
+): Promise<ReadonlyArray<Seat>> => {
+  const seats: Array<Seat> = []
+  for (const one of started) {
+    const requests = await fill(one, size, client)
+    if (requests.length < size.keys) continue
+    const seat =
+      (name: string, port: number): Seat =>
+      (measuring) =>
+        contender(name, { ...one, server: { ...one.server, port } }, requests, measuring)
+    const { port, other } = one.server
+    seats.push(seat(one.name, port))
+    if (other !== undefined) seats.push(seat(other.name, other.port))
+  }
+  return seats
+}
+
+/** What takes part in a table of puts: every server, by JSON too; JSON.parse alone if large. */
+export const writers = (
+  started: ReadonlyArray<Started>,
+  { blob_bytes }: Size,
+  jsonParse: ReturnType<typeof startJsonParse>,
+): ReadonlyArray<Seat> => {
+  const none = { cpu_us: 0, flushes: undefined, syncs: undefined }
+  const parse: Contender<BlobRow> = {
+    name: json_parse,
+    round: async ({ seconds }) => ({ ...(await jsonParse.round(seconds)), ...none }),
+  }
+  const puts = started.flatMap((one): ReadonlyArray<Seat> => {
+    const { put, putJson } = one.server
+    const seat =
+      (name: string, request: BlobRequest): Seat =>
+      (measuring) =>
+        contender(name, one, [request], measuring)
+    const plain = seat(one.name, put(blob_bytes))
+    return putJson === undefined ? [plain] : [plain, seat(`${one.name}, JSON`, putJson(blob_bytes))]
+  })
+  return blob_bytes < large_bytes ? puts : [...puts, () => parse]
+}

@@ -1,0 +1,112 @@
+/** A PostgreSQL server of a bench's or a test's own: new files, a unix socket, gone afterwards. */
+import { type ChildProcess, execFileSync, spawn, spawnSync } from "node:child_process"
+import { once } from "node:events"
+import { existsSync, readdirSync } from "node:fs"
+import { chmod, chown, cp, mkdir } from "node:fs/promises"
+import { join } from "node:path"
+import { findTree, treeEnvironment } from "../../launcher/trees.mjs"
+import type { Settings } from "./suite.ts"
+
+const ready_wait_ms = 30_000
+
+/** Where the newest server's programs are below a folder; undefined where there is none. */
+const programsIn = (folder: string): string | undefined => {
+  const installations = join(folder, "usr/lib/postgresql")
+  if (!existsSync(installations)) return undefined
+  const versions = readdirSync(installations).sort((a, b) => Number(b) - Number(a))
+  return versions
+    .map((version) => join(installations, version, "bin"))
+    .find((bin) => existsSync(join(bin, "initdb")))
+}
+
+/** The programs of the system or of the bootstrap's tree; undefined where nobody has them. */
+export const programs = (): string | undefined => {
+  const tree = findTree("postgresql")
+  return tree === undefined ? undefined : programsIn(tree)
+}
+
+export const serverVersion = (bin: string): string =>
+  execFileSync(join(bin, "postgres"), ["--version"], {
+    encoding: "utf8",
+    env: { ...process.env, ...treeEnvironment(findTree("postgresql") ?? "/") },
+  }).trim()
+
+export interface Server {
+  /** The folder of the socket. */
+  readonly socket: string
+  /** Ends it at once, as a machine that loses its power would; it may be started again. */
+  readonly kill: () => Promise<void>
+  readonly start: () => Promise<void>
+}
+
+/** PostgreSQL refuses to run as root: then it runs as its package's user, or as nobody. */
+export const unprivileged = () => {
+  if (process.getuid?.() !== 0) return {}
+  const name = spawnSync("id", ["postgres"]).status === 0 ? "postgres" : "nobody"
+  const id = (flag: string) => Number(execFileSync("id", [flag, name], { encoding: "utf8" }))
+  return { uid: id("-u"), gid: id("-g") }
+}
+
+/** Programs that this user may run: root's own cache is nobody else's to read. */
+const reachable = async (scratch: string, is_root: boolean) => {
+  const tree = findTree("postgresql")
+  if (tree === undefined) throw new Error("no PostgreSQL (apt-get install postgresql)")
+  if (tree === "/" || !is_root) return tree
+  const copy = join(scratch, "tree")
+  await cp(tree, copy, { recursive: true, verbatimSymlinks: true })
+  return copy
+}
+
+/**
+ * Starts a server in a new folder below `scratch`. All settings are the defaults, and sync is on
+ * unless `flags` say otherwise; nobody but the folder's owner (and root) reaches the socket.
+ */
+export const startServer = async (
+  scratch: string,
+  onEnd: Settings["onEnd"],
+  flags: ReadonlyArray<string> = ["fsync=on", "synchronous_commit=on"],
+): Promise<Server> => {
+  const user = unprivileged()
+  if (user.uid !== undefined) await chmod(scratch, 0o711)
+  const tree = await reachable(scratch, user.uid !== undefined)
+  const bin = programsIn(tree) ?? ""
+  const folder = join(scratch, "postgresql")
+  await mkdir(folder, { mode: 0o700 })
+  if (user.uid !== undefined) await chown(folder, user.uid, user.gid)
+  const around = { ...user, cwd: folder, env: { ...process.env, ...treeEnvironment(tree) } }
+  const data = join(folder, "data")
+  const init = ["-D", data, "-U", "postgres", "-A", "trust", "-E", "UTF8", "--no-locale", "-N"]
+  const made = spawnSync(join(bin, "initdb"), init, { ...around, encoding: "utf8" })
+  if (made.status !== 0) throw new Error(`initdb: ${made.stderr.trim().split("\n").at(-1)}`)
+  const settings = ["listen_addresses=", `unix_socket_directories=${folder}`, ...flags]
+  const command = ["-D", data, ...settings.flatMap((setting) => ["-c", setting])]
+  let server: ChildProcess | undefined
+  const start = async () => {
+    server = spawn(join(bin, "postgres"), command, {
+      ...around,
+      stdio: ["ignore", "ignore", "pipe"],
+    })
+    await ready(server)
+  }
+  onEnd(() => end(server, "SIGINT"))
+  await start()
+  return { socket: folder, start, kill: () => end(server, "SIGQUIT") }
+}
+
+const ready = async (server: ChildProcess) => {
+  const late = AbortSignal.timeout(ready_wait_ms)
+  let said = ""
+  while (!said.includes("ready to accept connections")) {
+    if (server.exitCode !== null || !server.stderr) throw new Error(`postgres: ${said.trim()}`)
+    const [chunk] = await once(server.stderr, "data", { signal: late })
+    said += String(chunk)
+  }
+  server.stderr?.resume()
+}
+
+/** SIGINT ends sessions and leaves the files whole; SIGQUIT leaves them to be recovered. */
+const end = async (server: ChildProcess | undefined, signal: "SIGINT" | "SIGQUIT") => {
+  if (server === undefined || server.exitCode !== null) return
+  server.kill(signal)
+  await once(server, "exit")
+}

@@ -1,0 +1,73 @@
+/** Measured rounds as Markdown, and their place in docs/benchmarks.md. */
+import { readFile, writeFile } from "node:fs/promises"
+import { fileURLToPath } from "node:url"
+import { median, type Round } from "./round.ts"
+import { type Measured, rates, ratioSpread, type Series, type Spread, spread } from "./series.ts"
+
+/** Three digits are all that such a measurement holds. */
+const digits = 3
+
+/** As the tables show a figure. */
+export const number = (value: number) =>
+  Number(value.toPrecision(digits)).toLocaleString("en-US", { maximumFractionDigits: digits })
+
+/** A median with its bounds. */
+export const range = ({ median: middle, min, max }: Spread) =>
+  `${number(middle)} (${number(min)}..${number(max)})`
+
+const middle = (series: Series, figure: (round: Round) => number) =>
+  number(median(series.rounds.map(figure)))
+
+/** A table as the formatter writes it, so that a published page passes `npm run check`. */
+export const aligned = ([heads = [], ...rows]: readonly (readonly string[])[]): string => {
+  const widths = heads.map((head, column) =>
+    Math.max(3, head.length, ...rows.map((row) => row[column]?.length ?? 0)),
+  )
+  const line = (cells: readonly string[], fill: string) =>
+    `| ${widths.map((width, column) => (cells[column] ?? "").padEnd(width, fill)).join(" | ")} |`
+  return [line(heads, " "), line([], "-"), ...rows.map((row) => line(row, " "))].join("\n")
+}
+
+export interface Columns {
+  /** What one rate counts: "commands/s". */
+  readonly rate: string
+  /** How many of them one run is. */
+  readonly per_run: number
+  /** The name of the series that the others are compared with. */
+  readonly ours: string
+  /** Whether a run's latency says more than its rate. */
+  readonly latency: boolean
+}
+
+/** One row a contestant: its rates, its latencies, ours against it; then every round's rate. */
+export const table = ({ series }: Measured, { rate, per_run, ours, latency }: Columns): string => {
+  const own = series.find(({ name }) => name === ours)
+  const rows = series.map((each) => {
+    const scaled = rates(each).map((value) => value * per_run)
+    const ratio = ratioSpread(own, each)
+    return [
+      each.name,
+      range(spread(scaled)),
+      ...(latency
+        ? [middle(each, ({ p50_ms }) => p50_ms), middle(each, ({ p99_ms }) => p99_ms)]
+        : []),
+      ratio ? range(ratio) : "",
+      scaled.map(number).join(" "),
+    ]
+  })
+  const latencies = latency ? ["p50 ms", "p99 ms"] : []
+  const heads = ["", rate, ...latencies, `${ours} / this`, "round by round"]
+  return aligned([heads, ...rows])
+}
+
+const page = fileURLToPath(new URL("../../docs/benchmarks.md", import.meta.url))
+
+/** Puts `text` between the markers of `suite` in docs/benchmarks.md. */
+export const publish = async (suite: string, text: string): Promise<void> => {
+  const [from, to] = [`<!-- bench:${suite} -->`, `<!-- /bench:${suite} -->`]
+  const old = await readFile(page, "utf8")
+  const [begin, end] = [old.indexOf(from), old.indexOf(to)]
+  if (begin < 0 || end < begin) throw new Error(`${page} has no markers for ${suite}`)
+  const head = old.slice(0, begin + from.length)
+  await writeFile(page, `${head}\n${text.trim()}\n${old.slice(end)}`)
+}

@@ -1,0 +1,83 @@
+/**
+ * The log alone, as a limit: a commit of the same bytes into a JetStream of the same settings, its
+ * version checked by the server, and nothing else. No rule, no read model, no row read back.
+ *
+ * Each commit is written alone. In atomic batches of what has gathered, 16 in flight are slower.
+ */
+import { randomUUID } from "node:crypto"
+import { headers } from "@nats-io/transport-node"
+import { Layer, ManagedRuntime } from "effect"
+import { NatsConnection } from "#adapters/bus/connection.ts"
+import { NatsServer } from "#adapters/bus/server.ts"
+import { DataFolder } from "#adapters/data-folder/lock.ts"
+import { wanted } from "#adapters/log/jetstream.ts"
+import { type Commit, commands_remembered_max } from "#events/log.ts"
+import type { Contestant } from "../harness/contestant.ts"
+import { type Command, eventOf, inTurn } from "./work.ts"
+
+/** As long as Almanac waits for an append. */
+const timeout = 5_000
+
+/** A worker's last commit. */
+interface Last {
+  readonly sequence: number
+  readonly commands: ReadonlyArray<string>
+}
+
+const unwritten: Last = { sequence: 0, commands: [] }
+
+/** As long as a hash of the commit before, which nobody computes here. */
+const prev = "0".repeat(64)
+
+/** The commit that Almanac would write. */
+const commitOf = (job: Command, { commands }: Last): Commit => {
+  const now = new Date()
+  return {
+    v: 1,
+    actor: "bench",
+    at: now.toISOString(),
+    events: [eventOf(job, now)],
+    snapshot: {
+      machine: 1,
+      value: "ready",
+      context: { running_jobs: job.version % 2, job_id: job.job_id },
+    },
+    commands: [...commands.slice(1 - commands_remembered_max), randomUUID()],
+    prev,
+  }
+}
+
+interface Ack {
+  readonly seq?: number
+  readonly error?: { readonly description: string }
+}
+
+const bus = (folder: string) =>
+  NatsConnection.layer.pipe(
+    Layer.provide(NatsServer.child()),
+    Layer.provide(DataFolder.layer(folder)),
+  )
+
+export const bareLog: Contestant = {
+  name: "bare JetStream",
+  start: async ({ folder }) => {
+    const runtime = ManagedRuntime.make(bus(folder))
+    const { connection, jsm } = await runtime.runPromise(NatsConnection)
+    await jsm.streams.add(wanted({ stream: "LOG" }))
+    const lasts = new Map<string, Last>()
+
+    const run = inTurn(async (job) => {
+      const last = lasts.get(job.worker_id) ?? unwritten
+      const commit = commitOf(job, last)
+      const checks = headers()
+      checks.set("Nats-Expected-Last-Subject-Sequence", `${last.sequence}`)
+      const options = { headers: checks, timeout }
+      const subject = `commit.bench.worker.${job.worker_id}`
+      const answer = await connection.request(subject, JSON.stringify(commit), options)
+      const { seq, error } = answer.json<Ack>()
+      if (seq === undefined) throw new Error(error?.description ?? "no answer of JetStream")
+      lasts.set(job.worker_id, { sequence: seq, commands: commit.commands })
+    })
+    return { run, stop: () => runtime.dispose() }
+  },
+}

@@ -1,9 +1,0 @@
-import { Effect } from "effect"
-import { memoryEngine } from "#adapters/blob-storage/memory/engine.ts"
-import { blobEngineContract } from "../contract/blob-engine.ts"
-import { concurrency, journal } from "../contract/blob-engine-journal.ts"
-
-blobEngineContract("a blob engine in memory", (limits) => Effect.sync(() => memoryEngine(limits)), [
-  concurrency,
-  journal,
-])

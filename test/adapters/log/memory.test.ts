@@ -1,0 +1,8 @@
+import { describe, it } from "@effect/vitest"
+import { Effect } from "effect"
+import { logMemory } from "#adapters/log/memory.ts"
+import { logContract } from "../../contract/log.ts"
+
+describe("the log in memory", () => {
+  logContract((name, body) => it.effect(name, () => Effect.provide(body, logMemory)))
+})

@@ -1,3 +1,0 @@
-import { resticPromises } from "./restic-promises.ts"
-
-resticPromises("plain buckets", { lock: false })

@@ -1,0 +1,152 @@
+/** The layout of the tree: packages with one entry each, and folders that a newcomer can scan. */
+import { dirname, join, normalize } from "node:path"
+import { describe, expect, it } from "vitest"
+import { importsOf, readTree, type TreeFile } from "./tree.ts"
+
+const tree = readTree()
+const textOf = (path: string) => tree.find((file) => file.path === path)?.text ?? ""
+
+const entries_max = 30
+const same_prefix_max = 3
+/** A README of a package fits on one screen. */
+const readme_lines_max = 40
+
+/** Folders that still exceed the limits; one that no longer does must be removed from here. */
+const older_folders: ReadonlyArray<string> = []
+
+/**
+ * Imports that still tie a package to a service: the ports that it implements, and their values.
+ * One that no longer exists must be removed from here.
+ */
+const older_imports: Readonly<Record<string, ReadonlyArray<string>>> = {
+  cluster: [
+    "#actors/blob-storage/blobs/admission.ts",
+    "#actors/blob-storage/blobs/engine.ts",
+    "#actors/blob-storage/blobs/fault.ts",
+    "#actors/blob-storage/failure-domain.ts",
+    "#actors/blob-storage/node-engine.ts",
+    "#actors/blob-storage/peers.ts",
+    "#actors/blob-storage/placement.ts",
+    "#actors/blob-storage/repair-progress.ts",
+    "#actors/blob-storage/replication.ts",
+    "#schemas/blob-storage/blob.ts",
+  ],
+  restic: [
+    "#actors/share-protection/ports/engine.ts",
+    "#schemas/share-protection/backup.ts",
+    "#schemas/share-protection/rejection.ts",
+  ],
+  volume: [
+    "#actors/blob-storage/blobs/admission.ts",
+    "#actors/blob-storage/blobs/engine.ts",
+    "#actors/blob-storage/blobs/fault.ts",
+    "#actors/blob-storage/node-engine.ts",
+    "#schemas/blob-storage/blob.ts",
+  ],
+}
+
+const code = /^(actors|adapters|cli|events|gateway|packages|projections|schemas|server)\/.+\.ts$/
+
+/** What a package may import of the kernel: the ports that it implements, and plain helpers. */
+const kernel =
+  /^#(schemas\/(cause-text|image-side|metric)|events\/trace|projections\/(database|statement))\.ts$/
+
+const { imports } = JSON.parse(textOf("package.json"))
+const packages = [
+  ...new Set(tree.flatMap(({ path }) => /^packages\/([a-z-]+)\//.exec(path)?.[1] ?? [])),
+]
+const packageOf = (path: string) => /^packages\/([a-z-]+)\//.exec(path)?.[1]
+
+/** Folders where only the number of entries is limited: tests, benchmarks, pages, the launcher. */
+const beside = /^(bench|launcher|test|web|packages\/[a-z-]+\/test)\//
+
+/** The names in each folder: files and folders alike. */
+const folders = (files: RegExp) => {
+  const found = new Map<string, Set<string>>()
+  for (const { path } of tree.filter((file) => files.test(file.path))) {
+    const parts = path.split("/")
+    for (const [i, name] of parts.entries()) {
+      const folder = parts.slice(0, i).join("/")
+      if (folder !== "") found.set(folder, (found.get(folder) ?? new Set()).add(name))
+    }
+  }
+  return found
+}
+
+const isTooLarge = (names: ReadonlySet<string>) => names.size > entries_max
+
+const isCrowded = (names: ReadonlySet<string>) => {
+  if (isTooLarge(names)) return true
+  const prefixes = [...names].flatMap((name) => /^([a-z0-9]+)-.*\.ts$/.exec(name)?.[1] ?? [])
+  return prefixes.some((one) => prefixes.filter((same) => same === one).length > same_prefix_max)
+}
+
+const in_tests = /(^|\/)(test|bench)\//
+
+/** Imports that bypass the entry of another package. */
+const deepImports = ({ path, text }: TreeFile) =>
+  importsOf(text).filter((from) => {
+    const target = from.startsWith(".") ? normalize(join(dirname(path), from)) : from.slice(1)
+    const entered = packageOf(target)
+    if (entered === undefined || entered === packageOf(path)) return false
+    // Tests and benchmarks share what builds their input.
+    return !(in_tests.test(path) && in_tests.test(target))
+  })
+
+/** Imports of a package that are neither its own, nor a port, nor another package. */
+const foreignImports = ({ path, text }: TreeFile) =>
+  importsOf(text).filter((from) => {
+    if (from.startsWith("#")) return !kernel.test(from) && !packages.includes(from.slice(1))
+    if (!from.startsWith(".")) return false
+    return packageOf(normalize(join(dirname(path), from))) !== packageOf(path)
+  })
+
+const inPackage = /^packages\/[a-z-]+\/(?!test\/).+\.ts$/
+
+describe("a folder", () => {
+  it(`has at most ${entries_max} entries, and no prefix is shared by four files`, () => {
+    const crowded = [...folders(code)].flatMap(([at, names]) => (isCrowded(names) ? [at] : []))
+    expect(crowded.toSorted()).toEqual(older_folders)
+    expect(isCrowded(new Set(["a-b.ts", "a-c.ts", "a-d.ts", "a.ts"]))).toBe(false)
+    expect(isCrowded(new Set(["a-b.ts", "a-c.ts", "a-d.ts", "a-e.ts"]))).toBe(true)
+    expect(isCrowded(new Set(Array.from({ length: 31 }, (_, i) => `${i}`)))).toBe(true)
+  })
+
+  it(`of tests, benchmarks, pages and the launcher has at most ${entries_max} entries`, () => {
+    const large = [...folders(beside)].flatMap(([at, names]) => (isTooLarge(names) ? [at] : []))
+    expect(large).toEqual([])
+    expect(folders(beside).has("test")).toBe(true)
+  })
+})
+
+describe("a package", () => {
+  it.each(packages)("%s has one door, and a README of one screen", (name) => {
+    expect(imports[`#${name}`]).toBe(`./packages/${name}/${name}.ts`)
+    expect(textOf(`packages/${name}/${name}.ts`)).not.toBe("")
+    const lines = textOf(`packages/${name}/README.md`).split("\n").length
+    expect(lines).toBeGreaterThan(1)
+    expect(lines).toBeLessThanOrEqual(readme_lines_max)
+  })
+
+  it("is imported by its door alone", () => {
+    const deep = Object.values<string>(imports).filter((path) => path.startsWith("./packages/"))
+    expect(deep).toEqual(packages.toSorted().map((name) => `./packages/${name}/${name}.ts`))
+    const found = tree.flatMap((file) => deepImports(file).map((from) => `${file.path}: ${from}`))
+    expect(found).toEqual([])
+    const text = 'import { a } from "../packages/threads/call.ts"\n'
+    expect(deepImports({ path: "test/a.ts", text })).toHaveLength(1)
+  })
+
+  it("knows no service: it imports itself, other packages, and the kernel", () => {
+    const found: Record<string, ReadonlyArray<string>> = {}
+    for (const file of tree.filter(({ path }) => inPackage.test(path))) {
+      const name = packageOf(file.path) ?? ""
+      const foreign = new Set([...(found[name] ?? []), ...foreignImports(file)])
+      if (foreign.size > 0) found[name] = [...foreign].toSorted()
+    }
+    expect(found).toEqual(older_imports)
+    const path = "packages/threads/a.ts"
+    const text = 'import { a } from "#schemas/blob-storage/blob.ts"\nimport "../../main.ts"\n'
+    expect(foreignImports({ path, text })).toHaveLength(2)
+  })
+})

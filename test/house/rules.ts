@@ -1,0 +1,354 @@
+/** The house rules that a machine can hold, as data. Each has a file that breaks it, so that a
+ * rule which finds nothing any more is seen. Source: CONTRIBUTING.md. */
+import { existsSync } from "node:fs"
+import { dirname, join } from "node:path"
+import { importsOf, linesWith, root, type TreeFile, withoutComments } from "./tree.ts"
+
+export interface Rule {
+  readonly name: string
+  /** The files that the rule speaks of. */
+  readonly files: RegExp
+  /** What is wrong in one file, each a line that says what to do. */
+  readonly problems: (file: TreeFile) => ReadonlyArray<string>
+  /** A file that must be found wrong. */
+  readonly broken: TreeFile
+}
+
+interface Reach {
+  /** Our folders, or single files of one. */
+  readonly folders: ReadonlyArray<string>
+  readonly packages: RegExp
+}
+
+/** What each folder may import, besides itself; a folder stands before the one that it is in. */
+const arrow: Readonly<Record<string, Reach>> = {
+  // Metrics become text there.
+  schemas: { folders: [], packages: /^effect(\/observability)?$/ },
+  events: { folders: ["schemas"], packages: /^effect$/ },
+  actors: { folders: ["events", "schemas"], packages: /^(effect|xstate|croner|uuid)$/ },
+  projections: { folders: ["events", "schemas"], packages: /^(effect|kysely)$/ },
+  gateway: {
+    folders: ["actors", "projections", "events", "schemas"],
+    packages: /^effect(\/http|\/http-api|\/encoding|\/observability)?$/,
+  },
+  adapters: {
+    // The ports that only the gateway needs live beside it.
+    folders: [
+      "actors",
+      "projections",
+      "events",
+      "schemas",
+      "launcher",
+      "#gateway/caller.ts",
+      "#gateway/identity.ts",
+      "#gateway/transport.ts",
+      "#gateway/blob-storage/cursors.ts",
+      "#gateway/capital-pressure/dashboard-reader.ts",
+      // What the listener puts on the wire.
+      "#gateway/door.ts",
+      "#gateway/envelope.ts",
+      "#gateway/direct.ts",
+    ],
+    packages: /./,
+  },
+  // It asks a server over HTTP. Its flags are the fields that the API's schemas describe.
+  "cli/client": {
+    folders: ["schemas"],
+    packages: /^(effect|node:.+|smol-toml|yaml|@napi-rs\/blake-hash)$/,
+  },
+  cli: {
+    folders: [
+      "server",
+      "gateway",
+      "adapters",
+      "actors",
+      "projections",
+      "events",
+      "schemas",
+      "launcher",
+    ],
+    packages: /./,
+  },
+  server: {
+    folders: ["gateway", "adapters", "actors", "projections", "events", "schemas", "launcher"],
+    packages: /./,
+  },
+  // Only what the installed Node runs may ask for a package: the maker of the bundle.
+  launcher: { folders: [], packages: /^(node:|rolldown$)/ },
+  // It runs in a browser, and knows of the server what the server says.
+  web: { folders: [], packages: /^(uplot|vite|node:path)$/ },
+}
+
+/** `system` is the machinery's own aggregates, which every service may know. */
+const services = [
+  "blob-storage",
+  "share-protection",
+  "capital-pressure",
+  "carrier-search",
+  "plant-disease",
+  "system",
+]
+
+const columns_max = 100
+const lines_max = 400
+const docstring_lines_max = 5
+
+const code = /\.(ts|mts|mjs)$/
+const ours =
+  /^(actors|adapters|cli|events|gateway|packages\/[a-z-]+\/(?!test\/)|projections|schemas|server|main\.ts)/
+const middle =
+  /^(actors|events|gateway|projections|schemas|packages\/(cluster|erasure)(?!\/test\/))\//
+const past_tense =
+  /(ed|Begun|Broken|Found|Held|Kept|Left|Lost|Made|Met|Offline|Recast|Sent|Set|Taken|Withdrawn)$/
+const base = /extends \(?(Context|Schema|HttpApiMiddleware)\./
+
+const folderOf = (path: string) =>
+  Object.keys(arrow).find((folder) => path.startsWith(`${folder}/`)) ?? ""
+const serviceOf = (path: string) => path.split("/").find((part) => services.includes(part))
+
+const arrowProblems = ({ path, text }: TreeFile) => {
+  const folder = folderOf(path)
+  const allowed = arrow[folder]
+  if (!allowed) return []
+  return importsOf(text).flatMap((from) => {
+    const [, other] = /^#(\w+)\//.exec(from) ?? /^(?:\.\.\/)+(launcher)\//.exec(from) ?? []
+    const may = other
+      ? from.startsWith(`#${folder}/`) ||
+        allowed.folders.some((part) => part === other || part === from)
+      : from.startsWith(".") || allowed.packages.test(from)
+    return may ? [] : [`${folder} must not import ${from}`]
+  })
+}
+
+const serviceProblems = ({ path, text }: TreeFile) => {
+  const service = serviceOf(path)
+  if (!service) return []
+  return importsOf(text).flatMap((from) => {
+    const other = serviceOf(from)
+    const may = !other || other === service || other === "system"
+    return may ? [] : [`${service} must not import ${from}: services do not know each other`]
+  })
+}
+
+const linkProblems = ({ path, text }: TreeFile) =>
+  [...text.matchAll(/\]\((?!\w+:|#)([^)#\s]+)/g)].flatMap(([, target = ""]) =>
+    existsSync(join(root, dirname(path), target)) ? [] : [`the link to ${target} leads nowhere`],
+  )
+
+const titles = (text: string) => text.replaceAll(/^```[\s\S]*?^```/gm, "").match(/^# .+$/gm) ?? []
+
+/** How far above a cast its reason may stand. */
+const reason_lines_max = 3
+/** A file that is the one home of a kind of cast says so in its opening comment. */
+const opening_lines_max = 15
+
+/** A cast has its reason when a comment stands beside it or just above. XState's `{} as` has none. */
+const castProblems = ({ text }: TreeFile) => {
+  const lines = text.split("\n")
+  if (lines.slice(0, opening_lines_max).some((line) => /^\s*\*.*\bcasts?\b/.test(line))) return []
+  const bare = withoutComments(text).split("\n")
+  return bare.flatMap((line, index) => {
+    if (!/[\w)\]}] as (?!const\b)(unknown|never|[A-Z][\w.]*|\{)/.test(line)) return []
+    if (/^\s*(import|export)\b.*\bfrom\b|^\s*(type )?\w+ as \w+,?$|^import |\{\} as/.test(line))
+      return []
+    const near = lines.slice(Math.max(0, index - reason_lines_max), index + 1).join("\n")
+    return /\/\/|\*\//.test(near) ? [] : [`${index + 1}: write the reason of the cast beside it`]
+  })
+}
+
+const docstringProblems = ({ text }: TreeFile) =>
+  [...text.matchAll(/\/\*\*((?:(?!\*\/)[\s\S])*)\*\/\s*export (?:const|function)/g)].flatMap(
+    ([, comment = "", ..._rest]) => {
+      const lines = comment.split("\n").filter((line) => /[^\s*]/.test(line)).length
+      if (lines <= docstring_lines_max) return []
+      return [
+        `"${comment.trim().slice(0, 40)}": a docstring is at most ${docstring_lines_max} lines`,
+      ]
+    },
+  )
+
+/** The rule that no line of the code matches; comments and strings count as code on request. */
+const forbids = (
+  name: string,
+  files: RegExp,
+  pattern: RegExp,
+  advice: string,
+  broken: TreeFile,
+  comments: "with comments" | "without comments" = "without comments",
+): Rule => ({
+  name,
+  files,
+  problems: ({ text }) =>
+    linesWith(comments === "with comments" ? text : withoutComments(text), pattern, advice),
+  broken,
+})
+
+export const rules: ReadonlyArray<Rule> = [
+  {
+    name: "imports follow the arrow",
+    files: code,
+    problems: arrowProblems,
+    broken: { path: "schemas/a.ts", text: 'import type { A } from "#events/a.ts"\n' },
+  },
+  {
+    name: "a service never imports another service",
+    files: code,
+    problems: serviceProblems,
+    broken: {
+      path: "actors/blob-storage/a.ts",
+      text: 'import { B } from "#schemas/plant-disease/b.ts"\n',
+    },
+  },
+  {
+    name: "another folder is imported by its #name",
+    files: new RegExp(`^(?!packages/)${ours.source.slice(1)}.*\\.ts$`),
+    problems: ({ text }) =>
+      importsOf(text)
+        .filter((from) => /^\.\.\//.test(from) && !/^(\.\.\/)+launcher\//.test(from))
+        .map((from) => `import ${from} as #folder/...`),
+    broken: { path: "actors/a.ts", text: 'import { b } from "../events/b.ts"\n' },
+  },
+  forbids(
+    "the middle has no clock, random or I/O",
+    middle,
+    new RegExp(
+      [
+        String.raw`Date\.now|new Date\(\)|Math\.random|performance\.now|randomUUID`,
+        String.raw`(?<!\bpeers\.)\bfetch\(|console\.|setTimeout|setInterval`,
+        String.raw`(?<![\w.])process\.(env|argv|exit|hrtime|pid|cwd|platform|std\w+|on|kill)\b`,
+      ].join("|"),
+    ),
+    "time, ids and I/O come from the shell",
+    { path: "actors/a.ts", text: "const now = Date.now()\n" },
+  ),
+  {
+    name: `lines have at most ${columns_max} columns`,
+    files: /\.(ts|mts|mjs)$|\.ci\/run$/,
+    problems: ({ text }) =>
+      text.split("\n").flatMap((line, index) => {
+        const columns = Array.from(line).length
+        return columns > columns_max ? [`${index + 1}: ${columns} columns: break the line`] : []
+      }),
+    broken: { path: "a.ts", text: "x".repeat(101) },
+  },
+  {
+    name: `files have at most ${lines_max} lines`,
+    files: code,
+    problems: ({ text }) =>
+      text.split("\n").length > lines_max + 1 ? [`longer than ${lines_max} lines: split it`] : [],
+    broken: { path: "a.ts", text: "\n".repeat(401) },
+  },
+  {
+    name: "events are named in the past tense",
+    files: /^events\/.+\/.+\.ts$/,
+    problems: ({ text }) =>
+      [...text.matchAll(/= message\(\s*"(\w+)"/g)]
+        .filter(([, name = ""]) => !past_tense.test(name))
+        .map(([, name]) => `${name}: an event says what happened`),
+    broken: { path: "events/system/a.ts", text: 'export const A = message("NodeJoins", {})\n' },
+  },
+  forbids(
+    "there are no default exports",
+    /^(?!.*\.config\.ts$).*\.(ts|mts|mjs)$/,
+    /^export default\b/,
+    "export it by name",
+    { path: "a.ts", text: "export default 1\n" },
+  ),
+  {
+    name: "files are nouns in kebab case, and none is a drawer",
+    files: code,
+    problems: ({ path }) => {
+      const drawer = /(^|\/)(utils?|helpers?|common|shared|core|lib|misc|index)(\.|\/|$)/
+      const name = /^[a-z0-9]+(-[a-z0-9]+)*(\.[a-z]+)+$/
+      if (drawer.test(path)) return ["name it for what it holds"]
+      return name.test(path.split("/").at(-1) ?? "") ? [] : ["name it in kebab case"]
+    },
+    broken: { path: "actors/utils.ts", text: "" },
+  },
+  forbids(
+    "classes are services and errors only",
+    ours,
+    new RegExp(`^\\s*(?:export )?(?:abstract )?class \\w+\\b(?! ${base.source})`),
+    "write a function",
+    { path: "actors/a.ts", text: "export class Pool {}\n" },
+  ),
+  forbids(
+    "Node can strip the types",
+    code,
+    /^\s*(export )?(const |declare )?(enum|namespace) \w|constructor\((private|public|readonly)/,
+    "use erasable syntax only",
+    { path: "a.ts", text: "enum A { B }\n" },
+  ),
+  forbids(
+    "nothing is spread that is written out there",
+    // A table keeps a row's fields together.
+    /^(?!(.+\/)?test\/|schemas\/capital-pressure\/registry\.ts$).+\.(ts|mjs)$/,
+    /\.\.\.(\{|\(\[.*\] as const\),$)/,
+    "write its members where it stands",
+    { path: "actors/a.ts", text: "const a = { ...{ b, c }, d }\n" },
+  ),
+  {
+    name: "a cast has its reason beside it",
+    files: new RegExp(`${ours.source}.*\\.ts$`),
+    problems: castProblems,
+    broken: { path: "actors/a.ts", text: "\n\n\nconst a = b as Policy\n" },
+  },
+  {
+    name: `docstrings have at most ${docstring_lines_max} lines`,
+    files: new RegExp(`${ours.source}.*\\.ts$`),
+    problems: docstringProblems,
+    broken: { path: "actors/a.ts", text: `/**\n${" * a\n".repeat(6)} */\nexport const a = 1\n` },
+  },
+  forbids(
+    "nothing is left to do, commented out or ruled off",
+    code,
+    new RegExp(
+      [
+        String.raw`\b(TODO|FIXME|XXX)\b`,
+        String.raw`^\s*// (const|let|import|return|await|yield\*|if \() ?\S*.*[({=]$`,
+        String.raw`^\s*(//|\*) ?[-=*#_]{4,}`,
+      ].join("|"),
+    ),
+    "do it, delete it, or open an issue",
+    { path: "a.ts", text: "// TODO: later\n" },
+    "with comments",
+  ),
+  forbids(
+    "there are no emoji",
+    /./,
+    /\p{Extended_Pictographic}(?<![©®™↔])/u,
+    "say it in words",
+    { path: "a.md", text: "# Done \u{1F389}\n" },
+    "with comments",
+  ),
+  forbids(
+    "tests use no mocks and leave no test out",
+    /(^|\/)test\/.*\.ts$/,
+    /\bvi\.(mock|fn|spyOn|stub\w+)\(|\b(it|test|describe)(\.effect)?\.only\(/,
+    "use an in-memory adapter that passes the contract; run every test",
+    { path: "test/a.test.ts", text: 'it.only("a", () => undefined)\n' },
+  ),
+  forbids(
+    "no registry, mirror or workplace is named",
+    /./,
+    /registry[.](npmjs|yarnpkg)|npm[.]pkg[.]|[.]pkg[.]dev|deb[.]debian|(^|[^\w.])\/work\/(main|shared)/,
+    "the machine's own configuration says where packages come from",
+    { path: "package-lock.json", text: `"resolved": "https://registry${"."}npmjs.org/effect"\n` },
+    "with comments",
+  ),
+  {
+    name: "a document has one title",
+    files: /\.md$/,
+    problems: ({ text }) => {
+      const count = titles(text).length
+      return count === 1 ? [] : [`${count} lines begin with "# ": keep one title`]
+    },
+    broken: { path: "a.md", text: "# One\n\n# Two\n" },
+  },
+  {
+    name: "links between documents lead somewhere",
+    files: /\.md$/,
+    problems: linkProblems,
+    broken: { path: "a.md", text: "[gone](docs/gone.md)\n" },
+  },
+]

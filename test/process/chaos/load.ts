@@ -1,0 +1,168 @@
+/**
+ * Clients of several processes that share a log. Each works on webhooks of its own, through
+ * whichever process comes up: what is not answered it sends again, by the same key, elsewhere.
+ */
+import assert from "node:assert/strict"
+import { setTimeout as pause } from "node:timers/promises"
+import type { Seeded } from "../../world/seeded.ts"
+import { type Answer, type Client, NoAnswer, shown } from "../../world/server/client.ts"
+
+/** A pause before what was not answered, or answered 503, is sent again, in milliseconds. */
+const again_ms = 50
+/** How long one operation may take in all, whatever happens meanwhile. */
+const operation_ms_max = 240_000
+/** Webhooks that one client has at the same time. */
+const own_max = 4
+const path = "/v1/webhooks"
+
+/** One of the processes, as its clients know it. */
+export interface Seat {
+  readonly name: string
+  client: Client
+}
+
+/** What was acknowledged, and when, in milliseconds of this process. */
+export interface Acknowledged {
+  /** Sent as `X-Request-Id`, so that its events carry it. */
+  readonly name: string
+  readonly event: "WebhookCreated" | "WebhookChanged" | "WebhookDeleted"
+  readonly seat: string
+  readonly at: number
+}
+
+/** A webhook, and what the last acknowledged operation has made of it. */
+interface Hook {
+  readonly id: string
+  description: string
+}
+
+export interface Record {
+  readonly acknowledged: Array<Acknowledged>
+  /** Descriptions by id; those that are not there were deleted. */
+  readonly present: Map<string, string>
+  readonly deleted: Set<string>
+  /** Requests that were not answered, or by 503. */
+  unanswered: number
+  /** What a process read that had been told to another before. */
+  reads: number
+}
+
+export const emptyRecord = (): Record => ({
+  acknowledged: [],
+  present: new Map(),
+  deleted: new Set(),
+  unanswered: 0,
+  reads: 0,
+})
+
+interface Work {
+  readonly record: Record
+  readonly random: Seeded
+  readonly seats: readonly [Seat, ...ReadonlyArray<Seat>]
+  readonly is_over: () => boolean
+}
+
+interface Operation {
+  readonly name: string
+  readonly event: Acknowledged["event"]
+  readonly method: string
+  readonly path: string
+  readonly body?: object
+}
+
+const done: Readonly<{ [Event in Acknowledged["event"]]: number }> = {
+  WebhookCreated: 201,
+  WebhookChanged: 200,
+  WebhookDeleted: 204,
+}
+
+/** The answer, or undefined when none came or the process could not know. */
+const answered = async (work: Work, asking: Promise<Answer>) => {
+  try {
+    const answer = await asking
+    if (answer.status !== 503) return answer
+  } catch (cause) {
+    if (!(cause instanceof NoAnswer)) throw cause
+  }
+  work.record.unanswered++
+  return undefined
+}
+
+/** Sends it until it is acknowledged; what was deleted by an earlier try is not found again. */
+const insist = async (work: Work, operation: Operation) => {
+  const { name, event, method, path, body } = operation
+  const headers = { "x-request-id": name, "idempotency-key": name }
+  const asked =
+    body === undefined
+      ? { headers }
+      : { headers: { ...headers, "content-type": "application/json" }, body: JSON.stringify(body) }
+  const since = performance.now()
+  for (let tries = 0; ; tries++) {
+    const seat = work.random.pick(work.seats)
+    const answer = await answered(work, seat.client.ask(method, path, asked))
+    const is_gone = tries > 0 && event === "WebhookDeleted" && answer?.status === 404
+    if (answer?.status === done[event] || is_gone) {
+      work.record.acknowledged.push({ name, event, seat: seat.name, at: performance.now() })
+      return answer
+    }
+    assert(answer === undefined, `${name} at ${seat.name}: ${answer && shown(answer)}`)
+    assert(performance.now() - since < operation_ms_max, `${name} is never answered`)
+    await pause(again_ms)
+  }
+}
+
+/** Another process shows what was acknowledged, to whoever names its position. */
+const readBack = async (work: Work, hook: Hook, position: string) => {
+  const seat = work.random.pick(work.seats)
+  const headers = { "x-almanac-position": position }
+  const answer = await answered(work, seat.client.ask("GET", `${path}/${hook.id}`, { headers }))
+  if (answer === undefined) return
+  assert.equal(answer.status, 200, `${hook.id} at ${seat.name}: ${shown(answer)}`)
+  const { description } = JSON.parse(answer.body.toString())
+  assert.equal(description, hook.description, `${hook.id} at ${seat.name}, position ${position}`)
+  work.record.reads++
+}
+
+const positionOf = (answer: Answer | undefined) => {
+  const position = answer?.headers["x-almanac-position"]
+  return typeof position === "string" ? position : undefined
+}
+
+const create = async (work: Work, name: string): Promise<Hook> => {
+  // It is never sent anything: deliveries are another test's.
+  const body = { url: "https://example.org/hook", description: name, enabled: false }
+  const answer = await insist(work, { name, event: "WebhookCreated", method: "POST", path, body })
+  const { id } = JSON.parse(answer?.body.toString() ?? "")
+  work.record.present.set(id, name)
+  return { id, description: name }
+}
+
+/** One client: creates, changes and deletes, until it is told to end. */
+export const chaosClient = async (work: Work, client: number) => {
+  const { record, random, is_over } = work
+  const own: Array<Hook> = []
+  for (let n = 1; !is_over(); n++) {
+    const name = `chaos-${client}-${n}`
+    const chance = random.next()
+    const at = random.between(0, own.length - 1)
+    const hook = own[at]
+    if (hook === undefined || (own.length < own_max && chance < 0.2)) {
+      own.push(await create(work, name))
+      continue
+    }
+    const one = { name, path: `${path}/${hook.id}` }
+    if (chance > 0.93) {
+      await insist(work, { ...one, event: "WebhookDeleted", method: "DELETE" })
+      own.splice(at, 1)
+      record.present.delete(hook.id)
+      record.deleted.add(hook.id)
+      continue
+    }
+    const body = { description: name }
+    const answer = await insist(work, { ...one, event: "WebhookChanged", method: "PATCH", body })
+    hook.description = name
+    record.present.set(hook.id, name)
+    const position = positionOf(answer)
+    if (position !== undefined && chance < 0.5) await readBack(work, hook, position)
+  }
+}

@@ -1,0 +1,58 @@
+/** Verbs beside a server that alone was told of its certificate. */
+import assert from "node:assert/strict"
+import { execFileSync } from "node:child_process"
+import { readFileSync } from "node:fs"
+import { join, relative } from "node:path"
+import { afterAll, beforeAll, it } from "vitest"
+import { describeWithServer } from "../../world/programs/nats.ts"
+import { cleanUp, newFolder, runVerb, type Server, startServer } from "../../world/server/server.ts"
+
+const minutes_ms = 180_000
+
+afterAll(cleanUp)
+
+describeWithServer("beside a server with TLS by its own environment", () => {
+  let server: Server
+  let cert: string
+  beforeAll(async () => {
+    const folder = newFolder()
+    const [key, of_server] = [join(folder, "server.key"), join(folder, "server.pem")]
+    cert = of_server
+    const made = ["-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-days", "2"]
+    const named = ["-subj", "/CN=localhost", "-keyout", key, "-out", cert]
+    execFileSync("openssl", ["req", "-x509", ...made, ...named], { stdio: "pipe" })
+    server = await startServer(newFolder(), {
+      ALMANAC_TLS__CERT: relative(process.cwd(), cert),
+      ALMANAC_TLS__KEY: key,
+    })
+  }, minutes_ms)
+
+  it("the instance file names the certificate, from the root", () => {
+    const file = JSON.parse(readFileSync(join(server.data_dir, "run", "instance.json"), "utf8"))
+    assert.equal(file.tls_cert, cert)
+  })
+
+  it.each([
+    ["audit list", ["audit", "list"]],
+    ["targets list", ["targets", "list"]],
+  ])(
+    "%s works without a word of TLS",
+    async (_, words) => {
+      const { code, stderr } = await runVerb(server.data_dir, words)
+      assert.equal(code, 0, stderr)
+    },
+    minutes_ms,
+  )
+
+  it(
+    "doctor asks it, and finds it with TLS",
+    async () => {
+      const open = { ALMANAC_API__BIND_HOST: "0.0.0.0" }
+      const { stdout } = await runVerb(server.data_dir, ["doctor"], open)
+      assert.match(stdout, /^ok {4}read model /m)
+      assert.match(stdout, /^\w+ +tls +\S+server\.pem is good until /m)
+      assert.doesNotMatch(stdout, /ENOENT|without TLS/)
+    },
+    minutes_ms,
+  )
+})

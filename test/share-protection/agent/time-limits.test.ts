@@ -1,0 +1,36 @@
+import { assert, describe } from "@effect/vitest"
+import { Effect } from "effect"
+import {
+  assertNothingLeft,
+  enrolledWith,
+  inWorld,
+  ran,
+  worker,
+} from "../../world/share-protection/agents.ts"
+import { backup_job_id } from "../../world/share-protection/deployment.ts"
+
+describe("a call of the engine", () => {
+  inWorld("is stopped when its time is over", (world) =>
+    Effect.gen(function* () {
+      yield* worker({ subprocess_timeout_seconds: 1 })
+      yield* enrolledWith()
+      world.engine.next.set("backup", { hangs: true })
+      const { error } = yield* ran(backup_job_id)
+      const detail = "The engine did not end within 1 s."
+      assert.deepInclude(error, { code: "svc.engine_error", detail, wrote_nothing: true })
+      yield* assertNothingLeft(world)
+    }),
+  )
+
+  inWorld("is stopped with its job when that one's time is over", (world) =>
+    Effect.gen(function* () {
+      yield* worker({ max_command_duration_seconds: 3 })
+      yield* enrolledWith()
+      world.engine.next.set("backup", { hangs: true })
+      const { error } = yield* ran(backup_job_id)
+      const detail = "The job did not end within 3 s."
+      assert.deepInclude(error, { code: "svc.engine_error", detail, wrote_nothing: true })
+      yield* assertNothingLeft(world)
+    }),
+  )
+})

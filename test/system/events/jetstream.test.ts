@@ -1,0 +1,141 @@
+/** `GET /v1/events` over a real bus: what it holds, what it lets go, and what it outlives. */
+import { assert, it } from "@effect/vitest"
+import { Effect, Layer, Logger, Schedule, type Scope } from "effect"
+import { EventsConnection } from "#adapters/bus/connection.ts"
+import { NatsServer } from "#adapters/bus/server.ts"
+import { publishedEventsJetStream } from "#adapters/published/jetstream.ts"
+import { events_stream } from "#adapters/published/stream-name.ts"
+import { PublishedEvents } from "#projections/published-events.ts"
+import { describeWithServer, nats } from "../../world/programs/nats.ts"
+import { historyAlone } from "../../world/publishing.ts"
+import { read, serveEvents, tell, told, until } from "../../world/system/events-served.ts"
+
+const mib = 1024 ** 2
+/** What the process may take of the bus for one reader: its window twice, as one is on its way. */
+const held_bytes_max = 16 * mib
+/** What the kernel's buffers of both ends may hold beside it. */
+const kernel_bytes_max = 16 * mib
+
+const bus = Layer.provideMerge(historyAlone, publishedEventsJetStream(1)).pipe(
+  Layer.provideMerge(nats),
+  Layer.provideMerge(Logger.layer([])),
+)
+
+const live = (
+  name: string,
+  body: Effect.Effect<void, unknown, Layer.Success<typeof bus> | Scope.Scope>,
+) => it.live(name, () => body.pipe(Effect.scoped, Effect.provide(Layer.fresh(bus))))
+
+const consumers = Effect.gen(function* () {
+  const { jsm } = yield* EventsConnection
+  const { state } = yield* Effect.promise(() => jsm.streams.info(events_stream))
+  // One feeds the mirror of subscribers.
+  return state.consumer_count - 1
+})
+
+const become = (count: number) =>
+  Effect.flatMap(consumers, (now) => (now === count ? Effect.void : Effect.fail(`${now}`))).pipe(
+    Effect.retry({ schedule: Schedule.spaced(20), times: 500 }),
+  )
+
+const promise = <A>(what: () => Promise<A>) => Effect.promise(what)
+const numbers = (count: number) => Array.from({ length: count }, (_, i) => i + 1)
+
+describeWithServer("GET /v1/events over JetStream", () => {
+  live(
+    "frees what it held for a client as soon as that one is gone",
+    Effect.gen(function* () {
+      const { url, inFlight } = yield* serveEvents
+      yield* tell(told(1))
+      const readers = yield* promise(() => Promise.all(numbers(5).map(() => read(url, "admin", 0))))
+      yield* promise(() => until(() => readers.every(({ blocks }) => blocks.length === 1)))
+      yield* become(5)
+      for (const { leave } of readers) leave()
+      yield* become(0)
+      yield* promise(() => until(() => inFlight() === 0))
+    }),
+  )
+
+  live(
+    "takes no more from the bus for a client that does not read, and misses nothing then",
+    Effect.gen(function* () {
+      const { url } = yield* serveEvents
+      const { connection } = yield* EventsConnection
+      const count = 6000
+      const pad = "x".repeat(15_000)
+      yield* tell(...numbers(count).map((n) => told(n, { data: { pad } })))
+      const before = connection.stats().inBytes
+      const reader = yield* promise(() => read(url, "admin", 0))
+      reader.pause()
+      // It is over when a second passes in which nothing is taken.
+      let taken = 0
+      yield* Effect.sync(() => connection.stats().inBytes - before).pipe(
+        Effect.delay(1000),
+        Effect.map((now) => {
+          const is_quiet = now === taken && now > 0
+          taken = now
+          return is_quiet
+        }),
+        Effect.repeat({ until: (is_quiet) => is_quiet, times: 20 }),
+      )
+      const sent = reader.blocks.length * pad.length
+      assert.isBelow(taken - sent, held_bytes_max + kernel_bytes_max)
+      assert.isAbove(count * pad.length, 2 * (held_bytes_max + kernel_bytes_max))
+      reader.resume()
+      yield* promise(() => until(() => reader.blocks.length === count))
+      assert.deepEqual(
+        reader.blocks.map(({ id }) => id),
+        numbers(count),
+      )
+      reader.leave()
+    }),
+  )
+
+  live(
+    "goes on after nats-server was killed and started again, each event once",
+    Effect.gen(function* () {
+      const { url } = yield* serveEvents
+      const server = yield* NatsServer
+      const reader = yield* promise(() => read(url, "admin", 0))
+      // As the publisher does: a killed server may have lost the last that it took.
+      const tellUpTo = (end: number) =>
+        Effect.gen(function* () {
+          const kept = (yield* (yield* PublishedEvents).last)?.sequence ?? 0
+          yield* tell(...numbers(end - kept).map((n) => told(kept + n)))
+        }).pipe(Effect.retry({ schedule: Schedule.spaced(50), times: 200 }))
+      for (const end of [20, 40, 60]) {
+        yield* tellUpTo(end)
+        yield* promise(() => until(() => reader.blocks.length >= end))
+        const pid = yield* server.pid
+        if (pid !== undefined) process.kill(pid, "SIGKILL")
+      }
+      yield* tellUpTo(61)
+      yield* promise(() => until(() => reader.blocks.length >= 61))
+      assert.deepEqual(
+        reader.blocks.map(({ id, event }) => [id, event.position]),
+        numbers(61).map((n) => [n, n]),
+      )
+      reader.leave()
+    }),
+  )
+
+  live(
+    "waits beyond the end for what is not there yet",
+    Effect.gen(function* () {
+      const { url, inFlight } = yield* serveEvents
+      yield* tell(told(1))
+      // It is answered once its place is there.
+      const reading = read(url, "admin", 3)
+      yield* promise(() => until(() => inFlight() > 0))
+      yield* tell(told(2), told(3))
+      yield* tell(told(4))
+      const reader = yield* promise(() => reading)
+      yield* promise(() => until(() => reader.blocks.length > 0))
+      assert.deepEqual(
+        reader.blocks.map(({ id }) => id),
+        [4],
+      )
+      reader.leave()
+    }),
+  )
+})

@@ -1,0 +1,125 @@
+/**
+ * An ingest within a test: the log in memory, a real file, and publishers who tell what the test
+ * says.
+ */
+import Sqlite from "better-sqlite3"
+import { Effect, Layer, type Scope } from "effect"
+import { FeedFailed, Feeds, unchanged } from "#actors/capital-pressure/feeds.ts"
+import { host } from "#actors/host.ts"
+import { logMemory } from "#adapters/log/memory.ts"
+import { DashboardFile, fileShows } from "#cli/dashboard/dashboard-file.ts"
+import { runIngest, type Wanted } from "#cli/dashboard/ingest-run.ts"
+import { CapitalPressureModel } from "#projections/capital-pressure/blueprint.ts"
+import type { Series } from "#projections/capital-pressure/store.ts"
+import { dayOf } from "#schemas/capital-pressure/day.ts"
+import { findMetric, metrics } from "#schemas/capital-pressure/registry.ts"
+import type { WatchlistTarget } from "#schemas/capital-pressure/watchlist.ts"
+import { sqlite } from "#sqlite"
+import { temporaryFolder } from "../programs/nats.ts"
+
+/** What a publisher tells of a series: values by date, nothing new, or why it cannot. */
+export type Answer = Readonly<Record<string, number>> | "unchanged" | { readonly fails: string }
+
+/** Publishers as a test has them. */
+export interface Publishers {
+  /** By metric_id or ticker; who is not there fails. */
+  readonly tell: Map<string, Answer>
+  /** Metrics whose answers were kept, and those that were to be forgotten. */
+  readonly kept: Array<string>
+  readonly forgotten: Array<string>
+}
+
+export const publishers = (): Publishers => ({ tell: new Map(), kept: [], forgotten: [] })
+
+const seriesOf = (answer: Readonly<Record<string, number>>): Series => {
+  const dates = Object.keys(answer).sort()
+  return {
+    days: Int32Array.from(dates, dayOf),
+    values: Float64Array.from(dates, (date) => answer[date] ?? Number.NaN),
+  }
+}
+
+const isFailure = (answer: Answer): answer is { readonly fails: string } =>
+  typeof answer === "object" && typeof answer.fails === "string"
+
+/** Answers, or fails as the publisher does. */
+const asked = ({ tell }: Publishers, id: string) => {
+  const answer = tell.get(id)
+  const fails = answer === undefined ? `${id} is not told.` : isFailure(answer) && answer.fails
+  if (answer === undefined || isFailure(answer)) {
+    return Effect.fail(new FeedFailed({ detail: String(fails) }))
+  }
+  return Effect.succeed(answer === "unchanged" ? answer : seriesOf(answer))
+}
+
+export const feedsOf = (of: Publishers) =>
+  Layer.succeed(Feeds, {
+    fetch: ({ metric_id }) =>
+      Effect.map(asked(of, metric_id), (answer) =>
+        answer === "unchanged"
+          ? unchanged
+          : { ...answer, kept: Effect.sync(() => void of.kept.push(metric_id)) },
+      ),
+    forget: ({ metric_id }) => Effect.sync(() => void of.forgotten.push(metric_id)),
+    prices: (ticker) =>
+      Effect.map(asked(of, ticker), (answer) => {
+        const { days, values } = answer === "unchanged" ? seriesOf({}) : answer
+        return { days, close: values, adjusted: values }
+      }),
+  })
+
+/** The metrics of these ids; all that have a feed without any. */
+export const metricsOf = (...ids: ReadonlyArray<string>) =>
+  ids.length === 0
+    ? metrics.filter(({ stub }) => stub === null)
+    : ids.flatMap((id) => findMetric(id) ?? [])
+
+export const wanted = (of: Partial<Wanted>): Wanted => ({
+  metrics: [],
+  prices: false,
+  targets: undefined,
+  since: undefined,
+  demo: false,
+  ...of,
+})
+
+export const targets = (target: number): ReadonlyArray<WatchlistTarget> => [
+  { ticker: "UNH", target, fwd_pe: null, set_on: null },
+]
+
+const fileName = "capital-pressure.sqlite"
+
+/** The log, commands, and the file with its read model, in a folder of their own. */
+export const world = Layer.unwrap(
+  Effect.map(temporaryFolder, (folder) => {
+    const path = `${folder}/${fileName}`
+    const model = CapitalPressureModel.layer.pipe(
+      Layer.provide(sqlite(folder, new Map([["capital-pressure", path]]))),
+    )
+    const file = Layer.effect(
+      DashboardFile,
+      Effect.map(CapitalPressureModel, ({ position }) => ({ path, position })),
+    )
+    return file.pipe(Layer.provideMerge(model), Layer.provideMerge(host))
+  }),
+).pipe(Layer.provideMerge(logMemory))
+
+/** Ingests, waits until the file shows it, and answers how it went. */
+export const ingests = Effect.fnUntraced(function* (of: Publishers, what: Partial<Wanted>) {
+  const report = yield* runIngest(wanted(what), () => Effect.void).pipe(Effect.provide(feedsOf(of)))
+  yield* fileShows(report.position)
+  return report
+})
+
+/** What a query answers of the file. */
+export const rows = (sql: string) =>
+  Effect.map(DashboardFile, ({ path }) => {
+    const file = new Sqlite(path, { readonly: true })
+    try {
+      return file.prepare(sql).all()
+    } finally {
+      file.close()
+    }
+  })
+
+export type World = Layer.Success<typeof world> | Scope.Scope

@@ -1,0 +1,93 @@
+/** A fleet whose keeper is tried: machines that boot, register and beat in memory. */
+import { Context, Effect, Layer, Schedule } from "effect"
+import { address, type Commands } from "#actors/commands.ts"
+import { fleetKeeping } from "#actors/share-protection/fleet/keeping.ts"
+import type { FleetOptions } from "#actors/share-protection/fleet/options.ts"
+import { type Boot, Compute } from "#actors/share-protection/ports/compute.ts"
+import { LiveWorkers } from "#actors/share-protection/ports/live-workers.ts"
+import { Worker } from "#actors/share-protection/worker.ts"
+import type { Log } from "#events/log.ts"
+import { type DomainId, WorkerId } from "#schemas/share-protection/id.ts"
+import { RegisterWorker } from "#schemas/share-protection/worker.ts"
+import { ask, begin, happenings } from "./conducted.ts"
+import { computeMemory, type MachineRoom, machineRoom } from "./memory/compute.ts"
+import { project_id } from "./samples.ts"
+
+const fleet_options: FleetOptions = {
+  project_id,
+  worker_heartbeat_deadline_seconds: 60,
+  worker_boot_cooldown_seconds: 180,
+  worker_boot_grace_seconds: 1200,
+  worker_boot_max_failures: 3,
+  worker_boot_failure_window_seconds: 7200,
+  min_workers: 0,
+  max_workers: 10,
+  worker_boot_image: "image-1",
+}
+
+const imageOf = (name: string) => ({
+  name,
+  properties: { svc_worker_image: true, engine_version: "0.18.0" },
+})
+
+/** What an agent tells of itself. */
+export const wordsOf = ({ image, project_id, domain_id }: Omit<Boot, "worker_id">) => ({
+  hostname: "host-1",
+  engine_version: "0.18.0",
+  capacity_slots: 1,
+  project_id,
+  domain_id,
+  image_version: image,
+})
+
+const live = Effect.fnUntraced(function* (boot: Boot) {
+  const { worker_id } = boot
+  yield* ask(address(Worker, worker_id, RegisterWorker.make(wordsOf(boot))))
+  yield* beating(worker_id)
+})
+
+/** Beats every 20 s, until it is interrupted. */
+export const beating = Effect.fnUntraced(function* (worker_id: WorkerId) {
+  const { beat } = yield* LiveWorkers
+  yield* Effect.repeat(beat({ worker_id, jobs: [] }), Schedule.spaced("20 seconds"))
+})
+
+/** A worker that came by itself, and beats for as long as the test lasts. */
+export const standing = Effect.fnUntraced(function* (
+  name: string,
+  { image = "image-1", domain_id = null }: { image?: string; domain_id?: DomainId | null } = {},
+) {
+  const boot = { worker_id: WorkerId.make(name), image, project_id, domain_id }
+  yield* ask(address(Worker, boot.worker_id, RegisterWorker.make(wordsOf(boot))))
+  return yield* Effect.forkScoped(beating(boot.worker_id))
+})
+
+/** Machines of two images, each of which is a worker as soon as it runs. */
+export const room = Effect.gen(function* () {
+  const around = yield* Effect.context<Commands | LiveWorkers | Log>()
+  const images = ["image-1", "image-2"].map(imageOf)
+  return machineRoom(images, (boot) => Effect.orDie(Effect.provideContext(live(boot), around)))
+})
+
+/** The keeper, at work. Without a room it can have no machines. */
+export const keeping = Effect.fnUntraced(function* (
+  machines: MachineRoom | undefined,
+  more: Partial<FleetOptions> = {},
+) {
+  const options = { ...fleet_options, ...more }
+  if (machines === undefined) return yield* begin(fleetKeeping(options, undefined))
+  const compute = yield* Layer.build(computeMemory(machines))
+  return yield* begin(fleetKeeping(options, Context.get(compute, Compute)))
+})
+
+/** What each worker is now, in the order in which they came. */
+export const states = Effect.gen(function* () {
+  const found = new Map<string, string>()
+  for (const { id, event } of yield* happenings("worker")) found.set(id, event.type)
+  return [...found.values()]
+})
+
+/** Ids of workers that were booted, in order. */
+export const booted = Effect.map(happenings("worker"), (all) =>
+  all.flatMap(({ id, event }) => (event.type === "WorkerBootStarted" ? [WorkerId.make(id)] : [])),
+)

@@ -1,0 +1,123 @@
+/** What the page of carrier search says when a search fails, and that it says what to do. */
+import { describe, expect, it } from "vitest"
+import { leave, picture } from "../shown.ts"
+import { type CarrierWorld, headlineOf, lookAtCarriers, searchFor } from "./look.ts"
+import { type Answer, answering, begun, line, refusing, row, someNames } from "./served.ts"
+
+const failed = "registry lookup failed for 3 of 90 MC numbers (first: 7, it answered 503)"
+const shown_failed = failed.replace("registry", "Registry")
+
+const faults: ReadonlyArray<readonly [name: string, answer: Answer, title: string, text: string]> =
+  [
+    [
+      "a 502",
+      refusing(502, failed),
+      "The registry did not answer for every number (502)",
+      shown_failed,
+    ],
+    ["a 503", refusing(503, "Busy."), "The server is busy (503)", "Busy. Wait a moment"],
+    ["a 429", refusing(429, "Too many."), "The server is busy (429)", "Wait a moment"],
+    ["a 500", refusing(500, "Broken."), "The server could not search (500)", "has logged"],
+    ["a 406", refusing(406, "No form."), "The server refuses this search (406)", "No form."],
+    [
+      "a page of a proxy",
+      (response) => response.writeHead(200, { "content-type": "text/html" }).end("<p>Hi</p>"),
+      "The answer is not a search's",
+      "instead of it",
+    ],
+    [
+      "lines that are none",
+      (response, range) => {
+        begun(response, range)
+        response.end("null\n")
+      },
+      "The answer is not a search's",
+      "instead of it",
+    ],
+    ["no answer", (response) => response.destroy(), "The server cannot be reached", "npm start"],
+  ]
+
+export const describeCarrierFaults = (world: () => CarrierWorld) =>
+  describe("a search that fails", () => {
+    it.each(faults)("by %s says so, and what to do", async (_, answer, title, text) => {
+      const { served } = world()
+      served.answer = answer
+      const shown = await lookAtCarriers(world())
+      const { page } = shown
+      await searchFor(page, "1", "90")
+      const notice = page.getByRole("alert").filter({ has: page.locator("h2") })
+      await notice.waitFor()
+      expect(await notice.locator("h2").textContent()).toContain(title)
+      expect(await notice.textContent()).toContain(text)
+      expect(await page.locator(".result").isVisible()).toBe(false)
+      served.answer = answering(someNames)
+      await notice.getByRole("button", { name: "Search again" }).click()
+      await expect.poll(() => headlineOf(page)).toBe("45 carriers in MC 1 to 90")
+      expect(await page.locator(".problem").count()).toBe(0)
+      await leave(shown)
+    })
+
+    it("after carriers came keeps them, and says that they are not all", async () => {
+      const { served } = world()
+      served.answer = (response, range) => {
+        begun(response, range)
+        response.write(row(3, "Kept LLC") + line({ progress: { done: 6, total: 90, found: 1 } }))
+        response.end(line({ error: failed }))
+      }
+      const shown = await lookAtCarriers(world())
+      const { page } = shown
+      await searchFor(page, "1", "90")
+      await page.locator(".problem").waitFor()
+      expect(await page.locator(".problem").textContent()).toContain(shown_failed)
+      expect(await headlineOf(page)).toBe("1 carrier so far in MC 1 to 90")
+      expect(await page.locator(".words").textContent()).toContain("Stopped after 6 of 90 numbers")
+      await page.getByRole("button", { name: "Download CSV so far" }).waitFor()
+      await picture(page, "carriers-desk-failed", false)
+      await leave(shown)
+    })
+
+    it("by a connection that is cut says that the answer broke off", async () => {
+      const { served } = world()
+      const cut: Array<() => void> = []
+      served.answer = (response, range) => {
+        begun(response, range)
+        response.write(row(3, "Kept LLC"))
+        cut.push(() => response.destroy())
+      }
+      const shown = await lookAtCarriers(world())
+      await searchFor(shown.page, "1", "90")
+      // A browser drops what it has not handed out when a connection breaks.
+      await shown.page.getByText("Kept LLC").waitFor()
+      for (const end of cut) end()
+      await shown.page.getByRole("heading", { name: "The answer broke off" }).waitFor()
+      expect(await shown.page.getByText("Kept LLC").isVisible()).toBe(true)
+      await leave(shown)
+    })
+
+    it("by an answer that ends without its last line says so too", async () => {
+      const { served } = world()
+      served.answer = (response, range) => {
+        begun(response, range)
+        response.end(row(3, "Kept LLC"))
+      }
+      const shown = await lookAtCarriers(world())
+      await searchFor(shown.page, "1", "90")
+      await shown.page.getByRole("heading", { name: "The answer broke off" }).waitFor()
+      const words = await shown.page.locator(".words").textContent()
+      expect(words).toContain("Stopped after 3 of 90 numbers")
+      await leave(shown)
+    })
+
+    it("with nothing to find says that nothing is wrong", async () => {
+      world().served.answer = answering(() => undefined)
+      const shown = await lookAtCarriers(world())
+      const { page } = shown
+      await searchFor(page, "500", "600")
+      await expect.poll(() => headlineOf(page)).toBe("No carrier in MC 500 to 600")
+      expect(await page.locator(".result .hint").textContent()).toContain("Every number was looked")
+      expect(await page.locator(".found").isVisible()).toBe(false)
+      expect(await page.getByRole("button", { name: /Download/ }).count()).toBe(0)
+      await picture(page, "carriers-desk-empty", false)
+      await leave(shown)
+    })
+  })

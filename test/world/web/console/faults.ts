@@ -1,0 +1,191 @@
+/** What the console says where something is refused, missing, or cut off. */
+import { expect, it } from "vitest"
+import { leave, look } from "../shown.ts"
+import { type ConsoleWorld, enter, go, lookAtConsole, places } from "./look.ts"
+import { token } from "./served.ts"
+
+export const describeConsoleFaults = (world: () => ConsoleWorld) => {
+  it("wants a token, says when it is wrong, and keeps it for the tab alone", async () => {
+    const { browser, served } = world()
+    const shown = await look(browser, served, { path: "/console", hash: "#workers" })
+    const { page } = shown
+    await page.getByRole("heading", { name: "Whose console is this?" }).waitFor()
+    expect(await page.locator("#gate-said").textContent()).toBe("")
+    expect(await page.locator("#views").isVisible()).toBe(false)
+    await enter(page, "another")
+    await expect
+      .poll(() => page.locator("#gate-said").textContent())
+      .toContain("does not know this token")
+    await enter(page)
+    await page.locator(".sheet.workers").waitFor()
+    expect(page.url()).not.toContain(token)
+    expect(served.asked.filter(({ url }) => url.includes(token))).toEqual([])
+    expect(await page.evaluate(() => JSON.stringify(Object.entries(localStorage)))).not.toContain(
+      token,
+    )
+    await page.reload()
+    await page.locator(".sheet.workers").waitFor()
+    const other = await page.context().newPage()
+    await other.goto(`${served.origin}/console`)
+    await other.getByRole("heading", { name: "Whose console is this?" }).waitFor()
+    await page.getByRole("button", { name: "Forget the token" }).click()
+    await page.getByRole("heading", { name: "Whose console is this?" }).waitFor()
+    expect(await page.evaluate(() => sessionStorage.length)).toBe(0)
+    await leave(shown)
+  })
+
+  it("asks for none where the server wants none", async () => {
+    const { browser, served } = world()
+    served.is_open = true
+    const shown = await look(browser, served, { path: "/console", wait: ".card.log" })
+    expect(await shown.page.getByRole("button", { name: "Forget the token" }).count()).toBe(0)
+    await leave(shown)
+  })
+
+  it("asks again for a token that was revoked meanwhile", async () => {
+    const { served } = world()
+    const shown = await lookAtConsole(world(), { hash: "#workers" })
+    const { page } = shown
+    served.answers.set("/v1/admin/workers", 401)
+    await page.clock.runFor(5000)
+    await expect.poll(() => page.locator("#gate-said").textContent()).toContain("any more")
+    await leave(shown)
+  })
+
+  it("says in each view what this token may not see, with what gives one that may", async () => {
+    const { served } = world()
+    for (const path of served.answers.keys()) {
+      if (path !== "/v1/") served.answers.set(path, 403)
+    }
+    served.stream_status = 403
+    const shown = await lookAtConsole(world(), { hash: "#workers" })
+    const { page } = shown
+    for (const [name, hash] of places.slice(1)) {
+      await go(page, hash, ".problem")
+      const text = (await page.locator(".problem").first().textContent()) ?? ""
+      expect([name, text]).toEqual([name, expect.stringContaining("may not see this (403)")])
+      expect([name, text]).toEqual([name, expect.stringContaining("token issue --name console")])
+      expect([name, await page.locator(".empty").count()]).toEqual([name, 0])
+    }
+    await go(page, "#overview", ".services .card")
+    const figures = await page.locator(".services .figures").first().textContent()
+    expect(figures).toContain("not for this token")
+    expect(await page.locator("#header .status").textContent()).toContain("No live events")
+    await leave(shown)
+  })
+
+  it("draws the ring for a token of its state alone, and says what is not told", async () => {
+    const { served } = world()
+    served.answers.set("/v1/cluster/metrics", 403)
+    const shown = await lookAtConsole(world(), { hash: "#ring" })
+    const { page } = shown
+    await page.locator(".slice").first().waitFor()
+    expect(await page.locator(".ring").textContent()).toContain("cluster:admin")
+    expect(await page.locator("thead").textContent()).not.toContain("Too few copies")
+    await leave(shown)
+  })
+
+  it("shows all where the server allows smaller pages than it asks for", async () => {
+    const { served } = world()
+    served.limit_max = 40
+    const shown = await lookAtConsole(world(), { hash: "#workers" })
+    const { page } = shown
+    await page.locator(".sheet.workers tbody tr").first().waitFor()
+    await go(page, "#jobs", ".sheet.jobs tbody tr")
+    // The page of a hundred, in pages of forty.
+    expect(await page.locator(".sheet.jobs tbody tr").count()).toBe(120)
+    await page.getByRole("button", { name: "Older jobs" }).click()
+    await expect.poll(() => page.locator(".sheet.jobs tbody tr").count()).toBe(123)
+    await leave(shown)
+  })
+
+  it("teaches where there is nothing yet", async () => {
+    const { served } = world()
+    const none = { pagination: { next_marker: null } }
+    for (const noun of ["jobs", "workers", "rollouts", "coverage", "targets"]) {
+      served.answers.set(`/v1/admin/${noun}`, { [noun]: [], ...none })
+    }
+    served.events.length = 0
+    served.answers.set("/v1/cluster/metrics", { ring_version: 0, nodes: [], under_replicated: 0 })
+    const shown = await lookAtConsole(world(), { hash: "#jobs" })
+    const { page } = shown
+    for (const [hash, title] of [
+      ["#jobs", "No job yet"],
+      ["#workers", "No worker yet"],
+      ["#protection", "No share to protect"],
+      ["#ring", "No node yet"],
+      ["#audit", "Nothing happened yet"],
+      ["#overview", "The log is empty"],
+    ] as const) {
+      await go(page, hash, `.empty h2:text-is("${title}")`)
+    }
+    await leave(shown)
+  })
+
+  it("connects again when the stream of events is cut, and goes on where it was", async () => {
+    const { served } = world()
+    const shown = await lookAtConsole(world(), { hash: "#jobs" })
+    const { page } = shown
+    await page.locator("#header .standing.live").waitFor()
+    const questions = () =>
+      served.asked.filter(({ url }) => url.startsWith("/v1/admin/jobs")).length
+    const before = questions()
+    served.tell("job_started")
+    await expect
+      .poll(async () => {
+        await page.clock.runFor(100)
+        return questions()
+      })
+      .toBeGreaterThan(before)
+    served.cut()
+    await page.locator("#header .standing.failing").waitFor()
+    await page.clock.runFor(1000)
+    await page.locator("#header .standing.live").waitFor()
+    const streams = served.asked.filter(({ url }) => url.startsWith("/v1/events"))
+    expect(streams.map(({ is_known }) => is_known)).toEqual([true, true])
+    expect(streams[0]?.last_id).toBe(undefined)
+    expect(streams[1]?.last_id).toMatch(/^\d+$/)
+    await leave(shown)
+  })
+
+  it("runs nothing and shows no markup of what others have named", async () => {
+    const { served } = world()
+    for (const [path, body] of served.answers) {
+      if (typeof body === "object") served.answers.set(path, JSON.parse(poisoned(body)))
+      if (typeof body === "function") {
+        served.answers.set(path, (query) => JSON.parse(poisoned(body(query))))
+      }
+    }
+    for (const rows of [served.jobs, served.events, served.past]) {
+      rows.splice(0, rows.length, ...JSON.parse(poisoned(rows)))
+    }
+    const shown = await lookAtConsole(world())
+    const { page } = shown
+    let texts = ""
+    for (const [, hash, wait] of places) {
+      await go(page, hash, wait)
+      texts += await page.locator("body").textContent()
+      expect(await page.locator("img[src=x], [onerror]").count()).toBe(0)
+      expect(await page.evaluate(() => Reflect.get(window, "struck"))).toBe(undefined)
+    }
+    expect(texts.split("<img src=x").length).toBeGreaterThan(10)
+    await go(page, "#workers", ".sheet.workers")
+    await page
+      .getByRole("button", { name: /^Drain / })
+      .first()
+      .click()
+    expect(await page.locator("dialog h2").textContent()).toContain("<img src=x")
+    expect(await page.locator("img[src=x], [onerror]").count()).toBe(0)
+    await leave(shown)
+  })
+}
+
+/** Fields that a tenant, a worker or a name server may have chosen. */
+const named = new Set(["name", "hostname", "bucket", "reason", "detail", "image_version", "actor"])
+const struck = `<img src=x onerror="window.struck = 1"><script>window.struck = 1</script>`
+
+/** The JSON of it with markup in each of them. */
+const poisoned = (value: unknown) =>
+  JSON.stringify(value, (key, one: unknown) =>
+    named.has(key) && typeof one === "string" ? `${one}${struck}` : one,
+  )

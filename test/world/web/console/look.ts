@@ -1,0 +1,139 @@
+/** How the console looks, view by view: sizes, colours, axe, landmarks, keys. */
+import type { Browser, BrowserContextOptions, Page } from "playwright-core"
+import { expect, it } from "vitest"
+import { serious } from "../axe.ts"
+import { leave, look, overflowOf, picture, type Shown, type Size } from "../shown.ts"
+import { uuid } from "./canned.ts"
+import { type ConsoleServed, token } from "./served.ts"
+
+export interface ConsoleWorld {
+  readonly browser: Browser
+  readonly served: ConsoleServed
+}
+
+interface Looked extends BrowserContextOptions {
+  readonly size?: Size
+  readonly hash?: string
+}
+
+export const enter = async (page: Page, given = token) => {
+  await page.getByLabel("Token", { exact: true }).fill(given)
+  await page.getByRole("button", { name: "Open the console" }).click()
+}
+
+/** Opens the console with the token entered; the view that `hash` names has been drawn. */
+export const lookAtConsole = async (
+  { browser, served }: ConsoleWorld,
+  options: Looked = {},
+): Promise<Shown> => {
+  const shown = await look(browser, served, { path: "/console", ...options })
+  await enter(shown.page)
+  await shown.page.locator(".view > :not(.loading)").first().waitFor()
+  await shown.page.locator(".view .loading").waitFor({ state: "detached" })
+  return shown
+}
+
+/** Goes to another view as its link would. */
+export const go = async (page: Page, hash: string, wait: string) => {
+  await page.evaluate((to) => {
+    location.hash = to
+  }, hash)
+  await page.locator(wait).first().waitFor()
+}
+
+export const job_past = `#past?of=share-protection.job.${uuid(9)}`
+
+/** Each view, and what is there when it has been drawn. */
+export const places = [
+  ["overview", "#overview", ".card.log"],
+  ["jobs", `#jobs?job=${uuid(9)}`, ".way li"],
+  ["workers", "#workers", ".sheet.workers"],
+  ["protection", "#protection", ".sheet.targets"],
+  ["ring", "#ring", ".ring-picture .slice"],
+  ["audit", "#audit", ".event"],
+  ["past", job_past, ".chart .state.lit"],
+] as const
+
+export const describeConsoleLook = (world: () => ConsoleWorld) => {
+  it("shows each view on a phone and on a desk, and nothing beside it", async () => {
+    for (const size of ["phone", "desk"] as const) {
+      const shown = await lookAtConsole(world(), { size })
+      for (const [name, hash, wait] of places) {
+        await go(shown.page, hash, wait)
+        expect([size, name, await overflowOf(shown.page)]).toEqual([size, name, 0])
+        if (size === "phone") await picture(shown.page, `console-phone-${name}`)
+      }
+      await leave(shown)
+    }
+  })
+
+  for (const colorScheme of ["light", "dark"] as const) {
+    it(`has nothing that axe finds serious when ${colorScheme}`, async () => {
+      const { browser, served } = world()
+      const gated = await look(browser, served, { path: "/console", colorScheme })
+      await enter(gated.page, "another")
+      await gated.page.locator("#gate-said:not(:empty)").waitFor()
+      expect(await serious(gated.page)).toEqual([])
+      await leave(gated)
+      // Axe looks at each row: what is wrong with one is wrong with all.
+      served.events.length = 12
+      served.jobs.length = 6
+      const shown = await lookAtConsole(world(), { colorScheme })
+      const { page } = shown
+      for (const [name, hash, wait] of places) {
+        await go(page, hash, wait)
+        if (name === "audit") await page.locator(".event .type").first().click()
+        expect([name, await serious(page)]).toEqual([name, []])
+        await picture(page, `console-desk-${name}-${colorScheme}`)
+      }
+      served.answers.set("/v1/admin/workers", 403)
+      await go(page, "#workers", ".problem")
+      expect(await serious(page)).toEqual([])
+      await leave(shown)
+    })
+  }
+
+  it("has landmarks, one title, headings in their order, captions, and a way by Tab", async () => {
+    const shown = await lookAtConsole(world())
+    const { page } = shown
+    for (const [name, hash, wait] of places) {
+      await go(page, hash, wait)
+      const levels = await page.evaluate(() =>
+        [...document.querySelectorAll("h1, h2, h3")].map((one) => Number(one.tagName[1])),
+      )
+      expect([name, levels.filter((level) => level === 1)]).toEqual([name, [1]])
+      const jumps = levels.filter((level, index) => level - (levels[index - 1] ?? 0) > 1)
+      expect([name, jumps]).toEqual([name, []])
+      expect([name, await page.locator("table:not(:has(caption))").count()]).toEqual([name, 0])
+      const here = page.getByRole("navigation", { name: "Views" }).locator("[aria-current=page]")
+      expect(await here.getAttribute("href")).toBe(`#${name}`)
+    }
+    await page.locator("body").focus()
+    const stops: string[] = []
+    for (let stop = 0; stop < 30; stop++) {
+      await page.keyboard.press("Tab")
+      stops.push(
+        await page.evaluate(() => {
+          const one = document.activeElement
+          const name = one?.id || one?.getAttribute("href") || ""
+          return `${one?.tagName.toLowerCase()} ${name}`.trim()
+        }),
+      )
+    }
+    expect(stops).toContain("a #overview")
+    expect(stops).toContain("input travel")
+    await leave(shown)
+  })
+
+  it("prints without what only a screen is for", async () => {
+    const shown = await lookAtConsole(world(), { hash: job_past })
+    const { page } = shown
+    await page.locator(".chart .state.lit").waitFor()
+    await page.emulateMedia({ media: "print" })
+    for (const gone of ["#views", ".slider", ".filters", ".theme"]) {
+      expect([gone, await page.locator(gone).first().isVisible()]).toEqual([gone, false])
+    }
+    expect(await page.locator(".chart").isVisible()).toBe(true)
+    await leave(shown)
+  })
+}

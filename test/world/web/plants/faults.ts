@@ -1,0 +1,97 @@
+/** What the page of plant disease prediction says when there is no prediction. */
+import { describe, expect, it } from "vitest"
+import { leave } from "../shown.ts"
+import { choose, lookAtPlants, type PlantWorld } from "./look.ts"
+import { blighted, json, type PlantAnswer, refusing } from "./served.ts"
+
+const faults: ReadonlyArray<readonly [number, error: string, title: string, advice: string]> = [
+  [400, "the form has two files", "does not take this request (400)", "Choose one JPEG or PNG"],
+  [413, "50 megapixels at most", "The image is too large (413)", "Save it smaller"],
+  [415, "it is a GIF", "This file cannot be taken (415)", "Save it as one of these"],
+  [422, "it ends too early", "The image cannot be read (422)", "damaged or cut off"],
+  [500, "the network failed", "The network failed on this image (500)", "has logged"],
+  [503, "64 images wait already", "The server cannot predict now (503)", "Wait a moment"],
+  [502, "no gateway", "The server could not answer (502)", "has logged"],
+]
+
+const strange: ReadonlyArray<readonly [name: string, answer: PlantAnswer, title: string]> = [
+  ["no answer", (response) => response.destroy(), "The server cannot be reached"],
+  ["a page of a proxy", (response) => response.end("<p>Hi</p>"), "The answer is not a prediction"],
+  ["no prediction", (response) => json(response, 200, {}), "The answer is not a prediction"],
+]
+
+export const describePlantFaults = (world: () => PlantWorld) =>
+  describe("without a prediction", () => {
+    it.each(faults)("%i says so, and what to do", async (status, error, title, advice) => {
+      const { served } = world()
+      served.answer = refusing(status, error)
+      const shown = await lookAtPlants(world())
+      const { page } = shown
+      await choose(page, "leaf.jpg", "other.jpg")
+      await expect.poll(() => page.locator("h3.failure").count()).toBe(2)
+      const first = page.locator(".verdict").first()
+      expect(await first.locator("h3").textContent()).toContain(title)
+      const said = `${error.charAt(0).toUpperCase()}${error.slice(1)}. `
+      expect(await first.locator("p").textContent()).toContain(said)
+      expect(await first.locator("p").textContent()).toContain(advice)
+      served.answer = blighted
+      const again = first.getByRole("button", { name: "Try again" })
+      // The same file would be refused again.
+      const is_of_file = [413, 415, 422].includes(status)
+      expect(await again.count()).toBe(is_of_file ? 0 : 1)
+      if (is_of_file) return await leave(shown)
+      await again.click()
+      await first.getByRole("heading", { name: "Tomato: Late blight" }).waitFor()
+      expect(await page.locator("h3.failure").count()).toBe(1)
+      await leave(shown)
+    })
+
+    it.each(strange)("%s says so", async (_, answer, title) => {
+      world().served.answer = answer
+      const shown = await lookAtPlants(world())
+      await choose(shown.page, "leaf.jpg")
+      await shown.page.getByRole("heading", { name: title }).waitFor()
+      await leave(shown)
+    })
+
+    it("of a file that is no picture shows none, and says what the server says", async () => {
+      world().served.answer = refusing(415, "It is neither JPEG nor PNG.")
+      const shown = await lookAtPlants(world())
+      const { page } = shown
+      const file = { name: "leaf.svg.jpg", mimeType: "image/jpeg", buffer: Buffer.from("<svg/>") }
+      await page.getByLabel("Choose photos").setInputFiles(file)
+      await page.getByText("No preview").waitFor()
+      await page.getByText("It is neither JPEG nor PNG.").waitFor()
+      await leave(shown)
+    })
+
+    it("of a heat map says so, and asks again when it is wanted again", async () => {
+      const { served } = world()
+      const shown = await lookAtPlants(world())
+      const { page } = shown
+      await choose(page, "leaf.jpg")
+      await page.locator(".bars").waitFor()
+      const button = page.getByRole("button", { name: "Show where it looks" })
+      for (const [answer, text] of [
+        [refusing(503, "64 images wait."), "64 images wait. Wait a moment"],
+        [((response) => json(response, 200, { prediction: "A" })) satisfies PlantAnswer, "not a"],
+        [
+          ((response) =>
+            json(response, 200, {
+              prediction: "A",
+              heatmap: "data:image/png;base64,!!",
+            })) satisfies PlantAnswer,
+          "No heat map",
+        ],
+      ] as const) {
+        served.answer = answer
+        await button.click()
+        await expect.poll(() => page.locator(".explain .failure").textContent()).toContain(text)
+      }
+      served.answer = blighted
+      await button.click()
+      await page.locator("[aria-pressed=true]").waitFor()
+      expect(await page.locator(".explain .failure").textContent()).toBe("")
+      await leave(shown)
+    })
+  })

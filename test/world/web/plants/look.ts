@@ -1,0 +1,143 @@
+/** How the page of plant disease prediction looks: sizes, colours, the model, axe. */
+import type { Browser, BrowserContextOptions, Page } from "playwright-core"
+import { describe, expect, it } from "vitest"
+import { serious } from "../axe.ts"
+import { leave, look, overflowOf, picture, type Shown, type Size } from "../shown.ts"
+import { demo_model, type PlantServed, photo, refusing } from "./served.ts"
+
+export interface PlantWorld {
+  readonly browser: Browser
+  readonly served: PlantServed
+}
+
+interface Looked extends BrowserContextOptions {
+  readonly size?: Size
+}
+
+/** Opens the page; its model has been told of. */
+export const lookAtPlants = async (
+  { browser, served }: PlantWorld,
+  options: Looked = {},
+): Promise<Shown> => {
+  const shown = await look(browser, served, { path: "/plants", ...options })
+  await shown.page.locator(".source").waitFor()
+  return shown
+}
+
+export const choose = async (page: Page, ...names: string[]) => {
+  const files = names.map(async (name) => {
+    const kind = name.endsWith(".png") ? "png" : "jpeg"
+    const [width, height] = kind === "png" ? [240, 320] : [320, 240]
+    return { name, mimeType: `image/${kind}`, buffer: await photo(kind, width, height) }
+  })
+  await page.getByLabel("Choose photos").setInputFiles(await Promise.all(files))
+}
+
+const names = ["phone", "tablet", "desk"] as const satisfies ReadonlyArray<Size>
+
+export const describePlantLook = (world: () => PlantWorld) => {
+  for (const size of names) {
+    it(`shows predictions on a ${size}, and nothing beside it`, async () => {
+      const shown = await lookAtPlants(world(), { size })
+      const { page } = shown
+      await picture(page, `plants-${size}-first`)
+      await choose(page, "leaf.jpg", "another leaf with quite a long name to it, IMG_20261120.png")
+      await page.locator(".bars").nth(1).waitFor()
+      expect(await overflowOf(page)).toBe(0)
+      for (const place of await page.locator(".picture").all()) {
+        const frame = await place.boundingBox()
+        const leaf = await place.locator("canvas").first().boundingBox()
+        // All of the leaf shows: nothing of its picture is outside of the frame.
+        expect(leaf?.height).toBeLessThanOrEqual(frame?.height ?? 0)
+      }
+      await picture(page, `plants-${size}-light`)
+      await leave(shown)
+    })
+  }
+
+  for (const colorScheme of ["light", "dark"] as const) {
+    it(`has nothing that axe finds serious when ${colorScheme}`, async () => {
+      const { served } = world()
+      served.model = demo_model
+      const shown = await lookAtPlants(world(), { colorScheme })
+      const { page } = shown
+      expect(await serious(page)).toEqual([])
+      await choose(page, "leaf.jpg")
+      await page.getByRole("button", { name: "Show where it looks" }).click()
+      await page.locator("[aria-pressed=true]").waitFor()
+      served.answer = refusing(415, "It is neither JPEG nor PNG.")
+      await choose(page, "odd.png")
+      await page.locator("h3.failure").waitFor()
+      await page.locator("summary").click()
+      expect(await serious(page)).toEqual([])
+      await picture(page, `plants-desk-${colorScheme}-states`)
+      await leave(shown)
+    })
+  }
+
+  it("has one title, and headings in their order", async () => {
+    const shown = await lookAtPlants(world())
+    await choose(shown.page, "leaf.jpg")
+    await shown.page.locator(".bars").waitFor()
+    const levels = await shown.page.evaluate(() =>
+      [...document.querySelectorAll("h1, h2, h3")].map((one) => Number(one.tagName[1])),
+    )
+    expect(levels).toEqual([1, 2, 2, 3])
+    await leave(shown)
+  })
+
+  describe("the model", () => {
+    it("is told by its form, size and hash, and by what it can tell apart", async () => {
+      const shown = await lookAtPlants(world())
+      const { page } = shown
+      const text = (await page.locator(".source").textContent()) ?? ""
+      expect(text).toContain(
+        "keras-h5 \u00b7 6 classes \u00b7 47,805,158 weights \u00b7 SHA-256 0123456789ab",
+      )
+      await page.locator("summary").click()
+      expect(await page.locator(".classes li").allTextContents()).toEqual([
+        "Apple: Apple scab",
+        "Corn (maize): Common rust",
+        "Pepper, bell: Bacterial spot",
+        "Tomato: Late blight",
+        "Tomato: Spider mites Two-spotted spider mite",
+        "Tomato: healthy",
+      ])
+      expect(await page.locator(".badge.demo").count()).toBe(0)
+      await leave(shown)
+    })
+
+    it("that is the demo's says plainly that it knows drawn leaves only", async () => {
+      const { served } = world()
+      served.model = demo_model
+      served.answer = (response) =>
+        response
+          .writeHead(200, { "content-type": "application/json" })
+          .end('{"prediction":"DemoOak___leaf_spot"}')
+      const shown = await lookAtPlants(world())
+      const { page } = shown
+      const text = await page.locator(".source .remark").textContent()
+      expect(text).toContain("knows drawn leaves only: what it says of a photo means nothing")
+      await choose(page, "leaf.jpg")
+      await page.getByRole("heading", { name: "Demo Oak: leaf spot" }).waitFor()
+      for (const place of ["#header", ".source", ".leaf h3"]) {
+        expect([place, await page.locator(`${place} .badge.demo`).count()]).toEqual([place, 1])
+      }
+      expect(await page.locator(".bars").count()).toBe(0)
+      await leave(shown)
+    })
+
+    it("that is missing is said with why, and seen by itself when it is there", async () => {
+      const { served } = world()
+      served.model = undefined
+      const shown = await lookAtPlants(world())
+      const { page } = shown
+      const failure = await page.locator(".source .failure").textContent()
+      expect(failure).toContain("The model file is missing.")
+      served.model = demo_model
+      await page.clock.runFor(10_000)
+      await page.locator(".source .standing.live").waitFor()
+      await leave(shown)
+    })
+  })
+}

@@ -1,0 +1,58 @@
+/** In the composite's place where today has none: why, and the history that there was. */
+
+import { h } from "../element.ts"
+import { date } from "../wording.ts"
+import type { Dashboard } from "./api.ts"
+import { historyPlace } from "./history-chart.ts"
+
+/** The newest date of any reading; empty where there is none. */
+export const newestDay = ({ tiers }: Dashboard) =>
+  tiers
+    .flatMap((tier) => tier.metrics.map((reading) => reading.as_of))
+    .toSorted()
+    .at(-1) ?? ""
+
+/** Nothing that is young enough, nothing that is old enough, or both: each says what helps. */
+const reasonOf = (dashboard: Dashboard): readonly [headline: string, text: string] => {
+  const { tiers, composite_history } = dashboard
+  const voting = tiers.flatMap(({ metrics }) => metrics.filter((one) => one.include_in_composite))
+  if (voting.length > 0 && voting.every(({ stale }) => stale)) {
+    return [
+      "Every value is too old for a composite.",
+      `The newest is of ${date(newestDay(dashboard))}. An ingest brings newer ones.`,
+    ]
+  }
+  if (composite_history.length > 0) {
+    return [
+      "No composite today.",
+      "Each metric is too old to count, or its history is too short for a z-score. " +
+        "An ingest brings newer values.",
+    ]
+  }
+  return [
+    "Not enough history for a composite yet.",
+    "Its metrics need one to four years of values before a z-score means anything.",
+  ]
+}
+
+/** A history that is not there is no news here: nothing could be computed for it. */
+export const compositeAbsent = (dashboard: Dashboard): HTMLElement => {
+  const { tiers, composite_history } = dashboard
+  const [headline, text] = reasonOf(dashboard)
+  return h(
+    "section",
+    {
+      class: "composite none",
+      "aria-labelledby": "composite-title",
+      "data-key": "composite-none",
+    },
+    h(
+      "div",
+      { class: "reading" },
+      h("p", { class: "eyebrow" }, "Composite"),
+      h("h2", { id: "composite-title", class: "headline" }, headline),
+      h("p", {}, text),
+    ),
+    composite_history.length > 0 && historyPlace(composite_history, tiers),
+  )
+}

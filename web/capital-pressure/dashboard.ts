@@ -1,0 +1,167 @@
+/** The page of the capital pressure dashboard: reads it each minute, and shows what it says. */
+import { announce } from "../announcement.ts"
+import { h, morphChildren } from "../element.ts"
+import { fillHeader } from "../header.ts"
+import { badge } from "../mark.ts"
+import { clock, date, meaning, signed, tallied } from "../wording.ts"
+import { type Answer, ask, type Problem, useToken } from "./answers.ts"
+import type { Composite, Dashboard, SchedulerStatus, Sources, Watchlist } from "./api.ts"
+import { compositeAbsent, newestDay } from "./composite-absent.ts"
+import { compositePanel } from "./composite-panel.ts"
+import { drawer } from "./drawer.ts"
+import { mountHistory } from "./history-chart.ts"
+import { emptyState, problemNotice } from "./notice.ts"
+import { schedulerTable } from "./scheduler-table.ts"
+import { sourceTable } from "./source-table.ts"
+import { tierCards } from "./tier-card.ts"
+import { watchlistTable } from "./watchlist-table.ts"
+
+const refresh_ms = 60_000
+/** After failures in a row; the last stands for all further ones. */
+const retries_ms = [5_000, 10_000, 20_000, 40_000, 60_000] as const
+
+interface Shown {
+  dashboard?: Dashboard
+  watchlist?: Watchlist
+  sources?: Sources
+  scheduler?: SchedulerStatus
+  problem?: Problem
+  /** When the newest answer came. */
+  read_at?: number
+}
+const shown: Shown = {}
+let failures = 0
+let timer: ReturnType<typeof setTimeout> | undefined
+
+const isEmpty = ({ composite, tiers }: Dashboard) =>
+  composite === null && tiers.every((tier) => tier.metrics.length === 0)
+
+const dashboardParts = (dashboard: Dashboard, now: number): Node[] => {
+  if (isEmpty(dashboard)) return [emptyState()]
+  const { composite, tiers, composite_history } = dashboard
+  return [
+    composite === null
+      ? compositeAbsent(dashboard)
+      : compositePanel(composite, dashboard, shown.sources?.rows.length ?? 0),
+    tierCards(tiers, composite_history, shown.sources?.rows ?? [], now),
+  ]
+}
+
+const parts = (): Node[] => {
+  const now = Date.now()
+  const { dashboard, watchlist, sources, scheduler, problem, read_at } = shown
+  const is_empty = dashboard !== undefined && isEmpty(dashboard)
+  return [
+    ...(problem ? [problemNotice(problem, read_at, { retry, useToken: takeToken })] : []),
+    ...(dashboard ? dashboardParts(dashboard, now) : []),
+    ...(watchlist && !is_empty ? [watchlistTable(watchlist, now)] : []),
+    ...(sources ? [sourceTable(sources, now)] : []),
+    ...(scheduler ? [schedulerTable(scheduler, now)] : []),
+    ...(dashboard || problem ? [] : [h("p", { class: "loading" }, "Reading the dashboard\u2026")]),
+  ]
+}
+
+const statusParts = (): Node[] => {
+  const { dashboard, read_at, problem } = shown
+  const newest = dashboard ? newestDay(dashboard) : ""
+  return [
+    ...(dashboard?.demo ? [badge("demo", "Demo data", "Generated history, not a market's")] : []),
+    ...(newest === "" ? [] : [h("span", {}, `Data to ${date(newest)}`)]),
+    ...(read_at === undefined ? [] : [h("span", {}, `checked ${clock(read_at)}`)]),
+    ...(problem ? [h("span", { class: "failure" }, "not up to date")] : []),
+  ]
+}
+
+const status = h("div", { class: "status-parts" })
+fillHeader("Capital pressure", status)
+
+const metric_drawer = drawer(
+  (metric_id) => shown.sources?.rows.find((row) => row.metric_id === metric_id)?.name,
+)
+
+const titleOf = (composite: Composite | null | undefined) =>
+  composite
+    ? `${signed(composite.z)} ${composite.z_label} \u00b7 Capital pressure`
+    : "Capital pressure \u00b7 Almanac"
+
+const render = () => {
+  const main = document.querySelector("#main")
+  if (main === null) return
+  document.title = titleOf(shown.dashboard?.composite)
+  morphChildren(status, statusParts())
+  morphChildren(main, parts())
+  mountHistory(shown.dashboard?.composite_history ?? [])
+}
+
+const sayChange = (answer: Answer<Dashboard>) => {
+  if (answer.kind !== "new" || shown.dashboard === undefined) return
+  const { composite } = answer.body
+  if (composite === null) announce("Updated.")
+  else {
+    announce(`Updated: ${meaning(composite)}, ${signed(composite.z)}; ${tallied(composite)}.`)
+  }
+}
+
+const settle = (answers: readonly Answer<object>[]) => {
+  const failed = answers.find((answer) => answer.kind === "problem")
+  clearTimeout(timer)
+  if (failed === undefined) {
+    failures = 0
+    delete shown.problem
+    shown.read_at = Date.now()
+    timer = setTimeout(refresh, refresh_ms)
+    return
+  }
+  const wait = retries_ms[Math.min(failures, retries_ms.length - 1)] ?? refresh_ms
+  failures += 1
+  shown.problem = { ...failed.problem, retry_at: Date.now() + wait }
+  timer = setTimeout(refresh, wait)
+}
+
+let is_reading = false
+
+const read = async () => {
+  const answers = await Promise.all([
+    ask<Dashboard>("/api/dashboard"),
+    ask<Watchlist>("/api/watchlist"),
+    ask<Sources>("/api/sources"),
+    ask<SchedulerStatus>("/api/scheduler"),
+  ])
+  const [dashboard, watchlist, sources, scheduler] = answers
+  sayChange(dashboard)
+  if (dashboard.kind !== "problem") shown.dashboard = dashboard.body
+  if (watchlist.kind !== "problem") shown.watchlist = watchlist.body
+  if (sources.kind !== "problem") shown.sources = sources.body
+  if (scheduler.kind !== "problem") shown.scheduler = scheduler.body
+  settle(answers)
+  render()
+  metric_drawer.refresh()
+}
+
+function refresh() {
+  if (is_reading) return
+  is_reading = true
+  void read().finally(() => {
+    is_reading = false
+  })
+}
+
+function retry() {
+  announce("Trying again.")
+  refresh()
+}
+
+function takeToken(token: string) {
+  useToken(token)
+  refresh()
+}
+
+document.addEventListener("visibilitychange", () => {
+  const is_old = Date.now() - (shown.read_at ?? 0) >= refresh_ms
+  if (document.visibilityState === "visible" && is_old) refresh()
+})
+addEventListener("online", refresh)
+addEventListener("offline", refresh)
+
+render()
+refresh()

@@ -1,0 +1,118 @@
+/** One metric in full, in a drawer over the page: `#metric=<id>` opens it, Esc closes it. */
+
+import { h, morphChildren } from "../element.ts"
+import { type Answer, ask } from "./answers.ts"
+import type { MetricDetail, MetricHistory } from "./api.ts"
+import { type MetricCharts, metricCharts } from "./metric-chart.ts"
+import { detailParts } from "./metric-detail.ts"
+
+const failure = (answer: Answer<object>, metric_id: string): Node => {
+  const status = answer.kind === "problem" ? answer.problem.status : 0
+  const said =
+    status === 404
+      ? `There is no metric ${metric_id}.`
+      : status === 0
+        ? "The server cannot be reached. It is asked again each minute."
+        : `The server could not answer (${status}). It is asked again each minute.`
+  return h("p", { class: "hint", role: "alert" }, said)
+}
+
+const wanted = () => /^#metric=([\w-]+)$/.exec(location.hash)?.[1]
+
+/** The dialog, empty: the browser keeps the focus in it, and gives it back. */
+const panel = () => {
+  const title = h("h2", { id: "drawer-title" })
+  const eyebrow = h("p", { class: "eyebrow" })
+  const body = h("div", { class: "drawer-body" })
+  const dialog = h(
+    "dialog",
+    { class: "drawer", "aria-labelledby": "drawer-title" },
+    h(
+      "div",
+      { class: "drawer-head" },
+      h("div", {}, eyebrow, title),
+      h("button", { type: "button", autofocus: true, onclick: () => dialog.close() }, "Close"),
+    ),
+    body,
+  )
+  dialog.addEventListener("click", (event) => {
+    if (event.target === dialog) dialog.close()
+  })
+  document.body.append(dialog)
+  return { dialog, title, eyebrow, body }
+}
+
+/** Both bodies; where the indicator is the level, its raw values would say the same twice. */
+const askMetric = async (metric_id: string) => {
+  const path = `/api/metrics/${encodeURIComponent(metric_id)}`
+  const detail = await ask<MetricDetail>(`${path}/detail`)
+  if (detail.kind === "problem" || detail.body.indicator_kind === "level") return { detail }
+  const history = await ask<MetricHistory>(`${path}/history`)
+  return history.kind === "problem" ? { detail } : { detail, history: history.body }
+}
+
+/** The drawer; `nameOf` tells a metric's name before its detail has come. */
+export const drawer = (nameOf: (metric_id: string) => string | undefined) => {
+  const { dialog, title, eyebrow, body } = panel()
+  let charts: MetricCharts | undefined
+  let shown: string | undefined
+  let opened_for: string | undefined
+  let drawn: string | undefined
+
+  const draw = (detail: MetricDetail, history: MetricHistory | undefined) => {
+    eyebrow.textContent = `Tier ${detail.tier} \u00b7 ${detail.cadence}`
+    title.textContent = detail.name
+    morphChildren(body, detailParts(detail, Date.now()))
+    if (detail.series.length === 0) return
+    charts ??= metricCharts()
+    const place = document.querySelector("#metric-charts")
+    if (!place?.contains(charts.element)) place?.replaceChildren(charts.element)
+    charts.show(detail, history)
+  }
+  /** `is_again`: it shows already, and is drawn anew only where it changed. */
+  const load = async (metric_id: string, is_again: boolean) => {
+    const { detail, history } = await askMetric(metric_id)
+    if (shown !== metric_id) return
+    if (detail.kind === "problem") {
+      if (!is_again) body.replaceChildren(failure(detail, metric_id))
+      return
+    }
+    if (drawn !== metric_id || detail.kind === "new") draw(detail.body, history)
+    drawn = metric_id
+  }
+  const open = (metric_id: string) => {
+    eyebrow.textContent = "Metric"
+    title.textContent = nameOf(metric_id) ?? metric_id
+    body.replaceChildren(h("p", { class: "loading" }, "Reading\u2026"))
+    if (!dialog.open) {
+      opened_for = metric_id
+      dialog.showModal()
+    }
+    dialog.scrollTop = 0
+    drawn = undefined
+    void load(metric_id, false)
+  }
+  const follow = () => {
+    const metric_id = wanted()
+    if (metric_id === shown) return
+    shown = metric_id
+    if (metric_id === undefined) dialog.close()
+    else open(metric_id)
+  }
+  dialog.addEventListener("close", () => {
+    shown = undefined
+    if (wanted() !== undefined) history.pushState(null, "", location.pathname + location.search)
+    // By a deep link nothing had the focus before, to get it back: the metric's tile gets it then.
+    const focused = document.activeElement
+    const tile = document.querySelector<HTMLElement>(`.tile a[href="#metric=${opened_for}"]`)
+    if (focused === document.body || dialog.contains(focused)) tile?.focus()
+  })
+  addEventListener("hashchange", follow)
+
+  /** Opens what the address names; asks again for what is open. */
+  const refresh = () => {
+    if (shown === undefined) follow()
+    else void load(shown, true)
+  }
+  return { refresh }
+}

@@ -1,0 +1,162 @@
+/** The composite's last 252 business days against the index, with the tiers on request. */
+
+import { copiable } from "../command.ts"
+import { h } from "../element.ts"
+import { compact, date, signed } from "../wording.ts"
+import type { CompositePoint, TierCard } from "./api.ts"
+import { type Chart, chart, type Line, swatch } from "./chart.ts"
+
+const height = 336
+/** Dashes tell the tiers apart where colours do not. */
+const dashes = [[], [7, 3], [2, 3], [9, 3, 2, 3]] as const
+/** Within it the composite reads as balanced. Source: market facts, A2.4. */
+const balanced = 0.25
+
+/** Whose closes are beside the composite. Source: market facts, A3. */
+const index_name = "S&P 500"
+
+const shown = new Set<string>(["index"])
+const choices = [
+  { id: "index", label: index_name, tone: "--index" },
+  { id: "1", label: "Tier 1", tone: "--tier-1" },
+  { id: "2", label: "Tier 2", tone: "--tier-2" },
+  { id: "3", label: "Tier 3", tone: "--tier-3" },
+  { id: "4", label: "Tier 4", tone: "--tier-4" },
+] as const
+
+let drawn: Chart | undefined
+
+const tierLine = (history: readonly CompositePoint[], tier: 1 | 2 | 3 | 4): Line => ({
+  label: `Tier ${tier}`,
+  tone: `--tier-${tier}`,
+  width: 1.25,
+  dash: dashes[tier - 1] ?? [],
+  values: history.map((point) => point.tier_zs[`${tier}`] ?? null),
+  format: (value) => signed(value),
+})
+
+const linesOf = (history: readonly CompositePoint[]): Line[] => [
+  ...(shown.has("index")
+    ? [
+        {
+          label: index_name,
+          tone: "--index",
+          width: 1.25,
+          is_right: true,
+          values: history.map((point) => point.index_close),
+          format: compact,
+        },
+      ]
+    : []),
+  ...([1, 2, 3, 4] as const)
+    .filter((tier) => shown.has(String(tier)))
+    .map((tier) => tierLine(history, tier)),
+  {
+    label: "Composite",
+    tone: "--ink",
+    width: 2.25,
+    values: history.map((point) => point.z),
+    format: (value) => signed(value),
+  },
+]
+
+const summaryOf = (history: readonly CompositePoint[]) => {
+  const [first, last] = [history[0], history.at(-1)]
+  if (first === undefined || last === undefined) return ""
+  const zs = history.map((point) => point.z)
+  return (
+    `The composite over ${history.length} business days went from ${signed(first.z)} on ` +
+    `${date(first.ts)} to ${signed(last.z)} on ${date(last.ts)}; its lowest was ` +
+    `${signed(Math.min(...zs))}, its highest ${signed(Math.max(...zs))}.`
+  )
+}
+
+const draw = (history: readonly CompositePoint[]) => {
+  drawn?.show({
+    label: "Composite history",
+    summary: summaryOf(history),
+    dates: history.map((point) => point.ts),
+    lines: linesOf(history),
+    levels: [{ at: 0, tone: "--line-2" }],
+    zones: [
+      { from: balanced, to: 9, tone: "--bear-wash" },
+      { from: -9, to: -balanced, tone: "--bull-wash" },
+    ],
+    range: [-0.5, 0.5],
+    height,
+  })
+}
+
+const toggle = (id: string, history: readonly CompositePoint[]) => (event: Event) => {
+  if (event.target instanceof HTMLInputElement && event.target.checked) shown.add(id)
+  else shown.delete(id)
+  draw(history)
+}
+
+const toggles = (history: readonly CompositePoint[], tiers: readonly TierCard[]) =>
+  h(
+    "fieldset",
+    { class: "toggles" },
+    h("legend", { class: "unseen" }, "Lines beside the composite"),
+    choices.map(({ id, label, tone }) =>
+      h(
+        "label",
+        {
+          class: tone.replace("--", "tone-"),
+          title: tiers.find(({ tier }) => String(tier) === id)?.name,
+        },
+        h("input", {
+          type: "checkbox",
+          name: "line",
+          value: id,
+          checked: shown.has(id),
+          onchange: toggle(id, history),
+        }),
+        swatch(id === "index" ? [] : dashes[Number(id) - 1]),
+        label,
+      ),
+    ),
+  )
+
+/** Its last day is told, since it may be long ago. */
+const headOf = (history: readonly CompositePoint[]) => {
+  const last = history.at(-1)
+  return last === undefined ? "History" : `${history.length} business days to ${date(last.ts)}`
+}
+
+/** Where the chart stands; `mountHistory` puts it there. */
+export const historyPlace = (history: readonly CompositePoint[], tiers: readonly TierCard[]) =>
+  h(
+    "div",
+    { class: "history", "data-key": history.length === 0 ? "history-none" : "history" },
+    h(
+      "div",
+      { class: "history-head" },
+      h("h3", {}, headOf(history)),
+      history.length > 0 && toggles(history, tiers),
+    ),
+    history.length > 0
+      ? h("div", { id: "history-chart", "data-island": "" })
+      : h(
+          "div",
+          { class: "hint" },
+          h("p", {}, "There is no history yet. This computes it from what was ingested:"),
+          copiable("npm run almanac -- backfill-composite"),
+        ),
+  )
+
+let last_drawn: readonly CompositePoint[] | undefined
+
+/** Draws into the place on the page; does nothing where the history is as it was. */
+export const mountHistory = (history: readonly CompositePoint[]): void => {
+  const place = document.querySelector("#history-chart")
+  if (place === null) return
+  drawn ??= chart()
+  if (!place.contains(drawn.element)) {
+    place.replaceChildren(drawn.element)
+    last_drawn = undefined
+  }
+  if (last_drawn === history) return
+  last_drawn = history
+  draw(history)
+}
