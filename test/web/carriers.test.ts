@@ -2,12 +2,12 @@
 import type { Browser } from "playwright-core"
 import { afterAll, beforeAll, beforeEach, expect, it } from "vitest"
 import { buildIfNeeded, filesOf, sizeOf } from "../world/web/built.ts"
-import type { CarrierServed } from "../world/web/carriers/served.ts"
-import { answering, serveCarriers, someNames, sources } from "../world/web/carriers/served.ts"
 import { describeCarrierFaults } from "../world/web/carriers/faults.ts"
 import { describeCarrierForm } from "../world/web/carriers/form.ts"
 import { describeCarrierLook } from "../world/web/carriers/look.ts"
 import { describeCarrierRun } from "../world/web/carriers/run.ts"
+import type { CarrierServed } from "../world/web/carriers/served.ts"
+import { answering, serveCarriers, someNames, sources } from "../world/web/carriers/served.ts"
 import { describeWithChromium, launch } from "../world/web/chromium.ts"
 
 /** What it may weigh in all, compressed. Source: issue 6, point 4. */

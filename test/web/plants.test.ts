@@ -3,10 +3,10 @@ import type { Browser } from "playwright-core"
 import { afterAll, beforeAll, beforeEach, expect, it } from "vitest"
 import { buildIfNeeded, filesOf, sizeOf } from "../world/web/built.ts"
 import { describeWithChromium, launch } from "../world/web/chromium.ts"
-import { blighted, type PlantServed, real_model, servePlants } from "../world/web/plants/served.ts"
 import { describePlantFaults } from "../world/web/plants/faults.ts"
 import { describePlantLook } from "../world/web/plants/look.ts"
 import { describePlantPhotos } from "../world/web/plants/photos.ts"
+import { blighted, type PlantServed, real_model, servePlants } from "../world/web/plants/served.ts"
 
 /** As the other pages of a form and its answer. Source: issue 6, point 4. */
 const page_bytes_max = 40_000
