@@ -8,7 +8,7 @@ import { trustIssuer } from "#adapters/share-protection/trusts-embedded.ts"
 import { summaries } from "#cli/client/summaries.ts"
 import { ask, instance, isAbsence } from "#cli/instance.ts"
 import { embeddedSettings } from "#cli/root.ts"
-import { no_trust } from "#gateway/system/trusts.ts"
+import { no_trust } from "#gateway/system/credentials.ts"
 import type { Settings } from "#schemas/settings.ts"
 import { TrustId, TrustRequest } from "#schemas/trust.ts"
 

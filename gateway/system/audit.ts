@@ -1,6 +1,10 @@
-/** Answers what operators ask of the log. */
-import { Effect, Struct } from "effect"
-import type { LogUnavailable } from "#events/log.ts"
+/** The audit's pages and histories, and its export with a signed head and key. */
+import { Effect, Schema, Stream, Struct } from "effect"
+import { HttpServerResponse } from "effect/http"
+import { exported, partOf } from "#actors/system/export.ts"
+import { LogStanding } from "#actors/system/log-standing.ts"
+import { Notary, newestTree, signedHead } from "#actors/system/notary.ts"
+import type { Log, LogUnavailable } from "#events/log.ts"
 import { listEvents } from "#projections/system/audit.ts"
 import { SystemModel } from "#projections/system/blueprint.ts"
 import { type AggregateName, history, stateAt } from "#projections/system/history.ts"
@@ -9,7 +13,7 @@ import { BackendUnavailable, Invalid, NotFound } from "#schemas/system/rejection
 
 const unindexed = "This node keeps no index of the audit (audit.index): ask one that does."
 
-interface ListAsked {
+interface ListRequest {
   readonly query: AuditFilters & {
     readonly order?: "asc" | "desc"
     readonly limit?: number
@@ -18,18 +22,18 @@ interface ListAsked {
 }
 
 /** A page of events, the newest first unless asked otherwise. */
-export const listAudit = Effect.fnUntraced(function* ({ query }: ListAsked) {
+export const listAudit = Effect.fnUntraced(function* ({ query }: ListRequest) {
   const { order = "desc", limit = page_limit, marker } = query
   const model = yield* SystemModel
   if (model.is_kept === false) return yield* new BackendUnavailable({ detail: unindexed })
-  // Read first: what comes meanwhile may be on the page all the same.
+  // Read before the page, which may then show later events too.
   const position = yield* model.position
   const filters = Struct.omit(query, ["order", "limit", "marker"])
   const page = yield* listEvents(model.reader, filters, { order, limit, marker })
   return { ...page, position }
 })
 
-interface AggregateAsked {
+interface AggregateRequest {
   readonly params: AggregateName
   readonly query: {
     readonly at?: number
@@ -39,11 +43,11 @@ interface AggregateAsked {
   }
 }
 
-const unavailable = ({ detail }: LogUnavailable) => Effect.fail(new BackendUnavailable({ detail }))
+const unavailable = ({ detail }: LogUnavailable) => new BackendUnavailable({ detail })
 
 /** The aggregate's state as of a time or a position, or a page of its history. */
 export const auditAggregate = Effect.fnUntraced(
-  function* ({ params, query }: AggregateAsked) {
+  function* ({ params, query }: AggregateRequest) {
     const { at, position, limit = page_limit, marker: after = 0 } = query
     const { service, aggregate, id } = params
     const name = `${service}.${aggregate}.${id}`
@@ -58,5 +62,52 @@ export const auditAggregate = Effect.fnUntraced(
     const state = yield* stateAt(params, moment)
     return state ?? (yield* new NotFound({ detail: `The log held nothing of ${name} then.` }))
   },
-  Effect.catchTag("LogUnavailable", unavailable),
+  Effect.catchTag("LogUnavailable", (failure) => Effect.fail(unavailable(failure))),
+)
+
+interface ExportRequest {
+  readonly query: {
+    readonly since?: number
+    readonly until?: number
+    readonly service?: string
+    readonly aggregate?: string
+  }
+}
+
+const encodeUnavailable = Schema.encodeSync(BackendUnavailable)
+
+/** The log as lines, no faster than the client reads them. */
+export const exportAudit = Effect.fnUntraced(function* ({ query }: ExportRequest) {
+  const { since, until, service, aggregate } = query
+  const part = partOf(service, aggregate)
+  if (part === undefined) {
+    const detail = "Ask for a service and a kind, or for service.aggregate.id alone."
+    return yield* new Invalid({ detail })
+  }
+  const context = yield* Effect.context<Log | Notary>()
+  const lines = exported({ part, since, until }).pipe(
+    // The status is sent by then.
+    Stream.catchTag("LogUnavailable", (failure) =>
+      Stream.make(`${JSON.stringify({ error: encodeUnavailable(unavailable(failure)) })}\n`),
+    ),
+    Stream.encodeText,
+    Stream.provideContext(context),
+  )
+  return HttpServerResponse.stream(lines, { contentType: "application/x-ndjson" })
+})
+
+export const auditHead = Effect.gen(function* () {
+  const { key } = yield* Notary
+  const tree = yield* newestTree
+  const head = yield* signedHead
+  if (tree !== undefined && head !== undefined) return { size: tree.size, head, key: key.verifier }
+  return yield* new NotFound({
+    detail: "Nothing of the log is sealed yet: see audit.checkpoint_seconds.",
+  })
+}).pipe(Effect.catchTag("LogUnavailable", (failure) => Effect.fail(unavailable(failure))))
+
+export const auditKey = Effect.map(Notary, ({ key }) => key)
+
+export const logFigures = Effect.flatMap(LogStanding, ({ figures }) =>
+  Effect.mapError(figures, unavailable),
 )

@@ -1,16 +1,27 @@
-import { Layer } from "effect"
+/** Handlers of the endpoints of no service. */
+import { Context, Effect, Layer } from "effect"
 import { HttpApiBuilder } from "effect/http-api"
 import { OperationsApi } from "#gateway/system/apis/operations.ts"
-import { auditAggregate, listAudit } from "#gateway/system/audit.ts"
-import { auditHead, auditKey, exportAudit, logFigures } from "#gateway/system/audit-proof.ts"
-import { listCharts } from "#gateway/system/charts.ts"
+import {
+  auditAggregate,
+  auditHead,
+  auditKey,
+  exportAudit,
+  listAudit,
+  logFigures,
+} from "#gateway/system/audit.ts"
+import {
+  createTrust,
+  issueToken,
+  putSecret,
+  revokeTokens,
+  revokeTrust,
+} from "#gateway/system/credentials.ts"
 import { subscribe } from "#gateway/system/events.ts"
 import { compareReadModel, listReadModels, rebuildReadModel } from "#gateway/system/read-models.ts"
-import { putSecret } from "#gateway/system/secrets.ts"
-import { issueToken, revokeTokens } from "#gateway/system/tokens.ts"
-import { createTrust, revokeTrust } from "#gateway/system/trusts.ts"
 import { webhookHandlers } from "#gateway/system/webhooks.ts"
 import { issueTicket } from "#gateway/ticket/issue.ts"
+import type { Chart } from "#schemas/system/chart.ts"
 
 const events = HttpApiBuilder.group(OperationsApi, "events", (handlers) =>
   handlers.handle("subscribe", subscribe).handle("ticket", () => issueTicket),
@@ -34,6 +45,13 @@ const readModels = HttpApiBuilder.group(OperationsApi, "read-models", (handlers)
     .handle("rebuild", rebuildReadModel)
     .handle("difference", compareReadModel),
 )
+
+/** The charts of this program, in the order of their ids; built at the first request. */
+export class Charts extends Context.Service<Charts, () => ReadonlyArray<Chart>>()(
+  "gateway/Charts",
+) {}
+
+export const listCharts = Effect.map(Charts, (all) => ({ charts: all() }))
 
 const charts = HttpApiBuilder.group(OperationsApi, "charts", (handlers) =>
   handlers.handle("list", () => listCharts),

@@ -1,7 +1,7 @@
 /** The interfaces of all services and of the process. */
 import type { HttpApi } from "effect/http-api"
-import { BlobStorageApi } from "#gateway/blob-storage/apis/api.ts"
 import { BlobApi } from "#gateway/blob-storage/apis/blobs.ts"
+import { BlobStorageApi } from "#gateway/blob-storage/apis/cluster.ts"
 import { CapitalPressureApi } from "#gateway/capital-pressure/api.ts"
 import { CarrierSearchApi } from "#gateway/carrier-search/api.ts"
 import { PlantDiseaseApi } from "#gateway/plant-disease/api.ts"

@@ -1,5 +1,5 @@
 /** ClusterService over HTTP: every path it answers. Source: document 1 §4 ClusterService, §5. */
-import { HttpApiEndpoint, HttpApiGroup, OpenApi } from "effect/http-api"
+import { HttpApi, HttpApiEndpoint, HttpApiGroup, OpenApi } from "effect/http-api"
 import { Needs } from "#gateway/access.ts"
 import { Accepts, BodyLimit, command_bytes_max, KeyNotNeeded } from "#gateway/limits.ts"
 import {
@@ -24,7 +24,7 @@ import {
 
 const admin = { scopes: ["cluster:admin"] }
 
-export const Cluster = HttpApiGroup.make("cluster")
+const cluster = HttpApiGroup.make("cluster")
   .annotate(OpenApi.Description, "The cluster of nodes and its ring.")
   .annotate(BodyLimit, () => command_bytes_max)
   .add(
@@ -80,3 +80,6 @@ export const Cluster = HttpApiGroup.make("cluster")
       .annotate(Accepts, [])
       .annotate(Needs, admin),
   )
+
+/** Whatever serves it adds BlobApi (`addHttpApi`), which a node serves by handlers of its own. */
+export const BlobStorageApi = HttpApi.make("blob-storage").add(cluster)

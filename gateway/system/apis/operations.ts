@@ -1,15 +1,23 @@
-/** What belongs to no service: events, webhooks, audit, read models, charts, embedded identity. */
-import { HttpApi } from "effect/http-api"
+/** Endpoints of no service: events, webhooks, audit, read models, charts, embedded identity. */
+import { HttpApi, HttpApiEndpoint, HttpApiGroup, OpenApi } from "effect/http-api"
+import { Needs } from "#gateway/access.ts"
 import { BodyLimit, command_bytes_max } from "#gateway/limits.ts"
-import { Audit } from "#gateway/system/apis/audit.ts"
-import { AuditProofs } from "#gateway/system/apis/audit-proof.ts"
-import { ChartsGroup } from "#gateway/system/apis/charts.ts"
+import { Audit, AuditProofs } from "#gateway/system/apis/audit.ts"
+import { SecretsGroup, Tokens, TrustsGroup } from "#gateway/system/apis/credentials.ts"
 import { Events } from "#gateway/system/apis/events.ts"
 import { ReadModelsGroup } from "#gateway/system/apis/read-models.ts"
-import { SecretsGroup } from "#gateway/system/apis/secrets.ts"
-import { Tokens } from "#gateway/system/apis/tokens.ts"
-import { TrustsGroup } from "#gateway/system/apis/trusts.ts"
 import { AdminWebhooksGroup, WebhooksGroup } from "#gateway/system/apis/webhooks.ts"
+import { ChartList } from "#schemas/system/chart.ts"
+import { Forbidden } from "#schemas/system/rejection.ts"
+
+/** The charts of all kinds of aggregates, which docs/lifecycles.md draws. */
+export const ChartsGroup = HttpApiGroup.make("charts")
+  .annotate(OpenApi.Description, "Charts: which states there are, and the ways between them.")
+  .add(
+    HttpApiEndpoint.get("list", "/v1/admin/charts", { success: ChartList, error: Forbidden })
+      .annotate(OpenApi.Summary, "List the charts of all kinds of aggregates")
+      .annotate(Needs, { roles: ["admin"] }),
+  )
 
 export const OperationsApi = HttpApi.make("operations")
   .add(

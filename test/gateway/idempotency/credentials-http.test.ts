@@ -11,12 +11,14 @@ import { openVault, secretKeeper } from "#adapters/share-protection/vault-embedd
 import { issuedTokens } from "#adapters/system/issued-tokens.ts"
 import { SecretKeeper, TokenIssuer, TrustIssuer } from "#gateway/identity.ts"
 import { appOf } from "#gateway/routes.ts"
-import { SecretsGroup } from "#gateway/system/apis/secrets.ts"
-import { Tokens } from "#gateway/system/apis/tokens.ts"
-import { TrustsGroup } from "#gateway/system/apis/trusts.ts"
-import { putSecret } from "#gateway/system/secrets.ts"
-import { issueToken, revokeTokens } from "#gateway/system/tokens.ts"
-import { createTrust, revokeTrust } from "#gateway/system/trusts.ts"
+import { SecretsGroup, Tokens, TrustsGroup } from "#gateway/system/apis/credentials.ts"
+import {
+  createTrust,
+  issueToken,
+  putSecret,
+  revokeTokens,
+  revokeTrust,
+} from "#gateway/system/credentials.ts"
 import { serveHttp } from "../../world/http.ts"
 import { temporaryFolder } from "../../world/programs/nats.ts"
 import { given } from "../../world/settings-given.ts"

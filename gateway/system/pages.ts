@@ -1,0 +1,115 @@
+/**
+ * The built pages, what they load from `/assets/`, and the page at `/` where none is built.
+ *
+ * Source: decisions of all services, "/".
+ */
+import type { HttpServerRequest, HttpServerResponse } from "effect/http"
+import { type Representation, represented } from "#gateway/representation.ts"
+import { type PagePath, pages } from "#schemas/system/page.ts"
+
+type Request = HttpServerRequest.HttpServerRequest
+
+export interface PageFile extends Representation {
+  /** Its Content-Type. */
+  readonly type: string
+}
+
+export interface Pages {
+  /** Pages of the services that are served here. */
+  readonly html: ReadonlyMap<PagePath, PageFile>
+  /** By file name, which has a hash of the content: a file never changes. */
+  readonly assets: ReadonlyMap<string, PageFile>
+}
+
+/** A page loads everything from here, has no inline scripts, and cannot be framed. */
+const page_policy = {
+  "content-security-policy":
+    "default-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'; " +
+    "object-src 'none'",
+  "referrer-policy": "no-referrer",
+  "x-content-type-options": "nosniff",
+}
+
+/** A page names the files that it was built with, so caches revalidate it each time. */
+const of_html = { ...page_policy, "cache-control": "no-cache", vary: "accept, accept-encoding" }
+const of_asset = {
+  "x-content-type-options": "nosniff",
+  "content-security-policy": "default-src 'none'",
+  "cache-control": "public, max-age=31536000, immutable",
+}
+
+/** Undefined if its service is not served here, or the page is not built. */
+export const pageOf = (
+  request: Request,
+  built: Pages | undefined,
+  path: PagePath,
+): HttpServerResponse.HttpServerResponse | undefined => {
+  const file = built?.html.get(path)
+  return file && represented(request, file, file.type, of_html)
+}
+
+/** Undefined if the pages have no file of this name. */
+export const assetOf = (
+  request: Request,
+  built: Pages | undefined,
+  name: string,
+): HttpServerResponse.HttpServerResponse | undefined => {
+  const file = built?.assets.get(name)
+  return file && represented(request, file, file.type, of_asset)
+}
+
+/** The quality of a media type; undefined if the header does not name it. */
+const namedQuality = (accept: string, type: string) => {
+  const parts = accept.split(",").map((part) => part.trim().split(/\s*;\s*/))
+  const found = parts.find(([name]) => name === type)
+  if (found === undefined) return undefined
+  const quality = found.find((parameter) => parameter.startsWith("q="))
+  return quality === undefined ? 1 : Number(quality.slice(2)) || 0
+}
+
+const qualityOf = (accept: string, type: string) => namedQuality(accept, type) ?? 0
+
+/** Whether the client accepts HTML: by default, unless its header excludes it. */
+export const takesHtml = (accept = "*/*") => {
+  const named = ["text/html", "text/*", "*/*"].map((type) => namedQuality(accept, type))
+  return (named.find((quality) => quality !== undefined) ?? 0) > 0
+}
+
+/** Whether the client prefers HTML to JSON, as browsers do. */
+export const prefersHtml = (accept = "") =>
+  qualityOf(accept, "text/html") > qualityOf(accept, "application/json")
+
+const escaped = (text: string) => text.replaceAll("&", "&amp;").replaceAll("<", "&lt;")
+
+const lineOf = (built: ReadonlySet<string>) => (name: string) => {
+  const page = pages.find(({ service }) => service === name)
+  const is_built = page !== undefined && built.has(page.path)
+  return is_built ? `<li><a href="${page.path}">${name}</a></li>` : `<li>${escaped(name)}</li>`
+}
+
+const not_built = "<p>The pages are not built here: <code>npm start</code> builds them.</p>"
+
+const hasPage = (name: string) => pages.some(({ service }) => service === name)
+
+/** The page at `/` where the dashboard has none: it is not served here, or not built. */
+export const home = (
+  services: ReadonlyArray<string>,
+  built: ReadonlySet<string>,
+) => `<!doctype html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<title>Almanac</title>
+<style>body { font: 1rem/1.5 system-ui, sans-serif; max-width: 40rem; margin: 3rem auto; }</style>
+</head>
+<body>
+<h1>Almanac</h1>
+<p>Five services on one replayable log. Here runs:</p>
+<ul>${services.map(lineOf(built)).join("")}</ul>
+${built.size === 0 && services.some(hasPage) ? not_built : ""}
+<p><a href="/docs">Documentation</a> · <a href="/openapi.json">OpenAPI</a> ·
+<a href="/readyz">Readiness</a></p>
+</body>
+</html>
+`
