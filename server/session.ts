@@ -3,6 +3,7 @@ import { join } from "node:path"
 import { Effect, Layer, Option } from "effect"
 import { store_bytes_max } from "#adapters/bus/config.ts"
 import { connectBus, EventsConnection, NatsConnection } from "#adapters/bus/connection.ts"
+import { ownServerLayer } from "#adapters/bus/own-server.ts"
 import { NatsServer } from "#adapters/bus/server.ts"
 import { findInstance, type Instance } from "#adapters/data-folder/instance-file.ts"
 import { DataFolder } from "#adapters/data-folder/lock.ts"
@@ -39,7 +40,7 @@ const keeping = (settings: Settings) => (store: string) =>
  * The locked data folder, and the server of these settings: a child of ours, or the named one.
  * `meanwhile` is done while that starts.
  */
-const ownServer = (
+const serverOf = (
   settings: Settings,
   meanwhile: Layer.Layer<never> = Layer.empty,
   folder = DataFolder.layer(settings.data.dir),
@@ -47,7 +48,7 @@ const ownServer = (
   const { nats } = settings
   const server =
     nats.url === ""
-      ? NatsServer.child({
+      ? ownServerLayer({
           binary: nats.binary,
           subscribers: nats.subscribers,
           before: keeping(settings),
@@ -97,17 +98,17 @@ export const log = (settings: Settings) =>
 
 /** The bus alone, for what is done to the log itself. */
 export const busAlone = (settings: Settings) =>
-  Layer.provideMerge(NatsConnection.layer, ownServer(settings))
+  Layer.provideMerge(NatsConnection.layer, serverOf(settings))
 
-/** As `ownServer`, of a verb that ends soon: a start waits for it. */
+/** As `serverOf`, of a verb that ends soon: a start waits for it. */
 const briefServer = (settings: Settings) =>
-  ownServer(settings, Layer.empty, DataFolder.layer(settings.data.dir, "brief"))
+  serverOf(settings, Layer.empty, DataFolder.layer(settings.data.dir, "brief"))
 
 /** Everything that a process needs which is alone on its data folder. */
 export const exclusive = (settings: Settings, meanwhile?: Layer.Layer<never>) =>
   Layer.provideMerge(refusingLog, log(settings)).pipe(
     Layer.provideMerge(Layer.merge(NatsConnection.layer, EventsConnection.layer)),
-    Layer.provideMerge(ownServer(settings, meanwhile)),
+    Layer.provideMerge(serverOf(settings, meanwhile)),
   )
 
 const serverBeside = (settings: Settings) =>
@@ -147,7 +148,7 @@ const both = Layer.merge(NatsConnection.layer, EventsConnection.layer)
 
 /** The bus for a restore, which alone may open a folder that is half restored. */
 export const busRestored = (settings: Settings) =>
-  Layer.provideMerge(both, ownServer(settings, Layer.empty, DataFolder.restored(settings.data.dir)))
+  Layer.provideMerge(both, serverOf(settings, Layer.empty, DataFolder.restored(settings.data.dir)))
 
 /** The bus beside with the published events: a running instance lets us read those. */
 export const bothBeside = (settings: Settings) =>

@@ -6,9 +6,11 @@ import { createInterface } from "node:readline"
 import type { Readable } from "node:stream"
 import { Deferred, Effect, Schedule, Schema } from "effect"
 import { NatsServerFailed } from "#adapters/bus/binary.ts"
-import { variables } from "#adapters/bus/config.ts"
 import { natsArguments } from "#adapters/bus/orphans.ts"
 import { StopDeadline, spawnGuarded } from "#processes"
+
+/** The environment variable that has the port: the configuration says `port: $...`. */
+const port_variable = "ALMANAC_NATS_PORT"
 
 /** What a start of the child needs; `environment` is all that it gets. */
 export interface NatsChildOptions {
@@ -84,7 +86,7 @@ const start = (
   Effect.callback<Running, NatsServerFailed>((resume) => {
     const child = spawnGuarded(binary, natsArguments(conf), {
       cwd: folder,
-      env: { ...environment, [variables.port]: `${port}` },
+      env: { ...environment, [port_variable]: `${port}` },
       stdio: ["ignore", "pipe", "pipe"],
     })
     for (const output of [child.stdout, child.stderr]) if (output) listen(output, heard)

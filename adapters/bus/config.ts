@@ -4,22 +4,13 @@
  */
 import { readFileSync } from "node:fs"
 import { fileURLToPath } from "node:url"
+import type { NatsFolders } from "#adapters/bus/nats-process.ts"
+import { type BusUser, userText } from "#adapters/bus/users.ts"
 import { events_stream } from "#adapters/published/stream-name.ts"
 import { deniedToOthers, subscriberUserText } from "#adapters/published/subscriber-users.ts"
-import { type WorkerUser, workerUserText } from "#adapters/share-protection/worker-users.ts"
-
-/**
- * The JetStream API level of nats-server 2.15, the oldest whose options are all honoured: older
- * ones take some of ours (time to live, atomic batches) and drop them without a word.
- */
-export const api_level_min = 5
-
-/** Also an argument of the child: a reload refuses a file that says otherwise. */
-export const server_name = "almanac"
 
 /** The environment variables by which the child gets what no file and no argument may hold. */
 export const variables = {
-  port: "ALMANAC_NATS_PORT",
   core: "ALMANAC_NATS_CORE",
   publisher: "ALMANAC_NATS_PUBLISHER",
   subscriber: "ALMANAC_NATS_SUBSCRIBER",
@@ -38,12 +29,6 @@ export const source_api = "EVENTS.API"
 
 /** What all streams of our own server may take on its disk: `max_file_store`. */
 export const store_bytes_max = 100 * 1024 ** 3
-
-/** Where the child keeps its things, all absolute. */
-export interface NatsFolders {
-  readonly store: string
-  readonly ports: string
-}
 
 const template = fileURLToPath(new URL("../../nats.conf", import.meta.url))
 const written =
@@ -64,14 +49,14 @@ const lines = (all: ReadonlyArray<string>) => all.map((line) => `${line}\n`).joi
  */
 export const natsConf = (
   { store, ports }: NatsFolders,
-  workers: ReadonlyArray<WorkerUser>,
+  workers: ReadonlyArray<BusUser>,
   subscribers: ReadonlyArray<string> = [],
 ): string => {
   const named = subscribers.map((name) => ({ name, password: `$${namedVariable(name)}` }))
   const marks = [
     ["$ALMANAC_NATS_STORE", JSON.stringify(store)],
     ["$ALMANAC_NATS_PORTS", JSON.stringify(ports)],
-    ["      # workers\n", lines(workers.map((worker) => `      ${workerUserText(worker)}`))],
+    ["      # workers\n", lines(workers.map((worker) => `      ${userText(worker)}`))],
     ["deny: []", `deny: ${JSON.stringify(deniedToOthers(subscribers))}`],
     ["      # subscribers\n", lines(named.map(subscriberUserText))],
   ] as const

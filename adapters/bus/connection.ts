@@ -17,11 +17,16 @@ import {
   type Status,
 } from "@nats-io/transport-node"
 import { Context, Effect, Layer, Option, Redacted, Schedule, Schema, Stream } from "effect"
-import { api_level_min } from "#adapters/bus/config.ts"
 import { isLate, isLeaderless } from "#adapters/bus/passing.ts"
 import { type NatsLogin, NatsServer, type NatsTls } from "#adapters/bus/server.ts"
 import { StopDeadline } from "#processes"
 import { causeText } from "#schemas/cause-text.ts"
+
+/**
+ * The JetStream API level of nats-server 2.15, the oldest that honours all our options: older
+ * servers accept some of them (time to live, atomic batches) and silently ignore them.
+ */
+const api_level_min = 5
 
 /** No connection: nobody answers, the login is refused, or a file of it cannot be read. */
 export class NatsUnreachable extends Schema.TaggedError<NatsUnreachable>()("NatsUnreachable", {

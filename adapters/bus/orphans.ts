@@ -3,8 +3,10 @@ import { execFileSync } from "node:child_process"
 import { readdirSync, readFileSync } from "node:fs"
 import { Effect, Schedule } from "effect"
 import { NatsServerFailed } from "#adapters/bus/binary.ts"
-import { server_name } from "#adapters/bus/config.ts"
 import { guard_name } from "#processes"
+
+/** The name of the server, which nats.conf has too: a reload refuses another one. */
+export const server_name = "almanac"
 
 /** Milliseconds that an orphan gets for each signal; its store is synced, so it needs few. */
 const signal_ms = 5_000

@@ -152,7 +152,7 @@ const unraisable = new StreamMismatch({
 /** Whether the stream is not to be synced with each message. */
 const isUnsynced = Effect.fnUntraced(function* (found: StreamInfo | undefined, replicas: number) {
   const server = yield* Effect.serviceOption(NatsServer)
-  const is_own = Option.exists(server, ({ workers }) => workers !== undefined)
+  const is_own = Option.exists(server, ({ users }) => users !== undefined)
   const is_found_so = found?.config.persist_mode === PersistMode.Async
   if (is_found_so && replicas > 1) return yield* unraisable
   return found === undefined ? is_own && replicas === 1 : is_found_so

@@ -148,7 +148,7 @@ const isCurrent = ({ config }: StreamInfo, wanted: ReturnType<typeof mirrorOptio
 export const keepMirror = Effect.gen(function* () {
   const { connection, jsm } = yield* EventsConnection
   const server = yield* Effect.serviceOption(NatsServer)
-  const is_own = Option.exists(server, ({ workers }) => workers !== undefined)
+  const is_own = Option.exists(server, ({ users }) => users !== undefined)
   const mirror = yield* Effect.promise(() =>
     jetstreamManager(connection, { apiPrefix: mirror_api, checkAPI: false }),
   )

@@ -8,8 +8,9 @@
 import { type ChildProcess, spawn } from "node:child_process"
 import { Deferred, Effect, type Redacted, type Scope } from "effect"
 import { type Boot, Compute } from "#actors/share-protection/ports/compute.ts"
+import type { BusUsers } from "#adapters/bus/users.ts"
 import { findImage } from "#adapters/share-protection/compute-images.ts"
-import { newWorkerKeys, type WorkerUsers } from "#adapters/share-protection/worker-users.ts"
+import { newWorkerKeys, workerUser } from "#adapters/share-protection/worker-users.ts"
 import { StopDeadline, work_ms } from "#processes"
 import type { WorkerId } from "#schemas/share-protection/id.ts"
 import { WorkerUnavailable } from "#schemas/share-protection/rejection.ts"
@@ -31,7 +32,7 @@ export interface LocalComputeOptions {
   readonly max_machines: number
   readonly agent: AgentCommand
   /** Undefined where agents are who the settings say. */
-  readonly users: WorkerUsers | undefined
+  readonly users: BusUsers | undefined
   readonly stop_ms?: number
 }
 
@@ -167,7 +168,7 @@ const started = Effect.fnUntraced(function* (
 ) {
   const keys = yield* newWorkerKeys
   const { public_key } = keys
-  yield* (users?.admit({ worker_id: asked.worker_id, public_key }) ?? Effect.void).pipe(
+  yield* (users?.admit(workerUser({ worker_id: asked.worker_id, public_key })) ?? Effect.void).pipe(
     Effect.mapError(({ message }) => new WorkerUnavailable({ detail: message })),
   )
   const papers = agent.papers(asked, users === undefined ? null : keys.seed)

@@ -5,7 +5,7 @@ import { Effect, Layer, ManagedRuntime, References, Schema, Scope } from "effect
 import { address, Commands } from "#actors/commands.ts"
 import { host } from "#actors/host.ts"
 import { NatsConnection } from "#adapters/bus/connection.ts"
-import { NatsServer } from "#adapters/bus/server.ts"
+import { ownServerLayer } from "#adapters/bus/own-server.ts"
 import { DataFolder } from "#adapters/data-folder/lock.ts"
 import { logJetStream } from "#adapters/log/jetstream.ts"
 import { readModel } from "#projections/read-model.ts"
@@ -18,7 +18,7 @@ const app = (folder: string) =>
   host.pipe(
     Layer.provideMerge(logJetStream({ stream: "ALMANAC_LOG" })),
     Layer.provide(NatsConnection.layer),
-    Layer.provide(NatsServer.child()),
+    Layer.provide(ownServerLayer()),
     Layer.provide(DataFolder.layer(folder)),
     Layer.merge(sqlite(join(folder, "read-models"))),
     // As the server does without a collector of traces.

@@ -8,7 +8,7 @@ import { randomUUID } from "node:crypto"
 import { headers } from "@nats-io/transport-node"
 import { Layer, ManagedRuntime } from "effect"
 import { NatsConnection } from "#adapters/bus/connection.ts"
-import { NatsServer } from "#adapters/bus/server.ts"
+import { ownServerLayer } from "#adapters/bus/own-server.ts"
 import { DataFolder } from "#adapters/data-folder/lock.ts"
 import { wanted } from "#adapters/log/jetstream.ts"
 import { type Commit, commands_remembered_max } from "#events/log.ts"
@@ -54,7 +54,7 @@ interface Ack {
 
 const bus = (folder: string) =>
   NatsConnection.layer.pipe(
-    Layer.provide(NatsServer.child()),
+    Layer.provide(ownServerLayer()),
     Layer.provide(DataFolder.layer(folder)),
   )
 

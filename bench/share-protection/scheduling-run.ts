@@ -10,7 +10,7 @@ import { runProcess } from "#actors/process.ts"
 import { Policy, policyAfter } from "#actors/share-protection/policy.ts"
 import { scheduling } from "#actors/share-protection/processes/scheduling.ts"
 import { NatsConnection } from "#adapters/bus/connection.ts"
-import { NatsServer } from "#adapters/bus/server.ts"
+import { ownServerLayer } from "#adapters/bus/own-server.ts"
 import { DataFolder } from "#adapters/data-folder/lock.ts"
 import { logJetStream } from "#adapters/log/jetstream.ts"
 import { Log, parseStream, type Recorded } from "#events/log.ts"
@@ -27,7 +27,7 @@ const app = (folder: string) =>
   host.pipe(
     Layer.provideMerge(logJetStream({ stream: "ALMANAC_LOG" })),
     Layer.provide(NatsConnection.layer),
-    Layer.provide(NatsServer.child()),
+    Layer.provide(ownServerLayer()),
     Layer.provide(DataFolder.layer(join(folder, "almanac"))),
     // As the server does without a collector of traces.
     Layer.merge(Layer.succeed(References.TracerEnabled, false)),

@@ -23,6 +23,6 @@ export const actors = Effect.fnUntraced(function* ({ services }: Settings) {
   }
   if (!services.includes("share-protection")) return
   yield* begin(serveWorkers(connection))
-  const { workers } = yield* NatsServer
-  if (workers !== undefined) yield* begin(serveEntry(connection, workers))
+  const { users } = yield* NatsServer
+  if (users !== undefined) yield* begin(serveEntry(connection, users))
 })

@@ -51,7 +51,7 @@ const localMachines = Effect.fnUntraced(function* (
   engine_version: string,
   sources: SettingsSources,
 ) {
-  const { servers, workers } = yield* NatsServer
+  const { servers, users } = yield* NatsServer
   // What a worker that was killed had restored to prove it is a tenant's, and nobody's any more.
   const { scratch_dir } = engineFolders({ data })
   yield* Effect.promise(() => rm(scratch_dir, { recursive: true, force: true }))
@@ -64,7 +64,7 @@ const localMachines = Effect.fnUntraced(function* (
   return yield* computeLocal({
     images_dir,
     max_machines,
-    users: workers,
+    users,
     agent: {
       program: process.execPath,
       args: agent_args,

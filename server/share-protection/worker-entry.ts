@@ -1,11 +1,12 @@
 /**
- * The door for agents that are started by hand: one asks, with the server's own login, for a user
- * of its own, and is that user from then on.
+ * Entry for agents that are started by hand: an agent requests a user of its own with the server's
+ * own login, and connects as that user afterwards.
  */
 import type { Msg, NatsConnection } from "@nats-io/transport-node"
 import { Effect, FiberSet, Schema } from "effect"
 import { answer, core_inbox } from "#adapters/bus/answer.ts"
-import { WorkerUserRefused, type WorkerUsers } from "#adapters/share-protection/worker-users.ts"
+import { BusUserRefused, type BusUsers } from "#adapters/bus/users.ts"
+import { type WorkerUser, workerUser } from "#adapters/share-protection/worker-users.ts"
 import { WorkerId } from "#schemas/share-protection/id.ts"
 
 const subject = "worker-users.admit"
@@ -19,15 +20,15 @@ const Asked = Schema.fromJsonString(
 /** Empty: the worker is let in. */
 const Refused = Schema.fromJsonString(Schema.Struct({ why: Schema.String }))
 
-/** Lets workers in whose start somebody asks for who has the server's login. */
+/** Admits workers at the request of a process that has the server's own login. */
 export const serveEntry = Effect.fnUntraced(function* (
   connection: NatsConnection,
-  users: WorkerUsers,
+  users: BusUsers,
 ) {
   const run = yield* FiberSet.makeRuntime<never>()
   const answered = (message: Msg) =>
     Schema.decodeEffect(Asked)(message.string()).pipe(
-      Effect.flatMap(users.admit),
+      Effect.flatMap((worker) => users.admit(workerUser(worker))),
       Effect.match({ onSuccess: () => "", onFailure: ({ message }) => message }),
       Effect.map((why) =>
         answer(connection, core_inbox, message, Schema.encodeSync(Refused)({ why })),
@@ -45,16 +46,16 @@ export const serveEntry = Effect.fnUntraced(function* (
   )
 })
 
-/** Asks to be let in by this key. */
+/** Requests a user for this worker. Fails with BusUserRefused. */
 export const askEntry = Effect.fnUntraced(function* (
   connection: NatsConnection,
-  asked: { readonly worker_id: WorkerId; readonly public_key: string },
+  worker: WorkerUser,
 ) {
-  const text = Schema.encodeSync(Asked)(asked)
+  const text = Schema.encodeSync(Asked)(worker)
   const message = yield* Effect.tryPromise({
     try: () => connection.request(subject, text, { timeout: answer_ms_max }),
-    catch: (cause) => new WorkerUserRefused({ message: `The server does not answer: ${cause}` }),
+    catch: (cause) => new BusUserRefused({ message: `The server does not answer: ${cause}` }),
   })
   const { why } = yield* Effect.orDie(Schema.decodeEffect(Refused)(message.string()))
-  if (why !== "") return yield* new WorkerUserRefused({ message: why })
+  if (why !== "") return yield* new BusUserRefused({ message: why })
 })

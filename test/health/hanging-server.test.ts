@@ -3,7 +3,7 @@ import { assert, it } from "@effect/vitest"
 import { jetstream, jetstreamManager } from "@nats-io/jetstream"
 import { connect } from "@nats-io/transport-node"
 import { Effect, Logger, Redacted } from "effect"
-import { natsServer } from "#adapters/bus/server.ts"
+import { ownServer } from "#adapters/bus/own-server.ts"
 import { DataFolder, lockDataFolder } from "#adapters/data-folder/lock.ts"
 import { describeWithServer, temporaryFolder } from "../world/programs/nats.ts"
 
@@ -24,7 +24,7 @@ describeWithServer("a nats-server that hangs", () => {
         ])
         yield* Effect.gen(function* () {
           const folder = yield* lockDataFolder(yield* temporaryFolder)
-          const server = yield* Effect.provideService(natsServer({ patience }), DataFolder, folder)
+          const server = yield* Effect.provideService(ownServer({ patience }), DataFolder, folder)
           const { user = "", password = Redacted.make("") } = server.core
           const connection = yield* Effect.acquireRelease(
             Effect.promise(() =>

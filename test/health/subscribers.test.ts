@@ -4,6 +4,7 @@ import { AckPolicy, DeliverPolicy, jetstream, jetstreamManager } from "@nats-io/
 import { connect } from "@nats-io/transport-node"
 import { Effect, Layer, Logger, Redacted } from "effect"
 import { EventsConnection } from "#adapters/bus/connection.ts"
+import { ownServerLayer } from "#adapters/bus/own-server.ts"
 import { NatsServer } from "#adapters/bus/server.ts"
 import { DataFolder } from "#adapters/data-folder/lock.ts"
 import { subscribersJetStream } from "#adapters/health/subscribers-jetstream.ts"
@@ -22,7 +23,7 @@ const over = (folder: string) =>
   subscribersJetStream.pipe(
     Layer.provideMerge(publishedEventsJetStream(1, { bytes: kept_bytes, days: 1 })),
     Layer.provideMerge(EventsConnection.layer),
-    Layer.provideMerge(NatsServer.child()),
+    Layer.provideMerge(ownServerLayer()),
     Layer.provideMerge(DataFolder.layer(folder)),
     Layer.provideMerge(Logger.layer([])),
     Layer.fresh,

@@ -6,7 +6,7 @@ import { Effect, Layer } from "effect"
 import { address, Commands } from "#actors/commands.ts"
 import { host } from "#actors/host.ts"
 import { NatsConnection } from "#adapters/bus/connection.ts"
-import { NatsServer } from "#adapters/bus/server.ts"
+import { ownServerLayer } from "#adapters/bus/own-server.ts"
 import { DataFolder } from "#adapters/data-folder/lock.ts"
 import { logGenerations } from "#adapters/log/generations.ts"
 import { mark_file, openMark } from "#adapters/log/high-water-mark.ts"
@@ -22,7 +22,7 @@ export const log_name = "ALMANAC_LOG"
 const bus = (folder: string) =>
   NatsConnection.layer.pipe(
     Layer.provideMerge(
-      NatsServer.child({
+      ownServerLayer({
         before: (store) =>
           Effect.promise(async () => {
             await keepBlocks(store, log_name, join(folder, kept_folder))

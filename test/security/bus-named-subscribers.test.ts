@@ -7,6 +7,7 @@ import { AckPolicy, jetstream, jetstreamManager } from "@nats-io/jetstream"
 import { type NatsConnection as Connection, connect } from "@nats-io/transport-node"
 import { Effect, Layer, Logger, Redacted, type Scope } from "effect"
 import { EventsConnection } from "#adapters/bus/connection.ts"
+import { ownServerLayer } from "#adapters/bus/own-server.ts"
 import { NatsServer } from "#adapters/bus/server.ts"
 import { DataFolder } from "#adapters/data-folder/lock.ts"
 import { publishedEventsJetStream } from "#adapters/published/jetstream.ts"
@@ -22,7 +23,7 @@ const bus = Layer.unwrap(
   Effect.map(temporaryFolder, (folder) =>
     publishedEventsJetStream(1).pipe(
       Layer.provideMerge(EventsConnection.layer),
-      Layer.provideMerge(NatsServer.child({ subscribers: names })),
+      Layer.provideMerge(ownServerLayer({ subscribers: names })),
       Layer.provideMerge(DataFolder.layer(folder)),
       Layer.provideMerge(Logger.layer([])),
     ),

@@ -21,6 +21,7 @@ import {
   commandSubject,
   inboxOf,
   newWorkerKeys,
+  workerUser,
 } from "#adapters/share-protection/worker-users.ts"
 import { Log } from "#events/log.ts"
 import { WorkerId } from "#schemas/share-protection/id.ts"
@@ -55,10 +56,10 @@ const live = (name: string, body: Effect.Effect<void, unknown, Bus>) =>
 
 /** The connection of a worker, made as its own process makes it. */
 const entered = Effect.fnUntraced(function* (worker_id: WorkerId) {
-  const { servers, workers } = yield* NatsServer
+  const { servers, users } = yield* NatsServer
   const { public_key, seed } = yield* newWorkerKeys
-  assert(workers !== undefined)
-  yield* workers.admit({ worker_id, public_key })
+  assert(users !== undefined)
+  yield* users.admit(workerUser({ worker_id, public_key }))
   return yield* connectPlain({ servers, login: { seed }, inbox: inboxOf(worker_id), is_new: true })
 })
 
@@ -67,8 +68,8 @@ const served = Effect.gen(function* () {
   const { connection, jsm } = yield* NatsConnection
   yield* serveWorkers(connection)
   yield* serveImages(connection, { image: () => Effect.succeed(undefined) })
-  const { workers } = yield* NatsServer
-  if (workers !== undefined) yield* serveEntry(connection, workers)
+  const { users } = yield* NatsServer
+  if (users !== undefined) yield* serveEntry(connection, users)
   yield* Layer.build(liveWorkersNats(connection))
   yield* ensureStream(jsm, bucketStream("leases", 1))
   yield* (yield* Commands).send(origin("a"), count("x", 1))

@@ -9,7 +9,7 @@ import { copyFileSync, mkdirSync, readFileSync, rmSync, writeFileSync } from "no
 import { join } from "node:path"
 import { Effect, Layer, Stream } from "effect"
 import { NatsConnection } from "#adapters/bus/connection.ts"
-import { NatsServer } from "#adapters/bus/server.ts"
+import { ownServerLayer } from "#adapters/bus/own-server.ts"
 import { DataFolder } from "#adapters/data-folder/lock.ts"
 import { logJetStream } from "#adapters/log/jetstream.ts"
 import { Log } from "#events/log.ts"
@@ -70,7 +70,7 @@ const readAll = (data_dir: string) =>
     Effect.provide(
       logJetStream({ stream: log_stream }).pipe(
         Layer.provide(NatsConnection.layer),
-        Layer.provide(NatsServer.child()),
+        Layer.provide(ownServerLayer()),
         Layer.provide(DataFolder.layer(data_dir)),
       ),
     ),

@@ -1,6 +1,7 @@
 /** Run by a test: holds a folder and its server, stores a message, prints the server's id. */
 import { Effect, Layer, Logger } from "effect"
 import { NatsConnection } from "#adapters/bus/connection.ts"
+import { ownServerLayer } from "#adapters/bus/own-server.ts"
 import { NatsServer } from "#adapters/bus/server.ts"
 import { DataFolder } from "#adapters/data-folder/lock.ts"
 
@@ -16,7 +17,7 @@ const hold = Effect.gen(function* () {
 })
 
 const layer = NatsConnection.layer.pipe(
-  Layer.provideMerge(NatsServer.child()),
+  Layer.provideMerge(ownServerLayer()),
   Layer.provide(DataFolder.layer(data_dir)),
   // Standard output is for the one line that the test waits for.
   Layer.provideMerge(Logger.layer([])),

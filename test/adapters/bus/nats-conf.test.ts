@@ -6,12 +6,13 @@ import {
   mirror_consumer,
   mirror_deliveries,
   natsConf,
-  server_name,
   source_api,
   store_bytes_max,
   variables,
 } from "#adapters/bus/config.ts"
+import { server_name } from "#adapters/bus/orphans.ts"
 import { events_stream } from "#adapters/published/stream-name.ts"
+import { workerUser } from "#adapters/share-protection/worker-users.ts"
 import { WorkerId } from "#schemas/share-protection/id.ts"
 
 const text = readFileSync("nats.conf", "utf8")
@@ -35,7 +36,7 @@ describe("nats.conf", () => {
     assert.include(plain, "deny: []")
     const public_key = `U${"A".repeat(55)}`
     const worker_id = WorkerId.make("worker-1")
-    const whole = natsConf(folders, [{ worker_id, public_key }], ["billing"])
+    const whole = natsConf(folders, [workerUser({ worker_id, public_key })], ["billing"])
     assert.include(whole, `      { nkey: ${public_key}, permissions`)
     assert.include(whole, "password: $ALMANAC_NATS_SUBSCRIBER_BILLING")
     assert.match(whole, /deny: \["\$JS\.API\.CONSUMER\.CREATE\.ALMANAC_EVENTS","/)

@@ -14,7 +14,8 @@ import { connect, type NatsConnection } from "@nats-io/transport-node"
 import { Effect, Fiber, Logger, Redacted, Schedule, Stream, SubscriptionRef } from "effect"
 import { connectBus } from "#adapters/bus/connection.ts"
 import { serversOf } from "#adapters/bus/orphans.ts"
-import { type NatsServer, natsServer, outsideNats } from "#adapters/bus/server.ts"
+import { ownServer } from "#adapters/bus/own-server.ts"
+import { type NatsServer, outsideNats } from "#adapters/bus/server.ts"
 import { DataFolder, lockDataFolder } from "#adapters/data-folder/lock.ts"
 import { describeWithServer, temporaryFolder } from "../../world/programs/nats.ts"
 
@@ -39,7 +40,7 @@ const isAlive = (pid: number) => {
 /** A server in a temporary folder, with the folder's service. */
 const started = Effect.gen(function* () {
   const folder = yield* lockDataFolder(yield* temporaryFolder)
-  const server = yield* Effect.provideService(natsServer({}), DataFolder, folder)
+  const server = yield* Effect.provideService(ownServer({}), DataFolder, folder)
   return { folder, server, conf: join(folder.nats, "nats.conf") }
 })
 
@@ -76,7 +77,7 @@ const fake = (folder: string, version: string, then: string) => {
 const startFails = (binary: string) =>
   Effect.gen(function* () {
     const folder = yield* lockDataFolder(yield* temporaryFolder)
-    const starting = Effect.provideService(natsServer({ binary }), DataFolder, folder)
+    const starting = Effect.provideService(ownServer({ binary }), DataFolder, folder)
     const error = yield* Effect.flip(Effect.scoped(starting))
     assert.equal(error._tag, "NatsServerFailed")
     return error.message
@@ -221,7 +222,7 @@ describeWithServer("the nats-server of our own", () => {
       const conf = join(path, "nats", "nats.conf")
       const foreign = yield* foreignProcess(conf)
       const folder = yield* lockDataFolder(path)
-      const server = yield* Effect.provideService(natsServer({}), DataFolder, folder)
+      const server = yield* Effect.provideService(ownServer({}), DataFolder, folder)
       assert.deepEqual(yield* serversOf(conf), [yield* pidOf(server)])
       assert.isTrue(isAlive(foreign), "a process that only names the file is left alone")
       const bus = yield* connectBus({ servers: server.servers, login: server.core })

@@ -14,6 +14,7 @@ import {
 import { connect, nanos } from "@nats-io/transport-node"
 import { Effect, Layer, Logger, Redacted, Schedule } from "effect"
 import { EventsConnection } from "#adapters/bus/connection.ts"
+import { ownServerLayer } from "#adapters/bus/own-server.ts"
 import { NatsServer } from "#adapters/bus/server.ts"
 import { undefinedWhereNone } from "#adapters/bus/stream.ts"
 import { DataFolder } from "#adapters/data-folder/lock.ts"
@@ -29,7 +30,7 @@ const over = (folder: string) =>
   Layer.fresh(
     publishedEventsJetStream(1).pipe(
       Layer.provideMerge(EventsConnection.layer),
-      Layer.provideMerge(NatsServer.child()),
+      Layer.provideMerge(ownServerLayer()),
       Layer.provideMerge(DataFolder.layer(folder)),
       Layer.provideMerge(quiet),
     ),

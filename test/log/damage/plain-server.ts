@@ -3,7 +3,7 @@ import { join } from "node:path"
 import type { StreamInfo } from "@nats-io/jetstream"
 import { Effect } from "effect"
 import { connectBus } from "#adapters/bus/connection.ts"
-import { natsServer } from "#adapters/bus/server.ts"
+import { ownServer } from "#adapters/bus/own-server.ts"
 import { undefinedWhereNone } from "#adapters/bus/stream.ts"
 import { DataFolder } from "#adapters/data-folder/lock.ts"
 import { wanted } from "#adapters/log/jetstream.ts"
@@ -15,7 +15,7 @@ const bus = (data_dir: string) =>
   Effect.gen(function* () {
     const nats = join(data_dir, "nats")
     const folder = DataFolder.of({ path: data_dir, run: join(data_dir, "run"), nats })
-    const server = yield* Effect.provideService(natsServer({}), DataFolder, folder)
+    const server = yield* Effect.provideService(ownServer({}), DataFolder, folder)
     return yield* connectBus({ servers: server.servers, login: server.core })
   })
 

@@ -4,7 +4,7 @@ import { join } from "node:path"
 import { Effect, Layer, type Scope, Stream } from "effect"
 import { WebhookCursors } from "#actors/system/webhooks/cursors.ts"
 import { EventsConnection, NatsConnection } from "#adapters/bus/connection.ts"
-import { NatsServer } from "#adapters/bus/server.ts"
+import { ownServerLayer } from "#adapters/bus/own-server.ts"
 import { DataFolder } from "#adapters/data-folder/lock.ts"
 import type { GenerationsOptions } from "#adapters/log/generations.ts"
 import { publishedEventsJetStream } from "#adapters/published/jetstream.ts"
@@ -141,7 +141,7 @@ export const elsewhere = <A, E>(
   Effect.gen(function* () {
     const bus = yield* temporaryFolder
     const folder = join(yield* temporaryFolder, "data")
-    const server = NatsServer.child().pipe(Layer.provide(DataFolder.layer(bus)))
+    const server = ownServerLayer().pipe(Layer.provide(DataFolder.layer(bus)))
     const both = Layer.merge(NatsConnection.layer, EventsConnection.layer)
     return yield* Effect.scoped(body(folder)).pipe(
       Effect.provide(Layer.fresh(Layer.provide(both, server)), { local: true }),

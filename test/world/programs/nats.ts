@@ -5,7 +5,8 @@ import { join } from "node:path"
 import { describe, layer } from "@effect/vitest"
 import { Effect, Layer, type Scope } from "effect"
 import { EventsConnection, NatsConnection } from "#adapters/bus/connection.ts"
-import { NatsServer } from "#adapters/bus/server.ts"
+import { ownServerLayer } from "#adapters/bus/own-server.ts"
+import type { NatsServer } from "#adapters/bus/server.ts"
 import { DataFolder } from "#adapters/data-folder/lock.ts"
 import { findBinary, missingBinary } from "../../../launcher/binaries.mjs"
 import { describeAbsent } from "./absent.ts"
@@ -23,7 +24,7 @@ export const temporaryFolder: Effect.Effect<string, never, Scope.Scope> = Effect
 export const nats = Layer.unwrap(
   Effect.map(temporaryFolder, (folder) =>
     Layer.merge(NatsConnection.layer, EventsConnection.layer).pipe(
-      Layer.provideMerge(NatsServer.child()),
+      Layer.provideMerge(ownServerLayer()),
       Layer.provideMerge(DataFolder.layer(folder)),
     ),
   ),

@@ -4,13 +4,9 @@ import { assert, describe, it } from "@effect/vitest"
 import { Effect, Exit, Layer, Redacted, Schedule, Scope } from "effect"
 import { v7 } from "uuid"
 import { type Boot, Compute } from "#actors/share-protection/ports/compute.ts"
+import { type BusUser, BusUserRefused, type BusUsers } from "#adapters/bus/users.ts"
 import { findImage, keepDefaultImage } from "#adapters/share-protection/compute-images.ts"
 import { computeLocal, type LocalComputeOptions } from "#adapters/share-protection/compute-local.ts"
-import {
-  type WorkerUser,
-  WorkerUserRefused,
-  type WorkerUsers,
-} from "#adapters/share-protection/worker-users.ts"
 import { ProjectId, WorkerId } from "#schemas/share-protection/id.ts"
 import { type ComputePlace, computeContract } from "../../../contract/share-protection/compute.ts"
 import { temporaryFolder } from "../../../world/programs/nats.ts"
@@ -22,10 +18,10 @@ const soon = Schedule.spaced(10)
 
 /** A bus that writes down whom it lets in. */
 const door = () => {
-  const inside = new Map<WorkerId, WorkerUser>()
-  const users: WorkerUsers = {
-    admit: (user) => Effect.asVoid(Effect.sync(() => inside.set(user.worker_id, user))),
-    dismiss: (worker_id) => Effect.asVoid(Effect.sync(() => inside.delete(worker_id))),
+  const inside = new Map<string, BusUser>()
+  const users: BusUsers = {
+    admit: (user) => Effect.asVoid(Effect.sync(() => inside.set(user.name, user))),
+    dismiss: (name) => Effect.asVoid(Effect.sync(() => inside.delete(name))),
   }
   return { inside, users }
 }
@@ -127,7 +123,7 @@ describe("local machines", () => {
 
   it.live("boot none whom the bus does not let in", () =>
     Effect.gen(function* () {
-      const admit = () => Effect.fail(new WorkerUserRefused({ message: "The bus is full." }))
+      const admit = () => Effect.fail(new BusUserRefused({ message: "The bus is full." }))
       const { compute } = yield* room([], { users: { admit, dismiss: () => Effect.void } })
       const boot = asked()
       const failure = yield* Effect.flip(compute.boot(boot))

@@ -18,6 +18,7 @@ import {
   commandSubject,
   inboxOf,
   newWorkerKeys,
+  workerUser,
 } from "#adapters/share-protection/worker-users.ts"
 import { WorkerId } from "#schemas/share-protection/id.ts"
 import { describeNats } from "../../../world/programs/nats.ts"
@@ -29,16 +30,16 @@ const [order] = orders
 const soon_ms = 30_000
 const never_ms = 150
 
-const usersOf = Effect.map(NatsServer, ({ workers }) => {
-  assert(workers !== undefined)
-  return workers
+const usersOf = Effect.map(NatsServer, ({ users }) => {
+  assert(users !== undefined)
+  return users
 })
 
 /** The worker's own connection, and the lines that the server refused it by. */
 const entered = Effect.fnUntraced(function* (worker_id: WorkerId) {
   const { servers } = yield* NatsServer
   const keys = yield* newWorkerKeys
-  yield* (yield* usersOf).admit({ worker_id, public_key: keys.public_key })
+  yield* (yield* usersOf).admit(workerUser({ worker_id, public_key: keys.public_key }))
   const inbox = inboxOf(worker_id)
   const connection = yield* connectPlain({
     servers,
@@ -208,7 +209,7 @@ describeNats("a worker's user", (it) => {
     Effect.gen(function* () {
       const { admit } = yield* usersOf
       for (const public_key of ["", "U", '" } ] }', `U${"A".repeat(55)}\n`, "SUAB"]) {
-        const failure = yield* Effect.flip(admit({ worker_id: one, public_key }))
+        const failure = yield* Effect.flip(admit(workerUser({ worker_id: one, public_key })))
         assert.include(failure.message, "no user's public key")
       }
     }),

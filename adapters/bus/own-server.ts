@@ -1,0 +1,61 @@
+/**
+ * The nats-server of this process: a child in its data folder, with the accounts of nats.conf.
+ * Source: DECISIONS "How it is run and reached" (NATS).
+ */
+import { randomBytes } from "node:crypto"
+import { Effect, Layer, Redacted } from "effect"
+import { namedVariable, natsConf, variables } from "#adapters/bus/config.ts"
+import { type NatsProcessOptions, natsProcess } from "#adapters/bus/nats-process.ts"
+import { NatsServer } from "#adapters/bus/server.ts"
+import { DataFolder } from "#adapters/data-folder/lock.ts"
+import { moveEvents } from "#adapters/published/move-stream.ts"
+import { userOf } from "#adapters/published/subscriber-users.ts"
+
+export interface OwnServerOptions
+  extends Pick<NatsProcessOptions, "binary" | "before" | "patience"> {
+  /** Names of subscribers that have a user of their own, of letters and digits. */
+  readonly subscribers?: ReadonlyArray<string> | undefined
+}
+
+/** 192 random bits; the letter in front keeps the configuration from reading a number. */
+const password = () => Redacted.make(`p${randomBytes(24).toString("hex")}`)
+
+/** Passwords are new with every start of this process. Fails with NatsServerFailed. */
+export const ownServer = Effect.fnUntraced(function* (options: OwnServerOptions) {
+  const { subscribers: names = [], before = () => Effect.void } = options
+  const { nats: folder } = yield* DataFolder
+  const [core, publisher, subscriber] = [password(), password(), password()]
+  const subscribers = new Map(
+    names.map((name) => [name, { user: userOf(name), password: password() }]),
+  )
+  const secrets: ReadonlyArray<readonly [string, Redacted.Redacted]> = [
+    [variables.core, core],
+    [variables.publisher, publisher],
+    [variables.subscriber, subscriber],
+    ...[...subscribers].map(([name, login]) => [namedVariable(name), login.password] as const),
+  ]
+  const { port, ...server } = yield* natsProcess({
+    ...options,
+    folder,
+    configuration: (folders, users) => natsConf(folders, users, names),
+    environment: Object.fromEntries(secrets.map(([name, of]) => [name, Redacted.value(of)])),
+    before: (store) =>
+      Effect.andThen(
+        Effect.sync(() => moveEvents(store)),
+        before(store),
+      ),
+  })
+  return NatsServer.of({
+    ...server,
+    servers: [`nats://127.0.0.1:${port}`],
+    tls: undefined,
+    core: { user: "core", password: core },
+    publisher: { user: "publisher", password: publisher },
+    subscriber: { user: "subscriber", password: subscriber },
+    subscribers,
+  })
+})
+
+/** The same as a layer: the child ends with it. */
+export const ownServerLayer = (options: OwnServerOptions = {}) =>
+  Layer.effect(NatsServer, ownServer(options))
