@@ -5,13 +5,13 @@ import { request as plainRequest } from "node:http"
 import { request as tlsRequest } from "node:https"
 import { resolve as absolute } from "node:path"
 import { Clock, DateTime, Effect, Option, Redacted, Schedule, Schema } from "effect"
-import { NatsServer } from "#adapters/bus/server.ts"
 import {
   findInstance,
   type Instance,
   publishInstance,
 } from "#adapters/data-folder/instance-file.ts"
 import { runningOf } from "#adapters/health/running-settings.ts"
+import { NatsServer } from "#bus"
 import { byItself } from "#cli/client/own-certificate.ts"
 import type { Settings } from "#schemas/settings.ts"
 

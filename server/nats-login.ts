@@ -1,6 +1,6 @@
 /** Who this process is at a NATS server that somebody else runs. */
 import { Redacted } from "effect"
-import type { NatsLogin, NatsTls } from "#adapters/bus/server.ts"
+import type { NatsLogin, NatsTls } from "#bus"
 import type { Settings } from "#schemas/settings.ts"
 
 /** An empty text is a setting that was not given. */

@@ -2,20 +2,26 @@
 import { join } from "node:path"
 import { Effect, Layer, Option } from "effect"
 import { store_bytes_max } from "#adapters/bus/config.ts"
-import { connectBus, EventsConnection, NatsConnection } from "#adapters/bus/connection.ts"
 import { ownServerLayer } from "#adapters/bus/own-server.ts"
-import { NatsServer } from "#adapters/bus/server.ts"
 import { findInstance, type Instance } from "#adapters/data-folder/instance-file.ts"
 import { DataFolder } from "#adapters/data-folder/lock.ts"
 import { refusingLog } from "#adapters/health/refusing-log.ts"
-import { logGenerations } from "#adapters/log/generations.ts"
-import { mark_file, openMark, readMark } from "#adapters/log/high-water-mark.ts"
-import { dropBlocks, keepBlocks, kept_folder } from "#adapters/log/kept-store.ts"
 import { logStanding } from "#adapters/log/standing.ts"
-import { LogWatch, newWatch } from "#adapters/log/watch.ts"
 import { notary } from "#adapters/system/notary.ts"
+import { connectBus, EventsConnection, NatsConnection, NatsServer } from "#bus"
 import { CommitJudge } from "#events/log.ts"
 import { LogGuard } from "#events/log-guard.ts"
+import {
+  dropBlocks,
+  keepBlocks,
+  kept_folder,
+  LogWatch,
+  logGenerations,
+  mark_file,
+  newWatch,
+  openMark,
+  readMark,
+} from "#journal"
 import type { Settings } from "#schemas/settings.ts"
 import { judge } from "#server/aggregate-kinds.ts"
 import { natsLogin } from "#server/nats-login.ts"

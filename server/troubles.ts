@@ -5,8 +5,8 @@
  */
 import { Clock, Effect } from "effect"
 import { CommandPath, failing_ms_max } from "#actors/health/command-path.ts"
-import { NatsServer } from "#adapters/bus/server.ts"
-import type { BusStanding } from "#adapters/bus/standing.ts"
+import type { BusStanding } from "#bus"
+import { NatsServer } from "#bus"
 import { Log } from "#events/log.ts"
 import { type Follower, standstill } from "#projections/health/follower.ts"
 import { PublisherStanding } from "#projections/health/publisher-standing.ts"

@@ -7,7 +7,7 @@
  *
  * Source: DECISIONS "audit log for operators".
  */
-import { DateTime, Effect, Schema, Stream } from "effect"
+import { DateTime, Effect, Stream } from "effect"
 import { Notary, sealedTrees, signedHead } from "#actors/system/notary.ts"
 import { hexOf, openTree, rootOf } from "#actors/system/tree.ts"
 import {
@@ -17,8 +17,8 @@ import {
   type LogUnavailable,
   type Part,
   type Recorded,
-  type Unreadable,
 } from "#events/log.ts"
+import { lineOf } from "#events/log-line.ts"
 import type { ExportManifest } from "#schemas/system/audit.ts"
 
 export interface ExportAsked {
@@ -43,29 +43,6 @@ const told_max = 1000
 
 /** Commits of a piece, between which others have the thread: 50 KB as a rule, and 25 MB at most. */
 const piece_commits = 50
-
-/** What stands in a line between a commit's place and its text. */
-export const commit_mark = ',"commit":'
-
-/** A commit's line up to its text, after which only a brace comes. */
-export const lineHead = ({ position, stream, hash, commit }: Recorded) => {
-  const place = JSON.stringify({ position, stream, hash, prev: commit.prev })
-  return place.slice(0, -1) + commit_mark
-}
-
-/** A commit's text as it is stored. */
-export const textOf = ({ commit, bytes }: Recorded) =>
-  bytes === undefined ? JSON.stringify(commit) : new TextDecoder().decode(bytes)
-
-export const base64Of = Schema.encodeSync(Schema.Uint8ArrayFromBase64)
-
-/** What an entry that cannot be read is instead of a commit: why not, and its bytes in base64. */
-export const unreadableLine = ({ position, stream, hash, unreadable, bytes }: Unreadable) =>
-  `${JSON.stringify({ position, stream, hash, unreadable, bytes: base64Of(bytes) })}\n`
-
-/** An entry as a line. */
-export const lineOf = (entry: Entry) =>
-  isReadable(entry) ? `${lineHead(entry)}${textOf(entry)}}\n` : unreadableLine(entry)
 
 const msOf = ({ commit }: Recorded) => DateTime.toEpochMillis(DateTime.makeUnsafe(commit.at))
 

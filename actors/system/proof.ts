@@ -5,7 +5,6 @@
  * the path to the newest head. `docs/examples/verify-proof.py` checks it, without us.
  */
 import { Effect, Schema, Stream } from "effect"
-import { base64Of, textOf } from "#actors/system/export.ts"
 import { headOf, Notary, newestTree, type SealedAt, sealedTrees } from "#actors/system/notary.ts"
 import {
   consistency,
@@ -21,6 +20,7 @@ import {
   type Tree,
 } from "#actors/system/tree.ts"
 import { type Entry, isReadable, Log, type LogUnavailable } from "#events/log.ts"
+import { base64Of, textOf } from "#events/log-line.ts"
 import type { AuditProof } from "#schemas/system/audit.ts"
 
 /** Commits in one proof, at 1 KB each or so; `--at` makes it shorter. */

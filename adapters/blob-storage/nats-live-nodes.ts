@@ -10,7 +10,7 @@ import {
   LiveNodes,
 } from "#actors/blob-storage/live-nodes.ts"
 import type { NodeProgress } from "#actors/blob-storage/repair-progress.ts"
-import { NatsConnection } from "#adapters/bus/connection.ts"
+import { NatsConnection } from "#bus"
 import { NodeId, Uint64Digits } from "#schemas/blob-storage/node.ts"
 
 const subject = "live.blob-storage.node"

@@ -4,10 +4,10 @@
  */
 import { readFileSync } from "node:fs"
 import { fileURLToPath } from "node:url"
-import type { NatsFolders } from "#adapters/bus/nats-process.ts"
-import { type BusUser, userText } from "#adapters/bus/users.ts"
 import { events_stream } from "#adapters/published/stream-name.ts"
 import { deniedToOthers, subscriberUserText } from "#adapters/published/subscriber-users.ts"
+import type { NatsFolders } from "#bus"
+import { type BusUser, userText } from "#bus"
 
 /** The environment variables by which the child gets what no file and no argument may hold. */
 export const variables = {

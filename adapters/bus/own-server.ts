@@ -5,17 +5,29 @@
 import { randomBytes } from "node:crypto"
 import { Effect, Layer, Redacted } from "effect"
 import { namedVariable, natsConf, variables } from "#adapters/bus/config.ts"
-import { type NatsProcessOptions, natsProcess } from "#adapters/bus/nats-process.ts"
-import { NatsServer } from "#adapters/bus/server.ts"
 import { DataFolder } from "#adapters/data-folder/lock.ts"
 import { moveEvents } from "#adapters/published/move-stream.ts"
 import { userOf } from "#adapters/published/subscriber-users.ts"
+import { type NatsProcessOptions, NatsServer, NatsServerFailed, natsProcess } from "#bus"
+import { findBinary, missingBinary } from "../../launcher/binaries.mjs"
 
-export interface OwnServerOptions
-  extends Pick<NatsProcessOptions, "binary" | "before" | "patience"> {
+export interface OwnServerOptions extends Pick<NatsProcessOptions, "before" | "patience"> {
+  /** Path of nats-server; PATH and the cache are searched when it is absent or empty. */
+  readonly binary?: string | undefined
   /** Names of subscribers that have a user of their own, of letters and digits. */
   readonly subscribers?: ReadonlyArray<string> | undefined
 }
+
+/** The path of a nats-server that is new enough; fails with what to install. */
+const natsBinary = (configured?: string) =>
+  Effect.suspend(() => {
+    // An empty setting means "not configured".
+    const options = { configured: configured || undefined }
+    const found = findBinary("nats-server", options)
+    return found
+      ? Effect.succeed(found.path)
+      : Effect.fail(new NatsServerFailed({ message: missingBinary("nats-server", options) }))
+  })
 
 /** 192 random bits; the letter in front keeps the configuration from reading a number. */
 const password = () => Redacted.make(`p${randomBytes(24).toString("hex")}`)
@@ -24,6 +36,7 @@ const password = () => Redacted.make(`p${randomBytes(24).toString("hex")}`)
 export const ownServer = Effect.fnUntraced(function* (options: OwnServerOptions) {
   const { subscribers: names = [], before = () => Effect.void } = options
   const { nats: folder } = yield* DataFolder
+  const binary = yield* natsBinary(options.binary)
   const [core, publisher, subscriber] = [password(), password(), password()]
   const subscribers = new Map(
     names.map((name) => [name, { user: userOf(name), password: password() }]),
@@ -36,6 +49,7 @@ export const ownServer = Effect.fnUntraced(function* (options: OwnServerOptions)
   ]
   const { port, ...server } = yield* natsProcess({
     ...options,
+    binary,
     folder,
     configuration: (folders, users) => natsConf(folders, users, names),
     environment: Object.fromEntries(secrets.map(([name, of]) => [name, Redacted.value(of)])),

@@ -4,18 +4,21 @@ import { Context, Effect, Layer, Option, Result, Stream } from "effect"
 import { checkpoint_stream } from "#actors/system/checkpoint.ts"
 import { LogStanding, warningOf } from "#actors/system/log-standing.ts"
 import { quarantined } from "#actors/system/quarantine.ts"
-import { NatsConnection } from "#adapters/bus/connection.ts"
-import { differencesOf } from "#adapters/bus/stream.ts"
 import type { Check } from "#adapters/doctor/checks.ts"
 import { type Finding, fail, ok, some, spell, warn } from "#adapters/doctor/finding.ts"
 import { leasesHeld } from "#adapters/leases/jetstream.ts"
-import { standingArchive } from "#adapters/log/archive.ts"
-import { readFailure } from "#adapters/log/failure.ts"
-import { findGenerations } from "#adapters/log/generation.ts"
-import { type GenerationsOptions, logGenerations, optionsOf } from "#adapters/log/generations.ts"
-import { wanted } from "#adapters/log/jetstream.ts"
 import { events_stream } from "#adapters/published/stream-name.ts"
+import { differencesOf, NatsConnection } from "#bus"
 import { Log } from "#events/log.ts"
+import {
+  findGenerations,
+  type GenerationsOptions,
+  logGenerations,
+  optionsOf,
+  readFailure,
+  standingArchive,
+  wanted,
+} from "#journal"
 
 /** Clocks that differ more than this make times in the log lie; leases live for ten seconds. */
 const skew_ms_warn = 500

@@ -1,6 +1,6 @@
 /** Refuses commits at once while the log's server is known to take none. */
 import { Effect, Layer } from "effect"
-import { NatsServer } from "#adapters/bus/server.ts"
+import { NatsServer } from "#bus"
 import { Log, LogUnavailable } from "#events/log.ts"
 
 /**

@@ -6,17 +6,22 @@ import { JetStreamApiCodes, JetStreamApiError, type StoredMsg } from "@nats-io/j
 import { headers, nanos, nuid } from "@nats-io/transport-node"
 import { Effect, Layer } from "effect"
 import { Leases } from "#actors/leases.ts"
-import { bucketStream } from "#adapters/bus/bucket.ts"
-import { NatsConnection } from "#adapters/bus/connection.ts"
-import { overLink, watchLink } from "#adapters/bus/link.ts"
-import { ensureStream, undefinedWhereNone, type WantedStream } from "#adapters/bus/stream.ts"
 import {
   type LeaseOptions,
   type LeaseToken,
   LeaseUnknown,
   leases,
 } from "#adapters/leases/holder.ts"
-import { readFailure } from "#adapters/log/failure.ts"
+import {
+  bucketStream,
+  ensureStream,
+  NatsConnection,
+  overLink,
+  undefinedWhereNone,
+  type WantedStream,
+  watchLink,
+} from "#bus"
+import { readFailure } from "#journal"
 
 export interface LeaseBucketOptions extends LeaseOptions {
   readonly bucket: string

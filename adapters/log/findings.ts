@@ -1,10 +1,9 @@
 /** What `almanac doctor` finds of commits that the log has lost. */
 import { Effect } from "effect"
 import { type Finding, fail, ok } from "#adapters/doctor/finding.ts"
-import { LogWatch } from "#adapters/log/watch.ts"
-import { compareWith, readWitnesses } from "#adapters/log/witnesses.ts"
 import { Log } from "#events/log.ts"
 import { findingText, way_out } from "#events/log-guard.ts"
+import { compareWith, LogWatch, readWitnesses } from "#journal"
 
 /** The log's end beside the high-water mark, and what read models and blobs know of it. */
 export const lossFindings = Effect.fnUntraced(function* (data_dir: string, blob_dir: string) {

@@ -14,27 +14,33 @@ import { host } from "#actors/host.ts"
 import { firstRoot, nextRoot } from "#actors/system/checkpoint.ts"
 import { generation_id, generation_stream, Generation as Kind } from "#actors/system/generation.ts"
 import { empty_tree, growing, leafOf, openTree, sealedTree } from "#actors/system/tree.ts"
-import { asker } from "#adapters/bus/asker.ts"
-import { NatsConnection } from "#adapters/bus/connection.ts"
-import { watchLink } from "#adapters/bus/link.ts"
-import { ensureStream } from "#adapters/bus/stream.ts"
-import { type ArchiveIndex, isArchived, openArchive, readArchive } from "#adapters/log/archive.ts"
-import { decode, digest, type Encoded, sha256 } from "#adapters/log/commit-codec.ts"
-import type { Delivered, Source } from "#adapters/log/consumer.ts"
-import {
-  endedMark,
-  findGenerations,
-  type Generation,
-  nextGeneration,
-  placeOf,
-} from "#adapters/log/generation.ts"
-import { type GenerationsOptions, optionsOf } from "#adapters/log/generations.ts"
-import { logJetStream, wanted } from "#adapters/log/jetstream.ts"
-import { readMessages } from "#adapters/log/reader.ts"
-import { append_timeout_ms, writer } from "#adapters/log/write.ts"
+import { asker, ensureStream, NatsConnection, watchLink } from "#bus"
 import { type Entry, Log } from "#events/log.ts"
 import { LogGuard } from "#events/log-guard.ts"
 import { GenerationEvent } from "#events/system/generation.ts"
+import type { Delivered, Source } from "#journal"
+import {
+  type ArchiveIndex,
+  append_timeout_ms,
+  decode,
+  digest,
+  type Encoded,
+  endedMark,
+  findGenerations,
+  type Generation,
+  type GenerationsOptions,
+  isArchived,
+  logJetStream,
+  nextGeneration,
+  openArchive,
+  optionsOf,
+  placeOf,
+  readArchive,
+  readMessages,
+  sha256,
+  wanted,
+  writer,
+} from "#journal"
 import { StartGeneration } from "#schemas/system/generation.ts"
 
 /** Copies that are written at once, and their bytes: as the log's own groups. */

@@ -6,8 +6,9 @@
  */
 import { type LookupAddress, lookup } from "node:dns"
 import type { Agent } from "node:http"
-import { BlockList, isIP, type LookupFunction } from "node:net"
+import { isIP, type LookupFunction } from "node:net"
 import { Duplex } from "node:stream"
+import { blockList, embeddedV4 } from "#http"
 
 /** Not reachable from everywhere: this host, private, link-local (metadata), shared, reserved. */
 const special_v4 = [
@@ -40,53 +41,21 @@ const special_v6 = [
   "3fff::/20",
 ]
 
-const listOf = (networks: ReadonlyArray<string>) => {
-  const list = new BlockList()
-  for (const network of networks) {
-    const [address = "", bits = ""] = network.split("/")
-    list.addSubnet(address, Number(bits), isIP(address) === 6 ? "ipv6" : "ipv4")
-  }
-  return list
-}
-
-const refused_v4 = listOf(special_v4)
-const refused_v6 = listOf(special_v6)
-const allowed_v6 = listOf([global_v6])
-
-/** An IPv4 address that an IPv6 address stands for (RFC 4291 §2.5.5.2, RFC 6052). */
-const mapped = (address: string) => {
-  const canonical = new URL(`http://[${address}]`).hostname.slice(1, -1)
-  const [, high, low] =
-    /^(?:::ffff:|64:ff9b::)([0-9a-f]{1,4}):([0-9a-f]{1,4})$/.exec(canonical) ?? []
-  if (high === undefined || low === undefined) return undefined
-  const number = (part: string) => Number.parseInt(part, 16)
-  const [a, b] = [number(high), number(low)]
-  return `${a >> 8}.${a & 255}.${b >> 8}.${b & 255}`
-}
-
-/** Whether an address is in one of these networks, which are CIDRs; of no address: no. */
-export const networksOf = (networks: ReadonlyArray<string>): ((address: string) => boolean) => {
-  const list = listOf(networks)
-  return (address) => {
-    const plain = address.split("%", 1)[0] ?? ""
-    if (isIP(plain) === 4) return list.check(plain, "ipv4")
-    if (isIP(plain) !== 6) return false
-    const v4 = mapped(plain)
-    return v4 === undefined ? list.check(plain, "ipv6") : list.check(v4, "ipv4")
-  }
-}
+const refused_v4 = blockList(special_v4)
+const refused_v6 = blockList(special_v6)
+const allowed_v6 = blockList([global_v6])
 
 /** Whether this address may be connected to; of what is no address, never. */
 export type AddressRule = (address: string) => boolean
 
 /** Decides of addresses; `networks` are CIDRs that are allowed all the same. */
 export const addressRule = (networks: ReadonlyArray<string>): AddressRule => {
-  const excepted = listOf(networks)
+  const excepted = blockList(networks)
   const isAllowed: AddressRule = (address) => {
     const plain = address.split("%", 1)[0] ?? ""
     if (isIP(plain) === 4) return excepted.check(plain, "ipv4") || !refused_v4.check(plain, "ipv4")
     if (isIP(plain) !== 6) return false
-    const inner = mapped(plain)
+    const inner = embeddedV4(plain)
     if (inner !== undefined) return isAllowed(inner)
     if (excepted.check(plain, "ipv6")) return true
     return allowed_v6.check(plain, "ipv6") && !refused_v6.check(plain, "ipv6")

@@ -14,19 +14,19 @@ import {
 } from "@nats-io/jetstream"
 import { headers, type Msg, type NatsConnection, nanos, nuid } from "@nats-io/transport-node"
 import { Array as Arr, Deferred, Effect, Layer, Option, Stream } from "effect"
-import { EventsConnection } from "#adapters/bus/connection.ts"
-import { overLink, watchLink } from "#adapters/bus/link.ts"
-import { NatsServer } from "#adapters/bus/server.ts"
-import {
-  ensureStream,
-  findStream,
-  StreamMismatch,
-  undefinedWhereNone,
-} from "#adapters/bus/stream.ts"
-import { openConsumer, type Delivered as Placed, type Source } from "#adapters/log/consumer.ts"
-import { readMessages } from "#adapters/log/reader.ts"
 import { keepMirror } from "#adapters/published/mirror.ts"
 import { events_stream, events_subject } from "#adapters/published/stream-name.ts"
+import {
+  EventsConnection,
+  ensureStream,
+  findStream,
+  NatsServer,
+  overLink,
+  StreamMismatch,
+  undefinedWhereNone,
+  watchLink,
+} from "#bus"
+import { openConsumer, type Delivered as Placed, readMessages, type Source } from "#journal"
 import {
   type Bounds,
   type Delivered,

@@ -15,11 +15,8 @@ import {
 import type { NatsConnection } from "@nats-io/transport-node"
 import { Effect, Option, Schedule, Struct } from "effect"
 import { mirror_api, mirror_consumer, mirror_deliveries, source_api } from "#adapters/bus/config.ts"
-import { EventsConnection } from "#adapters/bus/connection.ts"
-import { isPassing } from "#adapters/bus/passing.ts"
-import { NatsServer } from "#adapters/bus/server.ts"
-import { undefinedWhereNone } from "#adapters/bus/stream.ts"
 import { events_stream } from "#adapters/published/stream-name.ts"
+import { EventsConnection, isPassing, NatsServer, undefinedWhereNone } from "#bus"
 import { causeText } from "#schemas/cause-text.ts"
 
 /** Milliseconds between two looks whether the mirror is still there, and of the same stream. */

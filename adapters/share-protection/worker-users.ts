@@ -7,7 +7,7 @@
  */
 import { nkeys } from "@nats-io/transport-node"
 import { Effect, Redacted } from "effect"
-import type { BusUser } from "#adapters/bus/users.ts"
+import type { BusUser } from "#bus"
 import type { WorkerId } from "#schemas/share-protection/id.ts"
 
 /** Where a worker's commands go. */

@@ -13,14 +13,6 @@ import { Clock, DateTime, Effect, Option, Schema, Stream } from "effect"
 import { generation_stream } from "#actors/system/generation.ts"
 import { Notary } from "#actors/system/notary.ts"
 import { empty_tree, growing, leafOf, openTree, rootOf, sealedTree } from "#actors/system/tree.ts"
-import { type Bus, EventsConnection, NatsConnection } from "#adapters/bus/connection.ts"
-import { watchLink } from "#adapters/bus/link.ts"
-import { undefinedWhereNone } from "#adapters/bus/stream.ts"
-import { archiveIndex } from "#adapters/log/archive.ts"
-import { digest, sha256 } from "#adapters/log/commit-codec.ts"
-import { readFailure } from "#adapters/log/failure.ts"
-import { findGenerations, type Generation } from "#adapters/log/generation.ts"
-import type { GenerationsOptions } from "#adapters/log/generations.ts"
 import { events_stream, events_subject } from "#adapters/published/stream-name.ts"
 import { bytesOf, type FoundFile, isSpool, keptFiles } from "#adapters/state/files.ts"
 import { proveArchives } from "#adapters/state/proof.ts"
@@ -35,8 +27,18 @@ import {
   type Stretch,
 } from "#adapters/state/stream-copy.ts"
 import { webhook_cursors } from "#adapters/system/webhook/cursors-jetstream.ts"
+import { type Bus, EventsConnection, NatsConnection, undefinedWhereNone, watchLink } from "#bus"
 import { Log } from "#events/log.ts"
 import { GenerationEvent } from "#events/system/generation.ts"
+import type { GenerationsOptions } from "#journal"
+import {
+  archiveIndex,
+  digest,
+  findGenerations,
+  type Generation,
+  readFailure,
+  sha256,
+} from "#journal"
 import { causeText } from "#schemas/cause-text.ts"
 import type {
   StateManifest,

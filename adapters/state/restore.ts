@@ -15,18 +15,7 @@ import { v7 } from "uuid"
 import { address, Commands } from "#actors/commands.ts"
 import { host } from "#actors/host.ts"
 import { Restorations, restoration_id } from "#actors/system/restoration.ts"
-import { EventsConnection, NatsConnection } from "#adapters/bus/connection.ts"
-import { ensureStream, undefinedWhereNone } from "#adapters/bus/stream.ts"
 import { restoring_file } from "#adapters/data-folder/lock.ts"
-import { sha256 } from "#adapters/log/commit-codec.ts"
-import {
-  endedMark,
-  findGenerations,
-  type Generation,
-  restoring_key,
-} from "#adapters/log/generation.ts"
-import { type GenerationsOptions, logGenerations, optionsOf } from "#adapters/log/generations.ts"
-import { wanted } from "#adapters/log/jetstream.ts"
 import { publishedEventsJetStream } from "#adapters/published/jetstream.ts"
 import { events_stream } from "#adapters/published/stream-name.ts"
 import { putFile } from "#adapters/state/files.ts"
@@ -37,7 +26,19 @@ import {
   webhook_cursors,
   webhookCursorsJetStream,
 } from "#adapters/system/webhook/cursors-jetstream.ts"
+import { EventsConnection, ensureStream, NatsConnection, undefinedWhereNone } from "#bus"
 import { findBounded, makeFolder, removeFile, writePrivate } from "#files"
+import {
+  endedMark,
+  findGenerations,
+  type Generation,
+  type GenerationsOptions,
+  logGenerations,
+  optionsOf,
+  restoring_key,
+  sha256,
+  wanted,
+} from "#journal"
 import { causeText } from "#schemas/cause-text.ts"
 import { Token } from "#schemas/message.ts"
 import { RecordRestoration } from "#schemas/system/restoration.ts"

@@ -13,13 +13,13 @@ import { type AnsweringStore, peerAnswers } from "#adapters/blob-storage/peer/an
 import { type PeerCallOptions, peerCalls } from "#adapters/blob-storage/peer/call.ts"
 import { peerDoor } from "#adapters/blob-storage/peer/door.ts"
 import { peersLink } from "#adapters/blob-storage/peers/link.ts"
-import { ListenFailure, tlsFiles } from "#adapters/http/server.ts"
 import { clientCertificate } from "#adapters/identity/static.ts"
 import { threadRest } from "#adapters/thread-share.ts"
 import type { ErasureParts } from "#cluster"
 import { clusterEngine, peerFailure, rebuildShards, repair, rollbackGuard } from "#cluster"
 import { Log } from "#events/log.ts"
 import { watched } from "#files"
+import { ListenFailure, tlsFiles } from "#http"
 import type { Settings } from "#schemas/settings.ts"
 
 export interface NodeOptions {

@@ -1,9 +1,8 @@
 /** The role `actors`: carries out the commands that come over the bus. Source: decision 0140. */
 import { Effect, Scope } from "effect"
 import { serveCommands } from "#adapters/bus/commands.ts"
-import { NatsConnection } from "#adapters/bus/connection.ts"
-import { NatsServer } from "#adapters/bus/server.ts"
 import { serveWorkers } from "#adapters/share-protection/worker-commands.ts"
+import { NatsConnection, NatsServer } from "#bus"
 import type { Settings } from "#schemas/settings.ts"
 import { kinds_of } from "#server/aggregate-kinds.ts"
 import { serveEntry } from "#server/share-protection/worker-entry.ts"

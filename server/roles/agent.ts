@@ -6,8 +6,8 @@
  */
 import { Effect, Fiber } from "effect"
 import { v7 } from "uuid"
-import { NatsServer } from "#adapters/bus/server.ts"
 import { default_image } from "#adapters/share-protection/compute-images.ts"
+import { NatsServer } from "#bus"
 import type { Settings } from "#schemas/settings.ts"
 import { WorkerId } from "#schemas/share-protection/id.ts"
 import { workerProject } from "#server/agent/ports.ts"

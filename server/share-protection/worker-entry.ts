@@ -4,9 +4,8 @@
  */
 import type { Msg, NatsConnection } from "@nats-io/transport-node"
 import { Effect, FiberSet, Schema } from "effect"
-import { answer, core_inbox } from "#adapters/bus/answer.ts"
-import { BusUserRefused, type BusUsers } from "#adapters/bus/users.ts"
 import { type WorkerUser, workerUser } from "#adapters/share-protection/worker-users.ts"
+import { answer, BusUserRefused, type BusUsers, core_inbox } from "#bus"
 import { WorkerId } from "#schemas/share-protection/id.ts"
 
 const subject = "worker-users.admit"

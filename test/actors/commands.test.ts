@@ -1,8 +1,7 @@
 import { describe } from "@effect/vitest"
 import { Layer } from "effect"
 import { host } from "#actors/host.ts"
-import { logJetStream } from "#adapters/log/jetstream.ts"
-import { logMemory } from "#adapters/log/memory.ts"
+import { logJetStream, logMemory } from "#journal"
 import { commandsContract } from "../contract/commands.ts"
 import { describeWithServer, nats } from "../world/programs/nats.ts"
 

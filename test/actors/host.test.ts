@@ -2,7 +2,7 @@ import { assert, describe, it } from "@effect/vitest"
 import { Effect, Latch, Layer, Result, Stream } from "effect"
 import { address, Commands } from "#actors/commands.ts"
 import { host } from "#actors/host.ts"
-import { logMemory } from "#adapters/log/memory.ts"
+import { logMemory } from "#journal"
 import {
   commands_remembered_max,
   Log,

@@ -2,7 +2,7 @@
 import { once } from "node:events"
 import { connect, type Socket } from "node:net"
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
-import { connectionShares } from "#adapters/http/connection-share.ts"
+import { connectionShares } from "#http"
 import { as, type Served, startHttp } from "../world/http.ts"
 import { probe } from "./probe.ts"
 

@@ -2,10 +2,8 @@
 import { assert } from "@effect/vitest"
 import { Effect, Redacted } from "effect"
 import { afterAll } from "vitest"
-import { NatsConnection } from "#adapters/bus/connection.ts"
-import { NatsServer } from "#adapters/bus/server.ts"
-import { ensureStream } from "#adapters/bus/stream.ts"
-import { wanted } from "#adapters/log/jetstream.ts"
+import { NatsConnection, NatsServer, ensureStream } from "#bus"
+import { wanted } from "#journal"
 import { describeNats } from "../world/programs/nats.ts"
 import { cleanUp, newFolder, runVerb } from "../world/server/server.ts"
 

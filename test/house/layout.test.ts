@@ -48,8 +48,21 @@ const older_imports: Readonly<Record<string, ReadonlyArray<string>>> = {
 const code = /^(actors|adapters|cli|events|gateway|packages|projections|schemas|server)\/.+\.ts$/
 
 /** What a package may import of the kernel: the ports that it implements, and plain helpers. */
-const kernel =
-  /^#(schemas\/(cause-text|image-side|metric)|events\/trace|projections\/(database|statement))\.ts$/
+const kernel = new Set([
+  "#events/log.ts",
+  "#events/log-guard.ts",
+  "#events/log-line.ts",
+  "#events/system/generation.ts",
+  "#events/system/restoration.ts",
+  "#events/trace.ts",
+  "#projections/database.ts",
+  "#projections/statement.ts",
+  "#schemas/caller-network.ts",
+  "#schemas/cause-text.ts",
+  "#schemas/image-side.ts",
+  "#schemas/metric.ts",
+  "#schemas/system/checkpoint.ts",
+])
 
 const { imports } = JSON.parse(textOf("package.json"))
 const packages = [
@@ -96,7 +109,7 @@ const deepImports = ({ path, text }: TreeFile) =>
 /** Imports of a package that are neither its own, nor a port, nor another package. */
 const foreignImports = ({ path, text }: TreeFile) =>
   importsOf(text).filter((from) => {
-    if (from.startsWith("#")) return !kernel.test(from) && !packages.includes(from.slice(1))
+    if (from.startsWith("#")) return !kernel.has(from) && !packages.includes(from.slice(1))
     if (!from.startsWith(".")) return false
     return packageOf(normalize(join(dirname(path), from))) !== packageOf(path)
   })

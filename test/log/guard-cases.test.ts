@@ -9,15 +9,7 @@
 
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, Logger } from "effect"
-import { sha256 } from "#adapters/log/commit-codec.ts"
-import type { Mark } from "#adapters/log/high-water-mark.ts"
-import {
-  checkAbsent,
-  checkStream,
-  newWatch,
-  type Questions,
-  type Watched,
-} from "#adapters/log/watch.ts"
+import { sha256, type Mark, checkAbsent, checkStream, newWatch, type Questions, type Watched } from "#journal"
 import { type Missing, mergeMissing } from "#events/log-guard.ts"
 import { seeded } from "../world/seeded.ts"
 

@@ -2,8 +2,7 @@ import { readFileSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, Exit } from "effect"
-import { sha256 } from "#adapters/log/commit-codec.ts"
-import { openMark, readMark } from "#adapters/log/high-water-mark.ts"
+import { sha256, openMark, readMark } from "#journal"
 import { temporaryFolder } from "../world/programs/nats.ts"
 
 const silent = () => undefined

@@ -2,7 +2,7 @@
 import { Effect } from "effect"
 import { describe, expect, it } from "vitest"
 import { dropCounter } from "#adapters/spool/memory.ts"
-import "#adapters/log/metrics.ts"
+import "#journal"
 import { processMetrics } from "#adapters/process-metrics.ts"
 import { familyText, histogramText, plainText } from "#schemas/metric.ts"
 import { badNames, parsed } from "./exposition.ts"

@@ -2,7 +2,7 @@
 import { assert } from "@effect/vitest"
 import { Effect, Layer } from "effect"
 import { host } from "#actors/host.ts"
-import { logMemory } from "#adapters/log/memory.ts"
+import { logMemory } from "#journal"
 import { postgres } from "#postgres"
 import type { Database } from "#projections/database.ts"
 import { openDatabase, readModel } from "#projections/read-model.ts"

@@ -1,7 +1,7 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
-import { logMemory } from "#adapters/log/memory.ts"
 import { Log } from "#events/log.ts"
+import { logMemory } from "#journal"
 import { showing } from "#projections/showing.ts"
 import { waiting } from "#projections/waiting.ts"
 import { a, c, write } from "../contract/log-commits.ts"

@@ -52,8 +52,8 @@ describe("the sources", () => {
     expect(holding(server, /\.respond\(/)).toEqual([])
     // The reply subject of a message is read in one place, and that of JetStream's own in another.
     expect(holding(server, /\bmessage\.reply\b|\{[^}]*\breply\b[^}]*\}: (Pick<)?Msg\b/)).toEqual([
-      "adapters/bus/answer.ts",
-      "adapters/log/consumer.ts",
+      "packages/bus/connection/answer.ts",
+      "packages/journal/jetstream/consumer.ts",
     ])
   })
 })

@@ -3,7 +3,7 @@ import { Deferred, Effect, Layer } from "effect"
 import { TestClock } from "effect/testing"
 import { host } from "#actors/host.ts"
 import { leasesMemory } from "#adapters/leases/memory.ts"
-import { logMemory } from "#adapters/log/memory.ts"
+import { logMemory } from "#journal"
 import { lease_ttl_ms, leased } from "#server/leased.ts"
 
 const ground = Layer.mergeAll(

@@ -4,7 +4,6 @@ import { HttpRouter } from "effect/http"
 import { HttpApi, HttpApiBuilder } from "effect/http-api"
 import { address, Commands } from "#actors/commands.ts"
 import { host } from "#actors/host.ts"
-import { logMemory } from "#adapters/log/memory.ts"
 import { type Log, LogUnavailable } from "#events/log.ts"
 import { type ReadModelDifference, ReadModelsGroup } from "#gateway/system/apis/read-models.ts"
 import {
@@ -14,6 +13,7 @@ import {
   ReadModels,
   rebuildReadModel,
 } from "#gateway/system/read-models.ts"
+import { logMemory } from "#journal"
 import { SystemModel } from "#projections/system/blueprint.ts"
 import { sqlite } from "#sqlite"
 import { Count, Counter } from "../world/counter.ts"

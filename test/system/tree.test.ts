@@ -13,7 +13,7 @@ import {
   rootOf,
   sealedTree,
 } from "#actors/system/tree.ts"
-import { digest, sha256 } from "#adapters/log/commit-codec.ts"
+import { digest, sha256 } from "#journal"
 
 /** As RFC 9162 section 2.1.1 says it, over all leaves again each time. */
 const naiveRoot = (leaves: ReadonlyArray<Uint8Array>): Uint8Array => {

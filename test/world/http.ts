@@ -2,7 +2,6 @@
 import { connect } from "node:net"
 import * as NodeHttpServer from "@effect/platform-node/NodeHttpServer"
 import { Effect, Exit, Layer, Logger, Redacted, References, Scope } from "effect"
-import { httpServer, type InternalDoor, type Listening } from "#adapters/http/server.ts"
 import { httpTransport } from "#adapters/http/transport.ts"
 import type { Caller } from "#gateway/caller.ts"
 import { openDoor } from "#gateway/door.ts"
@@ -14,6 +13,7 @@ import {
 } from "#gateway/identity.ts"
 import { type RequestMetrics, requestMetrics } from "#gateway/metrics.ts"
 import { mount, type Service } from "#gateway/routes.ts"
+import { httpServer, type InternalHandler, type Listening } from "#http"
 import type { Group, Values } from "#schemas/setting.ts"
 import { isSetting } from "#schemas/setting.ts"
 import { settings as declared, type Settings } from "#schemas/settings.ts"
@@ -95,7 +95,7 @@ export interface Setup {
   /** Instead of the callers made up here. */
   readonly authenticate?: Authenticate
   /** Where other nodes come in. */
-  readonly internal?: InternalDoor
+  readonly internal?: InternalHandler
 }
 
 /** Serves these services until the scope closes. */

@@ -1,7 +1,7 @@
 /** What a test publishes, without anchors. */
 import { Layer } from "effect"
-import { logMemory } from "#adapters/log/memory.ts"
 import { publishedEventsMemory } from "#adapters/published/memory.ts"
+import { logMemory } from "#journal"
 import { PublishedHistory } from "#projections/published/history.ts"
 import type { Publication } from "#projections/published-events.ts"
 

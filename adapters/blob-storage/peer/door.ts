@@ -116,6 +116,7 @@ export const peerDoor = (options: PeerDoorOptions) => {
     return { caller, answer: proofOf(secret, "called", meeting) }
   }
   return {
+    includes: isInternal,
     /** Refuses a request to an internal path, and says over what the next is to be proven. */
     request: ({ socket }: IncomingMessage, response: ServerResponse) => {
       const body = refusal()
@@ -154,5 +155,3 @@ export const peerDoor = (options: PeerDoorOptions) => {
     },
   }
 }
-
-export type PeerDoor = ReturnType<typeof peerDoor>

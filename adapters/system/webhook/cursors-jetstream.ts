@@ -6,10 +6,7 @@ import {
   WebhookCursor,
   WebhookCursors,
 } from "#actors/system/webhooks/cursors.ts"
-import { bucketStream } from "#adapters/bus/bucket.ts"
-import { NatsConnection } from "#adapters/bus/connection.ts"
-import { overLink, watchLink } from "#adapters/bus/link.ts"
-import { ensureStream } from "#adapters/bus/stream.ts"
+import { bucketStream, ensureStream, NatsConnection, overLink, watchLink } from "#bus"
 import { causeText } from "#schemas/cause-text.ts"
 
 const bucket = "ALMANAC_WEBHOOKS"

@@ -1,6 +1,6 @@
 /** Where answers go: into the asker's own inbox, whatever it names. */
 import { assert, describe, it } from "vitest"
-import { answerSubject } from "#adapters/bus/answer.ts"
+import { answerSubject } from "#bus"
 
 const inbox = "_INBOX_worker-1"
 

@@ -1,7 +1,7 @@
 import { createServer, type Server } from "node:net"
 import { assert, it } from "@effect/vitest"
 import { Deferred, Effect, Fiber } from "effect"
-import { connectBus } from "#adapters/bus/connection.ts"
+import { connectBus } from "#bus"
 
 it.live("a connection is given up at once where a server takes connections and says nothing", () =>
   Effect.gen(function* () {

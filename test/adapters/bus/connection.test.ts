@@ -1,8 +1,7 @@
 import { createServer } from "node:net"
 import { assert, it as plain } from "@effect/vitest"
 import { Effect } from "effect"
-import { connectBus, NatsConnection } from "#adapters/bus/connection.ts"
-import { differencesOf, ensureStream } from "#adapters/bus/stream.ts"
+import { connectBus, NatsConnection, differencesOf, ensureStream } from "#bus"
 import { describeNats } from "../../world/programs/nats.ts"
 
 describeNats("a stream", (it) => {

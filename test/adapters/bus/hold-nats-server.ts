@@ -1,9 +1,8 @@
 /** Run by a test: holds a folder and its server, stores a message, prints the server's id. */
 import { Effect, Layer, Logger } from "effect"
-import { NatsConnection } from "#adapters/bus/connection.ts"
 import { ownServerLayer } from "#adapters/bus/own-server.ts"
-import { NatsServer } from "#adapters/bus/server.ts"
 import { DataFolder } from "#adapters/data-folder/lock.ts"
+import { NatsConnection, NatsServer } from "#bus"
 
 const [, , data_dir = ""] = process.argv
 

@@ -10,9 +10,9 @@ import {
   store_bytes_max,
   variables,
 } from "#adapters/bus/config.ts"
-import { server_name } from "#adapters/bus/orphans.ts"
 import { events_stream } from "#adapters/published/stream-name.ts"
 import { workerUser } from "#adapters/share-protection/worker-users.ts"
+import { server_name } from "#bus"
 import { WorkerId } from "#schemas/share-protection/id.ts"
 
 const text = readFileSync("nats.conf", "utf8")

@@ -1,7 +1,7 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
 import { TestClock } from "effect/testing"
-import { away_ms, standingOf } from "#adapters/bus/standing.ts"
+import { away_ms, standingOf } from "#bus"
 
 /** A link that is lost and comes back when a test says so. */
 const newLink = () => {

@@ -3,11 +3,8 @@ import { assert, describe, it } from "@effect/vitest"
 import { JetStreamApiError } from "@nats-io/jetstream"
 import { NoRespondersError, TimeoutError } from "@nats-io/transport-node"
 import { Result } from "effect"
-import { appender } from "#adapters/log/appender.ts"
-import type { Encoded } from "#adapters/log/commit-codec.ts"
-import { pace, type Way } from "#adapters/log/pace.ts"
-import type { Answer } from "#adapters/log/queue.ts"
-import { type Write, writer } from "#adapters/log/write.ts"
+import type { Answer, Encoded } from "#journal"
+import { appender, pace, type Way, type Write, writer } from "#journal"
 
 const commit = (stream: string, expected = 0): Encoded => ({
   stream,

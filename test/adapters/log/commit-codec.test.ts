@@ -1,6 +1,6 @@
 import { assert, describe, it } from "@effect/vitest"
-import { decode } from "#adapters/log/commit-codec.ts"
 import { isReadable } from "#events/log.ts"
+import { decode } from "#journal"
 
 const commit = {
   v: 1,

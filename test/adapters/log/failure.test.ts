@@ -9,9 +9,8 @@ import {
   RequestError,
   TimeoutError,
 } from "@nats-io/transport-node"
-import { LinkLost } from "#adapters/bus/link.ts"
-import { isAbsent, isPassing } from "#adapters/bus/passing.ts"
-import { appendFailure, isRefused } from "#adapters/log/failure.ts"
+import { isAbsent, isPassing, LinkLost } from "#bus"
+import { appendFailure, isRefused } from "#journal"
 
 const api = (err_code: number, code = 400, description = "said") =>
   new JetStreamApiError({ err_code, code, description })

@@ -1,9 +1,8 @@
 // What the log on JetStream makes of lost answers, dead servers and readers that leave.
 import { assert, it } from "@effect/vitest"
 import { Effect, Exit, Fiber, Layer, Logger, Schedule, Stream } from "effect"
-import { connectBus, NatsConnection } from "#adapters/bus/connection.ts"
-import { NatsServer } from "#adapters/bus/server.ts"
-import { logJetStream } from "#adapters/log/jetstream.ts"
+import { connectBus, NatsConnection, NatsServer } from "#bus"
+import { logJetStream } from "#journal"
 import { Log, type Recorded } from "#events/log.ts"
 import { a, b, collect, first, next, textOf, write } from "../../contract/log-commits.ts"
 import { describeWithServer, nats } from "../../world/programs/nats.ts"

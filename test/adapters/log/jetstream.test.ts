@@ -1,5 +1,5 @@
 import { Effect } from "effect"
-import { logJetStream } from "#adapters/log/jetstream.ts"
+import { logJetStream } from "#journal"
 import { logContract } from "../../contract/log.ts"
 import { describeNats } from "../../world/programs/nats.ts"
 

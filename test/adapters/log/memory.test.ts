@@ -1,6 +1,6 @@
 import { describe, it } from "@effect/vitest"
 import { Effect } from "effect"
-import { logMemory } from "#adapters/log/memory.ts"
+import { logMemory } from "#journal"
 import { logContract } from "../../contract/log.ts"
 
 describe("the log in memory", () => {

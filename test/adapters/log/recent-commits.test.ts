@@ -1,7 +1,6 @@
 import { assert, describe, it } from "@effect/vitest"
-import { decode } from "#adapters/log/commit-codec.ts"
-import { recentCommits } from "#adapters/log/recent-commits.ts"
 import { isReadable } from "#events/log.ts"
+import { decode, recentCommits } from "#journal"
 
 const bytes = (actor: string, size = 20_000) =>
   Buffer.from(

@@ -1,11 +1,10 @@
 // What the publisher on JetStream makes of being killed, of dead servers and of other publishers.
 import { assert, it } from "@effect/vitest"
 import { Effect, Fiber, Layer, Logger, Schedule, Schema, Stream } from "effect"
-import { connectBus, EventsConnection } from "#adapters/bus/connection.ts"
-import { NatsServer } from "#adapters/bus/server.ts"
-import { logJetStream } from "#adapters/log/jetstream.ts"
 import { publishedEventsJetStream } from "#adapters/published/jetstream.ts"
+import { connectBus, EventsConnection, NatsServer } from "#bus"
 import { type Append, Log } from "#events/log.ts"
+import { logJetStream } from "#journal"
 import { publisher } from "#projections/published/publisher.ts"
 import { PublishedEvents, publication, publishedOf } from "#projections/published-events.ts"
 import { message } from "#schemas/message.ts"

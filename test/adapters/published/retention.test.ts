@@ -1,11 +1,11 @@
 // Published events beyond what their stream keeps, and of a stream that is deleted meanwhile.
 import { assert, it } from "@effect/vitest"
 import { Effect, Layer, Logger, Schedule, Schema, Stream } from "effect"
-import { EventsConnection } from "#adapters/bus/connection.ts"
-import { logJetStream } from "#adapters/log/jetstream.ts"
 import { publishedEventsJetStream } from "#adapters/published/jetstream.ts"
 import { events_stream } from "#adapters/published/stream-name.ts"
+import { EventsConnection } from "#bus"
 import { Log } from "#events/log.ts"
+import { logJetStream } from "#journal"
 import { PublishedHistory } from "#projections/published/history.ts"
 import { publisher } from "#projections/published/publisher.ts"
 import { PublishedEvents, publication } from "#projections/published-events.ts"

@@ -3,7 +3,6 @@ import { Effect, Layer, Result, Stream } from "effect"
 import { Cluster } from "#actors/blob-storage/cluster.ts"
 import { address, Commands } from "#actors/commands.ts"
 import { host } from "#actors/host.ts"
-import { logMemory } from "#adapters/log/memory.ts"
 import {
   type ClusterEvent,
   NodeChanged,
@@ -12,6 +11,7 @@ import {
   RingConfigured,
 } from "#events/blob-storage/cluster.ts"
 import { Log } from "#events/log.ts"
+import { logMemory } from "#journal"
 import { ConfirmLeave, nodes_max, RemoveNode, ReviveNode } from "#schemas/blob-storage/cluster.ts"
 import { NodeId } from "#schemas/blob-storage/node.ts"
 import {

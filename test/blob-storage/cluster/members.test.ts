@@ -5,8 +5,8 @@ import { heldMembers, holdsNewest, membership } from "#actors/blob-storage/membe
 import { address, Commands } from "#actors/commands.ts"
 import { host } from "#actors/host.ts"
 import { runProcess } from "#actors/process.ts"
-import { logMemory } from "#adapters/log/memory.ts"
 import { Log } from "#events/log.ts"
+import { logMemory } from "#journal"
 import { type ClusterCommand, JoinNode, LeaveNode } from "#schemas/blob-storage/cluster.ts"
 import { NodeId } from "#schemas/blob-storage/node.ts"
 

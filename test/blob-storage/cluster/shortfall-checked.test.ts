@@ -8,7 +8,6 @@ import { Volume } from "#actors/blob-storage/volume.ts"
 import { type Addressed, address, Commands } from "#actors/commands.ts"
 import { host } from "#actors/host.ts"
 import { runProcess } from "#actors/process.ts"
-import { logMemory } from "#adapters/log/memory.ts"
 import {
   BlobStored,
   ReplicationShortfallEnded,
@@ -16,6 +15,7 @@ import {
   type VolumeEvent,
 } from "#events/blob-storage/volume.ts"
 import { Log } from "#events/log.ts"
+import { logMemory } from "#journal"
 import { BlobId } from "#schemas/blob-storage/blob.ts"
 import { JoinNode } from "#schemas/blob-storage/cluster.ts"
 import { NodeId } from "#schemas/blob-storage/node.ts"

@@ -10,7 +10,6 @@ import { host } from "#actors/host.ts"
 import { runProcess } from "#actors/process.ts"
 import { verify } from "#actors/system/verification.ts"
 import { memoryEngine } from "#adapters/blob-storage/memory/engine.ts"
-import { logMemory } from "#adapters/log/memory.ts"
 import {
   BlobDeleted,
   BlobStored,
@@ -19,6 +18,7 @@ import {
   type VolumeEvent,
 } from "#events/blob-storage/volume.ts"
 import { type Commit, Log, snapshot_bytes_max } from "#events/log.ts"
+import { logMemory } from "#journal"
 import { BlobId, ReplicationPolicy } from "#schemas/blob-storage/blob.ts"
 import { type ClusterCommand, JoinNode, LeaveNode } from "#schemas/blob-storage/cluster.ts"
 import { NodeId } from "#schemas/blob-storage/node.ts"

@@ -6,10 +6,10 @@
  */
 import { cpSync, rmSync } from "node:fs"
 import { Effect, Exit, Layer, Stream } from "effect"
-import { NatsConnection } from "#adapters/bus/connection.ts"
-import { sha256 } from "#adapters/log/commit-codec.ts"
+import { NatsConnection } from "#bus"
 import { Log } from "#events/log.ts"
 import { LogGuard, type Missing, mergeMissing } from "#events/log-guard.ts"
+import { sha256 } from "#journal"
 import { exclusive } from "#server/session.ts"
 import { type Seeded, seeded } from "../../world/seeded.ts"
 import { type Damage, damage_names, hurt, type Place } from "./damage.ts"

@@ -2,11 +2,10 @@
 import { join } from "node:path"
 import type { StreamInfo } from "@nats-io/jetstream"
 import { Effect } from "effect"
-import { connectBus } from "#adapters/bus/connection.ts"
 import { ownServer } from "#adapters/bus/own-server.ts"
-import { undefinedWhereNone } from "#adapters/bus/stream.ts"
 import { DataFolder } from "#adapters/data-folder/lock.ts"
-import { wanted } from "#adapters/log/jetstream.ts"
+import { connectBus, undefinedWhereNone } from "#bus"
+import { wanted } from "#journal"
 
 /** Bytes of a stream for which nats-server chooses blocks of 32 KB instead of 8 MB. */
 const small_stream_bytes = 120_000

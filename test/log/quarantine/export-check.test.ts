@@ -9,7 +9,7 @@ import { Effect, Stream } from "effect"
 import { exported } from "#actors/system/export.ts"
 import { Notary, signedHead } from "#actors/system/notary.ts"
 import { empty_tree, leafOf, rootOf, withLeaf } from "#actors/system/tree.ts"
-import { digest, sha256 } from "#adapters/log/commit-codec.ts"
+import { digest, sha256 } from "#journal"
 import { describeAbsent } from "../../world/programs/absent.ts"
 import { count, emptyLog, sealedStory, settled } from "../../world/system/sealed.ts"
 

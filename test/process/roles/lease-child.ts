@@ -7,8 +7,8 @@
 import { appendFileSync, existsSync, rmSync } from "node:fs"
 import { Effect, Layer, Logger } from "effect"
 import { inTerm, Leases } from "#actors/leases.ts"
-import { connectBus, NatsConnection } from "#adapters/bus/connection.ts"
 import { leasesJetStream } from "#adapters/leases/jetstream.ts"
+import { connectBus, NatsConnection } from "#bus"
 
 const [urls = "", name = "", file = ""] = process.argv.slice(2)
 

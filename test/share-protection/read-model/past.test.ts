@@ -5,7 +5,7 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, Layer } from "effect"
 import fc from "fast-check"
-import { logMemory } from "#adapters/log/memory.ts"
+import { logMemory } from "#journal"
 import { readModel } from "#projections/read-model.ts"
 import { blueprint } from "#projections/share-protection/blueprint.ts"
 import { findTarget } from "#projections/share-protection/target.ts"

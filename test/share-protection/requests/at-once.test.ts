@@ -13,8 +13,8 @@ import {
   requestRestore,
 } from "#actors/share-protection/requests.ts"
 import { TargetTemplate, targetTemplateAfter } from "#actors/share-protection/target-template.ts"
-import { logMemory } from "#adapters/log/memory.ts"
 import { Log } from "#events/log.ts"
+import { logMemory } from "#journal"
 import { TargetId } from "#schemas/share-protection/id.ts"
 import {
   backupNow,

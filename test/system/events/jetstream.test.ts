@@ -1,10 +1,9 @@
 /** `GET /v1/events` over a real bus: what it holds, what it lets go, and what it outlives. */
 import { assert, it } from "@effect/vitest"
 import { Effect, Layer, Logger, Schedule, type Scope } from "effect"
-import { EventsConnection } from "#adapters/bus/connection.ts"
-import { NatsServer } from "#adapters/bus/server.ts"
 import { publishedEventsJetStream } from "#adapters/published/jetstream.ts"
 import { events_stream } from "#adapters/published/stream-name.ts"
+import { EventsConnection, NatsServer } from "#bus"
 import { PublishedEvents } from "#projections/published-events.ts"
 import { describeWithServer, nats } from "../../world/programs/nats.ts"
 import { historyAlone } from "../../world/publishing.ts"

@@ -8,7 +8,7 @@ import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { setTimeout as pause } from "node:timers/promises"
 import { Effect } from "effect"
-import { serversOf } from "#adapters/bus/orphans.ts"
+import { serversOf } from "#bus"
 
 const root = join(import.meta.dirname, "../../..")
 

@@ -36,9 +36,9 @@ import {
   createTarget,
   requestBackup,
 } from "#actors/share-protection/requests.ts"
-import { logMemory } from "#adapters/log/memory.ts"
 import { sharesEmbedded } from "#adapters/share-protection/shares/embedded.ts"
 import { Log, LogUnavailable } from "#events/log.ts"
+import { logMemory } from "#journal"
 import { type JobId, ProjectId, WorkerId } from "#schemas/share-protection/id.ts"
 import { emptyFolder, readTree, type Tree, writeTree } from "../folder.ts"
 import {

@@ -7,8 +7,8 @@ import { runProcess } from "#actors/process.ts"
 import { checkpointer } from "#actors/system/checkpointer.ts"
 import { LogStanding } from "#actors/system/log-standing.ts"
 import { Notary } from "#actors/system/notary.ts"
-import { logMemory } from "#adapters/log/memory.ts"
 import { notaryWith } from "#adapters/system/notary.ts"
+import { logMemory } from "#journal"
 import { Count, Counter } from "../counter.ts"
 
 export const hour = (n: number) => new Date(Date.UTC(2026, 10, 20, n)).toISOString()

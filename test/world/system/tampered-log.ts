@@ -1,7 +1,7 @@
 /** A log that somebody has changed behind our back: commits as they are stored now. */
 import { Effect, Layer, Stream } from "effect"
-import { digest, sha256 } from "#adapters/log/commit-codec.ts"
 import { type Commit, isPartOf, Log, type Recorded } from "#events/log.ts"
+import { digest, sha256 } from "#journal"
 
 /** A commit as it would be read after its bytes were changed. */
 export const changed = (recorded: Recorded, change: Partial<Commit>): Recorded => {

@@ -1,9 +1,8 @@
 import { assert } from "@effect/vitest"
 import { Context, Effect, Exit, Fiber, Layer, Scope } from "effect"
 import { type Compute, Images } from "#actors/share-protection/ports/compute.ts"
-import { connectBus } from "#adapters/bus/connection.ts"
-import { NatsServer } from "#adapters/bus/server.ts"
 import { imagesNats, serveImages } from "#adapters/share-protection/images-nats.ts"
+import { connectBus, NatsServer } from "#bus"
 import { BackendUnavailable } from "#schemas/share-protection/rejection.ts"
 import { describeNats } from "../../../world/programs/nats.ts"
 

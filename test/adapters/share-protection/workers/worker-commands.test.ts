@@ -18,16 +18,15 @@ import { Lease } from "#actors/share-protection/lease.ts"
 import type { Batch } from "#actors/share-protection/requests.ts"
 import { Target } from "#actors/share-protection/target.ts"
 import { Worker } from "#actors/share-protection/worker.ts"
-import { connectPlain, NatsConnection } from "#adapters/bus/connection.ts"
-import { NatsServer } from "#adapters/bus/server.ts"
-import { logMemory } from "#adapters/log/memory.ts"
 import {
   refusalOf,
   serveWorkers,
   workerCommands,
 } from "#adapters/share-protection/worker-commands.ts"
 import { inboxOf } from "#adapters/share-protection/worker-users.ts"
+import { connectPlain, NatsConnection, NatsServer } from "#bus"
 import { Log } from "#events/log.ts"
+import { logMemory } from "#journal"
 import { JobType } from "#schemas/share-protection/job.ts"
 import { ReleaseLease } from "#schemas/share-protection/lease.ts"
 import { RecordTargetUsage } from "#schemas/share-protection/target.ts"

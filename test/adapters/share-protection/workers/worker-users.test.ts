@@ -7,8 +7,6 @@ import type { NatsConnection as Connection } from "@nats-io/transport-node"
 import { Context, Effect, Layer, Redacted, Schedule, Stream } from "effect"
 import { Agents } from "#actors/share-protection/ports/agents.ts"
 import { LiveWorkers } from "#actors/share-protection/ports/live-workers.ts"
-import { connectPlain, NatsConnection } from "#adapters/bus/connection.ts"
-import { NatsServer } from "#adapters/bus/server.ts"
 import { DataFolder } from "#adapters/data-folder/lock.ts"
 import { agentsNats } from "#adapters/share-protection/agents-nats.ts"
 import { liveWorkersNats, liveWorkersTold } from "#adapters/share-protection/live-workers-nats.ts"
@@ -20,6 +18,7 @@ import {
   newWorkerKeys,
   workerUser,
 } from "#adapters/share-protection/worker-users.ts"
+import { connectPlain, NatsConnection, NatsServer } from "#bus"
 import { WorkerId } from "#schemas/share-protection/id.ts"
 import { describeNats } from "../../../world/programs/nats.ts"
 import { orders } from "../../../world/share-protection/order-samples.ts"

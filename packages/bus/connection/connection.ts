@@ -1,0 +1,254 @@
+/** Connections to the bus: kept for ever, checked once, drained at the end. */
+import { readFileSync } from "node:fs"
+import type { Socket } from "node:net"
+import {
+  type JetStreamClient,
+  type JetStreamManager,
+  jetstream,
+  jetstreamManager,
+} from "@nats-io/jetstream"
+import {
+  AuthorizationError,
+  type NatsConnection as Connection,
+  type ConnectionOptions,
+  connect,
+  credsAuthenticator,
+  nkeyAuthenticator,
+  type Status,
+} from "@nats-io/transport-node"
+import { Context, Effect, Layer, Option, Redacted, Schedule, Schema, Stream } from "effect"
+import { StopDeadline } from "#processes"
+import { causeText } from "#schemas/cause-text.ts"
+import { type NatsLogin, NatsServer, type NatsTls } from "../server/server.ts"
+import { isLate, isLeaderless } from "./passing.ts"
+
+/**
+ * The JetStream API level of nats-server 2.15, the oldest that honours all our options: older
+ * servers accept some of them (time to live, atomic batches) and silently ignore them.
+ */
+const api_level_min = 5
+
+/** No connection: nobody answers, the login is refused, or a file of it cannot be read. */
+export class NatsUnreachable extends Schema.TaggedError<NatsUnreachable>()("NatsUnreachable", {
+  message: Schema.String,
+}) {}
+
+/** The server is older than what is asked of it; the message says what to install. */
+export class NatsTooOld extends Schema.TaggedError<NatsTooOld>()("NatsTooOld", {
+  message: Schema.String,
+}) {}
+
+/** A connection with its JetStream, thin on purpose: the vendor's own types are the interface. */
+export interface Bus {
+  readonly connection: Connection
+  readonly js: JetStreamClient
+  readonly jsm: JetStreamManager
+}
+
+/** The connection of the log, leases, timers and commands (account CORE). */
+export class NatsConnection extends Context.Service<NatsConnection, Bus>()(
+  "almanac/adapters/NatsConnection",
+) {
+  static readonly layer = Layer.effect(
+    NatsConnection,
+    Effect.flatMap(NatsServer, (server) => connectBus({ ...server, login: server.core })),
+  )
+}
+
+/** The connection that writes and reads the published events (account EVENTS). */
+export class EventsConnection extends Context.Service<EventsConnection, Bus>()(
+  "almanac/adapters/EventsConnection",
+) {
+  static readonly layer = Layer.effect(
+    EventsConnection,
+    Effect.flatMap(NatsServer, (server) => connectBus({ ...server, login: server.publisher })),
+  )
+}
+
+export interface BusOptions {
+  readonly servers: ReadonlyArray<string>
+  readonly login: NatsLogin
+  readonly tls?: NatsTls | undefined
+  /** First token of the subjects that answers come to, `_INBOX` if absent. */
+  readonly inbox?: string
+  /** Whether the login may be so new that the server has yet to hear of it. */
+  readonly is_new?: boolean
+}
+
+/** Milliseconds for one attempt, and attempts for the first connection, 500 ms apart. */
+const connect_ms = 5_000
+const connect_attempts_max = 10
+const connect_wait_ms = 500
+/** Milliseconds between two attempts to come back, and the random part on top of them. */
+const reconnect_ms = 100
+const reconnect_jitter_ms = 200
+/**
+ * Milliseconds between pings, and how many may go unanswered before a connection is dead: a server
+ * that stands still, or that nothing reaches, is left after four to six seconds, in time for what
+ * is held by leases of ten.
+ */
+const ping_ms = 2_000
+const pings_lost_max = 2
+/** Milliseconds in which JetStream must be there at the start, with a leader where it is many. */
+const jetstream_ms_max = 60_000
+/** Milliseconds that what is under way gets when a connection is closed, or less in a stop. */
+const drain_ms = 3_000
+
+/**
+ * Connects, checks that the server honours what we ask of it, comes back for ever after losses,
+ * and drains with the scope. A refused login fails at once. NatsUnreachable, NatsTooOld.
+ */
+export const connectBus = Effect.fnUntraced(function* (options: BusOptions) {
+  const connection = yield* connectPlain(options)
+  const jsm = yield* Effect.tryPromise({
+    // Whether it is there is asked next, and once is enough.
+    try: () => jetstreamManager(connection, { checkAPI: false }),
+    catch: (cause) => unreachable(options, `JetStream does not answer: ${causeText(cause)}`),
+  })
+  const account = yield* Effect.tryPromise({
+    try: () => jsm.getAccountInfo(),
+    catch: (cause) => cause,
+  }).pipe(
+    // A server that reads its streams in, or a machine that stands still, answers late; a cluster
+    // that finds together says so.
+    Effect.retry({
+      schedule: Schedule.spaced(connect_wait_ms).pipe(
+        Schedule.upTo({ duration: jetstream_ms_max }),
+      ),
+      while: (cause) => isLate(cause) || isLeaderless(cause),
+    }),
+    Effect.mapError((cause) =>
+      unreachable(options, `JetStream does not answer: ${causeText(cause)}`),
+    ),
+  )
+  // Servers before 2.11 do not send it at all.
+  const level = (account.api as { readonly level?: number }).level ?? 0
+  if (level < api_level_min) {
+    return yield* tooOld(connection.info?.version ?? "unknown", level)
+  }
+  return { connection, js: jetstream(connection), jsm } satisfies Bus
+})
+
+/**
+ * Connects for messages alone: where JetStream is out of reach. It comes back for ever after
+ * losses, and drains with the scope. NatsUnreachable.
+ */
+export const connectPlain = Effect.fnUntraced(function* (options: BusOptions) {
+  // Told to stop, a process waits for no server that does not answer.
+  const connection = yield* Effect.acquireRelease(open(options), close, { interruptible: true })
+  yield* Effect.forkScoped(
+    Stream.runForEach(Stream.fromAsyncIterable(connection.status(), String), (status) => {
+      if (status.type === "staleConnection") abandon(connection)
+      return told(status)
+    }).pipe(Effect.ignore),
+  )
+  return connection
+})
+
+const open = (options: BusOptions) =>
+  Effect.tryPromise({
+    try: (ending) => {
+      const connecting = connect(connectionOptions(options))
+      const leave = () => connecting.then((connection) => connection.close())
+      ending.addEventListener("abort", () => void leave().catch(() => undefined))
+      return connecting
+    },
+    catch: (cause) => cause,
+  }).pipe(
+    Effect.retry({
+      schedule: Schedule.spaced(connect_wait_ms),
+      times: connect_attempts_max - 1,
+      while: (cause) => options.is_new === true || !(cause instanceof AuthorizationError),
+    }),
+    Effect.mapError((cause) => unreachable(options, causeText(cause))),
+  )
+
+const connectionOptions = ({ servers, login, tls, inbox }: BusOptions): ConnectionOptions => ({
+  servers: [...servers],
+  name: "almanac",
+  timeout: connect_ms,
+  maxReconnectAttempts: -1,
+  reconnectTimeWait: reconnect_ms,
+  reconnectJitter: reconnect_jitter_ms,
+  reconnectJitterTLS: reconnect_jitter_ms,
+  // A server that is being set up may refuse for a while: that must not end the process.
+  ignoreAuthErrorAbort: true,
+  // Otherwise each request takes the stack trace of an error that it almost never needs.
+  noAsyncTraces: true,
+  pingInterval: ping_ms,
+  maxPingOut: pings_lost_max,
+  ...(inbox && { inboxPrefix: inbox }),
+  ...credentials(login),
+  ...(tls && tlsFiles(tls)),
+})
+
+const credentials = (login: NatsLogin): ConnectionOptions => ({
+  ...passwords(login),
+  ...keys(login),
+})
+
+const passwords = ({ user, password, token }: NatsLogin): ConnectionOptions => ({
+  ...(user && { user }),
+  ...(password && { pass: Redacted.value(password) }),
+  ...(token && { token: Redacted.value(token) }),
+})
+
+const keys = ({ creds_file, seed }: NatsLogin): ConnectionOptions => ({
+  ...(creds_file && { authenticator: credsAuthenticator(readFileSync(creds_file)) }),
+  ...(seed && { authenticator: nkeyAuthenticator(Buffer.from(Redacted.value(seed))) }),
+})
+
+/** Without a file of ours the server decides whether it is TLS: an empty object would insist. */
+const tlsFiles = ({ ca_file, cert_file, key_file }: NatsTls): ConnectionOptions => {
+  const tls = {
+    ...(ca_file && { caFile: ca_file }),
+    ...(cert_file && { certFile: cert_file }),
+    ...(key_file && { keyFile: key_file }),
+  }
+  return Object.keys(tls).length === 0 ? {} : { tls }
+}
+
+const close = (connection: Connection) =>
+  Effect.gen(function* () {
+    const wait_ms = yield* (yield* StopDeadline).part(drain_ms)
+    const drained = yield* Effect.tryPromise({ try: () => connection.drain(), catch: String }).pipe(
+      Effect.timeoutOption(wait_ms),
+      // A connection that is down has nothing to drain into.
+      Effect.option,
+    )
+    if (Option.isNone(Option.flatten(drained))) abandon(connection)
+    yield* Effect.promise(() => connection.close())
+  })
+
+/**
+ * Ends the socket of a connection that nobody is at the other end of. The client itself first waits
+ * until what it has still to send is sent: what is more than the kernel holds never is.
+ */
+const abandon = (connection: Connection) => {
+  // The client has no way to say this: the parts of it that it keeps to itself, as of 3.4.
+  const { protocol } = connection as unknown as {
+    readonly protocol?: { readonly transport?: { readonly socket?: Socket } }
+  }
+  protocol?.transport?.socket?.destroy()
+}
+
+const told = (status: Status) => {
+  const { type } = status
+  if (type === "disconnect") return Effect.logWarning(`connection to ${status.server} lost`)
+  if (type === "reconnect") return Effect.logInfo(`connected to ${status.server} again`)
+  if (type === "error") return Effect.logError(`NATS refused: ${status.error.message}`)
+  if (type === "slowConsumer") {
+    return Effect.logWarning(`${status.pending} messages wait for a slow reader of ours`)
+  }
+  return Effect.logDebug(`NATS connection: ${type}`)
+}
+
+const unreachable = ({ servers }: BusOptions, why: string) =>
+  new NatsUnreachable({ message: `No use of NATS at ${servers.join(", ")}: ${why}` })
+
+const tooOld = (version: string, level: number) =>
+  new NatsTooOld({
+    message:
+      `nats-server ${version} has JetStream API level ${level}, ${api_level_min} is needed: ` +
+      "install nats-server 2.15 or later.",
+  })

@@ -1,0 +1,155 @@
+/** One nats-server process: started, watched until it answers, and ended with its scope. */
+import type { ChildProcess } from "node:child_process"
+import { readdirSync, readFileSync } from "node:fs"
+import { join } from "node:path"
+import { createInterface } from "node:readline"
+import type { Readable } from "node:stream"
+import { Deferred, Effect, Schedule, Schema } from "effect"
+import { StopDeadline, spawnGuarded } from "#processes"
+import { NatsServerFailed } from "./failure.ts"
+import { natsArguments } from "./orphans.ts"
+
+/** The environment variable that has the port: the configuration says `port: $...`. */
+const port_variable = "ALMANAC_NATS_PORT"
+
+/** What a start of the child needs; `environment` is all that it gets. */
+export interface NatsChildOptions {
+  readonly binary: string
+  readonly conf: string
+  readonly folder: string
+  readonly ports: string
+  readonly environment: Readonly<Record<string, string>>
+  /** Gets each line that the child logs. */
+  readonly heard?: (line: string) => void
+}
+
+/** A running child. */
+export interface NatsChild {
+  readonly pid: number
+  /** Answers how the process ended, for instance "signal SIGKILL", once it has. */
+  readonly ended: Effect.Effect<string>
+  /** Answers the port when the server takes connections, its store recovered. */
+  readonly port: Effect.Effect<number, NatsServerFailed>
+  /** Has it read its configuration again. Before it is ready the signal would end it. */
+  readonly reload: Effect.Effect<void>
+}
+
+/** Milliseconds that a stopping server gets for its store, as far as the whole stop has them. */
+const stop_ms = 5_000
+/** Milliseconds between two looks for the ports file, which 2.15 writes 11 to 80 ms after start. */
+const look_ms = 10
+/** Milliseconds until ready: 1,000,000 messages took 540, and a hundred times more may lie. */
+const ready_ms = 60_000
+/** Lines of the child kept for the message of a failed start, and characters of one line. */
+const lines_max = 5
+const line_chars_max = 2_000
+
+/**
+ * Starts nats-server on `port` (-1: any free one) in a session of its own, so that a Ctrl-C at the
+ * terminal reaches it only through us. SIGTERM when the scope closes, SIGKILL 5 s later at most;
+ * its guard does the same when this process is killed.
+ */
+export const natsChild = Effect.fnUntraced(function* (options: NatsChildOptions, port: number) {
+  const context = yield* Effect.context()
+  const log = Effect.runForkWith(context)
+  const lines: Array<string> = []
+  const ended = yield* Deferred.make<string>()
+  const heard = (line: string) => {
+    const told = redact(line.slice(0, line_chars_max), options.environment)
+    lines.push(told)
+    lines.splice(0, lines.length - lines_max)
+    options.heard?.(told)
+    log(logged(told))
+  }
+  const child = yield* Effect.acquireRelease(start(options, port, ended, heard), (running) =>
+    stop(running, Deferred.await(ended)),
+  )
+  const dead = Effect.flatMap(Deferred.await(ended), (how) =>
+    Effect.fail(failed(`nats-server ended (${how}) before it was ready`, lines)),
+  )
+  return {
+    pid: child.pid,
+    ended: Deferred.await(ended),
+    port: Effect.raceFirst(ready(options.ports, child.pid, lines), dead),
+    reload: Effect.sync(() => child.kill("SIGHUP")),
+  } satisfies NatsChild
+})
+
+type Running = ChildProcess & { readonly pid: number }
+
+const start = (
+  { binary, conf, folder, environment }: NatsChildOptions,
+  port: number,
+  ended: Deferred.Deferred<string>,
+  heard: (line: string) => void,
+) =>
+  Effect.callback<Running, NatsServerFailed>((resume) => {
+    const child = spawnGuarded(binary, natsArguments(conf), {
+      cwd: folder,
+      env: { ...environment, [port_variable]: `${port}` },
+      stdio: ["ignore", "pipe", "pipe"],
+    })
+    for (const output of [child.stdout, child.stderr]) if (output) listen(output, heard)
+    child.once("error", (error) => {
+      resume(Effect.fail(failed(`${binary} cannot be run: ${error.message}`, [])))
+    })
+    // Not "exit": its last words may still be on their way then.
+    child.once("close", (code, signal) => {
+      Deferred.doneUnsafe(ended, Effect.succeed(signal ? `signal ${signal}` : `code ${code}`))
+    })
+    // A process id is there as soon as the process is: node says so with this event.
+    child.once("spawn", () => resume(Effect.succeed(child as Running)))
+  })
+
+const listen = (output: Readable, heard: (line: string) => void) =>
+  createInterface({ input: output }).on("line", heard)
+
+const stop = (child: ChildProcess, ended: Effect.Effect<string>) =>
+  Effect.gen(function* () {
+    child.kill("SIGTERM")
+    const wait_ms = yield* (yield* StopDeadline).rest(stop_ms)
+    const how = yield* Effect.timeoutOption(ended, wait_ms)
+    if (how._tag === "Some") return
+    yield* Effect.logWarning(`nats-server did not stop within ${Math.round(wait_ms)} ms: killed`)
+    child.kill("SIGKILL")
+    yield* ended
+  })
+
+const Ports = Schema.fromJsonString(Schema.Struct({ nats: Schema.NonEmptyArray(Schema.String) }))
+
+const ready = (ports: string, pid: number, lines: ReadonlyArray<string>) =>
+  Effect.suspend(() => {
+    const name = readdirSync(ports).find((file) => file.endsWith(`_${pid}.ports`))
+    return Schema.decodeEffect(Ports)(name ? readFileSync(join(ports, name), "utf8") : "")
+  }).pipe(
+    // The file may not be there yet, or only half of it.
+    Effect.retry({ schedule: Schedule.spaced(look_ms) }),
+    Effect.orDie,
+    Effect.map(({ nats: [url] }) => Number(new URL(url).port)),
+    Effect.timeoutOrElse({
+      duration: ready_ms,
+      orElse: () => Effect.fail(failed(`nats-server was not ready after ${ready_ms} ms`, lines)),
+    }),
+  )
+
+const failed = (what: string, lines: ReadonlyArray<string>) =>
+  new NatsServerFailed({ message: [what, ...lines].join("; ") })
+
+const redact = (line: string, environment: Readonly<Record<string, string>>) =>
+  Object.values(environment).reduce((text, secret) => text.replaceAll(secret, "<redacted>"), line)
+
+/** The child's "[pid] [LVL] text" as a line of ours; its news are details to us. */
+const logged = (line: string) => {
+  const [, level = "", text = line] = /^\[\d+\] \[(\w{3})\] (.*)$/.exec(line) ?? []
+  const log = text === expected_warning ? Effect.logDebug : (levels[level] ?? Effect.logDebug)
+  return log(text).pipe(Effect.annotateLogs({ process: "nats-server" }))
+}
+
+/** Said at each start. Ours are 192 random bits that live as long as the process. */
+const expected_warning = "Plaintext passwords detected, use nkeys or bcrypt"
+
+const levels: Readonly<Record<string, (text: string) => Effect.Effect<void>>> = {
+  WRN: Effect.logWarning,
+  ERR: Effect.logError,
+  FTL: Effect.logError,
+}

@@ -1,0 +1,97 @@
+/** nats-servers of ours that outlived both the process that started them and their guard. */
+import { execFileSync } from "node:child_process"
+import { readdirSync, readFileSync } from "node:fs"
+import { Effect, Schedule } from "effect"
+import { guard_name } from "#processes"
+import { NatsServerFailed } from "./failure.ts"
+
+/** The name of the server, which nats.conf has too: a reload refuses another one. */
+export const server_name = "almanac"
+
+/** Milliseconds that an orphan gets for each signal; its store is synced, so it needs few. */
+const signal_ms = 5_000
+/** Milliseconds between two looks whether it is gone. */
+const look_ms = 20
+/** Bytes of a process list, for machines without /proc. */
+const list_bytes_max = 16_777_216
+
+/**
+ * The arguments of a nats-server of ours. The server's name marks it in a list of processes,
+ * whatever the program's file is called: no other program is given it after this file.
+ */
+export const natsArguments = (conf: string): ReadonlyArray<string> => [
+  "-c",
+  conf,
+  "-n",
+  server_name,
+]
+
+/**
+ * Ends every nats-server that runs with this configuration file: one that is still stopping after
+ * its parent was killed, or whose guard was killed as well. Two servers on one store both
+ * acknowledge and lose data. A process is ours only if its command line says so, looked at again
+ * before each signal; no remembered id is trusted.
+ */
+export const endOrphans = Effect.fnUntraced(function* (conf: string) {
+  for (const signal of ["SIGTERM", "SIGKILL"] as const) {
+    const orphans = yield* serversOf(conf)
+    if (orphans.length === 0) return
+    const names = orphans.join(", ")
+    yield* Effect.logWarning(`ending nats-server ${names} of an earlier run by ${signal}`)
+    yield* Effect.forEach(orphans, (pid) => send(pid, signal))
+    yield* serversOf(conf).pipe(
+      Effect.repeat({ until: (left) => left.length === 0, schedule: Schedule.spaced(look_ms) }),
+      Effect.timeoutOption(signal_ms),
+    )
+  }
+  const left = yield* serversOf(conf)
+  if (left.length === 0) return
+  return yield* new NatsServerFailed({
+    message: `nats-server ${left.join(", ")} runs on this data folder and cannot be ended: end it.`,
+  })
+})
+
+/** The ids of the processes that run nats-server with this configuration file. */
+export const serversOf = (conf: string) =>
+  Effect.try({
+    try: () =>
+      (process.platform === "linux"
+        ? fromProc(conf)
+        : fromPs(conf)) satisfies ReadonlyArray<number>,
+    catch: (cause) =>
+      new NatsServerFailed({ message: `The list of processes cannot be read: ${cause}` }),
+  })
+
+/** A process that ended meanwhile, or that is not ours to signal, shows in the next look. */
+const send = (pid: number, signal: NodeJS.Signals) =>
+  Effect.ignore(Effect.try({ try: () => process.kill(pid, signal), catch: String }))
+
+const fromProc = (conf: string) => {
+  const ours = natsArguments(conf)
+  return readdirSync("/proc")
+    .filter((name) => /^\d+$/.test(name))
+    .map(Number)
+    .filter((pid) => {
+      const [, ...args] = commandLine(pid)
+      return ours.every((word, at) => args[at] === word)
+    })
+}
+
+const commandLine = (pid: number): ReadonlyArray<string> => {
+  try {
+    return readFileSync(`/proc/${pid}/cmdline`, "utf8").split("\0")
+  } catch {
+    // It ended between the two looks.
+    return []
+  }
+}
+
+const fromPs = (conf: string) =>
+  execFileSync("ps", ["-A", "-ww", "-o", "pid=,command="], {
+    encoding: "utf8",
+    maxBuffer: list_bytes_max,
+  })
+    .split("\n")
+    .filter((line) => line.trimEnd().endsWith(` ${natsArguments(conf).join(" ")}`))
+    .filter((line) => !line.includes(guard_name))
+    .map((line) => Number.parseInt(line, 10))

@@ -1,0 +1,166 @@
+/**
+ * A nats-server of our own: a child process that is restarted whenever it dies, hangs, or cannot
+ * write any more. Source: facts on two servers over one store.
+ */
+import { chmodSync, mkdirSync, renameSync, rmSync, writeFileSync } from "node:fs"
+import { join } from "node:path"
+import { Clock, Deferred, Effect, SubscriptionRef } from "effect"
+import { type NatsChild, type NatsChildOptions, natsChild } from "./child.ts"
+import { NatsServerFailed } from "./failure.ts"
+import { endOrphans } from "./orphans.ts"
+import { hangs, newRecovery, type Patience, patience_default, type Recovery } from "./recovery.ts"
+import type { NatsServerStatus } from "./server.ts"
+import { type BusUser, BusUserRefused, busUsers } from "./users.ts"
+
+/** Folders of the child, as absolute paths. */
+export interface NatsFolders {
+  readonly store: string
+  readonly ports: string
+}
+
+export interface NatsProcessOptions {
+  /** Absolute path of a folder that this process alone uses. */
+  readonly folder: string
+  /** Path of nats-server. */
+  readonly binary: string
+  /** The text of nats.conf. It must have `ports_file_dir` and `store_dir`, and no secret. */
+  readonly configuration: (folders: NatsFolders, users: ReadonlyArray<BusUser>) => string
+  /** Secrets that the configuration names as `$VARIABLE`. */
+  readonly environment: Readonly<Record<string, string>>
+  /** Runs before each start of the child, with the folder of its store. */
+  readonly before?: (store: string) => Effect.Effect<void>
+  /** How much silence gets the child killed and restarted: a minute by default. */
+  readonly patience?: Patience
+}
+
+/** Milliseconds before the first restart of a child that died, doubled up to the second figure. */
+const restart_ms_min = 100
+const restart_ms_max = 5_000
+/** A child that ran this long was well: its next death starts over at the shortest wait. */
+const well_ms = 60_000
+
+/**
+ * Starts nats-server and returns once it takes connections. Its port is new with every start of
+ * this process and is kept when the child is restarted. An orphan of an earlier crash is ended
+ * first. Fails with NatsServerFailed when the first start does.
+ */
+export const natsProcess = Effect.fnUntraced(function* (given: NatsProcessOptions) {
+  const {
+    binary,
+    folder,
+    environment,
+    before = () => Effect.void,
+    patience = patience_default,
+  } = given
+  const conf = join(folder, "nats.conf")
+  yield* endOrphans(conf)
+  const { store, ports, write } = yield* prepare(folder, conf, given.configuration)
+  const status = yield* SubscriptionRef.make<NatsServerStatus>("restarting")
+  const clock = yield* Clock.Clock
+  const recovery = newRecovery(folder, () => clock.currentTimeMillisUnsafe())
+  const now: Now = { child: undefined, written: 0, recovery, patience }
+  const options = { binary, conf, folder, ports, environment }
+  const port = yield* supervise(options, status, now, before(store))
+  return {
+    port,
+    users: busUsers(rewritten(write, now)),
+    status,
+    trouble: recovery.trouble,
+    pid: Effect.sync(() => now.child?.pid),
+  }
+})
+
+/** The child that runs now, and how often its configuration was written. */
+interface Now {
+  child: NatsChild | undefined
+  written: number
+  readonly recovery: Recovery
+  readonly patience: Patience
+}
+
+type Write = (users: ReadonlyArray<BusUser>) => void
+
+/** Writes the users, and makes the child read them. One that starts meanwhile does so later. */
+const rewritten = (write: Write, now: Now) => (users: ReadonlyArray<BusUser>) =>
+  Effect.suspend(() => {
+    write(users)
+    now.written++
+    return now.child?.reload ?? Effect.void
+  }).pipe(
+    Effect.catchDefect((cause) =>
+      Effect.fail(new BusUserRefused({ message: `nats.conf cannot be written: ${cause}` })),
+    ),
+  )
+
+const prepare = (
+  folder: string,
+  conf: string,
+  configuration: NatsProcessOptions["configuration"],
+) =>
+  Effect.try({
+    try: () => {
+      const [store, ports] = [join(folder, "jetstream"), join(folder, "ports")]
+      // Ports files of servers that were killed would stay for ever.
+      rmSync(ports, { recursive: true, force: true })
+      for (const path of [store, ports]) mkdirSync(path, { recursive: true, mode: 0o700 })
+      const write: Write = (users) => {
+        // In one step: a server that starts meanwhile reads the old one or the new one.
+        writeFileSync(`${conf}.new`, configuration({ store, ports }, users), { mode: 0o600 })
+        renameSync(`${conf}.new`, conf)
+      }
+      write([])
+      chmodSync(conf, 0o600)
+      return { store, ports, write }
+    },
+    catch: (cause) => new NatsServerFailed({ message: `${folder} cannot be written: ${cause}` }),
+  })
+
+/** Keeps a child running until the scope closes; answers the port once the first one is ready. */
+const supervise = Effect.fnUntraced(function* (
+  options: NatsChildOptions,
+  status: SubscriptionRef.SubscriptionRef<NatsServerStatus>,
+  now: Now,
+  prepared: Effect.Effect<void>,
+) {
+  const first = yield* Deferred.make<number, NatsServerFailed>()
+  const once = Effect.fnUntraced(
+    function* (port: number) {
+      const { written, recovery } = now
+      yield* prepared
+      recovery.began()
+      const child = yield* natsChild({ ...options, heard: recovery.heard }, port)
+      const at = yield* child.port
+      now.child = child
+      // Changed while it started: which of the two it has read nobody knows.
+      if (now.written !== written) yield* child.reload
+      yield* SubscriptionRef.set(status, "running")
+      yield* Deferred.succeed(first, at)
+      return yield* Effect.raceAllFirst([child.ended, recovery.isDue, hangs(at, now.patience)])
+    },
+    Effect.scoped,
+    // A machine without memory or descriptors throws: who supervises must outlive that.
+    Effect.catchDefect((cause) =>
+      Effect.fail(new NatsServerFailed({ message: `nats-server cannot be started: ${cause}` })),
+    ),
+  )
+  const again = Effect.fnUntraced(function* (port: number) {
+    let wait_ms = restart_ms_min
+    while (true) {
+      now.child = undefined
+      yield* SubscriptionRef.set(status, "restarting")
+      yield* Effect.sleep(wait_ms)
+      const started = yield* Clock.currentTimeMillis
+      const how = yield* Effect.catch(once(port), ({ message }) => Effect.succeed(message))
+      const well = (yield* Clock.currentTimeMillis) - started > well_ms
+      wait_ms = well ? restart_ms_min : Math.min(2 * wait_ms, restart_ms_max)
+      yield* Effect.logError(`nats-server ended (${how}): started again in ${wait_ms} ms`)
+    }
+  })
+  const whole = Effect.gen(function* () {
+    const how = yield* once(-1)
+    yield* Effect.logError(`nats-server ended (${how}): started again in ${restart_ms_min} ms`)
+    return yield* again(yield* Deferred.await(first))
+  })
+  yield* Effect.forkScoped(Effect.catch(whole, (error) => Deferred.fail(first, error)))
+  return yield* Deferred.await(first)
+})

@@ -1,0 +1,194 @@
+/** Makes a stream, or proves that the one that is there is the one that was asked for. */
+import {
+  JetStreamApiError,
+  type JetStreamManager,
+  type StreamConfig,
+  type StreamInfo,
+} from "@nats-io/jetstream"
+import { Effect, Schedule, Schema } from "effect"
+import { causeText } from "#schemas/cause-text.ts"
+import { isPassing } from "../connection/passing.ts"
+
+/**
+ * A stream differs from what was asked. Servers drop options that they do not know, and rewrite
+ * some that they do, without a word: this is how we notice.
+ */
+export class StreamMismatch extends Schema.TaggedError<StreamMismatch>()("StreamMismatch", {
+  message: Schema.String,
+  stream: Schema.String,
+  differences: Schema.Array(
+    Schema.Struct({ option: Schema.String, wanted: Schema.Unknown, found: Schema.Unknown }),
+  ),
+}) {}
+
+/** The server did not answer, or refused to make or change the stream. */
+export class StreamFailed extends Schema.TaggedError<StreamFailed>()("StreamFailed", {
+  message: Schema.String,
+  stream: Schema.String,
+}) {}
+
+/** Options by name: the server may send more of them than the client's types know. */
+type Options = Readonly<Record<string, unknown>>
+
+interface Difference {
+  readonly option: string
+  readonly wanted: unknown
+  readonly found: unknown
+}
+
+/** Options of a stream; what is absent must have the server's default. */
+export type WantedStream = Partial<StreamConfig> & Pick<StreamConfig, "name">
+
+/**
+ * Whether an option may be changed in place: only where that loses nothing and promises no less.
+ * A smaller size throws messages away, unless the stream refuses new ones when it is full.
+ */
+const isChangeable = ({ discard }: WantedStream, { option, wanted, found }: Difference) => {
+  if (option === "description" || option === "compression") return true
+  if (option === "max_bytes" && discard === "new") return true
+  return (option === "max_bytes" || option === "num_replicas") && isMore(wanted, found)
+}
+
+/** -1 is "without limit". */
+const isMore = (wanted: unknown, found: unknown) =>
+  wanted === -1 || (found !== -1 && Number(wanted) > Number(found))
+
+/** What nats-server 2.15 answers for options that were not asked; others are absent or false. */
+const defaults: Options = {
+  retention: "limits",
+  storage: "file",
+  discard: "old",
+  compression: "none",
+  num_replicas: 1,
+  max_age: 0,
+  max_bytes: -1,
+  max_msgs: -1,
+  max_msgs_per_subject: -1,
+  max_msg_size: -1,
+  max_consumers: -1,
+}
+
+/** Nanoseconds in which doubles are noticed: two minutes, or as long as a message lives. */
+const duplicateWindow = ({ max_age = 0 }: WantedStream) =>
+  max_age > 0 ? Math.min(max_age, duplicate_window_ns) : duplicate_window_ns
+const duplicate_window_ns = 120_000_000_000
+
+/** JetStream's code for "stream not found". */
+const not_found = 10_059
+
+/** What stands for a stream, or what is asked of it, that is not there. */
+export const undefinedWhereNone = (cause: unknown) => {
+  if (cause instanceof JetStreamApiError && cause.code === not_found) return undefined
+  throw cause
+}
+
+/** Milliseconds in which a cluster may find together to make a stream, and between two tries. */
+const patience_ms = 60_000
+const pause_ms = 500
+/** Milliseconds between two looks whether a new stream has a leader. */
+const look_ms = 50
+
+/**
+ * Answers the stream's info once it exists with exactly these options. `description`, the
+ * `compression` of what is still to come, a larger `max_bytes` and more `num_replicas` are brought
+ * up to date, and so are those of `changeable`, whatever they do to what is in the stream; any
+ * other difference fails with StreamMismatch. StreamFailed when the server does not
+ * answer or refuses.
+ */
+export const ensureStream = Effect.fnUntraced(function* (
+  jsm: JetStreamManager,
+  wanted: WantedStream,
+  changeable: ReadonlyArray<string> = [],
+) {
+  const found = yield* findStream(jsm, wanted.name)
+  const added = asked(wanted.name, () => jsm.streams.add(wanted))
+  const info = found ?? (yield* Effect.tap(added, led(jsm)))
+  const differences = differencesOf(wanted, info.config)
+  if (differences.length === 0) return info
+  const mayChange = (difference: Difference) =>
+    changeable.includes(difference.option) || isChangeable(wanted, difference)
+  if (!differences.every(mayChange)) {
+    return yield* mismatch(wanted.name, differences)
+  }
+  const changes = Object.fromEntries(differences.map(({ option, wanted }) => [option, wanted]))
+  const updated = yield* asked(wanted.name, () => jsm.streams.update(wanted.name, changes))
+  yield* led(jsm)(updated)
+  const left = differencesOf(wanted, updated.config)
+  return left.length === 0 ? updated : yield* mismatch(wanted.name, left)
+})
+
+/** The stream as it is; undefined where there is none. StreamFailed. */
+export const findStream = (jsm: JetStreamManager, name: string) =>
+  asked(name, () => jsm.streams.info(name).catch(undefinedWhereNone))
+
+/**
+ * Waits until copies of a stream have a leader: before that, what is sent to it may be dropped
+ * without a word. One that has none for long is none the less made.
+ */
+const led =
+  (jsm: JetStreamManager) =>
+  ({ config }: StreamInfo) =>
+    config.num_replicas === 1
+      ? Effect.void
+      : findStream(jsm, config.name).pipe(
+          Effect.repeat({
+            until: (info) => info?.cluster?.leader !== undefined,
+            schedule: Schedule.spaced(look_ms).pipe(Schedule.upTo({ duration: patience_ms })),
+          }),
+          Effect.asVoid,
+        )
+
+/** Asks for as long as a cluster may take to find together. */
+const asked = <A>(stream: string, ask: () => Promise<A>) =>
+  Effect.tryPromise({ try: ask, catch: (cause) => cause }).pipe(
+    Effect.retry({
+      schedule: Schedule.spaced(pause_ms).pipe(Schedule.upTo({ duration: patience_ms })),
+      while: isPassing,
+    }),
+    Effect.mapError((cause) => failed(stream, cause)),
+  )
+
+/** Every option that is not as asked, whether it was asked for or only found. */
+export const differencesOf = (
+  wanted: WantedStream,
+  found: Partial<StreamConfig>,
+): ReadonlyArray<Difference> => {
+  const kept = { ...defaults, duplicate_window: duplicateWindow(wanted) }
+  const asked: Options = { ...kept, ...wanted }
+  const there: Options = { ...found, metadata: ownMetadata(found) }
+  return [...new Set([...Object.keys(asked), ...Object.keys(there)])]
+    .filter((option) => !same(asked[option], there[option]))
+    .map((option) => ({ option, wanted: asked[option], found: there[option] }))
+}
+
+/** The server notes its own version beside what it was given. */
+const ownMetadata = ({ metadata = {} }: Partial<StreamConfig>) =>
+  Object.fromEntries(Object.entries(metadata).filter(([key]) => !key.startsWith("_nats.")))
+
+/** An option that is absent, false, zero or empty says the same thing four ways. */
+const same = (wanted: unknown, found: unknown): boolean => {
+  if (isObject(wanted) && isObject(found)) {
+    const keys = [...new Set([...Object.keys(wanted), ...Object.keys(found)])]
+    return keys.every((key) => same(wanted[key], found[key]))
+  }
+  return isNothing(wanted) ? isNothing(found) : wanted === found
+}
+
+const isObject = (value: unknown): value is Options => typeof value === "object" && value !== null
+
+const isNothing = (value: unknown) => (isObject(value) ? Object.keys(value).length === 0 : !value)
+
+const mismatch = (stream: string, differences: StreamMismatch["differences"]) => {
+  const told = differences.map(
+    ({ option, wanted, found }) => `${option} is ${shown(found)}, wanted ${shown(wanted)}`,
+  )
+  const message = `The stream ${stream} is not as asked: ${told.join("; ")}`
+  return new StreamMismatch({ message, stream, differences })
+}
+
+const shown = (value: unknown) => (value === undefined ? "absent" : JSON.stringify(value))
+
+const failed = (stream: string, cause: unknown) => {
+  const why = causeText(cause)
+  return new StreamFailed({ message: `The stream ${stream} cannot be made: ${why}`, stream })
+}

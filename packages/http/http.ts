@@ -1,0 +1,6 @@
+/** Listens for HTTP/1.1, with limits, deadlines and TLS. README.md says more. */
+export type { InternalHandler } from "./handler.ts"
+export { connectionShares } from "./limits/connection-share.ts"
+export { blockList, embeddedV4, networksOf } from "./limits/networks.ts"
+export { cutUnread } from "./limits/unread-answer.ts"
+export { httpServer, ListenFailure, type Listening, tlsFiles } from "./server.ts"

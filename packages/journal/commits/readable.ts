@@ -1,0 +1,93 @@
+/**
+ * Readers of a log that see only commits, and the search for the last commit before an entry that
+ * cannot be read. Only a stream that ends with such an entry costs that search.
+ *
+ * Source: decision 0182.
+ */
+import { Effect, Stream } from "effect"
+import {
+  type Entry,
+  isReadable,
+  type LogUnavailable,
+  type Part,
+  type Recorded,
+} from "#events/log.ts"
+import { isStream } from "./codec.ts"
+
+/** Positions of the log that the search reads first, and how much more with each further try. */
+const span_positions = 1_000
+const span_growth = 16
+
+/** Answers that are remembered, the last used longest: each holds one commit of 1 KB as a rule. */
+const remembered_max = 10_000
+
+/** Streams whose last commit is looked for at the same time. */
+const searches_max = 16
+
+/** Entries of a part after a position, up to the log's end. */
+type Entries = (part: Part, after: number) => Stream.Stream<Entry, LogUnavailable>
+
+/** The last commit of a part before a position at which there is none. */
+export type LastBefore = (
+  part: Part,
+  position: number,
+) => Effect.Effect<Recorded | undefined, LogUnavailable>
+
+/** The commits alone. */
+export const readable = <E, R>(entries: Stream.Stream<Entry, E, R>) =>
+  Stream.filter(entries, isReadable)
+
+/**
+ * Searches backwards, in windows that grow, so that a subject of many large commits is not read
+ * from its beginning. What was found for a part is where the next search for it stops.
+ */
+export const lastReadable = (entries: Entries): LastBefore => {
+  const known = new Map<Part, { readonly position: number; readonly last: Recorded | undefined }>()
+
+  const within = (part: Part, after: number, position: number) =>
+    entries(part, after).pipe(
+      Stream.takeWhile((entry) => entry.position < position),
+      Stream.runFold(
+        (): Recorded | undefined => undefined,
+        (last, entry) => (isReadable(entry) ? entry : last),
+      ),
+    )
+
+  return Effect.fnUntraced(function* (part, position) {
+    const before = known.get(part)
+    const is_known = before !== undefined && before.position <= position
+    let found = is_known && before.position === position ? before.last : undefined
+    let end = position
+    const from = is_known ? before.position : 0
+    for (let span = span_positions; found === undefined && end > from + 1; span *= span_growth) {
+      const after = Math.max(from, position - span - 1)
+      found = yield* within(part, after, end)
+      end = after + 1
+    }
+    const last = found ?? (is_known ? before.last : undefined)
+    known.delete(part)
+    known.set(part, { position, last })
+    const [oldest] = known.size > remembered_max ? known.keys() : []
+    if (oldest !== undefined) known.delete(oldest)
+    return last
+  })
+}
+
+/** Last entries of streams, each that cannot be read replaced by the stream's last commit. */
+export const replaced = (
+  lasts: Stream.Stream<Entry, LogUnavailable>,
+  lastBefore: LastBefore,
+): Stream.Stream<Recorded, LogUnavailable> => {
+  const instead = (entry: Entry) =>
+    isReadable(entry) || !isStream(entry.stream)
+      ? Effect.succeed(entry)
+      : Effect.map(lastBefore(entry.stream, entry.position), (last) => last ?? entry)
+  return lasts.pipe(
+    Stream.mapArrayEffect((some) =>
+      some.every(isReadable)
+        ? Effect.succeed(some)
+        : Effect.forEach(some, instead, { concurrency: searches_max }),
+    ),
+    readable,
+  )
+}

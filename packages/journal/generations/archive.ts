@@ -1,0 +1,249 @@
+/**
+ * Generations of the log that are over, as files: compressed lines of JSON, a commit each.
+ *
+ * A file is a sequence of gzip members, so that `zcat` reads it whole and we read one block of it.
+ * Its index says where each block is and what kinds of aggregates are in it. The index is written
+ * last: without one there is no archive.
+ */
+import { createHash } from "node:crypto"
+import { createReadStream } from "node:fs"
+import { type FileHandle, mkdir, open, rename, rm, stat } from "node:fs/promises"
+import { dirname, join } from "node:path"
+import { pipeline } from "node:stream/promises"
+import { promisify } from "node:util"
+import { gunzip, gzip } from "node:zlib"
+import { Effect, Schema, Stream } from "effect"
+import {
+  type Entry,
+  isPartOf,
+  isReadable,
+  LogUnavailable,
+  type Part,
+  parseStream,
+} from "#events/log.ts"
+import { commit_mark, lineHead, unreadableLine } from "#events/log-line.ts"
+import { readBounded, syncFolder, writePrivate } from "#files"
+import { causeText } from "#schemas/cause-text.ts"
+import { Position, Sha256 } from "#schemas/system/checkpoint.ts"
+import { decode } from "../commits/codec.ts"
+
+/** A block is full with this many commits or bytes of lines: some 10 ms of a reader. */
+const block_commits_max = 1000
+const block_bytes_max = 1024 * 1024
+
+/** A block at its largest when unpacked: one more commit of the largest, with its line. */
+const unpacked_bytes_max = block_bytes_max + 2 * 1024 * 1024
+
+/** The largest index that is read: of some 300,000 blocks. */
+const index_bytes_max = 64 * 1024 * 1024
+
+const zip = promisify(gzip)
+const unzip = promisify(gunzip)
+
+const Block = Schema.Struct({
+  first: Position,
+  last: Position,
+  offset: Schema.Int,
+  bytes: Schema.Int,
+  /** `<service>.<aggregate>` of what is in it. */
+  kinds: Schema.Array(Schema.String),
+})
+
+export const ArchiveIndex = Schema.Struct({
+  format: Schema.Literal("almanac-log-archive-1"),
+  generation: Schema.Int,
+  first: Position,
+  last: Position,
+  bytes: Schema.Int,
+  sha256: Sha256,
+  blocks: Schema.Array(Block),
+})
+export type ArchiveIndex = typeof ArchiveIndex.Type
+
+/** A commit as it is stored, at its place. */
+export interface StoredCommit {
+  readonly position: number
+  readonly stream: string
+  readonly bytes: Uint8Array
+}
+
+const dataPath = (folder: string, generation: number) =>
+  join(folder, `generation-${generation}.ndjson.gz`)
+const indexPath = (folder: string, generation: number) =>
+  join(folder, `generation-${generation}.json`)
+
+/** A commit's line: what an export writes, with the very bytes that are stored. */
+const lineOf = ({ position, stream, bytes }: StoredCommit) => {
+  const entry = decode(position, stream, bytes)
+  if (!isReadable(entry)) return Buffer.from(unreadableLine(entry))
+  return Buffer.concat([Buffer.from(lineHead(entry)), bytes, line_end])
+}
+const line_end = Buffer.from("}\n")
+
+type Place = Pick<StoredCommit, "position" | "stream">
+
+/** A line's entry, which is decoded only where it is wanted. */
+const ofLine = (line: string, isWanted: (place: Place) => boolean): ReadonlyArray<Entry> => {
+  const at = line.indexOf(commit_mark)
+  // Of `lineOf`: what is no such line is no JSON, and fails.
+  const place = JSON.parse(at < 0 ? line : `${line.slice(0, at)}}`) as Place & {
+    readonly bytes?: string
+  }
+  if (!isWanted(place)) return []
+  const bytes =
+    at < 0
+      ? Buffer.from(place.bytes ?? "", "base64")
+      : Buffer.from(line.slice(at + commit_mark.length, -1))
+  return [decode(place.position, place.stream, bytes)]
+}
+
+/** Writes an archive: blocks as they fill, then the index. Nothing is there before `end`. */
+export const openArchive = async (folder: string, generation: number) => {
+  await mkdir(folder, { recursive: true, mode: 0o700 })
+  // The folder may be new, and what is in it is only there for good once it is.
+  await syncFolder(dirname(folder))
+  const path = dataPath(folder, generation)
+  const partial = `${path}.tmp`
+  const file = await open(partial, "w", 0o600)
+  const hash = createHash("sha256")
+  const blocks: Array<typeof Block.Type> = []
+  let offset = 0
+  let lines: Array<Buffer> = []
+  let size = 0
+  let first = 0
+  let last = 0
+  let kinds = new Set<string>()
+
+  const flush = async () => {
+    if (lines.length === 0) return
+    const packed = await zip(Buffer.concat(lines))
+    await file.writeFile(packed)
+    hash.update(packed)
+    blocks.push({ first, last, offset, bytes: packed.length, kinds: [...kinds].sort() })
+    offset += packed.length
+    lines = []
+    size = 0
+    kinds = new Set()
+  }
+  return {
+    add: async (commit: StoredCommit) => {
+      const line = lineOf(commit)
+      if (lines.length === 0) first = commit.position
+      lines.push(line)
+      last = commit.position
+      size += line.length
+      kinds.add(parseStream(commit.stream).name)
+      if (lines.length >= block_commits_max || size >= block_bytes_max) await flush()
+    },
+    /** All that was added is on disk, under its name; the index says so. */
+    end: async (): Promise<ArchiveIndex> => {
+      await flush()
+      await file.sync()
+      await file.close()
+      await rename(partial, path)
+      await syncFolder(folder)
+      const index: ArchiveIndex = {
+        format: "almanac-log-archive-1",
+        generation,
+        first: blocks[0]?.first ?? 1,
+        last,
+        bytes: offset,
+        sha256: hash.digest("hex"),
+        blocks,
+      }
+      await Effect.runPromise(writePrivate(indexPath(folder, generation), JSON.stringify(index)))
+      return index
+    },
+    /** What was begun is gone. */
+    drop: async () => {
+      await file.close()
+      await rm(partial, { force: true })
+    },
+  }
+}
+
+const decodeIndex = Schema.decodeUnknownEffect(Schema.fromJsonString(ArchiveIndex))
+
+const unavailable = (folder: string, generation: number, why: string) =>
+  new LogUnavailable({
+    detail: `Generation ${generation} of the log is not in ${folder}: ${why}. Put its files back.`,
+  })
+
+/** The index of an archived generation; LogUnavailable where its files are not there. */
+export const archiveIndex = (folder: string, generation: number) =>
+  readBounded(indexPath(folder, generation), index_bytes_max).pipe(
+    Effect.flatMap(decodeIndex),
+    Effect.mapError((cause) => unavailable(folder, generation, cause.message)),
+  )
+
+/** The index of an archived generation whose file is there, in its length; LogUnavailable. */
+export const standingArchive = (folder: string, generation: number) =>
+  archiveIndex(folder, generation).pipe(
+    Effect.tap(({ bytes }) =>
+      Effect.tryPromise({
+        try: async () => {
+          const { size } = await stat(dataPath(folder, generation))
+          if (size !== bytes) throw new Error("its file is cut off")
+        },
+        catch: (cause) => unavailable(folder, generation, String(cause)),
+      }),
+    ),
+  )
+
+/** Whether a generation's file is there up to `base`, byte for byte what its index says. */
+export const isArchived = (folder: string, generation: number, base: number) =>
+  archiveIndex(folder, generation).pipe(
+    Effect.flatMap(({ last, sha256 }) =>
+      Effect.tryPromise(async () => {
+        const hash = createHash("sha256")
+        await pipeline(createReadStream(dataPath(folder, generation)), hash)
+        return last === base && hash.digest("hex") === sha256
+      }),
+    ),
+    Effect.catch(() => Effect.succeed(false)),
+  )
+
+const readBlock = async (
+  file: FileHandle,
+  { offset, bytes }: typeof Block.Type,
+  isWanted: (place: Place) => boolean,
+) => {
+  const packed = Buffer.alloc(bytes)
+  const { bytesRead } = await file.read(packed, 0, bytes, offset)
+  if (bytesRead !== bytes) throw new Error("its file is cut off")
+  const text = (await unzip(packed, { maxOutputLength: unpacked_bytes_max })).toString()
+  return text
+    .trimEnd()
+    .split("\n")
+    .flatMap((line) => ofLine(line, isWanted))
+}
+
+const mayHold = (part: Part, kinds: ReadonlyArray<string>) =>
+  part === "" || kinds.some((kind) => isPartOf(part, kind) || isPartOf(kind, part))
+
+/** The commits of a part in one archived generation, after `after`, oldest first. */
+export const readArchive = (
+  folder: string,
+  generation: number,
+  part: Part,
+  after: number,
+): Stream.Stream<Entry, LogUnavailable> =>
+  Stream.unwrap(
+    Effect.gen(function* () {
+      const failed = (cause: unknown) => unavailable(folder, generation, causeText(cause))
+      const { blocks } = yield* archiveIndex(folder, generation)
+      const file = yield* Effect.acquireRelease(
+        Effect.tryPromise({ try: () => open(dataPath(folder, generation)), catch: failed }),
+        (opened) => Effect.promise(() => opened.close()),
+      )
+      const isWanted = ({ position, stream }: Place) => position > after && isPartOf(part, stream)
+      return Stream.fromIterable(
+        blocks.filter(({ last, kinds }) => last > after && mayHold(part, kinds)),
+      ).pipe(
+        Stream.mapEffect((block) =>
+          Effect.tryPromise({ try: () => readBlock(file, block, isWanted), catch: failed }),
+        ),
+        Stream.flatMap((commits) => Stream.fromIterable(commits)),
+      )
+    }),
+  )

@@ -1,0 +1,18 @@
+/** Takes the log as it is once everything that stands on it has started. */
+import { Effect, Option, Stream } from "effect"
+import { Log } from "#events/log.ts"
+import { LogWatch } from "./watch.ts"
+
+/**
+ * Sets the high-water mark to the log's last commit, once every read model has been compared with
+ * the log. Until then the mark of before a restore explains why a read model shows more.
+ */
+export const settleMark = Effect.gen(function* () {
+  const watch = Option.getOrUndefined(yield* Effect.serviceOption(LogWatch))
+  if (watch === undefined || watch.trouble() !== undefined) return
+  const log = yield* Log
+  const head = yield* log.head("")
+  if (head === 0) return
+  const [last] = yield* Stream.runCollect(Stream.take(log.read("", head - 1), 1))
+  if (last !== undefined) yield* watch.settle({ position: last.position, hash: last.hash })
+})

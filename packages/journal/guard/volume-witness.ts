@@ -1,0 +1,72 @@
+/**
+ * The blob store as a witness of the log: the last commit of its node's journal, in a file beside
+ * the blobs. They may be on another disk than the log and the read models, and outlive both.
+ *
+ * The file is written behind the commit and never synced: an older one, or none after a power cut,
+ * only knows less. Source: decision 0190.
+ */
+import { renameSync, rmSync, writeFileSync } from "node:fs"
+import { join } from "node:path"
+import { Cause, Effect, Option } from "effect"
+import { Log } from "#events/log.ts"
+import { causeText } from "#schemas/cause-text.ts"
+import { LogWatch } from "./watch.ts"
+import {
+  type Checkpointed,
+  compareWith,
+  readVolumeWitness,
+  volume_witness_file,
+} from "./witnesses.ts"
+
+/** Milliseconds that it may be behind while the process runs. */
+const behind_ms = 5_000
+
+/** A log that does not answer within this is not waited for, in milliseconds. */
+const write_ms_max = 1_000
+
+const file_mode = 0o600
+
+const write = (dir: string, known: Omit<Checkpointed, "name">) => {
+  const path = join(dir, volume_witness_file)
+  const partial = `${path}.tmp`
+  writeFileSync(partial, JSON.stringify(known), { mode: file_mode })
+  renameSync(partial, path)
+}
+
+/**
+ * Compares the log with what the blob store knows. What is not explained makes the log read-only; a
+ * restore or an accepted loss explains it, and what the store knew counts no more.
+ */
+export const compareVolume = Effect.fnUntraced(function* (dir: string) {
+  const watch = Option.getOrUndefined(yield* Effect.serviceOption(LogWatch))
+  if (watch === undefined) return
+  const known = readVolumeWitness(dir)
+  const { differs } = yield* compareWith(watch, known)
+  if (differs && watch.trouble() === undefined) {
+    rmSync(join(dir, volume_witness_file), { force: true })
+  }
+})
+
+/**
+ * Keeps the witness of a node's journal, whose commits are of this stream, for as long as the scope
+ * lives, and once more at its end. A folder that cannot be written is left as it is.
+ */
+export const keepVolumeWitness = Effect.fnUntraced(function* (stream: string, dir: string) {
+  const log = yield* Log
+  const watch = Option.getOrUndefined(yield* Effect.serviceOption(LogWatch))
+  let written = 0
+  const keep = Effect.gen(function* () {
+    const last = yield* log.load(stream)
+    // A log that has lost commits is no measure of what there was.
+    if (last === undefined || last.position === written || watch?.trouble() !== undefined) return
+    write(dir, { position: last.position, hash: last.hash })
+    written = last.position
+  }).pipe(
+    Effect.timeoutOption(write_ms_max),
+    Effect.catchCause((cause) =>
+      Effect.logDebug(`${volume_witness_file} is not written: ${causeText(Cause.squash(cause))}`),
+    ),
+  )
+  yield* Effect.addFinalizer(() => keep)
+  yield* Effect.sleep(behind_ms).pipe(Effect.andThen(keep), Effect.forever, Effect.forkScoped)
+})

@@ -1,0 +1,249 @@
+/**
+ * The guard of the log over JetStream: it compares the log with the high-water mark when the log is
+ * opened and after each lost connection, and closes the log to writers when commits are missing.
+ *
+ * Source: docs/decisions/0169.
+ */
+import type { StoredMsg, StreamInfo, StreamState } from "@nats-io/jetstream"
+import { Context, Effect, Option, Schema } from "effect"
+import {
+  type Finding,
+  findingText,
+  type Guard,
+  type Missing,
+  way_out,
+  withoutRanges,
+} from "#events/log-guard.ts"
+import { RestorationContext, restoration_stream } from "#events/system/restoration.ts"
+import { sha256 } from "../commits/codec.ts"
+import type { KeptMark, Mark } from "./high-water-mark.ts"
+
+/** The guard of this process, and what the log over JetStream tells it. */
+export interface Watch extends Guard {
+  /** The last commit that is known to have been in the log; undefined: none is. */
+  readonly known: () => Mark | undefined
+  /** Names the stream that holds the log. */
+  readonly identify: (info: Pick<Found, "config" | "created">) => void
+  /** Learns the restores and accepted losses that the log holds. */
+  readonly learn: (context: typeof RestorationContext.Type) => void
+  /** The mark's commit was found in the log: a witness of less is wrong itself. */
+  readonly confirm: () => void
+  /** Ranges that were given up. */
+  readonly accepted: () => ReadonlyArray<Missing>
+  /** Moves the mark behind an acknowledged commit. */
+  readonly advance: (position: number, bytes: Uint8Array) => void
+  /** Drops what was kept of the log's files for the case that it is damaged. */
+  readonly release: Effect.Effect<void>
+  /** Takes the log as it is for what is known from now on: the restores that it has included. */
+  readonly settle: (last: Pick<Mark, "position" | "hash">) => Effect.Effect<void>
+}
+
+export class LogWatch extends Context.Service<LogWatch, Watch>()("almanac/adapters/LogWatch") {}
+
+/**
+ * A guard with what it knows. `kept` is the mark where this process may write it; `release` runs
+ * when the log turns out to be whole.
+ */
+export const newWatch = (
+  mark: Mark | undefined,
+  kept?: KeptMark,
+  release: Effect.Effect<void> = Effect.void,
+): Watch => {
+  const known = () => (kept === undefined ? mark : kept.known())
+  const findings: Array<Finding> = []
+  let context: typeof RestorationContext.Type = { restores: [] }
+  let is_confirmed = false
+
+  /** Restores that happened after this folder's process had started on the log last. */
+  const news = () => {
+    const known = context.restores.findIndex(({ restore_id }) => restore_id === mark?.restore_id)
+    return context.restores.slice(known + 1)
+  }
+  const trouble = () => {
+    const [first] = findings
+    if (first === undefined) return undefined
+    const others = findings.length > 1 ? ` (and ${findings.length - 1} more findings)` : ""
+    return `The log is read-only, because ${findingText(first)}${others}. ${way_out}`
+  }
+  const close = (finding: Finding) =>
+    Effect.suspend(() => {
+      const is_known = findings.some(
+        ({ kind, witness }) => kind === finding.kind && witness === finding.witness,
+      )
+      if (is_known) return Effect.void
+      findings.push(finding)
+      return Effect.logError(
+        `The log is not whole: ${findingText(finding)}. It is read-only. ${way_out}`,
+      )
+    })
+  return {
+    known,
+    identify: ({ config, created }) =>
+      kept?.identify({ stream: config.name, stream_created: created }),
+    trouble,
+    findings: () => findings,
+    close,
+    learn: (found) => {
+      context = found
+    },
+    confirm: () => {
+      is_confirmed = true
+    },
+    accepted: () => context.accepted ?? [],
+    explains: Effect.fnUntraced(function* ({ name, position }, head) {
+      const is_closed = findings.length > 0
+      const is_confirmed_later = is_confirmed && (known()?.position ?? 0) >= position
+      if (is_confirmed_later || news().some((restore) => restore.position < position)) {
+        return !is_closed
+      }
+      // What is missing at the end is named beside holes that were found first.
+      if (is_closed && position <= head) return false
+      const missing = [{ from: Math.min(head + 1, position), to: position }]
+      const kind = position > head ? "shorter" : "other"
+      yield* close({ kind, witness: name, position, head, missing })
+      return false
+    }),
+    release,
+    advance: (position, bytes) => kept?.advance(position, bytes),
+    settle: (last) => {
+      if (kept === undefined) return Effect.void
+      const restore_id = context.restores.at(-1)?.restore_id ?? null
+      return kept
+        .settle({ ...last, restore_id })
+        .pipe(Effect.catch(({ message }) => Effect.logWarning(message)))
+    },
+  }
+}
+
+/** How a stream is: what the guard reads of JetStream's answer. */
+interface Found extends Pick<StreamInfo, "created"> {
+  readonly config: Pick<StreamInfo["config"], "name">
+  readonly state: Pick<StreamState, "first_seq" | "last_seq" | "messages"> & {
+    /** Only where they were asked for. */
+    readonly deleted?: ReadonlyArray<number>
+  }
+}
+
+/** What the guard asks JetStream; a JetStreamManager answers it. */
+export interface Questions {
+  readonly streams: {
+    info(stream: string, options?: { readonly deleted_details: boolean }): Promise<Found>
+    getMessage(
+      stream: string,
+      query: { readonly seq: number } | { readonly last_by_subj: string },
+    ): Promise<Pick<StoredMsg, "data" | "string"> | null>
+  }
+}
+
+/** The log's stream as it must be, and how to ask for it. */
+export interface Watched {
+  readonly jsm: Questions
+  readonly stream: string
+  /** First token of its subjects. */
+  readonly head: string
+  /** The first sequence that the stream was made with. */
+  readonly first: number
+  /** The last position of the generation before; earlier ones are not in this stream. */
+  readonly base: number
+}
+
+const mark_name = "the high-water mark"
+
+/** What the log says of its own restores; nothing, where it cannot be read. */
+const learned = Schema.decodeUnknownOption(
+  Schema.fromJsonString(
+    Schema.Struct({ snapshot: Schema.Struct({ context: RestorationContext }) }),
+  ),
+)
+
+const restorationsOf = async ({ jsm, stream, head }: Watched) => {
+  const query = { last_by_subj: `${head}.${restoration_stream}` }
+  const last = await jsm.streams.getMessage(stream, query)
+  if (last === null) return undefined
+  return Option.getOrUndefined(learned(last.string()))?.snapshot.context
+}
+
+/** Sequences that follow one another as ranges. */
+const rangesOf = (sequences: ReadonlyArray<number>): ReadonlyArray<Missing> => {
+  const ranges: Array<{ from: number; to: number }> = []
+  for (const sequence of sequences.toSorted((one, other) => one - other)) {
+    const last = ranges.at(-1)
+    if (last !== undefined && last.to === sequence - 1) last.to = sequence
+    else ranges.push({ from: sequence, to: sequence })
+  }
+  return ranges
+}
+
+/** Sequences between the first and the last that the stream does not hold. */
+const gapsIn = async ({ jsm, stream, first }: Watched, { state }: Found) => {
+  const whole = state.last_seq - first + 1
+  if (state.last_seq < first || state.messages === whole) return []
+  // Messages from the front on are gone where the stream begins later than it was made.
+  const front = state.first_seq > first ? [{ from: first, to: state.first_seq - 1 }] : []
+  const { state: detailed } = await jsm.streams.info(stream, { deleted_details: true })
+  const deleted = detailed.deleted ?? []
+  return [...front, ...rangesOf(deleted.filter((sequence) => sequence >= state.first_seq))]
+}
+
+const hashAt = async ({ jsm, stream }: Watched, seq: number) => {
+  const found = await jsm.streams.getMessage(stream, { seq })
+  return found === null ? undefined : sha256(found.data)
+}
+
+/** Closes the log whose stream is gone, if this process has seen commits of it. */
+export const checkAbsent = Effect.fnUntraced(function* (watch: Watch) {
+  const mark = watch.known()
+  if (mark === undefined) return
+  yield* watch.close({
+    kind: "absent",
+    witness: mark_name,
+    position: mark.position,
+    head: 0,
+    missing: [{ from: 1, to: mark.position }],
+  })
+})
+
+/**
+ * Compares the stream with the mark and with itself, and closes the log where commits are missing
+ * that no restore and no accepted loss explains.
+ */
+export const checkStream = Effect.fnUntraced(function* (watch: Watch, watched: Watched) {
+  yield* compare(watch, watched)
+  if (watch.trouble() === undefined) yield* watch.release
+})
+
+const compare = Effect.fnUntraced(function* (watch: Watch, watched: Watched) {
+  const mark = watch.known()
+  const info = yield* tried(() => watched.jsm.streams.info(watched.stream))
+  watch.identify(info)
+  const head = info.state.last_seq
+  const context = yield* tried(() => restorationsOf(watched))
+  if (context !== undefined) watch.learn(context)
+
+  const gaps = withoutRanges(yield* tried(() => gapsIn(watched, info)), watch.accepted())
+  if (gaps.length > 0) {
+    const position = gaps.at(-1)?.to ?? head
+    yield* watch.close({ kind: "gap", witness: "its stream", position, head, missing: gaps })
+  }
+  if (mark === undefined) return
+  const { position, hash } = mark
+  const witness = { name: mark_name, position }
+  if (mark.stream === watched.stream && mark.stream_created !== info.created) {
+    if (yield* watch.explains(witness, head)) return
+    // None of its commits are ours, not even where both logs have a commit at a position.
+    const missing = [{ from: 1, to: position }]
+    yield* watch.close({ kind: "other", witness: "the stream's identity", position, head, missing })
+    return
+  }
+  if (position > head) {
+    yield* watch.explains(witness, head)
+    return
+  }
+  // The file of an earlier generation was compared with its stream when it was written.
+  if (position <= watched.base) return
+  const found = yield* tried(() => hashAt(watched, position))
+  if (found === hash) watch.confirm()
+  else if (found !== undefined) yield* watch.explains(witness, head)
+})
+
+const tried = <A>(run: () => Promise<A>) => Effect.tryPromise({ try: run, catch: (cause) => cause })

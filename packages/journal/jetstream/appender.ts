@@ -1,0 +1,115 @@
+/**
+ * Group commit: what gathers while a write is under way goes together in the next one.
+ *
+ * There is one write at a time. So a lone caller never waits for others, and many callers share
+ * the sync of the disk.
+ */
+import { Result } from "effect"
+import type { Link } from "#bus"
+import { isAbsent, isLeaderless } from "#bus"
+import type { Encoded } from "../commits/codec.ts"
+import { appendFailure, isRefused } from "./failure.ts"
+import type { Pace } from "./pace.ts"
+import { type Answer, type Command, commandQueue } from "./queue.ts"
+import { append_timeout_ms, type Write } from "./write.ts"
+
+/** Milliseconds between two tries while the server has no stream yet: it starts in 11 to 90 ms. */
+const absent_pause_ms = 20
+
+export interface AppenderOptions {
+  readonly write: Write
+  readonly link: Link
+  readonly pace: Pace
+  /** Milliseconds of a monotonic clock. */
+  readonly now: () => number
+}
+
+/** Answers once what it is given is written, or is not. What it returns withdraws it, unsent. */
+export type Appender = (
+  commits: ReadonlyArray<Encoded>,
+  answer: (answer: Answer) => void,
+) => () => void
+
+export const appender = (options: AppenderOptions): Appender => {
+  const { link, now } = options
+  const queue = commandQueue(now)
+  const { send, wasAbsent } = sender(options, queue)
+  let busy = false
+
+  const pump = async () => {
+    busy = true
+    while (!queue.isEmpty()) {
+      if (wasAbsent() || !link.isUp()) {
+        await new Promise((resolve) => setTimeout(resolve, absent_pause_ms))
+        queue.giveUp("The log's server is out of reach.")
+      }
+      if (!link.isUp()) continue
+      queue.giveUp("The log's server is slow.")
+      const group = queue.take()
+      if (group.length > 0) await send(group)
+    }
+    busy = false
+  }
+
+  return (commits, answer) => {
+    const bytes = commits.reduce((sum, { bytes }) => sum + bytes.length, 0)
+    const command = { commits, bytes, due: now() + append_timeout_ms, answer }
+    queue.add(command)
+    if (!busy) void pump()
+    return () => queue.withdraw(command)
+  }
+}
+
+/** Sends a group the cheaper way, and answers its commands or puts them back. */
+const sender = ({ write, pace, now }: AppenderOptions, queue: ReturnType<typeof commandQueue>) => {
+  /** Whether nobody took the last group: it is kept for when somebody does. */
+  let absent = false
+  const isUntaken = (cause: unknown) => isAbsent(cause) || isLeaderless(cause)
+
+  const settle = (command: Command, result: Result.Result<ReadonlyArray<number>, unknown>) => {
+    if (Result.isSuccess(result)) queue.note(command, result.success)
+    command.answer(Result.mapError(result, appendFailure))
+  }
+
+  const again = (group: ReadonlyArray<Command>) => {
+    absent = true
+    queue.putBack(group)
+  }
+
+  const alone = async (command: Command) => {
+    const result = await write(command.commits)
+    if (Result.isFailure(result) && isUntaken(result.failure)) again([command])
+    else settle(command, result)
+  }
+
+  const together = async (group: ReadonlyArray<Command>, commits: ReadonlyArray<Encoded>) => {
+    const result = await write(commits)
+    if (Result.isFailure(result)) {
+      // One conflict fails one caller: each command tries alone.
+      if (isUntaken(result.failure)) again(group)
+      else if (isRefused(result.failure)) await Promise.all(group.map(alone))
+      else for (const command of group) settle(command, result)
+      return
+    }
+    let at = 0
+    for (const command of group) {
+      const to = at + command.commits.length
+      settle(command, Result.succeed(result.success.slice(at, to)))
+      at = to
+    }
+  }
+
+  const send = async (group: ReadonlyArray<Command>) => {
+    absent = false
+    const commits = group.flatMap(({ commits }) => commits)
+    // A command of several commits needs a batch in any case: the others may as well join it.
+    const mixed = commits.length > group.length
+    const way = mixed ? "batch" : pace.choose(commits.length)
+    const since = now()
+    if (group.length === 1 || way === "alone") await Promise.all(group.map(alone))
+    else await together(group, commits)
+    if (!mixed) pace.learn(commits.length, way, now() - since)
+  }
+
+  return { send, wasAbsent: () => absent }
+}

@@ -1,0 +1,252 @@
+/**
+ * One consumer of a JetStream stream that hands messages over in order, with back-pressure.
+ *
+ * It is never repaired. After anything odd (a gap, silence, a lost connection) it is broken, and
+ * who reads leaves it behind and opens another after the last message that it took.
+ */
+import {
+  AckPolicy,
+  type ConsumerConfig,
+  DeliverPolicy,
+  type JetStreamManager,
+} from "@nats-io/jetstream"
+import { createInbox, type Msg, type NatsConnection, nanos, nuid } from "@nats-io/transport-node"
+import { type Link, overLink } from "#bus"
+
+/** How much is on its way or waits to be taken. */
+interface Window {
+  readonly messages: number
+  /** Bytes of one request; undefined: it names none. */
+  readonly request_bytes: number | undefined
+}
+
+/** Bytes of one request, and of what waits before another is made: 16 of the largest commits. */
+const window_bytes = 8 * 1024 * 1024
+
+/** Four pages of a reader. */
+const page_window: Window = { messages: 2_000, request_bytes: window_bytes }
+
+/**
+ * Of the last message of each subject. nats-server 2.15 takes a message off the list of those
+ * before it sees that it is too large for the rest of a request, and never puts it back: it would
+ * be missing, with nothing that tells. So no bytes are named, and fewer messages, at most 128 MiB.
+ */
+const lasts_window: Window = { messages: 256, request_bytes: undefined }
+
+/** Milliseconds that one request stays open, and between signs of life while it does. */
+const request_ms = 30_000
+const heartbeat_ms = 2_000
+
+/** Milliseconds without a message or sign of life until the consumer counts as broken. */
+const silence_ms = 5_000
+
+/** Milliseconds after which the server forgets a consumer that nobody asks. */
+const inactive_ms = 30_000
+
+/** A message and its position in the stream. */
+export interface Delivered {
+  readonly position: number
+  readonly message: Msg
+}
+
+export interface Consumer {
+  /** What has arrived in order, at most `messages_max`. */
+  readonly take: (messages_max: number) => ReadonlyArray<Delivered>
+  readonly isBroken: () => boolean
+  /** Calls back once, when there is something to take or the consumer is broken. */
+  readonly onNews: (listener: () => void) => void
+  /** Stops, and asks the server to forget it; rejects never. */
+  readonly close: () => Promise<void>
+}
+
+/** Where a consumer lives. */
+export interface Source {
+  readonly connection: NatsConnection
+  readonly jsm: JetStreamManager
+  readonly link: Link
+  /** The stream's name. */
+  readonly name: string
+}
+
+/** Opens a consumer from `start` on. Rejects with whatever the client or the server says. */
+export const openConsumer = async (
+  { connection, jsm, link, name: stream }: Source,
+  start: Partial<ConsumerConfig>,
+): Promise<Consumer> => {
+  const name = `read-${nuid.next()}`
+  const forget = () =>
+    jsm.consumers.delete(stream, name).then(
+      () => undefined,
+      () => undefined,
+    )
+  await overLink(link, () =>
+    jsm.consumers.add(stream, {
+      ...start,
+      name,
+      ack_policy: AckPolicy.None,
+      inactive_threshold: nanos(inactive_ms),
+      // It is gone with the server, as is its reader's place in it.
+      mem_storage: true,
+      num_replicas: 1,
+    }),
+  ).catch((cause) => {
+    // It may exist, though no answer came.
+    if (link.isUp()) void forget()
+    throw cause
+  })
+  const is_of_lasts = start.deliver_policy === DeliverPolicy.LastPerSubject
+  const window = is_of_lasts ? lasts_window : page_window
+  return consume({ connection, link }, { name: `${stream}.${name}`, window, forget })
+}
+
+interface Opened {
+  readonly name: string
+  readonly window: Window
+  readonly forget: () => Promise<void>
+}
+
+const consume = (
+  { connection, link }: Pick<Source, "connection" | "link">,
+  { name, window, forget }: Opened,
+): Consumer => {
+  const inbox = createInbox()
+  const pull = (batch: number) => {
+    if (connection.isClosed() || connection.isDraining()) return fail()
+    const asked = request(batch, window)
+    connection.publish(`$JS.API.CONSUMER.MSG.NEXT.${name}`, asked, { reply: inbox })
+  }
+  const waiting = backlog(window)
+  const flow = flowOf(pull, waiting, window)
+  let sequence = 0
+  let broken = false
+  let listener: (() => void) | undefined
+
+  /** Not before all that came with it has arrived too: who is told takes whole pages. */
+  const tell = () => {
+    const told = listener
+    listener = undefined
+    if (told) setImmediate(told)
+  }
+  const fail = () => {
+    broken = true
+    tell()
+  }
+
+  const deliver = (message: Msg) => {
+    const { position, delivered } = placeOf(message.reply ?? "")
+    if (broken || delivered !== sequence + 1) return fail()
+    sequence = delivered
+    waiting.add({ position, message })
+    flow.came(1)
+    tell()
+  }
+
+  const subscription = connection.subscribe(inbox, {
+    callback: (error, message) => {
+      if (error) return fail()
+      if (message.subject !== inbox) return deliver(message)
+      const left = leftOf(message)
+      if (left === undefined) return fail()
+      flow.came(left)
+      if (!broken) flow.ask()
+    },
+  })
+  const stopWatching = link.onChange(fail)
+  const watchdog = setInterval(() => flow.isSilent() && fail(), heartbeat_ms)
+  flow.ask()
+
+  return {
+    take: (messages_max) => {
+      const some = waiting.take(messages_max)
+      if (!broken) flow.ask()
+      return some
+    },
+    isBroken: () => broken,
+    onNews: (next) => {
+      listener = next
+      if (broken || waiting.count() > 0) tell()
+    },
+    close: async () => {
+      broken = true
+      clearInterval(watchdog)
+      stopWatching()
+      subscription.unsubscribe()
+      if (link.isUp()) await forget()
+    },
+  }
+}
+
+/** Keeps requests open for as much as there is room for. */
+const flowOf = (
+  pull: (batch: number) => void,
+  waiting: ReturnType<typeof backlog>,
+  { messages }: Window,
+) => {
+  let asked = 0
+  let heard = performance.now()
+  return {
+    /** Messages that are asked for no more, since they came or their request ended. */
+    came: (count: number) => {
+      asked -= count
+      heard = performance.now()
+    },
+    /** Asks for more when half of the window is free. */
+    ask: () => {
+      const batch = messages - asked - waiting.count()
+      if (batch < messages / 2 || waiting.bytes() >= window_bytes) return
+      // Silence counts only from when there is something to hear.
+      if (asked <= 0) heard = performance.now()
+      asked += batch
+      pull(batch)
+    },
+    isSilent: () => asked > 0 && performance.now() - heard > silence_ms,
+  }
+}
+
+const request = (batch: number, { request_bytes }: Window) =>
+  JSON.stringify({
+    batch,
+    ...(request_bytes !== undefined && { max_bytes: request_bytes }),
+    expires: nanos(request_ms),
+    idle_heartbeat: nanos(heartbeat_ms),
+  })
+
+/** What has arrived and is not taken yet. */
+const backlog = ({ messages }: Window) => {
+  const arrived: Array<Delivered> = []
+  let taken = 0
+  let bytes = 0
+  return {
+    count: () => arrived.length - taken,
+    bytes: () => bytes,
+    add: (delivered: Delivered) => {
+      arrived.push(delivered)
+      bytes += delivered.message.data.length
+    },
+    take: (messages_max: number) => {
+      const some = arrived.slice(taken, taken + messages_max)
+      taken += some.length
+      for (const { message } of some) bytes -= message.data.length
+      // Not each time, since what is left moves.
+      if (taken === arrived.length || taken >= messages) taken -= arrived.splice(0, taken).length
+      return some
+    },
+  }
+}
+
+/**
+ * A delivered message carries its place in its reply subject:
+ * `$JS.ACK.[<domain>.<account>.]<stream>.<consumer>.<tries>.<position>.<delivered>.<time>.…`
+ */
+const placeOf = (reply: string) => {
+  const tokens = reply.split(".")
+  const at = tokens.length === 9 ? 5 : 7
+  return { position: Number(tokens[at]), delivered: Number(tokens[at + 1]) }
+}
+
+/** Messages that an ended request did not bring; undefined when it is the consumer that ended. */
+const leftOf = ({ headers }: Msg) => {
+  if (headers?.code === 100) return 0
+  const left = headers?.get("Nats-Pending-Messages")
+  return left ? Number(left) : undefined
+}

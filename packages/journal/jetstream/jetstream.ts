@@ -1,0 +1,351 @@
+/**
+ * The log as one JetStream stream. A commit is a message, its position the stream's sequence, an
+ * aggregate's version the last sequence of its subject.
+ *
+ * Source: DESIGN of the running system, 1.
+ */
+import {
+  DiscardPolicy,
+  type JetStreamManager,
+  jetstreamManager,
+  RetentionPolicy,
+  StorageType,
+  StoreCompression,
+  type StoredMsg,
+} from "@nats-io/jetstream"
+import { type MsgHdrs, nanos } from "@nats-io/transport-node"
+import { Effect, Layer, Option, Schedule, Stream } from "effect"
+import {
+  asker,
+  ensureStream,
+  findStream,
+  isPassing,
+  type Link,
+  NatsConnection,
+  overLink,
+  type WantedStream,
+  watchLink,
+} from "#bus"
+import {
+  type Append,
+  CommitJudge,
+  type Entry,
+  isReadable,
+  type Judge,
+  Log,
+  LogUnavailable,
+  type Part,
+  type Tip,
+  VersionConflict,
+} from "#events/log.ts"
+import { spanned } from "#events/trace.ts"
+import {
+  append_commits_max,
+  checked,
+  decode,
+  digest,
+  type Encoded,
+  encode,
+  judged,
+  sha256,
+} from "../commits/codec.ts"
+import { type LastBefore, lastReadable, readable, replaced } from "../commits/readable.ts"
+import { type Generation, generationConfig, placeOf } from "../generations/generation.ts"
+import { absentLog, guarded } from "../guard/guarded-log.ts"
+import { checkAbsent, checkStream, LogWatch, type Watched } from "../guard/watch.ts"
+import { appender } from "./appender.ts"
+import type { Delivered, Source } from "./consumer.ts"
+import { readFailure } from "./failure.ts"
+import { measuringAppend } from "./metrics.ts"
+import { pace } from "./pace.ts"
+import type { Answer } from "./queue.ts"
+import { readMessages } from "./reader.ts"
+import { recentCommits } from "./recent-commits.ts"
+import { append_timeout_ms, type Write, writer } from "./write.ts"
+
+export interface LogOptions {
+  /** The stream's name. Generations follow one another, so nothing else may know it. */
+  readonly stream: string
+  /** First token of its subjects, `commit` if absent. */
+  readonly head?: string
+  /** What was before this stream, if anything was. */
+  readonly earlier?: Earlier
+  /** Copies in a cluster, 1 if absent. */
+  readonly replicas?: number
+  /** What it may take on disk, without limit if absent. */
+  readonly max_bytes?: number
+  /** Neither creates nor changes the stream: for those who only read. */
+  readonly as_it_is?: boolean | undefined
+}
+
+/** The generations before this one. */
+export interface Earlier {
+  readonly generation: Generation
+  /** What they hold of a part after a position, oldest first. */
+  readonly read: (part: Part, after: number) => Stream.Stream<Entry, LogUnavailable>
+}
+
+/** Streams that are read from the leader next time, since others may be behind. */
+const suspects_max = 10_000
+
+/** Milliseconds between two tries to read while the server is away, and for how long: 5 s. */
+const pause_ms = 50
+const patience_ms = 5_000
+
+/** Milliseconds until a question is asked again: who was to answer may stand still or be gone. */
+const read_ms = 1_500
+
+/** Milliseconds in which message ids are compared. We send none: the version is checked. */
+const duplicate_window_ms = 1_000
+
+const absent = (stream: string) =>
+  new LogUnavailable({
+    detail: `There is no ${stream} on this bus. Look at nats.url, or start the server on it first.`,
+  })
+
+/** The log over the connection of the bus; fails when the stream is not as it must be. */
+export const logJetStream = (options: LogOptions) =>
+  Layer.effect(
+    Log,
+    Effect.gen(function* () {
+      const { connection, jsm } = yield* NatsConnection
+      const watch = Option.getOrUndefined(yield* Effect.serviceOption(LogWatch))
+      if (watch !== undefined && (yield* findStream(jsm, options.stream)) === undefined) {
+        yield* checkAbsent(watch)
+        // Making a stream of that name could overwrite what is left of the old one on disk.
+        if (watch.trouble() !== undefined) return absentLog(watch)
+      }
+      if (options.as_it_is !== true) yield* ensureStream(jsm, wanted(options))
+      else if ((yield* findStream(jsm, options.stream)) === undefined) {
+        return yield* absent(options.stream)
+      }
+      const asking = yield* Effect.promise(() =>
+        jetstreamManager(connection, { checkAPI: false, timeout: read_ms }),
+      )
+      const link = yield* watchLink(connection)
+      const ask = yield* asker(connection, link, append_timeout_ms)
+      const source = { connection, jsm, link, name: options.stream }
+      const watched = watchedOf(asking, options)
+      const judge = yield* CommitJudge
+      if (watch !== undefined) {
+        yield* Effect.mapError(checkStream(watch, watched), readFailure)
+      }
+      const { head = "commit" } = options
+      const write = writer(connection, ask, { stream: options.stream, head })
+      const reading = reads(source, asking, options, judge)
+      return Log.of({
+        hashOf: sha256,
+        digest,
+        ...reading.port,
+        ...loadAndAppend(
+          { ...source, jsm: asking },
+          watch === undefined ? write : yield* guarded(write, { watch, watched, link }),
+          { ...options, lastBefore: reading.lastBefore, judge },
+        ),
+      })
+    }),
+  )
+
+const watchedOf = (jsm: JetStreamManager, options: LogOptions): Watched => {
+  const { generation } = options.earlier ?? {}
+  const { base = 0, copies = 0 } = generation ?? {}
+  return {
+    jsm,
+    stream: options.stream,
+    head: options.head ?? "commit",
+    first: base - copies + 1,
+    base,
+  }
+}
+
+/** What the log's stream must be. `deny_delete` and `deny_purge` cannot be taken back. */
+export const wanted = (options: LogOptions) => {
+  const { stream, head = "commit", replicas = 1, max_bytes, earlier } = options
+  return {
+    name: stream,
+    subjects: [`${head}.>`],
+    storage: StorageType.File,
+    retention: RetentionPolicy.Limits,
+    discard: DiscardPolicy.New,
+    deny_delete: true,
+    deny_purge: true,
+    allow_direct: true,
+    allow_atomic: true,
+    duplicate_window: nanos(duplicate_window_ms),
+    // It would save a tenth of the space. But one flipped byte in a compressed block makes
+    // nats-server 2.15 delete the whole stream when it starts after a crash; of a plain block it
+    // loses the rest of that block (docs/decisions/0169).
+    compression: StoreCompression.None,
+    num_replicas: replicas,
+    ...(max_bytes !== undefined && { max_bytes }),
+    ...(earlier && generationConfig(earlier.generation)),
+  } satisfies WantedStream
+}
+
+const loadAndAppend = (
+  { jsm, link, name }: Source,
+  write: Write,
+  {
+    head = "commit",
+    earlier,
+    replicas = 1,
+    lastBefore,
+    judge,
+  }: LogOptions & { readonly lastBefore: LastBefore; readonly judge: Judge },
+) => {
+  const base = earlier?.generation.base ?? 0
+  const append = appender({
+    write,
+    link,
+    pace: pace(),
+    now: () => performance.now(),
+  })
+  const suspects = new Set<string>()
+
+  /** After a failure only the leader is sure to know what is there. */
+  const suspect = (appends: ReadonlyArray<Append>) => {
+    if (suspects.size > suspects_max - append_commits_max) suspects.clear()
+    for (const { stream } of appends) suspects.add(stream)
+  }
+
+  const submit = (appends: ReadonlyArray<Append>) =>
+    Effect.suspend(() => {
+      const encoded = encode(appends)
+      const is_old = encoded.some(({ expected }) => expected > 0 && expected <= base)
+      const sequenced = is_old ? Effect.forEach(encoded, inSequence) : Effect.succeed(encoded)
+      return Effect.flatMap(sequenced, writtenBy(append))
+    }).pipe(
+      measuringAppend(appends.length),
+      spanned("append", { attributes: () => ({ "almanac.commits": appends.length }) }),
+      Effect.tapError(() => Effect.sync(() => suspect(appends))),
+    )
+
+  const lastOf = (stream: string) =>
+    Effect.suspend(() => {
+      const query = { last_by_subj: `${head}.${checked(stream)}` }
+      // Of several copies any answers a direct question, also one that is behind: what is refused
+      // by that would be refused wrongly.
+      const is_sure = replicas === 1 && !suspects.has(stream)
+      const get = is_sure ? jsm.direct.getMessage.bind(jsm.direct) : leaderMessage
+      return asked(link, () => get(name, query))
+    }).pipe(Effect.tap(() => Effect.sync(() => suspects.delete(stream))))
+
+  /** Of a version from before this stream the copy's sequence, which the server compares. */
+  const inSequence = (one: Encoded) => {
+    const { stream, expected } = one
+    if (expected === 0 || expected > base) return Effect.succeed(one)
+    return Effect.flatMap(lastOf(stream), (last) => {
+      if (last && placeOf(base, last.seq, last.header) === expected) {
+        return Effect.succeed({ ...one, expected: last.seq })
+      }
+      return Effect.fail(
+        new VersionConflict({ detail: `${stream} is not at ${expected} any more.` }),
+      )
+    })
+  }
+
+  const tip = (stream: string) =>
+    Effect.flatMap(lastOf(stream), (last) =>
+      last ? tipOf(entryOf(base, stream, last, judge), lastBefore) : Effect.undefined,
+    )
+  const load = (stream: string) => Effect.map(tip(stream), (found) => found?.last)
+  const leaderMessage = jsm.streams.getMessage.bind(jsm.streams)
+
+  return { load, tip, append: submit }
+}
+
+/** Waits for the answer to what is appended, unless it is withdrawn before. */
+const writtenBy = (append: ReturnType<typeof appender>) => (encoded: ReadonlyArray<Encoded>) =>
+  Effect.callback<Answer>((resume) => {
+    const withdraw = append(encoded, (answer) => resume(Effect.succeed(answer)))
+    return Effect.sync(withdraw)
+  }).pipe(
+    Effect.flatMap(Effect.fromResult),
+    Effect.map((positions) => encoded.map(({ bytes }, i) => placed(positions[i] ?? 0, bytes))),
+  )
+
+const entryOf = (
+  base: number,
+  stream: string,
+  { seq, header, data }: StoredMsg,
+  judge: Judge,
+): Entry => decode(placeOf(base, seq, header), stream, data, judge)
+
+/** How a stream ends whose last entry this is. */
+const tipOf = (entry: Entry, lastBefore: LastBefore): Effect.Effect<Tip, LogUnavailable> => {
+  const { position, hash } = entry
+  if (isReadable(entry)) return Effect.succeed({ position, hash, last: entry })
+  return Effect.map(lastBefore(entry.stream, position), (last) => ({ position, hash, last }))
+}
+
+const placed = (position: number, bytes: Uint8Array) => ({ position, hash: sha256(bytes) })
+
+const reads = (
+  source: Source,
+  asking: JetStreamManager,
+  { head: first = "commit", earlier }: LogOptions,
+  judge: Judge,
+) => {
+  const { link, name } = source
+  const base = earlier?.generation.base ?? 0
+  const decodeOnce = recentCommits(judge)
+  const readAs = (sequence: number, subject: string, data: Uint8Array, of?: MsgHdrs) =>
+    decodeOnce(placeOf(base, sequence, of), subject.slice(first.length + 1), data)
+  const recorded = ({ position, message: { subject, data, headers } }: Delivered) =>
+    readAs(position, subject, data, headers)
+
+  const last = (part: Part) =>
+    asked(link, () => asking.streams.getMessage(name, { last_by_subj: filter(first, part) }))
+  const lastSequence = (part: Part) => Effect.map(last(part), (message) => message?.seq ?? 0)
+
+  const read = (part: Part, after: number, end: { readonly lasts?: boolean } | undefined) =>
+    readMessages(source, {
+      filter: filter(first, part),
+      after,
+      ...(end && { ...end, until: lastSequence(part) }),
+    }).pipe(Stream.map(recorded))
+
+  /** What is before this stream from where it is kept, then what is in it and no copy. */
+  const spanning = (part: Part, after: number, end: { readonly lasts?: boolean } | undefined) => {
+    if (earlier === undefined || after >= base) return read(part, after, end)
+    const before = earlier.read(part, after).pipe(Stream.map((entry) => judged(entry, judge)))
+    return Stream.concat(before, read(part, base, end))
+  }
+  const entries = (part: Part, position = 0) => spanning(part, position, {})
+  const followEntries = (part: Part, position: number) => spanning(part, position, undefined)
+  const lastBefore = lastReadable(entries)
+
+  const head = Effect.fnUntraced(function* (part: Part) {
+    const found = yield* last(part)
+    if (!found) return 0
+    const entry = readAs(found.seq, found.subject, found.data, found.header)
+    if (isReadable(entry)) return entry.position
+    return (yield* lastBefore(part, entry.position))?.position ?? 0
+  })
+  const port = {
+    head,
+    end: Effect.map(last(""), (found) => (found ? placeOf(base, found.seq, found.header) : 0)),
+    entries,
+    followEntries,
+    read: (part: Part, position = 0) => readable(entries(part, position)),
+    follow: (part: Part, position: number) => readable(followEntries(part, position)),
+    lasts: (part: Part) => replaced(read(part, 0, { lasts: true }), lastBefore),
+  }
+  return { port, lastBefore }
+}
+
+/** The subjects of a part; one of three tokens is one stream. */
+const filter = (head: string, part: Part) => {
+  if (part === "") return `${head}.>`
+  return part.split(".").length === 3 ? `${head}.${checked(part)}` : `${head}.${part}.>`
+}
+
+/** Reads as soon as there is a server, within a bound. */
+const asked = <A>(link: Link, ask: () => Promise<A>): Effect.Effect<A, LogUnavailable> =>
+  Effect.tryPromise({ try: () => overLink(link, ask), catch: (cause) => cause }).pipe(
+    Effect.retry({
+      schedule: Schedule.spaced(pause_ms).pipe(Schedule.upTo({ duration: patience_ms })),
+      while: (cause) => isPassing(cause) && !link.isClosed(),
+    }),
+    Effect.mapError(readFailure),
+  )

@@ -1,0 +1,94 @@
+/** Commands that wait to be written, and which of them may travel together. */
+import { Result } from "effect"
+import { LogUnavailable, VersionConflict } from "#events/log.ts"
+import type { Encoded } from "../commits/codec.ts"
+import type { AppendFailure } from "./failure.ts"
+
+/** Commits of one group; the server takes 1,000 in a batch. */
+const group_commits_max = 256
+
+/** Bytes of one group: what the server holds for a batch, beside what it has stored. */
+const group_bytes_max = 4 * 1024 * 1024
+
+/** Commands that may wait: a second's worth at 10,000 a second. */
+const queue_commands_max = 10_000
+
+export type Answer = Result.Result<ReadonlyArray<number>, AppendFailure>
+
+/** All commits of one command: written together, whatever group they travel in. */
+export interface Command {
+  readonly commits: ReadonlyArray<Encoded>
+  readonly bytes: number
+  /** When it is given up unsent, on the monotonic clock, in milliseconds. */
+  readonly due: number
+  readonly answer: (answer: Answer) => void
+}
+
+export const commandQueue = (now: () => number) => {
+  let queue: Array<Command> = []
+  /** Where the last group's streams are: who expects less has lost already. */
+  let written = new Map<string, number>()
+
+  const behind = ({ commits }: Command) =>
+    commits.find(({ stream, expected }) => expected < (written.get(stream) ?? 0))
+
+  return {
+    isEmpty: () => queue.length === 0,
+
+    /** Answers a command itself, when too many wait. */
+    add: (command: Command) => {
+      if (queue.length < queue_commands_max) queue.push(command)
+      else command.answer(unavailable(`${queue_commands_max} commands wait already.`))
+    },
+
+    /** Puts back what was taken but not written, to be next. */
+    putBack: (group: ReadonlyArray<Command>) => queue.unshift(...group),
+
+    withdraw: (command: Command) => {
+      queue = queue.filter((other) => other !== command)
+    },
+
+    note: ({ commits }: Command, positions: ReadonlyArray<number>) => {
+      for (const [i, { stream }] of commits.entries()) written.set(stream, positions[i] ?? 0)
+    },
+
+    /** Answers those that have waited too long: they were never sent. */
+    giveUp: (detail: string) => {
+      const time = now()
+      const late = queue.filter(({ due }) => due <= time)
+      if (late.length > 0) queue = queue.filter(({ due }) => due > time)
+      for (const { answer } of late) answer(unavailable(detail))
+    },
+
+    /** The next group, in order. A stream's later commits wait for the answer to the earlier. */
+    take: () => {
+      const lost = queue.filter(behind)
+      const group: Array<Command> = []
+      const rest: Array<Command> = []
+      const streams = new Set<string>()
+      const room = { commits: group_commits_max, bytes: group_bytes_max }
+      for (const command of queue) {
+        const { commits, bytes } = command
+        if (behind(command)) continue
+        const fits = group.length === 0 || (commits.length <= room.commits && bytes <= room.bytes)
+        if (fits && commits.every(({ stream }) => !streams.has(stream))) {
+          group.push(command)
+          room.commits -= commits.length
+          room.bytes -= bytes
+        } else rest.push(command)
+        for (const { stream } of commits) streams.add(stream)
+      }
+      queue = rest
+      for (const { answer, commits } of lost) answer(Result.fail(stale(commits)))
+      written = new Map()
+      return group
+    },
+  }
+}
+
+const unavailable = (detail: string): Answer => Result.fail(new LogUnavailable({ detail }))
+
+const stale = (commits: ReadonlyArray<Encoded>) =>
+  new VersionConflict({
+    detail: `Another was faster on ${commits.map(({ stream }) => stream).join(", ")}.`,
+  })

@@ -1,0 +1,164 @@
+/** Reads of a JetStream stream, page by page, which outlive consumers, connections and servers. */
+import { type ConsumerConfig, DeliverPolicy, JetStreamApiError } from "@nats-io/jetstream"
+import { Cause, Effect, Result, Stream } from "effect"
+import { overLink } from "#bus"
+import type { LogUnavailable } from "#events/log.ts"
+import { type Consumer, type Delivered, openConsumer, type Source } from "./consumer.ts"
+import { readFailure } from "./failure.ts"
+
+/** Messages that a reader is given at once. */
+const page_messages_max = 500
+
+/** Milliseconds between two tries to open a consumer. */
+const pause_ms = 50
+
+/** Milliseconds after which a read that has an end gives up on a log that does not answer. */
+const patience_ms = 10_000
+
+/** Refusals by a server that does answer, after which even one without an end gives up: 10 s. */
+const refusals_max = 200
+
+/**
+ * Milliseconds without a message after which a reader asks the stream's leader whether there is
+ * one; each time twice as long, up to the most. A consumer that then brings nothing is left: it may
+ * be on a server whose copy cannot be read, which gives signs of life and no messages (2.15.1).
+ * Twice, so that one that only has much to skip comes to its end.
+ */
+const look_ms = 5_000
+const look_ms_max = 60_000
+
+export interface Reading {
+  /** Subjects to read, with wildcards; of several, none may be within another. */
+  readonly filter: string | ReadonlyArray<string>
+  /** The position that is read already. */
+  readonly after: number
+  /** The position that ends it, asked when it begins; without it, it goes on for ever. */
+  readonly until?: Effect.Effect<number, LogUnavailable>
+  /** Whether to begin with the last message of each subject rather than with all of them. */
+  readonly lasts?: boolean
+}
+
+/**
+ * Messages in order, each once, in pages. With `lasts`, a subject comes again, newer, when the
+ * connection was lost in the middle and the subject has changed meanwhile.
+ */
+export const readMessages = (
+  source: Source,
+  reading: Reading,
+): Stream.Stream<Delivered, LogUnavailable> =>
+  Stream.unwrap(
+    Effect.gen(function* () {
+      const end = reading.until ?? Effect.succeed(Number.POSITIVE_INFINITY)
+      let until = yield* end
+      let position = reading.after
+      let consumer: Consumer | undefined
+      let wait_ms = look_ms
+      let is_stalled = false
+      const close = Effect.promise(async () => consumer?.close())
+      yield* Effect.addFinalizer(() => close)
+
+      const open = Effect.gen(function* () {
+        // The last message of a subject may be another by now, beyond the end.
+        if (reading.lasts && consumer) until = yield* end
+        yield* close
+        yield* persist(source, reading, async () => {
+          consumer = await openConsumer(source, start(reading, position))
+        })
+      })
+
+      const pull: Effect.Effect<Page, LogUnavailable | Cause.Done> = Effect.gen(function* () {
+        while (position < until) {
+          const [first, ...others] = page(consumer?.take(page_messages_max), position, until)
+          if (first) {
+            position = others.at(-1)?.position ?? first.position
+            wait_ms = look_ms
+            is_stalled = false
+            return [first, ...others]
+          }
+          if (!consumer || consumer.isBroken() || is_stalled) {
+            yield* open
+            is_stalled = false
+          } else if (!(yield* hasNews(consumer, wait_ms))) {
+            wait_ms = Math.min(2 * wait_ms, look_ms_max)
+            is_stalled = yield* isBehind(source, reading, position)
+          }
+        }
+        return yield* Cause.done()
+      })
+      return Stream.fromPull(Effect.succeed(pull))
+    }),
+  )
+
+type Page = readonly [Delivered, ...Array<Delivered>]
+
+/** What is after the one and not beyond the first that is at the other, or after it. */
+const page = (taken: ReadonlyArray<Delivered> = [], after: number, until: number) => {
+  const fresh = taken.filter(({ position }) => position > after)
+  const last = fresh.findIndex(({ position }) => position >= until)
+  return last < 0 ? fresh : fresh.slice(0, last + 1)
+}
+
+/** Waits for something to take, or for the consumer's end: false when there was neither in time. */
+const hasNews = (consumer: Consumer, ms: number) =>
+  Effect.callback<boolean>((resume) => {
+    const timer = setTimeout(() => resume(Effect.succeed(false)), ms)
+    const stop = () => clearTimeout(timer)
+    consumer.onNews(() => {
+      stop()
+      resume(Effect.succeed(true))
+    })
+    return Effect.sync(stop)
+  })
+
+/** Whether the leader has a message after the one that was read. One that does not say has none. */
+const isBehind = ({ jsm, link, name }: Source, { filter }: Reading, position: number) =>
+  Effect.tryPromise(() =>
+    overLink(link, () =>
+      Promise.all(
+        subjectsOf(filter).map((last_by_subj) => jsm.streams.getMessage(name, { last_by_subj })),
+      ),
+    ),
+  ).pipe(
+    Effect.map((lasts) => lasts.some((last) => last !== null && last.seq > position)),
+    Effect.orElseSucceed(() => false),
+  )
+
+const subjectsOf = (filter: Reading["filter"]) => (typeof filter === "string" ? [filter] : filter)
+
+const filtered = (filter: Reading["filter"]): Partial<ConsumerConfig> => {
+  const [first, ...others] = subjectsOf(filter)
+  if (first === undefined) return {}
+  return others.length === 0 ? { filter_subject: first } : { filter_subjects: [first, ...others] }
+}
+
+/** Tries to open for as long as it makes sense for this reading. */
+const persist = Effect.fnUntraced(function* (
+  { link }: Source,
+  { until }: Reading,
+  open: () => Promise<void>,
+) {
+  const since = performance.now()
+  for (let refusals = 0; ; ) {
+    // Not to be interrupted, since what is open must be known to be closed.
+    const opened = yield* Effect.tryPromise({ try: open, catch: (cause) => cause }).pipe(
+      Effect.uninterruptible,
+      Effect.result,
+    )
+    if (Result.isSuccess(opened)) return
+    if (opened.failure instanceof JetStreamApiError) refusals++
+    const late = until && performance.now() - since > patience_ms
+    if (late || refusals > refusals_max || link.isClosed()) {
+      return yield* readFailure(opened.failure)
+    }
+    yield* Effect.sleep(pause_ms)
+  }
+})
+
+const start = ({ filter, lasts }: Reading, position: number): Partial<ConsumerConfig> =>
+  lasts
+    ? { ...filtered(filter), deliver_policy: DeliverPolicy.LastPerSubject }
+    : {
+        ...filtered(filter),
+        deliver_policy: DeliverPolicy.StartSequence,
+        opt_start_seq: position + 1,
+      }
