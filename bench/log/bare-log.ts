@@ -7,11 +7,11 @@
 import { randomUUID } from "node:crypto"
 import { headers } from "@nats-io/transport-node"
 import { Layer, ManagedRuntime } from "effect"
-import { NatsConnection } from "#bus"
 import { ownServerLayer } from "#adapters/bus/own-server.ts"
 import { DataFolder } from "#adapters/data-folder/lock.ts"
-import { wanted } from "#journal"
+import { NatsConnection } from "#bus"
 import { type Commit, commands_remembered_max } from "#events/log.ts"
+import { wanted } from "#journal"
 import type { Contestant } from "../harness/contestant.ts"
 import { type Command, eventOf, inTurn } from "./work.ts"
 

@@ -2,7 +2,6 @@ import { assert, describe, it } from "@effect/vitest"
 import { Effect, Latch, Layer, Result, Stream } from "effect"
 import { address, Commands } from "#actors/commands.ts"
 import { host } from "#actors/host.ts"
-import { logMemory } from "#journal"
 import {
   commands_remembered_max,
   Log,
@@ -13,6 +12,7 @@ import {
   VersionConflict,
 } from "#events/log.ts"
 import { underTrace } from "#events/trace.ts"
+import { logMemory } from "#journal"
 import { collecting } from "../observability/collecting.ts"
 import { Close, Count, Counter, CounterFull } from "../world/counter.ts"
 

@@ -6,8 +6,8 @@ import { host } from "#actors/host.ts"
 import { Term } from "#actors/leases.ts"
 import { keepRunning, type Process, runProcess } from "#actors/process.ts"
 import { timer } from "#actors/timer.ts"
-import { logMemory } from "#journal"
 import { Log } from "#events/log.ts"
+import { logMemory } from "#journal"
 import { Close, CloseAt, Count, Counter } from "../world/counter.ts"
 
 const send = Effect.fnUntraced(function* (

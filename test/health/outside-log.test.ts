@@ -2,7 +2,7 @@
 import { assert } from "@effect/vitest"
 import { Effect, Redacted } from "effect"
 import { afterAll } from "vitest"
-import { NatsConnection, NatsServer, ensureStream } from "#bus"
+import { ensureStream, NatsConnection, NatsServer } from "#bus"
 import { wanted } from "#journal"
 import { describeNats } from "../world/programs/nats.ts"
 import { cleanUp, newFolder, runVerb } from "../world/server/server.ts"

@@ -14,9 +14,9 @@ import { assert, it } from "@effect/vitest"
 import { Effect, Layer } from "effect"
 import { acceptLoss, lost_folder } from "#adapters/log/accept-loss.ts"
 import { lossFindings } from "#adapters/log/findings.ts"
-import { kept_folder } from "#journal"
 import { Log } from "#events/log.ts"
 import { countMissing, LogGuard, mergeMissing } from "#events/log-guard.ts"
+import { kept_folder } from "#journal"
 import { describeWithServer, temporaryFolder } from "../world/programs/nats.ts"
 import {
   blocksOf,

@@ -9,8 +9,16 @@
 
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, Logger } from "effect"
-import { sha256, type Mark, checkAbsent, checkStream, newWatch, type Questions, type Watched } from "#journal"
 import { type Missing, mergeMissing } from "#events/log-guard.ts"
+import {
+  checkAbsent,
+  checkStream,
+  type Mark,
+  newWatch,
+  type Questions,
+  sha256,
+  type Watched,
+} from "#journal"
 import { seeded } from "../world/seeded.ts"
 
 const seeds = Array.from({ length: 300 }, (_, i) => i + 1)

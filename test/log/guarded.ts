@@ -5,12 +5,22 @@ import { setTimeout } from "node:timers/promises"
 import { Effect, Layer } from "effect"
 import { address, Commands } from "#actors/commands.ts"
 import { host } from "#actors/host.ts"
-import { NatsConnection } from "#bus"
 import { ownServerLayer } from "#adapters/bus/own-server.ts"
 import { DataFolder } from "#adapters/data-folder/lock.ts"
-import { logGenerations, mark_file, openMark, dropBlocks, keepBlocks, kept_folder, settleMark, LogWatch, newWatch } from "#journal"
+import { NatsConnection } from "#bus"
 import { Log } from "#events/log.ts"
 import { LogGuard } from "#events/log-guard.ts"
+import {
+  dropBlocks,
+  keepBlocks,
+  kept_folder,
+  LogWatch,
+  logGenerations,
+  mark_file,
+  newWatch,
+  openMark,
+  settleMark,
+} from "#journal"
 import { Count, Counter } from "../world/counter.ts"
 
 export const log_name = "ALMANAC_LOG"

@@ -2,7 +2,7 @@ import { readFileSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, Exit } from "effect"
-import { sha256, openMark, readMark } from "#journal"
+import { openMark, readMark, sha256 } from "#journal"
 import { temporaryFolder } from "../world/programs/nats.ts"
 
 const silent = () => undefined

@@ -8,9 +8,9 @@ import { AckPolicy, jetstream, jetstreamManager } from "@nats-io/jetstream"
 import { connect } from "@nats-io/transport-node"
 import { Effect, Layer, Logger, Redacted, Schedule, type Scope } from "effect"
 import { mirror_api, mirror_consumer, mirror_deliveries, source_api } from "#adapters/bus/config.ts"
-import { EventsConnection, NatsConnection, NatsServer, ensureStream } from "#bus"
 import { publishedEventsJetStream } from "#adapters/published/jetstream.ts"
 import { events_stream } from "#adapters/published/stream-name.ts"
+import { EventsConnection, ensureStream, NatsConnection, NatsServer } from "#bus"
 import { describeWithServer, nats } from "../world/programs/nats.ts"
 import {
   attack,

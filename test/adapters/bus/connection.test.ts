@@ -1,7 +1,7 @@
 import { createServer } from "node:net"
 import { assert, it as plain } from "@effect/vitest"
 import { Effect } from "effect"
-import { connectBus, NatsConnection, differencesOf, ensureStream } from "#bus"
+import { connectBus, differencesOf, ensureStream, NatsConnection } from "#bus"
 import { describeNats } from "../../world/programs/nats.ts"
 
 describeNats("a stream", (it) => {

@@ -12,9 +12,9 @@ import { join, resolve } from "node:path"
 import { assert, it } from "@effect/vitest"
 import { connect, type NatsConnection } from "@nats-io/transport-node"
 import { Effect, Fiber, Logger, Redacted, Schedule, Stream, SubscriptionRef } from "effect"
-import { connectBus, serversOf, type NatsServer, outsideNats } from "#bus"
 import { ownServer } from "#adapters/bus/own-server.ts"
 import { DataFolder, lockDataFolder } from "#adapters/data-folder/lock.ts"
+import { connectBus, type NatsServer, outsideNats, serversOf } from "#bus"
 import { describeWithServer, temporaryFolder } from "../../world/programs/nats.ts"
 
 /** 10 s for what usually takes 0.1 s. */

@@ -13,11 +13,11 @@ import {
 } from "@nats-io/jetstream"
 import { connect, nanos } from "@nats-io/transport-node"
 import { Effect, Layer, Logger, Redacted, Schedule } from "effect"
-import { EventsConnection, NatsServer, undefinedWhereNone } from "#bus"
 import { ownServerLayer } from "#adapters/bus/own-server.ts"
 import { DataFolder } from "#adapters/data-folder/lock.ts"
 import { publishedEventsJetStream } from "#adapters/published/jetstream.ts"
 import { events_stream, events_subject } from "#adapters/published/stream-name.ts"
+import { EventsConnection, NatsServer, undefinedWhereNone } from "#bus"
 import { findBinary } from "../../../launcher/binaries.mjs"
 import { describeWithServer, temporaryFolder } from "../../world/programs/nats.ts"
 

@@ -8,10 +8,10 @@ import { Effect, Layer, Redacted } from "effect"
 import { searches } from "#actors/carrier-search/search.ts"
 import { host } from "#actors/host.ts"
 import { spooler } from "#actors/spooler.ts"
-import { connectBus, NatsConnection } from "#bus"
-import { logJetStream } from "#journal"
 import { type Ask, spoolThread } from "#adapters/spool/call.ts"
 import { spoolOver } from "#adapters/spool/sqlite.ts"
+import { connectBus, NatsConnection } from "#bus"
+import { logJetStream } from "#journal"
 import { searchFact } from "../../world/spooled.ts"
 
 const [path = "", stream = "", first = "1"] = process.argv.slice(2)

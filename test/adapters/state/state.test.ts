@@ -2,14 +2,14 @@ import { chmodSync, existsSync, readdirSync, readFileSync, statSync, writeFileSy
 import { join } from "node:path"
 import { assert } from "@effect/vitest"
 import { Effect, Result, Stream } from "effect"
-import { EventsConnection, NatsConnection } from "#bus"
 import { DataFolder } from "#adapters/data-folder/lock.ts"
-import { findGenerations } from "#journal"
 import { rollLog } from "#adapters/log/roll.ts"
 import { messagesOf } from "#adapters/state/proof.ts"
 import { openStateStore, StateUnusable } from "#adapters/state/store.ts"
+import { EventsConnection, NatsConnection } from "#bus"
 import { Log } from "#events/log.ts"
 import { restoration_stream } from "#events/system/restoration.ts"
+import { findGenerations } from "#journal"
 import { count, opened, whole } from "../../world/log/generation-log.ts"
 import {
   backedUp,

@@ -1,8 +1,8 @@
 import { assert, it } from "@effect/vitest"
 import { Effect, Layer } from "effect"
 import { WebhookCursors } from "#actors/system/webhooks/cursors.ts"
-import { NatsConnection } from "#bus"
 import { webhookCursorsJetStream } from "#adapters/system/webhook/cursors-jetstream.ts"
+import { NatsConnection } from "#bus"
 import { webhookCursorsContract } from "../../contract/webhook-cursors.ts"
 import { describeWithServer, nats } from "../../world/programs/nats.ts"
 
