@@ -4,7 +4,6 @@ import { Context, Effect, Layer } from "effect"
 import { HttpApi, HttpApiBuilder } from "effect/http-api"
 import { host } from "#actors/host.ts"
 import { retryKey } from "#adapters/identity/repeated-credential.ts"
-import { logMemory } from "#journal"
 import { openTrustStore, readTrustStore } from "#adapters/share-protection/trust-store.ts"
 import { trustIssuer } from "#adapters/share-protection/trusts-embedded.ts"
 import { openVault, secretKeeper } from "#adapters/share-protection/vault-embedded.ts"
@@ -19,6 +18,7 @@ import {
   revokeTokens,
   revokeTrust,
 } from "#gateway/system/credentials.ts"
+import { logMemory } from "#journal"
 import { serveHttp } from "../../world/http.ts"
 import { temporaryFolder } from "../../world/programs/nats.ts"
 import { given } from "../../world/settings-given.ts"
