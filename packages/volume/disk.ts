@@ -1,6 +1,6 @@
 /**
- * All that a volume asks of a file system, named so that a simulator can stand in its place and let
- * any step fail, tear, reorder or vanish.
+ * The volume's only interface to the file system. Tests replace it with a simulated disk that can
+ * fail, tear, reorder or lose any step.
  */
 
 import fs from "node:fs"
@@ -9,23 +9,25 @@ import { makeDirect } from "./extents/direct.ts"
 
 export interface VolumeFile {
   /**
-   * Writes the parts one behind the other from `position` on, all of them, however many calls it
-   * takes. Positions and lengths in bytes.
+   * Writes all parts consecutively from `position`, with as many calls as it takes. Positions and
+   * lengths are in bytes.
    */
   readonly write: (parts: ReadonlyArray<Uint8Array>, position: number) => Promise<void>
-  /** Reads `length` bytes, or fewer where the file ends, into the caller's buffer or its own. */
+  /**
+   * Reads `length` bytes, or fewer at the end of the file, into the caller's buffer or a new one.
+   */
   readonly read: (position: number, length: number, into?: Uint8Array) => Promise<Uint8Array>
-  /** As `read`, at once: for a few KiB that the page cache most likely has. */
+  /** Like `read`, but synchronous: for a few KiB that are probably in the page cache. */
   readonly readNow: (position: number, length: number) => Uint8Array
-  /** Makes what was written durable. After it failed once nobody may trust the file's cache. */
+  /** Makes writes durable. After a failure, the cached contents of the file cannot be trusted. */
   readonly datasync: () => Promise<void>
   readonly size: () => Promise<number>
-  /** Takes away what is behind so many bytes; a sync gives its room back to the disk. */
+  /** Shortens the file. A sync returns the space to the disk. */
   readonly truncate: (bytes: number) => Promise<void>
   readonly close: () => Promise<void>
 }
 
-/** Bytes of a file system. */
+/** Size and free space of a file system. */
 export interface DiskSpace {
   readonly free_bytes: number
   readonly total_bytes: number
@@ -33,21 +35,21 @@ export interface DiskSpace {
 
 export interface VolumeDisk {
   readonly makeFolder: (path: string) => Promise<void>
-  /** Makes a file that must not exist yet, of mode 0600. */
+  /** Creates a file with mode 0600. Fails if it exists. */
   readonly create: (path: string) => Promise<VolumeFile>
   /** Opens a file for reading and writing. */
   readonly open: (path: string) => Promise<VolumeFile>
   readonly rename: (from: string, to: string) => Promise<void>
-  /** Removes a file; one that is not there is as good as removed. */
+  /** Removes a file, if it exists. */
   readonly remove: (path: string) => Promise<void>
   readonly names: (folder: string) => Promise<ReadonlyArray<string>>
-  /** Makes the names in a folder durable. */
+  /** Makes a folder's directory entries durable. */
   readonly syncFolder: (path: string) => Promise<void>
-  /** The file system of a folder: its size, and what a process without privileges may take. */
+  /** The size of a folder's file system, and the space available to an unprivileged process. */
   readonly space: (folder: string) => Promise<DiskSpace>
 }
 
-/** Parts in one call at most: Linux takes 1,024 (IOV_MAX). */
+/** Maximum number of parts per call. Linux allows 1,024 (IOV_MAX). */
 const parts_max = 1000
 
 const file_mode = 0o600
@@ -55,7 +57,7 @@ const folder_mode = 0o700
 
 type Answered<A> = (error: NodeJS.ErrnoException | null, value: A) => void
 
-/** Of node:fs the calls with callbacks: the promises of a FileHandle take a sixth longer. */
+/** Promisifies the callback API of node:fs: the promises of a FileHandle take a sixth longer. */
 const asked = <A>(call: (answered: Answered<A>) => void) =>
   new Promise<A>((resolve, reject) =>
     call((error, value) => (error === null ? resolve(value) : reject(error))),
@@ -81,7 +83,7 @@ const after = (parts: ReadonlyArray<Uint8Array>, bytes: number) => {
 const lengthOf = (parts: ReadonlyArray<Uint8Array>) =>
   parts.reduce((sum, part) => sum + part.length, 0)
 
-/** One call's worth of parts; a disk that takes nothing and says no error would never end. */
+/** Writes once. Throws if the disk accepts no bytes without an error, which would loop forever. */
 const writeOnce = async (fd: number, parts: ReadonlyArray<Uint8Array>, position: number) => {
   const [only] = parts
   const written = await asked<number>((answered) =>
@@ -90,7 +92,7 @@ const writeOnce = async (fd: number, parts: ReadonlyArray<Uint8Array>, position:
       : fs.writev(fd, parts, position, answered),
   )
   if (written > 0 || lengthOf(parts) === 0) return written
-  throw new Error(`The disk took none of ${lengthOf(parts)} bytes.`)
+  throw new Error(`The disk accepted none of ${lengthOf(parts)} bytes.`)
 }
 
 const writeAll = async (fd: number, parts: ReadonlyArray<Uint8Array>, position: number) => {
@@ -119,9 +121,9 @@ const readAll = async (fd: number, position: number, length: number, into?: Uint
   return buffer.subarray(0, have)
 }
 
-/** Memory that small reads share: V8 counts and collects each piece of memory by itself. */
+/** Small reads share buffers, because V8 tracks and collects each buffer separately. */
 const shared_bytes = 256 * 1024
-/** A read above it has memory of its own: what is left of a piece is given up. */
+/** A larger read gets its own buffer: starting a new shared one wastes the rest of the old one. */
 const sharing_bytes_max = 16 * 1024
 
 const makeShared = () => {
@@ -150,7 +152,7 @@ const readNow = (fd: number, position: number, length: number) => {
   return buffer.subarray(0, have)
 }
 
-/** After its close a descriptor's number may be another file's: it is never used again. */
+/** Never uses the descriptor after close: its number may belong to another file by then. */
 const opened = async (path: string, flags: string): Promise<VolumeFile> => {
   const fd = await asked<number>((answered) => fs.open(path, flags, file_mode, answered))
   let is_open = true
@@ -190,8 +192,8 @@ const opened = async (path: string, flags: string): Promise<VolumeFile> => {
 }
 
 /**
- * The file system of this process. Errors are those of node:fs, with their `code`; a write that
- * fails may have written any part of its bytes. A file's position is always said, never kept.
+ * The file system of this process. Errors are those of node:fs, with their `code`. A failed write
+ * may have written any part of its bytes. Every read and write names its position.
  */
 export const volumeDisk: VolumeDisk = {
   makeFolder: async (path) => {

@@ -1,6 +1,7 @@
 /**
- * The volume store's engine: small blobs in a log that many share a sync of, large ones in files of
- * extents, an index in memory, and all that keeps them in order.
+ * The volume's engine. Small blobs are records in an append-only log, where many puts share one
+ * sync; large blobs are written to extent files. An index in memory locates the newest record of
+ * each id.
  *
  * Source: document 1 §1, §4 BlobService; docs/decisions/0110-volume-store.md.
  */
@@ -40,28 +41,32 @@ import { makeStage } from "./writes/staging.ts"
 import { makeUploads } from "./writes/uploads.ts"
 
 export interface VolumeOptions {
-  /** The volume's own folder, which nobody else has open. */
+  /** The volume's folder. The caller must hold its lock (`holdFolder`). */
   readonly dir: string
-  /** 0: 90% of the disk. */
+  /** Capacity in bytes. 0: 90% of the disk. */
   readonly capacity_bytes: number
-  /** Free bytes that puts leave on the disk; undefined: the disk's free space is not watched. */
+  /** Free bytes that puts must leave on the disk. Undefined: free space is not monitored. */
   readonly free_floor_bytes?: number
   readonly size_max_bytes: number
-  /** Length of a new file; files grow under load. */
+  /** Initial length of a log or extent file. Files grow under load. */
   readonly segment_bytes: number
-  /** 0: no scrub by itself. */
+  /** Rate of the background scrub. 0: no background scrub. */
   readonly scrub_bytes_per_second: number
-  /** False: nothing runs by itself but what a commit asks for. */
+  /** False: no timers; only commits start background work. */
   readonly background?: boolean
-  /** The last fact of this node that the log has: what is older, from a backup, goes on behind. */
+  /**
+   * The last cursor of this node in the event log. A restored or replaced volume resumes after it.
+   */
   readonly goes_on_after?: number
-  /** A new volume's identifier; 16 random bytes unless given. */
+  /** The identifier of a new volume. Default: 16 random bytes. */
   readonly volume_id?: Uint8Array
-  /** Milliseconds of a clock that only goes on. */
+  /** A monotonic clock, in milliseconds. */
   readonly now?: () => number
-  /** Unix nanoseconds, for what is found in the background; the machine's clock unless given. */
+  /**
+   * Wall clock for damage found in the background, in Unix nanoseconds. Default: the system clock.
+   */
   readonly clock?: () => bigint
-  /** Told what went wrong in the background and harms no answer. */
+  /** Reports background problems, which affect no response. */
   readonly report?: Report
 }
 
@@ -70,37 +75,40 @@ export type Report = (problem: string) => void
 export interface VolumeStatus {
   readonly log_files: number
   readonly extent_files: number
-  /** Bytes on disk that are needed, and that wait for compaction, in all files. */
+  /** Live and dead bytes over all files. Compaction reclaims dead bytes. */
   readonly live_bytes: number
   readonly dead_bytes: number
-  /** Bytes that the disk has free, and that puts leave; undefined: the disk is not watched. */
+  /** Free bytes on the disk, and the floor that puts must leave. Undefined: not monitored. */
   readonly disk: { readonly free_bytes: number; readonly floor_bytes: number } | undefined
   readonly damaged_batches: number
-  /** Batches written since the start: each is one sync of the log. */
+  /** Batches written since startup. Each is one sync of the log. */
   readonly batches: number
-  /** Records in these batches. */
+  /** Records written since startup. */
   readonly records: number
   readonly index_bytes: number
-  /** Since when every byte was written or verified, in Unix milliseconds; undefined: no byte. */
+  /**
+   * When the least recently verified file was last verified, in Unix milliseconds. Undefined: the
+   * volume is empty.
+   */
   readonly oldest_unverified_at: number | undefined
 }
 
 export interface VolumeEngine extends NodeEngine {
   readonly status: () => VolumeStatus
-  /** One round of compaction, as fast as it goes. */
+  /** Runs one round of compaction, unthrottled. */
   readonly compact: () => Promise<Compacted>
   /**
-   * Gives the space of deleted blobs back to the disk, as fast as it goes. Joins a run that is
-   * under way; answers after `wait_ms` at the latest how far that is.
+   * Returns the space of deleted blobs to the disk, unthrottled. Concurrent calls share one run.
+   * Resolves when the run ends or after `wait_ms`, with the progress so far.
    */
   readonly reclaim: (wait_ms: number) => Promise<Reclaimed>
-  /** Verifies all that is live, as fast as it goes. */
+  /** Verifies all live data, unthrottled. */
   readonly scrub: () => Promise<void>
-  /** Makes a checkpoint now. */
+  /** Writes a checkpoint now. */
   readonly checkpoint: () => Promise<void>
 }
 
-/** Blobs of this size and more are kept outside the log, in bytes. */
+/** Blobs of at least this size are stored in extents, in bytes. */
 const inline_bytes_max = 256 * 1024
 
 const limitsOf = (options: VolumeOptions): VolumeLimits => ({
@@ -109,7 +117,7 @@ const limitsOf = (options: VolumeOptions): VolumeLimits => ({
   inline_bytes_max: Math.min(inline_bytes_max, Math.floor(options.segment_bytes / 8)),
 })
 
-/** Whether the work was done: a disk that is full is an answer, any other error is thrown. */
+/** False if the disk is full. Any other error is thrown. */
 const unlessFull = async (work: () => Promise<void>) => {
   try {
     await work()
@@ -121,14 +129,15 @@ const unlessFull = async (work: () => Promise<void>) => {
 }
 
 /**
- * Facts of a later life of this folder, or of the folder before it, are in the log: their cursors
- * are not given again, and nothing that is here now is told as one of them.
+ * The event log may hold facts from a later state of this folder, or from the folder it replaced.
+ * Cursors resume after them, so that no cursor is used twice and no new fact is mistaken for an old
+ * one.
  */
 const goOnAfter = (counters: Counters, { goes_on_after = 0, report }: VolumeOptions) => {
   if (counters.cursor >= goes_on_after) return
   report?.(
-    `its journal ends at ${counters.cursor}, and the log has facts of this node up to ` +
-      `${goes_on_after}: it is another folder, or an older state of it, and goes on behind them`,
+    `its journal ends at ${counters.cursor}, but the event log has facts of this node up to ` +
+      `${goes_on_after}: the folder was restored or replaced, and its cursors resume after that`,
   )
   counters.cursor = goes_on_after
   counters.acknowledged = goes_on_after
@@ -197,7 +206,7 @@ const open = async (options: VolumeOptions, given_disk: VolumeDisk) => {
   return { parts, line, recovered, checkpoints, scan: makeScan(state), usage }
 }
 
-/** What takes copies out, and is remembered. */
+/** Operations that remove a copy and record the removal. */
 const makeRemovals = (
   { assertWritable, submit }: CommitLine,
   clock: () => bigint,
@@ -228,11 +237,11 @@ const bytesOnDisk = ({ logFiles }: VolumeParts, extents: ExtentFiles) => {
   }
 }
 
-/** The machine's clock, in Unix nanoseconds. */
+/** The system clock, in Unix nanoseconds. */
 const machineClock = () => BigInt(Date.now()) * 1_000_000n
 const clockOf = ({ clock = machineClock }: VolumeOptions) => clock
 
-/** Reads, and what goes on beside requests, which reads in the same ways. */
+/** Wires reads to the parts that use them: quarantine, renewal and upkeep. */
 const makeReading = (
   parts: VolumeParts,
   { recovered, windows }: { readonly recovered: Recovered; readonly windows: Windows },
@@ -261,7 +270,10 @@ const makeReading = (
   return { ...reads, settled: quarantine.settled, setAside, upkeep, renew }
 }
 
-/** What takes bytes in, and reads first what is here of them already. */
+/**
+ * Wires the write paths. A put of stored content verifies the stored copy instead of writing it
+ * again.
+ */
 const makeTaking = (
   parts: VolumeParts,
   { extents, windows }: { readonly extents: ExtentFiles; readonly windows: Windows },
@@ -282,7 +294,7 @@ const makeTaking = (
   }
 }
 
-/** Opens a volume, making it where there is none; rejects where it cannot. */
+/** Opens a volume, or creates one if the folder has none. */
 export const openVolume = async (
   options: VolumeOptions,
   disk: VolumeDisk = volumeDisk,
@@ -302,7 +314,7 @@ export const openVolume = async (
     renew: reads.renew,
     ...makeHoldings({ ...parts, head: reads.head, last_at }),
     ...makeRemovals(line, clockOf(options)),
-    // A record that is found damaged is taken out at the time of the last one written, or later.
+    // A damaged record is quarantined with the last record's time, or a later one.
     stat: (id) => reads.stat(id, last_at()),
     list: async (after_id, prefix, limit): Promise<BlobPage> => {
       const ids = index.list(after_id, prefix, limit + 1)
@@ -324,7 +336,7 @@ export const openVolume = async (
       await line.settled()
       await checkpoints.settled()
       const is_in_order = await segments.settled()
-      // Without room for a checkpoint or its mark the next start replays more of the log.
+      // Without space for a checkpoint or its mark, the next startup replays more of the log.
       if (
         line.failed() === undefined &&
         (await unlessFull(() => parts.checkpoint())) &&

@@ -1,5 +1,5 @@
 /**
- * What a volume holds, as other nodes are told of it: by identifiers, or page by page.
+ * Describes the copies and deletions on this node to other nodes: by id, or page by page.
  *
  * Source: document 1 §1 InternalService; docs/decisions/0121-copies-of-a-cluster.md.
  */
@@ -13,15 +13,15 @@ import { moved } from "./reads/copies.ts"
 import { isAbsence } from "./reads/reads.ts"
 
 export interface HoldingParts extends Pick<VolumeParts, "index" | "log"> {
-  /** The live copy's head; one that is damaged is set aside. */
+  /** The live copy's head. A damaged copy is quarantined. */
   readonly head: (id: BlobId, at: bigint) => Promise<RecordHead>
-  /** The latest time that was given, in Unix nanoseconds. */
+  /** The time of the last record, in Unix nanoseconds. */
   readonly last_at: () => bigint
 }
 
-/** Heads that are read at once. */
+/** Heads read concurrently. */
 const heads_at_once = 64
-/** Copies on one page at most. */
+/** Maximum copies per page. */
 const page_copies_max = 10_000
 
 export const makeHoldings = ({ index, log, head, last_at }: HoldingParts) => {
@@ -36,7 +36,7 @@ export const makeHoldings = ({ index, log, head, last_at }: HoldingParts) => {
   const deleted = async (id: BlobId, place: Place): Promise<Copy> => {
     const found = await log.head(id, place)
     if (found) return deletionOf(found)
-    // That it was deleted is certain, and when it was at the latest.
+    // The deletion itself is certain; it happened no later than this.
     return { kind: "tombstone", id, deleted_at: last_at(), is_cluster_wide: false }
   }
   const tombstone = async (id: BlobId) => {

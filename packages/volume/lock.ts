@@ -1,4 +1,4 @@
-/** The lock of a volume's folder: one process, and one store in it. */
+/** Locks a volume's folder: one process, one open volume. */
 import { existsSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import Sqlite from "better-sqlite3"
@@ -6,19 +6,20 @@ import { Effect } from "effect"
 import { FileFailure, makeFolder } from "#files"
 import { causeText } from "#schemas/cause-text.ts"
 
-/** Only the owner may look inside. */
+/** Accessible to the owner only. */
 const folder_mode = 0o700
 const file_mode = 0o600
 
-/** What a store's folder holds the volume in. */
+/** The folder of the volume inside a store's data folder. */
 export const volumeFolder = (dir: string) => join(dir, "volume")
 
 const lock = (folder: string) => {
   makeFolder(folder, folder_mode)
   const path = join(folder, "lock")
   if (!existsSync(path)) writeFileSync(path, "", { mode: file_mode })
-  // A POSIX lock, which dies with its process; no child inherits it, and SQLite keeps two of one
-  // process apart. Nothing else may open the file: closing it would let go of the lock.
+  // A POSIX lock: the kernel releases it when the process dies, and children do not inherit it.
+  // SQLite also rejects a second lock within the process. Nothing else may open the file, because
+  // closing it would release the lock.
   const database = new Sqlite(path, { timeout: 0 })
   try {
     database.pragma("locking_mode = EXCLUSIVE")
@@ -39,8 +40,8 @@ const refused = (folder: string, cause: unknown) => {
 }
 
 /**
- * Makes the folder where it is missing (0700) and holds it as long as the scope lasts. Fails where
- * another store holds it, or where it cannot be made.
+ * Locks the folder until the scope closes, creating it with mode 0700 if needed. Fails if another
+ * store holds the lock, or if the folder cannot be created.
  */
 export const holdFolder = (folder: string) =>
   Effect.acquireRelease(

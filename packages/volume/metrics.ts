@@ -1,11 +1,11 @@
-/** Prometheus text of a volume: what an operator watches of it. */
+/** Prometheus text of a volume's metrics. */
 import { Clock, Effect } from "effect"
 import { plainText } from "#schemas/metric.ts"
 import type { VolumeEngine } from "./engine.ts"
 
 const ms_per_s = 1000
 
-/** The text of now; it fails with nothing, since all of it is in memory. */
+/** Renders the current metrics. Cannot fail, because all values are in memory. */
 export const volumeMetrics = (engine: VolumeEngine) =>
   Effect.gen(function* () {
     const usage = yield* Effect.promise(engine.usage)
@@ -13,19 +13,19 @@ export const volumeMetrics = (engine: VolumeEngine) =>
     const now_ms = yield* Clock.currentTimeMillis
     const unverified_ms = now_ms - (status.oldest_unverified_at ?? now_ms)
     return plainText("almanac_volume_", [
-      ["gauge", "blobs", "Blobs that are stored.", usage.blob_count],
+      ["gauge", "blobs", "Stored blobs.", usage.blob_count],
       ["gauge", "used_bytes", used, usage.used_bytes],
-      ["gauge", "payload_bytes", "Bytes of content that are stored.", usage.payload_bytes],
-      ["gauge", "capacity_bytes", "Bytes that may be used, by the disk now.", usage.capacity_bytes],
+      ["gauge", "payload_bytes", "Bytes of stored content.", usage.payload_bytes],
+      ["gauge", "capacity_bytes", "Capacity in bytes, given the disk now.", usage.capacity_bytes],
       ["gauge", "disk_free_bytes", "Bytes free on the disk.", status.disk?.free_bytes ?? 0],
       ["gauge", "disk_floor_bytes", floor, status.disk?.floor_bytes ?? 0],
       ["gauge", "read_only", "1 after a write or a sync failed.", usage.read_only ? 1 : 0],
-      ["gauge", "log_files", "Files of the log.", status.log_files],
-      ["gauge", "extent_files", "Files of large blobs.", status.extent_files],
-      ["gauge", "live_bytes", "Bytes on disk that are needed, in all files.", status.live_bytes],
-      ["gauge", "dead_bytes", "Bytes on disk that wait for compaction.", status.dead_bytes],
+      ["gauge", "log_files", "Log files.", status.log_files],
+      ["gauge", "extent_files", "Extent files.", status.extent_files],
+      ["gauge", "live_bytes", "Live bytes in all files.", status.live_bytes],
+      ["gauge", "dead_bytes", "Dead bytes that await compaction.", status.dead_bytes],
       ["gauge", "oldest_unverified_seconds", unverified, Math.max(0, unverified_ms) / ms_per_s],
-      ["gauge", "index_bytes", "Memory of the index.", status.index_bytes],
+      ["gauge", "index_bytes", "Memory of the index in bytes.", status.index_bytes],
       ["counter", "batches_total", batches, status.batches],
       ["counter", "records_total", "Records in these batches.", status.records],
       ["counter", "quarantined_total", quarantined, usage.quarantined],
@@ -33,9 +33,9 @@ export const volumeMetrics = (engine: VolumeEngine) =>
     ])
   })
 
-const unverified = "Since when every stored byte was written or verified, in seconds from then."
+const unverified = "Seconds since the least recently verified file was verified."
 const used = "Bytes on disk that stored blobs need: content, headers, padding and index."
 const floor = "Bytes that puts leave free on the disk (blob.free_floor_bytes)."
 const batches = "Batches written to the log since the start, each with one sync."
-const quarantined = "Copies set aside as corrupt or found missing since the store was made."
-const damaged = "Batches of the log that were found damaged."
+const quarantined = "Copies quarantined as corrupt or missing since the volume was created."
+const damaged = "Damaged batches of the log."

@@ -1,6 +1,6 @@
 /**
- * What a volume's parts offer each other: types only. The engine makes the parts and hands each the
- * others it needs; none of them reaches around these.
+ * The interfaces between the parts of a volume; types only. The engine creates the parts and passes
+ * each the ones it needs.
  */
 import type { BlobOrigin, OfferedBlob } from "#actors/blob-storage/blobs/admission.ts"
 import type { CopyOrder } from "#actors/blob-storage/node-engine.ts"
@@ -15,70 +15,72 @@ import type { makeIndex, Place } from "./lookup/map.ts"
 
 export type Index = ReturnType<typeof makeIndex>
 
-/** What the engine was opened with, and what follows of it. */
+/** Limits derived from the engine's options. */
 export interface VolumeLimits {
   readonly size_max_bytes: number
   readonly segment_bytes: number
-  /** Blobs below it are inline in the log: 256 KiB, or an eighth of a very small segment. */
+  /** Smaller blobs are stored inline in the log: 256 KiB, or an eighth of a very small segment. */
   readonly inline_bytes_max: number
 }
 
-/** One of the volume's files, open for as long as the volume is. */
+/** A file of the volume, open as long as the volume is. */
 export interface Segment {
   readonly kind: SegmentKind
-  /** From 1, by its kind; it stays when the file is recycled, the generation does not. */
+  /** From 1, per kind. A recycled file keeps its number and gets a new generation. */
   readonly number: number
   readonly generation: number
   readonly bytes: number
-  /** Where the file ended when it was taken into use: one of the log at `bytes`. */
+  /** Length when the file was taken into use. A log file is preallocated to `bytes`. */
   readonly written_bytes: number
-  /** What the file's checksums begin with. */
+  /** Initial value of every checksum in the file. */
   readonly seed: number
-  /** What its superblock says of the records in it: one of `formats`, which only rises. */
+  /** Format of the file's records, from the superblock: one of `formats`. It only rises. */
   format: number
   readonly file: VolumeFile
 }
 
 export interface Segments {
-  /** The file of a number, unless it is spare or there is none; it may be damaged. */
+  /** The file with this number, possibly damaged. Undefined if it is spare or does not exist. */
   readonly find: (kind: SegmentKind, number: number) => Segment | undefined
-  /** The files in use, in no order. */
+  /** The files in use, in no particular order. */
   readonly all: (kind: SegmentKind) => ReadonlyArray<Segment>
   /**
-   * A file with room for `bytes` of data: a spare one, or one that is made now. One of the log is
-   * full of zeros; one of extents takes the disk's room only as it is written. Rejects with the
-   * disk's error, ENOSPC where it is full.
+   * Takes a file with space for `bytes` of data: a spare one or a new one. A log file is filled
+   * with zeros; an extent file allocates disk space only as it is written. Rejects with the disk's
+   * error, ENOSPC if it is full.
    */
   readonly take: (kind: SegmentKind, bytes: number) => Promise<Segment>
   /**
-   * Takes a file out of use, as something that may never be read again. A log file is used again
-   * under another generation while there are fewer than `spare_max` spare ones; all others are
-   * removed. To be called when nothing durable names it any more (`VolumeParts.checkpoint`).
+   * Takes a file out of use. A log file is recycled under a new generation if there are fewer than
+   * `spare_max` spare ones; any other file is removed. Nothing durable may refer to the file any
+   * more (`VolumeParts.checkpoint`).
    */
   readonly retire: (segment: Segment, spare_max?: number) => Promise<void>
 }
 
-/** A put of bytes that are all there. */
+/** A put whose content is complete. */
 export interface PutOperation extends OfferedBlob {
   readonly kind: "put"
   /** BLAKE3-256 in hex; `checksum` is the same in base64. */
   readonly hash: string
-  /** Bytes of the blob. */
+  /** Size of the blob in bytes. */
   readonly size: number
-  /** Bytes of the copy: other than `size` where it is a shard. */
+  /** Size of this copy in bytes; differs from `size` for a shard. */
   readonly bytes: number
-  /** What another node says of the copy that it sends; undefined: the blob is put here. */
+  /** The sending node's description of a copy. Undefined: a put on this node. */
   readonly copy: CopyOrder | undefined
   readonly labels: BlobLabels
   readonly origin: BlobOrigin
   readonly at: bigint
-  /** The payload of a small blob, not copied; empty where it is in `extents`. */
+  /** The payload of a small blob, not copied; empty if the content is in `extents`. */
   readonly parts: ReadonlyArray<Uint8Array>
-  /** CRC32C of each 64 KiB of a small blob. */
+  /** CRC32C of each 64 KiB chunk of a small blob. */
   readonly crcs: ReadonlyArray<number>
-  /** Where a large blob's bytes are, durably. They are its own only once this was answered. */
+  /**
+   * Extents that hold a large blob's content durably. The blob owns them once `submit` resolves.
+   */
   readonly extents: ReadonlyArray<Extent>
-  /** Told what it comes to once that is decided, and before it is durable. */
+  /** Called with the outcome once it is decided, before it is durable. */
   readonly placed?: (outcome: Outcome) => void
 }
 
@@ -89,25 +91,27 @@ export type Operation =
       readonly id: BlobId
       readonly origin: BlobOrigin
       readonly at: bigint
-      /** When it was deleted on every node: a copy that came later stays. Undefined: only here. */
+      /**
+       * Time of a cluster-wide deletion: a copy put later stays. Undefined: deletes this copy only.
+       */
       readonly cluster_at?: bigint
     }
   | {
-      /** Lets a copy go, if it is still the one that came then. */
+      /** Removes a copy if it is still the one stored at this time. */
       readonly kind: "release"
       readonly id: BlobId
       readonly stored_at: bigint
       readonly at: bigint
     }
   | {
-      /** Says once more that nothing is here of what is gone: its record does not hold. */
+      /** Replaces the unreadable record of a removed copy. */
       readonly kind: "absent"
       readonly id: BlobId
       readonly place: Place
       readonly at: bigint
     }
   | {
-      /** Takes a copy out that is corrupt or gone; another in its place is left alone. */
+      /** Removes a corrupt or missing copy. A different copy in its place is left alone. */
       readonly kind: "quarantined" | "lost"
       readonly id: BlobId
       readonly place: Place
@@ -116,8 +120,8 @@ export type Operation =
     }
   | {
       /**
-       * Writes a live record again, with other extents where they are given; nothing where the
-       * record is not the live one any more. `payload` is the inline one, as it was read.
+       * Rewrites a live record, with other extents if given; does nothing if the record is no
+       * longer live. `payload` is the inline payload as read.
        */
       readonly kind: "move"
       readonly id: BlobId
@@ -125,83 +129,87 @@ export type Operation =
       readonly head: RecordHead
       readonly payload: Uint8Array
       readonly extents?: ReadonlyArray<Extent>
-      /** Makes the copy one of a later put, as of another time of its own. */
+      /** Updates the copy to a later put of the same content. */
       readonly renewal?: Renewed
     }
 
-/** What an operation came to. */
+/** The outcome of an operation. */
 export interface Outcome {
-  /** The record that was there before and was kept, removed or moved; undefined: none was. */
+  /** The previous record, which was kept, removed or moved. Undefined: there was none. */
   readonly head: RecordHead | undefined
-  /** Whether anything was written. False for a put: its content was stored already. */
+  /** Whether anything was written. False for a put of content that was already stored. */
   readonly is_done: boolean
-  /** What was written; undefined where nothing was. */
+  /** The record that was written, if any. */
   readonly record: NewRecord | undefined
-  /** The time of what was written, in Unix nanoseconds; 0 where nothing was. */
+  /** The time of the written record in Unix nanoseconds; 0 if nothing was written. */
   readonly at: bigint
 }
 
 export interface CommitLine {
   /**
-   * Answers once the operation is durable and the index knows it. Rejects with a thrown BlobFault:
-   * refusals of `admit`, BlobCapacityExceeded, BlobStoreReadOnly.
+   * Resolves once the operation is durable and indexed. Rejects with a thrown BlobFault: a refusal
+   * of `admit`, BlobCapacityExceeded or BlobStoreReadOnly.
    */
   readonly submit: (operation: Operation) => Promise<Outcome>
-  /** Nothing is written from now on. The first call decides the detail. */
+  /** Makes the volume read-only. Only the first call's detail counts. */
   readonly fail: (detail: string) => void
   readonly failed: () => string | undefined
-  /** Throws BlobStoreReadOnly where `fail` was called. */
+  /** Throws BlobStoreReadOnly after `fail`. */
   readonly assertWritable: () => void
-  /** Resolves when nothing that was submitted is under way. */
+  /** Resolves when no submitted operation is pending. */
   readonly settled: () => Promise<void>
 }
 
-/** A record as it was read from the log. */
+/** A record as read from the log. */
 export interface ReadRecord {
   readonly head: RecordHead
-  /** The inline payload, not yet checked (`payloadHolds`); empty for other records. */
+  /** The inline payload, not verified (`isPayloadIntact`); empty for other records. */
   readonly payload: Buffer
 }
 
 export interface LogReads {
-  /** The whole record at a place; undefined where its head does not hold, or is another id's. */
+  /** Reads a whole record. Undefined if its head is corrupt or belongs to another id. */
   readonly record: (id: BlobId, place: Place) => Promise<ReadRecord | undefined>
-  /** The head alone. */
+  /** Reads the head only. */
   readonly head: (id: BlobId, place: Place) => Promise<RecordHead | undefined>
-  /** What the tail of a blob's record says, where its head does not hold. */
+  /** Reads the tail of a blob's record, for a corrupt head. */
   readonly known: (id: BlobId, place: Place) => Promise<KnownBlob | undefined>
 }
 
 /**
- * The files of extents, which know what is taken in each of them. The commit line calls `keep` and
- * `free` when a record that says so is durable, recovery when it replays one; both are idempotent.
+ * The extent files and the allocation of their space. The commit queue calls `keep` and `free` once
+ * the record that says so is durable; recovery calls them when it replays that record. Both are
+ * idempotent.
  */
 export interface Extents {
-  /** The extents of a record that is the live one of `id` from now on, tables included. */
+  /** Assigns the extents of the live record of `id` to it, CRC tables included. */
   readonly keep: (id: BlobId, extents: ReadonlyArray<Extent>) => void
-  /** Extents that the live record of `id` has no more; those that are another's by now stay so. */
+  /**
+   * Frees extents that the live record of `id` no longer uses. Those that belong to another blob by
+   * now stay.
+   */
   readonly free: (id: BlobId, extents: ReadonlyArray<Extent>) => void
-  /** For the checkpoint: what is kept, as of the call, without what uploads have reserved. */
+  /** The owned extents at the time of the call, for a checkpoint. Excludes uploads in progress. */
   readonly image: () => Iterable<Uint8Array>
   readonly bytes: () => { readonly live: number; readonly dead: number }
-  /** The live part of `bytes`, which is counted and not summed up. */
+  /** The live part of `bytes`, in constant time. */
   readonly liveBytes: () => number
 }
 
-/** Of one log file what is needed to empty and recycle it. */
+/** A log file as compaction sees it. */
 export interface LogFile {
   readonly segment: Segment
-  /** Bytes of batches that were written, headers and padding included. */
+  /** Bytes of the batches written, headers and padding included. */
   readonly written_bytes: number
-  /** Bytes of records that are the newest of their identifier. */
+  /** Bytes of the records that are the newest of their id. */
   readonly live_bytes: number
-  /** The cursor of the last fact in it; 0 where it has none. */
+  /** The cursor of the file's last fact; 0 if it has none. */
   readonly last_cursor: number
-  /** Whether batches are still written to it. */
+  /** Whether new batches go to this file. */
   readonly is_current: boolean
 }
 
-/** What uploads, reads, compaction and scrub are given. */
+/** The parts that uploads, reads, compaction and the scrub share. */
 export interface VolumeParts {
   readonly dir: string
   readonly disk: VolumeDisk
@@ -212,30 +220,30 @@ export interface VolumeParts {
   readonly log: LogReads
   readonly budget: Budget
   readonly space: FreeSpace
-  /** Every log file that is in use, the current one included. */
+  /** All log files in use, including the current one. */
   readonly logFiles: () => ReadonlyArray<LogFile>
-  /** The last fact that the journal may forget. */
+  /** The last fact that the journal may drop. */
   readonly acknowledged: () => number
   /**
-   * Makes a checkpoint durable, so that nothing before it is needed for a replay. Afterwards a log
-   * file without live records and without facts after `acknowledged`, or a file of extents in which
-   * nothing is kept, may be retired. On a full disk what is empty makes way for it, but
-   * for `spare_kept` log files: one, unless 0 is given.
+   * Writes a checkpoint, so that a replay needs nothing before it. Afterwards a log file without
+   * live records and without facts after `acknowledged`, or an extent file without owned spans, may
+   * be retired. On a full disk the checkpoint takes the space of empty files, but leaves
+   * `spare_kept` spare log files (default 1).
    */
   readonly checkpoint: (spare_kept?: number) => Promise<void>
-  /** Takes an emptied log file out of `logFiles`, then retires it. */
+  /** Removes an empty log file from `logFiles`, then retires it. */
   readonly retireLog: (number: number, spare_max: number) => Promise<void>
-  /** Removes the spare log files but one, which is as short as a log file may be. */
+  /** Removes the spare log files except one of minimum length. */
   readonly trimLog: () => Promise<void>
   /**
-   * Ends the current log file where its dead space is worth moving what is live in it. Nothing
-   * happens where the disk has no room for the next one.
+   * Closes the current log file if its dead space is worth compacting. Does nothing if the disk has
+   * no space for the next one.
    */
   readonly sealLog: () => Promise<void>
-  /** Bytes that the log may grow by without taking anything of the disk. */
+  /** Bytes by which the log can grow without allocating disk space. */
   readonly logRoom: () => number
-  /** What maintenance wants to know after a restart; kept with the checkpoint. */
+  /** State of background tasks that survives a restart; stored in the checkpoint. */
   readonly notes: Record<string, string>
-  /** Milliseconds of a clock that only goes on. */
+  /** A monotonic clock, in milliseconds. */
   readonly now: () => number
 }

@@ -1,11 +1,11 @@
 /**
- * The checkpoint of a volume: what replaying the log up to some batch came to, so that a start
- * replays only what is behind it. It can be lost: the log alone is the truth.
+ * The checkpoint of a volume: its state at some batch, so that startup replays only later ones. It
+ * may be lost: the log alone is authoritative.
  *
- * Two files take turns and are written in place, grown ahead of need (volume-checkpoint-room.ts),
- * so that a full disk has room for the next one too and the last one stands until then. Each is a
- * row of pieces, a multiple of a page long, with the checkpoint's number and a CRC32C of their own:
- * what is counted, as JSON, the images of the index and of the extents, an end.
+ * Two files alternate. They are written in place and grown ahead of need (`room.ts`), so that a
+ * full disk has space for the next checkpoint, and the last one stays valid until then. A file is a
+ * sequence of pieces, each a multiple of a page with the checkpoint's serial and a CRC32C: the
+ * facts as JSON, the images of the index and of the extents, and an end.
  */
 import { randomBytes } from "node:crypto"
 import { join } from "node:path"
@@ -21,17 +21,17 @@ const format_version = 1
 const magic = Buffer.from("ALMCHECK", "latin1")
 const nonce_bytes = 8
 const head_bytes = 40
-/** A file is made longer than it needs to be by this factor, for the next ones. */
+/** Factor by which a file is longer than it needs to be, for later checkpoints. */
 const spare_factor = 1.5
-/** The length of a new file, in bytes: a checkpoint of two thousand blobs, and room for more. */
+/** Length of a new file, in bytes: a checkpoint of two thousand blobs, with room to grow. */
 export const first_bytes = 128 * 1024
-/** The longest piece, in bytes: an index writes pieces of some 256 KiB. */
+/** Maximum length of a piece, in bytes. An index writes pieces of about 256 KiB. */
 const piece_bytes_max = 64 * 1024 * 1024
 
 const sections = ["facts", "index", "extents", "end"] as const
 type Section = (typeof sections)[number]
 
-/** A log file as the checkpoint has it. */
+/** A log file, as of the checkpoint. */
 export interface KnownLog {
   readonly number: number
   readonly generation: number
@@ -42,20 +42,20 @@ export interface KnownLog {
   readonly last_cursor: number
 }
 
-/** What a checkpoint says besides its images. */
+/** The contents of a checkpoint, except its images. */
 export interface CheckpointFacts {
-  /** From 1, one more each time. */
+  /** From 1, rising by one. */
   readonly serial: number
   /** In hex. */
   readonly volume_id: string
-  /** The highest generation that was given to a file. */
+  /** The highest generation of any file. */
   readonly generation: number
-  /** The last batch that it knows of. */
+  /** The last batch that it covers. */
   readonly end: LogEnd
   readonly counters: Counters
-  /** The log files in use; a file that is not among them is spare, or was used later. */
+  /** The log files in use. Any other file was spare, or was taken into use later. */
   readonly logs: ReadonlyArray<KnownLog>
-  /** What maintenance wants to remember. */
+  /** State of background tasks. */
   readonly notes: Readonly<Record<string, string>>
 }
 
@@ -68,13 +68,13 @@ export interface Checkpoint extends Images {
   readonly facts: CheckpointFacts
 }
 
-/** A checkpoint as it was read. */
+/** A checkpoint as read. */
 interface ReadCheckpoint extends Checkpoint {
   readonly index: ReadonlyArray<Uint8Array>
   readonly extents: ReadonlyArray<Uint8Array>
 }
 
-/** The piece's parts; its CRC begins with that of the one before. */
+/** Encodes a piece. Its CRC is seeded with that of the previous piece. */
 const pieceOf = (
   [serial, number, previous_crc]: readonly [number, number, number],
   section: Section,
@@ -94,8 +94,8 @@ const pieceOf = (
 }
 
 /**
- * The nonce makes two attempts differ from the first piece on: where an attempt with the same
- * serial was cut off before, no piece of it can follow one of the next attempt.
+ * The nonce makes two attempts differ from the first piece on: no piece left by an interrupted
+ * attempt with the same serial can follow a piece of the next attempt.
  */
 const encodeFacts = (facts: CheckpointFacts) =>
   Buffer.from(
@@ -106,7 +106,7 @@ const encodeFacts = (facts: CheckpointFacts) =>
   )
 
 const decodeFacts = (bytes: Buffer): CheckpointFacts => {
-  // It is what `encodeFacts` wrote: its CRC holds.
+  // Written by `encodeFacts`: the CRC matches.
   const facts = JSON.parse(bytes.toString()) as CheckpointFacts
   return { ...facts, counters: { ...facts.counters, last_at: BigInt(facts.counters.last_at) } }
 }
@@ -118,7 +118,7 @@ const makePieces = (file: VolumeFile, serial: number) => {
   const write = async (section: Section, bytes: Uint8Array) => {
     const end = position + toPages(head_bytes + bytes.length)
     const size = await file.size()
-    // Behind what is needed now are zeros, which are no piece.
+    // The zeros after what is needed now are no valid piece.
     if (end > size) await fillZeros(file, size, toPages(end * spare_factor))
     const { parts, crc } = pieceOf([serial, number, previous_crc], section, bytes)
     await file.write(parts, position)
@@ -137,9 +137,9 @@ const openOrMake = async (disk: VolumeDisk, dir: string, name: string) => {
 }
 
 /**
- * Makes both files so long at least, of blocks that the disk has given, durably; makes them where
- * they are missing. What a file holds stays: zeros behind it are no piece. Rejects as the disk
- * does. Nobody may write to them meanwhile.
+ * Grows both files to at least `bytes` of allocated blocks, durably, and creates them if needed.
+ * Keeps their contents: zeros after them are no valid piece. Rejects with the disk's error. Nothing
+ * may write to the files meanwhile.
  */
 export const growCheckpointFiles = async (disk: VolumeDisk, dir: string, bytes: number) => {
   for (const name of names) {
@@ -153,7 +153,7 @@ export const growCheckpointFiles = async (disk: VolumeDisk, dir: string, bytes: 
   }
 }
 
-/** How long both files are, in bytes: what a checkpoint may take on a disk that is full. */
+/** Length of the shorter file, in bytes: the space of a checkpoint on a full disk. */
 export const checkpointRoom = async (disk: VolumeDisk, dir: string) => {
   const present = await disk.names(dir)
   let bytes = Number.POSITIVE_INFINITY
@@ -169,10 +169,10 @@ export const checkpointRoom = async (disk: VolumeDisk, dir: string) => {
   return bytes
 }
 
-/** Of one log file the facts, and of any file the notes, take less, in bytes of JSON. */
+/** Upper bound of the facts of a log file, and of the notes of any file, in bytes of JSON. */
 const facts_bytes_per_file = 512
 
-/** What a checkpoint takes at most: `images` and `files` are how many there are. */
+/** Upper bound of a checkpoint's size. `images` and `files` are numbers. */
 export const checkpointBytes = (
   image_bytes: number,
   { images, files }: { readonly images: number; readonly files: number },
@@ -182,8 +182,8 @@ export const checkpointBytes = (
   (images + 2) * (toPages(1) + head_bytes)
 
 /**
- * Writes checkpoint number `serial`, durably, in place of the last but one, asking for the images
- * piece by piece. Rejects as the disk does; the last one stands then.
+ * Writes the checkpoint of this serial, durably, over the older of the two. Requests the images
+ * piece by piece. Rejects with the disk's error; the last checkpoint then stays valid.
  */
 export const writeCheckpoint = async (
   disk: VolumeDisk,
@@ -260,8 +260,8 @@ const readOne = async (disk: VolumeDisk, path: string) => {
 }
 
 /**
- * The last checkpoint in a folder that holds; undefined where none does. `is_last` is false where
- * a later one may have been: files that this one names may be used for something else by now.
+ * Reads the last valid checkpoint of a folder. Undefined if there is none. `is_last` is false if
+ * there may have been a later one: files that this one names may be used otherwise by now.
  */
 export const readCheckpoint = async (disk: VolumeDisk, dir: string) => {
   const present = await disk.names(dir)

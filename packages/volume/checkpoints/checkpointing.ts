@@ -1,6 +1,6 @@
 /**
- * When a volume writes checkpoints, and of what: all that is durable between two batches. Commits
- * go on while it is written; what comes meanwhile is replayed from the log.
+ * Decides when to write a checkpoint, and takes its snapshot between two batches. Commits continue
+ * meanwhile; what they add is replayed from the log.
  */
 import { isFull } from "#actors/blob-storage/blobs/fault.ts"
 import type { VolumeDisk } from "../disk.ts"
@@ -10,30 +10,30 @@ import { type Checkpoint, writeCheckpoint } from "./checkpoint.ts"
 import type { recover } from "./recovery.ts"
 import type { CheckpointRoom } from "./room.ts"
 
-/** A checkpoint is written after so much log, in bytes: some seconds of replay at a start. */
+/** Bytes of log between two checkpoints: a few seconds of replay at startup. */
 const checkpoint_bytes = 256 * 1024 * 1024
-/** And after so many times what it takes itself, so that it stays a small part of the writing. */
+/** At least this many times its own size, so that checkpoints stay a small part of all writes. */
 const checkpoint_factor = 4
 
 type Recovered = Awaited<ReturnType<typeof recover>>
 
 export interface Checkpoints {
   /**
-   * Makes durable what is durable now as a checkpoint. Rejects as the disk does. On a full disk
-   * what is empty gives its room, but for so many spare log files: one, unless 0 is given.
+   * Writes a checkpoint of what is durable now. Rejects with the disk's error. On a full disk it
+   * takes the space of empty files, but leaves `spare_kept` spare log files (default 1).
    */
   readonly checkpoint: (spare_kept?: number) => Promise<void>
-  /** The number of the last one that is durable. */
+  /** Serial of the last durable checkpoint. */
   readonly serial: () => number
-  /** Is told how long each batch was, in bytes. */
+  /** Called with the length of each batch, in bytes. */
   readonly wrote: (bytes: number) => void
-  /** Resolves when none is being written. */
+  /** Resolves when no checkpoint is being written. */
   readonly settled: () => Promise<void>
 }
 
 /**
- * Tries again as long as something makes way. The checkpoint that was cut off is in the way of
- * nothing: the last one stands, in the other file.
+ * Retries as long as space can be made. An interrupted checkpoint does no harm: the last one is in
+ * the other file.
  */
 const untilThereIsRoom = async (
   write: () => Promise<void>,
@@ -64,7 +64,7 @@ export const makeCheckpoints = (
   const turns = makeTurns()
   let is_in_background = false
 
-  /** The images stay what they are when this returns, whatever changes. */
+  /** Takes a snapshot. Later changes do not affect its images. */
   const take = async (): Promise<Checkpoint> => {
     line.assertWritable()
     const logs = Array.from(state.files.values(), ({ segment, ...log }) => {
@@ -90,7 +90,7 @@ export const makeCheckpoints = (
   }
   const checkpoint = (spare_kept = 1) =>
     turns.run(() => untilThereIsRoom(write, () => room.makeWay(spare_kept)))
-  /** A full disk has no room for one now; any other error is one of a disk that is broken. */
+  /** A full disk is no failure; any other error makes the volume read-only. */
   const inBackground = async () => {
     is_in_background = true
     try {

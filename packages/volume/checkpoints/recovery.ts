@@ -1,6 +1,6 @@
 /**
- * What a volume does before it opens: find its files, take the checkpoint, replay what is behind
- * it, and make durable what it will stand on.
+ * Recovery at startup: finds the volume's files, loads the checkpoint, replays the log after it,
+ * and makes the result durable.
  */
 import { dirname, join } from "node:path"
 import { crc32c } from "@node-rs/crc32"
@@ -29,9 +29,9 @@ import { makeIndex } from "../lookup/map.ts"
 import type { Segment } from "../parts.ts"
 import { type CheckpointFacts, type KnownLog, readCheckpoint } from "./checkpoint.ts"
 
-/** Says that a volume was closed in order, and which checkpoint has all of it. */
+/** Marks a clean shutdown, and names the checkpoint that covers the whole volume. */
 const clean_pattern = /^clean-(\d+)$/
-/** Read at once where a batch is looked for in a file whose superblock is damaged, in bytes. */
+/** Read size of a search for a batch in a file with a damaged superblock, in bytes. */
 const search_bytes = 1024 * 1024
 
 export interface RecoveryOptions {
@@ -45,7 +45,7 @@ export interface RecoveryOptions {
   readonly space: FreeSpace
 }
 
-/** The checkpoint that the last process closed the volume with; undefined: it did not close it. */
+/** Takes the mark of a clean shutdown: the serial of its checkpoint. Undefined after a crash. */
 const takeCleanMark = async (disk: VolumeDisk, dir: string) => {
   let serial: number | undefined
   for (const name of await disk.names(dir)) {
@@ -58,14 +58,14 @@ const takeCleanMark = async (disk: VolumeDisk, dir: string) => {
   return serial
 }
 
-/** Says that all of the volume is in the checkpoint of this number. */
+/** Marks a clean shutdown: the checkpoint of this serial covers the whole volume. */
 export const leaveCleanMark = async (disk: VolumeDisk, dir: string, serial: number) => {
   const file = await disk.create(join(dir, `clean-${serial}`))
   await file.close()
   await disk.syncFolder(dir)
 }
 
-/** The generation of a file without a superblock, by the first of its batches that is left. */
+/** Finds the generation of a file with a damaged superblock, from its first valid batch. */
 const findGeneration = async (found: FoundSegment, volume_id: Uint8Array) => {
   for (let start = data_start; start < found.bytes; start += search_bytes) {
     const bytes = Buffer.from(await found.file.read(start, search_bytes))
@@ -80,9 +80,9 @@ const findGeneration = async (found: FoundSegment, volume_id: Uint8Array) => {
 }
 
 interface LogFiles {
-  /** Files with batches behind the checkpoint, in the order of these. */
+  /** Files with batches after the checkpoint, in the order of those. */
   readonly replayed: ReadonlyArray<Segment>
-  /** Files that were given up before the process ended, and are still as they were. */
+  /** Files that were retired before the process ended, but not recycled yet. */
   readonly stale: ReadonlyArray<Segment>
 }
 
@@ -94,7 +94,7 @@ interface Sorting {
   readonly segments: OpenSegments
 }
 
-/** Finds out which of the log files that no checkpoint knows are in use. */
+/** Determines which of the log files unknown to the checkpoint are in use. */
 const sortLogs = async (
   { volume_id, segments, facts, is_clean }: Sorting,
   unknown: ReadonlyArray<FoundSegment>,
@@ -118,7 +118,7 @@ const sortLogs = async (
   return { replayed: replayed.map(({ segment }) => segment), stale }
 }
 
-/** The file as the checkpoint knows it, also where its superblock is damaged. */
+/** The file as the checkpoint knows it, even if its superblock is damaged. */
 const knownAs = (found: FoundSegment, known: KnownLog | undefined): FoundSegment | undefined => {
   if (!known) return undefined
   if (found.generation === known.generation) return found
@@ -127,8 +127,9 @@ const knownAs = (found: FoundSegment, known: KnownLog | undefined): FoundSegment
 }
 
 /**
- * A checkpoint, unless a file that it names was given up later: then the whole log is replayed. The
- * next one has a higher number than any that is there, so that it is believed rather than those.
+ * Loads the checkpoint, unless a file that it names was retired later: then the whole log is
+ * replayed. The next checkpoint gets a higher serial than any existing one, so that it takes
+ * precedence.
  */
 const takeCheckpoint = async (disk: VolumeDisk, dir: string, { files }: FoundFiles) => {
   const read = await readCheckpoint(disk, dir)
@@ -145,7 +146,7 @@ const takeCheckpoint = async (disk: VolumeDisk, dir: string, { files }: FoundFil
   return { checkpoint: is_whole ? checkpoint : undefined, serial }
 }
 
-/** Opens what the folder has, replayed and durable; nothing else may have it open. */
+/** Opens the folder's volume, replayed and durable. Nothing else may have it open. */
 export const recover = async (options: RecoveryOptions) => {
   const { disk, dir, segment_bytes, fresh_id, now, fail, space } = options
   await disk.makeFolder(dir)

@@ -1,7 +1,7 @@
 /**
- * Room for the next checkpoint: its files are grown in the background while the disk has room, and
- * a put that they would have no room for is refused as on a full disk. So what deletes leave behind
- * can always be given up, which takes a checkpoint first.
+ * Space for the next checkpoint: its files grow in the background while the disk has space, and a
+ * put for which they would be too small is refused as on a full disk. So the space of deleted blobs
+ * can always be reclaimed, which takes a checkpoint first.
  */
 import { type BlobFault, faultOf, isFull } from "#actors/blob-storage/blobs/fault.ts"
 import type { VolumeDisk } from "../disk.ts"
@@ -14,15 +14,17 @@ import type { Index } from "../parts.ts"
 import { checkpointBytes, checkpointRoom, first_bytes, growCheckpointFiles } from "./checkpoint.ts"
 
 /**
- * Held back of the room, in bytes and as a part of what a checkpoint takes now: for the puts of one
- * batch, and for deletes of what is not here, of which each adds an entry and none is refused.
+ * Held back, in bytes and as a share of a checkpoint's current size: for the puts of one batch, and
+ * for deletes of absent ids, which add an entry each and are never refused.
  */
 const margin_bytes = 32 * 1024
 const margin_share = 1 / 8
-/** The files are grown when this part of them would be taken, to so many times what it takes. */
+/**
+ * The files grow when a checkpoint would take this share of them, to a multiple of what it takes.
+ */
 const full_share = 2 / 3
 const growth_factor = 2
-/** After the disk was full it is asked again at most so often, in milliseconds. */
+/** Minimum time between attempts on a full disk, in milliseconds. */
 const full_again_ms = 200
 
 export interface CheckpointRoomParts {
@@ -38,27 +40,27 @@ export interface CheckpointRoomParts {
 }
 
 export interface CheckpointRoom {
-  /** Runs what writes to the files, one at a time; it must not wait for the commit line. */
+  /** Runs a task that writes to the files, one at a time. It must not wait for the commit queue. */
   readonly exclusively: <A>(work: () => Promise<A>) => Promise<A>
-  /** Makes the files where they are missing. A disk that is full is no error. */
+  /** Creates the files if they are missing. A full disk is no error. */
   readonly begin: () => Promise<void>
-  /** Grows the files in the background where they are nearly full. */
+  /** Grows the files in the background if they are nearly full. */
   readonly lookAhead: () => void
-  /** Why no put may be taken, once nothing helps: not growing, nor `makeWay`. */
+  /** Why puts are refused, if neither growing the files nor `makeWay` helps. */
   readonly fault: () => Promise<BlobFault | undefined>
   /**
-   * Grows the files by the room of a second spare log file, which nothing durable names, else by
-   * that of an empty file of extents, else by that of the first where none is to be kept. Answers
-   * whether there was one.
+   * Grows the files with the space of a second spare log file, which nothing durable refers to; or
+   * of an empty extent file; or of the first spare log file if none is to be kept. Returns whether
+   * there was one.
    */
   readonly makeWay: (spare_kept: number) => Promise<boolean>
-  /** Resolves when nobody writes to the files. */
+  /** Resolves when nothing writes to the files. */
   readonly settled: () => Promise<void>
 }
 
 const no_room: BlobFault = { _tag: "BlobCapacityExceeded", detail: "The disk is full." }
 
-/** What a checkpoint of now would take, with what is held back. */
+/** Size of a checkpoint now, with what is held back. */
 const wantedBytes = ({ index, extents, state }: CheckpointRoomParts) => {
   const kept = extents.imageSize()
   const own = index.imageSize()
@@ -76,7 +78,7 @@ export const makeCheckpointRoom = (parts: CheckpointRoomParts): CheckpointRoom =
   let full: { readonly fault: BlobFault; readonly at: number } | undefined
   let growing: Promise<void> | undefined
 
-  /** To what is needed first: what the disk has left after that is for either file. */
+  /** Grows both files to the needed length first, before either takes more of the disk. */
   const growTo = async (lengths: ReadonlyArray<number>) => {
     try {
       for (const bytes of lengths) await growCheckpointFiles(disk, dir, bytes)
@@ -87,7 +89,9 @@ export const makeCheckpointRoom = (parts: CheckpointRoomParts): CheckpointRoom =
     }
     room_bytes = await checkpointRoom(disk, dir)
   }
-  /** For puts, which leave the floor: a checkpoint itself takes what there is. */
+  /**
+   * Grows the files for puts, which leave the floor free. A checkpoint itself takes all there is.
+   */
   const growForPuts = async () => {
     await space.look()
     const faultAt = (bytes: number) => space.fault(2 * Math.max(0, bytes - room_bytes))
@@ -129,9 +133,9 @@ export const makeCheckpointRoom = (parts: CheckpointRoomParts): CheckpointRoom =
     },
     fault: async () => {
       const isShort = () => wanted() > room_bytes
-      // Asked before each batch: hardly ever more than this.
+      // Called before each batch, which hardly ever needs more than this check.
       if (!isShort()) return undefined
-      // One that is under way may have met a disk that was full then: it is not the last word.
+      // The growth in progress may have started when the disk was full.
       await growing
       if (isShort()) await more()
       while (isShort() && (await makeWay(1)));

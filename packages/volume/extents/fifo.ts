@@ -1,8 +1,8 @@
-/**
- * Bytes that wait: in the order in which they came, taken out in any lengths, as a rule not copied.
- */
+/** A queue of bytes: in order of arrival, taken in any lengths, usually without copying. */
 
-/** Parts below it are joined when so many of them came in a row, so that lists stay short. */
+/**
+ * Parts below `small_bytes` are joined after `small_run` of them in a row, to keep the list short.
+ */
 const small_bytes = 4096
 const small_run = 128
 
@@ -11,7 +11,7 @@ export const makeFifo = () => {
   let bytes = 0
   let run = 0
 
-  /** Takes a part, which must not change any more. */
+  /** Appends a part, which must not change afterwards. */
   const push = (part: Uint8Array) => {
     parts.push(part)
     bytes += part.length
@@ -20,7 +20,7 @@ export const makeFifo = () => {
     parts.push(Buffer.concat(parts.splice(-run)))
     run = 0
   }
-  /** The next `count` bytes, of which there must be as many. */
+  /** Takes the next `count` bytes, which must be available. */
   const take = (count: number): Array<Uint8Array> => {
     let left = count
     let index = 0

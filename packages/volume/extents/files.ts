@@ -1,10 +1,10 @@
 /**
- * A volume's files of extents: what is free in them, what uploads have reserved, what live blobs
- * keep, and what is given free but still read.
+ * The space of a volume's extent files: what is free, what uploads have reserved, what live blobs
+ * own, and what was freed but is still being read.
  *
- * A stretch goes from free to reserved to kept and back to free; only what is kept outlives a
- * restart. A kept stretch has an owner, since a rebuilt index replays old records too: a later
- * record takes a stretch over, and nobody gives free what is another's.
+ * A span goes from free to reserved to owned and back to free; only ownership survives a restart.
+ * An owned span has one owner, because a rebuilt index replays old records too: a later record
+ * takes a span over, and a blob frees only what it owns.
  */
 
 import type { BlobId } from "#schemas/blob-storage/blob.ts"
@@ -19,14 +19,14 @@ import { type Kept, type KeptStretch, kept_bytes, makeKept } from "./kept.ts"
 import { makePins, type Pinned } from "./pins.ts"
 import { makeRoom, page_bytes, type Room, type Stretch, toPages } from "./room.ts"
 
-/** A stretch that an upload has to itself. */
+/** A span reserved for an upload. */
 export interface Grant extends Stretch {
   readonly segment: Segment
 }
 
 /**
- * Of one file what is needed to empty it. Bytes; what is pinned is neither live nor free, and of
- * what was never written nothing is counted.
+ * An extent file as compaction sees it. Sizes in bytes: a pinned span is neither live nor free, and
+ * space that was never written is not counted.
  */
 export interface ExtentFile {
   readonly segment: Segment
@@ -37,59 +37,59 @@ export interface ExtentFile {
 
 export interface ExtentFiles extends Extents {
   /**
-   * A stretch of `bytes`, or a shorter one that holds a chunk at least where the disk is full and
-   * no file has so many in a row. Rejects with the disk's error where it is full, and with
-   * BlobCapacityExceeded where it would leave less than the floor, unless it is for upkeep. A write
-   * to it may be what finds the disk full (`noteFull`).
+   * Reserves `bytes` in a row. If the disk is full and no file has that many, the span is shorter
+   * but holds at least one chunk. Rejects with the disk's error if it is full, and with
+   * BlobCapacityExceeded if less than the floor would stay free, unless it is for upkeep. A later
+   * write to the span may be the first to find the disk full (`noteFull`).
    */
   readonly reserve: (bytes: number, use?: { readonly is_upkeep: boolean }) => Promise<Grant>
-  /** The grant with `bytes` more behind it, where they are free. */
+  /** Extends an allocation by `bytes`, if the space after it is free. */
   readonly extend: (grant: Grant, bytes: number) => Grant | undefined
-  /** The grant without what is behind `end`, which is free again. */
+  /** Frees the part of an allocation after `end`. */
   readonly trim: (grant: Grant, end: number) => Grant
-  /** Gives back what no record keeps. */
+  /** Frees what no record refers to. */
   readonly release: (grant: Grant) => void
-  /** Tells that the disk had no room for a write. */
+  /** Notes that the disk had no space for a write. */
   readonly noteFull: () => void
-  /** Holds freed stretches back from being used anew until the answered function is called. */
+  /** Keeps freed spans from being reused until the returned function is called. */
   readonly pin: (extents: ReadonlyArray<Extent>) => () => void
-  /** Resolves once all that was written to the file before the call is durable. */
+  /** Resolves once everything written to the file before the call is durable. */
   readonly sync: (segment: Segment) => Promise<void>
   readonly files: () => ReadonlyArray<ExtentFile>
-  /** Who keeps what in a file, by position. */
+  /** The owned spans of a file, by position. */
   readonly owners: (number: number) => ReadonlyArray<KeptStretch>
-  /** Gives free what an owner keeps in a file that is no extent of its record. */
+  /** Frees an owned span that is no extent of its owner's record. */
   readonly forget: (number: number, kept: KeptStretch) => void
-  /** Takes nothing more from a file, so that it can be emptied; or takes from it again. */
+  /** Stops allocation from a file, so that it can be emptied, or resumes it. */
   readonly close: (number: number, is_closed: boolean) => void
-  /** Whether nothing in the file is kept, reserved or read. */
+  /** Whether nothing in the file is owned, reserved or being read. */
   readonly isEmpty: (number: number) => boolean
-  /** Gives the disk the room of a file without anything in it; false where there is none. */
+  /** Truncates an empty file, to return its space to the disk. False if there is none. */
   readonly cutEmpty: () => Promise<boolean>
-  /** What the images take, in bytes and images. */
+  /** Size of the images, in bytes and number. */
   readonly imageSize: () => { readonly bytes: number; readonly images: number }
-  /** Forgets an empty file, which is about to be retired. */
+  /** Drops an empty file that is about to be retired. */
   readonly drop: (number: number) => void
 }
 
-/** The file's number, which an image begins with. */
+/** The file's number, at the start of an image. */
 const number_bytes = 4
-/** A chunk with the entry of its CRC. */
+/** A chunk with its CRC. */
 const full_chunk_bytes = chunk_bytes + crc_bytes
-/** No stretch is shorter unless all of the blob fits it. */
+/** Minimum length of a span, unless the whole blob fits. */
 const stretch_bytes_min = toPages(full_chunk_bytes)
 
-/** What a blob's part and its table take of a file. */
+/** Space of a part of a blob with its CRC table. */
 export const stretchBytes = (bytes: number) => toPages(bytes + tableBytes(bytes))
 
-/** What a blob takes of the disk at most: its stretches, and the headers of files made for them. */
+/** Maximum disk space of a blob: its spans, and the headers of files created for them. */
 export const diskBytes = (bytes: number, segment_bytes: number) => {
   const file_bytes = Math.max(chunk_bytes, dataBytes(segment_bytes - data_start))
   const files = Math.ceil(bytes / file_bytes)
   return stretchBytes(bytes) + files * (data_start + page_bytes)
 }
 
-/** The most of a blob that fits a stretch, in whole chunks unless it is the blob's end. */
+/** Maximum part of a blob that fits into a span, in whole chunks. */
 export const dataBytes = (stretch_bytes: number) =>
   Math.floor(stretch_bytes / full_chunk_bytes) * chunk_bytes
 
@@ -102,10 +102,10 @@ export interface FileState {
   readonly segment: Segment | undefined
   room: Room
   readonly kept: Kept
-  /** What uploads have, by where it begins. */
+  /** Spans reserved for uploads, by start. */
   readonly reserved: Map<number, Grant>
   live_bytes: number
-  /** Given free, but still read. */
+  /** Freed, but still being read. */
   pinned_bytes: number
   is_closed: boolean
 }
@@ -123,15 +123,15 @@ const isEmpty = ({ kept, reserved, pinned_bytes }: FileState) =>
   kept.count() === 0 && reserved.size === 0 && pinned_bytes === 0
 
 /**
- * Cuts a file off in which nothing is. Its bytes may be overwritten at any time: nobody misses
- * them after a crash either, and a record that is replayed finds room behind the end.
+ * Truncates an empty file. Its bytes could be overwritten at any time, so that a crash loses
+ * nothing, and a replayed record finds space after the end.
  */
 const cutEmpty = async (states: ReadonlyArray<FileState>) => {
   const state = states.find((one) => isEmpty(one) && one.room.reached() > data_start)
   if (!state?.segment) return false
   const { segment } = state
   const nothing = { start: data_start, end: data_start }
-  // Meanwhile nobody takes any of it, and nobody closes the file, which seems to be in use.
+  // Reserved meanwhile: nothing allocates from the file, and nothing closes it as empty.
   state.room = makeRoom(nothing)
   state.reserved.set(data_start, { segment, ...nothing })
   await segment.file.truncate(data_start)
@@ -141,10 +141,10 @@ const cutEmpty = async (states: ReadonlyArray<FileState>) => {
   return true
 }
 
-/** The files by number; one that a record names and that is not there has no room. */
+/** The files by number. A missing file that a record refers to has no space. */
 const makeStates = (segments: Segments, images: Iterable<Uint8Array>) => {
   const states = new Map<number, FileState>()
-  /** What is kept in all of them. */
+  /** What is owned in all of them. */
   const counted = { stretches: 0, live_bytes: 0 }
   const add = (number: number, kept: Kept): FileState => {
     const segment = segments.find("ext", number)
@@ -163,12 +163,12 @@ const makeStates = (segments: Segments, images: Iterable<Uint8Array>) => {
   }
   const of = (number: number) => states.get(number) ?? add(number, makeKept())
   for (const image of images) {
-    // A copy, since the bytes may be a part of a larger buffer, at any offset.
+    // A copy, because the bytes may be part of a larger buffer, at any offset.
     const words = new Uint32Array(Uint8Array.from(image).buffer)
     const [number] = words
     if (number !== undefined) add(number, makeKept(words.subarray(1)))
   }
-  /** All of them, those too that nobody asked for yet. */
+  /** All files, including those not requested yet. */
   const all = () => {
     for (const { number } of segments.all("ext")) of(number)
     return Array.from(states.values())
@@ -177,7 +177,7 @@ const makeStates = (segments: Segments, images: Iterable<Uint8Array>) => {
 }
 export type States = ReturnType<typeof makeStates>
 
-/** What records keep, and what they give free. */
+/** What records own, and what they free. */
 const makeKeeping = ({ of, states, counted }: States) => {
   const giveBack = ({ file, ...stretch }: Pinned) => {
     const state = of(file)
@@ -202,7 +202,7 @@ const makeKeeping = ({ of, states, counted }: States) => {
     state.live_bytes += sizeOf(stretch)
     counted.live_bytes += sizeOf(stretch)
     if (is_reserved) return
-    // Given free, still read, and kept again: it was never free.
+    // Freed, still being read, and owned again: it was never free.
     if (takeBack({ file: extent.file, ...stretch })) state.pinned_bytes -= sizeOf(stretch)
     else if (state.segment) state.room.takeKept(stretch)
   }
@@ -252,14 +252,14 @@ const fileOf = ({ segment, live_bytes, room }: FileState): ReadonlyArray<ExtentF
 export interface ExtentOptions {
   readonly segments: Segments
   readonly segment_bytes: number
-  /** What is called when a sync failed: nothing may be written any more. */
+  /** Called after a failed sync: nothing may be written any more. */
   readonly fail: (detail: string) => void
-  /** What `image` gave for the checkpoint that the volume was opened with. */
+  /** The result of `image` in the checkpoint that the volume was opened with. */
   readonly images?: Iterable<Uint8Array>
   readonly space?: FreeSpace
 }
 
-/** The files of extents of a volume whose files are known to `segments` by now. */
+/** The extent files of a volume. `segments` must know its files by now. */
 export const makeExtents = ({
   segments,
   segment_bytes,
@@ -286,7 +286,7 @@ export const makeExtents = ({
     },
     isEmpty: (number) => isEmpty(of(number)),
     cutEmpty: () => cutEmpty(all()),
-    // Asked for each batch, of however many files.
+    // In constant time, because every batch calls it.
     imageSize: () => ({
       bytes: counted.stretches * kept_bytes + states.size * number_bytes,
       images: states.size,

@@ -1,14 +1,14 @@
 /**
- * Whose the stretches of one file of extents are: a sorted table on one typed array, 24 bytes for
- * each stretch. Pure; positions in bytes, multiples of a page.
+ * The owners of the spans of one extent file: a sorted table on one typed array, 24 bytes per span.
+ * Pure; positions in bytes, multiples of a page.
  */
 import type { BlobId } from "#schemas/blob-storage/blob.ts"
 import { page_bytes, type Stretch } from "./room.ts"
 
-/** First page, pages, and the identifier as four big-endian words. */
+/** First page, number of pages, and the id as four big-endian words. */
 const entry_words = 6
 const entries_first = 16
-/** What a stretch takes of an image. */
+/** Size of a span in an image. */
 export const kept_bytes = entry_words * Uint32Array.BYTES_PER_ELEMENT
 
 export interface KeptStretch extends Stretch {
@@ -20,7 +20,7 @@ const isSame = (one: Stretch, other: Stretch) => one.start === other.start && on
 const wordOf = (id: BlobId, word: number) => Number.parseInt(id.slice(8 * word, 8 * word + 8), 16)
 const hexOf = (word: number) => word.toString(16).padStart(8, "0")
 
-/** Sorted entries, none or as in an image, which is not changed. */
+/** Sorted entries, empty or from an image, which is not changed. */
 const makeEntries = (image: Uint32Array | undefined) => {
   let words = new Uint32Array(Math.max(image?.length ?? 0, entries_first * entry_words))
   words.set(image ?? [])
@@ -31,7 +31,7 @@ const makeEntries = (image: Uint32Array | undefined) => {
     startAt(entry) + (words[entry * entry_words + 1] ?? 0) * page_bytes
   const idAt = (entry: number) => {
     const at = entry * entry_words + 2
-    // Four words in hex are the identifier that they were made of.
+    // Four words in hex are the id that they were made from.
     return Array.from(words.subarray(at, at + 4), hexOf).join("") as BlobId
   }
   const entryAt = (entry: number): KeptStretch => ({
@@ -39,7 +39,7 @@ const makeEntries = (image: Uint32Array | undefined) => {
     end: endAt(entry),
     id: idAt(entry),
   })
-  /** The first entry that ends behind the position. */
+  /** The first entry that ends after the position. */
   const indexOf = (position: number) => {
     let low = 0
     let high = count
@@ -77,16 +77,16 @@ const makeEntries = (image: Uint32Array | undefined) => {
   }
 }
 
-/** The table, empty or as an image of one, which it does not change. */
+/** An owner table, empty or from an image, which is not changed. */
 export const makeKept = (image?: Uint32Array) => {
   const { at, indexOf, insertAt, removeAt, count, image: imageNow } = makeEntries(image)
 
   const isAt = (entry: number, stretch: Stretch, id: BlobId) =>
     entry < count() && isSame(at(entry), stretch) && at(entry).id === id
 
-  /** Whether exactly this is kept for the identifier. */
+  /** Whether the id owns exactly this span. */
   const has = (stretch: Stretch, id: BlobId) => isAt(indexOf(stretch.start), stretch, id)
-  /** Keeps a stretch; answers those that others had of it, which they have no more. */
+  /** Assigns a span to an id. Returns the overlapping spans, which lose their owners. */
   const keep = (stretch: Stretch, id: BlobId): ReadonlyArray<KeptStretch> => {
     const entry = indexOf(stretch.start)
     if (isAt(entry, stretch, id)) return []
@@ -98,7 +98,7 @@ export const makeKept = (image?: Uint32Array) => {
     insertAt(entry, stretch, id)
     return evicted
   }
-  /** Gives a stretch free; false where it is not kept for the identifier. */
+  /** Frees a span. False if the id does not own it. */
   const free = (stretch: Stretch, id: BlobId): boolean => {
     const entry = indexOf(stretch.start)
     if (!isAt(entry, stretch, id)) return false

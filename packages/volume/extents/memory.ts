@@ -1,23 +1,25 @@
 /**
- * Memory for bytes on their way to the disk: pieces that begin with a page, since only such memory
- * may be written past the page cache, and that are used again, since new memory costs the kernel
- * more than copying into it.
+ * Memory for bytes on their way to the disk. Its pieces start on a page boundary, which direct I/O
+ * requires, and are reused, because new memory costs the kernel more than copying into it.
  */
 
-/** One piece: BLAKE3 and CRC32C have their full speed on it, and two of them fit a core's cache. */
+/** Size of a piece: BLAKE3 and CRC32C reach full speed on it, and two pieces fit a core's cache. */
 export const memory_piece_bytes = 256 * 1024
-/** What a disk's direct writes have to begin and end with. */
+/** Alignment of direct writes. */
 const page_bytes = 4096
-/** Pieces that are made at once. */
+/** Pieces allocated at once. */
 const arena_pieces = 32
-/** 64 MiB: sixteen uploads with four writes of 1 MiB under way. More take memory of their own. */
+/**
+ * 64 MiB: sixteen uploads with four writes of 1 MiB in flight. Further pieces are allocated one by
+ * one.
+ */
 const arenas_max = 8
 const wasm_page_bytes = 64 * 1024
 
-/** Memory that begins with a page. */
+/** Buffers that start on a page boundary. */
 const aligned = new WeakSet<ArrayBufferLike>()
 
-/** That of WebAssembly is the only one of which Node promises it. */
+/** Node promises page alignment only for the memory of WebAssembly. */
 const pagedMemory = (bytes: number) => {
   const pages = Math.ceil(bytes / wasm_page_bytes)
   const { buffer } = new WebAssembly.Memory({ initial: pages, maximum: pages })
@@ -25,7 +27,7 @@ const pagedMemory = (bytes: number) => {
   return buffer
 }
 
-/** The bytes of each piece of an arena that are still to be written. */
+/** Unwritten bytes of each piece of an arena. */
 const arenas = new Map<ArrayBufferLike, Float64Array>()
 const spare: Array<Buffer> = []
 
@@ -37,19 +39,19 @@ const addArena = () => {
   }
 }
 
-/** A piece of `memory_piece_bytes`, which holds anything. */
+/** A piece of `memory_piece_bytes`, with arbitrary content. */
 export const takePiece = (): Buffer => {
   if (spare.length === 0 && arenas.size < arenas_max) addArena()
   return spare.pop() ?? Buffer.allocUnsafeSlow(memory_piece_bytes)
 }
 
-/** So much of a piece, from its beginning, is to be written, and then `giveBack` is told. */
+/** Lends the start of a piece for a write, until `giveBack`. */
 export const lendPiece = ({ buffer, byteOffset, length }: Uint8Array) => {
   const unwritten = arenas.get(buffer)
   if (unwritten) unwritten[byteOffset / memory_piece_bytes] = length
 }
 
-/** These stretches of lent pieces were written, or never will be; others are not minded. */
+/** Returns parts of lent pieces that were written, or never will be. Ignores other memory. */
 export const giveBack = (parts: ReadonlyArray<Uint8Array>) => {
   for (const { buffer, byteOffset, length } of parts) {
     const unwritten = arenas.get(buffer)
@@ -62,17 +64,17 @@ export const giveBack = (parts: ReadonlyArray<Uint8Array>) => {
   }
 }
 
-/** So many zeros that begin with a page. Nobody may change them: whoever fills a file has them. */
+/** Page-aligned zeros. Nobody may change them, because all users share them. */
 export const pagedZeros = (length: number): Uint8Array =>
   new Uint8Array(pagedMemory(length), 0, length)
 
-/** Whether these bytes begin and end with a page of memory. */
+/** Whether the bytes start and end on a page boundary of memory. */
 export const isPaged = ({ buffer, byteOffset, length }: Uint8Array) =>
   aligned.has(buffer) && byteOffset % page_bytes === 0 && length % page_bytes === 0
 
 /**
- * These bytes in a lent piece, with zeros up to the end of a page: what is written behind whole
- * pages goes with them past the page cache, and asks no thread for a write of its own.
+ * Copies bytes to a lent piece, padded with zeros to a page. What follows whole pages then goes
+ * past the page cache with them, and needs no write of its own.
  */
 export const pagedCopy = (bytes: Uint8Array): Uint8Array => {
   const length = Math.ceil(bytes.length / page_bytes) * page_bytes
@@ -84,5 +86,5 @@ export const pagedCopy = (bytes: Uint8Array): Uint8Array => {
   return paged
 }
 
-/** Pieces that wait for use, of those that were ever made. */
+/** Pieces ready for use, and pieces ever allocated. */
 export const pieceCounts = () => ({ spare: spare.length, made: arenas.size * arena_pieces })

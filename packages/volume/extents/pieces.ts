@@ -1,15 +1,15 @@
 /**
- * The bytes of a large blob gathered into pieces that are hashed and written in one go.
+ * Gathers the bytes of a large blob into pieces that are hashed and written in one go.
  *
- * Bytes come from a socket in parts of some 64 KiB that begin anywhere. BLAKE3 hashes such parts at
- * a quarter of its speed, since none begins where a chunk of its own does (8.4 ms for 16 MiB, not
- * 2.3), and the disk takes them only through the page cache. Copying them takes 0.3 ms.
+ * A socket delivers parts of about 64 KiB at any alignment. BLAKE3 hashes such parts at a quarter
+ * of its speed, because they do not align with its chunks (8.4 ms for 16 MiB instead of 2.3), and
+ * the disk takes them only through the page cache. Copying them takes 0.3 ms.
  */
 import { giveBack, lendPiece, memory_piece_bytes, takePiece } from "./memory.ts"
 
 /**
- * Hands what is pushed to `take`, in pieces that are to be given back (`giveBack`); `flush` the
- * last one, or `drop` it.
+ * Passes pushed bytes to `take` in lent pieces (`giveBack`). The last piece needs `flush` or
+ * `drop`.
  */
 export const makeGatherer = (take: (piece: Uint8Array) => void) => {
   let piece: Buffer | undefined

@@ -1,9 +1,7 @@
-/**
- * Stretches of a volume that are being read: what is given free meanwhile waits for its readers.
- */
+/** Pins of spans that are being read: a span freed meanwhile waits for its readers. */
 import type { Stretch } from "./room.ts"
 
-/** A stretch of the file with this number. */
+/** A span of the file with this number. */
 export interface Pinned extends Stretch {
   readonly file: number
 }
@@ -15,7 +13,7 @@ interface Pin {
 
 const keyOf = ({ file, start, end }: Pinned) => `${file} ${start} ${end}`
 
-/** `giveBack` is called for a freed stretch when its last reader lets go of it. */
+/** Calls `giveBack` for a freed span once its last reader has unpinned it. */
 export const makePins = (giveBack: (stretch: Pinned) => void) => {
   const pins = new Map<string, Pin>()
 
@@ -28,7 +26,7 @@ export const makePins = (giveBack: (stretch: Pinned) => void) => {
     pins.delete(key)
     if (pin.is_freed) giveBack(stretch)
   }
-  /** Holds the stretches until the answered function is called; calling it again does nothing. */
+  /** Pins the spans until the returned function is called, which is idempotent. */
   const pin = (stretches: ReadonlyArray<Pinned>) => {
     for (const stretch of stretches) {
       const key = keyOf(stretch)
@@ -43,13 +41,13 @@ export const makePins = (giveBack: (stretch: Pinned) => void) => {
       stretches.forEach(unpin)
     }
   }
-  /** Whether a stretch that is given free has to wait; `giveBack` follows then. */
+  /** Whether a span that is being freed has to wait for its readers. `giveBack` follows then. */
   const holdsBack = (stretch: Pinned) => {
     const there = pins.get(keyOf(stretch))
     if (there) there.is_freed = true
     return there !== undefined
   }
-  /** Whether a stretch was waiting to be given free; it does so no more. */
+  /** Cancels a free that waits. Returns whether there was one. */
   const takeBack = (stretch: Pinned) => {
     const there = pins.get(keyOf(stretch))
     const was_freed = there?.is_freed === true

@@ -1,10 +1,9 @@
 /**
- * Which stretches of one file of extents are free, and how far it was ever written: what lies
- * behind that takes room of the disk when it is written. Pure; positions and lengths in bytes, all
- * of them multiples of a page.
+ * The free space of one extent file, and how far the file was ever written: writes after that
+ * allocate disk space. Pure; positions and lengths in bytes, multiples of a page.
  */
 
-/** Extents begin and end with a page, so that no two of them share what a disk writes at once. */
+/** Extents start and end on a page boundary, so that no two share what a disk writes at once. */
 export const page_bytes = 4096
 
 export const toPages = (bytes: number) => Math.ceil(bytes / page_bytes) * page_bytes
@@ -16,12 +15,12 @@ export interface Stretch {
 
 const sizeOf = ({ start, end }: Stretch) => end - start
 
-/** Free stretches, sorted, with neighbours joined. */
+/** Free spans, sorted, with neighbours merged. */
 const makeFree = (given: Stretch) => {
   const free: Array<Stretch> = sizeOf(given) > 0 ? [given] : []
   let bytes = sizeOf(given)
 
-  /** The first stretch that ends behind the position. */
+  /** The first span that ends after the position. */
   const indexOf = (position: number) => {
     let low = 0
     let high = free.length
@@ -32,7 +31,7 @@ const makeFree = (given: Stretch) => {
     }
     return low
   }
-  /** Takes a part of a stretch out. */
+  /** Takes a part out of a span. */
   const cut = (index: number, stretch: Stretch, taken: Stretch) => {
     const before = { start: stretch.start, end: taken.start }
     const after = { start: taken.end, end: stretch.end }
@@ -40,7 +39,7 @@ const makeFree = (given: Stretch) => {
     bytes -= sizeOf(taken)
     return taken
   }
-  /** Puts a stretch in; answers what it is joined to. Throws where some of it was in. */
+  /** Adds a span and returns the merged one. Throws if any of it was free already. */
   const join = ({ start, end }: Stretch): Stretch => {
     const index = indexOf(start)
     const next = free[index]
@@ -59,16 +58,16 @@ const makeFree = (given: Stretch) => {
   return { free, indexOf, cut, join, bytes: () => bytes }
 }
 
-/** Taking from free stretches whatever is long enough, and giving back. */
+/** Allocates fitting spans, and frees them. */
 const makeFits = ({ free, indexOf, cut, join, bytes }: ReturnType<typeof makeFree>) => {
-  /** No stretch is larger; it may be too high after some were taken. */
+  /** Upper bound of the longest span: may be too high after an allocation. */
   let largest = bytes()
 
   const largestOf = () => {
     largest = free.reduce((most, stretch) => Math.max(most, sizeOf(stretch)), 0)
     return largest
   }
-  /** The first place for so many bytes, or undefined where no stretch is as long. */
+  /** First fit for so many bytes. Undefined if no span is long enough. */
   const take = (wanted: number): number | undefined => {
     if (wanted > largest) return undefined
     const index = free.findIndex((stretch) => sizeOf(stretch) >= wanted)
@@ -79,7 +78,9 @@ const makeFits = ({ free, indexOf, cut, join, bytes }: ReturnType<typeof makeFre
     }
     return cut(index, stretch, { start: stretch.start, end: stretch.start + wanted }).start
   }
-  /** The longest stretch of `least` bytes or more, cut to `most`; undefined where there is none. */
+  /**
+   * Takes the longest span of at least `least` bytes, cut to `most`. Undefined if there is none.
+   */
   const takeMost = (least: number, most: number): Stretch | undefined => {
     const size = largestOf()
     if (size < least || size === 0) return undefined
@@ -89,7 +90,7 @@ const makeFits = ({ free, indexOf, cut, join, bytes }: ReturnType<typeof makeFre
     const end = stretch.start + Math.min(size, most)
     return cut(index, stretch, { start: stretch.start, end })
   }
-  /** Takes exactly this; false where it is not all free. */
+  /** Takes exactly this span. False if any of it is not free. */
   const takeFree = (taken: Stretch): boolean => {
     const index = indexOf(taken.start)
     const stretch = free[index]
@@ -97,7 +98,7 @@ const makeFits = ({ free, indexOf, cut, join, bytes }: ReturnType<typeof makeFre
     cut(index, stretch, taken)
     return true
   }
-  /** Gives back what was taken; throws where some of it was free. */
+  /** Frees what was taken. Throws if any of it was free. */
   const give = (stretch: Stretch) => {
     if (sizeOf(stretch) <= 0) return
     largest = Math.max(largest, sizeOf(join(stretch)))
@@ -106,18 +107,18 @@ const makeFits = ({ free, indexOf, cut, join, bytes }: ReturnType<typeof makeFre
 }
 
 /**
- * The room of a file that was written up to the end of `given`, and may grow to `limit`. Its free
- * stretches are some thousands at 1 GiB and extents of 256 KiB: an array with binary search.
+ * The free space of a file that was written up to the end of `given`, and may grow to `limit`. At 1
+ * GiB and extents of 256 KiB it is a few thousand spans: an array with binary search is enough.
  */
 export const makeRoom = (given: Stretch, limit = given.end) => {
   const stretches = makeFree(given)
   const { free } = stretches
   const { take, takeMost, takeFree, give } = makeFits(stretches)
-  /** Up to here the file was written, and up to here it was or somebody is about to. */
+  /** The end of what was written, and the end of what was written or allocated. */
   let written = given.end
   let reached = given.end
 
-  /** Where the free stretch at the end of what was reached begins. */
+  /** Start of the free span at the end of the allocated part. */
   const tailStart = () => {
     const tail = free.at(-1)
     return tail?.end === reached ? tail.start : reached
@@ -127,7 +128,7 @@ export const makeRoom = (given: Stretch, limit = given.end) => {
     give({ start: reached, end })
     reached = end
   }
-  /** Takes exactly this; false where any of it is taken already, or behind the file's limit. */
+  /** Takes exactly this span. False if any of it is taken, or after the file's limit. */
   const takeAt = (taken: Stretch): boolean => {
     if (sizeOf(taken) === 0) return true
     if (taken.end > Math.max(limit, reached)) return false
@@ -135,23 +136,26 @@ export const makeRoom = (given: Stretch, limit = given.end) => {
     reach(taken.end)
     return takeFree(taken)
   }
-  /** Takes what a record names, as far as it is free, also where the file seemed to end before. */
+  /**
+   * Takes a span that a record refers to, as far as it is free, even if the file seemed to end
+   * before.
+   */
   const takeKept = (stretch: Stretch) => {
     written = Math.max(written, stretch.end)
     reach(stretch.end)
     takeAt(stretch)
   }
-  /** Gives back what was written; throws where some of it was free. */
+  /** Frees what was written. Throws if any of it was free. */
   const giveWritten = (stretch: Stretch) => {
     written = Math.max(written, stretch.end)
     give(stretch)
   }
-  /** A place for so many bytes where the file grows; undefined where it may not grow so far. */
+  /** Allocates at the end of the file. Undefined if the file may not grow that far. */
   const takeNew = (bytes: number): number | undefined => {
     const start = tailStart()
     return takeAt({ start, end: start + bytes }) ? start : undefined
   }
-  /** Gives back what nothing was written to: at the end it is as if nobody had reached for it. */
+  /** Frees what was not written. At the end of the file this undoes its growth. */
   const giveUnwritten = (stretch: Stretch) => {
     if (stretch.end !== reached || sizeOf(stretch) <= 0) return give(stretch)
     reached = Math.max(stretch.start, written)
@@ -168,7 +172,7 @@ export const makeRoom = (given: Stretch, limit = given.end) => {
     freeBytes: stretches.bytes,
     /** Bytes by which the file may grow. */
     unreachedBytes: () => Math.max(0, limit - reached),
-    /** Where what was ever written ends. */
+    /** The end of what was ever written or allocated. */
     reached: () => reached,
     stretches: (): ReadonlyArray<Stretch> => free,
   }

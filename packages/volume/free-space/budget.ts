@@ -1,40 +1,41 @@
 /**
  * The capacity of a volume, and what uploads have reserved of it and of the disk.
  *
- * The capacity follows the disk: other programs may fill it, and what they give back counts again.
- * A reservation of the disk shrinks as its bytes are written, since the gauge then counts them.
+ * The capacity follows the disk: other programs may fill it, and space that they free counts again.
+ * A reservation of disk space shrinks as its bytes are written, because the gauge counts them from
+ * then on.
  *
  * Source: DECISIONS of document 1, several blob nodes, limits not shown; decision 0177.
  */
 import { type BlobFault, thrown } from "#actors/blob-storage/blobs/fault.ts"
 import type { FreeSpace } from "./gauge.ts"
 
-/** The default capacity's part of the disk; the rest is for the file system itself. */
+/** The default capacity, as a share of the disk. The rest is for the file system itself. */
 const capacity_share = 0.9
 
-/** Bytes of a volume that are stored, and those that are promised to uploads. */
+/** What a volume stores, and what uploads have reserved. */
 export interface Budget {
-  /** Bytes of content, without the volume's overhead. */
+  /** Bytes of content, without overhead. */
   readonly stored: () => number
-  /** Reserves so many bytes of capacity and of the disk, or throws BlobCapacityExceeded. */
+  /** Reserves capacity and disk space, or throws BlobCapacityExceeded. */
   readonly reserve: (bytes: number, disk_bytes: number) => void
-  /** Throws BlobCapacityExceeded where the disk has less than the floor free by now. */
+  /** Throws BlobCapacityExceeded if less than the floor is free by now. */
   readonly assertSpace: () => void
-  /** So many reserved bytes are on their way to the disk. */
+  /** Notes that reserved bytes are being written. */
   readonly wrote: (bytes: number) => void
-  /** Ends a reservation, of which so many bytes were never written. */
+  /** Ends a reservation, of which so many bytes were not written. */
   readonly release: (bytes: number, unwritten_bytes: number) => void
 }
 
 export interface BudgetParts {
   /** Bytes of content. */
   readonly stored: () => number
-  /** Bytes on disk that are needed: content with all overhead. */
+  /** Live bytes on disk: content with all overhead. */
   readonly used: () => number
-  /** The configured capacity; 0: 90% of the disk. */
+  /** The configured capacity. 0: 90% of the disk. */
   readonly capacity_bytes: number
   readonly space: FreeSpace
-  /** Free bytes in the volume's own files of extents: to write them takes nothing of the disk. */
+  /** Free bytes in the extent files: writing there allocates no disk space. */
   readonly reusable: () => number
 }
 
@@ -50,7 +51,7 @@ export const makeBudget = ({ stored, used, capacity_bytes, space, reusable }: Bu
   let reserved_bytes = 0
 
   const capacity = () => Math.max(used(), diskCapacity(capacity_bytes, space))
-  /** Why the capacity has no room for so many bytes, with those of a batch so far. */
+  /** Why a put exceeds the capacity, given the bytes already planned for the batch. */
   const capacityFault = (bytes: number, planned_bytes = 0): BlobFault | undefined => {
     const most = diskCapacity(capacity_bytes, space)
     if (used() + reserved_bytes + planned_bytes + bytes <= most) return undefined

@@ -1,10 +1,10 @@
 /**
- * The floor of free space: how much of its disk a volume leaves to the log, the read models and the
- * tokens that share it.
+ * The floor of free space: how much of its disk a volume leaves to the event log, the read models
+ * and the tokens on it.
  *
- * The default must not change as the disk fills, so the free space of the first start is written
- * down beside the volume's files, once. A volume of an earlier version gets its record at its first
- * start with this one, with its own files counted as free.
+ * The default must not change as the disk fills, so the free space of the first startup is recorded
+ * once, in the volume's folder. A volume of an earlier version is recorded at its first startup
+ * with this one, and its own files count as free.
  *
  * Source: DECISIONS of document 1, limits not shown; decision 0177.
  */
@@ -14,15 +14,15 @@ import { Effect, Option, Schema } from "effect"
 import { FileFailure, findBounded, writePrivate } from "#files"
 import { volumeDisk } from "../disk.ts"
 
-/** The file's name, in the volume's folder. */
+/** Name of the record, in the volume's folder. */
 const first_start_name = "first-start.json"
 
 const file_bytes_max = 1024
 const block_bytes = 512
 const gibibyte = 2 ** 30
-/** The default floor: 1 GiB or this part of the disk, whichever is larger ... */
+/** The default floor: 1 GiB or this share of the disk, whichever is larger ... */
 const disk_share = 0.05
-/** ... and at most this part of what was free at the first start. */
+/** ... but at most this share of what was free at the first startup. */
 const first_share = 0.5
 
 const FirstStart = Schema.fromJsonString(Schema.Struct({ free_bytes: Schema.Number }))
@@ -32,14 +32,14 @@ const decode = Schema.decodeUnknownOption(FirstStart)
 export const defaultFloor = (total_bytes: number, first_free_bytes: number) =>
   Math.floor(Math.min(Math.max(gibibyte, total_bytes * disk_share), first_free_bytes * first_share))
 
-/** Bytes that a volume's files take on the disk, whether or not they are in use. */
+/** Disk space of the files in a volume's folder, in use or not. */
 const bytesOfFiles = async (folder: string) => {
   const names = await readdir(folder).catch(() => [])
   const files = await Promise.all(names.map((name) => stat(join(folder, name))))
   return files.reduce((sum, { blocks }) => sum + blocks * block_bytes, 0)
 }
 
-/** Free bytes at the first start, from its record; a missing or damaged one is written again. */
+/** Free bytes at the first startup, from its record. A missing or damaged record is rewritten. */
 const firstFree = Effect.fnUntraced(function* (folder: string, free_bytes: number) {
   const path = join(folder, first_start_name)
   const kept = Option.flatMap(yield* findBounded(path, file_bytes_max), decode)
@@ -54,7 +54,7 @@ const firstFree = Effect.fnUntraced(function* (folder: string, free_bytes: numbe
   return first.free_bytes
 })
 
-/** The floor of the volume in a folder: the configured one, or the default where that is 0. */
+/** The floor of the volume in a folder: the configured one, or the default if that is 0. */
 export const floorOf = Effect.fnUntraced(function* (folder: string, configured: number) {
   const { free_bytes, total_bytes } = yield* Effect.tryPromise({
     try: async () => {

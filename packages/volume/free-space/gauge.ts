@@ -1,36 +1,36 @@
 /**
- * Free space of the disk that holds a volume, and the floor that puts must leave.
+ * Free space on the disk that holds a volume, and the floor that puts must leave.
  *
- * The gauge asks the file system at most once in `look_ms` and, until the next look, subtracts what
- * the volume's own writes have taken since: a put costs a few comparisons, no system call. The
- * count is never too optimistic about our own writes, and `look_ms` old about everybody else's.
+ * The gauge queries the file system at most once per `look_ms`, and subtracts the volume's own
+ * writes since: a put costs a few comparisons, no system call. It never overlooks our own writes,
+ * and is `look_ms` old as to those of other programs.
  *
  * Source: DECISIONS of document 1, limits not shown; decision 0177.
  */
 import type { BlobFault } from "#actors/blob-storage/blobs/fault.ts"
 import type { VolumeDisk, VolumeFile } from "../disk.ts"
 
-/** Age at which a look at the disk is repeated, in milliseconds. */
+/** Age at which a query of the disk is repeated, in milliseconds. */
 const look_ms = 100
 
 const mebibyte = 2 ** 20
 
 export interface FreeSpace {
-  /** Asks the file system again where the last look is too old. */
+  /** Queries the file system, if the last query is too old. */
   readonly look: () => Promise<void>
-  /** Bytes free on the disk, by the last look and our own writes since. */
+  /** Bytes free on the disk, by the last query and our own writes since. */
   readonly freeBytes: () => number
   /** Length of the volume's own files, in bytes. */
   readonly ownBytes: () => number
   /** Bytes free above the floor; negative below it. */
   readonly spareBytes: () => number
-  /** Why a write of so many new bytes would leave less than the floor; undefined: it would not. */
+  /** Why a write of so many new bytes would leave less than the floor. Undefined: it would not. */
   readonly fault: (bytes: number) => BlobFault | undefined
-  /** Promises so many bytes more to uploads, or fewer: until they write them, or end. */
+  /** Reserves so many bytes more for uploads; fewer, as they are written or released. */
   readonly promise: (bytes: number) => void
-  /** Bytes that are promised to uploads and not written. */
+  /** Bytes that are reserved for uploads and not written. */
   readonly promisedBytes: () => number
-  /** True where less than half the floor is left: upkeep may use the upper half, no more. */
+  /** True if less than half the floor is left: upkeep may use only the upper half. */
   readonly isLow: () => boolean
   readonly floor_bytes: number
 }
@@ -45,7 +45,7 @@ const faultOf = (free_bytes: number, floor_bytes: number): BlobFault => ({
     "or delete blobs and run `almanac blobs compact` on the node to get their space back.",
 })
 
-/** A volume whose disk is not watched: only the disk's own errors limit it. */
+/** A disk that is not monitored: only its own errors limit the volume. */
 export const unwatched: FreeSpace = {
   look: async () => {},
   freeBytes: () => Number.POSITIVE_INFINITY,
@@ -58,14 +58,14 @@ export const unwatched: FreeSpace = {
   floor_bytes: 0,
 }
 
-/** Bytes that writes have added to files: under way, and done since the last look. */
+/** Bytes that writes added to files: in progress, and finished since the last query. */
 const makeGrowth = () => {
   let writing_bytes = 0
   let written_bytes = 0
   return {
     bytes: () => writing_bytes + written_bytes,
     written: () => written_bytes,
-    /** Forgets what a look has seen on the disk. */
+    /** Subtracts what a query has included. */
     seen: (bytes: number) => {
       written_bytes -= bytes
     },
@@ -75,7 +75,7 @@ const makeGrowth = () => {
         await work
       } finally {
         writing_bytes -= bytes
-        // A write that failed may have taken any part of it.
+        // A failed write may have written any part.
         written_bytes += bytes
       }
     },
@@ -124,7 +124,7 @@ const makeLengths = () => {
 }
 type Lengths = ReturnType<typeof makeLengths>
 
-/** The same file, whose writes beyond its end are counted. */
+/** Wraps a file, to count writes after its end. */
 const counted = (
   file: VolumeFile,
   length: Length,
@@ -164,15 +164,15 @@ const countedDisk = (disk: VolumeDisk, lengths: Lengths, growth: Growth): Volume
 })
 
 export interface FreeSpaceOptions {
-  /** The volume's folder, which exists by the first look. */
+  /** The volume's folder, which must exist by the first query. */
   readonly dir: string
-  /** Undefined: the disk is not watched. */
+  /** Undefined: free space is not monitored. */
   readonly floor_bytes: number | undefined
-  /** Milliseconds of a monotonic clock. */
+  /** A monotonic clock, in milliseconds. */
   readonly now: () => number
 }
 
-/** Watches a disk: answers the gauge, and the disk through which the volume must write. */
+/** Monitors a disk: returns the gauge, and the disk through which the volume must write. */
 export const watchFreeSpace = (
   disk: VolumeDisk,
   { dir, floor_bytes, now }: FreeSpaceOptions,
@@ -200,7 +200,7 @@ export const watchFreeSpace = (
     look: async () => {
       if (now() - looked_at < look_ms) return
       looking ??= ask()
-        // What was found before stands: a disk that does not answer fails where it is used.
+        // The last value stays: a disk that does not respond fails where it is used.
         .catch(() => undefined)
         .finally(() => {
           looking = undefined

@@ -1,7 +1,7 @@
 /**
- * Where uploads and moves write: stretches that are free in the files of extents, and new files.
- * What was written before comes first, since the disk has given it; more of the disk is taken only
- * above the floor of free space.
+ * Allocates spans of the extent files for uploads and moves, and adds files. Space that was written
+ * before comes first, because the disk has allocated it; more is taken only above the floor of free
+ * space.
  */
 import { isFull, thrown } from "#actors/blob-storage/blobs/fault.ts"
 import type { ExtentFiles, FileState, Grant, States } from "../extents/files.ts"
@@ -14,11 +14,11 @@ interface GrantOptions {
   readonly segments: Segments
   readonly segment_bytes: number
   readonly space: FreeSpace
-  /** No stretch is shorter unless all of the blob fits it, in bytes. */
+  /** Minimum length of a span, unless the whole blob fits, in bytes. */
   readonly stretch_bytes_min: number
 }
 
-/** Finding stretches that are free, and adding files where there are none. */
+/** Finds free spans, and adds files if there are none. */
 const makeFinding = ({ all }: States, { segments, stretch_bytes_min }: GrantOptions) => {
   let adding: Promise<void> | undefined
 
@@ -41,7 +41,7 @@ const makeFinding = ({ all }: States, { segments, stretch_bytes_min }: GrantOpti
     return undefined
   }
   const findWritten = (bytes: number) => findIn(bytes, "take")
-  /** What was written before comes first: the disk has room for it in any case. */
+  /** Space that was written before comes first: the disk has allocated it. */
   const find = (bytes: number) => findWritten(bytes) ?? findIn(bytes, "takeNew")
   const findPart = (bytes: number) => {
     for (const state of all()) {
@@ -64,7 +64,7 @@ const makeFinding = ({ all }: States, { segments, stretch_bytes_min }: GrantOpti
   return { grant, find, findWritten, findPart, add, isAdding: () => adding !== undefined }
 }
 
-/** What becomes of a stretch that an upload has. */
+/** Changes to an allocation. */
 const makeChanges = (
   of: States["of"],
   grant: ReturnType<typeof makeFinding>["grant"],
@@ -91,7 +91,7 @@ const makeChanges = (
   }
   const release = (given: Grant) => {
     const state = stateOf(given)
-    // The stretch may be kept by now, or even be free again and another's.
+    // The span may be owned by now, or be free again and another upload's.
     if (state.reserved.get(given.start) !== given) return
     state.reserved.delete(given.start)
     state.room.giveUnwritten({ start: given.start, end: given.end })
@@ -99,7 +99,7 @@ const makeChanges = (
   return { extend, trim, release }
 }
 
-/** What uploads take and give back. */
+/** What uploads reserve and release. */
 export const makeGrants = (
   states: States,
   options: GrantOptions,
@@ -107,20 +107,20 @@ export const makeGrants = (
   const { segment_bytes, space } = options
   const { of, all } = states
   const { grant, find, findWritten, findPart, add, isAdding } = makeFinding(states, options)
-  /** Whether the disk had no room for a write: what was written before is used up first then. */
+  /** Whether the disk had no space for a write. Then space written before is used up first. */
   let is_full = false
 
   const hasRoom = (bytes: number) =>
     all().some(
       ({ room, is_closed }) => !is_closed && room.freeBytes() + room.unreachedBytes() >= bytes,
     )
-  /** Makes the next file before it is needed where what is left would not take the like again. */
+  /** Creates the next file in advance, if what is left would not fit another request like this. */
   const lookAhead = (bytes: number) => {
     if (hasRoom(bytes)) return
-    // Where there is no room now, the upload that needs it will say so.
+    // The upload that needs the space reports that there is none.
     add(bytes).catch(() => undefined)
   }
-  /** Why the disk must not give what uploads have reserved, this one's bytes included. */
+  /** Why the disk cannot provide what uploads have reserved, including this one. */
   const floorFault = async () => {
     await space.look()
     return space.fault(space.promisedBytes())
@@ -130,7 +130,7 @@ export const makeGrants = (
     const is_free = is_upkeep || space === unwatched
     const fault = is_free ? undefined : await floorFault()
     if (fault) {
-      // What was written before takes nothing more of the disk.
+      // Space that was written before allocates nothing on the disk.
       const written = space.fault(0) ? undefined : (findWritten(bytes) ?? findPart(bytes))
       if (written) return written
       throw thrown(fault)
@@ -140,7 +140,7 @@ export const makeGrants = (
       if (written) return written
       is_full = false
     }
-    // A file that is being made may have met a disk that was full then: it is not the last word.
+    // The creation in progress may have started when the disk was full.
     let is_joined = isAdding()
     for (;;) {
       const found = find(bytes)

@@ -1,4 +1,4 @@
-/** Log files that go out of use: emptied ones, and the current one where it is worth it. */
+/** Takes log files out of use: empty ones, and the current one if it is worth it. */
 
 import type { recover } from "../checkpoints/recovery.ts"
 import type { OpenLine } from "../log/commit.ts"

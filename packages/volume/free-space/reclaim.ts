@@ -1,9 +1,9 @@
 /**
- * Gives the space of deleted blobs back to the disk now: compaction by hand. Compaction by itself
- * leaves what costs more writes than it gives back; here each file is emptied that is worth a copy.
+ * Reclaims the space of deleted blobs on request. Background compaction leaves files that cost more
+ * writes than they return; this empties every file that is worth a copy.
  *
- * What is moved takes space until the old file is removed, so what is empty is removed first, and a
- * file is only begun where all that is live in it fits: deletes need what is left of the log.
+ * What is moved takes space until the old file is removed. So empty files are removed first, and a
+ * file is only started if all its live data fits elsewhere: deletes need what is left of the log.
  *
  * Source: decision 0178.
  */
@@ -31,29 +31,29 @@ export interface ReclaimParts
   readonly pause: (ms: number) => Promise<void>
 }
 
-/** How far a run is. */
+/** The progress of a run. */
 export interface Reclaimed {
   readonly is_done: boolean
-  /** By how much the volume's files are shorter than at the beginning; puts meanwhile count. */
+  /** By how much the volume's files have shrunk since the start, less what puts added. */
   readonly given_back_bytes: number
-  /** What is dead in the files that are still to be emptied. */
+  /** Dead bytes in the files that are still to be emptied. */
   readonly remaining_bytes: number
-  /** Length of the volume's files. */
+  /** Total length of the volume's files. */
   readonly disk_bytes: number
   /** What stored blobs need of that. */
   readonly used_bytes: number
-  /** Why it ended before all was given back, and what to do. */
+  /** Why the run ended early, and what to do. */
   readonly problem: string | undefined
 }
 
-/** Files that were emptied are removed after so many bytes moved: each time is a checkpoint. */
+/** Emptied files are removed after so many bytes moved, because each removal takes a checkpoint. */
 const moved_bytes_max = 2 ** 30
-/** How long the log may take no fact before it is not waited for, and between two looks. */
+/** How long to wait for the event log without progress, and the interval between two checks. */
 const facts_idle_ms_max = 3000
 const facts_look_ms = 100
-/** Until a look at the disk sees what was removed; the gauge looks every 100 ms. */
+/** Until the gauge sees what was removed: it queries the disk every 100 ms. */
 const look_again_ms = 150
-/** How long an outcome is kept for requests that come after it was reached. */
+/** How long an outcome is kept for later requests. */
 const outcome_ms_max = 10_000
 
 const mebibyte = 2 ** 20
@@ -65,7 +65,7 @@ const sum = <A>(all: ReadonlyArray<A>, of: (one: A) => number) =>
 const worthExtents = ({ extents }: ReclaimParts) =>
   extents.files().filter((file) => isExtentWorth(file, by_hand.extent_live_max))
 
-/** Bytes that emptying what is worth it would give back. */
+/** Bytes that emptying the files worth it would return. */
 const remainingBytes = (parts: ReclaimParts) => {
   const logs = logCandidates(parts, by_hand)
   const files = [...worthExtents(parts), ...spareExtentFiles(parts, by_hand)]
@@ -75,7 +75,7 @@ const remainingBytes = (parts: ReclaimParts) => {
   )
 }
 
-/** Facts that the log does not have yet hold their file back. */
+/** Waits until the event log has all facts: a file with others cannot be retired. */
 const untilRecorded = async ({ logFiles, acknowledged, pause }: ReclaimParts, pace: Pace) => {
   const last = Math.max(0, ...logFiles().map(({ last_cursor }) => last_cursor))
   let [seen, idle_ms] = [acknowledged(), 0]
@@ -88,7 +88,7 @@ const untilRecorded = async ({ logFiles, acknowledged, pause }: ReclaimParts, pa
   return seen >= last
 }
 
-/** Whether what is live in a file fits elsewhere, once what is empty was removed where need be. */
+/** Whether the live data of a file fits elsewhere, after removing empty files if necessary. */
 const makeRoom = async (parts: ReclaimParts, fits: () => boolean) => {
   await parts.space.look()
   if (fits()) return true
@@ -98,7 +98,7 @@ const makeRoom = async (parts: ReclaimParts, fits: () => boolean) => {
   return fits()
 }
 
-/** A copy, and the files that the log may need meanwhile. */
+/** Whether the disk fits a copy, and the files that the log may need meanwhile. */
 const fitsDisk = ({ space, limits }: ReclaimParts, bytes: number) =>
   space.freeBytes() >= bytes + 2 * limits.segment_bytes
 
@@ -106,7 +106,7 @@ const shortOf = (bytes: number) =>
   `The disk has no room to move ${inMebibytes(bytes)}: ` +
   "delete more blobs or free space on the disk, then run it again."
 
-/** Removes emptied files from time to time: space comes back while it runs. */
+/** Removes emptied files from time to time, so that space returns during the run. */
 const removing = (parts: ReclaimParts) => {
   let moved_bytes = 0
   return async (bytes: number) => {
@@ -117,13 +117,13 @@ const removing = (parts: ReclaimParts) => {
   }
 }
 
-/** Part of the log's room that moves may take: deletes need the rest on a full disk. */
+/** Share of the log's space that moves may take: on a full disk, deletes need the rest. */
 const log_share = 3 / 4
 
 const fitsLog = (parts: ReclaimParts, bytes: number) =>
   bytes <= parts.logRoom() * log_share || fitsDisk(parts, bytes)
 
-/** Answers why it ended early. */
+/** Returns why it ended early. */
 const emptyLogs = async (parts: ReclaimParts, pace: Pace) => {
   const moved = removing(parts)
   for (const { segment } of logCandidates(parts, by_hand)) {
@@ -146,7 +146,7 @@ const fitsExtents = (parts: ReclaimParts, number: number, tried: ReadonlySet<num
   return is_inside || fitsDisk(parts, file.live_bytes)
 }
 
-/** Answers why it ended early. */
+/** Returns why it ended early. */
 const emptyExtents = async (parts: ReclaimParts, pace: Pace) => {
   const { extents, segments } = parts
   const moved = removing(parts)
@@ -178,9 +178,9 @@ const emptyExtents = async (parts: ReclaimParts, pace: Pace) => {
 }
 
 const unrecorded =
-  "Some space comes back once the log has the facts of its blobs: see /readyz, then run it again."
+  "Some space can be reclaimed only once the event log has all facts: see /readyz, then retry."
 
-/** Gives back what there is; answers why that is not all. */
+/** Reclaims what is worth it. Returns why that is not everything. */
 export const reclaim = async (parts: ReclaimParts, pace: Pace): Promise<string | undefined> => {
   parts.line.assertWritable()
   const work = async () => {
@@ -202,7 +202,7 @@ export const reclaim = async (parts: ReclaimParts, pace: Pace): Promise<string |
   return problem
 }
 
-/** One run, shared by all callers while it lasts. */
+/** A run, shared by all callers while it lasts. */
 interface Run {
   readonly before_bytes: number
   readonly end: Promise<void>
@@ -214,11 +214,11 @@ interface Run {
 export interface Reclaiming {
   readonly parts: ReclaimParts
   readonly usedBytes: () => number
-  /** Does the work, in its turn. */
+  /** Does the work, after other compaction. */
   readonly work: () => Promise<string | undefined>
 }
 
-/** Begins a run or joins the present one; returns after `wait_ms` at the latest. */
+/** Starts a run, or joins the present one. Returns after `wait_ms` at the latest. */
 export const makeReclaim = ({ parts, usedBytes, work }: Reclaiming) => {
   const { space, now } = parts
   let current: Run | undefined
@@ -233,7 +233,7 @@ export const makeReclaim = ({ parts, usedBytes, work }: Reclaiming) => {
     }
     const run: Run = {
       before_bytes: space.ownBytes(),
-      // Behind this turn of the event loop, when the run has its name.
+      // Deferred until `run` is assigned.
       end: Promise.resolve().then(end).catch(fail),
       outcome: undefined,
     }

@@ -1,24 +1,24 @@
 /**
- * When a file of the volume is worth compacting: how much of it may be live, in parts of what was
- * written to it. Moving a file that is live to a part `u` writes `u / (1 - u)` bytes for each byte
- * that it gives back, so the limits are low while the disk has room and high where it has not.
+ * Thresholds of compaction: how much of a file may be live, as a share of what was written to it.
+ * Moving a file with a live share `u` writes `u / (1 - u)` bytes per byte reclaimed, so the
+ * thresholds are low while the disk has space, and high when it has not.
  *
  * Source: decision 0178, which has the measurements.
  */
 import type { FreeSpace } from "./gauge.ts"
 
 export interface Thresholds {
-  /** A log file is emptied when less than this part of what was written to it is live. */
+  /** A log file is emptied if less than this share of what was written to it is live. */
   readonly log_live_max: number
-  /** A file of extents when less than this part is: uploads use free room in it again anyway. */
+  /** Likewise for an extent file: uploads reuse its free space anyway. */
   readonly extent_live_max: number
-  /** Empty files of extents that wait for uploads; the others are removed. */
+  /** Empty extent files kept for uploads. Any others are removed. */
   readonly empty_extent_files_max: number
-  /** Emptied log files that are kept as spare ones; the others are removed. */
+  /** Emptied log files kept as spare ones. Any others are removed. */
   readonly spare_log_files_max: number
 }
 
-/** While the disk has room: a byte that is given back costs at most one that is written. */
+/** While the disk has space: at most one byte written per byte reclaimed. */
 const relaxed: Thresholds = {
   log_live_max: 0.5,
   extent_live_max: 0.4,
@@ -27,8 +27,8 @@ const relaxed: Thresholds = {
 }
 
 /**
- * Near the floor of free space, where puts would be refused beside much dead space: a byte that is
- * given back costs at most four that are written.
+ * Near the floor, where puts would be refused despite much dead space: at most four bytes written
+ * per byte reclaimed.
  */
 const pressed: Thresholds = {
   log_live_max: 0.8,
@@ -37,12 +37,12 @@ const pressed: Thresholds = {
   spare_log_files_max: 1,
 }
 
-/** By hand: all that is worth a copy. */
+/** On request: everything that is worth a copy. */
 export const by_hand: Thresholds = { ...pressed, log_live_max: 0.9, extent_live_max: 0.9 }
 
-/** Room above the floor below which space is worth more than writes: this part of the volume. */
+/** Space above the floor, as a share of the volume, below which it is worth more than writes. */
 const pressed_share = 1 / 50
 
-/** The limits of compaction by itself, by the disk's free space once `coming_bytes` came back. */
+/** Thresholds of background compaction, given the free space once `coming_bytes` are returned. */
 export const thresholdsOf = (space: FreeSpace, coming_bytes = 0): Thresholds =>
   space.spareBytes() + coming_bytes < space.ownBytes() * pressed_share ? pressed : relaxed

@@ -7,13 +7,13 @@ import type { FreeSpace } from "./gauge.ts"
 
 type Recovered = Pick<Awaited<ReturnType<typeof recover>>, "state" | "extents" | "index">
 
-/** Bytes on disk that are needed: records, extents, and the index in both checkpoints. */
+/** Live bytes on disk: records, extents, and the index in both checkpoints. */
 export const usedBytes = ({ state, extents, index }: Recovered) =>
   state.liveBytes() +
   extents.liveBytes() +
   2 * (index.imageSize().bytes + extents.imageSize().bytes)
 
-/** Answers what is used of a volume's capacity. */
+/** What a volume uses of its capacity. */
 export const makeUsage =
   (
     recovered: Recovered,
@@ -34,7 +34,7 @@ export const makeUsage =
     }
   }
 
-/** The capacity of a volume that was opened. */
+/** The budget of a volume that was opened. */
 export const budgetOf = (recovered: Recovered, capacity_bytes: number, space: FreeSpace) =>
   makeBudget({
     stored: () => recovered.state.counters.used_bytes,

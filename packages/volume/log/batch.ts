@@ -1,6 +1,5 @@
 /**
- * One batch of the log as the parts of one write: the heads in a buffer that is used again, the
- * payloads where they are.
+ * Encodes a batch as the parts of one write: heads in a reused buffer, payloads without copying.
  */
 
 import type { Segment } from "../parts.ts"
@@ -22,18 +21,18 @@ import {
   tail_bytes,
 } from "./record.ts"
 
-/** A record on its way to the log. */
+/** A record to be written. */
 export interface BatchRecord {
   readonly record: NewRecord
   /** The inline payload. */
   readonly parts: ReadonlyArray<Uint8Array>
-  /** Where the record begins in its file, once the batch is encoded. */
+  /** Position of the record in its file, set by the encoder. */
   position: number
-  /** All of the record. */
+  /** Length of the whole record, set by the encoder. */
   bytes: number
 }
 
-/** Where a batch goes, and what it follows. */
+/** Where a batch is written, and which batch it follows. */
 export interface BatchPlace {
   readonly segment: Segment
   readonly position: number
@@ -46,30 +45,30 @@ export interface BatchPlace {
 export interface EncodedBatch {
   readonly parts: ReadonlyArray<Uint8Array>
   readonly bytes: number
-  /** The CRC of its header. */
+  /** CRC of the batch's header. */
   readonly crc: number
 }
 
 /**
- * Payloads up to this are copied beside their heads: less work than another part of a write. With
- * 32 puts of 4 KiB in a batch that is 9 us of the processor for each instead of 9.6.
+ * Payloads up to this size are copied next to their heads, which is cheaper than another part of a
+ * write: with 32 puts of 4 KiB in a batch, 9 us of processor time each instead of 9.6.
  */
 const copied_bytes_max = 8192
 
 const zero_page = Buffer.alloc(page_bytes)
 
-/** No record takes more of a batch, in bytes. */
+/** Upper bound of a record's length, in bytes. */
 export const recordBytesMax = (record: NewRecord) =>
   recordBytes(record.kind, headBytesMax(record), record.payload_bytes)
 
-/** No batch of records of so many bytes is longer. */
+/** Upper bound of the length of a batch with so many bytes of records. */
 export const batchBytesMax = (records_bytes: number) => toPages(batch_header_bytes + records_bytes)
 
-/** What a file has to be that holds these: older releases read none of a higher one. */
+/** The format that a file needs to hold these records. Older releases cannot read a higher one. */
 export const formatOf = (records: ReadonlyArray<BatchRecord>) =>
   records.some(({ record }) => record.put_at !== 0n) ? formats.put_times : formats.first
 
-/** Encodes batches, one at a time: the parts are to be written before the next one is asked for. */
+/** Encodes one batch at a time: its parts must be written before the next call. */
 export const makeBatchEncoder = () => {
   let heads = Buffer.allocUnsafeSlow(256 * 1024)
 
@@ -86,7 +85,7 @@ export const makeBatchEncoder = () => {
     const { segment, position } = place
     const parts: Array<Uint8Array> = []
     const crcs: Array<number> = []
-    // `at` is a place in `heads`, `bytes` one in the batch: payloads are in the latter only.
+    // `at` is an offset in `heads`; `bytes` is an offset in the batch, which counts payloads too.
     let part_start = 0
     let at = batch_header_bytes
     let bytes = batch_header_bytes

@@ -1,9 +1,9 @@
 /**
- * The one line in which everything that changes a volume stands. While a batch is written and
- * synced the next one gathers, so that many operations share one sync and a single one waits for no
- * other. A batch is decided when all before it is durable, and answered when it is itself.
+ * The commit queue: serializes every change to a volume. While a batch is written and synced, the
+ * next one gathers, so that many operations share one sync and a single one waits for no other. A
+ * batch is decided once all earlier ones are durable, and resolved once it is durable itself.
  *
- * A batch never holds two operations on one identifier: the later one waits for the next batch.
+ * A batch never holds two operations on one id: the later one waits for the next batch.
  */
 import { type BlobFault, faultOf, thrown } from "#actors/blob-storage/blobs/fault.ts"
 import type { BlobId } from "#schemas/blob-storage/blob.ts"
@@ -18,10 +18,10 @@ import type { KnownBlob, NewRecord, RecordHead } from "./record.ts"
 import type { VolumeState } from "./state.ts"
 import type { LogWriter } from "./writer.ts"
 
-/** Parts of one write at most, as a disk takes them. */
+/** Maximum number of parts in one write, as a disk takes them. */
 const parts_max = 1000
 
-/** Operations that one batch passes over since they wait for their identifier. */
+/** Maximum number of operations that a batch skips because their id is already in it. */
 const later_max = 1000
 
 interface Waiting {
@@ -30,7 +30,7 @@ interface Waiting {
   readonly reject: (cause: unknown) => void
 }
 
-/** An operation that a record is written for. */
+/** An operation with the record to write for it. */
 interface Written extends BatchRecord {
   readonly waiting: Waiting
   readonly outcome: Outcome
@@ -39,19 +39,19 @@ interface Written extends BatchRecord {
 export interface LineParts {
   readonly state: VolumeState
   readonly log: LogReads
-  /** Made with the `fail` of this line. */
+  /** Creates the writer; `fail` is that of this queue. */
   readonly makeWriter: (fail: (detail: string) => void) => LogWriter
-  /** Why a put of so many bytes exceeds the capacity, with those of the batch so far. */
+  /** Why a put exceeds the capacity, given the bytes already planned for the batch. */
   readonly capacityFault: (bytes: number, planned_bytes: number) => BlobFault | undefined
-  /** Told after each batch how many bytes of log it was. */
+  /** Called after each batch with its length in bytes. */
   readonly wrote: (bytes: number) => void
-  /** Told once why nothing is written any more. */
+  /** Called once, with the reason the volume became read-only. */
   readonly report: (problem: string) => void
-  /** Deletes of the last batch before the volume was opened, of which the log has one record. */
+  /** Deletes of the last batch before startup, which the log records only once. */
   readonly deletes: ReadonlyArray<NewRecord>
 }
 
-/** What a payload adds to a batch; heads are counted when they are made. */
+/** Payload bytes that an operation adds to a batch. Heads are counted when encoded. */
 const payloadOf = (operation: Operation) => {
   if (operation.kind === "put") return operation.extents.length > 0 ? 0 : operation.bytes
   return operation.kind === "move" ? operation.payload.length : 0
@@ -62,10 +62,10 @@ const partsOf = (operation: Operation): ReadonlyArray<Uint8Array> => {
   return operation.kind === "move" && operation.payload.length > 0 ? [operation.payload] : []
 }
 
-/** Operations in the order in which they came, but for those that wait for their identifier. */
+/** Operations in order of arrival, except those that wait for an operation on the same id. */
 const makeQueue = () => {
   let waiting: Array<Waiting> = []
-  /** Takes what may go into one batch. */
+  /** Takes the operations of the next batch. */
   const take = () => {
     const taken: Array<Waiting> = []
     const later: Array<Waiting> = []
@@ -80,7 +80,7 @@ const makeQueue = () => {
       const more_bytes = payloadOf(operation)
       const more_parts = 1 + partsOf(operation).length
       const is_full = bytes + more_bytes > batch_bytes_max || parts + more_parts > parts_max
-      // One operation alone may be more than a batch should be.
+      // A single operation may exceed the size of a batch.
       if (is_full && taken.length > 0) break
       if (ids.has(operation.id)) {
         later.push(one)
@@ -104,7 +104,7 @@ const makeQueue = () => {
     takeAll: () => waiting.splice(0),
     push: (one: Waiting) => waiting.push(one),
     isEmpty: () => waiting.length === 0,
-    /** Puts these in front again. */
+    /** Returns operations to the front. */
     back: (some: ReadonlyArray<Waiting>) => {
       waiting = [...some, ...waiting]
     },
@@ -113,8 +113,8 @@ const makeQueue = () => {
 type Queue = ReturnType<typeof makeQueue>
 
 /**
- * The heads of the blobs that operations find in their place. A head that does not hold is taken
- * out in this batch, and what met it waits for the next one.
+ * Reads the heads of the blobs that operations refer to. A blob with a corrupt head is quarantined
+ * in this batch, and the operation waits for the next one.
  */
 const makeLookUp = ({ state, log }: LineParts, queue: Queue) => {
   const needsHead = ({ kind, id }: Operation) => {
@@ -131,7 +131,7 @@ const makeLookUp = ({ state, log }: LineParts, queue: Queue) => {
         heads.set(operation.id, head)
         return [one]
       }
-      // A tombstone that does not hold is one all the same.
+      // A corrupt tombstone still counts as one.
       if (!isHeld(place)) return [one]
       const tail = await log.known(operation.id, place)
       if (tail) known.set(operation.id, tail)
@@ -156,9 +156,9 @@ const makeLookUp = ({ state, log }: LineParts, queue: Queue) => {
 const no_origin = { actor: "", request_id: "", correlation_id: "" } as const
 
 /**
- * The deletes of a batch, which the next one says again: a bit that rots, or a write that the disk
- * puts elsewhere, never meets both records, and one of them is enough that the blob stays deleted.
- * Once there is a checkpoint after them, it is another trace of both.
+ * Repeats the deletes of each batch in the next one, so that neither a flipped bit nor a
+ * misdirected write destroys both records; one of them keeps the blob deleted. Once a checkpoint
+ * follows, it is another trace of both.
  */
 const makeEchoes = (first: ReadonlyArray<NewRecord>) => {
   let deletes = first
@@ -169,15 +169,15 @@ const makeEchoes = (first: ReadonlyArray<NewRecord>) => {
     bytes: 0,
   })
   return {
-    /** No batch needs more room for them, in bytes. */
+    /** Upper bound of the space that the repeats take in a batch, in bytes. */
     bytes: () => deletes.reduce((sum, record) => sum + recordBytesMax(record), 0),
-    /** What a batch of these has to say again: of other identifiers only. */
+    /** The repeats for a batch of these records: deletes of other ids. */
     beside: (written: ReadonlyArray<BatchRecord>): ReadonlyArray<BatchRecord> => {
       if (deletes.length === 0) return []
       const ids = new Set(written.map(({ record }) => record.id))
       return deletes.filter(({ id }) => !ids.has(id)).map(echoOf)
     },
-    /** These are durable, and all that was to be said again is. */
+    /** Notes that these records, and the repeats, are durable. */
     wrote: (written: ReadonlyArray<BatchRecord>) => {
       deletes = written
         .map(({ record }) => record)
@@ -229,34 +229,36 @@ const makeGathering = ({ state, capacityFault }: LineParts) => {
   }
 }
 
-/** What the log says of the blobs that a batch's operations find in their place. */
+/** Heads and tails in the log, of the blobs that the operations of a batch refer to. */
 interface Met {
   readonly heads: Map<BlobId, RecordHead>
-  /** Of those whose head does not hold. */
+  /** Of blobs with a corrupt head. */
   readonly known: Map<BlobId, KnownBlob>
 }
 
 interface Limits {
-  /** Bytes that are left in the current file. */
+  /** Bytes left in the current file. */
   readonly available: number
-  /** Bytes of the batch that are taken by other records. */
+  /** Bytes of the batch taken by other records. */
   readonly taken: number
-  /** Why no put is taken now. */
+  /** Why puts are refused at the moment. */
   readonly put_fault: BlobFault | undefined
 }
 
-/** Whether it is more than upkeep: what is held back on a full disk is not for it. */
+/**
+ * Whether an operation counts as a put, which may not use what a full disk holds back for upkeep.
+ */
 const isPut = ({ operation }: Waiting) =>
   operation.kind === "put" || (operation.kind === "move" && operation.renewal !== undefined)
 
-/** One batch after the other, out of the queue. */
+/** Commits batches from the queue, one after the other. */
 const makeBatches = (parts: LineParts, queue: Queue, writer: LogWriter) => {
   const { state } = parts
   const lookUp = makeLookUp(parts, queue)
   const gather = makeGathering(parts)
   const echoes = makeEchoes(parts.deletes)
 
-  /** Makes room for the first of those that did not fit; refuses it where there is none. */
+  /** Makes space for the first operation that did not fit, or rejects it. */
   const makeRoom = async (rest: ReadonlyArray<Waiting>, bytes: number) => {
     const [first] = rest
     if (!first) return
@@ -268,7 +270,7 @@ const makeBatches = (parts: LineParts, queue: Queue, writer: LogWriter) => {
     const first_cursor = state.counters.cursor + 1
     const records = [...written, ...echoes.beside(written)]
     const writing = writer.write(records, first_cursor)
-    // Behind the beginning of the write, which goes on meanwhile.
+    // Runs while the write is in progress.
     for (const { waiting, outcome } of written) {
       if (waiting.operation.kind === "put") waiting.operation.placed?.(outcome)
     }
@@ -288,8 +290,8 @@ const makeBatches = (parts: LineParts, queue: Queue, writer: LogWriter) => {
     await write(written)
   }
   /**
-   * Takes one batch through. What goes wrong is told to `fail`, be it the disk or a defect: nobody
-   * knows then what is durable.
+   * Commits one batch. Any error, of the disk or a defect, goes to `fail`: it is unknown then what
+   * is durable.
    */
   return async (fail: (cause: unknown) => Error): Promise<void> => {
     const met: Met = { heads: new Map(), known: new Map() }
@@ -304,14 +306,14 @@ const makeBatches = (parts: LineParts, queue: Queue, writer: LogWriter) => {
 }
 
 export interface OpenLine extends CommitLine {
-  /** Runs work while no batch is under way: what must see the volume at rest, as a checkpoint. */
+  /** Runs a task between batches, for work that needs a quiescent volume, such as a checkpoint. */
   readonly between: <A>(work: () => Promise<A>) => Promise<A>
   readonly writer: LogWriter
 }
 
 /**
- * The line. The first write or sync that fails refuses everything from then on (`fail` does so from
- * outside): it is never tried again.
+ * Creates the queue. The first failed write or sync makes it read-only, and so does `fail`; nothing
+ * is retried.
  */
 export const makeCommitLine = (parts: LineParts): OpenLine => {
   const queue = makeQueue()
@@ -333,7 +335,7 @@ export const makeCommitLine = (parts: LineParts): OpenLine => {
   const next = makeBatches(parts, queue, writer)
 
   const drain = async () => {
-    // What arrives in this turn of the event loop is committed together.
+    // Operations that arrive in this turn of the event loop are committed together.
     await new Promise<void>((resolve) => setImmediate(resolve))
     while (!queue.isEmpty() || pauses.length > 0) {
       const pause = pauses.shift()
@@ -357,7 +359,7 @@ export const makeCommitLine = (parts: LineParts): OpenLine => {
       }),
     between: (work) =>
       new Promise((resolve, reject) => {
-        // Its error is its caller's, and the line goes on.
+        // An error is the caller's, and does not stop the queue.
         pauses.push(() => work().then(resolve, reject))
         running ??= drain()
       }),

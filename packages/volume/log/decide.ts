@@ -1,6 +1,6 @@
 /**
- * What an operation comes to, now that all before it is durable: a record to write, or an answer at
- * once. Nothing here waits or writes.
+ * Decides the outcome of an operation once everything before it is durable: a record to write, or
+ * an immediate response. Nothing here waits or writes.
  */
 import { type Admission, admit, store_origin } from "#actors/blob-storage/blobs/admission.ts"
 import type { BlobFault } from "#actors/blob-storage/blobs/fault.ts"
@@ -24,22 +24,22 @@ import {
 } from "./record.ts"
 import { movedOf, unless } from "./record-facts.ts"
 
-/** What the volume has of the operation's identifier. */
+/** The current state of the operation's id. */
 export interface Present {
   readonly place: Place | undefined
-  /** The live copy's head; undefined where none is there, or its head was not asked for. */
+  /** The live copy's head. Undefined if there is no copy, or if its head was not read. */
   readonly head: RecordHead | undefined
-  /** The head of the tombstone, where one is there and holds. */
+  /** The tombstone's head, if there is an intact one. */
   readonly tombstone?: RecordHead | undefined
-  /** What is known of a blob whose head is damaged. */
+  /** The blob's tail, if its head is corrupt. */
   readonly known?: KnownBlob | undefined
 }
 
-/** What a record is given when it is certain that it is written. */
+/** Assigns cursors and times to records that will be written. */
 export interface Stamps {
   readonly cursor: () => number
   readonly stamp: (at: bigint) => bigint
-  /** The latest that was given. */
+  /** The last time assigned. */
   readonly last_at: bigint
 }
 
@@ -52,7 +52,7 @@ const nothing: Outcome = { head: undefined, is_done: false, record: undefined, a
 const as_it_is: Decision = { kind: "answer", outcome: nothing }
 const no_extents = [] as const
 
-/** What a put is answered that its admission refuses. */
+/** The fault of a put that admission refuses. */
 export const refusalOf = (id: BlobId, admission: Admission): BlobFault | undefined => {
   if (admission.verdict === "mismatch") {
     return { _tag: "BlobIdMismatch", expected: admission.expected, actual: id }
@@ -61,11 +61,13 @@ export const refusalOf = (id: BlobId, admission: Admission): BlobFault | undefin
   return { _tag: "BlobAlreadyExists", id, detail: admission.detail }
 }
 
-/** Whether a put may be stored, is stored already, or is refused; asked before the commit too. */
+/**
+ * Whether a put may be stored, is already stored, or is refused. Also checked before the commit.
+ */
 export const admission = (put: PutOperation, head: RecordHead | undefined): Admission =>
   admit(put, head && { checksum: checksumOf(head), policy: head.policy })
 
-/** Why a put, or a copy that another node sends, is refused. */
+/** Why a put, or a copy from another node, is refused. */
 const putFault = (put: PutOperation, { head }: Present, deleted_at: bigint | undefined) => {
   if (put.copy === undefined) return refusalOf(put.id, admission(put, head))
   const held = head && { checksum: hashOf(head), shard: shardOf(head) }
@@ -73,7 +75,7 @@ const putFault = (put: PutOperation, { head }: Present, deleted_at: bigint | und
   return admitted.verdict === "refuse" ? admitted.fault : undefined
 }
 
-/** When the identifier was deleted; as late as can be where the tombstone does not hold. */
+/** When the id was deleted: the latest possible time if the tombstone is corrupt. */
 const deletedAt = ({ place, tombstone }: Present, { last_at }: Stamps) => {
   if (place?.kind !== "tombstone") return undefined
   return tombstone ? sinceOf(tombstone) : last_at
@@ -83,13 +85,13 @@ const deletedAt = ({ place, tombstone }: Present, { last_at }: Stamps) => {
 export const latest = (one: bigint, other: bigint) => (one > other ? one : other)
 
 /**
- * Whether a put's extents take the place of those of the copy that is here: what was just written
- * needs no reading, however much it is. Not so of a shard, which no hash says to be the right one.
+ * Whether a put's extents replace those of the stored copy. The new content is known to be intact,
+ * so the old one need not be read, however large it is. Never for a shard, which has no hash.
  */
 export const isExchanged = (is_large: boolean, head: RecordHead, shard: Shard | undefined) =>
   is_large && head.is_large && shard === undefined && shardOf(head) === undefined
 
-/** The copy that is here with the bytes of a put of the same, and with its time if it is later. */
+/** Gives the stored copy the extents of a put of the same content, and its put time if later. */
 const decideExchange = (
   { copy, extents, at }: PutOperation,
   head: RecordHead,
@@ -119,7 +121,7 @@ const decidePut = (put: PutOperation, present: Present, stamps: Stamps, room: Ro
   const full = room(put)
   if (full) return { kind: "refuse", fault: full }
   const at = stamps.stamp(put.at)
-  // A deletion by another node's clock may be ahead of this one's: this put came after it.
+  // The deletion may come from a node whose clock is ahead: this put happened after it.
   const put_at = deleted_at === undefined ? at : latest(at, deleted_at + 1n)
   const is_large = put.extents.length > 0
   const record: NewRecord = {
@@ -146,7 +148,7 @@ const decidePut = (put: PutOperation, present: Present, stamps: Stamps, room: Ro
   return { kind: "write", record, outcome: { head: undefined, is_done: true, record, at } }
 }
 
-/** A record that an identifier is not a blob any more. */
+/** A record that ends a copy or deletes a blob. */
 const removal = (
   kind: Exclude<NewRecord["kind"], "blob">,
   id: BlobId,
@@ -173,7 +175,7 @@ const removal = (
   ...how,
 })
 
-/** What is written, and answered once it is durable. */
+/** Writes a record. The caller gets the outcome once it is durable. */
 const written = (record: NewRecord, { head }: Present): Decision => ({
   kind: "write",
   record,
@@ -182,7 +184,7 @@ const written = (record: NewRecord, { head }: Present): Decision => ({
 
 type DeleteOperation = Extract<Operation, { readonly kind: "delete" }>
 
-/** Whether a deletion of every node's copies is known already, or was before the last put. */
+/** Whether a cluster-wide deletion is already known, or was before the last put. */
 const isPast = (cluster_at: bigint, { head, tombstone }: Present) =>
   head ? putAtOf(head) > cluster_at : tombstone ? clusterAtOf(tombstone) >= cluster_at : false
 
@@ -194,7 +196,7 @@ const decideDelete = (
   if (cluster_at > 0n && isPast(cluster_at, present)) return as_it_is
   const { place, head, tombstone } = present
   const at = stamps.stamp(now)
-  // What it is compared with: another node's clock may have been ahead.
+  // Compared with the present record, because another node's clock may be ahead.
   const before = tombstone ?? head
   const newest = latest(cluster_at > 0n ? cluster_at : at, before ? putAtOf(before) : 0n)
   const meant = latest(cluster_at, tombstone ? clusterAtOf(tombstone) : 0n)
@@ -223,12 +225,12 @@ const without = (some: ReadonlyArray<Extent>, others: ReadonlyArray<Extent>) => 
   return some.filter((extent) => !kept.has(keyOf(extent)))
 }
 
-/** Why a put finds no room, in the capacity or on the disk; undefined: it does. */
+/** Why a put exceeds the capacity or the disk. Undefined: it fits. */
 export type Room = (put: Pick<PutOperation, "bytes" | "extents">) => BlobFault | undefined
 
 type MoveOperation = Extract<Operation, { readonly kind: "move" }>
 
-/** A live record that is written again: as it is, with other extents, or of a later put. */
+/** Rewrites a live record: unchanged, with other extents, or with a later put time. */
 const decideMove = (
   { head, extents, renewal }: MoveOperation,
   present: Present,
@@ -242,7 +244,7 @@ const decideMove = (
   return written(record, { ...present, head })
 }
 
-/** Decides one operation; the stamps are taken only where a record is to be written. */
+/** Decides one operation. Uses a stamp only if a record is written. */
 export const decide = (
   operation: Operation,
   present: Present,

@@ -1,11 +1,11 @@
 /**
- * What a volume's files begin with, and what each batch of its log begins with: pure encoding.
+ * Encoding of superblocks and batch headers; pure.
  *
- * All numbers are little endian. A file is two copies of its superblock, a page each, then data. A
- * batch begins at a page with its header; its records follow, each at a multiple of 8 bytes. All
- * checksums of a file are CRC32C that begin with the file's seed, which holds the volume's random
- * identifier and the file's generation: nothing that a file held before, and nothing that a client
- * stores, can look like a batch or a record.
+ * All numbers are little-endian. A file starts with two copies of its superblock, a page each,
+ * followed by data. A batch starts on a page boundary with its header; its records follow, aligned
+ * to 8 bytes. Every checksum in a file is a CRC32C seeded with the volume's random identifier and
+ * the file's generation, so that neither stale contents of a recycled file nor a client's bytes can
+ * pass as a batch or a record.
  */
 import { crc32c } from "@node-rs/crc32"
 import { page_bytes } from "../extents/room.ts"
@@ -14,23 +14,24 @@ export { page_bytes, toPages } from "../extents/room.ts"
 
 export type SegmentKind = "log" | "ext"
 
-/** Where a file's data begins: behind both copies of its superblock. */
+/** Offset of a file's data, after both copies of the superblock. */
 export const data_start = 2 * page_bytes
-/** Records begin at multiples of this. */
+/** Alignment of records. */
 export const record_alignment = 8
 export const batch_header_bytes = 96
-/** One batch at most, in bytes: what one write and one sync carry without a long pause. */
+/** Maximum size of a batch in bytes: what one write and one sync handle without a long pause. */
 export const batch_bytes_max = 8 * 1024 * 1024
 export const volume_id_bytes = 16
 
 /**
- * What a file's superblock says of the records in it. A release that meets a higher one does not
- * open the volume: it would take for damaged what it cannot read. So a file is raised when the
- * first such record goes into it, and until then the release before can open it (decision 0147).
+ * Format of the records in a file, stored in its superblock. A release refuses to open a volume
+ * with a format above its own, because it would treat unknown records as damage. A file's format
+ * rises with the first record that needs it, so the previous release can open the volume until then
+ * (decision 0147).
  */
 export const formats = {
   first: 1,
-  /** Records may say when their blob was put last. */
+  /** Records may hold the time of their blob's last put. */
   put_times: 2,
 } as const
 const format_known = formats.put_times
@@ -46,11 +47,11 @@ export const toRecords = (bytes: number) => Math.ceil(bytes / record_alignment) 
 export interface Superblock {
   readonly volume_id: Uint8Array
   readonly kind: SegmentKind
-  /** The file's number, from 1, by its kind. */
+  /** From 1, per kind. */
   readonly number: number
-  /** Unique in the volume, and another each time that the file is used anew. */
+  /** Unique in the volume. Changes each time the file is recycled. */
   readonly generation: number
-  /** The file's length. */
+  /** Length of the file. */
   readonly bytes: number
   /** One of `formats`. */
   readonly format: number
@@ -58,40 +59,40 @@ export interface Superblock {
 
 export interface BatchHeader {
   readonly generation: number
-  /** Rises by one from batch to batch, over the whole volume, from 1. */
+  /** Rises by one from batch to batch across the volume, from 1. */
   readonly sequence: number
-  /** The whole batch, a multiple of a page. */
+  /** Size of the whole batch, a multiple of a page. */
   readonly bytes: number
-  /** The CRC of the header of the batch before; 0 for the first. */
+  /** CRC of the previous batch's header; 0 for the first batch. */
   readonly previous_crc: number
   readonly records: number
-  /** The cursor of the batch's first fact, or of the next one where it has none. */
+  /** Cursor of the batch's first fact, or of the next fact if the batch has none. */
   readonly first_cursor: number
   readonly acknowledged: number
-  /** CRC32C of the CRCs of the records' heads, in order. */
+  /** CRC32C of the CRCs of the record heads, in order. */
   readonly heads_crc: number
   readonly file: number
   readonly position: number
 }
 
-/** A header as it was read, with its own CRC, which the next batch names. */
+/** A header as read, with its own CRC, which the next batch refers to. */
 export interface ReadBatchHeader extends BatchHeader {
   readonly crc: number
 }
 
-/** Numbers below 2^53 as u64. */
+/** Writes a number below 2^53 as a u64. */
 export const writeNumber = (into: Buffer, value: number, position: number) => {
   into.writeUInt32LE(value >>> 0, position)
   into.writeUInt32LE(Math.floor(value / two_32), position + 4)
 }
 
-/** A u64 as a number; Infinity where it is beyond 2^53. */
+/** Reads a u64 as a number; Infinity from 2^53. */
 export const readNumber = (from: Buffer, position: number) => {
   const value = from.readUInt32LE(position) + from.readUInt32LE(position + 4) * two_32
   return Number.isSafeInteger(value) ? value : Number.POSITIVE_INFINITY
 }
 
-/** What all checksums of a file begin with. */
+/** Initial value of every checksum in a file. */
 export const seedOf = ({
   volume_id,
   kind,
@@ -106,7 +107,7 @@ export const seedOf = ({
   return crc32c(text)
 }
 
-/** Both copies, as the first 8 KiB of a file. */
+/** Encodes both copies: the first 8 KiB of a file. */
 export const encodeSuperblock = (superblock: Superblock): Buffer => {
   const pages = Buffer.alloc(data_start)
   superblock_magic.copy(pages)
@@ -128,7 +129,7 @@ const decodeCopy = (page: Buffer): Superblock | undefined => {
   if (crc !== crc32c(page.subarray(0, superblock_bytes - 4))) return undefined
   const format = page.readUInt32LE(8)
   if (format < formats.first || format > format_known) {
-    const known = `this release knows no format above ${format_known}`
+    const known = `this release supports formats up to ${format_known}`
     throw new Error(`a newer release wrote this volume: a file has format ${format}, ${known}`)
   }
   return {
@@ -142,9 +143,9 @@ const decodeCopy = (page: Buffer): Superblock | undefined => {
 }
 
 /**
- * What the first 8 KiB of a file say: the newer of the copies that hold, since a crash may leave
- * one of either; undefined where none does. Throws where a newer release wrote it. A format counts
- * once both say it, so that a rise that a crash cut short is made again.
+ * Decodes the first 8 KiB of a file. Of two valid copies the newer one counts, because a crash may
+ * leave one of each; undefined if neither is valid. Throws if a newer release wrote the file. A
+ * format counts only if both copies have it, so that an interrupted rise is repeated.
  */
 export const decodeSuperblock = (pages: Buffer): Superblock | undefined => {
   const first = decodeCopy(pages)
@@ -156,7 +157,7 @@ export const decodeSuperblock = (pages: Buffer): Superblock | undefined => {
   return { ...first, format: Math.min(first.format, second.format) }
 }
 
-/** Writes a header; answers its CRC. */
+/** Writes a header. Returns its CRC. */
 export const encodeBatchHeader = (
   into: Buffer,
   position: number,
@@ -182,14 +183,14 @@ export const encodeBatchHeader = (
   return crc
 }
 
-/** The generation that a header at a position claims, unchecked; 0 where there is none. */
+/** The generation in the header at a position, not verified; 0 if there is no header. */
 export const claimedGeneration = (from: Buffer, position: number) => {
   if (position + batch_header_bytes > from.length) return 0
   const is_header = from.compare(batch_magic, 0, 8, position, position + 8) === 0
   return is_header ? readNumber(from, position + 16) : 0
 }
 
-/** The header at a position of the bytes; undefined where there is none that holds. */
+/** Decodes the header at a position. Undefined if there is no valid one. */
 export const decodeBatchHeader = (
   from: Buffer,
   position: number,

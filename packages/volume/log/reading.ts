@@ -1,6 +1,4 @@
-/**
- * Reading a volume's log: records by their place, batches and their records in order.
- */
+/** Reads the log: records by place, and batches in order. */
 import { crc32c } from "@node-rs/crc32"
 import type { BlobId } from "#schemas/blob-storage/blob.ts"
 import type { LogReads, ReadRecord, Segment, Segments } from "../parts.ts"
@@ -22,17 +20,17 @@ import {
   tail_bytes,
 } from "./record.ts"
 
-/** Read at once where only a head is wanted: nearly all heads are shorter. */
+/** Read size for a head. Nearly all heads are shorter. */
 const head_read_bytes = 1024
-/** An identifier's digits. */
+/** Hex digits of an id. */
 const id_digits = 32
-/** Read at once where batches are looked for, in bytes. */
+/** Read size of a search for batches, in bytes. */
 const search_bytes = 1024 * 1024
 
 const asBuffer = (bytes: Uint8Array) =>
   Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength)
 
-/** The records of the log by their places, which the index has. */
+/** Reads records at the places that the index holds. */
 export const makeLogReads = (segments: Segments): LogReads => {
   const read = async (id: BlobId, file: number, position: number, length: number) => {
     const segment = segments.find("log", file)
@@ -64,33 +62,33 @@ export const makeLogReads = (segments: Segments): LogReads => {
   }
 }
 
-/** A record with its place in its file. */
+/** A record with its position in the file. */
 export interface LoggedRecord {
   readonly head: RecordHead
   readonly position: number
 }
 
-/** A blob's record whose head does not hold, as its tail tells of it. */
+/** A blob's record with a corrupt head, described by its tail. */
 export interface HeadlessRecord {
   readonly id: BlobId
   readonly known: KnownBlob
-  /** Where the bytes begin that no head explains: the record begins there, or behind it. */
+  /** Start of the bytes that no head covers. The record starts here or later. */
   readonly position: number
-  /** From there to the end of the tail. */
+  /** Length from there to the end of the tail. */
   readonly bytes: number
 }
 
-/** What holds in a stretch of the log. */
+/** The valid records of a span of the log. */
 export interface Salvaged {
   readonly records: ReadonlyArray<LoggedRecord>
   readonly headless: ReadonlyArray<HeadlessRecord>
 }
 
-/** A batch as it was read: its records, as far as their heads hold, or at least their tails. */
+/** A batch as read: its records with a valid head, or at least a valid tail. */
 export interface ReadBatch extends Salvaged {
   readonly header: ReadBatchHeader
   readonly bytes: Buffer
-  /** Whether every head that the header speaks of is there and holds. */
+  /** Whether all heads that the header counts are valid. */
   readonly is_whole: boolean
 }
 
@@ -102,7 +100,7 @@ const isOfSegment = (segment: Segment, position: number, header: ReadBatchHeader
   header.bytes % page_bytes === 0 &&
   position + header.bytes <= segment.bytes
 
-/** The header of the batch that begins at a position; undefined where none does. */
+/** Reads the header of the batch at a position. Undefined if there is no valid one. */
 export const readHeader = async (segment: Segment, position: number) => {
   if (position + page_bytes > segment.bytes) return undefined
   const page = asBuffer(await segment.file.read(position, batch_header_bytes))
@@ -110,7 +108,9 @@ export const readHeader = async (segment: Segment, position: number) => {
   return header && isOfSegment(segment, position, header) ? header : undefined
 }
 
-/** The first batch from a position on whose sequence is higher; reads the rest of the file. */
+/**
+ * Finds the first batch from a position on with a higher sequence. May read the rest of the file.
+ */
 export const searchHeader = async (segment: Segment, position: number, sequence: number) => {
   const window = Buffer.allocUnsafeSlow(Math.min(search_bytes, segment.bytes))
   for (let start = position; start < segment.bytes; start += search_bytes) {
@@ -126,9 +126,9 @@ export const searchHeader = async (segment: Segment, position: number, sequence:
 }
 
 /**
- * The records that hold in a stretch of the log, whose first byte is at `position` in its file:
- * each head is looked for behind the one before, and then at every place where one may begin. A
- * tail that is met on the way is one of a head that does not hold.
+ * Finds the valid records in a span of the log that starts at `position` in its file. Looks for
+ * each head right after the previous record, then at every aligned offset. A tail met on the way
+ * belongs to a corrupt head.
  */
 const recordsIn = (bytes: Buffer, position: number, seed: number, start = 0): Salvaged => {
   const records: Array<LoggedRecord> = []
@@ -145,7 +145,7 @@ const recordsIn = (bytes: Buffer, position: number, seed: number, start = 0): Sa
     const known = decodeTail(bytes.subarray(at, at + tail_bytes), seed)
     at += known ? tail_bytes : record_alignment
     if (!known) continue
-    // Sixteen bytes in hex are an identifier: the first half of the hash.
+    // Sixteen bytes in hex are an id: the first half of the hash.
     const id = known.hash.slice(0, id_digits) as BlobId
     headless.push({ id, known, position: position + explained, bytes: at - explained })
     explained = at
@@ -160,7 +160,7 @@ export const headsCrc = (crcs: ReadonlyArray<number>) => {
   return crc32c(bytes)
 }
 
-/** Reads a batch's records; those behind one that does not hold are found all the same. */
+/** Reads a batch's records, including those after a corrupt one. */
 export const readBatch = async (segment: Segment, header: ReadBatchHeader): Promise<ReadBatch> => {
   const bytes = asBuffer(await segment.file.read(header.position, header.bytes))
   const start = toRecords(batch_header_bytes)
@@ -178,18 +178,18 @@ export const readBatch = async (segment: Segment, header: ReadBatchHeader): Prom
   return { header, bytes, is_whole, ...recordsIn(bytes, header.position, segment.seed, start) }
 }
 
-/** Whether the inline payloads of a batch are what was put as well. */
+/** Whether the inline payloads of a batch are intact too. */
 export const payloadsHold = ({ header, bytes, records }: ReadBatch) =>
   records.every(({ head, position }) => {
     const start = position - header.position + head.head_bytes
     return payloadHolds(head, bytes.subarray(start, start + head.payload_bytes))
   })
 
-/** What holds in a stretch of a log file in which no batch does. */
+/** Finds valid records in a span of a log file without a valid batch. */
 export const salvage = async (segment: Segment, start: number, end: number) => {
   const bytes = asBuffer(await segment.file.read(start, end - start))
   return recordsIn(bytes, start, segment.seed)
 }
 
-/** The header of a file's first batch, where it holds. */
+/** The header of a file's first batch, if valid. */
 export const firstBatchOf = (segment: Segment) => readHeader(segment, data_start)

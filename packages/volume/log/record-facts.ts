@@ -1,6 +1,4 @@
-/**
- * What a record of a volume's log tells the ports: a blob's meta, a copy, a deletion, a fact. Pure.
- */
+/** Converts log records to the types of the port: metadata, copies, deletions and facts. Pure. */
 import type { BlobFact } from "#actors/blob-storage/blobs/engine.ts"
 import type { Deletion, HeldCopy } from "#actors/blob-storage/node-engine.ts"
 import type { BlobMeta } from "#schemas/blob-storage/blob.ts"
@@ -22,7 +20,7 @@ import {
   sinceOf,
 } from "./record.ts"
 
-/** What the port shows of a blob's record. */
+/** A blob's metadata, as the port returns it. */
 export const metaOf = (head: RecordHead): BlobMeta => {
   const created_at = sinceOf(head)
   return {
@@ -35,7 +33,7 @@ export const metaOf = (head: RecordHead): BlobMeta => {
   }
 }
 
-/** A copy as other nodes are told of it. */
+/** A copy, as other nodes see it. */
 export const heldCopyOf = (head: RecordHead): HeldCopy => {
   const shard = shardOf(head)
   return {
@@ -51,7 +49,7 @@ export const heldCopyOf = (head: RecordHead): HeldCopy => {
   }
 }
 
-/** A deletion as other nodes are told of it: one that they are to learn of goes first. */
+/** A deletion, as other nodes see it. A cluster-wide deletion takes precedence. */
 export const deletionOf = (head: RecordHead): Deletion => {
   const cluster_at = clusterAtOf(head)
   const is_cluster_wide = cluster_at !== 0n
@@ -74,7 +72,7 @@ const fact_kinds = {
   released: "released",
 } as const
 
-/** The fact that the record is in the journal; undefined where it is none. */
+/** The record's fact in the journal. Undefined if it has none. */
 export const factOf = (head: RecordHead): BlobFact | undefined => {
   if (head.cursor === 0 || head.is_moved) return undefined
   const shard = shardOf(head)
@@ -92,7 +90,7 @@ export const factOf = (head: RecordHead): BlobFact | undefined => {
   }
 }
 
-/** As `factOf`, of a record that was just written. */
+/** Like `factOf`, for a record that was just written. */
 export const factOfNew = (record: NewRecord): BlobFact | undefined => {
   const { cursor, is_moved, kind, id, size, hash, policy, shard, labels, at, origin } = record
   if (cursor === 0 || is_moved) return undefined
@@ -112,19 +110,19 @@ export const factOfNew = (record: NewRecord): BlobFact | undefined => {
   }
 }
 
-/** The time as a record keeps it: not, where it is another one that the record has anyway. */
+/** A time as a record stores it: 0 if it equals one that the record has anyway. */
 export const unless = (known: bigint, time: bigint) => (time === known ? 0n : time)
 
-/** What a copy becomes that takes over the time of a later put; Unix nanoseconds. */
+/** New times of a copy that is updated to a later put, in Unix nanoseconds. */
 export interface Renewed {
   readonly put_at: bigint
-  /** When it is written again. */
+  /** When the record is rewritten. */
   readonly at: bigint
 }
 
 const timesOf = (head: RecordHead): Renewed => ({ put_at: putAtOf(head), at: head.at })
 
-/** The record again, to be written elsewhere: a live one that compaction moves, or of new times. */
+/** The record to rewrite: moved by compaction, or with new times. */
 export const movedOf = (head: RecordHead, { put_at, at }: Renewed = timesOf(head)): NewRecord => ({
   kind: head.kind,
   is_moved: true,

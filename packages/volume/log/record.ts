@@ -1,9 +1,10 @@
 /**
- * One record of a volume's log: a head, its payload where the blob is small, and a blob's tail.
+ * Encoding of log records; pure.
  *
- * A head says all that is known of a blob, so that the log alone is the truth. The tail says again
- * what has to be told when the head rots: which blob it was, how large, under which policy. Both
- * end with their CRC32C, which begins with the file's seed. Pure encoding.
+ * A record is a head, the payload of a small blob, and a blob's tail. The head holds everything
+ * known about a blob, so that the log alone is authoritative. The tail repeats what must be
+ * reported if the head is corrupt: the blob's hash, size and policy. Both end with a CRC32C seeded
+ * for the file.
  */
 import { crc32c } from "@node-rs/crc32"
 import type { BlobOrigin } from "#actors/blob-storage/blobs/admission.ts"
@@ -15,53 +16,53 @@ import { batch_bytes_max, readNumber, toRecords, writeNumber } from "./format.ts
 
 export type RecordKind = "blob" | "tombstone" | "quarantined" | "lost" | "released"
 
-/** A stretch of a file of extents that holds a part of a large blob, then the part's CRCs. */
+/** A span of an extent file that holds a part of a large blob, followed by the part's CRC table. */
 export interface Extent {
-  /** The number of the file of extents. */
+  /** Number of the extent file. */
   readonly file: number
   readonly position: number
-  /** The blob's bytes in it; its table of CRCs follows them at once. */
+  /** Bytes of the blob in it. Its CRC table follows immediately. */
   readonly bytes: number
   /** CRC32C of the table. */
   readonly table_crc: number
 }
 
-/** What a record says besides its payload. */
+/** The contents of a record, except its payload. */
 export interface NewRecord {
   readonly kind: RecordKind
-  /** Written again by compaction: the same cursor and time, and no fact. */
+  /** Rewritten by compaction: keeps its cursor and time, and is no new fact. */
   readonly is_moved: boolean
   readonly is_large: boolean
   readonly policy: ReplicationPolicy
   readonly id: BlobId
-  /** The blob's BLAKE3-256 in hex; empty where it is not known. */
+  /** The blob's BLAKE3-256 in hex; empty if unknown. */
   readonly hash: string
-  /** Bytes of the blob. */
+  /** Size of the blob in bytes. */
   readonly size: number
-  /** Which part of the blob is meant; undefined: all of it. */
+  /** Which shard of the blob it is. Undefined: the whole blob. */
   readonly shard: Shard | undefined
-  /** When it was written here, in Unix nanoseconds. */
+  /** When this node wrote it, in Unix nanoseconds. */
   readonly at: bigint
-  /** When the blob was first put, on whichever node, or was deleted; 0: `at`. */
+  /** When the blob was first put on any node, or was deleted; 0: `at`. */
   readonly since: bigint
-  /** Of a tombstone: when the last deletion was that meant every node; 0: none did. */
+  /** Of a tombstone: time of the last cluster-wide deletion; 0: none. */
   readonly cluster_at: bigint
-  /** When the blob was put last, as far as this copy was told; 0: when it was put first. */
+  /** When the blob was last put, as far as this node knows; 0: when it was first put. */
   readonly put_at: bigint
-  /** The cursor of the record's fact; 0 where it has none. */
+  /** Cursor of the record's fact; 0 if it has none. */
   readonly cursor: number
   readonly origin: BlobOrigin
   readonly labels: BlobLabels
   readonly payload_bytes: number
-  /** CRC32C of each 64 KiB of the payload, as `reads/chunks.ts` computes them. */
+  /** CRC32C of each 64 KiB chunk of the payload, as `reads/chunks.ts` computes them. */
   readonly crcs: ReadonlyArray<number>
-  /** Where a large blob's bytes are. */
+  /** Extents of a large blob. */
   readonly extents: ReadonlyArray<Extent>
-  /** Where bytes were that this record gives free. */
+  /** Extents that this record frees. */
   readonly freed: ReadonlyArray<Extent>
 }
 
-/** A head as it was read; what is seldom asked for is decoded by the functions below. */
+/** A decoded head. The functions below decode rarely used fields on demand. */
 export interface RecordHead {
   readonly kind: RecordKind
   readonly is_moved: boolean
@@ -73,11 +74,11 @@ export interface RecordHead {
   readonly cursor: number
   readonly payload_bytes: number
   readonly head_bytes: number
-  /** Head, payload, padding and tail, a multiple of 8: what the index holds. */
+  /** Head, payload, padding and tail, a multiple of 8. The index holds this length. */
   readonly record_bytes: number
   /** The head's CRC. */
   readonly crc: number
-  /** The head itself. */
+  /** The encoded head. */
   readonly bytes: Buffer
 }
 
@@ -92,13 +93,16 @@ const flag_hash = 4
 const flag_since = 8
 const flag_cluster = 16
 const flag_put = 32
-/** Times that not every record has, in their order. */
+/** Optional times, in the order of the format. */
 const time_flags = [flag_since, flag_cluster, flag_put] as const
 const time_bytes = 8
-/** Units of one text of an origin at most: it is cut there. The gateway's bounds are smaller. */
+/**
+ * Maximum UTF-16 length of a field of an origin; longer ones are truncated. The gateway's limits
+ * are smaller.
+ */
 const origin_units_max = 4096
 
-/** The order is the format's: a kind's number is its place, from 1. */
+/** In the order of the format: a kind's number is its position, from 1. */
 const kinds = ["blob", "tombstone", "quarantined", "lost", "released"] as const
 const policies = [
   "REPLICATION_POLICY_UNSPECIFIED",
@@ -121,12 +125,12 @@ const labelText = (labels: BlobLabels) => (isEmpty(labels) ? "" : JSON.stringify
 export const cut = (text: string) =>
   text.length > origin_units_max ? text.slice(0, origin_units_max) : text
 
-/** No head of this record is longer, in bytes. */
+/** Upper bound of the head's length, in bytes. */
 export const headBytesMax = ({ origin, labels, crcs, extents, freed }: NewRecord) => {
   const { actor, request_id, correlation_id } = origin
   const text = cut(actor).length + cut(request_id).length + cut(correlation_id).length
   const tables = crc_bytes * crcs.length + extent_bytes * (extents.length + freed.length)
-  // A unit of UTF-16 is at most three bytes of UTF-8; the rest is the times, padding and the CRC.
+  // A UTF-16 code unit takes at most three bytes in UTF-8. The rest is times, padding and the CRC.
   const texts = 3 * (text + labelText(labels).length)
   return fixed_bytes + texts + tables + time_flags.length * time_bytes + 24
 }
@@ -174,7 +178,7 @@ const writeFixed = (into: Buffer, position: number, record: NewRecord) => {
   into.writeUInt32LE(record.payload_bytes, position + 12)
   if (has_hash) into.write(record.hash, position + 32, "hex")
   else into.fill(0, position + 32, position + 64)
-  // The first half of the hash, as a rule: copying it is less work than writing it again.
+  // The id is usually the first half of the hash, and copying is cheaper than decoding hex again.
   if (record.hash.startsWith(record.id))
     into.copyWithin(position + 16, position + 32, position + 48)
   else into.write(record.id, position + 16, "hex")
@@ -187,8 +191,8 @@ const writeFixed = (into: Buffer, position: number, record: NewRecord) => {
 }
 
 /**
- * Writes a head at a multiple of 8, for which there must be `headBytesMax` bytes; answers its
- * length, a multiple of 8. Its last four bytes are its CRC.
+ * Writes a head at a multiple of 8 with `headBytesMax` bytes of space. Returns its length, a
+ * multiple of 8. Its last four bytes are its CRC.
  */
 export const encodeHead = (
   into: Buffer,
@@ -220,11 +224,11 @@ export const encodeHead = (
   return head_bytes
 }
 
-/** The whole record's length, with which the next one begins. */
+/** Length of a whole record. The next record follows it. */
 export const recordBytes = (kind: RecordKind, head_bytes: number, payload_bytes: number) =>
   head_bytes + toRecords(payload_bytes) + (kind === "blob" ? tail_bytes : 0)
 
-/** What is known of a blob whose head may be damaged. */
+/** The contents of a blob's tail. */
 export type KnownBlob = Pick<NewRecord, "hash" | "size" | "policy" | "shard">
 
 /** Writes a blob's tail. */
@@ -243,7 +247,7 @@ export const encodeTail = (into: Buffer, position: number, record: KnownBlob, se
 const shardFrom = (data_shards = 0, index = 0): Shard | undefined =>
   data_shards === 0 ? undefined : { index, data_shards }
 
-/** What a record's last bytes say; undefined where they do not hold. */
+/** Decodes a tail. Undefined if it is not valid. */
 export const decodeTail = (bytes: Buffer, seed: number): KnownBlob | undefined => {
   const end = tail_bytes - crc_bytes
   if (bytes.length !== tail_bytes || bytes.readUInt32LE(0) !== tail_magic) return undefined
@@ -254,7 +258,7 @@ export const decodeTail = (bytes: Buffer, seed: number): KnownBlob | undefined =
   return { policy, shard, size: readNumber(bytes, 8), hash: bytes.toString("hex", 16, 48) }
 }
 
-/** How long a head says it is, looking at its first bytes only; 0 where it cannot be one. */
+/** The length in a head's first bytes; 0 if they cannot belong to a head. */
 export const headBytesAt = (from: Buffer, position: number): number => {
   if (position + 16 > from.length || from.readUInt32LE(position) !== magic) return 0
   const bytes = from.readUInt32LE(position + 8)
@@ -265,7 +269,7 @@ export const headBytesAt = (from: Buffer, position: number): number => {
 const textsEnd = (bytes: Buffer) => fixed_bytes + bytes.readUInt32LE(96) + bytes.readUInt32LE(100)
 const extentsAt = (head: RecordHead) => textsEnd(head.bytes) + tableBytes(head.payload_bytes)
 
-/** Where the times begin that not every record has. */
+/** Offset of the optional times. */
 const timesAt = (bytes: Buffer, payload_bytes: number) => {
   const extents = bytes.readUInt32LE(104) + bytes.readUInt32LE(108)
   return textsEnd(bytes) + tableBytes(payload_bytes) + extent_bytes * extents
@@ -279,17 +283,17 @@ const isWhole = (bytes: Buffer, payload_bytes: number) => {
   return toRecords(end + crc_bytes) === bytes.length
 }
 
-/** One of the times; undefined where the record has none. */
+/** An optional time. Undefined if the record does not have it. */
 const timeIn = ({ bytes, payload_bytes }: RecordHead, wanted: (typeof time_flags)[number]) => {
   if (!hasFlag(bytes, wanted)) return undefined
-  // A flag is a single bit: those of the times before it are smaller.
+  // Each flag is one bit, and earlier times have smaller flags.
   const before = time_flags.filter((flag) => flag < wanted && hasFlag(bytes, flag)).length
   return bytes.readBigUInt64LE(timesAt(bytes, payload_bytes) + time_bytes * before)
 }
 
 /**
- * The head at a position of the bytes; undefined where none is, or not all of it, or its CRC does
- * not hold.
+ * Decodes the head at a position. Undefined if there is none, if it is incomplete, or if its CRC
+ * does not match.
  */
 export const decodeHead = (
   from: Buffer,
@@ -311,7 +315,7 @@ export const decodeHead = (
     policy,
     is_moved: hasFlag(bytes, flag_moved),
     is_large: hasFlag(bytes, flag_large),
-    // Sixteen bytes in hex are an identifier.
+    // Sixteen bytes in hex are an id.
     id: bytes.toString("hex", 16, 32) as BlobId,
     size: readNumber(bytes, 64),
     at: bytes.readBigUInt64LE(72),
@@ -324,28 +328,28 @@ export const decodeHead = (
   }
 }
 
-/** BLAKE3-256 in hex; empty where the record does not know it. */
+/** BLAKE3-256 in hex; empty if unknown. */
 export const hashOf = ({ bytes }: RecordHead) =>
   hasFlag(bytes, flag_hash) ? bytes.toString("hex", 32, 64) : ""
 
-/** BLAKE3-256 in base64; empty where the record does not know it. */
+/** BLAKE3-256 in base64; empty if unknown. */
 export const checksumOf = ({ bytes }: RecordHead) =>
   hasFlag(bytes, flag_hash) ? bytes.toString("base64", 32, 64) : ""
 
-/** Which part of its blob the record is about; undefined: all of it. */
+/** The shard that the record describes. Undefined: the whole blob. */
 export const shardOf = ({ bytes }: RecordHead) => shardFrom(bytes[7], bytes.readUInt16LE(94))
 
-/** Bytes of the copy that the record is about: the blob's, or the shard's. */
+/** Size of the copy in bytes: of the blob, or of its shard. */
 export const heldBytesOf = (head: RecordHead) =>
   head.bytes[7] === 0 ? head.size : copyBytes(head.size, shardOf(head))
 
-/** When the blob was first put, on whichever node, or was deleted, in Unix nanoseconds. */
+/** When the blob was first put on any node, or was deleted, in Unix nanoseconds. */
 export const sinceOf = (head: RecordHead) => timeIn(head, flag_since) ?? head.at
 
-/** Of a tombstone: when the last deletion was that meant every node; 0: none did. */
+/** Of a tombstone: time of the last cluster-wide deletion; 0: none. */
 export const clusterAtOf = (head: RecordHead) => timeIn(head, flag_cluster) ?? 0n
 
-/** When the blob was put last, as far as this copy was told: deletions go by it. */
+/** When the blob was last put, as far as this node knows. Deletions are compared with it. */
 export const putAtOf = (head: RecordHead) => timeIn(head, flag_put) ?? sinceOf(head)
 
 export const labelsOf = ({ bytes }: RecordHead): BlobLabels => {
@@ -391,7 +395,7 @@ export const crcsOf = ({ bytes, payload_bytes }: RecordHead): ReadonlyArray<numb
     bytes.readUInt32LE(textsEnd(bytes) + crc_bytes * n),
   )
 
-/** Whether the inline payload, or a stretch of it that begins with a chunk, is what was put. */
+/** Verifies the inline payload, or a part of it that starts with a chunk. */
 export const payloadHolds = (head: RecordHead, payload: Uint8Array, first_chunk = 0): boolean => {
   const { bytes, payload_bytes } = head
   const start = bytes.byteOffset + textsEnd(bytes)

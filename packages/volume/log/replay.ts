@@ -1,11 +1,10 @@
 /**
- * Replaying the log: every batch behind the checkpoint in order, each record told to the state.
+ * Replays the log: applies every record after the checkpoint to the state, in order.
  *
- * A batch that does not hold is rot where a batch of the same generation with a higher sequence
- * follows anywhere, since at most one batch is ever written before the last one is synced: what
- * holds of it is kept, the rest counted as damaged, and a blob of which only the tail holds is one
- * that was stored and is corrupt. Else it is the torn end of the log, of which nobody was told that
- * it is stored.
+ * At most one batch is written before the previous one is synced. An invalid batch is therefore
+ * corrupt if a batch of the same generation with a higher sequence follows anywhere: its valid
+ * records are kept and it counts as damaged. A blob of which only the tail is valid was stored and
+ * is corrupt. Otherwise the invalid batch is the torn end of the log, which was never acknowledged.
  */
 import type { BlobId } from "#schemas/blob-storage/blob.ts"
 import { isHeld, type Place } from "../lookup/map.ts"
@@ -49,25 +48,28 @@ const appliedOf = (head: RecordHead): AppliedRecord => ({
   freed: freedOf(head),
 })
 
-/** A log file that has batches to replay, and from where on. */
+/** A log file with batches to replay, and the position of the first. */
 export interface ReplayFile {
   readonly file: LogFileState
   readonly position: number
 }
 
-/** A batch that is not told to the state yet: it may be the torn one. */
+/** A batch that is not applied yet: it may be the torn one. */
 interface PendingBatch {
   readonly file: LogFileState
   readonly batch: ReadBatch
 }
 
-/** Whether a record takes a blob out without saying what of it: that record was another one's. */
+/**
+ * Whether a removal lacks the size or extents of the blob it removes: it was written for another
+ * record.
+ */
 const isVague = ({ kind, size, freed }: AppliedRecord, old: Place | undefined) =>
   kind !== "blob" && isHeld(old) && (size === 0 || (old.is_large && freed.length === 0))
 
 /**
- * What a removal took out, by the blob's own record. A log without its checkpoint may have a blob
- * and a later removal of it, and no more the first removal, which said how large it was.
+ * Completes a removal from the blob's own record. A log without its checkpoint may hold a blob and
+ * a later removal of it, but no longer the first removal, which had the size.
  */
 const completed = async (
   log: LogReads,
@@ -90,13 +92,13 @@ interface Told {
   readonly log: LogReads
 }
 
-/** A blob of which the log has a tail and no head, where the index has it now. */
+/** A blob whose record has a tail but no valid head, if the index still has it. */
 export interface HeadlessBlob {
   readonly id: BlobId
   readonly place: Place
 }
 
-/** What is told of a blob whose head does not hold; where a large one's bytes are is not known. */
+/** The change of state for a headless record. The extents of a large blob are unknown. */
 const headlessOf = ({ id, known: { size, shard } }: HeadlessRecord): AppliedRecord => ({
   kind: "blob",
   id,
@@ -118,17 +120,17 @@ const inOrder = ({ records, headless }: Salvaged): ReadonlyArray<FoundRecord> =>
 const endOf = (one: FoundRecord) =>
   one.position + ("head" in one ? toRecords(one.head.record_bytes) : one.bytes)
 
-/** Tells the state records, and which of them are older than what it knows already. */
+/** Applies records to the state, unless it already has a newer one. */
 const makeTell = ({ state, log }: Told) => {
   const { index, counters } = state
   const headless = new Map<BlobId, Place>()
   /**
-   * Times of records that were found where no batch holds. One that was written to another place
-   * than its own is found too early: since times rise, they tell what is newer.
+   * Times of records found outside a valid batch. A misdirected write is found too early; because
+   * times rise, they tell which record is newer.
    */
   const found_at = new Map<BlobId, bigint>()
 
-  /** A tail has no time: what was found of its blob may be newer, and another copy is as good. */
+  /** A tail has no time, so any other record of the blob takes precedence. */
   const tellHeadless = (file: LogFileState, record: HeadlessRecord) => {
     const { id, position, bytes } = record
     if (isHeld(index.find(id)) || found_at.has(id)) return
@@ -156,7 +158,7 @@ const makeTell = ({ state, log }: Told) => {
   }
   return {
     tell,
-    /** Those of which no later record tells. */
+    /** The headless blobs without a later record. */
     headless: (): ReadonlyArray<HeadlessBlob> =>
       Array.from(headless, ([id, place]) => ({ id, place })).filter(({ id, place }) => {
         const now = index.find(id)
@@ -166,7 +168,7 @@ const makeTell = ({ state, log }: Told) => {
 }
 type Tell = ReturnType<typeof makeTell>["tell"]
 
-/** Tells the state what holds in a stretch where no batch does; answers how many records. */
+/** Applies the valid records of a span without a valid batch. Returns their number. */
 const rescue = async (tell: Tell, file: LogFileState, from: number, to: number) => {
   let count = 0
   for (let at = from; at < to; ) {
@@ -176,7 +178,7 @@ const rescue = async (tell: Tell, file: LogFileState, from: number, to: number) 
     await tell(file, begun, true)
     count += begun.length
     const last = begun.at(-1)
-    // The tail of a record that was told is not met once more without its head.
+    // The tail of an applied record must not be met again without its head.
     at = last ? Math.max(stop, endOf(last)) : stop
   }
   return count
@@ -189,11 +191,11 @@ const noteHeader = (counters: Counters, { acknowledged, first_cursor }: ReadBatc
 }
 
 export interface Replayed {
-  /** Where the log goes on. */
+  /** Where the log continues. */
   readonly end: LogEnd
-  /** Deletes of which the last batch alone tells. */
+  /** Deletes that only the last batch records. */
   readonly deletes: ReadonlyArray<NewRecord>
-  /** Blobs that were stored and whose heads are damaged: nobody was told so yet. */
+  /** Stored blobs with corrupt heads, not reported yet. */
   readonly headless: ReadonlyArray<HeadlessBlob>
 }
 
@@ -203,7 +205,7 @@ const deletesIn = ({ records }: ReadBatch): ReadonlyArray<NewRecord> =>
     .filter(({ kind, is_moved }) => kind === "tombstone" && !is_moved)
     .map((head) => movedOf(head))
 
-/** The batch that was met last, and is told when another one shows that it is not the torn one. */
+/** The last batch read. It is applied once another batch proves that it is not the torn one. */
 const makePending = ({ counters }: VolumeState, tell: Tell) => {
   let pending: PendingBatch | undefined
   let deletes: ReadonlyArray<NewRecord> = []
@@ -224,7 +226,7 @@ const makePending = ({ counters }: VolumeState, tell: Tell) => {
       pending = batch
     },
     get: () => pending,
-    /** Those of the last batch that was told. */
+    /** Deletes of the last applied batch. */
     deletes: () => deletes,
   }
 }
@@ -234,7 +236,7 @@ const makeReplay = (told: Told, start: LogEnd) => {
   const { tell, headless } = makeTell(told)
   const pending = makePending(told.state, tell)
   const { settle } = pending
-  /** The last batch that was met, and the one before it. */
+  /** The last batch read, and the one before it. */
   let last: LogEnd = start
   let before: LogEnd = start
 
@@ -247,7 +249,7 @@ const makeReplay = (told: Told, start: LogEnd) => {
     last = { file: file.segment.number, position: position + bytes, sequence, crc }
     pending.set({ file, batch: await readBatch(file.segment, header) })
   }
-  /** Where the file before ended: its last batch is damaged where a sequence is missing. */
+  /** Where the previous file ended: its last batch is damaged if a sequence is missing. */
   let ended: ReplayFile | undefined
   const rescueEnded = async ({ sequence }: ReadBatchHeader) => {
     const before_it = ended
@@ -260,7 +262,7 @@ const makeReplay = (told: Told, start: LogEnd) => {
     before_it.file.end = stop
     counters.damaged_batches += 1
   }
-  /** All batches of a file. */
+  /** Replays all batches of a file. */
   const walk = async ({ file, position: first }: ReplayFile) => {
     const { segment } = file
     let position = first
@@ -279,7 +281,7 @@ const makeReplay = (told: Told, start: LogEnd) => {
     }
     ended = { file, position }
   }
-  /** Decides about the last batch; answers where the log goes on. */
+  /** Applies or discards the last batch. Returns where the log continues. */
   const end = async (): Promise<Replayed> => {
     const met = pending.get()
     const replayed = (log_end: LogEnd): Replayed => ({
@@ -291,7 +293,7 @@ const makeReplay = (told: Told, start: LogEnd) => {
     const { file, batch } = met
     if (batch.is_whole && payloadsHold(batch)) {
       await settle()
-      // A sync that failed may have left in the cache what the disk does not have.
+      // A failed sync may have left data in the cache that is not on disk.
       await file.segment.file.write([batch.bytes], batch.header.position)
       return replayed(last)
     }
@@ -307,8 +309,8 @@ const settle_bytes = 256 * page_bytes
 const zeros = Buffer.alloc(settle_bytes)
 
 /**
- * Makes what was replayed durable, since it may be in the cache only, and takes away what a torn
- * batch left behind the end, which must never look like something that was stored.
+ * Makes the replayed log durable, because it may only be in the cache, and erases what a torn batch
+ * left after the end, which must never pass as stored data.
  */
 const settleTail = async (segment: Segment, end: number) => {
   const stop = Math.min(segment.bytes, end + 2 * batch_bytes_max)
@@ -321,8 +323,8 @@ const settleTail = async (segment: Segment, end: number) => {
 }
 
 /**
- * Replays files in the order of their batches, after `start`. All that it told the state is durable
- * when it answers.
+ * Replays files in the order of their batches, after `start`. Everything applied to the state is
+ * durable on return.
  */
 export const replay = async (
   told: Told,

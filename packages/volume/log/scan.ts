@@ -1,24 +1,22 @@
-/**
- * The journal: the facts of the log's records, read from the log in commit order.
- */
+/** The journal: reads the facts of the log's records, in commit order. */
 import type { BlobFact } from "#actors/blob-storage/blobs/engine.ts"
 import { data_start } from "./format.ts"
 import { type LoggedRecord, readBatch, readHeader, salvage, searchHeader } from "./reading.ts"
 import { factOf } from "./record-facts.ts"
 import type { LogFileState, VolumeState } from "./state.ts"
 
-/** A stretch of a file in which no batch holds is read so much at a time, in bytes. */
+/** Maximum bytes read at once from a span without a valid batch. */
 const damaged_bytes_max = 16 * 1024 * 1024
 
 interface Step {
-  /** Undefined where the stretch holds no fact that is wanted. */
+  /** Undefined if the span holds no requested fact. */
   readonly records: ReadonlyArray<LoggedRecord> | undefined
-  /** Where the next step begins. */
+  /** Position of the next step. */
   readonly next: number
   readonly sequence: number
 }
 
-/** The records of the next batch, or of the damaged stretch before it. */
+/** Reads the records of the next batch, or of the damaged span before it. */
 const stepAt = async (
   { segment, end }: LogFileState,
   position: number,
@@ -39,15 +37,15 @@ const stepAt = async (
 }
 
 interface Place {
-  /** Of the file: another one may have its number later. */
+  /** Of the file: another file may get its number later. */
   readonly generation: number
   readonly position: number
   readonly sequence: number
-  /** All facts of the file before the place have cursors up to this. */
+  /** Upper bound of the cursors before this position in the file. */
   readonly cursor: number
 }
 
-/** Reads facts, the last ones from memory; a scan goes on quickly where the last one ended. */
+/** Reads facts, recent ones from memory. A scan resumes quickly where the previous one ended. */
 export const makeScan = ({ files, counters, recent }: VolumeState) => {
   let ended: Place | undefined
 
@@ -61,7 +59,9 @@ export const makeScan = ({ files, counters, recent }: VolumeState) => {
     if (ended?.generation === generation && ended.cursor <= cursor) return ended
     return { generation, position: data_start, sequence: 0, cursor: 0 }
   }
-  /** A step; undefined too where the file was given up, all of its facts being acknowledged. */
+  /**
+   * Takes a step. Also undefined if the file was retired, because all its facts are acknowledged.
+   */
   const stepIn = async (file: LogFileState, place: Place, cursor: number) => {
     const isThere = () => files.get(file.segment.number) === file
     if (!isThere()) return undefined

@@ -1,7 +1,8 @@
 /**
- * A volume's files: opened, made, used anew. A file is known by its superblock; its name says its
- * kind and number. Those of the log are full of zeros, since overwriting blocks that are there
- * takes a sync a third of the time that appending takes; those of extents grow as they are written.
+ * Opens, creates and recycles the volume's files. The superblock identifies a file; its name
+ * repeats kind and number. Log files are filled with zeros, because a sync after overwriting
+ * allocated blocks takes a third of the time of a sync after appending. Extent files grow as they
+ * are written.
  */
 import { join } from "node:path"
 import type { VolumeDisk, VolumeFile } from "../disk.ts"
@@ -19,22 +20,27 @@ import {
   toPages,
 } from "./format.ts"
 
-/** The largest file that is made under load, in bytes. */
+/** Maximum length of a file created under load, in bytes. */
 export const segment_bytes_max = 1024 ** 3
-/** A file asked for so soon after the last one is made twice as large, in milliseconds. */
+/** A file requested within this time of the previous one is twice as long, in milliseconds. */
 const growth_ms = 10_000
-/** Of the free space above the floor a log file takes at most this part, or is a small one. */
+/**
+ * Maximum share of the free space above the floor for a log file; otherwise it has minimum length.
+ */
 const spare_share_max = 1 / 4
-/** Log files that are kept for later; more of them are removed. */
+/** Maximum number of spare log files. Any others are removed. */
 const spare_log_files_max = 2
 /**
- * Written at once when a file is filled, and synced after so many of them. Under load a turn of the
- * event loop takes longer than a MiB takes the disk.
+ * Size of a write that fills a file, and the number of writes per sync. Under load, a turn of the
+ * event loop takes longer than writing 1 MiB.
  */
 const fill_bytes = 4 * 1024 * 1024
 const fills_per_sync = 4
 
-/** Past the page cache: else they cost the processor more than all that is stored there later. */
+/**
+ * Page-aligned, to bypass the page cache: filling would otherwise take more processor time than all
+ * later writes to the file.
+ */
 const zeros = pagedZeros(fill_bytes)
 const name_pattern = /^(log|ext)-(\d{8})\.seg$/
 const unfinished_pattern = /^new-(log|ext)-\d{8}\.tmp$/
@@ -42,27 +48,27 @@ const unfinished_pattern = /^new-(log|ext)-\d{8}\.tmp$/
 export const segmentName = (kind: SegmentKind, number: number) =>
   `${kind}-${String(number).padStart(8, "0")}.seg`
 
-/** A file of the folder: its superblock holds, or is damaged. */
+/** A file found in the folder. Its superblock may be damaged. */
 export interface FoundSegment {
   readonly kind: SegmentKind
   readonly number: number
   readonly file: VolumeFile
   readonly bytes: number
-  /** Where the file ends by now; what lies behind it needs room of the disk. */
+  /** Length on disk. Writes beyond it allocate disk space. */
   readonly written_bytes: number
-  /** 0 where the superblock is damaged: only a checkpoint knows it then. */
+  /** 0 if the superblock is damaged. Then only a checkpoint knows it. */
   readonly generation: number
-  /** The first where the superblock is damaged. */
+  /** `formats.first` if the superblock is damaged. */
   readonly format: number
 }
 
 export interface FoundFiles {
-  /** Undefined in a folder without files. */
+  /** Undefined if the folder has no files. */
   readonly volume_id: Uint8Array | undefined
   readonly files: ReadonlyArray<FoundSegment>
 }
 
-/** Fills a stretch with zeros and makes it durable; the event loop is free between the pieces. */
+/** Fills a span with zeros, durably, and yields to the event loop between writes. */
 export const fillZeros = async (
   file: Pick<VolumeFile, "write" | "datasync">,
   start: number,
@@ -79,7 +85,7 @@ export const fillZeros = async (
   await file.datasync()
 }
 
-/** Opens every file in the folder; what was not finished when a process ended is removed. */
+/** Opens all files in the folder. Removes files that an earlier process did not finish creating. */
 export const findSegments = async (disk: VolumeDisk, dir: string): Promise<FoundFiles> => {
   const files: Array<FoundSegment> = []
   let volume_id: Uint8Array | undefined
@@ -97,7 +103,7 @@ export const findSegments = async (disk: VolumeDisk, dir: string): Promise<Found
     const is_ours = named && Buffer.compare(named.volume_id, volume_id ?? zeros) === 0
     const written_bytes = await file.size()
     files.push({
-      // The pattern has no other kinds.
+      // The pattern matches no other kinds.
       kind: kind as SegmentKind,
       number,
       file,
@@ -110,9 +116,9 @@ export const findSegments = async (disk: VolumeDisk, dir: string): Promise<Found
   return { volume_id, files }
 }
 
-/** A file that counts its reads: it must not be closed or zeroed while one is under way. */
+/** Counts reads in progress, during which a file must not be closed or zeroed. */
 interface ReadFile extends VolumeFile {
-  /** Resolves when no read is under way. */
+  /** Resolves when no read is in progress. */
   readonly unread: () => Promise<void>
 }
 
@@ -147,13 +153,13 @@ export interface SegmentsOptions {
   readonly dir: string
   readonly volume_id: Uint8Array
   readonly segment_bytes: number
-  /** The highest generation that was ever used. */
+  /** The highest generation ever used. */
   readonly generation: number
   readonly now: () => number
   readonly space?: FreeSpace
 }
 
-/** The length of the next file of a kind: twice the last one's while they are asked for quickly. */
+/** Length of the next file of a kind: doubles while files are requested in quick succession. */
 const makeGrowth = (segment_bytes: number, now: () => number) => {
   let last_bytes = segment_bytes
   let last_ms = Number.NEGATIVE_INFINITY
@@ -164,7 +170,7 @@ const makeGrowth = (segment_bytes: number, now: () => number) => {
     last_ms = now()
     return last_bytes
   }
-  /** The next one is as short as the first. */
+  /** Resets to the initial length. */
   const forget = () => {
     last_bytes = segment_bytes
     last_ms = Number.NEGATIVE_INFINITY
@@ -172,7 +178,7 @@ const makeGrowth = (segment_bytes: number, now: () => number) => {
   return { next, forget }
 }
 
-/** Makes the volume's files; numbers and generations are never given twice. */
+/** Creates the volume's files. Numbers and generations are never reused. */
 const makeMaker = ({ disk, dir, volume_id, space = unwatched, ...options }: SegmentsOptions) => {
   const growths = {
     log: makeGrowth(options.segment_bytes, options.now),
@@ -223,13 +229,13 @@ const makeMaker = ({ disk, dir, volume_id, space = unwatched, ...options }: Segm
       throw cause
     }
   }
-  /** The same log file under another generation: what it held does not hold any more. */
+  /** Recycles a log file under a new generation, which invalidates its contents. */
   const renew = async ({ number, bytes, file }: ReadSegment) => {
     const segment = await begin(file, "log", number, bytes)
     await fillZeros(file, data_start, bytes)
     return segment
   }
-  /** One copy after the other, so that a crash leaves one that holds. */
+  /** Writes one copy after the other, so that a crash leaves a valid one. */
   const raise = async (segment: Segment, format: number) => {
     const pages = encodeSuperblock({ ...segment, volume_id, format })
     for (const copy of [0, page_bytes]) {
@@ -243,30 +249,32 @@ const makeMaker = ({ disk, dir, volume_id, space = unwatched, ...options }: Segm
 }
 
 export interface OpenSegments extends Segments {
-  /** Length of a file that is made where the disk is nearly full, in bytes. */
+  /** Length of a file created on a nearly full disk, in bytes. */
   readonly smallest_bytes: number
   readonly generation: () => number
-  /** Has a file's superblock say that it holds records of this format; durable then. */
+  /** Raises the format in a file's superblock, durably. */
   readonly raise: (segment: Segment, format: number) => Promise<void>
-  /** Takes a file that was found into use, or among the spare ones. */
+  /** Registers a found file as in use or as spare. */
   readonly adopt: (found: FoundSegment, is_spare: boolean) => Segment
   readonly spareCount: (kind: SegmentKind) => number
-  /** Bytes of data that the spare log files have room for. */
+  /** Bytes of data that the spare log files can hold. */
   readonly spareRoom: () => number
-  /** Waits until no file is being filled; whether each is what its superblock says. */
+  /** Waits for files that are being created or recycled. False if recycling one failed. */
   readonly settled: () => Promise<boolean>
-  /** Makes one more spare file; rejects with the disk's error. */
+  /** Creates another spare file. Rejects with the disk's error. */
   readonly prepare: (kind: SegmentKind) => Promise<void>
-  /** Removes a spare file, if there is one: nothing durable names it. */
+  /** Removes a spare file, if any. Nothing durable refers to it. */
   readonly discardSpare: (kind: SegmentKind) => Promise<void>
-  /** Leaves one spare log file at most, of the shortest length, as the next one will be. */
+  /**
+   * Removes the spare log files except one of minimum length, and resets the length of the next.
+   */
   readonly trimSpares: () => Promise<void>
   readonly closeAll: () => Promise<void>
 }
 
 const roomOf = ({ bytes }: Segment) => bytes - data_start
 
-/** What makes, zeros or removes files in the background; a volume is closed after it. */
+/** Tracks file work in the background. Closing the volume waits for it. */
 const makeBusy = () => {
   const busy = new Set<Promise<unknown>>()
   return {
@@ -282,7 +290,7 @@ const makeBusy = () => {
   }
 }
 
-/** What becomes of files that are out of use: few are kept for later, the others are removed. */
+/** Recycles or removes files that are out of use. */
 const makeGivingUp = (
   { disk, dir }: SegmentsOptions,
   { renew }: ReturnType<typeof makeMaker>,
@@ -294,7 +302,7 @@ const makeGivingUp = (
     readonly broken: Array<ReadSegment>
   },
 ) => {
-  /** Log files that become spare ones: many may go out of use at once. */
+  /** Log files being recycled. Many may go out of use at once. */
   let renewing = 0
 
   const discard = async ({ kind, number, file }: ReadSegment) => {
@@ -310,7 +318,9 @@ const makeGivingUp = (
       renewing -= 1
     }
   }
-  /** One of extents is removed: a spare one would hold its space, and grows no faster. */
+  /**
+   * Always removes an extent file: a spare one would occupy disk space without growing any faster.
+   */
   const giveUp = async (segment: ReadSegment, spare_max: number) => {
     await segment.file.unread()
     try {
@@ -325,12 +335,12 @@ const makeGivingUp = (
   return { discard, giveUp }
 }
 
-/** The files of a volume, none known at first (`adopt`). */
+/** The files of a volume, initially none (`adopt`). */
 export const makeSegments = (options: SegmentsOptions): OpenSegments => {
   const maker = makeMaker(options)
   const used = { log: new Map<number, ReadSegment>(), ext: new Map<number, ReadSegment>() }
   const spare: Record<SegmentKind, Array<ReadSegment>> = { log: [], ext: [] }
-  /** Files that could not be made anew: they are what they were, or something between. */
+  /** Files whose recycling failed, in an unknown state. */
   const broken: Array<ReadSegment> = []
   const { tracked, settled } = makeBusy()
   const smallest_bytes = toPages(options.segment_bytes)

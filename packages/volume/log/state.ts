@@ -1,7 +1,7 @@
 /**
- * What a volume is by all the records that are durable so far: the index, how much of each log file
- * is live, the totals, and how far cursors and times have come. The commit line tells it each
- * record once it is durable; recovery tells it those that it finds.
+ * The state of a volume after all durable records: the index, the live bytes of each log file,
+ * totals, and the last cursor and time. The commit queue applies each record once it is durable;
+ * recovery applies the records that it reads.
  */
 
 import type { Shard } from "#actors/blob-storage/node-engine.ts"
@@ -13,11 +13,11 @@ import { data_start, toRecords } from "./format.ts"
 import { makeRecentFacts } from "./recent.ts"
 import type { Extent, RecordKind } from "./record.ts"
 
-/** Of a record what changes the state. */
+/** The fields of a record that change the state. */
 export interface AppliedRecord {
   readonly kind: RecordKind
   readonly id: BlobId
-  /** Bytes of the blob. */
+  /** Size of the blob in bytes. */
   readonly size: number
   readonly shard: Shard | undefined
   readonly at: bigint
@@ -28,24 +28,24 @@ export interface AppliedRecord {
   readonly freed: ReadonlyArray<Extent>
 }
 
-/** A log file's part of the state. */
+/** The state of a log file. */
 export interface LogFileState {
   readonly segment: Segment
-  /** Where its next batch would begin. */
+  /** Position of the next batch. */
   end: number
   live_bytes: number
   first_cursor: number
   last_cursor: number
 }
 
-/** What is counted; all of it is in the checkpoint. */
+/** Totals, all stored in the checkpoint. */
 export interface Counters {
   used_bytes: number
   quarantined: number
-  /** The last cursor that was given. */
+  /** The last cursor assigned. */
   cursor: number
   acknowledged: number
-  /** The latest time that was given, in Unix nanoseconds. */
+  /** The last time assigned, in Unix nanoseconds. */
   last_at: bigint
   damaged_batches: number
 }
@@ -81,7 +81,7 @@ const logFileOf = (
   is_current: segment.number === current,
 })
 
-/** Counts what a record changes of the totals. */
+/** Adds a record to the totals. */
 const count = (
   counters: Counters,
   { kind, size, shard, is_moved }: AppliedRecord,
@@ -92,7 +92,7 @@ const count = (
     if (!isHeld(old)) counters.used_bytes += bytes
     return
   }
-  // What a damaged head says of its copy may be wrong.
+  // The size in a damaged head may be wrong.
   if (isHeld(old)) counters.used_bytes = Math.max(0, counters.used_bytes - bytes)
   if ((kind === "quarantined" || kind === "lost") && !is_moved) counters.quarantined += 1
 }
@@ -100,7 +100,7 @@ const count = (
 export const makeState = (index: Index, extents: Extents, counters: Counters) => {
   const recent = makeRecentFacts()
   const files = new Map<number, LogFileState>()
-  /** The live bytes of all files. */
+  /** Live bytes over all files. */
   let live_bytes = 0
 
   const addFile = (segment: Segment, known: Partial<LogFileState> = {}): LogFileState => {
@@ -119,7 +119,7 @@ export const makeState = (index: Index, extents: Extents, counters: Counters) =>
     file.live_bytes += bytes
     live_bytes += bytes
   }
-  /** The record at this place of this file is the newest of its identifier. */
+  /** Applies a record at this position of a file: the newest of its id. */
   const apply = (
     record: AppliedRecord,
     file: LogFileState,
@@ -144,11 +144,11 @@ export const makeState = (index: Index, extents: Extents, counters: Counters) =>
     if (file.first_cursor === 0) file.first_cursor = cursor
     file.last_cursor = cursor
   }
-  /** The last cursor that a batch may have had which was taken for the torn end of the log. */
+  /** The last cursor that may be in a batch discarded as the torn end of the log. */
   let torn_cursor = 0
   /**
-   * Forgets facts up to a cursor. Where rot was taken for a torn end, facts were told that are gone
-   * now: their cursors are not given again.
+   * Drops facts up to a cursor. If a corrupt batch was discarded as the torn end, its facts may
+   * have been delivered: their cursors are not reused.
    */
   const acknowledge = (cursor: number) => {
     if (cursor > counters.cursor && cursor <= torn_cursor) counters.cursor = cursor
@@ -166,7 +166,7 @@ export const makeState = (index: Index, extents: Extents, counters: Counters) =>
     recent,
     addFile,
     liveBytes: () => live_bytes,
-    /** Forgets a file; it has nothing live by then. */
+    /** Drops a file without live records. */
     removeFile: (number: number) => void files.delete(number),
     apply,
     acknowledge,

@@ -1,11 +1,9 @@
-/**
- * Syncs of a volume's files that many callers share.
- */
+/** Syncs of extent files, shared by concurrent callers. */
 import type { Segment } from "../parts.ts"
 
 /**
- * Answers what makes durable all that was written to a file before it was called. Calls that come
- * while a sync runs share the next one, since that one may have begun before their writes ended.
+ * Returns a function that makes everything written to a file before the call durable. Calls during
+ * a sync share the next one, because the current one may have started before their writes ended.
  */
 export const makeSyncs = (fail: (detail: string) => void) => {
   const running = new Map<Segment, Promise<void>>()
@@ -15,7 +13,7 @@ export const makeSyncs = (fail: (detail: string) => void) => {
     try {
       await segment.file.datasync()
     } catch (cause) {
-      // It is never tried again: the kernel may have dropped what it could not write.
+      // Never retried: the kernel may have dropped the pages that it could not write.
       fail(`A sync of ext file ${segment.number} failed: ${String(cause)}`)
       throw cause
     }

@@ -1,4 +1,4 @@
-/** Work that is done one piece after the other, whatever comes of each. */
+/** Runs tasks one at a time, in order. A failed task does not stop later ones. */
 export const makeTurns = () => {
   let last: Promise<unknown> = Promise.resolve()
   return {
@@ -7,7 +7,7 @@ export const makeTurns = () => {
       last = mine.catch(() => undefined)
       return mine
     },
-    /** Resolves when all that was asked for is done. */
+    /** Resolves when all submitted tasks have ended. */
     settled: async () => void (await last),
   }
 }

@@ -1,6 +1,6 @@
 /**
- * Where the log goes on: the file that batches are written to, the next one, and the one that is
- * held back so that deletes work on a full disk.
+ * Appends batches to the log. Keeps spare log files: the next one, and one held in reserve so that
+ * deletes work on a full disk.
  */
 import { type BlobFault, faultOf, isFull } from "#actors/blob-storage/blobs/fault.ts"
 import type { FreeSpace } from "../free-space/gauge.ts"
@@ -8,18 +8,18 @@ import { type BatchRecord, formatOf, makeBatchEncoder } from "./batch.ts"
 import type { OpenSegments } from "./segments.ts"
 import type { LogFileState, VolumeState } from "./state.ts"
 
-/** After the disk was full it is asked again at most so often, in milliseconds. */
+/** Minimum time between attempts on a full disk, in milliseconds. */
 const full_again_ms = 200
 
 /**
- * Of the current file so much is free at most when the one after it is made: under load that one is
- * twice as long, and must be there when this one ends.
+ * The next file is created once at most this share of the current one is free. Under load the next
+ * file is twice as long, and must be ready when the current one is full.
  */
 const begun_share = 7 / 8
 
-/** The last batch that is durable, and where the next one goes. */
+/** The last durable batch, and the position of the next one. */
 export interface LogEnd {
-  /** The file's number; 0 where there is none yet. */
+  /** Number of the file; 0 if there is none yet. */
   readonly file: number
   readonly position: number
   readonly sequence: number
@@ -34,14 +34,14 @@ export interface WriterParts {
   readonly now: () => number
   readonly fail: (detail: string) => void
   readonly space: FreeSpace
-  /** Why a checkpoint would have no room for what more puts add. */
+  /** Why a checkpoint would have no space for what more puts add. */
   readonly checkpointFault: () => Promise<BlobFault | undefined>
 }
 
 /**
- * Keeps spare log files: one in any case, a second once the current file is written to. The first
- * is for deletes and may take the disk below its floor; the second is for puts and may not. A disk
- * that is full is no failure; any other error in making a file ends writing.
+ * Keeps spare log files: always one, and a second once the current file is partly written. The
+ * first is for deletes and may take the disk below its floor; the second is for puts and may not. A
+ * full disk is no failure; any other error in creating a file makes the volume read-only.
  */
 const makeReserve = ({ segments, now, fail, space }: WriterParts) => {
   let full: { readonly fault: BlobFault; readonly at: number } | undefined
@@ -64,7 +64,7 @@ const makeReserve = ({ segments, now, fail, space }: WriterParts) => {
       full = { fault, at: now() }
     }
   }
-  /** Makes a spare file, unless the disk was full a moment ago. */
+  /** Creates a spare file, unless the disk was full a moment ago. */
   const more = (): Promise<void> => {
     if (full && now() - full.at < full_again_ms) return Promise.resolve()
     making ??= make().finally(() => {
@@ -73,8 +73,8 @@ const makeReserve = ({ segments, now, fail, space }: WriterParts) => {
     return making
   }
   /**
-   * Tries to have more than so many. One that is being made already may have met a disk that was
-   * full then, so that it is not the last word.
+   * Tries to have more than `kept` spare files. Tries again after an attempt in progress, because
+   * that one may have started when the disk was full.
    */
   const beyond = async (kept: number) => {
     await making
@@ -83,7 +83,7 @@ const makeReserve = ({ segments, now, fail, space }: WriterParts) => {
   return { more, beyond, count, fault: () => full?.fault }
 }
 
-/** Writes batches one behind the other; what it is given is encoded, written and synced. */
+/** Encodes, writes and syncs batches, one after the other. */
 export const makeWriter = (parts: WriterParts, end: LogEnd) => {
   const { segments, state, fail } = parts
   const reserve = makeReserve(parts)
@@ -95,7 +95,7 @@ export const makeWriter = (parts: WriterParts, end: LogEnd) => {
   const available = () => (current ? current.segment.bytes - current.end : 0)
   const no_room: BlobFault = { _tag: "BlobCapacityExceeded", detail: "The disk is full." }
 
-  /** Goes on in another file with this much room; a put may not take the last spare one. */
+  /** Switches to another file with enough space. A put may not take the last spare file. */
   const roll = async (bytes: number, is_put: boolean): Promise<BlobFault | undefined> => {
     const kept = is_put ? 1 : 0
     for (let made = reserve.count(); made <= kept; made++) await reserve.beyond(kept)
@@ -108,17 +108,17 @@ export const makeWriter = (parts: WriterParts, end: LogEnd) => {
       return faultOf(cause)
     }
   }
-  /** Waits for the file that is held back, and for room for a checkpoint; why puts lack them. */
+  /** Waits for the reserved file and for checkpoint space. Returns why puts lack them, if so. */
   const putFault = async (): Promise<BlobFault | undefined> => {
     await parts.space.look()
     if (reserve.count() === 0) await reserve.beyond(0)
     if (reserve.count() === 0) return reserve.fault() ?? no_room
-    // Last, since what is held back may have taken the disk below its floor.
+    // Checked last, because creating the reserved file may have taken the disk below its floor.
     return (await parts.checkpointFault()) ?? parts.space.fault(0)
   }
   /**
-   * Makes the first file and the one that is held back, before anything is asked of them: a disk
-   * that is full later has them. One that is full now is no error.
+   * Creates the first file and the reserved one in advance, so that they exist if the disk fills up
+   * later. A full disk is no error here.
    */
   const begin = async () => {
     if (!current && segments.spareCount("log") === 0) await reserve.more()
@@ -129,7 +129,7 @@ export const makeWriter = (parts: WriterParts, end: LogEnd) => {
     const is_begun = current !== undefined && available() < current.segment.bytes * begun_share
     if (reserve.count() < (is_begun ? 2 : 1)) void reserve.more()
   }
-  /** Makes the records durable as one batch, for which `available` must have room. */
+  /** Writes the records durably as one batch, for which `available` must have space. */
   const write = async (records: ReadonlyArray<BatchRecord>, first_cursor: number) => {
     if (!current) throw new Error("there is no log file to write to")
     const { segment, end: position } = current

@@ -1,11 +1,12 @@
 /**
- * A volume's index: where in the log the newest record of each identifier is. Pure, in memory, on
+ * A volume's index: maps each id to the place of its newest record in the log. Pure, in memory, on
  * typed arrays, so that ten million blobs are no work for the garbage collector.
  *
- * Identifiers are hashes, so their first bits spread them: a directory leads from those bits to
- * tables of at most 2,048 slots, each of which grows by half and then is split by its next bit. So
- * no growth is a long pause, and a list sorts one table at a time. A fixed number of tables would
- * either be too large for few blobs (each has an overhead of its own) or too few for many.
+ * Ids are hashes, so their first bits are uniformly distributed. A directory leads from those bits
+ * to tables of at most 2,048 slots (extendible hashing): a table grows by half, and at the maximum
+ * it is split by its next bit. So no growth is a long pause, and a listing sorts one table at a
+ * time. A fixed number of tables would be either too large for few blobs, because each table has an
+ * overhead, or too small for many.
  */
 import type { BlobId } from "#schemas/blob-storage/blob.ts"
 import {
@@ -43,11 +44,11 @@ import {
 export type { Place, PlaceKind } from "./table.ts"
 export { isHeld } from "./table.ts"
 
-/** A table of all identifiers that begin with the first `depth` bits of `first`. */
+/** The table of all ids that start with the first `depth` bits of `first`. */
 interface Bucket {
   table: Table
   readonly depth: number
-  /** The first word of the smallest identifier that belongs here. */
+  /** The first word of the smallest id that belongs here. */
   readonly first: number
 }
 
@@ -60,18 +61,18 @@ export interface IndexCount {
   readonly shards: number
 }
 
-/** Bits that the directory may tell apart: 2^20 tables are enough for 10^9 blobs. */
+/** Maximum number of bits in the directory: 2^20 tables are enough for 10^9 blobs. */
 const depth_max = 20
-/** An entry of the directory, in bytes. */
+/** Size of a directory entry, in bytes. */
 const pointer_bytes = 8
-/** An image's pieces: large enough for the disk, small enough for the event loop. */
+/** Entries per piece of an image: large enough for the disk, small enough for the event loop. */
 const image_piece_entries = 8192
 const word_end = 2 ** 32
 
-/** Entries that a table is begun with where many are known to come: half of what it may hold. */
+/** Initial entries of a table when many are expected: half of what a table may hold. */
 const table_entries = 900
 
-/** So many tables that the entries fit them without a split. */
+/** Enough tables for the entries without a split. */
 const firstBuckets = (seed: number, entries: number): Array<Bucket> => {
   const depth = entries <= table_entries ? 0 : Math.ceil(Math.log2(entries / table_entries))
   return Array.from({ length: 2 ** depth }, (_, number) => ({
@@ -81,7 +82,7 @@ const firstBuckets = (seed: number, entries: number): Array<Bucket> => {
   }))
 }
 
-/** The tables and the way to each: `at` finds the one of a first word, `after` the next one. */
+/** The directory: `at` returns the bucket of a first word, `after` the next bucket. */
 const makeDirectory = (seed: number, entries: number) => {
   let buckets = firstBuckets(seed, entries)
   let bits = Math.log2(buckets.length)
@@ -89,7 +90,7 @@ const makeDirectory = (seed: number, entries: number) => {
   let count = buckets.length
 
   const at = (word: number): Bucket => {
-    // A shift by 32 bits would be one by none.
+    // A shift by 32 bits would be a shift by none.
     const bucket = buckets[bits === 0 ? 0 : word >>> (32 - bits)]
     if (!bucket) throw new Error(`the index has no table for ${word}`)
     return bucket
@@ -124,7 +125,7 @@ const makeDirectory = (seed: number, entries: number) => {
       buckets.fill(half, from, from + 2 ** (bits - depth))
     }
   }
-  /** The bucket of a first word, with room for one more. */
+  /** The bucket of a first word, with space for one more entry. */
   const roomy = (word: number): Bucket => {
     const bucket = at(word)
     if (!isFull(bucket.table)) return bucket
@@ -141,8 +142,8 @@ const makeDirectory = (seed: number, entries: number) => {
 type Directory = ReturnType<typeof makeDirectory>
 
 /**
- * The tables in order of what their identifiers begin with. One that is split while it is looked at
- * is followed by the one that begins where it ended.
+ * The buckets in the order of their ids. If a bucket is split meanwhile, the next one starts where
+ * it ended.
  */
 function* bucketsFrom({ at, after }: Directory, first: number) {
   for (let bucket: Bucket | undefined = at(first); bucket; bucket = after(bucket)) {
@@ -155,7 +156,7 @@ const entriesOf = (table: Table, wanted: (what: number) => boolean) =>
     .filter((slot) => wanted(whatAt(table, slot)))
     .map((slot): Entry => [idAt(table, slot), placeAt(table, slot)])
 
-/** All entries that are wanted, a table at a time or one by one. */
+/** All entries that match, a table at a time or one by one. */
 const makeWalks = (directory: Directory) => {
   const slicesOf = function* (wanted: (what: number) => boolean) {
     for (const { table } of bucketsFrom(directory, 0)) {
@@ -168,7 +169,7 @@ const makeWalks = (directory: Directory) => {
   return { slicesOf, entries }
 }
 
-/** Whether identifiers of this first word can begin with the prefix. */
+/** The first words of ids that can have this prefix. */
 const firstWordRange = (prefix: string) => {
   const digits = prefix.slice(0, 8)
   return [
@@ -177,7 +178,7 @@ const firstWordRange = (prefix: string) => {
   ] as const
 }
 
-/** Which identifiers are asked for, in order: `first` and `last` are of their first words. */
+/** Which ids to list, in order. `first` and `last` are bounds of their first words. */
 interface Wanted {
   readonly first: number
   readonly last: number
@@ -205,7 +206,7 @@ const listFrom = (directory: Directory, { first, last, isOf, has }: Wanted, limi
 
 const firstAfter = (after_id: string) => (after_id === "" ? 0 : firstWordRange(after_id)[0])
 
-/** What is stored, whole or as a shard, and begins with a prefix. */
+/** Stored blobs, whole or as a shard, with a prefix. */
 const withPrefix = (after_id: string, prefix: string): Wanted => {
   const [lowest, last] = firstWordRange(prefix)
   return {
@@ -216,7 +217,7 @@ const withPrefix = (after_id: string, prefix: string): Wanted => {
   }
 }
 
-/** What is stored or deleted, between two identifiers. */
+/** Stored and deleted blobs between two ids. */
 const between = (after_id: string, until_id: string): Wanted => ({
   first: firstAfter(after_id),
   last: until_id === "" ? word_end - 1 : firstWordRange(until_id)[0],
@@ -225,17 +226,17 @@ const between = (after_id: string, until_id: string): Wanted => ({
 })
 
 /**
- * What the tables were at a moment, for an image that is made piece by piece while they change: one
- * that is about to change is copied first, unless its turn is over.
+ * A snapshot of the tables, for an image that is made piece by piece while they change. A table is
+ * copied before it changes, unless its piece is already made.
  */
 const makeFrozen = () => {
   let frozen = new Map<Table, Table>()
   return {
-    /** Is told of a table before it changes; one that is replaced stays as it is. */
+    /** Called before a table changes. A table that is replaced stays as it is. */
     beforeChange: (table: Table) => {
       if (frozen.get(table) === table) frozen.set(table, { ...table, words: table.words.slice() })
     },
-    /** The tables as they are now, one by one. Those of an earlier call are not kept any more. */
+    /** Takes a snapshot, and returns its tables one by one. Ends an earlier snapshot. */
     take: (tables: ReadonlyArray<Table>) => {
       const mine = new Map(tables.map((table) => [table, table]))
       frozen = mine
@@ -263,7 +264,7 @@ const pieceOf = (tables: ReadonlyArray<Table>, entries: number) => {
   return new Uint8Array(piece.buffer)
 }
 
-/** Entries as bytes; nothing can happen between the first table of a piece and its last. */
+/** Entries as bytes. Each piece is made synchronously. */
 function* imageOf(frozen: Iterable<Table>): Generator<Uint8Array> {
   let tables: Array<Table> = []
   let entries = 0
@@ -283,7 +284,7 @@ const imageSizeOf = ({ blobs, tombstones, gone, shards }: IndexCount) => {
   return { bytes: entries * slot_bytes, images: Math.floor(entries / image_piece_entries) + 1 }
 }
 
-/** The images as one, in pieces of whole entries, however they were cut. */
+/** The images as pieces of whole entries, however they were cut. */
 function* wholeEntries(images: ReadonlyArray<Uint8Array>) {
   let rest: Uint8Array<ArrayBufferLike> = new Uint8Array(0)
   for (const image of images) {
@@ -298,8 +299,8 @@ function* wholeEntries(images: ReadonlyArray<Uint8Array>) {
 const count_names = ["blobs", "tombstones", "gone", "shards"] as const
 
 /**
- * An index, of the images of an earlier one or empty. `seed` is what uploaders must not know: it
- * says where in a table an identifier is looked for. Throws RangeError where the images are none.
+ * An index, empty or from the images of an earlier one. Uploaders must not know `seed`: it
+ * determines where a table looks for an id. Throws RangeError if the images are invalid.
  */
 export const makeIndex = (images: ReadonlyArray<Uint8Array> = [], seed = 0) => {
   const image_bytes = images.reduce((sum, { length }) => sum + length, 0)
@@ -348,24 +349,24 @@ export const makeIndex = (images: ReadonlyArray<Uint8Array> = [], seed = 0) => {
       note(whatAt(table, slot), -1)
       removeAt(table, slot)
     },
-    /** Blobs in byte order after `after_id` ("" for the first) that begin with `prefix`. */
+    /** Stored blobs in byte order after `after_id` ("" for the first) with this prefix. */
     list: (after_id: string, prefix: string, limit: number) =>
       listFrom(directory, withPrefix(after_id, prefix), limit),
-    /** Blobs and tombstones in byte order after the one and before the other ("" for none). */
+    /** Blobs and tombstones in byte order between two ids, exclusive ("" for no bound). */
     between: (after_id: string, until_id: string, limit: number) =>
       listFrom(directory, between(after_id, until_id), limit),
-    /** Everything. The index may change meanwhile: what is reached later is told as it is then. */
+    /** All entries. The index may change meanwhile: an entry is as it is when it is reached. */
     entries: () => entries(() => true),
-    /** What has its record in that file; by a scan of everything, which may take long. */
+    /** Entries whose record is in a file. Scans the whole index, which may take long. */
     inFile: (file: number) => entries((what) => fileOf(what) === file),
-    /** As `inFile`, one table at a time: to let other work come between. */
+    /** Like `inFile`, one table at a time, so that other work can run in between. */
     slices: (file: number) => slicesOf((what) => fileOf(what) === file),
     count: (): IndexCount => ({ ...counts }),
-    /** What an image of it takes at most, in bytes and pieces. */
+    /** Upper bound of an image's size, in bytes and pieces. */
     imageSize: () => imageSizeOf(counts),
-    /** The memory that it takes. */
+    /** Memory in use, in bytes. */
     bytes: directory.bytes,
-    /** What `makeIndex` takes, as it is now, though the index changes; one image at a time. */
+    /** A snapshot for `makeIndex`, whatever changes later. Only one image at a time. */
     image: (): Iterable<Uint8Array> => {
       const tables = Array.from(bucketsFrom(directory, 0), ({ table }) => table)
       return imageOf(frozen.take(tables)())

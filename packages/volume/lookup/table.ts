@@ -1,20 +1,20 @@
 /**
- * One sub-table of a volume's index: identifiers and their places in an open-addressing table on
- * one typed array. The fourth words of the identifiers stand together in front, as tags, so that a
- * search looks at sixteen slots in one line of the processor's cache. A tag's lowest bit is set in
- * any case, which tells a slot that is used; the word's own is kept with the place.
+ * One table of a volume's index: ids and places in an open-addressing hash table on one typed
+ * array. The fourth words of the ids are together at the front, as tags, so that a search compares
+ * sixteen slots in one cache line. The lowest bit of a tag is always set, which marks a used slot;
+ * the actual bit is stored with the place.
  */
 import type { BlobId } from "#schemas/blob-storage/blob.ts"
 
 /**
- * What the newest record of an identifier is; `gone` is a copy that was quarantined, lost or let
- * go, `shard` one that is not the whole blob.
+ * Kind of the newest record of an id. `gone`: the copy was quarantined, lost or released. `shard`:
+ * the copy is a shard, not the whole blob.
  */
 export type PlaceKind = "blob" | "tombstone" | "gone" | "shard"
 
 /**
- * Where a record is: log file number from 1 to 2^28 - 1; position of its head in bytes, a multiple
- * of 8 below 32 GiB; bytes of head and inline payload, below 4 GiB.
+ * Where a record is: number of its log file, from 1 to 2^28 - 1; position of its head in bytes, a
+ * multiple of 8 below 32 GiB; length of the record, below 4 GiB.
  */
 export interface Place {
   readonly file: number
@@ -24,17 +24,17 @@ export interface Place {
   readonly is_large: boolean
 }
 
-/** An identifier as four big-endian words. */
+/** An id as four big-endian words. */
 export type Key = Uint32Array<ArrayBuffer>
 
-/** A place as the three words that a slot holds of it. */
+/** A place as the three words of a slot. */
 export type Packed = readonly [what: number, position_8: number, bytes: number]
 
 export interface Table {
-  /** `capacity` tags, then `capacity` times the other six words of a slot. */
+  /** `capacity` tags, then the other six words of each slot. */
   readonly words: Uint32Array<ArrayBuffer>
   readonly capacity: number
-  /** Mixed into where a slot is looked for first. */
+  /** Mixed into the home slot of an id. */
   readonly seed: number
   used: number
 }
@@ -42,16 +42,21 @@ export interface Table {
 const slot_words = 7
 const rest_words = slot_words - 1
 export const slot_bytes = 4 * slot_words
-/** V8's array, its buffer and the table's own object, and what malloc adds: measured at 250. */
+/** Overhead of V8's array, its buffer, the table's object and malloc: measured at 250. */
 export const table_overhead_bytes = 256
 
 const slots_min = 16
 const growth = 1.5
-/** Used slots of all: above it unsuccessful searches, which each new blob is, become long. */
+/**
+ * Maximum load factor. Above it an unsuccessful search, which every new blob needs, becomes long.
+ */
 const load_max = 0.8
-/** A table that is made for known entries is filled no further than this. */
+/** Maximum load factor of a table made for known entries. */
 const load_fresh_max = 0.7
-/** Above this a table is split: 57 KiB, and 1,638 entries to sort for a page of a list. */
+/**
+ * Maximum size, above which a table is split: 57 KiB, and 1,638 entries to sort for a page of a
+ * listing.
+ */
 export const slots_max = 2048
 
 export const kinds: ReadonlyArray<PlaceKind> = ["blob", "tombstone", "gone", "shard"]
@@ -61,7 +66,7 @@ for (const [value, digit] of Array.from("0123456789abcdef").entries()) {
   digit_values[digit.charCodeAt(0)] = value
 }
 
-/** Takes 32 lower-case hex digits apart, into `key`. */
+/** Decodes 32 lower-case hex digits into `key`. */
 export const readKey = (id: string, key: Key) => {
   for (let word = 0, digit = 0; word < 4; word++) {
     let value = 0
@@ -78,7 +83,7 @@ const hexWord = (word: number) => word.toString(16).padStart(8, "0")
 const file_max = 2 ** 28 - 1
 const position_bytes_end = 2 ** 35
 
-/** Throws RangeError where a place is beyond what a slot can hold. */
+/** Encodes a place. Throws RangeError if a slot cannot hold it. */
 export const pack = ({ file, position, bytes, kind, is_large }: Place): Packed => {
   const is_file = Number.isInteger(file) && file > 0 && file <= file_max
   const is_position = position % 8 === 0 && position >= 0 && position < position_bytes_end
@@ -92,7 +97,7 @@ export const pack = ({ file, position, bytes, kind, is_large }: Place): Packed =
 export const fileOf = (what: number) => what >>> 4
 export const kindOf = (what: number): PlaceKind => kinds[what & 3] ?? "gone"
 
-/** Whether all bytes of the blob are there, or a shard of it. */
+/** Whether the whole blob, or a shard of it, is stored. */
 export const isHeld = <P extends { readonly kind: PlaceKind }>(
   place: P | undefined,
 ): place is P & { readonly kind: "blob" | "shard" } =>
@@ -106,7 +111,7 @@ export const unpack = (what: number, position_8: number, bytes: number): Place =
   is_large: (what & 4) !== 0,
 })
 
-/** A table for so many entries, and some more. */
+/** A table for so many entries, with some to spare. */
 export const makeTable = (seed: number, entries: number): Table => {
   let capacity = slots_min
   while (capacity * load_fresh_max < entries) capacity = Math.ceil(capacity * growth)
@@ -117,25 +122,25 @@ export const isFull = ({ used, capacity }: Table) => used + 1 > capacity * load_
 
 const at = (words: Uint32Array, position: number) => words[position] ?? 0
 
-/** Where the other six words of a slot begin: three of the identifier, three of the place. */
+/** Offset of the other six words of a slot: three of the id, three of the place. */
 const restOf = ({ capacity }: Table, slot: number) => capacity + rest_words * slot
 
-/** The first word of the slot's identifier: its order in a list, but for rare ties. */
+/** The first word of a slot's id: its order in a listing, except for rare ties. */
 export const firstWord = (table: Table, slot: number) => at(table.words, restOf(table, slot))
 export const whatAt = (table: Table, slot: number) => at(table.words, restOf(table, slot) + 3)
 
 const isEmpty = ({ words }: Table, slot: number) => at(words, slot) === 0
 
 const tagOf = (word_3: number) => (word_3 | 1) >>> 0
-/** The lowest bit of the fourth word, as it stands beside the place. */
+/** The lowest bit of the fourth word, as stored with the place. */
 const lastBitOf = (word_3: number) => (word_3 & 1) << 3
 const last_bit = 8
-/** The fourth word of the slot's identifier. */
+/** The fourth word of a slot's id. */
 const lastWord = (tag: number, what: number) => (tag & ~1) | ((what & last_bit) >>> 3)
 
 /**
- * The slot that an identifier is looked for in first. Whoever uploads can choose bytes whose hash
- * begins as they like, some twenty bits of it; not what an unknown seed makes of it.
+ * The slot where the search for an id starts. An uploader can choose some twenty of the first bits
+ * of a hash, but not what an unknown seed makes of them.
  */
 const homeOf = ({ seed, capacity }: Table, word_1: number, word_2: number) => {
   const once = Math.imul(word_1 ^ seed, 0x9e37_79b1)
@@ -144,7 +149,7 @@ const homeOf = ({ seed, capacity }: Table, word_1: number, word_2: number) => {
   return Math.floor((mixed * capacity) / 2 ** 32)
 }
 
-/** The identifier's slot, or the complement of the empty one where it belongs. */
+/** The slot of an id, or the complement of the empty slot where it belongs. */
 const search = (table: Table, key: Key) => {
   const { words, capacity } = table
   const word_0 = at(key, 0)
@@ -166,7 +171,7 @@ const search = (table: Table, key: Key) => {
   }
 }
 
-/** The identifier's slot; below 0 where it is not in the table. */
+/** The slot of an id; negative if it is not in the table. */
 export const find = (table: Table, key: Key) => search(table, key)
 
 export const placeAt = (table: Table, slot: number): Place => {
@@ -175,7 +180,7 @@ export const placeAt = (table: Table, slot: number): Place => {
   return unpack(at(words, rest + 3), at(words, rest + 4), at(words, rest + 5))
 }
 
-/** Sets the place of an identifier; answers what was there before, or 0. The table is not full. */
+/** Sets the place of an id. Returns the previous `what`, or 0. The table must not be full. */
 export const put = (table: Table, key: Key, [what, position_8, bytes]: Packed) => {
   const found = search(table, key)
   const slot = found < 0 ? ~found : found
@@ -193,7 +198,7 @@ export const put = (table: Table, key: Key, [what, position_8, bytes]: Packed) =
   return before
 }
 
-/** Empties a slot and moves those behind it that would not be found any more. */
+/** Empties a slot, and moves later entries that would not be found any more. */
 export const removeAt = (table: Table, slot: number) => {
   const { words, capacity } = table
   let hole = slot
@@ -212,7 +217,7 @@ export const removeAt = (table: Table, slot: number) => {
   table.used -= 1
 }
 
-/** The slots that hold something, in no order. */
+/** The used slots, in no particular order. */
 export const slotsOf = (table: Table) => {
   const slots: Array<number> = []
   for (let slot = 0; slot < table.capacity; slot++) if (!isEmpty(table, slot)) slots.push(slot)
@@ -222,7 +227,7 @@ export const slotsOf = (table: Table) => {
 const lastWordAt = (table: Table, slot: number) =>
   lastWord(at(table.words, slot), whatAt(table, slot)) >>> 0
 
-/** Whether identifier `one` comes before `other` in a list: negative, zero or positive. */
+/** Compares the ids of two slots: negative, zero or positive. */
 export const compareSlots = (table: Table, one: number, other: number) => {
   const { words } = table
   for (let word = 0; word < 3; word++) {
@@ -232,16 +237,16 @@ export const compareSlots = (table: Table, one: number, other: number) => {
   return lastWordAt(table, one) - lastWordAt(table, other)
 }
 
-/** The slot's identifier as lower-case hex. */
+/** The id of a slot, in lower-case hex. */
 export const idAt = (table: Table, slot: number) => {
   const { words } = table
   const rest = restOf(table, slot)
   const front = hexWord(at(words, rest)) + hexWord(at(words, rest + 1))
-  // Only identifiers were taken apart into these words.
+  // Only ids were decoded into these words.
   return (front + hexWord(at(words, rest + 2)) + hexWord(lastWordAt(table, slot))) as BlobId
 }
 
-/** The slot's entry as an image holds it: seven little-endian words. */
+/** Encodes a slot's entry for an image: seven little-endian words. */
 export const writeEntry = (table: Table, slot: number, into: DataView, position: number) => {
   const { words } = table
   const rest = restOf(table, slot)
@@ -251,7 +256,7 @@ export const writeEntry = (table: Table, slot: number, into: DataView, position:
   into.setUint32(position + 4 * rest_words, at(words, slot), true)
 }
 
-/** Takes an entry of an image apart. */
+/** Decodes an entry of an image. */
 export const readEntry = (from: DataView, position: number, key: Key): Packed => {
   const word = (number: number) => from.getUint32(position + 4 * number, true)
   key[0] = word(0)
@@ -262,8 +267,8 @@ export const readEntry = (from: DataView, position: number, key: Key): Packed =>
 }
 
 /**
- * Puts entries into another table, which has room for them and none of them: those whose first word
- * is from `lowest` up to below `end`.
+ * Copies the entries with a first word from `lowest` up to `end` (exclusive) to a table that has
+ * space for them and holds none of them.
  */
 export const copyRange = (from: Table, into: Table, lowest: number, end: number) => {
   const { words } = from
@@ -282,7 +287,7 @@ export const copyRange = (from: Table, into: Table, lowest: number, end: number)
   return into
 }
 
-/** The entries whose first word is from `lowest` up to below `end`. */
+/** Number of entries with a first word from `lowest` up to `end` (exclusive). */
 export const countRange = (table: Table, lowest: number, end: number) => {
   let count = 0
   for (let slot = 0; slot < table.capacity; slot++) {

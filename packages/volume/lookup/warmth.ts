@@ -1,14 +1,14 @@
 /**
- * Which records the page cache most likely has: those that were read lately. They are read at once,
- * which takes a third of the time that a thread of the pool takes; all others never block.
+ * Estimates which records are in the page cache: those read recently. They are read synchronously,
+ * which takes a third of the time of a read in the thread pool. All other reads never block.
  */
 
-/** Slots of a generation: a record that falls on another's slot makes that forgotten. */
+/** Slots of a generation. A record that falls on another's slot replaces it. */
 const slot_bits = 18
 const slots = 1 << slot_bits
-/** Bytes that are read until a generation is over: two of them are what is held to be warm. */
+/** Bytes read per generation. The records of two generations count as cached. */
 const generation_bytes = 256 * 1024 * 1024
-/** Records above it are never read at once: 64 KiB are copied in some 10 us. */
+/** Larger records are never read synchronously: copying 64 KiB takes about 10 us. */
 export const warm_bytes_max = 68 * 1024
 
 export interface Warmable {
@@ -18,21 +18,21 @@ export interface Warmable {
 }
 
 /**
- * Where a record's mark is, and the mark: a mix of the 61 bits that say which record it is. Of the
- * product the first bits: they keep apart what lies one behind the other, where the last ones let
- * one in forty of a thousand records of 4 KiB fall on another.
+ * A record's slot: a hash of the 61 bits that identify the record. Uses the high bits of the
+ * product, which spread neighbouring records; in the low bits, one in forty of a thousand records
+ * of 4 KiB collides.
  */
 const slotOf = ({ file, position }: Warmable) => {
   const mixed = Math.imul(position >>> 3, 0x9e3779b1) ^ Math.imul(file, 0x85ebca6b)
   return mixed >>> (32 - slot_bits)
 }
-/** Never 0, which is an empty slot. */
+/** A record's mark in its slot. Never 0, which is an empty slot. */
 const markOf = ({ file, position }: Warmable) =>
   (Math.imul(file, 0xc2b2ae35) ^ (position / 8)) >>> 0 || 1
 
 /**
- * `isWarm` answers whether a record was read lately, and notes that it is read now; `wasWarm` only
- * answers, for whoever would read it now or not at all.
+ * `noteRead` returns whether a record was read recently, and notes that it is read now. `isCached`
+ * only returns it.
  */
 export const makeWarmth = () => {
   let now = new Uint32Array(slots)

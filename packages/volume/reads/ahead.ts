@@ -1,21 +1,21 @@
 /**
- * Whole blobs of a few MiB that are read ahead of their reader: all of the bytes are here, and
- * compared with the blob's hash, before the first is handed on. So no checksum of a chunk needs to
- * be, which is a quarter of the processor's time of such a read. Larger ones, and more of them at
- * once than memory should hold, are verified chunk by chunk as they go.
+ * Reads whole blobs of a few MiB ahead: all bytes are read, and compared with the blob's hash,
+ * before the first is returned. That saves the checksums of the chunks, a quarter of the processor
+ * time of such a read. Larger blobs, and more of them than memory should hold, are verified chunk
+ * by chunk.
  */
 import { Blake3Hasher } from "@napi-rs/blake-hash"
 import { checksumOf, heldBytesOf, type RecordHead } from "../log/record.ts"
 import { namesHash } from "./copies.ts"
 import { type BlobStretch, windowsIn } from "./windows.ts"
 
-/** The largest blob that is read so, in bytes. */
+/** Maximum size of such a blob, in bytes. */
 const blob_bytes_max = 16 * 1024 * 1024
 
-/** Bytes of such blobs that are here at once, read and not all handed on. */
+/** Maximum bytes of such blobs in memory at once. */
 const held_bytes_max = 64 * 1024 * 1024
 
-/** What is read, and how, without comparing it with its checksums. */
+/** A blob, and a way to read it without comparing checksums. */
 interface Source {
   readonly head: RecordHead
   readonly readToHash: (window: BlobStretch) => Promise<Uint8Array>
@@ -24,8 +24,8 @@ interface Source {
 const no_bytes: Uint8Array = new Uint8Array(0)
 
 /**
- * All windows of a whole blob, by its hash alone. `first` may be here already. Undefined where they
- * do not have the hash, or none is known: which of them is wrong is for the checksums to say.
+ * All windows of a whole blob, verified by its hash alone. `first` may have been read already.
+ * Undefined if the hash does not match, or is unknown: checksums then tell which window is wrong.
  */
 export const readByHash = async ({ head, readToHash }: Source, first = no_bytes) => {
   if (!namesHash(head)) return undefined
@@ -41,7 +41,7 @@ export const readByHash = async ({ head, readToHash }: Source, first = no_bytes)
     if (bytes.length > 0) all.push(bytes)
   }
   let reading = begin()
-  // The system reads the next one while this one is hashed.
+  // The system reads the next window while this one is hashed.
   take(first)
   while (reading) {
     const bytes = await reading
@@ -51,7 +51,9 @@ export const readByHash = async ({ head, readToHash }: Source, first = no_bytes)
   return hasher.digest("base64") === checksumOf(head) ? all : undefined
 }
 
-/** Hands on all windows of a blob and answers true; false where there is no room, or no hash. */
+/**
+ * Yields all windows of a blob and returns true; false if there is no memory for it, or no hash.
+ */
 export const makeAhead = () => {
   let held_bytes = 0
   return async function* (source: Source, first: Uint8Array): AsyncGenerator<Uint8Array, boolean> {

@@ -1,31 +1,31 @@
 /**
- * Checksums of a blob's bytes, one for each 64 KiB, so that any stretch can be verified alone.
+ * Checksums of a blob's bytes, one per chunk of 64 KiB, so that any part can be verified alone.
  *
- * A chunk's CRC32C begins with the chunk's number in the blob, so that a chunk in another's place
- * does not pass. A table holds them as u32, little endian.
+ * A chunk's CRC32C is seeded with the chunk's number in the blob, so that a misplaced chunk does
+ * not match. A table holds them as little-endian u32.
  */
 import { crc32c } from "@node-rs/crc32"
 
-/** The stretch that one CRC covers: measured as the point of full speed. */
+/** Bytes per CRC: measured as the size with full speed. */
 export const chunk_bytes = 64 * 1024
-/** What is read, verified and handed on at once: the most that a GetChunk may hold. */
+/** Bytes read, verified and returned at once: the maximum of a GetChunk. */
 export const window_bytes = 15 * chunk_bytes
 export const crc_bytes = 4
 
 export const chunkCount = (bytes: number) => Math.ceil(bytes / chunk_bytes)
 export const tableBytes = (bytes: number) => crc_bytes * chunkCount(bytes)
 
-/** The CRC of a chunk's bytes so far, going on from `before`, or from the chunk's number. */
+/** The CRC of a chunk's bytes so far, continued from `before`, or from the chunk's number. */
 export const chunkCrc = (bytes: Uint8Array, before: number) => crc32c(bytes, before >>> 0)
 
 /**
- * Takes a blob's bytes in parts of any size and keeps the CRCs of the chunks that nobody took yet:
- * 64 KiB for 1 GiB of an extent. The bytes begin with the chunk of this number in the blob.
+ * Computes the CRCs of a blob that arrives in parts of any size, and keeps those not taken yet: 64
+ * KiB for 1 GiB of an extent. The first byte belongs to chunk `first_chunk` of the blob.
  */
 export const makeChunkTable = (first_chunk = 0) => {
   let table = Buffer.allocUnsafe(1024)
   let used = 0
-  /** The chunk that is being filled, by its number in the blob, and the CRC of its bytes so far. */
+  /** The chunk being filled, by its number in the blob, and the CRC of its bytes so far. */
   let chunk = first_chunk
   let filled = 0
   let crc = chunk
@@ -55,10 +55,7 @@ export const makeChunkTable = (first_chunk = 0) => {
       if (filled === chunk_bytes) close()
     }
   }
-  /**
-   * The CRCs of the next `bytes`, which are whole chunks unless they are the blob's last; they are
-   * forgotten then.
-   */
+  /** Takes the CRCs of the next `bytes`, which are whole chunks unless they are the blob's last. */
   const take = (bytes: number) => {
     const wanted = tableBytes(bytes)
     if (wanted > used && filled > 0) close()
@@ -71,7 +68,7 @@ export const makeChunkTable = (first_chunk = 0) => {
   return { update, take }
 }
 
-/** The number of the first chunk of `bytes` that does not match the table; undefined: all do. */
+/** The number of the first chunk that does not match the table. Undefined: all match. */
 export const firstMismatch = (
   bytes: Uint8Array,
   first_chunk: number,

@@ -1,7 +1,7 @@
 /**
- * One copy of a blob in a volume: its record, its bytes, whether they are what was put, and what
- * happens where they are not. A copy that fails is looked at once more through a handle of its own;
- * fails it again, it is set aside before anybody is told.
+ * A single copy of a blob: reads its record and its bytes, and verifies them. A copy that fails is
+ * read again through a new file handle; if it fails again, it is quarantined before the error is
+ * returned.
  */
 import { join } from "node:path"
 import { Blake3Hasher } from "@napi-rs/blake-hash"
@@ -27,7 +27,7 @@ import type { BlobStretch, FileOf } from "./windows.ts"
 
 export type CopyParts = Pick<VolumeParts, "dir" | "disk" | "segments" | "index">
 
-/** Thrown where a copy fails that is not the live one any more: whoever reads begins anew. */
+/** Thrown if a copy fails that is no longer the live one: the reader starts over. */
 export const moved = new Error("the record is elsewhere by now")
 
 export const isSamePlace = (one: Place | undefined, other: Place) =>
@@ -36,16 +36,16 @@ export const isSamePlace = (one: Place | undefined, other: Place) =>
 const asBuffer = (bytes: Uint8Array) =>
   bytes instanceof Buffer ? bytes : Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength)
 
-/** One for all: making a hasher takes five times as long as hashing 4 KiB. */
+/** Shared: creating a hasher takes five times as long as hashing 4 KiB. */
 const hasher = new Blake3Hasher()
 
-/** The hash of the copy's bytes; empty where it is not known, and of a shard, which has none. */
+/** The hash of the copy's bytes. Empty if unknown, and for a shard, which has none. */
 const hashHere = (head: RecordHead) => (shardOf(head) ? "" : checksumOf(head))
 
-/** Whether a record names the hash of its bytes, so that all of them can be verified by it. */
+/** Whether a record has the hash of its bytes, so that it verifies all of them. */
 export const namesHash = (head: RecordHead) => hashHere(head) !== ""
 
-/** Whether the bytes have the hash that the record names, if it does. */
+/** Whether the bytes match the hash of the record, if it has one. */
 const hasHashOf = (head: RecordHead, payload: Uint8Array) => {
   if (!namesHash(head)) return true
   hasher.reset()
@@ -56,15 +56,15 @@ const hasHashOf = (head: RecordHead, payload: Uint8Array) => {
 const wrong_hash = "The bytes do not match the blob's checksum."
 const wrong_checksums = "The bytes do not match their checksums."
 
-/** Throws `damaged` where a blob's hash is not what its record names. */
+/** Throws `damaged` if a blob's hash is not that of its record. */
 export const assertHash = (head: RecordHead, digest: string) => {
   const checksum = hashHere(head)
   if (checksum !== "" && checksum !== digest) throw damaged(wrong_hash)
 }
 
 /**
- * The stretch of a small copy, verified: a whole blob by its hash, which says all that the
- * checksums of its chunks do; what has no hash, and a part, by those.
+ * A verified span of a small copy: a whole blob by its hash, which covers what the checksums of its
+ * chunks do; a part, or a copy without a hash, by those.
  */
 export const payloadStretch = ({ head, payload }: ReadRecord, { start, end }: BlobStretch) => {
   const size = heldBytesOf(head)
@@ -82,7 +82,7 @@ export const payloadStretch = ({ head, payload }: ReadRecord, { start, end }: Bl
   return chunks.subarray(start - from, end - from)
 }
 
-/** Files that were opened anew, to be closed after use. */
+/** Files that were opened again, to be closed after use. */
 const freshFiles = ({ disk, dir }: CopyParts) => {
   const opened = new Map<Segment, Promise<VolumeFile>>()
   const open = async ({ kind, number }: Segment) => {
@@ -110,7 +110,7 @@ const freshFiles = ({ disk, dir }: CopyParts) => {
   return { fileOf, close }
 }
 
-/** The copies of a volume; `setAside` takes a damaged one out of it. */
+/** The copies of a volume. `setAside` quarantines a damaged one. */
 export const makeCopies = (parts: CopyParts, { setAside }: Pick<Quarantine, "setAside">) => {
   const { segments, index } = parts
   const { isWarm, wasWarm } = makeWarmth()
@@ -129,7 +129,7 @@ export const makeCopies = (parts: CopyParts, { setAside }: Pick<Quarantine, "set
     const payload = bytes.subarray(head.head_bytes, head.head_bytes + head.payload_bytes)
     return { head, payload }
   }
-  /** The record at a place, its payload not yet checked. Throws `damaged`. */
+  /** The record at a place, its payload not verified. Throws `damaged`. */
   const record = async (id: BlobId, place: Place, fileOf?: FileOf): Promise<ReadRecord> => {
     const { position, bytes } = place
     const segment = segmentOf(place)
@@ -140,7 +140,7 @@ export const makeCopies = (parts: CopyParts, { setAside }: Pick<Quarantine, "set
         : await segment.file.read(position, bytes)
     return recordIn(id, place, read, segment.seed)
   }
-  /** The same at once, where the page cache most likely has it; undefined where it may not. */
+  /** The same, synchronously. Undefined if the page cache may not have it. */
   const recordNow = (id: BlobId, place: Place): ReadRecord | undefined => {
     if (!wasWarm(place)) return undefined
     isWarm(place)
@@ -148,8 +148,8 @@ export const makeCopies = (parts: CopyParts, { setAside }: Pick<Quarantine, "set
     return recordIn(id, place, segment.file.readNow(place.position, place.bytes), segment.seed)
   }
   /**
-   * Runs a step that reads a copy; where it throws `damaged` twice, the copy is set aside and
-   * BlobCorrupt thrown. Throws `moved` where the copy is not the live one any more by then.
+   * Runs a step that reads a copy. If it throws `damaged` twice, the copy is quarantined and
+   * BlobCorrupt thrown. Throws `moved` if the copy is no longer the live one.
    */
   const guarded = async <A>(
     { id, place, at }: { readonly id: BlobId; readonly place: Place; readonly at: bigint },

@@ -1,18 +1,18 @@
 /**
- * What a read finds wrong with a copy, before it is certain: thrown inside the volume's reads, and
- * turned into a fault where they end.
+ * Damage that a read finds in a copy, before it is certain: thrown inside the volume's reads, and
+ * mapped to a fault where they end.
  */
 
 export interface Damage {
-  /** Lost is a copy whose file is gone. */
+  /** Lost: the copy's file is missing. */
   readonly kind: "quarantined" | "lost"
   readonly detail: string
 }
 
-/** What is told of a copy whose record does not hold. */
-export const damaged_record = "What the log says of the blob is damaged."
+/** The detail for a copy whose record is damaged. */
+export const damaged_record = "The blob's record in the log is damaged."
 
-/** An error to throw that carries the damage; `damageOf` takes it out again. */
+/** An error that carries the damage, for `damageOf`. */
 export const damaged = (detail: string, kind: Damage["kind"] = "quarantined"): Error =>
   Object.assign(new Error(detail), { damage: { kind, detail } })
 

@@ -1,6 +1,6 @@
 /**
- * Reads of a volume. A small blob is one read of its record; a large one comes in windows from its
- * extents, the next one read while the last one is sent. Nothing is handed on unverified.
+ * Reads of a volume. A small blob is one read of its record; a large one is read from its extents
+ * in windows, the next while the last is sent. Every byte is verified before it is returned.
  */
 import { Blake3Hasher } from "@napi-rs/blake-hash"
 import type { BlobRange, BlobReading } from "#actors/blob-storage/blobs/engine.ts"
@@ -31,34 +31,36 @@ export interface ReadParts {
 export type Sound = (id: BlobId, at: bigint) => Promise<RecordHead | undefined>
 
 export interface Reads {
-  /** Of a whole copy; a shard is BlobNotFound. */
+  /** Reads a whole copy. A shard is BlobNotFound. */
   readonly get: (id: BlobId, range: BlobRange, at: bigint) => Promise<BlobReading>
-  /** All of a small blob that was read lately, without waiting; undefined: `get` knows more. */
+  /** Reads all of a small, recently read blob synchronously. Undefined: call `get`. */
   readonly getNow: (id: BlobId) => BlobReading | undefined
-  /** Of whatever is here, in its own bytes. */
+  /** Reads the copy or shard on this node, in its own bytes. */
   readonly read: (id: BlobId, range: BlobRange, at: bigint) => Promise<CopyReading>
   /**
-   * The head of what is here, whole or a shard, once all bytes behind it were read; undefined where
-   * nothing is, or nothing sound was.
+   * Verifies all bytes of the copy or shard on this node, and returns its head. Undefined if there
+   * is none, or if it is damaged.
    */
   readonly sound: Sound
-  /** The head of what is here, whole or a shard, without the bytes behind it. */
+  /** The head of the copy or shard on this node, without its content. */
   readonly head: (id: BlobId, at: bigint) => Promise<RecordHead>
-  /** What is known of a blob, from its record. `at` is when, should the record be damaged. */
+  /** The metadata of a blob, from its record. `at` is the time to note if the record is damaged. */
   readonly stat: (id: BlobId, at: bigint) => Promise<BlobMeta>
 }
 
-/** A record may move under a reader, by compaction or by a delete and a put: it begins anew. */
+/**
+ * A record may move during a read, by compaction or by a delete and a put: the read starts over.
+ */
 const attempts_max = 100
 
 const no_bytes = new Uint8Array(0)
 
-/** So much of a blob is read as a whole and verified by its hash, before any of it is handed on. */
+/** Blobs up to this size are read whole and verified by their hash, before any byte is returned. */
 const hashed_bytes_max = 2 * window_bytes
 
 const absent: ReadonlySet<string> = new Set(["BlobNotFound", "BlobCorrupt"])
 
-/** Whether a read failed because nothing is here, or nothing sound. */
+/** Whether a read failed because there is no copy, or no intact one. */
 export const isAbsence = (cause: unknown) => absent.has(faultOf(cause)._tag)
 
 async function* each(windows: ReadonlyArray<Uint8Array>): AsyncIterableIterator<Uint8Array> {
@@ -67,7 +69,7 @@ async function* each(windows: ReadonlyArray<Uint8Array>): AsyncIterableIterator<
 
 type MakeWindows = BlobReading["windows"]
 
-/** Windows of which the first were read: whoever asks for them once more has them read anew. */
+/** The windows that were already read, for the first call. Later calls read them again. */
 const inTurn = (firstTime: MakeWindows, again: MakeWindows): MakeWindows => {
   let is_first = true
   return () => {
@@ -83,19 +85,19 @@ const isWhole = ({ start, end }: BlobStretch, head: RecordHead) =>
 const stretchIn = (head: RecordHead, { offset, length }: BlobRange) =>
   stretchOf(heldBytesOf(head), offset, length)
 
-/** A reading before it is known whether a blob or a copy is asked for. */
+/** A reading, before it is that of a blob or of a copy. */
 interface HeadReading extends Omit<BlobReading, "meta"> {
   readonly head: RecordHead
 }
 
-/** The record of a blob as it is now, held in place for as long as it is read. */
+/** The current record of a blob, pinned while it is read. */
 interface Source {
   readonly place: Place
   readonly head: RecordHead
   readonly unpin: () => void
 }
 
-/** Reads whatever is here to its end. */
+/** Reads the copy or shard on this node to its end. */
 const makeSound =
   (
     { onLive }: Pick<Finding, "onLive">,
@@ -122,7 +124,7 @@ const makeFinding = ({ index, copies, quarantine, extents }: ReadParts) => {
     }
     return place
   }
-  /** Runs a step on the copy that is live now, again where it moved meanwhile. */
+  /** Runs a step on the live copy, and again if that moved meanwhile. */
   const onLive = async <A>(id: BlobId, step: (place: Place) => Promise<A>): Promise<A> => {
     for (let attempt = 1; ; attempt++) {
       try {
@@ -137,7 +139,7 @@ const makeFinding = ({ index, copies, quarantine, extents }: ReadParts) => {
       { id, place, at },
       async (fileOf) => (await copies.record(id, place, fileOf)).head,
     )
-  /** Opens a large blob: what its record names is not used anew until `unpin`. */
+  /** Opens a large blob. Its extents are not reused until `unpin`. */
   const open = (id: BlobId, at: bigint): Promise<Source> =>
     onLive(id, async (place) => {
       const head = await headOf(id, place, at)
@@ -148,7 +150,7 @@ const makeFinding = ({ index, copies, quarantine, extents }: ReadParts) => {
 }
 type Finding = ReturnType<typeof makeFinding>
 
-/** One large blob that is being read; `close` in any case. */
+/** A large blob that is being read. `close` must always be called. */
 const openLarge = async (
   { copies, windows, quarantine }: ReadParts,
   { find, open }: Finding,
@@ -158,7 +160,7 @@ const openLarge = async (
   let source = await open(id, at)
   let list = extentsOf(source.head)
 
-  /** Runs a step that reads this copy, and again where it moved meanwhile. */
+  /** Runs a step that reads this copy, and again if that moved meanwhile. */
   const reading = async <A>(step: (fileOf?: FileOf) => Promise<A>): Promise<A> => {
     for (let attempt = 1; ; attempt++) {
       try {
@@ -166,7 +168,7 @@ const openLarge = async (
       } catch (cause) {
         if (cause !== moved || attempt === attempts_max) throw cause
       }
-      // The same identifier is the same content, wherever it is now.
+      // The same id is the same content, wherever it is now.
       const next = await open(id, at)
       source.unpin()
       source = next
@@ -175,10 +177,10 @@ const openLarge = async (
   }
   const read = (window: BlobStretch) =>
     reading((fileOf) => windows.read(list, heldBytesOf(source.head), window, fileOf))
-  /** A window for who compares all of them with the hash. */
+  /** Reads a window for a caller that verifies the hash of them all. */
   const readToHash = (window: BlobStretch) =>
     reading((fileOf) => windows.readToHash(list, heldBytesOf(source.head), window, fileOf))
-  /** Compares the digest of all the bytes with the record's. */
+  /** Compares the digest of all bytes with that of the record. */
   const check = async (digest: string) => {
     try {
       assertHash(source.head, digest)
@@ -195,8 +197,9 @@ const openLarge = async (
 type Large = Awaited<ReturnType<typeof openLarge>>
 
 /**
- * The windows of a stretch, each compared with its checksums, the whole blob's last one handed on
- * only after its hash was too. `first` is the first window, where it was read already.
+ * The windows of a span, each verified by its checksums. The last window of a whole blob is
+ * returned only after the hash was verified too. `first` is the first window, if it was already
+ * read.
  */
 async function* compared({ head, read, check }: Large, stretch: BlobStretch, first?: Uint8Array) {
   let reading: Promise<Uint8Array> | undefined
@@ -205,7 +208,7 @@ async function* compared({ head, read, check }: Large, stretch: BlobStretch, fir
     const begin = (start: number) => {
       const window = { start, end: windowEnd({ start, end: stretch.end }) }
       reading = read(window)
-      // It is awaited below, or its reader has left.
+      // Awaited below, unless the consumer has left.
       reading.catch(() => undefined)
       return reading
     }
@@ -222,7 +225,7 @@ async function* compared({ head, read, check }: Large, stretch: BlobStretch, fir
   }
 }
 
-/** The windows of a stretch of a large blob: a whole one's by its hash alone where that may be. */
+/** The windows of a span of a large blob: those of a whole blob by its hash alone, if possible. */
 async function* windowsOf(
   opened: Promise<Large>,
   ahead: Ahead,
@@ -291,7 +294,7 @@ export const makeReads = (parts: ReadParts): Reads => {
       const data = payloadStretch(record, { start: 0, end: heldBytesOf(record.head) })
       return { meta: metaOf(record.head), data, windows: () => each([data]) }
     } catch {
-      // Damage or an error of the disk: `get` meets it too, and does what there is to be done.
+      // Damage, or an error of the disk: `get` meets it too, and handles it.
       return undefined
     }
   }

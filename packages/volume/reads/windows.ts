@@ -1,6 +1,6 @@
 /**
- * The bytes of a large blob from its extents, a window at a time, each chunk verified against the
- * extent's table, and the table against the record, before anything is handed on.
+ * Reads a large blob from its extents, a window at a time. Each chunk is verified by the extent's
+ * table, and the table by the record, before anything is returned.
  */
 import { crc32c } from "@node-rs/crc32"
 import type { VolumeFile } from "../disk.ts"
@@ -9,26 +9,26 @@ import type { Segment, Segments } from "../parts.ts"
 import { chunk_bytes, chunkCount, firstMismatch, tableBytes, window_bytes } from "./chunks.ts"
 import { damaged } from "./damage.ts"
 
-/** Tables that are kept in memory, in bytes: those of 64 GiB of blobs. */
+/** Maximum size of the tables in memory, in bytes: those of 64 GiB of blobs. */
 const tables_bytes_max = 4 * 1024 * 1024
 
-/** A stretch of a blob: from `start` to before `end`, both within its size. */
+/** A span of a blob: from `start` to `end` (exclusive), both within its size. */
 export interface BlobStretch {
   readonly start: number
   readonly end: number
 }
 
-/** The stretch that a range means: what lies past the end is left out. */
+/** The span of a range, cut at the blob's end. */
 export const stretchOf = (size: number, offset = 0, length = size): BlobStretch => {
   const start = Math.min(Math.max(offset, 0), size)
   return { start, end: Math.min(start + Math.max(length, 0), size) }
 }
 
-/** The end of the window that begins at `start`: at a chunk's border or at the stretch's end. */
+/** The end of the window that starts at `start`: a chunk boundary, or the end of the span. */
 export const windowEnd = ({ start, end }: BlobStretch) =>
   Math.min(Math.floor(start / chunk_bytes) * chunk_bytes + window_bytes, end)
 
-/** The windows of a stretch, one behind the other. */
+/** The windows of a span, in order. */
 export function* windowsIn({ start, end }: BlobStretch): Generator<BlobStretch> {
   for (let at = start; at < end; ) {
     const window = { start: at, end: windowEnd({ start: at, end }) }
@@ -37,12 +37,12 @@ export function* windowsIn({ start, end }: BlobStretch): Generator<BlobStretch> 
   }
 }
 
-/** Which file is read for a segment: its own, or one that was opened anew. */
+/** The file to read a segment from: its own, or one that was opened again. */
 export type FileOf = (segment: Segment) => VolumeFile | Promise<VolumeFile>
 
 export const ownFile: FileOf = ({ file }) => file
 
-/** Tables that were read and verified lately, by what identifies them. */
+/** Verified tables that were used recently, by what identifies them. */
 const makeTables = () => {
   const tables = new Map<string, DataView>()
   let bytes = 0
@@ -75,28 +75,28 @@ interface Way {
   readonly compares: boolean
 }
 
-/** A part of a window that one extent holds. */
+/** The part of a window that one extent holds. */
 interface Piece {
   readonly extent: Extent
-  /** The number of the extent's first chunk in the blob. */
+  /** Number of the extent's first chunk in the blob. */
   readonly extent_chunk: number
-  /** Where the piece begins in the extent and in the window's buffer, and its length. */
+  /** Start of the piece in the extent and in the window's buffer, and its length. */
   readonly from: number
   readonly into: number
   readonly length: number
 }
 
-/** Whole windows that wait to be read into again: of 32 readers at once. 30 MiB at most. */
+/** Maximum number of whole windows ready for reuse: those of 32 concurrent readers, 30 MiB. */
 const spare_windows_max = 32
 
 /**
- * Memory of whole windows, which are nearly all that a large blob is read in: new memory for each
- * costs the kernel its pages and V8 a collection for each few of them. What is not given back is
- * V8's to collect.
+ * Memory of whole windows, which nearly all reads of large blobs use: new memory costs the kernel
+ * its pages, and V8 a collection every few windows. The garbage collector takes what is not
+ * returned.
  */
 const makeWindowMemory = () => {
   const spare: Array<Buffer> = []
-  /** By the window itself: the same memory may be another reader's by now. */
+  /** By the window itself, because the same memory may belong to another reader by now. */
   const lent = new WeakMap<Uint8Array, Buffer>()
   return {
     take: (bytes: number): Buffer => {
@@ -108,7 +108,7 @@ const makeWindowMemory = () => {
       if (buffer.length === window_bytes) lent.set(window, buffer)
       return window
     },
-    /** What was not lent, or was given back before, is left alone. */
+    /** Ignores a window that was not lent, or was already returned. */
     giveBack: (window: Uint8Array) => {
       const buffer = lent.get(window)
       lent.delete(window)
@@ -117,7 +117,7 @@ const makeWindowMemory = () => {
   }
 }
 
-/** What holds the bytes from `start` to `end`, which begin with a chunk. */
+/** The extents that hold the bytes from `start`, a chunk boundary, to `end`. */
 const piecesOf = (extents: ReadonlyArray<Extent>, { start, end }: BlobStretch) => {
   const pieces: Array<Piece> = []
   let extent_start = 0
@@ -136,8 +136,8 @@ const piecesOf = (extents: ReadonlyArray<Extent>, { start, end }: BlobStretch) =
 }
 
 /**
- * Reads windows. Throws `damaged` where bytes are missing or are not those that were put; what was
- * freed must be pinned by the caller.
+ * Reads windows. Throws `damaged` if bytes are missing or are not those that were put. The caller
+ * must pin what may be freed.
  */
 export const makeWindows = (segments: Segments) => {
   const tables = makeTables()
@@ -203,9 +203,9 @@ export const makeWindows = (segments: Segments) => {
     (extents, size, window, fileOf = ownFile) =>
       readWindow(extents, size, window, { fileOf, compares })
   return {
-    /** The bytes of a window, in memory of their own until `giveBack` is told of it. */
+    /** Reads a window. Its memory is the caller's until `giveBack`. */
     read: reading(true),
-    /** The same for who compares all the bytes with their hash. Damaged checksums are seen here. */
+    /** Reads a window for a caller that verifies the hash of all bytes. Detects damaged tables. */
     readToHash: reading(false),
     giveBack: memory.giveBack,
   }

@@ -1,6 +1,6 @@
 /**
- * Compaction: what is live in files that are mostly dead is written again elsewhere, and the files
- * are used anew. Nothing is given up before a checkpoint without it is durable.
+ * Compaction: rewrites what is live in mostly dead files elsewhere, and recycles the files. No file
+ * is retired before a checkpoint without it is durable.
  */
 import { faultOf, thrown } from "#actors/blob-storage/blobs/fault.ts"
 import type { ExtentFile } from "../extents/files.ts"
@@ -25,16 +25,16 @@ export interface CompactionParts
       | "space"
     > {}
 
-/** What one round gave free to be used anew, in files. */
+/** The files that one round retired. */
 export interface Compacted {
   readonly log_files: number
   readonly extent_files: number
 }
 
-/** Files of extents that are emptied in one round at most. */
+/** Maximum number of extent files emptied in one round. */
 const extent_files_max = 8
 
-/** The log files that are worth it, those with the least to move first. */
+/** The log files worth compacting, those with the least to move first. */
 export const logCandidates = (
   { logFiles, acknowledged, space }: CompactionParts,
   { log_live_max }: Thresholds = thresholdsOf(space),
@@ -44,14 +44,14 @@ export const logCandidates = (
       ({ is_current, written_bytes, live_bytes, last_cursor }) =>
         !is_current &&
         live_bytes < log_live_max * written_bytes &&
-        // Facts that nobody has yet are in no other file.
+        // Facts that are not acknowledged are in no other file.
         last_cursor <= acknowledged(),
     )
     .sort((one, other) => one.live_bytes - other.live_bytes)
 
 /**
- * The file of extents to empty, if one is worth it: the one with the least in it, where the others
- * have room for that twice over; else another file would have to be made for it.
+ * The extent file to empty, if one is worth it: the one with the least live data, provided that the
+ * others have space for twice as much. Otherwise another file would have to be created for it.
  */
 export const extentCandidate = (
   { extents, space }: CompactionParts,
@@ -65,15 +65,15 @@ export const extentCandidate = (
   return least && roomElsewhere(files, least) >= 2 * least.live_bytes ? least : undefined
 }
 
-/** Whether a file of extents has something to move, and more to gain. */
+/** Whether an extent file has something to move, and more to gain. */
 export const isExtentWorth = ({ live_bytes, data_bytes }: ExtentFile, live_max: number) =>
   live_bytes > 0 && live_bytes < live_max * data_bytes
 
-/** Free bytes of these files without one of them: to write there takes nothing of the disk. */
+/** Free bytes in all of these files but one: writing there allocates no disk space. */
 export const roomElsewhere = (files: ReadonlyArray<ExtentFile>, one: ExtentFile) =>
   files.reduce((sum, file) => (file === one ? sum : sum + file.free_bytes), 0)
 
-/** The files of extents without anything in them, but for those that are kept for uploads. */
+/** The empty extent files, except those kept for uploads. */
 export const spareExtentFiles = (
   { extents, space }: CompactionParts,
   { empty_extent_files_max }: Thresholds = thresholdsOf(space),
@@ -86,7 +86,7 @@ export const spareExtentFiles = (
 const isEmptied = ({ acknowledged }: CompactionParts, file: LogFile) =>
   !file.is_current && file.live_bytes === 0 && file.last_cursor <= acknowledged()
 
-/** Gives up what is empty; answers how many files those were. */
+/** Retires empty files. Returns their number. */
 export const retire = async (
   parts: CompactionParts,
   thresholds: Thresholds = thresholdsOf(parts.space),
@@ -101,7 +101,7 @@ export const retire = async (
   let extent_files = 0
   try {
     if (logs.size + files.length === 0) return { log_files, extent_files }
-    // What the checkpoint gives up becomes the spare file: the one that is held back may make way.
+    // Retired log files become spare ones, so the one held in reserve may make way.
     await parts.checkpoint(logs.size > 0 ? 0 : 1)
     for (const { segment } of empty().filter((file) => logs.has(file.segment))) {
       log_files += 1
@@ -128,7 +128,7 @@ const assertSpace = async ({ space }: CompactionParts) => {
   if (fault) throw thrown(fault)
 }
 
-/** Empties the files that are worth it; near the floor only until there is room again. */
+/** Empties the files worth it; near the floor only until there is space again. */
 const emptyLogs = async (parts: CompactionParts, pace: Pace) => {
   let coming_bytes = 0
   for (const file of logCandidates(parts)) {
@@ -141,7 +141,7 @@ const emptyLogs = async (parts: CompactionParts, pace: Pace) => {
   }
 }
 
-/** Empties the files that are worth it, each once, as long as the others have room for them. */
+/** Empties the files worth it, each once, as long as the others have space. */
 const emptyExtentFiles = async (parts: CompactionParts, pace: Pace) => {
   const tried = new Set<number>()
   try {
@@ -159,18 +159,18 @@ const emptyExtentFiles = async (parts: CompactionParts, pace: Pace) => {
   }
 }
 
-/** What ends a round early and is no failure: no room to move to, no writing, the volume's end. */
+/** Expected ends of a round: no space to move to, a read-only volume, or its shutdown. */
 export const isEnd = (cause: unknown) =>
   cause === stopped || ["BlobCapacityExceeded", "BlobStoreReadOnly"].includes(faultOf(cause)._tag)
 
-/** Why a round ended where the disk was full; files without a row of room are no such thing. */
+/** The detail of a round that met a full disk, which fragmented files are not. */
 const fullDetail = (cause: unknown) => {
   const fault = faultOf(cause)
   return fault._tag === "BlobCapacityExceeded" && cause !== no_room ? fault.detail : undefined
 }
 
 /**
- * One round; what is empty is given up in any case. Answers what that was; `onFull` is told where a
+ * Runs one round. Retires empty files in any case, and returns their number. Calls `onFull` if a
  * full disk ended it early.
  */
 export const compact = async (

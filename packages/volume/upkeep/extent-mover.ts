@@ -1,6 +1,6 @@
 /**
- * Going through one file of extents: every stretch that a live blob keeps, in the order of the
- * disk, verified; and copying them elsewhere, so that the file can be used anew.
+ * Visits every owned span of an extent file, in disk order and verified, and copies them elsewhere,
+ * so that the file can be retired.
  */
 import { Blake3Hasher } from "@napi-rs/blake-hash"
 import { thrown } from "#actors/blob-storage/blobs/fault.ts"
@@ -20,22 +20,24 @@ export interface ExtentMoverParts extends Pick<VolumeParts, "index" | "line"> {
   readonly copies: Copies
   readonly windows: Windows
   readonly extents: ExtentFiles
-  /** Unix nanoseconds, for what is found damaged. */
+  /** The time noted for damage, in Unix nanoseconds. */
   readonly clock: () => bigint
 }
 
-/** A live blob that keeps a stretch of the file. */
+/** A live blob that owns a span of the file. */
 interface Owner {
   readonly id: BlobId
   readonly place: Place
   readonly head: RecordHead
   readonly extents: ReadonlyArray<Extent>
-  /** The one of its extents that the stretch is, and where it begins in the blob. */
+  /** The extent at that span, and its offset in the blob. */
   readonly extent: Extent
   readonly start: number
 }
 
-/** Whose a stretch is, if it is so still; undefined where the blob went elsewhere or away. */
+/**
+ * The owner of a span: "nobody" if no record refers to it, undefined if the blob moved meanwhile.
+ */
 const ownerOf = async (
   { index, copies, clock }: ExtentMoverParts,
   number: number,
@@ -59,7 +61,7 @@ const ownerOf = async (
   return "nobody"
 }
 
-/** Copies one extent into a grant, verified on the way; answers what it is there. */
+/** Copies one extent to an allocation, and verifies it. Returns the new extent. */
 const copyExtent = async (
   { windows }: ExtentMoverParts,
   { head, extents, extent, start }: Owner,
@@ -77,10 +79,10 @@ const copyExtent = async (
   return { ...extent, file: segment.number, position }
 }
 
-/** Why a blob stays where it is: no file has as much room in a row. */
+/** Why a blob stays where it is: no file has enough contiguous space. */
 export const no_room = thrown({
   _tag: "BlobCapacityExceeded",
-  detail: "No file of extents has as much room in a row.",
+  detail: "No extent file has enough contiguous space.",
 })
 
 const moveExtent = async (parts: ExtentMoverParts, owner: Owner, pace: Pace) => {
@@ -100,12 +102,12 @@ const moveExtent = async (parts: ExtentMoverParts, owner: Owner, pace: Pace) => 
     await line.submit({ kind: "move", id, place, head, payload, extents: now })
   } finally {
     unpin()
-    // Where the record keeps it by now, this does nothing; where writing has ended it may do so.
+    // Does nothing if the record owns it by now. If writing has failed, the record may own it.
     if (line.failed() === undefined) extents.release(grant)
   }
 }
 
-/** Copies all that a file keeps elsewhere; it is closed to uploads by then. */
+/** Copies all owned spans of a file elsewhere. The file must be closed to uploads. */
 export const emptyExtentFile = async (parts: ExtentMoverParts, number: number, pace: Pace) => {
   for (const kept of parts.extents.owners(number)) {
     try {
@@ -118,7 +120,7 @@ export const emptyExtentFile = async (parts: ExtentMoverParts, number: number, p
   }
 }
 
-/** Verifies a blob's extent, all of the blob and its hash where it is the first one. */
+/** Verifies an extent; if it is the first one, the whole blob and its hash. */
 const verifyOwner = async (parts: ExtentMoverParts, owner: Owner, pace: Pace, fileOf?: FileOf) => {
   const { head, extents, extent, start } = owner
   const is_first = start === 0
@@ -132,7 +134,7 @@ const verifyOwner = async (parts: ExtentMoverParts, owner: Owner, pace: Pace, fi
   if (hasher) assertHash(head, hasher.digest("base64"))
 }
 
-/** Verifies all that a file keeps; a damaged copy goes the way of a read that finds it. */
+/** Verifies all owned spans of a file. Damage is handled as in a read. */
 export const verifyExtentFile = async (parts: ExtentMoverParts, number: number, pace: Pace) => {
   const { extents, copies, clock } = parts
   for (const kept of extents.owners(number)) {

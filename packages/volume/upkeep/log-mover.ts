@@ -1,6 +1,6 @@
 /**
- * Going through one log file: every record that is live, in the order of the disk, verified; and
- * writing them again elsewhere, so that the file can be used anew.
+ * Visits every live record of a log file, in disk order and verified, and rewrites them elsewhere,
+ * so that the file can be recycled.
  */
 import { store_origin } from "#actors/blob-storage/blobs/admission.ts"
 import { faultOf } from "#actors/blob-storage/blobs/fault.ts"
@@ -22,20 +22,20 @@ import type { Pace } from "./pace.ts"
 
 export interface MoverParts extends Pick<VolumeParts, "index" | "line" | "log" | "logFiles"> {
   readonly copies: Copies
-  /** Unix nanoseconds, for what is found damaged. */
+  /** The time noted for damage, in Unix nanoseconds. */
   readonly clock: () => bigint
 }
 
-/** A live record with its place; the payload is not yet verified. */
+/** A live record with its place. The payload is not verified yet. */
 interface LiveRecord extends ReadRecord {
   readonly place: Place
 }
 
-/** Worked on between two pauses, in bytes: a millisecond of the processor. */
+/** Bytes processed between two pauses: a millisecond of processor time. */
 const slice_bytes = 1024 * 1024
 const no_payload = Buffer.alloc(0)
 
-/** Damage is dealt with by `guarded`; what is not the live copy any more is nobody's concern. */
+/** `guarded` handles damage, and a copy that is no longer live needs no handling. */
 export const ignoreSetAside = (cause: unknown) => {
   if (cause !== moved && faultOf(cause)._tag !== "BlobCorrupt") throw cause
 }
@@ -67,7 +67,7 @@ const slicesOf = ({ index }: MoverParts, batch: ReadBatch, file: number) => {
 const bytesOf = (records: ReadonlyArray<LiveRecord>) =>
   records.reduce((sum, { place }) => sum + place.bytes, 0)
 
-/** The record alone, read anew and verified; undefined where it was set aside or moved. */
+/** Reads one record again and verifies it. Undefined if it was quarantined or moved. */
 const readAlone = async ({ copies, clock }: MoverParts, id: BlobId, place: Place) => {
   try {
     return await copies.guarded({ id, place, at: clock() }, async (fileOf) => {
@@ -83,7 +83,7 @@ const readAlone = async ({ copies, clock }: MoverParts, id: BlobId, place: Place
 
 const wholeOf = (head: RecordHead) => ({ start: 0, end: heldBytesOf(head) })
 
-/** Whether a record that was read with its batch is what was written. */
+/** Whether a record that was read with its batch is intact. */
 const holds = ({ head, payload, place }: LiveRecord) => {
   if (!isHeld(place) || place.is_large) return true
   try {
@@ -95,7 +95,7 @@ const holds = ({ head, payload, place }: LiveRecord) => {
   }
 }
 
-/** Writes one record again; a damaged blob is set aside, a damaged tombstone written anew. */
+/** Rewrites one record. A damaged blob is quarantined; a damaged tombstone is replaced. */
 const moveAlone = async (parts: MoverParts, id: BlobId, place: Place) => {
   const { line, log, clock } = parts
   if (isHeld(place)) {
@@ -108,14 +108,14 @@ const moveAlone = async (parts: MoverParts, id: BlobId, place: Place) => {
   if (head) await line.submit({ kind: "move", id, place, head, payload: no_payload })
   else if (place.kind === "gone") await line.submit({ kind: "absent", id, place, at })
   else if (isSamePlace(parts.index.find(id), place)) {
-    // That the identifier is deleted is all that counts of it.
+    // Only the deletion itself counts.
     await line.submit({ kind: "delete", id, origin: store_origin, at })
   }
 }
 
 /**
- * Goes through the batches of a file; `step` is given its live records, slice by slice. Answers
- * whether all batches were whole, and how many live bytes there were.
+ * Calls `step` with the live records of a file, slice by slice. Returns whether all batches were
+ * intact, and how many live bytes there were.
  */
 const walk = async (
   parts: MoverParts,
@@ -149,7 +149,7 @@ const walk = async (
 const liveBytesOf = ({ logFiles }: MoverParts, number: number) =>
   logFiles().find(({ segment }) => segment.number === number)?.live_bytes ?? 0
 
-/** What the index has in a file, table by table, if it is there still when its turn comes. */
+/** Visits the index entries of a file, table by table, unless they moved meanwhile. */
 const forEachEntry = async (
   { index }: MoverParts,
   number: number,
@@ -164,7 +164,7 @@ const forEachEntry = async (
   }
 }
 
-/** Writes all live records of a file again; it has none afterwards, unless something is amiss. */
+/** Rewrites all live records of a file. It has none afterwards, unless it is damaged. */
 export const emptyLog = async (parts: MoverParts, file: LogFile, pace: Pace) => {
   const { line } = parts
   const move = async (record: LiveRecord) => {
@@ -179,11 +179,11 @@ export const emptyLog = async (parts: MoverParts, file: LogFile, pace: Pace) => 
   await walk(parts, file, step, pace)
   const { number } = file.segment
   if (liveBytesOf(parts, number) === 0) return
-  // Records in batches that do not hold: the index knows them from a checkpoint.
+  // Records in corrupt batches, which the index knows from a checkpoint.
   await forEachEntry(parts, number, pace, (id, place) => moveAlone(parts, id, place))
 }
 
-/** Verifies all live records of a file; a damaged one goes the way of a read that finds it. */
+/** Verifies all live records of a file. Damage is handled as in a read. */
 export const verifyLog = async (parts: MoverParts, file: LogFile, pace: Pace) => {
   const step = async (slice: ReadonlyArray<LiveRecord>) => {
     for (const record of slice) {

@@ -1,26 +1,26 @@
 /**
- * How fast work in the background goes: so many bytes a second, and never so long at a time that a
- * request waits for it.
+ * The pace of background work: so many bytes per second, and never so long at a time that a request
+ * waits for it.
  */
 import { setTimeout as sleep } from "node:timers/promises"
 
-/** Thrown where work in the background ends early, because the volume is shut. */
+/** Thrown when background work ends early, because the volume is being closed. */
 export const stopped = new Error("the volume is being shut")
 
-/** Called with the bytes that were just worked on; answers when the next ones may be. */
+/** Called with the bytes just processed. Resolves when the next ones may be. */
 export type Pace = (bytes: number) => Promise<void>
 
-/** The longest wait at once: a volume is shut as soon as it is over, in milliseconds. */
+/** Maximum wait at once, in milliseconds: closing a volume takes no longer than that. */
 const wait_ms_max = 250
 
 const turnOfOthers = () => new Promise<void>((resolve) => setImmediate(resolve))
 
-/** As fast as it goes, with a turn for others in between. */
+/** No limit, but yields to the event loop in between. */
 export const unhurried: Pace = turnOfOthers
 
 /**
- * So many bytes a second, measured from the last pause that was long: work that was interrupted
- * does not catch up. Throws `stopped` once `isStopped`.
+ * So many bytes per second, measured from the last long pause: interrupted work does not catch up.
+ * Throws `stopped` once `isStopped`.
  */
 export const makePace = (
   bytes_per_second: number,
@@ -32,7 +32,7 @@ export const makePace = (
     free_at = Math.max(free_at, now() - wait_ms_max) + (1000 * bytes) / bytes_per_second
     await turnOfOthers()
     for (let left = free_at - now(); left > 0 && !isStopped(); left = free_at - now()) {
-      // Whoever has nothing else to do may end meanwhile.
+      // Does not keep the process alive.
       await sleep(Math.min(left, wait_ms_max), undefined, { ref: false })
     }
     if (isStopped()) throw stopped

@@ -1,6 +1,6 @@
 /**
- * What becomes of a copy that is corrupt or gone: it is out of the volume before anybody is told,
- * and its bytes are kept aside for whoever wants to look.
+ * Quarantine of corrupt and lost copies: a copy leaves the volume before an error is returned, and
+ * its bytes are kept for inspection.
  */
 import { join } from "node:path"
 import { codeOf, faultOf, thrown } from "#actors/blob-storage/blobs/fault.ts"
@@ -17,12 +17,12 @@ export type QuarantineParts = Pick<
   "dir" | "disk" | "segments" | "index" | "line" | "log"
 >
 
-/** Copied at once, in bytes. */
+/** Bytes copied at once. */
 const copy_bytes = 1024 * 1024
-/** A copy of more than this is set aside after the answer: no reader waits for it. */
+/** Larger copies are copied after the response, so that no reader waits for them. */
 const awaited_bytes_max = 64 * 1024 * 1024
 
-/** Copies that a start sets aside at once, each with a file of its own. */
+/** Maximum number of copies quarantined at once at startup, each with a file of its own. */
 const at_once_max = 64
 
 /** A copy that was read and found damaged. */
@@ -36,17 +36,17 @@ export interface DamagedCopy {
 
 export interface Quarantine {
   /**
-   * Takes the copy out of the volume, where it is still the one that the index names. Where the
-   * volume is read-only it is hidden until the next start instead.
+   * Removes the copy from the volume, if it is still the live one. On a read-only volume it is
+   * hidden until the next startup instead.
    */
   readonly setAside: (copy: DamagedCopy) => Promise<void>
-  /** Whether the copy was found damaged and could not be taken out. */
+  /** Whether the copy was found damaged and could not be removed. */
   readonly isHidden: (id: BlobId, place: Place) => boolean
-  /** Resolves when nothing is copied any more. */
+  /** Resolves when nothing is being copied. */
   readonly settled: () => Promise<void>
 }
 
-/** A stretch of one of the volume's files that held a part of the copy. */
+/** A span of a volume's file that held a part of the copy. */
 interface Remains {
   readonly file: VolumeFile
   readonly start: number
@@ -99,7 +99,7 @@ const copyRemains = async (
   await disk.syncFolder(folder)
 }
 
-/** The volume's quarantine; `report` is told what could not be copied there. */
+/** The volume's quarantine. Reports what could not be copied to it. */
 export const makeQuarantine = (
   parts: QuarantineParts,
   extents: ExtentFiles,
@@ -113,7 +113,7 @@ export const makeQuarantine = (
     try {
       await copyRemains(parts, name, remains)
     } catch (cause) {
-      // The blob is out of the volume either way; a full disk, say, has no room for its remains.
+      // The blob is removed either way; a full disk, for example, has no space for its remains.
       report(`${name} could not be copied to the quarantine: ${codeOf(cause)} ${String(cause)}`)
     } finally {
       unpin()
@@ -156,8 +156,8 @@ export const makeQuarantine = (
 }
 
 /**
- * Takes out what a start found damaged in the log, so that it is told though nobody reads it. What
- * cannot be taken out now stays in the index, and is what a read or the scrub finds.
+ * Quarantines what startup found damaged in the log, so that it is reported even if nobody reads
+ * it. What cannot be removed now stays in the index, where a read or the scrub finds it.
  */
 export const setAsideHeadless = async (
   { setAside }: Quarantine,
@@ -169,7 +169,7 @@ export const setAsideHeadless = async (
   const one = async (blob: Pick<DamagedCopy, "id" | "place">) => {
     try {
       await setAside({ ...blob, damage, at })
-      report(`what its log says of ${blob.id} is damaged: it is not served any more`)
+      report(`the log record of ${blob.id} is damaged: the blob was quarantined`)
     } catch (cause) {
       report(`${blob.id} is damaged and could not be set aside: ${String(cause)}`)
     }
@@ -179,6 +179,6 @@ export const setAsideHeadless = async (
   }
 }
 
-/** What a reader of a damaged copy is answered. */
+/** The error for readers of a damaged copy. */
 export const corrupt = (id: BlobId, { detail }: Damage) =>
   thrown({ _tag: "BlobCorrupt", id, detail })

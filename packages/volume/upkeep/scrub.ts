@@ -1,6 +1,6 @@
 /**
- * The scrub: reads all that is live, file by file, and verifies it, so that a copy that rots is
- * found while another one is there. It remembers when each file was verified last.
+ * The scrub: reads and verifies all live data, file by file, so that a corrupt copy is found while
+ * another one exists. It remembers when each file was last verified.
  */
 
 import type { Segment, VolumeParts } from "../parts.ts"
@@ -11,7 +11,7 @@ import type { Pace } from "./pace.ts"
 
 export interface ScrubParts extends CompactionParts, Pick<VolumeParts, "notes"> {}
 
-/** A file is not verified again sooner after it was, in milliseconds: a day. */
+/** Minimum time between two verifications of a file, in milliseconds: a day. */
 const rest_ms = 24 * 60 * 60 * 1000
 const note_prefix = "verified "
 
@@ -23,14 +23,14 @@ const millis = (clock: () => bigint) => Number(clock() / 1_000_000n)
 export const makeScrub = (parts: ScrubParts) => {
   const { notes, clock, segments, logFiles, extents } = parts
 
-  /** Files with anything live in them. */
+  /** Files with live data. */
   const files = (): ReadonlyArray<Segment> => [
     ...logFiles().flatMap(({ live_bytes, segment }) => (live_bytes > 0 ? [segment] : [])),
     ...extents.files().flatMap(({ live_bytes, segment }) => (live_bytes > 0 ? [segment] : [])),
   ]
   /**
-   * Since when each byte of a file was verified or is there, in Unix milliseconds. A file is noted
-   * when it is first seen: what is in it then was written after it was seen last without it.
+   * When a file was last verified, or first seen, in Unix milliseconds. What is in it when it is
+   * first seen was written since the previous check.
    */
   const verifiedAt = (segment: Segment): number => {
     const key = noteOf(segment)
@@ -57,7 +57,7 @@ export const makeScrub = (parts: ScrubParts) => {
     try {
       await verifyFile(segment, pace)
     } catch (cause) {
-      // A file that compaction emptied and gave up meanwhile has nothing to verify.
+      // A file that compaction retired meanwhile needs no verification.
       if (segments.find(kind, number) === segment) throw cause
     }
     if (segments.find(kind, number) === segment) notes[noteOf(segment)] = String(at)
@@ -72,14 +72,17 @@ export const makeScrub = (parts: ScrubParts) => {
     all: async (pace: Pace) => {
       for (const { segment } of oldestFirst()) await verify(segment, pace)
     },
-    /** Verifies the file that waits longest, where one has waited for a day; answers whether. */
+    /** Verifies the file that waits longest, if that is a day or more. Returns whether it did. */
     next: async (pace: Pace): Promise<boolean> => {
       const [oldest] = oldestFirst()
       if (!oldest || millis(clock) - oldest.at < rest_ms) return false
       await verify(oldest.segment, pace)
       return true
     },
-    /** Since when every byte was written or verified, in Unix milliseconds; undefined: no byte. */
+    /**
+     * When the least recently verified file was last verified, in Unix milliseconds. Undefined:
+     * nothing is live.
+     */
     oldestUnverifiedAt: () => oldestFirst()[0]?.at,
   }
 }

@@ -1,7 +1,4 @@
-/**
- * What a volume does by itself beside its requests: compaction and scrub, each one round at a time,
- * by a timer or by hand.
- */
+/** Upkeep of a volume: compaction and scrub, each one round at a time, by a timer or on request. */
 import { faultOf } from "#actors/blob-storage/blobs/fault.ts"
 import { makeReclaim, type Reclaimed, type ReclaimParts, reclaim } from "../free-space/reclaim.ts"
 import { makeTurns } from "../log/turns.ts"
@@ -15,38 +12,43 @@ import {
 import { makePace, type Pace, stopped, unhurried } from "./pace.ts"
 import { makeScrub, type ScrubParts } from "./scrub.ts"
 
-/** How often it is looked whether there is something to do, in milliseconds. */
+/** Interval between checks for something to do, in milliseconds. */
 const look_every_ms = 1000
-/** What compaction reads or moves at most, so that requests keep the disk. */
+/** Maximum rate of background compaction, so that requests keep the disk. */
 const compaction_bytes_per_second = 64 * 1024 * 1024
 
 export interface UpkeepOptions {
-  /** 0: no scrub by itself. */
+  /** 0: no background scrub. */
   readonly scrub_bytes_per_second: number
   readonly now: () => number
-  /** Told what went wrong in the background. */
+  /** Reports background problems. */
   readonly report: (problem: string) => void
-  /** What stored blobs need of the disk, in bytes. */
+  /** Disk space that stored blobs need, in bytes. */
   readonly usedBytes: () => number
 }
 
 export interface Upkeep {
-  /** One round of compaction, as fast as it goes. */
+  /** Runs one round of compaction, unthrottled. */
   readonly compact: () => Promise<Compacted>
-  /** Gives back all that is worth a copy, or joins who does so (`VolumeEngine.reclaim`). */
+  /**
+   * Reclaims everything that is worth a copy, or joins a run in progress (`VolumeEngine.reclaim`).
+   */
   readonly reclaim: (wait_ms: number) => Promise<Reclaimed>
-  /** Verifies all that is live once, as fast as it goes. */
+  /** Verifies all live data once, unthrottled. */
   readonly scrub: () => Promise<void>
-  /** Since when every byte was written or verified, in Unix milliseconds; undefined: no byte. */
+  /**
+   * When the least recently verified file was last verified, in Unix milliseconds. Undefined:
+   * nothing is live.
+   */
   readonly oldestUnverifiedAt: () => number | undefined
   readonly start: () => void
-  /** Ends what is under way, and waits until it has. */
+  /** Stops the work in progress, and waits for it. */
   readonly stop: () => Promise<void>
 }
 
 const makeTimers = (isStopped: () => boolean) => {
   const timers = new Set<NodeJS.Timeout>()
-  /** Runs the work, and again so long after it has ended. */
+  /** Runs the work repeatedly, with a pause after each run. */
   const every = (ms: number, work: () => Promise<unknown>) => {
     const turn = async () => {
       timers.delete(timer)
@@ -69,7 +71,7 @@ export const makeUpkeep = (parts: ScrubParts & ReclaimParts, options: UpkeepOpti
   let is_stopped = false
   const { every, clear } = makeTimers(() => is_stopped)
 
-  /** Whether the last round of compaction met a full disk: that is told once. */
+  /** Whether the last round of compaction met a full disk, which is reported once. */
   let is_full = false
   const compactOnce = async (pace: Pace) => {
     let full: string | undefined
@@ -116,7 +118,7 @@ export const makeUpkeep = (parts: ScrubParts & ReclaimParts, options: UpkeepOpti
     scrub: () => scrubs.run(() => scrub.all(byHand)),
     oldestUnverifiedAt: scrub.oldestUnverifiedAt,
     start: () => {
-      // Uploads reserve space without waiting for a look at the disk.
+      // Uploads reserve space without waiting for a query of the disk.
       every(look_every_ms, parts.space.look)
       every(look_every_ms, () => compactions.run(() => quietly("Compaction", compactIfWorth)))
       if (options.scrub_bytes_per_second <= 0) return

@@ -1,6 +1,6 @@
 /**
- * What a copy that another node sends means where something of its blob may be here already: pure,
- * the same for every store.
+ * The rules for a copy that another node sends, given what this node has of the blob: pure, and the
+ * same for every engine.
  *
  * Source: document 1 §1 InternalService; DECISIONS, document 1, delete and replicas.
  */
@@ -10,14 +10,14 @@ import type { CopyOrder, Shard } from "#actors/blob-storage/node-engine.ts"
 import { striping } from "#erasure"
 import type { BlobId } from "#schemas/blob-storage/blob.ts"
 
-/** Shards of parity behind those of data. */
+/** Number of parity shards. */
 const parity_shards = 2
-/** More data shards than any code has; a record keeps the number in one byte. */
+/** More data shards than any code has. A record stores the number in one byte. */
 const data_shards_max = 200
 const id_digits = 32
 const hash_pattern = /^[0-9a-f]{64}$/
 
-/** Bytes of a whole copy, or of each of a blob's shards. */
+/** Bytes of a whole copy, or of each shard of a blob. */
 export const copyBytes = (size: number, shard: Pick<Shard, "data_shards"> | undefined) =>
   shard ? striping(size, shard.data_shards).shard_bytes : size
 
@@ -31,35 +31,35 @@ const isShard = ({ index, data_shards }: Shard) =>
 
 const failed = (detail: string): BlobFault => ({ _tag: "BlobStoreFailed", detail })
 
-/** Why an order is none at all, if so: before any of its bytes. */
+/** The fault of an invalid order. Checked before any of its bytes. */
 export const orderFault = (
   { id, checksum, size, shard }: CopyOrder,
   bytes: number,
 ): BlobFault | undefined => {
-  if (!hash_pattern.test(checksum)) return failed("The copy's checksum is no BLAKE3-256 in hex.")
-  // The first half of a BLAKE3 digest in hex is what the brand says.
+  if (!hash_pattern.test(checksum)) return failed("The copy's checksum is not a BLAKE3-256 in hex.")
+  // The first half of a BLAKE3 digest in hex is a BlobId.
   const actual = checksum.slice(0, id_digits) as BlobId
   if (actual !== id) return { _tag: "BlobIdMismatch", expected: id, actual }
   if (shard && !isShard(shard)) return failed("There is no such shard.")
   const wanted = copyBytes(size, shard)
   if (bytes === wanted) return undefined
-  return failed(`The copy is of ${wanted} bytes, and ${bytes} are announced.`)
+  return failed(`The copy has ${wanted} bytes, but ${bytes} were announced.`)
 }
 
-/** When the blob was put last, as far as the order says. */
+/** When the blob was last put, as far as the order says. */
 export const putAtIn = ({ put_at, created_at }: Pick<CopyOrder, "put_at" | "created_at">) =>
   put_at ?? created_at
 
-/** What is here of the identifier. */
+/** The copy that this node has. */
 export interface PresentCopy {
-  /** In hex; empty where it is not known. */
+  /** In hex; empty if unknown. */
   readonly checksum: string
   readonly shard: Shard | undefined
 }
 
 export interface CopyPresence {
   readonly held: PresentCopy | undefined
-  /** When the identifier was deleted here, and is not stored since; Unix nanoseconds. */
+  /** When the id was deleted here, if it was not stored since; Unix nanoseconds. */
   readonly deleted_at: bigint | undefined
 }
 
@@ -73,8 +73,8 @@ const exists = (id: BlobId, detail: string): CopyAdmission => ({
 })
 
 /**
- * Whether to store the copy, keep what is here in its place, or refuse it. A deletion as old as the
- * last put, or younger, refuses it; a whole copy answers for any shard of the blob.
+ * Whether to store a copy, keep the present one, or refuse. A deletion at or after the blob's last
+ * put refuses it. A whole copy satisfies an order for any shard of the blob.
  */
 export const admitCopy = (order: CopyOrder, { held, deleted_at }: CopyPresence): CopyAdmission => {
   const { id, checksum, shard } = order

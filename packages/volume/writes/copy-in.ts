@@ -1,6 +1,6 @@
 /**
- * Copies that other nodes send: whole blobs and shards, small ones to the log, large ones to
- * extents, as puts go, but with what the first node said of them.
+ * Receives copies from other nodes: whole blobs and shards. Small ones go to the log, large ones to
+ * extents, as for a put, but with the metadata of the first put.
  *
  * Source: document 1 §1 InternalService; docs/decisions/0121-copies-of-a-cluster.md.
  */
@@ -27,7 +27,7 @@ import { crcsOf, hashHex } from "./puts.ts"
 export type CopyInParts = Pick<VolumeParts, "limits" | "line" | "log" | "index" | "budget"> &
   Pick<NodeEngine, "renew"> &
   Pick<Reads, "sound"> & {
-    /** The latest time that was given, in Unix nanoseconds. */
+    /** The time of the last record, in Unix nanoseconds. */
     readonly last_at: () => bigint
   }
 
@@ -53,27 +53,27 @@ const putOf = (order: CopyOrder, bytes: number, at: bigint): PutOperation => ({
   extents: [],
 })
 
-/** Throws where a whole copy's bytes are not those of its identifier; a shard has no hash. */
+/** Throws if the content of a whole copy does not match its id. A shard has no hash. */
 const assertHash = (order: CopyOrder, hash: () => string) => {
   if (order.shard) return
   const found = hash()
   if (found === order.checksum) return
-  // The first half of a BLAKE3 digest in hex is what the brand says.
+  // The first half of a BLAKE3 digest in hex is a BlobId.
   const actual = found.slice(0, 2 * blob_id_bytes) as BlobId
   throw thrown({ _tag: "BlobIdMismatch", expected: order.id, actual })
 }
 
 /**
- * What is here already and answers for the copy, if so, all of it read unless `is_read` says that
- * it was; throws the refusal. Asked before the bytes are taken, since they may be many; the commit
- * decides once more. What the bytes are to be exchanged for does not answer for them.
+ * The present copy, if it satisfies the order; throws a refusal. Verifies the whole copy, unless
+ * `is_read` says that this was done. Called before the bytes arrive, because they may be many; the
+ * commit decides again. A copy whose extents the order would replace does not count.
  */
 const makeSettle =
   ({ index, limits, log, sound, last_at }: CopyInParts, order: CopyOrder, bytes: number) =>
   async (is_read: boolean): Promise<HeldCopy | undefined> => {
     const place = index.find(order.id)
     const head = place && place.kind !== "gone" ? await log.head(order.id, place) : undefined
-    // What does not hold is dealt with when the copy is committed.
+    // A corrupt head is handled when the copy is committed.
     if (!head) return undefined
     const admission = admitCopy(order, presenceOf(head, isHeld(place)))
     if (admission.verdict === "refuse") throw thrown(admission.fault)
@@ -88,7 +88,7 @@ const presenceOf = (head: RecordHead, is_held: boolean) => ({
   deleted_at: is_held ? undefined : sinceOf(head),
 })
 
-/** What was here, or what it has become where its bytes were exchanged for those of the order. */
+/** The present copy, as it is after the order's content replaced its extents, if so. */
 const keptOf = (order: CopyOrder, copy: HeldCopy, record: Outcome["record"]): HeldCopy => {
   if (record === undefined) return copy
   return { ...copy, put_at: latest(putAtIn(order), copy.put_at), stored_at: record.at }
@@ -103,7 +103,7 @@ const received = (put: PutOperation, order: CopyOrder, { head, record }: Outcome
   return { copy: { kind: shard ? "shard" : "whole", ...copy }, created: true }
 }
 
-/** What was here takes over the time of the order's put, where that is a later one. */
+/** Updates the present copy to the order's put time, if that is later. */
 const asOf = async ({ renew }: CopyInParts, order: CopyOrder, found: Received, at: bigint) => {
   const put_at = putAtIn(order)
   if (found.copy.put_at >= put_at) return found
@@ -112,17 +112,17 @@ const asOf = async ({ renew }: CopyInParts, order: CopyOrder, found: Received, a
   return { copy, created: false }
 }
 
-/** `finish` says it again, should nobody wait for what a write answers. */
+/** Marks a rejection as handled: `finish` rejects too, if nobody awaits the write. */
 const heard = <A>(work: Promise<A>): Promise<A> => {
   work.catch(() => undefined)
   return work
 }
 
 const too_early = failed("The copy ended too early.")
-// Each copy ends with it, also one that is stored, and an error costs more than hashing 4 KiB.
+// Shared: every copy ends with an abort, and an error costs more than hashing 4 KiB.
 const given_up = failed("The copy was given up.")
 
-/** Where a copy's bytes wait for the end of them: `store` makes them a record once all are here. */
+/** Holds a copy's bytes until all have arrived. `store` then writes its record. */
 interface Taking extends Pick<Session, "write" | "work" | "abort"> {
   readonly store: (at: bigint) => Promise<Received>
 }
@@ -148,7 +148,7 @@ const takeLarge = (
   return { ...session, store }
 }
 
-/** A copy that goes to the log, which asks for its room itself: there is nothing to give back. */
+/** A copy that goes to the log. The commit reserves its space, so there is nothing to release. */
 const takeSmall = ({ line, limits }: CopyInParts, order: CopyOrder, bytes: number): Taking => {
   const parts: Array<Uint8Array> = []
   let came = 0
@@ -187,7 +187,7 @@ const takeSmall = ({ line, limits }: CopyInParts, order: CopyOrder, bytes: numbe
   return { write, store, abort, work }
 }
 
-/** One that is refused before any byte. */
+/** A copy refused before any byte. */
 const refusing = (fault: BlobFault): Receiving => {
   const refuse = () => heard(Promise.reject(thrown(fault)))
   return { write: refuse, finish: refuse, abort: () => Promise.resolve() }
@@ -202,7 +202,7 @@ const begin = (
   const is_small = bytes < parts.limits.inline_bytes_max
   const taking = is_small ? takeSmall(parts, order, bytes) : takeLarge(parts, extents, order, bytes)
   const settle = makeSettle(parts, order, bytes)
-  /** What is here already; undefined once it is known that nothing is. */
+  /** The present copy; undefined once there is known to be none. */
   let early = parts.index.find(order.id) ? heard(settle(false)) : undefined
   let finishing: Promise<Received> | undefined
 
@@ -215,7 +215,7 @@ const begin = (
     parts.line.assertWritable()
     const here = await early
     if (!here) return asOf(parts, order, await taking.work(() => taking.store(at)), at)
-    // The bytes were not taken, so what answered for them must be there still.
+    // The bytes were dropped, so the copy that satisfied the order must still be present.
     const copy = await settle(true)
     if (!copy) throw gone
     return asOf(parts, order, { copy, created: false }, at)
@@ -234,7 +234,7 @@ const begin = (
   }
 }
 
-/** Takes copies of other nodes. */
+/** Receives copies from other nodes. */
 export const makeReceive =
   (parts: CopyInParts, extents: ExtentFiles) =>
   (order: CopyOrder, bytes: number): Receiving => {

@@ -1,7 +1,7 @@
 /**
- * Bytes on their way into a volume, piece by piece: held in memory while they are few, on their way
- * to extents once they are many, and only hashed where there is no room for what may be stored
- * already. What they become, whoever takes them knows.
+ * Receives content piece by piece: buffers it while it is small, streams it to extents once it is
+ * large, and only hashes it if there is no space for content that may be stored already. The caller
+ * decides what becomes of it.
  */
 import { Blake3Hasher } from "@napi-rs/blake-hash"
 import { faultOf, thrown } from "#actors/blob-storage/blobs/fault.ts"
@@ -11,12 +11,12 @@ import { diskBytes, type ExtentFiles } from "../extents/files.ts"
 import type { VolumeParts } from "../parts.ts"
 import { type BlobStream, makeBlobStream } from "./stream.ts"
 
-/** Bytes that are hashed before others have their turn: a quarter of a millisecond. */
+/** Bytes hashed before yielding to the event loop: a quarter of a millisecond. */
 const slice_bytes = 1024 * 1024
 
 export type IntakeParts = Pick<VolumeParts, "limits" | "line" | "budget">
 
-/** The capacity that one upload has for itself until its blob is counted. */
+/** The capacity reserved for one upload until its blob is counted. */
 const makeShare = ({ limits, budget }: IntakeParts, announced: number | undefined) => {
   let reserved_bytes = 0
   let disk_bytes = 0
@@ -31,7 +31,7 @@ const makeShare = ({ limits, budget }: IntakeParts, announced: number | undefine
     }
   }
   const grow = (bytes: number) => {
-    // Others may have filled the disk since it was reserved.
+    // The disk may have filled up since the reservation.
     if (bytes <= reserved_bytes) return budget.assertSpace()
     const wanted = diskBytes(bytes, limits.segment_bytes)
     budget.reserve(bytes - reserved_bytes, wanted - disk_bytes)
@@ -52,43 +52,43 @@ const makeShare = ({ limits, budget }: IntakeParts, announced: number | undefine
   return { assertAllowed, grow, wrote, giveBack }
 }
 
-/** What is known of the bytes once they are all there. */
+/** The id and hashes of complete content. */
 export const identified = (hasher: Blake3Hasher) => {
   const hash = hasher.digest("hex")
-  // The first half of a BLAKE3 digest in hex is what the brand says.
+  // The first half of a BLAKE3 digest in hex is a BlobId.
   const id = hash.slice(0, 2 * blob_id_bytes) as BlobId
   return { id, hash, checksum: Buffer.from(hash, "hex").toString("base64") }
 }
 
-/** Bytes hashed in one go: few enough to be held in memory. */
+/** Hashes content that is small enough to be in memory. */
 export const hashed = (parts: ReadonlyArray<Uint8Array>) => {
   const hasher = new Blake3Hasher()
   for (const part of parts) hasher.update(part)
   return hasher
 }
 
-/** The stream that a blob moves to when it is large, with the hash of its bytes. */
+/** The stream of a large blob, with the hash of its content. */
 interface Large {
   readonly stream: BlobStream
   readonly hasher: Blake3Hasher
 }
 
-/** Bytes that the capacity has no room for: they are hashed, and kept nowhere. */
+/** Content that exceeds the capacity: it is hashed, but not kept. */
 interface Surplus {
   readonly hasher: Blake3Hasher
-  /** Why there is no room. */
+  /** Why there is no space. */
   readonly cause: unknown
 }
 
-/** How bytes are taken. */
+/** How content is received. */
 export interface IntakeRules {
-  /** How many come at most. */
+  /** Maximum number of bytes. */
   readonly announced: number | undefined
-  /** False: nobody asks for their hash. */
+  /** False: the hash is not needed. */
   readonly is_hashed?: boolean
   /**
-   * Asked where the capacity has no room: whether so many bytes and what follows them may be those
-   * of a blob that is stored. Without it they are refused.
+   * Called when there is no space: whether content of at least so many bytes may be stored already.
+   * Without it, such content is refused.
    */
   readonly mayRepeat?: (bytes: number) => boolean
 }
@@ -96,8 +96,8 @@ export interface IntakeRules {
 const turnOfOthers = () => new Promise<void>((resolve) => setImmediate(resolve))
 
 /**
- * Whether so many bytes, and what follows them, may be stored already. No whole blob is larger than
- * all that is stored; one that has only a shard here may be.
+ * Whether content of at least so many bytes may be stored already. No whole blob is larger than all
+ * that is stored; a blob with a shard here may be.
  */
 export const mayBeStored = (
   { index, budget }: Pick<VolumeParts, "index" | "budget">,
@@ -107,8 +107,8 @@ export const mayBeStored = (
 const isOfCapacity = (cause: unknown) => faultOf(cause)._tag === "BlobCapacityExceeded"
 
 /**
- * Takes an upload's bytes: held while they are few, else on their way to extents, and hashed there
- * unless nobody asks for it. `large` and `surplus` say where they are by now.
+ * Receives an upload's bytes: buffers them while they are few, then streams them to extents,
+ * hashing them unless told otherwise. `large` and `surplus` say which applies.
  */
 const makeIntake = (
   parts: IntakeParts,
@@ -130,17 +130,17 @@ const makeIntake = (
     for (const part of held.take(held.bytes())) stream.push(part)
     return { stream, hasher }
   }
-  /** Gives back what was taken; again it does nothing. */
+  /** Releases what was reserved. Idempotent. */
   const end = async () => {
     await large?.stream.abandon()
     share.giveBack()
   }
-  /** From here on the bytes are hashed alone, and those before them are let go. */
+  /** From here on bytes are only hashed, and earlier ones are dropped. */
   const giveUpRoom = (cause: unknown): Surplus => {
     large?.stream.hashAll()
     const hasher = large?.hasher ?? new Blake3Hasher()
     for (const part of held.take(held.bytes())) hasher.update(part)
-    // Who ends the intake is told of what goes wrong.
+    // The caller that ends the intake gets the error.
     end().catch(() => undefined)
     return { hasher, cause }
   }
@@ -175,13 +175,13 @@ const makeIntake = (
 }
 export type Intake = ReturnType<typeof makeIntake>
 
-/** What the next bytes should wait for. */
+/** What the next write should wait for, if anything. */
 const pressureOf = (intake: Intake) =>
   intake.surplus() ? undefined : intake.large()?.stream.pressure()
 
-/** Takes parts one behind the other, a large one in slices, and remembers what went wrong. */
+/** Receives parts in order, large ones in slices, and remembers the first error. */
 const makeTurns = (intake: Intake) => {
-  /** What takes a large part; the parts behind it wait. */
+  /** Receives a large part. Later parts wait for it. */
   let turn: Promise<void> | undefined
   let broken: unknown
 
@@ -210,7 +210,7 @@ const makeTurns = (intake: Intake) => {
       const mine = takeSlices(bytes, turn).finally(() => {
         if (turn === mine) turn = undefined
       })
-      // `finish` tells of it too, should nobody wait for this one.
+      // `finish` rejects with it too, if nobody awaits this promise.
       mine.catch(() => undefined)
       turn = mine
       return mine
@@ -224,7 +224,7 @@ const makeTurns = (intake: Intake) => {
   }
   return {
     write,
-    /** Resolves when all parts were taken; throws what went wrong with one. */
+    /** Resolves once all parts were received. Throws the first error. */
     taken: async () => {
       await turn
       assertWhole()
@@ -237,8 +237,8 @@ const makeTurns = (intake: Intake) => {
 }
 
 /**
- * Bytes on their way in, and their end: `work` does a step once all of them were taken, `abort`, in
- * any case to be called, waits for it and gives back what no record keeps.
+ * An upload in progress. `work` runs a step once all bytes were received. `abort` must always be
+ * called: it waits for that step, and releases what no record refers to.
  */
 export const makeSession = (parts: IntakeParts, extents: ExtentFiles, rules: IntakeRules) => {
   const intake = makeIntake(parts, extents, rules)

@@ -1,6 +1,4 @@
-/**
- * Puts of small blobs whose bytes are all there: the hottest way to write.
- */
+/** Puts of small blobs whose content is complete: the hottest write path. */
 import { Blake3Hasher } from "@napi-rs/blake-hash"
 import type { Placed, PutAnswer, PutOrder } from "#actors/blob-storage/blobs/engine.ts"
 import { thrown } from "#actors/blob-storage/blobs/fault.ts"
@@ -14,10 +12,10 @@ import type { Reads } from "../reads/reads.ts"
 
 type Parts = Pick<VolumeParts, "limits" | "index" | "line"> & Pick<Reads, "sound">
 
-// One for all: making a hasher costs more than hashing 4 KiB, and nothing comes between its calls.
+// Shared: creating a hasher costs more than hashing 4 KiB, and its calls never interleave.
 const hasher = new Blake3Hasher()
 
-/** Where the parts of one blob are gathered; what is in it is kept by nobody. */
+/** Scratch memory for joining the parts of a blob. Nothing keeps a reference to it. */
 let gathered = Buffer.alloc(0)
 
 const together = (parts: ReadonlyArray<Uint8Array>) => {
@@ -32,8 +30,8 @@ const together = (parts: ReadonlyArray<Uint8Array>) => {
 }
 
 /**
- * BLAKE3-256 in hex. Of 64 KiB from a socket the second part begins where no chunk of BLAKE3's
- * does: as they come they take it twice as long as in one piece, and copying them a tenth of that.
+ * BLAKE3-256 in hex. Parts from a socket do not align with BLAKE3's chunks: hashing 64 KiB in parts
+ * takes twice as long as in one piece, and joining them a tenth of that.
  */
 export const hashHex = (parts: ReadonlyArray<Uint8Array>) => {
   const [only] = parts
@@ -42,7 +40,7 @@ export const hashHex = (parts: ReadonlyArray<Uint8Array>) => {
   return hasher.digest("hex")
 }
 
-/** CRC32C of each chunk of 64 KiB. */
+/** CRC32C of each 64 KiB chunk. */
 export const crcsOf = (parts: ReadonlyArray<Uint8Array>, size: number): ReadonlyArray<number> => {
   if (size === 0) return []
   if (size <= chunk_bytes) {
@@ -77,7 +75,7 @@ const operationOf = (
   const hash = hashHex(parts)
   return {
     kind: "put",
-    // The first half of a BLAKE3 digest in hex is what the brand says.
+    // The first half of a BLAKE3 digest in hex is a BlobId.
     id: hash.slice(0, 2 * blob_id_bytes) as BlobId,
     hash,
     checksum: Buffer.from(hash, "hex").toString("base64"),
@@ -96,7 +94,7 @@ const operationOf = (
   }
 }
 
-/** What a put is answered, by what its operation came to. */
+/** The response to a put, from the outcome of its operation. */
 export const putAnswer = (put: PutOperation, { head, record }: Outcome): PutAnswer => {
   if (head) return { id: put.id, meta: metaOf(head), created: false }
   if (!record) throw new Error("a put was neither stored nor there")
@@ -123,9 +121,9 @@ export const sizeOf = (parts: ReadonlyArray<Uint8Array>) => {
   return size
 }
 
-/** Puts what is below `limits.inline_bytes_max`. */
+/** Puts blobs smaller than `limits.inline_bytes_max`. */
 export const makePutSmall = ({ limits, index, line, sound }: Parts) => {
-  /** What the volume has already, and has read, needs no commit. */
+  /** Content that is already stored, and was verified, needs no commit. */
   const settle = async (put: PutOperation): Promise<PutAnswer | undefined> => {
     const head = await sound(put.id, put.at)
     const refused = refusalOf(put.id, admission(put, head))

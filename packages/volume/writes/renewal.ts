@@ -1,7 +1,6 @@
 /**
- * Copies that take over the time of a later put of the same bytes: their record is written again,
- * as one that moves, and is the only one that counts once it is durable. What is inline is verified
- * on the way.
+ * Updates a stored copy to a later put of the same content: its record is rewritten as in a move,
+ * and replaces the old one once it is durable. An inline payload is verified on the way.
  *
  * Source: DECISIONS, document 1, delete and replicas; docs/decisions/0125-repair.md.
  */
@@ -18,12 +17,14 @@ export interface RenewalParts extends Pick<VolumeParts, "index" | "line" | "log"
   readonly copies: Copies
 }
 
-/** A record may move meanwhile, by compaction or by a delete and a put: it is looked at anew. */
+/**
+ * A record may move meanwhile, by compaction or by a delete and a put. It is then looked up again.
+ */
 const attempts_max = 100
 const no_payload = Buffer.alloc(0)
 
 const makeRecordOf = ({ log, copies }: RenewalParts) => {
-  /** The record and its payload, verified; one that is damaged is set aside. */
+  /** The verified record and payload. A damaged copy is quarantined. */
   const verified = (id: BlobId, place: Place, at: bigint) =>
     copies.guarded({ id, place, at }, async (fileOf) => {
       const record = await copies.record(id, place, fileOf)
@@ -41,7 +42,7 @@ export const makeRenew = (parts: RenewalParts): NodeEngine["renew"] => {
   const { index, line } = parts
   const recordOf = makeRecordOf(parts)
 
-  /** Undefined where the record moved meanwhile. */
+  /** Undefined if the record moved meanwhile. */
   const renewAt = async (
     [id, place]: readonly [BlobId, Place],
     put_at: bigint,

@@ -1,6 +1,6 @@
 /**
- * Bytes that are on this disk and belong to no blob yet: a few in memory, many in extents that no
- * record names, which the next start gives free.
+ * Bytes on this disk that belong to no blob yet: few in memory, many in extents that no record
+ * refers to. The next startup frees those.
  *
  * Source: document 1 §2 Replication policies; docs/decisions/0121-copies-of-a-cluster.md.
  */
@@ -35,7 +35,7 @@ async function* partsOf(parts: ReadonlyArray<Uint8Array>) {
 
 type StageParts = IntakeParts & Pick<VolumeParts, "index">
 
-/** What an intake has taken, to be read again and again until it is aborted. */
+/** The bytes that an intake received, readable repeatedly until it is aborted. */
 const sealed = async (windows: Windows, { intake }: Session): Promise<StagedBytes> => {
   const surplus = intake.surplus()
   const large = intake.large()
@@ -58,7 +58,7 @@ const sealed = async (windows: Windows, { intake }: Session): Promise<StagedByte
   return { id, checksum: hash, size, windows: () => partsOf(parts) }
 }
 
-/** Seals what a session has taken; asked again it answers the same. */
+/** Seals what a session received. Idempotent. */
 export const makeSeal = (windows: Windows, session: Session) => {
   let sealing: Promise<StagedBytes> | undefined
   return () => {

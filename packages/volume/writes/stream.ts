@@ -1,6 +1,6 @@
 /**
- * The bytes of one large blob on their way to its extents: written in pieces while they arrive, a
- * few at once, each extent followed by the CRCs of its chunks.
+ * Writes a large blob to its extents while it arrives, in pieces with a few writes in flight. The
+ * CRCs of its chunks follow each extent.
  */
 
 import { crc32c } from "@node-rs/crc32"
@@ -14,21 +14,21 @@ import type { Extent } from "../log/record.ts"
 import type { CommitLine } from "../parts.ts"
 import { makeChunkTable } from "../reads/chunks.ts"
 
-/** One write: 1 MiB and fdatasync reach the disk's full speed. */
+/** Size of a write: 1 MiB and fdatasync reach the disk's full throughput. */
 export const piece_bytes = 1024 * 1024
-/** Pieces under way or waiting for room, before whoever sends has to wait. */
+/** Maximum number of pieces in flight or waiting for space, before the sender has to wait. */
 const pieces_max = 4
-/** What a blob of unknown size takes at once, in bytes of the blob. */
+/** Bytes reserved at a time for a blob of unknown size. */
 const step_bytes = 8 * 1024 * 1024
 
-/** The extent that is being filled: `used` of at most `capacity` bytes of the blob. */
+/** The extent being filled: `used` of at most `capacity` bytes of the blob. */
 interface Open {
   grant: Grant
   capacity: number
   used: number
 }
 
-/** The extents of a blob, the open one last; `left` is what is announced and not yet placed. */
+/** The extents of a blob, the open one last. */
 const makePlaces = (extents: ExtentFiles, announced: number | undefined) => {
   const grants = new Set<Grant>()
   const closed: Array<Extent> = []
@@ -53,7 +53,7 @@ const makePlaces = (extents: ExtentFiles, announced: number | undefined) => {
     open = { grant, capacity: capacityOf(grant), used: 0 }
     return open
   }
-  /** Makes the open extent longer where it would be full after so many bytes. */
+  /** Extends the open extent if so many bytes would fill it. */
   const grow = (place: Open, bytes: number) => {
     if (announced !== undefined || place.used + bytes < place.capacity) return
     const grant = extents.extend(place.grant, step_bytes)
@@ -61,7 +61,7 @@ const makePlaces = (extents: ExtentFiles, announced: number | undefined) => {
     place.grant = swap(place.grant, grant)
     place.capacity = dataBytes(grant.end - grant.start)
   }
-  /** Ends the open extent, whose chunks have this table. */
+  /** Closes the open extent. `table` holds the CRCs of its chunks. */
   const close = (place: Open, table: Uint8Array) => {
     const { start, segment } = place.grant
     swap(place.grant, extents.trim(place.grant, start + stretchBytes(place.used)))
@@ -84,7 +84,7 @@ const makePlaces = (extents: ExtentFiles, announced: number | undefined) => {
   }
 }
 
-/** Writes under way, and who waits for one of them to end. */
+/** Tracks writes in flight, and wakes those that wait for one to end. */
 const makeFlights = () => {
   let count = 0
   let broken: unknown
@@ -117,7 +117,9 @@ const makeFlights = () => {
   }
 }
 
-/** What a failed write amounts to: a full disk is an answer, anything else ends all writing. */
+/**
+ * Maps a write error: a full disk is a fault of the put, anything else makes the volume read-only.
+ */
 const writeFault = (line: CommitLine, { noteFull }: ExtentFiles, cause: unknown) => {
   const fault = faultOf(cause)
   if (isFull(cause)) noteFull()
@@ -126,20 +128,20 @@ const writeFault = (line: CommitLine, { noteFull }: ExtentFiles, cause: unknown)
   return thrown({ _tag: "BlobStoreReadOnly", detail: line.failed() ?? fault.detail })
 }
 
-/** What is told of all bytes of a blob, in their order: its hash. */
+/** Receives all bytes of a blob in order: its hash. */
 export interface Hash {
   readonly update: (bytes: Uint8Array) => unknown
 }
 
 export interface BlobStreamOptions {
-  /** The blob's size in bytes, where it is known. */
+  /** The blob's size in bytes, if known. */
   readonly announced?: number | undefined
   readonly hash?: Hash | undefined
-  /** Is called with the bytes of each write, when it begins. */
+  /** Called with the size of each write when it starts. */
   readonly wrote?: (bytes: number) => void
 }
 
-/** Writes parts to where a place is; their memory may be used again then. */
+/** Writes parts to an extent and releases their memory. */
 const makeWrite =
   (line: CommitLine, extents: ExtentFiles, wrote: (bytes: number) => void) =>
   async ({ grant }: Open, position: number, parts: ReadonlyArray<Uint8Array>) => {
@@ -154,7 +156,7 @@ const makeWrite =
     }
   }
 
-/** Takes bytes out of the fifo, a piece at a time, and writes each behind the one before. */
+/** Takes pieces out of the queue and writes them one after the other. */
 const makePieces = (
   line: CommitLine,
   extents: ExtentFiles,
@@ -186,7 +188,7 @@ const makePieces = (
     }
     flights.start(write(place, position, parts))
   }
-  /** The table of the extent that the blob's last piece did not end. */
+  /** Writes the CRC table of the last extent, if its last piece did not fill it. */
   const writeLastTable = () => {
     const place = places.current()
     if (!place) return
@@ -226,11 +228,11 @@ const makePieces = (
 }
 
 /**
- * The stream of one blob. `push` takes bytes that must not change any more; `pressure` answers a
- * promise where the next ones should wait; `complete` writes the rest and answers the extents,
- * which `sync` makes durable; before, the hash was not told of all bytes, unless `hashAll` says
- * that no more come. `abandon` in any case waits for what is under way and gives back what no
- * record keeps.
+ * The stream of one blob. `push` takes bytes, which must not change afterwards. `pressure` returns
+ * a promise if the sender should wait. `complete` writes the rest and returns the extents, which
+ * `sync` makes durable. The hash covers all bytes only after that, or after `hashAll`, which ends
+ * the input. `abandon` must always be called: it waits for writes in flight, and releases what no
+ * record refers to.
  */
 export const makeBlobStream = (
   line: CommitLine,
@@ -248,7 +250,7 @@ export const makeBlobStream = (
       .catch(flights.break)
       .finally(() => {
         writing = undefined
-        // Bytes may have come while the last of them was on its way.
+        // Bytes may have arrived during the last write.
         if (flights.broken() === undefined) run()
       })
   }
@@ -290,7 +292,7 @@ export const makeBlobStream = (
       flights.break(new Error("the upload has ended"))
       await settled()
       pieces.drop()
-      // Where writing has ended, a record that names them may be durable without anybody knowing.
+      // If writing has failed, a record that refers to the extents may be durable all the same.
       if (line.failed() === undefined) places.release()
     },
   }

@@ -1,6 +1,6 @@
 /**
- * Puts that come piece by piece, and puts of large blobs. What stays small is held in memory and
- * put at once; what grows large moves to extents while it arrives.
+ * Puts that arrive piece by piece, and puts of large blobs. Small content is buffered and put at
+ * once; large content is streamed to extents as it arrives.
  */
 import type { PutAnswer, PutOrder } from "#actors/blob-storage/blobs/engine.ts"
 import { thrown } from "#actors/blob-storage/blobs/fault.ts"
@@ -20,7 +20,7 @@ import type { BlobStream } from "./stream.ts"
 export type UploadParts = Pick<VolumeParts, "limits" | "line" | "log" | "index" | "budget"> &
   Pick<Reads, "sound">
 
-/** A put of bytes that are all there. */
+/** A put of complete content. */
 export type Put = (
   order: PutOrder,
   parts: ReadonlyArray<Uint8Array>,
@@ -29,11 +29,11 @@ export type Put = (
 
 export interface Uploads {
   readonly upload: (order: PutOrder, size: number | undefined) => NodeUpload
-  /** A put of `limits.inline_bytes_max` bytes or more. */
+  /** Puts a blob of at least `limits.inline_bytes_max` bytes. */
   readonly putLarge: Put
 }
 
-/** Whether so many bytes, and what follows them, may be a repetition. */
+/** Whether content of at least so many bytes may be stored already. */
 const makeMayRepeat =
   (parts: UploadParts, { expected_id, length = 0 }: PutOrder) =>
   (bytes: number) => {
@@ -41,7 +41,7 @@ const makeMayRepeat =
     return mayBeStored(parts, Math.max(bytes, length))
   }
 
-/** Answers what needs no storing, a repetition that was read; throws the refusal. */
+/** The response to a put of content that is stored and was verified. Throws a refusal. */
 const settle = async ({ index, log, sound }: UploadParts, put: PutOperation) => {
   const place = index.find(put.id)
   const here = isHeld(place) ? await log.head(put.id, place) : undefined
@@ -75,7 +75,7 @@ const putOf = (order: PutOrder, size: number, at: bigint) => ({
   extents: [],
 })
 
-/** Answers bytes that were not kept: those of a blob that is stored, or they have no room. */
+/** Resolves an upload whose bytes were not kept, if the blob is stored. */
 const repeat = async (parts: UploadParts, put: PutOperation, cause: unknown) => {
   parts.line.assertWritable()
   const settled = await settle(parts, put)
@@ -93,7 +93,7 @@ const finishOf =
     }
     const large = intake.large()
     if (!large) {
-      // From here on the put itself asks for the room.
+      // The put itself reserves the space from here on.
       intake.giveBack()
       return putSmall(order, intake.held.take(intake.held.bytes()), at)
     }
@@ -102,7 +102,7 @@ const finishOf =
     return commit(parts, { ...put, extents: placed }, large.stream)
   }
 
-/** What the parts of an upload are. */
+/** The parts that an upload uses. */
 interface UploadMeans {
   readonly extents: ExtentFiles
   readonly windows: Windows
@@ -132,7 +132,7 @@ const beginUpload = (
   return { write, finish, seal: makeSeal(windows, session), abort }
 }
 
-/** The volume's uploads; `putSmall` puts what is below `limits.inline_bytes_max`. */
+/** The volume's uploads. `putSmall` puts blobs smaller than `limits.inline_bytes_max`. */
 export const makeUploads = (parts: UploadParts, means: UploadMeans): Uploads => {
   const upload = (order: PutOrder, size: number | undefined) =>
     beginUpload(parts, means, order, size)
