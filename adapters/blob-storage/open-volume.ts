@@ -23,7 +23,7 @@ export interface BlobVolumeOptions {
   /** How fast stored bytes are verified in the background; 0, unless given: not at all. */
   readonly scrub_bytes_per_second?: number
   /** The last fact of this node that the log has; 0 unless given. */
-  readonly goes_on_after?: number
+  readonly resume_after?: number
 }
 
 const segment_bytes_default = 64 * 2 ** 20
@@ -49,7 +49,7 @@ export const openBlobVolume = Effect.fnUntraced(function* (options: BlobVolumeOp
         size_max_bytes: options.size_max_bytes ?? blob_bytes_max,
         segment_bytes: options.segment_bytes ?? segment_bytes_default,
         scrub_bytes_per_second: options.scrub_bytes_per_second ?? 0,
-        goes_on_after: options.goes_on_after ?? 0,
+        resume_after: options.resume_after ?? 0,
         report: (problem) => void run(Effect.logWarning(`The volume in ${dir}: ${problem}`)),
       }),
     catch: unopened,

@@ -86,7 +86,7 @@ const alone = (configured: Settings) =>
       capacity_bytes: cluster.capacity_bytes,
       free_floor_bytes: blob.free_floor_bytes,
       segment_bytes: blob.segment_bytes,
-      goes_on_after: yield* recordedCursor(node_id),
+      resume_after: yield* recordedCursor(node_id),
     })
     yield* recordAll(node_id).pipe(
       Effect.provideService(Blobs, volume),

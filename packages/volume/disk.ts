@@ -18,7 +18,7 @@ export interface VolumeFile {
    */
   readonly read: (position: number, length: number, into?: Uint8Array) => Promise<Uint8Array>
   /** Like `read`, but synchronous: for a few KiB that are probably in the page cache. */
-  readonly readNow: (position: number, length: number) => Uint8Array
+  readonly readSync: (position: number, length: number) => Uint8Array
   /** Makes writes durable. After a failure, the cached contents of the file cannot be trusted. */
   readonly datasync: () => Promise<void>
   readonly size: () => Promise<number>
@@ -55,15 +55,15 @@ const parts_max = 1000
 const file_mode = 0o600
 const folder_mode = 0o700
 
-type Answered<A> = (error: NodeJS.ErrnoException | null, value: A) => void
+type FsCallback<A> = (error: NodeJS.ErrnoException | null, value: A) => void
 
 /** Promisifies the callback API of node:fs: the promises of a FileHandle take a sixth longer. */
-const asked = <A>(call: (answered: Answered<A>) => void) =>
+const fsCall = <A>(call: (callback: FsCallback<A>) => void) =>
   new Promise<A>((resolve, reject) =>
     call((error, value) => (error === null ? resolve(value) : reject(error))),
   )
 
-const done = (call: (answered: fs.NoParamCallback) => void) =>
+const fsCallVoid = (call: (callback: fs.NoParamCallback) => void) =>
   new Promise<void>((resolve, reject) =>
     call((error) => (error === null ? resolve() : reject(error))),
   )
@@ -86,10 +86,10 @@ const lengthOf = (parts: ReadonlyArray<Uint8Array>) =>
 /** Writes once. Throws if the disk accepts no bytes without an error, which would loop forever. */
 const writeOnce = async (fd: number, parts: ReadonlyArray<Uint8Array>, position: number) => {
   const [only] = parts
-  const written = await asked<number>((answered) =>
+  const written = await fsCall<number>((callback) =>
     only !== undefined && parts.length === 1
-      ? fs.write(fd, only, 0, only.length, position, answered)
-      : fs.writev(fd, parts, position, answered),
+      ? fs.write(fd, only, 0, only.length, position, callback)
+      : fs.writev(fd, parts, position, callback),
   )
   if (written > 0 || lengthOf(parts) === 0) return written
   throw new Error(`The disk accepted none of ${lengthOf(parts)} bytes.`)
@@ -112,8 +112,8 @@ const readAll = async (fd: number, position: number, length: number, into?: Uint
   const buffer = into ?? Buffer.allocUnsafe(length)
   let have = 0
   while (have < length) {
-    const read = await asked<number>((answered) =>
-      fs.read(fd, buffer, have, length - have, position + have, answered),
+    const read = await fsCall<number>((callback) =>
+      fs.read(fd, buffer, have, length - have, position + have, callback),
     )
     if (read === 0) break
     have += read
@@ -141,7 +141,7 @@ const makeShared = () => {
 }
 const sharedMemory = makeShared()
 
-const readNow = (fd: number, position: number, length: number) => {
+const readSync = (fd: number, position: number, length: number) => {
   const buffer = sharedMemory(length)
   let have = 0
   while (have < length) {
@@ -154,39 +154,39 @@ const readNow = (fd: number, position: number, length: number) => {
 
 /** Never uses the descriptor after close: its number may belong to another file by then. */
 const opened = async (path: string, flags: string): Promise<VolumeFile> => {
-  const fd = await asked<number>((answered) => fs.open(path, flags, file_mode, answered))
+  const fd = await fsCall<number>((callback) => fs.open(path, flags, file_mode, callback))
   let is_open = true
   const direct = makeDirect(fd)
-  const held = () => {
+  const assertOpen = () => {
     if (is_open) return fd
     throw Object.assign(new Error(`EBADF: ${path} is closed`), { code: "EBADF" })
   }
   return {
     write: async (parts, position) => {
-      held()
+      assertOpen()
       const written = await direct.write(parts, position)
       const left = written === 0 ? parts : after(parts, written)
-      if (left.length > 0) await writeAll(held(), left, position + written)
+      if (left.length > 0) await writeAll(assertOpen(), left, position + written)
     },
-    read: async (position, length, into) => readAll(held(), position, length, into),
-    readNow: (position, length) => readNow(held(), position, length),
+    read: async (position, length, into) => readAll(assertOpen(), position, length, into),
+    readSync: (position, length) => readSync(assertOpen(), position, length),
     datasync: async () => {
-      const open = held()
-      await done((answered) => fs.fdatasync(open, answered))
+      const open = assertOpen()
+      await fsCallVoid((callback) => fs.fdatasync(open, callback))
     },
     truncate: async (bytes) => {
-      const open = held()
-      await done((answered) => fs.ftruncate(open, bytes, answered))
+      const open = assertOpen()
+      await fsCallVoid((callback) => fs.ftruncate(open, bytes, callback))
     },
     size: async () => {
-      const open = held()
-      return (await asked<fs.Stats>((answered) => fs.fstat(open, answered))).size
+      const open = assertOpen()
+      return (await fsCall<fs.Stats>((callback) => fs.fstat(open, callback))).size
     },
     close: async () => {
-      const open = held()
+      const open = assertOpen()
       is_open = false
       await direct.close()
-      await done((answered) => fs.close(open, answered))
+      await fsCallVoid((callback) => fs.close(open, callback))
     },
   }
 }

@@ -12,30 +12,30 @@ import type { BlobPage } from "#actors/blob-storage/blobs/engine.ts"
 import { isFull } from "#actors/blob-storage/blobs/fault.ts"
 import type { NodeEngine } from "#actors/blob-storage/node-engine.ts"
 import { makeCheckpoints } from "./checkpoints/checkpointing.ts"
-import { leaveCleanMark, recover } from "./checkpoints/recovery.ts"
-import { makeCheckpointRoom } from "./checkpoints/room.ts"
+import { recover, writeCleanMark } from "./checkpoints/recovery.ts"
+import { makeCheckpointSpace } from "./checkpoints/space.ts"
 import { type VolumeDisk, volumeDisk } from "./disk.ts"
 import type { ExtentFiles } from "./extents/files.ts"
-import { watchFreeSpace } from "./free-space/gauge.ts"
+import { budgetOf, makeUsage, usedBytes } from "./free-space/budget.ts"
+import { monitorFreeSpace } from "./free-space/gauge.ts"
 import { makeLogFiles } from "./free-space/log-files.ts"
 import type { Reclaimed } from "./free-space/reclaim.ts"
-import { budgetOf, makeUsage, usedBytes } from "./free-space/usage.ts"
 import { makeHoldings } from "./holdings.ts"
-import { makeCommitLine } from "./log/commit.ts"
-import { makeLogReads } from "./log/reading.ts"
+import { makeCommitQueue } from "./log/commit.ts"
+import { makeJournalScan } from "./log/journal.ts"
+import { makeLogReader } from "./log/reader.ts"
 import type { HeadlessBlob } from "./log/replay.ts"
-import { makeScan } from "./log/scan.ts"
 import type { Counters } from "./log/state.ts"
 import { makeWriter } from "./log/writer.ts"
-import type { CommitLine, VolumeLimits, VolumeParts } from "./parts.ts"
+import type { CommitQueue, VolumeLimits, VolumeParts } from "./parts.ts"
 import { makeCopies } from "./reads/copies.ts"
 import { makeReads } from "./reads/reads.ts"
 import { makeWindows, type Windows } from "./reads/windows.ts"
 import type { Compacted } from "./upkeep/compaction.ts"
-import { makeQuarantine, setAsideHeadless } from "./upkeep/quarantine.ts"
+import { makeQuarantine, quarantineHeadless } from "./upkeep/quarantine.ts"
 import { makeUpkeep } from "./upkeep/upkeep.ts"
-import { makeReceive } from "./writes/copy-in.ts"
 import { makePutSmall, sizeOf } from "./writes/puts.ts"
+import { makeReceive } from "./writes/receive.ts"
 import { makeRenew } from "./writes/renewal.ts"
 import { makeStage } from "./writes/staging.ts"
 import { makeUploads } from "./writes/uploads.ts"
@@ -57,7 +57,7 @@ export interface VolumeOptions {
   /**
    * The last cursor of this node in the event log. A restored or replaced volume resumes after it.
    */
-  readonly goes_on_after?: number
+  readonly resume_after?: number
   /** The identifier of a new volume. Default: 16 random bytes. */
   readonly volume_id?: Uint8Array
   /** A monotonic clock, in milliseconds. */
@@ -133,14 +133,14 @@ const unlessFull = async (work: () => Promise<void>) => {
  * Cursors resume after them, so that no cursor is used twice and no new fact is mistaken for an old
  * one.
  */
-const goOnAfter = (counters: Counters, { goes_on_after = 0, report }: VolumeOptions) => {
-  if (counters.cursor >= goes_on_after) return
+const resumeAfter = (counters: Counters, { resume_after = 0, report }: VolumeOptions) => {
+  if (counters.cursor >= resume_after) return
   report?.(
     `its journal ends at ${counters.cursor}, but the event log has facts of this node up to ` +
-      `${goes_on_after}: the folder was restored or replaced, and its cursors resume after that`,
+      `${resume_after}: the folder was restored or replaced, and its cursors resume after that`,
   )
-  counters.cursor = goes_on_after
-  counters.acknowledged = goes_on_after
+  counters.cursor = resume_after
+  counters.acknowledged = resume_after
 }
 
 type Recovered = Awaited<ReturnType<typeof recover>>
@@ -148,10 +148,10 @@ type Recovered = Awaited<ReturnType<typeof recover>>
 const open = async (options: VolumeOptions, given_disk: VolumeDisk) => {
   const { dir, free_floor_bytes: floor_bytes } = options
   const now = options.now ?? (() => performance.now())
-  const { disk, space } = watchFreeSpace(given_disk, { dir, floor_bytes, now })
+  const { disk, space } = monitorFreeSpace(given_disk, { dir, floor_bytes, now })
   const limits = limitsOf(options)
-  const late: { fail?: (detail: string) => void; wrote?: (bytes: number) => void } = {}
-  const fail = (detail: string) => late.fail?.(detail)
+  const callbacks: { fail?: (detail: string) => void; noteWritten?: (bytes: number) => void } = {}
+  const fail = (detail: string) => callbacks.fail?.(detail)
   const recovered = await recover({
     disk,
     dir,
@@ -159,56 +159,56 @@ const open = async (options: VolumeOptions, given_disk: VolumeDisk) => {
     now,
     fail,
     space,
-    fresh_id: options.volume_id ?? randomBytes(16),
+    new_volume_id: options.volume_id ?? randomBytes(16),
   })
   const { segments, index, state, end, notes } = recovered
   const { counters } = state
-  goOnAfter(counters, options)
-  const log = makeLogReads(segments)
+  resumeAfter(counters, options)
+  const log = makeLogReader(segments)
   const budget = budgetOf(recovered, options.capacity_bytes, space)
-  const room = makeCheckpointRoom({ ...recovered, disk, dir, now, fail, space })
-  const checkpointFault = room.fault
-  const line = makeCommitLine({
+  const checkpoint_space = makeCheckpointSpace({ ...recovered, disk, dir, now, fail, space })
+  const checkpointFault = checkpoint_space.fault
+  const commits = makeCommitQueue({
     state,
     log,
     makeWriter: (failed) =>
       makeWriter({ segments, state, now, fail: failed, space, checkpointFault }, end),
     capacityFault: budget.capacityFault,
-    wrote: (bytes) => late.wrote?.(bytes),
+    noteWritten: (bytes) => callbacks.noteWritten?.(bytes),
     report: (problem) => options.report?.(problem),
     deletes: recovered.deletes,
   })
-  late.fail = line.fail
-  const checkpoints = makeCheckpoints(recovered, line, { dir, disk, room })
+  callbacks.fail = commits.fail
+  const checkpoints = makeCheckpoints(recovered, commits, { dir, disk, space: checkpoint_space })
   const { checkpoint } = checkpoints
-  late.wrote = checkpoints.wrote
-  await space.look()
-  await line.writer.begin()
-  await room.begin()
+  callbacks.noteWritten = checkpoints.noteWritten
+  await space.refresh()
+  await commits.writer.begin()
+  await checkpoint_space.begin()
   const parts: VolumeParts = {
     dir,
     disk,
     limits,
     segments,
     index,
-    line,
+    commits,
     log,
     budget,
     space,
     notes,
     now,
     checkpoint,
-    logFiles: () => state.logFiles(line.writer.where().file),
+    logFiles: () => state.logFiles(commits.writer.where().file),
     acknowledged: () => counters.acknowledged,
-    ...makeLogFiles(recovered, line),
+    ...makeLogFiles(recovered, commits),
   }
   const usage = makeUsage(recovered, budget, parts)
-  return { parts, line, recovered, checkpoints, scan: makeScan(state), usage }
+  return { parts, commits, recovered, checkpoints, scan: makeJournalScan(state), usage }
 }
 
 /** Operations that remove a copy and record the removal. */
 const makeRemovals = (
-  { assertWritable, submit }: CommitLine,
+  { assertWritable, submit }: CommitQueue,
   clock: () => bigint,
 ): Pick<NodeEngine, "delete" | "deleteClusterWide" | "release"> => ({
   delete: async (id, origin, at) => {
@@ -242,7 +242,7 @@ const machineClock = () => BigInt(Date.now()) * 1_000_000n
 const clockOf = ({ clock = machineClock }: VolumeOptions) => clock
 
 /** Wires reads to the parts that use them: quarantine, renewal and upkeep. */
-const makeReading = (
+const makeReadPaths = (
   parts: VolumeParts,
   { recovered, windows }: { readonly recovered: Recovered; readonly windows: Windows },
   options: VolumeOptions,
@@ -252,8 +252,8 @@ const makeReading = (
   const quarantine = makeQuarantine(parts, extents, report)
   const copies = makeCopies(parts, quarantine)
   const reads = makeReads({ ...parts, copies, windows, extents, quarantine })
-  const is_alone = options.background === false
-  const pause = is_alone ? async () => {} : (ms: number) => sleep(ms)
+  const is_manual = options.background === false
+  const pause = is_manual ? async () => {} : (ms: number) => sleep(ms)
   const upkeep = makeUpkeep(
     { ...parts, copies, windows, extents, clock: clockOf(options), pause },
     {
@@ -263,9 +263,9 @@ const makeReading = (
       usedBytes: () => usedBytes(recovered),
     },
   )
-  if (!is_alone) upkeep.start()
+  if (!is_manual) upkeep.start()
   const setAside = (headless: ReadonlyArray<HeadlessBlob>) =>
-    setAsideHeadless(quarantine, headless, clockOf(options)(), report)
+    quarantineHeadless(quarantine, headless, clockOf(options)(), report)
   const renew = makeRenew({ ...parts, copies })
   return { ...reads, settled: quarantine.settled, setAside, upkeep, renew }
 }
@@ -274,14 +274,14 @@ const makeReading = (
  * Wires the write paths. A put of stored content verifies the stored copy instead of writing it
  * again.
  */
-const makeTaking = (
+const makeWritePaths = (
   parts: VolumeParts,
   { extents, windows }: { readonly extents: ExtentFiles; readonly windows: Windows },
-  { sound, renew }: Pick<ReturnType<typeof makeReading>, "sound" | "renew">,
+  { verify, renew }: Pick<ReturnType<typeof makeReadPaths>, "verify" | "renew">,
   last_at: () => bigint,
 ) => {
-  const putSmall = makePutSmall({ ...parts, sound })
-  const uploads = makeUploads({ ...parts, sound }, { extents, windows, putSmall })
+  const putSmall = makePutSmall({ ...parts, verify })
+  const uploads = makeUploads({ ...parts, verify }, { extents, windows, putSmall })
   const put: NodeEngine["put"] = (order, bytes, at, placed) =>
     sizeOf(bytes) < parts.limits.inline_bytes_max
       ? putSmall(order, bytes, at, placed)
@@ -289,7 +289,7 @@ const makeTaking = (
   return {
     put,
     upload: uploads.upload,
-    receive: makeReceive({ ...parts, sound, renew, last_at }, extents),
+    receive: makeReceive({ ...parts, verify, renew, last_at }, extents),
     stage: makeStage(parts, extents, windows),
   }
 }
@@ -299,21 +299,21 @@ export const openVolume = async (
   options: VolumeOptions,
   disk: VolumeDisk = volumeDisk,
 ): Promise<VolumeEngine> => {
-  const { parts, line, recovered, checkpoints, scan, usage } = await open(options, disk)
+  const { parts, commits, recovered, checkpoints, scan, usage } = await open(options, disk)
   const { index, segments, extents, state } = recovered
   const { counters } = state
   const windows = makeWindows(segments)
-  const reads = makeReading(parts, { recovered, windows }, options)
+  const reads = makeReadPaths(parts, { recovered, windows }, options)
   await reads.setAside(recovered.headless)
   const last_at = () => counters.last_at
   return {
-    ...makeTaking(parts, { extents, windows }, reads, last_at),
+    ...makeWritePaths(parts, { extents, windows }, reads, last_at),
     get: reads.get,
     getNow: reads.getNow,
     read: reads.read,
     renew: reads.renew,
     ...makeHoldings({ ...parts, head: reads.head, last_at }),
-    ...makeRemovals(line, clockOf(options)),
+    ...makeRemovals(commits, clockOf(options)),
     // A damaged record is quarantined with the last record's time, or a later one.
     stat: (id) => reads.stat(id, last_at()),
     list: async (after_id, prefix, limit): Promise<BlobPage> => {
@@ -323,7 +323,7 @@ export const openVolume = async (
     usage,
     scan,
     acknowledge: async (cursor) => {
-      line.assertWritable()
+      commits.assertWritable()
       state.acknowledge(cursor)
     },
     compact: reads.upkeep.compact,
@@ -333,16 +333,16 @@ export const openVolume = async (
       await reads.upkeep.stop()
       await reads.settled()
       await checkpoints.settled()
-      await line.settled()
+      await commits.settled()
       await checkpoints.settled()
       const is_in_order = await segments.settled()
       // Without space for a checkpoint or its mark, the next startup replays more of the log.
       if (
-        line.failed() === undefined &&
+        commits.failed() === undefined &&
         (await unlessFull(() => parts.checkpoint())) &&
         is_in_order
       ) {
-        await unlessFull(() => leaveCleanMark(disk, options.dir, checkpoints.serial()))
+        await unlessFull(() => writeCleanMark(disk, options.dir, checkpoints.serial()))
       }
       await segments.closeAll()
     },
@@ -354,7 +354,7 @@ export const openVolume = async (
         options.free_floor_bytes === undefined
           ? undefined
           : { free_bytes: parts.space.freeBytes(), floor_bytes: parts.space.floor_bytes },
-      ...line.writer.written(),
+      ...commits.writer.written(),
       index_bytes: index.bytes(),
       oldest_unverified_at: reads.upkeep.oldestUnverifiedAt(),
     }),

@@ -8,10 +8,10 @@ import type { BlobId, BlobLabels } from "#schemas/blob-storage/blob.ts"
 import type { VolumeDisk, VolumeFile } from "./disk.ts"
 import type { Budget } from "./free-space/budget.ts"
 import type { FreeSpace } from "./free-space/gauge.ts"
+import type { makeIndex, Place } from "./index/blob-index.ts"
 import type { SegmentKind } from "./log/format.ts"
-import type { Extent, KnownBlob, NewRecord, RecordHead } from "./log/record.ts"
+import type { BlobTail, Extent, NewRecord, RecordHead } from "./log/record.ts"
 import type { Renewed } from "./log/record-facts.ts"
-import type { makeIndex, Place } from "./lookup/map.ts"
 
 export type Index = ReturnType<typeof makeIndex>
 
@@ -145,7 +145,7 @@ export interface Outcome {
   readonly at: bigint
 }
 
-export interface CommitLine {
+export interface CommitQueue {
   /**
    * Resolves once the operation is durable and indexed. Rejects with a thrown BlobFault: a refusal
    * of `admit`, BlobCapacityExceeded or BlobStoreReadOnly.
@@ -167,13 +167,13 @@ export interface ReadRecord {
   readonly payload: Buffer
 }
 
-export interface LogReads {
+export interface LogReader {
   /** Reads a whole record. Undefined if its head is corrupt or belongs to another id. */
   readonly record: (id: BlobId, place: Place) => Promise<ReadRecord | undefined>
   /** Reads the head only. */
   readonly head: (id: BlobId, place: Place) => Promise<RecordHead | undefined>
   /** Reads the tail of a blob's record, for a corrupt head. */
-  readonly known: (id: BlobId, place: Place) => Promise<KnownBlob | undefined>
+  readonly tail: (id: BlobId, place: Place) => Promise<BlobTail | undefined>
 }
 
 /**
@@ -216,8 +216,8 @@ export interface VolumeParts {
   readonly limits: VolumeLimits
   readonly segments: Segments
   readonly index: Index
-  readonly line: CommitLine
-  readonly log: LogReads
+  readonly commits: CommitQueue
+  readonly log: LogReader
   readonly budget: Budget
   readonly space: FreeSpace
   /** All log files in use, including the current one. */
@@ -241,7 +241,7 @@ export interface VolumeParts {
    */
   readonly sealLog: () => Promise<void>
   /** Bytes by which the log can grow without allocating disk space. */
-  readonly logRoom: () => number
+  readonly logSpace: () => number
   /** State of background tasks that survives a restart; stored in the checkpoint. */
   readonly notes: Record<string, string>
   /** A monotonic clock, in milliseconds. */

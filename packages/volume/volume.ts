@@ -1,8 +1,13 @@
-/** A store of content-addressed blobs on one disk. */
+/**
+ * The volume: content-addressed blobs on one disk, in an append-only log and in extents.
+ *
+ * Read `README.md` for the terms and the order of reading. Nothing outside this package imports
+ * another file of it.
+ */
 export { openVolume, type VolumeEngine } from "./engine.ts"
 export { defaultFloor, floorOf } from "./free-space/floor.ts"
+export { makeIndex } from "./index/blob-index.ts"
 export { holdFolder, volumeFolder } from "./lock.ts"
-export { makeIndex } from "./lookup/map.ts"
 export { volumeMetrics } from "./metrics.ts"
 export { admitCopy, copyBytes, orderFault, putAtIn } from "./writes/copy-admission.ts"
 export { sizeOf } from "./writes/puts.ts"

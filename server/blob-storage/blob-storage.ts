@@ -71,7 +71,7 @@ const openParts = Effect.fnUntraced(function* (
     size_max_bytes: blob.stream_bytes_max,
     segment_bytes: blob.segment_bytes,
     scrub_bytes_per_second: blob.scrub_bytes_per_second,
-    goes_on_after: yield* recordedCursor(node_id),
+    resume_after: yield* recordedCursor(node_id),
   })
   const { find } = Context.get(live_nodes, LiveNodes)
   const heardAt = (node_id: string) => find(node_id)?.heard_at

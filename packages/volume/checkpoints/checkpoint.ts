@@ -2,7 +2,7 @@
  * The checkpoint of a volume: its state at some batch, so that startup replays only later ones. It
  * may be lost: the log alone is authoritative.
  *
- * Two files alternate. They are written in place and grown ahead of need (`room.ts`), so that a
+ * Two files alternate. They are written in place and grown ahead of need (`space.ts`), so that a
  * full disk has space for the next checkpoint, and the last one stays valid until then. A file is a
  * sequence of pieces, each a multiple of a page with the checkpoint's serial and a CRC32C: the
  * facts as JSON, the images of the index and of the extents, and an end.
@@ -154,7 +154,7 @@ export const growCheckpointFiles = async (disk: VolumeDisk, dir: string, bytes: 
 }
 
 /** Length of the shorter file, in bytes: the space of a checkpoint on a full disk. */
-export const checkpointRoom = async (disk: VolumeDisk, dir: string) => {
+export const checkpointFileBytes = async (disk: VolumeDisk, dir: string) => {
   const present = await disk.names(dir)
   let bytes = Number.POSITIVE_INFINITY
   for (const name of names) {

@@ -4,11 +4,11 @@
  */
 import { isFull } from "#actors/blob-storage/blobs/fault.ts"
 import type { VolumeDisk } from "../disk.ts"
-import type { OpenLine } from "../log/commit.ts"
-import { makeTurns } from "../log/turns.ts"
+import type { OpenCommitQueue } from "../log/commit.ts"
+import { makeMutex } from "../mutex.ts"
 import { type Checkpoint, writeCheckpoint } from "./checkpoint.ts"
 import type { recover } from "./recovery.ts"
-import type { CheckpointRoom } from "./room.ts"
+import type { CheckpointSpace } from "./space.ts"
 
 /** Bytes of log between two checkpoints: a few seconds of replay at startup. */
 const checkpoint_bytes = 256 * 1024 * 1024
@@ -26,7 +26,7 @@ export interface Checkpoints {
   /** Serial of the last durable checkpoint. */
   readonly serial: () => number
   /** Called with the length of each batch, in bytes. */
-  readonly wrote: (bytes: number) => void
+  readonly noteWritten: (bytes: number) => void
   /** Resolves when no checkpoint is being written. */
   readonly settled: () => Promise<void>
 }
@@ -35,38 +35,38 @@ export interface Checkpoints {
  * Retries as long as space can be made. An interrupted checkpoint does no harm: the last one is in
  * the other file.
  */
-const untilThereIsRoom = async (
+const retryWithSpace = async (
   write: () => Promise<void>,
-  makeWay: () => Promise<boolean>,
+  makeSpace: () => Promise<boolean>,
 ): Promise<void> => {
   try {
     await write()
   } catch (cause) {
-    if (!isFull(cause) || !(await makeWay())) throw cause
-    await untilThereIsRoom(write, makeWay)
+    if (!isFull(cause) || !(await makeSpace())) throw cause
+    await retryWithSpace(write, makeSpace)
   }
 }
 
 interface CheckpointPlace {
   readonly dir: string
   readonly disk: VolumeDisk
-  readonly room: CheckpointRoom
+  readonly space: CheckpointSpace
 }
 
 /** Writes checkpoints, one at a time. */
 export const makeCheckpoints = (
   { volume_id, segments, index, extents, state, notes, ...recovered }: Recovered,
-  line: OpenLine,
-  { dir, disk, room }: CheckpointPlace,
+  commits: OpenCommitQueue,
+  { dir, disk, space }: CheckpointPlace,
 ): Checkpoints => {
   let log_bytes = 0
   let { serial } = recovered
-  const turns = makeTurns()
+  const mutex = makeMutex()
   let is_in_background = false
 
   /** Takes a snapshot. Later changes do not affect its images. */
   const take = async (): Promise<Checkpoint> => {
-    line.assertWritable()
+    commits.assertWritable()
     const logs = Array.from(state.files.values(), ({ segment, ...log }) => {
       const { number, generation, bytes } = segment
       return { ...log, number, generation, bytes }
@@ -75,7 +75,7 @@ export const makeCheckpoints = (
       serial: serial + 1,
       volume_id: Buffer.from(volume_id).toString("hex"),
       generation: segments.generation(),
-      end: line.writer.where(),
+      end: commits.writer.where(),
       counters: { ...state.counters },
       logs,
       notes: { ...notes },
@@ -84,19 +84,19 @@ export const makeCheckpoints = (
     return { facts, index: index.image(), extents: [...extents.image()] }
   }
   const write = async () => {
-    const { facts, ...images } = await line.between(take)
-    await room.exclusively(() => writeCheckpoint(disk, dir, facts, images))
+    const { facts, ...images } = await commits.between(take)
+    await space.exclusively(() => writeCheckpoint(disk, dir, facts, images))
     serial = facts.serial
   }
   const checkpoint = (spare_kept = 1) =>
-    turns.run(() => untilThereIsRoom(write, () => room.makeWay(spare_kept)))
+    mutex.run(() => retryWithSpace(write, () => space.makeSpace(spare_kept)))
   /** A full disk is no failure; any other error makes the volume read-only. */
   const inBackground = async () => {
     is_in_background = true
     try {
       await checkpoint()
     } catch (cause) {
-      if (!isFull(cause)) line.fail(`A checkpoint could not be written: ${String(cause)}`)
+      if (!isFull(cause)) commits.fail(`A checkpoint could not be written: ${String(cause)}`)
     } finally {
       is_in_background = false
     }
@@ -105,12 +105,12 @@ export const makeCheckpoints = (
     checkpoint,
     serial: () => serial,
     settled: async () => {
-      await turns.settled()
-      await room.settled()
+      await mutex.settled()
+      await space.settled()
     },
-    wrote: (bytes) => {
+    noteWritten: (bytes) => {
       log_bytes += bytes
-      room.lookAhead()
+      space.growAhead()
       if (is_in_background) return
       if (log_bytes < Math.max(checkpoint_bytes, checkpoint_factor * index.bytes())) return
       void inBackground()

@@ -7,6 +7,7 @@ import { crc32c } from "@node-rs/crc32"
 import type { VolumeDisk } from "../disk.ts"
 import { makeExtents } from "../extents/files.ts"
 import type { FreeSpace } from "../free-space/gauge.ts"
+import { makeIndex } from "../index/blob-index.ts"
 import {
   claimedGeneration,
   data_start,
@@ -14,7 +15,7 @@ import {
   page_bytes,
   seedOf,
 } from "../log/format.ts"
-import { firstBatchOf, makeLogReads, searchHeader } from "../log/reading.ts"
+import { firstBatchOf, makeLogReader, searchHeader } from "../log/reader.ts"
 import { type ReplayFile, replay } from "../log/replay.ts"
 import {
   type FoundFiles,
@@ -25,7 +26,6 @@ import {
 } from "../log/segments.ts"
 import { type Counters, fresh_counters, makeState } from "../log/state.ts"
 import { log_start } from "../log/writer.ts"
-import { makeIndex } from "../lookup/map.ts"
 import type { Segment } from "../parts.ts"
 import { type CheckpointFacts, type KnownLog, readCheckpoint } from "./checkpoint.ts"
 
@@ -39,7 +39,7 @@ export interface RecoveryOptions {
   readonly dir: string
   readonly segment_bytes: number
   /** The identifier of a new volume. */
-  readonly fresh_id: Uint8Array
+  readonly new_volume_id: Uint8Array
   readonly now: () => number
   readonly fail: (detail: string) => void
   readonly space: FreeSpace
@@ -59,7 +59,7 @@ const takeCleanMark = async (disk: VolumeDisk, dir: string) => {
 }
 
 /** Marks a clean shutdown: the checkpoint of this serial covers the whole volume. */
-export const leaveCleanMark = async (disk: VolumeDisk, dir: string, serial: number) => {
+export const writeCleanMark = async (disk: VolumeDisk, dir: string, serial: number) => {
   const file = await disk.create(join(dir, `clean-${serial}`))
   await file.close()
   await disk.syncFolder(dir)
@@ -86,7 +86,7 @@ interface LogFiles {
   readonly stale: ReadonlyArray<Segment>
 }
 
-interface Sorting {
+interface ClassifyParts {
   readonly found: FoundFiles
   readonly volume_id: Uint8Array
   readonly facts: CheckpointFacts | undefined
@@ -95,8 +95,8 @@ interface Sorting {
 }
 
 /** Determines which of the log files unknown to the checkpoint are in use. */
-const sortLogs = async (
-  { volume_id, segments, facts, is_clean }: Sorting,
+const classifyLogs = async (
+  { volume_id, segments, facts, is_clean }: ClassifyParts,
   unknown: ReadonlyArray<FoundSegment>,
 ): Promise<LogFiles> => {
   const replayed: Array<{ readonly segment: Segment; readonly sequence: number }> = []
@@ -119,7 +119,7 @@ const sortLogs = async (
 }
 
 /** The file as the checkpoint knows it, even if its superblock is damaged. */
-const knownAs = (found: FoundSegment, known: KnownLog | undefined): FoundSegment | undefined => {
+const asKnown = (found: FoundSegment, known: KnownLog | undefined): FoundSegment | undefined => {
   if (!known) return undefined
   if (found.generation === known.generation) return found
   const { generation, bytes } = known
@@ -131,32 +131,32 @@ const knownAs = (found: FoundSegment, known: KnownLog | undefined): FoundSegment
  * replayed. The next checkpoint gets a higher serial than any existing one, so that it takes
  * precedence.
  */
-const takeCheckpoint = async (disk: VolumeDisk, dir: string, { files }: FoundFiles) => {
+const loadCheckpoint = async (disk: VolumeDisk, dir: string, { files }: FoundFiles) => {
   const read = await readCheckpoint(disk, dir)
   if (!read) return { checkpoint: undefined, serial: 0 }
   const { checkpoint, is_last } = read
   const { serial } = checkpoint.facts
   if (is_last) return { checkpoint, serial }
-  const is_there = (log: KnownLog) =>
+  const exists = (log: KnownLog) =>
     files.some(
       ({ kind, number, generation }) =>
         kind === "log" && number === log.number && generation === log.generation,
     )
-  const is_whole = checkpoint.facts.logs.every(is_there)
+  const is_whole = checkpoint.facts.logs.every(exists)
   return { checkpoint: is_whole ? checkpoint : undefined, serial }
 }
 
 /** Opens the folder's volume, replayed and durable. Nothing else may have it open. */
 export const recover = async (options: RecoveryOptions) => {
-  const { disk, dir, segment_bytes, fresh_id, now, fail, space } = options
+  const { disk, dir, segment_bytes, new_volume_id, now, fail, space } = options
   await disk.makeFolder(dir)
   await disk.syncFolder(dirname(dir))
   const clean_serial = await takeCleanMark(disk, dir)
   const found = await findSegments(disk, dir)
-  const { checkpoint, serial } = await takeCheckpoint(disk, dir, found)
+  const { checkpoint, serial } = await loadCheckpoint(disk, dir, found)
   const facts = checkpoint?.facts
   const is_clean = facts !== undefined && facts.serial === clean_serial
-  const volume_id = facts ? Buffer.from(facts.volume_id, "hex") : (found.volume_id ?? fresh_id)
+  const volume_id = facts ? Buffer.from(facts.volume_id, "hex") : (found.volume_id ?? new_volume_id)
   if (found.volume_id && Buffer.compare(found.volume_id, volume_id) !== 0) {
     throw new Error(`the files in ${dir} are not those of its checkpoint`)
   }
@@ -169,11 +169,11 @@ export const recover = async (options: RecoveryOptions) => {
   const known_files: Array<readonly [Segment, KnownLog]> = []
   for (const one of found.files.filter(({ kind }) => kind === "log")) {
     const log = known.get(one.number)
-    const same = knownAs(one, log)
+    const same = asKnown(one, log)
     if (same && log) known_files.push([segments.adopt(same, false), log])
     else unknown.push(one)
   }
-  const logs = await sortLogs({ found, volume_id, facts, is_clean, segments }, unknown)
+  const logs = await classifyLogs({ found, volume_id, facts, is_clean, segments }, unknown)
   const index = makeIndex(checkpoint?.index ?? [], crc32c(volume_id))
   const images = checkpoint?.extents ?? []
   const extents = makeExtents({ segments, segment_bytes, fail, images, space })
@@ -181,14 +181,14 @@ export const recover = async (options: RecoveryOptions) => {
   const state = makeState(index, extents, counters)
   for (const [segment, log] of known_files) state.addFile(segment, log)
   const start = facts?.end ?? log_start
-  const going_on = state.files.get(start.file)
+  const continued = state.files.get(start.file)
   const replayed: ReadonlyArray<ReplayFile> = [
-    ...(going_on ? [{ file: going_on, position: start.position }] : []),
+    ...(continued ? [{ file: continued, position: start.position }] : []),
     ...logs.replayed.map((segment) => ({ file: state.addFile(segment), position: data_start })),
   ]
   const { end, deletes, headless } = is_clean
     ? { end: start, deletes: [], headless: [] }
-    : await replay({ state, log: makeLogReads(segments) }, replayed, start)
+    : await replay({ state, log: makeLogReader(segments) }, replayed, start)
   for (const segment of logs.stale) await segments.retire(segment)
   const notes: Record<string, string> = { ...facts?.notes }
   return { volume_id, segments, index, extents, state, end, deletes, headless, notes, serial }

@@ -5,7 +5,7 @@
  */
 import fs from "node:fs"
 import { codeOf } from "#actors/blob-storage/blobs/fault.ts"
-import { isPaged } from "./memory.ts"
+import { isAligned } from "./memory.ts"
 
 const page_bytes = 4096
 /**
@@ -38,7 +38,7 @@ const writeOnce = (fd: number, parts: ReadonlyArray<Uint8Array>, position: numbe
   })
 
 /** Limits how many tasks run at once. Others wait, in order. */
-const makeLanes = (count: number) => {
+const makeSemaphore = (count: number) => {
   const waiting: Array<() => void> = []
   let free = count
   return async <A>(work: () => Promise<A>): Promise<A> => {
@@ -53,7 +53,7 @@ const makeLanes = (count: number) => {
     }
   }
 }
-const inLane = makeLanes(writes_max)
+const withPermit = makeSemaphore(writes_max)
 
 /** Direct writes to an open file. */
 export const makeDirect = (fd: number) => {
@@ -62,13 +62,13 @@ export const makeDirect = (fd: number) => {
   return {
     /** Writes the leading aligned parts, and returns the number of bytes written. */
     write: async (parts: ReadonlyArray<Uint8Array>, position: number): Promise<number> => {
-      const end = parts.findIndex((part) => !isPaged(part))
+      const end = parts.findIndex((part) => !isAligned(part))
       const paged = end < 0 ? parts : parts.slice(0, end)
       if (paged.length === 0 || position % page_bytes !== 0 || is_refused) return 0
       opening ??= openDirect(fd)
       const direct = await opening
       if (direct === undefined) return 0
-      return inLane(async () => {
+      return withPermit(async () => {
         // The file was closed meanwhile, or another write was refused.
         if (is_refused) return 0
         const written = await writeOnce(direct, paged, position)

@@ -8,19 +8,19 @@
  */
 
 import type { BlobId } from "#schemas/blob-storage/blob.ts"
-import { type FreeSpace, unwatched } from "../free-space/gauge.ts"
-import { makeGrants } from "../free-space/grants.ts"
+import { type FreeSpace, unmonitored } from "../free-space/gauge.ts"
 import { data_start } from "../log/format.ts"
 import type { Extent } from "../log/record.ts"
-import { makeSyncs } from "../log/sync.ts"
 import type { Extents, Segment, Segments } from "../parts.ts"
 import { chunk_bytes, crc_bytes, tableBytes } from "../reads/chunks.ts"
-import { type Kept, type KeptStretch, kept_bytes, makeKept } from "./kept.ts"
+import { makeAllocator } from "./allocator.ts"
+import { type FreeMap, makeFreeMap, page_bytes, type Span, toPages } from "./free-map.ts"
+import { makeOwnerTable, type OwnedSpan, type OwnerTable, owner_bytes } from "./owners.ts"
 import { makePins, type Pinned } from "./pins.ts"
-import { makeRoom, page_bytes, type Room, type Stretch, toPages } from "./room.ts"
+import { makeSyncs } from "./sync.ts"
 
 /** A span reserved for an upload. */
-export interface Grant extends Stretch {
+export interface Allocation extends Span {
   readonly segment: Segment
 }
 
@@ -42,13 +42,13 @@ export interface ExtentFiles extends Extents {
    * BlobCapacityExceeded if less than the floor would stay free, unless it is for upkeep. A later
    * write to the span may be the first to find the disk full (`noteFull`).
    */
-  readonly reserve: (bytes: number, use?: { readonly is_upkeep: boolean }) => Promise<Grant>
+  readonly reserve: (bytes: number, use?: { readonly is_upkeep: boolean }) => Promise<Allocation>
   /** Extends an allocation by `bytes`, if the space after it is free. */
-  readonly extend: (grant: Grant, bytes: number) => Grant | undefined
+  readonly extend: (allocation: Allocation, bytes: number) => Allocation | undefined
   /** Frees the part of an allocation after `end`. */
-  readonly trim: (grant: Grant, end: number) => Grant
+  readonly trim: (allocation: Allocation, end: number) => Allocation
   /** Frees what no record refers to. */
-  readonly release: (grant: Grant) => void
+  readonly release: (allocation: Allocation) => void
   /** Notes that the disk had no space for a write. */
   readonly noteFull: () => void
   /** Keeps freed spans from being reused until the returned function is called. */
@@ -57,9 +57,9 @@ export interface ExtentFiles extends Extents {
   readonly sync: (segment: Segment) => Promise<void>
   readonly files: () => ReadonlyArray<ExtentFile>
   /** The owned spans of a file, by position. */
-  readonly owners: (number: number) => ReadonlyArray<KeptStretch>
+  readonly owners: (number: number) => ReadonlyArray<OwnedSpan>
   /** Frees an owned span that is no extent of its owner's record. */
-  readonly forget: (number: number, kept: KeptStretch) => void
+  readonly forget: (number: number, owners: OwnedSpan) => void
   /** Stops allocation from a file, so that it can be emptied, or resumes it. */
   readonly close: (number: number, is_closed: boolean) => void
   /** Whether nothing in the file is owned, reserved or being read. */
@@ -77,67 +77,67 @@ const number_bytes = 4
 /** A chunk with its CRC. */
 const full_chunk_bytes = chunk_bytes + crc_bytes
 /** Minimum length of a span, unless the whole blob fits. */
-const stretch_bytes_min = toPages(full_chunk_bytes)
+const span_bytes_min = toPages(full_chunk_bytes)
 
 /** Space of a part of a blob with its CRC table. */
-export const stretchBytes = (bytes: number) => toPages(bytes + tableBytes(bytes))
+export const spanBytes = (bytes: number) => toPages(bytes + tableBytes(bytes))
 
 /** Maximum disk space of a blob: its spans, and the headers of files created for them. */
 export const diskBytes = (bytes: number, segment_bytes: number) => {
   const file_bytes = Math.max(chunk_bytes, dataBytes(segment_bytes - data_start))
   const files = Math.ceil(bytes / file_bytes)
-  return stretchBytes(bytes) + files * (data_start + page_bytes)
+  return spanBytes(bytes) + files * (data_start + page_bytes)
 }
 
 /** Maximum part of a blob that fits into a span, in whole chunks. */
-export const dataBytes = (stretch_bytes: number) =>
-  Math.floor(stretch_bytes / full_chunk_bytes) * chunk_bytes
+export const dataBytes = (span_bytes: number) =>
+  Math.floor(span_bytes / full_chunk_bytes) * chunk_bytes
 
-export const stretchOfExtent = ({ position, bytes }: Extent): Stretch => ({
+export const spanOfExtent = ({ position, bytes }: Extent): Span => ({
   start: position,
-  end: position + stretchBytes(bytes),
+  end: position + spanBytes(bytes),
 })
 
 export interface FileState {
   readonly segment: Segment | undefined
-  room: Room
-  readonly kept: Kept
+  free_map: FreeMap
+  readonly owners: OwnerTable
   /** Spans reserved for uploads, by start. */
-  readonly reserved: Map<number, Grant>
+  readonly reserved: Map<number, Allocation>
   live_bytes: number
   /** Freed, but still being read. */
   pinned_bytes: number
   is_closed: boolean
 }
 
-const roomOf = (segment: Pick<Segment, "bytes" | "written_bytes"> | undefined) => {
+const freeMapOf = (segment: Pick<Segment, "bytes" | "written_bytes"> | undefined) => {
   const end = Math.floor((segment?.bytes ?? 0) / page_bytes) * page_bytes
   const start = Math.min(data_start, end)
   const written = Math.min(toPages(segment?.written_bytes ?? 0), end)
-  return makeRoom({ start, end: Math.max(start, written) }, end)
+  return makeFreeMap({ start, end: Math.max(start, written) }, end)
 }
 
-const sizeOf = ({ start, end }: Stretch) => end - start
+const sizeOf = ({ start, end }: Span) => end - start
 
-const isEmpty = ({ kept, reserved, pinned_bytes }: FileState) =>
-  kept.count() === 0 && reserved.size === 0 && pinned_bytes === 0
+const isEmpty = ({ owners, reserved, pinned_bytes }: FileState) =>
+  owners.count() === 0 && reserved.size === 0 && pinned_bytes === 0
 
 /**
  * Truncates an empty file. Its bytes could be overwritten at any time, so that a crash loses
  * nothing, and a replayed record finds space after the end.
  */
 const cutEmpty = async (states: ReadonlyArray<FileState>) => {
-  const state = states.find((one) => isEmpty(one) && one.room.reached() > data_start)
+  const state = states.find((one) => isEmpty(one) && one.free_map.reached() > data_start)
   if (!state?.segment) return false
   const { segment } = state
-  const nothing = { start: data_start, end: data_start }
+  const no_outcome = { start: data_start, end: data_start }
   // Reserved meanwhile: nothing allocates from the file, and nothing closes it as empty.
-  state.room = makeRoom(nothing)
-  state.reserved.set(data_start, { segment, ...nothing })
+  state.free_map = makeFreeMap(no_outcome)
+  state.reserved.set(data_start, { segment, ...no_outcome })
   await segment.file.truncate(data_start)
   await segment.file.datasync()
   state.reserved.delete(data_start)
-  state.room = roomOf({ bytes: segment.bytes, written_bytes: data_start })
+  state.free_map = freeMapOf({ bytes: segment.bytes, written_bytes: data_start })
   return true
 }
 
@@ -145,28 +145,28 @@ const cutEmpty = async (states: ReadonlyArray<FileState>) => {
 const makeStates = (segments: Segments, images: Iterable<Uint8Array>) => {
   const states = new Map<number, FileState>()
   /** What is owned in all of them. */
-  const counted = { stretches: 0, live_bytes: 0 }
-  const add = (number: number, kept: Kept): FileState => {
+  const counted = { spans: 0, live_bytes: 0 }
+  const add = (number: number, owners: OwnerTable): FileState => {
     const segment = segments.find("ext", number)
-    const room = roomOf(segment)
-    const reserved = new Map<number, Grant>()
-    const state = { segment, room, kept, reserved, pinned_bytes: 0, is_closed: false }
-    const live_bytes = kept.entries().reduce((sum, stretch) => {
-      if (segment) room.takeKept(stretch)
-      return sum + sizeOf(stretch)
+    const free_map = freeMapOf(segment)
+    const reserved = new Map<number, Allocation>()
+    const state = { segment, free_map, owners, reserved, pinned_bytes: 0, is_closed: false }
+    const live_bytes = owners.entries().reduce((sum, span) => {
+      if (segment) free_map.takeOwned(span)
+      return sum + sizeOf(span)
     }, 0)
     const added = { ...state, live_bytes }
-    counted.stretches += kept.count()
+    counted.spans += owners.count()
     counted.live_bytes += live_bytes
     states.set(number, added)
     return added
   }
-  const of = (number: number) => states.get(number) ?? add(number, makeKept())
+  const of = (number: number) => states.get(number) ?? add(number, makeOwnerTable())
   for (const image of images) {
     // A copy, because the bytes may be part of a larger buffer, at any offset.
     const words = new Uint32Array(Uint8Array.from(image).buffer)
     const [number] = words
-    if (number !== undefined) add(number, makeKept(words.subarray(1)))
+    if (number !== undefined) add(number, makeOwnerTable(words.subarray(1)))
   }
   /** All files, including those not requested yet. */
   const all = () => {
@@ -178,47 +178,47 @@ const makeStates = (segments: Segments, images: Iterable<Uint8Array>) => {
 export type States = ReturnType<typeof makeStates>
 
 /** What records own, and what they free. */
-const makeKeeping = ({ of, states, counted }: States) => {
-  const giveBack = ({ file, ...stretch }: Pinned) => {
+const makeOwnership = ({ of, states, counted }: States) => {
+  const giveBack = ({ file, ...span }: Pinned) => {
     const state = of(file)
-    state.pinned_bytes -= sizeOf(stretch)
-    state.room.give(stretch)
+    state.pinned_bytes -= sizeOf(span)
+    state.free_map.give(span)
   }
   const { pin, holdsBack, takeBack } = makePins(giveBack)
 
   const keepOne = (id: BlobId, extent: Extent) => {
     const state = of(extent.file)
-    const stretch = stretchOfExtent(extent)
-    if (state.kept.has(stretch, id)) return
-    const is_reserved = state.reserved.get(stretch.start)?.end === stretch.end
-    if (is_reserved) state.reserved.delete(stretch.start)
-    counted.stretches += 1
-    for (const evicted of state.kept.keep(stretch, id)) {
-      counted.stretches -= 1
+    const span = spanOfExtent(extent)
+    if (state.owners.has(span, id)) return
+    const is_reserved = state.reserved.get(span.start)?.end === span.end
+    if (is_reserved) state.reserved.delete(span.start)
+    counted.spans += 1
+    for (const evicted of state.owners.keep(span, id)) {
+      counted.spans -= 1
       state.live_bytes -= sizeOf(evicted)
       counted.live_bytes -= sizeOf(evicted)
-      if (state.segment) state.room.give(evicted)
+      if (state.segment) state.free_map.give(evicted)
     }
-    state.live_bytes += sizeOf(stretch)
-    counted.live_bytes += sizeOf(stretch)
+    state.live_bytes += sizeOf(span)
+    counted.live_bytes += sizeOf(span)
     if (is_reserved) return
     // Freed, still being read, and owned again: it was never free.
-    if (takeBack({ file: extent.file, ...stretch })) state.pinned_bytes -= sizeOf(stretch)
-    else if (state.segment) state.room.takeKept(stretch)
+    if (takeBack({ file: extent.file, ...span })) state.pinned_bytes -= sizeOf(span)
+    else if (state.segment) state.free_map.takeOwned(span)
   }
-  const freeOne = (id: BlobId, file: number, stretch: Stretch) => {
+  const freeOne = (id: BlobId, file: number, span: Span) => {
     const state = of(file)
-    if (!state.kept.free(stretch, id)) return
-    counted.stretches -= 1
-    state.live_bytes -= sizeOf(stretch)
-    counted.live_bytes -= sizeOf(stretch)
+    if (!state.owners.free(span, id)) return
+    counted.spans -= 1
+    state.live_bytes -= sizeOf(span)
+    counted.live_bytes -= sizeOf(span)
     if (!state.segment) return
-    if (holdsBack({ file, ...stretch })) state.pinned_bytes += sizeOf(stretch)
-    else state.room.give(stretch)
+    if (holdsBack({ file, ...span })) state.pinned_bytes += sizeOf(span)
+    else state.free_map.give(span)
   }
   function* image() {
-    for (const [number, { kept }] of states) {
-      const words = kept.image()
+    for (const [number, { owners }] of states) {
+      const words = owners.image()
       yield new Uint8Array(Uint32Array.from([number, ...words]).buffer)
     }
   }
@@ -227,24 +227,23 @@ const makeKeeping = ({ of, states, counted }: States) => {
       for (const extent of extents) keepOne(id, extent)
     },
     free: (id: BlobId, extents: ReadonlyArray<Extent>) => {
-      for (const extent of extents) freeOne(id, extent.file, stretchOfExtent(extent))
+      for (const extent of extents) freeOne(id, extent.file, spanOfExtent(extent))
     },
-    forget: (number: number, { id, start, end }: KeptStretch) =>
-      freeOne(id, number, { start, end }),
+    forget: (number: number, { id, start, end }: OwnedSpan) => freeOne(id, number, { start, end }),
     pin: (extents: ReadonlyArray<Extent>) =>
-      pin(extents.map((extent) => ({ file: extent.file, ...stretchOfExtent(extent) }))),
+      pin(extents.map((extent) => ({ file: extent.file, ...spanOfExtent(extent) }))),
     image,
   }
 }
 
-const fileOf = ({ segment, live_bytes, room }: FileState): ReadonlyArray<ExtentFile> =>
+const fileOf = ({ segment, live_bytes, free_map }: FileState): ReadonlyArray<ExtentFile> =>
   segment
     ? [
         {
           segment,
           live_bytes,
-          free_bytes: room.freeBytes(),
-          data_bytes: room.reached() - data_start,
+          free_bytes: free_map.freeBytes(),
+          data_bytes: free_map.reached() - data_start,
         },
       ]
     : []
@@ -265,14 +264,14 @@ export const makeExtents = ({
   segment_bytes,
   fail,
   images,
-  space = unwatched,
+  space = unmonitored,
 }: ExtentOptions): ExtentFiles => {
-  const made = makeStates(segments, images ?? [])
-  const { of, all, states, counted } = made
+  const file_states = makeStates(segments, images ?? [])
+  const { of, all, states, counted } = file_states
   const files = () => all().flatMap(fileOf)
   return {
-    ...makeKeeping(made),
-    ...makeGrants(made, { segments, segment_bytes, space, stretch_bytes_min }),
+    ...makeOwnership(file_states),
+    ...makeAllocator(file_states, { segments, segment_bytes, space, span_bytes_min }),
     sync: makeSyncs(fail),
     files,
     bytes: () => ({
@@ -280,7 +279,7 @@ export const makeExtents = ({
       dead: files().reduce((sum, { free_bytes }) => sum + free_bytes, 0),
     }),
     liveBytes: () => counted.live_bytes,
-    owners: (number) => of(number).kept.entries(),
+    owners: (number) => of(number).owners.entries(),
     close: (number, is_closed) => {
       of(number).is_closed = is_closed
     },
@@ -288,11 +287,11 @@ export const makeExtents = ({
     cutEmpty: () => cutEmpty(all()),
     // In constant time, because every batch calls it.
     imageSize: () => ({
-      bytes: counted.stretches * kept_bytes + states.size * number_bytes,
+      bytes: counted.spans * owner_bytes + states.size * number_bytes,
       images: states.size,
     }),
     drop: (number) => {
-      counted.stretches -= states.get(number)?.kept.count() ?? 0
+      counted.spans -= states.get(number)?.owners.count() ?? 0
       states.delete(number)
     },
   }

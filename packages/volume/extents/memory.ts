@@ -20,7 +20,7 @@ const wasm_page_bytes = 64 * 1024
 const aligned = new WeakSet<ArrayBufferLike>()
 
 /** Node promises page alignment only for the memory of WebAssembly. */
-const pagedMemory = (bytes: number) => {
+const alignedMemory = (bytes: number) => {
   const pages = Math.ceil(bytes / wasm_page_bytes)
   const { buffer } = new WebAssembly.Memory({ initial: pages, maximum: pages })
   aligned.add(buffer)
@@ -32,7 +32,7 @@ const arenas = new Map<ArrayBufferLike, Float64Array>()
 const spare: Array<Buffer> = []
 
 const addArena = () => {
-  const arena = pagedMemory(arena_pieces * memory_piece_bytes)
+  const arena = alignedMemory(arena_pieces * memory_piece_bytes)
   arenas.set(arena, new Float64Array(arena_pieces))
   for (let n = 0; n < arena_pieces; n++) {
     spare.push(Buffer.from(arena, n * memory_piece_bytes, memory_piece_bytes))
@@ -64,19 +64,61 @@ export const giveBack = (parts: ReadonlyArray<Uint8Array>) => {
   }
 }
 
+/**
+ * Gathers the bytes of a large blob into pieces that are hashed and written in one go. `take` must
+ * return each piece (`giveBack`). The last piece needs `flush` or `drop`.
+ *
+ * A socket delivers parts of about 64 KiB at any alignment. BLAKE3 hashes such parts at a quarter
+ * of its speed, because they do not align with its chunks (8.4 ms for 16 MiB instead of 2.3), and
+ * the disk takes them only through the page cache. Copying them takes 0.3 ms.
+ */
+export const makeGatherer = (take: (piece: Uint8Array) => void) => {
+  let piece: Buffer | undefined
+  let filled = 0
+
+  const lend = () => {
+    const full = piece?.subarray(0, filled)
+    piece = undefined
+    filled = 0
+    if (full) lendPiece(full)
+    return full
+  }
+  const flush = () => {
+    const full = lend()
+    if (full) take(full)
+  }
+  return {
+    push: (bytes: Uint8Array) => {
+      for (let at = 0; at < bytes.length; ) {
+        piece ??= takePiece()
+        const count = Math.min(memory_piece_bytes - filled, bytes.length - at)
+        piece.set(count === bytes.length ? bytes : bytes.subarray(at, at + count), filled)
+        at += count
+        filled += count
+        if (filled === memory_piece_bytes) flush()
+      }
+    },
+    flush,
+    drop: () => {
+      const full = lend()
+      if (full) giveBack([full])
+    },
+  }
+}
+
 /** Page-aligned zeros. Nobody may change them, because all users share them. */
-export const pagedZeros = (length: number): Uint8Array =>
-  new Uint8Array(pagedMemory(length), 0, length)
+export const alignedZeros = (length: number): Uint8Array =>
+  new Uint8Array(alignedMemory(length), 0, length)
 
 /** Whether the bytes start and end on a page boundary of memory. */
-export const isPaged = ({ buffer, byteOffset, length }: Uint8Array) =>
+export const isAligned = ({ buffer, byteOffset, length }: Uint8Array) =>
   aligned.has(buffer) && byteOffset % page_bytes === 0 && length % page_bytes === 0
 
 /**
  * Copies bytes to a lent piece, padded with zeros to a page. What follows whole pages then goes
  * past the page cache with them, and needs no write of its own.
  */
-export const pagedCopy = (bytes: Uint8Array): Uint8Array => {
+export const alignedCopy = (bytes: Uint8Array): Uint8Array => {
   const length = Math.ceil(bytes.length / page_bytes) * page_bytes
   if (length > memory_piece_bytes) return bytes
   const paged = takePiece().subarray(0, length)

@@ -1,8 +1,8 @@
 /** Pins of spans that are being read: a span freed meanwhile waits for its readers. */
-import type { Stretch } from "./room.ts"
+import type { Span } from "./free-map.ts"
 
 /** A span of the file with this number. */
-export interface Pinned extends Stretch {
+export interface Pinned extends Span {
   readonly file: number
 }
 
@@ -13,45 +13,45 @@ interface Pin {
 
 const keyOf = ({ file, start, end }: Pinned) => `${file} ${start} ${end}`
 
-/** Calls `giveBack` for a freed span once its last reader has unpinned it. */
-export const makePins = (giveBack: (stretch: Pinned) => void) => {
+/** Calls `release` for a freed span once its last reader has unpinned it. */
+export const makePins = (release: (span: Pinned) => void) => {
   const pins = new Map<string, Pin>()
 
-  const unpin = (stretch: Pinned) => {
-    const key = keyOf(stretch)
+  const unpin = (span: Pinned) => {
+    const key = keyOf(span)
     const pin = pins.get(key)
     if (!pin) return
     pin.readers -= 1
     if (pin.readers > 0) return
     pins.delete(key)
-    if (pin.is_freed) giveBack(stretch)
+    if (pin.is_freed) release(span)
   }
   /** Pins the spans until the returned function is called, which is idempotent. */
-  const pin = (stretches: ReadonlyArray<Pinned>) => {
-    for (const stretch of stretches) {
-      const key = keyOf(stretch)
-      const there = pins.get(key)
-      if (there) there.readers += 1
+  const pin = (spans: ReadonlyArray<Pinned>) => {
+    for (const span of spans) {
+      const key = keyOf(span)
+      const known = pins.get(key)
+      if (known) known.readers += 1
       else pins.set(key, { readers: 1, is_freed: false })
     }
     let is_pinned = true
     return () => {
       if (!is_pinned) return
       is_pinned = false
-      stretches.forEach(unpin)
+      spans.forEach(unpin)
     }
   }
-  /** Whether a span that is being freed has to wait for its readers. `giveBack` follows then. */
-  const holdsBack = (stretch: Pinned) => {
-    const there = pins.get(keyOf(stretch))
-    if (there) there.is_freed = true
-    return there !== undefined
+  /** Whether a span that is being freed has to wait for its readers. `release` follows then. */
+  const holdsBack = (span: Pinned) => {
+    const known = pins.get(keyOf(span))
+    if (known) known.is_freed = true
+    return known !== undefined
   }
   /** Cancels a free that waits. Returns whether there was one. */
-  const takeBack = (stretch: Pinned) => {
-    const there = pins.get(keyOf(stretch))
-    const was_freed = there?.is_freed === true
-    if (there) there.is_freed = false
+  const takeBack = (span: Pinned) => {
+    const known = pins.get(keyOf(span))
+    const was_freed = known?.is_freed === true
+    if (known) known.is_freed = false
     return was_freed
   }
   return { pin, holdsBack, takeBack }

@@ -7,7 +7,10 @@
  *
  * Source: DECISIONS of document 1, several blob nodes, limits not shown; decision 0177.
  */
+import type { BlobUsage } from "#actors/blob-storage/blobs/engine.ts"
 import { type BlobFault, thrown } from "#actors/blob-storage/blobs/fault.ts"
+import type { recover } from "../checkpoints/recovery.ts"
+import type { CommitQueue } from "../parts.ts"
 import type { FreeSpace } from "./gauge.ts"
 
 /** The default capacity, as a share of the disk. The rest is for the file system itself. */
@@ -22,12 +25,12 @@ export interface Budget {
   /** Throws BlobCapacityExceeded if less than the floor is free by now. */
   readonly assertSpace: () => void
   /** Notes that reserved bytes are being written. */
-  readonly wrote: (bytes: number) => void
+  readonly noteWritten: (bytes: number) => void
   /** Ends a reservation, of which so many bytes were not written. */
   readonly release: (bytes: number, unwritten_bytes: number) => void
 }
 
-export interface BudgetParts {
+interface BudgetParts {
   /** Bytes of content. */
   readonly stored: () => number
   /** Live bytes on disk: content with all overhead. */
@@ -47,7 +50,7 @@ const diskCapacity = (configured: number, space: FreeSpace) => {
   return Math.min(above_floor, Math.floor((own_bytes + space.freeBytes()) * capacity_share))
 }
 
-export const makeBudget = ({ stored, used, capacity_bytes, space, reusable }: BudgetParts) => {
+const makeBudget = ({ stored, used, capacity_bytes, space, reusable }: BudgetParts) => {
   let reserved_bytes = 0
 
   const capacity = () => Math.max(used(), diskCapacity(capacity_bytes, space))
@@ -58,8 +61,8 @@ export const makeBudget = ({ stored, used, capacity_bytes, space, reusable }: Bu
     return { _tag: "BlobCapacityExceeded", detail: `The store holds at most ${most} bytes.` }
   }
   const diskFault = (bytes: number) => {
-    void space.look()
-    const wanted = space.promisedBytes() + bytes
+    void space.refresh()
+    const wanted = space.reservedBytes() + bytes
     if (space.fault(wanted) === undefined) return undefined
     return space.fault(Math.max(0, wanted - reusable()))
   }
@@ -69,24 +72,59 @@ export const makeBudget = ({ stored, used, capacity_bytes, space, reusable }: Bu
       const refused = diskFault(disk_bytes) ?? capacityFault(bytes)
       if (refused) throw thrown(refused)
       reserved_bytes += bytes
-      space.promise(disk_bytes)
+      space.reserve(disk_bytes)
     },
     assertSpace: () => {
-      void space.look()
+      void space.refresh()
       const refused = space.fault(0)
       if (refused) throw thrown(refused)
     },
-    wrote: (bytes) => {
-      space.promise(-bytes)
+    noteWritten: (bytes) => {
+      space.reserve(-bytes)
     },
     release: (bytes, unwritten) => {
       reserved_bytes -= bytes
-      space.promise(-unwritten)
+      space.reserve(-unwritten)
     },
   }
-  return {
-    ...budget,
-    capacity,
-    capacityFault,
-  }
+  return { ...budget, capacity, capacityFault }
 }
+
+type Recovered = Pick<Awaited<ReturnType<typeof recover>>, "state" | "extents" | "index">
+
+/** Live bytes on disk: records, extents, and the index in both checkpoints. */
+export const usedBytes = ({ state, extents, index }: Recovered) =>
+  state.liveBytes() +
+  extents.liveBytes() +
+  2 * (index.imageSize().bytes + extents.imageSize().bytes)
+
+/** What a volume uses of its capacity. */
+export const makeUsage =
+  (
+    recovered: Recovered,
+    { capacity }: ReturnType<typeof makeBudget>,
+    { space, commits }: { readonly space: FreeSpace; readonly commits: CommitQueue },
+  ) =>
+  async (): Promise<BlobUsage> => {
+    await space.refresh()
+    const { state, index } = recovered
+    const { blobs, shards } = index.count()
+    return {
+      payload_bytes: state.counters.used_bytes,
+      used_bytes: usedBytes(recovered),
+      blob_count: blobs + shards,
+      capacity_bytes: capacity(),
+      read_only: commits.failed() !== undefined,
+      quarantined: state.counters.quarantined,
+    }
+  }
+
+/** The budget of a volume that was opened. */
+export const budgetOf = (recovered: Recovered, capacity_bytes: number, space: FreeSpace) =>
+  makeBudget({
+    stored: () => recovered.state.counters.used_bytes,
+    used: () => usedBytes(recovered),
+    capacity_bytes,
+    space,
+    reusable: () => recovered.extents.bytes().dead,
+  })

@@ -1,9 +1,9 @@
 /**
  * Free space on the disk that holds a volume, and the floor that puts must leave.
  *
- * The gauge queries the file system at most once per `look_ms`, and subtracts the volume's own
+ * The gauge queries the file system at most once per `refresh_ms`, and subtracts the volume's own
  * writes since: a put costs a few comparisons, no system call. It never overlooks our own writes,
- * and is `look_ms` old as to those of other programs.
+ * and is `refresh_ms` old as to those of other programs.
  *
  * Source: DECISIONS of document 1, limits not shown; decision 0177.
  */
@@ -11,13 +11,13 @@ import type { BlobFault } from "#actors/blob-storage/blobs/fault.ts"
 import type { VolumeDisk, VolumeFile } from "../disk.ts"
 
 /** Age at which a query of the disk is repeated, in milliseconds. */
-const look_ms = 100
+const refresh_ms = 100
 
 const mebibyte = 2 ** 20
 
 export interface FreeSpace {
   /** Queries the file system, if the last query is too old. */
-  readonly look: () => Promise<void>
+  readonly refresh: () => Promise<void>
   /** Bytes free on the disk, by the last query and our own writes since. */
   readonly freeBytes: () => number
   /** Length of the volume's own files, in bytes. */
@@ -27,9 +27,9 @@ export interface FreeSpace {
   /** Why a write of so many new bytes would leave less than the floor. Undefined: it would not. */
   readonly fault: (bytes: number) => BlobFault | undefined
   /** Reserves so many bytes more for uploads; fewer, as they are written or released. */
-  readonly promise: (bytes: number) => void
+  readonly reserve: (bytes: number) => void
   /** Bytes that are reserved for uploads and not written. */
-  readonly promisedBytes: () => number
+  readonly reservedBytes: () => number
   /** True if less than half the floor is left: upkeep may use only the upper half. */
   readonly isLow: () => boolean
   readonly floor_bytes: number
@@ -46,14 +46,14 @@ const faultOf = (free_bytes: number, floor_bytes: number): BlobFault => ({
 })
 
 /** A disk that is not monitored: only its own errors limit the volume. */
-export const unwatched: FreeSpace = {
-  look: async () => {},
+export const unmonitored: FreeSpace = {
+  refresh: async () => {},
   freeBytes: () => Number.POSITIVE_INFINITY,
   ownBytes: () => 0,
   spareBytes: () => Number.POSITIVE_INFINITY,
   fault: () => undefined,
-  promise: () => {},
-  promisedBytes: () => 0,
+  reserve: () => {},
+  reservedBytes: () => 0,
   isLow: () => false,
   floor_bytes: 0,
 }
@@ -125,7 +125,7 @@ const makeLengths = () => {
 type Lengths = ReturnType<typeof makeLengths>
 
 /** Wraps a file, to count writes after its end. */
-const counted = (
+const countWrites = (
   file: VolumeFile,
   length: Length,
   lengths: Lengths,
@@ -148,10 +148,11 @@ const counted = (
 
 const countedDisk = (disk: VolumeDisk, lengths: Lengths, growth: Growth): VolumeDisk => ({
   ...disk,
-  create: async (path) => counted(await disk.create(path), lengths.at(path, 0), lengths, growth),
+  create: async (path) =>
+    countWrites(await disk.create(path), lengths.at(path, 0), lengths, growth),
   open: async (path) => {
     const file = await disk.open(path)
-    return counted(file, lengths.at(path, await file.size()), lengths, growth)
+    return countWrites(file, lengths.at(path, await file.size()), lengths, growth)
   },
   rename: async (from, to) => {
     await disk.rename(from, to)
@@ -173,49 +174,49 @@ export interface FreeSpaceOptions {
 }
 
 /** Monitors a disk: returns the gauge, and the disk through which the volume must write. */
-export const watchFreeSpace = (
+export const monitorFreeSpace = (
   disk: VolumeDisk,
   { dir, floor_bytes, now }: FreeSpaceOptions,
 ): { readonly space: FreeSpace; readonly disk: VolumeDisk } => {
-  if (floor_bytes === undefined) return { space: unwatched, disk }
+  if (floor_bytes === undefined) return { space: unmonitored, disk }
   const growth = makeGrowth()
   const lengths = makeLengths()
   let found_bytes = Number.POSITIVE_INFINITY
-  let looked_at = Number.NEGATIVE_INFINITY
-  let looking: Promise<void> | undefined
-  let promised_bytes = 0
+  let refreshed_at = Number.NEGATIVE_INFINITY
+  let refreshing: Promise<void> | undefined
+  let reserved_bytes = 0
 
-  const ask = async () => {
+  const query = async () => {
     const seen = growth.written()
     try {
       const { free_bytes } = await disk.space(dir)
       found_bytes = free_bytes
       growth.seen(seen)
     } finally {
-      looked_at = now()
+      refreshed_at = now()
     }
   }
   const freeBytes = () => found_bytes - growth.bytes()
   const space: FreeSpace = {
-    look: async () => {
-      if (now() - looked_at < look_ms) return
-      looking ??= ask()
+    refresh: async () => {
+      if (now() - refreshed_at < refresh_ms) return
+      refreshing ??= query()
         // The last value stays: a disk that does not respond fails where it is used.
         .catch(() => undefined)
         .finally(() => {
-          looking = undefined
+          refreshing = undefined
         })
-      await looking
+      await refreshing
     },
     freeBytes,
     ownBytes: lengths.total,
     spareBytes: () => freeBytes() - floor_bytes,
     fault: (bytes) =>
       freeBytes() - bytes < floor_bytes ? faultOf(freeBytes(), floor_bytes) : undefined,
-    promise: (bytes) => {
-      promised_bytes += bytes
+    reserve: (bytes) => {
+      reserved_bytes += bytes
     },
-    promisedBytes: () => promised_bytes,
+    reservedBytes: () => reserved_bytes,
     isLow: () => freeBytes() < floor_bytes / 2,
     floor_bytes,
   }

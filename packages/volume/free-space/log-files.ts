@@ -1,16 +1,16 @@
 /** Takes log files out of use: empty ones, and the current one if it is worth it. */
 
 import type { recover } from "../checkpoints/recovery.ts"
-import type { OpenLine } from "../log/commit.ts"
+import type { OpenCommitQueue } from "../log/commit.ts"
 import type { VolumeParts } from "../parts.ts"
-import { by_hand } from "./thresholds.ts"
+import { on_request } from "./thresholds.ts"
 
 type Recovered = Pick<Awaited<ReturnType<typeof recover>>, "state" | "segments">
 
 export const makeLogFiles = (
   { state, segments }: Recovered,
-  { between, writer }: OpenLine,
-): Pick<VolumeParts, "retireLog" | "sealLog" | "trimLog" | "logRoom"> => ({
+  { between, writer }: OpenCommitQueue,
+): Pick<VolumeParts, "retireLog" | "sealLog" | "trimLog" | "logSpace"> => ({
   retireLog: async (number, spare_max) => {
     const file = state.files.get(number)
     if (!file) return
@@ -24,10 +24,10 @@ export const makeLogFiles = (
   sealLog: async () => {
     await between(async () => {
       const current = state.logFiles(writer.where().file).find(({ is_current }) => is_current)
-      if (!current || current.live_bytes >= by_hand.log_live_max * current.written_bytes) return
+      if (!current || current.live_bytes >= on_request.log_live_max * current.written_bytes) return
       await writer.roll(0, false)
     })
     await writer.begin()
   },
-  logRoom: () => writer.available() + segments.spareRoom(),
+  logSpace: () => writer.available() + segments.spareDataBytes(),
 })

@@ -12,21 +12,21 @@ import { faultOf, thrown } from "#actors/blob-storage/blobs/fault.ts"
 import type { VolumeParts } from "../parts.ts"
 import {
   type CompactionParts,
-  isEnd,
-  isExtentWorth,
+  isExpectedEnd,
+  isExtentFileWorthIt,
   logCandidates,
   retire,
-  roomElsewhere,
+  spaceElsewhere,
   spareExtentFiles,
 } from "../upkeep/compaction.ts"
-import { emptyExtentFile, no_room } from "../upkeep/extent-mover.ts"
+import { emptyExtentFile, no_space } from "../upkeep/extent-mover.ts"
 import { emptyLog } from "../upkeep/log-mover.ts"
 import { type Pace, stopped } from "../upkeep/pace.ts"
-import { by_hand } from "./thresholds.ts"
+import { on_request } from "./thresholds.ts"
 
 export interface ReclaimParts
   extends CompactionParts,
-    Pick<VolumeParts, "limits" | "sealLog" | "trimLog" | "logRoom" | "now"> {
+    Pick<VolumeParts, "limits" | "sealLog" | "trimLog" | "logSpace" | "now"> {
   /** Waits so many milliseconds. */
   readonly pause: (ms: number) => Promise<void>
 }
@@ -50,9 +50,9 @@ export interface Reclaimed {
 const moved_bytes_max = 2 ** 30
 /** How long to wait for the event log without progress, and the interval between two checks. */
 const facts_idle_ms_max = 3000
-const facts_look_ms = 100
+const facts_check_ms = 100
 /** Until the gauge sees what was removed: it queries the disk every 100 ms. */
-const look_again_ms = 150
+const refresh_wait_ms = 150
 /** How long an outcome is kept for later requests. */
 const outcome_ms_max = 10_000
 
@@ -62,13 +62,13 @@ const inMebibytes = (bytes: number) => `${Math.ceil(bytes / mebibyte)} MiB`
 const sum = <A>(all: ReadonlyArray<A>, of: (one: A) => number) =>
   all.reduce((total, one) => total + of(one), 0)
 
-const worthExtents = ({ extents }: ReclaimParts) =>
-  extents.files().filter((file) => isExtentWorth(file, by_hand.extent_live_max))
+const extentFilesWorthIt = ({ extents }: ReclaimParts) =>
+  extents.files().filter((file) => isExtentFileWorthIt(file, on_request.extent_live_max))
 
 /** Bytes that emptying the files worth it would return. */
 const remainingBytes = (parts: ReclaimParts) => {
-  const logs = logCandidates(parts, by_hand)
-  const files = [...worthExtents(parts), ...spareExtentFiles(parts, by_hand)]
+  const logs = logCandidates(parts, on_request)
+  const files = [...extentFilesWorthIt(parts), ...spareExtentFiles(parts, on_request)]
   return (
     sum(logs, ({ segment, live_bytes }) => segment.bytes - live_bytes) +
     sum(files, ({ data_bytes, live_bytes }) => data_bytes - live_bytes)
@@ -76,25 +76,25 @@ const remainingBytes = (parts: ReclaimParts) => {
 }
 
 /** Waits until the event log has all facts: a file with others cannot be retired. */
-const untilRecorded = async ({ logFiles, acknowledged, pause }: ReclaimParts, pace: Pace) => {
+const waitForFacts = async ({ logFiles, acknowledged, pause }: ReclaimParts, pace: Pace) => {
   const last = Math.max(0, ...logFiles().map(({ last_cursor }) => last_cursor))
   let [seen, idle_ms] = [acknowledged(), 0]
   while (seen < last && idle_ms < facts_idle_ms_max) {
-    await pause(facts_look_ms)
+    await pause(facts_check_ms)
     await pace(0)
-    idle_ms = acknowledged() > seen ? 0 : idle_ms + facts_look_ms
+    idle_ms = acknowledged() > seen ? 0 : idle_ms + facts_check_ms
     seen = acknowledged()
   }
   return seen >= last
 }
 
 /** Whether the live data of a file fits elsewhere, after removing empty files if necessary. */
-const makeRoom = async (parts: ReclaimParts, fits: () => boolean) => {
-  await parts.space.look()
+const ensureFits = async (parts: ReclaimParts, fits: () => boolean) => {
+  await parts.space.refresh()
   if (fits()) return true
-  await retire(parts, by_hand)
-  await parts.pause(look_again_ms)
-  await parts.space.look()
+  await retire(parts, on_request)
+  await parts.pause(refresh_wait_ms)
+  await parts.space.refresh()
   return fits()
 }
 
@@ -102,18 +102,18 @@ const makeRoom = async (parts: ReclaimParts, fits: () => boolean) => {
 const fitsDisk = ({ space, limits }: ReclaimParts, bytes: number) =>
   space.freeBytes() >= bytes + 2 * limits.segment_bytes
 
-const shortOf = (bytes: number) =>
+const noSpaceText = (bytes: number) =>
   `The disk has no room to move ${inMebibytes(bytes)}: ` +
   "delete more blobs or free space on the disk, then run it again."
 
 /** Removes emptied files from time to time, so that space returns during the run. */
-const removing = (parts: ReclaimParts) => {
+const makeRemover = (parts: ReclaimParts) => {
   let moved_bytes = 0
   return async (bytes: number) => {
     moved_bytes += bytes
     if (moved_bytes < moved_bytes_max) return
     moved_bytes = 0
-    await retire(parts, by_hand)
+    await retire(parts, on_request)
   }
 }
 
@@ -121,16 +121,16 @@ const removing = (parts: ReclaimParts) => {
 const log_share = 3 / 4
 
 const fitsLog = (parts: ReclaimParts, bytes: number) =>
-  bytes <= parts.logRoom() * log_share || fitsDisk(parts, bytes)
+  bytes <= parts.logSpace() * log_share || fitsDisk(parts, bytes)
 
 /** Returns why it ended early. */
 const emptyLogs = async (parts: ReclaimParts, pace: Pace) => {
-  const moved = removing(parts)
-  for (const { segment } of logCandidates(parts, by_hand)) {
-    const file = logCandidates(parts, by_hand).find((one) => one.segment === segment)
+  const moved = makeRemover(parts)
+  for (const { segment } of logCandidates(parts, on_request)) {
+    const file = logCandidates(parts, on_request).find((one) => one.segment === segment)
     if (!file) continue
     const { live_bytes } = file
-    if (!(await makeRoom(parts, () => fitsLog(parts, live_bytes)))) return shortOf(live_bytes)
+    if (!(await ensureFits(parts, () => fitsLog(parts, live_bytes)))) return noSpaceText(live_bytes)
     await emptyLog(parts, file, pace)
     await moved(live_bytes)
   }
@@ -142,31 +142,31 @@ const fitsExtents = (parts: ReclaimParts, number: number, tried: ReadonlySet<num
   const file = files.find(({ segment }) => segment.number === number)
   if (!file) return true
   const others = files.filter((one) => one === file || !tried.has(one.segment.number))
-  const is_inside = roomElsewhere(others, file) >= 2 * file.live_bytes
+  const is_inside = spaceElsewhere(others, file) >= 2 * file.live_bytes
   return is_inside || fitsDisk(parts, file.live_bytes)
 }
 
 /** Returns why it ended early. */
 const emptyExtents = async (parts: ReclaimParts, pace: Pace) => {
   const { extents, segments } = parts
-  const moved = removing(parts)
-  const begun = new Set(worthExtents(parts).map(({ segment }) => segment.number))
+  const moved = makeRemover(parts)
+  const candidates = new Set(extentFilesWorthIt(parts).map(({ segment }) => segment.number))
   const tried = new Set<number>()
   try {
     for (;;) {
-      const [file] = worthExtents(parts)
-        .filter(({ segment: { number } }) => begun.has(number) && !tried.has(number))
+      const [file] = extentFilesWorthIt(parts)
+        .filter(({ segment: { number } }) => candidates.has(number) && !tried.has(number))
         .sort((one, other) => one.live_bytes - other.live_bytes)
       if (!file) return undefined
       const { live_bytes } = file
       const { number } = file.segment
-      if (!(await makeRoom(parts, () => fitsExtents(parts, number, tried)))) {
-        return shortOf(live_bytes)
+      if (!(await ensureFits(parts, () => fitsExtents(parts, number, tried)))) {
+        return noSpaceText(live_bytes)
       }
       tried.add(number)
       extents.close(number, true)
       await emptyExtentFile(parts, number, pace).catch((cause: unknown) => {
-        if (cause !== no_room) throw cause
+        if (cause !== no_space) throw cause
       })
       await moved(live_bytes)
     }
@@ -177,27 +177,27 @@ const emptyExtents = async (parts: ReclaimParts, pace: Pace) => {
   }
 }
 
-const unrecorded =
+const facts_missing =
   "Some space can be reclaimed only once the event log has all facts: see /readyz, then retry."
 
 /** Reclaims what is worth it. Returns why that is not everything. */
 export const reclaim = async (parts: ReclaimParts, pace: Pace): Promise<string | undefined> => {
-  parts.line.assertWritable()
+  parts.commits.assertWritable()
   const work = async () => {
-    await retire(parts, by_hand)
+    await retire(parts, on_request)
     await parts.trimLog()
     await parts.sealLog()
-    const is_recorded = await untilRecorded(parts, pace)
+    const is_recorded = await waitForFacts(parts, pace)
     const short = (await emptyLogs(parts, pace)) ?? (await emptyExtents(parts, pace))
-    return short ?? (is_recorded ? undefined : unrecorded)
+    return short ?? (is_recorded ? undefined : facts_missing)
   }
   const ended = (cause: unknown) => {
-    if (cause === stopped || !isEnd(cause)) throw cause
+    if (cause === stopped || !isExpectedEnd(cause)) throw cause
     const fault = faultOf(cause)
     return "detail" in fault ? fault.detail : fault._tag
   }
   const problem = await work().catch(ended)
-  await retire(parts, by_hand).catch(ended)
+  await retire(parts, on_request).catch(ended)
   await parts.trimLog()
   return problem
 }

@@ -19,7 +19,7 @@ export interface Thresholds {
 }
 
 /** While the disk has space: at most one byte written per byte reclaimed. */
-const relaxed: Thresholds = {
+const normal: Thresholds = {
   log_live_max: 0.5,
   extent_live_max: 0.4,
   empty_extent_files_max: 1,
@@ -30,7 +30,7 @@ const relaxed: Thresholds = {
  * Near the floor, where puts would be refused despite much dead space: at most four bytes written
  * per byte reclaimed.
  */
-const pressed: Thresholds = {
+const low_space: Thresholds = {
   log_live_max: 0.8,
   extent_live_max: 0.6,
   empty_extent_files_max: 0,
@@ -38,11 +38,11 @@ const pressed: Thresholds = {
 }
 
 /** On request: everything that is worth a copy. */
-export const by_hand: Thresholds = { ...pressed, log_live_max: 0.9, extent_live_max: 0.9 }
+export const on_request: Thresholds = { ...low_space, log_live_max: 0.9, extent_live_max: 0.9 }
 
 /** Space above the floor, as a share of the volume, below which it is worth more than writes. */
-const pressed_share = 1 / 50
+const low_space_share = 1 / 50
 
 /** Thresholds of background compaction, given the free space once `coming_bytes` are returned. */
 export const thresholdsOf = (space: FreeSpace, coming_bytes = 0): Thresholds =>
-  space.spareBytes() + coming_bytes < space.ownBytes() * pressed_share ? pressed : relaxed
+  space.spareBytes() + coming_bytes < space.ownBytes() * low_space_share ? low_space : normal

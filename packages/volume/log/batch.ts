@@ -11,7 +11,7 @@ import {
   toPages,
   toRecords,
 } from "./format.ts"
-import { headsCrc } from "./reading.ts"
+import { headsCrc } from "./reader.ts"
 import {
   encodeHead,
   encodeTail,

@@ -8,13 +8,13 @@
 import { type BlobFault, faultOf, thrown } from "#actors/blob-storage/blobs/fault.ts"
 import type { BlobId } from "#schemas/blob-storage/blob.ts"
 import { causeText } from "#schemas/cause-text.ts"
-import { isHeld } from "../lookup/map.ts"
-import type { CommitLine, LogReads, Operation, Outcome } from "../parts.ts"
+import { isHeld } from "../index/blob-index.ts"
+import type { CommitQueue, LogReader, Operation, Outcome } from "../parts.ts"
 import { damaged_record } from "../reads/damage.ts"
 import { type BatchRecord, batchBytesMax, recordBytesMax } from "./batch.ts"
-import { decide, type Room, type Stamps } from "./decide.ts"
+import { decide, type SpaceFault, type Stamps } from "./decide.ts"
 import { batch_bytes_max } from "./format.ts"
-import type { KnownBlob, NewRecord, RecordHead } from "./record.ts"
+import type { BlobTail, NewRecord, RecordHead } from "./record.ts"
 import type { VolumeState } from "./state.ts"
 import type { LogWriter } from "./writer.ts"
 
@@ -36,15 +36,15 @@ interface Written extends BatchRecord {
   readonly outcome: Outcome
 }
 
-export interface LineParts {
+export interface CommitQueueParts {
   readonly state: VolumeState
-  readonly log: LogReads
+  readonly log: LogReader
   /** Creates the writer; `fail` is that of this queue. */
   readonly makeWriter: (fail: (detail: string) => void) => LogWriter
   /** Why a put exceeds the capacity, given the bytes already planned for the batch. */
   readonly capacityFault: (bytes: number, planned_bytes: number) => BlobFault | undefined
   /** Called after each batch with its length in bytes. */
-  readonly wrote: (bytes: number) => void
+  readonly noteWritten: (bytes: number) => void
   /** Called once, with the reason the volume became read-only. */
   readonly report: (problem: string) => void
   /** Deletes of the last batch before startup, which the log records only once. */
@@ -105,7 +105,7 @@ const makeQueue = () => {
     push: (one: Waiting) => waiting.push(one),
     isEmpty: () => waiting.length === 0,
     /** Returns operations to the front. */
-    back: (some: ReadonlyArray<Waiting>) => {
+    requeue: (some: ReadonlyArray<Waiting>) => {
       waiting = [...some, ...waiting]
     },
   }
@@ -116,12 +116,15 @@ type Queue = ReturnType<typeof makeQueue>
  * Reads the heads of the blobs that operations refer to. A blob with a corrupt head is quarantined
  * in this batch, and the operation waits for the next one.
  */
-const makeLookUp = ({ state, log }: LineParts, queue: Queue) => {
+const makeLookUp = ({ state, log }: CommitQueueParts, queue: Queue) => {
   const needsHead = ({ kind, id }: Operation) => {
     const place = kind === "move" ? undefined : state.index.find(id)
     return place !== undefined && place.kind !== "gone"
   }
-  const lookUp = async (one: Waiting, { heads, known }: Met): Promise<ReadonlyArray<Waiting>> => {
+  const lookUp = async (
+    one: Waiting,
+    { heads, tails }: Lookups,
+  ): Promise<ReadonlyArray<Waiting>> => {
     const { operation } = one
     const place = state.index.find(operation.id)
     if (!place) return [one]
@@ -133,8 +136,8 @@ const makeLookUp = ({ state, log }: LineParts, queue: Queue) => {
       }
       // A corrupt tombstone still counts as one.
       if (!isHeld(place)) return [one]
-      const tail = await log.known(operation.id, place)
-      if (tail) known.set(operation.id, tail)
+      const tail = await log.tail(operation.id, place)
+      if (tail) tails.set(operation.id, tail)
     } catch (cause) {
       one.reject(thrown(faultOf(cause)))
       return []
@@ -142,12 +145,12 @@ const makeLookUp = ({ state, log }: LineParts, queue: Queue) => {
     if (operation.kind !== "put" && operation.kind !== "delete") return [one]
     const { id, at } = operation
     const taken_out = { kind: "quarantined", id, place, detail: damaged_record, at } as const
-    return [{ operation: taken_out, resolve: () => queue.back([one]), reject: one.reject }]
+    return [{ operation: taken_out, resolve: () => queue.requeue([one]), reject: one.reject }]
   }
-  return async (taken: ReadonlyArray<Waiting>, met: Met) => {
+  return async (taken: ReadonlyArray<Waiting>, lookups: Lookups) => {
     if (!taken.some(({ operation }) => needsHead(operation))) return taken
     const looked = await Promise.all(
-      taken.map(async (one) => (needsHead(one.operation) ? lookUp(one, met) : [one])),
+      taken.map(async (one) => (needsHead(one.operation) ? lookUp(one, lookups) : [one])),
     )
     return looked.flat()
   }
@@ -160,9 +163,9 @@ const no_origin = { actor: "", request_id: "", correlation_id: "" } as const
  * misdirected write destroys both records; one of them keeps the blob deleted. Once a checkpoint
  * follows, it is another trace of both.
  */
-const makeEchoes = (first: ReadonlyArray<NewRecord>) => {
+const makeRepeats = (first: ReadonlyArray<NewRecord>) => {
   let deletes = first
-  const echoOf = (record: NewRecord): BatchRecord => ({
+  const repeatOf = (record: NewRecord): BatchRecord => ({
     record: { ...record, is_moved: true, origin: no_origin, labels: {}, freed: [] },
     parts: [],
     position: 0,
@@ -172,13 +175,13 @@ const makeEchoes = (first: ReadonlyArray<NewRecord>) => {
     /** Upper bound of the space that the repeats take in a batch, in bytes. */
     bytes: () => deletes.reduce((sum, record) => sum + recordBytesMax(record), 0),
     /** The repeats for a batch of these records: deletes of other ids. */
-    beside: (written: ReadonlyArray<BatchRecord>): ReadonlyArray<BatchRecord> => {
+    forBatch: (written: ReadonlyArray<BatchRecord>): ReadonlyArray<BatchRecord> => {
       if (deletes.length === 0) return []
       const ids = new Set(written.map(({ record }) => record.id))
-      return deletes.filter(({ id }) => !ids.has(id)).map(echoOf)
+      return deletes.filter(({ id }) => !ids.has(id)).map(repeatOf)
     },
     /** Notes that these records, and the repeats, are durable. */
-    wrote: (written: ReadonlyArray<BatchRecord>) => {
+    noteWritten: (written: ReadonlyArray<BatchRecord>) => {
       deletes = written
         .map(({ record }) => record)
         .filter(({ kind, is_moved }) => kind === "tombstone" && !is_moved)
@@ -187,9 +190,9 @@ const makeEchoes = (first: ReadonlyArray<NewRecord>) => {
 }
 
 /** Decides operations one after the other, as long as their records fit into the current file. */
-const makeGathering = ({ state, capacityFault }: LineParts) => {
+const makeGather = ({ state, capacityFault }: CommitQueueParts) => {
   const { counters, index } = state
-  return (taken: ReadonlyArray<Waiting>, { heads, known }: Met, limits: Limits) => {
+  return (taken: ReadonlyArray<Waiting>, { heads, tails }: Lookups, limits: Limits) => {
     const written: Array<Written> = []
     let { cursor, last_at } = counters
     let bytes = limits.taken
@@ -201,16 +204,16 @@ const makeGathering = ({ state, capacityFault }: LineParts) => {
         return last_at
       },
     }
-    const room: Room = ({ bytes: wanted, extents }) =>
+    const spaceFault: SpaceFault = ({ bytes: wanted, extents }) =>
       limits.put_fault ?? (extents.length > 0 ? undefined : capacityFault(wanted, planned_bytes))
     for (const [n, waiting] of taken.entries()) {
       const { operation, resolve, reject } = waiting
       const { id } = operation
       const place = index.find(id)
-      const met = { [isHeld(place) ? "head" : "tombstone"]: heads.get(id) }
-      const present = { place, head: undefined, known: known.get(id), ...met }
-      const decision = decide(operation, present, stamps, room)
-      if (decision.kind === "answer") resolve(decision.outcome)
+      const head = { [isHeld(place) ? "head" : "tombstone"]: heads.get(id) }
+      const present = { place, head: undefined, tail: tails.get(id), ...head }
+      const decision = decide(operation, present, stamps, spaceFault)
+      if (decision.kind === "return") resolve(decision.outcome)
       if (decision.kind === "refuse") reject(thrown(decision.fault))
       if (decision.kind !== "write") continue
       const { record, outcome } = decision
@@ -230,10 +233,10 @@ const makeGathering = ({ state, capacityFault }: LineParts) => {
 }
 
 /** Heads and tails in the log, of the blobs that the operations of a batch refer to. */
-interface Met {
+interface Lookups {
   readonly heads: Map<BlobId, RecordHead>
   /** Of blobs with a corrupt head. */
-  readonly known: Map<BlobId, KnownBlob>
+  readonly tails: Map<BlobId, BlobTail>
 }
 
 interface Limits {
@@ -252,23 +255,23 @@ const isPut = ({ operation }: Waiting) =>
   operation.kind === "put" || (operation.kind === "move" && operation.renewal !== undefined)
 
 /** Commits batches from the queue, one after the other. */
-const makeBatches = (parts: LineParts, queue: Queue, writer: LogWriter) => {
+const makeBatches = (parts: CommitQueueParts, queue: Queue, writer: LogWriter) => {
   const { state } = parts
   const lookUp = makeLookUp(parts, queue)
-  const gather = makeGathering(parts)
-  const echoes = makeEchoes(parts.deletes)
+  const gather = makeGather(parts)
+  const repeats = makeRepeats(parts.deletes)
 
   /** Makes space for the first operation that did not fit, or rejects it. */
-  const makeRoom = async (rest: ReadonlyArray<Waiting>, bytes: number) => {
+  const makeSpace = async (rest: ReadonlyArray<Waiting>, bytes: number) => {
     const [first] = rest
     if (!first) return
     const fault = await writer.roll(bytes, isPut(first))
     if (fault) first.reject(thrown(fault))
-    queue.back(fault ? rest.slice(1) : rest)
+    queue.requeue(fault ? rest.slice(1) : rest)
   }
   const write = async (written: ReadonlyArray<Written>) => {
     const first_cursor = state.counters.cursor + 1
-    const records = [...written, ...echoes.beside(written)]
+    const records = [...written, ...repeats.forBatch(written)]
     const writing = writer.write(records, first_cursor)
     // Runs while the write is in progress.
     for (const { waiting, outcome } of written) {
@@ -277,16 +280,16 @@ const makeBatches = (parts: LineParts, queue: Queue, writer: LogWriter) => {
     const { file, bytes } = await writing
     for (const entry of records) state.apply(entry.record, file, entry.position, entry.bytes)
     for (const { record } of written) state.recent.note(record)
-    echoes.wrote(written)
+    repeats.noteWritten(written)
     for (const { waiting, outcome } of written) waiting.resolve(outcome)
-    parts.wrote(bytes)
+    parts.noteWritten(bytes)
   }
-  const through = async (taken: ReadonlyArray<Waiting>, met: Met) => {
+  const commitBatch = async (taken: ReadonlyArray<Waiting>, lookups: Lookups) => {
     const put_fault = taken.some(isPut) ? await writer.putFault() : undefined
-    const limits = { available: writer.available(), taken: echoes.bytes(), put_fault }
-    const { written, rest, rest_bytes } = gather(taken, met, limits)
-    if (written.length === 0) return makeRoom(rest, rest_bytes)
-    queue.back(rest)
+    const limits = { available: writer.available(), taken: repeats.bytes(), put_fault }
+    const { written, rest, rest_bytes } = gather(taken, lookups, limits)
+    if (written.length === 0) return makeSpace(rest, rest_bytes)
+    queue.requeue(rest)
     await write(written)
   }
   /**
@@ -294,10 +297,10 @@ const makeBatches = (parts: LineParts, queue: Queue, writer: LogWriter) => {
    * is durable.
    */
   return async (fail: (cause: unknown) => Error): Promise<void> => {
-    const met: Met = { heads: new Map(), known: new Map() }
-    const taken = await lookUp(queue.take(), met)
+    const lookups: Lookups = { heads: new Map(), tails: new Map() }
+    const taken = await lookUp(queue.take(), lookups)
     try {
-      await through(taken, met)
+      await commitBatch(taken, lookups)
     } catch (cause) {
       const error = fail(cause)
       for (const { reject } of taken) reject(error)
@@ -305,7 +308,7 @@ const makeBatches = (parts: LineParts, queue: Queue, writer: LogWriter) => {
   }
 }
 
-export interface OpenLine extends CommitLine {
+export interface OpenCommitQueue extends CommitQueue {
   /** Runs a task between batches, for work that needs a quiescent volume, such as a checkpoint. */
   readonly between: <A>(work: () => Promise<A>) => Promise<A>
   readonly writer: LogWriter
@@ -315,7 +318,7 @@ export interface OpenLine extends CommitLine {
  * Creates the queue. The first failed write or sync makes it read-only, and so does `fail`; nothing
  * is retried.
  */
-export const makeCommitLine = (parts: LineParts): OpenLine => {
+export const makeCommitQueue = (parts: CommitQueueParts): OpenCommitQueue => {
   const queue = makeQueue()
   const pauses: Array<() => Promise<void>> = []
   let failed: string | undefined

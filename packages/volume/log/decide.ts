@@ -6,23 +6,23 @@ import { type Admission, admit, store_origin } from "#actors/blob-storage/blobs/
 import type { BlobFault } from "#actors/blob-storage/blobs/fault.ts"
 import type { Shard } from "#actors/blob-storage/node-engine.ts"
 import { type BlobId, storedPolicy } from "#schemas/blob-storage/blob.ts"
-import { isHeld, type Place } from "../lookup/map.ts"
+import { isHeld, type Place } from "../index/blob-index.ts"
 import type { Operation, Outcome, PutOperation } from "../parts.ts"
 import { admitCopy, putAtIn } from "../writes/copy-admission.ts"
 import type { RecordHead } from "./record.ts"
 import {
+  type BlobTail,
   checksumOf,
   clusterAtOf,
   type Extent,
   extentsOf,
   hashOf,
-  type KnownBlob,
   type NewRecord,
   putAtOf,
   shardOf,
   sinceOf,
 } from "./record.ts"
-import { movedOf, unless } from "./record-facts.ts"
+import { movedOf, zeroIfEqual } from "./record-facts.ts"
 
 /** The current state of the operation's id. */
 export interface Present {
@@ -32,7 +32,7 @@ export interface Present {
   /** The tombstone's head, if there is an intact one. */
   readonly tombstone?: RecordHead | undefined
   /** The blob's tail, if its head is corrupt. */
-  readonly known?: KnownBlob | undefined
+  readonly tail?: BlobTail | undefined
 }
 
 /** Assigns cursors and times to records that will be written. */
@@ -45,11 +45,11 @@ export interface Stamps {
 
 export type Decision =
   | { readonly kind: "write"; readonly record: NewRecord; readonly outcome: Outcome }
-  | { readonly kind: "answer"; readonly outcome: Outcome }
+  | { readonly kind: "return"; readonly outcome: Outcome }
   | { readonly kind: "refuse"; readonly fault: BlobFault }
 
-const nothing: Outcome = { head: undefined, is_done: false, record: undefined, at: 0n }
-const as_it_is: Decision = { kind: "answer", outcome: nothing }
+const no_outcome: Outcome = { head: undefined, is_done: false, record: undefined, at: 0n }
+const no_change: Decision = { kind: "return", outcome: no_outcome }
 const no_extents = [] as const
 
 /** The fault of a put that admission refuses. */
@@ -88,18 +88,18 @@ export const latest = (one: bigint, other: bigint) => (one > other ? one : other
  * Whether a put's extents replace those of the stored copy. The new content is known to be intact,
  * so the old one need not be read, however large it is. Never for a shard, which has no hash.
  */
-export const isExchanged = (is_large: boolean, head: RecordHead, shard: Shard | undefined) =>
+export const replacesExtents = (is_large: boolean, head: RecordHead, shard: Shard | undefined) =>
   is_large && head.is_large && shard === undefined && shardOf(head) === undefined
 
 /** Gives the stored copy the extents of a put of the same content, and its put time if later. */
-const decideExchange = (
+const decideReplacement = (
   { copy, extents, at }: PutOperation,
   head: RecordHead,
   present: Present,
   stamps: Stamps,
-  room: Room,
+  spaceFault: SpaceFault,
 ): Decision => {
-  const full = room({ bytes: 0, extents })
+  const full = spaceFault({ bytes: 0, extents })
   if (full) return { kind: "refuse", fault: full }
   const is_later = copy !== undefined && putAtIn(copy) > putAtOf(head)
   const moved = movedOf(
@@ -109,16 +109,21 @@ const decideExchange = (
   return written({ ...moved, extents, freed: without(moved.extents, extents) }, present)
 }
 
-const decidePut = (put: PutOperation, present: Present, stamps: Stamps, room: Room): Decision => {
+const decidePut = (
+  put: PutOperation,
+  present: Present,
+  stamps: Stamps,
+  spaceFault: SpaceFault,
+): Decision => {
   const { head } = present
   const deleted_at = deletedAt(present, stamps)
   const fault = putFault(put, present, deleted_at)
   if (fault) return { kind: "refuse", fault }
-  if (head && isExchanged(put.extents.length > 0, head, put.copy?.shard)) {
-    return decideExchange(put, head, present, stamps, room)
+  if (head && replacesExtents(put.extents.length > 0, head, put.copy?.shard)) {
+    return decideReplacement(put, head, present, stamps, spaceFault)
   }
-  if (head) return { kind: "answer", outcome: { ...nothing, head } }
-  const full = room(put)
+  if (head) return { kind: "return", outcome: { ...no_outcome, head } }
+  const full = spaceFault(put)
   if (full) return { kind: "refuse", fault: full }
   const at = stamps.stamp(put.at)
   // The deletion may come from a node whose clock is ahead: this put happened after it.
@@ -134,9 +139,9 @@ const decidePut = (put: PutOperation, present: Present, stamps: Stamps, room: Ro
     size: put.size,
     shard: put.copy?.shard,
     at,
-    since: unless(at, put.copy?.created_at ?? put_at),
+    since: zeroIfEqual(at, put.copy?.created_at ?? put_at),
     cluster_at: 0n,
-    put_at: put.copy === undefined ? 0n : unless(put.copy.created_at, putAtIn(put.copy)),
+    put_at: put.copy === undefined ? 0n : zeroIfEqual(put.copy.created_at, putAtIn(put.copy)),
     cursor: stamps.cursor(),
     origin: put.origin,
     labels: put.labels,
@@ -152,17 +157,17 @@ const decidePut = (put: PutOperation, present: Present, stamps: Stamps, room: Ro
 const removal = (
   kind: Exclude<NewRecord["kind"], "blob">,
   id: BlobId,
-  { head, known }: Present,
+  { head, tail }: Present,
   how: Pick<NewRecord, "at" | "cursor"> & Partial<NewRecord>,
 ): NewRecord => ({
   kind,
   is_moved: false,
   is_large: false,
-  policy: head?.policy ?? known?.policy ?? storedPolicy(),
+  policy: head?.policy ?? tail?.policy ?? storedPolicy(),
   id,
-  hash: head ? hashOf(head) : (known?.hash ?? ""),
-  size: head?.size ?? known?.size ?? 0,
-  shard: head ? shardOf(head) : known?.shard,
+  hash: head ? hashOf(head) : (tail?.hash ?? ""),
+  size: head?.size ?? tail?.size ?? 0,
+  shard: head ? shardOf(head) : tail?.shard,
   since: 0n,
   cluster_at: 0n,
   put_at: 0n,
@@ -193,14 +198,14 @@ const decideDelete = (
   present: Present,
   stamps: Stamps,
 ): Decision => {
-  if (cluster_at > 0n && isPast(cluster_at, present)) return as_it_is
+  if (cluster_at > 0n && isPast(cluster_at, present)) return no_change
   const { place, head, tombstone } = present
   const at = stamps.stamp(now)
   // Compared with the present record, because another node's clock may be ahead.
   const before = tombstone ?? head
   const newest = latest(cluster_at > 0n ? cluster_at : at, before ? putAtOf(before) : 0n)
   const meant = latest(cluster_at, tombstone ? clusterAtOf(tombstone) : 0n)
-  const times = { at, since: unless(at, newest), cluster_at: meant }
+  const times = { at, since: zeroIfEqual(at, newest), cluster_at: meant }
   const cursor = isHeld(place) ? stamps.cursor() : 0
   return written(removal("tombstone", id, present, { ...times, cursor, origin }), present)
 }
@@ -210,7 +215,7 @@ const decideRelease = (
   present: Present,
   stamps: Stamps,
 ): Decision => {
-  if (present.head?.at !== stored_at) return as_it_is
+  if (present.head?.at !== stored_at) return no_change
   const at = stamps.stamp(now)
   return written(removal("released", id, present, { at, cursor: stamps.cursor() }), present)
 }
@@ -226,7 +231,7 @@ const without = (some: ReadonlyArray<Extent>, others: ReadonlyArray<Extent>) => 
 }
 
 /** Why a put exceeds the capacity or the disk. Undefined: it fits. */
-export type Room = (put: Pick<PutOperation, "bytes" | "extents">) => BlobFault | undefined
+export type SpaceFault = (put: Pick<PutOperation, "bytes" | "extents">) => BlobFault | undefined
 
 type MoveOperation = Extract<Operation, { readonly kind: "move" }>
 
@@ -235,9 +240,9 @@ const decideMove = (
   { head, extents, renewal }: MoveOperation,
   present: Present,
   stamps: Stamps,
-  room: Room,
+  spaceFault: SpaceFault,
 ): Decision => {
-  const full = renewal && room({ bytes: 0, extents: no_extents })
+  const full = renewal && spaceFault({ bytes: 0, extents: no_extents })
   if (full) return { kind: "refuse", fault: full }
   const moved = movedOf(head, renewal && { ...renewal, at: stamps.stamp(renewal.at) })
   const record = extents ? { ...moved, extents, freed: without(moved.extents, extents) } : moved
@@ -249,14 +254,14 @@ export const decide = (
   operation: Operation,
   present: Present,
   stamps: Stamps,
-  room: Room,
+  spaceFault: SpaceFault,
 ): Decision => {
-  if (operation.kind === "put") return decidePut(operation, present, stamps, room)
+  if (operation.kind === "put") return decidePut(operation, present, stamps, spaceFault)
   if (operation.kind === "delete") return decideDelete(operation, present, stamps)
   if (operation.kind === "release") return decideRelease(operation, present, stamps)
   const { id } = operation
-  if (!isAt(present.place, operation.place)) return as_it_is
-  if (operation.kind === "move") return decideMove(operation, present, stamps, room)
+  if (!isAt(present.place, operation.place)) return no_change
+  if (operation.kind === "move") return decideMove(operation, present, stamps, spaceFault)
   const at = stamps.stamp(operation.at)
   if (operation.kind === "absent") {
     return written(removal("released", id, present, { at, cursor: 0 }), present)

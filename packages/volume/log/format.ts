@@ -8,9 +8,9 @@
  * pass as a batch or a record.
  */
 import { crc32c } from "@node-rs/crc32"
-import { page_bytes } from "../extents/room.ts"
+import { page_bytes } from "../extents/free-map.ts"
 
-export { page_bytes, toPages } from "../extents/room.ts"
+export { page_bytes, toPages } from "../extents/free-map.ts"
 
 export type SegmentKind = "log" | "ext"
 

@@ -111,7 +111,7 @@ export const factOfNew = (record: NewRecord): BlobFact | undefined => {
 }
 
 /** A time as a record stores it: 0 if it equals one that the record has anyway. */
-export const unless = (known: bigint, time: bigint) => (time === known ? 0n : time)
+export const zeroIfEqual = (known: bigint, time: bigint) => (time === known ? 0n : time)
 
 /** New times of a copy that is updated to a later put, in Unix nanoseconds. */
 export interface Renewed {
@@ -133,9 +133,9 @@ export const movedOf = (head: RecordHead, { put_at, at }: Renewed = timesOf(head
   size: head.size,
   shard: shardOf(head),
   at,
-  since: unless(at, sinceOf(head)),
+  since: zeroIfEqual(at, sinceOf(head)),
   cluster_at: clusterAtOf(head),
-  put_at: unless(sinceOf(head), put_at),
+  put_at: zeroIfEqual(sinceOf(head), put_at),
   cursor: head.cursor,
   origin: originOf(head),
   labels: labelsOf(head),

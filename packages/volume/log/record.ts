@@ -229,10 +229,10 @@ export const recordBytes = (kind: RecordKind, head_bytes: number, payload_bytes:
   head_bytes + toRecords(payload_bytes) + (kind === "blob" ? tail_bytes : 0)
 
 /** The contents of a blob's tail. */
-export type KnownBlob = Pick<NewRecord, "hash" | "size" | "policy" | "shard">
+export type BlobTail = Pick<NewRecord, "hash" | "size" | "policy" | "shard">
 
 /** Writes a blob's tail. */
-export const encodeTail = (into: Buffer, position: number, record: KnownBlob, seed: number) => {
+export const encodeTail = (into: Buffer, position: number, record: BlobTail, seed: number) => {
   into.fill(0, position, position + tail_bytes)
   into.writeUInt32LE(tail_magic, position)
   into[position + 4] = policies.indexOf(record.policy)
@@ -248,7 +248,7 @@ const shardFrom = (data_shards = 0, index = 0): Shard | undefined =>
   data_shards === 0 ? undefined : { index, data_shards }
 
 /** Decodes a tail. Undefined if it is not valid. */
-export const decodeTail = (bytes: Buffer, seed: number): KnownBlob | undefined => {
+export const decodeTail = (bytes: Buffer, seed: number): BlobTail | undefined => {
   const end = tail_bytes - crc_bytes
   if (bytes.length !== tail_bytes || bytes.readUInt32LE(0) !== tail_magic) return undefined
   if (bytes.readUInt32LE(end) !== crc32c(bytes.subarray(0, end), seed)) return undefined
@@ -396,7 +396,11 @@ export const crcsOf = ({ bytes, payload_bytes }: RecordHead): ReadonlyArray<numb
   )
 
 /** Verifies the inline payload, or a part of it that starts with a chunk. */
-export const payloadHolds = (head: RecordHead, payload: Uint8Array, first_chunk = 0): boolean => {
+export const isPayloadIntact = (
+  head: RecordHead,
+  payload: Uint8Array,
+  first_chunk = 0,
+): boolean => {
   const { bytes, payload_bytes } = head
   const start = bytes.byteOffset + textsEnd(bytes)
   const table = new DataView(bytes.buffer, start, tableBytes(payload_bytes))

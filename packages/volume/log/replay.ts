@@ -7,8 +7,8 @@
  * is corrupt. Otherwise the invalid batch is the torn end of the log, which was never acknowledged.
  */
 import type { BlobId } from "#schemas/blob-storage/blob.ts"
-import { isHeld, type Place } from "../lookup/map.ts"
-import type { LogReads, Segment } from "../parts.ts"
+import { isHeld, type Place } from "../index/blob-index.ts"
+import type { LogReader, Segment } from "../parts.ts"
 import {
   batch_bytes_max,
   data_start,
@@ -17,16 +17,16 @@ import {
   toRecords,
 } from "./format.ts"
 import {
+  arePayloadsIntact,
   type HeadlessRecord,
   type LoggedRecord,
-  payloadsHold,
   type ReadBatch,
   readBatch,
   readHeader,
   type Salvaged,
   salvage,
   searchHeader,
-} from "./reading.ts"
+} from "./reader.ts"
 import { extentsOf, freedOf, type NewRecord, type RecordHead, shardOf } from "./record.ts"
 import { movedOf } from "./record-facts.ts"
 import { fillZeros } from "./segments.ts"
@@ -64,7 +64,7 @@ interface PendingBatch {
  * Whether a removal lacks the size or extents of the blob it removes: it was written for another
  * record.
  */
-const isVague = ({ kind, size, freed }: AppliedRecord, old: Place | undefined) =>
+const isIncomplete = ({ kind, size, freed }: AppliedRecord, old: Place | undefined) =>
   kind !== "blob" && isHeld(old) && (size === 0 || (old.is_large && freed.length === 0))
 
 /**
@@ -72,7 +72,7 @@ const isVague = ({ kind, size, freed }: AppliedRecord, old: Place | undefined) =
  * a later removal of it, but no longer the first removal, which had the size.
  */
 const completed = async (
-  log: LogReads,
+  log: LogReader,
   record: AppliedRecord,
   place: Place,
 ): Promise<AppliedRecord> => {
@@ -81,15 +81,15 @@ const completed = async (
     const freed = head.is_large ? extentsOf(head) : no_extents
     return { ...record, size: head.size, shard: shardOf(head), freed }
   }
-  const known = await log.known(record.id, place)
-  return known ? { ...record, size: known.size, shard: known.shard } : record
+  const tail = await log.tail(record.id, place)
+  return tail ? { ...record, size: tail.size, shard: tail.shard } : record
 }
 
 type FoundRecord = LoggedRecord | HeadlessRecord
 
-interface Told {
+interface ReplayParts {
   readonly state: VolumeState
-  readonly log: LogReads
+  readonly log: LogReader
 }
 
 /** A blob whose record has a tail but no valid head, if the index still has it. */
@@ -99,7 +99,7 @@ export interface HeadlessBlob {
 }
 
 /** The change of state for a headless record. The extents of a large blob are unknown. */
-const headlessOf = ({ id, known: { size, shard } }: HeadlessRecord): AppliedRecord => ({
+const headlessOf = ({ id, tail: { size, shard } }: HeadlessRecord): AppliedRecord => ({
   kind: "blob",
   id,
   size,
@@ -121,43 +121,47 @@ const endOf = (one: FoundRecord) =>
   one.position + ("head" in one ? toRecords(one.head.record_bytes) : one.bytes)
 
 /** Applies records to the state, unless it already has a newer one. */
-const makeTell = ({ state, log }: Told) => {
+const makeApply = ({ state, log }: ReplayParts) => {
   const { index, counters } = state
   const headless = new Map<BlobId, Place>()
   /**
    * Times of records found outside a valid batch. A misdirected write is found too early; because
    * times rise, they tell which record is newer.
    */
-  const found_at = new Map<BlobId, bigint>()
+  const salvaged_at = new Map<BlobId, bigint>()
 
   /** A tail has no time, so any other record of the blob takes precedence. */
-  const tellHeadless = (file: LogFileState, record: HeadlessRecord) => {
+  const applyHeadless = (file: LogFileState, record: HeadlessRecord) => {
     const { id, position, bytes } = record
-    if (isHeld(index.find(id)) || found_at.has(id)) return
+    if (isHeld(index.find(id)) || salvaged_at.has(id)) return
     state.apply(headlessOf(record), file, position, bytes)
     const place = index.find(id)
     if (place) headless.set(id, place)
   }
-  const tell = async (file: LogFileState, found: ReadonlyArray<FoundRecord>, is_found = false) => {
+  const apply = async (
+    file: LogFileState,
+    found: ReadonlyArray<FoundRecord>,
+    is_salvaged = false,
+  ) => {
     for (const one of found) {
       if (!("head" in one)) {
-        tellHeadless(file, one)
+        applyHeadless(file, one)
         continue
       }
       const { head, position } = one
-      if (head.at < (found_at.get(head.id) ?? 0n)) {
+      if (head.at < (salvaged_at.get(head.id) ?? 0n)) {
         counters.cursor = Math.max(counters.cursor, head.is_moved ? 0 : head.cursor)
         continue
       }
-      if (is_found) found_at.set(head.id, head.at)
+      if (is_salvaged) salvaged_at.set(head.id, head.at)
       let record = appliedOf(head)
       const old = index.find(head.id)
-      if (old && isVague(record, old)) record = await completed(log, record, old)
+      if (old && isIncomplete(record, old)) record = await completed(log, record, old)
       state.apply(record, file, position, head.record_bytes)
     }
   }
   return {
-    tell,
+    apply,
     /** The headless blobs without a later record. */
     headless: (): ReadonlyArray<HeadlessBlob> =>
       Array.from(headless, ([id, place]) => ({ id, place })).filter(({ id, place }) => {
@@ -166,16 +170,16 @@ const makeTell = ({ state, log }: Told) => {
       }),
   }
 }
-type Tell = ReturnType<typeof makeTell>["tell"]
+type Apply = ReturnType<typeof makeApply>["apply"]
 
 /** Applies the valid records of a span without a valid batch. Returns their number. */
-const rescue = async (tell: Tell, file: LogFileState, from: number, to: number) => {
+const applySalvaged = async (apply: Apply, file: LogFileState, from: number, to: number) => {
   let count = 0
   for (let at = from; at < to; ) {
     const stop = at + batch_bytes_max
     const found = await salvage(file.segment, at, Math.min(to, stop + batch_bytes_max))
     const begun = inOrder(found).filter(({ position }) => position < stop)
-    await tell(file, begun, true)
+    await apply(file, begun, true)
     count += begun.length
     const last = begun.at(-1)
     // The tail of an applied record must not be met again without its head.
@@ -206,14 +210,14 @@ const deletesIn = ({ records }: ReadBatch): ReadonlyArray<NewRecord> =>
     .map((head) => movedOf(head))
 
 /** The last batch read. It is applied once another batch proves that it is not the torn one. */
-const makePending = ({ counters }: VolumeState, tell: Tell) => {
+const makePending = ({ counters }: VolumeState, apply: Apply) => {
   let pending: PendingBatch | undefined
   let deletes: ReadonlyArray<NewRecord> = []
   const settle = async () => {
     if (!pending) return
     const { file, batch } = pending
     const { header } = batch
-    await tell(file, inOrder(batch), !batch.is_whole)
+    await apply(file, inOrder(batch), !batch.is_whole)
     file.end = header.position + header.bytes
     deletes = deletesIn(batch)
     if (!batch.is_whole) counters.damaged_batches += 1
@@ -231,16 +235,16 @@ const makePending = ({ counters }: VolumeState, tell: Tell) => {
   }
 }
 
-const makeReplay = (told: Told, start: LogEnd) => {
-  const { counters } = told.state
-  const { tell, headless } = makeTell(told)
-  const pending = makePending(told.state, tell)
+const makeReplay = (parts: ReplayParts, start: LogEnd) => {
+  const { counters } = parts.state
+  const { apply, headless } = makeApply(parts)
+  const pending = makePending(parts.state, apply)
   const { settle } = pending
   /** The last batch read, and the one before it. */
   let last: LogEnd = start
   let before: LogEnd = start
 
-  const meet = async (file: LogFileState, header: ReadBatchHeader) => {
+  const take = async (file: LogFileState, header: ReadBatchHeader) => {
     await settle()
     const follows = header.sequence === last.sequence + 1 && header.previous_crc === last.crc
     if (last.sequence > 0 && !follows && last.file === header.file) counters.damaged_batches += 1
@@ -251,19 +255,19 @@ const makeReplay = (told: Told, start: LogEnd) => {
   }
   /** Where the previous file ended: its last batch is damaged if a sequence is missing. */
   let ended: ReplayFile | undefined
-  const rescueEnded = async ({ sequence }: ReadBatchHeader) => {
-    const before_it = ended
+  const salvageEnd = async ({ sequence }: ReadBatchHeader) => {
+    const previous = ended
     ended = undefined
-    if (before_it === undefined || sequence === last.sequence + 1) return
-    const { segment } = before_it.file
-    const stop = Math.min(segment.bytes, before_it.position + batch_bytes_max)
+    if (previous === undefined || sequence === last.sequence + 1) return
+    const { segment } = previous.file
+    const stop = Math.min(segment.bytes, previous.position + batch_bytes_max)
     await settle()
-    if ((await rescue(tell, before_it.file, before_it.position, stop)) === 0) return
-    before_it.file.end = stop
+    if ((await applySalvaged(apply, previous.file, previous.position, stop)) === 0) return
+    previous.file.end = stop
     counters.damaged_batches += 1
   }
   /** Replays all batches of a file. */
-  const walk = async ({ file, position: first }: ReplayFile) => {
+  const replayFile = async ({ file, position: first }: ReplayFile) => {
     const { segment } = file
     let position = first
     while (position < segment.bytes) {
@@ -271,38 +275,38 @@ const makeReplay = (told: Told, start: LogEnd) => {
       const is_next = next !== undefined && next.sequence > last.sequence
       const found = is_next ? next : await searchHeader(segment, position, last.sequence)
       if (!found) break
-      await rescueEnded(found)
+      await salvageEnd(found)
       if (found.position > position) {
         await settle()
-        await rescue(tell, file, position, found.position)
+        await applySalvaged(apply, file, position, found.position)
       }
-      await meet(file, found)
+      await take(file, found)
       position = found.position + found.bytes
     }
     ended = { file, position }
   }
   /** Applies or discards the last batch. Returns where the log continues. */
   const end = async (): Promise<Replayed> => {
-    const met = pending.get()
+    const last_batch = pending.get()
     const replayed = (log_end: LogEnd): Replayed => ({
       end: log_end,
       deletes: pending.deletes(),
       headless: headless(),
     })
-    if (!met) return replayed(last)
-    const { file, batch } = met
-    if (batch.is_whole && payloadsHold(batch)) {
+    if (!last_batch) return replayed(last)
+    const { file, batch } = last_batch
+    if (batch.is_whole && arePayloadsIntact(batch)) {
       await settle()
       // A failed sync may have left data in the cache that is not on disk.
       await file.segment.file.write([batch.bytes], batch.header.position)
       return replayed(last)
     }
     file.end = batch.header.position
-    told.state.noteTorn(batch.header.first_cursor - 1 + batch.header.records)
+    parts.state.noteTorn(batch.header.first_cursor - 1 + batch.header.records)
     const { position } = batch.header
     return replayed({ ...before, file: file.segment.number, position })
   }
-  return { walk, end }
+  return { replayFile, end }
 }
 
 const settle_bytes = 256 * page_bytes
@@ -327,14 +331,14 @@ const settleTail = async (segment: Segment, end: number) => {
  * durable on return.
  */
 export const replay = async (
-  told: Told,
+  parts: ReplayParts,
   files: ReadonlyArray<ReplayFile>,
   start: LogEnd,
 ): Promise<Replayed> => {
-  const { walk, end } = makeReplay(told, start)
-  for (const file of files) await walk(file)
+  const { replayFile, end } = makeReplay(parts, start)
+  for (const file of files) await replayFile(file)
   const replayed = await end()
-  const last = told.state.files.get(replayed.end.file)
+  const last = parts.state.files.get(replayed.end.file)
   if (last) await settleTail(last.segment, Math.max(data_start, replayed.end.position))
   return replayed
 }

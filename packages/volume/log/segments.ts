@@ -6,8 +6,8 @@
  */
 import { join } from "node:path"
 import type { VolumeDisk, VolumeFile } from "../disk.ts"
-import { pagedZeros } from "../extents/memory.ts"
-import { type FreeSpace, unwatched } from "../free-space/gauge.ts"
+import { alignedZeros } from "../extents/memory.ts"
+import { type FreeSpace, unmonitored } from "../free-space/gauge.ts"
 import type { Segment, Segments } from "../parts.ts"
 import {
   data_start,
@@ -41,7 +41,7 @@ const fills_per_sync = 4
  * Page-aligned, to bypass the page cache: filling would otherwise take more processor time than all
  * later writes to the file.
  */
-const zeros = pagedZeros(fill_bytes)
+const zeros = alignedZeros(fill_bytes)
 const name_pattern = /^(log|ext)-(\d{8})\.seg$/
 const unfinished_pattern = /^new-(log|ext)-\d{8}\.tmp$/
 
@@ -97,8 +97,8 @@ export const findSegments = async (disk: VolumeDisk, dir: string): Promise<Found
     const number = Number(digits)
     const file = await disk.open(join(dir, name))
     const superblock = decodeSuperblock(Buffer.from(await file.read(0, data_start)))
-    const is_named_so = superblock?.kind === kind && superblock?.number === number
-    const named = is_named_so ? superblock : undefined
+    const is_name_right = superblock?.kind === kind && superblock?.number === number
+    const named = is_name_right ? superblock : undefined
     volume_id ??= named?.volume_id
     const is_ours = named && Buffer.compare(named.volume_id, volume_id ?? zeros) === 0
     const written_bytes = await file.size()
@@ -117,12 +117,12 @@ export const findSegments = async (disk: VolumeDisk, dir: string): Promise<Found
 }
 
 /** Counts reads in progress, during which a file must not be closed or zeroed. */
-interface ReadFile extends VolumeFile {
+interface CountedFile extends VolumeFile {
   /** Resolves when no read is in progress. */
-  readonly unread: () => Promise<void>
+  readonly unused: () => Promise<void>
 }
 
-const countReads = (file: VolumeFile): ReadFile => {
+const countReads = (file: VolumeFile): CountedFile => {
   let reads = 0
   let waiting: Array<() => void> = []
   const end = () => {
@@ -139,13 +139,13 @@ const countReads = (file: VolumeFile): ReadFile => {
       bytes.then(end, end)
       return bytes
     },
-    unread: () =>
+    unused: () =>
       reads === 0 ? Promise.resolve() : new Promise((resolve) => waiting.push(resolve)),
   }
 }
 
-interface ReadSegment extends Segment {
-  readonly file: ReadFile
+interface CountedSegment extends Segment {
+  readonly file: CountedFile
 }
 
 export interface SegmentsOptions {
@@ -171,15 +171,21 @@ const makeGrowth = (segment_bytes: number, now: () => number) => {
     return last_bytes
   }
   /** Resets to the initial length. */
-  const forget = () => {
+  const reset = () => {
     last_bytes = segment_bytes
     last_ms = Number.NEGATIVE_INFINITY
   }
-  return { next, forget }
+  return { next, reset }
 }
 
 /** Creates the volume's files. Numbers and generations are never reused. */
-const makeMaker = ({ disk, dir, volume_id, space = unwatched, ...options }: SegmentsOptions) => {
+const makeFactory = ({
+  disk,
+  dir,
+  volume_id,
+  space = unmonitored,
+  ...options
+}: SegmentsOptions) => {
   const growths = {
     log: makeGrowth(options.segment_bytes, options.now),
     ext: makeGrowth(options.segment_bytes, options.now),
@@ -187,11 +193,11 @@ const makeMaker = ({ disk, dir, volume_id, space = unwatched, ...options }: Segm
   const numbers = { log: 0, ext: 0 }
   let generation = options.generation
 
-  const known = (kind: SegmentKind, number: number) => {
+  const noteNumber = (kind: SegmentKind, number: number) => {
     numbers[kind] = Math.max(numbers[kind], number)
   }
-  const open = (found: FoundSegment): ReadSegment => {
-    known(found.kind, found.number)
+  const open = (found: FoundSegment): CountedSegment => {
+    noteNumber(found.kind, found.number)
     generation = Math.max(generation, found.generation)
     return { ...found, file: countReads(found.file), seed: seedOf({ volume_id, ...found }) }
   }
@@ -199,7 +205,12 @@ const makeMaker = ({ disk, dir, volume_id, space = unwatched, ...options }: Segm
     generation += 1
     return generation
   }
-  const begin = async (file: ReadFile, kind: SegmentKind, number: number, bytes: number) => {
+  const writeSuperblock = async (
+    file: CountedFile,
+    kind: SegmentKind,
+    number: number,
+    bytes: number,
+  ) => {
     const place = { volume_id, kind, number, generation: nextGeneration(), bytes }
     const superblock = { ...place, format: formats.first }
     await file.write([encodeSuperblock(superblock)], 0)
@@ -207,10 +218,10 @@ const makeMaker = ({ disk, dir, volume_id, space = unwatched, ...options }: Segm
     const written_bytes = await file.size()
     return { ...superblock, file, written_bytes, seed: seedOf(superblock) }
   }
-  const make = async (kind: SegmentKind, data_bytes: number): Promise<ReadSegment> => {
+  const make = async (kind: SegmentKind, data_bytes: number): Promise<CountedSegment> => {
     const grown = toPages(growths[kind].next())
-    const is_roomy = kind === "ext" || grown <= space.spareBytes() * spare_share_max
-    const wanted = is_roomy ? grown : toPages(options.segment_bytes)
+    const has_space = kind === "ext" || grown <= space.spareBytes() * spare_share_max
+    const wanted = has_space ? grown : toPages(options.segment_bytes)
     const bytes = Math.max(wanted, toPages(data_bytes) + data_start)
     numbers[kind] += 1
     const number = numbers[kind]
@@ -219,7 +230,7 @@ const makeMaker = ({ disk, dir, volume_id, space = unwatched, ...options }: Segm
     const file = countReads(await disk.create(unfinished))
     try {
       if (kind === "log") await fillZeros(file, 0, bytes)
-      const segment = await begin(file, kind, number, bytes)
+      const segment = await writeSuperblock(file, kind, number, bytes)
       await disk.rename(unfinished, join(dir, name))
       await disk.syncFolder(dir)
       return segment
@@ -230,8 +241,8 @@ const makeMaker = ({ disk, dir, volume_id, space = unwatched, ...options }: Segm
     }
   }
   /** Recycles a log file under a new generation, which invalidates its contents. */
-  const renew = async ({ number, bytes, file }: ReadSegment) => {
-    const segment = await begin(file, "log", number, bytes)
+  const regenerate = async ({ number, bytes, file }: CountedSegment) => {
+    const segment = await writeSuperblock(file, "log", number, bytes)
     await fillZeros(file, data_start, bytes)
     return segment
   }
@@ -244,8 +255,8 @@ const makeMaker = ({ disk, dir, volume_id, space = unwatched, ...options }: Segm
     }
     segment.format = format
   }
-  const { forget } = growths.log
-  return { open, make, renew, raise, forget, generation: () => generation }
+  const { reset } = growths.log
+  return { open, make, regenerate, raise, reset, generation: () => generation }
 }
 
 export interface OpenSegments extends Segments {
@@ -258,7 +269,7 @@ export interface OpenSegments extends Segments {
   readonly adopt: (found: FoundSegment, is_spare: boolean) => Segment
   readonly spareCount: (kind: SegmentKind) => number
   /** Bytes of data that the spare log files can hold. */
-  readonly spareRoom: () => number
+  readonly spareDataBytes: () => number
   /** Waits for files that are being created or recycled. False if recycling one failed. */
   readonly settled: () => Promise<boolean>
   /** Creates another spare file. Rejects with the disk's error. */
@@ -272,10 +283,10 @@ export interface OpenSegments extends Segments {
   readonly closeAll: () => Promise<void>
 }
 
-const roomOf = ({ bytes }: Segment) => bytes - data_start
+const dataBytesOf = ({ bytes }: Segment) => bytes - data_start
 
 /** Tracks file work in the background. Closing the volume waits for it. */
-const makeBusy = () => {
+const makeTracker = () => {
   const busy = new Set<Promise<unknown>>()
   return {
     tracked: <A>(work: Promise<A>): Promise<A> => {
@@ -291,77 +302,77 @@ const makeBusy = () => {
 }
 
 /** Recycles or removes files that are out of use. */
-const makeGivingUp = (
+const makeRetirement = (
   { disk, dir }: SegmentsOptions,
-  { renew }: ReturnType<typeof makeMaker>,
+  { regenerate }: ReturnType<typeof makeFactory>,
   {
     spare,
     broken,
   }: {
-    readonly spare: Readonly<Record<SegmentKind, Array<ReadSegment>>>
-    readonly broken: Array<ReadSegment>
+    readonly spare: Readonly<Record<SegmentKind, Array<CountedSegment>>>
+    readonly broken: Array<CountedSegment>
   },
 ) => {
   /** Log files being recycled. Many may go out of use at once. */
-  let renewing = 0
+  let recycling = 0
 
-  const discard = async ({ kind, number, file }: ReadSegment) => {
+  const discard = async ({ kind, number, file }: CountedSegment) => {
     await file.close()
     await disk.remove(join(dir, segmentName(kind, number)))
     await disk.syncFolder(dir)
   }
-  const keep = async (segment: ReadSegment) => {
-    renewing += 1
+  const recycle = async (segment: CountedSegment) => {
+    recycling += 1
     try {
-      spare.log.push(await renew(segment))
+      spare.log.push(await regenerate(segment))
     } finally {
-      renewing -= 1
+      recycling -= 1
     }
   }
   /**
    * Always removes an extent file: a spare one would occupy disk space without growing any faster.
    */
-  const giveUp = async (segment: ReadSegment, spare_max: number) => {
-    await segment.file.unread()
+  const recycleOrDiscard = async (segment: CountedSegment, spare_max: number) => {
+    await segment.file.unused()
     try {
-      const is_kept = segment.kind === "log" && spare.log.length + renewing < spare_max
-      if (is_kept) await keep(segment)
+      const is_kept = segment.kind === "log" && spare.log.length + recycling < spare_max
+      if (is_kept) await recycle(segment)
       else await discard(segment)
     } catch (cause) {
       broken.push(segment)
       throw cause
     }
   }
-  return { discard, giveUp }
+  return { discard, recycleOrDiscard }
 }
 
 /** The files of a volume, initially none (`adopt`). */
 export const makeSegments = (options: SegmentsOptions): OpenSegments => {
-  const maker = makeMaker(options)
-  const used = { log: new Map<number, ReadSegment>(), ext: new Map<number, ReadSegment>() }
-  const spare: Record<SegmentKind, Array<ReadSegment>> = { log: [], ext: [] }
+  const factory = makeFactory(options)
+  const used = { log: new Map<number, CountedSegment>(), ext: new Map<number, CountedSegment>() }
+  const spare: Record<SegmentKind, Array<CountedSegment>> = { log: [], ext: [] }
   /** Files whose recycling failed, in an unknown state. */
-  const broken: Array<ReadSegment> = []
-  const { tracked, settled } = makeBusy()
+  const broken: Array<CountedSegment> = []
+  const { tracked, settled } = makeTracker()
   const smallest_bytes = toPages(options.segment_bytes)
 
-  const use = (segment: ReadSegment) => {
+  const use = (segment: CountedSegment) => {
     used[segment.kind].set(segment.number, segment)
     return segment
   }
   const take = async (kind: SegmentKind, bytes: number) => {
-    const index = spare[kind].findIndex((segment) => roomOf(segment) >= bytes)
+    const index = spare[kind].findIndex((segment) => dataBytesOf(segment) >= bytes)
     const [found] = index < 0 ? [] : spare[kind].splice(index, 1)
-    return use(found ?? (await tracked(maker.make(kind, bytes))))
+    return use(found ?? (await tracked(factory.make(kind, bytes))))
   }
   const prepare = async (kind: SegmentKind) => {
-    spare[kind].push(await tracked(maker.make(kind, page_bytes)))
+    spare[kind].push(await tracked(factory.make(kind, page_bytes)))
   }
-  const { discard, giveUp } = makeGivingUp(options, maker, { spare, broken })
+  const { discard, recycleOrDiscard } = makeRetirement(options, factory, { spare, broken })
   const retire = async ({ kind, number }: Segment, spare_max = spare_log_files_max) => {
     const segment = used[kind].get(number)
     used[kind].delete(number)
-    if (segment) await tracked(giveUp(segment, spare_max))
+    if (segment) await tracked(recycleOrDiscard(segment, spare_max))
   }
   const closeAll = async () => {
     await settled()
@@ -380,24 +391,24 @@ export const makeSegments = (options: SegmentsOptions): OpenSegments => {
     },
     retire,
     adopt: (found, is_spare) => {
-      const segment = maker.open(found)
+      const segment = factory.open(found)
       if (is_spare) spare[segment.kind].push(segment)
       else use(segment)
       return segment
     },
     spareCount: (kind) => spare[kind].length,
-    spareRoom: () => spare.log.reduce((sum, segment) => sum + roomOf(segment), 0),
+    spareDataBytes: () => spare.log.reduce((sum, segment) => sum + dataBytesOf(segment), 0),
     discardSpare: async (kind) => {
       for (const segment of spare[kind].splice(-1)) await tracked(discard(segment))
     },
     trimSpares: async () => {
-      maker.forget()
+      factory.reset()
       const all = spare.log.splice(0).sort((one, other) => one.bytes - other.bytes)
       if (all[0] && all[0].bytes <= smallest_bytes) spare.log.push(...all.splice(0, 1))
       for (const segment of all) await tracked(discard(segment))
     },
-    generation: maker.generation,
-    raise: maker.raise,
+    generation: factory.generation,
+    raise: factory.raise,
     closeAll,
   }
 }

@@ -6,11 +6,11 @@
 
 import type { Shard } from "#actors/blob-storage/node-engine.ts"
 import type { BlobId } from "#schemas/blob-storage/blob.ts"
-import { isHeld, type Place, type PlaceKind } from "../lookup/map.ts"
+import { isHeld, type Place, type PlaceKind } from "../index/blob-index.ts"
 import type { Extents, Index, LogFile, Segment } from "../parts.ts"
 import { copyBytes } from "../writes/copy-admission.ts"
 import { data_start, toRecords } from "./format.ts"
-import { makeRecentFacts } from "./recent.ts"
+import { makeRecentFacts } from "./recent-facts.ts"
 import type { Extent, RecordKind } from "./record.ts"
 
 /** The fields of a record that change the state. */

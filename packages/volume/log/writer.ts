@@ -49,7 +49,7 @@ const makeReserve = ({ segments, now, fail, space }: WriterParts) => {
 
   const count = () => segments.spareCount("log")
   const make = async () => {
-    await space.look()
+    await space.refresh()
     const refused = count() === 0 ? undefined : space.fault(segments.smallest_bytes)
     if (refused) {
       full = { fault: refused, at: now() }
@@ -65,7 +65,7 @@ const makeReserve = ({ segments, now, fail, space }: WriterParts) => {
     }
   }
   /** Creates a spare file, unless the disk was full a moment ago. */
-  const more = (): Promise<void> => {
+  const add = (): Promise<void> => {
     if (full && now() - full.at < full_again_ms) return Promise.resolve()
     making ??= make().finally(() => {
       making = undefined
@@ -73,14 +73,14 @@ const makeReserve = ({ segments, now, fail, space }: WriterParts) => {
     return making
   }
   /**
-   * Tries to have more than `kept` spare files. Tries again after an attempt in progress, because
-   * that one may have started when the disk was full.
+   * Tries to have more than `reserved` spare files. Tries again after an attempt in progress,
+   * because that one may have started when the disk was full.
    */
-  const beyond = async (kept: number) => {
+  const ensureMoreThan = async (reserved: number) => {
     await making
-    if (count() <= kept) await more()
+    if (count() <= reserved) await add()
   }
-  return { more, beyond, count, fault: () => full?.fault }
+  return { add, ensureMoreThan, count, fault: () => full?.fault }
 }
 
 /** Encodes, writes and syncs batches, one after the other. */
@@ -93,13 +93,14 @@ export const makeWriter = (parts: WriterParts, end: LogEnd) => {
   const written = { batches: 0, records: 0 }
 
   const available = () => (current ? current.segment.bytes - current.end : 0)
-  const no_room: BlobFault = { _tag: "BlobCapacityExceeded", detail: "The disk is full." }
+  const disk_full: BlobFault = { _tag: "BlobCapacityExceeded", detail: "The disk is full." }
 
   /** Switches to another file with enough space. A put may not take the last spare file. */
   const roll = async (bytes: number, is_put: boolean): Promise<BlobFault | undefined> => {
-    const kept = is_put ? 1 : 0
-    for (let made = reserve.count(); made <= kept; made++) await reserve.beyond(kept)
-    if (reserve.count() <= kept) return reserve.fault() ?? no_room
+    const reserved = is_put ? 1 : 0
+    for (let made = reserve.count(); made <= reserved; made++)
+      await reserve.ensureMoreThan(reserved)
+    if (reserve.count() <= reserved) return reserve.fault() ?? disk_full
     try {
       current = state.addFile(await segments.take("log", bytes))
       return undefined
@@ -110,9 +111,9 @@ export const makeWriter = (parts: WriterParts, end: LogEnd) => {
   }
   /** Waits for the reserved file and for checkpoint space. Returns why puts lack them, if so. */
   const putFault = async (): Promise<BlobFault | undefined> => {
-    await parts.space.look()
-    if (reserve.count() === 0) await reserve.beyond(0)
-    if (reserve.count() === 0) return reserve.fault() ?? no_room
+    await parts.space.refresh()
+    if (reserve.count() === 0) await reserve.ensureMoreThan(0)
+    if (reserve.count() === 0) return reserve.fault() ?? disk_full
     // Checked last, because creating the reserved file may have taken the disk below its floor.
     return (await parts.checkpointFault()) ?? parts.space.fault(0)
   }
@@ -121,13 +122,13 @@ export const makeWriter = (parts: WriterParts, end: LogEnd) => {
    * later. A full disk is no error here.
    */
   const begin = async () => {
-    if (!current && segments.spareCount("log") === 0) await reserve.more()
+    if (!current && segments.spareCount("log") === 0) await reserve.add()
     if (!current && segments.spareCount("log") > 0) await roll(0, false)
-    if (segments.spareCount("log") === 0) await reserve.more()
+    if (segments.spareCount("log") === 0) await reserve.add()
   }
   const prepareNext = () => {
     const is_begun = current !== undefined && available() < current.segment.bytes * begun_share
-    if (reserve.count() < (is_begun ? 2 : 1)) void reserve.more()
+    if (reserve.count() < (is_begun ? 2 : 1)) void reserve.add()
   }
   /** Writes the records durably as one batch, for which `available` must have space. */
   const write = async (records: ReadonlyArray<BatchRecord>, first_cursor: number) => {

@@ -77,8 +77,8 @@ export const firstMismatch = (
 ): number | undefined => {
   for (let at = 0, n = 0; at < bytes.length; at += chunk_bytes, n++) {
     const chunk = first_chunk + n
-    const stretch = bytes.length <= chunk_bytes ? bytes : bytes.subarray(at, at + chunk_bytes)
-    if (chunkCrc(stretch, chunk) !== table.getUint32(crc_bytes * (entry + n), true)) return chunk
+    const span = bytes.length <= chunk_bytes ? bytes : bytes.subarray(at, at + chunk_bytes)
+    if (chunkCrc(span, chunk) !== table.getUint32(crc_bytes * (entry + n), true)) return chunk
   }
   return undefined
 }

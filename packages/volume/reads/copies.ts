@@ -8,22 +8,22 @@ import { Blake3Hasher } from "@napi-rs/blake-hash"
 import { codeOf } from "#actors/blob-storage/blobs/fault.ts"
 import type { BlobId } from "#schemas/blob-storage/blob.ts"
 import type { VolumeFile } from "../disk.ts"
+import type { Place } from "../index/blob-index.ts"
 import {
   checksumOf,
   decodeHead,
   heldBytesOf,
-  payloadHolds,
+  isPayloadIntact,
   type RecordHead,
   shardOf,
 } from "../log/record.ts"
 import { segmentName } from "../log/segments.ts"
-import type { Place } from "../lookup/map.ts"
-import { makeWarmth } from "../lookup/warmth.ts"
 import type { ReadRecord, Segment, VolumeParts } from "../parts.ts"
 import { corrupt, type Quarantine } from "../upkeep/quarantine.ts"
 import { chunk_bytes, chunkCount } from "./chunks.ts"
 import { damaged, damageOf } from "./damage.ts"
-import type { BlobStretch, FileOf } from "./windows.ts"
+import { makePageCacheEstimate } from "./page-cache.ts"
+import type { BlobSpan, FileOf } from "./windows.ts"
 
 export type CopyParts = Pick<VolumeParts, "dir" | "disk" | "segments" | "index">
 
@@ -40,17 +40,17 @@ const asBuffer = (bytes: Uint8Array) =>
 const hasher = new Blake3Hasher()
 
 /** The hash of the copy's bytes. Empty if unknown, and for a shard, which has none. */
-const hashHere = (head: RecordHead) => (shardOf(head) ? "" : checksumOf(head))
+const ownHash = (head: RecordHead) => (shardOf(head) ? "" : checksumOf(head))
 
 /** Whether a record has the hash of its bytes, so that it verifies all of them. */
-export const namesHash = (head: RecordHead) => hashHere(head) !== ""
+export const namesHash = (head: RecordHead) => ownHash(head) !== ""
 
 /** Whether the bytes match the hash of the record, if it has one. */
 const hasHashOf = (head: RecordHead, payload: Uint8Array) => {
   if (!namesHash(head)) return true
   hasher.reset()
   hasher.update(payload)
-  return hasher.digest("base64") === hashHere(head)
+  return hasher.digest("base64") === ownHash(head)
 }
 
 const wrong_hash = "The bytes do not match the blob's checksum."
@@ -58,7 +58,7 @@ const wrong_checksums = "The bytes do not match their checksums."
 
 /** Throws `damaged` if a blob's hash is not that of its record. */
 export const assertHash = (head: RecordHead, digest: string) => {
-  const checksum = hashHere(head)
+  const checksum = ownHash(head)
   if (checksum !== "" && checksum !== digest) throw damaged(wrong_hash)
 }
 
@@ -66,17 +66,17 @@ export const assertHash = (head: RecordHead, digest: string) => {
  * A verified span of a small copy: a whole blob by its hash, which covers what the checksums of its
  * chunks do; a part, or a copy without a hash, by those.
  */
-export const payloadStretch = ({ head, payload }: ReadRecord, { start, end }: BlobStretch) => {
+export const payloadSpan = ({ head, payload }: ReadRecord, { start, end }: BlobSpan) => {
   const size = heldBytesOf(head)
   if (start === 0 && end === size) {
     if (!hasHashOf(head, payload)) throw damaged(wrong_hash)
-    if (!namesHash(head) && !payloadHolds(head, payload)) throw damaged(wrong_checksums)
+    if (!namesHash(head) && !isPayloadIntact(head, payload)) throw damaged(wrong_checksums)
     return payload
   }
   const from = Math.floor(start / chunk_bytes) * chunk_bytes
   const to = Math.min(chunkCount(end) * chunk_bytes, size)
   const chunks = payload.subarray(from, to)
-  if (!payloadHolds(head, chunks, from / chunk_bytes)) {
+  if (!isPayloadIntact(head, chunks, from / chunk_bytes)) {
     throw damaged(`Bytes ${from} to ${to} do not match their checksums.`)
   }
   return chunks.subarray(start - from, end - from)
@@ -113,7 +113,7 @@ const freshFiles = ({ disk, dir }: CopyParts) => {
 /** The copies of a volume. `setAside` quarantines a damaged one. */
 export const makeCopies = (parts: CopyParts, { setAside }: Pick<Quarantine, "setAside">) => {
   const { segments, index } = parts
-  const { isWarm, wasWarm } = makeWarmth()
+  const { noteRead, isCached } = makePageCacheEstimate()
 
   const segmentOf = ({ file }: Place): Segment => {
     const segment = segments.find("log", file)
@@ -135,17 +135,17 @@ export const makeCopies = (parts: CopyParts, { setAside }: Pick<Quarantine, "set
     const segment = segmentOf(place)
     const read = fileOf
       ? await (await fileOf(segment)).read(position, bytes)
-      : isWarm(place)
-        ? segment.file.readNow(position, bytes)
+      : noteRead(place)
+        ? segment.file.readSync(position, bytes)
         : await segment.file.read(position, bytes)
     return recordIn(id, place, read, segment.seed)
   }
   /** The same, synchronously. Undefined if the page cache may not have it. */
-  const recordNow = (id: BlobId, place: Place): ReadRecord | undefined => {
-    if (!wasWarm(place)) return undefined
-    isWarm(place)
+  const recordSync = (id: BlobId, place: Place): ReadRecord | undefined => {
+    if (!isCached(place)) return undefined
+    noteRead(place)
     const segment = segmentOf(place)
-    return recordIn(id, place, segment.file.readNow(place.position, place.bytes), segment.seed)
+    return recordIn(id, place, segment.file.readSync(place.position, place.bytes), segment.seed)
   }
   /**
    * Runs a step that reads a copy. If it throws `damaged` twice, the copy is quarantined and
@@ -174,6 +174,6 @@ export const makeCopies = (parts: CopyParts, { setAside }: Pick<Quarantine, "set
       await fresh.close()
     }
   }
-  return { record, recordNow, guarded }
+  return { record, recordSync, guarded }
 }
 export type Copies = ReturnType<typeof makeCopies>

@@ -8,27 +8,27 @@ import { faultOf, thrown } from "#actors/blob-storage/blobs/fault.ts"
 import type { CopyReading } from "#actors/blob-storage/node-engine.ts"
 import type { BlobId, BlobMeta } from "#schemas/blob-storage/blob.ts"
 import type { ExtentFiles } from "../extents/files.ts"
+import { isHeld, type Place } from "../index/blob-index.ts"
 import { extentsOf, heldBytesOf, type RecordHead } from "../log/record.ts"
 import { heldCopyOf, metaOf } from "../log/record-facts.ts"
-import { isHeld, type Place } from "../lookup/map.ts"
-import type { Index, LogReads } from "../parts.ts"
+import type { Index, LogReader } from "../parts.ts"
 import { corrupt, type Quarantine } from "../upkeep/quarantine.ts"
-import { type Ahead, makeAhead, readByHash } from "./ahead.ts"
 import { window_bytes } from "./chunks.ts"
-import { assertHash, type Copies, isSamePlace, moved, payloadStretch } from "./copies.ts"
+import { assertHash, type Copies, isSamePlace, moved, payloadSpan } from "./copies.ts"
 import { damageOf } from "./damage.ts"
-import { type BlobStretch, type FileOf, stretchOf, type Windows, windowEnd } from "./windows.ts"
+import { makeReadAhead, type ReadAhead, readByHash } from "./read-ahead.ts"
+import { type BlobSpan, type FileOf, spanOf, type Windows, windowEnd } from "./windows.ts"
 
 export interface ReadParts {
   readonly index: Index
-  readonly log: LogReads
+  readonly log: LogReader
   readonly copies: Copies
   readonly windows: Windows
   readonly extents: ExtentFiles
   readonly quarantine: Quarantine
 }
 
-export type Sound = (id: BlobId, at: bigint) => Promise<RecordHead | undefined>
+export type Verify = (id: BlobId, at: bigint) => Promise<RecordHead | undefined>
 
 export interface Reads {
   /** Reads a whole copy. A shard is BlobNotFound. */
@@ -41,7 +41,7 @@ export interface Reads {
    * Verifies all bytes of the copy or shard on this node, and returns its head. Undefined if there
    * is none, or if it is damaged.
    */
-  readonly sound: Sound
+  readonly verify: Verify
   /** The head of the copy or shard on this node, without its content. */
   readonly head: (id: BlobId, at: bigint) => Promise<RecordHead>
   /** The metadata of a blob, from its record. `at` is the time to note if the record is damaged. */
@@ -70,7 +70,7 @@ async function* each(windows: ReadonlyArray<Uint8Array>): AsyncIterableIterator<
 type MakeWindows = BlobReading["windows"]
 
 /** The windows that were already read, for the first call. Later calls read them again. */
-const inTurn = (firstTime: MakeWindows, again: MakeWindows): MakeWindows => {
+const onceThen = (firstTime: MakeWindows, again: MakeWindows): MakeWindows => {
   let is_first = true
   return () => {
     if (!is_first) return again()
@@ -79,11 +79,11 @@ const inTurn = (firstTime: MakeWindows, again: MakeWindows): MakeWindows => {
   }
 }
 
-const isWhole = ({ start, end }: BlobStretch, head: RecordHead) =>
+const isWhole = ({ start, end }: BlobSpan, head: RecordHead) =>
   start === 0 && end === heldBytesOf(head)
 
-const stretchIn = (head: RecordHead, { offset, length }: BlobRange) =>
-  stretchOf(heldBytesOf(head), offset, length)
+const spanIn = (head: RecordHead, { offset, length }: BlobRange) =>
+  spanOf(heldBytesOf(head), offset, length)
 
 /** A reading, before it is that of a blob or of a copy. */
 interface HeadReading extends Omit<BlobReading, "meta"> {
@@ -98,14 +98,14 @@ interface Source {
 }
 
 /** Reads the copy or shard on this node to its end. */
-const makeSound =
+const makeVerify =
   (
-    { onLive }: Pick<Finding, "onLive">,
+    { withLive }: Pick<Locator, "withLive">,
     readLive: (id: BlobId, place: Place, range: BlobRange, at: bigint) => Promise<HeadReading>,
-  ): Sound =>
+  ): Verify =>
   async (id, at) => {
     try {
-      return await onLive(id, async (place) => {
+      return await withLive(id, async (place) => {
         const { head, data, windows, giveBack } = await readLive(id, place, {}, at)
         if (data === undefined) for await (const window of windows()) giveBack?.(window)
         return head
@@ -116,7 +116,7 @@ const makeSound =
     }
   }
 
-const makeFinding = ({ index, copies, quarantine, extents }: ReadParts) => {
+const makeLocator = ({ index, copies, quarantine, extents }: ReadParts) => {
   const find = (id: BlobId): Place => {
     const place = index.find(id)
     if (!isHeld(place) || quarantine.isHidden(id, place)) {
@@ -125,7 +125,7 @@ const makeFinding = ({ index, copies, quarantine, extents }: ReadParts) => {
     return place
   }
   /** Runs a step on the live copy, and again if that moved meanwhile. */
-  const onLive = async <A>(id: BlobId, step: (place: Place) => Promise<A>): Promise<A> => {
+  const withLive = async <A>(id: BlobId, step: (place: Place) => Promise<A>): Promise<A> => {
     for (let attempt = 1; ; attempt++) {
       try {
         return await step(find(id))
@@ -141,19 +141,19 @@ const makeFinding = ({ index, copies, quarantine, extents }: ReadParts) => {
     )
   /** Opens a large blob. Its extents are not reused until `unpin`. */
   const open = (id: BlobId, at: bigint): Promise<Source> =>
-    onLive(id, async (place) => {
+    withLive(id, async (place) => {
       const head = await headOf(id, place, at)
       if (!isSamePlace(index.find(id), place)) throw moved
       return { place, head, unpin: extents.pin(extentsOf(head)) }
     })
-  return { find, onLive, headOf, open }
+  return { find, withLive, headOf, open }
 }
-type Finding = ReturnType<typeof makeFinding>
+type Locator = ReturnType<typeof makeLocator>
 
 /** A large blob that is being read. `close` must always be called. */
 const openLarge = async (
   { copies, windows, quarantine }: ReadParts,
-  { find, open }: Finding,
+  { find, open }: Locator,
   id: BlobId,
   at: bigint,
 ) => {
@@ -175,11 +175,11 @@ const openLarge = async (
       list = extentsOf(source.head)
     }
   }
-  const read = (window: BlobStretch) =>
+  const read = (window: BlobSpan) =>
     reading((fileOf) => windows.read(list, heldBytesOf(source.head), window, fileOf))
   /** Reads a window for a caller that verifies the hash of them all. */
-  const readToHash = (window: BlobStretch) =>
-    reading((fileOf) => windows.readToHash(list, heldBytesOf(source.head), window, fileOf))
+  const readUnverified = (window: BlobSpan) =>
+    reading((fileOf) => windows.readUnverified(list, heldBytesOf(source.head), window, fileOf))
   /** Compares the digest of all bytes with that of the record. */
   const check = async (digest: string) => {
     try {
@@ -192,7 +192,7 @@ const openLarge = async (
     }
   }
   const { head } = source
-  return { head, read, readToHash, check, close: () => source.unpin() }
+  return { head, read, readUnverified, check, close: () => source.unpin() }
 }
 type Large = Awaited<ReturnType<typeof openLarge>>
 
@@ -201,23 +201,23 @@ type Large = Awaited<ReturnType<typeof openLarge>>
  * returned only after the hash was verified too. `first` is the first window, if it was already
  * read.
  */
-async function* compared({ head, read, check }: Large, stretch: BlobStretch, first?: Uint8Array) {
+async function* verifiedWindows({ head, read, check }: Large, span: BlobSpan, first?: Uint8Array) {
   let reading: Promise<Uint8Array> | undefined
   try {
-    const hasher = isWhole(stretch, head) ? new Blake3Hasher() : undefined
+    const hasher = isWhole(span, head) ? new Blake3Hasher() : undefined
     const begin = (start: number) => {
-      const window = { start, end: windowEnd({ start, end: stretch.end }) }
+      const window = { start, end: windowEnd({ start, end: span.end }) }
       reading = read(window)
       // Awaited below, unless the consumer has left.
       reading.catch(() => undefined)
       return reading
     }
-    for (let { start } = stretch; start < stretch.end; ) {
-      const bytes = start === stretch.start && first ? first : await (reading ?? begin(start))
+    for (let { start } = span; start < span.end; ) {
+      const bytes = start === span.start && first ? first : await (reading ?? begin(start))
       start += bytes.length
-      if (start < stretch.end) void begin(start)
+      if (start < span.end) void begin(start)
       hasher?.update(bytes)
-      if (start === stretch.end && hasher) await check(hasher.digest("base64"))
+      if (start === span.end && hasher) await check(hasher.digest("base64"))
       yield bytes
     }
   } finally {
@@ -228,45 +228,46 @@ async function* compared({ head, read, check }: Large, stretch: BlobStretch, fir
 /** The windows of a span of a large blob: those of a whole blob by its hash alone, if possible. */
 async function* windowsOf(
   opened: Promise<Large>,
-  ahead: Ahead,
+  readAhead: ReadAhead,
   range: BlobRange,
   first: Uint8Array | undefined,
 ) {
   const large = await opened
   try {
-    const stretch = stretchIn(large.head, range)
-    if (isWhole(stretch, large.head) && (yield* ahead(large, first ?? no_bytes))) return
-    yield* compared(large, stretch, first)
+    const span = spanIn(large.head, range)
+    if (isWhole(span, large.head) && (yield* readAhead(large, first ?? no_bytes))) return
+    yield* verifiedWindows(large, span, first)
   } finally {
     large.close()
   }
 }
 
 const makeReadLarge =
-  (parts: ReadParts, finding: Finding, ahead: Ahead) =>
+  (parts: ReadParts, locator: Locator, readAhead: ReadAhead) =>
   async (id: BlobId, range: BlobRange, at: bigint): Promise<HeadReading> => {
-    const large = await openLarge(parts, finding, id, at)
+    const large = await openLarge(parts, locator, id, at)
     const { head } = large
     const { giveBack } = parts.windows
-    const inOne = (data: Uint8Array): HeadReading => ({ head, data, windows: () => each([data]) })
-    const readAnew = (first?: Uint8Array) =>
-      windowsOf(openLarge(parts, finding, id, at), ahead, range, first)
-    const inWindows = (firstTime: MakeWindows): HeadReading => {
-      const windows = inTurn(firstTime, () => readAnew())
+    const asOne = (data: Uint8Array): HeadReading => ({ head, data, windows: () => each([data]) })
+    const readAgain = (first?: Uint8Array) =>
+      windowsOf(openLarge(parts, locator, id, at), readAhead, range, first)
+    const asWindows = (firstTime: MakeWindows): HeadReading => {
+      const windows = onceThen(firstTime, () => readAgain())
       return { head, data: undefined, windows, giveBack }
     }
     try {
-      const stretch = stretchIn(head, range)
-      if (isWhole(stretch, head) && stretch.end <= hashed_bytes_max) {
-        const all = (await readByHash(large)) ?? (await Array.fromAsync(compared(large, stretch)))
+      const span = spanIn(head, range)
+      if (isWhole(span, head) && span.end <= hashed_bytes_max) {
+        const all =
+          (await readByHash(large)) ?? (await Array.fromAsync(verifiedWindows(large, span)))
         const [first] = all
-        if (all.length === 1 && first) return inOne(first)
-        return inWindows(() => each(all))
+        if (all.length === 1 && first) return asOne(first)
+        return asWindows(() => each(all))
       }
-      const window = { start: stretch.start, end: windowEnd(stretch) }
+      const window = { start: span.start, end: windowEnd(span) }
       const first = window.start === window.end ? no_bytes : await large.read(window)
-      if (window.end === stretch.end) return inOne(first)
-      return inWindows(() => readAnew(first))
+      if (window.end === span.end) return asOne(first)
+      return asWindows(() => readAgain(first))
     } finally {
       large.close()
     }
@@ -274,24 +275,24 @@ const makeReadLarge =
 
 export const makeReads = (parts: ReadParts): Reads => {
   const { copies, log, index, quarantine } = parts
-  const finding = makeFinding(parts)
-  const { onLive, headOf } = finding
-  const readLarge = makeReadLarge(parts, finding, makeAhead())
+  const locator = makeLocator(parts)
+  const { withLive, headOf } = locator
+  const readLarge = makeReadLarge(parts, locator, makeReadAhead())
 
   const readSmall = (id: BlobId, place: Place, range: BlobRange, at: bigint) =>
     copies.guarded({ id, place, at }, async (fileOf): Promise<HeadReading> => {
       const record = await copies.record(id, place, fileOf)
       const { head } = record
-      const data = payloadStretch(record, stretchIn(head, range))
+      const data = payloadSpan(record, spanIn(head, range))
       return { head, data, windows: () => each([data]) }
     })
   const getNow = (id: BlobId): BlobReading | undefined => {
     const place = index.find(id)
     if (place?.kind !== "blob" || place.is_large || quarantine.isHidden(id, place)) return undefined
     try {
-      const record = copies.recordNow(id, place)
+      const record = copies.recordSync(id, place)
       if (!record) return undefined
-      const data = payloadStretch(record, { start: 0, end: heldBytesOf(record.head) })
+      const data = payloadSpan(record, { start: 0, end: heldBytesOf(record.head) })
       return { meta: metaOf(record.head), data, windows: () => each([data]) }
     } catch {
       // Damage, or an error of the disk: `get` meets it too, and handles it.
@@ -302,20 +303,20 @@ export const makeReads = (parts: ReadParts): Reads => {
     place.is_large ? readLarge(id, range, at) : readSmall(id, place, range, at)
   return {
     getNow,
-    sound: makeSound(finding, readLive),
+    verify: makeVerify(locator, readLive),
     get: (id, range, at) =>
-      onLive(id, async (place) => {
+      withLive(id, async (place) => {
         if (place.kind === "shard") throw thrown({ _tag: "BlobNotFound", id })
         const { head: found, ...reading } = await readLive(id, place, range, at)
         return { meta: metaOf(found), ...reading }
       }),
     read: (id, range, at) =>
-      onLive(id, async (place) => {
+      withLive(id, async (place) => {
         const { head: found, data, windows } = await readLive(id, place, range, at)
         return { copy: heldCopyOf(found), meta: metaOf(found), data, windows }
       }),
-    stat: (id, at) => onLive(id, async (place) => metaOf(await headOf(id, place, at))),
+    stat: (id, at) => withLive(id, async (place) => metaOf(await headOf(id, place, at))),
     head: (id, at) =>
-      onLive(id, async (place) => (await log.head(id, place)) ?? headOf(id, place, at)),
+      withLive(id, async (place) => (await log.head(id, place)) ?? headOf(id, place, at)),
   }
 }

@@ -13,23 +13,23 @@ import { damaged } from "./damage.ts"
 const tables_bytes_max = 4 * 1024 * 1024
 
 /** A span of a blob: from `start` to `end` (exclusive), both within its size. */
-export interface BlobStretch {
+export interface BlobSpan {
   readonly start: number
   readonly end: number
 }
 
 /** The span of a range, cut at the blob's end. */
-export const stretchOf = (size: number, offset = 0, length = size): BlobStretch => {
+export const spanOf = (size: number, offset = 0, length = size): BlobSpan => {
   const start = Math.min(Math.max(offset, 0), size)
   return { start, end: Math.min(start + Math.max(length, 0), size) }
 }
 
 /** The end of the window that starts at `start`: a chunk boundary, or the end of the span. */
-export const windowEnd = ({ start, end }: BlobStretch) =>
+export const windowEnd = ({ start, end }: BlobSpan) =>
   Math.min(Math.floor(start / chunk_bytes) * chunk_bytes + window_bytes, end)
 
 /** The windows of a span, in order. */
-export function* windowsIn({ start, end }: BlobStretch): Generator<BlobStretch> {
+export function* windowsIn({ start, end }: BlobSpan): Generator<BlobSpan> {
   for (let at = start; at < end; ) {
     const window = { start: at, end: windowEnd({ start: at, end }) }
     yield window
@@ -69,10 +69,10 @@ const makeTables = () => {
 }
 
 /** How a window is read. */
-interface Way {
+interface ReadMode {
   readonly fileOf: FileOf
   /** Whether the bytes are compared with their checksums. */
-  readonly compares: boolean
+  readonly verifies: boolean
 }
 
 /** The part of a window that one extent holds. */
@@ -118,7 +118,7 @@ const makeWindowMemory = () => {
 }
 
 /** The extents that hold the bytes from `start`, a chunk boundary, to `end`. */
-const piecesOf = (extents: ReadonlyArray<Extent>, { start, end }: BlobStretch) => {
+const piecesOf = (extents: ReadonlyArray<Extent>, { start, end }: BlobSpan) => {
   const pieces: Array<Piece> = []
   let extent_start = 0
   for (const extent of extents) {
@@ -161,7 +161,7 @@ export const makeWindows = (segments: Segments) => {
     tables.add(extent, table)
     return table
   }
-  const readPiece = async (piece: Piece, buffer: Uint8Array, { fileOf, compares }: Way) => {
+  const readPiece = async (piece: Piece, buffer: Uint8Array, { fileOf, verifies }: ReadMode) => {
     const { extent, from, into, length } = piece
     const file = await open(extent, fileOf)
     const target = buffer.subarray(into, into + length)
@@ -172,7 +172,7 @@ export const makeWindows = (segments: Segments) => {
     if (bytes.length !== length) throw damaged("An extent ends too early.")
     const is_own = bytes.buffer !== target.buffer || bytes.byteOffset !== target.byteOffset
     if (is_own) target.set(bytes)
-    if (!compares) return
+    if (!verifies) return
     const first = Math.floor(from / chunk_bytes)
     const wrong = firstMismatch(target, piece.extent_chunk + first, table, first)
     if (wrong !== undefined) throw damaged(`Chunk ${wrong} does not match its checksum.`)
@@ -180,8 +180,8 @@ export const makeWindows = (segments: Segments) => {
   const readWindow = async (
     extents: ReadonlyArray<Extent>,
     size: number,
-    { start, end }: BlobStretch,
-    way: Way,
+    { start, end }: BlobSpan,
+    mode: ReadMode,
   ): Promise<Uint8Array> => {
     const from = Math.floor(start / chunk_bytes) * chunk_bytes
     const to = Math.min(chunkCount(end) * chunk_bytes, size)
@@ -189,24 +189,24 @@ export const makeWindows = (segments: Segments) => {
     const pieces = piecesOf(extents, { start: from, end: to })
     const found = pieces.reduce((sum, { length }) => sum + length, 0)
     if (found !== buffer.length) throw damaged("The record names too few bytes.")
-    await Promise.all(pieces.map((piece) => readPiece(piece, buffer, way)))
+    await Promise.all(pieces.map((piece) => readPiece(piece, buffer, mode)))
     return memory.lend(buffer, start - from, end - from)
   }
   type Read = (
     extents: ReadonlyArray<Extent>,
     size: number,
-    window: BlobStretch,
+    window: BlobSpan,
     fileOf?: FileOf,
   ) => Promise<Uint8Array>
   const reading =
-    (compares: boolean): Read =>
+    (verifies: boolean): Read =>
     (extents, size, window, fileOf = ownFile) =>
-      readWindow(extents, size, window, { fileOf, compares })
+      readWindow(extents, size, window, { fileOf, verifies })
   return {
     /** Reads a window. Its memory is the caller's until `giveBack`. */
     read: reading(true),
     /** Reads a window for a caller that verifies the hash of all bytes. Detects damaged tables. */
-    readToHash: reading(false),
+    readUnverified: reading(false),
     giveBack: memory.giveBack,
   }
 }

@@ -1,6 +1,6 @@
 /**
- * The commit line: many operations share a sync, each is answered once it is durable, those on one
- * identifier keep their order, and a disk that fails or is full says so without a loss.
+ * The commit queue: many operations share a sync, each resolves once it is durable, operations on
+ * one id keep their order, and a failed or full disk is reported without loss.
  */
 import assert from "node:assert/strict"
 import { statSync } from "node:fs"
@@ -27,7 +27,7 @@ const upTo = (count: number, from = 0) => Array.from({ length: count }, (_, n) =
 const roomy = { segment_bytes: 8 * 1024 * 1024 }
 
 describe("group commit", () => {
-  it("takes one sync for what comes at once, and one for a put alone", async () => {
+  it("takes one sync for concurrent puts, and one for a single put", async () => {
     const engine = await opened(freshFolder(), roomy)
     await Promise.all(upTo(64).map((seed) => putOne(engine, seed)))
     assert(engine.status().batches <= 2, `${engine.status().batches} batches for 64 puts`)
@@ -36,14 +36,14 @@ describe("group commit", () => {
     assert.equal(engine.status().batches, before + 5)
   })
 
-  it("takes far fewer syncs than puts where 64 callers put one after the other", async () => {
+  it("takes far fewer syncs than puts for 64 sequential callers", async () => {
     const engine = await opened(freshFolder(), roomy)
     await Promise.all(upTo(64).map((caller) => putEach(engine, upTo(20, 100 * caller))))
     const { batches } = engine.status()
     assert(batches <= 1280 / 20, `${batches} syncs for 1280 puts`)
   })
 
-  it("answers a put only after its sync", async () => {
+  it("resolves a put only after its sync", async () => {
     const steps: Array<string> = []
     const watch = watchedDisk((step, path) => {
       if (path.includes("log-")) steps.push(step)
@@ -54,7 +54,7 @@ describe("group commit", () => {
     assert.deepEqual(steps.slice(from, from + 2), ["write", "datasync"])
   })
 
-  it("chains batches over the borders of files, without a gap", async () => {
+  it("chains batches across files without a gap", async () => {
     const dir = freshFolder()
     const engine = await opened(dir)
     await putEach(engine, upTo(200))
@@ -69,7 +69,7 @@ describe("group commit", () => {
     }
   })
 
-  it("splits what is too much for one batch", async () => {
+  it("splits what exceeds one batch", async () => {
     const engine = await opened(freshFolder(), roomy)
     const answers = await Promise.all(upTo(150).map((seed) => putOne(engine, seed, 200_000)))
     assert.equal(new Set(answers.map(({ id }) => id)).size, 150)
@@ -91,21 +91,21 @@ describe("files of the log", () => {
     return logPaths(dir).map((path) => statSync(path).size / 1024)
   }
 
-  it("become larger while they are needed quickly, and stay as they are else", async () => {
+  it("grow while they are requested quickly, and keep their length otherwise", async () => {
     const quick = await sizesAfter(0)
     assert(Math.max(...quick) >= 1024, `${quick}`)
     assert.deepEqual(new Set(await sizesAfter(20_000)), new Set([128]))
   })
 
-  it("have one that is held back, also when nothing was put", async () => {
+  it("include a reserved one, even if nothing was put", async () => {
     const dir = freshFolder()
     await opened(dir)
     assert.equal(logPaths(dir).length, 2)
   })
 })
 
-describe("operations on one identifier", () => {
-  it("at once keep their order", async () => {
+describe("concurrent operations on one id", () => {
+  it("keep their order", async () => {
     const engine = await opened(freshFolder())
     const { id } = await putOne(engine, 1)
     await engine.delete(id, origin, 5n)
@@ -121,7 +121,7 @@ describe("operations on one identifier", () => {
     assert.deepEqual(kinds.toSorted(), ["deleted", "deleted", ...Array(4).fill("stored")])
   })
 
-  it("a hundred times the same put is one record", async () => {
+  it("write one record for a hundred identical puts", async () => {
     const dir = freshFolder()
     const engine = await opened(dir)
     const answers = await Promise.all(upTo(100).map(() => putOne(engine, 1)))
@@ -132,11 +132,11 @@ describe("operations on one identifier", () => {
 
 describe("a disk that fails", () => {
   for (const step of ["write", "datasync"] as const) {
-    it(`once in a ${step} ends writing for good, and is not asked again`, async () => {
+    it(`once in a ${step} makes the volume read-only, and is never retried`, async () => {
       let failing = false
-      let asked = 0
+      let attempts = 0
       const disk = watchedDisk((done, path) => {
-        if (failing && done !== "create" && path.includes("log-")) asked += 1
+        if (failing && done !== "create" && path.includes("log-")) attempts += 1
         if (failing && done === step && path.includes("log-")) throw diskError("EIO")
       })
       const dir = freshFolder()
@@ -145,15 +145,15 @@ describe("a disk that fails", () => {
       failing = true
       const tags = await Promise.all(upTo(5, 10).map((seed) => tagOf(putOne(engine, seed))))
       assert.deepEqual(new Set(tags), new Set(["BlobStoreReadOnly"]))
-      const asked_once = asked
+      const attempts_before = attempts
       failing = false
       assert.equal(await tagOf(putOne(engine, 20)), "BlobStoreReadOnly")
       const { ids } = await engine.list("", "", 10)
       const [id = assert.fail()] = ids
       assert.equal(await tagOf(engine.delete(id, origin, 9n)), "BlobStoreReadOnly")
       assert.equal(await tagOf(engine.acknowledge(1)), "BlobStoreReadOnly")
-      assert.equal(asked, asked_once)
-      assert.equal(asked_once, step === "write" ? 1 : 2)
+      assert.equal(attempts, attempts_before)
+      assert.equal(attempts_before, step === "write" ? 1 : 2)
       for (const seed of upTo(3)) assert.equal(await readOne(engine, seed), "whole")
       assert.equal((await engine.usage()).read_only, true)
       assert.equal((await engine.scan(0, 10)).length, 3)
@@ -164,31 +164,33 @@ describe("a disk that fails", () => {
     })
   }
 
-  it("is told of once, with the error and the call that it came from", async () => {
+  it("is reported once, with the error and the failed call", async () => {
     let failing = false
     const disk = watchedDisk((step) => {
       const message = "EIO: i/o error, fdatasync"
       const error = Object.assign(new Error(message), { code: "EIO", syscall: "fdatasync" })
       if (failing && step === "datasync") throw error
     })
-    const told: Array<string> = []
-    const report = (problem: string) => told.push(problem)
+    const reports: Array<string> = []
+    const report = (problem: string) => reports.push(problem)
     const engine = await opened(freshFolder(), { ...roomy, report }, disk)
     await putOne(engine, 1)
-    assert.deepEqual(told, [])
+    assert.deepEqual(reports, [])
     failing = true
     for (const seed of upTo(3, 10)) {
       assert.equal(await tagOf(putOne(engine, seed)), "BlobStoreReadOnly")
       assert.equal(await tagOf(putOne(engine, seed, 1_100_000)), "BlobStoreReadOnly")
     }
     await engine.shut()
-    const [line = assert.fail(), ...more] = told
+    const [line = assert.fail(), ...more] = reports
     assert.match(line, /^it is read-only .*EIO: i\/o error, fdatasync$/)
     assert.deepEqual(more, [])
   })
 })
 
-/** A volume on a disk that is full whenever `is_full` says so; a file there stays writable. */
+/**
+ * A volume on a disk that is full whenever `is_full` returns true. Existing files stay writable.
+ */
 const onFullDisk = async (dir: string) => {
   const state = { is_full: false }
   const disk = watchedDisk((step) => {
@@ -197,7 +199,7 @@ const onFullDisk = async (dir: string) => {
   return { engine: await opened(dir, {}, disk), state }
 }
 
-/** Puts until one is refused; answers the refusal and how many were taken. */
+/** Puts until one is refused. Returns the refusal and the number of puts. */
 const fill = async (engine: VolumeEngine, from: number, size = 8000) => {
   for (let seed = from; seed < from + 500; seed++) {
     const tag = await tagOf(putOne(engine, seed, size))
@@ -207,7 +209,7 @@ const fill = async (engine: VolumeEngine, from: number, size = 8000) => {
 }
 
 describe("a full disk", () => {
-  it("refuses puts, takes deletes, and is found out to have room again", async () => {
+  it("refuses puts, accepts deletes, and recovers once there is space again", async () => {
     const dir = freshFolder()
     const { engine, state } = await onFullDisk(dir)
     const ids = await putEach(engine, upTo(30))
@@ -229,7 +231,7 @@ describe("a full disk", () => {
     assert.equal(await readOne(again, 1000, 8000), "whole")
   })
 
-  it("is asked for one file more when an eighth of the current one is written", async () => {
+  it("is used for the next file once an eighth of the current one is written", async () => {
     let files = 0
     const create: VolumeDisk["create"] = (path) => {
       if (path.includes("log-")) files += 1
@@ -242,7 +244,7 @@ describe("a full disk", () => {
     assert.equal(files, 3)
   })
 
-  it("is asked again where a file was begun while it was full", async () => {
+  it("is retried if a file was started while it was full", async () => {
     const begun = Promise.withResolvers<void>()
     const gate = Promise.withResolvers<void>()
     let is_full = false
@@ -254,7 +256,7 @@ describe("a full disk", () => {
     }
     const engine = await opened(freshFolder(), {}, { ...volumeDisk, create })
     is_full = true
-    // The next file is begun soon after the current one.
+    // The next file is started soon after the current one.
     await putEach(engine, upTo(10), 8000)
     await begun.promise
     is_full = false
@@ -265,7 +267,7 @@ describe("a full disk", () => {
     await put
   })
 
-  it("leaves the file that is held back, and the rest of the current one, to deletes", async () => {
+  it("leaves the reserved file, and the rest of the current one, to deletes", async () => {
     const { engine, state } = await onFullDisk(freshFolder())
     state.is_full = true
     // Seven of these, four pages each, leave two pages of a file.
@@ -277,11 +279,11 @@ describe("a full disk", () => {
       more = (await tagOf(engine.delete(id, origin, 9n))) === "none"
       if (more) taken += 1
     }
-    // A file of 128 KiB has room for thirty batches of a page.
+    // A file of 128 KiB has space for thirty batches of a page.
     assert.equal(taken, 32)
   })
 
-  it("at the start of a process still takes deletes", async () => {
+  it("accepts deletes right after startup", async () => {
     const dir = freshFolder()
     const first = await opened(dir)
     const ids = await putEach(first, upTo(30))
@@ -293,8 +295,8 @@ describe("a full disk", () => {
   })
 })
 
-describe("a disk without any room left", () => {
-  it("refuses what meets a damaged head, as it does the rest", async () => {
+describe("a disk without any space left", () => {
+  it("refuses an operation that meets a damaged head like any other", async () => {
     const dir = freshFolder()
     const first = await opened(dir)
     const [id = assert.fail()] = await putEach(first, upTo(3))
@@ -316,11 +318,11 @@ describe("a disk without any room left", () => {
 })
 
 describe("the capacity", () => {
-  it("holds for puts that come at once", async () => {
+  it("holds for concurrent puts", async () => {
     const engine = await opened(freshFolder(), { capacity_bytes: 10_000 })
     const tags = await Promise.all(upTo(30).map((seed) => tagOf(putOne(engine, seed))))
     const stored = tags.filter((tag) => tag === "none").length
-    // Each takes some 1,300 bytes of the disk, its entry in the index included.
+    // Each takes about 1,300 bytes of the disk, including its index entry.
     assert(stored === 7 || stored === 8, `${stored} are stored`)
     assert.equal(tags.filter((tag) => tag === "BlobCapacityExceeded").length, 30 - stored)
     const { payload_bytes, used_bytes } = await engine.usage()
@@ -330,7 +332,7 @@ describe("the capacity", () => {
 })
 
 describe("the journal", () => {
-  it("is read in pages of any length, over files and from any cursor", async () => {
+  it("is read in pages of any length, across files and from any cursor", async () => {
     const engine = await opened(freshFolder())
     await putEach(engine, upTo(150))
     await Promise.all(upTo(100, 150).map((seed) => putOne(engine, seed, 10)))

@@ -1,6 +1,4 @@
-/**
- * Finding batches and records in a volume's files, and damaging them as a disk would.
- */
+/** Finds batches and records in a volume's files, and damages them as a disk would. */
 import { readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import {
@@ -15,7 +13,7 @@ import { decodeHead } from "../log/record.ts"
 
 export interface FoundBatch extends Omit<ReadBatchHeader, "records"> {
   readonly path: string
-  /** Of each record's head and behind it, in its file. */
+  /** End of each record's head, in its file. */
   readonly records: ReadonlyArray<{
     readonly id: string
     readonly position: number
@@ -39,7 +37,7 @@ export const logPaths = (dir: string) =>
     .filter((name) => /^log-.*\.seg$/.test(name))
     .map((name) => join(dir, name))
 
-/** Every batch of the log, in the order in which they were written. */
+/** All batches of the log, in the order of their writes. */
 export const batchesIn = (dir: string): ReadonlyArray<FoundBatch> =>
   logPaths(dir)
     .flatMap((path) => {
@@ -56,14 +54,14 @@ export const batchesIn = (dir: string): ReadonlyArray<FoundBatch> =>
     })
     .sort((one, other) => one.sequence - other.sequence)
 
-/** Turns over one bit of a byte, or of several. */
+/** Flips one or several bits of a byte. */
 export const flip = (path: string, position: number, bytes = 1) => {
   const all = readFileSync(path)
   for (let at = position; at < position + bytes; at++) all[at] = (all[at] ?? 0) ^ 0x10
   writeFileSync(path, all)
 }
 
-/** Takes away what an unsynced write may not have left: a stretch is zeros again. */
+/** Zeros a span, as if an unsynced write was lost. */
 export const lose = (path: string, position: number, bytes: number) => {
   const all = readFileSync(path)
   all.fill(0, position, position + bytes)

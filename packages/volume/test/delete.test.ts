@@ -1,6 +1,6 @@
 /**
- * A deleted blob stays deleted, also where the disk damages one of the places that say so. Each
- * volume is opened as a kill leaves it, without a checkpoint: the log alone tells.
+ * A deleted blob stays deleted, even if the disk damages one of the records that say so. Each
+ * volume is opened as a kill leaves it, without a checkpoint: only the log counts.
  */
 import assert from "node:assert/strict"
 import { readFileSync, writeFileSync } from "node:fs"
@@ -14,9 +14,9 @@ const small = 100
 const deleted = 2
 
 const recordOf = ({ records }: FoundBatch, id: BlobId) =>
-  records.find((record) => record.id === id) ?? assert.fail("the batch does not tell of it")
+  records.find((record) => record.id === id) ?? assert.fail("the batch has no record of it")
 
-/** Writes a batch over the beginning of another one, and leaves nothing in its own place. */
+/** Writes a batch over the start of another one, and leaves nothing in its own place. */
 const goAstray = ({ path, position, bytes }: FoundBatch, onto: FoundBatch) => {
   const all = readFileSync(path)
   const batch = Buffer.from(all.subarray(position, position + bytes))
@@ -49,7 +49,7 @@ const assertDeleted = async (engine: VolumeEngine, id: BlobId) => {
 }
 
 describe("a delete", () => {
-  it("is told by two batches, and either is enough", async () => {
+  it("is recorded in two batches, and either is enough", async () => {
     const { id, dir, batches } = await volume((engine) => putOne(engine, 4, small))
     assert.equal(batches.length, 5)
     for (const n of [3, 4]) {
@@ -58,31 +58,31 @@ describe("a delete", () => {
       flip(path.replace(dir, copy), recordOf(nth(batches, n), id).position + 20)
       const engine = await opened(copy)
       await assertDeleted(engine, id)
-      // The last batch may be a torn one, of which nobody was told: its blob is gone with it.
+      // The last batch may be torn, so it was not acknowledged: its blob is lost with it.
       assert.equal((await engine.usage()).payload_bytes, (n === 4 ? 2 : 3) * small)
     }
   })
-  it("is told once, with its time, and no second time once another operation is", async () => {
+  it("is repeated with its time, until another operation on the id", async () => {
     const { id, dir, batches } = await volume(async (engine, one) => {
       await putOne(engine, deleted, small)
       await engine.delete(one, origin, 10n)
       await putOne(engine, 4, small)
       await putOne(engine, 5, small)
     })
-    const told = batches.map(({ records }) => records.filter((record) => record.id === id).length)
-    assert.deepEqual(told, [0, 1, 0, 1, 1, 1, 1, 0])
+    const counts = batches.map(({ records }) => records.filter((record) => record.id === id).length)
+    assert.deepEqual(counts, [0, 1, 0, 1, 1, 1, 1, 0])
     const facts = await (await opened(dir)).scan(0, 20)
     const kinds = facts.filter((fact) => fact.id === id).map(({ kind }) => kind)
     assert.deepEqual(kinds, ["stored", "deleted", "stored", "deleted"])
   })
-  it("is told again after a restart, if nothing came after it before", async () => {
+  it("is repeated after a restart, if no batch followed it before", async () => {
     const { id, dir } = await volume(async () => {})
     const engine = await opened(dir)
     await putOne(engine, 4, small)
     const last = nth(batchesIn(dir), 4)
     assert.equal(recordOf(last, id).id, id)
   })
-  it("survives the next batch that is written over it", async () => {
+  it("survives the next batch being written over it", async () => {
     const { id, dir, batches } = await volume(async (engine) => {
       await putOne(engine, 4, small)
       await putOne(engine, 5, small)
@@ -93,7 +93,7 @@ describe("a delete", () => {
     assert.equal(await readOne(engine, 4, small), "whole")
     assert.equal(await readOne(engine, 5, small), "whole")
   })
-  it("that is found before the put that it is of counts as what it is, the later one", async () => {
+  it("found before its put in the log still counts as the later one", async () => {
     const { id, dir, batches } = await volume(async () => {})
     goAstray(nth(batches, 3), nth(batches, 0))
     const engine = await opened(dir)

@@ -1,4 +1,4 @@
-/** What a volume may expect of its disk, of the real one and of the simulated one. */
+/** What a volume expects of its disk: of the real one and of the simulated one. */
 import assert from "node:assert/strict"
 import { spawnSync } from "node:child_process"
 import { mkdtempSync, rmSync, statSync } from "node:fs"
@@ -17,7 +17,7 @@ const hasCode = (code: string) => (cause: unknown) =>
   cause instanceof Error && "code" in cause && cause.code === code
 
 const files = (disk: VolumeDisk, dir: string) => {
-  it("reads what was written, part by part and over one another", async () => {
+  it("reads what was written, in parts and overlapping", async () => {
     await disk.makeFolder(dir)
     const file = await disk.create(join(dir, "parts"))
     const bytes = noise(1, 300_000)
@@ -33,11 +33,11 @@ const files = (disk: VolumeDisk, dir: string) => {
     await file.datasync()
     assert.equal(await file.size(), bytes.length)
     assert(Buffer.from(await file.read(0, 300_000)).equals(bytes))
-    assert(Buffer.from(file.readNow(4000, 3000)).equals(bytes.subarray(4000, 7000)))
+    assert(Buffer.from(file.readSync(4000, 3000)).equals(bytes.subarray(4000, 7000)))
     await file.close()
   })
 
-  it("writes more parts than one call takes", async () => {
+  it("writes more parts than fit in one call", async () => {
     const file = await disk.create(join(dir, "many"))
     const bytes = noise(4, 25_000)
     const parts = Array.from({ length: 2500 }, (_, n) => bytes.subarray(n * 10, n * 10 + 10))
@@ -47,7 +47,7 @@ const files = (disk: VolumeDisk, dir: string) => {
     await file.close()
   })
 
-  it("reads fewer bytes where the file ends, into a given buffer too", async () => {
+  it("reads fewer bytes at the end of a file, also into a given buffer", async () => {
     const file = await disk.create(join(dir, "short"))
     await file.write([noise(5, 100)], 0)
     const into = new Uint8Array(200).fill(9)
@@ -56,27 +56,27 @@ const files = (disk: VolumeDisk, dir: string) => {
     assert(Buffer.from(read).equals(noise(5, 100).subarray(60)))
     assert(into.subarray(40).every((byte) => byte === 9))
     assert.equal((await file.read(100, 10)).length, 0)
-    assert.equal(file.readNow(95, 10).length, 5)
+    assert.equal(file.readSync(95, 10).length, 5)
     await file.close()
   })
 }
 
 const closed = (disk: VolumeDisk, dir: string) => {
-  it("uses no file that was closed, whose number may be another's", async () => {
+  it("never uses a closed file, whose descriptor may belong to another", async () => {
     const file = await disk.create(join(dir, "closed"))
     await file.close()
     const other = await disk.create(join(dir, "other-file"))
     await other.write([noise(8, 10)], 0)
     const uses = [() => file.read(0, 10), () => file.write([noise(9, 10)], 0), file.datasync]
     for (const use of [...uses, file.close]) await assert.rejects(use, hasCode("EBADF"))
-    assert.throws(() => file.readNow(0, 1), hasCode("EBADF"))
+    assert.throws(() => file.readSync(0, 1), hasCode("EBADF"))
     assert(Buffer.from(await other.read(0, 10)).equals(noise(8, 10)))
     await other.close()
   })
 }
 
 const names = (disk: VolumeDisk, dir: string) => {
-  it("makes a name once, renames over another, and removes what may be absent", async () => {
+  it("creates a name once, renames over another, and removes what may be absent", async () => {
     await disk.makeFolder(dir)
     await disk.makeFolder(dir)
     const path = join(dir, "one")
@@ -98,7 +98,7 @@ const names = (disk: VolumeDisk, dir: string) => {
     assert(!(await disk.names(dir)).includes("one"))
   })
 
-  it("tells the names of one folder, and none of another", async () => {
+  it("lists the names of one folder only", async () => {
     const inner = join(dir, "inner")
     await disk.makeFolder(inner)
     await (await disk.create(join(inner, "x"))).close()
@@ -113,7 +113,7 @@ describe("the real disk", () => {
   closed(volumeDisk, join(folder, "files"))
   names(volumeDisk, join(folder, "names"))
 
-  it("makes files and folders for their owner alone", async () => {
+  it("creates files and folders for their owner only", async () => {
     const dir = join(folder, "private")
     await volumeDisk.makeFolder(dir)
     await (await volumeDisk.create(join(dir, "file"))).close()
@@ -121,8 +121,8 @@ describe("the real disk", () => {
     assert.equal(statSync(join(dir, "file")).mode & 0o777, 0o600)
   })
 
-  it("says it where the disk takes only the beginning of a write", () => {
-    // A limit of 8 KiB a file (ulimit counts 1 KiB in bash): the call for 20,000 bytes takes 8,192.
+  it("reports a write that the disk accepts only in part", () => {
+    // A limit of 8 KiB per file (ulimit counts 1 KiB in bash): a call for 20,000 bytes takes 8,192.
     const program = `
       import { volumeDisk } from "${new URL("../disk.ts", import.meta.url)}"
       process.on("SIGXFSZ", () => {})
@@ -143,5 +143,5 @@ describe("the simulated disk", () => {
   closed(simulated.disk, "/v/files")
   names(simulated.disk, "/v/names")
 
-  it("has no file open that was closed", () => assert.equal(simulated.openFiles(), 0))
+  it("has no open files left", () => assert.equal(simulated.openFiles(), 0))
 })

@@ -1,4 +1,4 @@
-/** Files of extents that are none: they hold nothing, and the disk has room for so many. */
+/** Fake extent files without content, on a disk with limited space. */
 import type { VolumeFile } from "../disk.ts"
 import { data_start } from "../log/format.ts"
 import type { Segment, Segments } from "../parts.ts"
@@ -8,14 +8,14 @@ export const segment_bytes = 1024 * 1024 + data_start
 export const no_file: VolumeFile = {
   write: async () => {},
   read: async () => new Uint8Array(0),
-  readNow: () => new Uint8Array(0),
+  readSync: () => new Uint8Array(0),
   truncate: async () => {},
   datasync: async () => {},
   size: async () => segment_bytes,
   close: async () => {},
 }
 
-/** Files on a disk that has room for so many. */
+/** Files on a disk with space for so many. */
 export const fakeSegments = (files_max = 100, file = no_file, written_bytes = data_start) => {
   const files = new Map<number, Segment>()
   const take = async (): Promise<Segment> => {

@@ -1,6 +1,4 @@
-/**
- * The volume's format: what is written is what is read, and nothing else is.
- */
+/** The volume's format: what is written is read back, and anything else is rejected. */
 import assert from "node:assert/strict"
 import fc from "fast-check"
 import { describe, it } from "vitest"
@@ -72,7 +70,7 @@ const record: fc.Arbitrary<NewRecord> = fc
     is_moved: fc.boolean(),
     is_large: fc.boolean(),
     policy: fc.constantFrom("REPLICATION_POLICY_NONE", "REPLICATION_POLICY_EC82"),
-    // Sixteen bytes in hex are an identifier.
+    // Sixteen bytes in hex are an id.
     id: hex(16).map((id) => id as BlobId),
     hash: fc.option(hex(32), { nil: "" }),
     size: u53,
@@ -90,7 +88,7 @@ const record: fc.Arbitrary<NewRecord> = fc
   } as const)
   .map((fields): NewRecord => ({ ...fields, payload_bytes: 65_536 * fields.crcs.length }))
 
-/** What the version of the volume wrote that knew of no shards: a head and a tail under seed 9. */
+/** Written by a version of the volume without shards: a head and a tail under seed 9. */
 const old_head =
   "UkVDMQEGAgDAAAAAAAAAAGQ3s6w4RlEz/7Y7dSc6jbVkN7OsOEZRM/+2O3UnOo21SMVYRl152wP9NZxs1b2d" +
   "heCTBAAAAAAAAYCrXzy1eRgqAAAAAAAAAAgAAwADAAAADgAAAA0AAAABAAAAAQAAAHNvbWVib2R5ci0xYy0xey" +
@@ -98,7 +96,7 @@ const old_head =
 const old_tail =
   "VEFJTAIAAADgkwQAAAAAAGQ3s6w4RlEz/7Y7dSc6jbVIxVhGXXnbA/01nGzVvZ2FAAAAAAAAAAAAAAAAyt1CIg=="
 
-/** The bytes with one bit turned over. */
+/** The bytes with one bit flipped. */
 const flipped = (bytes: Buffer, bit: number) => {
   const other = Buffer.from(bytes)
   other[bit >>> 3] = (other[bit >>> 3] ?? 0) ^ (1 << (bit & 7))
@@ -112,7 +110,7 @@ const encoded = (given: NewRecord, seed: number, position = 0) => {
 }
 
 describe("a superblock", () => {
-  it("is read as it was written, from either copy", () => {
+  it("is read back from either copy", () => {
     const holds = (given: typeof superblock extends fc.Arbitrary<infer A> ? A : never) => {
       const pages = encodeSuperblock(given)
       const expected = { ...given, volume_id: Buffer.from(given.volume_id) }
@@ -126,7 +124,7 @@ describe("a superblock", () => {
     fc.assert(fc.property(superblock, holds))
   })
 
-  it("of a newer release stops the start", () => {
+  it("of a newer release stops startup", () => {
     const pages = encodeSuperblock({
       volume_id: new Uint8Array(16),
       kind: "log" as const,
@@ -138,7 +136,7 @@ describe("a superblock", () => {
     assert.throws(() => decodeSuperblock(futureOf(pages)), /a newer release .* format 3/)
   })
 
-  it("is of a format once both its copies say so", () => {
+  it("has a format once both its copies do", () => {
     const place = { volume_id: new Uint8Array(16), kind: "log" as const, number: 1, bytes: 8192 }
     const of = (generation: number, format: number) =>
       encodeSuperblock({ ...place, generation, format })
@@ -154,7 +152,7 @@ describe("a superblock", () => {
     }
   })
 
-  it("with one of its bits turned over in both copies is none", () => {
+  it("with a flipped bit in both copies is invalid", () => {
     const pages = encodeSuperblock({
       volume_id: new Uint8Array(16).fill(7),
       kind: "ext" as const,
@@ -169,11 +167,11 @@ describe("a superblock", () => {
   })
 })
 
-/** The first copy as a later program may write it. */
+/** The first copy, as a later release may write it. */
 const futureOf = (pages: Buffer) => {
   const future = Buffer.from(pages)
   future.writeUInt32LE(3, 8)
-  // The CRC of the first 60 bytes, by the table that any program can make.
+  // The CRC of the first 60 bytes, computed with the standard table.
   let crc = 0xffff_ffff
   for (const byte of future.subarray(0, 60)) {
     crc ^= byte
@@ -184,7 +182,7 @@ const futureOf = (pages: Buffer) => {
 }
 
 describe("a batch's header", () => {
-  it("is read as it was written, by its file's seed alone", () => {
+  it("is read back with its file's seed only", () => {
     const holds = (
       given: typeof header extends fc.Arbitrary<infer A> ? A : never,
       seed: number,
@@ -199,7 +197,7 @@ describe("a batch's header", () => {
     fc.assert(fc.property(header, u32, holds))
   })
 
-  it("with a bit turned over is none", () => {
+  it("with a flipped bit is invalid", () => {
     fc.assert(
       fc.property(header, fc.nat(96 * 8 - 1), (given, bit) => {
         const bytes = Buffer.alloc(96)
@@ -209,7 +207,7 @@ describe("a batch's header", () => {
     )
   })
 
-  it("has another seed in another generation, file, kind and volume", () => {
+  it("has a different seed for another generation, file, kind or volume", () => {
     const one = { volume_id: new Uint8Array(16), kind: "log" as const, number: 1, generation: 1 }
     const seeds = [
       one,
@@ -223,7 +221,7 @@ describe("a batch's header", () => {
 })
 
 describe("a blob's tail", () => {
-  it("is read as it was written, and with a bit turned over is none", () => {
+  it("is read back, and is invalid with a flipped bit", () => {
     fc.assert(
       fc.property(record, hex(32), u32, fc.nat(8 * tail_bytes - 1), (given, hash, seed, bit) => {
         const bytes = Buffer.alloc(8 + tail_bytes, 0xff)
@@ -239,7 +237,7 @@ describe("a blob's tail", () => {
 })
 
 describe("a record's head", () => {
-  it("is read as it was written", () => {
+  it("is read back", () => {
     const holds = (given: NewRecord, seed: number, steps: number) => {
       const bytes = encoded(given, seed, 8 * steps)
       assert.equal(bytes.length % 8, 0)
@@ -266,7 +264,7 @@ describe("a record's head", () => {
     fc.assert(fc.property(record, u32, fc.nat(4), holds))
   })
 
-  it("of a blob that was put here is as it was before there were copies of others", () => {
+  it("of a blob put here is encoded as before there were copies", () => {
     const checksum = "6437b3ac38465133ffb63b75273a8db548c558465d79db03fd359c6cd5bd9d85"
     const given: NewRecord = {
       kind: "blob",
@@ -300,7 +298,7 @@ describe("a record's head", () => {
     assert.equal(decodeTail(Buffer.from(old_tail, "base64"), 9)?.shard, undefined)
   })
 
-  it("with a bit turned over, cut short or under another seed is none", () => {
+  it("is invalid with a flipped bit, truncated, or under another seed", () => {
     fc.assert(
       fc.property(record, fc.nat(), (given, at) => {
         const bytes = encoded(given, 77)
@@ -311,7 +309,7 @@ describe("a record's head", () => {
     )
   })
 
-  it("moved says the same, but for being a fact and for what it gives free", () => {
+  it("that was moved is the same, except that it is no fact and frees nothing", () => {
     fc.assert(
       fc.property(record, (given) => {
         const head = decodeHead(encoded(given, 1), 0, 1) ?? assert.fail("no head")
@@ -325,7 +323,7 @@ describe("a record's head", () => {
     )
   })
 
-  it("is a fact where it has a cursor and was not moved", () => {
+  it("is a fact if it has a cursor and was not moved", () => {
     fc.assert(
       fc.property(record, (given) => {
         const head = decodeHead(encoded(given, 1), 0, 1) ?? assert.fail("no head")

@@ -1,6 +1,6 @@
 /**
- * Rot in the head of a blob's record behind the last checkpoint: the tail tells which blob it was,
- * so that it is set aside at the start and told once, and nothing is told of what was never stored.
+ * Corruption in the head of a record after the last checkpoint: the tail identifies the blob, so
+ * that startup quarantines it and reports it once, and reports nothing that was never stored.
  */
 import assert from "node:assert/strict"
 import { describe, it } from "vitest"
@@ -23,14 +23,14 @@ import {
 } from "./opened.ts"
 
 const clock = () => 1n
-/** Blobs of a volume that is to be damaged. */
+/** Blobs of a volume that will be damaged. */
 const count = 6
 const others = [0, 1, 3, 4, 5]
 const small_bytes = 1000
-/** Above an eighth of the segment: its bytes are in a file of extents. */
+/** Above an eighth of the segment: stored in an extent file. */
 const large_bytes = 100_000
 
-/** Of a head by the place of a field in it: what is behind 112 are texts, tables and the CRC. */
+/** Offsets of a head's fields. After 112 come texts, tables and the CRC. */
 const fields = {
   magic: 0,
   kind: 4,
@@ -57,7 +57,7 @@ interface Killed {
   readonly dir: string
   readonly id: BlobId
   readonly batch: FoundBatch
-  /** Where the head of the blob's record begins, and where it ends. */
+  /** Start and end of the head of the blob's record. */
   readonly start: number
   readonly end: number
 }
@@ -69,7 +69,7 @@ const batchOf = (dir: string, id: BlobId) => {
   return { batch, start: record.position, end: record.payload }
 }
 
-/** Six blobs, a batch each, as a kill leaves them. The third one is to be damaged. */
+/** Six blobs, one batch each, as a kill leaves them. The third one will be damaged. */
 const killed = async (size: number, has_checkpoint = false): Promise<Killed> => {
   const dir = freshFolder()
   const engine = await opened(dir, { clock })
@@ -86,22 +86,24 @@ const damagedAt = ({ dir, batch }: Killed, position: number) => {
   return copy
 }
 
-const toldIn = async (engine: VolumeEngine) =>
+const reportedIn = async (engine: VolumeEngine) =>
   (await engine.scan(0, 100)).filter(({ kind }) => kind === "quarantined")
 
 const upTo = (end: number) => Array.from({ length: end }, (_, seed) => seed)
 
 const again = (dir: string) => opened(dir, { clock })
 
-/** That the blob is set aside, told once with all that its tail says, and put again. */
+/**
+ * Asserts that the blob is quarantined, reported once with everything in its tail, and put again.
+ */
 const assertTold = async (engine: VolumeEngine, id: BlobId, size: number) => {
-  const told = await toldIn(engine)
+  const facts = await reportedIn(engine)
   assert.deepEqual(
-    told.map((fact) => [fact.cursor, fact.id, fact.size, fact.policy]),
+    facts.map((fact) => [fact.cursor, fact.id, fact.size, fact.policy]),
     [[count + 1, id, size, "REPLICATION_POLICY_REPLICA3"]],
   )
   assert.equal(
-    Buffer.from(told[0]?.checksum ?? "", "base64")
+    Buffer.from(facts[0]?.checksum ?? "", "base64")
       .toString("hex")
       .slice(0, 32),
     id,
@@ -115,15 +117,15 @@ const assertTold = async (engine: VolumeEngine, id: BlobId, size: number) => {
 }
 
 const assertToldNoMore = async (engine: VolumeEngine, size: number) => {
-  assert.equal((await toldIn(engine)).length, 1)
+  assert.equal((await reportedIn(engine)).length, 1)
   assert.equal(await readOne(engine, 2, size), "whole")
   const { blob_count, payload_bytes, quarantined } = await engine.usage()
   assert.deepEqual([blob_count, payload_bytes, quarantined], [6, 6 * size, 1])
 }
 
-describe("a blob whose head rots behind the last checkpoint", () => {
+describe("a blob with a corrupt head after the last checkpoint", () => {
   for (const [what, size] of Object.entries({ small: small_bytes, large: large_bytes })) {
-    it(`is told once and put again, whichever field it is, of a ${what} one`, async () => {
+    it(`is reported once and can be put again, whichever field, of a ${what} one`, async () => {
       const life = await killed(size)
       const places = [...Object.values(fields).map((at) => life.start + at), life.end - 4]
       for (const place of places) {
@@ -135,7 +137,7 @@ describe("a blob whose head rots behind the last checkpoint", () => {
     }, 120_000)
   }
 
-  it("is told by the read that finds it where a checkpoint knows it, and not again", async () => {
+  it("covered by a checkpoint is reported by the read that finds it, once", async () => {
     for (const size of [small_bytes, large_bytes]) {
       const life = await killed(size, true)
       const dir = damagedAt(life, life.start + fields.size)
@@ -146,14 +148,14 @@ describe("a blob whose head rots behind the last checkpoint", () => {
     }
   })
 
-  it("is told where the header of its batch is damaged too", async () => {
+  it("is reported even if the header of its batch is corrupt too", async () => {
     const life = await killed(small_bytes)
     const dir = damagedAt(life, life.start + fields.hash)
     flip(life.batch.path.replace(life.dir, dir), life.batch.position + 20)
     await assertTold(await again(dir), life.id, small_bytes)
   })
 
-  it("costs none of its batch's others, and two that rot there are told both", async () => {
+  it("costs no other blob of its batch, and two of them are both reported", async () => {
     const dir = freshFolder()
     const engine = await opened(dir, { clock })
     await putEach(engine, [100])
@@ -165,14 +167,14 @@ describe("a blob whose head rots behind the last checkpoint", () => {
     for (const { position } of hurt) flip(batch.path, position + fields.head_bytes)
     const after = await again(copy)
     assert.deepEqual(
-      (await toldIn(after)).map(({ id }) => id).sort(),
+      (await reportedIn(after)).map(({ id }) => id).sort(),
       hurt.map(({ id }) => id).sort(),
     )
     const read = await Promise.all(upTo(10).map((seed) => readOne(after, seed)))
     assert.equal(read.filter((answer) => answer === "whole").length, 8)
   })
 
-  it("is told of a shard as what it was", async () => {
+  it("that is a shard is reported as that shard", async () => {
     const dir = freshFolder()
     const engine = await opened(dir, { clock })
     const order = shardOf(noise(1, 10_000), { index: 4, data_shards: 4 })
@@ -183,7 +185,7 @@ describe("a blob whose head rots behind the last checkpoint", () => {
     flip(batch.path, start + fields.id)
     const after = await again(copy)
     assert.deepEqual(
-      (await toldIn(after)).map(({ size, policy, shard }) => [size, policy, shard]),
+      (await reportedIn(after)).map(({ size, policy, shard }) => [size, policy, shard]),
       [[10_000, order.policy, { index: 4, data_shards: 4, bytes: 2560 }]],
     )
     assert.equal((await after.usage()).payload_bytes, small_bytes)
@@ -192,13 +194,13 @@ describe("a blob whose head rots behind the last checkpoint", () => {
   })
 })
 
-describe("a start that finds a head that rots", () => {
-  it("tells it once, though it ends by a disk that fails or before a checkpoint", async () => {
+describe("a startup that finds a corrupt head", () => {
+  it("reports it once, even if it fails or ends before a checkpoint", async () => {
     const life = await killed(small_bytes)
     const dir = damagedAt(life, life.start + fields.at)
     let is_failing = false
     const disk = watchedDisk((step, path) => {
-      // The last batch is written once more and synced; then comes that of the quarantine.
+      // The last batch is rewritten and synced; then follows that of the quarantine.
       if (step === "write" && path === life.batch.path.replace(life.dir, dir) && is_failing) {
         throw diskError("EIO")
       }
@@ -209,16 +211,16 @@ describe("a start that finds a head that rots", () => {
     const engine = await opened(dir, { clock, report }, disk)
     assert.equal((await engine.usage()).read_only, true)
     assert.equal(await readOne(engine, 2), "BlobNotFound")
-    assert.equal((await toldIn(engine)).length, 0)
+    assert.equal((await reportedIn(engine)).length, 0)
     assert(problems.some((problem) => problem.includes(life.id)))
     const copy = copyOf(dir)
-    assert.equal((await toldIn(await again(copy))).length, 1)
+    assert.equal((await reportedIn(await again(copy))).length, 1)
     await assertTold(await again(copyOf(copy)), life.id, small_bytes)
   })
 })
 
-describe("a head that rots of a record that is not the newest", () => {
-  it("is not told where the blob was deleted later, or put again", async () => {
+describe("a corrupt head of an outdated record", () => {
+  it("is not reported if the blob was deleted later, or put again", async () => {
     for (const size of [small_bytes, large_bytes]) {
       for (const is_put_again of [false, true]) {
         const dir = freshFolder()
@@ -232,7 +234,7 @@ describe("a head that rots of a record that is not the newest", () => {
         const [batch = assert.fail()] = batchesIn(copy)
         flip(batch.path, first + fields.size)
         const after = await again(copy)
-        assert.deepEqual(await toldIn(after), [])
+        assert.deepEqual(await reportedIn(after), [])
         assert.equal(await readOne(after, 2, size), is_put_again ? "whole" : "BlobNotFound")
         assert.equal((await after.tombstone(id)) === undefined, is_put_again)
         const { payload_bytes, quarantined } = await after.usage()
@@ -241,11 +243,11 @@ describe("a head that rots of a record that is not the newest", () => {
     }
   })
 
-  it("is not told where the copy that was moved is damaged and the one before is not", async () => {
+  it("is not reported if the moved copy is damaged and the previous one is not", async () => {
     const dir = freshFolder()
     let is_compacting = false
     let copy: string | undefined
-    // What compaction is about to give up is there still when it begins its checkpoint.
+    // What compaction is about to retire is still there when its checkpoint starts.
     const disk = watchedDisk((_, path) => {
       if (is_compacting && path.includes("checkpoint-")) copy ??= copyOf(dir)
     })
@@ -264,13 +266,13 @@ describe("a head that rots of a record that is not the newest", () => {
     assert((batchesIn(folder).at(-1)?.sequence ?? 0) > batch.sequence)
     flip(batch.path, start + fields.size)
     const after = await again(folder)
-    assert.deepEqual(await toldIn(after), [])
+    assert.deepEqual(await reportedIn(after), [])
     assert.equal(await readOne(after, 0), "whole")
   })
 })
 
 describe("the torn end of a log", () => {
-  it("is never told as a damaged blob, whichever part of its last batch is missing", async () => {
+  it("is never reported as a damaged blob, whatever part of its batch is missing", async () => {
     const dir = freshFolder()
     const engine = await opened(dir, { clock })
     const ids = await putEach(engine, [0, 1, 2])
@@ -280,11 +282,11 @@ describe("the torn end of a log", () => {
       const copy = copyOf(dir)
       flip(batch.path.replace(dir, copy), place)
       const after = await again(copy)
-      assert.deepEqual(await toldIn(after), [])
+      assert.deepEqual(await reportedIn(after), [])
       assert.equal((await after.usage()).quarantined, 0)
       assert.equal(await tagOf(after.stat(ids[2] ?? assert.fail())), "BlobNotFound")
       await putEach(after, [3, 4])
-      assert.deepEqual(await toldIn(await again(copyOf(copy))), [])
+      assert.deepEqual(await reportedIn(await again(copyOf(copy))), [])
     }
   })
 })

@@ -1,4 +1,4 @@
-/** A volume in a real folder, and the blobs that writers that are killed put into it. */
+/** A volume in a real folder, and the blobs that killed writers put into it. */
 import { blake3 } from "@napi-rs/blake-hash"
 import type { BlobOrigin } from "#actors/blob-storage/blobs/admission.ts"
 import type { PutOrder } from "#actors/blob-storage/blobs/engine.ts"
@@ -19,7 +19,7 @@ export const order: PutOrder = {
   if_none_match: false,
 }
 
-/** Opens the volume; its files are small, so that it has many. */
+/** Opens the volume with small files, so that it has many. */
 export const openFolder = (dir: string, segment_bytes = 8 * mib) =>
   openVolume({
     dir,
@@ -34,7 +34,7 @@ export const sizeOf = (seed: number) =>
   seed % 200 === 7 ? 300_000 + (seed % 1000) * 1000 : (seed * 37) % 9000
 
 export const idOf = (seed: number) =>
-  // The first half of the hash is what makes a BlobId.
+  // The first half of the hash is a BlobId.
   blake3(noise(seed, sizeOf(seed)))
     .toString("hex")
     .slice(0, 32) as BlobId

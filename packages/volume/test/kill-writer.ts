@@ -1,18 +1,18 @@
 /**
- * Fills a volume with many writers at once until it is killed, and tells a file of each answer,
- * which outlives the process. Run by volume-kill.test.ts: `FOLDER TOLD FIRST`.
+ * Fills a volume with many concurrent writers until it is killed, and logs each response to a file,
+ * which outlives the process. Run by volume-kill.test.ts: `FOLDER LOG FIRST`.
  */
 import { openSync, writeSync } from "node:fs"
 import { noise } from "../../../test/contract/blob-storage/engine-bytes.ts"
 import { idOf, openFolder, order, origin, sizeOf } from "./kill-folder.ts"
 
-const [dir = "", told = "", first = "0"] = process.argv.slice(2)
+const [dir = "", log_path = "", first = "0"] = process.argv.slice(2)
 const writers = 256
 const piece_bytes = 100_000
 const large_bytes = 256 * 1024
 
-const file = openSync(told, "a")
-const tell = (line: string) => writeSync(file, `${line}\n`)
+const file = openSync(log_path, "a")
+const record = (line: string) => writeSync(file, `${line}\n`)
 
 const engine = await openFolder(dir)
 let at = BigInt(Date.now()) * 1_000_000n
@@ -31,11 +31,11 @@ const write = async (writer: number) => {
   for (let seed = Number(first) + writer; ; seed += writers) {
     const { id } = await put(seed)
     if (id !== idOf(seed)) throw new Error(`seed ${seed} was stored as ${id}`)
-    tell(`stored ${seed}`)
+    record(`stored ${seed}`)
     if (seed % 10 !== 0) continue
-    tell(`deleting ${seed}`)
+    record(`deleting ${seed}`)
     await engine.delete(id, origin, at++)
-    tell(`deleted ${seed}`)
+    record(`deleted ${seed}`)
   }
 }
 

@@ -1,6 +1,7 @@
 /**
- * A volume under loads that take minutes: millions of small blobs and a restart, deletes and
- * compaction while others read, and blobs larger than memory. Told in figures; laws are asserted.
+ * A volume under loads of several minutes: millions of small blobs and a restart, deletes and
+ * compaction with concurrent reads, and blobs larger than memory. Prints figures and asserts
+ * invariants.
  */
 import assert from "node:assert/strict"
 import { readdirSync, rmSync, statfsSync, statSync } from "node:fs"
@@ -17,20 +18,20 @@ const mib = 1024 * kib
 const gib = 1024 * mib
 const segment_bytes = 64 * mib
 const writers = 256
-/** The goal of issue 8: 70 bytes of memory a blob. */
+/** Goal: 70 bytes of memory per blob. */
 const index_bytes_max = 70
 const looked_at = 10_000
 const deletes = 100_000
 const deleted_blob_bytes = 4 * kib
 const large_bytes = 5 * gib
-/** What streaming may add to the process's memory, whatever the blob's size. */
+/** Memory that streaming may add to the process, whatever the blob's size. */
 const growth_bytes_max = 256 * mib
-/** A disk must have so much room before it is begun. */
+/** Free space that a disk must have before the start. */
 const free_bytes_min = 20 * gib
 
 const say = (line: string) => console.log(`soak: volume: ${line}`)
 
-/** Answers what the work answered, and tells how long it took. */
+/** Returns the result of the work and prints its duration. */
 const timed = async <A>(what: (seconds: number) => string, work: () => Promise<A>): Promise<A> => {
   const since = performance.now()
   const answer = await work()
@@ -38,7 +39,7 @@ const timed = async <A>(what: (seconds: number) => string, work: () => Promise<A
   return answer
 }
 
-/** Does `work` for each number below `count`, by many at once. */
+/** Does `work` for each number below `count`, with limited concurrency. */
 const each = async (count: number, work: (n: number) => Promise<unknown>) => {
   let next = 0
   const write = async () => {
@@ -47,7 +48,7 @@ const each = async (count: number, work: (n: number) => Promise<unknown>) => {
   await Promise.all(Array.from({ length: writers }, write))
 }
 
-/** A small blob that is another for each number. */
+/** A small blob that differs for each number. */
 const smallBytes = (n: number) => {
   const bytes = new Uint8Array(40 + (n % 60))
   new DataView(bytes.buffer).setFloat64(0, n)
@@ -57,7 +58,7 @@ const smallBytes = (n: number) => {
 const mb = (bytes: number) => `${Math.round(bytes / mib)} MiB`
 const memory = () => mb(process.memoryUsage.rss())
 
-/** What the files of a folder say that they hold. */
+/** The apparent size of the files in a folder. */
 const bytesIn = (dir: string) =>
   readdirSync(dir).reduce((sum, name) => sum + statSync(join(dir, name)).size, 0)
 
@@ -70,7 +71,7 @@ const lookAt = async (engine: Engine, ids: ReadonlyArray<BlobId>, step: number) 
   })
 }
 
-/** Puts so many small blobs, and starts again: with the checkpoint, and without. */
+/** Puts so many small blobs, and restarts: with the checkpoint, and without. */
 const restartSmall = async (dir: string, count: number) => {
   const step = Math.max(1, Math.floor(count / looked_at))
   const ids: Array<BlobId> = []
@@ -153,7 +154,9 @@ const deleteAndCompact = async (dir: string) => {
   await again.shut()
 }
 
-/** One blob larger than most memories: stored, read, deleted, and stored again in the same room. */
+/**
+ * One blob larger than most memories: stored, read, deleted, and stored again in the same space.
+ */
 const storeLarge = async (dir: string) => {
   let engine = await openFolder(dir, segment_bytes)
   const piece = Buffer.from(noise(1, mib))
@@ -198,7 +201,9 @@ const storeLarge = async (dir: string) => {
   assert(highest - before <= growth_bytes_max, "memory grows with a blob")
 }
 
-/** All of them, each in a folder of its own that is removed again. Rejects at the first law. */
+/**
+ * Runs all of them, each in a folder that is removed afterwards. Rejects at the first violation.
+ */
 export const soakLoad = async (folder: string, small_count: number) => {
   const { bavail, bsize } = statfsSync(folder)
   assert(bavail * bsize > free_bytes_min, `${folder} has less than ${mb(free_bytes_min)} free`)

@@ -1,5 +1,6 @@
 /**
- * Volumes in folders of their own, small enough that a few puts fill a file, and disks that fail.
+ * Volumes in temporary folders, with files small enough to fill with a few puts, and disks that
+ * fail.
  */
 import assert from "node:assert/strict"
 import { cpSync, mkdtempSync, rmSync } from "node:fs"
@@ -28,14 +29,14 @@ export const freshFolder = () => {
   return join(dir, "volume")
 }
 
-/** The folder as it is now, elsewhere: what a killed process would leave. */
+/** A copy of the folder as it is: what a killed process would leave. */
 export const copyOf = (dir: string) => {
   const copy = freshFolder()
   cpSync(dir, copy, { recursive: true })
   return copy
 }
 
-/** Opens a volume whose files are of 128 KiB; it is closed when the test ends. */
+/** Opens a volume with files of 128 KiB. It is closed when the test ends. */
 export const opened = async (
   dir: string,
   changes: Partial<VolumeOptions> = {},
@@ -50,7 +51,7 @@ export const opened = async (
       segment_bytes: 128 * 1024,
       scrub_bytes_per_second: 0,
       background: false,
-      // So far apart that no file is made larger than the last one.
+      // Far enough apart that no file is longer than the previous one.
       now: () => {
         clock += 20_000
         return clock
@@ -90,7 +91,7 @@ export const tagOf = async (work: Promise<unknown>) => {
   }
 }
 
-/** Whether the blob of a seed comes back as it was: else the fault's tag. */
+/** Whether the blob of a seed is read back intact; otherwise the fault's tag. */
 export const readOne = async (engine: VolumeEngine, seed: number, size = 1000) => {
   const { id } = await idOf(seed, size)
   try {
@@ -106,7 +107,7 @@ const ids = new Map<string, Awaited<ReturnType<typeof identify>>>()
 const identify = async (seed: number, size: number) => {
   const { blake3 } = await import("@napi-rs/blake-hash")
   const hash = blake3(bytesOf(seed, size)).toString("hex")
-  // The first half of a BLAKE3 digest in hex is an identifier.
+  // The first half of a BLAKE3 digest in hex is a BlobId.
   return { id: hash.slice(0, 32) as Awaited<ReturnType<VolumeEngine["put"]>>["id"] }
 }
 const idOf = async (seed: number, size: number) => {
@@ -116,10 +117,10 @@ const idOf = async (seed: number, size: number) => {
   return known
 }
 
-/** What a step on a disk is, and on which path; throwing makes it fail. */
+/** Called with a step and its path. Throwing makes the step fail. */
 export type Watch = (step: "create" | "write" | "datasync", path: string) => void
 
-/** The real disk, with each step that changes a file told to `watch` before it is done. */
+/** The real disk, with `watch` called before each step that changes a file. */
 export const watchedDisk = (watch: Watch): VolumeDisk => {
   const watched = (file: VolumeFile, path: string): VolumeFile => ({
     ...file,

@@ -1,6 +1,6 @@
 /**
- * Volumes in real folders whose disk can be held up, made to fail or to answer wrongly, and what
- * tests do with them.
+ * Volumes in real folders on a disk that can delay, fail or corrupt its operations, and helpers for
+ * tests.
  */
 import {
   closeSync,
@@ -30,7 +30,7 @@ export const order: PutOrder = {
   if_none_match: false,
 }
 
-/** What a test does at a step of the disk, by the file's name; a step may wait or throw. */
+/** Called at each step of the disk with the file's name. It may wait or throw. */
 export interface Hooks {
   write?: (name: string, position: number, parts: ReadonlyArray<Uint8Array>) => unknown
   datasync?: (name: string) => unknown
@@ -59,8 +59,8 @@ const hookedFile = (file: VolumeFile, named: Named, hooks: Hooks): VolumeFile =>
     await hooks.read?.(named.name, bytes)
     return bytes
   },
-  readNow: (position, length) => {
-    const bytes = file.readNow(position, length)
+  readSync: (position, length) => {
+    const bytes = file.readSync(position, length)
     hooks.read?.(named.name, bytes)
     return bytes
   },
@@ -92,11 +92,11 @@ export interface Volume {
   readonly engine: VolumeEngine
   readonly dir: string
   readonly hooks: Hooks
-  /** Shuts the volume and opens it again. */
+  /** Closes the volume and opens it again. */
   readonly reopen: (changes?: Partial<VolumeOptions>) => Promise<Volume>
 }
 
-/** Runs the body with a volume in a folder of its own; by itself it does nothing. */
+/** Runs the body with a volume in its own folder, without background work. */
 export const withVolume = async (
   body: (volume: Volume) => Promise<void>,
   options: Partial<VolumeOptions> = {},
@@ -137,7 +137,7 @@ export const put = ({ engine }: Volume, bytes: Uint8Array, changes: Partial<PutO
 
 export const remove = ({ engine }: Volume, id: BlobId) => engine.delete(id, order.origin, 6n)
 
-/** All bytes of a range, by windows; each is checked for its length. */
+/** All bytes of a range, in windows of verified length. */
 export const readAll = async ({ engine }: Volume, id: BlobId, range: BlobRange = {}) => {
   const { data, windows } = await engine.get(id, range, 7n)
   const found: Array<Uint8Array> = []
@@ -150,7 +150,7 @@ export const readAll = async ({ engine }: Volume, id: BlobId, range: BlobRange =
   return all
 }
 
-/** The tag of the fault that the work is refused with; undefined where it is not. */
+/** The tag of the fault that rejects the work; undefined if it succeeds. */
 export const faultTag = async (work: Promise<unknown>) => {
   try {
     await work
@@ -165,7 +165,7 @@ export const kinds = async ({ engine }: Volume) =>
 
 export const names = (dir: string, part = "") => readdirSync(join(dir, part)).sort()
 
-/** The one place of these bytes in the volume's files. */
+/** The only position of these bytes in the volume's files. */
 export const placeOf = (dir: string, sample: Uint8Array) => {
   const places = names(dir)
     .filter((name) => name.endsWith(".seg"))
@@ -176,7 +176,7 @@ export const placeOf = (dir: string, sample: Uint8Array) => {
   return place
 }
 
-/** Turns one bit round, `by` bytes behind the place of the bytes. */
+/** Flips one bit, `by` bytes after the position of the bytes. */
 export const flipBit = (dir: string, sample: Uint8Array, by = 0) => {
   const { path, at } = placeOf(dir, sample)
   const file = openSync(path, "r+")

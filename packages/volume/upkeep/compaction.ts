@@ -6,7 +6,7 @@ import { faultOf, thrown } from "#actors/blob-storage/blobs/fault.ts"
 import type { ExtentFile } from "../extents/files.ts"
 import { type Thresholds, thresholdsOf } from "../free-space/thresholds.ts"
 import type { LogFile, VolumeParts } from "../parts.ts"
-import { type ExtentMoverParts, emptyExtentFile, no_room } from "./extent-mover.ts"
+import { type ExtentMoverParts, emptyExtentFile, no_space } from "./extent-mover.ts"
 import { emptyLog, type MoverParts } from "./log-mover.ts"
 import { type Pace, stopped } from "./pace.ts"
 
@@ -16,7 +16,7 @@ export interface CompactionParts
     Pick<
       VolumeParts,
       | "index"
-      | "line"
+      | "commits"
       | "segments"
       | "logFiles"
       | "acknowledged"
@@ -60,17 +60,17 @@ export const extentCandidate = (
   const { extent_live_max } = thresholdsOf(space)
   const files = extents.files().filter(({ segment }) => !tried?.has(segment.number))
   const [least] = files
-    .filter((file) => isExtentWorth(file, extent_live_max))
+    .filter((file) => isExtentFileWorthIt(file, extent_live_max))
     .sort((one, other) => one.live_bytes - other.live_bytes)
-  return least && roomElsewhere(files, least) >= 2 * least.live_bytes ? least : undefined
+  return least && spaceElsewhere(files, least) >= 2 * least.live_bytes ? least : undefined
 }
 
 /** Whether an extent file has something to move, and more to gain. */
-export const isExtentWorth = ({ live_bytes, data_bytes }: ExtentFile, live_max: number) =>
+export const isExtentFileWorthIt = ({ live_bytes, data_bytes }: ExtentFile, live_max: number) =>
   live_bytes > 0 && live_bytes < live_max * data_bytes
 
 /** Free bytes in all of these files but one: writing there allocates no disk space. */
-export const roomElsewhere = (files: ReadonlyArray<ExtentFile>, one: ExtentFile) =>
+export const spaceElsewhere = (files: ReadonlyArray<ExtentFile>, one: ExtentFile) =>
   files.reduce((sum, file) => (file === one ? sum : sum + file.free_bytes), 0)
 
 /** The empty extent files, except those kept for uploads. */
@@ -123,7 +123,7 @@ export const retire = async (
 
 /** Upkeep may use half of the floor: what is moved takes space until the old files are retired. */
 const assertSpace = async ({ space }: CompactionParts) => {
-  await space.look()
+  await space.refresh()
   const fault = space.isLow() ? space.fault(0) : undefined
   if (fault) throw thrown(fault)
 }
@@ -160,13 +160,13 @@ const emptyExtentFiles = async (parts: CompactionParts, pace: Pace) => {
 }
 
 /** Expected ends of a round: no space to move to, a read-only volume, or its shutdown. */
-export const isEnd = (cause: unknown) =>
+export const isExpectedEnd = (cause: unknown) =>
   cause === stopped || ["BlobCapacityExceeded", "BlobStoreReadOnly"].includes(faultOf(cause)._tag)
 
 /** The detail of a round that met a full disk, which fragmented files are not. */
 const fullDetail = (cause: unknown) => {
   const fault = faultOf(cause)
-  return fault._tag === "BlobCapacityExceeded" && cause !== no_room ? fault.detail : undefined
+  return fault._tag === "BlobCapacityExceeded" && cause !== no_space ? fault.detail : undefined
 }
 
 /**
@@ -179,7 +179,7 @@ export const compact = async (
   onFull: (detail: string) => void,
 ): Promise<Compacted> => {
   const end = (cause: unknown) => {
-    if (!isEnd(cause)) throw cause
+    if (!isExpectedEnd(cause)) throw cause
     const detail = fullDetail(cause)
     if (detail !== undefined) onFull(detail)
   }

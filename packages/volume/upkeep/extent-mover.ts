@@ -5,18 +5,18 @@
 import { Blake3Hasher } from "@napi-rs/blake-hash"
 import { thrown } from "#actors/blob-storage/blobs/fault.ts"
 import type { BlobId } from "#schemas/blob-storage/blob.ts"
-import { type ExtentFiles, type Grant, stretchBytes, stretchOfExtent } from "../extents/files.ts"
-import type { KeptStretch } from "../extents/kept.ts"
+import { type Allocation, type ExtentFiles, spanBytes, spanOfExtent } from "../extents/files.ts"
+import type { OwnedSpan } from "../extents/owners.ts"
+import { isHeld, type Place } from "../index/blob-index.ts"
 import { type Extent, extentsOf, heldBytesOf, type RecordHead } from "../log/record.ts"
-import { isHeld, type Place } from "../lookup/map.ts"
 import type { VolumeParts } from "../parts.ts"
 import { chunk_bytes, makeChunkTable } from "../reads/chunks.ts"
 import { assertHash, type Copies, isSamePlace } from "../reads/copies.ts"
 import { type FileOf, ownFile, type Windows, windowsIn } from "../reads/windows.ts"
-import { ignoreSetAside } from "./log-mover.ts"
+import { ignoreHandled } from "./log-mover.ts"
 import type { Pace } from "./pace.ts"
 
-export interface ExtentMoverParts extends Pick<VolumeParts, "index" | "line"> {
+export interface ExtentMoverParts extends Pick<VolumeParts, "index" | "commits"> {
   readonly copies: Copies
   readonly windows: Windows
   readonly extents: ExtentFiles
@@ -36,16 +36,16 @@ interface Owner {
 }
 
 /**
- * The owner of a span: "nobody" if no record refers to it, undefined if the blob moved meanwhile.
+ * The owner of a span: "none" if no record refers to it, undefined if the blob moved meanwhile.
  */
 const ownerOf = async (
   { index, copies, clock }: ExtentMoverParts,
   number: number,
-  kept: KeptStretch,
-): Promise<Owner | "nobody" | undefined> => {
-  const { id } = kept
+  owned: OwnedSpan,
+): Promise<Owner | "none" | undefined> => {
+  const { id } = owned
   const place = index.find(id)
-  if (!isHeld(place) || !place.is_large) return "nobody"
+  if (!isHeld(place) || !place.is_large) return "none"
   const { head } = await copies.guarded({ id, place, at: clock() }, (fileOf) =>
     copies.record(id, place, fileOf),
   )
@@ -53,19 +53,19 @@ const ownerOf = async (
   const extents = extentsOf(head)
   let start = 0
   for (const extent of extents) {
-    const stretch = stretchOfExtent(extent)
-    const is_it = extent.file === number && stretch.start === kept.start && stretch.end === kept.end
-    if (is_it) return { id, place, head, extents, extent, start }
+    const span = spanOfExtent(extent)
+    const is_same = extent.file === number && span.start === owned.start && span.end === owned.end
+    if (is_same) return { id, place, head, extents, extent, start }
     start += extent.bytes
   }
-  return "nobody"
+  return "none"
 }
 
 /** Copies one extent to an allocation, and verifies it. Returns the new extent. */
 const copyExtent = async (
   { windows }: ExtentMoverParts,
   { head, extents, extent, start }: Owner,
-  { segment, start: position }: Grant,
+  { segment, start: position }: Allocation,
   { pace, fileOf }: { readonly pace: Pace; readonly fileOf: FileOf },
 ): Promise<Extent> => {
   const chunks = makeChunkTable(start / chunk_bytes)
@@ -80,42 +80,42 @@ const copyExtent = async (
 }
 
 /** Why a blob stays where it is: no file has enough contiguous space. */
-export const no_room = thrown({
+export const no_space = thrown({
   _tag: "BlobCapacityExceeded",
   detail: "No extent file has enough contiguous space.",
 })
 
 const moveExtent = async (parts: ExtentMoverParts, owner: Owner, pace: Pace) => {
-  const { extents, line, copies, clock } = parts
+  const { extents, commits, copies, clock } = parts
   const { id, place, head, extent } = owner
-  const wanted = stretchBytes(extent.bytes)
-  const grant = await extents.reserve(wanted, { is_upkeep: true })
+  const wanted = spanBytes(extent.bytes)
+  const allocation = await extents.reserve(wanted, { is_upkeep: true })
   const unpin = extents.pin(owner.extents)
   try {
-    if (grant.end - grant.start < wanted) throw no_room
+    if (allocation.end - allocation.start < wanted) throw no_space
     const copy = await copies.guarded({ id, place, at: clock() }, (fileOf = ownFile) =>
-      copyExtent(parts, owner, grant, { pace, fileOf }),
+      copyExtent(parts, owner, allocation, { pace, fileOf }),
     )
-    await extents.sync(grant.segment)
+    await extents.sync(allocation.segment)
     const now = owner.extents.map((one) => (one === extent ? copy : one))
     const payload = Buffer.alloc(0)
-    await line.submit({ kind: "move", id, place, head, payload, extents: now })
+    await commits.submit({ kind: "move", id, place, head, payload, extents: now })
   } finally {
     unpin()
     // Does nothing if the record owns it by now. If writing has failed, the record may own it.
-    if (line.failed() === undefined) extents.release(grant)
+    if (commits.failed() === undefined) extents.release(allocation)
   }
 }
 
 /** Copies all owned spans of a file elsewhere. The file must be closed to uploads. */
 export const emptyExtentFile = async (parts: ExtentMoverParts, number: number, pace: Pace) => {
-  for (const kept of parts.extents.owners(number)) {
+  for (const owned of parts.extents.owners(number)) {
     try {
-      const owner = await ownerOf(parts, number, kept)
-      if (owner === "nobody") parts.extents.forget(number, kept)
+      const owner = await ownerOf(parts, number, owned)
+      if (owner === "none") parts.extents.forget(number, owned)
       else if (owner) await moveExtent(parts, owner, pace)
     } catch (cause) {
-      ignoreSetAside(cause)
+      ignoreHandled(cause)
     }
   }
 }
@@ -137,18 +137,18 @@ const verifyOwner = async (parts: ExtentMoverParts, owner: Owner, pace: Pace, fi
 /** Verifies all owned spans of a file. Damage is handled as in a read. */
 export const verifyExtentFile = async (parts: ExtentMoverParts, number: number, pace: Pace) => {
   const { extents, copies, clock } = parts
-  for (const kept of extents.owners(number)) {
+  for (const owned of extents.owners(number)) {
     let unpin = () => {}
     try {
-      const owner = await ownerOf(parts, number, kept)
-      if (!owner || owner === "nobody") continue
+      const owner = await ownerOf(parts, number, owned)
+      if (!owner || owner === "none") continue
       unpin = extents.pin(owner.extents)
       const { id, place } = owner
       await copies.guarded({ id, place, at: clock() }, (fileOf) =>
         verifyOwner(parts, owner, pace, fileOf),
       )
     } catch (cause) {
-      ignoreSetAside(cause)
+      ignoreHandled(cause)
     } finally {
       unpin()
     }

@@ -5,6 +5,7 @@
 import { store_origin } from "#actors/blob-storage/blobs/admission.ts"
 import { faultOf } from "#actors/blob-storage/blobs/fault.ts"
 import type { BlobId } from "#schemas/blob-storage/blob.ts"
+import { isHeld, type Place } from "../index/blob-index.ts"
 import { data_start } from "../log/format.ts"
 import {
   type LoggedRecord,
@@ -12,15 +13,14 @@ import {
   readBatch,
   readHeader,
   searchHeader,
-} from "../log/reading.ts"
+} from "../log/reader.ts"
 import { heldBytesOf, type RecordHead } from "../log/record.ts"
-import { isHeld, type Place } from "../lookup/map.ts"
 import type { LogFile, ReadRecord, VolumeParts } from "../parts.ts"
-import { type Copies, isSamePlace, moved, payloadStretch } from "../reads/copies.ts"
+import { type Copies, isSamePlace, moved, payloadSpan } from "../reads/copies.ts"
 import { damageOf } from "../reads/damage.ts"
 import type { Pace } from "./pace.ts"
 
-export interface MoverParts extends Pick<VolumeParts, "index" | "line" | "log" | "logFiles"> {
+export interface MoverParts extends Pick<VolumeParts, "index" | "commits" | "log" | "logFiles"> {
   readonly copies: Copies
   /** The time noted for damage, in Unix nanoseconds. */
   readonly clock: () => bigint
@@ -36,7 +36,7 @@ const slice_bytes = 1024 * 1024
 const no_payload = Buffer.alloc(0)
 
 /** `guarded` handles damage, and a copy that is no longer live needs no handling. */
-export const ignoreSetAside = (cause: unknown) => {
+export const ignoreHandled = (cause: unknown) => {
   if (cause !== moved && faultOf(cause)._tag !== "BlobCorrupt") throw cause
 }
 
@@ -68,15 +68,15 @@ const bytesOf = (records: ReadonlyArray<LiveRecord>) =>
   records.reduce((sum, { place }) => sum + place.bytes, 0)
 
 /** Reads one record again and verifies it. Undefined if it was quarantined or moved. */
-const readAlone = async ({ copies, clock }: MoverParts, id: BlobId, place: Place) => {
+const rereadRecord = async ({ copies, clock }: MoverParts, id: BlobId, place: Place) => {
   try {
     return await copies.guarded({ id, place, at: clock() }, async (fileOf) => {
       const record = await copies.record(id, place, fileOf)
-      if (!place.is_large) payloadStretch(record, wholeOf(record.head))
+      if (!place.is_large) payloadSpan(record, wholeOf(record.head))
       return record
     })
   } catch (cause) {
-    ignoreSetAside(cause)
+    ignoreHandled(cause)
     return undefined
   }
 }
@@ -84,10 +84,10 @@ const readAlone = async ({ copies, clock }: MoverParts, id: BlobId, place: Place
 const wholeOf = (head: RecordHead) => ({ start: 0, end: heldBytesOf(head) })
 
 /** Whether a record that was read with its batch is intact. */
-const holds = ({ head, payload, place }: LiveRecord) => {
+const isIntact = ({ head, payload, place }: LiveRecord) => {
   if (!isHeld(place) || place.is_large) return true
   try {
-    payloadStretch({ head, payload }, wholeOf(head))
+    payloadSpan({ head, payload }, wholeOf(head))
     return true
   } catch (cause) {
     if (!damageOf(cause)) throw cause
@@ -96,20 +96,20 @@ const holds = ({ head, payload, place }: LiveRecord) => {
 }
 
 /** Rewrites one record. A damaged blob is quarantined; a damaged tombstone is replaced. */
-const moveAlone = async (parts: MoverParts, id: BlobId, place: Place) => {
-  const { line, log, clock } = parts
+const moveRecord = async (parts: MoverParts, id: BlobId, place: Place) => {
+  const { commits, log, clock } = parts
   if (isHeld(place)) {
-    const record = await readAlone(parts, id, place)
-    if (record) await line.submit({ kind: "move", id, place, ...record })
+    const record = await rereadRecord(parts, id, place)
+    if (record) await commits.submit({ kind: "move", id, place, ...record })
     return
   }
   const head = await log.head(id, place)
   const at = clock()
-  if (head) await line.submit({ kind: "move", id, place, head, payload: no_payload })
-  else if (place.kind === "gone") await line.submit({ kind: "absent", id, place, at })
+  if (head) await commits.submit({ kind: "move", id, place, head, payload: no_payload })
+  else if (place.kind === "gone") await commits.submit({ kind: "absent", id, place, at })
   else if (isSamePlace(parts.index.find(id), place)) {
     // Only the deletion itself counts.
-    await line.submit({ kind: "delete", id, origin: store_origin, at })
+    await commits.submit({ kind: "delete", id, origin: store_origin, at })
   }
 }
 
@@ -117,7 +117,7 @@ const moveAlone = async (parts: MoverParts, id: BlobId, place: Place) => {
  * Calls `step` with the live records of a file, slice by slice. Returns whether all batches were
  * intact, and how many live bytes there were.
  */
-const walk = async (
+const visitBatches = async (
   parts: MoverParts,
   { segment, written_bytes }: LogFile,
   step: (records: ReadonlyArray<LiveRecord>) => Promise<void>,
@@ -128,9 +128,9 @@ const walk = async (
   let live_bytes = 0
   let sequence = 0
   for (let position = data_start; position < end; ) {
-    const at_once = await readHeader(segment, position)
-    const header = at_once ?? (await searchHeader(segment, position, sequence))
-    if (!at_once) is_whole = false
+    const header_here = await readHeader(segment, position)
+    const header = header_here ?? (await searchHeader(segment, position, sequence))
+    if (!header_here) is_whole = false
     if (!header || header.position >= end) break
     const batch = await readBatch(segment, header)
     is_whole &&= batch.is_whole
@@ -166,34 +166,34 @@ const forEachEntry = async (
 
 /** Rewrites all live records of a file. It has none afterwards, unless it is damaged. */
 export const emptyLog = async (parts: MoverParts, file: LogFile, pace: Pace) => {
-  const { line } = parts
+  const { commits } = parts
   const move = async (record: LiveRecord) => {
     const { head, payload, place } = record
     const { id } = head
-    if (holds(record)) await line.submit({ kind: "move", id, place, head, payload })
-    else await moveAlone(parts, id, place)
+    if (isIntact(record)) await commits.submit({ kind: "move", id, place, head, payload })
+    else await moveRecord(parts, id, place)
   }
   const step = async (slice: ReadonlyArray<LiveRecord>) => {
     await Promise.all(slice.map(move))
   }
-  await walk(parts, file, step, pace)
+  await visitBatches(parts, file, step, pace)
   const { number } = file.segment
   if (liveBytesOf(parts, number) === 0) return
   // Records in corrupt batches, which the index knows from a checkpoint.
-  await forEachEntry(parts, number, pace, (id, place) => moveAlone(parts, id, place))
+  await forEachEntry(parts, number, pace, (id, place) => moveRecord(parts, id, place))
 }
 
 /** Verifies all live records of a file. Damage is handled as in a read. */
 export const verifyLog = async (parts: MoverParts, file: LogFile, pace: Pace) => {
   const step = async (slice: ReadonlyArray<LiveRecord>) => {
     for (const record of slice) {
-      if (!holds(record)) await readAlone(parts, record.head.id, record.place)
+      if (!isIntact(record)) await rereadRecord(parts, record.head.id, record.place)
     }
   }
-  const { is_whole, live_bytes } = await walk(parts, file, step, pace)
+  const { is_whole, live_bytes } = await visitBatches(parts, file, step, pace)
   const { number } = file.segment
   if (is_whole && live_bytes >= Math.min(file.live_bytes, liveBytesOf(parts, number))) return
   await forEachEntry(parts, number, pace, async (id, place) => {
-    if (!(await parts.log.head(id, place))) await moveAlone(parts, id, place)
+    if (!(await parts.log.head(id, place))) await moveRecord(parts, id, place)
   })
 }

@@ -13,10 +13,10 @@ export type Pace = (bytes: number) => Promise<void>
 /** Maximum wait at once, in milliseconds: closing a volume takes no longer than that. */
 const wait_ms_max = 250
 
-const turnOfOthers = () => new Promise<void>((resolve) => setImmediate(resolve))
+const yieldToEventLoop = () => new Promise<void>((resolve) => setImmediate(resolve))
 
 /** No limit, but yields to the event loop in between. */
-export const unhurried: Pace = turnOfOthers
+export const unthrottled: Pace = yieldToEventLoop
 
 /**
  * So many bytes per second, measured from the last long pause: interrupted work does not catch up.
@@ -30,7 +30,7 @@ export const makePace = (
   let free_at = now()
   return async (bytes) => {
     free_at = Math.max(free_at, now() - wait_ms_max) + (1000 * bytes) / bytes_per_second
-    await turnOfOthers()
+    await yieldToEventLoop()
     for (let left = free_at - now(); left > 0 && !isStopped(); left = free_at - now()) {
       // Does not keep the process alive.
       await sleep(Math.min(left, wait_ms_max), undefined, { ref: false })

@@ -6,15 +6,15 @@ import { join } from "node:path"
 import { codeOf, faultOf, thrown } from "#actors/blob-storage/blobs/fault.ts"
 import type { BlobId } from "#schemas/blob-storage/blob.ts"
 import type { VolumeFile } from "../disk.ts"
-import { type ExtentFiles, stretchOfExtent } from "../extents/files.ts"
+import { type ExtentFiles, spanOfExtent } from "../extents/files.ts"
+import type { Place } from "../index/blob-index.ts"
 import { extentsOf, type RecordHead } from "../log/record.ts"
-import type { Place } from "../lookup/map.ts"
 import type { VolumeParts } from "../parts.ts"
 import { type Damage, damaged_record } from "../reads/damage.ts"
 
 export type QuarantineParts = Pick<
   VolumeParts,
-  "dir" | "disk" | "segments" | "index" | "line" | "log"
+  "dir" | "disk" | "segments" | "index" | "commits" | "log"
 >
 
 /** Bytes copied at once. */
@@ -23,7 +23,7 @@ const copy_bytes = 1024 * 1024
 const awaited_bytes_max = 64 * 1024 * 1024
 
 /** Maximum number of copies quarantined at once at startup, each with a file of its own. */
-const at_once_max = 64
+const concurrent_max = 64
 
 /** A copy that was read and found damaged. */
 export interface DamagedCopy {
@@ -66,7 +66,7 @@ const remainsOf = (
   const record = log ? [{ file: log.file, start: position, end: position + bytes }] : []
   const extents = (head ? extentsOf(head) : []).flatMap((extent) => {
     const file = segments.find("ext", extent.file)?.file
-    return file ? [{ file, ...stretchOfExtent(extent) }] : []
+    return file ? [{ file, ...spanOfExtent(extent) }] : []
   })
   return [...record, ...extents]
 }
@@ -105,7 +105,7 @@ export const makeQuarantine = (
   extents: ExtentFiles,
   report: (problem: string) => void,
 ): Quarantine => {
-  const { line, log } = parts
+  const { commits, log } = parts
   const hidden = new Set<string>()
   const copying = new Set<Promise<void>>()
 
@@ -119,13 +119,13 @@ export const makeQuarantine = (
       unpin()
     }
   }
-  const takeOut = async ({ id, place, damage, at }: DamagedCopy) => {
+  const remove = async ({ id, place, damage, at }: DamagedCopy) => {
     const head = await log.head(id, place)
     const unpin = extents.pin(head ? extentsOf(head) : [])
     let is_done = false
     try {
       const { kind, detail } = damage
-      const outcome = await line.submit({ kind, id, place, detail, at })
+      const outcome = await commits.submit({ kind, id, place, detail, at })
       is_done = outcome.is_done
       if (!is_done) return
       const remains = remainsOf(parts, place, head)
@@ -140,7 +140,7 @@ export const makeQuarantine = (
   }
   const setAside = async (one: DamagedCopy) => {
     try {
-      await takeOut(one)
+      await remove(one)
     } catch (cause) {
       if (faultOf(cause)._tag !== "BlobStoreReadOnly") throw cause
       hidden.add(keyOf(one.id, one.place))
@@ -159,7 +159,7 @@ export const makeQuarantine = (
  * Quarantines what startup found damaged in the log, so that it is reported even if nobody reads
  * it. What cannot be removed now stays in the index, where a read or the scrub finds it.
  */
-export const setAsideHeadless = async (
+export const quarantineHeadless = async (
   { setAside }: Quarantine,
   blobs: ReadonlyArray<Pick<DamagedCopy, "id" | "place">>,
   at: bigint,
@@ -174,8 +174,8 @@ export const setAsideHeadless = async (
       report(`${blob.id} is damaged and could not be set aside: ${String(cause)}`)
     }
   }
-  for (let n = 0; n < blobs.length; n += at_once_max) {
-    await Promise.all(blobs.slice(n, n + at_once_max).map(one))
+  for (let n = 0; n < blobs.length; n += concurrent_max) {
+    await Promise.all(blobs.slice(n, n + concurrent_max).map(one))
   }
 }
 

@@ -12,7 +12,7 @@ import type { Pace } from "./pace.ts"
 export interface ScrubParts extends CompactionParts, Pick<VolumeParts, "notes"> {}
 
 /** Minimum time between two verifications of a file, in milliseconds: a day. */
-const rest_ms = 24 * 60 * 60 * 1000
+const interval_ms = 24 * 60 * 60 * 1000
 const note_prefix = "verified "
 
 const noteOf = ({ kind, number, generation }: Segment) =>
@@ -40,7 +40,7 @@ export const makeScrub = (parts: ScrubParts) => {
     notes[key] = String(now)
     return now
   }
-  const forgetOthers = () => {
+  const dropStaleNotes = () => {
     const used = new Set([...segments.all("log"), ...segments.all("ext")].map(noteOf))
     for (const key of Object.keys(notes)) {
       if (key.startsWith(note_prefix) && !used.has(key)) delete notes[key]
@@ -61,7 +61,7 @@ export const makeScrub = (parts: ScrubParts) => {
       if (segments.find(kind, number) === segment) throw cause
     }
     if (segments.find(kind, number) === segment) notes[noteOf(segment)] = String(at)
-    forgetOthers()
+    dropStaleNotes()
   }
   const oldestFirst = () =>
     files()
@@ -75,7 +75,7 @@ export const makeScrub = (parts: ScrubParts) => {
     /** Verifies the file that waits longest, if that is a day or more. Returns whether it did. */
     next: async (pace: Pace): Promise<boolean> => {
       const [oldest] = oldestFirst()
-      if (!oldest || millis(clock) - oldest.at < rest_ms) return false
+      if (!oldest || millis(clock) - oldest.at < interval_ms) return false
       await verify(oldest.segment, pace)
       return true
     },

@@ -1,7 +1,7 @@
 /** Upkeep of a volume: compaction and scrub, each one round at a time, by a timer or on request. */
 import { faultOf } from "#actors/blob-storage/blobs/fault.ts"
 import { makeReclaim, type Reclaimed, type ReclaimParts, reclaim } from "../free-space/reclaim.ts"
-import { makeTurns } from "../log/turns.ts"
+import { makeMutex } from "../mutex.ts"
 import {
   type Compacted,
   compact,
@@ -9,11 +9,11 @@ import {
   logCandidates,
   spareExtentFiles,
 } from "./compaction.ts"
-import { makePace, type Pace, stopped, unhurried } from "./pace.ts"
+import { makePace, type Pace, stopped, unthrottled } from "./pace.ts"
 import { makeScrub, type ScrubParts } from "./scrub.ts"
 
 /** Interval between checks for something to do, in milliseconds. */
-const look_every_ms = 1000
+const check_interval_ms = 1000
 /** Maximum rate of background compaction, so that requests keep the disk. */
 const compaction_bytes_per_second = 64 * 1024 * 1024
 
@@ -66,8 +66,8 @@ const makeTimers = (isStopped: () => boolean) => {
 
 export const makeUpkeep = (parts: ScrubParts & ReclaimParts, options: UpkeepOptions): Upkeep => {
   const scrub = makeScrub(parts)
-  const compactions = makeTurns()
-  const scrubs = makeTurns()
+  const compactions = makeMutex()
+  const scrubs = makeMutex()
   let is_stopped = false
   const { every, clear } = makeTimers(() => is_stopped)
 
@@ -84,45 +84,47 @@ export const makeUpkeep = (parts: ScrubParts & ReclaimParts, options: UpkeepOpti
   }
   const paceOf = (bytes_per_second: number) =>
     makePace(bytes_per_second, options.now, () => is_stopped)
-  const byHand: Pace = async (bytes) => {
-    await unhurried(bytes)
+  const manualPace: Pace = async (bytes) => {
+    await unthrottled(bytes)
     if (is_stopped) throw stopped
   }
-  const isWorth = () =>
+  const hasWork = () =>
     logCandidates(parts).length > 0 ||
     extentCandidate(parts) !== undefined ||
     spareExtentFiles(parts).length > 0
-  const quietly = async (what: string, work: () => Promise<unknown>) => {
+  const reportingErrors = async (what: string, work: () => Promise<unknown>) => {
     try {
-      if (!is_stopped && parts.line.failed() === undefined) await work()
+      if (!is_stopped && parts.commits.failed() === undefined) await work()
     } catch (cause) {
       if (cause === stopped) return
       const fault = faultOf(cause)
       options.report(`${what} failed: ${"detail" in fault ? fault.detail : fault._tag}`)
     }
   }
-  const compactIfWorth = async () => {
-    if (isWorth()) await compactOnce(paceOf(compaction_bytes_per_second))
+  const compactIfNeeded = async () => {
+    if (hasWork()) await compactOnce(paceOf(compaction_bytes_per_second))
   }
-  const scrubWhatWaits = async () => {
+  const scrubDue = async () => {
     const pace = paceOf(options.scrub_bytes_per_second)
     while (!is_stopped && (await scrub.next(pace))) await pace(0)
   }
   return {
-    compact: () => compactions.run(() => compactOnce(byHand)),
+    compact: () => compactions.run(() => compactOnce(manualPace)),
     reclaim: makeReclaim({
       parts,
       usedBytes: options.usedBytes,
-      work: () => compactions.run(() => reclaim(parts, byHand)),
+      work: () => compactions.run(() => reclaim(parts, manualPace)),
     }),
-    scrub: () => scrubs.run(() => scrub.all(byHand)),
+    scrub: () => scrubs.run(() => scrub.all(manualPace)),
     oldestUnverifiedAt: scrub.oldestUnverifiedAt,
     start: () => {
       // Uploads reserve space without waiting for a query of the disk.
-      every(look_every_ms, parts.space.look)
-      every(look_every_ms, () => compactions.run(() => quietly("Compaction", compactIfWorth)))
+      every(check_interval_ms, parts.space.refresh)
+      every(check_interval_ms, () =>
+        compactions.run(() => reportingErrors("Compaction", compactIfNeeded)),
+      )
       if (options.scrub_bytes_per_second <= 0) return
-      every(look_every_ms, () => scrubs.run(() => quietly("The scrub", scrubWhatWaits)))
+      every(check_interval_ms, () => scrubs.run(() => reportingErrors("The scrub", scrubDue)))
     },
     stop: async () => {
       is_stopped = true

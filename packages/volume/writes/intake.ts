@@ -6,7 +6,7 @@
 import { Blake3Hasher } from "@napi-rs/blake-hash"
 import { faultOf, thrown } from "#actors/blob-storage/blobs/fault.ts"
 import { type BlobId, blob_id_bytes } from "#schemas/blob-storage/blob.ts"
-import { makeFifo } from "../extents/fifo.ts"
+import { makeByteQueue } from "../extents/byte-queue.ts"
 import { diskBytes, type ExtentFiles } from "../extents/files.ts"
 import type { VolumeParts } from "../parts.ts"
 import { type BlobStream, makeBlobStream } from "./stream.ts"
@@ -14,10 +14,10 @@ import { type BlobStream, makeBlobStream } from "./stream.ts"
 /** Bytes hashed before yielding to the event loop: a quarter of a millisecond. */
 const slice_bytes = 1024 * 1024
 
-export type IntakeParts = Pick<VolumeParts, "limits" | "line" | "budget">
+export type IntakeParts = Pick<VolumeParts, "limits" | "commits" | "budget">
 
 /** The capacity reserved for one upload until its blob is counted. */
-const makeShare = ({ limits, budget }: IntakeParts, announced: number | undefined) => {
+const makeReservation = ({ limits, budget }: IntakeParts, announced: number | undefined) => {
   let reserved_bytes = 0
   let disk_bytes = 0
   let written_bytes = 0
@@ -38,18 +38,18 @@ const makeShare = ({ limits, budget }: IntakeParts, announced: number | undefine
     reserved_bytes = bytes
     disk_bytes = wanted
   }
-  const wrote = (bytes: number) => {
+  const noteWritten = (bytes: number) => {
     const of_share = Math.min(bytes, disk_bytes - written_bytes)
     written_bytes += of_share
-    budget.wrote(of_share)
+    budget.noteWritten(of_share)
   }
-  const giveBack = () => {
+  const release = () => {
     budget.release(reserved_bytes, disk_bytes - written_bytes)
     reserved_bytes = 0
     disk_bytes = 0
     written_bytes = 0
   }
-  return { assertAllowed, grow, wrote, giveBack }
+  return { assertAllowed, grow, noteWritten, release }
 }
 
 /** The id and hashes of complete content. */
@@ -90,10 +90,10 @@ export interface IntakeRules {
    * Called when there is no space: whether content of at least so many bytes may be stored already.
    * Without it, such content is refused.
    */
-  readonly mayRepeat?: (bytes: number) => boolean
+  readonly mayBeDuplicate?: (bytes: number) => boolean
 }
 
-const turnOfOthers = () => new Promise<void>((resolve) => setImmediate(resolve))
+const yieldToEventLoop = () => new Promise<void>((resolve) => setImmediate(resolve))
 
 /**
  * Whether content of at least so many bytes may be stored already. No whole blob is larger than all
@@ -104,7 +104,7 @@ export const mayBeStored = (
   bytes: number,
 ) => bytes <= budget.stored() || index.count().shards > 0
 
-const isOfCapacity = (cause: unknown) => faultOf(cause)._tag === "BlobCapacityExceeded"
+const isCapacityFault = (cause: unknown) => faultOf(cause)._tag === "BlobCapacityExceeded"
 
 /**
  * Receives an upload's bytes: buffers them while they are few, then streams them to extents,
@@ -113,61 +113,65 @@ const isOfCapacity = (cause: unknown) => faultOf(cause)._tag === "BlobCapacityEx
 const makeIntake = (
   parts: IntakeParts,
   extents: ExtentFiles,
-  { announced, is_hashed = true, mayRepeat = () => false }: IntakeRules,
+  { announced, is_hashed = true, mayBeDuplicate = () => false }: IntakeRules,
 ) => {
-  const { limits, line } = parts
-  const share = makeShare(parts, announced)
-  const held = makeFifo()
+  const { limits, commits } = parts
+  const reservation = makeReservation(parts, announced)
+  const buffered = makeByteQueue()
   let large: Large | undefined
   let surplus: Surplus | undefined
   let size = 0
 
   const begin = () => {
-    line.assertWritable()
+    commits.assertWritable()
     const hasher = new Blake3Hasher()
     const hash = is_hashed ? hasher : undefined
-    const stream = makeBlobStream(line, extents, { announced, hash, wrote: share.wrote })
-    for (const part of held.take(held.bytes())) stream.push(part)
+    const stream = makeBlobStream(commits, extents, {
+      announced,
+      hash,
+      noteWritten: reservation.noteWritten,
+    })
+    for (const part of buffered.take(buffered.bytes())) stream.push(part)
     return { stream, hasher }
   }
   /** Releases what was reserved. Idempotent. */
   const end = async () => {
     await large?.stream.abandon()
-    share.giveBack()
+    reservation.release()
   }
   /** From here on bytes are only hashed, and earlier ones are dropped. */
-  const giveUpRoom = (cause: unknown): Surplus => {
+  const stopKeeping = (cause: unknown): Surplus => {
     large?.stream.hashAll()
     const hasher = large?.hasher ?? new Blake3Hasher()
-    for (const part of held.take(held.bytes())) hasher.update(part)
+    for (const part of buffered.take(buffered.bytes())) hasher.update(part)
     // The caller that ends the intake gets the error.
     end().catch(() => undefined)
     return { hasher, cause }
   }
-  const findRoom = (bytes: number) => {
+  const reserve = (bytes: number) => {
     try {
       if (surplus) throw surplus.cause
-      share.grow(Math.max(bytes, announced ?? 0))
+      reservation.grow(Math.max(bytes, announced ?? 0))
     } catch (cause) {
-      if (!isOfCapacity(cause) || !mayRepeat(bytes)) throw cause
-      surplus ??= giveUpRoom(cause)
+      if (!isCapacityFault(cause) || !mayBeDuplicate(bytes)) throw cause
+      surplus ??= stopKeeping(cause)
     }
   }
   const take = (bytes: Uint8Array) => {
     const taken = size + bytes.length
-    share.assertAllowed(Math.max(taken, announced ?? 0))
-    findRoom(taken)
+    reservation.assertAllowed(Math.max(taken, announced ?? 0))
+    reserve(taken)
     size = taken
     if (surplus) return void surplus.hasher.update(bytes)
     if (large) return large.stream.push(bytes)
-    held.push(bytes)
+    buffered.push(bytes)
     if (size >= limits.inline_bytes_max) large = begin()
   }
   return {
     take,
     end,
-    held,
-    giveBack: share.giveBack,
+    buffered,
+    release: reservation.release,
     large: () => large,
     surplus: () => surplus,
     size: () => size,
@@ -180,16 +184,16 @@ const pressureOf = (intake: Intake) =>
   intake.surplus() ? undefined : intake.large()?.stream.pressure()
 
 /** Receives parts in order, large ones in slices, and remembers the first error. */
-const makeTurns = (intake: Intake) => {
+const makeReceiver = (intake: Intake) => {
   /** Receives a large part. Later parts wait for it. */
   let turn: Promise<void> | undefined
   let broken: unknown
 
-  const assertWhole = () => {
+  const throwIfBroken = () => {
     if (broken !== undefined) throw broken
   }
   const take = (bytes: Uint8Array) => {
-    assertWhole()
+    throwIfBroken()
     try {
       intake.take(bytes)
     } catch (cause) {
@@ -202,7 +206,7 @@ const makeTurns = (intake: Intake) => {
     for (let at = 0; at < bytes.length; at += slice_bytes) {
       take(bytes.subarray(at, at + slice_bytes))
       await pressureOf(intake)
-      await turnOfOthers()
+      await yieldToEventLoop()
     }
   }
   const write = (bytes: Uint8Array): Promise<void> | undefined => {
@@ -227,7 +231,7 @@ const makeTurns = (intake: Intake) => {
     /** Resolves once all parts were received. Throws the first error. */
     taken: async () => {
       await turn
-      assertWhole()
+      throwIfBroken()
     },
     end: async () => {
       broken ??= new Error("the upload has ended")
@@ -242,22 +246,22 @@ const makeTurns = (intake: Intake) => {
  */
 export const makeSession = (parts: IntakeParts, extents: ExtentFiles, rules: IntakeRules) => {
   const intake = makeIntake(parts, extents, rules)
-  const turns = makeTurns(intake)
+  const receiver = makeReceiver(intake)
   let working: Promise<unknown> | undefined
   let ending: Promise<void> | undefined
 
   const end = async () => {
-    await turns.end()
+    await receiver.end()
     await working?.catch(() => undefined)
     await intake.end()
   }
   const step = async <A>(next: () => Promise<A>) => {
-    await turns.taken()
+    await receiver.taken()
     return next()
   }
   return {
     intake,
-    write: turns.write,
+    write: receiver.write,
     work: <A>(next: () => Promise<A>): Promise<A> => {
       const mine = step(next)
       working = mine

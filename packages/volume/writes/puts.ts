@@ -3,14 +3,14 @@ import { Blake3Hasher } from "@napi-rs/blake-hash"
 import type { Placed, PutAnswer, PutOrder } from "#actors/blob-storage/blobs/engine.ts"
 import { thrown } from "#actors/blob-storage/blobs/fault.ts"
 import { type BlobId, blob_id_bytes } from "#schemas/blob-storage/blob.ts"
+import { isHeld } from "../index/blob-index.ts"
 import { admission, refusalOf } from "../log/decide.ts"
 import { metaOf } from "../log/record-facts.ts"
-import { isHeld } from "../lookup/map.ts"
 import type { Outcome, PutOperation, VolumeParts } from "../parts.ts"
 import { chunk_bytes, chunkCrc } from "../reads/chunks.ts"
 import type { Reads } from "../reads/reads.ts"
 
-type Parts = Pick<VolumeParts, "limits" | "index" | "line"> & Pick<Reads, "sound">
+type Parts = Pick<VolumeParts, "limits" | "index" | "commits"> & Pick<Reads, "verify">
 
 // Shared: creating a hasher costs more than hashing 4 KiB, and its calls never interleave.
 const hasher = new Blake3Hasher()
@@ -122,10 +122,10 @@ export const sizeOf = (parts: ReadonlyArray<Uint8Array>) => {
 }
 
 /** Puts blobs smaller than `limits.inline_bytes_max`. */
-export const makePutSmall = ({ limits, index, line, sound }: Parts) => {
+export const makePutSmall = ({ limits, index, commits, verify }: Parts) => {
   /** Content that is already stored, and was verified, needs no commit. */
   const settle = async (put: PutOperation): Promise<PutAnswer | undefined> => {
-    const head = await sound(put.id, put.at)
+    const head = await verify(put.id, put.at)
     const refused = refusalOf(put.id, admission(put, head))
     if (refused) throw thrown(refused)
     return head && { id: put.id, meta: metaOf(head), created: false }
@@ -136,7 +136,7 @@ export const makePutSmall = ({ limits, index, line, sound }: Parts) => {
     at: bigint,
     placed?: Placed,
   ): Promise<PutAnswer> => {
-    line.assertWritable()
+    commits.assertWritable()
     const size = sizeOf(parts)
     if (size > limits.size_max_bytes) {
       throw thrown({ _tag: "BlobTooLarge", bytes_max: limits.size_max_bytes })
@@ -147,6 +147,6 @@ export const makePutSmall = ({ limits, index, line, sound }: Parts) => {
         ? decided
         : { ...decided, placed: (outcome) => placed(putAnswer(decided, outcome)) }
     const settled = isHeld(index.find(put.id)) ? await settle(put) : undefined
-    return settled ?? putAnswer(put, await line.submit(put))
+    return settled ?? putAnswer(put, await commits.submit(put))
   }
 }

@@ -7,13 +7,13 @@
 import { faultOf } from "#actors/blob-storage/blobs/fault.ts"
 import type { HeldCopy, NodeEngine } from "#actors/blob-storage/node-engine.ts"
 import type { BlobId } from "#schemas/blob-storage/blob.ts"
+import { isHeld, type Place } from "../index/blob-index.ts"
 import { heldBytesOf, putAtOf } from "../log/record.ts"
 import { heldCopyOf } from "../log/record-facts.ts"
-import { isHeld, type Place } from "../lookup/map.ts"
 import type { ReadRecord, VolumeParts } from "../parts.ts"
-import { type Copies, moved, payloadStretch } from "../reads/copies.ts"
+import { type Copies, moved, payloadSpan } from "../reads/copies.ts"
 
-export interface RenewalParts extends Pick<VolumeParts, "index" | "line" | "log"> {
+export interface RenewalParts extends Pick<VolumeParts, "index" | "commits" | "log"> {
   readonly copies: Copies
 }
 
@@ -28,7 +28,7 @@ const makeRecordOf = ({ log, copies }: RenewalParts) => {
   const verified = (id: BlobId, place: Place, at: bigint) =>
     copies.guarded({ id, place, at }, async (fileOf) => {
       const record = await copies.record(id, place, fileOf)
-      if (!place.is_large) payloadStretch(record, { start: 0, end: heldBytesOf(record.head) })
+      if (!place.is_large) payloadSpan(record, { start: 0, end: heldBytesOf(record.head) })
       return record
     })
   return async (id: BlobId, place: Place, put_at: bigint, at: bigint): Promise<ReadRecord> => {
@@ -39,7 +39,7 @@ const makeRecordOf = ({ log, copies }: RenewalParts) => {
 }
 
 export const makeRenew = (parts: RenewalParts): NodeEngine["renew"] => {
-  const { index, line } = parts
+  const { index, commits } = parts
   const recordOf = makeRecordOf(parts)
 
   /** Undefined if the record moved meanwhile. */
@@ -52,11 +52,11 @@ export const makeRenew = (parts: RenewalParts): NodeEngine["renew"] => {
     const copy = heldCopyOf(head)
     if (copy.put_at >= put_at) return copy
     const renewal = { put_at, at }
-    const { record } = await line.submit({ kind: "move", id, place, head, payload, renewal })
+    const { record } = await commits.submit({ kind: "move", id, place, head, payload, renewal })
     return record && { ...copy, put_at, stored_at: record.at }
   }
   return async (id, put_at, at) => {
-    line.assertWritable()
+    commits.assertWritable()
     for (let attempt = 1; attempt <= attempts_max; attempt++) {
       const place = index.find(id)
       if (!isHeld(place)) return undefined

@@ -53,7 +53,7 @@ const sealed = async (windows: Windows, { intake }: Session): Promise<StagedByte
     const { id, hash } = identified(large.hasher)
     return { id, checksum: hash, size, windows: () => windowsOf(windows, extents, size) }
   }
-  const parts = intake.held.take(intake.held.bytes())
+  const parts = intake.buffered.take(intake.buffered.bytes())
   const { id, hash } = identified(hashed(parts))
   return { id, checksum: hash, size, windows: () => partsOf(parts) }
 }
@@ -70,8 +70,8 @@ export const makeSeal = (windows: Windows, session: Session) => {
 export const makeStage =
   (parts: StageParts, extents: ExtentFiles, windows: Windows) =>
   (size: number | undefined): Staging => {
-    const mayRepeat = (bytes: number) => mayBeStored(parts, Math.max(bytes, size ?? 0))
-    const session = makeSession(parts, extents, { announced: size, mayRepeat })
+    const mayBeDuplicate = (bytes: number) => mayBeStored(parts, Math.max(bytes, size ?? 0))
+    const session = makeSession(parts, extents, { announced: size, mayBeDuplicate })
     const { write, abort } = session
     return { write, seal: makeSeal(windows, session), abort }
   }

@@ -5,13 +5,12 @@
 
 import { crc32c } from "@node-rs/crc32"
 import { faultOf, isFull, thrown } from "#actors/blob-storage/blobs/fault.ts"
-import { makeFifo } from "../extents/fifo.ts"
-import { dataBytes, type ExtentFiles, type Grant, stretchBytes } from "../extents/files.ts"
-import { giveBack, pagedCopy } from "../extents/memory.ts"
-import { makeGatherer } from "../extents/pieces.ts"
+import { makeByteQueue } from "../extents/byte-queue.ts"
+import { type Allocation, dataBytes, type ExtentFiles, spanBytes } from "../extents/files.ts"
+import { alignedCopy, giveBack, makeGatherer } from "../extents/memory.ts"
 import { page_bytes } from "../log/format.ts"
 import type { Extent } from "../log/record.ts"
-import type { CommitLine } from "../parts.ts"
+import type { CommitQueue } from "../parts.ts"
 import { makeChunkTable } from "../reads/chunks.ts"
 
 /** Size of a write: 1 MiB and fdatasync reach the disk's full throughput. */
@@ -22,52 +21,52 @@ const pieces_max = 4
 const step_bytes = 8 * 1024 * 1024
 
 /** The extent being filled: `used` of at most `capacity` bytes of the blob. */
-interface Open {
-  grant: Grant
+interface OpenExtent {
+  allocation: Allocation
   capacity: number
   used: number
 }
 
 /** The extents of a blob, the open one last. */
-const makePlaces = (extents: ExtentFiles, announced: number | undefined) => {
-  const grants = new Set<Grant>()
+const makeBlobExtents = (extents: ExtentFiles, announced: number | undefined) => {
+  const allocations = new Set<Allocation>()
   const closed: Array<Extent> = []
-  let open: Open | undefined
-  let placed = 0
+  let open: OpenExtent | undefined
+  let placed_bytes = 0
 
-  const swap = (old: Grant, grant: Grant) => {
-    grants.delete(old)
-    grants.add(grant)
-    return grant
+  const replace = (old: Allocation, allocation: Allocation) => {
+    allocations.delete(old)
+    allocations.add(allocation)
+    return allocation
   }
-  const wanted = () => (announced === undefined ? step_bytes : announced - placed)
-  const capacityOf = (grant: Grant) => {
-    const stretch_bytes = grant.end - grant.start
-    const rest = announced === undefined ? undefined : announced - placed
-    if (rest !== undefined && stretchBytes(rest) <= stretch_bytes) return rest
-    return dataBytes(stretch_bytes)
+  const wanted = () => (announced === undefined ? step_bytes : announced - placed_bytes)
+  const capacityOf = (allocation: Allocation) => {
+    const span_bytes = allocation.end - allocation.start
+    const rest = announced === undefined ? undefined : announced - placed_bytes
+    if (rest !== undefined && spanBytes(rest) <= span_bytes) return rest
+    return dataBytes(span_bytes)
   }
-  const begin = async (): Promise<Open> => {
-    const grant = await extents.reserve(stretchBytes(wanted()))
-    grants.add(grant)
-    open = { grant, capacity: capacityOf(grant), used: 0 }
+  const begin = async (): Promise<OpenExtent> => {
+    const allocation = await extents.reserve(spanBytes(wanted()))
+    allocations.add(allocation)
+    open = { allocation, capacity: capacityOf(allocation), used: 0 }
     return open
   }
   /** Extends the open extent if so many bytes would fill it. */
-  const grow = (place: Open, bytes: number) => {
-    if (announced !== undefined || place.used + bytes < place.capacity) return
-    const grant = extents.extend(place.grant, step_bytes)
-    if (!grant) return
-    place.grant = swap(place.grant, grant)
-    place.capacity = dataBytes(grant.end - grant.start)
+  const grow = (extent: OpenExtent, bytes: number) => {
+    if (announced !== undefined || extent.used + bytes < extent.capacity) return
+    const allocation = extents.extend(extent.allocation, step_bytes)
+    if (!allocation) return
+    extent.allocation = replace(extent.allocation, allocation)
+    extent.capacity = dataBytes(allocation.end - allocation.start)
   }
   /** Closes the open extent. `table` holds the CRCs of its chunks. */
-  const close = (place: Open, table: Uint8Array) => {
-    const { start, segment } = place.grant
-    swap(place.grant, extents.trim(place.grant, start + stretchBytes(place.used)))
+  const close = (extent: OpenExtent, table: Uint8Array) => {
+    const { start, segment } = extent.allocation
+    replace(extent.allocation, extents.trim(extent.allocation, start + spanBytes(extent.used)))
     const where = { file: segment.number, position: start }
-    closed.push({ ...where, bytes: place.used, table_crc: crc32c(table) })
-    placed += place.used
+    closed.push({ ...where, bytes: extent.used, table_crc: crc32c(table) })
+    placed_bytes += extent.used
     open = undefined
   }
   return {
@@ -76,16 +75,16 @@ const makePlaces = (extents: ExtentFiles, announced: number | undefined) => {
     close,
     current: () => open,
     closed: (): ReadonlyArray<Extent> => closed,
-    segments: () => new Set(Array.from(grants, ({ segment }) => segment)),
+    segments: () => new Set(Array.from(allocations, ({ segment }) => segment)),
     release: () => {
-      for (const grant of grants) extents.release(grant)
-      grants.clear()
+      for (const allocation of allocations) extents.release(allocation)
+      allocations.clear()
     },
   }
 }
 
 /** Tracks writes in flight, and wakes those that wait for one to end. */
-const makeFlights = () => {
+const makeInFlight = () => {
   let count = 0
   let broken: unknown
   let waiting: Array<() => void> = []
@@ -120,12 +119,12 @@ const makeFlights = () => {
 /**
  * Maps a write error: a full disk is a fault of the put, anything else makes the volume read-only.
  */
-const writeFault = (line: CommitLine, { noteFull }: ExtentFiles, cause: unknown) => {
+const writeFault = (commits: CommitQueue, { noteFull }: ExtentFiles, cause: unknown) => {
   const fault = faultOf(cause)
   if (isFull(cause)) noteFull()
   if (fault._tag !== "BlobStoreFailed") return thrown(fault)
-  line.fail(`A write of a large blob failed: ${fault.detail}`)
-  return thrown({ _tag: "BlobStoreReadOnly", detail: line.failed() ?? fault.detail })
+  commits.fail(`A write of a large blob failed: ${fault.detail}`)
+  return thrown({ _tag: "BlobStoreReadOnly", detail: commits.failed() ?? fault.detail })
 }
 
 /** Receives all bytes of a blob in order: its hash. */
@@ -138,19 +137,19 @@ export interface BlobStreamOptions {
   readonly announced?: number | undefined
   readonly hash?: Hash | undefined
   /** Called with the size of each write when it starts. */
-  readonly wrote?: (bytes: number) => void
+  readonly noteWritten?: (bytes: number) => void
 }
 
 /** Writes parts to an extent and releases their memory. */
 const makeWrite =
-  (line: CommitLine, extents: ExtentFiles, wrote: (bytes: number) => void) =>
-  async ({ grant }: Open, position: number, parts: ReadonlyArray<Uint8Array>) => {
+  (commits: CommitQueue, extents: ExtentFiles, noteWritten: (bytes: number) => void) =>
+  async ({ allocation }: OpenExtent, position: number, parts: ReadonlyArray<Uint8Array>) => {
     const bytes = parts.reduce((sum, part) => sum + part.length, 0)
     try {
-      wrote(bytes)
-      await grant.segment.file.write(parts, position)
+      noteWritten(bytes)
+      await allocation.segment.file.write(parts, position)
     } catch (cause) {
-      throw writeFault(line, extents, cause)
+      throw writeFault(commits, extents, cause)
     } finally {
       giveBack(parts)
     }
@@ -158,72 +157,72 @@ const makeWrite =
 
 /** Takes pieces out of the queue and writes them one after the other. */
 const makePieces = (
-  line: CommitLine,
+  commits: CommitQueue,
   extents: ExtentFiles,
-  { announced, hash, wrote = () => {} }: BlobStreamOptions,
+  { announced, hash, noteWritten = () => {} }: BlobStreamOptions,
 ) => {
-  const fifo = makeFifo()
+  const queue = makeByteQueue()
   const chunks = makeChunkTable()
   const gatherer = makeGatherer((piece) => {
     hash?.update(piece)
     chunks.update(piece)
-    fifo.push(piece)
+    queue.push(piece)
   })
-  const places = makePlaces(extents, announced)
-  const flights = makeFlights()
+  const blob_extents = makeBlobExtents(extents, announced)
+  const in_flight = makeInFlight()
   let is_ended = false
 
-  const write = makeWrite(line, extents, wrote)
-  const writeNext = (place: Open) => {
-    const wanted = Math.min(piece_bytes, fifo.bytes())
-    places.grow(place, wanted)
-    const bytes = Math.min(wanted, place.capacity - place.used)
-    const parts = fifo.take(bytes)
-    const position = place.grant.start + place.used
-    place.used += bytes
-    if (place.used === place.capacity || (is_ended && fifo.bytes() === 0)) {
-      const table = chunks.take(place.used)
-      parts.push(place.used % page_bytes === 0 ? pagedCopy(table) : table)
-      places.close(place, table)
+  const write = makeWrite(commits, extents, noteWritten)
+  const writeNext = (extent: OpenExtent) => {
+    const wanted = Math.min(piece_bytes, queue.bytes())
+    blob_extents.grow(extent, wanted)
+    const bytes = Math.min(wanted, extent.capacity - extent.used)
+    const parts = queue.take(bytes)
+    const position = extent.allocation.start + extent.used
+    extent.used += bytes
+    if (extent.used === extent.capacity || (is_ended && queue.bytes() === 0)) {
+      const table = chunks.take(extent.used)
+      parts.push(extent.used % page_bytes === 0 ? alignedCopy(table) : table)
+      blob_extents.close(extent, table)
     }
-    flights.start(write(place, position, parts))
+    in_flight.start(write(extent, position, parts))
   }
   /** Writes the CRC table of the last extent, if its last piece did not fill it. */
   const writeLastTable = () => {
-    const place = places.current()
-    if (!place) return
-    const position = place.grant.start + place.used
-    const table = chunks.take(place.used)
-    places.close(place, table)
-    flights.start(write(place, position, [table]))
+    const extent = blob_extents.current()
+    if (!extent) return
+    const position = extent.allocation.start + extent.used
+    const table = chunks.take(extent.used)
+    blob_extents.close(extent, table)
+    in_flight.start(write(extent, position, [table]))
   }
-  const hasPiece = () => fifo.bytes() >= piece_bytes || (is_ended && fifo.bytes() > 0)
+  const hasPiece = () => queue.bytes() >= piece_bytes || (is_ended && queue.bytes() > 0)
   const writeAll = async () => {
-    while (hasPiece() && flights.broken() === undefined) {
-      if (flights.count() >= pieces_max) {
-        await flights.changed()
+    while (hasPiece() && in_flight.broken() === undefined) {
+      if (in_flight.count() >= pieces_max) {
+        await in_flight.changed()
         continue
       }
-      writeNext(places.current() ?? (await places.begin()))
-      flights.wake()
+      writeNext(blob_extents.current() ?? (await blob_extents.begin()))
+      in_flight.wake()
     }
   }
   return {
-    places,
-    flights,
+    blob_extents,
+    in_flight,
     hasPiece,
     writeAll,
     writeLastTable,
     push: gatherer.push,
     drop: () => {
       gatherer.drop()
-      giveBack(fifo.take(fifo.bytes()))
+      giveBack(queue.take(queue.bytes()))
     },
     end: () => {
       gatherer.flush()
       is_ended = true
     },
-    isBusy: () => flights.count() + Math.floor(fifo.bytes() / piece_bytes) >= pieces_max,
+    isBusy: () => in_flight.count() + Math.floor(queue.bytes() / piece_bytes) >= pieces_max,
   }
 }
 
@@ -235,34 +234,34 @@ const makePieces = (
  * record refers to.
  */
 export const makeBlobStream = (
-  line: CommitLine,
+  commits: CommitQueue,
   extents: ExtentFiles,
   options: BlobStreamOptions,
 ) => {
-  const pieces = makePieces(line, extents, options)
-  const { places, flights, isBusy } = pieces
+  const pieces = makePieces(commits, extents, options)
+  const { blob_extents, in_flight, isBusy } = pieces
   let writing: Promise<void> | undefined
 
   const run = () => {
     if (!pieces.hasPiece()) return
     writing ??= pieces
       .writeAll()
-      .catch(flights.break)
+      .catch(in_flight.break)
       .finally(() => {
         writing = undefined
         // Bytes may have arrived during the last write.
-        if (flights.broken() === undefined) run()
+        if (in_flight.broken() === undefined) run()
       })
   }
-  const assertWhole = () => {
-    if (flights.broken() !== undefined) throw flights.broken()
+  const throwIfBroken = () => {
+    if (in_flight.broken() !== undefined) throw in_flight.broken()
   }
-  const waitUntilCalm = async () => {
-    while (isBusy() && flights.broken() === undefined) await flights.changed()
-    assertWhole()
+  const waitForCapacity = async () => {
+    while (isBusy() && in_flight.broken() === undefined) await in_flight.changed()
+    throwIfBroken()
   }
   const settled = async () => {
-    while (writing || flights.count() > 0) await (writing ?? flights.changed())
+    while (writing || in_flight.count() > 0) await (writing ?? in_flight.changed())
   }
   return {
     push: (bytes: Uint8Array) => {
@@ -270,30 +269,30 @@ export const makeBlobStream = (
       run()
     },
     hashAll: pieces.end,
-    pressure: () => (isBusy() || flights.broken() !== undefined ? waitUntilCalm() : undefined),
+    pressure: () => (isBusy() || in_flight.broken() !== undefined ? waitForCapacity() : undefined),
     complete: async (): Promise<ReadonlyArray<Extent>> => {
       pieces.end()
       run()
       await settled()
-      assertWhole()
+      throwIfBroken()
       pieces.writeLastTable()
       await settled()
-      assertWhole()
-      return places.closed()
+      throwIfBroken()
+      return blob_extents.closed()
     },
     sync: async () => {
       try {
-        await Promise.all(Array.from(places.segments(), extents.sync))
+        await Promise.all(Array.from(blob_extents.segments(), extents.sync))
       } catch (cause) {
-        throw thrown({ _tag: "BlobStoreReadOnly", detail: line.failed() ?? String(cause) })
+        throw thrown({ _tag: "BlobStoreReadOnly", detail: commits.failed() ?? String(cause) })
       }
     },
     abandon: async () => {
-      flights.break(new Error("the upload has ended"))
+      in_flight.break(new Error("the upload has ended"))
       await settled()
       pieces.drop()
       // If writing has failed, a record that refers to the extents may be durable all the same.
-      if (line.failed() === undefined) places.release()
+      if (commits.failed() === undefined) blob_extents.release()
     },
   }
 }

@@ -6,9 +6,9 @@ import type { PutAnswer, PutOrder } from "#actors/blob-storage/blobs/engine.ts"
 import { thrown } from "#actors/blob-storage/blobs/fault.ts"
 import type { NodeUpload } from "#actors/blob-storage/node-engine.ts"
 import type { ExtentFiles } from "../extents/files.ts"
-import { admission, isExchanged, refusalOf } from "../log/decide.ts"
+import { isHeld } from "../index/blob-index.ts"
+import { admission, refusalOf, replacesExtents } from "../log/decide.ts"
 import { metaOf } from "../log/record-facts.ts"
-import { isHeld } from "../lookup/map.ts"
 import type { PutOperation, VolumeParts } from "../parts.ts"
 import type { Reads } from "../reads/reads.ts"
 import type { Windows } from "../reads/windows.ts"
@@ -17,8 +17,8 @@ import { putAnswer } from "./puts.ts"
 import { makeSeal } from "./staging.ts"
 import type { BlobStream } from "./stream.ts"
 
-export type UploadParts = Pick<VolumeParts, "limits" | "line" | "log" | "index" | "budget"> &
-  Pick<Reads, "sound">
+export type UploadParts = Pick<VolumeParts, "limits" | "commits" | "log" | "index" | "budget"> &
+  Pick<Reads, "verify">
 
 /** A put of complete content. */
 export type Put = (
@@ -34,7 +34,7 @@ export interface Uploads {
 }
 
 /** Whether content of at least so many bytes may be stored already. */
-const makeMayRepeat =
+const makeMayBeDuplicate =
   (parts: UploadParts, { expected_id, length = 0 }: PutOrder) =>
   (bytes: number) => {
     if (expected_id !== undefined && !isHeld(parts.index.find(expected_id))) return false
@@ -42,13 +42,13 @@ const makeMayRepeat =
   }
 
 /** The response to a put of content that is stored and was verified. Throws a refusal. */
-const settle = async ({ index, log, sound }: UploadParts, put: PutOperation) => {
+const settle = async ({ index, log, verify }: UploadParts, put: PutOperation) => {
   const place = index.find(put.id)
-  const here = isHeld(place) ? await log.head(put.id, place) : undefined
-  const refused = refusalOf(put.id, admission(put, here))
+  const present = isHeld(place) ? await log.head(put.id, place) : undefined
+  const refused = refusalOf(put.id, admission(put, present))
   if (refused) throw thrown(refused)
-  if (!here || isExchanged(put.extents.length > 0, here, undefined)) return undefined
-  const head = await sound(put.id, put.at)
+  if (!present || replacesExtents(put.extents.length > 0, present, undefined)) return undefined
+  const head = await verify(put.id, put.at)
   return head && { id: put.id, meta: metaOf(head), created: false }
 }
 
@@ -60,7 +60,7 @@ const commit = async (
   const settled = await settle(parts, put)
   if (settled) return settled
   await stream.sync()
-  return putAnswer(put, await parts.line.submit(put))
+  return putAnswer(put, await parts.commits.submit(put))
 }
 
 const putOf = (order: PutOrder, size: number, at: bigint) => ({
@@ -76,8 +76,8 @@ const putOf = (order: PutOrder, size: number, at: bigint) => ({
 })
 
 /** Resolves an upload whose bytes were not kept, if the blob is stored. */
-const repeat = async (parts: UploadParts, put: PutOperation, cause: unknown) => {
-  parts.line.assertWritable()
+const settleDuplicate = async (parts: UploadParts, put: PutOperation, cause: unknown) => {
+  parts.commits.assertWritable()
   const settled = await settle(parts, put)
   if (!settled) throw cause
   return settled
@@ -89,13 +89,13 @@ const finishOf =
     const surplus = intake.surplus()
     if (surplus) {
       const put = { ...putOf(order, intake.size(), at), ...identified(surplus.hasher) }
-      return repeat(parts, put, surplus.cause)
+      return settleDuplicate(parts, put, surplus.cause)
     }
     const large = intake.large()
     if (!large) {
       // The put itself reserves the space from here on.
-      intake.giveBack()
-      return putSmall(order, intake.held.take(intake.held.bytes()), at)
+      intake.release()
+      return putSmall(order, intake.buffered.take(intake.buffered.bytes()), at)
     }
     const placed = await large.stream.complete()
     const put = { ...putOf(order, intake.size(), at), ...identified(large.hasher) }
@@ -103,7 +103,7 @@ const finishOf =
   }
 
 /** The parts that an upload uses. */
-interface UploadMeans {
+interface UploadResources {
   readonly extents: ExtentFiles
   readonly windows: Windows
   readonly putSmall: Put
@@ -111,12 +111,12 @@ interface UploadMeans {
 
 const beginUpload = (
   parts: UploadParts,
-  { extents, windows, putSmall }: UploadMeans,
+  { extents, windows, putSmall }: UploadResources,
   order: PutOrder,
   announced: number | undefined,
 ): NodeUpload => {
-  const mayRepeat = makeMayRepeat(parts, order)
-  const session = makeSession(parts, extents, { announced, mayRepeat })
+  const mayBeDuplicate = makeMayBeDuplicate(parts, order)
+  const session = makeSession(parts, extents, { announced, mayBeDuplicate })
   const finishNow = finishOf(parts, order, session.intake, putSmall)
   let finishing: Promise<PutAnswer> | undefined
 
@@ -133,9 +133,9 @@ const beginUpload = (
 }
 
 /** The volume's uploads. `putSmall` puts blobs smaller than `limits.inline_bytes_max`. */
-export const makeUploads = (parts: UploadParts, means: UploadMeans): Uploads => {
+export const makeUploads = (parts: UploadParts, resources: UploadResources): Uploads => {
   const upload = (order: PutOrder, size: number | undefined) =>
-    beginUpload(parts, means, order, size)
+    beginUpload(parts, resources, order, size)
   const putLarge: Put = async (order, bytes, at) => {
     const size = bytes.reduce((sum, { length }) => sum + length, 0)
     const one = upload(order, size)

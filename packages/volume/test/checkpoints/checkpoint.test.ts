@@ -1,4 +1,4 @@
-/** A volume's checkpoint is whole, and of one attempt, or it is none. */
+/** A volume's checkpoint is either complete and of one attempt, or invalid. */
 import assert from "node:assert/strict"
 import { describe, it } from "vitest"
 import { noise } from "../../../../test/contract/blob-storage/engine-bytes.ts"
@@ -25,7 +25,7 @@ const facts: CheckpointFacts = {
   notes: {},
 }
 
-/** Images of so many pieces, of other bytes for each attempt. */
+/** Images of so many pieces, with different bytes for each attempt. */
 const imagesOf = (attempt: number) => ({
   index: Array.from({ length: pieces }, (_, n) => noise(100 * attempt + n, 5000)),
   extents: Array.from({ length: pieces }, (_, n) => noise(100 * attempt + 50 + n, 300)),
@@ -34,15 +34,15 @@ const imagesOf = (attempt: number) => ({
 const isOf = (attempt: number, found: Awaited<ReturnType<typeof readCheckpoint>>) => {
   const { checkpoint } = found ?? assert.fail("there is no checkpoint")
   const wanted = imagesOf(attempt)
-  // As bytes: a comparison of arrays takes minutes to tell what differs.
+  // As bytes, because a failed comparison of arrays takes minutes to print.
   for (const kind of ["index", "extents"] as const) {
     assert(Buffer.concat(checkpoint[kind]).equals(Buffer.concat(wanted[kind])), `another ${kind}`)
   }
 }
 
 describe("a checkpoint", () => {
-  it("of an attempt cut off is never made whole by an older one of its number", async () => {
-    // Each step of the second attempt is the last one once; the first one is all on the disk.
+  it("of an interrupted attempt is never completed by an older one with its serial", async () => {
+    // Every step of the second attempt is the last one once; the first attempt is all on disk.
     for (let step = 1; ; step++) {
       const simulated = simulateDisk(seeded(step))
       await writeCheckpoint(simulated.disk, dir, facts, imagesOf(1))

@@ -1,21 +1,21 @@
-/** A volume goes on while its checkpoint is written, and the checkpoint is of one moment. */
+/** A volume keeps working while its checkpoint is written, and the checkpoint is a snapshot. */
 import assert from "node:assert/strict"
 import { basename } from "node:path"
 import { describe, it } from "vitest"
 import { type VolumeDisk, volumeDisk } from "../../disk.ts"
 import { copyOf, freshFolder, opened, origin, putEach, putOne, readOne } from "../opened.ts"
 
-/** The real disk, whose checkpoints are durable only when the gate is opened. */
+/** The real disk, whose checkpoints become durable only when the gate opens. */
 const gatedDisk = () => {
   let gate = Promise.withResolvers<void>()
-  const asked: Array<string> = []
+  const opened_files: Array<string> = []
   gate.resolve()
   const disk: VolumeDisk = {
     ...volumeDisk,
     open: async (path) => {
       const file = await volumeDisk.open(path)
       const datasync = async () => {
-        asked.push(basename(path))
+        opened_files.push(basename(path))
         await gate.promise
         await file.datasync()
       }
@@ -25,14 +25,14 @@ const gatedDisk = () => {
   const shutGate = () => {
     gate = Promise.withResolvers()
   }
-  return { disk, asked, shutGate, openGate: () => gate.resolve() }
+  return { disk, opened_files, shutGate, openGate: () => gate.resolve() }
 }
 
 const small = 100
 const seeds = Array.from({ length: 20 }, (_, n) => n)
 
 describe("a checkpoint", () => {
-  it("lets puts and deletes go on, and has none of them", async () => {
+  it("lets puts and deletes continue, and contains none of them", async () => {
     const { disk, shutGate, openGate } = gatedDisk()
     const dir = freshFolder()
     const engine = await opened(dir, {}, disk)
@@ -52,8 +52,8 @@ describe("a checkpoint", () => {
       }
     }
   })
-  it("is written after the one before it, and both before the volume is shut", async () => {
-    const { disk, asked, shutGate, openGate } = gatedDisk()
+  it("is written after the previous one, and both before the volume is closed", async () => {
+    const { disk, opened_files, shutGate, openGate } = gatedDisk()
     const dir = freshFolder()
     const engine = await opened(dir, {}, disk)
     await putOne(engine, 1, small)
@@ -62,10 +62,10 @@ describe("a checkpoint", () => {
     await putOne(engine, 2, small)
     const shut = engine.shut()
     await putOne(engine, 3, small).catch(() => undefined)
-    assert(asked.length <= 1, "one at a time")
+    assert(opened_files.length <= 1, "one at a time")
     openGate()
     await Promise.all([...both, shut])
-    assert.deepEqual(asked, ["checkpoint-1", "checkpoint-2", "checkpoint-1"])
+    assert.deepEqual(opened_files, ["checkpoint-1", "checkpoint-2", "checkpoint-1"])
     assert.equal(await readOne(await opened(copyOf(dir)), 2, small), "whole")
   })
 })

@@ -1,6 +1,6 @@
 /**
- * What a volume is after a process was killed, power was lost, or bits rotted: what was
- * acknowledged is there, what was not is not, and damage costs what it hit and nothing else.
+ * The state of a volume after a kill, a power loss or bit rot: what was acknowledged is there, what
+ * was not is absent, and damage costs only what it hit.
  */
 import assert from "node:assert/strict"
 import { readdirSync, readFileSync, writeFileSync } from "node:fs"
@@ -27,7 +27,7 @@ const answers = (engine: VolumeEngine, seeds: ReadonlyArray<number>) =>
 const allWhole = async (engine: VolumeEngine, seeds: ReadonlyArray<number>) =>
   assert.deepEqual(new Set(await answers(engine, seeds)), new Set(["whole"]))
 
-/** All that can be asked of a volume, but for the bytes. */
+/** Everything that can be read from a volume, except content. */
 const allOf = async (engine: VolumeEngine) => {
   const { ids } = await engine.list("", "", 10_000)
   return {
@@ -41,7 +41,7 @@ const allOf = async (engine: VolumeEngine) => {
 const nth = (batches: ReadonlyArray<FoundBatch>, n: number) =>
   batches.at(n) ?? assert.fail(`there is no batch ${n}`)
 
-/** A volume with 40 blobs, a batch each, as a kill leaves it: without a checkpoint. */
+/** A volume with 40 blobs, one batch each, as a kill leaves it: without a checkpoint. */
 const killed = async (count = 40) => {
   const dir = freshFolder()
   const engine = await opened(dir)
@@ -50,7 +50,7 @@ const killed = async (count = 40) => {
 }
 
 describe("a volume that was killed", () => {
-  it("is what it was: blobs, tombstones, usage, journal, times", async () => {
+  it("keeps blobs, tombstones, usage, journal and times", async () => {
     const dir = freshFolder()
     const engine = await opened(dir)
     const ids = await putEach(engine, upTo(300))
@@ -67,7 +67,7 @@ describe("a volume that was killed", () => {
     assert.equal((await again.scan(0, 1))[0]?.cursor, 18)
   })
 
-  it("goes on with cursors and times where it was", async () => {
+  it("continues its cursors and times", async () => {
     const engine = await opened(await killed(3))
     const { meta } = await putOne(engine, 77)
     const facts = await engine.scan(0, 10)
@@ -100,7 +100,7 @@ describe("a volume that was killed", () => {
 })
 
 describe("a volume that was closed", () => {
-  it("is what it was, also when its checkpoints are lost then", async () => {
+  it("keeps everything, even if its checkpoints are lost afterwards", async () => {
     const dir = freshFolder()
     const engine = await opened(dir)
     await putEach(engine, upTo(150))
@@ -118,7 +118,7 @@ describe("a volume that was closed", () => {
     assert.deepEqual(await allOf(await opened(copy)), expected)
   })
 
-  it("keeps what comes later when it is killed after all", async () => {
+  it("keeps later changes if it is killed after all", async () => {
     const dir = freshFolder()
     const engine = await opened(dir)
     await putEach(engine, upTo(5))
@@ -136,7 +136,7 @@ describe("the torn end of a log", () => {
     ["a payload is gone", (batch: FoundBatch) => [(batch.records[0]?.payload ?? 0) + 300, 512]],
   ] as const
   for (const [what, where] of torn) {
-    it(`is as if it had not been put, where ${what}`, async () => {
+    it(`leaves no trace of the put if ${what}`, async () => {
       const dir = await killed()
       const last = nth(batchesIn(dir), -1)
       const [position = 0, bytes = 0] = where(last)
@@ -160,7 +160,7 @@ describe("the torn end of a log", () => {
 })
 
 describe("rot in the log", () => {
-  it("of a batch's header costs none of its blobs", async () => {
+  it("in a batch's header costs none of its blobs", async () => {
     const dir = await killed()
     const batch = nth(batchesIn(dir), 10)
     flip(batch.path, batch.position + 20)
@@ -170,7 +170,7 @@ describe("rot in the log", () => {
     assert.equal((await engine.scan(0, 1000)).length, 40)
   })
 
-  it("of a batch's header in the file that is written to is no end of the log", async () => {
+  it("in a batch's header in the current file does not end the log", async () => {
     const dir = freshFolder()
     const engine = await opened(dir, { segment_bytes: 8 * 1024 * 1024 })
     await putEach(engine, upTo(20))
@@ -183,7 +183,7 @@ describe("rot in the log", () => {
     await allWhole(await opened(copyOf(copy)), upTo(25))
   })
 
-  it("of the header of a file's last batch costs none of its blobs", async () => {
+  it("in the header of a file's last batch costs none of its blobs", async () => {
     const dir = await killed(100)
     const batches = batchesIn(dir)
     const n = batches.findIndex(({ path }, at) => path !== batches[at + 1]?.path)
@@ -197,7 +197,7 @@ describe("rot in the log", () => {
     await allWhole(await opened(copyOf(dir)), upTo(200))
   })
 
-  it("of a head costs its own blob, not its batch's others", async () => {
+  it("in a head costs its own blob, and no other of the batch", async () => {
     const dir = freshFolder()
     const engine = await opened(dir)
     await putEach(engine, upTo(5))
@@ -212,7 +212,7 @@ describe("rot in the log", () => {
     assert.equal(again.status().damaged_batches, 1)
   })
 
-  it("of a payload is found when it is read, and set aside", async () => {
+  it("in a payload is detected by a read, and the blob is quarantined", async () => {
     const dir = await killed()
     const batch = nth(batchesIn(dir), 10)
     flip(batch.path, (batch.records[0]?.payload ?? 0) + 500)
@@ -225,7 +225,7 @@ describe("rot in the log", () => {
     assert.equal((await engine.scan(40, 10))[0]?.kind, "quarantined")
   })
 
-  it("of a head that a checkpoint knows is told, and a put brings the blob back", async () => {
+  it("in a head covered by a checkpoint is reported, and a put restores the blob", async () => {
     const dir = freshFolder()
     const engine = await opened(dir)
     await putEach(engine, upTo(20))
@@ -236,7 +236,7 @@ describe("rot in the log", () => {
       const again = await opened(copyOf(dir))
       if (how === "get") assert.equal(await readOne(again, 7), "BlobCorrupt")
       const { id } = batch.records[0] ?? assert.fail()
-      // What a batch's record holds is an identifier.
+      // A batch's record holds an id.
       if (how === "delete") await again.delete(id as Parameters<typeof again.delete>[0], origin, 9n)
       if (how !== "delete") assert.equal((await putOne(again, 7)).created, true)
       assert.equal(await readOne(again, 7), how === "delete" ? "BlobNotFound" : "whole")
@@ -255,7 +255,7 @@ describe("rot in the log", () => {
     }
   })
 
-  it("of a whole page in the middle of a file loses nothing behind it", async () => {
+  it("of a whole page in the middle of a file loses nothing after it", async () => {
     const dir = await killed(100)
     const batch = nth(batchesIn(dir), 50)
     lose(batch.path, batch.position, batch.bytes)
@@ -267,7 +267,7 @@ describe("rot in the log", () => {
     assert(meta.created_at > 0n)
   })
 
-  it("of both copies of a superblock loses nothing, with a checkpoint or without", async () => {
+  it("in both copies of a superblock loses nothing, with a checkpoint or without", async () => {
     for (const has_checkpoint of [true, false]) {
       const dir = freshFolder()
       const engine = await opened(dir)
@@ -283,8 +283,8 @@ describe("rot in the log", () => {
   })
 })
 
-describe("a write that lands on the beginning of a file", () => {
-  it("costs what lay there, and nothing else of the file", async () => {
+describe("a write that lands on the start of a file", () => {
+  it("costs what was there, and nothing else in the file", async () => {
     const dir = freshFolder()
     const engine = await opened(dir)
     await putEach(engine, upTo(6))
@@ -297,8 +297,8 @@ describe("a write that lands on the beginning of a file", () => {
   })
 })
 
-describe("a file that is used anew", () => {
-  /** The same file as one that was given up a moment before the process was killed. */
+describe("a recycled file", () => {
+  /** The same file as one that was retired just before the process was killed. */
   const renew = (path: string) => {
     const bytes = readFileSync(path)
     const superblock = decodeSuperblock(bytes) ?? assert.fail("no superblock")
@@ -307,7 +307,7 @@ describe("a file that is used anew", () => {
     writeFileSync(path, bytes)
   }
 
-  it("holds nothing of what it held, though the bytes are there still", async () => {
+  it("exposes none of its old contents, though the bytes are still there", async () => {
     const dir = await killed(100)
     const [path = ""] = logPaths(dir)
     const held = batchesIn(dir).filter((batch) => batch.path === path).length
@@ -323,7 +323,7 @@ describe("a file that is used anew", () => {
     assert.equal(again.status().damaged_batches, 0)
   })
 
-  it("takes no first removal with it: a later one of the same blob counts as that", async () => {
+  it("takes no removal with it: a later removal of the same blob counts instead", async () => {
     for (const size of [1000, 100_000]) {
       const dir = freshFolder()
       const engine = await opened(dir)
@@ -348,7 +348,7 @@ describe("a file that is used anew", () => {
     }
   })
 
-  it("that an older checkpoint names makes that one worthless", async () => {
+  it("that an older checkpoint refers to invalidates that one", async () => {
     const dir = freshFolder()
     const engine = await opened(dir)
     await putEach(engine, upTo(100))
@@ -358,13 +358,13 @@ describe("a file that is used anew", () => {
     const [path = ""] = logPaths(copy)
     const held = batchesIn(copy).filter((batch) => batch.path === path).length
     renew(path)
-    // The last one is lost: what is left may name files that are something else by now.
+    // The last one is lost: the other may refer to files that have been recycled.
     flip(checkpointPaths(copy)[1] ?? assert.fail(), 8)
     const again = await opened(copy)
     assert.equal((await again.usage()).blob_count, 100 - held)
   })
 
-  it("leaves a worthless checkpoint behind, and the next one counts instead", async () => {
+  it("leaves an invalid checkpoint behind, and the next one takes precedence", async () => {
     const dir = freshFolder()
     const engine = await opened(dir)
     await putEach(engine, upTo(100))
@@ -373,7 +373,7 @@ describe("a file that is used anew", () => {
     const [path = ""] = logPaths(copy)
     const held = batchesIn(copy).filter((batch) => batch.path === path).length
     renew(path)
-    // The third one; the second one names the file that is another now.
+    // The third one. The second one refers to the file that was recycled.
     flip(checkpointPaths(copy)[0] ?? assert.fail(), 8)
     const again = await opened(copy)
     await again.checkpoint()
@@ -381,8 +381,8 @@ describe("a file that is used anew", () => {
   })
 })
 
-describe("what belongs to another volume", () => {
-  it("does not open under this one's checkpoint", async () => {
+describe("a checkpoint of another volume", () => {
+  it("is not used for this one's files", async () => {
     const [one, other] = [freshFolder(), freshFolder()]
     for (const dir of [one, other]) await (await opened(dir)).shut()
     for (const name of readdirSync(one).filter((file) => file.startsWith("checkpoint-"))) {

@@ -1,4 +1,4 @@
-/** What must be so of a volume that was opened again, while nobody else asks anything of it. */
+/** The invariants of a reopened volume, while nothing else uses it. */
 import assert from "node:assert/strict"
 import { type BlobFault, faultOf } from "#actors/blob-storage/blobs/fault.ts"
 import type { BlobId, BlobMeta } from "#schemas/blob-storage/blob.ts"
@@ -8,11 +8,11 @@ import type { Entry, State } from "./model.ts"
 import { allIds, bytesRead, checkAtHand, takeFacts } from "./work.ts"
 
 const scan_limit_max = 1000
-/** A blob may be put again and damaged again, in so many lives. */
+/** A blob may be put and damaged repeatedly in so many lives. */
 const over_times = 3
 
-/** The answer, or the fault's tag. */
-const asked = async <A>(work: Promise<A>): Promise<A | BlobFault["_tag"]> => {
+/** The result, or the fault's tag. */
+const valueOrTag = async <A>(work: Promise<A>): Promise<A | BlobFault["_tag"]> => {
   try {
     return await work
   } catch (cause) {
@@ -36,16 +36,16 @@ const checkMeta = ({ content }: Entry, meta: BlobMeta) => {
   )
 }
 
-/** What is known of a blob that is there, and whole; undefined otherwise. */
+/** Metadata of a blob that is stored intact; undefined otherwise. */
 const readWhole = async ({ engine, at }: Life, entry: Entry) => {
   const { content } = entry
-  const meta = await asked(engine.stat(content.id))
+  const meta = await valueOrTag(engine.stat(content.id))
   if (typeof meta === "string") {
     assert(meta === "BlobNotFound" || entry.isSuspect(), `${content.id} has no stat: ${meta}`)
     return undefined
   }
   checkMeta(entry, meta)
-  const read = await asked(bytesRead(engine, content.id, {}, at(), content.shard))
+  const read = await valueOrTag(bytesRead(engine, content.id, {}, at(), content.shard))
   if (typeof read === "string") {
     assert(entry.isSuspect(), `${content.id} has a stat, and is ${read}`)
     return undefined
@@ -55,7 +55,7 @@ const readWhole = async ({ engine, at }: Life, entry: Entry) => {
   return meta
 }
 
-/** Looks at one blob from every side, and lets the model know; answers whether it is there. */
+/** Checks one blob in every way, and informs the model. Returns whether it is stored. */
 const look = async (life: Life, entry: Entry) => {
   const { engine } = life
   const { id, shard } = entry.content
@@ -63,23 +63,23 @@ const look = async (life: Life, entry: Entry) => {
   const tombstone = await engine.tombstone(id)
   const [copy] = await engine.copiesOf([id])
   if (meta !== undefined) {
-    assert(copy && copy.kind !== "tombstone", `${id} is stored, and is told to be none`)
+    assert(copy && copy.kind !== "tombstone", `${id} is stored, but is reported as absent`)
     assert.deepEqual([copy.shard, copy.created_at], [shard, meta.created_at])
     assert.equal(tombstone, undefined, `${id} is stored, and has a tombstone`)
     entry.last_put.seen(copy.put_at, !entry.isSuspect() && entry.states().size === 1)
     entry.seen("stored", meta, undefined)
     return true
   }
-  // What was corrupt is out of the volume by now.
-  assert.equal(await asked(engine.stat(id)), "BlobNotFound")
-  assert.equal(await asked(engine.get(id, {}, life.at())), "BlobNotFound")
+  // A corrupt copy has been removed by now.
+  assert.equal(await valueOrTag(engine.stat(id)), "BlobNotFound")
+  assert.equal(await valueOrTag(engine.get(id, {}, life.at())), "BlobNotFound")
   assert.equal(copy?.kind, tombstone === undefined ? undefined : "tombstone")
   const state: State = tombstone === undefined ? "absent" : "deleted"
   entry.seen(state, undefined, tombstone)
   return false
 }
 
-/** The facts that the volume still has are those that were taken over, and go on from there. */
+/** The volume's facts continue those that were delivered before. */
 const checkJournal = async (life: Life, there: ReadonlyArray<Content>) => {
   const { engine, model } = life
   const is_damaged = life.isDamaged()
@@ -103,17 +103,17 @@ const checkJournal = async (life: Life, there: ReadonlyArray<Content>) => {
 
 const sum = (sizes: ReadonlyArray<number>) => sizes.reduce((total, size) => total + size, 0)
 
-/** Where a record is damaged nobody knows how long the blob was: it may be counted still. */
+/** The size of a blob with a damaged record is unknown, so it may still be counted. */
 const checkUsed = ({ model }: Life, payload_bytes: number, there: ReadonlyArray<Content>) => {
   const used = sum(there.map(({ bytes }) => bytes.length))
   const suspects = model.entries().filter((entry) => entry.isSuspect())
   const over = sum(suspects.map(({ content }) => content.bytes.length))
-  const said = `${payload_bytes} bytes are used, and not ${used}`
-  assert(suspects.length === 0 ? payload_bytes === used : payload_bytes >= used, said)
-  assert(payload_bytes <= used + over_times * over, said)
+  const message = `${payload_bytes} bytes are used, and not ${used}`
+  assert(suspects.length === 0 ? payload_bytes === used : payload_bytes >= used, message)
+  assert(payload_bytes <= used + over_times * over, message)
 }
 
-/** All that is promised of a volume that nobody uses just now. */
+/** All promises of an idle volume. */
 export const check = async (life: Life) => {
   const { engine, model, random } = life
   const there: Array<Content> = []

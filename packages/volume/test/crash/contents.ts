@@ -1,4 +1,4 @@
-/** The blobs that crash tests put, with all that must be known of them again afterwards. */
+/** The blobs of the crash tests, with everything needed to verify them. */
 import { blake3 } from "@napi-rs/blake-hash"
 import type { Shard } from "#actors/blob-storage/node-engine.ts"
 import type { BlobId, BlobLabels, ReplicationPolicy } from "#schemas/blob-storage/blob.ts"
@@ -10,21 +10,21 @@ export interface Content {
   /** BLAKE3-256 in base64, and in hex. */
   readonly checksum: string
   readonly hash: string
-  /** Bytes of the blob. */
+  /** Size of the blob in bytes. */
   readonly size: number
-  /** Which part of the blob is ever here; undefined: all of it. */
+  /** The shard that this volume stores; undefined: the whole blob. */
   readonly shard: Shard | undefined
-  /** The bytes that are here. */
+  /** The stored bytes. */
   readonly bytes: Uint8Array
   readonly labels: BlobLabels
   readonly policy: ReplicationPolicy
 }
 
-/** The volume's files in crash tests; blobs from an eighth of it on are large. */
+/** Segment size of the volumes in crash tests; blobs from an eighth of it on are large. */
 export const segment_bytes = 128 * 1024
 
 const kib = 1024
-/** Around the borders of a sector, a page, a chunk, and of what is large. */
+/** Around the boundaries of a sector, a page, a chunk, and a large blob. */
 const border_sizes = [0, 1, 511, 4096, 16 * kib - 1, 16 * kib, 64 * kib + 1]
 const large_sizes = [20_000, 40_000, 70_000, 100_000, 200_000]
 const small_count = 28
@@ -48,7 +48,7 @@ const contentOf = (size: number, n: number): Content => {
   const hash = blake3(blob)
   const shard = n % 6 === 5 ? { index: n % 5, data_shards: 4 } : undefined
   return {
-    // The first half of the hash is what makes a BlobId.
+    // The first half of the hash is a BlobId.
     id: hash.toString("hex").slice(0, 32) as BlobId,
     checksum: hash.toString("base64"),
     hash: hash.toString("hex"),

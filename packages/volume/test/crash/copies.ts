@@ -1,4 +1,4 @@
-/** What a cluster does to a volume in a life of it: copies are sent to it, and some are let go. */
+/** What a cluster does to a volume during a life: copies arrive, and some are released. */
 import assert from "node:assert/strict"
 import type { PutAnswer } from "#actors/blob-storage/blobs/engine.ts"
 import { faultOf } from "#actors/blob-storage/blobs/fault.ts"
@@ -13,8 +13,8 @@ const orderOf = (content: Content, created_at: bigint): CopyOrder => {
 }
 
 /**
- * Sends a copy that was made by another node at some time: now by its own clock, unless given.
- * Where one that was here was found damaged meanwhile, it is sent once more.
+ * Sends a copy that another node made at some time: now by its own clock, unless given. If the
+ * present copy turns out to be damaged meanwhile, sends it again.
  */
 export const receive = async (life: Life, content: Content, made_at = life.model.elsewhere()) => {
   try {
@@ -48,7 +48,7 @@ const receiveOnce = async (
   }
 }
 
-/** Lets a copy go that is here, if it is. */
+/** Releases the present copy, if any. */
 export const release = async (life: Life, entry: Entry) => {
   const { engine, at } = life
   const { id } = entry.content
@@ -59,23 +59,23 @@ export const release = async (life: Life, entry: Entry) => {
       ? engine.release(id, copy.stored_at, at())
       : false
   }
-  const said = await faultIn(letGo())
-  if ("fault" in said) return refuse(life, entry, "release", said.fault)
-  if (said.answer) entry.acknowledged("release")
+  const result = await faultIn(letGo())
+  if ("fault" in result) return refuse(life, entry, "release", result.fault)
+  if (result.answer) entry.acknowledged("release")
   else entry.refused("release")
-  life.note(`${said.answer ? "let" : "did not let"} ${id.slice(0, 8)} go`)
+  life.note(`${result.answer ? "let" : "did not let"} ${id.slice(0, 8)} go`)
 }
 
-/** Sends a copy that is as old as can be: no deletion was before it. */
+/** Sends a copy as old as possible: no deletion precedes it. */
 export const sendLate = async (life: Life, entry: Entry) => {
   const { content } = entry
   const was = entry.states()
   const version = entry.version()
   entry.begin("put")
-  const said = await faultIn(receive(life, content, 1n))
+  const result = await faultIn(receive(life, content, 1n))
   const is_alone = entry.version() === version + 1
-  if ("fault" in said) {
-    if (said.fault._tag !== "BlobDeletedHere") return refuse(life, entry, "put", said.fault)
+  if ("fault" in result) {
+    if (result.fault._tag !== "BlobDeletedHere") return refuse(life, entry, "put", result.fault)
     assert(!is_alone || was.has("deleted"), `${content.id} was never deleted`)
     life.note(`late ${content.id.slice(0, 8)} is refused`)
     return entry.refused("put")
@@ -83,11 +83,11 @@ export const sendLate = async (life: Life, entry: Entry) => {
   const is_deleted = was.size === 1 && was.has("deleted")
   assert(!is_alone || !is_deleted, `${content.id} was deleted, and is sent again`)
   life.note(`late ${content.id.slice(0, 8)} is taken`)
-  entry.acknowledged("put", said.answer.meta)
-  entry.last_put.told(said.answer.put_at, was)
+  entry.acknowledged("put", result.answer.meta)
+  entry.last_put.noted(result.answer.put_at, was)
 }
 
-/** Tells it of a put at another node, later than any before. */
+/** Reports a put at another node, later than any before. */
 export const renew = async (life: Life, entry: Entry) => {
   const { engine, model, at } = life
   const { id } = entry.content
@@ -95,15 +95,15 @@ export const renew = async (life: Life, entry: Entry) => {
   const was = entry.states()
   const version = entry.version()
   life.note(`renew ${id.slice(0, 8)} to ${put_at}`)
-  const said = await faultIn(engine.renew(id, put_at, at()))
-  if ("fault" in said) {
-    const { _tag } = said.fault
+  const result = await faultIn(engine.renew(id, put_at, at()))
+  if ("fault" in result) {
+    const { _tag } = result.fault
     return assert(life.excuses.has(_tag), `renew answered ${_tag}`)
   }
-  const copy = said.answer
+  const copy = result.answer
   if (entry.version() !== version) return
   assert(copy ? was.has("stored") : was.size > 1 || !was.has("stored"), `${id} is here or not`)
   if (copy === undefined) return
   assert(copy.put_at >= put_at, `${id} is of the put at ${copy.put_at}, not of that at ${put_at}`)
-  entry.last_put.told(copy.put_at, was)
+  entry.last_put.noted(copy.put_at, was)
 }

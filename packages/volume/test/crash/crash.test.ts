@@ -1,27 +1,30 @@
 /**
- * A volume through hundreds of crashes that a seed draws: nothing that it acknowledged is lost or
- * altered, nothing corrupt is served, nothing deleted comes back.
+ * A volume through hundreds of random, seeded crashes: nothing acknowledged is lost or changed,
+ * nothing corrupt is served, nothing deleted comes back.
  *
- * `node test/soak.ts --only volume --runs N` does the same many more times.
+ * `node test/soak.ts --only volume --runs N` runs many more.
  */
 import assert from "node:assert/strict"
 import { randomInt } from "node:crypto"
 import { describe, it } from "vitest"
-import { crash, type Ending, type Open, type Outcome, tellBroken } from "./crash.ts"
+import { brokenReport, crash, type Ending, type Open, type Outcome } from "./crash.ts"
 import { crashDamaged } from "./damage.ts"
 import { openSimulated } from "./open.ts"
 
 const points_wanted = 500
 const damages_wanted = 100
-/** In so many runs what a disk hides is found at the latest. */
+/** Number of runs within which a lying disk is detected. */
 const lies_runs = 60
 const seed_max = 2 ** 31
-/** On a machine that does many other things too, in milliseconds. */
+/** On a busy machine, in milliseconds. */
 const timeout_ms = 300_000
 
 type Simulate = (seed: number, open: Open) => Promise<Outcome>
 
-/** Goes on from a random seed until so many points were met; answers what happened how often. */
+/**
+ * Runs from a random seed until so many crash points were met. Returns how often each event
+ * happened.
+ */
 const until = async (points: number, simulate: Simulate) => {
   const first = randomInt(seed_max / 2)
   const tally = new Map<string, number>()
@@ -29,7 +32,7 @@ const until = async (points: number, simulate: Simulate) => {
   let seed = first
   for (; met < points; seed++) {
     const outcome = await simulate(seed, openSimulated)
-    assert(outcome.broken === undefined, tellBroken(outcome))
+    assert(outcome.broken === undefined, brokenReport(outcome))
     met += outcome.points
     for (const [what, times] of outcome.tally) tally.set(what, (tally.get(what) ?? 0) + times)
   }
@@ -63,7 +66,7 @@ describe("a volume on a disk that fails", () => {
   })
 })
 
-/** A disk that leaves out one thing that it promises. */
+/** A disk that breaks one promise. */
 const lies: Readonly<Record<string, (open: Open) => Open>> = {
   "does not sync files": (open) => (disk, seed) => {
     const idle = <File extends object>(file: File) => ({ ...file, datasync: async () => {} })
@@ -75,7 +78,7 @@ const lies: Readonly<Record<string, (open: Open) => Open>> = {
   "does not rename": (open) => (disk, seed) => open({ ...disk, rename: async () => {} }, seed),
 }
 
-describe("the crashes find a disk that", () => {
+describe("the crashes detect a disk that", () => {
   for (const [lie, lying] of Object.entries(lies)) {
     it(
       lie,

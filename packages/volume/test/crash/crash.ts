@@ -1,8 +1,8 @@
 /**
- * One volume through several lives, each of which ends by power loss, by a kill or in peace, with
- * faults on the way; after each it is opened again and must know all that it acknowledged.
+ * One volume through several lives, each ended by power loss, a kill or a shutdown, with faults on
+ * the way. After each it is reopened and must know everything that it acknowledged.
  *
- * The seed decides everything; the same seed is the same run.
+ * A seed determines everything.
  */
 import assert from "node:assert/strict"
 import { setImmediate as nextTurn } from "node:timers/promises"
@@ -15,14 +15,14 @@ import type { CrashEngine, Life } from "./life.ts"
 import { type Model, makeModel } from "./model.ts"
 import { put, work } from "./work.ts"
 
-/** Opens the volume on a disk; `at` is Unix nanoseconds. */
+/** Opens the volume on a disk. `at` is in Unix nanoseconds. */
 export type Open = (disk: SimulatedDisk["disk"], seed: number) => Promise<CrashEngine>
 
 export interface Outcome {
   readonly seed: number
-  /** Ends by power loss or kill, and steps that failed. */
+  /** Number of power losses, kills and failed steps. */
   readonly points: number
-  /** How often what happened: ends by their kind, and refusals. */
+  /** How often each event happened: ends by kind, and refusals. */
   readonly tally: ReadonlyMap<string, number>
   readonly broken: { readonly cause: unknown; readonly story: ReadonlyArray<string> } | undefined
 }
@@ -31,13 +31,13 @@ const lives_min = 4
 const lives_max = 10
 const operations_max = 80
 const writers_max = 12
-const notes_told_max = 60
-/** A volume on a full disk may ask for room only now and then. */
+const notes_printed_max = 60
+/** A volume on a full disk queries the free space only now and then. */
 const room_tries_max = 3
-/** A log file is held back for them, which has room for thirty batches. */
+/** A log file is reserved for them, with space for thirty batches. */
 const deletes_min = 20
 const begin_ns = 1_800_000_000_000_000_000n
-/** Files that a volume at rest may have beyond those that hold its blobs. */
+/** Maximum number of files of an idle volume, beyond those that hold its blobs. */
 const idle_segments_max = 16
 
 const endings = [
@@ -98,7 +98,7 @@ export const lifeOf = (
   }
 }
 
-/** A step to come, most likely one of the next: opening takes only a few. */
+/** A future step, most likely one of the next: opening takes only a few. */
 export const soon = (random: Seeded) => Math.ceil(2 ** (random.next() * 8))
 
 const planned = (random: Seeded, simulated: SimulatedDisk, ending: Ending) => {
@@ -109,7 +109,7 @@ const planned = (random: Seeded, simulated: SimulatedDisk, ending: Ending) => {
   if (ending === "error") simulated.plan(soon(random), { kind: "error" })
 }
 
-/** Puts one blob after the other, until the volume has seen that there is room again. */
+/** Puts blobs until the volume notices that there is space again. */
 const recover = async (life: Life) => {
   const [first, ...others] = life.model.entries().filter((entry) => !entry.states().has("stored"))
   if (first === undefined) return
@@ -119,7 +119,7 @@ const recover = async (life: Life) => {
   assert.fail("the volume takes no puts though there is room again")
 }
 
-/** The disk is full for a while: deletes go on, and once there is room puts do too. */
+/** Fills the disk for a while: deletes continue, and puts do too once there is space. */
 const workWhileFull = async (life: Life, simulated: SimulatedDisk, writers: number) => {
   const { random } = life
   simulated.limit(simulated.usedBytes() + random.between(0, 3 * segment_bytes))
@@ -135,7 +135,7 @@ const live = async (run: Run, simulated: SimulatedDisk, ending: Ending, isOver: 
   const { random } = run
   const engine = await run.open(simulated.disk, random.between(1, 2 ** 31))
   const life = lifeOf(run, engine, ending, isOver)
-  const was_met = simulated.told().length > 0
+  const was_met = simulated.faults().length > 0
   if (ending === "error" && was_met) return
   await check(life)
   const writers = random.between(1, writers_max)
@@ -149,7 +149,7 @@ const live = async (run: Run, simulated: SimulatedDisk, ending: Ending, isOver: 
   run.notes.push("shut")
 }
 
-/** One life; answers what went against the laws. */
+/** Runs one life. Returns the violation, if any. */
 export const liveOnce = async (
   run: Run,
   simulated: SimulatedDisk,
@@ -158,20 +158,20 @@ export const liveOnce = async (
   let is_over = false
   let broken: unknown
   const living = live(run, simulated, ending, () => is_over).catch((cause: unknown) => {
-    // An opening or a shutting whose disk fails may fail as well; nothing else may.
+    // Only opening and closing may fail, if their disk does.
     const is_excused = ending === "error" && cause instanceof Error && !isLaw(cause)
-    if (!is_excused || simulated.told().length === 0) broken = cause
+    if (!is_excused || simulated.faults().length === 0) broken = cause
   })
-  // What was answered before the end is heard even so.
+  // Responses from before the end still count.
   const ended = simulated.end.then(() => nextTurn()).then(() => nextTurn())
   await Promise.race([living, ended])
   is_over = true
   if (ending === "full" || ending === "error" || ending === "clean") simulated.stop("power")
   else simulated.stop(ending)
   await simulated.end
-  run.points += Math.max(1, simulated.told().length)
+  run.points += Math.max(1, simulated.faults().length)
   count(run, ending)
-  for (const line of simulated.told()) run.notes.push(line)
+  for (const line of simulated.faults()) run.notes.push(line)
   run.notes.push(`-- ${ending}`)
   run.model.end()
   return broken
@@ -179,7 +179,7 @@ export const liveOnce = async (
 
 const isLaw = (cause: unknown) => cause instanceof assert.AssertionError
 
-/** The volume at rest: nothing is left over but what is stored, and a few files. */
+/** Asserts that an idle volume has nothing but stored blobs and a few files. */
 const rest = async (run: Run, simulated: SimulatedDisk) => {
   const engine = await run.open(simulated.disk, run.random.between(1, 2 ** 31))
   const life = lifeOf(run, engine, "clean", () => false)
@@ -208,11 +208,11 @@ export const makeRun = (seed: number, open: Open): Run => ({
 })
 
 export const outcomeOf = ({ seed, points, tally, notes }: Run, cause: unknown): Outcome => {
-  const story = notes.slice(-notes_told_max)
+  const story = notes.slice(-notes_printed_max)
   return { seed, points, tally, broken: cause === undefined ? undefined : { cause, story } }
 }
 
-/** Lives through what the seed draws. Never rejects: what was broken is told. */
+/** Runs the lives of a seed. Never rejects: a violation is returned. */
 export const crash = async (seed: number, open: Open): Promise<Outcome> => {
   const run = makeRun(seed, open)
   const { random } = run
@@ -232,8 +232,8 @@ export const crash = async (seed: number, open: Open): Promise<Outcome> => {
   return outcomeOf(run, broken)
 }
 
-/** A broken law for people, with all that is needed to see it again. */
-export const tellBroken = ({ seed, broken }: Outcome) => {
+/** A readable report of a violation, with everything needed to reproduce it. */
+export const brokenReport = ({ seed, broken }: Outcome) => {
   if (!broken) return `seed ${seed}: nothing was broken`
   const { cause, story } = broken
   const why = cause instanceof Error ? (cause.stack ?? cause.message) : String(cause)

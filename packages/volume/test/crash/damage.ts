@@ -1,6 +1,6 @@
 /**
- * A volume whose files are damaged where they lie: what was hurt is never served with other bytes,
- * and nothing else is hurt with it.
+ * A volume with files damaged on disk: damaged blobs are never served with wrong bytes, and nothing
+ * else is affected.
  */
 import assert from "node:assert/strict"
 import type { BlobId } from "#schemas/blob-storage/blob.ts"
@@ -25,7 +25,7 @@ import {
   headsIn,
   hurtBy,
   recordsWritten,
-  type Stretch,
+  type Span,
   stretchesIn,
 } from "./log.ts"
 import type { Entry } from "./model.ts"
@@ -35,16 +35,16 @@ const lives_max = 4
 const operations = 60
 const writers = 4
 const flips_max = 3
-/** Of a journal that is read at once. */
+/** Limit of a scan of the whole journal. */
 const facts_max = 1000
-/** Of the flips so many, at least, hit a delete where there is one, and so many a blob's head. */
+/** Minimum number of flips that hit a delete if there is one, and that hit a blob's head. */
 const deletes_share = 1 / 4
 const heads_share = 1 / 4
 
 /**
- * Flips bits in one place, and tells the model whom that may have hurt. Answers what is stored for
- * certain, and must be told if it is not there: nothing after the first damage, or at the end of
- * the log, which nobody can tell from a torn one.
+ * Flips bits in one place, and informs the model of the affected blobs. Returns those that are
+ * certainly stored, and must be reported if they are missing: none after the first damage, or at
+ * the end of the log, which looks like a torn one.
  */
 const flip = (run: Run, simulated: SimulatedDisk): ReadonlyArray<Entry> => {
   const { random, model } = run
@@ -52,16 +52,16 @@ const flip = (run: Run, simulated: SimulatedDisk): ReadonlyArray<Entry> => {
   run.is_damaged = true
   const [first, ...others] = targetsIn(random, simulated)
   if (first === undefined) return []
-  const { path, start, end } = random.pick<Stretch>([first, ...others])
+  const { path, start, end } = random.pick<Span>([first, ...others])
   const bytes = simulated.bytes(path)
   const at = random.between(start, Math.min(end, bytes.length) - 1)
-  const { ids, is_end, told } = hurtBy(simulated, { path, start: at, end: at + 1 })
+  const { ids, is_end, touched } = hurtBy(simulated, { path, start: at, end: at + 1 })
   const stored = is_first && !is_end ? model.entries().filter(isStored) : []
   if (hasUnknownLog(simulated)) {
     for (const entry of model.entries()) entry.suspect(is_first)
     model.recorded.cut()
   }
-  for (const id of told) model.recorded.suspect(id)
+  for (const id of touched) model.recorded.suspect(id)
   if (is_end) model.recorded.cut()
   for (const id of ids) {
     run.notes.push(`hurt ${id.slice(0, 8)}`)
@@ -73,7 +73,7 @@ const flip = (run: Run, simulated: SimulatedDisk): ReadonlyArray<Entry> => {
   return stored
 }
 
-/** Stretches of which one is hit. */
+/** Spans of which one is hit. */
 const targetsIn = (random: Run["random"], simulated: SimulatedDisk) => {
   const drawn = random.next()
   const deletes = drawn < deletes_share ? deletesIn(simulated) : []
@@ -97,19 +97,19 @@ const isThere = async ({ engine, at }: Life, { content }: Entry) => {
   }
 }
 
-/** What is gone though it was stored is told once: nothing is lost without a word. */
+/** Everything stored that is gone was reported exactly once. */
 const checkTold = async (life: Life, stored: ReadonlyArray<Entry>) => {
   const gone: Array<BlobId> = []
   for (const entry of stored) if (!(await isThere(life, entry))) gone.push(entry.content.id)
   const facts = await life.engine.scan(0, facts_max)
   const ids = new Set(stored.map(({ content }) => content.id))
-  const told = facts
+  const touched = facts
     .filter(({ kind, id }) => (kind === "quarantined" || kind === "lost") && ids.has(id))
     .map(({ id }) => id)
-  assert.deepEqual(told.sort(), gone.sort(), "a blob is gone without a word")
+  assert.deepEqual(touched.sort(), gone.sort(), "a blob is gone without a word")
 }
 
-/** Tells the model whom a write that lands elsewhere may hurt, there and where it is missing. */
+/** Informs the model of the blobs that a misdirected write affects, at both positions. */
 const strayed = (run: Run, simulated: SimulatedDisk, { path, position, to, bytes }: Astray) => {
   const { model, notes } = run
   const is_first = !run.is_damaged
@@ -120,7 +120,7 @@ const strayed = (run: Run, simulated: SimulatedDisk, { path, position, to, bytes
   const is_unknown = hasUnknownLog(simulated)
   const suspects = new Set([...ids, ...recordsWritten(simulated, path, bytes, position)])
   for (const entry of model.entries()) {
-    // Who knows whose bytes a write to a file of extents holds.
+    // The owner of the bytes of a write to an extent file is unknown.
     const is_large = path.includes("ext-") && entry.content.bytes.length >= segment_bytes / 8
     if (is_unknown || is_large || entry.isFlying() || suspects.has(entry.content.id)) {
       entry.suspect(is_first && !is_end)
@@ -129,7 +129,7 @@ const strayed = (run: Run, simulated: SimulatedDisk, { path, position, to, bytes
   model.recorded.cut()
 }
 
-/** Opens the damaged volume, looks, goes on using it, and looks again. */
+/** Opens the damaged volume, checks it, uses it, and checks it again. */
 const liveDamaged = async (run: Run, simulated: SimulatedDisk, stored: ReadonlyArray<Entry>) => {
   const { random } = run
   const engine = await run.open(simulated.disk, random.between(1, 2 ** 31))
@@ -144,7 +144,7 @@ const liveDamaged = async (run: Run, simulated: SimulatedDisk, stored: ReadonlyA
   if (random.next() < 1 / 2) await engine.shut()
 }
 
-/** Lives through what the seed draws, damage among it. Never rejects: what was broken is told. */
+/** Runs the lives of a seed, with damage. Never rejects: a violation is returned. */
 export const crashDamaged = async (seed: number, open: Open): Promise<Outcome> => {
   const run = makeRun(seed, open)
   const { random, model, notes } = run

@@ -1,4 +1,4 @@
-/** One life of a volume in crash tests: what is asked of it, and which refusals are right. */
+/** One life of a volume in crash tests: its operations, and the refusals that are legitimate. */
 import assert from "node:assert/strict"
 import type { BlobOrigin } from "#actors/blob-storage/blobs/admission.ts"
 import { type BlobFault, faultOf } from "#actors/blob-storage/blobs/fault.ts"
@@ -6,7 +6,7 @@ import type { NodeEngine } from "#actors/blob-storage/node-engine.ts"
 import type { Seeded } from "../../../../test/world/seeded.ts"
 import type { Change, Entry, Model } from "./model.ts"
 
-/** An engine with the upkeep that otherwise runs by itself. */
+/** An engine with the upkeep that normally runs in the background. */
 export interface CrashEngine extends NodeEngine {
   readonly compact: () => Promise<unknown>
   readonly reclaim: (wait_ms: number) => Promise<unknown>
@@ -18,13 +18,13 @@ export interface Life {
   readonly random: Seeded
   readonly engine: CrashEngine
   readonly model: Model
-  /** The next time stamp, Unix nanoseconds; it may stand still, and now and then it goes back. */
+  /** The next timestamp, in Unix nanoseconds. It may stand still, and sometimes goes back. */
   readonly at: () => bigint
-  /** Which refusals of changes are right in this life, besides those of the port's rules. */
+  /** Legitimate refusals of changes in this life, besides those of the port's rules. */
   readonly excuses: ReadonlySet<BlobFault["_tag"]>
-  /** Whether files were damaged where they lie, so that a fact may be missing. */
+  /** Whether files were damaged, so that facts may be missing. */
   readonly isDamaged: () => boolean
-  /** Deletes that are taken for certain, though the disk is full. */
+  /** Deletes that must succeed although the disk is full. */
   readonly reserve: { deletes: number }
   readonly note: (line: string) => void
   readonly isOver: () => boolean
@@ -34,7 +34,7 @@ export const origin: BlobOrigin = { actor: "crash", request_id: "r-1", correlati
 
 const piece_bytes_max = 30_000
 
-/** The answer, or the fault where the promise is rejected with one. */
+/** The result, or the fault that rejects the promise. */
 export const faultIn = async <A>(
   work: Promise<A>,
 ): Promise<{ answer: A } | { fault: BlobFault }> => {
@@ -50,7 +50,7 @@ export const faultIn = async <A>(
   }
 }
 
-/** Parts of the bytes, in copies of their own. */
+/** Parts of the bytes, as copies. */
 export const cut = (random: Seeded, bytes: Uint8Array): ReadonlyArray<Uint8Array> => {
   const parts: Array<Uint8Array> = []
   for (let at = 0; at < bytes.length; ) {
@@ -61,7 +61,7 @@ export const cut = (random: Seeded, bytes: Uint8Array): ReadonlyArray<Uint8Array
   return parts
 }
 
-/** A change that was refused, which is right where the life has an excuse. */
+/** A refused change, which must be legitimate in this life. */
 export const refuse = (life: Life, entry: Entry, change: Change, fault: BlobFault) => {
   life.note(`${change} ${entry.content.id.slice(0, 8)}: ${fault._tag}`)
   const detail = "detail" in fault ? fault.detail : ""

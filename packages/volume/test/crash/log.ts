@@ -1,7 +1,7 @@
-/** What lies where in a volume's files, so that a test knows whom damage may have hurt. */
+/** Contents of a volume's files by position, so that a test knows which blobs damage may affect. */
 
 import type { BlobId } from "#schemas/blob-storage/blob.ts"
-import { stretchOfExtent } from "../../extents/files.ts"
+import { spanOfExtent } from "../../extents/files.ts"
 import {
   data_start,
   decodeBatchHeader,
@@ -51,8 +51,8 @@ const recordsOf = (
 }
 
 /**
- * The batches in a log file's bytes, and as others what is left where no header holds, which a
- * start finds too; none where its superblock does not hold.
+ * The batches in a log file's bytes, and the records outside of a valid batch, which startup
+ * salvages too. None if the superblock is damaged.
  */
 const batchesOf = (path: string, bytes: Buffer): ReadonlyArray<Batch> => {
   const superblock = decodeSuperblock(bytes.subarray(0, data_start))
@@ -78,34 +78,34 @@ const batchesOf = (path: string, bytes: Buffer): ReadonlyArray<Batch> => {
   return batches
 }
 
-export interface Stretch {
+export interface Span {
   readonly path: string
   readonly start: number
   readonly end: number
 }
 
-const overlaps = (one: Stretch, other: Stretch) =>
+const overlaps = (one: Span, other: Span) =>
   one.path === other.path && one.start < other.end && other.start < one.end
 
 const numberOf = (path: string) => Number(/-(\d{8})\.seg$/.exec(path)?.[1])
 
-/** Where a record's bytes are: its own place, and its extents. */
-const stretchesOf = ({ path, start, end, head }: Found): ReadonlyArray<Stretch> => [
+/** Where a record's bytes are: the record itself, and its extents. */
+const stretchesOf = ({ path, start, end, head }: Found): ReadonlyArray<Span> => [
   { path, start, end },
   ...extentsOf(head).map((extent) => {
     const name = `ext-${String(extent.file).padStart(8, "0")}.seg`
-    return { path: path.replace(/log-\d{8}\.seg$/, name), ...stretchOfExtent(extent) }
+    return { path: path.replace(/log-\d{8}\.seg$/, name), ...spanOfExtent(extent) }
   }),
 ]
 
-/** Whether a log file has lost its superblocks, so that a test cannot tell what is in it. */
+/** Whether a log file has lost its superblocks, so that a test cannot know its contents. */
 export const hasUnknownLog = (simulated: SimulatedDisk) =>
   simulated
     .paths()
     .filter((path) => /log-\d{8}\.seg$/.test(path))
     .some((path) => !decodeSuperblock(Buffer.from(simulated.bytes(path).subarray(0, data_start))))
 
-/** All that the log files of a disk say, oldest first. */
+/** All records in the log files of a disk, oldest first. */
 const mapOf = (simulated: SimulatedDisk) => {
   const logs = simulated.paths().filter((path) => /log-\d{8}\.seg$/.test(path))
   const batches = logs
@@ -116,30 +116,30 @@ const mapOf = (simulated: SimulatedDisk) => {
 }
 
 /**
- * Whose newest record, or bytes, the stretch touches; all of the last batch, which nobody can tell
- * from a torn one, where it touches that. `told`: whose records it touches at all.
+ * Ids whose newest record, or content, overlaps the span; all of the last batch if the span
+ * overlaps it, because it may look torn. `touched`: ids with any record that overlaps it.
  */
-export const hurtBy = (simulated: SimulatedDisk, stretch: Stretch) => {
+export const hurtBy = (simulated: SimulatedDisk, span: Span) => {
   const { batches, last } = mapOf(simulated)
   const newest = new Map<BlobId, Found>()
   for (const record of batches.flatMap(({ records }) => records)) {
     const other = newest.get(record.id)
-    // Times rise from record to record, and one that is moved keeps its own.
+    // Times rise from record to record, and a moved record keeps its own.
     if (!other || other.head.at <= record.head.at) newest.set(record.id, record)
   }
   const hurt = new Set<BlobId>()
-  const is_end = last !== undefined && overlaps(last, stretch)
+  const is_end = last !== undefined && overlaps(last, span)
   for (const record of newest.values()) {
-    if (stretchesOf(record).some((one) => overlaps(one, stretch))) hurt.add(record.id)
+    if (stretchesOf(record).some((one) => overlaps(one, span))) hurt.add(record.id)
   }
   if (is_end) for (const { id } of last.records) hurt.add(id)
   const records = batches.flatMap((batch) => batch.records)
-  const told = records.filter((record) => overlaps(record, stretch)).map(({ id }) => id)
-  return { ids: hurt, is_end, told }
+  const touched = records.filter((record) => overlaps(record, span)).map(({ id }) => id)
+  return { ids: hurt, is_end, touched }
 }
 
-/** Stretches in which something is that may be hurt, each as likely as another. */
-export const stretchesIn = (simulated: SimulatedDisk): ReadonlyArray<Stretch> => {
+/** Spans with content that may be damaged, with equal probability. */
+export const stretchesIn = (simulated: SimulatedDisk): ReadonlyArray<Span> => {
   const { batches } = mapOf(simulated)
   const records = batches.flatMap((batch) => [batch, ...batch.records.flatMap(stretchesOf)])
   const files = simulated.paths().map((path) => ({ path, start: 0, end: 2 * page_bytes }))
@@ -152,21 +152,21 @@ export const stretchesIn = (simulated: SimulatedDisk): ReadonlyArray<Stretch> =>
   )
 }
 
-/** Where the log says that something was deleted. */
-export const deletesIn = (simulated: SimulatedDisk): ReadonlyArray<Stretch> =>
+/** Records of deletions in the log. */
+export const deletesIn = (simulated: SimulatedDisk): ReadonlyArray<Span> =>
   mapOf(simulated).batches.flatMap(({ records }) =>
     records.filter(({ head }) => head.kind === "tombstone"),
   )
 
-/** Where the log says what a blob is: the heads of its records. */
-export const headsIn = (simulated: SimulatedDisk): ReadonlyArray<Stretch> =>
+/** Heads of the blobs' records in the log. */
+export const headsIn = (simulated: SimulatedDisk): ReadonlyArray<Span> =>
   mapOf(simulated).batches.flatMap(({ records }) =>
     records
       .filter(({ head }) => head.kind === "blob")
       .map(({ path, start, head }) => ({ path, start, end: start + head.head_bytes })),
   )
 
-/** Whose records a write to a log file holds, which was meant for `position`. */
+/** Ids with records in a write to a log file that was meant for `position`. */
 export const recordsWritten = (
   simulated: SimulatedDisk,
   path: string,
@@ -175,7 +175,7 @@ export const recordsWritten = (
 ): ReadonlyArray<BlobId> => {
   const superblock = decodeSuperblock(Buffer.from(simulated.bytes(path).subarray(0, data_start)))
   if (superblock?.kind !== "log") return []
-  const stretch = { sequence: 0, start: 0, end: bytes.length }
-  const records = recordsOf(path, Buffer.from(bytes), seedOf(superblock), stretch)
+  const span = { sequence: 0, start: 0, end: bytes.length }
+  const records = recordsOf(path, Buffer.from(bytes), seedOf(superblock), span)
   return records.filter(() => position >= data_start).map(({ id }) => id)
 }

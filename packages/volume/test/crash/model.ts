@@ -1,6 +1,6 @@
 /**
- * What a volume must know, going by what it acknowledged. What was asked and never answered may
- * have happened or not: until somebody looks, each of the two is right.
+ * What a volume must know, given what it acknowledged. A change without a response may have
+ * happened or not: until a read decides, both are correct.
  */
 import assert from "node:assert/strict"
 import type { BlobFact } from "#actors/blob-storage/blobs/engine.ts"
@@ -16,16 +16,16 @@ const outcomes = { put: "stored", delete: "deleted", release: "absent" } as cons
 const all_states: ReadonlySet<State> = new Set<State>(["absent", "stored", "deleted"])
 const gone_states: ReadonlySet<State> = new Set<State>(["absent", "deleted"])
 
-/** When a blob was put last, as far as it is certain that the volume was told; 0: nothing is. */
+/** The last put of a blob that the volume certainly knows of; 0: none. */
 const makeLastPut = ({ id }: Content) => {
   let put_at = 0n
   return {
-    /** A put was acknowledged, of a blob that was in one of these states. */
-    told: (at: bigint, before: ReadonlySet<State>) => {
+    /** A put was acknowledged, of a blob in one of these states. */
+    noted: (at: bigint, before: ReadonlySet<State>) => {
       const was_there = before.size === 1 && before.has("stored")
       if (!was_there || at > put_at) put_at = at
     },
-    /** Somebody looked. */
+    /** A read decided. */
     seen: (at: bigint, is_certain: boolean) => {
       assert(!is_certain || at >= put_at, `${id} is of the put at ${at}, not of that at ${put_at}`)
       put_at = at
@@ -33,7 +33,7 @@ const makeLastPut = ({ id }: Content) => {
   }
 }
 
-/** One blob's truth. */
+/** The state of one blob. */
 const makeEntry = (content: Content) => {
   let settled: ReadonlySet<State> = new Set<State>(["absent"])
   const flying: Record<Change, number> = { put: 0, delete: 0, release: 0 }
@@ -45,11 +45,11 @@ const makeEntry = (content: Content) => {
 
   return {
     ...{ content, last_put: makeLastPut(content) },
-    /** Rises whenever something begins or ends: what is the same again was so all the time. */
+    /** Rises with each start and end of a change: an equal value means an unchanged state. */
     version: () => version,
     isFlying: (change?: Change) =>
       change === undefined ? changes.some((one) => flying[one] > 0) : flying[change] > 0,
-    /** All states that are right now. */
+    /** All states that are correct now. */
     states: (): ReadonlySet<State> => {
       if (is_suspect) return is_gone ? gone_states : all_states
       const states = new Set(settled)
@@ -58,7 +58,7 @@ const makeEntry = (content: Content) => {
       }
       return states
     },
-    /** What is known of it while it is stored for certain. */
+    /** Metadata, while the blob is certainly stored. */
     meta: () => (is_suspect ? undefined : meta),
     isSuspect: () => is_suspect,
     begin: (change: Change) => {
@@ -66,46 +66,46 @@ const makeEntry = (content: Content) => {
       if (change === "put") is_gone = false
       flying[change]++
     },
-    acknowledged: (change: Change, told?: BlobMeta) => {
+    acknowledged: (change: Change, noted?: BlobMeta) => {
       version++
       flying[change]--
       settled = new Set([outcomes[change]])
-      meta = told
+      meta = noted
     },
-    /** It answered that nothing was changed. */
+    /** The response was that nothing changed. */
     refused: (change: Change) => {
       version++
       flying[change]--
     },
-    /** It failed, and who knows. */
+    /** The change failed, with an unknown outcome. */
     doubted: (change: Change) => {
       version++
       flying[change]--
       settled = new Set([...settled, outcomes[change]])
     },
-    /** The process ended, and takes to its grave what was under way. */
+    /** The process ended, with pending changes undecided. */
     end() {
       if (!is_suspect) settled = this.states()
       if (this.isFlying()) version++
       for (const change of changes) flying[change] = 0
     },
-    /** Somebody looked. `tombstone` is what the volume says of it. */
-    seen(state: State, told: BlobMeta | undefined, tombstone: bigint | undefined) {
+    /** A read decided. `tombstone` is what the volume reports. */
+    seen(state: State, noted: BlobMeta | undefined, tombstone: bigint | undefined) {
       assert(!is_gone || state !== "stored", `${content.id} was deleted, and is back`)
       if (is_suspect) return
       const is_known = settled.size === 1
       assert(settled.has(state), `${content.id} is ${state}, not ${[...settled].join(" or ")}`)
-      if (is_known && meta && told) assert.deepEqual(told, meta, `${content.id} was changed`)
+      if (is_known && meta && noted) assert.deepEqual(noted, meta, `${content.id} was changed`)
       if (buried?.version === version && state === "deleted") {
         assert.equal(tombstone, buried.at, `${content.id} has another tombstone`)
       }
       settled = new Set([state])
-      meta = told
+      meta = noted
       buried = tombstone === undefined ? undefined : { at: tombstone, version }
     },
     /**
-     * It was damaged where it lies. From now on anything is right of it but other bytes; and if
-     * nothing else was damaged before, one that was deleted stays so.
+     * The blob was damaged on disk. From now on every state is correct, except wrong content; if
+     * nothing was damaged before, a deleted blob stays deleted.
      */
     suspect: (is_first: boolean) => {
       version++
@@ -119,7 +119,7 @@ const makeEntry = (content: Content) => {
 export type Entry = ReturnType<typeof makeEntry>
 
 const checkFact = (fact: BlobFact) => {
-  // Of a copy whose record is damaged nothing is known but its identifier.
+  // Only the id of a copy with a damaged record is known.
   if (fact.kind === "quarantined" || fact.kind === "lost") return
   const { labels, policy, checksum, size, shard, bytes } = contentById(fact.id)
   assert.equal(fact.size, size)
@@ -129,7 +129,7 @@ const checkFact = (fact: BlobFact) => {
   if (fact.kind === "stored") assert.deepEqual(fact.labels ?? {}, labels)
 }
 
-/** The journal as another place has taken it over, from its first fact on. */
+/** The journal as delivered elsewhere, from its first fact on. */
 const makeRecorded = () => {
   const facts: Array<BlobFact> = []
   const by_cursor = new Map<number, BlobFact>()
@@ -137,10 +137,10 @@ const makeRecorded = () => {
   let is_cut = false
   const suspects = new Set<BlobId>()
   return {
-    /** A record of this blob's was damaged, and with it perhaps a fact. */
+    /** A record of this blob was damaged, and possibly a fact with it. */
     suspect: (id: BlobId) => void suspects.add(id),
     isSuspect: (id: BlobId) => suspects.has(id),
-    /** Its end may be gone and its cursors given once more: it proves nothing any more. */
+    /** Its end may be lost and its cursors reused: it proves nothing any more. */
     cut: () => {
       is_cut = true
     },
@@ -151,11 +151,11 @@ const makeRecorded = () => {
       acknowledged = Math.max(acknowledged, cursor)
     },
     /**
-     * Facts that are told again must be what they were; the others follow without a gap, unless
-     * some may have been damaged.
+     * Facts that are delivered again must be unchanged; others follow without a gap, unless some
+     * may have been damaged.
      */
-    take: (told: ReadonlyArray<BlobFact>, may_lack: boolean) => {
-      for (const fact of told) {
+    take: (noted: ReadonlyArray<BlobFact>, may_lack: boolean) => {
+      for (const fact of noted) {
         const known = by_cursor.get(fact.cursor)
         if (known) assert.deepEqual(fact, known, `fact ${fact.cursor} was changed`)
         if (known) continue
@@ -171,7 +171,7 @@ const makeRecorded = () => {
         by_cursor.set(fact.cursor, fact)
       }
     },
-    /** What is stored once all facts have happened; facts that cannot follow one another throw. */
+    /** What is stored after all facts. Throws if a fact contradicts an earlier one. */
     stored: (isSuspect: (id: BlobId) => boolean): ReadonlySet<BlobId> => {
       const ids = new Set<BlobId>()
       for (const { kind, id, cursor } of facts) {
@@ -185,7 +185,7 @@ const makeRecorded = () => {
   }
 }
 
-/** A time of another node's clock that is ahead of all others, in Unix nanoseconds. */
+/** A time ahead of all other clocks, in Unix nanoseconds. */
 const ahead_ns = 2n ** 62n
 
 export const makeModel = () => {
@@ -199,7 +199,7 @@ export const makeModel = () => {
       throw new Error(`there is no entry of ${id}`)
     },
     recorded: makeRecorded(),
-    /** Another node's time: later than any before it. */
+    /** Another node's time, later than any before. */
     elsewhere: () => {
       ahead += 1n
       return ahead

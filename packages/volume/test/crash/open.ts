@@ -1,4 +1,4 @@
-/** The volume's engine as crash tests open it: small files, a clock that jumps, no upkeep alone. */
+/** The engine of the crash tests: small files, a clock that jumps, no background upkeep. */
 
 import { noise } from "../../../../test/contract/blob-storage/engine-bytes.ts"
 import { openVolume } from "../../engine.ts"
@@ -6,7 +6,7 @@ import { segment_bytes } from "./contents.ts"
 import type { Open } from "./crash.ts"
 
 const capacity_bytes = 1024 ** 3
-/** A file that is asked for within seconds of the last would be made larger. */
+/** A file requested within seconds of the previous one would be longer. */
 const jump_ms = 60_000
 const volume_id_bytes = 16
 
@@ -20,7 +20,7 @@ export const openSimulated: Open = (disk, seed) => {
     scrub_bytes_per_second: 0,
     background: false,
     volume_id: noise(seed, volume_id_bytes),
-    // What is stamped in the background follows what was stamped last.
+    // Background timestamps follow the last timestamp.
     clock: () => 1n,
     now: () => {
       now += jump_ms

@@ -1,18 +1,18 @@
-/** The crashes of a volume in large numbers, each run by a seed of its own. */
+/** Large numbers of crash runs, each with its own seed. */
 import { randomInt } from "node:crypto"
-import { crash, tellBroken } from "./crash.ts"
+import { brokenReport, crash } from "./crash.ts"
 import { crashDamaged } from "./damage.ts"
 import { openSimulated } from "./open.ts"
 
 const seed_max = 2 ** 31
-/** Crash points from one line to the next. */
-const told_every = 2000
-/** One run in so many has its files damaged. */
+/** Crash points between two lines of output. */
+const report_every = 2000
+/** One in so many runs damages files. */
 const damaged_every = 5
 
 /**
- * Lives through so many crash points, or through the run of one seed; answers whether all laws were
- * kept. The first run that breaks one is told, with its seed.
+ * Runs until so many crash points, or the run of one seed. Returns whether no invariant was
+ * violated. Prints the first violation with its seed.
  */
 export const soakVolume = async (points_wanted: number, only?: number) => {
   const since = performance.now()
@@ -20,8 +20,8 @@ export const soakVolume = async (points_wanted: number, only?: number) => {
   console.log(`soak: crashes of a volume from seed ${first} on`)
   const tally = new Map<string, number>()
   let points = 0
-  let told = 0
-  const tell = () => {
+  let reported_points = 0
+  const report = () => {
     const seconds = (performance.now() - since) / 1000
     const rate = Math.round(points / seconds)
     const kinds = [...tally].map(([what, times]) => `${times} ${what}`).join(", ")
@@ -31,16 +31,16 @@ export const soakVolume = async (points_wanted: number, only?: number) => {
     const simulate = seed % damaged_every === 0 ? crashDamaged : crash
     const outcome = await simulate(seed, openSimulated)
     if (outcome.broken !== undefined) {
-      console.error(tellBroken(outcome))
+      console.error(brokenReport(outcome))
       return false
     }
     points += outcome.points
     for (const [what, times] of outcome.tally) tally.set(what, (tally.get(what) ?? 0) + times)
     if (only !== undefined) break
-    if (points - told < told_every) continue
-    told = points
-    tell()
+    if (points - reported_points < report_every) continue
+    reported_points = points
+    report()
   }
-  tell()
+  report()
   return true
 }

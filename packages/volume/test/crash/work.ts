@@ -1,4 +1,4 @@
-/** What a life does to a volume: seeded operations of several writers, each answer judged. */
+/** The operations of a life: seeded, of several writers, with every response checked. */
 import assert from "node:assert/strict"
 import type { BlobRange, PutAnswer, PutOrder } from "#actors/blob-storage/blobs/engine.ts"
 import { faultOf } from "#actors/blob-storage/blobs/fault.ts"
@@ -41,7 +41,7 @@ const checkPut = (entry: Entry, { id, meta, created }: PutAnswer, was: ReadonlyS
   if (!created && entry.meta()) assert.deepEqual(meta, entry.meta())
 }
 
-/** Puts the entry's blob; answers whether that was taken. */
+/** Puts the entry's blob. Returns whether it was stored. */
 export const put = async (life: Life, entry: Entry) => {
   const { random, engine, at } = life
   const { content } = entry
@@ -55,16 +55,16 @@ export const put = async (life: Life, entry: Entry) => {
     if (by_pieces) return upload(life, content, random.next() < 1 / 2)
     return engine.put(order(content), cut(random, content.bytes), at())
   }
-  const said = await faultIn(stored())
-  if ("fault" in said) {
-    refuse(life, entry, "put", said.fault)
+  const result = await faultIn(stored())
+  if ("fault" in result) {
+    refuse(life, entry, "put", result.fault)
     return false
   }
   const is_alone = entry.version() === version + 1
-  const { put_at } = { put_at: 0n, ...said.answer }
-  entry.acknowledged("put", said.answer.meta)
-  entry.last_put.told(put_at, was)
-  if (is_alone) checkPut(entry, said.answer, was)
+  const { put_at } = { put_at: 0n, ...result.answer }
+  entry.acknowledged("put", result.answer.meta)
+  entry.last_put.noted(put_at, was)
+  if (is_alone) checkPut(entry, result.answer, was)
   life.note(`stored ${content.id.slice(0, 8)}`)
   return true
 }
@@ -78,8 +78,8 @@ const remove = async (life: Life, entry: Entry) => {
     random.next() < 1 / 3
       ? engine.deleteClusterWide(id, origin, model.elsewhere())
       : engine.delete(id, origin, at())
-  const said = await faultIn(deleted)
-  if ("fault" in said) return refuse(life, entry, "delete", said.fault)
+  const result = await faultIn(deleted)
+  if ("fault" in result) return refuse(life, entry, "delete", result.fault)
   entry.acknowledged("delete")
   life.reserve.deletes--
   life.note(`deleted ${entry.content.id.slice(0, 8)}`)
@@ -94,13 +94,13 @@ const abandon = async (life: Life, { content }: Entry) => {
   const writing = async () => {
     for (const part of parts.slice(0, random.between(0, parts.length))) await upload.write(part)
   }
-  const said = await faultIn(writing())
-  // Half of them are left to themselves when the process ends.
-  if ("fault" in said || random.next() < 1 / 2) await upload.abort()
-  if ("fault" in said) assert(life.excuses.has(said.fault._tag), said.fault._tag)
+  const result = await faultIn(writing())
+  // Half of them are left pending when the process ends.
+  if ("fault" in result || random.next() < 1 / 2) await upload.abort()
+  if ("fault" in result) assert(life.excuses.has(result.fault._tag), result.fault._tag)
 }
 
-/** All bytes that a read answers, of a shard those of the shard. */
+/** All bytes of a read; of a shard, those of the shard. */
 export const bytesRead = async (
   engine: NodeEngine,
   id: BlobId,
@@ -114,13 +114,13 @@ export const bytesRead = async (
   const windows: Array<Uint8Array> = []
   for await (const window of reading.windows()) {
     windows.push(Buffer.from(window))
-    // Its memory is another reader's from here on.
+    // Its memory belongs to other readers from here on.
     if ("giveBack" in reading) reading.giveBack?.(window)
   }
   return { meta: reading.meta, bytes: Buffer.concat(windows) }
 }
 
-/** What is answered without waiting, where anything is, is the blob. */
+/** A synchronous read, if it returns anything, returns the blob. */
 export const checkAtHand = (engine: NodeEngine, { id, bytes }: Content) => {
   const { data } = engine.getNow?.(id) ?? {}
   if (data) assert(Buffer.from(data).equals(bytes), `${id} has other bytes at hand`)
@@ -140,10 +140,10 @@ const get = async (life: Life, entry: Entry) => {
   const range = rangeOf(random, content.bytes.length)
   const version = entry.version()
   const before = entry.states()
-  const said = await faultIn(bytesRead(engine, content.id, range, at(), content.shard))
+  const result = await faultIn(bytesRead(engine, content.id, range, at(), content.shard))
   const is_settled = entry.version() === version
-  if ("fault" in said) {
-    const { _tag } = said.fault
+  if ("fault" in result) {
+    const { _tag } = result.fault
     life.note(`get ${content.id.slice(0, 8)}: ${_tag}`)
     if (_tag === "BlobCorrupt") assert(entry.isSuspect(), `${content.id} is corrupt, unharmed`)
     else assert.equal(_tag, "BlobNotFound")
@@ -154,7 +154,7 @@ const get = async (life: Life, entry: Entry) => {
   }
   const { offset = 0, length = content.bytes.length } = range
   const expected = content.bytes.subarray(offset, offset + length)
-  assert(said.answer.bytes.equals(expected), `${content.id} has other bytes`)
+  assert(result.answer.bytes.equals(expected), `${content.id} has other bytes`)
   checkAtHand(engine, content)
   if (is_settled) assert(before.has("stored"), `${content.id} is back`)
 }
@@ -162,15 +162,15 @@ const get = async (life: Life, entry: Entry) => {
 const stat = async ({ engine }: Life, entry: Entry) => {
   const version = entry.version()
   const before = entry.states()
-  const said = await faultIn(engine.stat(entry.content.id))
+  const result = await faultIn(engine.stat(entry.content.id))
   if (entry.version() !== version) return
-  const state = "answer" in said ? before.has("stored") : before.size > 1 || !before.has("stored")
+  const state = "answer" in result ? before.has("stored") : before.size > 1 || !before.has("stored")
   assert(state, `${entry.content.id} has a stat that is wrong`)
   const known = before.size === 1 ? entry.meta() : undefined
-  if ("answer" in said && known) assert.deepEqual(said.answer, known)
+  if ("answer" in result && known) assert.deepEqual(result.answer, known)
 }
 
-/** All identifiers, page by page. */
+/** All ids, page by page. */
 export const allIds = async (engine: NodeEngine, random: Seeded) => {
   const ids: Array<BlobId> = []
   const limit = random.between(1, contents.length + 1)
@@ -199,7 +199,7 @@ const list = async ({ engine, random, model }: Life) => {
   }
 }
 
-/** Takes facts over and lets the volume forget them, as the process of the journal does. */
+/** Takes over facts and acknowledges them, as the delivery of the journal does. */
 export const takeFacts = async ({ engine, model, excuses, isDamaged }: Life, limit: number) => {
   const { recorded } = model
   if (recorded.isCut()) return 0
@@ -207,27 +207,27 @@ export const takeFacts = async ({ engine, model, excuses, isDamaged }: Life, lim
   assert(facts.length <= limit)
   recorded.take(facts, isDamaged())
   const cursor = recorded.cursor()
-  // From now on the volume may forget them, whether or not it answers.
+  // From now on the volume may drop them, whether or not it responds.
   recorded.acknowledge(cursor)
-  const said = await faultIn(engine.acknowledge(cursor))
-  if ("fault" in said) {
-    const { _tag } = said.fault
+  const result = await faultIn(engine.acknowledge(cursor))
+  if ("fault" in result) {
+    const { _tag } = result.fault
     const is_excused = excuses.has(_tag) && _tag !== "BlobCapacityExceeded"
     assert(is_excused, `an acknowledgement answered ${_tag}`)
   }
   return facts.length
 }
 
-/** A run of compaction by hand ends long before. */
+/** Longer than any reclaim run. */
 const reclaim_ms_max = 60_000
 
 const upkeep = async (life: Life, work: "compact" | "scrub" | "reclaim") => {
   life.note(work)
   // They write to the same files.
   if (work !== "scrub") life.reserve.deletes = 0
-  const said = await faultIn(life.engine[work](reclaim_ms_max))
-  if ("fault" in said) {
-    assert(life.excuses.has(said.fault._tag), `${work}: ${JSON.stringify(said.fault)}`)
+  const result = await faultIn(life.engine[work](reclaim_ms_max))
+  if ("fault" in result) {
+    assert(life.excuses.has(result.fault._tag), `${work}: ${JSON.stringify(result.fault)}`)
   }
 }
 
@@ -254,7 +254,7 @@ const turns = Object.entries(weights).flatMap(
 
 const [first_turn = "put", ...other_turns] = turns
 
-/** One after the other; what must not run twice at once waits for its turn. */
+/** Runs operations one at a time, if they must not overlap. */
 const makeTurns = (life: Life) => {
   const { random, model } = life
   const busy = new Set<Turn>()
@@ -285,7 +285,7 @@ const makeTurns = (life: Life) => {
   }
 }
 
-/** Lets `writers` do so many operations together, or fewer where the life is over before. */
+/** Runs so many operations on `writers` writers, or fewer if the life ends before. */
 export const work = async (life: Life, writers: number, operations: number) => {
   const turn = makeTurns(life)
   let left = operations

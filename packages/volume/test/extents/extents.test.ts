@@ -1,16 +1,14 @@
-/**
- * The files of extents: nothing is given out twice, whatever is reserved, kept, freed and read.
- */
+/** Extent files: no space is allocated twice, whatever is reserved, owned, freed and read. */
 import assert from "node:assert/strict"
 import fc from "fast-check"
 import { describe, it } from "vitest"
 import type { BlobId } from "#schemas/blob-storage/blob.ts"
 import {
+  type Allocation,
   dataBytes,
   type ExtentFiles,
-  type Grant,
   makeExtents,
-  stretchBytes,
+  spanBytes,
 } from "../../extents/files.ts"
 import { data_start } from "../../log/format.ts"
 import type { Extent } from "../../log/record.ts"
@@ -32,8 +30,8 @@ const make = (files_max?: number) => {
   return { extents, files, restored }
 }
 
-/** The extent that fills a grant. */
-const extentOf = ({ segment, start, end }: Grant): Extent => ({
+/** The extent that fills an allocation. */
+const extentOf = ({ segment, start, end }: Allocation): Extent => ({
   ...{ file: segment.number, position: start, bytes: end - start - 4096, table_crc: 1 },
 })
 
@@ -46,14 +44,14 @@ const keep = async (extents: ExtentFiles, id: BlobId, bytes = 256 * kib) => {
 
 const live = (extents: ExtentFiles) => extents.bytes().live
 
-/** What images take, counted anew. */
+/** Size of the images, counted from scratch. */
 const sizeOf = (images: Iterable<Uint8Array>) => {
   const all = Array.from(images, ({ length }) => length)
   return { bytes: all.reduce((sum, bytes) => sum + bytes, 0), images: all.length }
 }
 
-describe("the files of extents", () => {
-  it("give room in whole pages, in one file as long as it has some, then in the next", async () => {
+describe("extent files", () => {
+  it("allocate whole pages, in one file while it has space, then in the next", async () => {
     const { extents, files } = make()
     const first = await extents.reserve(300 * kib + 1)
     assert.deepEqual([first.start, first.end], [data_start, data_start + 304 * kib])
@@ -64,11 +62,11 @@ describe("the files of extents", () => {
     assert(files.size <= 3)
   })
 
-  it("know after a restart what was kept, and only that", async () => {
+  it("know after a restart what was owned, and only that", async () => {
     const { extents, restored } = make()
     const { extent } = await keep(extents, ann)
     await extents.reserve(256 * kib)
-    // An image may be a part of a larger buffer, as a checkpoint is read.
+    // An image may be part of a larger buffer, as when a checkpoint is read.
     const images = Array.from(extents.image(), (image) => {
       const larger = Buffer.alloc(image.length + 3, 7)
       larger.set(image, 3)
@@ -84,7 +82,7 @@ describe("the files of extents", () => {
     assert.equal((await again.reserve(256 * kib)).start, data_start)
   })
 
-  it("let a later record take a stretch over, and nobody free what is another's", async () => {
+  it("let a later record take a span over, and a blob free only what it owns", async () => {
     const { extents } = make()
     const { extent } = await keep(extents, ann)
     extents.keep(bob, [extent])
@@ -100,7 +98,7 @@ describe("the files of extents", () => {
     assert.deepEqual([live(extents), extents.isEmpty(1)], [0, true])
   })
 
-  it("keep a record's extents of a file that is gone, and give them free", () => {
+  it("keep a record's extents in a missing file, and free them", () => {
     const { extents } = make()
     const extent = { file: 9, position: data_start, bytes: 100_000, table_crc: 1 }
     extents.keep(ann, [extent])
@@ -109,7 +107,7 @@ describe("the files of extents", () => {
     assert.equal(extents.owners(9).length, 0)
   })
 
-  it("take back only what is still the upload's", async () => {
+  it("release only what is still reserved by the upload", async () => {
     const { extents } = make()
     const { grant, extent } = await keep(extents, ann)
     extents.release(grant)
@@ -121,7 +119,7 @@ describe("the files of extents", () => {
     assert.notEqual((await extents.reserve(256 * kib)).start, other.start)
   })
 
-  it("give out nothing that is freed and still read", async () => {
+  it("allocate nothing that is freed but still being read", async () => {
     const { extents } = make()
     const { grant, extent } = await keep(extents, ann)
     const [one, two] = [extents.pin([extent]), extents.pin([extent])]
@@ -137,7 +135,7 @@ describe("the files of extents", () => {
     assert.equal((await extents.reserve(256 * kib)).start, grant.start)
   })
 
-  it("are kept again where a record that moved keeps some of what is still read", async () => {
+  it("keep spans that a moved record still owns while they are being read", async () => {
     const { extents } = make()
     const { extent } = await keep(extents, ann)
     const unpin = extents.pin([extent])
@@ -149,7 +147,7 @@ describe("the files of extents", () => {
     assert.equal(extents.isEmpty(1), true)
   })
 
-  it("give shorter stretches where the disk is full, and refuse where none is long", async () => {
+  it("allocate shorter spans on a full disk, and refuse if none is long enough", async () => {
     const { extents } = make(1)
     const grants = await Promise.all(Array.from({ length: 4 }, () => extents.reserve(256 * kib)))
     await assert.rejects(extents.reserve(256 * kib), { code: "ENOSPC" })
@@ -159,7 +157,7 @@ describe("the files of extents", () => {
     assert.equal(dataBytes(part.end - part.start), 192 * kib)
   })
 
-  it("do not refuse for a file that was begun while the disk was full", async () => {
+  it("do not refuse because of a file that was started on a full disk", async () => {
     const { segments } = fakeSegments()
     const met: Array<(cause: Error) => void> = []
     let is_full = true
@@ -174,7 +172,7 @@ describe("the files of extents", () => {
     assert.equal((await late).end - (await late).start, 256 * kib)
   })
 
-  it("keep what lies behind the end of a file whose superblock was lost", async () => {
+  it("keep owned spans beyond the end of a file with a lost superblock", async () => {
     const { extents, files } = make()
     const { extent } = await keep(extents, ann)
     const images = Array.from(extents.image())
@@ -193,7 +191,7 @@ describe("the files of extents", () => {
     assert.equal((await again.reserve(256 * kib)).start, data_start)
   })
 
-  it("use again what was written before they grow, and count only that", async () => {
+  it("reuse written space before they grow, and count only that", async () => {
     const { extents } = make()
     const first = await keep(extents, ann, 600 * kib)
     const second = await keep(extents, bob, 600 * kib)
@@ -215,12 +213,12 @@ describe("the files of extents", () => {
     assert.deepEqual([third.segment.number, third.start], [1, data_start])
     const fourth = await extents.reserve(400 * kib)
     assert.deepEqual([fourth.segment.number, fourth.start], [1, third.end])
-    // What was reached for and not written is as if it had never been.
+    // Reserved space that was never written leaves no trace.
     extents.release(fourth)
     assert.equal(extents.files()[0]?.data_bytes, 600 * kib)
   })
 
-  it("use up what was written, in parts too, once the disk had no room for a write", async () => {
+  it("use up written space, in parts too, after a write found the disk full", async () => {
     const { extents, files } = make(1)
     const grants = await Promise.all(Array.from({ length: 3 }, () => keep(extents, ann)))
     for (const { extent } of [grants[0], grants[2]].flatMap((one) => one ?? [])) {
@@ -235,13 +233,13 @@ describe("the files of extents", () => {
       ({ start, end }) => `${(start - data_start) / kib} ${(end - start) / kib}`,
     )
     assert.deepEqual(new Set(found), new Set(["0 256", "512 256"]))
-    // Nothing is left of it: whether the disk has room by now shows when it is tried.
+    // Nothing of it is left: the next attempt shows whether the disk has space by now.
     const after = await extents.reserve(200 * kib)
     assert.equal(after.start, data_start + 768 * kib)
     assert.equal(files.size, 1)
   })
 
-  it("take nothing from a file that is closed", async () => {
+  it("allocate nothing from a closed file", async () => {
     const { extents } = make()
     await extents.reserve(64 * kib)
     extents.close(1, true)
@@ -252,11 +250,11 @@ describe("the files of extents", () => {
     assert.equal((await extents.reserve(64 * kib)).segment.number, 1)
   })
 
-  it("hold of a blob what fits a stretch with its table", () => {
+  it("fit as much of a blob as a span holds with its table", () => {
     for (const bytes of [1, 65_536, 65_537, 1_000_000]) {
-      assert(stretchBytes(bytes) >= bytes + 4 * Math.ceil(bytes / 65_536))
-      const data = dataBytes(stretchBytes(bytes))
-      assert(stretchBytes(data) <= stretchBytes(bytes) && data % 65_536 === 0)
+      assert(spanBytes(bytes) >= bytes + 4 * Math.ceil(bytes / 65_536))
+      const data = dataBytes(spanBytes(bytes))
+      assert(spanBytes(data) <= spanBytes(bytes) && data % 65_536 === 0)
     }
   })
 })
@@ -278,16 +276,16 @@ const step = fc.record({
 })
 type Step = typeof step extends fc.Arbitrary<infer A> ? A : never
 
-const overlap = (one: Grant, other: Grant) =>
+const overlap = (one: Allocation, other: Allocation) =>
   one.segment === other.segment && one.start < other.end && other.start < one.end
 
-describe("any history of a file of extents", () => {
-  it("has no page in two hands", async () => {
+describe("any history of an extent file", () => {
+  it("has no page with two owners", async () => {
     const holds = async (steps: ReadonlyArray<Step>) => {
       const { extents, restored } = make()
-      const granted: Array<Grant> = []
-      const kept: Array<{ readonly grant: Grant; readonly extent: Extent }> = []
-      const pinned: Array<{ readonly grant: Grant; readonly unpin: () => void }> = []
+      const granted: Array<Allocation> = []
+      const kept: Array<{ readonly grant: Allocation; readonly extent: Extent }> = []
+      const pinned: Array<{ readonly grant: Allocation; readonly unpin: () => void }> = []
       const pick = <A>(from: Array<A>, which: number) =>
         from.splice(which % Math.max(1, from.length), 1)[0]
       for (const { kind, which, pages } of steps) {
@@ -323,7 +321,7 @@ describe("any history of a file of extents", () => {
         for (const { grant: one } of freed) {
           assert(!granted.some((other) => overlap(one, other)), "given out while it was read")
         }
-        const bytes = kept.reduce((sum, { extent }) => sum + stretchBytes(extent.bytes), 0)
+        const bytes = kept.reduce((sum, { extent }) => sum + spanBytes(extent.bytes), 0)
         assert.equal(live(extents), bytes)
       }
       assert.equal(live(restored(extents.image())), live(extents))

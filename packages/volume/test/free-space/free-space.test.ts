@@ -34,7 +34,7 @@ const openOn = (simulated: SimulatedDisk, capacity_bytes = 0) =>
     segment_bytes,
   })
 
-/** Lets other programs have so many bytes, which the volume sees within a second. */
+/** Lets other programs use so many bytes, which the volume sees within a second. */
 const others = async (simulated: SimulatedDisk, engine: VolumeEngine, bytes: number) => {
   simulated.others(bytes)
   await engine.usage()
@@ -42,7 +42,7 @@ const others = async (simulated: SimulatedDisk, engine: VolumeEngine, bytes: num
 
 const full = "BlobCapacityExceeded"
 
-/** The tag of what the work was refused with. */
+/** The tag of the fault that rejects the work. */
 const tagOf = async (work: Promise<unknown>) => {
   try {
     await work
@@ -75,7 +75,7 @@ const stage = async (engine: VolumeEngine, bytes: Uint8Array) => {
   }
 }
 
-/** Every way in which bytes come to a node. */
+/** All ways in which bytes reach a node. */
 const ways: Readonly<
   Record<string, (engine: VolumeEngine, bytes: Uint8Array) => Promise<unknown>>
 > = {
@@ -97,7 +97,7 @@ const acknowledgeAll = async (engine: VolumeEngine) => {
   }
 }
 
-/** Puts until it is refused; answers what was stored. */
+/** Puts until it is refused. Returns what was stored. */
 const fill = async (engine: VolumeEngine, size: number, first = 0) => {
   const ids: Array<BlobId> = []
   for (let seed = first; ; seed++) {
@@ -111,7 +111,7 @@ const fill = async (engine: VolumeEngine, size: number, first = 0) => {
 
 describe("the floor of free space", () => {
   for (const size of [1000, 600 * kib]) {
-    it(`is left by puts of ${size} bytes, which are refused at it, and never passed`, {
+    it(`is left by puts of ${size} bytes, which are refused there and never pass it`, {
       timeout: timeout_ms,
     }, async () => {
       const simulated = simulateDisk(seeded(size))
@@ -120,10 +120,10 @@ describe("the floor of free space", () => {
       const ids = await fill(engine, size)
       const free_bytes = simulated.freeBytes()
       assert(free_bytes >= floor_bytes, `${free_bytes} bytes are free`)
-      // It is used nearly to the end: a log file or a blob has no room any more.
+      // It is used nearly to the end: a log file or a blob no longer fits.
       assert(free_bytes < floor_bytes + 2 * mib, `${free_bytes} bytes are free`)
       const { used_bytes, capacity_bytes } = await engine.usage()
-      // A record of 1,000 bytes has a page of the log to itself here.
+      // A record of 1,000 bytes takes a page of the log here.
       const part = size === 1000 ? 0.2 : 0.6
       assert(used_bytes <= capacity_bytes && used_bytes > part * capacity_bytes)
       for (let at = 0; at < ids.length; at += 100) {
@@ -140,7 +140,7 @@ describe("the floor of free space", () => {
   }
 
   for (const [name, way] of Object.entries(ways)) {
-    it(`is asked by ${name}, also where others took the space`, async () => {
+    it(`limits ${name}, also if other programs took the space`, async () => {
       const simulated = simulateDisk(seeded(7))
       simulated.limit(64 * mib)
       const engine = await openOn(simulated)
@@ -148,7 +148,7 @@ describe("the floor of free space", () => {
         assert.equal(await tagOf(way(engine, noise(size, size))), "stored")
         await others(simulated, engine, 64 * mib - simulated.usedBytes() - floor_bytes + 1)
         assert.equal(await tagOf(way(engine, noise(size + 1, size))), full)
-        // What is stored already takes nothing.
+        // Content that is already stored takes nothing.
         assert.equal(await tagOf(engine.put(order, [noise(3, 0)], 5n)), full)
         await others(simulated, engine, 0)
         assert.equal(await tagOf(way(engine, noise(size + 1, size))), "stored")
@@ -157,7 +157,7 @@ describe("the floor of free space", () => {
     })
   }
 
-  it("is asked for staged bytes, and in the middle of a stream that was announced", async () => {
+  it("limits staged bytes, and an announced stream in progress", async () => {
     const simulated = simulateDisk(seeded(8))
     simulated.limit(64 * mib)
     const engine = await openOn(simulated)
@@ -177,14 +177,14 @@ describe("the floor of free space", () => {
     await engine.shut()
   })
 
-  it("refuses at once what was announced and has no room above it", async () => {
+  it("refuses at once an announced put that does not fit above it", async () => {
     const simulated = simulateDisk(seeded(9))
     simulated.limit(16 * mib)
     const engine = await openOn(simulated)
     const one = engine.upload(order, 14 * mib)
     assert.equal(await tagOf(Promise.resolve(one.write(noise(1, 10)))), full)
     await one.abort()
-    // Two that fit only one by one: the second is refused before its bytes come.
+    // Two that fit only one at a time: the second is refused before its bytes arrive.
     const first = engine.upload(order, 6 * mib)
     await first.write(noise(1, 10))
     const second = engine.upload(order, 6 * mib)
@@ -196,7 +196,7 @@ describe("the floor of free space", () => {
     await engine.shut()
   })
 
-  it("does not stop deletes and reads on a disk without a byte, nor a start on it", async () => {
+  it("does not stop deletes, reads or a startup on a disk without a free byte", async () => {
     const simulated = simulateDisk(seeded(10))
     simulated.limit(32 * mib)
     const engine = await openOn(simulated)
@@ -222,7 +222,7 @@ describe("the floor of free space", () => {
 })
 
 describe("the capacity", () => {
-  it("follows the disk, and is the smaller one where it is configured", async () => {
+  it("follows the disk, unless a smaller one is configured", async () => {
     const simulated = simulateDisk(seeded(11))
     simulated.limit(100 * mib)
     const engine = await openOn(simulated)
@@ -244,7 +244,7 @@ describe("the capacity", () => {
     await configured.shut()
   })
 
-  it("counts what small blobs take on the disk", async () => {
+  it("counts the disk space of small blobs", async () => {
     const simulated = simulateDisk(seeded(12))
     const engine = await openOn(simulated, 2 ** 40)
     const count = 6000
@@ -266,7 +266,7 @@ describe("the capacity", () => {
 
 const names = ["put", "a stream", "an announced stream", "a copy of another node"] as const
 
-/** One random life on a disk that others share. */
+/** A random history on a shared disk. */
 const live = async (random: Seeded) => {
   const simulated = simulateDisk(random)
   const disk_bytes = 24 * mib
@@ -286,7 +286,7 @@ const live = async (random: Seeded) => {
       assert(stored.every((tag) => tag === "stored" || tag === full))
       if (stored.includes("stored")) {
         const free_bytes = simulated.freeBytes()
-        // Deletes may have used the log file held back for them, which is then made again.
+        // Deletes may have used the reserved log file, which is then created again.
         assert(free_bytes >= floor_bytes - segment_bytes, `step ${step}: ${free_bytes} are free`)
       }
       for (const [n, bytes] of some.entries()) {
@@ -317,8 +317,8 @@ const live = async (random: Seeded) => {
   await engine.shut()
 }
 
-describe("a volume on a disk that others share", () => {
-  it("leaves the floor, takes every delete and gives space back", {
+describe("a volume on a disk with other programs", () => {
+  it("leaves the floor, accepts every delete and returns space", {
     timeout: timeout_ms,
   }, async () => {
     for (let seed = 1; seed <= 5; seed++) await live(seeded(seed))

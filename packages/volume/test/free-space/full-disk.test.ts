@@ -1,6 +1,6 @@
 /**
- * A disk that was full once: what was deleted can be given up, for which a checkpoint has room, or
- * finds some.
+ * A disk that was full once: the space of deleted blobs can be reclaimed, because a checkpoint has
+ * space for it, or makes some.
  */
 import assert from "node:assert/strict"
 import { setImmediate as nextTurn } from "node:timers/promises"
@@ -22,7 +22,7 @@ const timeout_ms = 300_000
 const openOn = (simulated: SimulatedDisk, segment_bytes: number) =>
   openSimulated(simulated, { dir, capacity_bytes: 2 ** 40, segment_bytes })
 
-/** Puts so many blobs at once; answers those that were taken, and the refusals. */
+/** Puts so many blobs concurrently. Returns those that were stored, and the refusals. */
 const putMany = async (engine: VolumeEngine, first: number, count: number, size: number) => {
   const ids: Array<BlobId> = []
   const faults: Array<string> = []
@@ -77,7 +77,7 @@ const takesPuts = async (engine: VolumeEngine, first: number) => {
   assert.deepEqual(faults, [])
 }
 
-/** Of these blobs some are gone, and all others whole. */
+/** Asserts that some of these blobs are gone, and all others are intact. */
 const holds = async (
   engine: VolumeEngine,
   all: ReadonlyArray<BlobId>,
@@ -92,7 +92,7 @@ const holds = async (
   }
 }
 
-/** Makes the files of checkpoints as long as what is in them: what volumes had that are trapped. */
+/** Shortens the checkpoint files to their contents, as in trapped volumes of older versions. */
 const trim = async ({ disk, bytes }: SimulatedDisk, checkpoint_bytes: number) => {
   for (const name of ["checkpoint-1", "checkpoint-2"]) {
     const path = `${dir}/${name}`
@@ -111,7 +111,7 @@ const segment_bytes = 128 * kib
 const small_bytes = 12 * kib
 const blobs = 600
 
-/** What a trapped volume has that may make way. */
+/** What a trapped volume can free for a checkpoint. */
 const ways = ["spare log files", "empty files of extents"] as const
 type Way = (typeof ways)[number]
 
@@ -124,7 +124,7 @@ const takeSpare = async ({ disk, paths }: SimulatedDisk, used: number) => {
   await disk.syncFolder(dir)
 }
 
-/** A volume on a full disk whose files of checkpoints are too short for its index. */
+/** A volume on a full disk, with checkpoint files too short for its index. */
 const trapped = async (seed: number, way: Way) => {
   const before = simulateDisk(seeded(seed))
   const engine = await openOn(before, segment_bytes)
@@ -151,8 +151,8 @@ const trapped = async (seed: number, way: Way) => {
   return { simulated, limit_bytes, engine: again, ids, gone: new Set(gone) }
 }
 
-describe("a volume on a disk that is full", () => {
-  it("can be emptied, and takes puts again, also after a restart", {
+describe("a volume on a full disk", () => {
+  it("can be emptied, and accepts puts again, also after a restart", {
     timeout: timeout_ms,
   }, async () => {
     const simulated = simulateDisk(seeded(1))
@@ -169,7 +169,7 @@ describe("a volume on a disk that is full", () => {
     await again.shut()
   })
 
-  it("refuses puts that a checkpoint has no room for, and no deletes", async () => {
+  it("refuses puts for which a checkpoint would have no space, but no deletes", async () => {
     let is_full = false
     const disk = watchedDisk((step, path) => {
       if (is_full && step === "write" && path.includes("checkpoint")) throw diskError("ENOSPC")
@@ -187,7 +187,7 @@ describe("a volume on a disk that is full", () => {
     await takesPuts(engine, 1_000_000)
   })
 
-  it.each(ways)("gets out of the trap of older versions by %s", async (way) => {
+  it.each(ways)("recovers from the trap of older versions by %s", async (way) => {
     const { engine, ids, gone } = await trapped(1, way)
     assert((await engine.compact()).log_files > 0)
     await takesPuts(engine, 1_000_000)
@@ -220,13 +220,13 @@ describe("a volume on a disk that is full", () => {
     },
   )
 
-  it("says once that compaction has no room", async () => {
+  it("reports once that compaction has no room", async () => {
     let is_full = false
     const disk = watchedDisk((step, path) => {
       if (is_full && step === "write" && !path.includes("log-0")) throw diskError("ENOSPC")
     })
-    const said: Array<string> = []
-    const report = (problem: string) => void said.push(problem)
+    const reports: Array<string> = []
+    const report = (problem: string) => void reports.push(problem)
     const engine = await opened(freshFolder(), { report }, disk)
     const { ids } = await putMany(engine, 0, at_once * 3, 1000)
     await remove(engine, ids)
@@ -235,8 +235,8 @@ describe("a volume on a disk that is full", () => {
     for (let round = 0; round < 3; round++) {
       assert.deepEqual(await engine.compact(), { log_files: 0, extent_files: 0 })
     }
-    assert.match(said.join(), /^Compaction has no room: The disk is full: .*ENOSPC/)
-    assert.equal(said.length, 1)
+    assert.match(reports.join(), /^Compaction has no room: The disk is full: .*ENOSPC/)
+    assert.equal(reports.length, 1)
     is_full = false
     assert((await engine.compact()).log_files > 0)
   })

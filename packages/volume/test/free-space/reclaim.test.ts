@@ -1,6 +1,6 @@
 /**
- * Compaction by hand: the space of deleted blobs goes back to the disk at once, whatever part of
- * their files is live, and nothing that is live is hurt by it.
+ * Compaction on request: the space of deleted blobs returns to the disk at once, whatever share of
+ * their files is live, and live data stays intact.
  */
 import assert from "node:assert/strict"
 import { describe, it } from "vitest"
@@ -18,9 +18,9 @@ const kib = 1024
 const mib = 1024 * kib
 const floor_bytes = 4 * mib
 const segment_bytes = 2 * mib
-/** Where the disk is small, so that a run has many files. */
+/** The size of a small disk, so that a run has many files. */
 const small_bytes = 256 * kib
-/** No run of these tests takes as long. */
+/** Longer than any run in these tests. */
 const wait_ms = 60_000
 
 const openOn = (simulated: SimulatedDisk, segment = segment_bytes) =>
@@ -46,7 +46,7 @@ const put = async (engine: VolumeEngine, blobs: Blobs, seed: number, size: numbe
   blobs.set(id, seed)
 }
 
-/** As many as are given, in batches as clients make them. */
+/** All of the given ids, in batches as clients send them. */
 const fill = async (engine: VolumeEngine, count: number, size: number) => {
   const blobs: Blobs = new Map()
   for (let first = 0; first < count; first += 20) {
@@ -63,7 +63,7 @@ const remove = async (engine: VolumeEngine, blobs: Blobs, isGone: (n: number) =>
   await acknowledgeAll(engine)
 }
 
-/** Compaction by itself, until it finds nothing more to do. */
+/** Background compaction, until it finds nothing more to do. */
 const settle = async (engine: VolumeEngine) => {
   for (let round = 0; round < 6; round++) await engine.compact()
 }
@@ -77,7 +77,7 @@ const holdsAll = async (engine: VolumeEngine, blobs: Blobs, size: number) => {
   assert.equal((await engine.usage()).blob_count, blobs.size)
 }
 
-/** What was given back is what the disk has more, but for what a checkpoint's files grew. */
+/** The space returned is what the disk gained, less the growth of checkpoint files. */
 const isHonest = (simulated: SimulatedDisk, before: number, found: Reclaimed) => {
   const gained = before - simulated.usedBytes()
   assert.deepEqual([found.is_done, found.problem], [true, undefined])
@@ -90,9 +90,9 @@ const isHonest = (simulated: SimulatedDisk, before: number, found: Reclaimed) =>
 
 const sizes = [2000, 40 * kib, 700 * kib]
 
-describe("compaction by hand", () => {
+describe("compaction on request", () => {
   for (const size of sizes) {
-    it(`gives back what a third of blobs of ${size} bytes left, scattered`, async () => {
+    it(`returns the scattered space of a third of blobs of ${size} bytes`, async () => {
       const simulated = simulateDisk(seeded(size))
       simulated.limit(400 * mib)
       const engine = await openOn(simulated)
@@ -103,7 +103,7 @@ describe("compaction by hand", () => {
       const found = isHonest(simulated, before, await engine.reclaim(wait_ms))
       const { disk_bytes, used_bytes, given_back_bytes } = found
       assert(given_back_bytes > 0, `${given_back_bytes} bytes`)
-      // The rest is the current log file, the spare one, and what holds checkpoints.
+      // The rest is the current log file, the spare one, and the checkpoints.
       assert(disk_bytes < 1.15 * used_bytes + 3 * segment_bytes, `${disk_bytes} ${used_bytes}`)
       await holdsAll(engine, blobs, size)
       await engine.shut()
@@ -114,7 +114,7 @@ describe("compaction by hand", () => {
       await again.shut()
     })
 
-    it(`gives all of it back where all blobs of ${size} bytes are gone`, async () => {
+    it(`returns all space once all blobs of ${size} bytes are deleted`, async () => {
       const simulated = simulateDisk(seeded(size + 1))
       simulated.limit(400 * mib)
       const engine = await openOn(simulated)
@@ -132,7 +132,7 @@ describe("compaction by hand", () => {
     })
   }
 
-  it("works on a disk without a byte, so that puts go on", async () => {
+  it("works on a disk without a free byte, so that puts continue", async () => {
     const size = 20 * kib
     const simulated = simulateDisk(seeded(3))
     simulated.limit(64 * mib)
@@ -150,7 +150,7 @@ describe("compaction by hand", () => {
     await engine.shut()
   })
 
-  it("says how far it is while it runs, and is one run for all who ask", async () => {
+  it("reports its progress, and is one run for all callers", async () => {
     const size = 700 * kib
     const simulated = simulateDisk(seeded(4))
     simulated.limit(400 * mib)
@@ -167,7 +167,7 @@ describe("compaction by hand", () => {
     await engine.shut()
   })
 
-  it("says what it waits for where the log lacks facts, and is refused when shut", async () => {
+  it("reports that facts are missing in the event log, and is refused when closed", async () => {
     const simulated = simulateDisk(seeded(5))
     const engine = await openOn(simulated)
     const blobs = await fill(engine, 200, 20 * kib)
@@ -184,8 +184,8 @@ describe("compaction by hand", () => {
   })
 })
 
-describe("compaction by itself", () => {
-  it("returns scattered space near the floor, so that puts go on", async () => {
+describe("background compaction", () => {
+  it("returns scattered space near the floor, so that puts continue", async () => {
     const size = 20 * kib
     const simulated = simulateDisk(seeded(6))
     simulated.limit(32 * mib)
@@ -200,7 +200,7 @@ describe("compaction by itself", () => {
         return false
       }
     }
-    /** Compaction has its turn whenever a put is refused, as the next second gives it one. */
+    /** Compaction runs whenever a put is refused, as it does within a second. */
     const untilFull = async (first: number) => {
       for (let seed = first; ; seed++) {
         if (await isStored(seed)) continue

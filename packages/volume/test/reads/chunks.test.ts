@@ -1,6 +1,4 @@
-/**
- * Chunk checksums, however the bytes come.
- */
+/** Chunk checksums, however the bytes are cut. */
 import assert from "node:assert/strict"
 import fc from "fast-check"
 import { describe, it } from "vitest"
@@ -13,7 +11,7 @@ import {
   tableBytes,
 } from "../../reads/chunks.ts"
 
-/** CRC32C bit by bit, as RFC 3720 has it, going on from `crc`. */
+/** CRC32C bit by bit, as in RFC 3720, continued from `crc`. */
 const naiveCrc = (bytes: Uint8Array, crc: number) => {
   let state = ~crc
   for (const byte of bytes) {
@@ -31,7 +29,7 @@ const tableOf = (bytes: Uint8Array) => {
 const viewOf = (table: Buffer) => new DataView(table.buffer, table.byteOffset, table.length)
 
 describe("the table of a blob's chunks", () => {
-  it("holds the CRC32C of each 64 KiB, begun with the chunk's number", () => {
+  it("holds the CRC32C of each 64 KiB, seeded with the chunk's number", () => {
     const bytes = noise(1, 2 * chunk_bytes + 100)
     const table = tableOf(bytes)
     assert.equal(table.length, tableBytes(bytes.length))
@@ -45,7 +43,7 @@ describe("the table of a blob's chunks", () => {
     assert.equal(naiveCrc(new TextEncoder().encode("123456789"), 0), 0xe3069283)
   })
 
-  it("is the same however the bytes are cut, and in pieces goes on where it was", () => {
+  it("is the same however the bytes are cut, also if it is taken in pieces", () => {
     const bytes = noise(2, 9 * chunk_bytes + 5)
     const whole = tableOf(bytes)
     const cuts = fc.array(fc.integer({ min: 1, max: 3 * chunk_bytes }), { maxLength: 30 })
@@ -70,7 +68,7 @@ describe("the table of a blob's chunks", () => {
     fc.assert(property, { numRuns: 60 })
   })
 
-  it("does not match after any bit changed, nor with a chunk in another's place", () => {
+  it("does not match after any bit flip, nor with a misplaced chunk", () => {
     const bytes = noise(3, 3 * chunk_bytes + 77)
     const table = viewOf(tableOf(bytes))
     assert.equal(firstMismatch(bytes, 0, table), undefined)

@@ -1,4 +1,4 @@
-/** A volume and a store in memory, asked the same in any order, answer the same. */
+/** A volume and an engine in memory respond alike to the same random requests. */
 import assert from "node:assert/strict"
 import { Struct } from "effect"
 import fc from "fast-check"
@@ -22,7 +22,7 @@ import { freshFolder, opened } from "../opened.ts"
 const sizes = [0, 300, 20_000, 100_000]
 const blobs = sizes.map((size, n) => noise(n, size))
 
-/** On a machine that does many other things too, in milliseconds. */
+/** On a busy machine, in milliseconds. */
 const timeout_ms = 300_000
 
 const time = fc.bigInt({ min: 1n, max: 400n })
@@ -74,8 +74,8 @@ const work = async (engine: NodeEngine, one: Step): Promise<unknown> => {
   }
 }
 
-/** What the step comes to, with what is known afterwards. */
-const told = async (engine: NodeEngine, one: Step) => {
+/** The outcome of the step, with the state afterwards. */
+const outcomeOf = async (engine: NodeEngine, one: Step) => {
   const answer = await work(engine, one).catch((cause: unknown) => faultOf(cause))
   return {
     answer,
@@ -93,7 +93,8 @@ it(
       const memory = memoryEngine({ capacity_bytes: 2 ** 40 })
       const volume = await opened(freshFolder(), { clock: () => 0n })
       try {
-        for (const one of steps) assert.deepEqual(await told(volume, one), await told(memory, one))
+        for (const one of steps)
+          assert.deepEqual(await outcomeOf(volume, one), await outcomeOf(memory, one))
       } finally {
         await volume.shut()
       }

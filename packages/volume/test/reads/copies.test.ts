@@ -1,4 +1,4 @@
-/** A volume as one node's store in a cluster: the contract, and what outlives its restarts. */
+/** A volume as a node's engine in a cluster: the contract, and what survives its restarts. */
 import assert from "node:assert/strict"
 import { Result, Struct } from "effect"
 import { describe, it } from "vitest"
@@ -33,7 +33,7 @@ nodeEngineContract("a volume as a node's engine", (limits) =>
   opened(freshFolder(), { ...limits, clock }),
 )
 
-/** What is asked of a volume before it is closed and after it was opened again. */
+/** What is compared before a volume is closed and after it is opened again. */
 const allOf = async (engine: NodeEngine) => {
   const { copies } = await engine.copies("", "", 1000)
   const held = copies.filter(({ kind }) => kind !== "tombstone")
@@ -49,7 +49,7 @@ const allOf = async (engine: NodeEngine) => {
 
 const shard_sizes = [10, 100, 9000, 60_000, 500_000]
 
-/** Copies of every kind: whole and shards, small and large, deleted in every way, let go. */
+/** Copies of every kind: whole and shards, small and large, deleted in every way, released. */
 const fill = async (engine: NodeEngine) => {
   for (const [n, size] of shard_sizes.entries()) {
     const bytes = noise(100 + n, size)
@@ -67,7 +67,7 @@ const fill = async (engine: NodeEngine) => {
 }
 
 describe("a volume of copies that is opened again", () => {
-  it("has all of them, their deletions and their facts, in any way it was ended", async () => {
+  it("keeps all of them, their deletions and facts, however it was closed", async () => {
     const dir = freshFolder()
     const engine = await opened(dir, { clock })
     await fill(engine)
@@ -85,7 +85,7 @@ describe("a volume of copies that is opened again", () => {
     assert.deepEqual(await allOf(await opened(dir, { clock })), before)
   })
 
-  it("keeps what it was told of a deletion by a clock that is ahead", async () => {
+  it("keeps a deletion from a clock that is ahead", async () => {
     const dir = freshFolder()
     const engine = await opened(dir, { clock })
     const bytes = noise(1, 1000)
@@ -98,7 +98,7 @@ describe("a volume of copies that is opened again", () => {
     assert.deepEqual([copy.created_at, copy.stored_at], [9_000_001n, 4000n])
   })
 
-  it("has forgotten what was staged, and uses its room anew", async () => {
+  it("drops staged bytes and reuses their space", async () => {
     const dir = freshFolder()
     const engine = await opened(dir, { clock })
     const staging = engine.stage(undefined)
@@ -109,7 +109,7 @@ describe("a volume of copies that is opened again", () => {
     const { extent_files } = killed.status()
     const parts = [noise(1, 70_000), noise(2, 70_000)]
     for (const bytes of parts) await send(killed, wholeOf(bytes), bytes)
-    // One more may be made ahead, in the background.
+    // One more may be created in advance, in the background.
     assert(killed.status().extent_files <= extent_files + 1)
     for (const bytes of parts) assert((await getAll(killed, idOf(bytes))).equals(bytes))
     await staging.abort()
@@ -125,7 +125,7 @@ const crowd = async (engine: VolumeEngine, from: number) => {
 }
 
 describe("upkeep of copies", () => {
-  it("moves shards, deletions and what was let go, and they stay what they are", async () => {
+  it("moves shards, deletions and released copies without changing them", async () => {
     const dir = freshFolder()
     const engine = await opened(dir, { clock })
     await crowd(engine, 1000)
@@ -145,7 +145,7 @@ describe("upkeep of copies", () => {
     assert.deepEqual(Struct.omit(await allOf(again), ["facts"]), before)
   })
 
-  it("finds a shard that rots, small or large, and no other", async () => {
+  it("finds a corrupt shard, small or large, and no other", async () => {
     await withVolume(async (volume) => {
       const { engine, dir } = volume
       const orders = [10_000, 3_000_000, 20_000, 4_000_000].map((size, index) =>
@@ -163,21 +163,21 @@ describe("upkeep of copies", () => {
         assert.equal(await tagIn(() => readAll(engine, order.id)), "BlobNotFound")
       }
       const gone = (await engine.scan(4, 10)).map(({ kind, size, shard }) => [kind, size, shard])
-      const told = [small, large].map(({ size, shard }) => {
+      const wanted = [small, large].map(({ size, shard }) => {
         return ["quarantined", size, { ...shard, bytes: size === 10_000 ? 2560 : 786_432 }]
       })
-      assert.deepEqual(new Set(gone.map(String)), new Set(told.map(String)))
+      assert.deepEqual(new Set(gone.map(String)), new Set(wanted.map(String)))
       for (const order of others) {
         assert((await readAll(engine, order.id)).bytes.equals(shardBytes(order)))
       }
       const left = others.reduce((sum, order) => sum + shardBytes(order).length, 0)
       assert.equal((await engine.usage()).payload_bytes, left)
-      // It is healed by another one.
+      // Another copy repairs it.
       assert.equal((await sendShard(engine, small)).created, true)
     })
   })
 
-  it("knows by a shard's tail what it was where its head rots", async () => {
+  it("identifies a shard with a corrupt head by its tail", async () => {
     const dir = freshFolder()
     const engine = await opened(dir, { clock })
     const order = shardOf(noise(1, 10_000), { index: 4, data_shards: 4 })
@@ -198,7 +198,7 @@ describe("upkeep of copies", () => {
     assert.equal((await again.usage()).payload_bytes, 100)
   })
 
-  it("is told of no copy whose record is damaged, and sets it aside", async () => {
+  it("hides a copy with a damaged record, and quarantines it", async () => {
     const dir = freshFolder()
     const engine = await opened(dir, { clock })
     const order = shardOf(noise(1, 10_000), { index: 4, data_shards: 4 })
@@ -213,7 +213,7 @@ describe("upkeep of copies", () => {
     assert.deepEqual(await kindsOf(await opened(dir, { clock })), ["quarantined"])
   })
 
-  it("tells the log of a copy that rotted at both ends, and the log takes it", async () => {
+  it("reports a copy that is corrupt at both ends to the event log, which accepts it", async () => {
     const dir = freshFolder()
     const engine = await opened(dir, { clock })
     const none = { ...putOrder, policy: "REPLICATION_POLICY_NONE" } as const
@@ -223,18 +223,18 @@ describe("upkeep of copies", () => {
     assert(batch && record)
     const facts = await engine.scan(0, 10)
     flip(batch.path, record.position + 40)
-    // The tail is behind the payload: its last byte is its CRC's.
+    // The tail follows the payload: its last byte belongs to its CRC.
     flip(batch.path, record.payload + 1000 + 60)
     assert.equal(await tagIn(() => engine.get(id, {}, 2000n)), "BlobCorrupt")
     const after = await engine.scan(facts.length, 10)
     assert.deepEqual([after[0]?.size, after[0]?.checksum], [0, ""])
-    const told = [...facts, ...after].map(({ at, ...fact }) => ({ ...fact, at: String(at) }))
-    const command = RecordFacts.make({ from: 0, to: told.at(-1)?.cursor ?? 0, facts: told })
+    const wanted = [...facts, ...after].map(({ at, ...fact }) => ({ ...fact, at: String(at) }))
+    const command = RecordFacts.make({ from: 0, to: wanted.at(-1)?.cursor ?? 0, facts: wanted })
     const decided = Volume.decide(Volume.initialState, command)
     assert.equal(Result.isSuccess(decided) && decided.success.length, 2)
   })
 
-  it("takes a damaged record of a copy that was let go for no deletion", async () => {
+  it("does not take a damaged record of a released copy for a deletion", async () => {
     const dir = freshFolder()
     const engine = await opened(dir, { clock })
     const bytes = noise(1, 100)
@@ -253,18 +253,18 @@ describe("upkeep of copies", () => {
   })
 })
 
-describe("a copy that is here already", () => {
-  it("is not taken again, as a small one or a shard", async () => {
+describe("a copy that is already stored", () => {
+  it("is not received again, small or as a shard", async () => {
     const engine = await opened(freshFolder(), { clock })
     const bytes = noise(1, 10_000)
     const shard = shardOf(noise(3, 100_000), { index: 1, data_shards: 4 })
     await send(engine, wholeOf(bytes), bytes)
     await sendShard(engine, shard)
-    // Another file of extents is made in the background, for what may come.
+    // Another extent file is created in the background, in advance.
     const status = () => ({ ...engine.status(), extent_files: 0 })
     const before = status()
     for (let times = 0; times < 5; times++) {
-      // What is sent is not even looked at: the copy here answers for it.
+      // The bytes are ignored: the stored copy satisfies the order.
       const whole = await send(engine, wholeOf(bytes), noise(2, bytes.length))
       const part = await send(engine, shard, noise(2, shardBytes(shard).length))
       assert.deepEqual([whole.created, part.created], [false, false])
@@ -272,7 +272,7 @@ describe("a copy that is here already", () => {
     assert.deepEqual(status(), before)
   })
 
-  it("that is deleted while it is sent again is asked for once more", async () => {
+  it("that is deleted while it is sent again is requested once more", async () => {
     const engine = await opened(freshFolder(), { clock })
     const bytes = noise(1, 1000)
     const order = wholeOf(bytes)

@@ -1,6 +1,6 @@
 /**
- * Reads of a volume: nothing is handed on that was not verified, whatever the disk answers and
- * whatever happens to the blob meanwhile.
+ * Reads of a volume: nothing is returned unverified, whatever the disk returns and whatever happens
+ * to the blob meanwhile.
  */
 import assert from "node:assert/strict"
 import { readFileSync, rmSync, statSync } from "node:fs"
@@ -11,9 +11,9 @@ import { faultOf } from "#actors/blob-storage/blobs/fault.ts"
 import type { BlobId } from "#schemas/blob-storage/blob.ts"
 import { noise } from "../../../../test/contract/blob-storage/engine-bytes.ts"
 import { decodeHead, encodeHead, type NewRecord } from "../../log/record.ts"
-import { makeWarmth } from "../../lookup/warmth.ts"
-import { payloadStretch } from "../../reads/copies.ts"
+import { payloadSpan } from "../../reads/copies.ts"
 import { damageOf } from "../../reads/damage.ts"
+import { makePageCacheEstimate } from "../../reads/page-cache.ts"
 import {
   faultTag,
   flipBit,
@@ -39,7 +39,7 @@ const sizes = {
 const isData = (name: string) => /^(log|ext)-/.test(name)
 
 describe("a read of a volume", () => {
-  it("answers any range of any blob as the bytes have it", async () => {
+  it("returns any range of any blob", async () => {
     await withVolume(async (volume) => {
       for (const size of [0, 1, 200 * kib, 700 * kib, 3 * mib + 99]) {
         const bytes = noise(size, size)
@@ -61,7 +61,7 @@ describe("a read of a volume", () => {
   })
 
   for (const [kind, size] of Object.entries(sizes)) {
-    it(`that the disk answers wrongly once is read again: ${kind}`, async () => {
+    it(`that the disk once answers wrongly is retried: ${kind}`, async () => {
       await withVolume(async (volume) => {
         const bytes = noise(1, size)
         const { id } = await put(volume, bytes)
@@ -77,7 +77,7 @@ describe("a read of a volume", () => {
       })
     })
 
-    it(`finds a copy that rotted, sets it aside and is told so: ${kind}`, async () => {
+    it(`detects a corrupt copy, quarantines it and reports it: ${kind}`, async () => {
       await withVolume(async (volume) => {
         const bytes = noise(1, size)
         const [{ id }, other] = [await put(volume, bytes), await put(volume, noise(2, size))]
@@ -95,7 +95,7 @@ describe("a read of a volume", () => {
         const [remains, ...rest] = names(volume.dir, "quarantine")
         assert.deepEqual([remains?.slice(0, 32), rest], [id, []])
         const aside = join(volume.dir, "quarantine", remains ?? "")
-        // Between the extents are their tables, so not all of it is in one piece.
+        // Tables separate the extents, so the content is not contiguous.
         const piece = Buffer.from(bytes.subarray(0, Math.min(size - 64, mib)))
         assert(readFileSync(aside).includes(piece))
         assert.equal(statSync(aside).mode & 0o077, 0)
@@ -108,7 +108,7 @@ describe("a read of a volume", () => {
     })
   }
 
-  it("does not see damage outside its range, but that of tables and records", async () => {
+  it("ignores damage outside its range, except in tables and records", async () => {
     await withVolume(async (volume) => {
       const bytes = noise(1, 3 * mib)
       const { id } = await put(volume, bytes)
@@ -118,7 +118,7 @@ describe("a read of a volume", () => {
       assert.equal(await faultTag(readAll(volume, id, { offset: 2 * mib })), "BlobCorrupt")
       const second = noise(2, 600 * kib)
       const { id: second_id } = await put(volume, second)
-      // Behind the last bytes is the table of their checksums.
+      // After the last bytes comes the table of their checksums.
       flipBit(volume.dir, second.subarray(-40), 40 + 3)
       assert.equal(await faultTag(readAll(volume, second_id)), "BlobCorrupt")
       const third = noise(3, 5000)
@@ -130,7 +130,7 @@ describe("a read of a volume", () => {
   })
 
   for (const size of [600 * kib, 1 * mib, 2 * mib]) {
-    it(`sees damaged checksums, whole or in part, as the scrub does: ${size} bytes`, async () => {
+    it(`detects damaged checksums, as the scrub does, of ${size} bytes`, async () => {
       await withVolume(async (volume) => {
         const bytes = noise(2, size)
         const looks = [
@@ -140,7 +140,7 @@ describe("a read of a volume", () => {
         ]
         for (const look of looks) {
           const { id } = await put(volume, bytes)
-          // Behind the last bytes is the table of their checksums.
+          // After the last bytes comes the table of their checksums.
           flipBit(volume.dir, bytes.subarray(-40), 40 + 3)
           await look(id).catch(() => undefined)
           assert.equal(await faultTag(readAll(volume, id)), "BlobNotFound")
@@ -149,7 +149,7 @@ describe("a read of a volume", () => {
     })
   }
 
-  it("gives the windows of a whole blob again, though their memory was given back", async () => {
+  it("yields the windows of a whole blob again, though their memory was returned", async () => {
     await withVolume(async (volume) => {
       const bytes = noise(4, mib + 5)
       const { id } = await put(volume, bytes)
@@ -167,7 +167,7 @@ describe("a read of a volume", () => {
     })
   })
 
-  it("says which chunk of a whole blob is damaged", async () => {
+  it("reports which chunk of a whole blob is damaged", async () => {
     await withVolume(async (volume) => {
       const bytes = noise(5, mib)
       const { id } = await put(volume, bytes)
@@ -178,7 +178,7 @@ describe("a read of a volume", () => {
     })
   })
 
-  it("reports a copy whose file is gone as lost", async () => {
+  it("reports a copy whose file is missing as lost", async () => {
     await withVolume(async (volume) => {
       const bytes = noise(1, mib)
       const { id } = await put(volume, bytes)
@@ -191,7 +191,7 @@ describe("a read of a volume", () => {
     })
   })
 
-  it("hides a damaged copy that cannot be taken out any more", async () => {
+  it("hides a damaged copy that cannot be removed any more", async () => {
     await withVolume(async (volume) => {
       const bytes = noise(1, 700 * kib)
       const { id } = await put(volume, bytes)
@@ -205,7 +205,7 @@ describe("a read of a volume", () => {
     })
   })
 
-  it("sees that bytes are not the blob's though all their CRCs hold", () => {
+  it("detects wrong content even if all its CRCs match", () => {
     const payload = Buffer.from(noise(1, 100))
     // 32 hex characters.
     const id = "0123456789abcdef0123456789abcdef" as BlobId
@@ -235,9 +235,9 @@ describe("a read of a volume", () => {
       return decodeHead(bytes.subarray(0, length), 0, 7) ?? assert.fail("no head")
     }
     const whole = { start: 0, end: 100 }
-    const damageIn = (crcs: ReadonlyArray<number>, stretch: typeof whole) => {
+    const damageIn = (crcs: ReadonlyArray<number>, span: typeof whole) => {
       try {
-        payloadStretch({ head: make(crcs), payload }, stretch)
+        payloadSpan({ head: make(crcs), payload }, span)
         return undefined
       } catch (cause) {
         return damageOf(cause)?.detail
@@ -260,7 +260,7 @@ const crcOf = (bytes: Uint8Array) => {
   return ~state >>> 0
 }
 
-/** Reads with something done after the first window. */
+/** Reads a blob, with an action after the first window. */
 const readWith = async (volume: Volume, id: BlobId, meanwhile: () => Promise<unknown>) => {
   const { windows } = await volume.engine.get(id, {}, 7n)
   const found: Array<Uint8Array> = []
@@ -272,7 +272,7 @@ const readWith = async (volume: Volume, id: BlobId, meanwhile: () => Promise<unk
 }
 
 describe("a long read", () => {
-  it("goes on with the bytes of a blob that is deleted, though others take room", async () => {
+  it("continues for a deleted blob, though others need its space", async () => {
     await withVolume(async (volume) => {
       const bytes = noise(1, 5 * mib)
       const { id } = await put(volume, bytes)
@@ -291,16 +291,16 @@ describe("a long read", () => {
     })
   })
 
-  it("that is left gives its blob's room free", async () => {
+  it("that is abandoned frees the space of its blob", async () => {
     await withVolume(async (first) => {
       const { id } = await put(first, noise(1, 5 * mib))
-      // Opened again, it makes no file in the background that would count as well.
+      // Reopened, it creates no file in the background that would count too.
       const volume = await first.reopen()
       const free = volume.engine.status().dead_bytes
       const { windows } = await volume.engine.get(id, {}, 7n)
       for await (const window of windows()) {
         await remove(volume, id)
-        // The log has its batches, but the room of the blob itself is held.
+        // The log has its batches, but the blob's own space is pinned.
         assert(volume.engine.status().dead_bytes < free + mib)
         assert(window.length > 0)
         break
@@ -309,7 +309,7 @@ describe("a long read", () => {
     })
   })
 
-  it("finds damage in a later window before it hands that on", async () => {
+  it("detects damage in a later window before it returns that one", async () => {
     await withVolume(async (volume) => {
       const bytes = noise(1, 5 * mib)
       const { id } = await put(volume, bytes)
@@ -327,7 +327,7 @@ describe("a long read", () => {
     })
   })
 
-  it("may be run again, and finds a blob that was put again", async () => {
+  it("can be repeated, and finds a blob that was put again", async () => {
     await withVolume(async (volume) => {
       const bytes = noise(1, 3 * mib)
       const { id } = await put(volume, bytes)
@@ -347,32 +347,32 @@ describe("a long read", () => {
   })
 })
 
-describe("what was read lately", () => {
-  it("is warm from the second read on, unless it is large or much was read since", () => {
-    const { isWarm } = makeWarmth()
+describe("the page-cache estimate", () => {
+  it("counts a record from the second read on, unless it is large or many reads followed", () => {
+    const { noteRead } = makePageCacheEstimate()
     const at = (position: number, bytes = 4096) => ({ file: 1, position, bytes })
-    assert.equal(isWarm(at(8192)), false)
-    assert.equal(isWarm(at(8192)), true)
-    assert.equal(isWarm({ ...at(8192), file: 2 }), false)
-    assert.equal(isWarm(at(16_384)), false)
-    assert.equal(isWarm(at(100_000, 200_000)), false)
-    assert.equal(isWarm(at(100_000, 200_000)), false)
-    const { isWarm: other } = makeWarmth()
+    assert.equal(noteRead(at(8192)), false)
+    assert.equal(noteRead(at(8192)), true)
+    assert.equal(noteRead({ ...at(8192), file: 2 }), false)
+    assert.equal(noteRead(at(16_384)), false)
+    assert.equal(noteRead(at(100_000, 200_000)), false)
+    assert.equal(noteRead(at(100_000, 200_000)), false)
+    const { noteRead: other } = makePageCacheEstimate()
     other(at(8192))
     for (let n = 1; n < (600 * 1024 ** 2) / 60_000; n++) other(at(8192 + 65_536 * n, 60_000))
     assert.equal(other(at(8192)), false)
   })
 
-  it("stays warm among thousands of others that lie one behind the other", () => {
+  it("keeps counting it among thousands of neighbouring records", () => {
     for (const bytes of [4256, 4384, 8200, 65_824]) {
-      const { isWarm, wasWarm } = makeWarmth()
+      const { noteRead, isCached } = makePageCacheEstimate()
       const records = Array.from({ length: 3000 }, (_, n) => ({
         file: 1 + (n >>> 10),
         position: 8192 + bytes * (n & 1023),
         bytes,
       }))
-      for (const record of records) isWarm(record)
-      assert(records.filter((record) => !wasWarm(record)).length < 30, `${bytes} bytes`)
+      for (const record of records) noteRead(record)
+      assert(records.filter((record) => !isCached(record)).length < 30, `${bytes} bytes`)
     }
   })
 })

@@ -1,4 +1,4 @@
-/** The simulated disk is as cruel as it says, and no crueler than a disk may be. */
+/** The simulated disk fails as documented, and in no way that a real disk does not. */
 import assert from "node:assert/strict"
 import { describe, it } from "vitest"
 import { seeded } from "../../../../test/world/seeded.ts"
@@ -25,7 +25,9 @@ const settled = async (seed: number) => {
 
 type Deed = (simulated: SimulatedDisk, file: VolumeFile) => Promise<unknown>
 
-/** What the file's sectors hold after the deed and the end, by seed: "1122" is half of each. */
+/**
+ * Contents of the file's sectors after the action and the crash, by seed: "1122" is half of each.
+ */
 const afterwards = async (end: "power" | "kill", deed: Deed) => {
   const found = new Set<string>()
   for (const seed of seeds) {
@@ -53,25 +55,25 @@ const planned =
 const overwrite: Deed = (_, file) => file.write([fresh], 0)
 
 describe("bytes on the simulated disk", () => {
-  it("are durable once a sync has ended", async () => {
+  it("are durable after a sync", async () => {
     const found = await afterwards("power", async (_, file) => {
       await file.write([fresh], 0)
       await file.datasync()
     })
     assert.deepEqual([...found], ["2222"])
   })
-  it("are there or not, sector by sector, where they were written and not synced", async () => {
+  it("survive sector by sector if they were written and not synced", async () => {
     const found = await afterwards("power", overwrite)
     assert.equal(found.size, 16, [...found].join(" "))
   })
-  it("are covered by a sync only if their write had ended when it began", async () => {
+  it("are covered by a sync only if their write ended before it started", async () => {
     const found = await afterwards("power", async (_, file) => {
       const synced = file.datasync()
       await Promise.all([file.write([fresh], 0), synced])
     })
     assert(found.has("1111") && found.has("2222"))
   })
-  it("stay when the process alone is killed, and are as volatile as before", async () => {
+  it("stay if only the process is killed, and are as volatile as before", async () => {
     assert.deepEqual([...(await afterwards("kill", overwrite))], ["2222"])
     const found = new Set<string>()
     for (const seed of seeds) {
@@ -84,7 +86,7 @@ describe("bytes on the simulated disk", () => {
     }
     assert.deepEqual([...found].sort(), ["1", "2"])
   })
-  it("are torn where the end comes within the write", async () => {
+  it("are torn if the crash happens during the write", async () => {
     for (const end of ["power", "kill"] as const) {
       const found = await afterwards(end, planned({ kind: end, moment: "within" }, overwrite))
       for (const some of ["1111", "2111", "2211", "2221"]) assert(found.has(some), `${end} ${some}`)
@@ -95,16 +97,16 @@ describe("bytes on the simulated disk", () => {
       await file.write([fresh], 0)
       simulated.plan(1, { kind: "error" })
       await assert.rejects(file.datasync(), { code: "EIO" })
-      assert.equal(file.readNow(0, 1)[0], 2)
+      assert.equal(file.readSync(0, 1)[0], 2)
       await file.datasync()
     })
     assert(found.has("1111") && found.has("2222"))
   })
-  it("land elsewhere in their file where a write is misdirected", async () => {
+  it("of a misdirected write land elsewhere in the file", async () => {
     const found = await afterwards("kill", planned({ kind: "misdirected" }, overwrite))
     assert([...found].every((sectors) => sectors.startsWith("1111") && sectors.includes("2")))
   })
-  it("are taken when a write ends: whoever changes them meanwhile is found out", async () => {
+  it("are copied at the end of a write, which exposes changes made meanwhile", async () => {
     const { simulated, file } = await settled(1)
     const part = fresh.slice()
     const written = file.write([part], 0)
@@ -130,7 +132,7 @@ describe("names on the simulated disk", () => {
     }
     return [...found].sort()
   }
-  it("are durable once their folder is synced, and any of them before", async () => {
+  it("are durable once their folder is synced, and survive at random before", async () => {
     assert.deepEqual(await namesAfter(true), ["/v/other /v/third"])
     const all = ["/v/file", "/v/file /v/third", "/v/other", "/v/other /v/third"]
     assert.deepEqual(await namesAfter(false), all)
@@ -138,7 +140,7 @@ describe("names on the simulated disk", () => {
 })
 
 describe("the simulated disk", () => {
-  it("is full at its limit, and overwrites even so, but not what was never written", async () => {
+  it("is full at its limit, but still overwrites what was written before", async () => {
     const { simulated, file } = await settled(1)
     const block = new Uint8Array(block_bytes).fill(3)
     await file.write([block], 3 * block_bytes)
@@ -155,7 +157,7 @@ describe("the simulated disk", () => {
     simulated.limit(Number.POSITIVE_INFINITY)
     await file.write([fresh], 2 * block_bytes)
   })
-  it("ends steps in any order", async () => {
+  it("completes steps in any order", async () => {
     const orders = new Set<string>()
     for (const seed of seeds) {
       const { file } = await settled(seed)
@@ -166,7 +168,7 @@ describe("the simulated disk", () => {
     }
     assert.equal(orders.size, 6)
   })
-  it("answers nothing after its end", async () => {
+  it("does not respond after the crash", async () => {
     const { simulated, file } = await settled(1)
     const answers: Array<string> = []
     simulated.plan(2, { kind: "power", moment: "after" })
@@ -177,7 +179,7 @@ describe("the simulated disk", () => {
     for (let turn = 0; turn < 3; turn++) await new Promise(setImmediate)
     assert.deepEqual(answers, [])
   })
-  it("misreads as often as it is told to, and has the right bytes at rest", async () => {
+  it("misreads as often as requested, with the right bytes on disk", async () => {
     const { simulated, file } = await settled(1)
     simulated.misread(1)
     assert(!Buffer.from(await file.read(0, size)).equals(old))

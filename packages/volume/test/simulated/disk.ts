@@ -1,6 +1,6 @@
 /**
- * A VolumeDisk in memory that a seed alone decides: steps end in any order, any of them may be the
- * last one before power is lost or the process is killed, and any may fail, tear or go astray.
+ * An in-memory VolumeDisk driven by a seed: steps end in any order, any of them may be the last one
+ * before power is lost or the process is killed, and any may fail, tear or be misdirected.
  *
  * Names are volatile until their folder is synced, as bytes are until their file is.
  */
@@ -21,18 +21,18 @@ export interface Astray {
   readonly bytes: Uint8Array
 }
 
-/** What the disk's steps share. */
+/** State shared by the disk's steps. */
 interface World {
   readonly random: Seeded
   readonly names: SimulatedNames
   readonly steps: Steps
   capacity_bytes: number
-  /** Bytes of the disk that other programs have. */
+  /** Bytes of the disk used by other programs. */
   others_bytes: number
   open_files: number
-  /** Told of a write that will land elsewhere, before it does. */
+  /** Called before a misdirected write. */
   onAstray: (write: Astray) => void
-  /** Reads to come that answer wrongly though the bytes at rest are right. */
+  /** Number of future reads that return wrong bytes although those on disk are right. */
   misreads: number
 }
 
@@ -49,17 +49,17 @@ const joined = (parts: ReadonlyArray<Uint8Array>) => {
 const usedBytes = ({ names }: World) =>
   [...names.files()].reduce((sum, file) => sum + file.blockBytes(), 0)
 
-/** What the disk has free; less than nothing once it was made smaller. */
+/** Free bytes on the disk; negative after it was shrunk. */
 const freeBytes = (world: World) => world.capacity_bytes - world.others_bytes - usedBytes(world)
 
-/** Where a misdirected write lands: another page of the same file, where it has one. */
+/** Target of a misdirected write: another page of the file, if any. */
 const astray = (random: Seeded, file: SimulatedFile, position: number, length: number) => {
   const pages = Math.max(0, Math.floor((file.size() - length) / page_bytes))
   const other = page_bytes * random.between(0, pages)
   return other === position ? position + page_bytes : other
 }
 
-/** Writes what there is room for: a write into blocks that the file has already needs none. */
+/** Writes what fits. Overwriting allocated blocks takes no space. */
 const write = (world: World, file: SimulatedFile, bytes: Uint8Array, position: number) => {
   const is_bounded = world.capacity_bytes !== Number.POSITIVE_INFINITY
   const room = is_bounded ? freeBytes(world) : world.capacity_bytes
@@ -83,7 +83,7 @@ const read = (world: World, file: SimulatedFile, position: number, length: numbe
   return bytes
 }
 
-/** Takes the parts when the write ends, so that whoever changes them meanwhile is found out. */
+/** Copies the parts at the end of the write, which exposes changes made meanwhile. */
 const writeStep = (
   world: World,
   file: SimulatedFile,
@@ -131,7 +131,7 @@ const opened = (world: World, path: string, file: SimulatedFile): VolumeFile => 
         into.set(bytes)
         return into.subarray(0, bytes.length)
       }),
-    readNow: (position, length) => {
+    readSync: (position, length) => {
       checkOpen()
       return read(world, file, position, length)
     },
@@ -142,7 +142,7 @@ const opened = (world: World, path: string, file: SimulatedFile): VolumeFile => 
         end(false)
         return undefined
       }
-      // Power loss keeps any part of what is volatile anyhow, and a kill takes nothing away.
+      // Power loss keeps any part of what is volatile anyway, and a kill removes nothing.
       const part = () => {}
       await steps.take({ kind: "datasync", path, act, part, fail: () => end(true) })
     },
@@ -204,7 +204,7 @@ const diskOf = (world: World): VolumeDisk => {
           .map((path) => basename(path)),
       ),
     syncFolder: (folder) => take("syncFolder", folder)(() => names.sync(folder)),
-    // As a call that the seed does not order: it changes nothing.
+    // Not a step, because it changes nothing.
     space: async () => ({
       free_bytes: Math.max(0, freeBytes(world)),
       total_bytes: world.capacity_bytes,
@@ -212,7 +212,7 @@ const diskOf = (world: World): VolumeDisk => {
   }
 }
 
-/** A disk, empty or as another was left by its end. */
+/** A disk, empty or as a crash left another one. */
 export const simulateDisk = (random: Seeded, image?: NamesImage) => {
   const names = makeNames(random, image)
   const steps = makeSteps(random)
@@ -233,20 +233,20 @@ export const simulateDisk = (random: Seeded, image?: NamesImage) => {
   }
   return {
     disk: diskOf(world),
-    /** Steps that were begun. */
+    /** Number of steps started. */
     steps: steps.count,
-    /** Lets the step of that number, counted from 1 from now on, go wrong. */
+    /** Makes the step of that number fail, counted from 1 from now on. */
     plan: steps.plan,
-    /** Which planned faults were met, for people. */
-    told: steps.told,
-    /** Resolves when power was lost or the process killed: whatever is under way never ends. */
+    /** The planned faults that were met, as text. */
+    faults: steps.faults,
+    /** Resolves on power loss or kill. Operations in progress never end. */
     end: steps.end,
     stop: steps.stop,
-    /** Bytes of all files together at most. */
+    /** Maximum bytes of all files together. */
     limit: (bytes: number) => {
       world.capacity_bytes = bytes
     },
-    /** Lets other programs have so many bytes of the disk. */
+    /** Lets other programs use so many bytes of the disk. */
     others: (bytes: number) => {
       world.others_bytes = bytes
     },
@@ -255,18 +255,18 @@ export const simulateDisk = (random: Seeded, image?: NamesImage) => {
     openFiles: () => world.open_files,
     paths: names.paths,
     bytes: (path: string) => found(path).read(0, found(path).size()),
-    /** Changes bytes of a file where they lie. */
+    /** Changes bytes of a file on disk. */
     damage: (path: string, bytes: Uint8Array, position: number) =>
       found(path).damage(bytes, position),
-    /** Is told of each write that lands elsewhere, just before it does. */
-    onAstray: (hear: (write: Astray) => void) => {
-      world.onAstray = hear
+    /** Calls the listener before each misdirected write. */
+    onAstray: (listener: (write: Astray) => void) => {
+      world.onAstray = listener
     },
-    /** Lets so many reads answer with one bit flipped, though the bits at rest are right. */
+    /** Makes so many reads return one flipped bit, although the bytes on disk are right. */
     misread: (reads: number) => {
       world.misreads = reads
     },
-    /** The disk as it is found after its end. */
+    /** The disk as found after its crash. */
     after: () => {
       const left = steps.ended() === "power" ? names.afterPowerLoss() : names.afterKill()
       return simulateDisk(random, left)

@@ -1,12 +1,12 @@
 /**
- * The bytes of one simulated file, as a reader sees them and as the platter has them. A write is
- * volatile until a sync that began after it has ended; power loss keeps any sectors of it.
+ * The bytes of one simulated file, as a reader and as the platter has them. A write is volatile
+ * until a sync that started after it has ended; power loss keeps any of its sectors.
  */
 import type { Seeded } from "../../../../test/world/seeded.ts"
 
-/** What a disk writes whole or not at all, in bytes. */
+/** The unit that a disk writes atomically, in bytes. */
 export const sector_bytes = 512
-/** What a file system gives a file of its room at once, in bytes. */
+/** The unit in which a file system allocates space, in bytes. */
 export const block_bytes = 4096
 
 interface Volatile {
@@ -14,7 +14,7 @@ interface Volatile {
   readonly bytes: Uint8Array
 }
 
-/** The blocks that a file has of the disk; those that were never written it has not. */
+/** The allocated blocks of a file: those ever written. */
 const makeBlocks = (given: ReadonlyArray<number> = []) => {
   const blocks = new Set(given)
   const missing = function* (position: number, length: number) {
@@ -32,7 +32,7 @@ const makeBlocks = (given: ReadonlyArray<number> = []) => {
     take: (position: number, length: number) => {
       for (const block of missing(position, length)) blocks.add(block)
     },
-    /** How much of a write finds room, where the disk has this much. */
+    /** How many bytes of a write fit, with so much free space. */
     fitting: (position: number, length: number, room_bytes: number) => {
       let left = room_bytes
       for (const block of missing(position, length)) {
@@ -44,7 +44,7 @@ const makeBlocks = (given: ReadonlyArray<number> = []) => {
   }
 }
 
-/** Bytes that grow; what was never written is zero. Those given are copied before they change. */
+/** Growing bytes, initially zero. Copies its input before a change. */
 const makeBytes = (from: Uint8Array = new Uint8Array(0)) => {
   let held = from
   let size = from.length
@@ -71,10 +71,10 @@ const makeBytes = (from: Uint8Array = new Uint8Array(0)) => {
       is_shared = false
       held.set(bytes, position)
     },
-    /** A view, until the next write. */
+    /** A view, valid until the next write. */
     view: (position: number, length: number) =>
       held.subarray(Math.min(position, size), Math.min(position + length, size)),
-    /** The bytes as they are now, which nobody changes from now on. */
+    /** An immutable snapshot. */
     share: () => {
       is_shared = true
       return held.subarray(0, size)
@@ -82,7 +82,7 @@ const makeBytes = (from: Uint8Array = new Uint8Array(0)) => {
   }
 }
 
-/** The sectors of a write, each as a piece of it. */
+/** The sectors of a write, as pieces. */
 function* sectorsOf({ position, bytes }: Volatile): Generator<Volatile> {
   for (let at = 0; at < bytes.length; ) {
     const end = Math.min(bytes.length, at + sector_bytes - ((position + at) % sector_bytes))
@@ -91,10 +91,10 @@ function* sectorsOf({ position, bytes }: Volatile): Generator<Volatile> {
   }
 }
 
-/** Which volatile writes power loss leaves on the platter, in how many different ways. */
+/** The ways in which power loss keeps volatile writes. */
 const survivals = ["none", "all", "prefix", "writes", "sectors"] as const
 
-/** The pieces of volatile writes that power loss leaves on the platter, oldest first. */
+/** The pieces of volatile writes that survive power loss, oldest first. */
 const survivors = (random: Seeded, writes: ReadonlyArray<Volatile>): ReadonlyArray<Volatile> => {
   const survival = random.pick<(typeof survivals)[number]>(survivals)
   if (survival === "none") return []
@@ -127,7 +127,7 @@ export const makeSimulatedFile = (
 
   return {
     size: live.size,
-    /** What the file takes of the disk. */
+    /** Allocated space. */
     blockBytes: blocks.bytes,
     fitting: blocks.fitting,
     read: (position: number, length: number) => live.view(position, length).slice(),
@@ -136,7 +136,7 @@ export const makeSimulatedFile = (
       blocks.take(position, bytes.length)
       volatile.push({ bytes, position })
     },
-    /** Durable at once, as a journal may have it before any sync; what was on its way is gone. */
+    /** Durable at once, as a journal may make it before any sync. Pending writes are dropped. */
     truncate: (size: number) => {
       live.cut(size)
       platter.cut(size)
@@ -149,7 +149,7 @@ export const makeSimulatedFile = (
         .filter(({ position }) => position < size)
         .map((write) => (write.position + write.bytes.length <= size ? write : cut(write)))
     },
-    /** What a sync that begins now makes durable at its end; `fails` loses some of it for good. */
+    /** What a sync that starts now makes durable at its end. `fails` loses some of it for good. */
     beginSync: () => {
       const covered = new Set(volatile)
       return (fails: boolean) => {
@@ -158,21 +158,21 @@ export const makeSimulatedFile = (
         persist(fails ? survivors(random, writes) : writes)
       }
     },
-    /** Bytes that lie there damaged, for readers and on the platter. */
+    /** Bytes damaged for readers and on the platter. */
     damage: (bytes: Uint8Array, position: number) => {
       live.put(bytes, position)
       platter.put(bytes, position)
       blocks.take(position, bytes.length)
     },
-    /** After power loss: another file, with whatever of the volatile writes was on its way. */
+    /** After power loss: a new file with some of the pending volatile writes. */
     afterPowerLoss: () => {
       const kept = makeBytes(platter.share())
       for (const { bytes, position } of survivors(random, volatile)) kept.put(bytes, position)
-      // A size may be durable before the bytes are: they read as zeros then.
+      // A size may be durable before the bytes, which then read as zeros.
       if (random.next() < 1 / 4) kept.grow(live.size())
       return makeSimulatedFile(random, kept.share(), blocks.all())
     },
-    /** After the process alone was killed: the same bytes, as volatile as they were. */
+    /** After a kill: the same bytes, as volatile as before. */
     afterKill: () =>
       makeSimulatedFile(random, platter.share(), blocks.all(), live.share(), volatile),
   }

@@ -1,4 +1,4 @@
-/** The names on a simulated disk: a change of one is volatile until its folder is synced. */
+/** The names on a simulated disk: a change is volatile until its folder is synced. */
 import { dirname } from "node:path"
 import type { Seeded } from "../../../../test/world/seeded.ts"
 import type { SimulatedFile } from "./file.ts"
@@ -24,7 +24,7 @@ const apply = (names: Names, { from, to, file }: Change) => {
   if (to !== undefined) names.set(to, file)
 }
 
-/** Each file once, though several names lead to it, or none. */
+/** Each file once, with any number of names. */
 const onceEach = (map: (file: SimulatedFile) => SimulatedFile) => {
   const made = new Map<SimulatedFile, SimulatedFile>()
   return (file: SimulatedFile) => {
@@ -45,7 +45,7 @@ export const makeNames = (random: Seeded, image?: NamesImage) => {
     apply(live, made)
     changes = [...changes, made]
   }
-  /** Mostly the first changes, as a file system's journal keeps them; now and then any of them. */
+  /** Usually the first changes, as a journaling file system keeps them; sometimes any of them. */
   const left = (): Names => {
     const names = new Map(synced)
     const first = random.between(0, changes.length)

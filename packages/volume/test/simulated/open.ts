@@ -1,4 +1,4 @@
-/** A volume on a simulated disk, whose clock moves on a minute with each look. */
+/** A volume on a simulated disk, whose clock advances by a minute per query. */
 import { openVolume } from "../../engine.ts"
 import type { SimulatedDisk } from "./disk.ts"
 
@@ -6,7 +6,7 @@ const minute_ms = 60_000
 
 type Options = Parameters<typeof openVolume>[0]
 
-/** Opens it with nothing in the background, and these options. */
+/** Opens it without background work, with these options. */
 export const openSimulated = (
   { disk }: SimulatedDisk,
   options: Pick<Options, "dir" | "capacity_bytes" | "segment_bytes"> &

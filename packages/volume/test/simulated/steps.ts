@@ -1,10 +1,10 @@
 /**
- * The steps of a simulated disk: they end in any order, and any of them may fail, or be the last
- * one before power is lost or the process is killed.
+ * The steps of a simulated disk: they end in any order, and any may fail, or be the last one before
+ * power is lost or the process is killed.
  */
 import type { Seeded } from "../../../../test/world/seeded.ts"
 
-/** What changes a disk: each is a step, and faults are planned by a step's number, from 1. */
+/** Changes of a disk are steps. Faults are planned by a step's number, from 1. */
 export type StepKind =
   | "create"
   | "write"
@@ -17,36 +17,37 @@ export type StepKind =
 export type End = "power" | "kill"
 
 export type Fault =
-  /** Power is lost, or the process killed, before the step, after it, or anywhere within. */
+  /** Power loss or kill before, after or during the step. */
   | { readonly kind: End; readonly moment: "before" | "within" | "after" }
-  /** The step fails with EIO; one that fails may have done any part of its work. */
+  /** The step fails with EIO, and may have done any part of its work. */
   | { readonly kind: "error" }
-  /** A write lands elsewhere in its file, and nobody is told. Other steps go well. */
+  /** A write silently lands elsewhere in its file. Other steps succeed. */
   | { readonly kind: "misdirected" }
 
 export interface Step {
   readonly kind: StepKind
   readonly path: string
-  /** Does all of it; answers why not, where it cannot be done. */
+  /** Does all of it. Returns the error if it cannot. */
   readonly act: (fault?: Fault) => Error | undefined
-  /** Does any part of it, which may be none or all: the process ended within it. */
+  /** Does any part of it, possibly none or all: the process ended during it. */
   readonly part: () => void
-  /** What an error leaves of it, where that is something else than a part. */
+  /** What an error leaves of it, if that is not a part. */
   readonly fail?: () => void
 }
 
 interface Pending {
   readonly end: () => void
-  /** What a process that ends meanwhile leaves of it. */
+  /** What it leaves if the process ends meanwhile. */
   readonly leave: () => void
 }
 
 export const failure = (code: string, detail: string) =>
   Object.assign(new Error(`${code}: ${detail}`), { code })
 
-const isEnd = (fault: Fault | undefined) => fault?.kind === "power" || fault?.kind === "kill"
+const isExpectedEnd = (fault: Fault | undefined) =>
+  fault?.kind === "power" || fault?.kind === "kill"
 
-/** Ends what is pending one by one, in any order, until all is stopped. */
+/** Completes pending steps one by one, in random order, until stopped. */
 const makeQueue = (random: Seeded) => {
   const pending: Array<Pending> = []
   let is_stopped = false
@@ -72,7 +73,7 @@ const makeQueue = (random: Seeded) => {
 export const makeSteps = (random: Seeded) => {
   const queue = makeQueue(random)
   const faults = new Map<number, Fault>()
-  const told: Array<string> = []
+  const met: Array<string> = []
   const end = Promise.withResolvers<End>()
   let ended: End | undefined
   let count = 0
@@ -83,7 +84,7 @@ export const makeSteps = (random: Seeded) => {
     queue.stop()
     end.resolve(kind)
   }
-  /** Whatever is under way when all ends never answers. */
+  /** A pending operation never resolves after the crash. */
   const never = () => new Promise<never>(() => {})
   const endWithin = (step: Step, fault: Fault) => {
     if (!("moment" in fault)) return
@@ -94,7 +95,7 @@ export const makeSteps = (random: Seeded) => {
 
   return {
     count: () => count,
-    told: (): ReadonlyArray<string> => told,
+    faults: (): ReadonlyArray<string> => met,
     ended: () => ended,
     end: end.promise,
     stop,
@@ -114,8 +115,8 @@ export const makeSteps = (random: Seeded) => {
     take: (step: Step): Promise<void> => {
       if (ended !== undefined) return never()
       const fault = faults.get(++count)
-      if (fault) told.push(`${fault.kind} at step ${count}, ${step.kind} ${step.path}`)
-      if (fault !== undefined && isEnd(fault)) {
+      if (fault) met.push(`${fault.kind} at step ${count}, ${step.kind} ${step.path}`)
+      if (fault !== undefined && isExpectedEnd(fault)) {
         endWithin(step, fault)
         return never()
       }

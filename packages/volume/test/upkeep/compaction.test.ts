@@ -1,6 +1,4 @@
-/**
- * Compaction: files that are mostly dead are used anew, and nothing that is live is hurt by it.
- */
+/** Compaction: mostly dead files are recycled, and live data stays intact. */
 import assert from "node:assert/strict"
 import { rmSync } from "node:fs"
 import { join } from "node:path"
@@ -21,7 +19,7 @@ import {
   withVolume,
 } from "../volume-folder.ts"
 
-/** A file that is asked for within seconds of the last would be made larger. */
+/** A file requested within seconds of the previous one would be longer. */
 const makeNow = () => {
   let now = 0
   return () => {
@@ -44,7 +42,7 @@ const fill = async (volume: Volume, count: number, sizeOf: (seed: number) => num
   return blobs
 }
 
-/** Deletes all but every `keep`th; answers who is gone. */
+/** Deletes all but every `keep`th blob. Returns the deleted ones. */
 const thinOut = async (volume: Volume, blobs: Blobs, keep: number) => {
   const gone = Array.from(blobs.keys()).filter((_, n) => n % keep !== 0)
   await Promise.all(gone.map((id) => remove(volume, id)))
@@ -89,7 +87,7 @@ const loseCheckpoints = (dir: string) => {
 }
 
 describe("compaction", () => {
-  it("removes files of extents that are given up, however many they are at once", async () => {
+  it("removes retired extent files, however many there are at once", async () => {
     await withVolume(async (volume) => {
       const blobs = await fill(volume, 8, (seed) => 900 * kib + seed)
       const files = () => names(volume.dir).filter((one) => one.startsWith("ext-")).length
@@ -98,12 +96,12 @@ describe("compaction", () => {
       await acknowledgeAll(volume)
       await compactAll(volume)
       assert(used > 5, `${used} files`)
-      // Beside one that has a blob, and one that the blob was moved from.
+      // Besides one with a blob, and the one that the blob was moved from.
       await vi.waitFor(() => assert(files() <= 2, `${files()} of ${used} files`))
     }, options)
   })
 
-  it("gives up log files that are mostly dead; blobs, times and tombstones stay", async () => {
+  it("retires mostly dead log files; blobs, times and tombstones stay", async () => {
     await withVolume(async (volume) => {
       const blobs = await fill(volume, 300, (seed) => (seed % 10 === 0 ? 0 : 20 * kib + seed))
       const metas = new Map(
@@ -128,7 +126,7 @@ describe("compaction", () => {
     }, options)
   })
 
-  it("touches no log file with facts that nobody has yet", async () => {
+  it("keeps log files with unacknowledged facts", async () => {
     await withVolume(async (volume) => {
       const blobs = await fill(volume, 200, () => 20 * kib)
       const gone = await thinOut(volume, blobs, 10)
@@ -141,7 +139,7 @@ describe("compaction", () => {
     }, options)
   })
 
-  it("gives up files of extents that others have room for", async () => {
+  it("retires extent files whose content fits into others", async () => {
     await withVolume(async (volume) => {
       const blobs = await fill(volume, 40, (seed) => 300 * kib + 1000 * seed)
       const gone = await thinOut(volume, blobs, 6)
@@ -158,13 +156,13 @@ describe("compaction", () => {
       loseCheckpoints(volume.dir)
       const rebuilt = await again.reopen()
       await holdsAll(rebuilt, blobs, gone)
-      // What is free after it all is what nobody has: new blobs hurt none of the old ones.
+      // The free space belongs to nobody: new blobs damage none of the old ones.
       const more = await fill(rebuilt, 20, (seed) => 700 * kib + seed)
       await holdsAll(rebuilt, new Map([...blobs, ...more]), gone)
     }, options)
   })
 
-  it("lets a reader finish, and puts and deletes go on meanwhile", async () => {
+  it("lets a reader finish, and puts and deletes continue", async () => {
     await withVolume(async (volume) => {
       const blobs = await fill(volume, 100, (seed) => (seed % 5 === 0 ? 1500 * kib : 9000) + seed)
       const gone = await thinOut(volume, blobs, 3)
@@ -189,7 +187,7 @@ describe("compaction", () => {
     }, options)
   })
 
-  it("sets a damaged copy aside instead of moving it, and moves the others", async () => {
+  it("quarantines a damaged copy instead of moving it, and moves the others", async () => {
     await withVolume(async (volume) => {
       const blobs = await fill(volume, 120, (seed) => (seed < 10 ? 500 * kib : 20 * kib) + seed)
       const gone = await thinOut(volume, blobs, 4)
@@ -201,7 +199,7 @@ describe("compaction", () => {
         blobs.delete(id)
       }
       await compactAll(volume)
-      // The small one is in the oldest file of the log, which is emptied.
+      // The small one is in the oldest log file, which is emptied.
       assert((await volume.engine.usage()).quarantined >= 1)
       await volume.engine.scrub()
       assert.equal((await volume.engine.usage()).quarantined, 2)
@@ -209,7 +207,7 @@ describe("compaction", () => {
     }, options)
   })
 
-  it("ends quietly where nothing can be written any more", async () => {
+  it("ends quietly on a read-only volume", async () => {
     await withVolume(async (volume) => {
       const blobs = await fill(volume, 120, () => 20 * kib)
       const gone = await thinOut(volume, blobs, 10)
@@ -222,7 +220,7 @@ describe("compaction", () => {
     }, options)
   })
 
-  it("by itself empties what is dead, and a volume that is shut waits for it", async () => {
+  it("in the background empties dead files, and closing the volume waits for it", async () => {
     await withVolume(
       async (volume) => {
         const blobs = await fill(volume, 200, () => 20 * kib)
@@ -239,7 +237,7 @@ describe("compaction", () => {
     )
   })
 
-  it("leaves a blob alone that is deleted and put again while it is moved", async () => {
+  it("ignores a blob that is deleted and put again during the move", async () => {
     await withVolume(async (volume) => {
       const blobs = await fill(volume, 120, () => 20 * kib)
       const gone = await thinOut(volume, blobs, 10)

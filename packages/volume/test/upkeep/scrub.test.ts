@@ -1,5 +1,5 @@
 /**
- * The scrub finds what rots before a reader does, and knows how long nobody has looked.
+ * The scrub detects corruption before a reader does, and knows the age of the last verification.
  */
 import assert from "node:assert/strict"
 import { describe, it } from "vitest"
@@ -11,7 +11,7 @@ import { flipBit, kib, kinds, mib, put, readAll, remove, withVolume } from "../v
 const day_ns = 24n * 60n * 60n * 1_000_000_000n
 
 describe("the scrub", () => {
-  it("finds every kind of damage, and takes out nothing else", async () => {
+  it("finds every kind of damage, and removes nothing else", async () => {
     await withVolume(async (volume) => {
       const bytes = [10_000, 20_000, 30_000, 500_000, 2_500_000, 40_000, 600_000].map((size) =>
         noise(size, size),
@@ -24,7 +24,7 @@ describe("the scrub", () => {
         flipBit(volume.dir, one.subarray(from).subarray(0, 40), by)
         return `quarantined ${ids[n]}`
       }
-      // In a small blob, at the end of a large one, and in the table behind another's bytes.
+      // In a small blob, at the end of a large one, and in the table of another.
       const expected = [hit(1, 10_000), hit(4, 2_499_900), hit(3, 499_960, 42)]
       const before = await kinds(volume)
       await volume.engine.scrub()
@@ -39,7 +39,7 @@ describe("the scrub", () => {
     })
   })
 
-  it("finds a record whose head is damaged, and keeps what is deleted absent", async () => {
+  it("finds a record with a damaged head, and keeps deleted blobs absent", async () => {
     await withVolume(async (volume) => {
       const bytes = noise(1, 9000)
       const { id } = await put(volume, bytes)
@@ -56,7 +56,7 @@ describe("the scrub", () => {
     })
   })
 
-  it("tells since when every byte was written or verified, also after a restart", async () => {
+  it("reports when every byte was last written or verified, also after a restart", async () => {
     let now = 1_000n * day_ns
     const clock = () => now
     const ms = () => Number(now / 1_000_000n)
@@ -81,7 +81,7 @@ describe("the scrub", () => {
     )
   })
 
-  it("runs by itself where it is wanted, and not before a file has waited for a day", async () => {
+  it("runs in the background if configured, but not within a day of the last time", async () => {
     let now = 1_000n * day_ns
     const options = { clock: () => now, background: true, scrub_bytes_per_second: 64 * mib }
     await withVolume(async (volume) => {
@@ -99,8 +99,8 @@ describe("the scrub", () => {
   }, 30_000)
 })
 
-describe("the pace of work in the background", () => {
-  it("waits as long as the bytes take, does not catch up, and ends when told to", async () => {
+describe("the pace of background work", () => {
+  it("waits as long as the bytes take, does not catch up, and stops on request", async () => {
     let now = 0
     let is_stopped = false
     const pace = makePace(
@@ -116,7 +116,7 @@ describe("the pace of work in the background", () => {
     assert.equal(is_done, false)
     now = 10_000
     await work
-    // After a long rest there is no burst: the next bytes wait again.
+    // After a long pause there is no burst: the next bytes wait again.
     const next = pace(1_000_000)
     await new Promise((resolve) => setTimeout(resolve, 5))
     is_stopped = true

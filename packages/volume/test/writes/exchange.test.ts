@@ -1,6 +1,6 @@
 /**
- * Bytes that a volume is given and has already: what it says is there it has read, or has in the
- * bytes that it was given.
+ * Content that a volume already has: whatever it reports as present it has verified, or taken from
+ * the new bytes.
  *
  * Source: DECISIONS, document 1, same content again, integrity; decision 0125.
  */
@@ -40,7 +40,7 @@ const ways = {
     send(engine, wholeOf(bytes), bytes, 9000n),
 }
 
-/** What is here of the bytes, also once the process was killed, with and without a checkpoint. */
+/** The stored content, also after a kill, with and without a checkpoint. */
 const assertSound = async ({ engine, dir }: Volume, bytes: Uint8Array, order: CopyOrder) => {
   const copy = await one(engine, order.id)
   const usage = await engine.usage()
@@ -56,9 +56,9 @@ const assertSound = async ({ engine, dir }: Volume, bytes: Uint8Array, order: Co
   }
 }
 
-describe("bytes that a volume has already", () => {
+describe("content that a volume already has", () => {
   for (const [how, again] of Object.entries(ways)) {
-    it(`and that rotted are stored anew where they are few: ${how}`, async () => {
+    it(`and that is corrupt is stored again if it is small: ${how}`, async () => {
       await withVolume(async (volume) => {
         const bytes = noise(1, small)
         await volume.engine.put(putOrder, [bytes], 1000n)
@@ -71,7 +71,7 @@ describe("bytes that a volume has already", () => {
       })
     })
 
-    it(`are exchanged for those that came where they are many: ${how}`, async () => {
+    it(`replaces the stored extents if it is large: ${how}`, async () => {
       await withVolume(async (volume) => {
         const { engine, dir } = volume
         const bytes = noise(1, large)
@@ -92,7 +92,7 @@ describe("bytes that a volume has already", () => {
   }
 
   for (const size of [small, large]) {
-    it(`are stored anew as a shard of ${size} bytes that rotted`, async () => {
+    it(`is stored again as a corrupt shard of ${size} bytes`, async () => {
       await withVolume(async (volume) => {
         const bytes = noise(1, 4 * size)
         const order = shardOf(bytes, { index: 1, data_shards: 4 })
@@ -106,7 +106,7 @@ describe("bytes that a volume has already", () => {
     })
   }
 
-  it("are of the later put, and are exchanged under whoever reads them", async () => {
+  it("gets the later put time, and its extents are replaced under a reader", async () => {
     await withVolume(async ({ engine }) => {
       const bytes = noise(1, large)
       const order = wholeOf(bytes)
@@ -115,7 +115,7 @@ describe("bytes that a volume has already", () => {
       const windows = reading.windows()
       const parts = [(await windows.next()).value ?? assert.fail("no window")]
       for (const put_at of [400n, 700n]) await send(engine, { ...order, put_at }, bytes, 3000n)
-      // What the old bytes had may be another's by now, unless somebody reads it.
+      // The old extents may belong to another blob by now, unless they are being read.
       for (const seed of [2, 3]) await engine.put(putOrder, [noise(seed, large)], 4000n)
       for await (const window of windows) parts.push(window)
       assert(Buffer.concat(parts).equals(bytes))

@@ -1,11 +1,11 @@
-/** A file of the log is full of zeros, which are written past the page cache. */
+/** A log file is filled with zeros, which bypass the page cache. */
 import { expect, it } from "vitest"
 import type { VolumeFile } from "../../disk.ts"
-import { isPaged } from "../../extents/memory.ts"
+import { isAligned } from "../../extents/memory.ts"
 import { page_bytes } from "../../log/format.ts"
 import { fillZeros } from "../../log/segments.ts"
 
-it("a stretch is filled to its last byte, in whole pages, and durable at the end", async () => {
+it("a span is filled to its last byte, in whole pages, durably", async () => {
   const [start, end] = [2 * page_bytes, 40 * 2 ** 20 + 3 * page_bytes]
   let at = start
   let unsynced = 0
@@ -13,7 +13,7 @@ it("a stretch is filled to its last byte, in whole pages, and durable at the end
     write: async (parts, position) => {
       expect(position).toBe(at)
       for (const part of parts) {
-        expect(isPaged(part)).toBe(true)
+        expect(isAligned(part)).toBe(true)
         expect(part.every((byte) => byte === 0)).toBe(true)
         at += part.length
         unsynced += part.length

@@ -1,6 +1,6 @@
 /**
- * Large blobs on their way to the disk: gathered into pages, written past the page cache where the
- * system has that, into files that grow; and a disk that is full in the middle of it.
+ * Large blobs on their way to the disk: gathered into pages, written past the page cache where
+ * possible, into files that grow; and a disk that fills up meanwhile.
  */
 import assert from "node:assert/strict"
 import { mkdtempSync, readdirSync, readFileSync, readlinkSync, rmSync, statSync } from "node:fs"
@@ -11,16 +11,16 @@ import { afterAll, describe, it } from "vitest"
 import { noise } from "../../../../test/contract/blob-storage/engine-bytes.ts"
 import { seeded } from "../../../../test/world/seeded.ts"
 import { volumeDisk } from "../../disk.ts"
-import { stretchBytes } from "../../extents/files.ts"
+import { spanBytes } from "../../extents/files.ts"
 import {
   giveBack,
-  isPaged,
+  isAligned,
   lendPiece,
+  makeGatherer,
   memory_piece_bytes,
   pieceCounts,
   takePiece,
 } from "../../extents/memory.ts"
-import { makeGatherer } from "../../extents/pieces.ts"
 import { data_start, toPages } from "../../log/format.ts"
 import { tableBytes } from "../../reads/chunks.ts"
 import { simulateDisk } from "../simulated/disk.ts"
@@ -42,14 +42,14 @@ afterAll(() => rmSync(folder, { recursive: true, force: true }))
 const isOfExtents = (name: string) => name.startsWith("ext-")
 const full = () => Object.assign(new Error("full"), { code: "ENOSPC" })
 
-/** Whether all memory that was ever lent waits for use. */
+/** Whether all memory that was ever lent is ready for use. */
 const allIsBack = () => {
   const { spare, made } = pieceCounts()
   assert.equal(spare, made)
 }
 
 describe("the pieces of a large blob", () => {
-  it("hold its bytes in their order, whole ones on pages, and are used again", () => {
+  it("hold its bytes in order, whole ones page-aligned, and are reused", () => {
     const parts = fc.array(fc.oneof(fc.nat(2000), fc.nat(300_000), fc.constant(65_536)), {
       maxLength: 12,
     })
@@ -62,7 +62,7 @@ describe("the pieces of a large blob", () => {
       gatherer.flush()
       assert(Buffer.concat(pieces).equals(Buffer.concat(given)))
       for (const piece of pieces.slice(0, -1)) {
-        assert(isPaged(piece) && piece.length === memory_piece_bytes)
+        assert(isAligned(piece) && piece.length === memory_piece_bytes)
       }
       // As an extent's end cuts them.
       giveBack(pieces.flatMap((piece) => [piece.subarray(0, 70_000), piece.subarray(70_000)]))
@@ -71,7 +71,7 @@ describe("the pieces of a large blob", () => {
     fc.assert(fc.property(parts, holds), { numRuns: 100 })
   })
 
-  it("are given back where a blob ends early, and never twice", () => {
+  it("are returned if a blob ends early, and never twice", () => {
     const gatherer = makeGatherer(() => assert.fail("nothing is whole"))
     gatherer.push(noise(1, 1000))
     assert.notEqual(pieceCounts().spare, pieceCounts().made)
@@ -84,18 +84,18 @@ describe("the pieces of a large blob", () => {
     assert.throws(() => giveBack([piece.subarray(0, 1)]), /twice/)
   })
 
-  it("are made until there are 256 of them; whoever wants more has memory of their own", () => {
+  it("are limited to 256; further ones are allocated individually", () => {
     const pieces = Array.from({ length: 260 }, takePiece)
     assert.deepEqual(pieceCounts(), { spare: 0, made: 256 })
-    assert.equal(pieces.filter(isPaged).length, 256)
+    assert.equal(pieces.filter(isAligned).length, 256)
     for (const piece of pieces) lendPiece(piece)
     giveBack(pieces)
     allIsBack()
-    assert.equal(new Set(pieces.filter(isPaged).map(({ buffer }) => buffer)).size, 8)
+    assert.equal(new Set(pieces.filter(isAligned).map(({ buffer }) => buffer)).size, 8)
   })
 })
 
-/** Descriptors that this process has of the file. */
+/** This process's descriptors of the file. */
 const descriptors = (path: string) =>
   readdirSync("/proc/self/fd").filter((fd) => {
     try {
@@ -110,7 +110,7 @@ const isDirect = (fd: string) => {
   return (Number.parseInt(flags, 8) & 0o40000) !== 0
 }
 
-/** Noise in a piece, which is lent. */
+/** Noise in a lent piece. */
 const paged = (seed: number, length = memory_piece_bytes) => {
   const piece = takePiece().subarray(0, length)
   piece.set(noise(seed, length))
@@ -131,17 +131,17 @@ describe("writes past the page cache", () => {
     { kind: "the simulated disk", disk: simulateDisk(seeded(1)).disk, dir: "/v" },
   ]
   for (const { kind, disk, dir } of disks) {
-    it(`leave what others do, on ${kind}`, async () => {
+    it(`have the same result as other writes, on ${kind}`, async () => {
       const file = await disk.create(join(dir, "mixed"))
       for (const { name, parts, position } of mixed()) {
-        // What was read before is not what is read afterwards.
+        // The file is read before and after.
         await file.write([noise(99, 600_000)], 0)
         const expected = Buffer.from(await file.read(0, 600_000))
         expected.set(Buffer.concat(parts), position)
         await file.write(parts, position)
         assert(Buffer.from(await file.read(0, 600_000)).equals(expected), name)
         await file.datasync()
-        assert(Buffer.from(file.readNow(0, 600_000)).equals(expected), name)
+        assert(Buffer.from(file.readSync(0, 600_000)).equals(expected), name)
         giveBack(parts)
       }
       allIsBack()
@@ -149,7 +149,7 @@ describe("writes past the page cache", () => {
     })
   }
 
-  it("have a descriptor of their own, which is closed with the file", async () => {
+  it("use a descriptor of their own, which is closed with the file", async () => {
     const path = join(folder, "descriptors")
     const file = await volumeDisk.create(`${path}.tmp`)
     await volumeDisk.rename(`${path}.tmp`, path)
@@ -158,7 +158,7 @@ describe("writes past the page cache", () => {
     const parts = [0, 1, 2, 3].map((n) => paged(n))
     await Promise.all(parts.map((part, n) => file.write([part], n * memory_piece_bytes)))
     const open = descriptors(path)
-    // A file system without such writes, as memory has one, opens no second one.
+    // A file system without direct I/O, such as tmpfs, opens no second one.
     if (open.length > 1) assert.deepEqual([open.length, open.filter(isDirect).length], [2, 1])
     for (const n of [0, 1, 2, 3]) {
       const read = await file.read(n * memory_piece_bytes, memory_piece_bytes)
@@ -171,18 +171,18 @@ describe("writes past the page cache", () => {
   })
 })
 
-/** How long the files of extents are that hold anything, in whole pages. */
+/** Lengths of the extent files with content, in whole pages. */
 const extentFiles = (dir: string) =>
   names(dir)
     .filter(isOfExtents)
     .map((name) => toPages(statSync(join(dir, name)).size))
     .filter((bytes) => bytes > data_start)
 
-describe("files of extents", () => {
-  it("take of the disk what was written, and use that again", async () => {
+describe("extent files", () => {
+  it("take disk space for what was written, and reuse it", async () => {
     await withVolume(async (volume) => {
       const { id } = await put(volume, noise(1, mib))
-      const size = data_start + stretchBytes(mib)
+      const size = data_start + spanBytes(mib)
       assert.deepEqual(extentFiles(volume.dir), [size])
       await remove(volume, id)
       await put(volume, noise(2, 700 * kib))
@@ -196,20 +196,20 @@ describe("files of extents", () => {
     })
   })
 
-  it("end with their table in one write, up to the end of a page where they can", async () => {
+  it("end with their table in one write, padded to a page where possible", async () => {
     await withVolume(async (volume) => {
       const writes: Array<ReadonlyArray<Uint8Array>> = []
       volume.hooks.write = (name, position, parts) => {
         if (isOfExtents(name) && position >= data_start) writes.push(parts)
       }
       const take = () => writes.splice(0).map((parts) => [Buffer.concat(parts), parts] as const)
-      // The second time in memory that holds something.
+      // The second time in memory with old content.
       for (const seed of [1, 2]) {
         const { id } = await put(volume, noise(seed, mib))
         const [[bytes, parts] = assert.fail("nothing was written"), ...more] = take()
         assert.deepEqual([more.length, parts.length], [0, 5])
-        assert(parts.every(isPaged))
-        assert.equal(bytes.length, stretchBytes(mib))
+        assert(parts.every(isAligned))
+        assert.equal(bytes.length, spanBytes(mib))
         assert(bytes.subarray(mib + tableBytes(mib)).every((byte) => byte === 0))
         assert((await readAll(volume, id)).equals(noise(seed, mib)))
       }
@@ -223,15 +223,15 @@ describe("files of extents", () => {
     })
   })
 
-  it("hold no more of an upload than came, whatever was announced at most", async () => {
+  it("hold only the bytes that arrived, whatever maximum was announced", async () => {
     await withVolume(async (volume) => {
       const upload = volume.engine.upload(order, 1900 * kib)
       await upload.write(noise(1, 900 * kib))
       const { id } = await upload.finish(9n)
-      // Of the log it is less than a page.
+      // In the log it is less than a page.
       assert.equal(Math.floor(volume.engine.status().live_bytes / 4096), 226)
       assert((await readAll(volume, id)).equals(noise(1, 900 * kib)))
-      // What is behind it is free: the next one begins there.
+      // The space after it is free: the next blob starts there.
       await put(volume, noise(2, 900 * kib))
       assert.deepEqual(extentFiles(volume.dir), [data_start + 2 * 904 * kib])
       allIsBack()
@@ -239,8 +239,8 @@ describe("files of extents", () => {
   })
 })
 
-describe("a disk that is full in the middle of a large blob", () => {
-  it("refuses that one, of which nothing is left, and all goes on", async () => {
+describe("a disk that fills up during the write of a large blob", () => {
+  it("refuses that blob without a trace, and other operations continue", async () => {
     for (const failing of [1, 2, 3]) {
       await withVolume(
         async (volume) => {
@@ -277,7 +277,7 @@ describe("a disk that is full in the middle of a large blob", () => {
     }
   })
 
-  it("uses the room of what was deleted, in pieces too", async () => {
+  it("reuses the space of deleted blobs, in pieces too", async () => {
     await withVolume(
       async (volume) => {
         const ids = []

@@ -1,4 +1,6 @@
-/** Who is told of a put while its batch is being written. Source: decision 0126. */
+/**
+ * The `placed` callback of a put, called while its batch is being written. Source: decision 0126.
+ */
 import { describe, expect, it } from "vitest"
 import type { PutAnswer } from "#actors/blob-storage/blobs/engine.ts"
 import { faultOf } from "#actors/blob-storage/blobs/fault.ts"
@@ -8,10 +10,10 @@ import { kib, order, withVolume } from "../volume-folder.ts"
 const bytes = noise(1, 4 * kib)
 
 describe("a small put", () => {
-  it("is told while it syncs, once, and with the words of its answer", () =>
+  it("calls it during the sync, once, with the eventual response", () =>
     withVolume(async ({ engine, hooks }) => {
       const steps: Array<string> = []
-      let told: PutAnswer | undefined
+      let reported: PutAnswer | undefined
       const { promise: synced, resolve: sync } = Promise.withResolvers<void>()
       hooks.datasync = async () => {
         await synced
@@ -20,36 +22,36 @@ describe("a small put", () => {
       const { promise: placed, resolve: place } = Promise.withResolvers<void>()
       const put = engine.put(order, [bytes], 5n, (answer) => {
         steps.push("placed")
-        told = answer
+        reported = answer
         place()
       })
       await placed
       sync()
-      expect(await put).toEqual(told)
+      expect(await put).toEqual(reported)
       expect(steps).toEqual(["placed", "durable"])
     }))
 
-  it("is not told where it is a repetition, or refused", () =>
+  it("does not call it for a duplicate or a refusal", () =>
     withVolume(async ({ engine }) => {
       await engine.put(order, [bytes], 5n)
-      const told: Array<PutAnswer> = []
-      const hear = (answer: PutAnswer) => void told.push(answer)
-      expect((await engine.put(order, [bytes], 6n, hear)).created).toBe(false)
+      const reported: Array<PutAnswer> = []
+      const onPlaced = (answer: PutAnswer) => void reported.push(answer)
+      expect((await engine.put(order, [bytes], 6n, onPlaced)).created).toBe(false)
       const refused = await engine
-        .put({ ...order, if_none_match: true }, [bytes], 7n, hear)
+        .put({ ...order, if_none_match: true }, [bytes], 7n, onPlaced)
         .catch((cause: unknown) => faultOf(cause)._tag)
       expect(refused).toBe("BlobAlreadyExists")
-      expect(told).toEqual([])
+      expect(reported).toEqual([])
     }))
 
-  it("fails with its disk, though somebody was told", () =>
+  it("fails with its disk, even after the call", () =>
     withVolume(async ({ engine, hooks }) => {
-      let told = 0
+      let calls = 0
       hooks.datasync = () => Promise.reject(new Error("the disk is gone"))
       const put = engine.put(order, [bytes], 5n, () => {
-        told += 1
+        calls += 1
       })
       expect(await put.catch((cause: unknown) => faultOf(cause)._tag)).toBe("BlobStoreReadOnly")
-      expect(told).toBe(1)
+      expect(calls).toBe(1)
     }))
 })

@@ -1,4 +1,4 @@
-/** The hash of a small blob, however its bytes come. */
+/** The hash of a small blob, however it is cut into parts. */
 import assert from "node:assert/strict"
 import { blake3 } from "@napi-rs/blake-hash"
 import fc from "fast-check"
@@ -6,7 +6,7 @@ import { it } from "vitest"
 import { noise } from "../../../../test/contract/blob-storage/engine-bytes.ts"
 import { hashHex } from "../../writes/puts.ts"
 
-it("is that of all parts in their order, whatever was hashed before", () => {
+it("is that of all parts in order, whatever was hashed before", () => {
   const lengths = fc.array(fc.oneof(fc.nat(300), fc.nat(90_000), fc.constant(65_280)), {
     maxLength: 5,
   })

@@ -1,5 +1,6 @@
 /**
- * Puts that come piece by piece: what they hold up, what they leave behind, and what they refuse.
+ * Puts that arrive piece by piece: their back-pressure, what they leave behind, and what they
+ * refuse.
  */
 import assert from "node:assert/strict"
 import { blake3 } from "@napi-rs/blake-hash"
@@ -30,11 +31,11 @@ const writeAll = async (upload: BlobUpload, parts: ReadonlyArray<Uint8Array>) =>
 
 const uploadOf = async (
   { engine }: Volume,
-  asked: PutOrder,
+  put_order: PutOrder,
   parts: ReadonlyArray<Uint8Array>,
   announced: number | undefined,
 ) => {
-  const upload = engine.upload(asked, announced)
+  const upload = engine.upload(put_order, announced)
   try {
     await writeAll(upload, parts)
     return await upload.finish(9n)
@@ -44,10 +45,10 @@ const uploadOf = async (
 }
 
 const idOf = (bytes: Uint8Array) => blake3(bytes).toString("hex").slice(0, 32)
-/** In the files of extents: the few records of the log are less than a page. */
+/** In the extent files: the few records of the log are less than a page. */
 const liveBytes = ({ engine }: Volume) => 4096 * Math.floor(engine.status().live_bytes / 4096)
 
-/** A promise, and what ends it. */
+/** A promise with its resolver. */
 const gate = () => {
   let open = () => {}
   const opened = new Promise<void>((resolve) => {
@@ -58,7 +59,7 @@ const gate = () => {
 
 const isOfExtents = (name: string) => name.startsWith("ext-")
 
-/** Waits until the condition holds; a second is far more than it takes. */
+/** Waits until the condition holds. A second is far more than it takes. */
 const until = async (condition: () => boolean) => {
   for (let turn = 0; turn < 1000 && !condition(); turn++) {
     await new Promise((resolve) => setTimeout(resolve, 1))
@@ -67,7 +68,7 @@ const until = async (condition: () => boolean) => {
 }
 
 describe("an upload", () => {
-  it("is the same blob however it is cut, announced or not, in one extent or in many", async () => {
+  it("is the same blob however it is cut, announced or not, in one extent or many", async () => {
     await withVolume(async (volume) => {
       const bytes = noise(1, 5 * mib + 4321)
       for (const size of [undefined, bytes.length]) {
@@ -84,7 +85,7 @@ describe("an upload", () => {
     })
   })
 
-  it("of every length around a border comes back", async () => {
+  it("of every length around a boundary is read back", async () => {
     await withVolume(async (volume) => {
       const chunk = 64 * kib
       const borders = [256 * kib, 15 * chunk, mib, 2 * mib, 8 * mib]
@@ -98,7 +99,7 @@ describe("an upload", () => {
     })
   })
 
-  it("in bytes one by one, small or large, is held in few parts", async () => {
+  it("byte by byte, small or large, is held in few parts", async () => {
     await withVolume(async (volume) => {
       for (const size of [1000, 300 * kib]) {
         const bytes = noise(3, size)
@@ -113,7 +114,7 @@ describe("an upload", () => {
     })
   })
 
-  it("makes its sender wait while four pieces are under way, and no longer", async () => {
+  it("makes its sender wait while four pieces are in flight, and no longer", async () => {
     await withVolume(async (volume) => {
       const { opened, open } = gate()
       let under_way = 0
@@ -138,7 +139,7 @@ describe("an upload", () => {
     })
   })
 
-  it("lets others have their turn while it takes a part of many MiB", async () => {
+  it("yields to others while it takes a part of many MiB", async () => {
     await withVolume(async (volume) => {
       const bytes = noise(5, 24 * mib)
       const upload = volume.engine.upload(order, undefined)
@@ -156,7 +157,7 @@ describe("an upload", () => {
     })
   })
 
-  it("takes parts behind a large one that nobody waited for in their order", async () => {
+  it("takes parts in order after a large one that was not awaited", async () => {
     await withVolume(async (volume) => {
       const bytes = noise(6, 5 * mib)
       const upload = volume.engine.upload(order, undefined)
@@ -178,7 +179,7 @@ describe("an upload that is not stored", () => {
     assert.deepEqual([blob_count, payload_bytes], [0, 0])
   }
 
-  it("gives back its room when it is aborted, and waits for what is under way", async () => {
+  it("releases its space when it is aborted, and waits for writes in flight", async () => {
     const capacity_bytes = 4 * mib + overhead
     await withVolume(
       async (volume) => {
@@ -207,7 +208,7 @@ describe("an upload that is not stored", () => {
     )
   })
 
-  it("is refused where it has more bytes than announced, allowed or free", async () => {
+  it("is refused if it has more bytes than announced, allowed or free", async () => {
     const limits = { capacity_bytes: 3 * mib, size_max_bytes: 2 * mib }
     await withVolume(async (volume) => {
       const refused = async (size: number | undefined, bytes: number) => {
@@ -236,7 +237,7 @@ describe("an upload that is not stored", () => {
     }, limits)
   })
 
-  it("gives its extents back where the content is stored or comes twice at once", async () => {
+  it("releases its extents if the content is stored, or arrives twice at once", async () => {
     await withVolume(async (volume) => {
       const bytes = noise(1, 700 * kib)
       const answers = await Promise.all(Array.from({ length: 5 }, () => put(volume, bytes)))
@@ -254,7 +255,7 @@ describe("an upload that is not stored", () => {
     })
   })
 
-  it("is a repetition where there is no room and its content is stored, else refused", async () => {
+  it("succeeds without space if its content is stored, and is refused otherwise", async () => {
     const size = 2 * mib
     const stored = noise(1, size)
     const other = noise(2, size)
@@ -286,15 +287,15 @@ describe("an upload that is not stored", () => {
     )
   })
 
-  it("gives its room to others as soon as its own bytes have none", async () => {
+  it("releases its space to others as soon as its own bytes do not fit", async () => {
     await withVolume(
       async (volume) => {
         const stored = noise(1, 3 * mib)
         const { id, meta } = await put(volume, stored)
         const one = volume.engine.upload(order, undefined)
         await writeAll(one, cut(stored.subarray(0, 2 * mib + overhead), 70_000))
-        // What is under way to the disk is waited for before its room is given back.
-        let tag: string | undefined = "not asked"
+        // Writes in flight finish before the space is released.
+        let tag: string | undefined = "not called"
         for (let turn = 0; turn < 500 && tag !== undefined; turn++) {
           tag = await faultTag(put(volume, noise(2, 2 * mib)))
         }
@@ -307,7 +308,7 @@ describe("an upload that is not stored", () => {
     )
   })
 
-  it("is no repetition of a copy that is corrupt", async () => {
+  it("is no duplicate of a corrupt copy", async () => {
     await withVolume(
       async (volume) => {
         const stored = noise(1, 2 * mib)
@@ -323,7 +324,7 @@ describe("an upload that is not stored", () => {
     )
   })
 
-  it("is refused before its end where it cannot be stored already", async () => {
+  it("is refused early if its content cannot be stored already", async () => {
     await withVolume(
       async (volume) => {
         const stored = noise(1, 2 * mib)
@@ -354,7 +355,7 @@ describe("an upload that is not stored", () => {
     )
   })
 
-  it("ends all writing where a write or a sync of it fails, and what is there stays", async () => {
+  it("makes the volume read-only if a write or sync fails, and keeps what is stored", async () => {
     for (const step of ["write", "datasync"] as const) {
       await withVolume(async (volume) => {
         const there = noise(1, 500 * kib)
@@ -379,7 +380,7 @@ describe("an upload that is not stored", () => {
     }
   })
 
-  it("is refused where the disk is full, and all goes on when it is not", async () => {
+  it("is refused on a full disk, and works again once there is space", async () => {
     await withVolume(async (volume) => {
       volume.hooks.create = (name) => {
         if (name.includes("ext-")) throw Object.assign(new Error("full"), { code: "ENOSPC" })

@@ -1,6 +1,5 @@
 /**
- * What a volume answers without waiting, and the memory that windows are read into: neither ever
- * shows bytes that are not the blob's.
+ * Synchronous reads, and the reused memory of windows: neither ever exposes bytes of another blob.
  */
 import assert from "node:assert/strict"
 import { describe, it } from "vitest"
@@ -20,7 +19,7 @@ import {
 
 const atHand = ({ engine }: Volume, id: BlobId) => engine.getNow?.(id)
 
-/** A blob that was read twice, so that it is at hand where it is small. */
+/** A small blob that was read twice, so that it can be read synchronously. */
 const readTwice = async (volume: Volume, size: number, seed = size) => {
   const bytes = noise(seed, size)
   const { id } = await put(volume, bytes)
@@ -29,8 +28,8 @@ const readTwice = async (volume: Volume, size: number, seed = size) => {
   return { id, bytes }
 }
 
-describe("a blob at hand", () => {
-  it("is what a get answers, with all that is known of it", () =>
+describe("a synchronous read", () => {
+  it("returns what get returns, with all metadata", () =>
     withVolume(async (volume) => {
       for (const size of [0, 1, 4096, 60 * kib]) {
         const { id, bytes } = await readTwice(volume, size)
@@ -43,7 +42,7 @@ describe("a blob at hand", () => {
       }
     }))
 
-  it("is small, and was read lately", () =>
+  it("is only for a small blob that was read recently", () =>
     withVolume(async (volume) => {
       for (const size of [100 * kib, 700 * kib, 3 * mib]) {
         const { id } = await readTwice(volume, size)
@@ -51,7 +50,7 @@ describe("a blob at hand", () => {
       }
     }))
 
-  it("is none any more once it was deleted", () =>
+  it("returns nothing once the blob is deleted", () =>
     withVolume(async (volume) => {
       const { id } = await readTwice(volume, 4096)
       await remove(volume, id)
@@ -59,7 +58,7 @@ describe("a blob at hand", () => {
       assert.equal(await faultTag(volume.engine.get(id, {}, 7n)), "BlobNotFound")
     }))
 
-  it("is none where it rotted, and a get sets it aside as ever", () =>
+  it("returns nothing for a corrupt blob, which get then quarantines", () =>
     withVolume(async (volume) => {
       const { id, bytes } = await readTwice(volume, 4096)
       flipBit(volume.dir, bytes.subarray(0, 64))
@@ -69,30 +68,30 @@ describe("a blob at hand", () => {
       assert.equal((await volume.engine.usage()).quarantined, 1)
     }))
 
-  it("is none where it is hidden, since it cannot be taken out", () =>
+  it("returns nothing for a blob that is hidden on a read-only volume", () =>
     withVolume(async (volume) => {
       const { id, bytes } = await readTwice(volume, 4096)
       flipBit(volume.dir, bytes.subarray(0, 64))
       volume.hooks.datasync = () => Promise.reject(new Error("EIO"))
       await faultTag(put(volume, noise(2, 10)))
       assert.equal(await faultTag(volume.engine.get(id, {}, 7n)), "BlobCorrupt")
-      // The disk gives the right bytes again.
+      // The disk returns the right bytes again.
       flipBit(volume.dir, bytes.subarray(1, 64), -1)
       assert.equal(atHand(volume, id), undefined)
     }))
 
-  it("keeps its bytes, however many are read after it", () =>
+  it("keeps its bytes, however many reads follow", () =>
     withVolume(async (volume) => {
       const { id, bytes } = await readTwice(volume, 4096)
       const { data } = atHand(volume, id) ?? assert.fail("it is not at hand")
       const { id: other } = await readTwice(volume, 10 * kib)
-      // More than the small reads' shared memory has room for.
+      // More than the shared memory of small reads holds.
       for (let n = 0; n < 60; n++) atHand(volume, other)
       assert(data && Buffer.from(bytes).equals(data))
     }))
 })
 
-/** Reads all windows; each is looked at and given back as `use` says. */
+/** Starts a read of all windows. */
 const windowsOf = async (volume: Volume, id: BlobId) => {
   const { windows, giveBack } = await volume.engine.get(id, {}, 7n)
   return { windows: windows(), giveBack: giveBack ?? assert.fail("nothing can be given back") }
@@ -101,10 +100,10 @@ const windowsOf = async (volume: Volume, id: BlobId) => {
 describe("a window's memory", () => {
   for (const { size, windows_held, why } of [
     { size: 5 * mib, windows_held: 5, why: "all that are read ahead" },
-    // Two of a larger blob are read ahead, and one is handed on.
+    // Two windows of a larger blob are read ahead, and one is being consumed.
     { size: 17 * mib, windows_held: 3, why: "three of a blob that is not" },
   ]) {
-    it(`is used again by whoever reads next, once it was given back: ${why}`, () =>
+    it(`is reused by later readers once it is returned: ${why}`, () =>
       withVolume(async (volume) => {
         const bytes = noise(1, size)
         const { id } = await put(volume, bytes)
@@ -120,12 +119,12 @@ describe("a window's memory", () => {
           }
           assert.equal(read, bytes.length)
         }
-        // The last piece of each time is no window.
+        // The last piece of each read is not a whole window.
         assert(seen.size <= windows_held + 3, `${seen.size} pieces of memory`)
       }))
   }
 
-  it("stays its reader's until then, and is never two readers'", () =>
+  it("belongs to its reader until then, and never to two readers", () =>
     withVolume(async (volume) => {
       const [one, other] = [noise(1, 4 * mib), noise(2, 4 * mib)]
       const [{ id }, { id: other_id }] = [await put(volume, one), await put(volume, other)]
@@ -134,7 +133,7 @@ describe("a window's memory", () => {
       for await (const window of first.windows) kept.push(window)
       const [given] = kept
       assert(given)
-      // Said twice, it is given once; and what was never lent is none of its memory.
+      // Returning it twice counts once, and memory that was never lent is ignored.
       first.giveBack(given)
       first.giveBack(given)
       first.giveBack(noise(3, 983_040))
@@ -147,7 +146,7 @@ describe("a window's memory", () => {
       assert.equal(new Set(whole.map(({ buffer }) => buffer)).size, whole.length)
     }))
 
-  it("is not given back by who had it before", () =>
+  it("is not returned by an earlier reader", () =>
     withVolume(async (volume) => {
       const [one, other] = [noise(1, 4 * mib), noise(2, 4 * mib)]
       const [{ id }, { id: other_id }] = [await put(volume, one), await put(volume, other)]

@@ -1,5 +1,5 @@
 /** Runs tasks one at a time, in order. A failed task does not stop later ones. */
-export const makeTurns = () => {
+export const makeMutex = () => {
   let last: Promise<unknown> = Promise.resolve()
   return {
     run: <A>(work: () => Promise<A>): Promise<A> => {

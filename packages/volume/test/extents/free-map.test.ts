@@ -1,13 +1,11 @@
-/**
- * The room of a file of extents against a plain map of its pages.
- */
+/** The free space of an extent file, compared with a plain map of its pages. */
 import assert from "node:assert/strict"
 import fc from "fast-check"
 import { describe, it } from "vitest"
-import { makeRoom, page_bytes, type Stretch, toPages } from "../../extents/room.ts"
+import { makeFreeMap, page_bytes, type Span, toPages } from "../../extents/free-map.ts"
 
 const pages = 64
-const stretchOf = (page: number, count: number): Stretch => ({
+const spanOf = (page: number, count: number): Span => ({
   start: page * page_bytes,
   end: (page + count) * page_bytes,
 })
@@ -16,18 +14,18 @@ const stretchOf = (page: number, count: number): Stretch => ({
 const makeNaive = () => {
   const free = Array.from({ length: pages }, () => true)
   const runs = () => {
-    const found: Array<Stretch> = []
+    const found: Array<Span> = []
     for (let page = 0; page < pages; page++) {
       if (!free[page]) continue
       const start = page
       while (page < pages && free[page]) page++
-      found.push(stretchOf(start, page - start))
+      found.push(spanOf(start, page - start))
     }
     return found
   }
-  const mark = ({ start, end }: Stretch, value: boolean) =>
+  const mark = ({ start, end }: Span, value: boolean) =>
     free.fill(value, start / page_bytes, end / page_bytes)
-  const isFree = ({ start, end }: Stretch) =>
+  const isFree = ({ start, end }: Span) =>
     end <= pages * page_bytes && free.slice(start / page_bytes, end / page_bytes).every(Boolean)
   return { runs, mark, isFree }
 }
@@ -40,7 +38,7 @@ const step = fc.record({
 
 type PageState = "taken" | "free" | "new"
 
-/** Pages of a file that were written before, where it may grow. */
+/** Pages of a file that were written before, of those it may grow to. */
 const written = 20
 const growth = fc.record({
   kind: fc.constantFrom("take", "new", "new", "at", "give", "give", "unwritten", "unwritten"),
@@ -48,18 +46,18 @@ const growth = fc.record({
   count: fc.integer({ min: 1, max: 20 }),
 })
 
-describe("the room of a file of extents", () => {
-  it("is what a map of its pages says, whatever is taken and given", () => {
+describe("the free space of an extent file", () => {
+  it("matches a map of its pages after any history", () => {
     const agrees = (
       steps: ReadonlyArray<typeof step extends fc.Arbitrary<infer A> ? A : never>,
     ) => {
-      const room = makeRoom(stretchOf(0, pages))
+      const room = makeFreeMap(spanOf(0, pages))
       const naive = makeNaive()
-      const taken: Array<Stretch> = []
-      const took = (stretch: Stretch) => {
-        assert(naive.isFree(stretch), "what was given out was free")
-        naive.mark(stretch, false)
-        taken.push(stretch)
+      const taken: Array<Span> = []
+      const took = (span: Span) => {
+        assert(naive.isFree(span), "what was given out was free")
+        naive.mark(span, false)
+        taken.push(span)
       }
       for (const { kind, page, count } of steps) {
         const bytes = count * page_bytes
@@ -76,17 +74,17 @@ describe("the room of a file of extents", () => {
           )
           if (most) took(most)
         } else if (kind === "at") {
-          const stretch = stretchOf(page, count)
-          const is_free = naive.isFree(stretch)
-          assert.equal(room.takeAt(stretch), is_free)
-          if (is_free) took(stretch)
+          const span = spanOf(page, count)
+          const is_free = naive.isFree(span)
+          assert.equal(room.takeAt(span), is_free)
+          if (is_free) took(span)
         } else {
-          const [stretch] = taken.splice(page % Math.max(1, taken.length), 1)
-          if (!stretch) continue
-          room.give(stretch)
-          naive.mark(stretch, true)
+          const [span] = taken.splice(page % Math.max(1, taken.length), 1)
+          if (!span) continue
+          room.give(span)
+          naive.mark(span, true)
         }
-        assert.deepEqual(room.stretches(), naive.runs())
+        assert.deepEqual(room.spans(), naive.runs())
         const free = naive.runs().reduce((sum, { start, end }) => sum + end - start, 0)
         assert.equal(room.freeBytes(), free)
       }
@@ -94,24 +92,24 @@ describe("the room of a file of extents", () => {
     fc.assert(fc.property(fc.array(step, { maxLength: 80 }), agrees), { numRuns: 300 })
   })
 
-  it("grows to its limit, and forgets what nobody wrote to", () => {
+  it("grows to the file's limit, and forgets unwritten pages", () => {
     const agrees = (
       steps: ReadonlyArray<typeof growth extends fc.Arbitrary<infer A> ? A : never>,
     ) => {
-      const room = makeRoom(stretchOf(0, written), pages * page_bytes)
+      const room = makeFreeMap(spanOf(0, written), pages * page_bytes)
       const map = Array.from(
         { length: pages },
         (_, page): PageState => (page < written ? "free" : "new"),
       )
       let written_end = written
       const reached = () => map.filter((state) => state !== "new").length
-      const taken: Array<Stretch> = []
-      const took = (stretch: Stretch) => {
-        const [first, end] = [stretch.start / page_bytes, stretch.end / page_bytes]
+      const taken: Array<Span> = []
+      const took = (span: Span) => {
+        const [first, end] = [span.start / page_bytes, span.end / page_bytes]
         assert(!map.slice(first, end).includes("taken") && end <= pages)
         for (let page = reached(); page < first; page++) map[page] = "free"
         map.fill("taken", first, end)
-        taken.push(stretch)
+        taken.push(span)
       }
       for (const { kind, page, count } of steps) {
         const bytes = count * page_bytes
@@ -126,20 +124,20 @@ describe("the room of a file of extents", () => {
           assert.equal(start, from + count > pages ? undefined : from * page_bytes)
           if (start !== undefined) took({ start, end: start + bytes })
         } else if (kind === "at") {
-          const stretch = stretchOf(page, count)
+          const span = spanOf(page, count)
           const is_free = page + count <= pages && !map.slice(page, page + count).includes("taken")
-          assert.equal(room.takeAt(stretch), is_free)
-          if (is_free) took(stretch)
+          assert.equal(room.takeAt(span), is_free)
+          if (is_free) took(span)
         } else {
-          const [stretch] = taken.splice(page % Math.max(1, taken.length), 1)
-          if (!stretch) continue
-          const [first, end] = [stretch.start / page_bytes, stretch.end / page_bytes]
+          const [span] = taken.splice(page % Math.max(1, taken.length), 1)
+          if (!span) continue
+          const [first, end] = [span.start / page_bytes, span.end / page_bytes]
           const is_end = kind === "unwritten" && end === reached()
           map.fill("free", first, end)
           if (is_end) map.fill("new", Math.max(first, written_end), end)
           if (kind === "give") written_end = Math.max(written_end, end)
-          if (kind === "unwritten") room.giveUnwritten(stretch)
-          else room.give(stretch)
+          if (kind === "unwritten") room.giveUnwritten(span)
+          else room.give(span)
         }
         assert.equal(room.reached(), reached() * page_bytes)
         assert.equal(room.unreachedBytes(), (pages - reached()) * page_bytes)
@@ -149,21 +147,21 @@ describe("the room of a file of extents", () => {
     fc.assert(fc.property(fc.array(growth, { maxLength: 80 }), agrees), { numRuns: 300 })
   })
 
-  it("takes what a record names behind the end of its file", () => {
-    const room = makeRoom(stretchOf(0, 4))
-    room.takeKept(stretchOf(6, 2))
-    assert.deepEqual(room.stretches(), [stretchOf(0, 6)])
-    room.give(stretchOf(6, 2))
+  it("takes a span that a record refers to beyond the end of the file", () => {
+    const room = makeFreeMap(spanOf(0, 4))
+    room.takeOwned(spanOf(6, 2))
+    assert.deepEqual(room.spans(), [spanOf(0, 6)])
+    room.give(spanOf(6, 2))
     assert.deepEqual([room.freeBytes(), room.unreachedBytes()], [8 * page_bytes, 0])
   })
 
-  it("is never given back twice", () => {
-    const room = makeRoom(stretchOf(0, 8))
+  it("is never freed twice", () => {
+    const room = makeFreeMap(spanOf(0, 8))
     assert.equal(room.take(3 * page_bytes), 0)
-    room.give(stretchOf(1, 1))
-    assert.throws(() => room.give(stretchOf(1, 1)))
-    assert.throws(() => room.give(stretchOf(0, 2)))
-    assert.throws(() => room.give(stretchOf(2, 2)))
+    room.give(spanOf(1, 1))
+    assert.throws(() => room.give(spanOf(1, 1)))
+    assert.throws(() => room.give(spanOf(0, 2)))
+    assert.throws(() => room.give(spanOf(2, 2)))
   })
 
   it("counts in pages", () => {

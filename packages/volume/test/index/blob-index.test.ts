@@ -2,7 +2,7 @@ import assert from "node:assert/strict"
 import { describe, it } from "@effect/vitest"
 import fc from "fast-check"
 import type { BlobId } from "#schemas/blob-storage/blob.ts"
-import { makeIndex, type Place } from "../../lookup/map.ts"
+import { makeIndex, type Place } from "../../index/blob-index.ts"
 
 const kinds = ["blob", "tombstone", "gone", "shard"] as const
 
@@ -18,7 +18,7 @@ const place: fc.Arbitrary<Place> = fc.record(
 )
 
 const digits = Array.from("0123456789abcdef")
-/** Identifiers that meet often: few first words, words of zeros, words that are alike. */
+/** Ids that collide often: few first words, words of zeros, similar words. */
 const id = fc
   .tuple(
     fc.constantFrom("00000000", "ffffffff", "80000000", "7fffffff", "a1b2c3d4"),
@@ -93,7 +93,7 @@ const sorted = (entries: Iterable<readonly [BlobId, Place]>) =>
   Array.from(entries).sort(([one], [other]) => (one < other ? -1 : 1))
 
 describe("a volume's index", () => {
-  it("holds after any history what a map would hold", () => {
+  it("matches a map after any history", () => {
     const step = fc.oneof(
       fc.record({ id, place }),
       fc.record({ id, place: fc.constant(undefined) }),
@@ -119,7 +119,7 @@ describe("a volume's index", () => {
     )
   })
 
-  it("finds and forgets through growth and splits, and moves nothing out of reach", () => {
+  it("finds and removes entries through growth and splits", () => {
     const { index, model } = filled(30_000, 7)
     const random = noise(99)
     for (const [id, place] of model) {
@@ -134,7 +134,7 @@ describe("a volume's index", () => {
     assert.deepEqual(sorted(index.entries()), sorted(model))
   })
 
-  it("lists blobs in byte order by prefix, cursor and limit, and all between two", () => {
+  it("lists blobs in byte order by prefix, cursor and limit, and all between two ids", () => {
     const { index, model } = filled(12_000, 11)
     const all = listOf(model, "", "", 20_000)
     const prefix = fc.array(fc.constantFrom(...digits), { maxLength: 4 }).map((all) => all.join(""))
@@ -156,7 +156,7 @@ describe("a volume's index", () => {
     assert.deepEqual(index.list(one, one, 5), [])
   })
 
-  it("lists identifiers that differ in their last word only", () => {
+  it("lists ids that differ only in their last word", () => {
     const index = makeIndex()
     const ids = Array.from(
       { length: 5000 },
@@ -174,7 +174,7 @@ describe("a volume's index", () => {
     ])
   })
 
-  it("is the same again from its image, in whatever pieces that is read", () => {
+  it("is restored from its image, however that is cut", () => {
     const { index, model } = filled(20_000, 13)
     const image = Buffer.concat(Array.from(index.image()))
     const pieces = []
@@ -186,7 +186,7 @@ describe("a volume's index", () => {
     assert.throws(() => makeIndex([new Uint8Array(28)]), RangeError)
   })
 
-  it("tells in an image and in slices what is so then, while it grows and splits", () => {
+  it("iterates over images and slices while it grows and splits", () => {
     const { index, model } = filled(20_000, 17)
     const known = new Map(model)
     const random = noise(5)
@@ -219,7 +219,7 @@ describe("a volume's index", () => {
     assert.deepEqual(sorted(index.inFile(5)), expected)
   })
 
-  it("gives the image of one moment, whatever changes before a piece's turn", () => {
+  it("takes an image of one moment, whatever changes before a piece is read", () => {
     const { index, model } = filled(20_000, 18)
     const before = index.count()
     const image = index.image()
@@ -237,14 +237,14 @@ describe("a volume's index", () => {
     assert.notDeepEqual(index.count(), before)
   })
 
-  it("ends an image that is under way when another one is begun", () => {
+  it("ends an image in progress when another one starts", () => {
     const { index } = filled(20_000, 19)
     const first = index.image()
     assert(Array.from(index.image()).length > 1)
     assert.throws(() => Array.from(first), /another image/)
   })
 
-  it("refuses a place that it could not give back", () => {
+  it("rejects a place that it cannot represent", () => {
     const index = makeIndex()
     const good: Place = { file: 1, position: 8, bytes: 1, kind: "blob", is_large: false }
     const id = "0".repeat(32) as BlobId
@@ -263,7 +263,7 @@ describe("a volume's index", () => {
     assert.deepEqual(index.count(), { blobs: 0, tombstones: 0, gone: 0, shards: 0 })
   })
 
-  it("takes at most 70 bytes a blob at every count from 10,000 on", () => {
+  it("takes at most 70 bytes per blob at every count from 10,000 on", () => {
     const random = noise(3)
     const index = makeIndex()
     const place: Place = { file: 1, position: 8, bytes: 1, kind: "blob", is_large: false }
@@ -273,7 +273,7 @@ describe("a volume's index", () => {
       if (count >= 10_000 && count % 100 === 0) most = Math.max(most, index.bytes() / count)
     }
     assert(most <= 70, `${most} bytes a blob`)
-    // What it says it takes is what its arrays take: the process has no less.
+    // It reports the size of its arrays: the process uses at least that.
     assert(index.bytes() > 200_000 * 28)
     assert(index.bytes() <= process.memoryUsage().arrayBuffers + 200_000 * 2)
   })

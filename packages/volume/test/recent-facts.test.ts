@@ -1,4 +1,4 @@
-/** Facts that a volume tells from memory; that its disk tells the same, copies.test.ts says. */
+/** Facts that a volume reads from memory. copies.test.ts verifies that the disk has the same. */
 import assert from "node:assert/strict"
 import { describe, it } from "@effect/vitest"
 import type { BlobFact } from "#actors/blob-storage/blobs/engine.ts"
@@ -12,11 +12,11 @@ import {
 } from "../../../test/contract/blob-storage/node-engine-copies.ts"
 import { type VolumeDisk, type VolumeFile, volumeDisk } from "../disk.ts"
 import type { VolumeEngine } from "../engine.ts"
-import { makeRecentFacts } from "../log/recent.ts"
+import { makeRecentFacts } from "../log/recent-facts.ts"
 import type { NewRecord } from "../log/record.ts"
 import { bytesOf, freshFolder, opened, order, origin, putEach } from "./opened.ts"
 
-/** A disk that counts what is read of it. */
+/** A disk that counts reads. */
 const counting = () => {
   let reads = 0
   const counted = (file: VolumeFile): VolumeFile => ({
@@ -67,14 +67,14 @@ const allFacts = async ({ scan }: Pick<VolumeEngine, "scan">, limit: number) => 
   }
 }
 
-/** What is read after a restart: nothing is in memory then. */
+/** What a scan reads after a restart, when nothing is in memory. */
 const fromDisk = async (engine: VolumeEngine, dir: string) => {
   await engine.shut()
   return allFacts(await opened(dir), 1000)
 }
 
-describe("the last facts of a volume", () => {
-  it("are told without reading the disk, page by page", async () => {
+describe("the most recent facts of a volume", () => {
+  it("are returned without reading the disk, page by page", async () => {
     const dir = freshFolder()
     const { disk, reads } = counting()
     const engine = await opened(dir, {}, disk)
@@ -96,7 +96,7 @@ describe("the last facts of a volume", () => {
     assert.deepEqual(await fromDisk(engine, dir), facts)
   })
 
-  it("are read from the disk where memory has not all that is asked for", async () => {
+  it("are read from the disk if memory lacks some of them", async () => {
     const dir = freshFolder()
     const before = await opened(dir)
     await putEach(before, [1, 2])
@@ -112,7 +112,7 @@ describe("the last facts of a volume", () => {
     assert(reads() > begun)
   })
 
-  it("are forgotten where their labels are many, and stay in the journal", async () => {
+  it("are dropped if their labels are large, and stay in the journal", async () => {
     const dir = freshFolder()
     const { disk, reads } = counting()
     const engine = await opened(dir, {}, disk)
@@ -129,7 +129,7 @@ describe("the last facts of a volume", () => {
     assert.equal(reads(), again, "the newest are")
     assert.deepEqual(await fromDisk(engine, dir), facts)
   })
-  it("are forgotten where their extents are many", () => {
+  it("are dropped if they have many extents", () => {
     const recent = makeRecentFacts()
     const extent = { file: 1, position: 4096, bytes: 4096, table_crc: 0 }
     const freed = Array.from({ length: 1000 }, () => extent)

@@ -7,7 +7,7 @@
 import { Blake3Hasher } from "@napi-rs/blake-hash"
 import { checksumOf, heldBytesOf, type RecordHead } from "../log/record.ts"
 import { namesHash } from "./copies.ts"
-import { type BlobStretch, windowsIn } from "./windows.ts"
+import { type BlobSpan, windowsIn } from "./windows.ts"
 
 /** Maximum size of such a blob, in bytes. */
 const blob_bytes_max = 16 * 1024 * 1024
@@ -18,7 +18,7 @@ const held_bytes_max = 64 * 1024 * 1024
 /** A blob, and a way to read it without comparing checksums. */
 interface Source {
   readonly head: RecordHead
-  readonly readToHash: (window: BlobStretch) => Promise<Uint8Array>
+  readonly readUnverified: (window: BlobSpan) => Promise<Uint8Array>
 }
 
 const no_bytes: Uint8Array = new Uint8Array(0)
@@ -27,14 +27,14 @@ const no_bytes: Uint8Array = new Uint8Array(0)
  * All windows of a whole blob, verified by its hash alone. `first` may have been read already.
  * Undefined if the hash does not match, or is unknown: checksums then tell which window is wrong.
  */
-export const readByHash = async ({ head, readToHash }: Source, first = no_bytes) => {
+export const readByHash = async ({ head, readUnverified }: Source, first = no_bytes) => {
   if (!namesHash(head)) return undefined
   const spans = windowsIn({ start: first.length, end: heldBytesOf(head) })
   const hasher = new Blake3Hasher()
   const all: Array<Uint8Array> = []
   const begin = () => {
     const { value, done } = spans.next()
-    return done ? undefined : readToHash(value)
+    return done ? undefined : readUnverified(value)
   }
   const take = (bytes: Uint8Array) => {
     hasher.update(bytes)
@@ -54,7 +54,7 @@ export const readByHash = async ({ head, readToHash }: Source, first = no_bytes)
 /**
  * Yields all windows of a blob and returns true; false if there is no memory for it, or no hash.
  */
-export const makeAhead = () => {
+export const makeReadAhead = () => {
   let held_bytes = 0
   return async function* (source: Source, first: Uint8Array): AsyncGenerator<Uint8Array, boolean> {
     const bytes = heldBytesOf(source.head)
@@ -70,4 +70,4 @@ export const makeAhead = () => {
     }
   }
 }
-export type Ahead = ReturnType<typeof makeAhead>
+export type ReadAhead = ReturnType<typeof makeReadAhead>

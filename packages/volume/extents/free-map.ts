@@ -8,16 +8,16 @@ export const page_bytes = 4096
 
 export const toPages = (bytes: number) => Math.ceil(bytes / page_bytes) * page_bytes
 
-export interface Stretch {
+export interface Span {
   readonly start: number
   readonly end: number
 }
 
-const sizeOf = ({ start, end }: Stretch) => end - start
+const sizeOf = ({ start, end }: Span) => end - start
 
 /** Free spans, sorted, with neighbours merged. */
-const makeFree = (given: Stretch) => {
-  const free: Array<Stretch> = sizeOf(given) > 0 ? [given] : []
+const makeFree = (given: Span) => {
+  const free: Array<Span> = sizeOf(given) > 0 ? [given] : []
   let bytes = sizeOf(given)
 
   /** The first span that ends after the position. */
@@ -32,15 +32,15 @@ const makeFree = (given: Stretch) => {
     return low
   }
   /** Takes a part out of a span. */
-  const cut = (index: number, stretch: Stretch, taken: Stretch) => {
-    const before = { start: stretch.start, end: taken.start }
-    const after = { start: taken.end, end: stretch.end }
+  const cut = (index: number, span: Span, taken: Span) => {
+    const before = { start: span.start, end: taken.start }
+    const after = { start: taken.end, end: span.end }
     free.splice(index, 1, ...[before, after].filter((rest) => sizeOf(rest) > 0))
     bytes -= sizeOf(taken)
     return taken
   }
   /** Adds a span and returns the merged one. Throws if any of it was free already. */
-  const join = ({ start, end }: Stretch): Stretch => {
+  const join = ({ start, end }: Span): Span => {
     const index = indexOf(start)
     const next = free[index]
     const before = free[index - 1]
@@ -64,44 +64,44 @@ const makeFits = ({ free, indexOf, cut, join, bytes }: ReturnType<typeof makeFre
   let largest = bytes()
 
   const largestOf = () => {
-    largest = free.reduce((most, stretch) => Math.max(most, sizeOf(stretch)), 0)
+    largest = free.reduce((most, span) => Math.max(most, sizeOf(span)), 0)
     return largest
   }
   /** First fit for so many bytes. Undefined if no span is long enough. */
   const take = (wanted: number): number | undefined => {
     if (wanted > largest) return undefined
-    const index = free.findIndex((stretch) => sizeOf(stretch) >= wanted)
-    const stretch = free[index]
-    if (!stretch) {
+    const index = free.findIndex((span) => sizeOf(span) >= wanted)
+    const span = free[index]
+    if (!span) {
       largestOf()
       return undefined
     }
-    return cut(index, stretch, { start: stretch.start, end: stretch.start + wanted }).start
+    return cut(index, span, { start: span.start, end: span.start + wanted }).start
   }
   /**
    * Takes the longest span of at least `least` bytes, cut to `most`. Undefined if there is none.
    */
-  const takeMost = (least: number, most: number): Stretch | undefined => {
+  const takeMost = (least: number, most: number): Span | undefined => {
     const size = largestOf()
     if (size < least || size === 0) return undefined
-    const index = free.findIndex((stretch) => sizeOf(stretch) === size)
-    const stretch = free[index]
-    if (!stretch) return undefined
-    const end = stretch.start + Math.min(size, most)
-    return cut(index, stretch, { start: stretch.start, end })
+    const index = free.findIndex((span) => sizeOf(span) === size)
+    const span = free[index]
+    if (!span) return undefined
+    const end = span.start + Math.min(size, most)
+    return cut(index, span, { start: span.start, end })
   }
   /** Takes exactly this span. False if any of it is not free. */
-  const takeFree = (taken: Stretch): boolean => {
+  const takeFree = (taken: Span): boolean => {
     const index = indexOf(taken.start)
-    const stretch = free[index]
-    if (!stretch || stretch.start > taken.start || stretch.end < taken.end) return false
-    cut(index, stretch, taken)
+    const span = free[index]
+    if (!span || span.start > taken.start || span.end < taken.end) return false
+    cut(index, span, taken)
     return true
   }
   /** Frees what was taken. Throws if any of it was free. */
-  const give = (stretch: Stretch) => {
-    if (sizeOf(stretch) <= 0) return
-    largest = Math.max(largest, sizeOf(join(stretch)))
+  const give = (span: Span) => {
+    if (sizeOf(span) <= 0) return
+    largest = Math.max(largest, sizeOf(join(span)))
   }
   return { take, takeMost, takeFree, give }
 }
@@ -110,10 +110,10 @@ const makeFits = ({ free, indexOf, cut, join, bytes }: ReturnType<typeof makeFre
  * The free space of a file that was written up to the end of `given`, and may grow to `limit`. At 1
  * GiB and extents of 256 KiB it is a few thousand spans: an array with binary search is enough.
  */
-export const makeRoom = (given: Stretch, limit = given.end) => {
-  const stretches = makeFree(given)
-  const { free } = stretches
-  const { take, takeMost, takeFree, give } = makeFits(stretches)
+export const makeFreeMap = (given: Span, limit = given.end) => {
+  const spans = makeFree(given)
+  const { free } = spans
+  const { take, takeMost, takeFree, give } = makeFits(spans)
   /** The end of what was written, and the end of what was written or allocated. */
   let written = given.end
   let reached = given.end
@@ -129,7 +129,7 @@ export const makeRoom = (given: Stretch, limit = given.end) => {
     reached = end
   }
   /** Takes exactly this span. False if any of it is taken, or after the file's limit. */
-  const takeAt = (taken: Stretch): boolean => {
+  const takeAt = (taken: Span): boolean => {
     if (sizeOf(taken) === 0) return true
     if (taken.end > Math.max(limit, reached)) return false
     if (taken.end > reached && taken.start < tailStart()) return false
@@ -140,15 +140,15 @@ export const makeRoom = (given: Stretch, limit = given.end) => {
    * Takes a span that a record refers to, as far as it is free, even if the file seemed to end
    * before.
    */
-  const takeKept = (stretch: Stretch) => {
-    written = Math.max(written, stretch.end)
-    reach(stretch.end)
-    takeAt(stretch)
+  const takeOwned = (span: Span) => {
+    written = Math.max(written, span.end)
+    reach(span.end)
+    takeAt(span)
   }
   /** Frees what was written. Throws if any of it was free. */
-  const giveWritten = (stretch: Stretch) => {
-    written = Math.max(written, stretch.end)
-    give(stretch)
+  const giveWritten = (span: Span) => {
+    written = Math.max(written, span.end)
+    give(span)
   }
   /** Allocates at the end of the file. Undefined if the file may not grow that far. */
   const takeNew = (bytes: number): number | undefined => {
@@ -156,25 +156,25 @@ export const makeRoom = (given: Stretch, limit = given.end) => {
     return takeAt({ start, end: start + bytes }) ? start : undefined
   }
   /** Frees what was not written. At the end of the file this undoes its growth. */
-  const giveUnwritten = (stretch: Stretch) => {
-    if (stretch.end !== reached || sizeOf(stretch) <= 0) return give(stretch)
-    reached = Math.max(stretch.start, written)
-    give({ start: stretch.start, end: reached })
+  const giveUnwritten = (span: Span) => {
+    if (span.end !== reached || sizeOf(span) <= 0) return give(span)
+    reached = Math.max(span.start, written)
+    give({ start: span.start, end: reached })
   }
   return {
     take,
     takeMost,
     takeAt,
-    takeKept,
+    takeOwned,
     takeNew,
     giveUnwritten,
     give: giveWritten,
-    freeBytes: stretches.bytes,
+    freeBytes: spans.bytes,
     /** Bytes by which the file may grow. */
     unreachedBytes: () => Math.max(0, limit - reached),
     /** The end of what was ever written or allocated. */
     reached: () => reached,
-    stretches: (): ReadonlyArray<Stretch> => free,
+    spans: (): ReadonlyArray<Span> => free,
   }
 }
-export type Room = ReturnType<typeof makeRoom>
+export type FreeMap = ReturnType<typeof makeFreeMap>

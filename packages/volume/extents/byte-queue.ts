@@ -6,7 +6,7 @@
 const small_bytes = 4096
 const small_run = 128
 
-export const makeFifo = () => {
+export const makeByteQueue = () => {
   const parts: Array<Uint8Array> = []
   let bytes = 0
   let run = 0

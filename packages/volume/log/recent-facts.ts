@@ -23,7 +23,7 @@ export const makeRecentFacts = () => {
   let records: Array<NewRecord> = []
   let characters = 0
 
-  const forgetHalf = () => {
+  const dropHalf = () => {
     records = records.slice(records.length >>> 1)
     characters = records.reduce((sum, record) => sum + charactersOf(record), 0)
   }
@@ -33,7 +33,7 @@ export const makeRecentFacts = () => {
       if (record.cursor === 0 || record.is_moved) return
       records.push(record)
       characters += charactersOf(record)
-      if (records.length > 2 * facts_max || characters > characters_max) forgetHalf()
+      if (records.length > 2 * facts_max || characters > characters_max) dropHalf()
     },
     /** The facts after a cursor. Undefined if some of them may have been dropped. */
     after: (cursor: number, limit: number): ReadonlyArray<BlobFact> | undefined => {

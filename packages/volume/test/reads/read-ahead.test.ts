@@ -1,12 +1,12 @@
-/** Blobs that are read ahead of their reader: nothing before the hash, and no more than memory. */
+/** Blobs that are read ahead: no byte before the hash, and no more than memory allows. */
 import assert from "node:assert/strict"
 import { Blake3Hasher } from "@napi-rs/blake-hash"
 import { describe, it } from "vitest"
 import type { BlobId } from "#schemas/blob-storage/blob.ts"
 import { decodeHead, encodeHead } from "../../log/record.ts"
-import { makeAhead } from "../../reads/ahead.ts"
 import { window_bytes } from "../../reads/chunks.ts"
-import type { BlobStretch } from "../../reads/windows.ts"
+import { makeReadAhead } from "../../reads/read-ahead.ts"
+import type { BlobSpan } from "../../reads/windows.ts"
 import { mib, order } from "../volume-folder.ts"
 
 const none = new Uint8Array(0)
@@ -39,36 +39,36 @@ const headOf = (size: number, hash: string) => {
   return decodeHead(bytes.subarray(0, length), 0, 7) ?? assert.fail("no head")
 }
 
-/** A blob of windows of one byte each, and which of them were read. */
+/** A blob with windows of one byte each, and those that were read. */
 const blobOf = (size: number, wrong?: number) => {
   const read: Array<number> = []
-  const bytesOf = ({ start, end }: BlobStretch) =>
+  const bytesOf = ({ start, end }: BlobSpan) =>
     new Uint8Array(end - start).fill(Math.floor(start / window_bytes))
   const hasher = new Blake3Hasher()
   for (let start = 0; start < size; start += window_bytes) {
     hasher.update(bytesOf({ start, end: Math.min(start + window_bytes, size) }))
   }
   const head = headOf(size, hasher.digest("hex"))
-  const readToHash = async (window: BlobStretch) => {
+  const readUnverified = async (window: BlobSpan) => {
     const number = Math.floor(window.start / window_bytes)
     read.push(number)
     const bytes = bytesOf(window)
     if (number === wrong) bytes[0] = 0xff
     return bytes
   }
-  return { head, readToHash, read, first: bytesOf({ start: 0, end: window_bytes }) }
+  return { head, readUnverified, read, first: bytesOf({ start: 0, end: window_bytes }) }
 }
 
-/** Whether any of it is handed on. Windows themselves are too long to be told apart in words. */
+/** Whether any window is returned. Windows are too long to print. */
 const isHandedOn = async (windows: AsyncGenerator<Uint8Array, boolean>) => {
   const { value, done } = await windows.next()
   return done ? value : true
 }
 
 describe("a blob that is read ahead", () => {
-  it("is all there before any of it is handed on, in its order", async () => {
+  it("is read whole before any of it is returned, in order", async () => {
     const blob = blobOf(5 * mib)
-    const windows = makeAhead()(blob, none)
+    const windows = makeReadAhead()(blob, none)
     const { value } = await windows.next()
     assert.deepEqual(blob.read, [0, 1, 2, 3, 4, 5])
     assert(value instanceof Uint8Array && value.length === window_bytes && value[0] === 0)
@@ -79,29 +79,29 @@ describe("a blob that is read ahead", () => {
     assert.deepEqual(await windows.next(), { value: true, done: true })
   })
 
-  it("is not read again where its first window is there", async () => {
+  it("is not read again if its first window was already read", async () => {
     const blob = blobOf(2 * mib)
-    const windows = makeAhead()(blob, blob.first)
+    const windows = makeReadAhead()(blob, blob.first)
     assert((await windows.next()).value === blob.first)
     assert.deepEqual(blob.read, [1, 2])
   })
 
   for (const wrong of [0, 2, 5]) {
-    it(`is not handed on where window ${wrong} is another's`, async () => {
-      assert.equal(await isHandedOn(makeAhead()(blobOf(5 * mib, wrong), none)), false)
+    it(`is not returned if window ${wrong} is wrong`, async () => {
+      assert.equal(await isHandedOn(makeReadAhead()(blobOf(5 * mib, wrong), none)), false)
     })
   }
 
   it("has at most 16 MiB", async () => {
-    const ahead = makeAhead()
+    const ahead = makeReadAhead()
     const larger = blobOf(16 * mib + 1)
     assert.equal(await isHandedOn(ahead(larger, none)), false)
     assert.deepEqual(larger.read, [])
     assert.equal(await isHandedOn(ahead(blobOf(16 * mib), none)), true)
   })
 
-  it("waits for nobody: where 64 MiB are held it is read by its checksums", async () => {
-    const ahead = makeAhead()
+  it("does not wait: with 64 MiB in memory it is verified by its checksums", async () => {
+    const ahead = makeReadAhead()
     const blob = blobOf(16 * mib)
     const isRead = async () => {
       const windows = ahead(blob, none)
@@ -119,9 +119,9 @@ describe("a blob that is read ahead", () => {
     assert.equal((await isRead()).is_read, true)
   })
 
-  it("gives its room back where it cannot be read", async () => {
-    const ahead = makeAhead()
-    const broken = { ...blobOf(16 * mib), readToHash: () => Promise.reject(new Error("EIO")) }
+  it("releases its memory if it cannot be read", async () => {
+    const ahead = makeReadAhead()
+    const broken = { ...blobOf(16 * mib), readUnverified: () => Promise.reject(new Error("EIO")) }
     for (let time = 1; time <= 5; time++) {
       await assert.rejects(ahead(broken, none).next(), /EIO/)
     }

@@ -1,7 +1,7 @@
 /** Reads the log: records by place, and batches in order. */
 import { crc32c } from "@node-rs/crc32"
 import type { BlobId } from "#schemas/blob-storage/blob.ts"
-import type { LogReads, ReadRecord, Segment, Segments } from "../parts.ts"
+import type { LogReader, ReadRecord, Segment, Segments } from "../parts.ts"
 import {
   batch_header_bytes,
   data_start,
@@ -12,10 +12,10 @@ import {
   toRecords,
 } from "./format.ts"
 import {
+  type BlobTail,
   decodeHead,
   decodeTail,
-  type KnownBlob,
-  payloadHolds,
+  isPayloadIntact,
   type RecordHead,
   tail_bytes,
 } from "./record.ts"
@@ -31,7 +31,7 @@ const asBuffer = (bytes: Uint8Array) =>
   Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength)
 
 /** Reads records at the places that the index holds. */
-export const makeLogReads = (segments: Segments): LogReads => {
+export const makeLogReader = (segments: Segments): LogReader => {
   const read = async (id: BlobId, file: number, position: number, length: number) => {
     const segment = segments.find("log", file)
     if (!segment) return undefined
@@ -52,12 +52,12 @@ export const makeLogReads = (segments: Segments): LogReads => {
       const found = first ?? (bytes > head_read_bytes && (await read(id, file, position, bytes)))
       return found ? found.head : undefined
     },
-    known: async (id, { file, position, bytes }) => {
+    tail: async (id, { file, position, bytes }) => {
       const segment = segments.find("log", file)
       if (!segment || bytes < tail_bytes) return undefined
-      const tail = await segment.file.read(position + bytes - tail_bytes, tail_bytes)
-      const known = decodeTail(asBuffer(tail), segment.seed)
-      return known?.hash.startsWith(id) ? known : undefined
+      const end = await segment.file.read(position + bytes - tail_bytes, tail_bytes)
+      const tail = decodeTail(asBuffer(end), segment.seed)
+      return tail?.hash.startsWith(id) ? tail : undefined
     },
   }
 }
@@ -71,7 +71,7 @@ export interface LoggedRecord {
 /** A blob's record with a corrupt head, described by its tail. */
 export interface HeadlessRecord {
   readonly id: BlobId
-  readonly known: KnownBlob
+  readonly tail: BlobTail
   /** Start of the bytes that no head covers. The record starts here or later. */
   readonly position: number
   /** Length from there to the end of the tail. */
@@ -142,12 +142,12 @@ const recordsIn = (bytes: Buffer, position: number, seed: number, start = 0): Sa
       explained = at
       continue
     }
-    const known = decodeTail(bytes.subarray(at, at + tail_bytes), seed)
-    at += known ? tail_bytes : record_alignment
-    if (!known) continue
+    const tail = decodeTail(bytes.subarray(at, at + tail_bytes), seed)
+    at += tail ? tail_bytes : record_alignment
+    if (!tail) continue
     // Sixteen bytes in hex are an id: the first half of the hash.
-    const id = known.hash.slice(0, id_digits) as BlobId
-    headless.push({ id, known, position: position + explained, bytes: at - explained })
+    const id = tail.hash.slice(0, id_digits) as BlobId
+    headless.push({ id, tail, position: position + explained, bytes: at - explained })
     explained = at
   }
   return { records, headless }
@@ -179,10 +179,10 @@ export const readBatch = async (segment: Segment, header: ReadBatchHeader): Prom
 }
 
 /** Whether the inline payloads of a batch are intact too. */
-export const payloadsHold = ({ header, bytes, records }: ReadBatch) =>
+export const arePayloadsIntact = ({ header, bytes, records }: ReadBatch) =>
   records.every(({ head, position }) => {
     const start = position - header.position + head.head_bytes
-    return payloadHolds(head, bytes.subarray(start, start + head.payload_bytes))
+    return isPayloadIntact(head, bytes.subarray(start, start + head.payload_bytes))
   })
 
 /** Finds valid records in a span of a log file without a valid batch. */

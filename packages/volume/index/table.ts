@@ -28,7 +28,7 @@ export interface Place {
 export type Key = Uint32Array<ArrayBuffer>
 
 /** A place as the three words of a slot. */
-export type Packed = readonly [what: number, position_8: number, bytes: number]
+export type Packed = readonly [header: number, position_8: number, bytes: number]
 
 export interface Table {
   /** `capacity` tags, then the other six words of each slot. */
@@ -90,12 +90,12 @@ export const pack = ({ file, position, bytes, kind, is_large }: Place): Packed =
   if (!is_file || !is_position || bytes >>> 0 !== bytes) {
     throw new RangeError(`an index holds no place ${file}:${position}+${bytes}`)
   }
-  const what = ((file << 4) | (is_large ? 4 : 0) | kinds.indexOf(kind)) >>> 0
-  return [what, position / 8, bytes]
+  const header = ((file << 4) | (is_large ? 4 : 0) | kinds.indexOf(kind)) >>> 0
+  return [header, position / 8, bytes]
 }
 
-export const fileOf = (what: number) => what >>> 4
-export const kindOf = (what: number): PlaceKind => kinds[what & 3] ?? "gone"
+export const fileOf = (header: number) => header >>> 4
+export const kindOf = (header: number): PlaceKind => kinds[header & 3] ?? "gone"
 
 /** Whether the whole blob, or a shard of it, is stored. */
 export const isHeld = <P extends { readonly kind: PlaceKind }>(
@@ -103,12 +103,12 @@ export const isHeld = <P extends { readonly kind: PlaceKind }>(
 ): place is P & { readonly kind: "blob" | "shard" } =>
   place?.kind === "blob" || place?.kind === "shard"
 
-export const unpack = (what: number, position_8: number, bytes: number): Place => ({
-  file: fileOf(what),
+export const unpack = (header: number, position_8: number, bytes: number): Place => ({
+  file: fileOf(header),
   position: position_8 * 8,
   bytes,
-  kind: kindOf(what),
-  is_large: (what & 4) !== 0,
+  kind: kindOf(header),
+  is_large: (header & 4) !== 0,
 })
 
 /** A table for so many entries, with some to spare. */
@@ -127,7 +127,7 @@ const restOf = ({ capacity }: Table, slot: number) => capacity + rest_words * sl
 
 /** The first word of a slot's id: its order in a listing, except for rare ties. */
 export const firstWord = (table: Table, slot: number) => at(table.words, restOf(table, slot))
-export const whatAt = (table: Table, slot: number) => at(table.words, restOf(table, slot) + 3)
+export const headerAt = (table: Table, slot: number) => at(table.words, restOf(table, slot) + 3)
 
 const isEmpty = ({ words }: Table, slot: number) => at(words, slot) === 0
 
@@ -136,7 +136,7 @@ const tagOf = (word_3: number) => (word_3 | 1) >>> 0
 const lastBitOf = (word_3: number) => (word_3 & 1) << 3
 const last_bit = 8
 /** The fourth word of a slot's id. */
-const lastWord = (tag: number, what: number) => (tag & ~1) | ((what & last_bit) >>> 3)
+const lastWord = (tag: number, header: number) => (tag & ~1) | ((header & last_bit) >>> 3)
 
 /**
  * The slot where the search for an id starts. An uploader can choose some twenty of the first bits
@@ -180,8 +180,8 @@ export const placeAt = (table: Table, slot: number): Place => {
   return unpack(at(words, rest + 3), at(words, rest + 4), at(words, rest + 5))
 }
 
-/** Sets the place of an id. Returns the previous `what`, or 0. The table must not be full. */
-export const put = (table: Table, key: Key, [what, position_8, bytes]: Packed) => {
+/** Sets the place of an id. Returns the previous `header`, or 0. The table must not be full. */
+export const put = (table: Table, key: Key, [header, position_8, bytes]: Packed) => {
   const found = search(table, key)
   const slot = found < 0 ? ~found : found
   const { words } = table
@@ -191,7 +191,7 @@ export const put = (table: Table, key: Key, [what, position_8, bytes]: Packed) =
   words[rest] = key[0] ?? 0
   words[rest + 1] = key[1] ?? 0
   words[rest + 2] = key[2] ?? 0
-  words[rest + 3] = what | lastBitOf(key[3] ?? 0)
+  words[rest + 3] = header | lastBitOf(key[3] ?? 0)
   words[rest + 4] = position_8
   words[rest + 5] = bytes
   if (found < 0) table.used += 1
@@ -225,7 +225,7 @@ export const slotsOf = (table: Table) => {
 }
 
 const lastWordAt = (table: Table, slot: number) =>
-  lastWord(at(table.words, slot), whatAt(table, slot)) >>> 0
+  lastWord(at(table.words, slot), headerAt(table, slot)) >>> 0
 
 /** Compares the ids of two slots: negative, zero or positive. */
 export const compareSlots = (table: Table, one: number, other: number) => {
@@ -292,7 +292,7 @@ export const countRange = (table: Table, lowest: number, end: number) => {
   let count = 0
   for (let slot = 0; slot < table.capacity; slot++) {
     const first = firstWord(table, slot)
-    if (first >= lowest && first < end && whatAt(table, slot) !== 0) count += 1
+    if (first >= lowest && first < end && headerAt(table, slot) !== 0) count += 1
   }
   return count
 }

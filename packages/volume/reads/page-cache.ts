@@ -9,9 +9,9 @@ const slots = 1 << slot_bits
 /** Bytes read per generation. The records of two generations count as cached. */
 const generation_bytes = 256 * 1024 * 1024
 /** Larger records are never read synchronously: copying 64 KiB takes about 10 us. */
-export const warm_bytes_max = 68 * 1024
+export const cached_bytes_max = 68 * 1024
 
-export interface Warmable {
+export interface CachedRecord {
   readonly file: number
   readonly position: number
   readonly bytes: number
@@ -22,19 +22,19 @@ export interface Warmable {
  * product, which spread neighbouring records; in the low bits, one in forty of a thousand records
  * of 4 KiB collides.
  */
-const slotOf = ({ file, position }: Warmable) => {
+const slotOf = ({ file, position }: CachedRecord) => {
   const mixed = Math.imul(position >>> 3, 0x9e3779b1) ^ Math.imul(file, 0x85ebca6b)
   return mixed >>> (32 - slot_bits)
 }
 /** A record's mark in its slot. Never 0, which is an empty slot. */
-const markOf = ({ file, position }: Warmable) =>
+const markOf = ({ file, position }: CachedRecord) =>
   (Math.imul(file, 0xc2b2ae35) ^ (position / 8)) >>> 0 || 1
 
 /**
  * `noteRead` returns whether a record was read recently, and notes that it is read now. `isCached`
  * only returns it.
  */
-export const makeWarmth = () => {
+export const makePageCacheEstimate = () => {
   let now = new Uint32Array(slots)
   let before = new Uint32Array(slots)
   let bytes = 0
@@ -48,20 +48,20 @@ export const makeWarmth = () => {
     now = oldest.fill(0)
     bytes = 0
   }
-  const wasWarm = (record: Warmable): boolean => {
-    if (record.bytes > warm_bytes_max) return false
+  const isCached = (record: CachedRecord): boolean => {
+    if (record.bytes > cached_bytes_max) return false
     const slot = slotOf(record)
     const mark = markOf(record)
     return now[slot] === mark || before[slot] === mark
   }
-  const isWarm = (record: Warmable): boolean => {
-    if (record.bytes > warm_bytes_max) return false
+  const noteRead = (record: CachedRecord): boolean => {
+    if (record.bytes > cached_bytes_max) return false
     const slot = slotOf(record)
     const mark = markOf(record)
     if (now[slot] === mark) return true
-    const was_warm = before[slot] === mark
+    const was_cached = before[slot] === mark
     note(slot, mark, record.bytes)
-    return was_warm
+    return was_cached
   }
-  return { isWarm, wasWarm }
+  return { noteRead, isCached }
 }

@@ -1,4 +1,4 @@
-/** Syncs of files of extents, which those share who wait for one. */
+/** Shared syncs of extent files. */
 import assert from "node:assert/strict"
 import { describe, it } from "vitest"
 import { makeExtents } from "../../extents/files.ts"
@@ -7,7 +7,7 @@ import { fakeSegments, no_file, segment_bytes } from "../fake-segments.ts"
 const noFail = (detail: string) => assert.fail(detail)
 
 describe("syncs of a file", () => {
-  it("are shared by those who wait, and not by one that wrote while a sync ran", async () => {
+  it("are shared by waiting callers, but not with a write during the sync", async () => {
     const ends: Array<() => void> = []
     const file = { ...no_file, datasync: () => new Promise<void>((end) => ends.push(end)) }
     const { segments } = fakeSegments(1, file)
@@ -31,7 +31,7 @@ describe("syncs of a file", () => {
     await last
   })
 
-  it("that fail end all writing", async () => {
+  it("make the volume read-only if they fail", async () => {
     const failed: Array<string> = []
     const file = { ...no_file, datasync: () => Promise.reject(new Error("EIO")) }
     const { segments } = fakeSegments(1, file)

@@ -16,6 +16,7 @@ import {
   fileOf,
   find,
   firstWord,
+  headerAt,
   idAt,
   isFull,
   isHeld,
@@ -37,7 +38,6 @@ import {
   slotsOf,
   type Table,
   table_overhead_bytes,
-  whatAt,
   writeEntry,
 } from "./table.ts"
 
@@ -114,9 +114,9 @@ const makeDirectory = (seed: number, entries: number) => {
     const depth = bucket.depth + 1
     const width = 2 ** (32 - depth)
     const halves = [bucket.first, bucket.first + width].map((first): Bucket => {
-      const room = makeTable(seed, countRange(bucket.table, first, first + width))
-      slots += room.capacity
-      return { table: copyRange(bucket.table, room, first, first + width), depth, first }
+      const half = makeTable(seed, countRange(bucket.table, first, first + width))
+      slots += half.capacity
+      return { table: copyRange(bucket.table, half, first, first + width), depth, first }
     })
     slots -= bucket.table.capacity
     count += 1
@@ -126,17 +126,17 @@ const makeDirectory = (seed: number, entries: number) => {
     }
   }
   /** The bucket of a first word, with space for one more entry. */
-  const roomy = (word: number): Bucket => {
+  const bucketWithSpace = (word: number): Bucket => {
     const bucket = at(word)
     if (!isFull(bucket.table)) return bucket
     const is_splittable = bucket.table.capacity * 1.5 > slots_max && bucket.depth < depth_max
     if (is_splittable) split(bucket)
     else grow(bucket)
-    return roomy(word)
+    return bucketWithSpace(word)
   }
   const bytes = () =>
     slots * slot_bytes + count * table_overhead_bytes + buckets.length * pointer_bytes
-  return { at, after, roomy, bytes }
+  return { at, after, bucketWithSpace, bytes }
 }
 
 type Directory = ReturnType<typeof makeDirectory>
@@ -151,19 +151,19 @@ function* bucketsFrom({ at, after }: Directory, first: number) {
   }
 }
 
-const entriesOf = (table: Table, wanted: (what: number) => boolean) =>
+const entriesOf = (table: Table, wanted: (header: number) => boolean) =>
   slotsOf(table)
-    .filter((slot) => wanted(whatAt(table, slot)))
+    .filter((slot) => wanted(headerAt(table, slot)))
     .map((slot): Entry => [idAt(table, slot), placeAt(table, slot)])
 
 /** All entries that match, a table at a time or one by one. */
-const makeWalks = (directory: Directory) => {
-  const slicesOf = function* (wanted: (what: number) => boolean) {
+const makeScans = (directory: Directory) => {
+  const slicesOf = function* (wanted: (header: number) => boolean) {
     for (const { table } of bucketsFrom(directory, 0)) {
       yield entriesOf(table, wanted)
     }
   }
-  const entries = function* (wanted: (what: number) => boolean): Generator<Entry, void> {
+  const entries = function* (wanted: (header: number) => boolean): Generator<Entry, void> {
     for (const slice of slicesOf(wanted)) yield* slice
   }
   return { slicesOf, entries }
@@ -179,26 +179,30 @@ const firstWordRange = (prefix: string) => {
 }
 
 /** Which ids to list, in order. `first` and `last` are bounds of their first words. */
-interface Wanted {
+interface IdFilter {
   readonly first: number
   readonly last: number
-  readonly isOf: (kind: PlaceKind) => boolean
-  readonly has: (id: BlobId) => boolean
+  readonly matchesKind: (kind: PlaceKind) => boolean
+  readonly matches: (id: BlobId) => boolean
 }
 
-const listFrom = (directory: Directory, { first, last, isOf, has }: Wanted, limit: number) => {
+const listFrom = (
+  directory: Directory,
+  { first, last, matchesKind, matches }: IdFilter,
+  limit: number,
+) => {
   const ids: Array<BlobId> = []
   if (first > last) return ids
   for (const { table, first: begin } of bucketsFrom(directory, first)) {
     if (begin > last) break
     const slots = slotsOf(table).filter((slot) => {
       const word = firstWord(table, slot)
-      return word >= first && word <= last && isOf(kindOf(whatAt(table, slot)))
+      return word >= first && word <= last && matchesKind(kindOf(headerAt(table, slot)))
     })
     for (const slot of slots.sort((one, other) => compareSlots(table, one, other))) {
       if (ids.length >= limit) return ids
       const id = idAt(table, slot)
-      if (has(id)) ids.push(id)
+      if (matches(id)) ids.push(id)
     }
   }
   return ids
@@ -207,45 +211,46 @@ const listFrom = (directory: Directory, { first, last, isOf, has }: Wanted, limi
 const firstAfter = (after_id: string) => (after_id === "" ? 0 : firstWordRange(after_id)[0])
 
 /** Stored blobs, whole or as a shard, with a prefix. */
-const withPrefix = (after_id: string, prefix: string): Wanted => {
+const withPrefix = (after_id: string, prefix: string): IdFilter => {
   const [lowest, last] = firstWordRange(prefix)
   return {
     first: Math.max(lowest, firstAfter(after_id)),
     last,
-    isOf: (kind) => isHeld({ kind }),
-    has: (id) => id > after_id && id.startsWith(prefix),
+    matchesKind: (kind) => isHeld({ kind }),
+    matches: (id) => id > after_id && id.startsWith(prefix),
   }
 }
 
 /** Stored and deleted blobs between two ids. */
-const between = (after_id: string, until_id: string): Wanted => ({
+const between = (after_id: string, until_id: string): IdFilter => ({
   first: firstAfter(after_id),
   last: until_id === "" ? word_end - 1 : firstWordRange(until_id)[0],
-  isOf: (kind) => kind !== "gone",
-  has: (id) => id > after_id && (until_id === "" || id < until_id),
+  matchesKind: (kind) => kind !== "gone",
+  matches: (id) => id > after_id && (until_id === "" || id < until_id),
 })
 
 /**
  * A snapshot of the tables, for an image that is made piece by piece while they change. A table is
  * copied before it changes, unless its piece is already made.
  */
-const makeFrozen = () => {
-  let frozen = new Map<Table, Table>()
+const makeSnapshots = () => {
+  let snapshots = new Map<Table, Table>()
   return {
     /** Called before a table changes. A table that is replaced stays as it is. */
     beforeChange: (table: Table) => {
-      if (frozen.get(table) === table) frozen.set(table, { ...table, words: table.words.slice() })
+      if (snapshots.get(table) === table)
+        snapshots.set(table, { ...table, words: table.words.slice() })
     },
     /** Takes a snapshot, and returns its tables one by one. Ends an earlier snapshot. */
     take: (tables: ReadonlyArray<Table>) => {
       const mine = new Map(tables.map((table) => [table, table]))
-      frozen = mine
+      snapshots = mine
       return function* () {
         for (const table of tables) {
-          const as_it_was = mine.get(table)
-          if (frozen !== mine || !as_it_was) throw new Error("another image was begun")
+          const snapshot = mine.get(table)
+          if (snapshots !== mine || !snapshot) throw new Error("another image was begun")
           mine.delete(table)
-          yield as_it_was
+          yield snapshot
         }
       }
     },
@@ -265,10 +270,10 @@ const pieceOf = (tables: ReadonlyArray<Table>, entries: number) => {
 }
 
 /** Entries as bytes. Each piece is made synchronously. */
-function* imageOf(frozen: Iterable<Table>): Generator<Uint8Array> {
+function* imageOf(snapshots: Iterable<Table>): Generator<Uint8Array> {
   let tables: Array<Table> = []
   let entries = 0
-  for (const table of frozen) {
+  for (const table of snapshots) {
     tables.push(table)
     entries += table.used
     if (entries < image_piece_entries) continue
@@ -308,14 +313,14 @@ export const makeIndex = (images: ReadonlyArray<Uint8Array> = [], seed = 0) => {
   const key: Key = new Uint32Array(4)
   const counts = { blobs: 0, tombstones: 0, gone: 0, shards: 0 }
 
-  const note = (what: number, by: number) => {
-    const name = count_names[what & 3]
-    if (what !== 0 && name !== undefined) counts[name] += by
+  const note = (header: number, by: number) => {
+    const name = count_names[header & 3]
+    if (header !== 0 && name !== undefined) counts[name] += by
   }
-  const frozen = makeFrozen()
+  const snapshots = makeSnapshots()
   const setKey = (packed: Packed) => {
-    const { table } = directory.roomy(key[0] ?? 0)
-    frozen.beforeChange(table)
+    const { table } = directory.bucketWithSpace(key[0] ?? 0)
+    snapshots.beforeChange(table)
     note(put(table, key, packed), -1)
     note(packed[0], 1)
   }
@@ -328,7 +333,7 @@ export const makeIndex = (images: ReadonlyArray<Uint8Array> = [], seed = 0) => {
       setKey(packed)
     }
   }
-  const { slicesOf, entries } = makeWalks(directory)
+  const { slicesOf, entries } = makeScans(directory)
   return {
     find: (id: BlobId): Place | undefined => {
       readKey(id, key)
@@ -345,8 +350,8 @@ export const makeIndex = (images: ReadonlyArray<Uint8Array> = [], seed = 0) => {
       const { table } = directory.at(key[0] ?? 0)
       const slot = find(table, key)
       if (slot < 0) return
-      frozen.beforeChange(table)
-      note(whatAt(table, slot), -1)
+      snapshots.beforeChange(table)
+      note(headerAt(table, slot), -1)
       removeAt(table, slot)
     },
     /** Stored blobs in byte order after `after_id` ("" for the first) with this prefix. */
@@ -358,9 +363,9 @@ export const makeIndex = (images: ReadonlyArray<Uint8Array> = [], seed = 0) => {
     /** All entries. The index may change meanwhile: an entry is as it is when it is reached. */
     entries: () => entries(() => true),
     /** Entries whose record is in a file. Scans the whole index, which may take long. */
-    inFile: (file: number) => entries((what) => fileOf(what) === file),
+    inFile: (file: number) => entries((header) => fileOf(header) === file),
     /** Like `inFile`, one table at a time, so that other work can run in between. */
-    slices: (file: number) => slicesOf((what) => fileOf(what) === file),
+    slices: (file: number) => slicesOf((header) => fileOf(header) === file),
     count: (): IndexCount => ({ ...counts }),
     /** Upper bound of an image's size, in bytes and pieces. */
     imageSize: () => imageSizeOf(counts),
@@ -369,7 +374,7 @@ export const makeIndex = (images: ReadonlyArray<Uint8Array> = [], seed = 0) => {
     /** A snapshot for `makeIndex`, whatever changes later. Only one image at a time. */
     image: (): Iterable<Uint8Array> => {
       const tables = Array.from(bucketsFrom(directory, 0), ({ table }) => table)
-      return imageOf(frozen.take(tables)())
+      return imageOf(snapshots.take(tables)())
     },
   }
 }

@@ -1,26 +1,26 @@
-/** A folder from a backup, or a new one, under a name whose later facts are in the log. */
+/** A restored or new folder for a node whose later facts are in the event log. */
 import assert from "node:assert/strict"
 import { describe, it } from "vitest"
 import { copyOf, freshFolder, opened, origin, putEach, putOne, readOne } from "./opened.ts"
 
 const seeds = [0, 1, 2, 3]
 
-describe("a volume that is older than the log knows it", () => {
+describe("a volume that is behind the event log", () => {
   for (const [what, older] of [
     ["an older state of its folder", [0, 1]],
     ["a new folder", []],
   ] as const) {
-    it(`goes on behind the log's last fact with ${what}`, async () => {
+    it(`resumes after the last fact in the event log with ${what}`, async () => {
       const dir = freshFolder()
       const before = await opened(dir)
       await putEach(before, older)
       await before.acknowledge(1)
       await before.shut()
 
-      const said: Array<string> = []
-      const report = (problem: string) => void said.push(problem)
-      const engine = await opened(dir, { goes_on_after: 9, report })
-      assert.match(said.join(), new RegExp(`ends at ${older.length}, .* up to 9`))
+      const reports: Array<string> = []
+      const report = (problem: string) => void reports.push(problem)
+      const engine = await opened(dir, { resume_after: 9, report })
+      assert.match(reports.join(), new RegExp(`ends at ${older.length}, .* up to 9`))
       assert.deepEqual(await engine.scan(0, 10), [])
       const { id } = await putOne(engine, 3)
       assert.deepEqual(
@@ -28,9 +28,9 @@ describe("a volume that is older than the log knows it", () => {
         [[10, id]],
       )
 
-      // Killed, it has not forgotten that; and what is in the log needs no word any more.
-      const again = await opened(copyOf(dir), { goes_on_after: 9, report })
-      assert.equal(said.length, 1)
+      // It remembers that after a kill, and reports it only once.
+      const again = await opened(copyOf(dir), { resume_after: 9, report })
+      assert.equal(reports.length, 1)
       const [fact] = await again.scan(0, 10)
       assert.equal(fact?.cursor, 10)
       await again.delete(id, origin, 9n)
@@ -42,13 +42,13 @@ describe("a volume that is older than the log knows it", () => {
     })
   }
 
-  it("keeps facts that the log does not have yet", async () => {
+  it("keeps facts that the event log does not have yet", async () => {
     const dir = freshFolder()
     const engine = await opened(dir)
     await putEach(engine, seeds)
     await engine.shut()
-    const again = await opened(dir, { goes_on_after: 3, report: assert.fail })
-    const told = (await again.scan(3, 10)).map(({ cursor }) => cursor)
-    assert.deepEqual(told, [4])
+    const again = await opened(dir, { resume_after: 3, report: assert.fail })
+    const cursors = (await again.scan(3, 10)).map(({ cursor }) => cursor)
+    assert.deepEqual(cursors, [4])
   })
 })

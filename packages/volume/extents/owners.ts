@@ -3,19 +3,19 @@
  * Pure; positions in bytes, multiples of a page.
  */
 import type { BlobId } from "#schemas/blob-storage/blob.ts"
-import { page_bytes, type Stretch } from "./room.ts"
+import { page_bytes, type Span } from "./free-map.ts"
 
 /** First page, number of pages, and the id as four big-endian words. */
 const entry_words = 6
 const entries_first = 16
 /** Size of a span in an image. */
-export const kept_bytes = entry_words * Uint32Array.BYTES_PER_ELEMENT
+export const owner_bytes = entry_words * Uint32Array.BYTES_PER_ELEMENT
 
-export interface KeptStretch extends Stretch {
+export interface OwnedSpan extends Span {
   readonly id: BlobId
 }
 
-const isSame = (one: Stretch, other: Stretch) => one.start === other.start && one.end === other.end
+const isSame = (one: Span, other: Span) => one.start === other.start && one.end === other.end
 
 const wordOf = (id: BlobId, word: number) => Number.parseInt(id.slice(8 * word, 8 * word + 8), 16)
 const hexOf = (word: number) => word.toString(16).padStart(8, "0")
@@ -34,7 +34,7 @@ const makeEntries = (image: Uint32Array | undefined) => {
     // Four words in hex are the id that they were made from.
     return Array.from(words.subarray(at, at + 4), hexOf).join("") as BlobId
   }
-  const entryAt = (entry: number): KeptStretch => ({
+  const entryAt = (entry: number): OwnedSpan => ({
     start: startAt(entry),
     end: endAt(entry),
     id: idAt(entry),
@@ -54,7 +54,7 @@ const makeEntries = (image: Uint32Array | undefined) => {
     words.copyWithin(entry * entry_words, (entry + 1) * entry_words, count * entry_words)
     count -= 1
   }
-  const insertAt = (entry: number, { start, end }: Stretch, id: BlobId) => {
+  const insertAt = (entry: number, { start, end }: Span, id: BlobId) => {
     if ((count + 1) * entry_words > words.length) {
       const larger = new Uint32Array(2 * words.length)
       larger.set(words)
@@ -78,30 +78,30 @@ const makeEntries = (image: Uint32Array | undefined) => {
 }
 
 /** An owner table, empty or from an image, which is not changed. */
-export const makeKept = (image?: Uint32Array) => {
-  const { at, indexOf, insertAt, removeAt, count, image: imageNow } = makeEntries(image)
+export const makeOwnerTable = (image?: Uint32Array) => {
+  const { at, indexOf, insertAt, removeAt, count, image: entriesImage } = makeEntries(image)
 
-  const isAt = (entry: number, stretch: Stretch, id: BlobId) =>
-    entry < count() && isSame(at(entry), stretch) && at(entry).id === id
+  const isAt = (entry: number, span: Span, id: BlobId) =>
+    entry < count() && isSame(at(entry), span) && at(entry).id === id
 
   /** Whether the id owns exactly this span. */
-  const has = (stretch: Stretch, id: BlobId) => isAt(indexOf(stretch.start), stretch, id)
+  const has = (span: Span, id: BlobId) => isAt(indexOf(span.start), span, id)
   /** Assigns a span to an id. Returns the overlapping spans, which lose their owners. */
-  const keep = (stretch: Stretch, id: BlobId): ReadonlyArray<KeptStretch> => {
-    const entry = indexOf(stretch.start)
-    if (isAt(entry, stretch, id)) return []
-    const evicted: Array<KeptStretch> = []
-    while (entry < count() && at(entry).start < stretch.end) {
+  const keep = (span: Span, id: BlobId): ReadonlyArray<OwnedSpan> => {
+    const entry = indexOf(span.start)
+    if (isAt(entry, span, id)) return []
+    const evicted: Array<OwnedSpan> = []
+    while (entry < count() && at(entry).start < span.end) {
       evicted.push(at(entry))
       removeAt(entry)
     }
-    insertAt(entry, stretch, id)
+    insertAt(entry, span, id)
     return evicted
   }
   /** Frees a span. False if the id does not own it. */
-  const free = (stretch: Stretch, id: BlobId): boolean => {
-    const entry = indexOf(stretch.start)
-    if (!isAt(entry, stretch, id)) return false
+  const free = (span: Span, id: BlobId): boolean => {
+    const entry = indexOf(span.start)
+    if (!isAt(entry, span, id)) return false
     removeAt(entry)
     return true
   }
@@ -110,9 +110,9 @@ export const makeKept = (image?: Uint32Array) => {
     keep,
     free,
     count,
-    entries: (): ReadonlyArray<KeptStretch> =>
+    entries: (): ReadonlyArray<OwnedSpan> =>
       Array.from({ length: count() }, (_, entry) => at(entry)),
-    image: imageNow,
+    image: entriesImage,
   }
 }
-export type Kept = ReturnType<typeof makeKept>
+export type OwnerTable = ReturnType<typeof makeOwnerTable>

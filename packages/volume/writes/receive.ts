@@ -14,25 +14,25 @@ import type {
 } from "#actors/blob-storage/node-engine.ts"
 import { type BlobId, blob_id_bytes, storedPolicy } from "#schemas/blob-storage/blob.ts"
 import type { ExtentFiles } from "../extents/files.ts"
-import { isExchanged, latest } from "../log/decide.ts"
+import { isHeld } from "../index/blob-index.ts"
+import { latest, replacesExtents } from "../log/decide.ts"
 import { hashOf, type RecordHead, shardOf, sinceOf } from "../log/record.ts"
 import { heldCopyOf } from "../log/record-facts.ts"
-import { isHeld } from "../lookup/map.ts"
 import type { Outcome, PutOperation, VolumeParts } from "../parts.ts"
 import type { Reads } from "../reads/reads.ts"
 import { admitCopy, orderFault, putAtIn } from "./copy-admission.ts"
 import { identified, makeSession, type Session } from "./intake.ts"
 import { crcsOf, hashHex } from "./puts.ts"
 
-export type CopyInParts = Pick<VolumeParts, "limits" | "line" | "log" | "index" | "budget"> &
+export type CopyInParts = Pick<VolumeParts, "limits" | "commits" | "log" | "index" | "budget"> &
   Pick<NodeEngine, "renew"> &
-  Pick<Reads, "sound"> & {
+  Pick<Reads, "verify"> & {
     /** The time of the last record, in Unix nanoseconds. */
     readonly last_at: () => bigint
   }
 
 const failed = (detail: string) => thrown({ _tag: "BlobStoreFailed", detail })
-const gone = failed("The copy that was here went away meanwhile.")
+const copy_gone = failed("The copy that was here went away meanwhile.")
 
 const putOf = (order: CopyOrder, bytes: number, at: bigint): PutOperation => ({
   kind: "put",
@@ -69,7 +69,7 @@ const assertHash = (order: CopyOrder, hash: () => string) => {
  * commit decides again. A copy whose extents the order would replace does not count.
  */
 const makeSettle =
-  ({ index, limits, log, sound, last_at }: CopyInParts, order: CopyOrder, bytes: number) =>
+  ({ index, limits, log, verify, last_at }: CopyInParts, order: CopyOrder, bytes: number) =>
   async (is_read: boolean): Promise<HeldCopy | undefined> => {
     const place = index.find(order.id)
     const head = place && place.kind !== "gone" ? await log.head(order.id, place) : undefined
@@ -78,8 +78,8 @@ const makeSettle =
     const admission = admitCopy(order, presenceOf(head, isHeld(place)))
     if (admission.verdict === "refuse") throw thrown(admission.fault)
     if (admission.verdict === "store") return undefined
-    if (isExchanged(bytes >= limits.inline_bytes_max, head, order.shard)) return undefined
-    const found = is_read ? head : await sound(order.id, last_at())
+    if (replacesExtents(bytes >= limits.inline_bytes_max, head, order.shard)) return undefined
+    const found = is_read ? head : await verify(order.id, last_at())
     return found && heldCopyOf(found)
   }
 
@@ -104,36 +104,41 @@ const received = (put: PutOperation, order: CopyOrder, { head, record }: Outcome
 }
 
 /** Updates the present copy to the order's put time, if that is later. */
-const asOf = async ({ renew }: CopyInParts, order: CopyOrder, found: Received, at: bigint) => {
+const renewedFor = async (
+  { renew }: CopyInParts,
+  order: CopyOrder,
+  found: Received,
+  at: bigint,
+) => {
   const put_at = putAtIn(order)
   if (found.copy.put_at >= put_at) return found
   const copy = await renew(order.id, put_at, at)
-  if (copy === undefined) throw gone
+  if (copy === undefined) throw copy_gone
   return { copy, created: false }
 }
 
 /** Marks a rejection as handled: `finish` rejects too, if nobody awaits the write. */
-const heard = <A>(work: Promise<A>): Promise<A> => {
+const handled = <A>(work: Promise<A>): Promise<A> => {
   work.catch(() => undefined)
   return work
 }
 
 const too_early = failed("The copy ended too early.")
 // Shared: every copy ends with an abort, and an error costs more than hashing 4 KiB.
-const given_up = failed("The copy was given up.")
+const aborted = failed("The copy was given up.")
 
 /** Holds a copy's bytes until all have arrived. `store` then writes its record. */
-interface Taking extends Pick<Session, "write" | "work" | "abort"> {
+interface CopyReceiver extends Pick<Session, "write" | "work" | "abort"> {
   readonly store: (at: bigint) => Promise<Received>
 }
 
 /** A copy that goes to extents. */
-const takeLarge = (
+const receiveLarge = (
   parts: CopyInParts,
   extents: ExtentFiles,
   order: CopyOrder,
   bytes: number,
-): Taking => {
+): CopyReceiver => {
   const is_hashed = order.shard === undefined
   const { intake, ...session } = makeSession(parts, extents, { announced: bytes, is_hashed })
   const store = async (at: bigint) => {
@@ -143,43 +148,47 @@ const takeLarge = (
     const stored = await large.stream.complete()
     assertHash(order, () => identified(large.hasher).hash)
     await large.stream.sync()
-    return received(put, order, await parts.line.submit({ ...put, extents: stored }))
+    return received(put, order, await parts.commits.submit({ ...put, extents: stored }))
   }
   return { ...session, store }
 }
 
 /** A copy that goes to the log. The commit reserves its space, so there is nothing to release. */
-const takeSmall = ({ line, limits }: CopyInParts, order: CopyOrder, bytes: number): Taking => {
+const receiveSmall = (
+  { commits, limits }: CopyInParts,
+  order: CopyOrder,
+  bytes: number,
+): CopyReceiver => {
   const parts: Array<Uint8Array> = []
-  let came = 0
+  let received_bytes = 0
   let broken: Error | undefined
   const refuse = (cause: Error) => {
     broken ??= cause
-    return heard(Promise.reject(broken))
+    return handled(Promise.reject(broken))
   }
   const write = (part: Uint8Array) => {
     if (broken) return refuse(broken)
     if (bytes > limits.size_max_bytes) {
       return refuse(thrown({ _tag: "BlobTooLarge", bytes_max: limits.size_max_bytes }))
     }
-    came += part.length
-    if (came > bytes) return refuse(failed(`The copy has more than its ${bytes} bytes.`))
+    received_bytes += part.length
+    if (received_bytes > bytes) return refuse(failed(`The copy has more than its ${bytes} bytes.`))
     parts.push(part)
     return undefined
   }
   const store = async (at: bigint) => {
     if (broken) throw broken
-    if (came < bytes) throw too_early
+    if (received_bytes < bytes) throw too_early
     assertHash(order, () => hashHex(parts))
     const put = { ...putOf(order, bytes, at), parts, crcs: crcsOf(parts, bytes) }
-    return received(put, order, await line.submit(put))
+    return received(put, order, await commits.submit(put))
   }
   let working: Promise<unknown> | undefined
   const abort = async () => {
-    broken ??= given_up
+    broken ??= aborted
     await working?.catch(() => undefined)
   }
-  const work: Taking["work"] = (next) => {
+  const work: CopyReceiver["work"] = (next) => {
     const mine = next()
     working = mine
     return mine
@@ -189,7 +198,7 @@ const takeSmall = ({ line, limits }: CopyInParts, order: CopyOrder, bytes: numbe
 
 /** A copy refused before any byte. */
 const refusing = (fault: BlobFault): Receiving => {
-  const refuse = () => heard(Promise.reject(thrown(fault)))
+  const refuse = () => handled(Promise.reject(thrown(fault)))
   return { write: refuse, finish: refuse, abort: () => Promise.resolve() }
 }
 
@@ -200,37 +209,40 @@ const begin = (
   bytes: number,
 ): Receiving => {
   const is_small = bytes < parts.limits.inline_bytes_max
-  const taking = is_small ? takeSmall(parts, order, bytes) : takeLarge(parts, extents, order, bytes)
+  const receiver = is_small
+    ? receiveSmall(parts, order, bytes)
+    : receiveLarge(parts, extents, order, bytes)
   const settle = makeSettle(parts, order, bytes)
   /** The present copy; undefined once there is known to be none. */
-  let early = parts.index.find(order.id) ? heard(settle(false)) : undefined
+  let present = parts.index.find(order.id) ? handled(settle(false)) : undefined
   let finishing: Promise<Received> | undefined
 
-  const writeLater = async (held: Promise<HeldCopy | undefined>, part: Uint8Array) => {
+  const writeAfter = async (held: Promise<HeldCopy | undefined>, part: Uint8Array) => {
     if (await held) return
-    early = undefined
-    await taking.write(part)
+    present = undefined
+    await receiver.write(part)
   }
   const finishAll = async (at: bigint): Promise<Received> => {
-    parts.line.assertWritable()
-    const here = await early
-    if (!here) return asOf(parts, order, await taking.work(() => taking.store(at)), at)
+    parts.commits.assertWritable()
+    const copy_here = await present
+    if (!copy_here)
+      return renewedFor(parts, order, await receiver.work(() => receiver.store(at)), at)
     // The bytes were dropped, so the copy that satisfied the order must still be present.
     const copy = await settle(true)
-    if (!copy) throw gone
-    return asOf(parts, order, { copy, created: false }, at)
+    if (!copy) throw copy_gone
+    return renewedFor(parts, order, { copy, created: false }, at)
   }
   return {
-    write: (part) => (early ? heard(writeLater(early, part)) : taking.write(part)),
+    write: (part) => (present ? handled(writeAfter(present, part)) : receiver.write(part)),
     finish: async (at) => {
       finishing ??= finishAll(at)
       try {
         return await finishing
       } finally {
-        await taking.abort()
+        await receiver.abort()
       }
     },
-    abort: taking.abort,
+    abort: receiver.abort,
   }
 }
 

@@ -9,9 +9,14 @@ import type { ExtentFiles } from "../extents/files.ts"
 import type { FreeSpace } from "../free-space/gauge.ts"
 import type { OpenSegments } from "../log/segments.ts"
 import type { VolumeState } from "../log/state.ts"
-import { makeTurns } from "../log/turns.ts"
+import { makeMutex } from "../mutex.ts"
 import type { Index } from "../parts.ts"
-import { checkpointBytes, checkpointRoom, first_bytes, growCheckpointFiles } from "./checkpoint.ts"
+import {
+  checkpointBytes,
+  checkpointFileBytes,
+  first_bytes,
+  growCheckpointFiles,
+} from "./checkpoint.ts"
 
 /**
  * Held back, in bytes and as a share of a checkpoint's current size: for the puts of one batch, and
@@ -27,7 +32,7 @@ const growth_factor = 2
 /** Minimum time between attempts on a full disk, in milliseconds. */
 const full_again_ms = 200
 
-export interface CheckpointRoomParts {
+export interface CheckpointSpaceParts {
   readonly disk: VolumeDisk
   readonly dir: string
   readonly index: Index
@@ -39,29 +44,29 @@ export interface CheckpointRoomParts {
   readonly space: FreeSpace
 }
 
-export interface CheckpointRoom {
+export interface CheckpointSpace {
   /** Runs a task that writes to the files, one at a time. It must not wait for the commit queue. */
   readonly exclusively: <A>(work: () => Promise<A>) => Promise<A>
   /** Creates the files if they are missing. A full disk is no error. */
   readonly begin: () => Promise<void>
   /** Grows the files in the background if they are nearly full. */
-  readonly lookAhead: () => void
-  /** Why puts are refused, if neither growing the files nor `makeWay` helps. */
+  readonly growAhead: () => void
+  /** Why puts are refused, if neither growing the files nor `makeSpace` helps. */
   readonly fault: () => Promise<BlobFault | undefined>
   /**
    * Grows the files with the space of a second spare log file, which nothing durable refers to; or
    * of an empty extent file; or of the first spare log file if none is to be kept. Returns whether
    * there was one.
    */
-  readonly makeWay: (spare_kept: number) => Promise<boolean>
+  readonly makeSpace: (spare_kept: number) => Promise<boolean>
   /** Resolves when nothing writes to the files. */
   readonly settled: () => Promise<void>
 }
 
-const no_room: BlobFault = { _tag: "BlobCapacityExceeded", detail: "The disk is full." }
+const disk_full: BlobFault = { _tag: "BlobCapacityExceeded", detail: "The disk is full." }
 
 /** Size of a checkpoint now, with what is held back. */
-const wantedBytes = ({ index, extents, state }: CheckpointRoomParts) => {
+const neededBytes = ({ index, extents, state }: CheckpointSpaceParts) => {
   const kept = extents.imageSize()
   const own = index.imageSize()
   const images = kept.images + own.images
@@ -70,11 +75,11 @@ const wantedBytes = ({ index, extents, state }: CheckpointRoomParts) => {
   return bytes * (1 + margin_share) + margin_bytes
 }
 
-export const makeCheckpointRoom = (parts: CheckpointRoomParts): CheckpointRoom => {
+export const makeCheckpointSpace = (parts: CheckpointSpaceParts): CheckpointSpace => {
   const { disk, dir, segments, extents, now, fail, space } = parts
-  const wanted = () => wantedBytes(parts)
-  const { run: exclusively, settled } = makeTurns()
-  let room_bytes = 0
+  const needed = () => neededBytes(parts)
+  const { run: exclusively, settled } = makeMutex()
+  let file_bytes = 0
   let full: { readonly fault: BlobFault; readonly at: number } | undefined
   let growing: Promise<void> | undefined
 
@@ -87,18 +92,18 @@ export const makeCheckpointRoom = (parts: CheckpointRoomParts): CheckpointRoom =
       if (!isFull(cause)) throw cause
       full = { fault: faultOf(cause), at: now() }
     }
-    room_bytes = await checkpointRoom(disk, dir)
+    file_bytes = await checkpointFileBytes(disk, dir)
   }
   /**
    * Grows the files for puts, which leave the floor free. A checkpoint itself takes all there is.
    */
   const growForPuts = async () => {
-    await space.look()
-    const faultAt = (bytes: number) => space.fault(2 * Math.max(0, bytes - room_bytes))
-    const lengths = [wanted(), growth_factor * wanted()]
+    await space.refresh()
+    const faultAt = (bytes: number) => space.fault(2 * Math.max(0, bytes - file_bytes))
+    const lengths = [needed(), growth_factor * needed()]
     const allowed = lengths.filter((bytes) => faultAt(bytes) === undefined)
     if (allowed.length > 0) return growTo(allowed)
-    full = { fault: faultAt(wanted()) ?? no_room, at: now() }
+    full = { fault: faultAt(needed()) ?? disk_full, at: now() }
   }
   const grow = async () => {
     try {
@@ -107,40 +112,40 @@ export const makeCheckpointRoom = (parts: CheckpointRoomParts): CheckpointRoom =
       fail(`The files of checkpoints could not be grown: ${String(cause)}`)
     }
   }
-  const more = (): Promise<void> => {
+  const growMore = (): Promise<void> => {
     if (full && now() - full.at < full_again_ms) return Promise.resolve()
     growing ??= grow().finally(() => {
       growing = undefined
     })
     return growing
   }
-  const makeWay = (spare_kept: number) =>
+  const makeSpace = (spare_kept: number) =>
     exclusively(async () => {
       const count = segments.spareCount("log")
       if (count > 1 || !(await extents.cutEmpty())) {
         if (count <= spare_kept) return false
         await segments.discardSpare("log")
       }
-      await growTo([wanted()])
+      await growTo([needed()])
       return true
     })
   return {
     exclusively,
     settled,
     begin: () => exclusively(() => growTo([first_bytes])),
-    lookAhead: () => {
-      if (wanted() > full_share * room_bytes) void more()
+    growAhead: () => {
+      if (needed() > full_share * file_bytes) void growMore()
     },
     fault: async () => {
-      const isShort = () => wanted() > room_bytes
+      const isShort = () => needed() > file_bytes
       // Called before each batch, which hardly ever needs more than this check.
       if (!isShort()) return undefined
       // The growth in progress may have started when the disk was full.
       await growing
-      if (isShort()) await more()
-      while (isShort() && (await makeWay(1)));
+      if (isShort()) await growMore()
+      while (isShort() && (await makeSpace(1)));
       return isShort() ? full?.fault : undefined
     },
-    makeWay,
+    makeSpace,
   }
 }

@@ -1,7 +1,7 @@
 /** The journal: reads the facts of the log's records, in commit order. */
 import type { BlobFact } from "#actors/blob-storage/blobs/engine.ts"
 import { data_start } from "./format.ts"
-import { type LoggedRecord, readBatch, readHeader, salvage, searchHeader } from "./reading.ts"
+import { type LoggedRecord, readBatch, readHeader, salvage, searchHeader } from "./reader.ts"
 import { factOf } from "./record-facts.ts"
 import type { LogFileState, VolumeState } from "./state.ts"
 
@@ -46,7 +46,7 @@ interface Place {
 }
 
 /** Reads facts, recent ones from memory. A scan resumes quickly where the previous one ended. */
-export const makeScan = ({ files, counters, recent }: VolumeState) => {
+export const makeJournalScan = ({ files, counters, recent }: VolumeState) => {
   let ended: Place | undefined
 
   const filesAfter = (cursor: number) =>
@@ -63,12 +63,12 @@ export const makeScan = ({ files, counters, recent }: VolumeState) => {
    * Takes a step. Also undefined if the file was retired, because all its facts are acknowledged.
    */
   const stepIn = async (file: LogFileState, place: Place, cursor: number) => {
-    const isThere = () => files.get(file.segment.number) === file
-    if (!isThere()) return undefined
+    const isInUse = () => files.get(file.segment.number) === file
+    if (!isInUse()) return undefined
     try {
       return await stepAt(file, place.position, { sequence: place.sequence, cursor })
     } catch (cause) {
-      if (isThere()) throw cause
+      if (isInUse()) throw cause
       return undefined
     }
   }

@@ -4,38 +4,38 @@
  * space.
  */
 import { isFull, thrown } from "#actors/blob-storage/blobs/fault.ts"
-import type { ExtentFiles, FileState, Grant, States } from "../extents/files.ts"
-import { page_bytes, type Stretch, toPages } from "../extents/room.ts"
+import { type FreeSpace, unmonitored } from "../free-space/gauge.ts"
 import { data_start } from "../log/format.ts"
 import type { Segments } from "../parts.ts"
-import { type FreeSpace, unwatched } from "./gauge.ts"
+import type { Allocation, ExtentFiles, FileState, States } from "./files.ts"
+import { page_bytes, type Span, toPages } from "./free-map.ts"
 
-interface GrantOptions {
+interface AllocatorOptions {
   readonly segments: Segments
   readonly segment_bytes: number
   readonly space: FreeSpace
   /** Minimum length of a span, unless the whole blob fits, in bytes. */
-  readonly stretch_bytes_min: number
+  readonly span_bytes_min: number
 }
 
 /** Finds free spans, and adds files if there are none. */
-const makeFinding = ({ all }: States, { segments, stretch_bytes_min }: GrantOptions) => {
+const makeFinding = ({ all }: States, { segments, span_bytes_min }: AllocatorOptions) => {
   let adding: Promise<void> | undefined
 
-  const grant = (state: FileState, stretch: Stretch): Grant | undefined => {
+  const allocate = (state: FileState, span: Span): Allocation | undefined => {
     if (!state.segment) return undefined
-    const given = { segment: state.segment, start: stretch.start, end: stretch.end }
-    state.reserved.set(stretch.start, given)
-    return given
+    const allocation = { segment: state.segment, start: span.start, end: span.end }
+    state.reserved.set(span.start, allocation)
+    return allocation
   }
-  const takeFrom = (state: FileState, bytes: number, way: "take" | "takeNew") => {
+  const takeFrom = (state: FileState, bytes: number, method: "take" | "takeNew") => {
     if (state.is_closed) return undefined
-    const start = state.room[way](bytes)
-    return start === undefined ? undefined : grant(state, { start, end: start + bytes })
+    const start = state.free_map[method](bytes)
+    return start === undefined ? undefined : allocate(state, { start, end: start + bytes })
   }
-  const findIn = (bytes: number, way: "take" | "takeNew") => {
+  const findIn = (bytes: number, method: "take" | "takeNew") => {
     for (const state of all()) {
-      const taken = takeFrom(state, bytes, way)
+      const taken = takeFrom(state, bytes, method)
       if (taken) return taken
     }
     return undefined
@@ -45,8 +45,8 @@ const makeFinding = ({ all }: States, { segments, stretch_bytes_min }: GrantOpti
   const find = (bytes: number) => findWritten(bytes) ?? findIn(bytes, "takeNew")
   const findPart = (bytes: number) => {
     for (const state of all()) {
-      const most = state.is_closed ? undefined : state.room.takeMost(stretch_bytes_min, bytes)
-      const taken = most && grant(state, most)
+      const most = state.is_closed ? undefined : state.free_map.takeMost(span_bytes_min, bytes)
+      const taken = most && allocate(state, most)
       if (taken) return taken
     }
     return undefined
@@ -61,73 +61,74 @@ const makeFinding = ({ all }: States, { segments, stretch_bytes_min }: GrantOpti
     adding ??= work().finally(end)
     return adding
   }
-  return { grant, find, findWritten, findPart, add, isAdding: () => adding !== undefined }
+  return { allocate, find, findWritten, findPart, add, isAdding: () => adding !== undefined }
 }
 
 /** Changes to an allocation. */
 const makeChanges = (
   of: States["of"],
-  grant: ReturnType<typeof makeFinding>["grant"],
+  allocate: ReturnType<typeof makeFinding>["allocate"],
   space: FreeSpace,
 ): Pick<ExtentFiles, "extend" | "trim" | "release"> => {
-  const stateOf = ({ segment }: Grant) => of(segment.number)
-  const extend = (given: Grant, bytes: number): Grant | undefined => {
-    const state = stateOf(given)
-    const end = given.end + toPages(bytes)
+  const stateOf = ({ segment }: Allocation) => of(segment.number)
+  const extend = (allocation: Allocation, bytes: number): Allocation | undefined => {
+    const state = stateOf(allocation)
+    const end = allocation.end + toPages(bytes)
     if (
       state.is_closed ||
-      space.fault(space.promisedBytes()) ||
-      !state.room.takeAt({ start: given.end, end })
+      space.fault(space.reservedBytes()) ||
+      !state.free_map.takeAt({ start: allocation.end, end })
     )
       return undefined
-    return grant(state, { start: given.start, end })
+    return allocate(state, { start: allocation.start, end })
   }
-  const trim = (given: Grant, end: number): Grant => {
-    const state = stateOf(given)
-    const trimmed = { ...given, end }
-    state.room.giveUnwritten({ start: end, end: given.end })
-    state.reserved.set(given.start, trimmed)
+  const trim = (allocation: Allocation, end: number): Allocation => {
+    const state = stateOf(allocation)
+    const trimmed = { ...allocation, end }
+    state.free_map.giveUnwritten({ start: end, end: allocation.end })
+    state.reserved.set(allocation.start, trimmed)
     return trimmed
   }
-  const release = (given: Grant) => {
-    const state = stateOf(given)
+  const release = (allocation: Allocation) => {
+    const state = stateOf(allocation)
     // The span may be owned by now, or be free again and another upload's.
-    if (state.reserved.get(given.start) !== given) return
-    state.reserved.delete(given.start)
-    state.room.giveUnwritten({ start: given.start, end: given.end })
+    if (state.reserved.get(allocation.start) !== allocation) return
+    state.reserved.delete(allocation.start)
+    state.free_map.giveUnwritten({ start: allocation.start, end: allocation.end })
   }
   return { extend, trim, release }
 }
 
 /** What uploads reserve and release. */
-export const makeGrants = (
+export const makeAllocator = (
   states: States,
-  options: GrantOptions,
+  options: AllocatorOptions,
 ): Pick<ExtentFiles, "reserve" | "extend" | "trim" | "release" | "noteFull"> => {
   const { segment_bytes, space } = options
   const { of, all } = states
-  const { grant, find, findWritten, findPart, add, isAdding } = makeFinding(states, options)
+  const { allocate, find, findWritten, findPart, add, isAdding } = makeFinding(states, options)
   /** Whether the disk had no space for a write. Then space written before is used up first. */
   let is_full = false
 
   const hasRoom = (bytes: number) =>
     all().some(
-      ({ room, is_closed }) => !is_closed && room.freeBytes() + room.unreachedBytes() >= bytes,
+      ({ free_map, is_closed }) =>
+        !is_closed && free_map.freeBytes() + free_map.unreachedBytes() >= bytes,
     )
   /** Creates the next file in advance, if what is left would not fit another request like this. */
-  const lookAhead = (bytes: number) => {
+  const growAhead = (bytes: number) => {
     if (hasRoom(bytes)) return
     // The upload that needs the space reports that there is none.
     add(bytes).catch(() => undefined)
   }
   /** Why the disk cannot provide what uploads have reserved, including this one. */
   const floorFault = async () => {
-    await space.look()
-    return space.fault(space.promisedBytes())
+    await space.refresh()
+    return space.fault(space.reservedBytes())
   }
   const reserve: ExtentFiles["reserve"] = async (wanted, { is_upkeep } = { is_upkeep: false }) => {
     const bytes = Math.max(page_bytes, Math.min(toPages(wanted), segment_bytes - data_start))
-    const is_free = is_upkeep || space === unwatched
+    const is_free = is_upkeep || space === unmonitored
     const fault = is_free ? undefined : await floorFault()
     if (fault) {
       // Space that was written before allocates nothing on the disk.
@@ -145,7 +146,7 @@ export const makeGrants = (
     for (;;) {
       const found = find(bytes)
       if (found) {
-        lookAhead(bytes)
+        growAhead(bytes)
         return found
       }
       try {
@@ -158,7 +159,7 @@ export const makeGrants = (
       }
     }
   }
-  const { extend, trim, release } = makeChanges(of, grant, space)
+  const { extend, trim, release } = makeChanges(of, allocate, space)
   const noteFull = () => {
     is_full = true
   }
