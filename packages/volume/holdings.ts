@@ -5,7 +5,7 @@
  */
 import type { Copy, CopyPage } from "#actors/blob-storage/node-engine.ts"
 import type { BlobId } from "#schemas/blob-storage/blob.ts"
-import { isHeld, type Place } from "./index/blob-index.ts"
+import { isHeld, type Place } from "./blob-index/blob-index.ts"
 import { type RecordHead, sinceOf } from "./log/record.ts"
 import { deletionOf, heldCopyOf } from "./log/record-facts.ts"
 import type { VolumeParts } from "./parts.ts"

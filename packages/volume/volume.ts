@@ -4,9 +4,10 @@
  * Read `README.md` for the terms and the order of reading. Nothing outside this package imports
  * another file of it.
  */
+
+export { makeIndex } from "./blob-index/blob-index.ts"
 export { openVolume, type VolumeEngine } from "./engine.ts"
 export { defaultFloor, floorOf } from "./free-space/floor.ts"
-export { makeIndex } from "./index/blob-index.ts"
 export { holdFolder, volumeFolder } from "./lock.ts"
 export { volumeMetrics } from "./metrics.ts"
 export { admitCopy, copyBytes, orderFault, putAtIn } from "./writes/copy-admission.ts"

@@ -4,10 +4,10 @@
  */
 import { dirname, join } from "node:path"
 import { crc32c } from "@node-rs/crc32"
+import { makeIndex } from "../blob-index/blob-index.ts"
 import type { VolumeDisk } from "../disk.ts"
 import { makeExtents } from "../extents/files.ts"
 import type { FreeSpace } from "../free-space/gauge.ts"
-import { makeIndex } from "../index/blob-index.ts"
 import {
   claimedGeneration,
   data_start,

@@ -8,7 +8,7 @@
 import { type BlobFault, faultOf, thrown } from "#actors/blob-storage/blobs/fault.ts"
 import type { BlobId } from "#schemas/blob-storage/blob.ts"
 import { causeText } from "#schemas/cause-text.ts"
-import { isHeld } from "../index/blob-index.ts"
+import { isHeld } from "../blob-index/blob-index.ts"
 import type { CommitQueue, LogReader, Operation, Outcome } from "../parts.ts"
 import { damaged_record } from "../reads/damage.ts"
 import { type BatchRecord, batchBytesMax, recordBytesMax } from "./batch.ts"

@@ -6,7 +6,7 @@ import { type Admission, admit, store_origin } from "#actors/blob-storage/blobs/
 import type { BlobFault } from "#actors/blob-storage/blobs/fault.ts"
 import type { Shard } from "#actors/blob-storage/node-engine.ts"
 import { type BlobId, storedPolicy } from "#schemas/blob-storage/blob.ts"
-import { isHeld, type Place } from "../index/blob-index.ts"
+import { isHeld, type Place } from "../blob-index/blob-index.ts"
 import type { Operation, Outcome, PutOperation } from "../parts.ts"
 import { admitCopy, putAtIn } from "../writes/copy-admission.ts"
 import type { RecordHead } from "./record.ts"

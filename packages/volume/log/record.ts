@@ -96,10 +96,7 @@ const flag_put = 32
 /** Optional times, in the order of the format. */
 const time_flags = [flag_since, flag_cluster, flag_put] as const
 const time_bytes = 8
-/**
- * Maximum UTF-16 length of a field of an origin; longer ones are truncated. The gateway's limits
- * are smaller.
- */
+/** Maximum UTF-16 length of a field of an origin; longer ones are truncated. */
 const origin_units_max = 4096
 
 /** In the order of the format: a kind's number is its position, from 1. */
@@ -190,10 +187,7 @@ const writeFixed = (into: Buffer, position: number, record: NewRecord) => {
   into.writeUInt32LE(record.freed.length, position + 108)
 }
 
-/**
- * Writes a head at a multiple of 8 with `headBytesMax` bytes of space. Returns its length, a
- * multiple of 8. Its last four bytes are its CRC.
- */
+/** Writes a head, aligned to 8, to at least `headBytesMax` bytes. Returns its aligned length. */
 export const encodeHead = (
   into: Buffer,
   position: number,
@@ -291,10 +285,7 @@ const timeIn = ({ bytes, payload_bytes }: RecordHead, wanted: (typeof time_flags
   return bytes.readBigUInt64LE(timesAt(bytes, payload_bytes) + time_bytes * before)
 }
 
-/**
- * Decodes the head at a position. Undefined if there is none, if it is incomplete, or if its CRC
- * does not match.
- */
+/** Decodes the head at a position. Undefined if it is missing, incomplete or corrupt. */
 export const decodeHead = (
   from: Buffer,
   position: number,

@@ -7,7 +7,7 @@
  * is corrupt. Otherwise the invalid batch is the torn end of the log, which was never acknowledged.
  */
 import type { BlobId } from "#schemas/blob-storage/blob.ts"
-import { isHeld, type Place } from "../index/blob-index.ts"
+import { isHeld, type Place } from "../blob-index/blob-index.ts"
 import type { LogReader, Segment } from "../parts.ts"
 import {
   batch_bytes_max,

@@ -24,9 +24,7 @@ import {
 export const segment_bytes_max = 1024 ** 3
 /** A file requested within this time of the previous one is twice as long, in milliseconds. */
 const growth_ms = 10_000
-/**
- * Maximum share of the free space above the floor for a log file; otherwise it has minimum length.
- */
+/** Maximum share of the free space above the floor for a log file above minimum length. */
 const spare_share_max = 1 / 4
 /** Maximum number of spare log files. Any others are removed. */
 const spare_log_files_max = 2
@@ -37,10 +35,7 @@ const spare_log_files_max = 2
 const fill_bytes = 4 * 1024 * 1024
 const fills_per_sync = 4
 
-/**
- * Page-aligned, to bypass the page cache: filling would otherwise take more processor time than all
- * later writes to the file.
- */
+/** Page-aligned, to bypass the page cache, which would cost more than all later writes. */
 const zeros = alignedZeros(fill_bytes)
 const name_pattern = /^(log|ext)-(\d{8})\.seg$/
 const unfinished_pattern = /^new-(log|ext)-\d{8}\.tmp$/
@@ -179,13 +174,7 @@ const makeGrowth = (segment_bytes: number, now: () => number) => {
 }
 
 /** Creates the volume's files. Numbers and generations are never reused. */
-const makeFactory = ({
-  disk,
-  dir,
-  volume_id,
-  space = unmonitored,
-  ...options
-}: SegmentsOptions) => {
+const makeFiles = ({ disk, dir, volume_id, space = unmonitored, ...options }: SegmentsOptions) => {
   const growths = {
     log: makeGrowth(options.segment_bytes, options.now),
     ext: makeGrowth(options.segment_bytes, options.now),
@@ -205,12 +194,7 @@ const makeFactory = ({
     generation += 1
     return generation
   }
-  const writeSuperblock = async (
-    file: CountedFile,
-    kind: SegmentKind,
-    number: number,
-    bytes: number,
-  ) => {
+  const init = async (file: CountedFile, kind: SegmentKind, number: number, bytes: number) => {
     const place = { volume_id, kind, number, generation: nextGeneration(), bytes }
     const superblock = { ...place, format: formats.first }
     await file.write([encodeSuperblock(superblock)], 0)
@@ -230,7 +214,7 @@ const makeFactory = ({
     const file = countReads(await disk.create(unfinished))
     try {
       if (kind === "log") await fillZeros(file, 0, bytes)
-      const segment = await writeSuperblock(file, kind, number, bytes)
+      const segment = await init(file, kind, number, bytes)
       await disk.rename(unfinished, join(dir, name))
       await disk.syncFolder(dir)
       return segment
@@ -242,7 +226,7 @@ const makeFactory = ({
   }
   /** Recycles a log file under a new generation, which invalidates its contents. */
   const regenerate = async ({ number, bytes, file }: CountedSegment) => {
-    const segment = await writeSuperblock(file, "log", number, bytes)
+    const segment = await init(file, "log", number, bytes)
     await fillZeros(file, data_start, bytes)
     return segment
   }
@@ -276,9 +260,7 @@ export interface OpenSegments extends Segments {
   readonly prepare: (kind: SegmentKind) => Promise<void>
   /** Removes a spare file, if any. Nothing durable refers to it. */
   readonly discardSpare: (kind: SegmentKind) => Promise<void>
-  /**
-   * Removes the spare log files except one of minimum length, and resets the length of the next.
-   */
+  /** Removes the spare log files except one of minimum length, and resets the growth. */
   readonly trimSpares: () => Promise<void>
   readonly closeAll: () => Promise<void>
 }
@@ -304,7 +286,7 @@ const makeTracker = () => {
 /** Recycles or removes files that are out of use. */
 const makeRetirement = (
   { disk, dir }: SegmentsOptions,
-  { regenerate }: ReturnType<typeof makeFactory>,
+  { regenerate }: ReturnType<typeof makeFiles>,
   {
     spare,
     broken,
@@ -329,9 +311,7 @@ const makeRetirement = (
       recycling -= 1
     }
   }
-  /**
-   * Always removes an extent file: a spare one would occupy disk space without growing any faster.
-   */
+  /** Always removes an extent file: a spare one would occupy disk space and grow no faster. */
   const recycleOrDiscard = async (segment: CountedSegment, spare_max: number) => {
     await segment.file.unused()
     try {
@@ -348,7 +328,7 @@ const makeRetirement = (
 
 /** The files of a volume, initially none (`adopt`). */
 export const makeSegments = (options: SegmentsOptions): OpenSegments => {
-  const factory = makeFactory(options)
+  const factory = makeFiles(options)
   const used = { log: new Map<number, CountedSegment>(), ext: new Map<number, CountedSegment>() }
   const spare: Record<SegmentKind, Array<CountedSegment>> = { log: [], ext: [] }
   /** Files whose recycling failed, in an unknown state. */

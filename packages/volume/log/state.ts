@@ -6,7 +6,7 @@
 
 import type { Shard } from "#actors/blob-storage/node-engine.ts"
 import type { BlobId } from "#schemas/blob-storage/blob.ts"
-import { isHeld, type Place, type PlaceKind } from "../index/blob-index.ts"
+import { isHeld, type Place, type PlaceKind } from "../blob-index/blob-index.ts"
 import type { Extents, Index, LogFile, Segment } from "../parts.ts"
 import { copyBytes } from "../writes/copy-admission.ts"
 import { data_start, toRecords } from "./format.ts"

@@ -5,7 +5,7 @@
 import { store_origin } from "#actors/blob-storage/blobs/admission.ts"
 import { faultOf } from "#actors/blob-storage/blobs/fault.ts"
 import type { BlobId } from "#schemas/blob-storage/blob.ts"
-import { isHeld, type Place } from "../index/blob-index.ts"
+import { isHeld, type Place } from "../blob-index/blob-index.ts"
 import { data_start } from "../log/format.ts"
 import {
   type LoggedRecord,

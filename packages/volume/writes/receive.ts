@@ -13,8 +13,8 @@ import type {
   Receiving,
 } from "#actors/blob-storage/node-engine.ts"
 import { type BlobId, blob_id_bytes, storedPolicy } from "#schemas/blob-storage/blob.ts"
+import { isHeld } from "../blob-index/blob-index.ts"
 import type { ExtentFiles } from "../extents/files.ts"
-import { isHeld } from "../index/blob-index.ts"
 import { latest, replacesExtents } from "../log/decide.ts"
 import { hashOf, type RecordHead, shardOf, sinceOf } from "../log/record.ts"
 import { heldCopyOf } from "../log/record-facts.ts"

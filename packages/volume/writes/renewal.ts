@@ -7,7 +7,7 @@
 import { faultOf } from "#actors/blob-storage/blobs/fault.ts"
 import type { HeldCopy, NodeEngine } from "#actors/blob-storage/node-engine.ts"
 import type { BlobId } from "#schemas/blob-storage/blob.ts"
-import { isHeld, type Place } from "../index/blob-index.ts"
+import { isHeld, type Place } from "../blob-index/blob-index.ts"
 import { heldBytesOf, putAtOf } from "../log/record.ts"
 import { heldCopyOf } from "../log/record-facts.ts"
 import type { ReadRecord, VolumeParts } from "../parts.ts"

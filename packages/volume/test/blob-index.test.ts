@@ -2,7 +2,7 @@ import assert from "node:assert/strict"
 import { describe, it } from "@effect/vitest"
 import fc from "fast-check"
 import type { BlobId } from "#schemas/blob-storage/blob.ts"
-import { makeIndex, type Place } from "../../index/blob-index.ts"
+import { makeIndex, type Place } from "../blob-index/blob-index.ts"
 
 const kinds = ["blob", "tombstone", "gone", "shard"] as const
 
