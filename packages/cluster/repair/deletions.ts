@@ -1,6 +1,5 @@
 /**
- * Propagates cluster-wide deletions to nodes that were offline: which deletions, and to which nodes.
- * Pure.
+ * Selects the cluster-wide deletions to send, and the nodes to send them to. Pure.
  *
  * Source: DECISIONS, document 1, delete and replicas; decision 0125.
  */
