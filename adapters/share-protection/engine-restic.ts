@@ -28,13 +28,13 @@ import {
   noRepository,
   placeOf,
   planRestore,
-  proveSample,
   type Restic,
   type ResticPlace,
   readConfig,
   readVersion,
   restoreFolder,
   runRestic,
+  verifySample,
   wrongPassword,
 } from "#restic"
 import { TrustAccessDenied } from "#schemas/share-protection/rejection.ts"
@@ -105,12 +105,12 @@ export const engineResticAt = (
         restore: (repository, folder, onProgress) =>
           telling(onProgress, (onPart) => restoreFolder(on(repository), folder, onPart)),
         plan: (repository, folder) => planRestore(on(repository), folder),
-        prove: (repository, sample) => proveSample(on(repository), sample),
+        prove: (repository, sample) => verifySample(on(repository), sample),
         forget: (repository, ids) => forget(on(repository), ids),
         maintain: (repository) => maintain(on(repository)),
         upgrade: (repository) => upgrade(on(repository)),
         snapshots: (repository) => snapshots(on(repository)),
-        unlock: (repository) => Effect.asVoid(on(repository)({ words: ["unlock", "--json"] })),
+        unlock: (repository) => Effect.asVoid(on(repository)({ args: ["unlock", "--json"] })),
       }
     }),
   )
@@ -168,7 +168,7 @@ const findRestic = Effect.fnUntraced(function* ({
   const sink = lineSink((line) => {
     said = readVersion(line) ?? said
   })
-  yield* runRestic(restic, nowhere, { words: ["version", "--json"], sink }).pipe(
+  yield* runRestic(restic, nowhere, { args: ["version", "--json"], sink }).pipe(
     Effect.mapError(({ detail }) => new ResticMissing({ message: detail })),
   )
   return { ...restic, ...said }
@@ -192,9 +192,9 @@ const telling = <A, E>(
 /** The repository's format, by its own word; undefined where there is no repository. */
 const findFormat = Effect.fnUntraced(function* (call: Call) {
   const lines: Array<string> = []
-  const words = ["cat", "config", "--json", "--no-lock"]
+  const args = ["cat", "config", "--json", "--no-lock"]
   const sink = lineSink((line) => lines.push(line))
-  const { code } = yield* call({ words, sink }, codes.no_repository)
+  const { code } = yield* call({ args, sink }, codes.no_repository)
   if (code === codes.no_repository) return undefined
   const config = readConfig(lines.join("\n"))
   return config?.version ?? (yield* failsBefore("The repository's config cannot be read."))
@@ -217,7 +217,7 @@ const init = Effect.fnUntraced(function* ({ version, go_version }: Restic, call:
     failure === wrongPassword ? anothersRepository : failure,
   )
   if (found !== undefined) return { format: found, profile }
-  yield* call({ words: ["init", "--json"] })
+  yield* call({ args: ["init", "--json"] })
   return { format: yield* formatOf(call), profile }
 })
 
@@ -228,7 +228,7 @@ const forget = Effect.fnUntraced(function* (
   // restic would take a part of an id, or a word, for a snapshot; and no id at all for a mistake.
   const ids = engine_snapshot_ids.filter(isWholeId)
   for (let at = 0; at < ids.length; at += ids_max) {
-    yield* call({ words: ["forget", "--json", ...ids.slice(at, at + ids_max)] })
+    yield* call({ args: ["forget", "--json", ...ids.slice(at, at + ids_max)] })
   }
 })
 
@@ -236,13 +236,13 @@ const forget = Effect.fnUntraced(function* (
 const maintain = Effect.fnUntraced(function* (call: Call) {
   // What was written before an upgrade is not compressed; again it finds nothing to do.
   const is_newest = (yield* formatOf(call)) >= newest_format
-  yield* call({ words: ["prune", ...(is_newest ? ["--repack-uncompressed"] : [])] })
-  yield* call({ words: ["check"] })
+  yield* call({ args: ["prune", ...(is_newest ? ["--repack-uncompressed"] : [])] })
+  yield* call({ args: ["check"] })
 })
 
 const upgrade = Effect.fnUntraced(function* (call: Call) {
   if ((yield* formatOf(call)) < newest_format)
-    yield* call({ words: ["migrate", "--json", "upgrade_repo_v2"] })
+    yield* call({ args: ["migrate", "--json", "upgrade_repo_v2"] })
   const to_format = yield* formatOf(call)
   if (to_format >= newest_format) return { to_format }
   const detail = `The repository is of format ${to_format} after its upgrade.`

@@ -1,8 +1,8 @@
 /**
- * The erasure code: two parity shards over some data shards, of which any two may be lost.
+ * The erasure code: two parity shards for 4 or 8 data shards. Any two shards may be lost.
  *
- * A code has one stretch of memory in which its shards stand; who has bytes for one puts them there
- * and reads the others there, so that nothing is copied between the two.
+ * The shards of a code live in its WebAssembly memory. Callers write shards there and read the
+ * results there, so that nothing is copied in between.
  *
  * Source: document 1 §2 Replication policies, EC42 and EC82.
  */
@@ -15,7 +15,7 @@ import {
   tables_at,
 } from "./kernel.ts"
 
-/** Shards that may be lost: two are parity. */
+/** Number of parity shards: as many shards may be lost. */
 export const parity_shards = 2
 
 const page_bytes = 65_536
@@ -23,7 +23,7 @@ const table_bytes = 16
 const field_bits = 8
 const field_polynomial = 0x11d
 
-/** The product of two bytes over GF(256). */
+/** Multiplies two bytes in GF(256). */
 const product = (one: number, other: number) => {
   let sum = 0
   let doubled = one
@@ -37,7 +37,7 @@ const product = (one: number, other: number) => {
 
 const power = (exponent: number): number => (exponent === 0 ? 1 : product(2, power(exponent - 1)))
 
-/** The inverse of each byte; zero has none. The others are powers of 2, and 255 are a turn. */
+/** The inverse of each byte except zero: all others are powers of 2, with period 255. */
 const inverses = (() => {
   const order = 2 ** field_bits - 1
   const powers = Array.from({ length: order }, () => 1)
@@ -48,15 +48,15 @@ const inverses = (() => {
 })()
 
 /**
- * Bytes between two shards. Shards that are a power of two apart compete for the same lines of a
- * core's cache: eight of them with parity are up to 14% slower.
+ * Gap between two shards. Shards at a power-of-two distance compete for the same cache lines: with
+ * eight of them, encoding is up to 14% slower.
  */
 const gap_bytes = 17 * step_bytes
 
-/** What the kernels are written for. */
+/** The numbers of data shards that the kernels support. */
 const data_shards_known = [4, 8]
 
-/** A constant times each low half of a byte, and times each high half. */
+/** The products of a constant with each low nibble and each high nibble. */
 const tablesOf = (factor: number) =>
   Uint8Array.from({ length: 2 * table_bytes }, (_, at) =>
     at < table_bytes ? product(factor, at) : product(factor, (at - table_bytes) << 4),
@@ -64,26 +64,28 @@ const tablesOf = (factor: number) =>
 
 export interface ErasureCode {
   readonly data_shards: number
-  /** Bytes that each shard has room for. */
+  /** Capacity of each shard. */
   readonly shard_bytes_max: number
-  /** A shard's place: data shards from 0, then P, then Q. Its bytes change with every call. */
+  /** The memory of a shard: data shards from 0, then P, then Q. Every call may overwrite it. */
   readonly shard: (at: number) => Uint8Array
-  /** Makes the parity of the first `bytes` of each data shard; `bytes` a multiple of 64. */
+  /** Computes the parity of the first `bytes` of each data shard; `bytes` is a multiple of 64. */
   readonly encode: (bytes: number) => void
-  /** Makes the lost shards, at most two of all, of the others. */
+  /** Reconstructs the lost shards, at most two, from the others. */
   readonly rebuild: (lost: ReadonlyArray<number>, bytes: number) => void
-  /** Makes those of data only: parity that is lost stays as it is. */
+  /** Reconstructs only the lost data shards. */
   readonly rebuildData: (lost: ReadonlyArray<number>, bytes: number) => void
 }
 
-/** Lists the data shards but the lost ones and P, as `rebuild.wat` reads them. */
+/**
+ * Writes the addresses of P and of the data shards that are left, as `rebuild.wat` expects them.
+ */
 const listOthers = (
   list: Int32Array,
   data_and_p: ReadonlyArray<number>,
   first: number,
   second?: number,
 ) => {
-  // A plain loop: an iterator took a tenth of the time in which a shard of 64 KiB is made.
+  // A plain loop: an iterator took a tenth of the time of reconstructing 64 KiB.
   for (let at = 0, to = 0; at < data_and_p.length; at++) {
     if (at === first || at === second) continue
     if (to === list_optional && second !== undefined) to++
@@ -92,17 +94,17 @@ const listOthers = (
   if (second !== undefined) list[list_optional] = 0
 }
 
-/** A code of `data_shards`, 4 or 8, and two parities, with room for shards of `shard_bytes_max`. */
+/** Creates a code of 4 or 8 data shards, for shards of up to `shard_bytes_max`. */
 export const erasureCode = (data_shards: number, shard_bytes_max: number): ErasureCode => {
   if (!data_shards_known.includes(data_shards)) {
     throw new Error(`a code has 4 or 8 data shards, not ${data_shards}`)
   }
   if (shard_bytes_max <= 0 || shard_bytes_max % step_bytes !== 0) {
-    throw new Error(`a shard's room must be a multiple of ${step_bytes} bytes`)
+    throw new Error(`a shard's capacity must be a multiple of ${step_bytes} bytes`)
   }
   const at_p = data_shards
   const stride = shard_bytes_max + gap_bytes
-  // The tables have a page of their own, before the shards.
+  // The tables have their own page before the shards.
   const room = page_bytes + (data_shards + parity_shards) * stride
   const memory = new WebAssembly.Memory({ initial: Math.ceil(room / page_bytes) })
   const address = (at: number) => page_bytes + at * stride
@@ -114,17 +116,19 @@ export const erasureCode = (data_shards: number, shard_bytes_max: number): Erasu
 
   const checked = (bytes: number) => {
     if (bytes > 0 && bytes <= shard_bytes_max && bytes % step_bytes === 0) return bytes
-    throw new Error(`${bytes} bytes of a shard are no multiple of ${step_bytes} within its room`)
+    throw new Error(
+      `${bytes} bytes are not a multiple of ${step_bytes} within the shard's capacity`,
+    )
   }
   const encode = (bytes: number) => {
     kernels.encode(address(0), stride, data_shards, checked(bytes))
   }
-  /** One data shard, of P and the other data shards. */
+  /** Reconstructs one data shard from P and the other data shards. */
   const rebuildOne = (lost: number, bytes: number) => {
     listOthers(list, data_and_p, lost)
     kernels.xor(address(lost), 0, bytes)
   }
-  /** One data shard of Q, or two of P and Q. */
+  /** Reconstructs one data shard from Q, or two from P and Q. */
   const rebuildByQ = (bytes: number, first: number, second?: number) => {
     if (second !== undefined) listOthers(list, data_and_p, first, second)
     const divisor = power(first) ^ (second === undefined ? 0 : power(second))
@@ -139,7 +143,7 @@ export const erasureCode = (data_shards: number, shard_bytes_max: number): Erasu
     checked(bytes)
     const gone = [...new Set(lost)].sort((one, other) => one - other)
     if (gone.length > parity_shards) {
-      throw new Error(`${gone.length} shards are lost, and two may be`)
+      throw new Error(`${gone.length} shards are lost, more than two`)
     }
     const [first, second] = gone
     if (first === undefined || first >= data_shards) return

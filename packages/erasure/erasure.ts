@@ -1,4 +1,4 @@
-/** Reed-Solomon erasure coding of blobs in stripes. */
+/** Reed-Solomon coding of blobs: 4 or 8 data shards and two parity shards, in stripes. */
 export { type ErasureCode, erasureCode, parity_shards } from "./code.ts"
 export { step_bytes } from "./kernel.ts"
 export {

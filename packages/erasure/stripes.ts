@@ -1,10 +1,10 @@
 /**
- * How a blob becomes shards: stripes of one unit for each data shard, one behind the other, and of
- * each stripe two units of parity. A shard is its units in order. So bytes are coded while they
- * come, and a range needs a few units of each shard.
+ * Splits a blob into stripes of one unit per data shard, with two parity units each. A shard is the
+ * sequence of its units. So a blob can be encoded while it arrives, and a range needs only a few
+ * units of each shard.
  *
- * A unit is 64 KiB. The last stripe's units are shorter, as long as what is left needs, and what
- * they hold behind the blob's end is zero.
+ * A unit is 64 KiB. The units of the last stripe are as short as the remaining bytes allow, and
+ * padded with zeros.
  *
  * Source: document 1 §2 Replication policies; blob facts §2.
  */
@@ -13,14 +13,14 @@ import { step_bytes } from "./kernel.ts"
 
 export const unit_bytes = 64 * 1024
 
-/** Of a blob of `size` bytes over `data_shards`: what its shards are cut into. */
+/** The division of a blob into stripes and shards. */
 export interface Striping {
   readonly size: number
   readonly data_shards: number
   readonly stripes: number
-  /** Bytes of each shard, the parity too. */
+  /** Length of each shard, including parity. */
   readonly shard_bytes: number
-  /** Bytes of one unit of a stripe. */
+  /** Length of the units of a stripe. */
   readonly unitOf: (stripe: number) => number
 }
 
@@ -38,7 +38,7 @@ export const striping = (size: number, data_shards: number): Striping => {
   }
 }
 
-/** Which stripes a range of the blob lies in: from the first, and before `end`. */
+/** The stripes that contain a range of the blob; `end` is exclusive. */
 export const stripesOf = (
   { size, data_shards, stripes }: Striping,
   from: number,
@@ -53,10 +53,13 @@ export const stripesOf = (
   }
 }
 
-/** A stripe's units: of the data shards, then P, then Q. */
+/** The units of a stripe: data shards, then P, then Q. */
 export type Units = ReadonlyArray<Uint8Array>
 
-/** Parts one behind the other, and zeros up to `length`; as it is where one part is all. */
+/**
+ * Concatenates parts, padded with zeros to `length`. A single part of that length is returned as
+ * is.
+ */
 export const joined = (parts: ReadonlyArray<Uint8Array>, length: number): Uint8Array => {
   const [only] = parts
   if (only?.length === length) return only
@@ -70,14 +73,14 @@ export const joined = (parts: ReadonlyArray<Uint8Array>, length: number): Uint8A
 }
 
 /**
- * Codes bytes as they come. `push` answers the stripes that become full, one when it is asked for,
- * and `end` the last one. Units of data are the bytes themselves where a unit came in one piece: so
- * what is pushed must not change before they are done with.
+ * Encodes bytes as they arrive. `push` yields each stripe that becomes full, lazily, and `end`
+ * returns the last one. A data unit that arrived in one piece is not copied, so the caller must not
+ * change pushed bytes until the stripes are used.
  */
 export const stripeEncoder = (code: ErasureCode) => {
   const { data_shards } = code
   let units: Array<Uint8Array> = []
-  /** What has come of the next unit. */
+  /** The parts of the current unit. */
   let parts: Array<Uint8Array> = []
   let used = 0
 
@@ -107,7 +110,7 @@ export const stripeEncoder = (code: ErasureCode) => {
         yield coded(data, unit_bytes)
       }
     },
-    /** The last stripe, where there is one: what is behind its end is zero. */
+    /** The last stripe, if any, padded with zeros. */
     end: (): Units | undefined => {
       const left = units.length * unit_bytes + used
       if (left === 0) return undefined
@@ -121,10 +124,10 @@ export const stripeEncoder = (code: ErasureCode) => {
   }
 }
 
-/** What there is of a stripe: undefined where a unit was lost. */
+/** The available units of a stripe; undefined for lost ones. */
 export type GivenUnits = ReadonlyArray<Uint8Array | undefined>
 
-/** Puts what is given of a stripe into the code, and answers what is lost, and a unit's bytes. */
+/** Loads the available units into the code; returns the lost indexes and the unit length. */
 const take = (code: ErasureCode, given: GivenUnits) => {
   const lost: Array<number> = []
   let bytes = 0
@@ -136,14 +139,14 @@ const take = (code: ErasureCode, given: GivenUnits) => {
   return { lost, bytes }
 }
 
-/** Makes the lost units of a stripe of those that are given: at most two may be lost. */
+/** Reconstructs the lost units of a stripe, at most two. */
 export const rebuiltUnits = (code: ErasureCode, given: GivenUnits): Units => {
   const { lost, bytes } = take(code, given)
   code.rebuild(lost, bytes)
   return given.map((unit, shard) => unit ?? code.shard(shard).slice(0, bytes))
 }
 
-/** The data units of a stripe: those that are given, and the lost ones made of the others. */
+/** The data units of a stripe, with lost ones reconstructed. */
 const dataUnits = (code: ErasureCode, given: GivenUnits): Units => {
   const data = given.slice(0, code.data_shards)
   const whole = data.filter((unit) => unit !== undefined)
@@ -153,10 +156,7 @@ const dataUnits = (code: ErasureCode, given: GivenUnits): Units => {
   return data.map((unit, shard) => unit ?? code.shard(shard).slice(0, bytes))
 }
 
-/**
- * The blob's bytes of one stripe, without what is behind its end. Only the data units that were
- * lost are made: nothing where all of them are given.
- */
+/** The blob's bytes in one stripe, without padding. Reconstructs lost data units only. */
 export const dataOfStripe = (
   code: ErasureCode,
   { size, data_shards }: Striping,

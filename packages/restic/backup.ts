@@ -1,4 +1,4 @@
-/** Backups by restic: of a folder, which becomes the snapshot's root. */
+/** Backs up a folder, which becomes the root of the snapshot. */
 import { mkdir, readdir } from "node:fs/promises"
 import { join } from "node:path"
 import { Effect } from "effect"
@@ -19,7 +19,7 @@ import { unreadIn } from "./unread.ts"
 
 type OnPart = (progress: EngineProgress) => void
 
-/** Backs the folder up. Working in it makes it the root: restic keeps paths as they are given. */
+/** Backs up the folder. restic runs inside it, because it stores paths as they are given. */
 export const backUpFolder = Effect.fnUntraced(function* (
   call: Call,
   cache_dir: string,
@@ -30,22 +30,22 @@ export const backUpFolder = Effect.fnUntraced(function* (
   const { include_patterns, exclude_patterns } = backup
   const input = include_patterns.length === 0 ? undefined : yield* includedPaths(folder, backup)
   const excludes = exclude_patterns.map((pattern) => `--exclude=${patternBelow(folder, pattern)}`)
-  const words = wordsOf(backup)
-  if (input?.length === 0) return yield* backUpNothing(call, cache_dir, words)
+  const args = argsOf(backup)
+  if (input?.length === 0) return yield* backUpNothing(call, cache_dir, args)
   const made =
     input === undefined
-      ? yield* run(call, [...words, ...excludes, "."], { folder }, onPart)
-      : yield* run(call, [...words, ...excludes, "--files-from-raw=-"], { folder, input }, onPart)
+      ? yield* run(call, [...args, ...excludes, "."], { folder }, onPart)
+      : yield* run(call, [...args, ...excludes, "--files-from-raw=-"], { folder, input }, onPart)
   if (made !== undefined) return made
   yield* Effect.tryPromise({
     try: () => readdir(folder),
     catch: () => failsBefore("The folder cannot be read."),
   })
-  return yield* backUpNothing(call, cache_dir, words)
+  return yield* backUpNothing(call, cache_dir, args)
 })
 
-/** What is in the folder of one share is of one line, wherever it was mounted. */
-const wordsOf = ({ host, tags, ...scope }: FolderBackup) => [
+/** Snapshots of a share are grouped by host only, wherever its folder was mounted. */
+const argsOf = ({ host, tags, ...scope }: FolderBackup) => [
   "backup",
   "--json",
   `--host=${host}`,
@@ -53,10 +53,10 @@ const wordsOf = ({ host, tags, ...scope }: FolderBackup) => [
   ...[...tags, scopeTag(scope)].map((tag) => `--tag=${tag}`),
 ]
 
-/** Undefined where there was nothing to back up, of which restic makes no snapshot. */
+/** Returns undefined if there was nothing to back up: restic then makes no snapshot. */
 const run = Effect.fnUntraced(function* (
   call: Call,
-  words: ReadonlyArray<string>,
+  args: ReadonlyArray<string>,
   from: { readonly folder: string; readonly input?: Buffer },
   onPart: OnPart,
 ) {
@@ -69,14 +69,14 @@ const run = Effect.fnUntraced(function* (
       onPart({ percent: percentOf(percent_done), bytes_done, bytes_total: total_bytes })
     }
   }
-  const ended = yield* callLines(call, words, onLine, from, codes.partial).pipe(
+  const ended = yield* callLines(call, args, onLine, from, codes.partial).pipe(
     Effect.catchTag("EngineFailed", (failure) =>
       /snapshot is empty$/.test(failure.detail) ? Effect.succeed(undefined) : Effect.fail(failure),
     ),
   )
   if (ended === undefined) return undefined
   if (summary === undefined) {
-    const detail = "restic did not say which snapshot it made."
+    const detail = "restic did not report the id of its snapshot."
     return yield* new EngineFailed({ detail, wrote_nothing: false })
   }
   return {
@@ -90,20 +90,20 @@ const run = Effect.fnUntraced(function* (
   } satisfies SnapshotMade
 })
 
-/** A snapshot of a folder that has only what stands for nothing. */
+/** Makes a snapshot that contains only the placeholder of an empty folder. */
 const backUpNothing = Effect.fnUntraced(function* (
   call: Call,
   cache_dir: string,
-  words: ReadonlyArray<string>,
+  args: ReadonlyArray<string>,
 ) {
   const folder = join(cache_dir, "nothing")
   yield* Effect.tryPromise({
     try: () => mkdir(join(folder, nothing_folder), { recursive: true }),
     catch: () => failsBefore("The cache folder cannot be written."),
   })
-  const made = yield* run(call, [...words, "."], { folder }, () => {})
-  return made ?? (yield* failsBefore("restic makes no snapshot of an empty folder."))
+  const made = yield* run(call, [...args, "."], { folder }, () => {})
+  return made ?? (yield* failsBefore("restic made no snapshot of an empty folder."))
 })
 
-/** RFC 3339 in UTC with milliseconds, of a time in whatever zone and precision. */
+/** Converts a time of any zone and precision to RFC 3339 in UTC with milliseconds. */
 export const instantOf = (time: string) => new Date(time).toISOString()

@@ -1,4 +1,4 @@
-/** Calls of restic on one repository: what its exit codes mean, and what is told of a failure. */
+/** Runs restic commands on one repository, and maps exit codes and output to errors. */
 import { Effect } from "effect"
 import { EngineFailed, type EngineFailure } from "#actors/share-protection/ports/engine.ts"
 import { spanned } from "#events/trace.ts"
@@ -7,28 +7,28 @@ import { lineSink } from "./lines.ts"
 import { isRefusal, type Verdict } from "./output.ts"
 import { type Ended, type Restic, type ResticPlace, type ResticRun, runRestic } from "./process.ts"
 
-/** What restic's documentation says of its exit codes, and what was seen of 0.18 and 0.19. */
+/** Exit codes, as documented and as observed with versions 0.18 and 0.19. */
 export const codes = {
   done: 0,
   failed: 1,
-  /** Something could not be read; the snapshot has the rest. */
+  /** Some files could not be read; the snapshot has the rest. */
   partial: 3,
   no_repository: 10,
   locked: 11,
   wrong_password: 12,
 } as const
 
-/** Runs restic; fails where its code is none of these. */
+/** Runs restic; fails unless its exit code is 0 or one of `accepted`. */
 export type Call = (
   run: ResticRun,
   ...accepted: ReadonlyArray<number>
 ) => Effect.Effect<Ended, EngineFailure>
 
-/** Calls on the repository at this place. */
+/** Binds restic to a repository. */
 export const calling =
   (restic: Restic, place: ResticPlace): Call =>
   (run, ...accepted) =>
-    Effect.flatMap(spanned(`restic ${run.words[0]}`)(runRestic(restic, place, run)), (ended) => {
+    Effect.flatMap(spanned(`restic ${run.args[0]}`)(runRestic(restic, place, run)), (ended) => {
       const { code, verdict } = ended
       const is_accepted = code === codes.done || accepted.some((other) => other === code)
       return verdict === undefined && is_accepted
@@ -36,16 +36,16 @@ export const calling =
         : Effect.fail(failureOf(restic, place, ended))
     })
 
-/** A call whose lines are read. */
+/** Runs a command and passes each line of its output to `onLine`. */
 export const callLines = (
   call: Call,
-  words: ReadonlyArray<string>,
+  args: ReadonlyArray<string>,
   onLine: (line: string) => void,
-  rest: Omit<ResticRun, "words" | "sink"> = {},
+  rest: Omit<ResticRun, "args" | "sink"> = {},
   ...accepted: ReadonlyArray<number>
-) => call({ ...rest, words, sink: lineSink(onLine) }, ...accepted)
+) => call({ ...rest, args, sink: lineSink(onLine) }, ...accepted)
 
-/** Nothing was begun, let alone written. */
+/** A failure before anything was started or written. */
 export const failsBefore = (detail: string) => new EngineFailed({ detail, wrote_nothing: true })
 
 export const noRepository = failsBefore("There is no repository in the bucket.")
@@ -77,19 +77,19 @@ const failureOf = (restic: Restic, place: ResticPlace, ended: Ended): EngineFail
 
 const verdictDetail = ({ outage_ms }: Restic, verdict: Exclude<Verdict, "refused">) =>
   verdict === "outage"
-    ? `The bucket did not answer for ${outage_ms / 1000} s.`
-    : "The bucket is not there."
+    ? `The bucket did not respond for ${outage_ms / 1000} s.`
+    : "The bucket does not exist."
 
-/** Characters of what restic says that are told on. */
+/** Maximum length of restic's message in an error. */
 const detail_chars_max = 400
 
-const errors_told_max = 3
+const errors_max = 3
 
-/** In one line, without secrets. */
+/** restic's message in one line, without secrets. */
 const detailOf = ({ secrets }: ResticPlace, { message, errors }: Ended) => {
-  const said = [message.replace(/^(Fatal: )+/, ""), ...errors.slice(0, errors_told_max)].join("; ")
-  const kept = secrets
+  const text = [message.replace(/^(Fatal: )+/, ""), ...errors.slice(0, errors_max)].join("; ")
+  const redacted = secrets
     .filter((secret) => secret !== "")
-    .reduce((text, secret) => text.replaceAll(secret, "<redacted>"), said)
-  return kept.replaceAll(/\s+/g, " ").trim().slice(0, detail_chars_max) || "it said nothing"
+    .reduce((text, secret) => text.replaceAll(secret, "<redacted>"), text)
+  return redacted.replaceAll(/\s+/g, " ").trim().slice(0, detail_chars_max) || "no message"
 }

@@ -1,12 +1,15 @@
-/** What of a folder is backed up where a policy includes some of it: restic has no such word. */
+/**
+ * Finds the files and folders that match the include patterns of a policy; restic has no such
+ * option.
+ */
 import { Effect } from "effect"
 import { EngineFailed, type FolderBackup } from "#actors/share-protection/ports/engine.ts"
 import { entriesOf, inside } from "#files"
-import { fitter } from "./pattern.ts"
+import { makeMatcher } from "./pattern.ts"
 
-/** Files and folders that are named one by one: the snapshot records each name. */
+/** Maximum number of paths passed to restic: the snapshot records each. */
 const named_max = 20_000
-/** Entries that are looked at for a match, of a share that nobody should search for a pattern. */
+/** Maximum number of entries to search. */
 const entries_max = 10_000_000
 
 type Patterns = Pick<FolderBackup, "include_patterns" | "exclude_patterns">
@@ -14,15 +17,15 @@ type Patterns = Pick<FolderBackup, "include_patterns" | "exclude_patterns">
 const fails = (detail: string) => new EngineFailed({ detail, wrote_nothing: true })
 
 /**
- * The paths below a folder that are included, each ended by a zero byte, as restic's
- * `--files-from-raw` takes them; of a folder that matches only itself. Links are not followed. What
- * is excluded is none of them: restic minds its excludes only below what it is given by name.
+ * The included paths below a folder, each terminated by a zero byte, for restic's
+ * `--files-from-raw`. A matching folder stands for its contents. Links are not followed. Excluded
+ * paths are left out here, because restic applies excludes only below the paths it is given.
  */
 export const includedPaths = (folder: string, { include_patterns, exclude_patterns }: Patterns) =>
   Effect.callback<Buffer, EngineFailed>((resume) => {
     const controller = new AbortController()
-    const isIncluded = fitter(include_patterns)
-    const isExcluded = fitter(exclude_patterns)
+    const isIncluded = makeMatcher(include_patterns)
+    const isExcluded = makeMatcher(exclude_patterns)
     const judge = (parts: ReadonlyArray<string>) =>
       isExcluded(parts) === "matched" ? "none" : isIncluded(parts)
     const ended = search(folder, judge, controller.signal).then(
@@ -35,10 +38,10 @@ export const includedPaths = (folder: string, { include_patterns, exclude_patter
     })
   })
 
-const unreadable = fails("The folder cannot be searched for what is included.")
+const unreadable = fails("The folder could not be searched for included files.")
 
-// Names are bytes, whatever an encoding makes of them: paths are kept as such.
-const search = async (root: string, judge: ReturnType<typeof fitter>, signal: AbortSignal) => {
+// Paths are kept as bytes, because names may be invalid UTF-8.
+const search = async (root: string, judge: ReturnType<typeof makeMatcher>, signal: AbortSignal) => {
   const found: Array<Buffer> = []
   const waiting: Array<{ readonly path: Buffer; readonly parts: ReadonlyArray<string> }> = [
     { path: Buffer.alloc(0), parts: [] },
@@ -56,7 +59,7 @@ const search = async (root: string, judge: ReturnType<typeof fitter>, signal: Ab
       found.push(Buffer.from("."), path, zero)
       if (found.length > 3 * named_max) {
         throw fails(
-          `The patterns include more than ${named_max} files one by one: include their folders.`,
+          `The patterns match more than ${named_max} separate files: include their folders instead.`,
         )
       }
     }
@@ -65,7 +68,7 @@ const search = async (root: string, judge: ReturnType<typeof fitter>, signal: Ab
 }
 
 const zero = Buffer.from("\0")
-/** A folder that may not be read is named itself: restic then says that it may not. */
+/** An unreadable folder is passed itself, so that restic reports the error. */
 const here = Buffer.from(".")
 
 async function* entriesBelow(root: string, path: Buffer) {

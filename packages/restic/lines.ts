@@ -1,14 +1,14 @@
-/** What restic writes, cut into what can be read: lines, or the elements of one JSON array. */
+/** Splits restic's output into lines, or into the elements of a JSON array, with bounded memory. */
 
-/** Characters of a line: a path has 4,096 bytes, each of which JSON may write as six. */
+/** Maximum length of a line: a path has up to 4,096 bytes, each up to six characters in JSON. */
 const line_chars_max = 65_536
-/** Bytes of one array element: a snapshot names each path that it was made from, 20,000 at most. */
+/** Maximum size of an array element: a snapshot lists up to 20,000 paths. */
 const element_bytes_max = 134_217_728
 
-/** Takes bytes as they come. */
+/** Receives output in chunks. */
 export type Sink = (chunk: Buffer) => void
 
-/** Hands on each whole line without its end; a line that is too long is left out. */
+/** Passes on each complete line without its terminator; skips lines that are too long. */
 export const lineSink = (onLine: (line: string) => void): Sink => {
   let parts: Array<Buffer> = []
   let held = 0
@@ -39,7 +39,7 @@ const backslash = byte("\\")
 const openings = new Set([byte("["), byte("{")])
 const closings = new Set([byte("]"), byte("}")])
 
-/** Hands on each object of an array of objects, as JSON; `onExcess` once, when one is too long. */
+/** Passes on each object of a JSON array; calls `onExcess` once if one is too long. */
 export const elementSink = (onElement: (json: string) => void, onExcess: () => void): Sink => {
   let parts: Array<Buffer> = []
   let held = 0

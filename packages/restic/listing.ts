@@ -1,4 +1,4 @@
-/** What is in a snapshot, by restic's listing of it. */
+/** Lists snapshots and their contents. */
 import { Effect } from "effect"
 import type { FolderRestore } from "#actors/share-protection/ports/engine.ts"
 import { NotFound } from "#schemas/share-protection/rejection.ts"
@@ -7,25 +7,25 @@ import { elementSink } from "./lines.ts"
 import { type Node, readNode, readSnapshot } from "./message.ts"
 
 /**
- * What stands for nothing: of an empty folder restic makes no snapshot, so that this one is in it,
- * and is taken away again when it was restored.
+ * Placeholder in the snapshot of an empty folder, of which restic would make no snapshot. It is
+ * removed after a restore.
  */
 export const nothing_folder = ".almanac-empty-folder"
 
-/** Whether the id names one snapshot: restic takes parts of ids, and `latest`. */
+/** Whether this is a complete snapshot id: restic also accepts prefixes and `latest`. */
 export const isWholeId = (id: string) => /^[0-9a-f]{64}$/.test(id)
 
 const noSnapshot = failsBefore("There is no such snapshot.")
 const noPath = new NotFound({ detail: "The backup has nothing at this path." })
 
-/** The path below the root that a sub path names, with a slash before it; empty: the root. */
+/** The sub path with a leading slash; empty for the root. */
 export const subPathOf = ({ sub_path }: Pick<FolderRestore, "sub_path">) => {
   const parts = (sub_path ?? "").split("/").filter((part) => part !== "")
   const is_odd = parts.some((part) => part === "." || part === ".." || part.includes("\0"))
   return is_odd ? Effect.fail(noPath) : Effect.succeed(parts.map((part) => `/${part}`).join(""))
 }
 
-/** The snapshots with these ids, or all; those that are not there are left out. */
+/** The snapshots with these ids, or all. Unknown ids are left out. */
 export const listSnapshots = Effect.fnUntraced(function* (
   call: Call,
   ids: ReadonlyArray<string> = [],
@@ -40,13 +40,13 @@ export const listSnapshots = Effect.fnUntraced(function* (
     if (snapshot === undefined) lose()
     else found.push(snapshot)
   }, lose)
-  yield* call({ words: ["snapshots", "--json", "--no-lock", ...ids], sink })
-  // Whoever takes a snapshot for missing takes a backup for lost.
+  yield* call({ args: ["snapshots", "--json", "--no-lock", ...ids], sink })
+  // A snapshot missing from the list would be taken for a lost backup.
   if (!is_whole) return yield* failsBefore("The repository's snapshots cannot be read.")
   return found
 })
 
-/** The snapshot's own record, without its files. */
+/** The record of a snapshot, without its files. */
 export const findSnapshot = Effect.fnUntraced(function* (call: Call, id: string) {
   if (!isWholeId(id)) return yield* noSnapshot
   const [snapshot] = yield* listSnapshots(call, [id])
@@ -54,8 +54,8 @@ export const findSnapshot = Effect.fnUntraced(function* (call: Call, id: string)
 })
 
 /**
- * Hands on each file, folder and link of the snapshot, in the order of the tree: at this path and
- * below it, or all for an empty one. Fails where nothing is.
+ * Passes on each file, folder and link at and below a path of the snapshot, in tree order; an empty
+ * path means everything. Fails if nothing is at the path.
  */
 export const listNodes = Effect.fnUntraced(function* (
   call: Call,
@@ -65,8 +65,8 @@ export const listNodes = Effect.fnUntraced(function* (
 ) {
   if (!isWholeId(id)) return yield* noSnapshot
   let is_there = path === ""
-  const words = ["ls", "--json", "--no-lock", ...(path === "" ? [id] : ["--recursive", id, path])]
-  const ended = yield* callLines(call, words, (line) => {
+  const args = ["ls", "--json", "--no-lock", ...(path === "" ? [id] : ["--recursive", id, path])]
+  const ended = yield* callLines(call, args, (line) => {
     const node = readNode(line)
     if (node === undefined || node.path === `/${nothing_folder}`) return
     if (path !== "" && node.path !== path && !node.path.startsWith(`${path}/`)) return
@@ -81,11 +81,11 @@ export const listNodes = Effect.fnUntraced(function* (
   return ended
 })
 
-/** How many files there are at this path and below it, and of how many bytes. */
+/** Counts files and bytes at and below a path. */
 export const countFiles = Effect.fnUntraced(function* (call: Call, id: string, path: string) {
   if (path === "") {
     const { summary } = yield* findSnapshot(call, id)
-    // Snapshots of restic before 0.17 do not know.
+    // Snapshots of restic before 0.17 have no summary.
     if (summary) {
       return { files: summary.total_files_processed, bytes: summary.total_bytes_processed }
     }

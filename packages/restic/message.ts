@@ -1,15 +1,15 @@
 /**
- * What restic says with `--json`, one message a line. What is of no use here, or not of the form
- * that is known, is passed over: another version may say more.
+ * Schemas of restic's `--json` messages, one a line. Unknown messages are ignored, because other
+ * versions may send more.
  */
 import { Effect, Option, Schema } from "effect"
 
 const Count = Schema.Number.check(Schema.isGreaterThanOrEqualTo(0))
-/** Left out where it is 0. */
+/** Omitted if 0. */
 const CountOrNone = Count.pipe(Schema.withDecodingDefaultKey(Effect.succeed(0)))
 const Id = Schema.String.check(Schema.isPattern(/^[0-9a-f]{64}$/))
 
-/** Of a line: the message, or undefined. */
+/** Parses a line; undefined if it is another message. */
 const reader = <A, I>(schema: Schema.Codec<A, I>) => {
   const decode = Schema.decodeUnknownOption(Schema.fromJsonString(schema))
   return (line: string): A | undefined => Option.getOrUndefined(decode(line))
@@ -17,7 +17,7 @@ const reader = <A, I>(schema: Schema.Codec<A, I>) => {
 
 const Status = Schema.Struct({
   message_type: Schema.Literal("status"),
-  /** 0 to 1, of the bytes that were read; it falls while more is found. */
+  /** 0 to 1, of the bytes found so far; it may decrease while more are found. */
   percent_done: CountOrNone,
   total_bytes: CountOrNone,
   bytes_done: CountOrNone,
@@ -33,7 +33,7 @@ const BackupSummary = Schema.Struct({
   data_added_packed: CountOrNone,
 })
 
-/** One step of a restore with `-vv`. What is deleted is named by its absolute path. */
+/** One step of a restore with `-vv`. A deleted item has its absolute path. */
 const Step = Schema.Struct({
   message_type: Schema.Literal("verbose_status"),
   action: Schema.Literals(["restored", "updated", "unchanged", "deleted"]),
@@ -49,7 +49,7 @@ const Node = Schema.Struct({
 })
 export type Node = typeof Node.Type
 
-/** Left out where there are none. */
+/** Omitted if empty. */
 const TextsOrNone = Schema.Array(Schema.String).pipe(
   Schema.withDecodingDefaultKey(Effect.succeed([])),
 )
@@ -57,7 +57,7 @@ const TextsOrNone = Schema.Array(Schema.String).pipe(
 const Snapshot = Schema.Struct({
   id: Id,
   time: Schema.String,
-  /** Absolute, of what was backed up. */
+  /** The absolute paths that were backed up. */
   paths: TextsOrNone,
   excludes: TextsOrNone,
   hostname: Schema.String,
@@ -81,7 +81,7 @@ const ExitError = Schema.Struct({
 const OneError = Schema.Struct({
   message_type: Schema.Literal("error"),
   error: Schema.Struct({ message: Schema.String }),
-  /** What it met it at: absolute, or from where restic works. */
+  /** The path of the error: absolute, or relative to the working directory. */
   item: Schema.optionalKey(Schema.String),
 })
 

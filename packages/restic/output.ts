@@ -1,39 +1,39 @@
 /**
- * Listens to restic's standard error: why it ends, and whether what it tries again is in vain.
+ * Parses restic's standard error: why it fails, and whether its retries are hopeless.
  *
- * restic repeats every request for up to 15 minutes, whatever the answer was: wrong keys too.
+ * restic retries every request for up to 15 minutes, even after a wrong key.
  */
 import { readError, readExitError } from "./message.ts"
 
-/** Why restic is stopped by us: the bucket refuses the keys, is not there, or does not answer. */
+/** Why we stop restic: the bucket refuses the keys, does not exist, or does not respond. */
 export type Verdict = "refused" | "no bucket" | "outage"
 
-/** What was heard. */
-export interface Heard {
-  /** Its last word, or the last lines that it wrote. */
+/** The parsed standard error. */
+export interface StderrSummary {
+  /** The fatal message, or else the last lines. */
   readonly message: string
-  /** The first errors that it met on its way. */
+  /** The first errors. */
   readonly errors: ReadonlyArray<string>
   readonly errors_count: number
-  /** What the first errors were about; an empty text where restic does not say. */
+  /** The paths of the first errors; empty if restic names none. */
   readonly items: ReadonlyArray<string>
   readonly verdict: Verdict | undefined
-  /** Whether it waited for the repository's config, before which it does nothing. */
+  /** Whether restic was still waiting for the repository's config, before which it does nothing. */
   readonly is_opening: boolean
 }
 
-/** Errors that are kept; a run that meets more of them has failed in any case. */
+/** Maximum number of recorded errors: a run with more has failed anyway. */
 const errors_max = 100
-/** Items that are kept, of paths of 4,096 bytes at most. */
+/** Maximum number of recorded paths, of up to 4,096 bytes each. */
 const items_max = 10_000
 const message_chars_max = 2_000
-/** Lines of its last words, where these are no JSON. */
+/** Number of last lines in the message, if there is no JSON message. */
 const last_lines_max = 3
 
-/** Refusals in a row that are the bucket's answer: some 4 s, in which an outage of its own ends. */
+/** Consecutive refusals that count as final: some 4 s, enough for a short outage to end. */
 const refusals_max = 3
 
-/** How S3 servers word it, and minio's library where a HEAD came back without words. */
+/** Messages of S3 servers, and of minio's library for a HEAD response without a body. */
 const refusal = new RegExp(
   [
     "access key id you provided does not exist|signature we calculated does not match",
@@ -44,15 +44,15 @@ const refusal = new RegExp(
 )
 const no_bucket = /specified bucket does not exist|NoSuchBucket/i
 
-/** Whether these words are a bucket's refusal of the keys. */
-export const isRefusal = (words: string) => refusal.test(words)
+/** Whether this message says that the bucket refuses the keys. */
+export const isRefusal = (text: string) => refusal.test(text)
 
 /**
- * An ear for one run. `stop` is called once, when a verdict is found; `outage_ms` is how long
- * nothing but repeated requests may be heard.
+ * Creates a parser for one run. Calls `stop` once when there is a verdict. `outage_ms` is the
+ * maximum time with nothing but retries.
  */
-export const newEar = (outage_ms: number, stop: () => void) => {
-  const heard = {
+export const newStderrParser = (outage_ms: number, stop: () => void) => {
+  const summary = {
     message: "",
     errors: [] as string[],
     errors_count: 0,
@@ -62,46 +62,46 @@ export const newEar = (outage_ms: number, stop: () => void) => {
   }
   const last: Array<string> = []
   let fatal: string | undefined
-  let answers: ReadonlyArray<Verdict> = []
+  let outcomes: ReadonlyArray<Verdict> = []
   let timer: NodeJS.Timeout | undefined
   const judge = (verdict: Verdict) => {
-    if (heard.verdict !== undefined) return
-    heard.verdict = verdict
+    if (summary.verdict !== undefined) return
+    summary.verdict = verdict
     stop()
   }
-  const calm = () => {
+  const onSuccess = () => {
     clearTimeout(timer)
     timer = undefined
-    answers = []
+    outcomes = []
   }
-  const retried = (line: string) => {
-    heard.is_opening = line.includes("(<config/>)")
+  const onRetry = (line: string) => {
+    summary.is_opening = line.includes("(<config/>)")
     timer ??= setTimeout(() => judge("outage"), outage_ms)
-    const answer = refusal.test(line) ? "refused" : no_bucket.test(line) ? "no bucket" : "outage"
-    answers = [...answers.slice(1 - refusals_max), answer]
-    if (answer === "outage" || answers.length < refusals_max) return
-    if (answers.every((one) => one === answer)) judge(answer)
+    const outcome = refusal.test(line) ? "refused" : no_bucket.test(line) ? "no bucket" : "outage"
+    outcomes = [...outcomes.slice(1 - refusals_max), outcome]
+    if (outcome === "outage" || outcomes.length < refusals_max) return
+    if (outcomes.every((one) => one === outcome)) judge(outcome)
   }
   const onLine = (line: string) => {
-    const words = line.slice(0, message_chars_max)
+    const text = line.slice(0, message_chars_max)
     const problem = readError(line)
     if (problem !== undefined) {
       const { error, item = "" } = problem
-      if (heard.items.length < items_max) heard.items.push(item)
-      if (heard.errors_count++ < errors_max) {
-        heard.errors.push(error.message.slice(0, message_chars_max))
+      if (summary.items.length < items_max) summary.items.push(item)
+      if (summary.errors_count++ < errors_max) {
+        summary.errors.push(error.message.slice(0, message_chars_max))
       }
-    } else if (/ returned error, retrying after /.test(words)) retried(words)
-    else if (/ operation successful after \d+ retries/.test(words)) calm()
+    } else if (/ returned error, retrying after /.test(text)) onRetry(text)
+    else if (/ operation successful after \d+ retries/.test(text)) onSuccess()
     else {
       fatal = readExitError(line)?.message ?? fatal
-      last.push(words)
+      last.push(text)
       last.splice(0, last.length - last_lines_max)
     }
   }
-  const end = (): Heard => {
+  const end = (): StderrSummary => {
     clearTimeout(timer)
-    return { ...heard, message: (fatal ?? last.join("\n")).slice(0, message_chars_max) }
+    return { ...summary, message: (fatal ?? last.join("\n")).slice(0, message_chars_max) }
   }
   return { onLine, end }
 }

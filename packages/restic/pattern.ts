@@ -1,98 +1,108 @@
 /**
- * Patterns of files, as a policy has them and as restic takes them.
+ * File patterns of policies, and their translation for restic.
  *
- * restic looks at whole paths of the machine: `/a` would be the machine's own, and `home` any
- * folder above the share. So each pattern is put below the share's folder.
+ * restic matches absolute paths: `/a` would mean the machine's root, and `home` any folder above
+ * the share. So each pattern is prefixed with the share's folder.
  */
 
 const special = /[\\*?[\]]/g
 
-/** The path as a pattern that matches nothing else. */
+/** Escapes a path so that it matches only itself. */
 export const literal = (path: string) => path.replaceAll(special, String.raw`\$&`)
 
-/** The pattern below a folder, which is absolute and without a slash at its end. */
+/** The pattern below a folder, given as an absolute path without a trailing slash. */
 export const patternBelow = (folder: string, pattern: string) => {
   const parts = partsOf(pattern).join("/")
   return `${literal(folder)}/${isAnchored(pattern) ? "" : "**/"}${parts}`
 }
 
 const isAnchored = (pattern: string) => pattern.startsWith("/")
-/** `.` is the folder itself, as restic has it too. */
+/** `.` means the folder itself, as in restic. */
 const partsOf = (pattern: string) =>
   pattern.split("/").filter((part) => part !== "" && part !== ".")
 
-/** What a path is to some patterns: matched, the folder of what may match, or neither. */
+/** How a path relates to patterns: matched, a folder that may contain matches, or neither. */
 export type Fit = "matched" | "above" | "none"
 
-/** Whether an item fits; "any" stands for however many of them. */
+/** A predicate for one item, or "any" for any number of items. */
 type Token<Item> = "any" | ((item: Item) => boolean)
 
-/** The pattern's parts from the share's folder on. */
-const wordsOf = (pattern: string) => [...(isAnchored(pattern) ? [] : ["**"]), ...partsOf(pattern)]
+/** The parts of the pattern, relative to the share's folder. */
+const partsFromRoot = (pattern: string) => [
+  ...(isAnchored(pattern) ? [] : ["**"]),
+  ...partsOf(pattern),
+]
 
 const tokensOf = (pattern: string) =>
-  wordsOf(pattern).map((part): Token<string> => (part === "**" ? "any" : partMatcher(part)))
+  partsFromRoot(pattern).map((part): Token<string> => (part === "**" ? "any" : partMatcher(part)))
 
 /**
- * What these patterns match at a path and below it, as patterns from the share's folder on; an
+ * The patterns that select the matches at and below a path, relative to the share's folder; an
  * empty path is that folder.
  */
 export const patternsIn = (patterns: ReadonlyArray<string>, path: string) => {
   const parts = path.split("/").slice(1)
-  const walks = patterns.map((pattern) => ({ pattern, ...walk(tokensOf(pattern), parts) }))
-  if (walks.some(({ is_begun }) => is_begun)) return [path === "" ? "/*" : literal(path)]
-  return walks.flatMap(({ pattern, places }) =>
-    places.map((place) => `${literal(path)}/${wordsOf(pattern).slice(place).join("/")}`),
+  const matches = patterns.map((pattern) => ({ pattern, ...match(tokensOf(pattern), parts) }))
+  if (matches.some(({ is_begun }) => is_begun)) return [path === "" ? "/*" : literal(path)]
+  return matches.flatMap(({ pattern, positions }) =>
+    positions.map(
+      (position) => `${literal(path)}/${partsFromRoot(pattern).slice(position).join("/")}`,
+    ),
   )
 }
 
-/** Tells what a path, in its parts from the share's folder, is to these patterns. */
-export const fitter = (patterns: ReadonlyArray<string>) => {
+/** Classifies paths, given as parts relative to the share's folder. */
+export const makeMatcher = (patterns: ReadonlyArray<string>) => {
   const all = patterns.map(tokensOf)
   return (path: ReadonlyArray<string>): Fit => {
-    const walks = all.map((tokens) => walk(tokens, path))
-    if (walks.some(({ is_begun }) => is_begun)) return "matched"
-    return walks.some(({ is_open }) => is_open) ? "above" : "none"
+    const matches = all.map((tokens) => match(tokens, path))
+    if (matches.some(({ is_begun }) => is_begun)) return "matched"
+    return matches.some(({ is_open }) => is_open) ? "above" : "none"
   }
 }
 
 /**
- * Walks the items by the tokens, at every place where they may be at once: no pattern of a tenant
- * takes longer than its length times the items'.
+ * Matches items against tokens, tracking all possible positions at once: the time is at most the
+ * product of both lengths, whatever pattern a tenant writes.
  */
-const walk = <Item>(tokens: ReadonlyArray<Token<Item>>, items: Iterable<Item>) => {
+const match = <Item>(tokens: ReadonlyArray<Token<Item>>, items: Iterable<Item>) => {
   const end = tokens.length
-  let places = reached(tokens, [0])
-  let is_begun = places.has(end)
+  let positions = withSkips(tokens, [0])
+  let is_begun = positions.has(end)
   for (const item of items) {
-    const next = [...places].flatMap((place) => {
-      const token = tokens[place]
-      if (token === "any") return [place]
-      return token?.(item) ? [place + 1] : []
+    const next = [...positions].flatMap((position) => {
+      const token = tokens[position]
+      if (token === "any") return [position]
+      return token?.(item) ? [position + 1] : []
     })
-    places = reached(tokens, next)
-    is_begun ||= places.has(end)
+    positions = withSkips(tokens, next)
+    is_begun ||= positions.has(end)
   }
   /**
-   * is_begun: they matched some first items. is_whole: all. is_open: with more they may. places:
-   * of the tokens from which on they must match what follows.
+   * `is_begun`: the tokens match a prefix of the items. `is_whole`: they match all items.
+   * `is_open`: more items could match. `positions`: where the remaining tokens may start.
    */
-  return { is_begun, is_whole: places.has(end), is_open: places.size > 0, places: [...places] }
+  return {
+    is_begun,
+    is_whole: positions.has(end),
+    is_open: positions.size > 0,
+    positions: [...positions],
+  }
 }
 
-/** "any" may stand for none. */
-const reached = <Item>(tokens: ReadonlyArray<Token<Item>>, places: ReadonlyArray<number>) => {
-  const all = new Set(places)
-  for (const place of all) if (tokens[place] === "any") all.add(place + 1)
+/** "any" may match no item. */
+const withSkips = <Item>(tokens: ReadonlyArray<Token<Item>>, positions: ReadonlyArray<number>) => {
+  const all = new Set(positions)
+  for (const position of all) if (tokens[position] === "any") all.add(position + 1)
   return all
 }
 
-/** One part of a path, by the rules of Go's `filepath.Match`, which are restic's. */
+/** Matches one part of a path by the rules of Go's `filepath.Match`, which restic uses. */
 const partMatcher = (part: string): ((name: string) => boolean) => {
   if (!/[\\*?[]/.test(part)) return (name) => name === part
   const found = part.match(/\\.|\[(?:\\.|[^\]\\])+\]|[\s\S]/gu) ?? []
   const tokens = found.map(tokenOf)
-  return (name) => walk(tokens, name).is_whole
+  return (name) => match(tokens, name).is_whole
 }
 
 const tokenOf = (text: string): Token<string> => {
@@ -103,7 +113,7 @@ const tokenOf = (text: string): Token<string> => {
   return (character) => character === plain
 }
 
-/** `a-z0-9`, or with `^` before it all but these. */
+/** A character set such as `a-z0-9`, negated by a leading `^`. */
 const setOf = (text: string) => {
   const is_wanted = !text.startsWith("^")
   const ranges = [

@@ -1,9 +1,9 @@
 /**
- * What an exact restore would do, by restic's own rehearsal of it.
+ * Plans an exact restore from restic's dry run.
  *
- * restic compares the content of files, and says of every folder and link that it would restore
- * it. Whether one of these is as it was we see ourselves: a folder where it is a folder, a link by
- * its time, which a restore sets.
+ * restic compares the contents of files, but reports every folder and link as restored. So this
+ * module checks them itself: folders by their type, links by their modification time, which a
+ * restore sets.
  */
 import { createHash } from "node:crypto"
 import { lstat, readdir } from "node:fs/promises"
@@ -15,34 +15,35 @@ import {
   type RestorePlan,
 } from "#actors/share-protection/ports/engine.ts"
 import { type Call, failsBefore } from "./call.ts"
+import { dryRun, entries_max, tooMany } from "./dry-run.ts"
 import { listNodes } from "./listing.ts"
 import type { Node } from "./message.ts"
-import { entries_max, rehearse, tooMany } from "./rehearsal.ts"
 import { restoreOf } from "./restore.ts"
 
-/** Files whose status is asked for at once. */
-const looks_max = 32
+/** Maximum number of concurrent `lstat` calls. */
+const concurrent_max = 32
 
 const unreadable = failsBefore("The folder cannot be read.")
 
 export const planRestore = Effect.fnUntraced(function* (call: Call, folder: FolderRestore) {
-  const asked = yield* restoreOf(folder)
-  const { root, path, missing } = asked
-  const rehearsal = yield* rehearse(call, asked)
-  const looked: Array<Node> = []
+  const restore = yield* restoreOf(folder)
+  const { root, path, missing } = restore
+  const dry_run = yield* dryRun(call, restore)
+  const nodes: Array<Node> = []
   let unchanged = 0
   yield* listNodes(call, folder.engine_snapshot_id, path, (node) => {
-    if (node.type === "file" && !rehearsal.touched.has(node.path)) unchanged++
-    else if (looked.length <= entries_max) looked.push(node)
+    if (node.type === "file" && !dry_run.touched.has(node.path)) unchanged++
+    else if (nodes.length <= entries_max) nodes.push(node)
   })
-  if (looked.length + rehearsal.deleted.length > entries_max) return yield* tooMany
+  if (nodes.length + dry_run.deleted.length > entries_max) return yield* tooMany
   const actions: Array<PlannedAction> = [
     ...missing.map((above) => ({ action: "created", path: above }) as const),
-    ...rehearsal.deleted.map((extra) => ({ action: "deleted", path: extra }) as const),
+    ...dry_run.deleted.map((extra) => ({ action: "deleted", path: extra }) as const),
   ]
-  for (let at = 0; at < looked.length; at += looks_max) {
+  for (let at = 0; at < nodes.length; at += concurrent_max) {
     const found = yield* Effect.tryPromise({
-      try: () => Promise.all(looked.slice(at, at + looks_max).map((node) => look(root, node))),
+      try: () =>
+        Promise.all(nodes.slice(at, at + concurrent_max).map((node) => actionsAt(root, node))),
       catch: () => unreadable,
     })
     for (const one of found) if (one.length === 0) unchanged++
@@ -51,8 +52,8 @@ export const planRestore = Effect.fnUntraced(function* (call: Call, folder: Fold
   return planOf(actions, unchanged)
 })
 
-/** What an exact restore would do where this goes; nothing where it is as it was. */
-const look = async (root: string, node: Node): Promise<ReadonlyArray<PlannedAction>> => {
+/** The actions of an exact restore at one node; none if it is unchanged. */
+const actionsAt = async (root: string, node: Node): Promise<ReadonlyArray<PlannedAction>> => {
   const { path, type, size, mtime } = node
   const stats = await lstat(`${root}${path}`, { bigint: true }).catch(() => undefined)
   if (stats === undefined) return [{ action: "created", path }]
@@ -64,7 +65,7 @@ const look = async (root: string, node: Node): Promise<ReadonlyArray<PlannedActi
   return is_same && (type !== "file" || stats.size === BigInt(size)) ? [] : [updated]
 }
 
-/** What goes with a folder that a file takes the place of. */
+/** The contents of a folder that a file replaces. */
 const deletedBelow = async (root: string, path: string): Promise<Array<PlannedAction>> => {
   const entries = await readdir(`${root}${path}`, { recursive: true, withFileTypes: true })
   return entries.map(({ parentPath, name }) => ({
@@ -85,7 +86,7 @@ const planOf = (actions: Array<PlannedAction>, unchanged: number): RestorePlan =
   const hash = createHash("sha256")
   const counts = { created: 0, updated: 0, deleted: 0 }
   for (const { action, path } of actions) {
-    // Neither has a zero byte in it.
+    // Neither contains a zero byte.
     hash.update(`${action}\0${path}\0`)
     counts[action]++
   }

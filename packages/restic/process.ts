@@ -1,63 +1,63 @@
 /**
- * One run of restic: started without a shell, listened to, and ended with whoever waits for it.
+ * Runs restic as a child process without a shell, and stops it on interruption.
  *
- * No restic outlives this process for long: it writes a line each second, and a line that nobody
- * can read any more ends it (SIGPIPE).
+ * restic does not outlive this process for long: it writes a line each second, and ends with
+ * SIGPIPE once nobody can read it.
  */
 import { type ChildProcess, type ChildProcessWithoutNullStreams, spawn } from "node:child_process"
 import { randomUUID } from "node:crypto"
 import { closeSync, openSync, unlinkSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
-import { Deferred, Effect } from "effect"
-import { EngineFailed } from "#actors/share-protection/ports/engine.ts"
+import { Deferred, Effect, Redacted } from "effect"
+import { EngineFailed, type Repository } from "#actors/share-protection/ports/engine.ts"
 import { lineSink, type Sink } from "./lines.ts"
-import { type Heard, newEar } from "./output.ts"
+import { newStderrParser, type StderrSummary } from "./output.ts"
 
-/** A restic that is there. */
+/** An installed restic. */
 export interface Restic {
   readonly binary: string
   readonly version: string
-  /** Of the compiler, whose library the ciphers are from. */
+  /** Version of the Go compiler, whose library contains the ciphers. */
   readonly go_version: string
-  /** Absolute: where restic has its cache and its temporary files, all of which is encrypted. */
+  /** Absolute path of the folder for restic's cache and temporary files, all encrypted. */
   readonly cache_dir: string
-  /** Options of every call. */
+  /** Options for every command. */
   readonly options: ReadonlyArray<string>
-  /** How long nothing but repeated requests may be heard, in milliseconds. */
+  /** Maximum time with nothing but retries, in milliseconds. */
   readonly outage_ms: number
 }
 
-/** Where a repository is, and what opens it. */
+/** The location and credentials of a repository. */
 export interface ResticPlace {
-  /** What holds secrets is here, and nowhere else. */
+  /** Environment of the child, the only place for secrets. */
   readonly environment: Readonly<Record<string, string>>
   readonly options: ReadonlyArray<string>
-  /** Authorities (PEM) by whom alone the server may prove itself. */
+  /** Certificate authorities (PEM) that must have signed the server's certificate. */
   readonly ca_cert: string | null
-  /** To be kept out of what is told. */
+  /** Removed from error messages. */
   readonly secrets: ReadonlyArray<string>
 }
 
 export interface ResticRun {
-  readonly words: ReadonlyArray<string>
-  /** Where it works; absolute. */
+  readonly args: ReadonlyArray<string>
+  /** Absolute path of the working directory. */
   readonly folder?: string
   readonly input?: Buffer
   readonly sink?: Sink
 }
 
-/** How a run ended; `code` is null where a signal ended it. */
-export interface Ended extends Heard {
+/** The result of a run; `code` is null if a signal ended it. */
+export interface Ended extends StderrSummary {
   readonly code: number | null
 }
 
-/** Milliseconds from SIGTERM to SIGKILL: it takes its lock away by then, and an agent waits 6 s. */
+/** Time from SIGTERM to SIGKILL: enough for restic to remove its lock; an agent waits 6 s. */
 const stop_ms = 5_000
 
-/** Where the authorities are for the child: the descriptor after its three streams. */
+/** The child's descriptor for the authorities, after its three streams. */
 const ca_descriptor = 3
 
-/** Runs restic to its end, whatever its code. Interrupted, it is stopped, and has ended. */
+/** Runs restic until it ends, with any exit code. An interruption stops it and waits for it. */
 export const runRestic = (restic: Restic, place: ResticPlace, run: ResticRun) =>
   Effect.acquireUseRelease(start(restic, place, run), ({ ended }) => Deferred.await(ended), stop)
 
@@ -69,26 +69,26 @@ interface Running {
 const start = (restic: Restic, place: ResticPlace, run: ResticRun) =>
   Effect.callback<Running, EngineFailed>((resume) => {
     const fail = (code: unknown) => {
-      const detail = `restic cannot be run: ${code}`
+      const detail = `restic could not be started: ${code}`
       resume(Effect.fail(new EngineFailed({ detail, wrote_nothing: true })))
     }
     try {
       const child = spawnRestic(restic, place, run)
       const ended = Deferred.makeUnsafe<Ended>()
-      const ear = newEar(restic.outage_ms, () => child.kill("SIGTERM"))
+      const stderr = newStderrParser(restic.outage_ms, () => child.kill("SIGTERM"))
       child.stdout.on("data", run.sink ?? (() => {}))
-      child.stderr.on("data", lineSink(ear.onLine))
-      // It may end before it has read all.
+      child.stderr.on("data", lineSink(stderr.onLine))
+      // restic may end before it has read all input.
       child.stdin.on("error", () => {})
       child.stdin.end(run.input)
       child.once("error", (error) => fail(codeOf(error)))
-      // Not "exit": its last words may still be on their way then.
+      // Not "exit": output may still be in transit then.
       child.once("close", (code) => {
-        Deferred.doneUnsafe(ended, Effect.succeed({ ...ear.end(), code }))
+        Deferred.doneUnsafe(ended, Effect.succeed({ ...stderr.end(), code }))
       })
       child.once("spawn", () => resume(Effect.succeed({ child, ended })))
     } catch (error) {
-      // Only the code: Node's own message repeats what it was given, the environment too.
+      // Only the code: Node's message would include the environment.
       fail(codeOf(error))
     }
   })
@@ -96,14 +96,14 @@ const start = (restic: Restic, place: ResticPlace, run: ResticRun) =>
 const codeOf = (error: unknown) =>
   error instanceof Error && "code" in error ? String(error.code) : "unknown"
 
-const spawnRestic = (restic: Restic, place: ResticPlace, { words, folder }: ResticRun) => {
+const spawnRestic = (restic: Restic, place: ResticPlace, { args, folder }: ResticRun) => {
   const authorities = openAuthorities(restic, place)
   try {
-    return spawn(restic.binary, [...restic.options, ...place.options, ...words], {
+    return spawn(restic.binary, [...restic.options, ...place.options, ...args], {
       cwd: folder ?? restic.cache_dir,
       env: environmentOf(restic, place),
       stdio: ["pipe", "pipe", "pipe", ...(authorities === undefined ? [] : [authorities])],
-      // Of its own, so that a Ctrl-C at the terminal reaches it only through us.
+      // A process group of its own, so that Ctrl-C reaches it only through us.
       detached: true,
     }) as ChildProcessWithoutNullStreams // Its first three streams are pipes.
   } finally {
@@ -111,19 +111,19 @@ const spawnRestic = (restic: Restic, place: ResticPlace, { words, folder }: Rest
   }
 }
 
-/** Of ours only PATH: what else this process was given is not the engine's to read. */
+/** Passes on PATH only: restic must not see the rest of our environment. */
 const environmentOf = ({ cache_dir }: Restic, { environment }: ResticPlace) => ({
   PATH: process.env.PATH ?? "/usr/bin:/bin",
   HOME: cache_dir,
   TMPDIR: cache_dir,
   TZ: "UTC",
-  // A folder of its own: restic backs up nothing that is in its cache.
+  // A separate folder, because restic never backs up its own cache.
   RESTIC_CACHE_DIR: join(cache_dir, "cache"),
   RESTIC_PROGRESS_FPS: "1",
   ...environment,
 })
 
-/** A file without a name: restic takes authorities only by one, and reads a socket by none. */
+/** An unlinked file: restic accepts authorities only by path, and does not read a pipe. */
 const openAuthorities = ({ cache_dir }: Restic, { ca_cert }: ResticPlace) => {
   if (ca_cert === null) return undefined
   const path = join(cache_dir, `authorities-${randomUUID()}`)
@@ -133,8 +133,8 @@ const openAuthorities = ({ cache_dir }: Restic, { ca_cert }: ResticPlace) => {
   return descriptor
 }
 
-/** What names the authorities to restic. */
-export const authorities_option = `--cacert=/dev/fd/${ca_descriptor}`
+/** The option that passes the authorities to restic. */
+const authorities_option = `--cacert=/dev/fd/${ca_descriptor}`
 
 const stop = ({ child, ended }: Running) =>
   Effect.gen(function* () {
@@ -146,3 +146,31 @@ const stop = ({ child, ended }: Running) =>
     child.kill("SIGKILL")
     yield* Deferred.await(ended)
   })
+
+const lookups = { path: "path", virtual: "dns" } as const
+
+/**
+ * The location of a repository in a bucket. Its name is in the environment too, because any user of
+ * the machine can read arguments.
+ */
+export const placeOf = (repository: Repository): ResticPlace => {
+  const { endpoint, bucket, region, addressing_mode, ca_cert } = repository
+  const access_key = Redacted.value(repository.access_key)
+  const secret_key = Redacted.value(repository.secret_key)
+  const password = Redacted.value(repository.password)
+  return {
+    environment: {
+      RESTIC_REPOSITORY: `s3:${endpoint.replace(/\/+$/, "")}/${bucket}`,
+      RESTIC_PASSWORD: password,
+      AWS_ACCESS_KEY_ID: access_key,
+      AWS_SECRET_ACCESS_KEY: secret_key,
+      ...(region === null ? {} : { AWS_DEFAULT_REGION: region }),
+    },
+    options: [
+      `--option=s3.bucket-lookup=${lookups[addressing_mode]}`,
+      ...(ca_cert === null ? [] : [authorities_option]),
+    ],
+    ca_cert,
+    secrets: [secret_key, access_key, password],
+  }
+}

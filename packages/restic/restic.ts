@@ -1,12 +1,11 @@
-/** Running restic, and reading what it prints. */
+/** Runs restic as a child process, and parses its output. */
 export { backUpFolder, instantOf } from "./backup.ts"
 export { type Call, calling, codes, failsBefore, noRepository, wrongPassword } from "./call.ts"
 export { lineSink } from "./lines.ts"
 export { isWholeId, listSnapshots } from "./listing.ts"
 export { readConfig, readVersion } from "./message.ts"
-export { placeOf } from "./place.ts"
 export { planRestore } from "./plan.ts"
-export { type Restic, type ResticPlace, runRestic } from "./process.ts"
+export { placeOf, type Restic, type ResticPlace, runRestic } from "./process.ts"
 export { restoreFolder } from "./restore.ts"
-export { proveSample } from "./sample.ts"
+export { verifySample } from "./sample.ts"
 export { isScopeTag } from "./scope.ts"

@@ -1,4 +1,4 @@
-/** A proof by sample: some files of a snapshot, restored and compared with what was backed up. */
+/** Verifies a snapshot by a sample: restores some files and compares them with the backup. */
 import { createHash } from "node:crypto"
 import { lstat } from "node:fs/promises"
 import { Effect } from "effect"
@@ -9,52 +9,57 @@ import type { Node } from "./message.ts"
 import { literal } from "./pattern.ts"
 import { realFolder } from "./restore.ts"
 
-/** Characters of all names together: a command line has 2 MiB, and each may be four bytes. */
+/**
+ * Maximum length of all names: a command line is limited to 2 MiB, and a character may take four
+ * bytes.
+ */
 const names_chars_max = 300_000
 
-/** Restores a sample of the snapshot; fails when a file of it differs or cannot be had. */
-export const proveSample = Effect.fnUntraced(function* (call: Call, sample: Sample) {
+/**
+ * Restores and verifies a sample of the snapshot; fails if a file differs or cannot be restored.
+ */
+export const verifySample = Effect.fnUntraced(function* (call: Call, sample: Sample) {
   const root = yield* realFolder(sample.path)
   const { offer, chosen } = sampler(sample)
   yield* listNodes(call, sample.engine_snapshot_id, "", offer)
   const files = chosen()
   if (files.length === 0) return { files: 0, bytes: 0 }
-  const words = ["restore", "--json", "--sparse", "--verify", `--target=${root}`]
+  const args = ["restore", "--json", "--sparse", "--verify", `--target=${root}`]
   const includes = files.map(({ path }) => `--include=${literal(path)}`)
-  yield* callLines(call, [...words, ...includes, sample.engine_snapshot_id], () => {})
+  yield* callLines(call, [...args, ...includes, sample.engine_snapshot_id], () => {})
   for (const { path, size } of files) {
     const stats = yield* Effect.promise(() => lstat(`${root}${path}`).catch(() => undefined))
     if (stats?.isFile() !== true || stats.size !== size) {
-      const detail = `A restored file is not as it was backed up: ${path}`
+      const detail = `A restored file differs from its backup: ${path}`
       return yield* new EngineFailed({ detail, wrote_nothing: false })
     }
   }
   return { files: files.length, bytes: files.reduce((sum, { size }) => sum + size, 0) }
 })
 
-interface Drawn {
+interface SampleFile {
   readonly path: string
   readonly size: number
-  readonly lot: string
+  readonly rank: string
 }
 
-/** Draws lots by seed and path, and keeps the files with the lowest. */
+/** Ranks files by a hash of seed and path, and keeps the lowest. */
 const sampler = ({ files_max, bytes_max, seed }: Sample) => {
-  const drawn: Array<Drawn> = []
+  const lowest: Array<SampleFile> = []
   const offer = ({ type, path, size }: Node) => {
-    // A name that is no text cannot be asked for: JSON has another in its place.
+    // Names that are not valid UTF-8 cannot be requested: JSON replaces their bytes.
     if (type !== "file" || path.includes("\uFFFD")) return
-    const lot = createHash("sha256").update(`${seed}\0${path}`).digest("hex")
-    const last = drawn.at(-1)
-    if (drawn.length >= files_max && last !== undefined && lot >= last.lot) return
-    drawn.splice(placeFor(drawn, lot), 0, { path, size, lot })
-    drawn.splice(files_max)
+    const rank = createHash("sha256").update(`${seed}\0${path}`).digest("hex")
+    const last = lowest.at(-1)
+    if (lowest.length >= files_max && last !== undefined && rank >= last.rank) return
+    lowest.splice(indexFor(lowest, rank), 0, { path, size, rank })
+    lowest.splice(files_max)
   }
   const chosen = () => {
-    const files: Array<Drawn> = []
+    const files: Array<SampleFile> = []
     let bytes = 0
     let chars = 0
-    for (const file of drawn) {
+    for (const file of lowest) {
       bytes += file.size
       chars += file.path.length
       if (files.length > 0 && (bytes > bytes_max || chars > names_chars_max)) break
@@ -65,13 +70,13 @@ const sampler = ({ files_max, bytes_max, seed }: Sample) => {
   return { offer, chosen }
 }
 
-/** Where it belongs in the order of the lots. */
-const placeFor = (drawn: ReadonlyArray<Drawn>, lot: string) => {
+/** The position of a rank in the sorted list. */
+const indexFor = (lowest: ReadonlyArray<SampleFile>, rank: string) => {
   let low = 0
-  let high = drawn.length
+  let high = lowest.length
   while (low < high) {
     const middle = (low + high) >> 1
-    if ((drawn[middle]?.lot ?? "") < lot) low = middle + 1
+    if ((lowest[middle]?.rank ?? "") < rank) low = middle + 1
     else high = middle
   }
   return low

@@ -1,13 +1,13 @@
 /**
- * What of a share a snapshot speaks for. What its backup's patterns kept out is not in it, and yet
- * is nothing that an exact restore may delete.
+ * The scope of a snapshot: which files of a share its backup covered. An exact restore must not
+ * delete files that the patterns kept out of the backup.
  */
 import { Effect, Option, Schema } from "effect"
 import type { FolderBackup } from "#actors/share-protection/ports/engine.ts"
 import { type Call, callLines } from "./call.ts"
 import { findSnapshot, nothing_folder } from "./listing.ts"
 import { readNode } from "./message.ts"
-import { fitter, literal, patternBelow, patternsIn } from "./pattern.ts"
+import { literal, makeMatcher, patternBelow, patternsIn } from "./pattern.ts"
 
 /** The patterns of a snapshot's backup. */
 export type Scope = Pick<FolderBackup, "include_patterns" | "exclude_patterns">
@@ -22,14 +22,14 @@ const decode = Schema.decodeUnknownOption(Schema.fromJsonString(Recorded))
 
 const tag_start = "patterns="
 
-/** The tag by which a snapshot records its scope: in base64, since restic parts tags at commas. */
+/** The tag that records the scope of a snapshot, in base64 because restic splits tags at commas. */
 export const scopeTag = ({ include_patterns, exclude_patterns }: Scope) =>
   tag_start +
   Buffer.from(JSON.stringify({ include_patterns, exclude_patterns })).toString("base64url")
 
 export const isScopeTag = (tag: string) => tag.startsWith(tag_start)
 
-/** The scope of a snapshot; undefined where it cannot be told, so that nothing may be deleted. */
+/** The scope of a snapshot; undefined if it is unknown, so that nothing may be deleted. */
 export const scopeOf = Effect.fnUntraced(function* (call: Call, id: string) {
   const snapshot = yield* findSnapshot(call, id)
   const tags = snapshot.tags ?? []
@@ -38,15 +38,18 @@ export const scopeOf = Effect.fnUntraced(function* (call: Call, id: string) {
     const json = Buffer.from(recorded.slice(tag_start.length), "base64url").toString()
     return Option.getOrUndefined(decode(json))
   }
-  // Only a policy has patterns.
+  // Only policies have patterns.
   if (!tags.some((tag) => tag.startsWith("policy="))) return everything
-  return yield* formerScope(call, snapshot)
+  return yield* scopeFromExcludes(call, snapshot)
 })
 
 type Snapshot = Effect.Success<ReturnType<typeof findSnapshot>>
 
-/** Of a snapshot before there were such tags: what restic itself recorded of what it was told. */
-const formerScope = Effect.fnUntraced(function* (call: Call, { id, paths, excludes }: Snapshot) {
+/** The scope of a snapshot without the tag, from the excludes that restic itself records. */
+const scopeFromExcludes = Effect.fnUntraced(function* (
+  call: Call,
+  { id, paths, excludes }: Snapshot,
+) {
   const [root = "", ...more] = paths
   const start = `${literal(root)}/`
   if (more.length > 0 || !excludes.every((exclude) => exclude.startsWith(start))) return undefined
@@ -55,7 +58,7 @@ const formerScope = Effect.fnUntraced(function* (call: Call, { id, paths, exclud
     const node = readNode(line)
     if (node !== undefined && at_root.size < 2) at_root.add(node.path.slice(1))
   })
-  // What was included by its name is alone there, and its name is in the path.
+  // An included path would be the only entry at the root, and part of the recorded path.
   const [only = "", ...others] = at_root
   const is_named = only === nothing_folder || root.split("/").includes(only)
   if (others.length === 0 && is_named) return undefined
@@ -63,15 +66,15 @@ const formerScope = Effect.fnUntraced(function* (call: Call, { id, paths, exclud
   return { include_patterns: [], exclude_patterns } satisfies Scope
 })
 
-/** The words by which restic restores nothing but what is at this path; empty: all. */
+/** Arguments that restrict a restore to this path; empty for everything. */
 export const onlyAt = (path: string) => (path === "" ? [] : [`--include=${literal(path)}`])
 
 /**
- * The words by which restic restores what is at this path, and deletes what else the scope has
- * there, but for the spared paths. It takes no excludes beside includes, but includes that begin
- * with `!`, of which the last one that matches counts.
+ * Arguments that restore this path and delete everything else in the scope, except the spared
+ * paths. restic does not combine excludes with includes, but accepts includes that begin with `!`;
+ * the last match wins.
  */
-export const exactWords = (
+export const exactArgs = (
   scope: Scope | undefined,
   path: string,
   spared: ReadonlyArray<string> = [],
@@ -79,42 +82,42 @@ export const exactWords = (
   if (scope === undefined) return onlyAt(path)
   const { include_patterns, exclude_patterns } = scope
   const out = exclude_patterns.map((pattern) => patternBelow("", pattern))
-  // restic tells a name that is no text with this sign for each byte that is none.
+  // restic prints this character for each byte that is not valid UTF-8.
   out.push(...spared.map((one) => literal(one).replaceAll("\uFFFD", "?")))
   if (include_patterns.length === 0 && path === "") {
     return ["--delete", ...out.map((pattern) => `--exclude=${pattern}`)]
   }
   const included =
     include_patterns.length === 0 ? [literal(path)] : patternsIn(include_patterns, path)
-  const words = [...included, ...out.map((pattern) => `!${pattern}`)]
-  return ["--delete", ...words.map((pattern) => `--include=${pattern}`)]
+  const args = [...included, ...out.map((pattern) => `!${pattern}`)]
+  return ["--delete", ...args.map((pattern) => `--include=${pattern}`)]
 }
 
 /**
- * Of what restic would delete, the topmost folders that hold something excluded or unread: restic
- * deletes what is not in the snapshot with all that is in it.
+ * The topmost folders to be deleted that contain excluded or unread files, because restic deletes
+ * whole folders.
  */
 export const sparedOf = (
   { exclude_patterns }: Scope,
   deleted: ReadonlyArray<string>,
   unread: ReadonlyArray<string> = [],
 ): ReadonlyArray<string> => {
-  const isExcluded = fitter(exclude_patterns)
+  const isExcluded = makeMatcher(exclude_patterns)
   const not_read = new Set(unread)
   const isOut = (path: string) =>
-    aboves(path).some((above) => not_read.has(above)) ||
+    pathAndParents(path).some((parent) => not_read.has(parent)) ||
     isExcluded(path.split("/").slice(1)) === "matched"
   const all = new Set(deleted)
   const spared = new Set<string>()
   for (const path of deleted) {
     if (!isOut(path)) continue
-    spared.add(aboves(path).find((above) => all.has(above)) ?? path)
+    spared.add(pathAndParents(path).find((parent) => all.has(parent)) ?? path)
   }
   return [...spared]
 }
 
-/** The folders above a path from the topmost on, and the path itself. */
-export const aboves = (path: string) => {
+/** The path and its parent folders, topmost first. */
+export const pathAndParents = (path: string) => {
   const parts = path.split("/").slice(1)
   return parts.map((_, depth) => `/${parts.slice(0, depth + 1).join("/")}`)
 }

@@ -1,17 +1,17 @@
 /**
- * What a backup could not read, by the errors that restic met: it is not in the snapshot, and yet
- * is nothing that an exact restore may delete.
+ * The paths that a backup could not read, from restic's errors. An exact restore must not delete
+ * them.
  */
 import { posix } from "node:path"
 import { unread_bytes_max, unread_max } from "#schemas/share-protection/backup.ts"
 import type { Ended } from "./process.ts"
-import { aboves } from "./scope.ts"
+import { pathAndParents } from "./scope.ts"
 
 const everything = ["/"]
 
 /**
- * Paths below the folder, or folders that hold such where they are too many. Where restic met more
- * than is kept, or does not say what it was about, that is the folder itself.
+ * Unread paths below the folder, summarized by their parent folders if there are too many. If
+ * restic reported more errors than were kept, or no path, the result is the whole folder.
  */
 export const unreadIn = (folder: string, { items, errors_count }: Ended): ReadonlyArray<string> => {
   if (items.length === 0 || items.length < errors_count) return everything
@@ -19,7 +19,7 @@ export const unreadIn = (folder: string, { items, errors_count }: Ended): Readon
   return paths.includes(undefined) ? everything : bounded(paths.flatMap((path) => path ?? []))
 }
 
-/** restic names what it met from where it works, or from the machine's root. */
+/** restic reports paths relative to its working directory, or absolute. */
 const below = (folder: string, item: string) => {
   if (item === "") return undefined
   if (!item.startsWith("/")) return posix.join("/", item)
@@ -32,9 +32,9 @@ const topmost = (paths: ReadonlyArray<string>) => {
   if (all.has("/")) return everything
   return [...all].filter(
     (path) =>
-      !aboves(path)
+      !pathAndParents(path)
         .slice(0, -1)
-        .some((above) => all.has(above)),
+        .some((parent) => all.has(parent)),
   )
 }
 
@@ -42,7 +42,7 @@ const depthOf = (path: string) => (path === "/" ? 0 : path.split("/").length - 1
 
 const bytesOf = (paths: ReadonlyArray<string>) => Buffer.byteLength(JSON.stringify(paths))
 
-/** As few as are kept: of the deepest the folders, until it is so. */
+/** Replaces the deepest paths by their folders until the list is small enough. */
 const bounded = (paths: ReadonlyArray<string>) => {
   let kept = topmost(paths)
   while (kept.length > unread_max || bytesOf(kept) > unread_bytes_max) {

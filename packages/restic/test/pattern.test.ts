@@ -1,5 +1,5 @@
 import { assert, describe, it } from "@effect/vitest"
-import { type Fit, fitter, literal, patternBelow, patternsIn } from "../pattern.ts"
+import { type Fit, literal, makeMatcher, patternBelow, patternsIn } from "../pattern.ts"
 
 describe("a pattern", () => {
   const told: ReadonlyArray<readonly [pattern: string, path: string, is: Fit]> = [
@@ -42,7 +42,7 @@ describe("a pattern", () => {
   ]
   for (const [pattern, path, is] of told) {
     it(`${pattern} is ${is} of ${JSON.stringify(path)}`, () => {
-      assert.equal(fitter([pattern])(path.split("/")), is)
+      assert.equal(makeMatcher([pattern])(path.split("/")), is)
     })
   }
 
@@ -50,15 +50,15 @@ describe("a pattern", () => {
     const stars = `${"*a".repeat(60)}*b`
     const deep = `${"**/".repeat(60)}x`
     const begun = performance.now()
-    assert.equal(fitter([`/${stars}`])(["a".repeat(255)]), "none")
-    assert.equal(fitter([deep])(Array.from({ length: 200 }, () => "a")), "above")
+    assert.equal(makeMatcher([`/${stars}`])(["a".repeat(255)]), "none")
+    assert.equal(makeMatcher([deep])(Array.from({ length: 200 }, () => "a")), "above")
     assert.isBelow(performance.now() - begun, 1_000)
   })
 
   it("is the closest that any of several finds", () => {
-    const judge = fitter(["/a/b", "/c"])
+    const judge = makeMatcher(["/a/b", "/c"])
     assert.deepEqual([judge(["a"]), judge(["c"]), judge(["d"])], ["above", "matched", "none"])
-    assert.equal(fitter([])(["a"]), "none")
+    assert.equal(makeMatcher([])(["a"]), "none")
   })
 })
 

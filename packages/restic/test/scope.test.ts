@@ -1,13 +1,13 @@
 import { assert, describe, it } from "@effect/vitest"
-import { exactWords, isScopeTag, type Scope, scopeTag, sparedOf } from "../scope.ts"
+import { exactArgs, isScopeTag, type Scope, scopeTag, sparedOf } from "../scope.ts"
 
 const scope = (exclude: ReadonlyArray<string>, include: ReadonlyArray<string> = []): Scope => ({
   include_patterns: include,
   exclude_patterns: exclude,
 })
 
-describe("the words for an exact restore", () => {
-  for (const [what, of, path, words] of [
+describe("the arguments of an exact restore", () => {
+  for (const [what, of, path, args] of [
     ["all of a whole snapshot", scope([]), "", ["--delete"]],
     ["nothing deleted where the scope is not known", undefined, "", []],
     ["a path, and nothing deleted", undefined, "/a [b]", [String.raw`--include=/a \[b\]`]],
@@ -39,19 +39,19 @@ describe("the words for an exact restore", () => {
     ["all at a path that is included", scope([], ["/a"]), "/a/b", ["--delete", "--include=/a/b"]],
   ] as const) {
     it(`are for ${what}`, () => {
-      assert.deepEqual(exactWords(of, path), [...words])
+      assert.deepEqual(exactArgs(of, path), [...args])
     })
   }
 
   it("spare folders by their names, whatever bytes these have", () => {
     const spared = ["/new", "/f\uFFFDr [1]"]
-    assert.deepEqual(exactWords(scope(["x"]), "", spared), [
+    assert.deepEqual(exactArgs(scope(["x"]), "", spared), [
       "--delete",
       "--exclude=/**/x",
       "--exclude=/new",
       String.raw`--exclude=/f?r \[1\]`,
     ])
-    assert.include(exactWords(scope(["x"]), "/a", ["/a/new"]), "--include=!/a/new")
+    assert.include(exactArgs(scope(["x"]), "/a", ["/a/new"]), "--include=!/a/new")
   })
 })
 

@@ -140,7 +140,7 @@ describe("restic that asks again and again", () => {
           Effect.gen(function* () {
             const failure = yield* Effect.flip(backUp())
             assert(failure instanceof EngineFailed)
-            assert.include(failure.detail, "did not answer for 0.2 s")
+            assert.include(failure.detail, "did not respond for 0.2 s")
             assert.equal(failure.wrote_nothing, wrote_nothing)
           }),
         { outage_s: 0.2 },

@@ -189,7 +189,7 @@ describeWithRestic("restic outside", () => {
                 engine.snapshots({ ...repository, endpoint: away }),
               )
               assert(failure instanceof EngineFailed)
-              assert.include(failure.detail, "did not answer for 8 s")
+              assert.include(failure.detail, "did not respond for 8 s")
             }),
           { outage_s: 8 },
         ),
