@@ -59,7 +59,7 @@ const search = async (root: string, judge: ReturnType<typeof makeMatcher>, signa
       found.push(Buffer.from("."), path, zero)
       if (found.length > 3 * named_max) {
         throw fails(
-          `The patterns match more than ${named_max} separate files: include their folders instead.`,
+          `The patterns match more than ${named_max} separate files: include folders instead.`,
         )
       }
     }
