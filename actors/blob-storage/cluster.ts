@@ -8,9 +8,7 @@
  */
 import { DateTime, Effect, Struct } from "effect"
 import { and, assign, type SnapshotFrom, setup } from "xstate"
-import { domainsOf, hostOf } from "#actors/blob-storage/failure-domain.ts"
 import { canHappen, stateAfter } from "#actors/blob-storage/node.ts"
-import { weightPercent } from "#actors/blob-storage/ring.ts"
 import { decider } from "#actors/decider.ts"
 import { stateAfter as stateAfterCommit } from "#actors/host.ts"
 import {
@@ -27,6 +25,7 @@ import {
   RingConfigured,
 } from "#events/blob-storage/cluster.ts"
 import type { Log, Recorded } from "#events/log.ts"
+import { domainsOf, hostOf, weightPercent } from "#placement"
 import {
   ClusterCommand,
   ClusterFull,

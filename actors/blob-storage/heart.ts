@@ -9,7 +9,7 @@
  */
 import { Clock, DateTime, Duration, Effect, Schedule } from "effect"
 import { Cluster, loadCluster, type Member } from "#actors/blob-storage/cluster.ts"
-import { type Heartbeat, LiveNodes } from "#actors/blob-storage/live-nodes.ts"
+import { type Heartbeat, LiveNodes } from "#actors/blob-storage/ports/live-nodes.ts"
 import { address, Commands } from "#actors/commands.ts"
 import { Log } from "#events/log.ts"
 import {

@@ -7,8 +7,8 @@
  * Source: DESIGN of the running system, "The exception: bytes".
  */
 import { Clock, DateTime, Effect, Schedule, Schema } from "effect"
-import { type BlobFact, Blobs, fromEngine } from "#actors/blob-storage/blobs/engine.ts"
-import { faultText } from "#actors/blob-storage/blobs/fault.ts"
+import { type BlobFact, Blobs, fromEngine } from "#actors/blob-storage/ports/engine.ts"
+import { faultText } from "#actors/blob-storage/ports/fault.ts"
 import { Volume, type VolumeContext, volumeAfter } from "#actors/blob-storage/volume.ts"
 import { address, Commands } from "#actors/commands.ts"
 import { fitting } from "#actors/fitting.ts"

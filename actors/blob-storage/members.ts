@@ -11,11 +11,10 @@ import {
   eligible,
   wholeSince,
 } from "#actors/blob-storage/cluster.ts"
-import { hostOf } from "#actors/blob-storage/failure-domain.ts"
-import type { Members, Peer } from "#actors/blob-storage/peers.ts"
-import { type Placement, placement } from "#actors/blob-storage/placement.ts"
+import type { Members, Peer } from "#actors/blob-storage/ports/peers.ts"
 import type { Process } from "#actors/process.ts"
 import { Log } from "#events/log.ts"
+import { hostOf, type Placement, placement } from "#placement"
 import type { NodeState } from "#schemas/blob-storage/node.ts"
 
 const nobody: ClusterContext = {

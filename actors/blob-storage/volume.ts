@@ -7,11 +7,6 @@
  */
 import { Effect, Struct } from "effect"
 import { assign, type SnapshotFrom, setup } from "xstate"
-import {
-  type PolicyCounts,
-  shortfallChange,
-  underReplicated,
-} from "#actors/blob-storage/replication.ts"
 import { decider } from "#actors/decider.ts"
 import { stateAfter } from "#actors/host.ts"
 import {
@@ -29,6 +24,11 @@ import {
 import type { Log, Recorded } from "#events/log.ts"
 import { maker } from "#schemas/as-is.ts"
 import { storedPolicy } from "#schemas/blob-storage/blob.ts"
+import {
+  type PolicyCounts,
+  shortfallChange,
+  underReplicated,
+} from "#schemas/blob-storage/replication.ts"
 import {
   FactsOutOfOrder,
   type RecordShortfall,

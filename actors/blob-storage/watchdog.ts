@@ -9,7 +9,7 @@
  */
 import { Clock, DateTime, Effect } from "effect"
 import { Cluster, clusterAfter, eligible } from "#actors/blob-storage/cluster.ts"
-import { LiveNodes } from "#actors/blob-storage/live-nodes.ts"
+import { LiveNodes } from "#actors/blob-storage/ports/live-nodes.ts"
 import { address } from "#actors/commands.ts"
 import { type Due, type Process, runProcess } from "#actors/process.ts"
 import { Log } from "#events/log.ts"

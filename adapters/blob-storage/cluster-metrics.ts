@@ -1,5 +1,5 @@
 /** Prometheus text of what a node does for its cluster: what an operator watches of it. */
-import type { NodeProgress } from "#actors/blob-storage/repair-progress.ts"
+import type { NodeProgress } from "#actors/blob-storage/ports/repair-progress.ts"
 import { plainText } from "#schemas/metric.ts"
 
 export interface ClusterMeasures {

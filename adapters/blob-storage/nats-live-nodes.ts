@@ -8,8 +8,8 @@ import {
   hearing,
   type LiveKeeper,
   LiveNodes,
-} from "#actors/blob-storage/live-nodes.ts"
-import type { NodeProgress } from "#actors/blob-storage/repair-progress.ts"
+} from "#actors/blob-storage/ports/live-nodes.ts"
+import type { NodeProgress } from "#actors/blob-storage/ports/repair-progress.ts"
 import { NatsConnection } from "#bus"
 import { NodeId, Uint64Digits } from "#schemas/blob-storage/node.ts"
 

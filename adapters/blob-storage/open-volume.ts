@@ -4,7 +4,7 @@
  * Source: document 1 §1, §4 BlobService; docs/decisions/0110-volume-store.md.
  */
 import { Effect } from "effect"
-import { faultOf, faultText } from "#actors/blob-storage/blobs/fault.ts"
+import { faultOf, faultText } from "#actors/blob-storage/ports/fault.ts"
 import { FileFailure } from "#files"
 import { blob_bytes_max } from "#schemas/blob-storage/blob.ts"
 import { floorOf, holdFolder, openVolume, volumeFolder } from "#volume"

@@ -5,7 +5,7 @@
 import { rmSync } from "node:fs"
 import Sqlite from "better-sqlite3"
 import { Effect } from "effect"
-import type { LiveKeeper, LiveNode } from "#actors/blob-storage/live-nodes.ts"
+import type { LiveKeeper, LiveNode } from "#actors/blob-storage/ports/live-nodes.ts"
 import { NodeId } from "#schemas/blob-storage/node.ts"
 
 const create = `

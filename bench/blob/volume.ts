@@ -2,7 +2,7 @@
 import { randomFillSync } from "node:crypto"
 import { readdir, rm } from "node:fs/promises"
 import { join } from "node:path"
-import type { PutOrder } from "#actors/blob-storage/blobs/engine.ts"
+import type { PutOrder } from "#actors/blob-storage/ports/engine.ts"
 import type { BlobId } from "#schemas/blob-storage/blob.ts"
 import { makeIndex, openVolume } from "#volume"
 import { machine } from "../harness/machine.ts"

@@ -4,9 +4,9 @@
  */
 import { existsSync } from "node:fs"
 import { Console, Effect, Runtime, Schema } from "effect"
-import { Blobs, fromEngine } from "#actors/blob-storage/blobs/engine.ts"
-import { faultText } from "#actors/blob-storage/blobs/fault.ts"
 import { recordAll, recordedCursor } from "#actors/blob-storage/journal.ts"
+import { Blobs, fromEngine } from "#actors/blob-storage/ports/engine.ts"
+import { faultText } from "#actors/blob-storage/ports/fault.ts"
 import { host } from "#actors/host.ts"
 import { nodeId } from "#adapters/blob-storage/node.ts"
 import { openBlobVolume } from "#adapters/blob-storage/open-volume.ts"

@@ -11,8 +11,8 @@ import {
   type BlobScope,
   Blobs,
   fromEngine,
-} from "#actors/blob-storage/blobs/engine.ts"
-import { type BlobFault, faultOf } from "#actors/blob-storage/blobs/fault.ts"
+} from "#actors/blob-storage/ports/engine.ts"
+import { type BlobFault, faultOf } from "#actors/blob-storage/ports/fault.ts"
 import { base64Encoder, base64Length, encodeBase64 } from "#gateway/blob-storage/body/base64.ts"
 import { verify } from "#gateway/blob-storage/direct/pouring.ts"
 import { worded } from "#gateway/blob-storage/fault.ts"

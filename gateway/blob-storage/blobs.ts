@@ -5,7 +5,7 @@
  */
 import { Context, Effect } from "effect"
 import { HttpApiBuilder } from "effect/http-api"
-import { Blobs } from "#actors/blob-storage/blobs/engine.ts"
+import { Blobs } from "#actors/blob-storage/ports/engine.ts"
 import { BlobListApi } from "#gateway/blob-storage/apis/blobs.ts"
 import { getBatch, statBatch } from "#gateway/blob-storage/batch.ts"
 import { Cursors } from "#gateway/blob-storage/cursors.ts"

@@ -2,18 +2,17 @@
 import { Effect } from "effect"
 import { HttpServerResponse } from "effect/http"
 import { HttpApiBuilder } from "effect/http-api"
-import { type BlobFault, faultText } from "#actors/blob-storage/blobs/fault.ts"
 import { Cluster } from "#actors/blob-storage/cluster.ts"
 import { commandOf } from "#actors/blob-storage/heart.ts"
-import { type Heartbeat, LiveNodes } from "#actors/blob-storage/live-nodes.ts"
-import { type NodeProgress, no_progress } from "#actors/blob-storage/repair-progress.ts"
-import { underReplicated } from "#actors/blob-storage/replication.ts"
-import { ring } from "#actors/blob-storage/ring.ts"
+import { type BlobFault, faultText } from "#actors/blob-storage/ports/fault.ts"
+import { type Heartbeat, LiveNodes } from "#actors/blob-storage/ports/live-nodes.ts"
+import { type NodeProgress, no_progress } from "#actors/blob-storage/ports/repair-progress.ts"
 import { activeNodes } from "#actors/blob-storage/shortfall.ts"
 import { address, Commands } from "#actors/commands.ts"
 import { BlobStorageApi } from "#gateway/blob-storage/apis/cluster.ts"
 import { answer, jsonBody } from "#gateway/json.ts"
 import { notDone, origin } from "#gateway/request-context.ts"
+import { ring } from "#placement"
 import { BlobStorageModel } from "#projections/blob-storage/blueprint.ts"
 import { findCluster, listNodes, type NodeRow } from "#projections/blob-storage/node.ts"
 import { listPolicies } from "#projections/blob-storage/volume.ts"
@@ -41,6 +40,7 @@ import {
   ResourceExhausted,
   Unavailable,
 } from "#schemas/blob-storage/rejection.ts"
+import { underReplicated } from "#schemas/blob-storage/replication.ts"
 
 export interface ClusterOptions {
   /** `cluster.name` */

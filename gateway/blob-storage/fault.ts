@@ -1,7 +1,6 @@
 /** What the blob store's faults mean to a client. Source: document 1 §7 Errors. */
 import { Effect } from "effect"
-import type { BlobFault } from "#actors/blob-storage/blobs/fault.ts"
-import { tooFewNodes } from "#actors/blob-storage/replication.ts"
+import type { BlobFault } from "#actors/blob-storage/ports/fault.ts"
 import type { BlobId } from "#schemas/blob-storage/blob.ts"
 import {
   AlreadyExists,
@@ -13,6 +12,7 @@ import {
   TooLarge,
   Unavailable,
 } from "#schemas/blob-storage/rejection.ts"
+import { tooFewNodes } from "#schemas/blob-storage/replication.ts"
 
 /** That a node is out of reach is no reason to ask again soon, but one to say so. */
 const nowhere = (id: BlobId, not_asked: ReadonlyArray<string> = []) => {

@@ -5,7 +5,7 @@
  */
 import { Effect, Result, Schema } from "effect"
 import type { HttpServerRequest } from "effect/http"
-import { type BlobScope, Blobs, fromEngine } from "#actors/blob-storage/blobs/engine.ts"
+import { type BlobScope, Blobs, fromEngine } from "#actors/blob-storage/ports/engine.ts"
 import { Cursors } from "#gateway/blob-storage/cursors.ts"
 import { rejected } from "#gateway/blob-storage/fault.ts"
 import { BlobId, type BlobLabels, labels_max, pageLimit } from "#schemas/blob-storage/blob.ts"

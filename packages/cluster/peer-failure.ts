@@ -1,6 +1,6 @@
 /** Failures of calls to other nodes. */
 
-import type { BlobFault } from "#actors/blob-storage/blobs/fault.ts"
+import type { BlobFault } from "#actors/blob-storage/ports/fault.ts"
 
 /** A call that another node refused, or whose connection was lost. */
 export interface PeerFailure extends Error {

@@ -4,7 +4,7 @@
  * Source: DECISIONS, document 1, integrity; decision 0125.
  */
 
-import type { HeldCopy, NodeEngine } from "#actors/blob-storage/node-engine.ts"
+import type { HeldCopy, NodeEngine } from "#actors/blob-storage/ports/node-engine.ts"
 import type { BlobId } from "#schemas/blob-storage/blob.ts"
 import { type Pace, paced } from "./repair/rate.ts"
 

@@ -3,7 +3,7 @@
  *
  * Source: document 1 §1 InternalService; docs/decisions/0121-copies-of-a-cluster.md.
  */
-import type { Copy, CopyPage } from "#actors/blob-storage/node-engine.ts"
+import type { Copy, CopyPage } from "#actors/blob-storage/ports/node-engine.ts"
 import type { BlobId } from "#schemas/blob-storage/blob.ts"
 import { isHeld, type Place } from "./blob-index/blob-index.ts"
 import { type RecordHead, sinceOf } from "./log/record.ts"

@@ -2,8 +2,8 @@
  * The interfaces between the parts of a volume; types only. The engine creates the parts and passes
  * each the ones it needs.
  */
-import type { BlobOrigin, OfferedBlob } from "#actors/blob-storage/blobs/admission.ts"
-import type { CopyOrder } from "#actors/blob-storage/node-engine.ts"
+import type { BlobOrigin, OfferedBlob } from "#actors/blob-storage/ports/admission.ts"
+import type { CopyOrder } from "#actors/blob-storage/ports/node-engine.ts"
 import type { BlobId, BlobLabels } from "#schemas/blob-storage/blob.ts"
 import type { makeIndex, Place } from "./blob-index/blob-index.ts"
 import type { VolumeDisk, VolumeFile } from "./disk.ts"

@@ -25,11 +25,11 @@ const arrow: Readonly<Record<string, Reach>> = {
   // Metrics become text there.
   schemas: { folders: [], packages: /^effect(\/observability)?$/ },
   events: { folders: ["schemas"], packages: /^effect$/ },
-  actors: { folders: ["events", "schemas"], packages: /^(effect|xstate|croner|uuid)$/ },
+  actors: { folders: ["events", "schemas"], packages: /^(effect|xstate|croner|uuid|#placement)$/ },
   projections: { folders: ["events", "schemas"], packages: /^(effect|kysely)$/ },
   gateway: {
     folders: ["actors", "projections", "events", "schemas"],
-    packages: /^effect(\/http|\/http-api|\/encoding|\/observability)?$/,
+    packages: /^(effect(\/http|\/http-api|\/encoding|\/observability)?|#placement)$/,
   },
   adapters: {
     // The ports that only the gateway needs live beside it.

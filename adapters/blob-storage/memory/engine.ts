@@ -5,8 +5,8 @@
  * Source: document 1 §1, §4 BlobService; docs/decisions/0121-copies-of-a-cluster.md.
  */
 import { Blake3Hasher, blake3 } from "@napi-rs/blake-hash"
-import type { BlobRange, PutAnswer } from "#actors/blob-storage/blobs/engine.ts"
-import { type BlobFault, faultOf, thrown } from "#actors/blob-storage/blobs/fault.ts"
+import type { BlobRange, PutAnswer } from "#actors/blob-storage/ports/engine.ts"
+import { type BlobFault, faultOf, thrown } from "#actors/blob-storage/ports/fault.ts"
 import type {
   Copy,
   CopyPage,
@@ -16,7 +16,7 @@ import type {
   Receiving,
   StagedBytes,
   Staging,
-} from "#actors/blob-storage/node-engine.ts"
+} from "#actors/blob-storage/ports/node-engine.ts"
 import {
   type BlobId,
   blob_bytes_max,

@@ -2,10 +2,10 @@
  * What a node's store in memory is, and what each operation makes of it: one step each, so that
  * nothing is ever half there.
  */
-import { admit, type BlobOrigin, store_origin } from "#actors/blob-storage/blobs/admission.ts"
-import type { BlobFact, PutAnswer, PutOrder } from "#actors/blob-storage/blobs/engine.ts"
-import { type BlobFault, thrown } from "#actors/blob-storage/blobs/fault.ts"
-import type { Copy, CopyOrder, HeldCopy, Received } from "#actors/blob-storage/node-engine.ts"
+import { admit, type BlobOrigin, store_origin } from "#actors/blob-storage/ports/admission.ts"
+import type { BlobFact, PutAnswer, PutOrder } from "#actors/blob-storage/ports/engine.ts"
+import { type BlobFault, thrown } from "#actors/blob-storage/ports/fault.ts"
+import type { Copy, CopyOrder, HeldCopy, Received } from "#actors/blob-storage/ports/node-engine.ts"
 import { type BlobId, type BlobMeta, storedPolicy } from "#schemas/blob-storage/blob.ts"
 import { admitCopy, putAtIn } from "#volume"
 

@@ -3,8 +3,8 @@
  *
  * Source: document 1 §1 InternalService; DECISIONS, document 1, InternalService; decision 0122.
  */
-import { faultOf } from "#actors/blob-storage/blobs/fault.ts"
-import type { NodeEngine } from "#actors/blob-storage/node-engine.ts"
+import { faultOf } from "#actors/blob-storage/ports/fault.ts"
+import type { NodeEngine } from "#actors/blob-storage/ports/node-engine.ts"
 import { type CopyCame, decodeBatch, encodeOutcomes } from "#adapters/blob-storage/peers/batch.ts"
 import { copies_max, decodeIds, encodeCopies, id_bytes } from "#adapters/blob-storage/peers/copy.ts"
 import { decodeOrder, messages, operations } from "#adapters/blob-storage/peers/message.ts"

@@ -9,7 +9,7 @@
  * Source: document 1 §1 InternalService, whose shapes may change without notice; decision 0152.
  */
 import { Schema } from "effect"
-import type { CopyOrder, Received } from "#actors/blob-storage/node-engine.ts"
+import type { CopyOrder, Received } from "#actors/blob-storage/ports/node-engine.ts"
 import { piece_bytes_max } from "#adapters/blob-storage/peer/frame.ts"
 import type { Answer, Said } from "#adapters/blob-storage/peer/link.ts"
 import { type PeerFailure, peerFailure } from "#cluster"

@@ -10,7 +10,7 @@
  *
  * Source: document 1 §1 InternalService, whose shapes may change without notice.
  */
-import type { Copy, HeldCopy, Shard } from "#actors/blob-storage/node-engine.ts"
+import type { Copy, HeldCopy, Shard } from "#actors/blob-storage/ports/node-engine.ts"
 import { version_with_puts } from "#adapters/blob-storage/peer/version.ts"
 import { peerFailure } from "#cluster"
 import { type BlobId, ReplicationPolicy } from "#schemas/blob-storage/blob.ts"

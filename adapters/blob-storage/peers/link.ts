@@ -4,8 +4,8 @@
  * Source: document 1 §1 InternalService; DECISIONS, document 1, InternalService; decision 0122.
  */
 
-import type { CopyOrder } from "#actors/blob-storage/node-engine.ts"
-import type { CopyBytes, Fetched, Peer, Peers } from "#actors/blob-storage/peers.ts"
+import type { CopyOrder } from "#actors/blob-storage/ports/node-engine.ts"
+import type { CopyBytes, Fetched, Peer, Peers } from "#actors/blob-storage/ports/peers.ts"
 import type { PeerCalls, Spoken } from "#adapters/blob-storage/peer/call.ts"
 import type { Asked, Said } from "#adapters/blob-storage/peer/link.ts"
 import { version_with_batches, version_with_puts } from "#adapters/blob-storage/peer/version.ts"

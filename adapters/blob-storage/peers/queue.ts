@@ -5,7 +5,7 @@
  *
  * Decision 0152.
  */
-import type { Received } from "#actors/blob-storage/node-engine.ts"
+import type { Received } from "#actors/blob-storage/ports/node-engine.ts"
 import type { Spoken } from "#adapters/blob-storage/peer/call.ts"
 import { isPeerFailure } from "#cluster"
 import {

@@ -3,7 +3,7 @@
  *
  * Source: document 1 §4 BlobService, rule 2; DECISIONS, document 1, framing of streams, integrity.
  */
-import type { BlobReading } from "#actors/blob-storage/blobs/engine.ts"
+import type { BlobReading } from "#actors/blob-storage/ports/engine.ts"
 import { base64Encoder, base64Length, encodeBase64 } from "#gateway/blob-storage/body/base64.ts"
 import { type DirectGets, varied } from "#gateway/blob-storage/direct/get.ts"
 import {

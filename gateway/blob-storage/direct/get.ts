@@ -4,7 +4,7 @@
  *
  * Source: document 1 §4 BlobService, rule 2; DECISIONS, document 1, framing of streams, raw forms.
  */
-import type { BlobEngine, BlobReading } from "#actors/blob-storage/blobs/engine.ts"
+import type { BlobEngine, BlobReading } from "#actors/blob-storage/ports/engine.ts"
 import { askedRange, type Stretch } from "#gateway/blob-storage/direct/byte-range.ts"
 import { answerWindows } from "#gateway/blob-storage/direct/pouring.ts"
 import {

@@ -1,5 +1,5 @@
 /** Sends an answer of many pieces no faster than its client takes them. */
-import type { BlobReading } from "#actors/blob-storage/blobs/engine.ts"
+import type { BlobReading } from "#actors/blob-storage/ports/engine.ts"
 import { rejectCause } from "#gateway/blob-storage/direct/response.ts"
 import type { Exchange } from "#gateway/direct.ts"
 

@@ -5,8 +5,7 @@
  * Source: document 1 §4 PutChunk; DECISIONS, document 1, framing of streams.
  */
 import { Effect, type Fiber, Result, Schema } from "effect"
-import type { BlobUpload } from "#actors/blob-storage/blobs/engine.ts"
-import { isErasureCode, refusedPolicy } from "#actors/blob-storage/replication.ts"
+import type { BlobUpload } from "#actors/blob-storage/ports/engine.ts"
 import type { FieldsRead } from "#gateway/blob-storage/body/fields.ts"
 import { messageFields } from "#gateway/blob-storage/body/message-fields.ts"
 import { messageScanner } from "#gateway/blob-storage/body/messages.ts"
@@ -29,6 +28,7 @@ import {
   stream_line_bytes_max,
 } from "#schemas/blob-storage/blob.ts"
 import { Internal, InvalidArgument } from "#schemas/blob-storage/rejection.ts"
+import { isErasureCode, refusedPolicy } from "#schemas/blob-storage/replication.ts"
 
 /** A client may wait for the answer to its final chunk before it ends its request. */
 const final_grace = "1 second"

@@ -5,7 +5,7 @@
  * Source: document 1 §4 BlobService; DECISIONS, document 1, `data`, limits not shown.
  */
 import { Result, Schema } from "effect"
-import type { BlobUpload } from "#actors/blob-storage/blobs/engine.ts"
+import type { BlobUpload } from "#actors/blob-storage/ports/engine.ts"
 import { decodedLength } from "#gateway/blob-storage/body/base64.ts"
 import type { DataSink, FieldsRead } from "#gateway/blob-storage/body/fields.ts"
 import { messageFields } from "#gateway/blob-storage/body/message-fields.ts"

@@ -10,8 +10,7 @@ import type {
   BlobUpload,
   PutAnswer,
   PutOrder,
-} from "#actors/blob-storage/blobs/engine.ts"
-import { isErasureCode, refusedPolicy } from "#actors/blob-storage/replication.ts"
+} from "#actors/blob-storage/ports/engine.ts"
 import {
   headerLabels,
   isConditional,
@@ -30,6 +29,7 @@ import {
 } from "#gateway/blob-storage/direct/response.ts"
 import type { Exchange } from "#gateway/direct.ts"
 import type { BlobId, BlobLabels, ReplicationPolicy } from "#schemas/blob-storage/blob.ts"
+import { isErasureCode, refusedPolicy } from "#schemas/blob-storage/replication.ts"
 
 export interface DirectPuts {
   readonly engine: Pick<BlobEngine, "put" | "upload">

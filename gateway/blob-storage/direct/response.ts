@@ -5,8 +5,8 @@
  */
 import { Schema } from "effect"
 import { HttpServerResponse } from "effect/http"
-import type { PutReceipt as Durable } from "#actors/blob-storage/blobs/engine.ts"
-import { faultOf } from "#actors/blob-storage/blobs/fault.ts"
+import type { PutReceipt as Durable } from "#actors/blob-storage/ports/engine.ts"
+import { faultOf } from "#actors/blob-storage/ports/fault.ts"
 import { label_prefix } from "#gateway/blob-storage/direct/request.ts"
 import { worded } from "#gateway/blob-storage/fault.ts"
 import type { Exchange } from "#gateway/direct.ts"

@@ -4,8 +4,8 @@
  *
  * Source: document 1 §4 BlobService, rules 1 to 4; DESIGN, the exception: bytes.
  */
-import type { BlobEngine } from "#actors/blob-storage/blobs/engine.ts"
-import { faultOf } from "#actors/blob-storage/blobs/fault.ts"
+import type { BlobEngine } from "#actors/blob-storage/ports/engine.ts"
+import { faultOf } from "#actors/blob-storage/ports/fault.ts"
 import { prefersBytes } from "#gateway/blob-storage/direct/byte-range.ts"
 import { type DirectGets, getBytes } from "#gateway/blob-storage/direct/get.ts"
 import { getJson, getLines } from "#gateway/blob-storage/direct/get-json.ts"

@@ -5,9 +5,9 @@
  * Source: document 1 §1, §2 Replication policies; DECISIONS, document 1, integrity; decision 0124.
  */
 
-import type { BlobRange, BlobReading } from "#actors/blob-storage/blobs/engine.ts"
-import { thrown } from "#actors/blob-storage/blobs/fault.ts"
-import type { HeldCopy } from "#actors/blob-storage/node-engine.ts"
+import type { BlobRange, BlobReading } from "#actors/blob-storage/ports/engine.ts"
+import { thrown } from "#actors/blob-storage/ports/fault.ts"
+import type { HeldCopy } from "#actors/blob-storage/ports/node-engine.ts"
 import {
   dataOfStripe,
   type GivenUnits,

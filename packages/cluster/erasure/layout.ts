@@ -8,11 +8,11 @@
  * the receiving node; decision 0124.
  */
 
-import type { NodeEngine } from "#actors/blob-storage/node-engine.ts"
-import type { Members, Peer, Peers } from "#actors/blob-storage/peers.ts"
-import { owners_max } from "#actors/blob-storage/placement.ts"
+import type { NodeEngine } from "#actors/blob-storage/ports/node-engine.ts"
+import type { Members, Peer, Peers } from "#actors/blob-storage/ports/peers.ts"
 import type { ErasureCode } from "#erasure"
 import { parity_shards } from "#erasure"
+import { owners_max } from "#placement"
 import type { BlobId, ReplicationPolicy } from "#schemas/blob-storage/blob.ts"
 import type { RollbackGuard } from "../rollback.ts"
 import type { Timing } from "../timing.ts"

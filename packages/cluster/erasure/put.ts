@@ -6,11 +6,11 @@
  * placement of the receiving node; decision 0124.
  */
 
-import { admit } from "#actors/blob-storage/blobs/admission.ts"
-import type { PutAnswer, PutOrder } from "#actors/blob-storage/blobs/engine.ts"
-import { faultOf, thrown } from "#actors/blob-storage/blobs/fault.ts"
-import type { StagedBytes } from "#actors/blob-storage/node-engine.ts"
-import type { Peer } from "#actors/blob-storage/peers.ts"
+import { admit } from "#actors/blob-storage/ports/admission.ts"
+import type { PutAnswer, PutOrder } from "#actors/blob-storage/ports/engine.ts"
+import { faultOf, thrown } from "#actors/blob-storage/ports/fault.ts"
+import type { StagedBytes } from "#actors/blob-storage/ports/node-engine.ts"
+import type { Peer } from "#actors/blob-storage/ports/peers.ts"
 import { parity_shards, stripeEncoder, striping, type Units } from "#erasure"
 import { type BlobId, type BlobMeta, blob_id_bytes } from "#schemas/blob-storage/blob.ts"
 import { metaOfShards } from "./get.ts"

@@ -5,10 +5,10 @@
  * decision 0124.
  */
 
-import { store_origin } from "#actors/blob-storage/blobs/admission.ts"
-import { thrown } from "#actors/blob-storage/blobs/fault.ts"
-import type { HeldCopy } from "#actors/blob-storage/node-engine.ts"
-import type { Reason } from "#actors/blob-storage/peers.ts"
+import { store_origin } from "#actors/blob-storage/ports/admission.ts"
+import { thrown } from "#actors/blob-storage/ports/fault.ts"
+import type { HeldCopy } from "#actors/blob-storage/ports/node-engine.ts"
+import type { Reason } from "#actors/blob-storage/ports/peers.ts"
 import { parity_shards, rebuiltUnits, type Striping, striping, type Units } from "#erasure"
 import type { BlobId } from "#schemas/blob-storage/blob.ts"
 import { metaOfShards } from "./get.ts"

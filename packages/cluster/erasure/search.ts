@@ -4,9 +4,9 @@
  * Source: document 1 §1; DECISIONS, document 1, delete and replicas; decision 0124.
  */
 
-import type { Copy, HeldCopy } from "#actors/blob-storage/node-engine.ts"
-import type { Members, Peer } from "#actors/blob-storage/peers.ts"
-import { owners_max } from "#actors/blob-storage/placement.ts"
+import type { Copy, HeldCopy } from "#actors/blob-storage/ports/node-engine.ts"
+import type { Members, Peer } from "#actors/blob-storage/ports/peers.ts"
+import { owners_max } from "#placement"
 import type { BlobId } from "#schemas/blob-storage/blob.ts"
 import { makeSignal, type Signal } from "../signal.ts"
 import { type ErasureParts, hedge_ms, ownersOf, selfOf, stall_ms } from "./layout.ts"

@@ -5,9 +5,9 @@
  * Source: document 1 §8 Limits, EC put tolerated shard store failures; decision 0124.
  */
 
-import { faultOf, thrown } from "#actors/blob-storage/blobs/fault.ts"
-import type { CopyOrder, Received } from "#actors/blob-storage/node-engine.ts"
-import type { CopyBytes, Peer, Reason } from "#actors/blob-storage/peers.ts"
+import { faultOf, thrown } from "#actors/blob-storage/ports/fault.ts"
+import type { CopyOrder, Received } from "#actors/blob-storage/ports/node-engine.ts"
+import type { CopyBytes, Peer, Reason } from "#actors/blob-storage/ports/peers.ts"
 import { parity_shards } from "#erasure"
 import { isPeerFailure, peerFailure } from "../peer-failure.ts"
 import { makeSignal } from "../signal.ts"

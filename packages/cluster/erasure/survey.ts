@@ -6,9 +6,9 @@
  * 0124.
  */
 
-import { store_origin } from "#actors/blob-storage/blobs/admission.ts"
-import type { Copy, HeldCopy } from "#actors/blob-storage/node-engine.ts"
-import type { Peer } from "#actors/blob-storage/peers.ts"
+import { store_origin } from "#actors/blob-storage/ports/admission.ts"
+import type { Copy, HeldCopy } from "#actors/blob-storage/ports/node-engine.ts"
+import type { Peer } from "#actors/blob-storage/ports/peers.ts"
 import type { BlobId } from "#schemas/blob-storage/blob.ts"
 import { type ErasureParts, stall_ms, verifyMs } from "./layout.ts"
 import { type Holder, readableCode } from "./search.ts"

@@ -4,8 +4,8 @@
  *
  * Source: document 1 §4 PutStream; decision 0124.
  */
-import type { PutOrder } from "#actors/blob-storage/blobs/engine.ts"
-import type { Staging } from "#actors/blob-storage/node-engine.ts"
+import type { PutOrder } from "#actors/blob-storage/ports/engine.ts"
+import type { Staging } from "#actors/blob-storage/ports/node-engine.ts"
 import { type ErasureParts, piece_bytes } from "./layout.ts"
 import { type ErasurePut, putErasure } from "./put.ts"
 

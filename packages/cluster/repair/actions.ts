@@ -5,10 +5,15 @@
  * Source: document 1 §1 InternalService Migrate, Replicate; decision 0125.
  */
 
-import type { BlobOrigin } from "#actors/blob-storage/blobs/admission.ts"
-import { faultOf } from "#actors/blob-storage/blobs/fault.ts"
-import type { CopyOrder, Deletion, HeldCopy, NodeEngine } from "#actors/blob-storage/node-engine.ts"
-import type { Members, Peer, Peers, Reason } from "#actors/blob-storage/peers.ts"
+import type { BlobOrigin } from "#actors/blob-storage/ports/admission.ts"
+import { faultOf } from "#actors/blob-storage/ports/fault.ts"
+import type {
+  CopyOrder,
+  Deletion,
+  HeldCopy,
+  NodeEngine,
+} from "#actors/blob-storage/ports/node-engine.ts"
+import type { Members, Peer, Peers, Reason } from "#actors/blob-storage/ports/peers.ts"
 import type { BlobId } from "#schemas/blob-storage/blob.ts"
 import { causeText } from "#schemas/cause-text.ts"
 import { copyBytes } from "#volume"

@@ -4,10 +4,10 @@
  * Source: decision 0125.
  */
 
-import type { Copy, Deletion, HeldCopy } from "#actors/blob-storage/node-engine.ts"
-import type { Members, Peer } from "#actors/blob-storage/peers.ts"
-import { nodes_needed } from "#actors/blob-storage/replication.ts"
+import type { Copy, Deletion, HeldCopy } from "#actors/blob-storage/ports/node-engine.ts"
+import type { Members, Peer } from "#actors/blob-storage/ports/peers.ts"
 import type { BlobId } from "#schemas/blob-storage/blob.ts"
+import { nodes_needed } from "#schemas/blob-storage/replication.ts"
 import { ownersOf as activeOwners } from "../erasure/layout.ts"
 import type { Actions, BlobSurvey, RepairParts } from "./actions.ts"
 import { deletionTargets, missingDeletions } from "./deletions.ts"

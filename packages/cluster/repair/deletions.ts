@@ -3,8 +3,8 @@
  *
  * Source: DECISIONS, document 1, delete and replicas; decision 0125.
  */
-import type { Copy, Deletion } from "#actors/blob-storage/node-engine.ts"
-import type { Members, Peer } from "#actors/blob-storage/peers.ts"
+import type { Copy, Deletion } from "#actors/blob-storage/ports/node-engine.ts"
+import type { Members, Peer } from "#actors/blob-storage/ports/peers.ts"
 
 /** The deletions that a node does not know, given its copies; a later put there wins. */
 export const missingDeletions = (

@@ -10,7 +10,7 @@
  *
  * Source: decisions 0125, 0147.
  */
-import type { Members, Peers } from "#actors/blob-storage/peers.ts"
+import type { Members, Peers } from "#actors/blob-storage/ports/peers.ts"
 import type { BlobSurvey } from "./actions.ts"
 import { planFor } from "./plan.ts"
 import type { Action, RepairView } from "./view.ts"

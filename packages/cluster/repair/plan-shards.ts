@@ -7,9 +7,9 @@
  * Source: document 1 §2 Replication policies; DECISIONS, document 1, graceful leave; decision 0125.
  */
 
-import type { HeldCopy } from "#actors/blob-storage/node-engine.ts"
-import { isErasureCode } from "#actors/blob-storage/replication.ts"
+import type { HeldCopy } from "#actors/blob-storage/ports/node-engine.ts"
 import { parity_shards } from "#erasure"
+import { isErasureCode } from "#schemas/blob-storage/replication.ts"
 import {
   type Action,
   acceptingOwners,

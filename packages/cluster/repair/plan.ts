@@ -5,8 +5,8 @@
  * Source: document 1 §1, §3 leave; DECISIONS, document 1, graceful leave, delete and replicas,
  * placement of the receiving node; decision 0125.
  */
-import type { HeldCopy } from "#actors/blob-storage/node-engine.ts"
-import { isErasureCode, nodes_needed } from "#actors/blob-storage/replication.ts"
+import type { HeldCopy } from "#actors/blob-storage/ports/node-engine.ts"
+import { isErasureCode, nodes_needed } from "#schemas/blob-storage/replication.ts"
 import { planMixed, planShards } from "./plan-shards.ts"
 import {
   type Action,

@@ -2,7 +2,7 @@
  * Rate limit of the repair: a token bucket that may be overdrawn. A caller that overdraws it waits
  * until the tokens are refilled, so the average rate is exact.
  */
-import type { CopyBytes } from "#actors/blob-storage/peers.ts"
+import type { CopyBytes } from "#actors/blob-storage/ports/peers.ts"
 import type { Timing } from "../timing.ts"
 
 /** The bucket holds a tenth of a second's bytes. */

@@ -11,9 +11,9 @@
  * Source: decision 0125.
  */
 
-import type { Copy, HeldCopy, NodeEngine } from "#actors/blob-storage/node-engine.ts"
-import type { Members, Peers } from "#actors/blob-storage/peers.ts"
-import { owners_max } from "#actors/blob-storage/placement.ts"
+import type { Copy, HeldCopy, NodeEngine } from "#actors/blob-storage/ports/node-engine.ts"
+import type { Members, Peers } from "#actors/blob-storage/ports/peers.ts"
+import { owners_max } from "#placement"
 import type { BlobId } from "#schemas/blob-storage/blob.ts"
 import { ownersOf } from "../erasure/layout.ts"
 import { makeVerifier, type VerifierParts } from "./verification.ts"

@@ -9,9 +9,9 @@
  * reachable, integrity; decision 0125.
  */
 
-import type { Copy, Deletion } from "#actors/blob-storage/node-engine.ts"
-import type { Members } from "#actors/blob-storage/peers.ts"
-import type { RepairProgress, SweepResult } from "#actors/blob-storage/repair-progress.ts"
+import type { Copy, Deletion } from "#actors/blob-storage/ports/node-engine.ts"
+import type { Members } from "#actors/blob-storage/ports/peers.ts"
+import type { RepairProgress, SweepResult } from "#actors/blob-storage/ports/repair-progress.ts"
 import type { BlobId } from "#schemas/blob-storage/blob.ts"
 import { causeText } from "#schemas/cause-text.ts"
 import { makeSignal, type Signal } from "../signal.ts"

@@ -4,8 +4,8 @@
  * Source: DECISIONS, document 1, graceful leave, delete and replicas; decision 0125.
  */
 
-import type { Copy, HeldCopy } from "#actors/blob-storage/node-engine.ts"
-import { owners_max } from "#actors/blob-storage/placement.ts"
+import type { Copy, HeldCopy } from "#actors/blob-storage/ports/node-engine.ts"
+import { owners_max } from "#placement"
 import type { BlobId } from "#schemas/blob-storage/blob.ts"
 
 const second_ns = 1_000_000_000n

@@ -5,11 +5,11 @@
  * Source: document 1 §1, §4 BlobService; DECISIONS, document 1, integrity.
  */
 
-import type { BlobRange, BlobReading } from "#actors/blob-storage/blobs/engine.ts"
-import { faultOf, thrown } from "#actors/blob-storage/blobs/fault.ts"
-import type { Members } from "#actors/blob-storage/peers.ts"
-import { isErasureCode } from "#actors/blob-storage/replication.ts"
+import type { BlobRange, BlobReading } from "#actors/blob-storage/ports/engine.ts"
+import { faultOf, thrown } from "#actors/blob-storage/ports/fault.ts"
+import type { Members } from "#actors/blob-storage/ports/peers.ts"
 import type { BlobId, BlobMeta } from "#schemas/blob-storage/blob.ts"
+import { isErasureCode } from "#schemas/blob-storage/replication.ts"
 import { getErasure } from "../erasure/get.ts"
 import { type ClusterParts, isAlone, isOwner } from "./parts.ts"
 import { makeBytesFrom, makeOpen, newDownload, spanOf } from "./remote.ts"

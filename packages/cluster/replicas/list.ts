@@ -4,9 +4,9 @@
  * Source: document 1 §4 rule 5; DECISIONS, document 1, list.
  */
 
-import type { BlobPage } from "#actors/blob-storage/blobs/engine.ts"
-import { thrown } from "#actors/blob-storage/blobs/fault.ts"
-import type { Copy, CopyPage } from "#actors/blob-storage/node-engine.ts"
+import type { BlobPage } from "#actors/blob-storage/ports/engine.ts"
+import { thrown } from "#actors/blob-storage/ports/fault.ts"
+import type { Copy, CopyPage } from "#actors/blob-storage/ports/node-engine.ts"
 import { type BlobId, blob_id_bytes } from "#schemas/blob-storage/blob.ts"
 import { causeText } from "#schemas/cause-text.ts"
 import { withTimeout } from "../erasure/survey.ts"

@@ -1,10 +1,9 @@
 /** Dependencies and membership helpers shared by the parts of the cluster engine. */
 
-import { hostOf } from "#actors/blob-storage/failure-domain.ts"
-import type { Members, Peer } from "#actors/blob-storage/peers.ts"
-import { owners_max } from "#actors/blob-storage/placement.ts"
-import { nodes_needed } from "#actors/blob-storage/replication.ts"
+import type { Members, Peer } from "#actors/blob-storage/ports/peers.ts"
+import { hostOf, owners_max } from "#placement"
 import type { BlobId, ReplicationPolicy } from "#schemas/blob-storage/blob.ts"
+import { nodes_needed } from "#schemas/blob-storage/replication.ts"
 import type { ErasureParts } from "../erasure/layout.ts"
 import type { Hint } from "../repair/hint.ts"
 

@@ -6,14 +6,14 @@
  * Source: document 1 §1, §2 Replication policies; DECISIONS, document 1, placement of the receiver.
  */
 
-import { admit } from "#actors/blob-storage/blobs/admission.ts"
-import type { BlobUpload, PutAnswer, PutOrder } from "#actors/blob-storage/blobs/engine.ts"
-import { faultOf, thrown } from "#actors/blob-storage/blobs/fault.ts"
-import type { CopyOrder, HeldCopy } from "#actors/blob-storage/node-engine.ts"
-import type { CopyBytes, Members, Peer } from "#actors/blob-storage/peers.ts"
-import { owners_max } from "#actors/blob-storage/placement.ts"
-import { isErasureCode } from "#actors/blob-storage/replication.ts"
+import { admit } from "#actors/blob-storage/ports/admission.ts"
+import type { BlobUpload, PutAnswer, PutOrder } from "#actors/blob-storage/ports/engine.ts"
+import { faultOf, thrown } from "#actors/blob-storage/ports/fault.ts"
+import type { CopyOrder, HeldCopy } from "#actors/blob-storage/ports/node-engine.ts"
+import type { CopyBytes, Members, Peer } from "#actors/blob-storage/ports/peers.ts"
+import { owners_max } from "#placement"
 import { type BlobId, hexOfBase64, type ReplicationPolicy } from "#schemas/blob-storage/blob.ts"
+import { isErasureCode } from "#schemas/blob-storage/replication.ts"
 import { metaOfShards } from "../erasure/get.ts"
 import { ownersOf } from "../erasure/layout.ts"
 import { type ErasurePut, putErasure } from "../erasure/put.ts"

@@ -6,8 +6,8 @@
  * Source: document 1 §1; DECISIONS, document 1, integrity.
  */
 
-import type { BlobRange, BlobReading } from "#actors/blob-storage/blobs/engine.ts"
-import { thrown } from "#actors/blob-storage/blobs/fault.ts"
+import type { BlobRange, BlobReading } from "#actors/blob-storage/ports/engine.ts"
+import { thrown } from "#actors/blob-storage/ports/fault.ts"
 import { joined } from "#erasure"
 import {
   type BlobId,

@@ -5,12 +5,12 @@
  * Source: document 1 §1, §7 NOT_FOUND; DECISIONS, document 1, integrity.
  */
 
-import type { BlobRange } from "#actors/blob-storage/blobs/engine.ts"
-import { thrown } from "#actors/blob-storage/blobs/fault.ts"
-import type { Copy } from "#actors/blob-storage/node-engine.ts"
-import type { Fetched, Peer } from "#actors/blob-storage/peers.ts"
-import { nodes_needed } from "#actors/blob-storage/replication.ts"
+import type { BlobRange } from "#actors/blob-storage/ports/engine.ts"
+import { thrown } from "#actors/blob-storage/ports/fault.ts"
+import type { Copy } from "#actors/blob-storage/ports/node-engine.ts"
+import type { Fetched, Peer } from "#actors/blob-storage/ports/peers.ts"
 import type { BlobId } from "#schemas/blob-storage/blob.ts"
+import { nodes_needed } from "#schemas/blob-storage/replication.ts"
 import { withTimeout } from "../erasure/survey.ts"
 import { isPeerFailure } from "../peer-failure.ts"
 import { firstResponse } from "./hedge.ts"

@@ -1,9 +1,8 @@
 /** Nodes that share a host, and what their blobs' copies make of it. Source: decision 0164. */
 import fc from "fast-check"
 import { describe, expect, it } from "vitest"
-import { copiesInOne, domainsOf, hostOf, sharesOf } from "#actors/blob-storage/failure-domain.ts"
-import type { Members } from "#actors/blob-storage/peers.ts"
-import { placement } from "#actors/blob-storage/placement.ts"
+import type { Members } from "#actors/blob-storage/ports/peers.ts"
+import { copiesInOne, domainsOf, hostOf, placement, sharesOf } from "#placement"
 import { BlobId, type ReplicationPolicy } from "#schemas/blob-storage/blob.ts"
 import { receiversOf } from "../replicas/parts.ts"
 

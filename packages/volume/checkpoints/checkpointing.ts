@@ -2,7 +2,7 @@
  * Decides when to write a checkpoint, and takes its snapshot between two batches. Commits continue
  * meanwhile; what they add is replayed from the log.
  */
-import { isFull } from "#actors/blob-storage/blobs/fault.ts"
+import { isFull } from "#actors/blob-storage/ports/fault.ts"
 import type { VolumeDisk } from "../disk.ts"
 import type { OpenCommitQueue } from "../log/commit.ts"
 import { makeMutex } from "../mutex.ts"

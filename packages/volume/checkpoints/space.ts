@@ -3,7 +3,7 @@
  * put for which they would be too small is refused as on a full disk. So the space of deleted blobs
  * can always be reclaimed, which takes a checkpoint first.
  */
-import { type BlobFault, faultOf, isFull } from "#actors/blob-storage/blobs/fault.ts"
+import { type BlobFault, faultOf, isFull } from "#actors/blob-storage/ports/fault.ts"
 import type { VolumeDisk } from "../disk.ts"
 import type { ExtentFiles } from "../extents/files.ts"
 import type { FreeSpace } from "../free-space/gauge.ts"

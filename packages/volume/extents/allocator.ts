@@ -3,7 +3,7 @@
  * before comes first, because the disk has allocated it; more is taken only above the floor of free
  * space.
  */
-import { isFull, thrown } from "#actors/blob-storage/blobs/fault.ts"
+import { isFull, thrown } from "#actors/blob-storage/ports/fault.ts"
 import { type FreeSpace, unmonitored } from "../free-space/gauge.ts"
 import { data_start } from "../log/format.ts"
 import type { Segments } from "../parts.ts"

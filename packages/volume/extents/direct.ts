@@ -4,7 +4,7 @@
  * a growing file. Only Linux supports it, and not on every file system.
  */
 import fs from "node:fs"
-import { codeOf } from "#actors/blob-storage/blobs/fault.ts"
+import { codeOf } from "#actors/blob-storage/ports/fault.ts"
 import { isAligned } from "./memory.ts"
 
 const page_bytes = 4096

@@ -7,8 +7,8 @@
  *
  * Source: DECISIONS of document 1, several blob nodes, limits not shown; decision 0177.
  */
-import type { BlobUsage } from "#actors/blob-storage/blobs/engine.ts"
-import { type BlobFault, thrown } from "#actors/blob-storage/blobs/fault.ts"
+import type { BlobUsage } from "#actors/blob-storage/ports/engine.ts"
+import { type BlobFault, thrown } from "#actors/blob-storage/ports/fault.ts"
 import type { recover } from "../checkpoints/recovery.ts"
 import type { CommitQueue } from "../parts.ts"
 import type { FreeSpace } from "./gauge.ts"

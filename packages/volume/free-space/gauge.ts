@@ -7,7 +7,7 @@
  *
  * Source: DECISIONS of document 1, limits not shown; decision 0177.
  */
-import type { BlobFault } from "#actors/blob-storage/blobs/fault.ts"
+import type { BlobFault } from "#actors/blob-storage/ports/fault.ts"
 import type { VolumeDisk, VolumeFile } from "../disk.ts"
 
 /** Age at which a query of the disk is repeated, in milliseconds. */

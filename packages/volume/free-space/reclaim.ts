@@ -8,7 +8,7 @@
  * Source: decision 0178.
  */
 import { setTimeout as sleep } from "node:timers/promises"
-import { faultOf, thrown } from "#actors/blob-storage/blobs/fault.ts"
+import { faultOf, thrown } from "#actors/blob-storage/ports/fault.ts"
 import type { VolumeParts } from "../parts.ts"
 import {
   type CompactionParts,

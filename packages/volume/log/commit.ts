@@ -5,7 +5,7 @@
  *
  * A batch never holds two operations on one id: the later one waits for the next batch.
  */
-import { type BlobFault, faultOf, thrown } from "#actors/blob-storage/blobs/fault.ts"
+import { type BlobFault, faultOf, thrown } from "#actors/blob-storage/ports/fault.ts"
 import type { BlobId } from "#schemas/blob-storage/blob.ts"
 import { causeText } from "#schemas/cause-text.ts"
 import { isHeld } from "../blob-index/blob-index.ts"

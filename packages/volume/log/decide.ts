@@ -2,9 +2,9 @@
  * Decides the outcome of an operation once everything before it is durable: a record to write, or
  * an immediate response. Nothing here waits or writes.
  */
-import { type Admission, admit, store_origin } from "#actors/blob-storage/blobs/admission.ts"
-import type { BlobFault } from "#actors/blob-storage/blobs/fault.ts"
-import type { Shard } from "#actors/blob-storage/node-engine.ts"
+import { type Admission, admit, store_origin } from "#actors/blob-storage/ports/admission.ts"
+import type { BlobFault } from "#actors/blob-storage/ports/fault.ts"
+import type { Shard } from "#actors/blob-storage/ports/node-engine.ts"
 import { type BlobId, storedPolicy } from "#schemas/blob-storage/blob.ts"
 import { isHeld, type Place } from "../blob-index/blob-index.ts"
 import type { Operation, Outcome, PutOperation } from "../parts.ts"

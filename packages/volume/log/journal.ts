@@ -1,5 +1,5 @@
 /** The journal: reads the facts of the log's records, in commit order. */
-import type { BlobFact } from "#actors/blob-storage/blobs/engine.ts"
+import type { BlobFact } from "#actors/blob-storage/ports/engine.ts"
 import { data_start } from "./format.ts"
 import { type LoggedRecord, readBatch, readHeader, salvage, searchHeader } from "./reader.ts"
 import { factOf } from "./record-facts.ts"

@@ -2,7 +2,7 @@
  * The most recent facts of the journal, in memory: they are usually read right after they were
  * written, and need no read from disk then.
  */
-import type { BlobFact } from "#actors/blob-storage/blobs/engine.ts"
+import type { BlobFact } from "#actors/blob-storage/ports/engine.ts"
 import type { NewRecord } from "./record.ts"
 import { factOfNew } from "./record-facts.ts"
 

@@ -1,6 +1,6 @@
 /** Converts log records to the types of the port: metadata, copies, deletions and facts. Pure. */
-import type { BlobFact } from "#actors/blob-storage/blobs/engine.ts"
-import type { Deletion, HeldCopy } from "#actors/blob-storage/node-engine.ts"
+import type { BlobFact } from "#actors/blob-storage/ports/engine.ts"
+import type { Deletion, HeldCopy } from "#actors/blob-storage/ports/node-engine.ts"
 import type { BlobMeta } from "#schemas/blob-storage/blob.ts"
 import { copyBytes } from "../writes/copy-admission.ts"
 import {

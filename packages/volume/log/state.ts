@@ -4,7 +4,7 @@
  * recovery applies the records that it reads.
  */
 
-import type { Shard } from "#actors/blob-storage/node-engine.ts"
+import type { Shard } from "#actors/blob-storage/ports/node-engine.ts"
 import type { BlobId } from "#schemas/blob-storage/blob.ts"
 import { isHeld, type Place, type PlaceKind } from "../blob-index/blob-index.ts"
 import type { Extents, Index, LogFile, Segment } from "../parts.ts"

@@ -2,7 +2,7 @@
  * Appends batches to the log. Keeps spare log files: the next one, and one held in reserve so that
  * deletes work on a full disk.
  */
-import { type BlobFault, faultOf, isFull } from "#actors/blob-storage/blobs/fault.ts"
+import { type BlobFault, faultOf, isFull } from "#actors/blob-storage/ports/fault.ts"
 import type { FreeSpace } from "../free-space/gauge.ts"
 import { type BatchRecord, formatOf, makeBatchEncoder } from "./batch.ts"
 import type { OpenSegments } from "./segments.ts"

@@ -5,7 +5,7 @@
  */
 import { join } from "node:path"
 import { Blake3Hasher } from "@napi-rs/blake-hash"
-import { codeOf } from "#actors/blob-storage/blobs/fault.ts"
+import { codeOf } from "#actors/blob-storage/ports/fault.ts"
 import type { BlobId } from "#schemas/blob-storage/blob.ts"
 import type { Place } from "../blob-index/blob-index.ts"
 import type { VolumeFile } from "../disk.ts"

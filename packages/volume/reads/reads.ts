@@ -3,9 +3,9 @@
  * in windows, the next while the last is sent. Every byte is verified before it is returned.
  */
 import { Blake3Hasher } from "@napi-rs/blake-hash"
-import type { BlobRange, BlobReading } from "#actors/blob-storage/blobs/engine.ts"
-import { faultOf, thrown } from "#actors/blob-storage/blobs/fault.ts"
-import type { CopyReading } from "#actors/blob-storage/node-engine.ts"
+import type { BlobRange, BlobReading } from "#actors/blob-storage/ports/engine.ts"
+import { faultOf, thrown } from "#actors/blob-storage/ports/fault.ts"
+import type { CopyReading } from "#actors/blob-storage/ports/node-engine.ts"
 import type { BlobId, BlobMeta } from "#schemas/blob-storage/blob.ts"
 import { isHeld, type Place } from "../blob-index/blob-index.ts"
 import type { ExtentFiles } from "../extents/files.ts"

@@ -1,7 +1,7 @@
 /** Facts that a volume reads from memory. copies.test.ts verifies that the disk has the same. */
 import assert from "node:assert/strict"
 import { describe, it } from "@effect/vitest"
-import type { BlobFact } from "#actors/blob-storage/blobs/engine.ts"
+import type { BlobFact } from "#actors/blob-storage/ports/engine.ts"
 import type { BlobId } from "#schemas/blob-storage/blob.ts"
 import { noise } from "../../../test/contract/blob-storage/engine-bytes.ts"
 import {

@@ -2,7 +2,7 @@
  * Compaction: rewrites what is live in mostly dead files elsewhere, and recycles the files. No file
  * is retired before a checkpoint without it is durable.
  */
-import { faultOf, thrown } from "#actors/blob-storage/blobs/fault.ts"
+import { faultOf, thrown } from "#actors/blob-storage/ports/fault.ts"
 import type { ExtentFile } from "../extents/files.ts"
 import { type Thresholds, thresholdsOf } from "../free-space/thresholds.ts"
 import type { LogFile, VolumeParts } from "../parts.ts"

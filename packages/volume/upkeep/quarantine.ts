@@ -3,7 +3,7 @@
  * its bytes are kept for inspection.
  */
 import { join } from "node:path"
-import { codeOf, faultOf, thrown } from "#actors/blob-storage/blobs/fault.ts"
+import { codeOf, faultOf, thrown } from "#actors/blob-storage/ports/fault.ts"
 import type { BlobId } from "#schemas/blob-storage/blob.ts"
 import type { Place } from "../blob-index/blob-index.ts"
 import type { VolumeFile } from "../disk.ts"

@@ -1,5 +1,5 @@
 /** Upkeep of a volume: compaction and scrub, each one round at a time, by a timer or on request. */
-import { faultOf } from "#actors/blob-storage/blobs/fault.ts"
+import { faultOf } from "#actors/blob-storage/ports/fault.ts"
 import { makeReclaim, type Reclaimed, type ReclaimParts, reclaim } from "../free-space/reclaim.ts"
 import { makeMutex } from "../mutex.ts"
 import {

@@ -5,8 +5,8 @@
  * Source: document 1 §1 InternalService; DECISIONS, document 1, delete and replicas.
  */
 
-import type { BlobFault } from "#actors/blob-storage/blobs/fault.ts"
-import type { CopyOrder, Shard } from "#actors/blob-storage/node-engine.ts"
+import type { BlobFault } from "#actors/blob-storage/ports/fault.ts"
+import type { CopyOrder, Shard } from "#actors/blob-storage/ports/node-engine.ts"
 import { striping } from "#erasure"
 import type { BlobId } from "#schemas/blob-storage/blob.ts"
 

@@ -4,7 +4,7 @@
  * decides what becomes of it.
  */
 import { Blake3Hasher } from "@napi-rs/blake-hash"
-import { faultOf, thrown } from "#actors/blob-storage/blobs/fault.ts"
+import { faultOf, thrown } from "#actors/blob-storage/ports/fault.ts"
 import { type BlobId, blob_id_bytes } from "#schemas/blob-storage/blob.ts"
 import { makeByteQueue } from "../extents/byte-queue.ts"
 import { diskBytes, type ExtentFiles } from "../extents/files.ts"

@@ -1,7 +1,7 @@
 /** Puts of small blobs whose content is complete: the hottest write path. */
 import { Blake3Hasher } from "@napi-rs/blake-hash"
-import type { Placed, PutAnswer, PutOrder } from "#actors/blob-storage/blobs/engine.ts"
-import { thrown } from "#actors/blob-storage/blobs/fault.ts"
+import type { Placed, PutAnswer, PutOrder } from "#actors/blob-storage/ports/engine.ts"
+import { thrown } from "#actors/blob-storage/ports/fault.ts"
 import { type BlobId, blob_id_bytes } from "#schemas/blob-storage/blob.ts"
 import { isHeld } from "../blob-index/blob-index.ts"
 import { admission, refusalOf } from "../log/decide.ts"

@@ -4,14 +4,14 @@
  *
  * Source: document 1 §1 InternalService; docs/decisions/0121-copies-of-a-cluster.md.
  */
-import { type BlobFault, thrown } from "#actors/blob-storage/blobs/fault.ts"
+import { type BlobFault, thrown } from "#actors/blob-storage/ports/fault.ts"
 import type {
   CopyOrder,
   HeldCopy,
   NodeEngine,
   Received,
   Receiving,
-} from "#actors/blob-storage/node-engine.ts"
+} from "#actors/blob-storage/ports/node-engine.ts"
 import { type BlobId, blob_id_bytes, storedPolicy } from "#schemas/blob-storage/blob.ts"
 import { isHeld } from "../blob-index/blob-index.ts"
 import type { ExtentFiles } from "../extents/files.ts"

@@ -4,8 +4,8 @@
  *
  * Source: DECISIONS, document 1, delete and replicas; docs/decisions/0125-repair.md.
  */
-import { faultOf } from "#actors/blob-storage/blobs/fault.ts"
-import type { HeldCopy, NodeEngine } from "#actors/blob-storage/node-engine.ts"
+import { faultOf } from "#actors/blob-storage/ports/fault.ts"
+import type { HeldCopy, NodeEngine } from "#actors/blob-storage/ports/node-engine.ts"
 import type { BlobId } from "#schemas/blob-storage/blob.ts"
 import { isHeld, type Place } from "../blob-index/blob-index.ts"
 import { heldBytesOf, putAtOf } from "../log/record.ts"

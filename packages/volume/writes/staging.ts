@@ -4,7 +4,7 @@
  *
  * Source: document 1 §2 Replication policies; docs/decisions/0121-copies-of-a-cluster.md.
  */
-import type { StagedBytes, Staging } from "#actors/blob-storage/node-engine.ts"
+import type { StagedBytes, Staging } from "#actors/blob-storage/ports/node-engine.ts"
 import type { ExtentFiles } from "../extents/files.ts"
 import type { Extent } from "../log/record.ts"
 import type { VolumeParts } from "../parts.ts"

@@ -4,7 +4,7 @@
  */
 
 import { crc32c } from "@node-rs/crc32"
-import { faultOf, isFull, thrown } from "#actors/blob-storage/blobs/fault.ts"
+import { faultOf, isFull, thrown } from "#actors/blob-storage/ports/fault.ts"
 import { makeByteQueue } from "../extents/byte-queue.ts"
 import { type Allocation, dataBytes, type ExtentFiles, spanBytes } from "../extents/files.ts"
 import { alignedCopy, giveBack, makeGatherer } from "../extents/memory.ts"

@@ -2,9 +2,9 @@
  * Puts that arrive piece by piece, and puts of large blobs. Small content is buffered and put at
  * once; large content is streamed to extents as it arrives.
  */
-import type { PutAnswer, PutOrder } from "#actors/blob-storage/blobs/engine.ts"
-import { thrown } from "#actors/blob-storage/blobs/fault.ts"
-import type { NodeUpload } from "#actors/blob-storage/node-engine.ts"
+import type { PutAnswer, PutOrder } from "#actors/blob-storage/ports/engine.ts"
+import { thrown } from "#actors/blob-storage/ports/fault.ts"
+import type { NodeUpload } from "#actors/blob-storage/ports/node-engine.ts"
 import { isHeld } from "../blob-index/blob-index.ts"
 import type { ExtentFiles } from "../extents/files.ts"
 import { admission, refusalOf, replacesExtents } from "../log/decide.ts"

@@ -1,6 +1,6 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Context, Effect, Layer } from "effect"
-import { LiveNodes } from "#actors/blob-storage/live-nodes.ts"
+import { LiveNodes } from "#actors/blob-storage/ports/live-nodes.ts"
 import { natsLiveNodes } from "#adapters/blob-storage/nats-live-nodes.ts"
 import { NatsConnection } from "#bus"
 import { NodeId } from "#schemas/blob-storage/node.ts"

@@ -5,7 +5,7 @@ import {
   refusedPolicy,
   shortfallChange,
   underReplicated,
-} from "#actors/blob-storage/replication.ts"
+} from "#schemas/blob-storage/replication.ts"
 
 describe("a policy", () => {
   it("is refused only where it is an erasure code, for want of nodes", () => {

@@ -1,7 +1,7 @@
 /** Many blobs in one request, and lists by label. Source: decision 0123. */
 import { Effect } from "effect"
 import { assert, describe, expect, it } from "vitest"
-import type { BlobEngine } from "#actors/blob-storage/blobs/engine.ts"
+import type { BlobEngine } from "#actors/blob-storage/ports/engine.ts"
 import { memoryEngine } from "#adapters/blob-storage/memory/engine.ts"
 import { batch_body_bytes_max, batch_ids_max } from "#schemas/blob-storage/blob.ts"
 import { noise, put } from "../../contract/blob-storage/engine-bytes.ts"

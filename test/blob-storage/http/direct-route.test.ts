@@ -2,8 +2,8 @@
 import { connect } from "node:net"
 import { Effect } from "effect"
 import { describe, expect, it } from "vitest"
-import type { BlobEngine } from "#actors/blob-storage/blobs/engine.ts"
-import { thrown } from "#actors/blob-storage/blobs/fault.ts"
+import type { BlobEngine } from "#actors/blob-storage/ports/engine.ts"
+import { thrown } from "#actors/blob-storage/ports/fault.ts"
 import { putText, utf8Length } from "#gateway/blob-storage/direct/response.ts"
 import { BlobId } from "#schemas/blob-storage/blob.ts"
 import {

@@ -1,7 +1,7 @@
 /** Bytes that a direct route sends in several windows. */
 import { connect } from "node:net"
 import { describe, expect, it } from "vitest"
-import { thrown } from "#actors/blob-storage/blobs/fault.ts"
+import { thrown } from "#actors/blob-storage/ports/fault.ts"
 import { id, metaOf, path, run } from "../../world/blob-storage/direct-engine.ts"
 import { accept_bytes, type BlobService } from "../../world/blob-storage/service.ts"
 import { as, until } from "../../world/http.ts"

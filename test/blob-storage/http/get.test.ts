@@ -1,8 +1,8 @@
 /** GET, HEAD, DELETE and stat of one blob by JSON and as plain bytes. Source: document 1 §4, §7. */
 import { Effect } from "effect"
 import { describe, expect, it } from "vitest"
-import type { BlobEngine } from "#actors/blob-storage/blobs/engine.ts"
-import { type BlobFault, thrown } from "#actors/blob-storage/blobs/fault.ts"
+import type { BlobEngine } from "#actors/blob-storage/ports/engine.ts"
+import { type BlobFault, thrown } from "#actors/blob-storage/ports/fault.ts"
 import { memoryEngine } from "#adapters/blob-storage/memory/engine.ts"
 import { prefersBytes, rangeOf } from "#gateway/blob-storage/direct/byte-range.ts"
 import { type BlobId, get_chunk_bytes_max } from "#schemas/blob-storage/blob.ts"

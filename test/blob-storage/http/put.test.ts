@@ -1,7 +1,7 @@
 /** PUT /v1/blobs: its answer, its fields, its refusals. Source: document 1 §4, §7, §8. */
 import { Effect } from "effect"
 import { describe, expect, it } from "vitest"
-import { type BlobFault, thrown } from "#actors/blob-storage/blobs/fault.ts"
+import { type BlobFault, thrown } from "#actors/blob-storage/ports/fault.ts"
 import { memoryEngine } from "#adapters/blob-storage/memory/engine.ts"
 import { json_body_bytes_max, labels_bytes_max } from "#schemas/blob-storage/blob.ts"
 import { noise } from "../../contract/blob-storage/engine-bytes.ts"

@@ -5,7 +5,7 @@
 import { connect, type Socket } from "node:net"
 import { Effect } from "effect"
 import { describe, expect, it } from "vitest"
-import { fromEngine } from "#actors/blob-storage/blobs/engine.ts"
+import { fromEngine } from "#actors/blob-storage/ports/engine.ts"
 import { openBlobVolume } from "#adapters/blob-storage/open-volume.ts"
 import type { VolumeEngine } from "#volume"
 import { noise, parts, put } from "../../contract/blob-storage/engine-bytes.ts"

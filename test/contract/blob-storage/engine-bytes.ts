@@ -4,7 +4,7 @@ import type {
   BlobRange,
   BlobReading,
   PutOrder,
-} from "#actors/blob-storage/blobs/engine.ts"
+} from "#actors/blob-storage/ports/engine.ts"
 import type { BlobId } from "#schemas/blob-storage/blob.ts"
 
 /** What is plain about an engine without blobs. */

@@ -1,8 +1,8 @@
 /** What every BlobEngine promises about many callers at once, and about its journal. */
 import assert from "node:assert/strict"
 import fc from "fast-check"
-import type { BlobEngine, BlobFact } from "#actors/blob-storage/blobs/engine.ts"
-import { faultOf } from "#actors/blob-storage/blobs/fault.ts"
+import type { BlobEngine, BlobFact } from "#actors/blob-storage/ports/engine.ts"
+import { faultOf } from "#actors/blob-storage/ports/fault.ts"
 import type { BlobId } from "#schemas/blob-storage/blob.ts"
 import type { Promised } from "./engine.ts"
 import { noise, parts, put, readAll } from "./engine-bytes.ts"

@@ -1,7 +1,7 @@
 /** What every LiveNodes promises. */
 import { assert } from "@effect/vitest"
 import { Effect } from "effect"
-import { LiveNodes } from "#actors/blob-storage/live-nodes.ts"
+import { LiveNodes } from "#actors/blob-storage/ports/live-nodes.ts"
 import { NodeId } from "#schemas/blob-storage/node.ts"
 
 const node_id = NodeId.make("node-1")

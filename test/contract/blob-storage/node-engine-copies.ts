@@ -1,9 +1,9 @@
 /** Copies for the contract of a node's store: what other nodes send, and what is asked of them. */
 import assert from "node:assert/strict"
 import { blake3 } from "@napi-rs/blake-hash"
-import type { BlobRange, PutOrder } from "#actors/blob-storage/blobs/engine.ts"
-import { faultOf } from "#actors/blob-storage/blobs/fault.ts"
-import type { CopyOrder, NodeEngine, Shard } from "#actors/blob-storage/node-engine.ts"
+import type { BlobRange, PutOrder } from "#actors/blob-storage/ports/engine.ts"
+import { faultOf } from "#actors/blob-storage/ports/fault.ts"
+import type { CopyOrder, NodeEngine, Shard } from "#actors/blob-storage/ports/node-engine.ts"
 import type { BlobId } from "#schemas/blob-storage/blob.ts"
 import { copyBytes } from "#volume"
 import { noise } from "./engine-bytes.ts"

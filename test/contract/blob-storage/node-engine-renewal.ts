@@ -1,7 +1,7 @@
 /** What every NodeEngine promises of copies that take over the time of a later put. */
 import assert from "node:assert/strict"
 import { Struct } from "effect"
-import type { CopyOrder, HeldCopy, NodeEngine } from "#actors/blob-storage/node-engine.ts"
+import type { CopyOrder, HeldCopy, NodeEngine } from "#actors/blob-storage/ports/node-engine.ts"
 import { noise } from "./engine-bytes.ts"
 import type { Promised } from "./node-engine.ts"
 import {

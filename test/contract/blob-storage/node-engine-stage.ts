@@ -1,8 +1,8 @@
 /** What every NodeEngine promises of bytes that belong to no blob yet. */
 import assert from "node:assert/strict"
-import type { PutAnswer } from "#actors/blob-storage/blobs/engine.ts"
-import { faultOf } from "#actors/blob-storage/blobs/fault.ts"
-import type { NodeEngine } from "#actors/blob-storage/node-engine.ts"
+import type { PutAnswer } from "#actors/blob-storage/ports/engine.ts"
+import { faultOf } from "#actors/blob-storage/ports/fault.ts"
+import type { NodeEngine } from "#actors/blob-storage/ports/node-engine.ts"
 import { noise } from "./engine-bytes.ts"
 import type { Promised } from "./node-engine.ts"
 import { collect, hashOf, idOf, putOrder, send, tagIn, wholeOf } from "./node-engine-copies.ts"

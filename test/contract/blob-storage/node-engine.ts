@@ -1,7 +1,7 @@
 /** What every NodeEngine promises beside the store's own contract, run over each of them. */
 import assert from "node:assert/strict"
 import { describe, it } from "vitest"
-import type { NodeEngine } from "#actors/blob-storage/node-engine.ts"
+import type { NodeEngine } from "#actors/blob-storage/ports/node-engine.ts"
 import { copyBytes } from "#volume"
 import { noise } from "./engine-bytes.ts"
 import { deletions, listing, releases } from "./node-engine-absence.ts"

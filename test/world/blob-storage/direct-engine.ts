@@ -1,7 +1,7 @@
 /** An engine that puts and gets only what a test gives it. */
 import { Effect } from "effect"
-import type { BlobEngine } from "#actors/blob-storage/blobs/engine.ts"
-import { thrown } from "#actors/blob-storage/blobs/fault.ts"
+import type { BlobEngine } from "#actors/blob-storage/ports/engine.ts"
+import { thrown } from "#actors/blob-storage/ports/fault.ts"
 import { memoryEngine } from "#adapters/blob-storage/memory/engine.ts"
 import type { BlobMeta } from "#schemas/blob-storage/blob.ts"
 import { type BlobService, type BlobSetup, withBlobs } from "./service.ts"

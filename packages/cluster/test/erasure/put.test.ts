@@ -1,7 +1,7 @@
 import assert from "node:assert/strict"
 import { describe, it } from "@effect/vitest"
-import { faultOf } from "#actors/blob-storage/blobs/fault.ts"
-import type { NodeEngine } from "#actors/blob-storage/node-engine.ts"
+import { faultOf } from "#actors/blob-storage/ports/fault.ts"
+import type { NodeEngine } from "#actors/blob-storage/ports/node-engine.ts"
 import type { MemoryEngine } from "#adapters/blob-storage/memory/engine.ts"
 import { noise } from "../../../../test/contract/blob-storage/engine-bytes.ts"
 import {

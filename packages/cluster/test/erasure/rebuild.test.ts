@@ -1,6 +1,6 @@
 import assert from "node:assert/strict"
 import { describe, it } from "@effect/vitest"
-import { faultOf } from "#actors/blob-storage/blobs/fault.ts"
+import { faultOf } from "#actors/blob-storage/ports/fault.ts"
 import { unit_bytes } from "#erasure"
 import type { BlobId } from "#schemas/blob-storage/blob.ts"
 import { noise } from "../../../../test/contract/blob-storage/engine-bytes.ts"

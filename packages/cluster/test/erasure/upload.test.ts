@@ -1,6 +1,6 @@
 import assert from "node:assert/strict"
 import { describe, it } from "@effect/vitest"
-import type { Peers } from "#actors/blob-storage/peers.ts"
+import type { Peers } from "#actors/blob-storage/ports/peers.ts"
 import type { MemoryEngine } from "#adapters/blob-storage/memory/engine.ts"
 import { noise } from "../../../../test/contract/blob-storage/engine-bytes.ts"
 import { piece_bytes } from "../../erasure/layout.ts"

@@ -1,6 +1,6 @@
 /** Blobs for the repair's tests, and the shards of which they are made. */
 import { blake3 } from "@napi-rs/blake-hash"
-import type { Shard } from "#actors/blob-storage/node-engine.ts"
+import type { Shard } from "#actors/blob-storage/ports/node-engine.ts"
 import { erasureCode, stripeEncoder, unit_bytes } from "#erasure"
 import type { BlobId, ReplicationPolicy } from "#schemas/blob-storage/blob.ts"
 

@@ -1,7 +1,7 @@
 /** Deletions that meant every node reach those that were away, whatever their clocks say. */
 import assert from "node:assert/strict"
 import { describe, it } from "vitest"
-import type { Deletion, HeldCopy } from "#actors/blob-storage/node-engine.ts"
+import type { Deletion, HeldCopy } from "#actors/blob-storage/ports/node-engine.ts"
 import { missingDeletions } from "../../repair/deletions.ts"
 import { makeRepairWorld, type RepairWorld } from "./world.ts"
 

@@ -1,7 +1,7 @@
 /** What is to be done for one blob: tables, over made-up responses. */
 import assert from "node:assert/strict"
 import { describe, it } from "vitest"
-import type { Copy, HeldCopy } from "#actors/blob-storage/node-engine.ts"
+import type { Copy, HeldCopy } from "#actors/blob-storage/ports/node-engine.ts"
 import type { BlobId } from "#schemas/blob-storage/blob.ts"
 import { planFor } from "../../repair/plan.ts"
 import type { Action, RepairView } from "../../repair/view.ts"

@@ -4,8 +4,8 @@
  */
 import assert from "node:assert/strict"
 import { describe, it } from "vitest"
-import { nodes_needed } from "#actors/blob-storage/replication.ts"
 import type { ReplicationPolicy } from "#schemas/blob-storage/blob.ts"
+import { nodes_needed } from "#schemas/blob-storage/replication.ts"
 import { type Seeded, seeded } from "../../../../test/world/seeded.ts"
 import { type MadeBlob, shardBytes } from "./blob.ts"
 import { hour_s, makeRepairWorld, type RepairWorld } from "./world.ts"

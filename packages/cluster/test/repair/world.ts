@@ -1,11 +1,10 @@
 /** Nodes in memory with the real repair on each, over the simulated network and its time. */
 
-import { hostOf } from "#actors/blob-storage/failure-domain.ts"
-import type { CopyOrder, HeldCopy, Shard } from "#actors/blob-storage/node-engine.ts"
-import type { Members } from "#actors/blob-storage/peers.ts"
-import { placement } from "#actors/blob-storage/placement.ts"
+import type { CopyOrder, HeldCopy, Shard } from "#actors/blob-storage/ports/node-engine.ts"
+import type { Members } from "#actors/blob-storage/ports/peers.ts"
 import { erasureTools } from "#adapters/blob-storage/erasure.ts"
 import { memoryEngine } from "#adapters/blob-storage/memory/engine.ts"
+import { hostOf, placement } from "#placement"
 import type { ReplicationPolicy } from "#schemas/blob-storage/blob.ts"
 import { rebuildShards } from "../../erasure/rebuild.ts"
 import { type RepairOptions, repair } from "../../repair/repair.ts"

@@ -1,6 +1,6 @@
 /** Listing and deleting on all nodes, and nodes that lie. Source: DECISIONS, list, delete; 0123. */
 import { describe, expect, it } from "vitest"
-import type { Peers } from "#actors/blob-storage/peers.ts"
+import type { Peers } from "#actors/blob-storage/ports/peers.ts"
 import { noise } from "../../../../test/contract/blob-storage/engine-bytes.ts"
 import { boundsOf } from "../../replicas/list.ts"
 import { faultIn, idOf, makeNodes, type Node, orderOf, origin, read } from "./nodes.ts"

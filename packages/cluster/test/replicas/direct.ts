@@ -1,7 +1,7 @@
 /** Some nodes in one process, in real time, that reach each other at once or not at all. */
 
-import type { NodeEngine } from "#actors/blob-storage/node-engine.ts"
-import type { Peer, Peers } from "#actors/blob-storage/peers.ts"
+import type { NodeEngine } from "#actors/blob-storage/ports/node-engine.ts"
+import type { Peer, Peers } from "#actors/blob-storage/ports/peers.ts"
 import { blobHasher } from "#adapters/blob-storage/blob-hasher.ts"
 import { memoryEngine } from "#adapters/blob-storage/memory/engine.ts"
 import { copyBytes } from "#volume"

@@ -1,9 +1,9 @@
 /** Copies leave while this node's disk takes its own. Source: document 1 §1; decision 0126. */
 import { describe, expect, it } from "vitest"
-import type { PutAnswer } from "#actors/blob-storage/blobs/engine.ts"
-import { thrown } from "#actors/blob-storage/blobs/fault.ts"
-import type { NodeEngine } from "#actors/blob-storage/node-engine.ts"
-import type { Peers } from "#actors/blob-storage/peers.ts"
+import type { PutAnswer } from "#actors/blob-storage/ports/engine.ts"
+import { thrown } from "#actors/blob-storage/ports/fault.ts"
+import type { NodeEngine } from "#actors/blob-storage/ports/node-engine.ts"
+import type { Peers } from "#actors/blob-storage/ports/peers.ts"
 import { blobHasher } from "#adapters/blob-storage/blob-hasher.ts"
 import { memoryEngine } from "#adapters/blob-storage/memory/engine.ts"
 import { noise } from "../../../../test/contract/blob-storage/engine-bytes.ts"

@@ -1,6 +1,6 @@
 /** Gets in a cluster. Source: document 1 §1, §7 NOT_FOUND; DECISIONS, integrity; decision 0123. */
 import { describe, expect, it } from "vitest"
-import { faultOf } from "#actors/blob-storage/blobs/fault.ts"
+import { faultOf } from "#actors/blob-storage/ports/fault.ts"
 import type { ReplicationPolicy } from "#schemas/blob-storage/blob.ts"
 import { noise } from "../../../../test/contract/blob-storage/engine-bytes.ts"
 import { faultIn, idOf, makeNodes, type Nodes, orderOf, origin, read } from "./nodes.ts"

@@ -4,7 +4,7 @@
  * delete and replicas; decision 0125.
  */
 import { describe, expect, it } from "vitest"
-import type { HeldCopy } from "#actors/blob-storage/node-engine.ts"
+import type { HeldCopy } from "#actors/blob-storage/ports/node-engine.ts"
 import type { BlobId, ReplicationPolicy } from "#schemas/blob-storage/blob.ts"
 import { noise } from "../../../../test/contract/blob-storage/engine-bytes.ts"
 import { isSingle } from "../../replicas/parts.ts"

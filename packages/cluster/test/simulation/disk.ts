@@ -2,7 +2,7 @@
  * A node's store as one life of its process has it: what it does takes time, and a life that has
  * ended does nothing more and hears nothing more, wherever it was.
  */
-import type { NodeEngine, Staging } from "#actors/blob-storage/node-engine.ts"
+import type { NodeEngine, Staging } from "#actors/blob-storage/ports/node-engine.ts"
 import type { World } from "./world.ts"
 
 /** What a store takes for one thing, in milliseconds. */

@@ -3,7 +3,7 @@
  * likes; bytes are destroyed only where every blob stays readable without them, so that whatever
  * is lost is lost by the software.
  */
-import { nodes_needed } from "#actors/blob-storage/replication.ts"
+import { nodes_needed } from "#schemas/blob-storage/replication.ts"
 import { bears, lookNow, readDisks } from "./laws.ts"
 import { log_id } from "./membership.ts"
 import { fair, type Weather } from "./network.ts"

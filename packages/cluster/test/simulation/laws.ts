@@ -1,8 +1,8 @@
 /** What has to be so of a simulated cluster: at any moment, and when it has come to rest. */
-import type { HeldCopy } from "#actors/blob-storage/node-engine.ts"
-import { isErasureCode, nodes_needed } from "#actors/blob-storage/replication.ts"
+import type { HeldCopy } from "#actors/blob-storage/ports/node-engine.ts"
 import type { MemoryImage } from "#adapters/blob-storage/memory/state.ts"
 import type { BlobId } from "#schemas/blob-storage/blob.ts"
+import { isErasureCode, nodes_needed } from "#schemas/blob-storage/replication.ts"
 import { tableOf } from "./membership.ts"
 import { type Content, isDue, isGone, type Known, type Model } from "./model.ts"
 import type { SimulatedCluster, SimulatedNode } from "./node.ts"

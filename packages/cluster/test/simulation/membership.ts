@@ -4,8 +4,8 @@
  */
 import { Result } from "effect"
 import { Cluster, type ClusterContext, eligible, wholeSince } from "#actors/blob-storage/cluster.ts"
-import type { Members, Peer } from "#actors/blob-storage/peers.ts"
-import { type Placement, placement } from "#actors/blob-storage/placement.ts"
+import type { Members, Peer } from "#actors/blob-storage/ports/peers.ts"
+import { type Placement, placement } from "#placement"
 import {
   type ClusterCommand,
   ConfirmLeave,

@@ -2,11 +2,11 @@
  * What the plain cluster does by itself: it looks at each copy that is here, one by one, sends what
  * others lack, and lets go what is nobody's.
  */
-import { store_origin } from "#actors/blob-storage/blobs/admission.ts"
-import type { Copy, CopyOrder, Deletion, HeldCopy } from "#actors/blob-storage/node-engine.ts"
-import type { Peer, Reason } from "#actors/blob-storage/peers.ts"
-import { nodes_needed } from "#actors/blob-storage/replication.ts"
+import { store_origin } from "#actors/blob-storage/ports/admission.ts"
+import type { Copy, CopyOrder, Deletion, HeldCopy } from "#actors/blob-storage/ports/node-engine.ts"
+import type { Peer, Reason } from "#actors/blob-storage/ports/peers.ts"
 import type { BlobId } from "#schemas/blob-storage/blob.ts"
+import { nodes_needed } from "#schemas/blob-storage/replication.ts"
 import { isPeerFailure } from "../../peer-failure.ts"
 import { release_after_seconds, type SoftwareParts } from "./software.ts"
 

@@ -2,11 +2,11 @@
  * A plain cluster of replicas, as short as can be: it asks everybody about each blob, one by one.
  * The simulator is tried on it, and on mistakes that are made in it on purpose.
  */
-import type { BlobOrigin } from "#actors/blob-storage/blobs/admission.ts"
-import type { BlobRange, BlobReading } from "#actors/blob-storage/blobs/engine.ts"
-import { thrown } from "#actors/blob-storage/blobs/fault.ts"
-import { nodes_needed } from "#actors/blob-storage/replication.ts"
+import type { BlobOrigin } from "#actors/blob-storage/ports/admission.ts"
+import type { BlobRange, BlobReading } from "#actors/blob-storage/ports/engine.ts"
+import { thrown } from "#actors/blob-storage/ports/fault.ts"
 import type { BlobId } from "#schemas/blob-storage/blob.ts"
+import { nodes_needed } from "#schemas/blob-storage/replication.ts"
 import { isPeerFailure } from "../../peer-failure.ts"
 import {
   answered,

@@ -1,7 +1,7 @@
 /** What one node asks of another over the simulated network: a connection for each question. */
 
-import type { CopyOrder, CopyReading } from "#actors/blob-storage/node-engine.ts"
-import type { CopyBytes, Fetched, Peer, Peers } from "#actors/blob-storage/peers.ts"
+import type { CopyOrder, CopyReading } from "#actors/blob-storage/ports/node-engine.ts"
+import type { CopyBytes, Fetched, Peer, Peers } from "#actors/blob-storage/ports/peers.ts"
 import { copyBytes } from "#volume"
 import { peerFailure } from "../../peer-failure.ts"
 import { type Cable, failureOf, type Guard, type Host, type Wires } from "./wires.ts"

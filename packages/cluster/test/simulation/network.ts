@@ -3,7 +3,7 @@
  * are cut in the middle of a body, and stay silent, when the seed says so or the test does.
  */
 
-import type { Peers } from "#actors/blob-storage/peers.ts"
+import type { Peers } from "#actors/blob-storage/ports/peers.ts"
 import { peerFailure } from "../../peer-failure.ts"
 import { makeCalls } from "./network-calls.ts"
 import type { Cable, Host, Wires } from "./wires.ts"

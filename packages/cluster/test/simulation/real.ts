@@ -1,5 +1,5 @@
 /** The real software of a node, as the server wires it, over the simulated network and time. */
-import type { BlobEngine, PutOrder } from "#actors/blob-storage/blobs/engine.ts"
+import type { BlobEngine, PutOrder } from "#actors/blob-storage/ports/engine.ts"
 import { blobHasher } from "#adapters/blob-storage/blob-hasher.ts"
 import { type ErasureCode, erasureCode, unit_bytes } from "#erasure"
 import type { ErasureParts } from "../../erasure/layout.ts"

@@ -2,8 +2,9 @@
  * One life of a simulated cluster: faults and clients for some minutes, then calm, in which every
  * blob has to come to where it belongs. The seed draws all of it and repeats it exactly.
  */
-import { isErasureCode, nodes_needed } from "#actors/blob-storage/replication.ts"
+
 import type { ReplicationPolicy } from "#schemas/blob-storage/blob.ts"
+import { isErasureCode, nodes_needed } from "#schemas/blob-storage/replication.ts"
 import { begin, heal, takeAway } from "./faults.ts"
 import { heldBy, isNeeded, lookAtLoad, lookNow, readDisks, unsettledOf } from "./laws.ts"
 import { isDue, makeContent, makeModel } from "./model.ts"

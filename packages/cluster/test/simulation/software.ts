@@ -1,13 +1,13 @@
 /** What runs on a node of the simulated cluster: the real thing, or one that is made for tests. */
-import type { BlobOrigin } from "#actors/blob-storage/blobs/admission.ts"
+import type { BlobOrigin } from "#actors/blob-storage/ports/admission.ts"
 import type {
   BlobRange,
   BlobReading,
   PutAnswer,
   PutOrder,
-} from "#actors/blob-storage/blobs/engine.ts"
-import type { NodeEngine } from "#actors/blob-storage/node-engine.ts"
-import type { Members, Peers } from "#actors/blob-storage/peers.ts"
+} from "#actors/blob-storage/ports/engine.ts"
+import type { NodeEngine } from "#actors/blob-storage/ports/node-engine.ts"
+import type { Members, Peers } from "#actors/blob-storage/ports/peers.ts"
 import type { BlobId } from "#schemas/blob-storage/blob.ts"
 import type { Timing } from "../../timing.ts"
 import type { Host } from "./wires.ts"

@@ -1,6 +1,6 @@
 /** What a simulated network's parts share: who is on it, and how a message goes. */
-import { faultOf } from "#actors/blob-storage/blobs/fault.ts"
-import type { NodeEngine } from "#actors/blob-storage/node-engine.ts"
+import { faultOf } from "#actors/blob-storage/ports/fault.ts"
+import type { NodeEngine } from "#actors/blob-storage/ports/node-engine.ts"
 import type { BlobId } from "#schemas/blob-storage/blob.ts"
 import { peerCodeOf, peerFailure } from "../../peer-failure.ts"
 

@@ -1,7 +1,7 @@
 /** What clients do to a simulated cluster: each asks one node for one thing after the other. */
-import type { BlobOrigin } from "#actors/blob-storage/blobs/admission.ts"
-import type { BlobRange, PutOrder } from "#actors/blob-storage/blobs/engine.ts"
-import { faultOf } from "#actors/blob-storage/blobs/fault.ts"
+import type { BlobOrigin } from "#actors/blob-storage/ports/admission.ts"
+import type { BlobRange, PutOrder } from "#actors/blob-storage/ports/engine.ts"
+import { faultOf } from "#actors/blob-storage/ports/fault.ts"
 import { bearsOneLess, lookAtPut, lookNow, readDisks } from "./laws.ts"
 import { isDue, type Known, type Model } from "./model.ts"
 import type { SimulatedCluster, SimulatedNode } from "./node.ts"

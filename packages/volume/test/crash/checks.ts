@@ -1,6 +1,6 @@
 /** The invariants of a reopened volume, while nothing else uses it. */
 import assert from "node:assert/strict"
-import { type BlobFault, faultOf } from "#actors/blob-storage/blobs/fault.ts"
+import { type BlobFault, faultOf } from "#actors/blob-storage/ports/fault.ts"
 import type { BlobId, BlobMeta } from "#schemas/blob-storage/blob.ts"
 import type { Content } from "./contents.ts"
 import type { Life } from "./life.ts"

@@ -1,6 +1,6 @@
 /** The blobs of the crash tests, with everything needed to verify them. */
 import { blake3 } from "@napi-rs/blake-hash"
-import type { Shard } from "#actors/blob-storage/node-engine.ts"
+import type { Shard } from "#actors/blob-storage/ports/node-engine.ts"
 import type { BlobId, BlobLabels, ReplicationPolicy } from "#schemas/blob-storage/blob.ts"
 import { noise } from "../../../../test/contract/blob-storage/engine-bytes.ts"
 import { copyBytes } from "../../writes/copy-admission.ts"

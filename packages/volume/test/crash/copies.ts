@@ -1,8 +1,8 @@
 /** What a cluster does to a volume during a life: copies arrive, and some are released. */
 import assert from "node:assert/strict"
-import type { PutAnswer } from "#actors/blob-storage/blobs/engine.ts"
-import { faultOf } from "#actors/blob-storage/blobs/fault.ts"
-import type { CopyOrder, HeldCopy } from "#actors/blob-storage/node-engine.ts"
+import type { PutAnswer } from "#actors/blob-storage/ports/engine.ts"
+import { faultOf } from "#actors/blob-storage/ports/fault.ts"
+import type { CopyOrder, HeldCopy } from "#actors/blob-storage/ports/node-engine.ts"
 import type { Content } from "./contents.ts"
 import { cut, faultIn, type Life, origin, refuse } from "./life.ts"
 import type { Entry } from "./model.ts"

@@ -6,7 +6,7 @@
  */
 import assert from "node:assert/strict"
 import { setImmediate as nextTurn } from "node:timers/promises"
-import type { BlobFault } from "#actors/blob-storage/blobs/fault.ts"
+import type { BlobFault } from "#actors/blob-storage/ports/fault.ts"
 import { type Seeded, seeded } from "../../../../test/world/seeded.ts"
 import { type SimulatedDisk, simulateDisk } from "../simulated/disk.ts"
 import { check } from "./checks.ts"

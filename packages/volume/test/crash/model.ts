@@ -3,7 +3,7 @@
  * happened or not: until a read decides, both are correct.
  */
 import assert from "node:assert/strict"
-import type { BlobFact } from "#actors/blob-storage/blobs/engine.ts"
+import type { BlobFact } from "#actors/blob-storage/ports/engine.ts"
 import type { BlobId, BlobMeta } from "#schemas/blob-storage/blob.ts"
 import { type Content, contentById, contents } from "./contents.ts"
 

@@ -1,8 +1,8 @@
 /** The operations of a life: seeded, of several writers, with every response checked. */
 import assert from "node:assert/strict"
-import type { BlobRange, PutAnswer, PutOrder } from "#actors/blob-storage/blobs/engine.ts"
-import { faultOf } from "#actors/blob-storage/blobs/fault.ts"
-import type { NodeEngine } from "#actors/blob-storage/node-engine.ts"
+import type { BlobRange, PutAnswer, PutOrder } from "#actors/blob-storage/ports/engine.ts"
+import { faultOf } from "#actors/blob-storage/ports/fault.ts"
+import type { NodeEngine } from "#actors/blob-storage/ports/node-engine.ts"
 import type { BlobId } from "#schemas/blob-storage/blob.ts"
 import type { Seeded } from "../../../../test/world/seeded.ts"
 import { type Content, contents } from "./contents.ts"

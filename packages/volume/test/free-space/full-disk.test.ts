@@ -5,7 +5,7 @@
 import assert from "node:assert/strict"
 import { setImmediate as nextTurn } from "node:timers/promises"
 import { describe, it } from "vitest"
-import { faultOf } from "#actors/blob-storage/blobs/fault.ts"
+import { faultOf } from "#actors/blob-storage/ports/fault.ts"
 import type { BlobId } from "#schemas/blob-storage/blob.ts"
 import { noise } from "../../../../test/contract/blob-storage/engine-bytes.ts"
 import { seeded } from "../../../../test/world/seeded.ts"

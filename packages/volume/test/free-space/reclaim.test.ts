@@ -4,7 +4,7 @@
  */
 import assert from "node:assert/strict"
 import { describe, it } from "vitest"
-import { faultOf } from "#actors/blob-storage/blobs/fault.ts"
+import { faultOf } from "#actors/blob-storage/ports/fault.ts"
 import type { BlobId } from "#schemas/blob-storage/blob.ts"
 import { noise } from "../../../../test/contract/blob-storage/engine-bytes.ts"
 import { seeded } from "../../../../test/world/seeded.ts"

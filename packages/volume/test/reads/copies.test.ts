@@ -2,7 +2,7 @@
 import assert from "node:assert/strict"
 import { Result, Struct } from "effect"
 import { describe, it } from "vitest"
-import type { NodeEngine } from "#actors/blob-storage/node-engine.ts"
+import type { NodeEngine } from "#actors/blob-storage/ports/node-engine.ts"
 import { Volume } from "#actors/blob-storage/volume.ts"
 import { RecordFacts } from "#schemas/blob-storage/volume.ts"
 import { noise } from "../../../../test/contract/blob-storage/engine-bytes.ts"

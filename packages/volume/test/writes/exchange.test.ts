@@ -6,7 +6,7 @@
  */
 import assert from "node:assert/strict"
 import { describe, it } from "vitest"
-import type { CopyOrder, NodeEngine } from "#actors/blob-storage/node-engine.ts"
+import type { CopyOrder, NodeEngine } from "#actors/blob-storage/ports/node-engine.ts"
 import { noise } from "../../../../test/contract/blob-storage/engine-bytes.ts"
 import {
   getAll,

@@ -2,8 +2,8 @@
  * The `placed` callback of a put, called while its batch is being written. Source: decision 0126.
  */
 import { describe, expect, it } from "vitest"
-import type { PutAnswer } from "#actors/blob-storage/blobs/engine.ts"
-import { faultOf } from "#actors/blob-storage/blobs/fault.ts"
+import type { PutAnswer } from "#actors/blob-storage/ports/engine.ts"
+import { faultOf } from "#actors/blob-storage/ports/fault.ts"
 import { noise } from "../../../../test/contract/blob-storage/engine-bytes.ts"
 import { kib, order, withVolume } from "../volume-folder.ts"
 

@@ -5,7 +5,7 @@
 import assert from "node:assert/strict"
 import { blake3 } from "@napi-rs/blake-hash"
 import { describe, it } from "vitest"
-import type { BlobUpload, PutOrder } from "#actors/blob-storage/blobs/engine.ts"
+import type { BlobUpload, PutOrder } from "#actors/blob-storage/ports/engine.ts"
 import { noise } from "../../../../test/contract/blob-storage/engine-bytes.ts"
 import {
   faultTag,

@@ -1,7 +1,7 @@
 /** Small copies that one node sends to another together, over real connections. */
 import assert from "node:assert/strict"
 import { afterEach, describe, it } from "@effect/vitest"
-import { thrown } from "#actors/blob-storage/blobs/fault.ts"
+import { thrown } from "#actors/blob-storage/ports/fault.ts"
 import { type MemoryEngine, memoryEngine } from "#adapters/blob-storage/memory/engine.ts"
 import type { Spoken } from "#adapters/blob-storage/peer/call.ts"
 import { batch_copies_max, decodeOutcomes } from "#adapters/blob-storage/peers/batch.ts"

@@ -1,7 +1,7 @@
 /** What one node asks of another, over real connections, and how it is refused. */
 import assert from "node:assert/strict"
 import { afterEach, describe, it } from "@effect/vitest"
-import { type BlobFault, thrown } from "#actors/blob-storage/blobs/fault.ts"
+import { type BlobFault, thrown } from "#actors/blob-storage/ports/fault.ts"
 import { memoryEngine } from "#adapters/blob-storage/memory/engine.ts"
 import { operations } from "#adapters/blob-storage/peers/message.ts"
 import { noise } from "../../../contract/blob-storage/engine-bytes.ts"

@@ -1,8 +1,8 @@
 /** Copies that one node sends to another, over real connections. */
 import assert from "node:assert/strict"
 import { afterEach, describe, it } from "@effect/vitest"
-import { thrown } from "#actors/blob-storage/blobs/fault.ts"
-import type { Receiving } from "#actors/blob-storage/node-engine.ts"
+import { thrown } from "#actors/blob-storage/ports/fault.ts"
+import type { Receiving } from "#actors/blob-storage/ports/node-engine.ts"
 import { type MemoryEngine, memoryEngine } from "#adapters/blob-storage/memory/engine.ts"
 import { window_bytes } from "#adapters/blob-storage/peer/exchange.ts"
 import { striping } from "#erasure"

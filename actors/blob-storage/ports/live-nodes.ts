@@ -5,7 +5,7 @@
  * Source: DESIGN of the running system, 5; document 1 §4 ClusterService, heartbeat.
  */
 import { Clock, Context, Effect, Layer } from "effect"
-import type { NodeProgress } from "#actors/blob-storage/repair-progress.ts"
+import type { NodeProgress } from "#actors/blob-storage/ports/repair-progress.ts"
 import { nodes_max } from "#schemas/blob-storage/cluster.ts"
 import type { NodeId } from "#schemas/blob-storage/node.ts"
 

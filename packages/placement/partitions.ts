@@ -9,7 +9,6 @@
  *
  * Source: document 1 §2 SyncRingResponse; blob facts §7; decision 0164.
  */
-import type { BlobId } from "#schemas/blob-storage/blob.ts"
 import { copiesInOne, type Domains, domainsOf, sharesOf } from "./failure-domain.ts"
 import { type Ring, type RingDescription, ring } from "./ring.ts"
 
@@ -39,8 +38,8 @@ const bits_of_digit = 4
 export interface Placement {
   readonly ring_version: number
   readonly partitions: number
-  /** The partition of a blob, from 0. */
-  readonly partitionOf: (id: BlobId) => number
+  /** The partition of an identifier, from 0. */
+  readonly partitionOf: (id: string) => number
   /** The first `count` owners of a partition, at most ten: fewer where there are fewer nodes. */
   readonly ownersOf: (partition: number, count: number) => ReadonlyArray<string>
   /** The part of all copies, where each partition has `count`, that a node keeps: 0 to 1. */
@@ -56,9 +55,7 @@ const digitsFor = (nodes: number) => {
 const middleOf = (partition: number, digits: number) => {
   // Seventeen digits of a partition, and one for its half: exact in 32 bits.
   const place = ((2 * partition + 1) << (31 - digits - 1)) * 2
-  const text = (place >>> 0).toString(16).padStart(8, "0").padEnd(id_digits, "0")
-  // 32 hexadecimal digits, as an identifier has them.
-  return text as BlobId
+  return (place >>> 0).toString(16).padStart(8, "0").padEnd(id_digits, "0")
 }
 
 /** What each node may have at most. */

@@ -8,7 +8,6 @@
  *
  * Source: document 1 §1 and §2 SyncRingResponse; DECISIONS, document 1, sync-ring.
  */
-import type { BlobId } from "#schemas/blob-storage/blob.ts"
 
 /** Places on the circle: as many as thirteen hex digits tell apart, exact as a number. */
 const places = 2 ** 52
@@ -42,7 +41,7 @@ export interface Ring {
   /** The eligible nodes by id. */
   readonly node_ids: ReadonlyArray<string>
   /** The first `count` distinct nodes from the blob's place on: fewer where there are fewer. */
-  readonly owners: (id: BlobId, count: number) => ReadonlyArray<string>
+  readonly owners: (id: string, count: number) => ReadonlyArray<string>
   /** The part of all identifiers, 0 to 1, whose first owner the node is; 0 for others. */
   readonly share: (node_id: string) => number
 }
@@ -88,7 +87,7 @@ const finalize = (lane: number) => {
 }
 
 /** A blob's place: its identifier is a hash already, and the first 52 bits of it are taken. */
-export const placeOfBlob = (id: BlobId) => Number.parseInt(id.slice(0, 13), 16)
+export const placeOfBlob = (id: string) => Number.parseInt(id.slice(0, 13), 16)
 
 /** Draws a ring. The order of the nodes does not matter. */
 export const ring = ({ ring_version, vnodes_per_node, nodes }: RingDescription): Ring => {

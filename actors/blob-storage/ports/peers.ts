@@ -8,11 +8,12 @@
  *
  * Source: document 1 §1 InternalService, §5; DECISIONS, document 1, InternalService.
  */
+
+import type { Placement } from "#placement"
 import type { BlobId, BlobMeta } from "#schemas/blob-storage/blob.ts"
-import type { BlobOrigin } from "./blobs/admission.ts"
-import type { BlobRange } from "./blobs/engine.ts"
+import type { BlobOrigin } from "./admission.ts"
+import type { BlobRange } from "./engine.ts"
 import type { Copy, CopyOrder, HeldCopy, Received } from "./node-engine.ts"
-import type { Placement } from "./placement.ts"
 
 /** An active node. */
 export interface Peer {

@@ -5,8 +5,8 @@
  * Source: document 1 §1 InternalService; DECISIONS, document 1, delete and replicas.
  */
 import type { BlobId, BlobLabels, BlobMeta, ReplicationPolicy } from "#schemas/blob-storage/blob.ts"
-import type { BlobOrigin } from "./blobs/admission.ts"
-import type { BlobEngine, BlobRange, BlobUpload, PutOrder } from "./blobs/engine.ts"
+import type { BlobOrigin } from "./admission.ts"
+import type { BlobEngine, BlobRange, BlobUpload, PutOrder } from "./engine.ts"
 
 /** Which shard of a blob: from 0, the data's first and then two of parity. */
 export interface Shard {

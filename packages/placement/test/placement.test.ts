@@ -1,9 +1,8 @@
 import assert from "node:assert/strict"
 import { describe, it } from "@effect/vitest"
 import fc from "fast-check"
-import { owners_max, type Placement, placement } from "#actors/blob-storage/placement.ts"
-import { type RingNode, ring } from "#actors/blob-storage/ring.ts"
 import { BlobId } from "#schemas/blob-storage/blob.ts"
+import { owners_max, type Placement, placement, type RingNode, ring } from "../placement.ts"
 
 const described = (nodes: ReadonlyArray<RingNode>) => ({
   ring_version: 7,

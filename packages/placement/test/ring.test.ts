@@ -1,4 +1,5 @@
 import { assert, describe, it } from "@effect/vitest"
+import { BlobId } from "#schemas/blob-storage/blob.ts"
 import {
   placeOfBlob,
   placeOfPoint,
@@ -7,8 +8,7 @@ import {
   type RingNode,
   ring,
   weightPercent,
-} from "#actors/blob-storage/ring.ts"
-import { BlobId } from "#schemas/blob-storage/blob.ts"
+} from "../placement.ts"
 
 /** A small seeded generator (mulberry32): 0 to 1, the same for the same seed. */
 const generator = (seed: number) => {

@@ -1,0 +1,12 @@
+/** Which nodes keep a blob: a ring and a partition table drawn from it. README.md says more. */
+export { copiesInOne, domainsOf, hostOf, sharesOf } from "./failure-domain.ts"
+export { owners_max, type Placement, placement } from "./partitions.ts"
+export {
+  placeOfBlob,
+  placeOfPoint,
+  pointsOf,
+  type RingDescription,
+  type RingNode,
+  ring,
+  weightPercent,
+} from "./ring.ts"
