@@ -15,7 +15,7 @@ import { watchlistOf } from "#projections/capital-pressure/watchlist.ts"
 import { dayOf } from "#schemas/capital-pressure/day.ts"
 import { findMetric } from "#schemas/capital-pressure/registry.ts"
 import type { JobId } from "#schemas/capital-pressure/schedule.ts"
-import { answerCalls } from "#threads"
+import { serveCalls } from "#threads"
 
 /** When jobs run next, in RFC 3339; a job that is not there does not run. */
 export type NextRuns = Readonly<Partial<Record<JobId, string>>>
@@ -85,7 +85,7 @@ const answering = (path: string) => {
 }
 
 // `capital-reader` starts this thread, with the file's path.
-answerCalls(answering(workerData as string), ({ bytes, gzip }) => {
+serveCalls(answering(workerData as string), ({ bytes, gzip }) => {
   const made = gzip === null ? [bytes.buffer] : [bytes.buffer, gzip.buffer]
   // They were made above, as whole ArrayBuffers.
   return made as Array<ArrayBuffer>

@@ -20,14 +20,14 @@ import { causeText } from "#schemas/cause-text.ts"
 import { type ThreadCallOptions, threadCall } from "#threads"
 
 export interface CapitalReaderOptions
-  extends Partial<Pick<ThreadCallOptions, "answer_ms_max" | "program">> {
+  extends Partial<Pick<ThreadCallOptions, "program" | "response_ms_max">> {
   readonly path: string
   /** Whether the scheduler runs: without it no job has a next run. */
   readonly scheduler: boolean
 }
 
 /** A whole load and the largest answer take a fiftieth of it on a slow machine. */
-const answer_ms_max = 10_000
+const response_ms_max = 10_000
 /** Every metric's history and detail of 20 years, three times over. */
 const kept_bytes_max = 64 * 2 ** 20
 /** Different answers that may be waited for at once: a client makes no longer queue. */
@@ -80,7 +80,7 @@ const reading = (options: CapitalReaderOptions) => {
     program: options.program ?? program,
     workerData: path,
     resourceLimits,
-    answer_ms_max: options.answer_ms_max ?? answer_ms_max,
+    response_ms_max: options.response_ms_max ?? response_ms_max,
   })
   const waiting = new Map<string, Build>()
   let running: { readonly build: Build; readonly edition: Edition } | undefined
@@ -99,7 +99,7 @@ const reading = (options: CapitalReaderOptions) => {
     const begun = edition
     running = { build, edition: begun }
     const { today } = begun
-    thread.ask({ asked, today, next_runs }).then(
+    thread.request({ asked, today, next_runs }).then(
       (shown) => {
         keep(begun, key, shown)
         ended()

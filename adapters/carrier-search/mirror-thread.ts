@@ -15,7 +15,7 @@ import {
 } from "#adapters/carrier-search/mirror-file.ts"
 import type { Range } from "#schemas/carrier-search/carrier.ts"
 import { type Format, formats, rowOf } from "#schemas/carrier-search/format.ts"
-import { answerCalls } from "#threads"
+import { serveCalls } from "#threads"
 
 /**
  * begin: the first piece of a search, pinned to the file as it is now. next: the one after. end: it
@@ -184,4 +184,4 @@ const answer = (question: Question): Answer => {
   }
 }
 
-answerCalls(answer, (answered) => ("piece" in answered ? [answered.piece.rows.buffer] : []))
+serveCalls(answer, (answered) => ("piece" in answered ? [answered.piece.rows.buffer] : []))

@@ -19,13 +19,13 @@ export interface RegistryMirrorOptions {
   /** Where the file is, or will be. */
   readonly path: string
   /** The thread's program and how long it may take for a piece: of tests alone. */
-  readonly thread?: Partial<Pick<ThreadCallOptions, "answer_ms_max" | "program">>
+  readonly thread?: Partial<Pick<ThreadCallOptions, "program" | "response_ms_max">>
 }
 
 const name = "the mirror's thread"
 const program = new URL("./mirror-thread.ts", import.meta.url)
 /** A piece takes a millisecond, a cold disk a hundred: a thread so late never answers. */
-const answer_ms_max = 30_000
+const response_ms_max = 30_000
 /** Rows leave as they are made: the thread holds next to nothing. */
 const resourceLimits = { maxYoungGenerationSizeMb: 4 }
 
@@ -43,7 +43,7 @@ const search = (thread: ThreadCall<Question, Answer>, id: number, range: Range, 
   let waiting: Promise<MadePiece> | undefined
   let done = 0
   const ask = (question: Question) => {
-    waiting = thread.ask(question).then(pieceIn)
+    waiting = thread.request(question).then(pieceIn)
     // Of a search that is given up nobody hears what became of it.
     waiting.catch(() => undefined)
     return waiting
@@ -72,7 +72,7 @@ const search = (thread: ThreadCall<Question, Answer>, id: number, range: Range, 
     ),
     end: Effect.sync(() => {
       // Its answer under way comes first, and is dropped.
-      if (done < total(range)) thread.ask({ id, end: true }).catch(() => undefined)
+      if (done < total(range)) thread.request({ id, end: true }).catch(() => undefined)
     }),
   }
 }
@@ -103,7 +103,7 @@ export const registryMirror = ({ path, thread }: RegistryMirrorOptions): Layer.L
             program: thread?.program ?? program,
             workerData: path,
             resourceLimits,
-            answer_ms_max: thread?.answer_ms_max ?? answer_ms_max,
+            response_ms_max: thread?.response_ms_max ?? response_ms_max,
           }),
         ),
         ({ end }) => Effect.promise(end),
@@ -134,7 +134,7 @@ export const registryMirror = ({ path, thread }: RegistryMirrorOptions): Layer.L
         )
       const about = async (): Promise<{ mirror?: Mirror; detail: string | null }> => {
         try {
-          const answer = await call.ask({ about: true })
+          const answer = await call.request({ about: true })
           return "mirror" in answer ? { mirror: answer.mirror, detail: null } : { detail: null }
         } catch (error) {
           return { detail: messageOf(error) }

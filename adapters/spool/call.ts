@@ -15,7 +15,7 @@ export const spoolThread = (place: Place): Ask => {
   const thread = threadCall<Question, Held>({ name: "its thread", program, workerData: place })
   return (question) => {
     const asked = Effect.tryPromise({
-      try: () => thread.ask(question),
+      try: () => thread.request(question),
       // Only Errors come of a call.
       catch: (error) => new SpoolFailed({ detail: `${place.path}: ${(error as Error).message}` }),
     })

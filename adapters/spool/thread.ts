@@ -1,7 +1,7 @@
 /** The thread that has a spool's file, so that no other one waits for the disk. */
 import { workerData } from "node:worker_threads"
 import { type Question, spoolFile } from "#adapters/spool/file.ts"
-import { answerCalls } from "#threads"
+import { serveCalls } from "#threads"
 
 export interface Place {
   readonly path: string
@@ -12,7 +12,7 @@ export interface Place {
 const { path, now_ms } = workerData as Place
 let file: ReturnType<typeof spoolFile> | undefined
 
-answerCalls((question: Question) => {
+serveCalls((question: Question) => {
   file ??= spoolFile(path, now_ms)
   return file(question)
 })

@@ -1,18 +1,18 @@
-/** Files that are read again when they change: a policy, a certificate. */
+/** Watches files that are read again when they change, such as a policy or a certificate. */
 import { stat } from "node:fs/promises"
 import { Effect, Schedule } from "effect"
 
 /**
- * How often the files' times are looked at, in milliseconds. To be told of changes instead would
- * miss those of links, by which certbot and Kubernetes exchange files.
+ * Interval between two checks of the files, in milliseconds. File system notifications would miss
+ * changes of links, by which certbot and Kubernetes replace files.
  */
-const look_ms = 1000
+const check_interval_ms = 1000
 
 /**
- * When the file was changed, its rights too: what could not be read may be readable from then on. A
- * file that is gone has its own answer.
+ * A fingerprint of the file's last change, including its permissions, because an unreadable file
+ * may become readable. A missing file has a fingerprint too.
  */
-const changedAt = (path: string) =>
+const fingerprintOf = (path: string) =>
   Effect.promise(() =>
     stat(path, { bigint: true }).then(
       ({ ctimeNs, ino, size }) => `${ctimeNs} ${ino} ${size}`,
@@ -21,19 +21,19 @@ const changedAt = (path: string) =>
   )
 
 /**
- * Notes how the files are now, and answers what does something a second after they changed at the
- * latest, until the scope closes. To be asked before they are read, so that no change is missed.
+ * Notes the current state of the files, and returns a function that runs an effect within a second
+ * of a change, until the scope closes. Call it before the first read, so that no change is missed.
  */
 export const watched = Effect.fnUntraced(function* (paths: ReadonlyArray<string>) {
-  const look = Effect.map(Effect.forEach(paths, changedAt), (all) => all.join())
-  let seen = yield* look
+  const fingerprint = Effect.map(Effect.forEach(paths, fingerprintOf), (all) => all.join())
+  let seen = yield* fingerprint
   return <R>(again: Effect.Effect<void, never, R>) => {
     const once = Effect.gen(function* () {
-      const found = yield* look
+      const found = yield* fingerprint
       if (found === seen) return
       seen = found
       yield* again
     })
-    return Effect.forkScoped(Effect.repeat(once, Schedule.spaced(look_ms)))
+    return Effect.forkScoped(Effect.repeat(once, Schedule.spaced(check_interval_ms)))
   }
 })

@@ -1,4 +1,4 @@
-/** What is in a folder, by names of bytes: decoded, one that is no UTF-8 would name nothing. */
+/** Lists folders with names as bytes: decoding would make names that are not UTF-8 useless. */
 import { opendir } from "node:fs/promises"
 
 const slash = Buffer.from("/")
@@ -11,10 +11,10 @@ export interface FolderEntry {
   readonly is_file: boolean
 }
 
-/** Nothing of a folder that is gone since it was listed; else it fails as the system does. */
+/** Yields nothing for a folder that does not exist any more. Other errors are the system's. */
 export async function* entriesOf(path: Buffer): AsyncGenerator<FolderEntry> {
   try {
-    // In this encoding each byte is a character, and each character that byte again.
+    // This encoding maps each byte to a character and back.
     for await (const entry of await opendir(path, { encoding: "latin1" })) {
       const name = Buffer.from(entry.name, "latin1")
       yield { name, is_folder: entry.isDirectory(), is_file: entry.isFile() }

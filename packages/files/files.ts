@@ -1,4 +1,4 @@
-/** Files and folders of an operator's machine: private, whole or absent, and watched. */
+/** Private, atomically written files and folders on an operator's machine. */
 export { watched } from "./changes.ts"
 export { entriesOf, inside } from "./entries.ts"
 export { makeFolder } from "./folder.ts"

@@ -1,11 +1,11 @@
-/** Folders that are made where an operator says. */
+/** Creates folders where the operator configures them. */
 import { existsSync, mkdirSync } from "node:fs"
 import { dirname, resolve } from "node:path"
 
 /**
- * Makes a folder and those around it that are missing, with this mode; one that is there stays as
- * it is. Throws as the file system does, also where Node's own `recursive` never answers: it tries
- * for ever where a file system, as /proc, says ENOENT though the folder around is there.
+ * Creates a folder with its missing parents, all with this mode. An existing folder stays as it is.
+ * Throws the file system's errors, also where Node's own `recursive` loops forever because the file
+ * system, such as /proc, reports ENOENT although the parent exists.
  */
 export const makeFolder = (path: string, mode: number) => {
   const whole = resolve(path)
@@ -20,7 +20,7 @@ const makeOne = (path: string, mode: number) => {
   try {
     mkdirSync(path, mode)
   } catch (cause) {
-    // Somebody else may have made it just now; a link that leads nowhere is still in the way.
+    // Another process may have created it just now; a dangling link is still in the way.
     if (!existsSync(path)) throw cause
   }
 }

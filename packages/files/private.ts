@@ -1,46 +1,46 @@
-/** Small files that only we may read: written whole or not at all, read up to a bound. */
+/** Small private files: written atomically, read up to a limit. */
 import { randomUUID } from "node:crypto"
 import { type FileHandle, open, rename, rm, stat } from "node:fs/promises"
 import { dirname } from "node:path"
 import { Effect, Option, Schema } from "effect"
 import { makeFolder } from "./folder.ts"
 
-/** The file system's answer; the message names file and code, never contents. */
+/** An error of the file system. Its message has the path and the code, never contents. */
 export class FileFailure extends Schema.TaggedError<FileFailure>()("FileFailure", {
   message: Schema.String,
   code: Schema.String,
 }) {}
 
-/** The owner may read and write, or enter the folder; nobody else anything. */
+/** Accessible to the owner only. */
 const file_mode = 0o600
 const folder_mode = 0o700
 
 /**
- * Writes `text` to `path` with mode 0600 in one step: a reader, also after a crash, sees the old
- * file or the new one. Missing folders are made with mode 0700.
+ * Writes `text` to `path` with mode 0600, atomically: even after a crash a reader gets the old file
+ * or the new one. Creates missing folders with mode 0700.
  */
 export const writePrivate = (path: string, text: string) => written(path, text)
 
 /**
- * As writePrivate; what root writes so beside a server of another user is that user's, who has to
- * read it. For no secret of root's: whose the folder is may be anybody.
+ * Like `writePrivate`, but if root writes the file, the folder's owner gets it, because a server of
+ * that user must read it. Not for root's own secrets, because anyone may own the folder.
  */
 export const writeForOwner = (path: string, text: string) => written(path, text, giveToOwner)
 
-type Give = (file: FileHandle, folder: string) => Promise<void>
+type ChangeOwner = (file: FileHandle, folder: string) => Promise<void>
 
-/** To its end, once begun: whoever is told to stop leaves nothing half written. */
-const written = (path: string, text: string, give?: Give) =>
-  Effect.uninterruptible(attempt("write", path, () => putInPlace(path, text, give)))
+/** Uninterruptible: a write that has started is completed. */
+const written = (path: string, text: string, changeOwner?: ChangeOwner) =>
+  Effect.uninterruptible(attempt("write", path, () => putInPlace(path, text, changeOwner)))
 
-const putInPlace = async (path: string, text: string, give?: Give) => {
+const putInPlace = async (path: string, text: string, changeOwner?: ChangeOwner) => {
   makeFolder(dirname(path), folder_mode)
   const partial = `${path}.${randomUUID()}.tmp`
   try {
     const file = await open(partial, "wx", file_mode)
     try {
       await file.writeFile(text)
-      await give?.(file, dirname(path))
+      await changeOwner?.(file, dirname(path))
       await file.sync()
     } finally {
       await file.close()
@@ -53,14 +53,14 @@ const putInPlace = async (path: string, text: string, give?: Give) => {
   await syncFolder(dirname(path))
 }
 
-const giveToOwner: Give = async (file, folder) => {
-  const [{ uid, gid }, ours] = await Promise.all([stat(folder), file.stat()])
-  if (uid === ours.uid || process.getuid?.() !== 0) return
-  // Where owners are not root's to change either, as in some containers, it stays root's.
+const giveToOwner: ChangeOwner = async (file, folder) => {
+  const [{ uid, gid }, own] = await Promise.all([stat(folder), file.stat()])
+  if (uid === own.uid || process.getuid?.() !== 0) return
+  // In some containers root may not change owners; the file then stays root's.
   await file.chown(uid, gid).catch(() => undefined)
 }
 
-/** A renamed file is only there for good once its folder is. */
+/** A rename is durable only once its folder is synced. */
 export const syncFolder = async (path: string) => {
   const folder = await open(path, "r")
   try {
@@ -70,10 +70,10 @@ export const syncFolder = async (path: string) => {
   }
 }
 
-/** Read at one go: small files are read often, and their bound may be large. */
+/** Read size: small files are read often, and their limit may be large. */
 const chunk_bytes = 64 * 1024
 
-/** Reads a text of at most `bytes_max` bytes; a longer one fails with code TOO_LARGE. */
+/** Reads a text of at most `bytes_max` bytes. A longer one fails with the code TOO_LARGE. */
 export const readBounded = (path: string, bytes_max: number) =>
   attempt("read", path, async () => {
     const file = await open(path, "r")
@@ -92,7 +92,7 @@ export const readBounded = (path: string, bytes_max: number) =>
     throw Object.assign(new Error("too large"), { code: "TOO_LARGE" })
   })
 
-/** As readBounded, and none where there is no such file. */
+/** Like `readBounded`, but returns none for a missing file. */
 export const findBounded = (path: string, bytes_max: number) =>
   readBounded(path, bytes_max).pipe(
     Effect.map(Option.some),
@@ -102,7 +102,7 @@ export const findBounded = (path: string, bytes_max: number) =>
     ),
   )
 
-/** Removes the file if it is there. */
+/** Removes a file, if it exists. */
 export const removeFile = (path: string) => attempt("remove", path, () => rm(path, { force: true }))
 
 const attempt = <A>(what: string, path: string, run: () => Promise<A>) =>

@@ -13,8 +13,8 @@ import { type ChildProcess, type SpawnOptions, spawn } from "node:child_process"
 import { accessSync, constants } from "node:fs"
 
 /**
- * Looks, 0.1 s apart, at whether the program has ended after SIGTERM; then comes SIGKILL. Nothing
- * that runs here needs as long, and nothing acknowledged is lost by SIGKILL.
+ * Number of checks, 0.1 s apart, whether the program has ended after SIGTERM, before SIGKILL. No
+ * program here needs longer, and SIGKILL loses nothing that was acknowledged.
  */
 const grace_looks = 15
 /** A shell redirects single-digit descriptors only. */
@@ -26,10 +26,10 @@ export interface GuardedOptions extends Pick<SpawnOptions, "cwd" | "env" | "sign
   readonly stdio: ReadonlyArray<"ignore" | "pipe" | "ipc">
 }
 
-/** The name by which a list of processes shows a guard, before the program's own command line. */
+/** The guard's name in a process list, before the program's own command line. */
 export const guard_name = "almanac-guard"
 
-/** `$$` is the program's id, in the guard as well; the target 0 is the guard's own group. */
+/** `$$` is the program's id, also in the guard. The target 0 is the guard's own process group. */
 const script = (descriptor: number) =>
   [
     `{ read -r _ <&${descriptor}; kill $$; i=0`,
@@ -38,8 +38,8 @@ const script = (descriptor: number) =>
   ].join("\n")
 
 /**
- * Starts a program in a session of its own, so that a Ctrl-C at the terminal reaches it only
- * through this process. `program` is an absolute path; where it cannot be run the child has the
+ * Starts a program in its own session, so that a Ctrl-C in the terminal reaches it only through
+ * this process. `program` is an absolute path. If it cannot be executed, the child emits the
  * "error" event of `spawn`.
  */
 export const spawnGuarded = (
@@ -51,14 +51,14 @@ export const spawnGuarded = (
   if (descriptor >= descriptors_max) throw new RangeError("too many descriptors for a guard")
   const settings: SpawnOptions = { ...options, detached: true, stdio: [...stdio, "pipe"] }
   const guarded = ["-c", script(descriptor), guard_name, program, ...args]
-  // A shell would say "not found" by its exit code alone.
+  // A shell would report "not found" only by its exit code.
   const child = isExecutable(program)
     ? spawn("/bin/sh", guarded, settings)
     : spawn(program, args, settings)
   const pipe = child.stdio[descriptor]
   // A guard that was killed first closes its end.
   pipe?.on("error", () => undefined)
-  // Lets the guard end, and with it whatever the program left running.
+  // Lets the guard end, together with whatever the program left running.
   child.once("exit", () => pipe?.destroy())
   return child
 }

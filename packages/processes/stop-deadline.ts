@@ -1,36 +1,36 @@
 /**
- * How long the parts of a process may wait while it stops: whatever hangs, all of them together end
- * in time. Without a stop that has begun each has the time of its own.
+ * The deadline of a shutdown: how long each part of the process may wait, so that all of them
+ * together end in time, whatever hangs. Without a shutdown each part has its own limit.
  *
  * Source: DECISIONS, address (requests get 8 s, exit code 0 within 10 s).
  */
 import { Clock, Context, Effect } from "effect"
 
-/** Milliseconds that requests get, and what workers do. */
+/** Time for requests and the work of workers, in milliseconds. */
 export const work_ms = 8_000
-/** Milliseconds for everything; half a second is left to kill what hangs, and for the process. */
+/** Time for everything, in milliseconds. Half a second is left to kill what hangs, and to exit. */
 const whole_ms = 9_500
 
-/** Each answers how many milliseconds somebody may wait who would wait `ms` at most. */
+/** Each function returns the milliseconds to wait, at most `ms`. */
 export interface StopDeadline {
-  /** The stop begins; from a second time on it begins anew. */
+  /** Starts the shutdown, or restarts its clock. */
   readonly begin: Effect.Effect<void>
-  /** For work that goes on since the stop began. */
+  /** For work that continues during the shutdown. */
   readonly work: (ms: number) => Effect.Effect<number>
-  /** For a farewell: half of what is left, since others come after. */
+  /** For a part that is followed by others: half of the time left. */
   readonly part: (ms: number) => Effect.Effect<number>
-  /** For the last. */
+  /** For the last part: all of the time left. */
   readonly rest: (ms: number) => Effect.Effect<number>
 }
 
 const own = (ms: number) => Effect.succeed(ms)
 
-/** That of the process; there is none but where `newStopDeadline` was given. */
+/** The deadline of the process. It has no limit unless `newStopDeadline` was provided. */
 export const StopDeadline = Context.Reference<StopDeadline>("processes/StopDeadline", {
   defaultValue: () => ({ begin: Effect.void, work: own, part: own, rest: own }),
 })
 
-/** One that has not begun. */
+/** A deadline whose shutdown has not started. */
 export const newStopDeadline = (): StopDeadline => {
   let began_ms: number | undefined
   const left = (of_ms: number) =>

@@ -2,7 +2,7 @@
 import { workerData } from "node:worker_threads"
 import Sqlite from "better-sqlite3"
 import type { Differences, RowDifference, ShownValue } from "#projections/database.ts"
-import { answerCalls } from "#threads"
+import { serveCalls } from "#threads"
 
 /** What the thread is begun with: two files, of which the other is built meanwhile. */
 export interface Comparison {
@@ -111,7 +111,7 @@ const begin = (): Told => {
   return { position: db.prepare("select position from main.checkpoint").pluck().get() as number }
 }
 
-answerCalls(
+serveCalls(
   (question: Question): Told =>
     question === "begin" ? begin() : { differences: compare(db, rows_max) },
 )

@@ -23,7 +23,7 @@ export const comparison = Effect.fnUntraced(function* (
     new DatabaseUnusable({ detail: `${files.kept} cannot be compared: ${why}.` })
   const ask = (question: Question) =>
     Effect.tryPromise({
-      try: () => thread.ask(question),
+      try: () => thread.request(question),
       // Only Errors come of a call.
       catch: (error) => failed((error as Error).message),
     })

@@ -1,6 +1,6 @@
 /** The far side of the reader: opens files read-only and answers one query after another. */
 import Sqlite from "better-sqlite3"
-import { answerCalls } from "#threads"
+import { serveCalls } from "#threads"
 
 /** A file, and which one that was at its path when the query was asked. */
 export interface FileRead {
@@ -31,7 +31,7 @@ const fileAt = ({ path, inode }: FileRead) => {
   return sqlite
 }
 
-answerCalls(
+serveCalls(
   (question: Question): Rows =>
     fileAt(question)
       .prepare(question.sql)

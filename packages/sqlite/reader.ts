@@ -29,7 +29,7 @@ export const reader = Effect.gen(function* () {
     executeQuery: async <Row>({ sql, parameters }: CompiledQuery): Promise<QueryResult<Row>> => {
       const { path, inode } = file()
       // The rows have the shape that Kysely derived from the same query.
-      return { rows: (await thread.ask({ path, inode, sql, parameters })) as Array<Row> }
+      return { rows: (await thread.request({ path, inode, sql, parameters })) as Array<Row> }
     },
     streamQuery: () => {
       throw new Error("The reader answers whole results.")

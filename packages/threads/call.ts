@@ -1,94 +1,93 @@
-/** A call to a thread: a question to its program, and the answer; in the order of questions. */
+/** Requests from this thread to a worker thread, which responds in the order of the requests. */
 import { parentPort, type ResourceLimits, Worker } from "node:worker_threads"
 import { causeText } from "#schemas/cause-text.ts"
 
 export interface ThreadCallOptions {
-  /** What its errors call the thread, as in "The reading thread". */
+  /** The name of the thread in errors, as in "The reading thread". */
   readonly name: string
-  /** The thread's program, which answers by `answerCalls`. */
+  /** The thread's program, which calls `serveCalls`. */
   readonly program: URL
   readonly workerData?: unknown
   readonly resourceLimits?: ResourceLimits
-  /** A thread that owes an answer for so long is given up; without it, none is. */
-  readonly answer_ms_max?: number
+  /** A thread that takes longer to respond is terminated. Undefined: no limit. */
+  readonly response_ms_max?: number
 }
 
-export interface ThreadCall<Question, Answer> {
-  /** Rejects with an Error that says why; its cause is what the thread itself failed of. */
-  readonly ask: (question: Question) => Promise<Answer>
-  /** What is asked still is rejected; a later question starts a thread again. */
+export interface ThreadCall<Request, Response> {
+  /** Rejects with an Error that gives the reason. Its cause is the error of the thread itself. */
+  readonly request: (request: Request) => Promise<Response>
+  /** Ends the thread and rejects pending requests. A later request starts a new thread. */
   readonly end: () => Promise<void>
 }
 
-/** What the thread says to each question. */
-type Said<Answer> = { readonly answer: Answer } | { readonly error: string }
+type Message<Response> = { readonly response: Response } | { readonly error: string }
 
 /**
- * The near side. The thread starts with the first question, and anew with the next one where it
- * ended; the process stays alive for it only while a question is open. Questions are as many as
- * whoever asks lets wait.
+ * The caller's side. The thread starts with the first request, and again with the next one after it
+ * ended. It keeps the process alive only while a request is pending. The number of pending requests
+ * is not limited.
  */
-export const threadCall = <Question, Answer>(
+export const threadCall = <Request, Response>(
   options: ThreadCallOptions,
-): ThreadCall<Question, Answer> => {
-  const { name, program, workerData, resourceLimits, answer_ms_max } = options
-  const waiting: Array<PromiseWithResolvers<Answer>> = []
+): ThreadCall<Request, Response> => {
+  const { name, program, workerData, resourceLimits, response_ms_max } = options
+  const pending: Array<PromiseWithResolvers<Response>> = []
   let thread: Worker | undefined
 
-  const giveUp = async (which: Worker, why: string, cause?: unknown) => {
-    // What an earlier thread says is about questions that were answered already.
+  const terminate = async (which: Worker, why: string, cause?: unknown) => {
+    // The requests of an earlier thread have been rejected already.
     if (which !== thread) return
     thread = undefined
-    for (const { reject } of waiting.splice(0)) reject(new Error(`${name} ${why}`, { cause }))
+    for (const { reject } of pending.splice(0)) reject(new Error(`${name} ${why}`, { cause }))
     await which.terminate()
   }
   const start = () => {
-    const made = new Worker(program, { workerData, resourceLimits })
-    made.on("message", (said: Said<Answer>) => {
-      if (made !== thread) return
-      const asked = waiting.shift()
-      if (waiting.length === 0) made.unref()
-      if ("answer" in said) asked?.resolve(said.answer)
-      else asked?.reject(new Error(said.error))
+    const started = new Worker(program, { workerData, resourceLimits })
+    started.on("message", (message: Message<Response>) => {
+      if (started !== thread) return
+      const first = pending.shift()
+      if (pending.length === 0) started.unref()
+      if ("response" in message) first?.resolve(message.response)
+      else first?.reject(new Error(message.error))
     })
-    made.on("error", (error) => void giveUp(made, `failed: ${causeText(error)}`, error))
-    made.on("exit", () => void giveUp(made, "ended"))
-    return made
+    started.on("error", (error) => void terminate(started, `failed: ${causeText(error)}`, error))
+    started.on("exit", () => void terminate(started, "ended"))
+    return started
   }
   return {
-    ask: async (question) => {
+    request: async (request) => {
       thread ??= start()
-      const asked = thread
-      asked.postMessage(question)
-      asked.ref()
-      const answer = Promise.withResolvers<Answer>()
-      waiting.push(answer)
-      if (answer_ms_max === undefined) return answer.promise
-      const late = `said nothing for ${answer_ms_max} ms`
-      const timer = setTimeout(() => void giveUp(asked, late), answer_ms_max)
-      return answer.promise.finally(() => clearTimeout(timer))
+      const current = thread
+      current.postMessage(request)
+      current.ref()
+      const response = Promise.withResolvers<Response>()
+      pending.push(response)
+      if (response_ms_max === undefined) return response.promise
+      const late = `did not respond within ${response_ms_max} ms`
+      const timer = setTimeout(() => void terminate(current, late), response_ms_max)
+      return response.promise.finally(() => clearTimeout(timer))
     },
     end: async () => {
-      if (thread !== undefined) await giveUp(thread, "was ended")
+      if (thread !== undefined) await terminate(thread, "was ended")
     },
   }
 }
 
-/** The far side, in the thread: what `answer` throws is the answer that there is none, and why. */
-export const answerCalls = <Question, Answer>(
-  answer: (question: Question) => Answer,
-  /** Memory of an answer that is handed over instead of copied. */
-  handedOf: (answer: Answer) => ReadonlyArray<ArrayBuffer> = () => [],
+/** The thread's side. An error that `respond` throws rejects the request. */
+export const serveCalls = <Request, Response>(
+  respond: (request: Request) => Response,
+  /** Memory of a response that is transferred instead of copied. */
+  transferOf: (response: Response) => ReadonlyArray<ArrayBuffer> = () => [],
 ) => {
-  const said = (question: Question) => {
-    const answered = answer(question)
-    parentPort?.postMessage({ answer: answered } satisfies Said<Answer>, handedOf(answered))
+  const serve = (request: Request) => {
+    const response = respond(request)
+    parentPort?.postMessage({ response } satisfies Message<Response>, transferOf(response))
   }
-  parentPort?.on("message", (question: Question) => {
+  parentPort?.on("message", (request: Request) => {
     try {
-      said(question)
+      serve(request)
     } catch (error) {
-      parentPort?.postMessage({ error: causeText(error) } satisfies Said<Answer>)
+      parentPort?.postMessage({ error: causeText(error) } satisfies Message<Response>)
     }
   })
 }

@@ -1,14 +1,14 @@
-/** A thread that works in the background of its process. */
+/** Lowers the priority of a background thread. */
 import { readlinkSync } from "node:fs"
 import { constants, getPriority, setPriority } from "node:os"
 
-/** The kernel's name of the thread that reads it: `<process>/task/<thread>`. */
+/** Link to the calling thread in the kernel's process list: `<process>/task/<thread>`. */
 const own_name = "/proc/thread-self"
 
 /**
- * The thread that calls it, and those that it starts from then on, get a core only where the rest
- * of the process leaves one: so the event loop answers while all cores work. Linux alone knows a
- * thread's priority; elsewhere, and where it is forbidden, nothing changes.
+ * Lowers the priority of the calling thread and of those that it starts afterwards, so that the
+ * event loop gets a core even if all are busy. Only Linux has priorities per thread; elsewhere, or
+ * without permission, it does nothing.
  */
 export const yieldToOthers = (): void => {
   try {
@@ -16,6 +16,6 @@ export const yieldToOthers = (): void => {
     const polite = Math.max(getPriority(thread), constants.priority.PRIORITY_BELOW_NORMAL)
     if (thread > 0) setPriority(thread, polite)
   } catch {
-    // It works as well without, only less politely.
+    // The thread works without it too.
   }
 }

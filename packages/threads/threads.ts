@@ -1,3 +1,3 @@
-/** Worker threads: calls to one, and its priority. */
-export { answerCalls, type ThreadCall, type ThreadCallOptions, threadCall } from "./call.ts"
+/** Worker threads: requests to one, and its priority. */
+export { serveCalls, type ThreadCall, type ThreadCallOptions, threadCall } from "./call.ts"
 export { yieldToOthers } from "./priority.ts"

@@ -1,8 +1,8 @@
 /**
- * Entries of a ZIP archive, read within bounds: a few kilobytes can unpack to gigabytes.
+ * Reads entries of a ZIP archive within limits: a few kilobytes can unpack to gigabytes.
  *
- * yauzl reads the format and holds each entry to its declared size; the bounds and the checksums
- * are added here.
+ * yauzl parses the format and holds each entry to its declared size; this file adds the limits and
+ * the checksums.
  */
 import { createWriteStream } from "node:fs"
 import { pipeline } from "node:stream/promises"
@@ -47,8 +47,8 @@ const entriesOf = async (file: ZipFile, entries_max: number) => {
   for await (const entry of file.eachEntry()) {
     const { fileNameLength, extraFieldLength, fileCommentLength } = entry
     bytes += central_header_bytes + fileNameLength + extraFieldLength + fileCommentLength
-    if (bytes > directory_bytes_max) throw new RangeError("too large a directory")
-    if (entry.isEncrypted()) throw new RangeError("an encrypted entry")
+    if (bytes > directory_bytes_max) throw new RangeError("the directory is too large")
+    if (entry.isEncrypted()) throw new RangeError("an entry is encrypted")
     entries.set(entry.fileName, entry)
   }
   return entries
@@ -58,10 +58,10 @@ async function* piecesOf(file: ZipFile, entry: Entry): AsyncGenerator<Buffer> {
   let sum = 0
   for await (const piece of await file.openReadStreamPromise(entry)) {
     sum = crc32(piece, sum)
-    // Node types the pieces of a stream as any; those of yauzl are buffers.
+    // Node types the chunks of a stream as any; those of yauzl are buffers.
     yield piece as Buffer
   }
-  if (sum !== entry.crc32) throw new RangeError("another checksum")
+  if (sum !== entry.crc32) throw new RangeError("the checksum does not match")
 }
 
 const zipOf = (file: ZipFile, entries: ReadonlyMap<string, Entry>): Zip => {
@@ -100,8 +100,8 @@ const zipOf = (file: ZipFile, entries: ReadonlyMap<string, Entry>): Zip => {
 }
 
 /**
- * Opens an archive by its path or its bytes; of two entries of one name the last counts. Fails
- * with a ZipFailure, or with the file system's error.
+ * Opens an archive from a path or its bytes. If two entries have the same name, the last one
+ * counts. Fails with a ZipFailure, or with the file system's error.
  */
 export const openZip = async (source: string | Buffer, entries_max: number): Promise<Zip> => {
   let file: ZipFile | undefined

@@ -10,10 +10,10 @@ import { registryMirror } from "#adapters/carrier-search/mirror.ts"
 
 /** Answers each question after 80 ms with a piece; each piece has one carrier more. */
 const slow = `
-import { answerCalls } from "${new URL("../../packages/threads/call.ts", import.meta.url).href}"
+import { serveCalls } from "${new URL("../../packages/threads/call.ts", import.meta.url).href}"
 const pause = new Int32Array(new SharedArrayBuffer(4))
 let done = 0
-answerCalls(() => {
+serveCalls(() => {
   Atomics.wait(pause, 0, 0, 80)
   return { piece: { done: ++done, found: 0, rows: new Uint8Array(0) } }
 })

@@ -301,8 +301,8 @@ describe("the thread of a mirror", () => {
 
   it("that says nothing is given up", async () => {
     const program = programOf('parentPort.on("message", () => undefined)')
-    const { failure } = await start({ thread: { program, answer_ms_max: 50 } })
-    expect((await failure(range)).reason).toBe("the mirror's thread said nothing for 50 ms")
+    const { failure } = await start({ thread: { program, response_ms_max: 50 } })
+    expect((await failure(range)).reason).toBe("the mirror's thread did not respond within 50 ms")
   })
 })
 

@@ -5,14 +5,14 @@ import { Deferred, Effect } from "effect"
 import { temporaryFolder } from "../../../test/world/programs/nats.ts"
 import { watched } from "../changes.ts"
 
-it.live("a file whose rights alone are mended is looked at again", () =>
+it.live("a file whose permissions alone are fixed is read again", () =>
   Effect.gen(function* () {
     const path = join(yield* temporaryFolder, "key.pem")
     writeFileSync(path, "text", { mode: 0o000 })
     const whenChanged = yield* watched([path])
-    const heard = yield* Deferred.make<void>()
-    yield* whenChanged(Effect.asVoid(Deferred.succeed(heard, undefined)))
+    const changed = yield* Deferred.make<void>()
+    yield* whenChanged(Effect.asVoid(Deferred.succeed(changed, undefined)))
     chmodSync(path, 0o600)
-    yield* Effect.timeout(Deferred.await(heard), "10 seconds")
+    yield* Effect.timeout(Deferred.await(changed), "10 seconds")
   }).pipe(Effect.scoped),
 )

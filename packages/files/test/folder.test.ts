@@ -10,8 +10,8 @@ const mode = 0o700
 const live = (name: string, body: (folder: string) => void) =>
   it.live(name, () => Effect.scoped(Effect.map(temporaryFolder, body)))
 
-describe("a folder that is made", () => {
-  live("has its mode, as those around it, and is left as it is the second time", (folder) => {
+describe("a new folder", () => {
+  live("has its mode, as do its new parents, and is not changed the second time", (folder) => {
     const path = join(folder, "a", "b")
     makeFolder(path, mode)
     for (const made of [join(folder, "a"), path]) assert.equal(statSync(made).mode & 0o777, mode)
@@ -19,7 +19,7 @@ describe("a folder that is made", () => {
     assert.equal(statSync(path).mode & 0o777, mode)
   })
 
-  live("is refused where a file or a link that leads nowhere is in the way", (folder) => {
+  live("is refused if a file or a dangling link is in the way", (folder) => {
     writeFileSync(join(folder, "file"), "")
     symlinkSync(join(folder, "nowhere", "else"), join(folder, "link"))
     for (const name of ["file", "link"]) {
@@ -28,14 +28,14 @@ describe("a folder that is made", () => {
     }
   })
 
-  // Node's own `recursive` tries there until it is killed.
-  it.skipIf(!existsSync("/proc/self"))("is refused at once where no folder can be", () => {
+  // Node's own `recursive` loops there forever.
+  it.skipIf(!existsSync("/proc/self"))("is refused at once if no folder can be created", () => {
     for (const path of ["/proc/almanac", "/proc/almanac/objects"]) {
       assert.throws(() => makeFolder(path, mode), /ENOENT/)
     }
   })
 
-  live("is found where it is below a link", (folder) => {
+  live("is found below a link", (folder) => {
     mkdirSync(join(folder, "real"))
     symlinkSync(join(folder, "real"), join(folder, "link"))
     makeFolder(join(folder, "link", "a"), mode)

@@ -20,7 +20,7 @@ afterAll(() => rmSync(folder, { recursive: true }))
 const freshFolder = () => mkdtempSync(join(folder, "files-"))
 
 describe("a private file", () => {
-  it.effect("is only ours, also where an open one stood before", () =>
+  it.effect("is accessible to its owner only, also if an open one existed before", () =>
     Effect.gen(function* () {
       const path = join(freshFolder(), "inner", "file")
       yield* writePrivate(path, "one")
@@ -31,7 +31,7 @@ describe("a private file", () => {
       expect(statSync(join(path, "..")).mode & 0o777).toBe(0o700)
     }),
   )
-  it.live("is written to its end though whoever writes it is told to stop", () =>
+  it.live("is written completely even if its writer is interrupted", () =>
     Effect.gen(function* () {
       const parent = freshFolder()
       for (let i = 0; i < 20; i++) {
@@ -47,7 +47,7 @@ describe("a private file", () => {
     }),
   )
   it.effect.skipIf(process.getuid?.() !== 0)(
-    "of root's is its folder's owner's, who reads it",
+    "written by root belongs to the folder's owner, who reads it",
     () =>
       Effect.gen(function* () {
         const parent = freshFolder()
@@ -59,7 +59,7 @@ describe("a private file", () => {
         expect(statSync(join(parent, "secret")).uid).toBe(0)
       }),
   )
-  it.effect("leaves nothing behind when it cannot be written", () =>
+  it.effect("leaves no trace if it cannot be written", () =>
     Effect.gen(function* () {
       const parent = freshFolder()
       mkdirSync(join(parent, "file"))
@@ -68,7 +68,7 @@ describe("a private file", () => {
       expect(readdirSync(parent)).toEqual(["file"])
     }),
   )
-  it.effect("is read up to its bound", () =>
+  it.effect("is read up to its limit", () =>
     Effect.gen(function* () {
       const path = join(freshFolder(), "file")
       writeFileSync(path, "äb")

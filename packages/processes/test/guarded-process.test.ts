@@ -1,4 +1,4 @@
-/** A child process under a guard: what the program sees, and what ends it. */
+/** A child process under a guard: what the program inherits, and what ends it. */
 import assert from "node:assert/strict"
 import { type ChildProcess, execFileSync, spawn } from "node:child_process"
 import { once } from "node:events"
@@ -15,7 +15,7 @@ afterAll(() => {
   for (const parent of parents) parent.kill("SIGKILL")
 })
 
-/** The ids of the processes in the group of this program: itself and its guard. */
+/** Ids of the processes in the program's group: the program and its guard. */
 const groupOf = (pid: number) =>
   execFileSync("ps", ["-A", "-o", "pid=,pgid=,stat="], { encoding: "utf8" })
     .split("\n")
@@ -25,7 +25,7 @@ const groupOf = (pid: number) =>
 
 const gone = (pid: number) => vi.waitUntil(() => groupOf(pid).length === 0, soon)
 
-/** A process of ours that runs `sh -c <script>` under a guard; both are there. */
+/** Starts a process that runs `sh -c <script>` under a guard, and waits for both. */
 const parentOf = async (script: string) => {
   const holder = join(import.meta.dirname, "hold-guarded.ts")
   const args = [holder, "/bin/sh", "-c", script]
@@ -48,9 +48,9 @@ describe("a program under a guard", () => {
     const child = spawnGuarded("/bin/sh", ["-c", 'read -r x; echo "$$ $x $GIVEN"; exit 7'], pipes)
     assert(child.stdin && child.stdout)
     child.stdin.end("a b\n")
-    const said = text(child.stdout)
+    const output = text(child.stdout)
     assert.deepEqual(await once(child, "close"), [7, null])
-    assert.equal(await said, `${child.pid} a b yes\n`)
+    assert.equal(await output, `${child.pid} a b yes\n`)
     await gone(child.pid ?? 0)
   })
 
@@ -67,7 +67,7 @@ describe("a program under a guard", () => {
     await gone(child.pid ?? 0)
   })
 
-  it("has an error where it cannot be run", async () => {
+  it("has an error if it cannot be executed", async () => {
     const failure = async (program: string) => {
       const [error] = await once(spawnGuarded(program, [], pipes), "error")
       return error.code
@@ -82,7 +82,7 @@ describe("a program under a guard", () => {
     await gone(pid)
   })
 
-  it("is killed with its group where it ignores SIGTERM", async () => {
+  it("is killed with its group if it ignores SIGTERM", async () => {
     const { parent, pid } = await parentOf("trap '' TERM; sleep 60; sleep 60")
     await killed(parent)
     await gone(pid)

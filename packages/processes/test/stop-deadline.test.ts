@@ -5,8 +5,8 @@ import { newStopDeadline, StopDeadline } from "../stop-deadline.ts"
 
 const hour_ms = 3_600_000
 
-describe("the deadline of a stop", () => {
-  it.effect("leaves each its own time while nothing stops", () =>
+describe("the deadline of a shutdown", () => {
+  it.effect("leaves each part its own limit without a shutdown", () =>
     Effect.gen(function* () {
       for (const { work, part, rest } of [newStopDeadline(), yield* StopDeadline]) {
         yield* TestClock.adjust(hour_ms)
@@ -15,7 +15,7 @@ describe("the deadline of a stop", () => {
     }),
   )
 
-  it.effect("ends all in time, however many hang one after another", () =>
+  it.effect("ends all parts in time, however many hang in a row", () =>
     Effect.gen(function* () {
       const { begin, work, part, rest } = newStopDeadline()
       yield* TestClock.adjust(hour_ms)
@@ -37,7 +37,7 @@ describe("the deadline of a stop", () => {
     }),
   )
 
-  it.effect("leaves the last all that the others did not need, and time to each of them", () =>
+  it.effect("leaves the last part what the others did not need, and time to each of them", () =>
     Effect.gen(function* () {
       const { begin, part, rest } = newStopDeadline()
       yield* begin
@@ -47,7 +47,7 @@ describe("the deadline of a stop", () => {
     }),
   )
 
-  it.effect("begins anew where the load balancer's time has passed", () =>
+  it.effect("restarts after the load balancer's delay", () =>
     Effect.gen(function* () {
       const { begin, work } = newStopDeadline()
       yield* begin

@@ -8,8 +8,8 @@ const { PRIORITY_BELOW_NORMAL } = constants.priority
 
 const tested = new URL("../priority.ts", import.meta.url).href
 
-/** Runs in a thread: its kernel's priority by its kernel. */
-const politely = `
+/** Runs in a thread, and reports the priority that the kernel gives it. */
+const program = `
 import { readlinkSync } from "node:fs"
 import { getPriority } from "node:os"
 import { parentPort } from "node:worker_threads"
@@ -23,7 +23,7 @@ it.skipIf(process.platform !== "linux")(
   async () => {
     const self = Number(readlinkSync("/proc/thread-self").split("/").at(-1))
     const before = [getPriority(0), getPriority(self)]
-    const thread = new Worker(new URL(`data:text/javascript,${encodeURIComponent(politely)}`))
+    const thread = new Worker(new URL(`data:text/javascript,${encodeURIComponent(program)}`))
     const [priority] = await once(thread, "message")
     await thread.terminate()
     expect(priority).toBe(Math.max(PRIORITY_BELOW_NORMAL, before[1] ?? 0))

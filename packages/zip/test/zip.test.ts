@@ -1,4 +1,4 @@
-/** Archives that lie, that are damaged, and that unpack to gigabytes: none gets past its bounds. */
+/** Forged and damaged archives, and archives that unpack to gigabytes: none exceeds the limits. */
 import { mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
@@ -71,8 +71,8 @@ describe("an archive", () => {
   })
 })
 
-describe("a bound", () => {
-  it("holds an entry to its bytes, by what it declares", async () => {
+describe("a limit", () => {
+  it("applies to the declared size of an entry", async () => {
     const bytes = archiveOf([hello])
     expect(await reading(bytes, hello.name, 600)).toHaveLength(600)
     expect(await failing(bytes, hello.name, 599)).toBe("too large")
@@ -91,13 +91,13 @@ describe("a bound", () => {
     expect(process.memoryUsage().arrayBuffers - before).toBeLessThan(8 * 2 ** 20)
   })
 
-  it("holds entries that overlap, each on its own", async () => {
+  it("applies to each of several overlapping entries", async () => {
     const bytes = archiveOf([hello, { ...hello, name: "again", over: 0 }])
     expect(await reading(bytes, "again", 600)).toEqual(hello.content)
     expect(await failing(bytes, "again", 599)).toBe("too large")
   })
 
-  it("holds the number of entries and the size of the directory", async () => {
+  it("applies to the number of entries and the size of the directory", async () => {
     const many = Array.from({ length: 11 }, (_, n) => ({ ...hello, name: `${n}` }))
     expect(await failing(archiveOf(many.slice(1)), "1")).toBe("read")
     expect(await failing(archiveOf(many), "1")).toBe("damaged")
@@ -122,7 +122,7 @@ describe("a bound", () => {
 })
 
 describe("a damaged archive", () => {
-  it("that is cut off anywhere yields nothing", async () => {
+  it("that is truncated anywhere yields nothing", async () => {
     for (const bytes of [archiveOf([hello, hello]), archiveOf([hello], true)]) {
       for (let length = 0; length < bytes.length; length++) {
         expect(await failing(bytes.subarray(0, length))).toBe("damaged")
@@ -130,7 +130,7 @@ describe("a damaged archive", () => {
     }
   })
 
-  it("with another byte in its data yields nothing, whichever it is", async () => {
+  it("with a changed byte in its data yields nothing", async () => {
     for (const method of [0, 8]) {
       const bytes = archiveOf([{ ...hello, method }])
       const from = bytes.indexOf("hello.txt") + 9

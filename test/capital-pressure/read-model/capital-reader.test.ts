@@ -207,18 +207,18 @@ describe("a thread that", () => {
   beforeEach(() => fillFile(path, empty_store))
 
   it.each([
-    ["says nothing", "", /said nothing for 300 ms/],
-    ["never comes back", "for (;;) {}", /said nothing for 300 ms/],
+    ["says nothing", "", /did not respond within 300 ms/],
+    ["never comes back", "for (;;) {}", /did not respond within 300 ms/],
     ["ends", "process.exit(0)", /ended/],
     ["throws", "throw new Error('by itself')", /by itself/],
   ])("%s is 500 for all who wait, and is followed by another", async (_name, body, why) => {
-    const { exit, trouble } = await start({ program: program(body), answer_ms_max: 300 })
+    const { exit, trouble } = await start({ program: program(body), response_ms_max: 300 })
     const all = await Promise.all([exit(dashboard), exit(dashboard), exit({ kind: "sources" })])
     for (const one of all) expect(Exit.isFailure(one)).toBe(true)
     expect(await trouble()).toMatch(why)
     // The next thread runs what is there then: a program that answers.
     const shown = "{ bytes: new Uint8Array(1), gzip: null, tag: 't' }"
-    program(`parentPort.postMessage({ answer: ${shown} })`)
+    program(`parentPort.postMessage({ response: ${shown} })`)
     expect(await exit(dashboard)).toMatchObject({ value: { tag: "t" } })
     expect(await trouble()).toBe(undefined)
   })
