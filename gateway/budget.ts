@@ -1,7 +1,7 @@
 /**
- * Budgets: how much of one thing each caller may hold at a time, so that none takes it from all
- * others. Callers are counted by who they are, unknown ones by their network, and those of one
- * project together too. A reserve is left for admins.
+ * Budgets limit how much of a resource each caller holds at a time, so that no caller exhausts it.
+ * Callers count by their identity, anonymous ones by their network, and those of one project also
+ * together. A reserve is for admins.
  *
  * Source: decision 0179.
  */
@@ -10,38 +10,38 @@ import type { Caller } from "#gateway/caller.ts"
 import { callerNetwork } from "#schemas/caller-network.ts"
 import { type Settings, settings } from "#schemas/settings.ts"
 
-/** Who a budget counts. */
+/** The holder of a part of a budget. */
 export interface Holder {
-  /** Whom it is counted for, each of them alone. */
+  /** The names that it counts for, each one separately. */
   readonly names: ReadonlyArray<{ readonly name: string; readonly is_group: boolean }>
   readonly is_admin: boolean
 }
 
-/** Whose budget is used up: the caller's own, or what all callers have together. */
+/** Which budget is exhausted: the caller's own, or that of all callers. */
 export type OverBudget = "caller" | "all"
 
 export interface BudgetLimits {
-  /** What all callers hold together. */
+  /** Maximum for all callers together. */
   readonly all_max: number
-  /** What one caller holds. */
+  /** Maximum for one caller. */
   readonly caller_max: number
   /** The part of `all_max` that only admins may use. */
   readonly admin_reserve: number
 }
 
 export interface Budget {
-  /** Why this much more is refused, if so. A budget that is free is always enough for one. */
+  /** The reason to refuse this amount. An unused budget always accepts one. */
   readonly refusal: (holder: Holder, amount?: number) => OverBudget | undefined
-  /** Counts it until the scope closes; the caller has asked for a refusal before. */
+  /** Counts the amount until the scope closes; call `refusal` before. */
   readonly hold: (holder: Holder, amount?: number) => Effect.Effect<void, never, Scope.Scope>
   readonly held: () => number
   readonly limits: BudgetLimits
 }
 
-/** A project's callers together may hold half of what is for all: another project is left room. */
+/** A project's callers together may hold half of the total, which leaves room for others. */
 const group_share = 0.5
 
-/** Who holds: a known caller and its project, or the network of an unknown one. */
+/** The holder: an authenticated caller and its project, or the network of another one. */
 export const holderOf = ({ actor, kind, roles, project_id }: Caller, address: string): Holder => {
   const is_known = kind !== "noauth"
   const is_admin = is_known && roles.has("admin")
@@ -85,7 +85,7 @@ export const budget = (limits: BudgetLimits): Budget => {
   }
 }
 
-/** Largest images that are predicted at a time, of all callers; of one, half of them. */
+/** Concurrent predictions of the largest images, of all callers; half of it for one caller. */
 const images_max = 16
 
 interface Pixels {
@@ -93,7 +93,7 @@ interface Pixels {
   readonly image_pixels_max: number
 }
 
-/** The budget of pixels that wait to be decoded, or are. */
+/** The budget of pixels in flight. */
 export const pixelBudget = (image_pixels_max: number): Pixels => {
   const all_max = images_max * image_pixels_max
   const limits = { all_max, caller_max: all_max / 2, admin_reserve: image_pixels_max }
@@ -105,7 +105,7 @@ export const PixelsInFlight = Context.Reference<Pixels>("gateway/PixelsInFlight"
   defaultValue: () => pixelBudget(Number(settings.plant.image_pixels_max.initial)),
 })
 
-/** Of the event streams that are open, a sixteenth is for admins alone. */
+/** One sixteenth of the event streams is reserved for admins. */
 const stream_reserve_share = 16
 
 type StreamSettings = Pick<Settings["api"], "max_event_streams" | "max_event_streams_per_caller">
@@ -126,9 +126,9 @@ export const EventStreams = Context.Reference<Budget>("gateway/EventStreams", {
     }),
 })
 
-/** Thrown: the front door answers it, with `Retry-After`. */
+/** Thrown: the door responds with `Retry-After`. */
 export class Exhausted extends Schema.TaggedError<Exhausted>()("Exhausted", {
-  /** 429: the caller's own budget. 503: what there is for all. */
+  /** 429: the caller's own budget. 503: the budget of all callers. */
   status: Schema.Literals([429, 503]),
   detail: Schema.String,
   retry_after_s: Schema.Int,

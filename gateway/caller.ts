@@ -1,6 +1,6 @@
-/** Who asks, and what they may do. Source: document 1 §5, document 2 §5. */
+/** The caller of a request and its rights. Source: document 1 §5, document 2 §5. */
 
-/** How a caller proved who they are; `noauth` proved nothing. */
+/** How a caller authenticated; `noauth` did not. */
 export type CallerKind =
   | "issued"
   | "development"
@@ -11,7 +11,7 @@ export type CallerKind =
   | "noauth"
 
 export interface Caller {
-  /** Who it is, for the log; never a token. At most 256 characters. */
+  /** The name in the log; never a token. At most 256 characters. */
   readonly actor: string
   readonly kind: CallerKind
   readonly scopes: ReadonlySet<string>

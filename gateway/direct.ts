@@ -1,7 +1,7 @@
 /**
- * Direct routes: endpoints that answer on the server's own request and response instead of through
- * Effect's API, because bytes pass through them. The door admits their requests as it admits all
- * others, and words their refusals.
+ * Direct routes: endpoints that use the server's own request and response instead of Effect's API,
+ * because bytes pass through them. The door admits their requests as all others, and writes their
+ * error responses.
  *
  * Source: DESIGN, the exception: bytes; decision 0196.
  */
@@ -9,16 +9,16 @@ import type { HttpServerResponse } from "effect/http"
 import type { Failure } from "#gateway/envelope.ts"
 import type { RequestContext } from "#gateway/request-context.ts"
 
-/** Headers by their names in lower case. Node makes a list of `set-cookie` alone. */
+/** Headers by their names in lower case. Only `set-cookie` is a list in Node. */
 export interface DirectHeaders {
   readonly [name: string]: string | undefined
 }
 
-/** Node's IncomingMessage, as far as direct routes use it. */
+/** The part of Node's IncomingMessage that direct routes use. */
 export interface DirectRequest {
   readonly method?: string | undefined
   readonly url?: string | undefined
-  /** Whether the body has arrived in full; without one only after the handlers were called. */
+  /** Whether the body has arrived in full; without a body, true only after the handlers ran. */
   readonly complete: boolean
   on(event: "data", listener: (bytes: Uint8Array) => void): unknown
   on(event: "end", listener: () => void): unknown
@@ -28,7 +28,7 @@ export interface DirectRequest {
   resume(): unknown
 }
 
-/** Node's ServerResponse, as far as direct routes use it. */
+/** The part of Node's ServerResponse that direct routes use. */
 export interface DirectResponse {
   readonly destroyed: boolean
   writeHead(status: number, headers: Readonly<Record<string, string>>): unknown
@@ -47,7 +47,7 @@ export interface DirectResponse {
 /** Why a request is refused: a failure, or a rejection that the service has encoded already. */
 export type Refusal = Failure | HttpServerResponse.HttpServerResponse
 
-/** An admitted request and its response. Exactly one answer ends it. */
+/** An admitted request and its response. Exactly one response ends it. */
 export interface Exchange {
   readonly request: DirectRequest
   readonly response: DirectResponse
@@ -61,19 +61,19 @@ export interface Exchange {
   readonly now: () => bigint
   /** Maximum number of bytes of the body. */
   readonly body_bytes_max: number
-  /** Whether it ended: answered, refused, late, or its client is gone. */
+  /** Whether it ended: with a response, or because its client disconnected. */
   readonly isOver: () => boolean
-  /** Sets what runs once if it ends before its answer began: nothing is read or written then. */
+  /** Sets a callback for an end before the response began; nothing is read or written then. */
   readonly onEnd: (end: () => void) => void
-  /** Sends the whole answer. */
+  /** Sends the whole response. */
   readonly answer: (
     status: number,
     headers: Readonly<Record<string, string>>,
     body?: string | Uint8Array,
   ) => void
-  /** Sends the head of a streamed answer; returns false if the client is gone. */
+  /** Sends the head of a streamed response; returns false if the client disconnected. */
   readonly begin: (status: number, headers: Readonly<Record<string, string>>) => boolean
-  /** Ends it with an error. An answer that has begun is cut off. */
+  /** Ends it with an error. A response that has begun is cut off. */
   readonly refuse: (refusal: Refusal) => void
   /** Ends it because of a defect of ours, which is logged. */
   readonly fail: (cause: unknown) => void
@@ -83,7 +83,7 @@ export interface Exchange {
   ) => Readonly<Record<string, unknown>>
 }
 
-/** Method and path as the API declares them, and what answers. */
+/** Method and path as the API declares them, and the function that serves them. */
 export interface DirectRoute {
   readonly method: string
   readonly path: string

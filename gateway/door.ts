@@ -1,5 +1,5 @@
 /**
- * The door: every request of every service enters here, and every answer leaves here.
+ * The door: every request enters here, and every response leaves here.
  *
  * In this order: ids, route, caller, access, rate, size, type, position, handler, envelope. Direct
  * routes answer on the server's own response (`door/direct.ts`); all others through Effect's API.
@@ -50,7 +50,7 @@ interface ApiVisit extends Visit<Request> {
   readonly fiber: Fiber.Fiber<unknown, unknown>
 }
 
-/** The answer to a request that the server below HTTP gave up on. */
+/** The response to a request that Node's server could not read. */
 export interface Broken {
   readonly status: number
   readonly request_id: string
@@ -59,19 +59,19 @@ export interface Broken {
 
 export interface Door {
   /**
-   * Words the answer to a request that goes no further: its body ends wrongly and its handler is
+   * The response to a request that ends here: because its body breaks off and its handler is
    * interrupted, unless another failure is given.
    */
   readonly broken: (method: string, url: string, failure?: Failure) => Broken
-  /** Serves the requests that `direct` leaves to it. */
+  /** Serves the requests that no direct route serves. */
   readonly app: App
-  /** What handlers find in their context besides the request's and their service's own. */
+  /** The context of handlers, besides that of the request and of their service. */
   readonly context: Context.Context<never>
-  /** Ends the event streams, which would never end; other requests in flight go on. */
+  /** Ends the event streams, which would never end; other requests in flight continue. */
   readonly close: Effect.Effect<void>
   /** Requests in flight now. */
   readonly inFlight: () => number
-  /** Sees each request before `app`. */
+  /** Gets each request before `app`. */
   readonly direct: ServeDirect
 }
 
@@ -129,7 +129,7 @@ const visited = (parts: DoorParts, visit: ApiVisit): App => {
     return Effect.succeed(worded(visit, { status: 503, detail }))
   }
   const admission = admitted(parts, visit, route, bodyOf(request))
-  // What is decided at once, as with a token in memory, needs no turn of the fiber.
+  // A synchronous decision, as with a token in memory, needs no turn of the fiber.
   const ready = Exit.isExit(admission) ? admission : Effect.interruptible(admission)
   const decided = Effect.matchEager(ready, {
     onFailure: (failure) => worded(visit, failure),
@@ -142,7 +142,7 @@ const visited = (parts: DoorParts, visit: ApiVisit): App => {
   })
 }
 
-/** The answer to a request that a direct route refused. */
+/** The response to a request that a direct route refused. */
 const refused = (visit: Visit, refusal: Refusal): App =>
   Effect.succeed(
     HttpServerResponse.isHttpServerResponse(refusal) ? refusal : worded(visit, refusal),
@@ -172,9 +172,8 @@ const endable = ({ closing }: DoorParts, response: Response): Response => {
 const last = { connection: "close" }
 
 /**
- * Whether the answer refuses a body of unknown length, or one that is late, before its end. The
- * rest is not waited for, so the connection ends: a client that does not know would send its next
- * request into nothing.
+ * Whether the response refuses a body of unknown length, or a late one, before its end. The server
+ * does not wait for the rest and closes the connection, so the client must not reuse it.
  */
 const isCutShort = (
   { transport }: DoorParts,
@@ -202,7 +201,7 @@ const depart = (parts: DoorParts, visit: ApiVisit, response: Response): Response
   return HttpServerResponse.setHeaders(answer, headers)
 }
 
-/** How to log and to trace. HttpApi copies each request's context: nothing else is in it. */
+/** Only what logs and traces need: HttpApi copies the context for each request. */
 const observed = Context.pick(
   References.CurrentLoggers,
   References.MinimumLogLevel,
@@ -210,7 +209,7 @@ const observed = Context.pick(
   Tracer.Tracer,
 )
 
-/** Where requests count that no route is for, whatever their method. */
+/** Requests without a route are counted here, whatever their method. */
 const no_route = { method: "any", path: "none" }
 
 /**
@@ -239,7 +238,7 @@ export const openDoor = Effect.fnUntraced(function* (
     is_traced,
   }
   const { serve, refusedOf } = yield* directDoor(parts, services)
-  const answered = (fiber: Fiber.Fiber<unknown, unknown>): App => {
+  const serveApi = (fiber: Fiber.Fiber<unknown, unknown>): App => {
     const { visit, refusal } = arriveAtApi(parts, fiber, refusedOf)
     const app = refusal === undefined ? visited(parts, visit) : refused(visit, refusal)
     const answer = Effect.matchCauseEffect(app, {
@@ -256,7 +255,7 @@ export const openDoor = Effect.fnUntraced(function* (
   }
   const around = observed(surroundings)
   const door: Door = {
-    app: Effect.withFiber(answered),
+    app: Effect.withFiber(serveApi),
     context: (is_traced ? Context.add(around, TracerDisabledWhen, () => true) : around).pipe(
       Context.add(ErrorSettings, () => settings().error),
       Context.add(Int64Form, settings().json.int64),

@@ -1,5 +1,5 @@
 /**
- * Which shape an error has: one table from path to envelope, and the envelopes.
+ * The form of errors: the envelopes, and one table from path to envelope.
  *
  * Source: decisions of all services, "error envelope on a path no service owns"; document 1 §7,
  * document 2 §7, document 3 §7 of each service.
@@ -9,7 +9,7 @@ import { RequestContext } from "#gateway/request-context.ts"
 import { type Code, grpc_codes, messages, Rejection } from "#schemas/blob-storage/rejection.ts"
 import { type Settings, settings } from "#schemas/settings.ts"
 
-/** What went wrong, before it is known how the service in question words it. */
+/** An error before it has the form of a service. */
 export interface Failure {
   readonly status: number
   readonly detail: string
@@ -18,7 +18,7 @@ export interface Failure {
   readonly headers?: Readonly<Record<string, string>>
 }
 
-/** What only the edge knows of an answer. */
+/** The fields of an error that only the door knows. */
 export interface Edge {
   readonly request_id: string
   readonly error: Settings["error"]
@@ -28,13 +28,13 @@ type Body = Readonly<Record<string, unknown>>
 
 export interface Envelope {
   readonly body: (failure: Failure, edge: Edge) => Body
-  /** Fills in what a rejection of the service leaves to the edge. */
+  /** Completes a service's rejection with the fields of the door. */
   readonly complete: (body: Body, edge: Edge) => Body
-  /** Headers of every answer on these paths, errors or not. */
+  /** Headers of every response on these paths. */
   readonly headers?: (request_id: string) => Readonly<Record<string, string>>
-  /** The answer to a method that a known path does not have. */
+  /** The status for a method that a known path does not have. */
   readonly wrong_method: 405 | 501
-  /** The answer to a query that its schema refuses. */
+  /** The status for an invalid query. */
   readonly wrong_query: 400 | 422
 }
 
@@ -80,10 +80,10 @@ const blobRow = (status: number) =>
 
 const completeBlob = (body: Body, { request_id, error }: Edge): Body => {
   const { code, detail } = body
-  const shown = error.include_detail && typeof detail === "string"
+  const is_shown = error.include_detail && typeof detail === "string"
   return {
     ...body,
-    detail: shown ? cut(detail, error.max_detail_bytes) : "",
+    detail: is_shown ? cut(detail, error.max_detail_bytes) : "",
     request_id,
     ...(error.include_grpc_code && isCode(code) ? { grpc_code: grpc_codes[code] } : {}),
   }
@@ -115,7 +115,7 @@ const share_rows: Readonly<Record<number, readonly [string, string]>> = {
   504: ["svc.backend_unavailable", "Deadline exceeded"],
 }
 
-/** Document 2 §7; OpenStack's request id is answered on each of its paths. */
+/** Document 2 §7; every response has OpenStack's request id. */
 export const share_protection: Envelope = {
   body: ({ status, detail }) => {
     const [code, title] =
@@ -144,7 +144,7 @@ export const dashboard: Envelope = {
   wrong_query: 422,
 }
 
-/** Of a defect there is nothing more to say to a client. */
+/** Clients get no details of defects. */
 const internal_error = "internal error"
 
 /** Document 3, carrier search and plant disease: `{error}`. */
@@ -157,7 +157,7 @@ const plain: Envelope = {
 export const carrier = plain
 export const plant = plain
 
-/** The first row that fits decides; a trailing star is "and whatever follows". */
+/** The first row that matches decides; a trailing star matches any suffix. */
 export const envelopes: ReadonlyArray<readonly [path: string, envelope: Envelope]> = [
   ["/v1/blobs*", blob],
   ["/v1/cluster*", blob],
@@ -191,13 +191,13 @@ export const ErrorSettings = Context.Reference<() => Settings["error"]>("gateway
 
 const encodeRejection = Schema.encodeSync(Rejection)
 
-/** A blob rejection as it goes over the wire inside a stream whose 200 was sent already. */
+/** The body of a blob rejection in a stream whose status 200 was sent already. */
 export const failureBody = Effect.fnUntraced(function* (rejection: Rejection) {
   const { request_id } = yield* RequestContext
   const error = (yield* ErrorSettings)()
   return completeBlob(encodeRejection(rejection), { request_id, error })
 })
 
-/** A field that has a text of its own in the blob service's table. */
+/** The message of a field that has its own in the blob service's table. */
 export const messageOf = (envelope: Envelope, field: string) =>
   envelope === blob && field === "id" ? { message: messages.invalid_blob_id } : {}

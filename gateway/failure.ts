@@ -1,4 +1,4 @@
-/** What a request's cause of failure means to the client. */
+/** The failure that a client gets for a cause. */
 import { Cause, Predicate, type Schema, SchemaIssue } from "effect"
 import { HttpServerError, HttpServerResponse } from "effect/http"
 import { HttpApiError } from "effect/http-api"
@@ -6,7 +6,7 @@ import { Exhausted } from "#gateway/budget.ts"
 import { type Envelope, type Failure, messageOf } from "#gateway/envelope.ts"
 import { KeyReused } from "#gateway/request-context.ts"
 
-/** Where a field was looked for, as a client speaks of it. */
+/** The part of the request that has a field, in the words of clients. */
 const places: Readonly<Record<string, string>> = {
   Payload: "body",
   Params: "path",
@@ -14,12 +14,12 @@ const places: Readonly<Record<string, string>> = {
   Headers: "header",
 }
 
-/** Enough to mend a request by; a body may hold thousands of mistakes. */
+/** Enough to correct a request; a body may have thousands of errors. */
 const issues_shown_max = 3
 
 const format = SchemaIssue.makeFormatterStandardSchemaV1()
 
-/** The answer to input that its schema refuses; `detail` names each field. */
+/** The failure of input that its schema rejects; `detail` names each field. */
 export const refusedInput = (kind: string, cause: Schema.SchemaError, envelope: Envelope) => {
   const { issues } = format(cause.issue)
   const details = issues.slice(0, issues_shown_max).map(({ path = [], message }) => {
@@ -41,18 +41,18 @@ const slow: Failure = {
   status: 408,
   detail: "The request body came too slowly: send it faster, or in smaller requests.",
 }
-/** The answer to a request whose deadline is over. */
+/** The failure of a request whose deadline has passed. */
 export const tooLate = ({ is_slow }: { readonly is_slow: boolean }) => (is_slow ? slow : late)
 export const internal: Failure = { status: 500, detail: "" }
 const stopping: Failure = { status: 503, detail: "The server is shutting down." }
 
-/** Failures of what stands behind the gateway: worth another try. */
+/** Failures behind the gateway, which a retry may not have. */
 const unavailable = new Set([
   "LogUnavailable",
   "OutcomeUnknown",
   "VersionConflict",
   "Behind",
-  // Thrown by whatever asks a read model whose server is away.
+  // Thrown by queries of a read model whose server is offline.
   "DatabaseUnusable",
 ])
 
@@ -93,7 +93,7 @@ const ofError = (error: unknown, envelope: Envelope): Failure | undefined => {
   return undefined
 }
 
-/** A response that was thrown, a failure to word, or undefined: a defect of ours. */
+/** A thrown response, or the failure; undefined for a defect of ours. */
 export const failureOf = (
   cause: Cause.Cause<unknown>,
   envelope: Envelope,
@@ -106,7 +106,7 @@ export const failureOf = (
   return stopping
 }
 
-/** Whether the client went away: nobody is left to answer. */
+/** Whether the client disconnected, so that no response is needed. */
 export const isClientGone = (cause: Cause.Cause<unknown>) =>
   cause.reasons.some(
     (reason) =>

@@ -1,4 +1,4 @@
-/** The port to whoever knows the callers: from a token or a certificate to a caller. */
+/** The port to identity: from a token or a certificate to a caller. */
 import { Context, type Effect, type Redacted, Schema } from "effect"
 import type { Origin } from "#events/log.ts"
 import type { Caller } from "#gateway/caller.ts"
@@ -12,14 +12,14 @@ export interface ClientCertificate {
   readonly subjects: ReadonlyArray<string>
 }
 
-/** What a request shows; a token, where there is one, decides alone. */
+/** The credentials of a request; a certificate counts only without a token. */
 export interface Credentials {
-  /** A function, which no log spells out; Redacted's table costs a small read a twentieth. */
+  /** A function, which logs do not print; Redacted's table costs a small read a twentieth. */
   readonly token?: (() => string) | undefined
   readonly certificate?: ClientCertificate | undefined
 }
 
-/** The answer 401; the reason is for the log, a client is told no more than the category. */
+/** The response is 401; the reason is for the log, and clients get only its category. */
 export class Unauthenticated extends Schema.TaggedError<Unauthenticated>()("Unauthenticated", {
   reason: Schema.Literals([
     "missing",
@@ -33,19 +33,19 @@ export class Unauthenticated extends Schema.TaggedError<Unauthenticated>()("Unau
   ]),
 }) {}
 
-/** The keys or the service that would know could not be reached: 503, never 401. */
+/** The keys or the identity service could not be reached: 503, never 401. */
 export class IdentityUnavailable extends Schema.TaggedError<IdentityUnavailable>()(
   "IdentityUnavailable",
   {
     message: Schema.String,
-    /** The request's key came with something else before: 422. */
+    /** The Idempotency-Key was used with another request before: 422. */
     is_reused: Schema.optionalKey(Schema.Boolean),
   },
 ) {}
 
 /**
- * Which command a request means; with a fingerprint it may come again, and makes one credential
- * however often it does. Source: decision 0180.
+ * The command of a request; with a fingerprint it is idempotent, and makes one credential.
+ * Source: decision 0180.
  */
 export type Repeatable = Pick<Origin, "command_id" | "fingerprint">
 
@@ -53,7 +53,7 @@ export type Authenticate = (
   credentials: Credentials,
 ) => Effect.Effect<Caller, Unauthenticated | IdentityUnavailable>
 
-/** Used in one place of the gateway, once per request. */
+/** Used once per request, by the door. */
 export class Identity extends Context.Service<Identity, { readonly authenticate: Authenticate }>()(
   "almanac/gateway/Identity",
 ) {}
@@ -62,7 +62,7 @@ export class Identity extends Context.Service<Identity, { readonly authenticate:
 export interface Seal {
   /** Letters, digits, `-` and `_`: fit for a URL. Another text each time, of about 4/3 the size. */
   readonly seal: (text: string) => string
-  /** The text again; undefined if we did not seal it. */
+  /** The text; undefined if we did not seal it. */
   readonly unseal: (sealed: string) => string | undefined
 }
 
@@ -70,29 +70,29 @@ export interface Seal {
 export class TokenIssuer extends Context.Service<
   TokenIssuer,
   {
-    /** Answers the token once; only its hash is kept. */
+    /** Returns the token once; only its hash is stored. */
     readonly issue: (
       request: TokenRequest,
       origin: Origin,
     ) => Effect.Effect<Redacted.Redacted<string>, IdentityUnavailable>
     /**
-     * Revokes every issued token of this name, here at once; answers how many there were. A retry
+     * Revokes every issued token of this name, here at once; returns their number. A retry
      * counts those that the first request revoked.
      */
     readonly revoke: (name: string, origin: Origin) => Effect.Effect<number, IdentityUnavailable>
   }
 >()("almanac/gateway/TokenIssuer") {}
 
-/** Makes trusts in a tenant's name; only the embedded identity lets an operator do that. */
+/** Creates trusts for a tenant; only the embedded identity lets an operator do that. */
 export class TrustIssuer extends Context.Service<
   TrustIssuer,
   {
-    /** Answers the trust's id. */
+    /** Returns the trust's id. */
     readonly issue: (
       request: TrustRequest,
       origin?: Repeatable,
     ) => Effect.Effect<string, IdentityUnavailable>
-    /** Answers whether the trust was revoked by this, now or when the request was sent before. */
+    /** Returns whether this request revoked the trust, now or at its first try. */
     readonly revoke: (
       trust_id: string,
       origin?: Partial<Repeatable>,
@@ -100,11 +100,11 @@ export class TrustIssuer extends Context.Service<
   }
 >()("almanac/gateway/TrustIssuer") {}
 
-/** Keeps secrets in a tenant's name; only the embedded secrets manager lets an operator do that. */
+/** Stores secrets for a tenant; only the embedded secrets manager lets an operator do that. */
 export class SecretKeeper extends Context.Service<
   SecretKeeper,
   {
-    /** Answers the secret's href. */
+    /** Returns the secret's href. */
     readonly put: (
       request: SecretRequest,
       origin?: Repeatable,

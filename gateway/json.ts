@@ -1,4 +1,4 @@
-/** JSON with 64-bit integers in it: exact in both directions. Source: DECISIONS, int64 in JSON. */
+/** JSON with exact 64-bit integers. Source: DECISIONS, int64 in JSON. */
 import { Context, Effect, Schema, SchemaIssue } from "effect"
 import { type HttpServerRequest, HttpServerResponse } from "effect/http"
 import { HttpApiError } from "effect/http-api"
@@ -60,7 +60,7 @@ const malformed = new Schema.SchemaError(
 const refuse = (cause: Schema.SchemaError) =>
   Effect.die(new HttpApiError.HttpApiSchemaError({ kind: "Payload", cause }))
 
-/** As proto3's JSON has it, a field that is null is not there. */
+/** In proto3's JSON a null field is absent. */
 export const withoutNulls = (fields: unknown) =>
   typeof fields === "object" && fields !== null && !Array.isArray(fields)
     ? Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== null))
@@ -68,7 +68,7 @@ export const withoutNulls = (fields: unknown) =>
 
 /**
  * Reads a request's JSON body as `schema`, integers beyond 2^53 included. Dies as HttpApi's own
- * decoding does, so that the front door answers 400 and names the field.
+ * decoding does, so that the door responds 400 and names the field.
  */
 export const jsonBody = <S extends Schema.ConstraintDecoder<unknown>>(schema: S) => {
   const decode = Schema.decodeUnknownEffect(schema)

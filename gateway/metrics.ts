@@ -1,17 +1,17 @@
 /**
- * Counts and times of requests, by route and status, kept as plain numbers: counting must not
- * slow down what it measures, and effect's histograms count only up to 2^32.
+ * Counts and durations of requests, by route and status, as plain numbers: counting must not slow
+ * down requests, and effect's histograms count only up to 2^32.
  * Source: DECISIONS, "health".
  */
 import { familyText, histogramText } from "#schemas/metric.ts"
 
-/** From what memory answers to the deadline of a minute, in seconds. */
+/** From reads in memory to the deadline of a minute, in seconds. */
 const bounds_s = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 60]
 
 interface Series {
   readonly labels: { readonly method: string; readonly route: string }
   readonly statuses: Map<number, number>
-  /** Requests that took at most the bound of the same place, and more than the one before. */
+  /** Number of requests by bucket, each up to the bound with the same index. */
   readonly buckets: Array<number>
   sum_s: number
 }
@@ -23,7 +23,7 @@ const newSeries = ({ method, path }: Measured): Series => ({
   sum_s: 0,
 })
 
-/** What is measured of a route: its path as declared, never as asked for, so that few are kept. */
+/** The labels of a route. The path is the declared one, so that there are few series. */
 export interface Measured {
   readonly method: string
   readonly path: string

@@ -1,5 +1,5 @@
 /**
- * Bytes that are kept as they go over the wire, and the form of them that a request gets.
+ * Cached bytes of a response, plain and gzipped, and which of them a request gets.
  *
  * Source: RFC 9110 §8.8 and §13; market facts, A2.8.
  */
@@ -7,13 +7,13 @@ import { type HttpServerRequest, HttpServerResponse } from "effect/http"
 
 export interface Representation {
   readonly bytes: Uint8Array
-  /** The same by gzip; null where that is not worth it. */
+  /** The same by gzip; null if that saves too little. */
   readonly gzip: Uint8Array | null
-  /** The same for the same bytes, and for no others; without quotes. */
+  /** Identifies the bytes; without quotes. */
   readonly tag: string
 }
 
-/** Whether one of the header's tags is this one; a weak tag stands for the same bytes here. */
+/** Whether the header has this tag, also as a weak one. */
 export const matchesTag = (header: string | undefined, tag: string) =>
   header !== undefined &&
   (header.trim() === "*" ||
@@ -25,7 +25,7 @@ const codingOf = (text: string) => {
   return { name, is_taken: quality === undefined || Number(quality.slice(2)) > 0 }
 }
 
-/** Whether an Accept-Encoding header takes gzip: by its name, or else by a star. */
+/** Whether an Accept-Encoding header accepts gzip: by its name, or else by a star. */
 const acceptsGzip = (header: string | undefined) => {
   if (header === undefined) return false
   const codings = header.split(",").map(codingOf)
@@ -34,19 +34,19 @@ const acceptsGzip = (header: string | undefined) => {
 }
 
 /**
- * 200 with the bytes, gzipped for who takes that, or 304 for who has them. Each form has a strong
- * tag of its own; `headers` are answered with either status.
+ * 200 with the bytes, gzipped if the client accepts that, or 304. Each form has its own strong tag;
+ * both statuses have `headers`.
  */
 export const represented = (
-  { headers: asked }: HttpServerRequest.HttpServerRequest,
+  { headers: request_headers }: HttpServerRequest.HttpServerRequest,
   { bytes, gzip, tag }: Representation,
   contentType: string,
   headers: Readonly<Record<string, string>>,
 ): HttpServerResponse.HttpServerResponse => {
-  const zipped = gzip !== null && acceptsGzip(asked["accept-encoding"]) ? gzip : undefined
+  const zipped = gzip !== null && acceptsGzip(request_headers["accept-encoding"]) ? gzip : undefined
   const etag = zipped === undefined ? `"${tag}"` : `"${tag}-gzip"`
   const all = { vary: "accept-encoding", ...headers, etag }
-  if (matchesTag(asked["if-none-match"], etag)) {
+  if (matchesTag(request_headers["if-none-match"], etag)) {
     return HttpServerResponse.empty({ status: 304, headers: all })
   }
   return HttpServerResponse.uint8Array(zipped ?? bytes, {

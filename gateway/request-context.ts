@@ -1,21 +1,21 @@
-/** What the front door knows about a request, for whoever handles it. */
+/** What handlers know about their request. */
 import { Clock, Context, DateTime, Effect, Schema } from "effect"
 import type { Unavailable } from "#actors/commands.ts"
 import type { Origin } from "#events/log.ts"
 import type { Caller } from "#gateway/caller.ts"
 import type { Credentials } from "#gateway/identity.ts"
 
-/** What the caller showed. Never logged and never stored: it has the token. */
+/** The credentials of the caller. Never logged and never stored: they have the token. */
 export interface Proof {
   readonly credentials: Credentials
-  /** The ticket that stood for the token, if one did. */
+  /** The ticket that replaced the token, if any. */
   readonly ticket?: string | undefined
   /** Whether it is still valid: a stream outlives tokens. True while that cannot be known. */
   readonly holds: Effect.Effect<boolean>
 }
 
 export interface RequestContext {
-  /** Always fresh; answered as `X-Request-Id`. */
+  /** Always new; the response has it as `X-Request-Id`. */
   readonly request_id: string
   /** The caller's own `X-Request-Id`, or ours. */
   readonly correlation_id: string
@@ -24,33 +24,33 @@ export interface RequestContext {
   readonly address?: string
   /** Names the command: from `Idempotency-Key` and who sent it, or from the request's id. */
   readonly command_id: string
-  /** How the caller proved who they are, for endpoints that are `Ticketed` alone. */
+  /** The proof of identity, only for endpoints that are `Ticketed`. */
   readonly proof?: Proof | undefined
-  /** Of what is asked, where an `Idempotency-Key` names it; made only when it is asked for. */
+  /** A fingerprint of a request with an `Idempotency-Key`; computed on demand. */
   readonly fingerprint?: Effect.Effect<string> | undefined
 }
 
-/** Thrown: the front door answers 422. The key of the request came with something else before. */
+/** Thrown: the door responds 422. The key was used with another request before. */
 export class KeyReused extends Schema.TaggedError<KeyReused>()("KeyReused", {}) {}
 
-/** A command that was not carried out, in the service's words; as KeyReused where it is that. */
+/** The service's failure of a command that was not carried out, or KeyReused. */
 export const notDone =
   <E>(worded: (failure: Unavailable) => E) =>
   (failure: Unavailable): Effect.Effect<never, E> =>
     failure.is_reused === true ? Effect.die(new KeyReused()) : Effect.fail(worded(failure))
 
-/** Set by the front door for each request. */
+/** Set by the door for each request. */
 export const RequestContext = Context.Reference<RequestContext>("gateway/RequestContext", {
   defaultValue: () => {
     throw new Error("There is no request here.")
   },
 })
 
-/** The origin of the command that this request is. */
+/** The origin of the command that this request sends. */
 export const origin = Effect.gen(function* () {
-  const { request_id, correlation_id, caller, command_id, ...asked } = yield* RequestContext
+  const { request_id, correlation_id, caller, command_id, ...rest } = yield* RequestContext
   const at = DateTime.formatIso(DateTime.makeUnsafe(yield* Clock.currentTimeMillis))
   const origin: Origin = { command_id, actor: caller.actor, at, request_id, correlation_id }
-  if (asked.fingerprint === undefined) return origin
-  return { ...origin, fingerprint: yield* asked.fingerprint } satisfies Origin
+  if (rest.fingerprint === undefined) return origin
+  return { ...origin, fingerprint: yield* rest.fingerprint } satisfies Origin
 })

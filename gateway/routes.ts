@@ -1,4 +1,4 @@
-/** Which endpoint a request is for, and what the front door must know of it. */
+/** The table of routes: the endpoint of a request, with its annotations for the door. */
 import {
   Cause,
   Context,
@@ -34,7 +34,7 @@ import {
 import type { Behind } from "#projections/waiting.ts"
 import type { Settings } from "#schemas/settings.ts"
 
-/** A router's effect: from the request to the response, its failures unworded. */
+/** A router's effect, from the request to the response or a failure. */
 export type App = Effect.Effect<
   HttpServerResponse.HttpServerResponse,
   unknown,
@@ -48,20 +48,20 @@ export interface Service<E, R> {
   readonly routes: Effect.Effect<App, E, R>
   /** Waits until the service's read model shows a position. */
   readonly waitFor?: (position: number) => Effect.Effect<void, Behind>
-  /** Why the service cannot answer now; undefined when it can. */
+  /** Why the service is not ready; undefined when it is. */
   readonly ready?: Effect.Effect<string | undefined>
-  /** What an operator should know though it answers; undefined when that is nothing. */
+  /** A note for operators about a service that is ready. */
   readonly note?: Effect.Effect<string | undefined>
-  /** Endpoints of `api` that answer directly, once its routes have started. */
+  /** Endpoints of `api` that are direct routes, once its routes have started. */
   readonly direct?: Effect.Effect<ReadonlyArray<DirectRoute>>
 }
 
-/** What HttpApi asks for. */
+/** The services that HttpApi requires. */
 type Platform = Etag.Generator | FileSystem.FileSystem | HttpPlatform.HttpPlatform | Path.Path
 
 /**
- * The app of an API, whose handlers find `known` and nothing else of what is around it: whatever
- * is there when the routes start, HttpApi copies for each request, a tenth of a microsecond each.
+ * The app of an API, whose handlers get the context `known` and nothing else: HttpApi copies the
+ * context at the start of the routes for each request, at a tenth of a microsecond a service.
  */
 export const appOf = <E, K>(
   routes: Layer.Layer<
@@ -73,7 +73,7 @@ export const appOf = <E, K>(
 ): Effect.Effect<App, E, Platform | Scope.Scope> =>
   Effect.contextWith((around: Context.Context<Platform | Scope.Scope>) =>
     Effect.setContext(
-      // `known` is around the routes when they start: no request has to bring it.
+      // The routes get `known` when they start, so a request need not provide it.
       HttpRouter.toHttpEffect(routes) as Effect.Effect<App, E, Platform | Scope.Scope | K>,
       Context.merge(platform(around), known),
     ),
@@ -88,7 +88,7 @@ const platform = Context.pick(
   HttpRouter.RouterConfig,
 )
 
-/** A service on the listener; without an app it could not start and its paths answer 503. */
+/** A service on the listener; one without an app could not start, and its paths respond 503. */
 export interface Mounted {
   readonly name: string
   readonly api: HttpApi.Top
@@ -99,7 +99,7 @@ export interface Mounted {
   readonly direct?: ReadonlyArray<DirectRoute>
 }
 
-/** One endpoint as the front door sees it. */
+/** One endpoint as the door sees it. */
 export interface Route {
   readonly service: Mounted
   readonly method: string
@@ -108,7 +108,7 @@ export interface Route {
   readonly access: Access
   readonly publicWhen: ((settings: Settings) => boolean) | undefined
   readonly accepts: ReadonlySet<string>
-  /** Who takes a body of this type below the route's path, such as `POST /v1/blobs/stream`. */
+  /** The endpoint below this path for a body of this type, such as `POST /v1/blobs/stream`. */
   readonly takerOf: (type: string) => string | undefined
   readonly bodyLimit: BodyLimitOf
   readonly is_streamed: boolean
@@ -116,7 +116,7 @@ export interface Route {
   readonly ticketed: "accepts" | "issues" | undefined
 }
 
-/** A route, or the methods that the path has instead of the one asked for. */
+/** A route, or the methods that the path has instead of the requested one. */
 export type Found =
   | { readonly route: Route; readonly params: Readonly<Record<string, string | undefined>> }
   | { readonly allow: ReadonlyArray<string> }
@@ -125,14 +125,14 @@ export const isRoute = (
   found: Found | undefined,
 ): found is Extract<Found, { readonly route: Route }> => found !== undefined && "route" in found
 
-/** Both routers read a path alike: doubled and trailing slashes do not matter. */
+/** The door and Effect's API parse paths alike: doubled and trailing slashes do not matter. */
 const router_config = {
   ignoreTrailingSlash: true,
   ignoreDuplicateSlashes: true,
   maxParamLength: url_length_max,
 }
 
-/** Starts a service's routes. A service that fails is alone in failing. */
+/** Starts a service's routes. A failure leaves the other services intact. */
 export const mount = <E, R>(service: Service<E, R>) =>
   Effect.gen(function* () {
     const { name, api, routes, waitFor, ready, note, direct } = service
@@ -146,7 +146,7 @@ export const mount = <E, R>(service: Service<E, R>) =>
     else if (!started) yield* Effect.logError(`${name} could not start.`, exit.cause)
     const mounted: Mounted = {
       name,
-      // Whatever is an HttpApi has these properties; the library erases their types in this way.
+      // Every HttpApi has these properties; the library erases their types in this way.
       api: api as HttpApi.Top,
       app: started ? exit.value : undefined,
       waitFor: waitFor ?? (() => Effect.void),
@@ -157,7 +157,7 @@ export const mount = <E, R>(service: Service<E, R>) =>
     return mounted
   })
 
-/** What a failure that was foreseen says of itself: enough for whoever can mend it. */
+/** The detail of an expected failure, which suffices to repair it. */
 const detailOf = (cause: Cause.Cause<unknown>) => {
   const error = Cause.squash(cause)
   return Predicate.hasProperty(error, "detail") ? String(error.detail) : undefined
@@ -168,10 +168,10 @@ const reasonOf = (cause: Cause.Cause<unknown>) => {
   return `could not start: ${words.split("\n", 1)[0]}`
 }
 
-/** Methods that bring a body; on the others a payload travels in the query. */
+/** Methods with a body; on the others a payload is in the query. */
 const with_body = new Set(["POST", "PUT", "PATCH"])
 
-/** Looks up requests among the endpoints of services. Two of one method and path: a defect. */
+/** Finds requests among the endpoints of services. Two of one method and path are a defect. */
 export const routesOf = (services: ReadonlyArray<Mounted>) => {
   const router = FindMyWay.make<Route>(router_config)
   const methods = new Set<string>()
@@ -189,7 +189,7 @@ export const routesOf = (services: ReadonlyArray<Mounted>) => {
         const accepts = new Set(types)
         methods.add(method)
         all.push({ method, path, accepts })
-        // An endpoint's path begins with a slash: HttpApiEndpoint's own type asks for it.
+        // An endpoint's path begins with a slash: HttpApiEndpoint's own type requires it.
         router.on(method, path as `/${string}`, {
           service,
           method,

@@ -1,19 +1,19 @@
-/** The port to what only the machine below HTTP knows: connections, fresh ids, hashes. */
+/** The port to the platform below HTTP: connections, new ids, hashes. */
 import { Context } from "effect"
 import type { HttpServerRequest, HttpServerResponse } from "effect/http"
 import type { ClientCertificate } from "#gateway/identity.ts"
 
-/** How far a request's connection has come; two equal ones in a row mean that nothing moved. */
+/** The progress of a request's connection; two equal ones in a row mean that it is idle. */
 export interface Progress {
   /** Whether the request's body has arrived in full. */
   readonly is_read: boolean
-  /** Bytes that went over the connection in either direction. */
+  /** Bytes over the connection in both directions. */
   readonly bytes: number
-  /** Bytes that came over the connection, of earlier requests too. */
+  /** Bytes received over the connection, including earlier requests. */
   readonly received_bytes: number
-  /** Whether the rest of the body waits for this process to take what is there already. */
+  /** Whether the rest of the body waits until this process reads what has arrived. */
   readonly is_held_up: boolean
-  /** Whether the other end has taken what of the answer is there already. */
+  /** Whether the client has received what was written of the response. */
   readonly is_taken: boolean
 }
 
@@ -21,18 +21,18 @@ export interface Progress {
 export class Transport extends Context.Service<
   Transport,
   {
-    /** A fresh UUIDv7. */
+    /** A new UUIDv7. */
     readonly newId: () => string
-    /** A UUID made of a text: the same for the same text, and no other text is found for it. */
+    /** A UUID from a hash of a text: the same for the same text, and practically unique. */
     readonly idOf: (text: string) => string
-    /** The certificate that the TLS layer has verified, if the client showed one. */
+    /** The certificate that the TLS layer has verified, if the client sent one. */
     readonly certificateOf: (source: object) => ClientCertificate | undefined
-    /** The other end's IP address; empty when the connection is gone. */
+    /** The client's IP address; empty when the connection is closed. */
     readonly addressOf: (source: object) => string
     readonly progressOf: (source: object) => Progress
     /**
-     * Writes a small answer with these headers too, at once: faster than the server's own way, but
-     * only once the body is read or with `connection: close`. Answers whether it did.
+     * Writes a small response with these extra headers at once: faster than Effect's server, but
+     * only once the body is read or with `connection: close`. Returns whether it did.
      */
     readonly hasten: (
       request: HttpServerRequest.HttpServerRequest,

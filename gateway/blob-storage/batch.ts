@@ -1,6 +1,6 @@
 /**
- * Many blobs in one request: what is known of each, or their bytes, a line for each in the order in
- * which they were asked for.
+ * Many blobs in one request: the metadata or the bytes of each, a line for each in the order of the
+ * request.
  *
  * Source: docs/decisions/0123-cluster-engine.md; DECISIONS, document 1, framing of streams.
  */
@@ -14,7 +14,7 @@ import {
 } from "#actors/blob-storage/ports/engine.ts"
 import { type BlobFault, faultOf } from "#actors/blob-storage/ports/fault.ts"
 import { base64Encoder, base64Length, encodeBase64 } from "#gateway/blob-storage/body/base64.ts"
-import { verify } from "#gateway/blob-storage/direct/pouring.ts"
+import { verify } from "#gateway/blob-storage/direct/streaming.ts"
 import { worded } from "#gateway/blob-storage/fault.ts"
 import { blob, failureBody } from "#gateway/envelope.ts"
 import { refusedInput } from "#gateway/failure.ts"
@@ -43,7 +43,7 @@ const noJson = (where: string) => new InvalidArgument({ detail: `${where}: Expec
 const parsed = (text: string, where: string) =>
   Effect.try({ try: (): unknown => JSON.parse(text), catch: () => noJson(where) })
 
-/** What the body holds: a JSON array, or a value on each line that is not empty. */
+/** The values in the body: a JSON array, or a value on each non-empty line. */
 const valuesOf = (text: string): Effect.Effect<unknown, InvalidArgument> =>
   text.trimStart().startsWith("[")
     ? parsed(text, "body")
@@ -52,7 +52,7 @@ const valuesOf = (text: string): Effect.Effect<unknown, InvalidArgument> =>
         (line, at) => parsed(line, `Message ${at + 1}`),
       )
 
-/** The identifiers of a batch; a mistake in one is 400, and names its place. */
+/** The identifiers of a batch; an invalid one is 400, which names its index. */
 const idsOf = Effect.fnUntraced(function* (request: Request) {
   const values = yield* valuesOf(yield* Effect.orDie(request.text))
   return yield* Effect.mapError(decodeIds(values), (cause) => {
@@ -62,12 +62,12 @@ const idsOf = Effect.fnUntraced(function* (request: Request) {
 })
 
 type Bytes = Stream.Stream<Uint8Array, BlobFault>
-/** A line as text, or, where that would be a long one, as what is read when it is sent. */
+/** A line as text, or, if it is long, as a stream that is read as it is sent. */
 type Line = string | Bytes
 
 const textOf = (text: string): Bytes => Stream.succeed(utf8.encode(text))
 
-/** Lines one behind the other; texts that follow each other are one piece. */
+/** Concatenates lines; consecutive texts become one piece. */
 const joined = (lines: ReadonlyArray<Line>): Bytes => {
   const pieces: Array<Line> = []
   for (const line of lines) {
@@ -83,10 +83,10 @@ const joined = (lines: ReadonlyArray<Line>): Bytes => {
 }
 
 /**
- * The lines of all of them in their order, made so many at once and no faster than they are taken.
- * A rejection is the line of its blob.
+ * The lines of all blobs in order, `at_once` concurrently and no faster than the client reads. A
+ * rejection is the line of its blob.
  */
-const answered = Effect.fnUntraced(function* (
+const respondInLines = Effect.fnUntraced(function* (
   ids: ReadonlyArray<BlobId>,
   { at_once, group }: { readonly at_once: number; readonly group: number },
   lineOf: (id: BlobId) => Effect.Effect<Line, Rejection>,
@@ -125,10 +125,10 @@ export const statBatch = Effect.fnUntraced(function* (request: Request, scope: B
       Effect.map((found) => `${stringify(encodeStat(found), form)}\n`),
       Effect.mapError(worded),
     )
-  return yield* answered(yield* idsOf(request), stats[scope], lineOf)
+  return yield* respondInLines(yield* idsOf(request), stats[scope], lineOf)
 })
 
-/** Lines of up to 1.3 MB each: a request holds 20 MiB, those that are made and those that go. */
+/** Lines of up to 1.3 MB each: a request holds 20 MiB, of lines being built and being sent. */
 const gets = { at_once: 8, group: 8 }
 
 /** All of a line but the digits of its data. */
@@ -137,7 +137,7 @@ const fields_bytes_max = 256 * 1024
 const tooLong = (size: bigint) =>
   new TooLarge({ detail: `The blob's ${size} bytes are too many for one line: get its /stream.` })
 
-/** The line of a blob of several windows, each read when the one before is taken. */
+/** The line of a blob of several windows, each read after the previous one is sent. */
 async function* longLine(before: string, { windows, giveBack }: BlobReading) {
   yield utf8.encode(before)
   const encoder = base64Encoder()
@@ -149,7 +149,7 @@ async function* longLine(before: string, { windows, giveBack }: BlobReading) {
   yield utf8.encode(`${encoder.end()}"}\n`)
 }
 
-/** POST /v1/blobs/get. A blob of several windows is read through once before its line begins. */
+/** POST /v1/blobs/get. A blob of several windows is verified before its line begins. */
 export const getBatch = Effect.fnUntraced(function* (request: Request) {
   const blobs = yield* Blobs
   const form = yield* Int64Form
@@ -172,5 +172,5 @@ export const getBatch = Effect.fnUntraced(function* (request: Request) {
     )
     return Stream.suspend(() => Stream.fromAsyncIterable(longLine(before, reading), faultOf))
   })
-  return yield* answered(yield* idsOf(request), gets, lineOf)
+  return yield* respondInLines(yield* idsOf(request), gets, lineOf)
 })

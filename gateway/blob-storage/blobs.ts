@@ -11,7 +11,7 @@ import { getBatch, statBatch } from "#gateway/blob-storage/batch.ts"
 import { Cursors } from "#gateway/blob-storage/cursors.ts"
 import { list } from "#gateway/blob-storage/list.ts"
 
-/** The handlers, on the engine and the cursors that are there when the service starts. */
+/** The handlers, with the engine and the cursors of the service. */
 export const blobs = HttpApiBuilder.group(
   BlobListApi,
   "blobs",

@@ -46,11 +46,11 @@ export interface ClusterOptions {
   /** `cluster.name` */
   readonly cluster: string
   readonly vnodes_per_node: number
-  /** This node, whose own values are read at once and not from its last heartbeat. */
+  /** This node, whose own values are read directly and not from its last heartbeat. */
   readonly own: { readonly node_id: string; readonly usage: Usage; readonly compact: Compact }
 }
 
-/** Begins compaction by hand or joins it; answers within about a second how far it is. */
+/** Starts compaction or joins a running one; returns its progress within about a second. */
 type Compact = Effect.Effect<Omit<CompactResponse, "node_id">, BlobFault>
 
 type Usage = Effect.Effect<Omit<Heartbeat, "node_id">>
@@ -79,7 +79,7 @@ const degraded = ({ detail }: { readonly detail: string }) => new Unavailable({ 
 const at = (position: number) =>
   HttpServerResponse.setHeader("x-almanac-position", String(position))
 
-/** How this service speaks to its cluster, and what it shows of it. */
+/** Sends commands to the cluster, and reads its state. */
 const clusterOf = Effect.fnUntraced(function* ({ cluster, vnodes_per_node, own }: ClusterOptions) {
   const commands = yield* Commands
   const live = yield* LiveNodes
@@ -95,7 +95,7 @@ const clusterOf = Effect.fnUntraced(function* ({ cluster, vnodes_per_node, own }
     blob_count: usage?.blob_count ?? 0n,
   })
 
-  const shown = Effect.gen(function* () {
+  const current = Effect.gen(function* () {
     const rows = yield* listNodes(db, cluster)
     const found = yield* findCluster(db, cluster)
     const nodes = yield* Effect.forEach(rows, (row) =>
@@ -114,8 +114,8 @@ const clusterOf = Effect.fnUntraced(function* ({ cluster, vnodes_per_node, own }
 
   return {
     live,
-    shown,
-    /** Blobs by policy of those of these nodes that hold any. */
+    current,
+    /** Blobs by policy of those nodes that store any. */
     policiesOf: (rows: ReadonlyArray<NodeRow>) =>
       Effect.map(
         listPolicies(
@@ -124,7 +124,7 @@ const clusterOf = Effect.fnUntraced(function* ({ cluster, vnodes_per_node, own }
         ),
         (counts) => Map.groupBy(counts, ({ node_id }) => node_id),
       ),
-    /** The position that shows what the command did, which the read model shows by then. */
+    /** Sends a command and waits until the read model shows its effect; returns the position. */
     send: Effect.fnUntraced(function* (command: ClusterCommand) {
       const position = yield* commands
         .send(yield* origin, address(Cluster, cluster, command))
@@ -132,7 +132,7 @@ const clusterOf = Effect.fnUntraced(function* ({ cluster, vnodes_per_node, own }
       yield* Effect.mapError(waitFor(position), degraded)
       return position
     }),
-    /** All that the log holds now is in what is shown after it. */
+    /** Waits until the read model shows everything that the log has now. */
     caughtUp: Effect.mapError(catchUp, degraded),
     stateOf: (node_id: string) =>
       Effect.map(
@@ -145,17 +145,17 @@ const clusterOf = Effect.fnUntraced(function* ({ cluster, vnodes_per_node, own }
 type ClusterView = Effect.Success<ReturnType<typeof clusterOf>>
 
 const join = Effect.fnUntraced(function* (
-  { send, shown }: ClusterView,
+  { send, current }: ClusterView,
   vnodes_per_node: number,
   { node_id, address, capacity_bytes }: typeof JoinRequest.Type,
 ) {
   const node = { node_id, address, capacity_bytes: String(capacity_bytes) }
   const position = yield* send(JoinNode.make({ ...node, vnodes_per_node })).pipe(
     Effect.catchTag("ClusterFull", ({ detail }) => Effect.fail(new ResourceExhausted({ detail }))),
-    // Nothing else is refused to a node that joins.
+    // A join has no other rejection.
     Effect.catchTag(["NodeAbsent", "NodeRefuses", "Superseded"], Effect.die),
   )
-  const { ring_version, nodes } = yield* shown
+  const { ring_version, nodes } = yield* current
   return at(position)(yield* answers.join({ accepted: true, ring_version, nodes }))
 })
 
@@ -163,8 +163,8 @@ const leave = Effect.fnUntraced(function* (
   { send }: ClusterView,
   { node_id, graceful = false }: typeof LeaveRequest.Type,
 ) {
-  const { at: asked_at } = yield* origin
-  const position = yield* send(LeaveNode.make({ node_id, graceful, at: asked_at })).pipe(
+  const { at: requested_at } = yield* origin
+  const position = yield* send(LeaveNode.make({ node_id, graceful, at: requested_at })).pipe(
     Effect.catchTags({
       NodeAbsent: ({ detail }) => Effect.fail(new NotFound({ message: not_member, detail })),
       NodeRefuses: ({ detail }) =>
@@ -177,26 +177,26 @@ const leave = Effect.fnUntraced(function* (
 })
 
 const heartbeat = Effect.fnUntraced(function* (
-  { live, send, shown, caughtUp, stateOf }: ClusterView,
+  { live, send, current, caughtUp, stateOf }: ClusterView,
   { ring_version: known, ...beat }: typeof HeartbeatRequest.Type,
 ) {
   const { node_id } = beat
   const unknown = new NodeUnknown({ detail: `No node ${node_id} is here: join again.` })
-  // Another gateway may have let the node in a moment ago.
+  // The node may have joined through another gateway a moment ago.
   const state = (yield* stateOf(node_id)) ?? (yield* Effect.andThen(caughtUp, stateOf(node_id)))
   if (state === undefined) return yield* unknown
   yield* live.beat(beat)
 
   const command = commandOf(state, beat)
   if (command !== undefined) {
-    // Another heartbeat of the same node, or an operator, may have been faster.
+    // Another heartbeat of the same node, or an operator, may have sent it first.
     yield* send(command).pipe(
       Effect.catchTag("NodeRefuses", () => Effect.void),
       Effect.catchTag("NodeAbsent", () => Effect.fail(unknown)),
       Effect.catchTag(["ClusterFull", "Superseded"], Effect.die),
     )
   }
-  const { ring_version, nodes } = yield* shown
+  const { ring_version, nodes } = yield* current
   return yield* answers.heartbeat({
     ok: true,
     ring_version,
@@ -205,13 +205,13 @@ const heartbeat = Effect.fnUntraced(function* (
 })
 
 const syncRing = Effect.fnUntraced(function* (
-  { shown, caughtUp }: ClusterView,
+  { current, caughtUp }: ClusterView,
   { ring_version: known }: typeof SyncRingRequest.Type,
 ) {
-  const now = yield* shown
-  // The caller's number is only a hint that the log may hold more than is shown.
+  const now = yield* current
+  // The caller's number is only a hint that the log may have more than the read model shows.
   const { rows, ring_version, vnodes_per_node } =
-    known > now.ring_version ? yield* Effect.andThen(caughtUp, shown) : now
+    known > now.ring_version ? yield* Effect.andThen(caughtUp, current) : now
   const node_ids = rows
     .filter(({ state }) => state === "active")
     .map(({ node_id }) => NodeId.make(node_id))
@@ -223,14 +223,14 @@ const nanoseconds_per_millisecond = 1_000_000n
 const larger = (one: bigint, other: bigint) => (one > other ? one : other)
 
 const metrics = Effect.fnUntraced(function* (
-  { live, shown, policiesOf }: ClusterView,
+  { live, current, policiesOf }: ClusterView,
   own: ClusterOptions["own"],
 ) {
   const { progress: own_progress } = yield* own.usage
-  const { rows, nodes, ring_version, vnodes_per_node } = yield* shown
+  const { rows, nodes, ring_version, vnodes_per_node } = yield* current
   const policies = yield* policiesOf(rows)
   const active_nodes = activeNodes(rows)
-  const drawn = ring({
+  const current_ring = ring({
     ring_version: Number(ring_version),
     vnodes_per_node,
     nodes: rows.filter(({ state }) => state === "active"),
@@ -238,12 +238,12 @@ const metrics = Effect.fnUntraced(function* (
   const measured = nodes.map((node) => {
     const heard_at = live.find(node.node_id)?.heard_at
     const counts = policies.get(node.node_id)?.map(({ policy, blobs }) => [policy, blobs]) ?? []
-    const said = node.node_id === own.node_id ? own_progress : live.find(node.node_id)?.progress
-    const progress = said ?? no_progress
+    const reported = node.node_id === own.node_id ? own_progress : live.find(node.node_id)?.progress
+    const progress = reported ?? no_progress
     const too_few_nodes = BigInt(underReplicated(Object.fromEntries(counts), active_nodes))
     return {
       ...node,
-      ring_share: drawn.share(node.node_id),
+      ring_share: current_ring.share(node.node_id),
       ...progress,
       // All that a leaving node holds has to move before it has left.
       ...(node.state === "leaving" && {
@@ -290,7 +290,7 @@ export const cluster = (options: ClusterOptions) =>
         .handleRaw("heartbeat", ({ request }) =>
           Effect.flatMap(bodies.heartbeat(request), (body) => heartbeat(view, body)),
         )
-        .handle("state", () => Effect.flatMap(view.shown, answers.state))
+        .handle("state", () => Effect.flatMap(view.current, answers.state))
         .handleRaw("sync_ring", ({ request }) =>
           Effect.flatMap(bodies.sync_ring(request), (body) => syncRing(view, body)),
         )

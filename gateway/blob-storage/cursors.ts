@@ -1,4 +1,4 @@
-/** The port to whoever makes a list's cursors, so that no client can. */
+/** The port that seals a list's cursors, so that no client can make one. */
 import { Context } from "effect"
 
 /** Source: document 1 §4 rule 5; DECISIONS, document 1, list. */

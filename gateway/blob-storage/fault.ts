@@ -1,4 +1,4 @@
-/** What the blob store's faults mean to a client. Source: document 1 §7 Errors. */
+/** The rejections that clients get for faults of the blob store. Source: document 1 §7 Errors. */
 import { Effect } from "effect"
 import type { BlobFault } from "#actors/blob-storage/ports/fault.ts"
 import type { BlobId } from "#schemas/blob-storage/blob.ts"
@@ -14,11 +14,11 @@ import {
 } from "#schemas/blob-storage/rejection.ts"
 import { tooFewNodes } from "#schemas/blob-storage/replication.ts"
 
-/** That a node is out of reach is no reason to ask again soon, but one to say so. */
+/** A node that is out of reach does not make this 503, but the detail names it. */
 const nowhere = (id: BlobId, not_asked: ReadonlyArray<string> = []) => {
-  const said = `No node has the blob ${id}`
-  if (not_asked.length === 0) return `${said}.`
-  return `${said}; out of reach and not asked: ${not_asked.join(", ")}.`
+  const text = `No node has the blob ${id}`
+  if (not_asked.length === 0) return `${text}.`
+  return `${text}; out of reach and not asked: ${not_asked.join(", ")}.`
 }
 
 /** One row per fault. */
@@ -39,7 +39,7 @@ const rejectionsByTag = {
   BlobStoreReadOnly: ({ detail }) => new Unavailable({ detail }),
   BlobStoreFailed: ({ detail }) => new Internal({ detail }),
   BlobTooFewNodes: ({ have, need }) => tooFewNodes(have, need),
-  // Both rows of the document's table fit a cluster without room; this one says what to do.
+  // Two rows of the document's table fit a full cluster; this one is actionable.
   BlobShardsFailed: ({ detail, is_full }) =>
     is_full
       ? new ResourceExhausted({ detail })

@@ -12,17 +12,17 @@ import { BlobId, type BlobLabels, labels_max, pageLimit } from "#schemas/blob-st
 import { InvalidArgument } from "#schemas/blob-storage/rejection.ts"
 
 /** Blobs whose labels one page looks at: on this node each is a read of the index and the log. */
-const looked_at_max = 10_000
-/** Of other nodes each may be a question. */
-const looked_at_afar_max = 1000
-/** Blobs that are listed at once to look at their labels, and looked at together. */
+const examined_max = 10_000
+/** On other nodes each may be a request. */
+const examined_remote_max = 1000
+/** Blobs that are listed at once to look at their labels, and examined together. */
 const step_limit = 1000
-const looks_at_once = 32
+const examined_at_once = 32
 
 const prefix = "label."
 const isBlobId = Schema.is(BlobId)
 
-/** The ID behind which the page begins. */
+/** The ID after which the page begins. */
 const placeOf = Effect.fnUntraced(function* (cursor: string) {
   const { open } = yield* Cursors
   const place = open(cursor)
@@ -30,7 +30,7 @@ const placeOf = Effect.fnUntraced(function* (cursor: string) {
   return yield* new InvalidArgument({ detail: "query.cursor: this node did not issue it." })
 })
 
-/** The labels that a query asks for: `label.<name>=<value>`, each name once. */
+/** The labels in a query: `label.<name>=<value>`, each name once. */
 const wantedLabels = (url: string): Result.Result<BlobLabels, InvalidArgument> => {
   const start = url.indexOf("?")
   const wanted = new Map<string, string>()
@@ -66,13 +66,13 @@ const pageOf = Effect.fnUntraced(function* ({ after_id, prefix, limit, scope }: 
   return yield* rejected(fromEngine(() => blobs.list(after_id ?? "", prefix, limit, scope)))
 })
 
-/** What comes next is behind this; undefined where nothing does. */
+/** The ID after which the next page begins; undefined on the last page. */
 const placeAfter = ({ ids, has_more, after_id }: Effect.Success<ReturnType<typeof pageOf>>) => {
   const place = has_more ? (after_id ?? ids.at(-1)) : undefined
   return isBlobId(place) ? place : undefined
 }
 
-/** The blobs of these that have all of the labels. One that is gone meanwhile has none. */
+/** The blobs of these that have all of the labels. One that was deleted meanwhile has none. */
 const labelled = Effect.fnUntraced(function* (
   ids: ReadonlyArray<BlobId>,
   wanted: BlobLabels,
@@ -87,22 +87,22 @@ const labelled = Effect.fnUntraced(function* (
         Effect.catchTag("BlobNotFound", () => Effect.succeed(false)),
         rejected,
       ),
-    { concurrency: looks_at_once },
+    { concurrency: examined_at_once },
   )
   return ids.filter((_, at) => found[at])
 })
 
 /**
  * The blobs of a page with these labels: all of `limit`, or those among as many as one page looks
- * at; the cursor goes on behind the last that was looked at.
+ * at; the cursor goes on behind the last that was examined.
  */
 const filtered = Effect.fnUntraced(function* (page: Page, wanted: BlobLabels) {
-  const looked_max = page.scope === "cluster" ? looked_at_afar_max : looked_at_max
+  const max = page.scope === "cluster" ? examined_remote_max : examined_max
   const ids: Array<BlobId> = []
   let place = page.after_id
-  for (let looked = 0; looked < looked_max; ) {
+  for (let examined = 0; examined < max; ) {
     const step = yield* pageOf({ ...page, limit: step_limit, after_id: place })
-    looked += Math.max(step.ids.length, 1)
+    examined += Math.max(step.ids.length, 1)
     ids.push(...(yield* labelled(step.ids, wanted, page.scope)))
     if (ids.length > page.limit) {
       const kept = ids.slice(0, page.limit)

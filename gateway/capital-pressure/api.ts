@@ -18,7 +18,7 @@ import {
 import { dateOf, dayOf } from "#schemas/capital-pressure/day.ts"
 import { anywhere, NotFound, Unprocessable } from "#schemas/capital-pressure/rejection.ts"
 
-/** A bound may lie before all dates that an observation can have. */
+/** A bound may be before the dates of all observations. */
 const isDate = (text: string) => dateOf(dayOf(text)) === text
 
 const expected = "a date, YYYY-MM-DD"

@@ -10,7 +10,7 @@ import { tiers } from "#schemas/capital-pressure/tier.ts"
 
 type Request = HttpServerRequest.HttpServerRequest
 
-/** It may be kept, and is asked for again each time: mostly the answer is 304. */
+/** Caches store the response and revalidate it each time, mostly with 304. */
 const headers = { "cache-control": "no-cache" }
 
 const show = (request: Request, asked: Asked) =>
@@ -20,7 +20,7 @@ const show = (request: Request, asked: Asked) =>
     ),
   )
 
-/** What is asked of a metric; 404 of one that is not registered, whatever the file holds. */
+/** The question about a metric; 404 if it is not registered, whatever the file has. */
 const ofMetric = (request: Request, asked: Asked & { readonly metric_id: string }) =>
   findMetric(asked.metric_id) === undefined
     ? Effect.fail(new NotFound({ detail: `Unknown metric: ${asked.metric_id}` }))

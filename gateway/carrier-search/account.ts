@@ -1,5 +1,5 @@
 /**
- * What is known of a search while it goes, and the fact that is left of it.
+ * The progress of a search, and the fact that is recorded when it ends.
  *
  * Source: decisions, facts of searches and predictions.
  */
@@ -14,17 +14,17 @@ import { reason_chars_max, type SearchFact } from "#schemas/carrier-search/searc
 export interface Account {
   readonly range: Range
   readonly registry: SearchFact["registry"]
-  /** Numbers answered so far. */
+  /** Numbers with a result so far. */
   readonly answered: () => number
   /** Carriers found so far. */
   readonly found: () => number
   readonly durationMs: () => number
   readonly count: (piece: Piece) => void
-  /** Puts the fact into the spool: how the search ended. To be run once. */
+  /** Adds the fact of the search to the spool. To be run once. */
   readonly close: (exit: Exit.Exit<unknown, unknown>) => Effect.Effect<void>
 }
 
-/** What is told of what is ours: no detail. */
+/** Clients get no details of defects. */
 export const internal_error = "internal error"
 
 const reasonOf = (error: unknown, numbers: number) => {
@@ -34,7 +34,7 @@ const reasonOf = (error: unknown, numbers: number) => {
   return error instanceof NoRegistry ? error.detail : internal_error
 }
 
-/** How it ended: a client that went, or a server that stops, interrupts it. */
+/** The outcome; a client that disconnects, or a server that stops, interrupts the search. */
 const endOf = (
   exit: Exit.Exit<unknown, unknown>,
   numbers: number,
@@ -47,7 +47,7 @@ const endOf = (
   return { outcome: "failed", reason: reason.slice(0, reason_chars_max) }
 }
 
-/** Begins with the moment of the call. */
+/** Starts the account of a search that starts now. */
 export const openAccount = Effect.fnUntraced(function* (
   range: Range,
   registry: SearchFact["registry"],
@@ -57,7 +57,7 @@ export const openAccount = Effect.fnUntraced(function* (
   const clock = yield* Clock.Clock
   const since_ms = clock.currentTimeMillisUnsafe()
   const tally = { answered: 0, found: 0 }
-  // A clock that is set back in between makes no negative time.
+  // A clock that is set back must not make the duration negative.
   const durationMs = () => Math.max(0, Math.round(clock.currentTimeMillisUnsafe() - since_ms))
   const account: Account = {
     range,

@@ -1,5 +1,5 @@
 /**
- * Carrier search over HTTP. Nobody is asked who they are.
+ * Carrier search over HTTP; all endpoints are public.
  *
  * Source: document 3 §4 B, §5 B, §7 B; decisions of document 3, carrier range.
  */
@@ -19,7 +19,7 @@ import {
 } from "#schemas/carrier-search/rejection.ts"
 import { Sources } from "#schemas/carrier-search/source.ts"
 
-/** Taken as it comes: what is wrong with it is said in the words of the document. */
+/** Decoded as it is: the handler validates it, with the error texts of the document. */
 const Given = Schema.optionalKey(Schema.Union([Schema.String, Schema.Array(Schema.String)]))
 
 const described: Readonly<Record<string, string>> = {
@@ -27,7 +27,7 @@ const described: Readonly<Record<string, string>> = {
   end: "Last MC number, not below `start`.",
 }
 
-/** A parameter as a client has to give it. */
+/** A parameter in the OpenAPI document. */
 const documented = (parameter: unknown) => {
   const name = Predicate.hasProperty(parameter, "name") ? String(parameter.name) : ""
   const schema = { type: "integer", minimum: 1, maximum: mc_number_max }

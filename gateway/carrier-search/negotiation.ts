@@ -1,4 +1,4 @@
-/** Which form of an answer a client wants most. Source: RFC 9110 §12.5.1. */
+/** The form of a response that a client prefers. Source: RFC 9110 §12.5.1. */
 import { type Format, formats } from "#schemas/carrier-search/format.ts"
 
 /** The media type of each form. */
@@ -14,7 +14,7 @@ interface MediaRange {
   readonly weight: number
 }
 
-/** RFC 9110 §12.4.2; what is no weight counts as none at all. */
+/** RFC 9110 §12.4.2; an invalid weight is ignored. */
 const weight = /^(0(\.\d{0,3})?|1(\.0{0,3})?)$/
 
 const mediaRange = (text: string): MediaRange => {
@@ -35,8 +35,8 @@ const wish = (ranges: ReadonlyArray<MediaRange>, format: Format) => {
 }
 
 /**
- * The form with the highest weight; of equals the one that is named most exactly, then JSON before
- * the lines before the table. Undefined: none of them is wanted.
+ * The form with the highest weight; of equals the most exactly named one, then JSON, NDJSON, CSV.
+ * Undefined: the client accepts none of them.
  */
 export const formatOf = (accept: string | undefined): Format | undefined => {
   if (accept === undefined || accept.trim() === "") return "json"

@@ -1,7 +1,7 @@
-/** The range that a request asks for, or why it cannot. Source: decisions, carrier validation. */
+/** The range of a request, or why it is invalid. Source: decisions, carrier validation. */
 import { mc_number_max, type Range, total } from "#schemas/carrier-search/carrier.ts"
 
-/** One parameter as the query has it: absent, once, or several times. */
+/** A parameter of the query: absent, once, or several times. */
 export type Given = string | ReadonlyArray<string> | undefined
 
 export interface GivenRange {
@@ -10,11 +10,11 @@ export interface GivenRange {
 }
 
 const digits = /^\d+$/
-/** A whole number that is not positive: its own text is kinder than "not an integer". */
+/** An integer that is not positive, which has an error text of its own. */
 const negative = /^-\d+$/
 
-/** What can be wrong with one parameter, in the order in which both are asked. */
-const questions: ReadonlyArray<(given: Given) => string | undefined> = [
+/** The checks of a parameter, in order; each one runs for both parameters before the next. */
+const checks: ReadonlyArray<(given: Given) => string | undefined> = [
   (given) => (given === undefined ? "is required" : undefined),
   (given) => (typeof given === "string" ? undefined : "must be given once"),
   (given) => (digits.test(`${given}`) || negative.test(`${given}`) ? undefined : not_digits),
@@ -26,12 +26,12 @@ const not_digits = "must be an integer, in digits only"
 /** Document 3 §7 B has this text. */
 const wrong_way = "'end' must be greater than or equal to 'start'"
 
-/** The range, or the text of the 400. `range_max`: numbers that one search may ask for. */
+/** The range, or the text of the 400. `range_max`: maximum number of MC numbers. */
 export const rangeOf = ({ start, end }: GivenRange, range_max: number): Range | string => {
-  for (const question of questions) {
-    const of_start = question(start)
+  for (const check of checks) {
+    const of_start = check(start)
     if (of_start !== undefined) return `'start' ${of_start}`
-    const of_end = question(end)
+    const of_end = check(end)
     if (of_end !== undefined) return `'end' ${of_end}`
   }
   const range = { start: Number(start), end: Number(end) }

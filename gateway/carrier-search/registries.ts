@@ -1,14 +1,14 @@
-/** The port to the registries that are set up. Source: decisions, carrier registry. */
+/** The port to the configured registries. Source: decisions, carrier registry. */
 import { Context, type Effect, Schema } from "effect"
 import type { Registry } from "#actors/carrier-search/registry.ts"
 import type { Source } from "#schemas/carrier-search/source.ts"
 
-/** None is set up, or the one that the settings name is not; `detail` says what to do. */
+/** No registry is configured, or not the one of the settings; `detail` says what to do. */
 export class NoRegistry extends Schema.TaggedError<NoRegistry>()("NoRegistry", {
   detail: Schema.String,
 }) {}
 
-/** The one that answers now. */
+/** The registry in use. */
 export interface InUse {
   readonly name: "fmcsa" | "mirror"
   readonly registry: Registry["Service"]
@@ -17,9 +17,9 @@ export interface InUse {
 export class Registries extends Context.Service<
   Registries,
   {
-    /** Asked anew for each search: a mirror may be filled while the server runs. */
+    /** Read for each search, because a mirror may be filled while the server runs. */
     readonly in_use: Effect.Effect<InUse, NoRegistry>
-    /** All that are set up, the one in use first; where none is, what to do about it. */
+    /** All configured registries, the one in use first; without any, what to do. */
     readonly sources: Effect.Effect<ReadonlyArray<Source>>
   }
 >()("gateway/carrier-search/Registries") {}

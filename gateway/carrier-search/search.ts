@@ -1,5 +1,5 @@
 /**
- * Searching a range: as a whole or not at all, or line by line as carriers are found.
+ * Searches a range: all or nothing as JSON or CSV, or line by line as carriers are found.
  *
  * Source: document 3 §4 B, §7 B; decisions of document 3, carrier validation and carrier range.
  */
@@ -20,27 +20,27 @@ import { BadRange, NotAcceptable, RegistryFailed } from "#schemas/carrier-search
 
 type Request = HttpServerRequest.HttpServerRequest
 
-/** Twice in the second that a client may count on. */
+/** Twice a second, because clients may rely on one a second. */
 const progress_interval = "500 millis"
-/** Up to this an answer goes out in one write. */
+/** Up to this size a response is one write. */
 const one_write_bytes_max = 256 * 1024
 
 const utf8 = new TextEncoder()
 
-/** What stands before the rows and behind them. */
+/** The texts before and after the rows. */
 const frames: Readonly<Record<"json" | "csv", readonly [before: Uint8Array, after: Uint8Array]>> = {
   json: [utf8.encode('{"carriers":['), utf8.encode("]}")],
   csv: [utf8.encode(csv_header), new Uint8Array(0)],
 }
 
-/** Another search may answer otherwise, and in another form. */
+/** The result may change, and depends on Accept. */
 const headersOf = (format: Format, { start, end }: Range) => ({
   vary: "accept",
   "cache-control": "no-store",
   ...(format === "csv" && {
     "content-disposition": `attachment; filename="carriers-${start}-${end}.csv"`,
   }),
-  // A proxy that gathers lines would keep them from whoever waits for them.
+  // Stops proxies from buffering lines.
   ...(format === "ndjson" && { "x-accel-buffering": "no" }),
 })
 
@@ -49,7 +49,7 @@ const contentTypes: Readonly<Record<Format, string>> = {
   csv: `${media_types.csv}; charset=utf-8`,
 }
 
-/** The pieces, counted; one that does not answer each number is a defect of ours. */
+/** Counts the pieces; it is a defect of ours if a number has no result. */
 const followed = (registry: Registry["Service"], account: Account, format: Format) => {
   const { range } = account
   const numbers = total(range)
@@ -69,7 +69,7 @@ const followed = (registry: Registry["Service"], account: Account, format: Forma
 
 type Rows = Stream.Stream<Uint8Array, SearchFailed>
 
-/** All of the answer before its first byte, so that a failure can still be a 502. */
+/** Completes the search before the first byte of the response, so that a failure can be 502. */
 const answerWhole = Effect.fnUntraced(function* (
   rows: Rows,
   account: Account,
@@ -87,7 +87,7 @@ const answerWhole = Effect.fnUntraced(function* (
   const [before, after] = frames[format]
   const cut = format === "json" ? row_end.json.length : 0
   const rows_bytes = Math.max(0, buffer.length() - cut)
-  // Single pieces: the server joins what comes together.
+  // Single pieces, because the server joins the pieces of a chunk.
   const body = Stream.make(before).pipe(
     Stream.concat(Stream.rechunk(buffer.read(rows_bytes), 1)),
     Stream.concat(Stream.make(after)),
@@ -118,7 +118,7 @@ const lastLine = (cause: Cause.Cause<SearchFailed>, numbers: number) => {
   return Effect.as(Effect.logError("A search failed.", cause), line({ error: internal_error }))
 }
 
-/** Rows as they come, and how far it is; then the counts, or the error. */
+/** Rows as they are found, with progress; then the counts, or the error. */
 const answerLines = Effect.fnUntraced(function* (rows: Rows, account: Account) {
   const numbers = total(account.range)
   const progress = () => {
@@ -148,8 +148,8 @@ const answerLines = Effect.fnUntraced(function* (rows: Rows, account: Account) {
   return HttpServerResponse.stream(body, { contentType: contentTypes.ndjson, headers })
 })
 
-/** What a request asks for; `range_max`: numbers that one search may ask for. */
-const asked = Effect.fnUntraced(function* (
+/** The range and format of a request; `range_max`: maximum number of MC numbers. */
+const validRequest = Effect.fnUntraced(function* (
   { headers }: Request,
   query: GivenRange,
   range_max: number,
@@ -162,8 +162,8 @@ const asked = Effect.fnUntraced(function* (
   return yield* new NotAcceptable({ error })
 })
 
-/** Of what a GET would begin with the head alone: no registry is asked, and there is no fact. */
-const headAlone = (format: Format, range: Range) =>
+/** The response to HEAD, without a search and without a fact. */
+const headOnly = (format: Format, range: Range) =>
   HttpServerResponse.empty({
     status: 200,
     headers: { ...headersOf(format, range), "content-type": contentTypes[format] },
@@ -174,7 +174,7 @@ const search = Effect.fnUntraced(function* (
   query: GivenRange,
   range_max: number,
 ) {
-  const { range, format } = yield* asked(request, query, range_max)
+  const { range, format } = yield* validRequest(request, query, range_max)
   const { in_use } = yield* Registries
   const chosen = yield* Effect.exit(in_use)
   const is_head = request.method === "HEAD"
@@ -183,7 +183,7 @@ const search = Effect.fnUntraced(function* (
     const refused = Effect.failCause(chosen.cause)
     return yield* Effect.mapError(refused, ({ detail }) => new RegistryFailed({ error: detail }))
   }
-  if (is_head) return headAlone(format, range)
+  if (is_head) return headOnly(format, range)
   const { name, registry } = chosen.value
   const account = yield* openAccount(range, name)
   const rows = followed(registry, account, format)
@@ -196,7 +196,7 @@ const sources = Effect.fnUntraced(function* () {
   return { sources: yield* registries.sources }
 })
 
-/** The handlers of CarrierSearchApi. `range_max`: numbers that one search may ask for. */
+/** The handlers of CarrierSearchApi. `range_max`: maximum number of MC numbers of a search. */
 export const searching = (range_max: number) =>
   Layer.mergeAll(
     HttpApiBuilder.group(CarrierSearchApi, "carriers", (handlers) =>

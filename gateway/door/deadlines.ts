@@ -1,12 +1,12 @@
 /**
- * Deadlines of all requests in flight, kept by one sweep instead of a timer per request.
+ * Deadlines of all requests in flight, by one sweep instead of a timer per request.
  *
- * A request that is not streamed has its time from the end of its body on. A stream, and a body on
- * its way, has it from the last byte that moved. An unhurried one has it on those two ways alone,
- * and only while its client does not take what is there: the rest may be long in the making.
+ * The deadline of a request that is not streamed counts from the end of its body; that of a stream,
+ * or of a body that is arriving, from the last byte. An unhurried request has a deadline only while
+ * its body arrives, and while its client does not read.
  *
- * A body on its way also has a deadline in all, which grows with the bytes that came: a client that
- * sends a byte now and then holds a connection and a handler no longer than one that sends none.
+ * A body that is arriving also has a total deadline, which grows with the bytes received: a client
+ * that sends a byte now and then is cut off as one that sends none.
  * Source: DECISIONS of document 1, limits not shown; decisions 0154 and 0186.
  */
 import { Clock, Effect } from "effect"
@@ -17,21 +17,21 @@ export interface InFlight {
   /** Ends the request, and may be called again while it has not ended. */
   readonly interrupt: () => void
   readonly source: object
-  /** Set when the answer turns out to be a stream. */
+  /** Set when the response is a stream. */
   is_streamed: boolean
-  /** Whether its answer may take long, to begin and to go on. */
+  /** Whether its response has no deadline. */
   readonly is_unhurried: boolean
-  /** Set before the request is interrupted: the answer is 504, or 408 where it `is_slow`. */
+  /** Set before the request is interrupted: the response is 504, or 408 if it `is_slow`. */
   is_late: boolean
-  /** Whether its body came too slowly. */
+  /** Whether its body arrived too slowly. */
   is_slow: boolean
-  /** Answers while the body is still to come: the interrupt then closes the connection. */
+  /** Responds while the body is still arriving: the interrupt then closes the connection. */
   readonly giveUp: () => void
   readonly arrived_ms: number
   since_ms: number
   bytes: number
   is_read: boolean
-  /** What the connection had received when the first sweep saw this request. */
+  /** Bytes that the connection had received at the first sweep of this request. */
   received_before: number
   /** Milliseconds in which the body waited for this process. */
   held_up_ms: number
@@ -46,32 +46,32 @@ export interface Deadlines {
   readonly count: () => number
 }
 
-/** A deadline is met to a twentieth of itself, but no sweep comes more than 40 times a second. */
+/** Deadlines are exact to a twentieth; there are at most 40 sweeps a second. */
 const sweeps_per_deadline = 20
 const sweep_ms_min = 25
-/** Short enough that a new setting of the deadline is seen soon. */
+/** Short enough that a changed deadline applies soon. */
 const sweep_ms_max = 1000
 const ms_per_s = 1000
 
-/** A body that is no stream may take ten deadlines in all, however fast it comes. */
+/** A body that is not a stream may take ten deadlines in total, whatever its speed. */
 const body_deadlines = 10
 
-/** Most requests are gone before the first sweep: nothing is asked of them. */
+/** Most requests end before the first sweep: their progress is never read. */
 const unseen = -1
 
 export interface DeadlineSettings {
   readonly deadline_s: number
-  /** The slowest that a body may come, after its first `deadline_s`; 0: as slow as it likes. */
+  /** Minimum speed of a body after its first `deadline_s`; 0: no minimum. */
   readonly body_bytes_per_s_min: number
 }
 
-/** What the settings say of deadlines. */
+/** The deadlines in the settings. */
 export const deadlinesOf = ({ api }: Settings): DeadlineSettings => ({
   deadline_s: api.request_timeout_seconds,
   body_bytes_per_s_min: api.body_bytes_per_second_min,
 })
 
-/** Whether a body came more slowly than it may; what this process held up does not count. */
+/** Whether a body arrived too slowly; time in which this process did not read does not count. */
 const isTooSlow = (
   { is_streamed, arrived_ms, held_up_ms, received_before }: InFlight,
   received_bytes: number,
@@ -87,12 +87,12 @@ const isTooSlow = (
 
 interface Sweep {
   readonly now_ms: number
-  /** Since the one before. */
+  /** Since the previous sweep. */
   readonly swept_ago_ms: number
   readonly rules: DeadlineSettings
 }
 
-/** Notes how far a request has come since the last sweep; answers whether its time is over. */
+/** Records the progress of a request; returns whether its deadline has passed. */
 const isLate = (
   request: InFlight,
   { bytes, received_bytes, is_read, is_taken, is_held_up }: Progress,
@@ -133,7 +133,7 @@ export const deadlines = Effect.fnUntraced(function* (settings: () => DeadlineSe
         if (!was_late && !request.is_streamed && !request.is_read) request.giveUp()
         else request.interrupt()
       } catch (defect) {
-        // It stands no longer in the way of those behind it.
+        // Without it, the next sweep reaches the requests after it.
         requests.delete(request)
         throw defect
       }
@@ -146,13 +146,13 @@ export const deadlines = Effect.fnUntraced(function* (settings: () => DeadlineSe
   }
   yield* Effect.suspend(() => Effect.sleep(pause())).pipe(
     Effect.andThen(Effect.sync(sweep)),
-    // One request that cannot be ended does not end the deadlines of all others.
+    // A request that cannot be ended must not end the sweeps.
     Effect.catchDefect((defect) => Effect.logError("A request could not be ended.", defect)),
     Effect.forever,
     Effect.forkScoped,
   )
 
-  const kept: Deadlines = {
+  const in_flight: Deadlines = {
     add: ({ interrupt, source, is_streamed, is_unhurried, giveUp }) => {
       const arrived_ms = clock.currentTimeMillisUnsafe()
       const request: InFlight = {
@@ -178,5 +178,5 @@ export const deadlines = Effect.fnUntraced(function* (settings: () => DeadlineSe
     },
     count: () => requests.size,
   }
-  return kept
+  return in_flight
 })

@@ -1,6 +1,6 @@
 /**
- * Serves direct routes. Each request gets its ids, its deadline and its admission as every other
- * does; once refused, it goes through the API's app, which words the refusal.
+ * Serves direct routes. Each request gets its ids, its deadline and its admission as every other;
+ * a refused one goes to the API's app, which writes the error response.
  *
  * Source: DESIGN, the exception: bytes; decision 0196.
  */
@@ -23,7 +23,7 @@ import { internal, tooLate } from "#gateway/failure.ts"
 import type { RequestContext } from "#gateway/request-context.ts"
 import { isRoute, type Mounted, type Route } from "#gateway/routes.ts"
 
-/** Serves a request if its route is direct; otherwise calls `api`, as for what it refuses. */
+/** Serves a request if its route is direct; otherwise, and after a refusal, calls `api`. */
 export type ServeDirect = (
   request: DirectRequest & { readonly headers: object },
   response: DirectResponse,
@@ -38,14 +38,14 @@ export interface Refused {
 
 export interface DirectDoor {
   readonly serve: ServeDirect
-  /** Why this request was refused before the API got it, if it was. */
+  /** The refusal of this request, if a direct route refused it. */
   readonly refusedOf: (source: object) => Refused | undefined
 }
 
-/** The text of a body counts for the fingerprint of commands alone, and no direct route is one. */
+/** Only fingerprints of commands need the text of a body, and no direct route sends one. */
 const no_body = Effect.succeed("")
 
-/** The answer to a late request; the rest of a body is not waited for. */
+/** The failure of a late request; the server does not wait for the rest of its body. */
 const expired = ({ complete }: DirectRequest, in_flight: InFlight): Failure =>
   complete ? tooLate(in_flight) : { ...tooLate(in_flight), headers: { connection: "close" } }
 
@@ -64,7 +64,7 @@ interface Arrival {
   readonly request: DirectRequest
   readonly response: DirectResponse
   readonly found: { readonly route: Route; readonly params: Exchange["params"] }
-  /** Called once with the status of the answer; undefined: its client is gone. */
+  /** Called once with the status of the response; undefined: its client disconnected. */
   readonly onStatus: (status: number | undefined) => void
   readonly refuse: (refused: Refused) => void
   readonly log: (cause: unknown, at: Readonly<Record<string, string>>) => void
@@ -86,7 +86,7 @@ const lifecycleOf = ({ parts, incoming, request, response, found, ...arrival }: 
     onEnd?.()
     arrival.onStatus(status)
   }
-  /** Ends it because its client is gone. */
+  /** Ends it because its client disconnected. */
   const disconnect = () => {
     if (!is_over) end(undefined)
   }
@@ -149,7 +149,7 @@ const exchangeOf = (
   answer: (status, headers, body) => {
     if (response.destroyed) disconnect()
     if (isOver()) return
-    // A head that Node refuses to write must leave the exchange open, so that it fails.
+    // If Node throws here, the exchange must still be open, so that it can fail.
     begin(status, headers)
     close()
     response.end(body)
@@ -166,7 +166,7 @@ const exchangeOf = (
   complete: (rejection) => visit.envelope.complete(rejection, visit.edge),
 })
 
-/** The direct routes of the services that have started, by the API's own routes. */
+/** The direct routes of the services that have started, by their routes in the table. */
 const runsByRoute = (parts: DoorParts, services: ReadonlyArray<Mounted>) => {
   const runs = new Map<Route, DirectRoute["run"]>()
   for (const { direct = [] } of services) {
@@ -190,7 +190,7 @@ export const directDoor = Effect.fnUntraced(function* (
     run(Effect.annotateLogs(Effect.logError("A request failed.", cause), at))
   }
 
-  /** Runs the route once its request is admitted, which is at once in nearly all cases. */
+  /** Runs the route once its request is admitted, nearly always synchronously. */
   const enter = (arrival: Arrival, lifecycle: Lifecycle, answer: DirectRoute["run"]) => {
     const proceed = (exit: Exit.Exit<RequestContext, Failure>) => {
       if (lifecycle.isOver()) return
@@ -206,7 +206,7 @@ export const directDoor = Effect.fnUntraced(function* (
       }
     }
     const admission = admitted(parts, lifecycle.visit, arrival.found.route, no_body)
-    // An effect that is an exit is one of its own values and errors.
+    // An effect that is an Exit has the same types of value and error.
     if (Exit.isExit(admission)) return proceed(admission as Exit.Exit<RequestContext, Failure>)
     const fiber = run(admission)
     lifecycle.onEnd(() => fiber.interruptUnsafe())

@@ -1,4 +1,4 @@
-/** What the door works with. */
+/** The state and the ports of the door. */
 import type { Clock, Deferred } from "effect"
 import type { Deadlines } from "#gateway/door/deadlines.ts"
 import type { rateLimiter } from "#gateway/door/rate-limit.ts"

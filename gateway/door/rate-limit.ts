@@ -1,12 +1,12 @@
 /** A token bucket per caller, off by default. Source: DECISIONS of document 1, limits not shown. */
 
-/** What a bucket holds, and when it was looked at last, in milliseconds. */
+/** The tokens of a bucket at a time in milliseconds. */
 interface Bucket {
   tokens: number
   at_ms: number
 }
 
-/** Callers remembered at once; the one not seen longest is forgotten, which can only help it. */
+/** Maximum number of buckets; dropping the least recently used one only helps its caller. */
 const callers_max = 10_000
 
 export interface Rate {
@@ -14,7 +14,7 @@ export interface Rate {
   readonly rate_limit_burst: number
 }
 
-/** Takes one token of `caller`: 0 when there was one, else the seconds until there is. */
+/** Takes one token of `caller`; returns 0, or the seconds until there is one. */
 export const rateLimiter = () => {
   const buckets = new Map<string, Bucket>()
   return (caller: string, now_ms: number, rate: Rate): number => {

@@ -1,17 +1,17 @@
-/** A request's span: its route and its status, and none of its contents. */
+/** A request's span: its route and its status, without its contents. */
 import { Effect } from "effect"
 import { HttpMiddleware } from "effect/http"
 import { spanned, spanOf } from "#events/trace.ts"
 import type { Visit } from "#gateway/door/visit.ts"
 import { isRoute } from "#gateway/routes.ts"
 
-/** Effect's own spans of requests would hold headers and queries: none of them are made. */
+/** Disables Effect's own spans of requests, which would contain headers and queries. */
 export const { TracerDisabledWhen } = HttpMiddleware
 
-/** Probes poll these every few seconds: their spans would say nothing. */
+/** Probes poll these every few seconds, and their spans are useless. */
 const untraced = new Set(["/livez", "/readyz", "/metrics"])
 
-/** Goes on in the caller's trace, if it names one by `traceparent`. */
+/** Continues the caller's trace, if it sends a `traceparent`. */
 export const inSpan = <A extends { readonly status: number }, E, R>(
   { request, found, edge }: Visit,
   answer: Effect.Effect<A, E, R>,

@@ -1,5 +1,5 @@
 /**
- * Plant disease prediction over HTTP. Nobody is asked who they are.
+ * Plant disease prediction over HTTP; all endpoints are public.
  *
  * Source: document 3 §2 C and §4 C; decisions of document 3, plant errors; issue 7.
  */
@@ -20,7 +20,7 @@ import {
   of_image,
 } from "#schemas/plant-disease/rejection.ts"
 
-/** Taken as it comes: what is wrong with it is said in words of this service. */
+/** Decoded as it is: the handler validates it, with the error texts of this service. */
 const Given = Schema.optionalKey(Schema.Union([Schema.String, Schema.Array(Schema.String)]))
 
 const described: Readonly<Record<string, object>> = {
@@ -35,7 +35,7 @@ const described: Readonly<Record<string, object>> = {
   },
 }
 
-/** A parameter as a client has to give it. */
+/** A parameter in the OpenAPI document. */
 const documented = (parameter: unknown) => {
   const name = Predicate.hasProperty(parameter, "name") ? String(parameter.name) : ""
   return { name, in: "query", required: false, ...described[name] }

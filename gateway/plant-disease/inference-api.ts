@@ -1,5 +1,5 @@
 /**
- * The same network by the Open Inference Protocol, version 2, for who speaks that to all models.
+ * The same network by the Open Inference Protocol, version 2.
  *
  * Source: issue 7; KServe, "Open Inference Protocol", HTTP/REST.
  */
@@ -60,7 +60,7 @@ export const inferenceGroup = HttpApiGroup.make("inference")
     })
       .annotate(KeyNotNeeded, "It changes nothing.")
       .annotate(OpenApi.Summary, "Run a model on tensors or images")
-      // Binary data is told that it is not known, rather than that its type is not.
+      // Requests of binary data get an error about that, rather than about their type.
       .annotate(Accepts, ["application/json", "application/octet-stream"])
       .annotate(BodyLimit, () => inference_bytes_max),
   )

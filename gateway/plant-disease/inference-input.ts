@@ -1,4 +1,4 @@
-/** What an inference request brings, checked: tensors or images. Source: issue 7; KServe. */
+/** The checked input of an inference request: tensors or images. Source: issue 7; KServe. */
 import { Result } from "effect"
 import { Base64 } from "effect/encoding"
 import { side } from "#actors/plant-disease/predictor.ts"
@@ -9,7 +9,7 @@ export const output_names = ["probabilities", "class"] as const
 
 type Output = (typeof output_names)[number]
 
-export type Asked = { readonly outputs: ReadonlyArray<Output> } & (
+export type InferenceInput = { readonly outputs: ReadonlyArray<Output> } & (
   | {
       readonly kind: "tensors"
       readonly count: number
@@ -32,7 +32,7 @@ const wantsBinary = ({ parameters, inputs, outputs = [] }: InferenceRequest) =>
     (given) => given !== undefined && binary.some((name) => Boolean(given[name])),
   )
 
-/** Puts numbers one after the other, however they are nested; answers whether they fit exactly. */
+/** Flattens nested numbers into an array; returns whether they fill it exactly. */
 const fill = (data: ReadonlyArray<unknown>, into: Float32Array): boolean => {
   let at = 0
   const put = (values: ReadonlyArray<unknown>, depth: number): boolean =>
@@ -71,11 +71,11 @@ const imagesOf = ({ shape, data }: Input, images_max: number) => {
   return { kind: "images" as const, images }
 }
 
-/** What is asked for, or the text of the 400. */
-export const askedOf = (
+/** The input of a request, or the text of the 400. */
+export const inputOf = (
   request: InferenceRequest,
   { batch_images_max }: Pick<Settings["plant"], "batch_images_max">,
-): Asked | string => {
+): InferenceInput | string => {
   const { inputs, outputs } = request
   if (wantsBinary(request)) return "Binary tensor data is not known here."
   const names = outputs?.map(({ name }) => name) ?? output_names

@@ -1,6 +1,6 @@
 /**
- * Answers the Open Inference Protocol: tensors go to the network as they are, images as they do by
- * `/predict`; each leaves a fact.
+ * Handlers of the Open Inference Protocol: tensors go to the network as they are, images as by
+ * `/predict`. Each image leaves a fact.
  *
  * Source: issue 7; KServe, "Open Inference Protocol", HTTP/REST.
  */
@@ -8,11 +8,15 @@ import { Clock, Effect, Schema } from "effect"
 import { type HttpServerRequest, HttpServerResponse } from "effect/http"
 import { HttpApiBuilder } from "effect/http-api"
 import { Predictor, side } from "#actors/plant-disease/predictor.ts"
-import { answered, type Failure } from "#gateway/plant-disease/answered.ts"
 import { PlantDiseaseApi } from "#gateway/plant-disease/api.ts"
-import { type Asked, askedOf, type output_names } from "#gateway/plant-disease/inference-input.ts"
+import {
+  type InferenceInput,
+  inputOf,
+  type output_names,
+} from "#gateway/plant-disease/inference-input.ts"
 import type { PredictionMetrics } from "#gateway/plant-disease/metrics.ts"
-import { factOf, likeliest, recorded, told } from "#gateway/plant-disease/telling.ts"
+import { factOf, likeliest, predictImage, record } from "#gateway/plant-disease/prediction.ts"
+import { type Failure, respond } from "#gateway/plant-disease/response.ts"
 import { type InferenceAnswer, InferenceRequest } from "#schemas/plant-disease/inference.ts"
 import type { PredictionFact } from "#schemas/plant-disease/prediction.ts"
 import { BadForm, NoModel } from "#schemas/plant-disease/rejection.ts"
@@ -76,7 +80,7 @@ const ofImages = Effect.fnUntraced(function* (
   images: ReadonlyArray<Uint8Array>,
   { plant, metrics }: InferringOptions,
 ) {
-  const all = yield* Effect.forEach(images, (image) => told(image, 1, metrics), {
+  const all = yield* Effect.forEach(images, (image) => predictImage(image, 1, metrics), {
     concurrency: plant.batch_max,
   })
   const outcome: Outcome = {
@@ -89,7 +93,7 @@ const ofImages = Effect.fnUntraced(function* (
 const hex = (bytes: ArrayBuffer) =>
   Array.from(new Uint8Array(bytes), (byte) => byte.toString(16).padStart(2, "0")).join("")
 
-/** A tensor is known by the hash of its numbers, as 32 bits each: there is no file. */
+/** There is no file: the hash of a tensor is that of its numbers, 32 bits each. */
 const ofTensors = Effect.fnUntraced(function* (
   tensors: Float32Array<ArrayBuffer>,
   count: number,
@@ -99,7 +103,7 @@ const ofTensors = Effect.fnUntraced(function* (
   const pieces = Array.from({ length: count }, (_, n) => {
     return tensors.slice(n * tensor_length, (n + 1) * tensor_length)
   })
-  // Hashed beside the process's own thread.
+  // Hashed outside the main thread.
   const hashes = yield* Effect.forEach(pieces, (piece) => {
     return Effect.promise(() => crypto.subtle.digest("SHA-256", piece))
   })
@@ -121,10 +125,10 @@ const ofTensors = Effect.fnUntraced(function* (
   return outcome
 })
 
-const outcomeOf = (asked: Asked, options: InferringOptions) =>
-  asked.kind === "images"
-    ? ofImages(asked.images, options)
-    : ofTensors(asked.tensors, asked.count, options)
+const outcomeOf = (input: InferenceInput, options: InferringOptions) =>
+  input.kind === "images"
+    ? ofImages(input.images, options)
+    : ofTensors(input.tensors, input.count, options)
 
 const infer = Effect.fnUntraced(function* (
   name: string,
@@ -133,10 +137,10 @@ const infer = Effect.fnUntraced(function* (
 ) {
   const model = yield* modelOf(name)
   const body = yield* requestOf(request)
-  const asked = askedOf(body, options.plant)
-  if (typeof asked === "string") return yield* new BadForm({ error: asked })
-  const { rows, facts } = yield* outcomeOf(asked, options)
-  yield* recorded(facts)
+  const input = inputOf(body, options.plant)
+  if (typeof input === "string") return yield* new BadForm({ error: input })
+  const { rows, facts } = yield* outcomeOf(input, options)
+  yield* record(facts)
   const shape = [rows.length, model.classes.length]
   const probabilities = rows.flatMap((row) => [...row])
   const classes = facts.map((fact) => fact.class)
@@ -148,13 +152,13 @@ const infer = Effect.fnUntraced(function* (
     model_name: model.name,
     model_version: model.sha256,
     ...(body.id !== undefined && { id: body.id }),
-    outputs: asked.outputs.map((output) => outputs[output]),
+    outputs: input.outputs.map((output) => outputs[output]),
   }
   return HttpServerResponse.jsonUnsafe(answer)
 })
 
 const json = <A, R>(answer: Effect.Effect<A, Failure, R>) =>
-  answered(Effect.map(answer, (body) => HttpServerResponse.jsonUnsafe(body)))
+  respond(Effect.map(answer, (body) => HttpServerResponse.jsonUnsafe(body)))
 
 /** The handlers of the inference protocol. */
 export const inferring = (options: InferringOptions) =>
@@ -169,5 +173,5 @@ export const inferring = (options: InferringOptions) =>
       .handleRaw("model_ready", ({ params }) =>
         json(Effect.as(modelOf(params.name), { name: params.name, ready: true })),
       )
-      .handleRaw("infer", ({ request, params }) => answered(infer(params.name, request, options))),
+      .handleRaw("infer", ({ request, params }) => respond(infer(params.name, request, options))),
   )

@@ -1,6 +1,6 @@
 /**
- * What is measured of predictions, as Prometheus text: outcomes, times, what waits, and how many
- * images the network sees at once. Source: DECISIONS, "health".
+ * Metrics of predictions, as Prometheus text: outcomes, durations, queue lengths and batch sizes.
+ * Source: DECISIONS, "health".
  */
 import { Context, Effect, Metric } from "effect"
 import { PrometheusMetrics } from "effect/observability"
@@ -9,7 +9,7 @@ import { histogramText, plainText } from "#schemas/metric.ts"
 
 export type Outcome = "predicted" | PredictFailure["_tag"]
 
-/** Every outcome is told from the start, so that a rate can be made of the first. */
+/** Every outcome starts at zero, so that Prometheus sees the first increase. */
 const outcomes: ReadonlyArray<Outcome> = [
   "predicted",
   "WrongType",
@@ -24,7 +24,7 @@ const bounds_s = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5]
 
 export interface PredictionMetrics {
   readonly count: (outcome: Outcome) => void
-  /** From the moment a thread had the image until its answer. */
+  /** From the thread's receipt of the image to its result. */
   readonly took: (milliseconds: number) => void
   readonly text: (predictor: Predictor["Service"]) => Effect.Effect<string>
 }
@@ -52,7 +52,7 @@ const batch_size = {
 const predictions = "almanac_plant_predictions_total"
 const duration = "almanac_plant_prediction_seconds"
 
-/** Counts in a registry of its own: another server of this process has counts of its own. */
+/** Counts in a separate registry for each server of this process. */
 export const predictionMetrics = (): PredictionMetrics => {
   const registry = Context.make(Metric.MetricRegistry, new Map())
   const ended = (outcome: Outcome) =>
@@ -65,7 +65,7 @@ export const predictionMetrics = (): PredictionMetrics => {
     description: "From the moment a thread had an image until its answer.",
     boundaries: bounds_s,
   })
-  // It is shown before its first value, too.
+  // The series exists before its first value.
   times.valueUnsafe(registry)
 
   return {

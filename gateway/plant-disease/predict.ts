@@ -1,5 +1,5 @@
 /**
- * Predicting one image or several, and telling the model.
+ * Handlers of predictions, of one image or several, and of the model.
  *
  * Source: document 3 §4 C; decisions of document 3, plant errors; issue 7.
  */
@@ -8,12 +8,21 @@ import { Base64 } from "effect/encoding"
 import { type HttpServerRequest, HttpServerResponse } from "effect/http"
 import { HttpApiBuilder } from "effect/http-api"
 import { Predictor } from "#actors/plant-disease/predictor.ts"
-import { answered } from "#gateway/plant-disease/answered.ts"
 import { PlantDiseaseApi } from "#gateway/plant-disease/api.ts"
 import type { PredictionMetrics } from "#gateway/plant-disease/metrics.ts"
 import { withPixels } from "#gateway/plant-disease/pixel-budget.ts"
-import { type Given, type Wanted, wantedOf } from "#gateway/plant-disease/query.ts"
-import { recorded, refusedOf, type Told, told } from "#gateway/plant-disease/telling.ts"
+import {
+  failureOf,
+  type ImagePrediction,
+  predictImage,
+  record,
+} from "#gateway/plant-disease/prediction.ts"
+import {
+  optionsOf,
+  type PredictionOptions,
+  type PredictionQuery,
+} from "#gateway/plant-disease/query.ts"
+import { respond } from "#gateway/plant-disease/response.ts"
 import { formReader, type ReadForm, type Upload } from "#gateway/plant-disease/upload.ts"
 import type { OfBatch, Prediction } from "#schemas/plant-disease/answer.ts"
 import { BadForm } from "#schemas/plant-disease/rejection.ts"
@@ -23,7 +32,7 @@ type Request = HttpServerRequest.HttpServerRequest
 
 export interface PredictingOptions {
   readonly plant: Settings["plant"]
-  /** Bytes of all images that are on their way into memory; tests have less. */
+  /** Bytes of all images that are arriving; tests have less. */
   readonly held_bytes_max?: number
   readonly metrics: PredictionMetrics
 }
@@ -34,7 +43,7 @@ interface Parts extends Pick<PredictingOptions, "plant" | "metrics"> {
 
 const one_image = "The form must have exactly one image, as a file in the field 'file'."
 
-const timing = ({ predicted }: Told) => ({
+const timing = ({ predicted }: ImagePrediction) => ({
   "server-timing": `predict;dur=${predicted.milliseconds.toFixed(1)}`,
 })
 
@@ -48,15 +57,15 @@ const imageOf = Effect.fnUntraced(function* ({ read, plant }: Parts, request: Re
 
 const dataUrl = (png: Uint8Array) => `data:image/png;base64,${Base64.encode(png)}`
 
-/** The class, and the heat map where it is wanted: for the class that is told. */
+/** The class, and the heat map of that class if the query requests one. */
 const explained = Effect.fnUntraced(function* (
   image: Uint8Array,
-  wanted: Wanted,
+  options: PredictionOptions,
   metrics: PredictionMetrics,
 ) {
   const { explain } = yield* Predictor
-  const copy = wanted.heatmap === undefined ? undefined : image.slice()
-  const answer = yield* told(image, wanted.top_k ?? 1, metrics)
+  const copy = options.heatmap === undefined ? undefined : image.slice()
+  const answer = yield* predictImage(image, options.top_k ?? 1, metrics)
   const png =
     copy === undefined
       ? undefined
@@ -64,19 +73,23 @@ const explained = Effect.fnUntraced(function* (
   return { answer, png }
 })
 
-const predict = Effect.fnUntraced(function* (parts: Parts, request: Request, query: Given) {
-  const wanted = wantedOf(query, request.headers.accept)
-  if (typeof wanted === "string") return yield* new BadForm({ error: wanted })
+const predict = Effect.fnUntraced(function* (
+  parts: Parts,
+  request: Request,
+  query: PredictionQuery,
+) {
+  const options = optionsOf(query, request.headers.accept)
+  if (typeof options === "string") return yield* new BadForm({ error: options })
   const image = yield* imageOf(parts, request)
-  const { answer, png } = yield* explained(image, wanted, parts.metrics)
-  yield* recorded([answer.fact])
+  const { answer, png } = yield* explained(image, options, parts.metrics)
+  yield* record([answer.fact])
   const headers = timing(answer)
-  if (png !== undefined && wanted.heatmap === "png") {
+  if (png !== undefined && options.heatmap === "png") {
     return HttpServerResponse.uint8Array(png, { contentType: "image/png", headers })
   }
   const body: Prediction = {
     prediction: answer.best.class,
-    ...(wanted.top_k !== undefined && {
+    ...(options.top_k !== undefined && {
       predictions: answer.likely.map(({ index: _, ...likely }) => likely),
     }),
     ...(png !== undefined && { heatmap: dataUrl(png), auto_orient: parts.plant.auto_orient }),
@@ -84,21 +97,21 @@ const predict = Effect.fnUntraced(function* (parts: Parts, request: Request, que
   return HttpServerResponse.jsonUnsafe(body, { headers })
 })
 
-/** One of a batch, failing alone. */
+/** One image of a batch; its failure leaves the others intact. */
 const ofBatch = Effect.fnUntraced(function* (
   { name, bytes, refusal }: Upload,
   metrics: PredictionMetrics,
 ) {
   if (refusal !== undefined) return { row: { name, error: refusal.error } }
-  const exit = yield* Effect.result(told(bytes, 1, metrics))
+  const exit = yield* Effect.result(predictImage(bytes, 1, metrics))
   if (Result.isSuccess(exit)) {
     const { best, fact } = exit.success
     return { row: { name, prediction: best.class }, fact }
   }
-  return { row: { name, error: refusedOf(exit.failure).error } }
+  return { row: { name, error: failureOf(exit.failure).error } }
 })
 
-/** Images are predicted while the form still comes; facts are kept when all of them are told. */
+/** Images are predicted while the form still arrives; facts are recorded once all are predicted. */
 const batch = Effect.fnUntraced(function* ({ read, plant, metrics }: Parts, request: Request) {
   const { batch_images_max: files_max, image_bytes_max } = plant
   const wrong_number = `The form must have 1 to ${files_max} images, as files in the field 'file'.`
@@ -106,7 +119,7 @@ const batch = Effect.fnUntraced(function* ({ read, plant, metrics }: Parts, requ
   const all = yield* Stream.runCollect(
     Stream.mapEffect(files, (file) => ofBatch(file, metrics), { concurrency: plant.batch_max }),
   )
-  yield* recorded(all.flatMap(({ fact }) => (fact === undefined ? [] : [fact])))
+  yield* record(all.flatMap(({ fact }) => (fact === undefined ? [] : [fact])))
   const predictions: ReadonlyArray<OfBatch> = all.map(({ row }) => row)
   return HttpServerResponse.jsonUnsafe({ predictions })
 })
@@ -117,10 +130,10 @@ export const predicting = ({ plant, held_bytes_max, metrics }: PredictingOptions
     const parts: Parts = { plant, metrics, read: formReader(held_bytes_max) }
     return handlers
       .handleRaw("predict", ({ request, query }) =>
-        Effect.scoped(answered(predict(parts, request, query))),
+        Effect.scoped(respond(predict(parts, request, query))),
       )
-      .handleRaw("batch", ({ request }) => Effect.scoped(answered(batch(parts, request))))
+      .handleRaw("batch", ({ request }) => Effect.scoped(respond(batch(parts, request))))
       .handleRaw("model", () =>
-        answered(Effect.map(Predictor, ({ model }) => HttpServerResponse.jsonUnsafe(model))),
+        respond(Effect.map(Predictor, ({ model }) => HttpServerResponse.jsonUnsafe(model))),
       )
   })

@@ -1,32 +1,32 @@
-/** What a prediction is to be told with, beside the class. Source: issue 7. */
+/** The query of a prediction: what its response contains besides the class. Source: issue 7. */
 
 type Parameter = string | ReadonlyArray<string> | undefined
 
-export interface Given {
+export interface PredictionQuery {
   readonly top_k?: Parameter
   readonly explain?: Parameter
 }
 
-export interface Wanted {
-  /** So many of the likeliest classes. */
+export interface PredictionOptions {
+  /** Number of the likeliest classes. */
   readonly top_k: number | undefined
-  /** In the answer, or as the answer. */
+  /** As a field of the response, or as the response. */
   readonly heatmap: "json" | "png" | undefined
 }
 
 const whole = /^[1-9]\d{0,5}$/
 
-/** Whether a PNG is wanted more than JSON: named, and no JSON beside it. */
+/** Whether the client prefers PNG: the header names it, and not JSON. */
 const takesPng = (accept = "") => {
   const types = accept.split(",").map((type) => type.split(";", 1)[0]?.trim().toLowerCase())
   return types.includes("image/png") && !types.includes("application/json")
 }
 
-/** What is wanted, or the text of the 400. More classes than there are: all of them. */
-export const wantedOf = (
-  { top_k, explain }: Given,
+/** The options, or the text of the 400. A number beyond that of the classes means all of them. */
+export const optionsOf = (
+  { top_k, explain }: PredictionQuery,
   accept: string | undefined,
-): Wanted | string => {
+): PredictionOptions | string => {
   const is_count = typeof top_k === "string" && whole.test(top_k)
   if (top_k !== undefined && !is_count)
     return "The parameter 'top_k' must be a positive integer, given once."

@@ -1,6 +1,6 @@
 /**
- * The images of a form, read as they come and kept in memory alone: each within its bound, and all
- * that are under way within one. Nothing is written to disk.
+ * Reads the images of a form as they arrive, in memory: each image has a size limit, and all
+ * arriving images have one together. Nothing is written to disk.
  *
  * Source: decisions of document 3, plant errors; RFC 7578.
  */
@@ -10,24 +10,24 @@ import { Busy } from "#actors/plant-disease/predictor.ts"
 import { extensions, part_types } from "#schemas/plant-disease/image.ts"
 import { BadForm, ImageTooLarge, NoImage } from "#schemas/plant-disease/rejection.ts"
 
-/** What parts have beside their content: their heads, and fields that nobody asked for. */
+/** Bytes of parts besides their content: heads, and unknown fields. */
 export const form_bytes_max = 64 * 1024
 /** A form of a browser has a handful. */
 const other_fields_max = 16
 const field_bytes_max = 16 * 1024
-/** Of images on their way into memory, of all requests: a dozen of the largest by default. */
+/** Total bytes of arriving images, of all requests: a dozen of the largest by default. */
 const all_bytes_max = 256 * 2 ** 20
-/** The first of a buffer that grows; most images of a leaf fit. */
+/** The first size of a growing buffer; most images of a leaf fit. */
 const first_bytes = 64 * 1024
-/** Of a name that is kept; its ending is the whole one's, which a part's head bounds to 16 KiB. */
+/** Characters of a name that are kept. The ending is that of the full name, of up to 16 KiB. */
 const name_chars_max = 255
-/** Of what a form says of itself, in a message: the longest types there are have fewer. */
-const told_chars_max = 100
+/** Characters of a type or an ending in an error; the longest types have fewer. */
+const quoted_chars_max = 100
 
-/** What a form, or a file of it, is refused with. */
+/** The rejection of a form, or of a file in it. */
 type Refusal = BadForm | ImageTooLarge | NoImage
 
-/** One file of the form: its bytes, or why they are not taken. */
+/** One file of the form: its bytes, or its rejection. */
 export interface Upload {
   readonly name: string
   /** Whole in its buffer; empty where it is refused. */
@@ -38,7 +38,7 @@ export interface Upload {
 export interface UploadLimits {
   readonly files_max: number
   readonly image_bytes_max: number
-  /** What is said of a form without a file, and of one with too many. */
+  /** The error for a form without a file, or with too many. */
   readonly wrong_number: string
 }
 
@@ -61,31 +61,31 @@ const tooLarge = (bytes_max: number) => {
   return new ImageTooLarge({ error: `The image is larger than ${size}.` })
 }
 
-const told = (text: string) =>
-  text.length > told_chars_max ? `${text.slice(0, told_chars_max)}...` : text
+const shortened = (text: string) =>
+  text.length > quoted_chars_max ? `${text.slice(0, quoted_chars_max)}...` : text
 
 /** The ending after the last dot, in lower case; empty if there is none. */
 const endingOf = (name: string) => /\.([^./\\]*)$/.exec(name)?.[1]?.toLowerCase() ?? ""
 
-/** What is declared of a file, by its type or its name, must be an image that is taken. */
+/** The rejection of a file whose declared type, or ending, is not that of a supported image. */
 const misdeclared = (type: string, name: string): NoImage | undefined => {
   if (!part_types.includes(type)) {
     const types = part_types.join(", ")
-    return new NoImage({ error: `The file's type is ${told(type)}; taken are ${types}.` })
+    return new NoImage({ error: `The file's type is ${shortened(type)}; taken are ${types}.` })
   }
   const ending = endingOf(name)
   if (ending === "" || extensions.includes(ending)) return undefined
   const endings = extensions.join(", ")
-  return new NoImage({ error: `The file ends in .${told(ending)}; taken are ${endings}.` })
+  return new NoImage({ error: `The file ends in .${shortened(ending)}; taken are ${endings}.` })
 }
 
-/** Bytes in one buffer that doubles: however small the pieces come, they take twice at most. */
+/** Gathers pieces in one buffer that doubles, so they take at most twice their size. */
 const gathering = (bytes_max: number) => {
   let buffer = new Uint8Array(0)
   let length = 0
   return {
     length: () => length,
-    /** Answers false where they would be too many; then nothing is kept any more. */
+    /** Returns false, and discards everything, if there would be too many bytes. */
     add: (piece: Uint8Array) => {
       const needed = length + piece.length
       if (needed > bytes_max) {
@@ -125,7 +125,7 @@ const formParser = (
     const is_none = info.filename === ""
     let refused = misdeclared(info.contentType, filename)
     if (info.name !== "file") {
-      const error = `The field of the image is 'file', not '${told(info.name)}'.`
+      const error = `The field of the image is 'file', not '${shortened(info.name)}'.`
       refusal ??= new BadForm({ error })
     }
     const gathered = gathering(refused === undefined ? image_bytes_max : 0)
@@ -134,7 +134,7 @@ const formParser = (
         if (!gathered.add(piece)) refused ??= tooLarge(image_bytes_max)
         return
       }
-      // Browsers send a field of files as one without name and bytes where none was chosen.
+      // Browsers send an empty file without a name if none was chosen.
       if (is_none && gathered.length() === 0) return
       begun++
       if (begun > files_max) refusal ??= new BadForm({ error: wrong_number })
@@ -152,7 +152,7 @@ const formParser = (
     maxParts: files_max + other_fields_max,
     maxFieldSize: field_bytes_max,
     maxTotalSize: files_max * image_bytes_max + form_bytes_max,
-    // A text without a name of a file is a field, which nobody asked for.
+    // A text without a filename is an unknown field.
     isFile: ({ filename, contentType }) => filename !== undefined || contentType !== "text/plain",
     onField: () => undefined,
     onFile: file,
@@ -180,7 +180,7 @@ const formParser = (
   }
 }
 
-/** A request without a body has no type either: what is missing then is the image. */
+/** The rejection of a wrong type; a request without a body lacks the image instead. */
 const refusedType = ({ headers }: Request, wrong_number: string): Refusal | undefined => {
   const type = headers["content-type"]?.split(";", 1)[0]?.trim().toLowerCase() ?? ""
   if (type === "multipart/form-data") return undefined
@@ -189,7 +189,7 @@ const refusedType = ({ headers }: Request, wrong_number: string): Refusal | unde
   return is_empty ? new BadForm({ error: wrong_number }) : new NoImage({ error: no_form })
 }
 
-/** Reads forms; what they have in memory is bounded for each of them, and for all at once. */
+/** Reads forms within the limits of each one and of all together. */
 export const formReader = (held_bytes_max = all_bytes_max): ReadForm => {
   let held_bytes = 0
   const holding = Effect.acquireRelease(

@@ -1,4 +1,4 @@
-/** The OpenAPI document of every service together. Source: DECISIONS of document 2, versions. */
+/** The OpenAPI document of all services. Source: DECISIONS of document 2, versions. */
 import { Context, Predicate } from "effect"
 import { HttpApi, OpenApi } from "effect/http-api"
 import { type Access, Needs } from "#gateway/access.ts"
@@ -25,7 +25,7 @@ const security = (access: Access) => {
   return [{ bearer: names }, { certificate: names }]
 }
 
-/** What a key does, for the header's description. Source: decisions 0167, 0180 and 0181. */
+/** The description of the header Idempotency-Key. Source: decisions 0167, 0180 and 0181. */
 const keyed =
   "Names this request. Sent again under the same key, by the same caller, it is carried out once " +
   "and the retry gets the answer of what was done; with another body or query it is 422. A key " +
@@ -52,7 +52,7 @@ interface Noted {
   readonly key_not_needed: string | undefined
 }
 
-/** What is noted of each operation, by method and path as the document spells them. */
+/** The annotations of each operation, by method and path as in the document. */
 const notesOf = (api: HttpApi.Top) => {
   const notes = new Map<string, Noted>()
   HttpApi.reflect(api, {
@@ -68,7 +68,7 @@ const notesOf = (api: HttpApi.Top) => {
   return notes
 }
 
-/** The envelope of whatever has none of its own (DECISIONS, all services). */
+/** The default envelope (DECISIONS, all services). */
 const envelopes = {
   Refusal: {
     type: "object",
@@ -84,7 +84,7 @@ const refused = (description: string) => {
   return { description, content: { "application/json": { schema } } }
 }
 
-/** What the front door answers before an endpoint is asked, by status. */
+/** The responses of the door, before any handler, by status. */
 const refusals = (access: Access, { requestBody }: Operation) => ({
   ...(requestBody && { 400: refused("No such body.") }),
   ...(access !== "public" && { 401: refused("No token that is known.") }),
@@ -99,7 +99,7 @@ interface Operation {
 
 type Operations = Readonly<Record<string, Readonly<Record<string, Operation>>>>
 
-/** Each operation with its key, what it needs, and how it is refused where it says nothing. */
+/** Adds the key, the required access and the missing error responses to each operation. */
 const guarded = (notes: ReadonlyMap<string, Noted>, paths: Operations) =>
   Object.fromEntries(
     Object.entries(paths).map(([path, operations]) => [
@@ -121,7 +121,7 @@ const guarded = (notes: ReadonlyMap<string, Noted>, paths: Operations) =>
 const schemasOf = (components: unknown) =>
   Predicate.hasProperty(components, "schemas") ? (components.schemas as object) : {}
 
-/** One API of all these, with what each operation needs; it serves documentation only. */
+/** One API of all these, with the access of each operation; for documentation only. */
 export const documented = (apis: ReadonlyArray<HttpApi.Constraint>): HttpApi.Top => {
   // Groups are added below; the type knows those it was made with only.
   const empty = HttpApi.make("almanac") as HttpApi.Constraint as HttpApi.Top

@@ -22,16 +22,16 @@ import { BackendUnavailable, Invalid } from "#schemas/system/rejection.ts"
 /** A comment that often keeps proxies from closing a quiet stream, in seconds (DECISIONS). */
 const comment_seconds = 15
 
-/** The publisher looks every 5 s whether the bus has lost some, in milliseconds. */
-const told_again_ms_max = 8_000
-const look_ms = 250
+/** The publisher checks every 5 s whether the bus lost events, in milliseconds. */
+const republish_ms_max = 8_000
+const poll_ms = 250
 
-/** After this many milliseconds a browser whose stream was cut comes back by itself. */
+/** After this many milliseconds a browser reconnects. */
 const retry_ms = 1_000
 
 const encoder = new TextEncoder()
 
-/** A stream ends when its reader goes, at a time that cannot be known, in seconds. */
+/** When to retry, in seconds: nobody knows when a stream will end. */
 const stream_retry_s = 10
 
 const refusedStream = (over: OverBudget, { caller_max, all_max }: BudgetLimits) =>
@@ -53,12 +53,12 @@ const refusedStream = (over: OverBudget, { caller_max, all_max }: BudgetLimits) 
 const linesOf = (epoch: string, { sequence, event }: Delivered) =>
   `id: ${epoch}-${sequence}\nevent: ${event.type}\ndata: ${JSON.stringify(event)}\n\n`
 
-/** Without the empty line that ends a block: some clients take a block of comments for an event. */
+/** No empty line ends the block: some clients treat a block of comments as an event. */
 const commentOf = (text: string) => `: ${text.replace(/[\r\n]+/g, " ")}\n`
 
 const ending = commentOf("the token is not valid any more")
 
-/** Comments that keep a stream alive; the last one says that its caller lost the right to it. */
+/** Comments that keep a stream alive; the last one says that the token became invalid. */
 const commentsWhile = (holds: Proof["holds"] = Effect.succeed(true)) =>
   Stream.fromSchedule(Schedule.spaced(`${comment_seconds} seconds`)).pipe(
     Stream.mapEffect(() => holds),
@@ -66,7 +66,7 @@ const commentsWhile = (holds: Proof["holds"] = Effect.succeed(true)) =>
     Stream.takeUntil((comment) => comment === ending),
   )
 
-interface Asked {
+interface SubscribeRequest {
   readonly query: {
     readonly service?: string | ReadonlyArray<string>
     readonly type?: string | ReadonlyArray<string>
@@ -82,38 +82,38 @@ const unreachable = ({ detail }: PublishFailed) =>
   new BackendUnavailable({ detail: `The published events cannot be read: ${detail}` })
 
 /**
- * Where the caller wants to begin. A place that was never reached is refused; one that was may be
- * told again in a moment, since a bus that was killed may lose the last ones.
+ * Where the stream begins. A sequence that was never published is refused; a reconnecting client
+ * waits a moment for it, because a bus that was killed may lose the last events.
  */
 const beginning = Effect.fnUntraced(
-  function* ({ query: { since }, headers }: Asked) {
+  function* ({ query: { since }, headers }: SubscribeRequest) {
     const { end, before, resume } = yield* PublishedHistory
-    // A reconnecting client says so by the header: its query is still the first one.
-    const asked = headers["last-event-id"] ?? since
-    if (asked === undefined) {
+    // A reconnecting client sends the header, and repeats its first query.
+    const from = headers["last-event-id"] ?? since
+    if (from === undefined) {
       return yield* resume({ sequence: yield* end })
     }
-    if (!isEventId(asked)) return yield* resume({ sequence: yield* before(Date.parse(asked)) })
-    const resumed = yield* resume(placeOf(asked))
-    for (let looks = 0; ; looks++) {
+    if (!isEventId(from)) return yield* resume({ sequence: yield* before(Date.parse(from)) })
+    const resumed = yield* resume(placeOf(from))
+    for (let attempts = 0; ; attempts++) {
       const reached = yield* end
       if (resumed.after <= reached) return resumed
-      const is_given_up = looks * look_ms >= told_again_ms_max
+      const is_given_up = attempts * poll_ms >= republish_ms_max
       if (is_given_up || headers["last-event-id"] === undefined) {
         const detail = `There is no event ${resumed.after}: the events end at ${reached}.`
         return yield* new Invalid({ detail })
       }
-      yield* Effect.sleep(look_ms)
+      yield* Effect.sleep(poll_ms)
     }
   },
   Effect.mapError((failure) => (failure instanceof Invalid ? failure : unreachable(failure))),
 )
 
-/** The first block for a client from another history, under the place it continues from. */
-const toldFirst = ({ epoch, after, restored }: Resumed) =>
+/** The first block for a client from another history, with the id that it continues from. */
+const restoredLines = ({ epoch, after, restored }: Resumed) =>
   restored === undefined ? "" : linesOf(epoch, { sequence: after, event: restored })
 
-/** Events as lines; those after a restore that happens meanwhile are of its epoch. */
+/** Events as lines; those after a restore have its epoch. */
 const linesAfter = (epochOf: (restoration: CloudEvent) => string, from: Resumed) => {
   let { epoch } = from
   return (delivered: Delivered) => {
@@ -126,13 +126,13 @@ const linesAfter = (epochOf: (restoration: CloudEvent) => string, from: Resumed)
 
 /**
  * Follows the events after `Last-Event-ID` or `since`, or from now on without both; 0 begins with
- * the first there ever was. No answer is 200 when its events cannot be read; when the bus goes
- * away later, the stream says why in a comment and ends, to be resumed.
+ * the first event. The response is not 200 if the events cannot be read; if the bus goes offline
+ * later, the stream ends with the reason in a comment, and clients resume it.
  */
-export const subscribe = Effect.fnUntraced(function* (asked: Asked) {
+export const subscribe = Effect.fnUntraced(function* (request: SubscribeRequest) {
   const { caller, address = "", proof } = yield* RequestContext
   const visible = yield* visibleTo(caller)
-  const { service, type, subject } = asked.query
+  const { service, type, subject } = request.query
   const services = service === undefined ? [] : namesOf(service)
   const types = type === undefined ? [] : namesOf(type)
   yield* allPublished(
@@ -151,19 +151,19 @@ export const subscribe = Effect.fnUntraced(function* (asked: Asked) {
       : tickets.use(ownerOf(caller, address), ticket)
   const counted = Effect.andThen(streams.hold(holder), renewed)
   const { follow, ready, epochOf } = yield* PublishedHistory
-  // Who waits for its place counts already: a burst would pass the limit otherwise.
+  // A stream counts while it waits for its beginning: a burst would exceed the limit otherwise.
   const from = yield* Effect.scoped(
     Effect.andThen(
       counted,
-      Effect.tap(beginning(asked), () => Effect.mapError(ready, unreachable)),
+      Effect.tap(beginning(request), () => Effect.mapError(ready, unreachable)),
     ),
   )
-  const isIt = ({ event }: Delivered) =>
+  const isWanted = ({ event }: Delivered) =>
     isRestoration(event)
       ? event.id !== from.restored?.id
       : visible(event) && (subject === undefined || event.subject === subject)
   const events = follow(from.after, { services, types }).pipe(
-    Stream.filter(isIt),
+    Stream.filter(isWanted),
     Stream.map(linesAfter(epochOf, from)),
     Stream.catch(({ detail }) =>
       Stream.fromEffect(
@@ -172,7 +172,7 @@ export const subscribe = Effect.fnUntraced(function* (asked: Asked) {
     ),
   )
   // The first comment tells the client at once that it is connected.
-  const first = `${commentOf("connected")}retry: ${retry_ms}\n${toldFirst(from)}`
+  const first = `${commentOf("connected")}retry: ${retry_ms}\n${restoredLines(from)}`
   const body = Stream.make(first).pipe(
     Stream.concat(Stream.merge(events, commentsWhile(proof?.holds), { haltStrategy: "either" })),
     Stream.map((text) => encoder.encode(text)),

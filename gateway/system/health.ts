@@ -5,15 +5,15 @@ import { HttpApiBuilder } from "effect/http-api"
 import { appOf, type Mounted } from "#gateway/routes.ts"
 import { HealthApi } from "#gateway/system/apis/health.ts"
 
-/** A service that does not say within this whether it is ready is not, in milliseconds. */
+/** A service that does not report readiness within this is not ready, in milliseconds. */
 const ready_ms_max = 2000
 
 export interface HealthParts {
-  /** What is ready or not: services, or roles where the process has no paths of theirs. */
+  /** Services, or roles without paths in this process. */
   readonly services: ReadonlyArray<Pick<Mounted, "name" | "ready" | "note">>
   /** Prometheus text. */
   readonly metrics: Effect.Effect<string>
-  /** Whether the process was told to stop: it still answers, and is to be asked no more. */
+  /** Whether the process is draining: it still responds, but should get no more requests. */
   readonly isEnding?: () => boolean
 }
 
@@ -21,7 +21,7 @@ export interface HealthParts {
 const broken = (defect: unknown) =>
   Effect.as(Effect.logWarning("A readiness check broke.", defect), "cannot say whether it is ready")
 
-/** One line of `/readyz`: why not, or `ok` and what is to be known of it. */
+/** One line of `/readyz`: the reason why a service is not ready, or `ok` and its note. */
 const readiness = ({
   name,
   ready,
@@ -54,7 +54,7 @@ const readyz = ({ services, isEnding = () => false }: HealthParts) =>
     )
   })
 
-/** To be mounted in every process. */
+/** The service of probes and metrics, to be mounted in every process. */
 export const healthService = (parts: HealthParts) => {
   const handlers = HttpApiBuilder.group(HealthApi, "process", (handlers) =>
     handlers.handleAll({

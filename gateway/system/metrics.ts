@@ -1,6 +1,5 @@
 /**
- * What is measured of what all services stand on, as Prometheus text: the log, the read models,
- * webhooks. Source: issue 10 §7.
+ * Metrics of the log, the read models and webhooks, as Prometheus text. Source: issue 10 §7.
  */
 import { Clock, Effect, Option } from "effect"
 import { type WebhookCursor, WebhookCursors } from "#actors/system/webhooks/cursors.ts"
@@ -15,11 +14,11 @@ import { familyText, plainText, type Sample } from "#schemas/metric.ts"
 
 const ms_per_s = 1000
 
-/** Webhooks whose cursors are read for one answer, and how many of them at the same time. */
+/** Webhooks whose cursors are read for one response, and how many concurrently. */
 const cursors_max = 200
 const cursors_at_once = 16
 
-/** The log's head, and how far behind it each read model of this process is. */
+/** The log's last position, and the lag of each read model of this process. */
 export const readModelMetrics = Effect.gen(function* () {
   const log = yield* Log
   const models = yield* ReadModels
@@ -27,10 +26,10 @@ export const readModelMetrics = Effect.gen(function* () {
   const rows = yield* Effect.forEach(
     [...models],
     Effect.fnUntraced(function* ([read_model, { part, position }]) {
-      const shown = yield* position
-      const behind = Math.max(0, (yield* log.head(part)) - shown)
-      const lag_s = behind === 0 ? 0 : yield* lagSeconds(part, shown)
-      return { labels: { read_model }, shown, behind, lag_s }
+      const own = yield* position
+      const behind = Math.max(0, (yield* log.head(part)) - own)
+      const lag_s = behind === 0 ? 0 : yield* lagSeconds(part, own)
+      return { labels: { read_model }, own, behind, lag_s }
     }),
     { concurrency: "unbounded" },
   )
@@ -40,7 +39,7 @@ export const readModelMetrics = Effect.gen(function* () {
   }
   return [
     plainText("almanac_log_", [["gauge", "position", "Position of the last commit.", head]]),
-    family("position", "Position that the read model shows.", ({ shown }) => shown),
+    family("position", "Position that the read model shows.", ({ own }) => own),
     family("lag_positions", "Positions of the log that it does not show.", ({ behind }) => behind),
     family("lag_seconds", lag_help, ({ lag_s }) => lag_s),
   ].join("")
@@ -48,7 +47,7 @@ export const readModelMetrics = Effect.gen(function* () {
 
 const lag_help = "Age of the oldest commit that it does not show; 0 where it shows all."
 
-/** Every event up to here was delivered, given up, or is not for this webhook. */
+/** The sequence up to which every event was delivered, given up, or is not for this webhook. */
 const handledBy = ({ read, open }: WebhookCursor) =>
   Math.min(read, ...open.map(({ sequence }) => sequence - 1))
 
@@ -119,7 +118,7 @@ const webhook_lag = {
   help: "Age of the oldest event that an active webhook has not handled; 0 where none waits.",
 } as const
 
-/** A text as it is told with the others, and whether it could be told. */
+/** A text as it is up with the others, and whether it could be up. */
 export interface Collector {
   readonly name: string
   readonly text: Effect.Effect<string, unknown>
@@ -130,7 +129,7 @@ const collector_timeout = "3 seconds"
 
 /**
  * All texts in their order, each alone in failing: an operator needs the others most when the log
- * is away. Which could not be told is told.
+ * is away. Which could not be up is up.
  */
 export const collected = Effect.fnUntraced(function* (collectors: ReadonlyArray<Collector>) {
   const texts = yield* Effect.forEach(
@@ -144,7 +143,7 @@ export const collected = Effect.fnUntraced(function* (collectors: ReadonlyArray<
       ),
     { concurrency: "unbounded" },
   )
-  const told = collectors.map(
+  const up = collectors.map(
     ({ name: collector }, i): Sample => [
       texts[i] !== undefined && Option.isSome(texts[i]) ? 1 : 0,
       { collector },
@@ -153,6 +152,6 @@ export const collected = Effect.fnUntraced(function* (collectors: ReadonlyArray<
   const help = "1 where this part of the metrics could be told."
   return [
     ...texts.map(Option.getOrElse(() => "")),
-    familyText({ name: "almanac_collector_up", type: "gauge", help }, told),
+    familyText({ name: "almanac_collector_up", type: "gauge", help }, up),
   ].join("")
 })

@@ -1,20 +1,20 @@
-/** Whether what somebody asks for is published: of a misspelt name nothing would ever come. */
+/** Rejects names of services and event types that are not published, such as misspelled ones. */
 import { Context, Effect } from "effect"
 import { nearest, quoted } from "#schemas/setting.ts"
 import { Invalid } from "#schemas/system/rejection.ts"
 
-/** What is published, by service and by type; undefined: nobody says, and every name is taken. */
+/** The published types by service; undefined: unknown, and every name is accepted. */
 export const PublishedNames = Context.Reference<
   ReadonlyArray<readonly [service: string, types: object]> | undefined
 >("gateway/PublishedNames", { defaultValue: () => undefined })
 
-/** Names, and which field of the request they stand in. */
+/** Names, and the field of the request that has them. */
 interface Named {
   readonly field: string
   readonly names: ReadonlyArray<string>
 }
 
-/** Refuses the first that is no service, and the first that is no type of events. */
+/** Rejects the first unknown service, and the first unknown type. */
 export const allPublished = Effect.fnUntraced(function* (services: Named, types: Named) {
   const published = yield* PublishedNames
   if (published === undefined) return

@@ -1,4 +1,4 @@
-/** What `/metrics` and `/readyz` say of commits that cannot be read. Source: decision 0189. */
+/** Unreadable commits in `/metrics` and `/readyz`. Source: decision 0189. */
 import { Effect } from "effect"
 import type { ReadModel } from "#projections/read-model.ts"
 import type { SystemTables } from "#projections/system/blueprint.ts"
@@ -9,7 +9,7 @@ type Model = Pick<ReadModel<SystemTables>, "reader" | "is_kept">
 
 const help = "Commits of the log that cannot be read, by whether they are acknowledged."
 
-/** Nothing where this process does not keep the audit's read model, and cannot know. */
+/** Empty if this process does not have the audit's read model. */
 export const quarantineMetrics = ({ reader, is_kept }: Model) =>
   is_kept === false
     ? Effect.succeed("")
@@ -21,7 +21,7 @@ export const quarantineMetrics = ({ reader, is_kept }: Model) =>
         return familyText({ name: "almanac_log_unreadable_commits", type: "gauge", help }, samples)
       })
 
-/** A note, since everything skips them: the process is ready all the same. */
+/** A note: unreadable commits are skipped, and the process is ready. */
 export const quarantineNote = ({ reader, is_kept }: Model) =>
   is_kept === false
     ? Effect.undefined

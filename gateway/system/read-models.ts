@@ -1,4 +1,4 @@
-/** Lists the read models, and builds one again. */
+/** Lists, rebuilds and checks read models. */
 import { Context, Effect, Layer, Schedule, Schema, Semaphore, Stream } from "effect"
 import { type HttpServerRequest, HttpServerResponse } from "effect/http"
 import { Log, type LogUnavailable, type Part } from "#events/log.ts"
@@ -6,18 +6,18 @@ import type { DatabaseUnusable } from "#projections/database.ts"
 import type { ReadModel } from "#projections/read-model.ts"
 import { BackendUnavailable, NotFound } from "#schemas/system/rejection.ts"
 
-/** One read model for its operators. */
+/** A read model, as operators use it. */
 export interface Operated
   extends Pick<ReadModel<unknown>, "position" | "rebuild" | "difference" | "dump"> {
   /** The part of the log that it shows. */
   readonly part: Part
 }
 
-/** The read models of this process by name, which is their service's. */
+/** The read models of this process by the name of their service. */
 export class ReadModels extends Context.Service<ReadModels, ReadonlyMap<string, Operated>>()(
   "gateway/ReadModels",
 ) {
-  /** These read models, each built again by one request after another. */
+  /** These read models; requests rebuild each one at a time. */
   static readonly layer = (models: ReadonlyMap<string, Operated>) =>
     Layer.sync(
       this,
@@ -31,8 +31,8 @@ export class ReadModels extends Context.Service<ReadModels, ReadonlyMap<string, 
     )
 }
 
-/** How often a rebuild that is streamed says that it goes on, in seconds. */
-const sign_seconds = 1
+/** How often a streamed rebuild reports progress, in seconds. */
+const progress_seconds = 1
 
 const unavailable = ({ detail }: LogUnavailable | DatabaseUnusable) =>
   new BackendUnavailable({ detail })
@@ -43,9 +43,9 @@ export const listReadModels = Effect.gen(function* () {
   const models = yield* ReadModels
   const read_models = yield* Effect.forEach([...models], ([name, { part, position }]) =>
     Effect.gen(function* () {
-      const shown = yield* position
+      const own = yield* position
       const head = yield* Effect.mapError(log.head(part), unavailable)
-      return { name, position: shown, behind: Math.max(0, head - shown) }
+      return { name, position: own, behind: Math.max(0, head - own) }
     }),
   )
   return { read_models: read_models.toSorted((one, other) => one.name.localeCompare(other.name)) }
@@ -53,31 +53,31 @@ export const listReadModels = Effect.gen(function* () {
 
 const encodeUnavailable = Schema.encodeSync(BackendUnavailable)
 
-/** The answer as lines: a sign of life each second, and the outcome last. */
+/** The response as lines: progress each second, and the outcome last. */
 const lines = (name: string, work: Effect.Effect<object, BackendUnavailable>) => {
   const outcome = work.pipe(
     Effect.catch((failure) => Effect.succeed({ error: encodeUnavailable(failure) })),
   )
-  const signs = Stream.fromSchedule(Schedule.spaced(`${sign_seconds} seconds`)).pipe(
-    Stream.map((n) => ({ name, seconds: (n + 1) * sign_seconds })),
+  const progress = Stream.fromSchedule(Schedule.spaced(`${progress_seconds} seconds`)).pipe(
+    Stream.map((n) => ({ name, seconds: (n + 1) * progress_seconds })),
   )
-  return Stream.merge(Stream.fromEffect(outcome), signs, { haltStrategy: "left" }).pipe(
+  return Stream.merge(Stream.fromEffect(outcome), progress, { haltStrategy: "left" }).pipe(
     Stream.map((line) => `${JSON.stringify(line)}\n`),
     Stream.encodeText,
   )
 }
 
-interface Asked {
+interface OperationRequest {
   readonly params: { readonly name: string }
   readonly request: HttpServerRequest.HttpServerRequest
 }
 
-/** Does a work of minutes with a read model: at once, or as lines where those are asked for. */
-const working = <A extends object>(
+/** An operation of minutes on a read model: one response, or lines if the client accepts them. */
+const operation = <A extends object>(
   status: number,
   work: (model: Operated, name: string) => Effect.Effect<A, LogUnavailable | DatabaseUnusable>,
 ) =>
-  Effect.fnUntraced(function* ({ params, request }: Asked) {
+  Effect.fnUntraced(function* ({ params, request }: OperationRequest) {
     const { name } = params
     const model = (yield* ReadModels).get(name)
     if (model === undefined) {
@@ -91,12 +91,12 @@ const working = <A extends object>(
     })
   })
 
-/** Builds one from nothing, answers when it shows the log again; until then all see the old one. */
-export const rebuildReadModel = working(202, ({ rebuild }, name) =>
+/** Rebuilds a read model, and responds when it is current; until then the old one is read. */
+export const rebuildReadModel = operation(202, ({ rebuild }, name) =>
   Effect.map(rebuild, (position) => ({ name, position })),
 )
 
-/** Builds one beside, and answers what differs; what is kept is not touched. */
-export const compareReadModel = working(200, ({ difference }, name) =>
+/** Builds a second read model, and responds with the differences; the first one stays as it is. */
+export const compareReadModel = operation(200, ({ difference }, name) =>
   Effect.map(difference, (found) => ({ name, ...found })),
 )

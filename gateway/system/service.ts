@@ -13,7 +13,7 @@ import type { PagePath } from "#schemas/system/page.ts"
 import { NotFound } from "#schemas/system/rejection.ts"
 import { version, versions } from "#schemas/system/version.ts"
 
-/** Everything the pages of the documentation may load comes with the page itself. */
+/** The page of the documentation loads nothing but itself. */
 const page_policy = {
   "content-security-policy":
     "default-src 'none'; script-src 'unsafe-inline' 'unsafe-eval'; style-src 'unsafe-inline'; " +
@@ -26,11 +26,11 @@ const page_policy = {
 const no_page =
   "This page's service is not served here, or the page is not built: npm start builds it."
 
-/** The documentation's page is large: it is built when it is first asked for. */
+/** The documentation's page is large: it is built at the first request. */
 const docsOf = Effect.fnUntraced(function* (api: HttpApi.Top) {
   const scope = yield* Effect.scope
   const page = HttpApiScalar.layer(api, { path: "/docs", scalar: { withDefaultFonts: false } })
-  // A map of its own: the page's router is not the one that is being built around it.
+  // A separate memo map: the page needs a router of its own.
   const routes = HttpRouter.toHttpEffect(page).pipe(
     Effect.provideService(Layer.CurrentMemoMap, Layer.makeMemoMapUnsafe()),
     Effect.provideService(Scope.Scope, scope),
@@ -39,15 +39,15 @@ const docsOf = Effect.fnUntraced(function* (api: HttpApi.Top) {
 })
 
 export interface SystemParts {
-  /** The services beside this one. */
+  /** The other services. */
   readonly services: ReadonlyArray<Mounted>
   /** What is published, by service. */
   readonly published?: ReadonlyArray<readonly [string, PublishedTypes]>
-  /** The pages of these services, where they are built. */
+  /** The pages of these services, if they are built. */
   readonly pages?: Pages | undefined
 }
 
-/** To be mounted with the services that it speaks of; it lives as long as the scope. */
+/** The service of documents and pages, to be mounted with the services that it documents. */
 export const systemService = Effect.fnUntraced(function* (parts: SystemParts) {
   const { services, pages } = parts
   const api = documented([...services.map((service) => service.api), HealthApi, SystemApi])

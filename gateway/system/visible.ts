@@ -1,10 +1,10 @@
-/** Which published events a caller may see. Source: DECISIONS "published events". */
+/** Access of callers to published events. Source: DECISIONS "published events". */
 import { Effect } from "effect"
 import type { Caller } from "#gateway/caller.ts"
 import type { CloudEvent } from "#schemas/cloud-event.ts"
 import { Forbidden } from "#schemas/system/rejection.ts"
 
-/** Which events a caller may see. */
+/** Whether a caller may see an event. */
 export const visibleTo = ({
   roles,
   scopes,

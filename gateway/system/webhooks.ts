@@ -1,4 +1,4 @@
-/** Answers what owners ask of their webhooks. Source: issue 10 §3; decision 0131. */
+/** Handlers of webhooks, for their owners and for operators. Source: issue 10 §3; decision 0131. */
 import { Clock, Context, DateTime, Effect, Option, Redacted, Schema } from "effect"
 import { HttpServerResponse } from "effect/http"
 import { address, Commands, Unavailable } from "#actors/commands.ts"
@@ -47,7 +47,7 @@ import type {
   WebhookPatch,
 } from "#schemas/system/webhook-view.ts"
 
-/** Hours in which the secret before signs too, where a request does not say. */
+/** Hours in which the previous secret also signs, unless a request sets them. */
 const overlap_hours_default = 24
 const hour_ms = 3_600_000
 
@@ -63,7 +63,7 @@ const iso = (ms: number) => DateTime.formatIso(DateTime.makeUnsafe(ms))
 const isNotFound = (error: unknown): error is NotFound => error instanceof NotFound
 const isConflict = (error: unknown): error is Conflict => error instanceof Conflict
 
-/** Whose webhooks a caller sees: null, everybody's. A member without a project sees none. */
+/** The project whose webhooks a caller sees; null: all. A member without a project sees none. */
 const reach = Effect.gen(function* () {
   const { caller } = yield* RequestContext
   if (caller.roles.has("admin")) return null
@@ -84,7 +84,7 @@ const owned = Effect.fnUntraced(function* (text: string) {
   return is_own ? found : yield* absent
 })
 
-/** Sends a command and waits until the read model shows what it did. */
+/** Sends a command and waits until the read model shows its effect. */
 const send = Effect.fnUntraced(function* (id: string, command: WebhookCommand) {
   const { waitFor } = yield* WebhookModel
   const commands = yield* Commands
@@ -106,7 +106,7 @@ const answer = (
   return HttpServerResponse.jsonUnsafe(body, { status, headers })
 }
 
-const shownCursor = ({ read, open, ...cursor }: WebhookCursor): WebhookDelivery => {
+const deliveryOf = ({ read, open, ...cursor }: WebhookCursor): WebhookDelivery => {
   const { failing_since_ms, last_success_ms, last_failure } = cursor
   const at = (ms: number | null) => (ms === null ? null : iso(ms))
   return {
@@ -120,15 +120,15 @@ const shownCursor = ({ read, open, ...cursor }: WebhookCursor): WebhookDelivery 
 
 const detailed = Effect.fnUntraced(function* (found: WebhookFound) {
   const kept = yield* Effect.mapError((yield* WebhookCursors).load(found.id), unavailable)
-  return { ...found, delivery: kept === undefined ? null : shownCursor(kept.cursor) }
+  return { ...found, delivery: kept === undefined ? null : deliveryOf(kept.cursor) }
 })
 
-interface PageAsked {
+interface PageQuery {
   readonly limit?: number
   readonly marker?: string
 }
 
-/** A page of rows, one more of which tells whether there are others. */
+/** A page of rows; the query reads one row more, to detect a next page. */
 const pageOf = <Row>(rows: ReadonlyArray<Row>, limit: number, marker: (row: Row) => string) => {
   const items = rows.slice(0, limit)
   const last = items.at(-1)
@@ -136,19 +136,19 @@ const pageOf = <Row>(rows: ReadonlyArray<Row>, limit: number, marker: (row: Row)
   return { items, pagination: { limit, count: items.length, next_marker } }
 }
 
-const listAll = Effect.fnUntraced(function* ({ limit = page_limit, marker }: PageAsked) {
+const listAll = Effect.fnUntraced(function* ({ limit = page_limit, marker }: PageQuery) {
   const { db } = yield* WebhookModel
   const rows = yield* listWebhooks(db, yield* reach, { limit: limit + 1, marker })
   const { items, pagination } = pageOf(rows, limit, ({ id }) => id)
   return answer({ webhooks: items, pagination })
 })
 
-/** Whose events a new webhook gets. */
-const chosen = Effect.fnUntraced(function* ({ project_id: asked }: NewWebhook) {
+/** The project whose events a new webhook gets. */
+const chosen = Effect.fnUntraced(function* ({ project_id: requested }: NewWebhook) {
   const own = yield* reach
   const { caller } = yield* RequestContext
-  if (own === null) return asked === undefined ? (caller.project_id ?? null) : asked
-  if (asked === undefined || asked === own) return own
+  if (own === null) return requested === undefined ? (caller.project_id ?? null) : requested
+  if (requested === undefined || requested === own) return own
   return yield* new Forbidden({ detail: "Only an operator makes webhooks of other projects." })
 })
 
@@ -166,7 +166,7 @@ const last = Effect.gen(function* () {
   return (yield* Effect.mapError(published.last, unavailable))?.sequence ?? 0
 })
 
-/** A place that events have come to. */
+/** Rejects a sequence that no event has reached. */
 const reached = Effect.fnUntraced(function* (after: number) {
   const end = yield* last
   if (after <= end) return
@@ -180,16 +180,16 @@ const secretOf = Effect.fnUntraced(function* ({ id, secret_version }: WebhookFou
 
 const made = Effect.fnUntraced(function* (id: string, status: number, position: number) {
   const found = yield* owned(id)
-  const shown = answer({ ...found, secret: yield* secretOf(found) }, { status, position })
-  return HttpServerResponse.setHeader(shown, "cache-control", "no-store")
+  const response = answer({ ...found, secret: yield* secretOf(found) }, { status, position })
+  return HttpServerResponse.setHeader(response, "cache-control", "no-store")
 })
 
-/** Makes a webhook. The id of one that is asked for twice by one key is the same. */
+/** Creates a webhook. A retry with the same key gets the same id. */
 const create = Effect.fnUntraced(
-  function* (asked: NewWebhook) {
-    const project_id = yield* chosen(asked)
-    yield* allowedUrl(asked.url)
-    yield* allKnown(asked)
+  function* (request: NewWebhook) {
+    const project_id = yield* chosen(request)
+    yield* allowedUrl(request.url)
+    yield* allKnown(request)
     const { db, catchUp } = yield* WebhookModel
     const { command_id, request_id } = yield* RequestContext
     const transport = yield* Transport
@@ -201,14 +201,14 @@ const create = Effect.fnUntraced(
     if (is_new && (yield* countWebhooks(db, project_id)) >= limit) {
       return yield* new QuotaExceeded({ detail: `At most ${limit} webhooks can be made.` })
     }
-    const { url, description = "", types = [], services = [], enabled = true } = asked
-    if (asked.after !== undefined) yield* reached(asked.after)
-    const after = asked.after ?? (yield* last)
+    const { url, description = "", types = [], services = [], enabled = true } = request
+    if (request.after !== undefined) yield* reached(request.after)
+    const after = request.after ?? (yield* last)
     const { key_id } = yield* WebhookSecrets
     const fields = { url, description, types, services, project_id, enabled, after, key_id }
     return yield* made(id, 201, yield* send(id, CreateWebhook.make(fields)))
   },
-  // It was made, now or when its key was used before.
+  // It was created, now or when its key was used before.
   Effect.catchIf(
     isNotFound,
     () => new Conflict({ detail: "The webhook that was made by this has been deleted." }),
@@ -243,7 +243,7 @@ const rotate = Effect.fnUntraced(function* (
   return yield* made(id, 200, yield* send(id, command))
 })
 
-/** Not published: it is for this webhook alone. */
+/** Not published: only this webhook gets it. */
 const pingOf = (id: string, ping_id: string, time: string, actor: string): CloudEvent => ({
   specversion: "1.0",
   id: ping_id,
@@ -257,14 +257,14 @@ const pingOf = (id: string, ping_id: string, time: string, actor: string): Cloud
   data: { webhook_id: id },
 })
 
-/** What signs for a webhook now, as the log tells it. */
+/** The secrets that sign for a webhook now, from the log. */
 const signing = Effect.fnUntraced(function* (id: string, now_ms: number) {
   const log = yield* Log
   const recorded = yield* log.load(`${Webhook.name}.${id}`)
   return recorded === undefined ? [] : signingAt(yield* webhookAfter(log, recorded), now_ms)
 }, Effect.mapError(unavailable))
 
-/** Sends a ping now, whatever the webhook's state, and tells what came of it. */
+/** Sends a ping now, whatever the webhook's state, and returns the outcome. */
 const test = Effect.fnUntraced(function* (text: string) {
   const { id, url } = yield* owned(text)
   const { caller } = yield* RequestContext
@@ -285,7 +285,7 @@ const replay = Effect.fnUntraced(function* (text: string, after: number) {
 
 const letters = Effect.fnUntraced(function* (
   text: string,
-  { limit = page_limit, marker }: PageAsked,
+  { limit = page_limit, marker }: PageQuery,
 ) {
   const { db } = yield* WebhookModel
   const { id } = yield* owned(text)
@@ -333,10 +333,10 @@ interface Body<Payload> {
   readonly payload: Payload
 }
 interface Query {
-  readonly query: PageAsked
+  readonly query: PageQuery
 }
 
-/** Who handles the endpoints. */
+/** The handlers by operation. */
 export const webhookHandlers = {
   list: ({ query }: Query) => listAll(query),
   create: ({ payload }: Body<NewWebhook>) => create(payload),

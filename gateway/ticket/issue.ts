@@ -22,7 +22,7 @@ const too_long = new Invalid({
 const refused = (reason: NoTicket) =>
   reason === "full" ? Effect.die(too_many) : Effect.fail(too_long)
 
-/** Whom tickets are counted for: as event streams are. */
+/** The owner that tickets count for, as event streams do. */
 export const ownerOf = (caller: Caller, address: string) => {
   const [{ name } = { name: caller.actor }] = holderOf(caller, address).names
   return name

@@ -1,8 +1,7 @@
 /**
- * Tickets: stand-ins for a token in the URL of an event stream, since a browser's EventSource sends
- * no headers. A ticket is the caller's credentials, sealed, so it carries exactly the caller's
- * rights and is worth nothing once the token is revoked or has expired. This process remembers when
- * each was last used, and no more.
+ * Tickets replace a token in the URL of an event stream, because a browser's EventSource sends no
+ * headers. A ticket is the caller's sealed credentials: it has exactly the caller's rights, and is
+ * invalid once the token is revoked or expires. This process only stores when each was last used.
  *
  * Source: decision 0173.
  */
@@ -28,7 +27,7 @@ export interface Issued {
 }
 
 export interface Tickets {
-  /** Makes a ticket of these credentials; `owner` is whom it is counted for. */
+  /** Makes a ticket of these credentials, which counts for `owner`. */
   readonly issue: (owner: string, credentials: Credentials) => Effect.Effect<Issued, NoTicket>
   /** The credentials in a ticket that is ours and valid at `now_ms`; undefined otherwise. */
   readonly open: (ticket: string, now_ms: number) => Credentials | undefined
@@ -41,7 +40,7 @@ export const EventTickets = Context.Reference<Tickets | undefined>("gateway/Even
   defaultValue: () => undefined,
 })
 
-/** What is sealed. The token is a function outside of here, which no log spells out. */
+/** The sealed content. Elsewhere the token is a function, which logs do not print. */
 const Sealed = Schema.fromJsonString(
   Schema.Struct({
     token: Schema.optionalKey(Schema.String),
@@ -52,14 +51,14 @@ const Sealed = Schema.fromJsonString(
 const encode = Schema.encodeSync(Sealed)
 const decode = Schema.decodeUnknownSync(Sealed)
 
-/** A ticket that was issued or used here and is not forgotten yet. */
+/** A ticket that was recently issued or used in this process. */
 interface Known {
   readonly owner: string
   expires_ms: number
   streams: number
 }
 
-/** Tickets that are sealed so, at most `per_caller_max` of each caller at a time. */
+/** Tickets with this seal, at most `per_caller_max` of each caller at a time. */
 export const ticketsWith = ({ seal, unseal }: Seal, per_caller_max: number): Tickets => {
   const known = new Map<string, Known>()
   const count = (owner: string, now_ms: number) => {

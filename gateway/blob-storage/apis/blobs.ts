@@ -30,13 +30,13 @@ import {
 const scope = Schema.optionalKey(Schema.Literals(["node", "cluster"]))
 export const scope_query = { scope }
 
-/** What the address of a put stream may state instead of its first chunk. */
+/** The query of a put stream, for fields that its first chunk lacks. */
 export const put_stream_query = {
   policy: Schema.optionalKey(ReplicationPolicy),
   id: Schema.optionalKey(BlobIdFromText),
 }
 
-/** An int32's digits and more: what is beyond a page's bounds is clamped, not refused. */
+/** The digits of an int32 and more: a value beyond a page's bounds is clamped. */
 const Limit = Schema.String.check(
   Schema.isPattern(/^[+-]?\d{1,19}$/, { expected: "an integer" }),
 ).pipe(
@@ -46,7 +46,7 @@ const Limit = Schema.String.check(
   }),
 )
 
-/** Upper case is read as an ID's in a path is; what is no hex, or is longer than an ID, is 400. */
+/** Case does not matter; a prefix that is not hex, or longer than an ID, is 400. */
 const Prefix = Schema.String.pipe(
   Schema.decodeTo(BlobIdPrefix, {
     decode: SchemaGetter.transform((text: string) => text.toLowerCase()),
@@ -177,7 +177,7 @@ export const BlobApi = HttpApi.make("blob-storage/blob").add(
   group.add(put, put_stream, list, stat_batch, get_batch, get, get_stream, remove, stat),
 )
 
-/** Those that the API answers; the others are direct routes. */
+/** The endpoints that Effect's API serves; the others are direct routes. */
 export const BlobListApi = HttpApi.make("blob-storage/blob-list").add(
   group.add(list, stat_batch, get_batch),
 )

@@ -1,4 +1,4 @@
-/** ClusterService over HTTP: every path it answers. Source: document 1 §4 ClusterService, §5. */
+/** The endpoints of ClusterService. Source: document 1 §4 ClusterService, §5. */
 import { HttpApi, HttpApiEndpoint, HttpApiGroup, OpenApi } from "effect/http-api"
 import { Needs } from "#gateway/access.ts"
 import { Accepts, BodyLimit, command_bytes_max, KeyNotNeeded } from "#gateway/limits.ts"
@@ -70,7 +70,7 @@ const cluster = HttpApiGroup.make("cluster")
     })
       .annotate(OpenApi.Summary, "Read the cluster's figures")
       .annotate(Needs, admin),
-    // Answers within about a second, finished or not: the client repeats it until `is_done`.
+    // Responds within about a second, finished or not: the client repeats it until `is_done`.
     HttpApiEndpoint.post("compact", "/v1/cluster/compact", {
       success: CompactResponse,
       error: rejections(),
@@ -81,5 +81,5 @@ const cluster = HttpApiGroup.make("cluster")
       .annotate(Needs, admin),
   )
 
-/** Whatever serves it adds BlobApi (`addHttpApi`), which a node serves by handlers of its own. */
+/** Documents add BlobApi (`addHttpApi`), which a node serves by its own handlers. */
 export const BlobStorageApi = HttpApi.make("blob-storage").add(cluster)

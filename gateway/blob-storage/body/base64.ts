@@ -19,13 +19,13 @@ const last_group = /^[\w+/-](?:[AQgw](?:==)?|[\w+/-][AEIMQUYcgkosw048]=?)$/
 /** Decoded bytes are gathered in pieces that double up to this; larger ones cost a fourth more. */
 const piece_bytes_max = 256 * 1024
 
-/** What Node cuts from its pool without asking the system. */
+/** The size up to which Node allocates from its pool. */
 const small_bytes_max = 4096
 
 const bufferOf = ({ buffer, byteOffset, length }: Uint8Array) =>
   Buffer.from(buffer, byteOffset, length)
 
-/** Where a byte is, by the machine's own search: a typed array's takes ten times as long. */
+/** The index of a byte, by Buffer's search: a typed array's takes ten times as long. */
 export const placeOfByte = (bytes: Uint8Array, byte: number, from: number) =>
   (Buffer.isBuffer(bytes) ? bytes : bufferOf(bytes)).indexOf(byte, from)
 
@@ -38,7 +38,7 @@ const gatherer = (sink?: (piece: Uint8Array) => void) => {
     if (filled > 0) pieces.push(piece.subarray(0, filled))
     filled = 0
   }
-  /** Of a piece that is full its taker is told at once. */
+  /** Passes each full piece to the sink at once. */
   const pass = () => {
     close()
     if (sink !== undefined) for (const full of pieces.splice(0)) sink(full)

@@ -29,10 +29,10 @@ export interface FieldsRead {
   readonly data?: ReadonlyArray<Uint8Array> | undefined
 }
 
-/** Takes `data` while it comes, so that a long one is not held. */
+/** Takes `data` as it arrives, so that a long one is not held in memory. */
 export interface DataSink {
   readonly take: (bytes: Uint8Array) => void
-  /** What was taken does not count: the message has another `data`. */
+  /** Discards what was taken: the message has another `data`. */
   readonly restart: () => void
 }
 
@@ -100,7 +100,7 @@ const utf8 = new TextDecoder("utf-8", { ignoreBOM: true })
 const exact_utf8 = new TextDecoder("utf-8", { ignoreBOM: true, fatal: true })
 const empty_text = Uint8Array.of(quote, quote)
 
-/** What the bytes between texts say: how deep they are, whether a name or a value is next. */
+/** The structure between texts: the depth, and whether a name or a value is next. */
 const makeOutline = () => {
   let depth = 0
   let is_value = false

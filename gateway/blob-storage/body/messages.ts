@@ -64,7 +64,7 @@ const between = (place: Place, byte: number, framing: Framing) => {
   return "nonsense"
 }
 
-/** Who begins so has sent a file as it is, most likely. */
+/** A body that begins in this way is most likely a plain file. */
 const plain_bytes = " Plain bytes go to /v1/blobs/stream as application/octet-stream."
 
 const malformed = (number: number) =>
@@ -73,8 +73,8 @@ const malformed = (number: number) =>
   })
 
 /**
- * Cuts a body into its messages: `feed` it, and at its end ask `end` what it ended in. A `sink` is
- * for a body of one message alone.
+ * Splits a body into its messages: `feed` takes its bytes, and `end` returns the state at its end.
+ * A `sink` is only for a body of one message.
  */
 export const messageScanner = (framing: Framing, sink?: DataSink) => {
   const { message_bytes_max, is_lined } = framing

@@ -4,8 +4,8 @@
  * Source: RFC 9110 §13 and §14; DECISIONS, document 1, framing of streams, raw forms.
  */
 
-/** A stretch of bytes: from `start` to before `end`. */
-export interface Stretch {
+/** A range of bytes: from `start` to before `end`. */
+export interface ByteRange {
   readonly start: number
   readonly end: number
 }
@@ -13,15 +13,15 @@ export interface Stretch {
 const one_range = /^bytes\s*=\s*(\d*)\s*-\s*(\d*)$/i
 
 /**
- * What a Range header asks of so many bytes: a stretch of them, "none" of them, or "all" where the
- * header is malformed, of another unit, or asks for several ranges, which need not be answered.
+ * The range of a Range header for so many bytes: "none" if it has none of them, "all" if the header
+ * is malformed, of another unit, or has several ranges, which a server need not support.
  */
-export const rangeOf = (header: string | undefined, size: number): Stretch | "all" | "none" => {
+export const rangeOf = (header: string | undefined, size: number): ByteRange | "all" | "none" => {
   const [, first = "", last = ""] = one_range.exec(header?.trim() ?? "") ?? []
   if (first === "" && last === "") return "all"
   if (first === "") {
     const length = Math.min(Number(last), size)
-    // A blob without bytes has no last ones, and a header of them could not be written.
+    // An empty blob has no last bytes, and no Content-Range can describe them.
     if (size === 0) return "all"
     return length === 0 ? "none" : { start: size - length, end: size }
   }
@@ -31,8 +31,8 @@ export const rangeOf = (header: string | undefined, size: number): Stretch | "al
   return { start, end: last === "" ? size : Math.min(Number(last) + 1, size) }
 }
 
-/** The stretch that is asked for; If-Range with another tag, or with a date, asks for all. */
-export const askedRange = (
+/** The requested range; all bytes if If-Range has another tag, or a date. */
+export const requestedRange = (
   headers: { readonly [name: string]: string | undefined },
   tag: string,
   size: number,
@@ -50,8 +50,8 @@ const mediaRange = (text: string) => {
 }
 
 /**
- * Whether an Accept header asks for plain bytes rather than JSON: it names application/octet-stream
- * before or above any form of JSON. A wildcard does not ask for it: JSON is the documented form.
+ * Whether an Accept header prefers plain bytes to JSON: it names application/octet-stream before or
+ * above any form of JSON. A wildcard does not count, because JSON is the documented form.
  */
 export const prefersBytes = (accept: string | undefined) => {
   const ranges = (accept ?? "").split(",").map(mediaRange)

@@ -7,13 +7,6 @@ import type { BlobReading } from "#actors/blob-storage/ports/engine.ts"
 import { base64Encoder, base64Length, encodeBase64 } from "#gateway/blob-storage/body/base64.ts"
 import { type DirectGets, varied } from "#gateway/blob-storage/direct/get.ts"
 import {
-  answerWindows,
-  beginPouring,
-  eachWindow,
-  verify,
-  withWindows,
-} from "#gateway/blob-storage/direct/pouring.ts"
-import {
   after,
   getFrame,
   jsonHeaders,
@@ -22,6 +15,13 @@ import {
   rejectionBody,
   utf8Length,
 } from "#gateway/blob-storage/direct/response.ts"
+import {
+  beginStream,
+  eachWindow,
+  sendWindows,
+  verify,
+  withWindows,
+} from "#gateway/blob-storage/direct/streaming.ts"
 import type { Exchange } from "#gateway/direct.ts"
 import type { BlobId, BlobMeta } from "#schemas/blob-storage/blob.ts"
 import { TooLarge } from "#schemas/blob-storage/rejection.ts"
@@ -52,13 +52,13 @@ const sendLarge = async (gets: DirectGets, exchange: Exchange, reading: BlobRead
   const { before, after, headers } = messageOf(gets, reading.meta)
   await verify(exchange, reading)
   const head = { status: 200, headers, length: Number(reading.meta.size) } as const
-  await answerWindows(exchange, reading, head, async (pour, each) => {
+  await sendWindows(exchange, reading, head, async (write, each) => {
     const encoder = base64Encoder()
-    await pour(before)
+    await write(before)
     await each(async (window) => {
       const digits = encoder.push(window)
       reading.giveBack?.(window)
-      await pour(digits)
+      await write(digits)
     })
     return encoder.end() + after
   })
@@ -92,18 +92,18 @@ const chunkLine = (data: Uint8Array, is_final: boolean) =>
 
 /** Sends a line for each window. After the head a fault is the last line, and no chunk is final. */
 const sendLines = async (exchange: Exchange, reading: BlobReading) => {
-  const pour = beginPouring(exchange, 200, lines_headers)
-  if (pour === undefined) return
+  const write = beginStream(exchange, 200, lines_headers)
+  if (write === undefined) return
   try {
     await withWindows(reading, (windows, first) =>
       eachWindow(exchange, windows, first, Number(reading.meta.size), async (window, is_last) => {
         const line = chunkLine(window, is_last)
         reading.giveBack?.(window)
-        await pour(line)
+        await write(line)
       }),
     )
   } catch (cause) {
-    await pour(`${JSON.stringify({ error: rejectionBody(exchange, cause) })}\n`)
+    await write(`${JSON.stringify({ error: rejectionBody(exchange, cause) })}\n`)
   }
   if (!exchange.isOver()) exchange.response.end()
 }

@@ -5,14 +5,14 @@
  * Source: document 1 §4 BlobService, rule 2; DECISIONS, document 1, framing of streams, raw forms.
  */
 import type { BlobEngine, BlobReading } from "#actors/blob-storage/ports/engine.ts"
-import { askedRange, type Stretch } from "#gateway/blob-storage/direct/byte-range.ts"
-import { answerWindows } from "#gateway/blob-storage/direct/pouring.ts"
+import { type ByteRange, requestedRange } from "#gateway/blob-storage/direct/byte-range.ts"
 import {
   after,
   type Int64Form,
   labelHeaders,
   reject,
 } from "#gateway/blob-storage/direct/response.ts"
+import { sendWindows } from "#gateway/blob-storage/direct/streaming.ts"
 import type { Exchange } from "#gateway/direct.ts"
 import { matchesTag } from "#gateway/representation.ts"
 import type { BlobId, BlobMeta } from "#schemas/blob-storage/blob.ts"
@@ -21,7 +21,7 @@ import { OutOfRange } from "#schemas/blob-storage/rejection.ts"
 export interface DirectGets {
   readonly engine: Pick<BlobEngine, "get" | "getNow" | "stat">
   readonly int64: Int64Form
-  /** Most base64 digits in a JSON answer. */
+  /** Maximum number of base64 digits in a JSON response. */
   readonly json_digits_max: number
 }
 
@@ -29,13 +29,13 @@ type Headers = Readonly<Record<string, string>>
 
 const no_labels: Headers = {}
 
-/** Labels are rare, and so is what they cost. */
+/** Labels are rare, so blobs without them get a shared object. */
 const labelsOf = ({ labels }: BlobMeta) => {
   for (const _name in labels) return labelHeaders(labels)
   return no_labels
 }
 
-/** JSON and bytes are at one address, and Accept chooses. */
+/** One URL serves JSON and bytes, by Accept. */
 export const varied: Headers = { vary: "accept" }
 
 const bytesHeaders = (id: BlobId, meta: BlobMeta, length: number): Headers => ({
@@ -47,11 +47,11 @@ const bytesHeaders = (id: BlobId, meta: BlobMeta, length: number): Headers => ({
   "content-length": `${length}`,
 })
 
-/** Answers bytes of several windows. */
+/** Responds with bytes of several windows. */
 const stream = (exchange: Exchange, reading: BlobReading, status: 200 | 206, headers: Headers) => {
   const length = Number(headers["content-length"])
-  return answerWindows(exchange, reading, { status, headers, length }, async (pour, each) => {
-    await each((window) => pour(window, () => reading.giveBack?.(window)))
+  return sendWindows(exchange, reading, { status, headers, length }, async (write, each) => {
+    await each((window) => write(window, () => reading.giveBack?.(window)))
     return undefined
   })
 }
@@ -60,7 +60,7 @@ const send = (exchange: Exchange, reading: BlobReading, status: 200 | 206, heade
   const { data } = reading
   if (data === undefined) void stream(exchange, reading, status, headers)
   else if (`${data.length}` === headers["content-length"]) exchange.answer(status, headers, data)
-  // A byte too many would be read as the beginning of the next answer.
+  // A client would read a surplus byte as the beginning of the next response.
   else exchange.fail(new Error(`The store gave ${data.length} of ${headers["content-length"]} B.`))
 }
 
@@ -73,11 +73,11 @@ const sendAll = ({ engine }: DirectGets, exchange: Exchange, id: BlobId) => {
   else after(exchange, engine.get(id, {}, exchange.now()), sendIt)
 }
 
-const sendStretch = (
+const sendRange = (
   { engine }: DirectGets,
   exchange: Exchange,
   id: BlobId,
-  { start, end }: Stretch,
+  { start, end }: ByteRange,
 ) => {
   const range = { offset: start, length: end - start }
   after(exchange, engine.get(id, range, exchange.now()), (reading) => {
@@ -100,12 +100,12 @@ export const getBytes = (gets: DirectGets, exchange: Exchange, id: BlobId) => {
     const size = Number(meta.size)
     if (matchesTag(condition, etag)) return exchange.answer(304, { ...varied, etag })
     if (is_head) return exchange.answer(200, bytesHeaders(id, meta, size))
-    const range = askedRange(headers, etag, size)
+    const range = requestedRange(headers, etag, size)
     if (range === "none") {
       const rejection = new OutOfRange({ detail: `The blob has ${size} bytes.` })
       return reject(exchange, rejection, { ...varied, etag, "content-range": `bytes */${size}` })
     }
     if (range === "all") return sendAll(gets, exchange, id)
-    sendStretch(gets, exchange, id, range)
+    sendRange(gets, exchange, id, range)
   })
 }

@@ -69,7 +69,7 @@ const misplaced = (first: PutFields, { id, policy = unspecified, labels }: Chunk
 const differ = <A>(one: A | undefined, other: A | undefined) =>
   one !== undefined && other !== undefined && one !== other
 
-/** What the first chunk states, or the query where the chunk does not. Throws InvalidArgument. */
+/** The fields of the first chunk, or else of the query. Throws InvalidArgument. */
 const headerOf = (exchange: Exchange, query: PutQuery, chunk: Chunk): PutFields => {
   const { id, policy = unspecified, labels } = chunk
   if (differ(id, query.id)) throw refused(1, "id: it differs from the query's.")

@@ -1,6 +1,6 @@
 /**
- * Puts of one JSON message: its base64 is decoded as it arrives, and the bytes of a large one are
- * on their way to the store before the message has ended.
+ * Puts of one JSON message: its base64 is decoded as it arrives, and a large message streams to the
+ * store.
  *
  * Source: document 1 §4 BlobService; DECISIONS, document 1, `data`, limits not shown.
  */
@@ -32,7 +32,7 @@ const bodyTooLarge = (bytes_max: number) =>
 const no_object = new InvalidArgument({ detail: "body: Expected a JSON object." })
 const two_objects = new InvalidArgument({ detail: "body: Expected one JSON object." })
 
-/** How the one message of a put lies in its body. */
+/** The framing of a body that is one message. */
 const body_framing = {
   message_bytes_max: Number.POSITIVE_INFINITY,
   is_lined: false,
@@ -47,7 +47,7 @@ const putFields = messageFields(
   }),
 )
 
-/** A message whose fields were checked, and the last of the bytes that it holds. */
+/** A message whose fields are checked, and the last of its bytes. */
 interface PutMessage {
   readonly fields: PutFields
   readonly data: ReadonlyArray<Uint8Array>
@@ -59,7 +59,7 @@ const isPolicy = Schema.is(ReplicationPolicy)
 const isLabels = Schema.is(BlobLabels)
 
 /** The fields of nearly all messages; undefined where the schema has to decide. */
-const quickFields = ({ json, data }: FieldsRead): PutMessage | undefined => {
+const fastFields = ({ json, data }: FieldsRead): PutMessage | undefined => {
   let message: unknown
   try {
     message = JSON.parse(json)
@@ -77,7 +77,7 @@ const quickFields = ({ json, data }: FieldsRead): PutMessage | undefined => {
 
 /** The fields of a message. Throws InvalidArgument. */
 const fieldsOf = (read: FieldsRead): PutMessage => {
-  const quick = quickFields(read)
+  const quick = fastFields(read)
   if (quick !== undefined) return quick
   const { fields, data } = putFields(read, "Payload")
   const { policy = unspecified, labels = no_labels } = fields
@@ -88,7 +88,7 @@ const fieldsOf = (read: FieldsRead): PutMessage => {
 const bytesMax = ({ "content-length": length, "transfer-encoding": encoding }: DirectHeaders) =>
   length === undefined || encoding !== undefined ? undefined : decodedLength(Number(length))
 
-/** The bytes of a message on their way: held while they are few, then to an upload. */
+/** Takes the bytes of a message: held in memory while they are few, then sent to an upload. */
 const makeIntake = ({ engine }: DirectPuts, exchange: Exchange) => {
   const order = { ...orderOf(exchange, { policy: unspecified, labels: no_labels }) }
   let held: Array<Uint8Array> = []
@@ -151,7 +151,7 @@ export const putJson = (puts: DirectPuts, exchange: Exchange) => {
   const meet = (read: FieldsRead) => {
     if (message !== undefined) throw two_objects
     message = fieldsOf(read)
-    // The bytes are in another field than the one that was decoded on the way.
+    // The bytes are in another field than the one that was decoded as it arrived.
     if (message.data !== read.data) intake.sink.restart()
   }
   readBody(exchange, {

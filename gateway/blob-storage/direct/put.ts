@@ -1,6 +1,6 @@
 /**
- * Puts of plain bytes: gathered while they are few, streamed when they are many; and what all puts
- * have in common.
+ * Puts of plain bytes: gathered in memory if they are few, streamed if they are many. Also what all
+ * puts have in common.
  *
  * Source: document 1 §4 BlobService, rule 1; DECISIONS, document 1, framing of streams, raw forms.
  */
@@ -40,14 +40,14 @@ export interface DirectPuts {
   readonly node_id?: string
 }
 
-/** What a put states beside its bytes. */
+/** The fields of a put besides its bytes. */
 export interface PutFields {
   readonly policy: ReplicationPolicy
   readonly labels: BlobLabels
   readonly expected_id?: BlobId | undefined
 }
 
-/** What the address of a put stream states, where its first chunk does not. */
+/** The query of a put stream, for fields that its first chunk lacks. */
 export interface PutQuery {
   readonly policy?: ReplicationPolicy
   readonly id?: BlobId
@@ -70,7 +70,7 @@ export const orderOf = (exchange: Exchange, fields: PutFields): PutOrder => {
   }
 }
 
-/** Answers the put when it is durable. */
+/** Responds to the put when it is durable. */
 export const answerPut = (
   { int64, node_id }: DirectPuts,
   exchange: Exchange,
@@ -94,7 +94,7 @@ export const admitPolicy = (
       if (Exit.isFailure(exit)) return exchange.fail(exit)
       const refusal = refusedPolicy(policy, exit.value)
       if (refusal !== undefined) reject(exchange, refusal)
-      // A client that is gone by now has taken the bytes along.
+      // The client may have disconnected meanwhile.
       else if (!exchange.isOver()) proceed()
     },
   })
@@ -113,7 +113,7 @@ const putGathered = (puts: DirectPuts, exchange: Exchange, order: PutOrder) => {
   })
 }
 
-/** Ends an upload with these bytes; nothing of it is left where that fails. */
+/** Ends an upload with these bytes; a failure discards it. */
 export const finishUpload = async (
   upload: BlobUpload,
   last: ReadonlyArray<Uint8Array>,
@@ -148,7 +148,7 @@ const putStreamed = (puts: DirectPuts, exchange: Exchange, order: PutOrder, size
       fail: (cause) => rejectCause(exchange, cause),
     })
   if (size === undefined) return read()
-  // A size without room is refused before its bytes arrive, or are even invited.
+  // A size without room is refused before the bytes arrive, and before 100-continue.
   const room = Promise.try(upload.write, no_bytes)
   if (isExpectant(exchange)) {
     room.then(

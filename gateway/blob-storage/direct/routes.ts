@@ -1,6 +1,6 @@
 /**
  * The direct routes of BlobService: every request for the bytes of one blob, its metadata or its
- * deletion, in whatever form.
+ * deletion, in JSON or as bytes.
  *
  * Source: document 1 §4 BlobService, rules 1 to 4; DESIGN, the exception: bytes.
  */

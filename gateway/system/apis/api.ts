@@ -1,4 +1,4 @@
-/** What the process shows of itself: documents, pages. Source: decisions of all services, "/". */
+/** Endpoints of documents and pages. Source: decisions of all services, "/". */
 import { Schema } from "effect"
 import { HttpApi, HttpApiEndpoint, HttpApiGroup, HttpApiSchema, OpenApi } from "effect/http-api"
 import { Needs } from "#gateway/access.ts"

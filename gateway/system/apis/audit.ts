@@ -35,7 +35,7 @@ export const Audit = HttpApiGroup.make("audit")
     })
       .annotate(OpenApi.Summary, "List what happened")
       .annotate(Needs, operators),
-    // With `at` or `position` the state as of then, without them the history.
+    // With `at` or `position` the state at that point, without them the history.
     HttpApiEndpoint.get("aggregate", "/v1/admin/audit/:service/:aggregate/:id", {
       params: { service: Token, aggregate: Token, id: Token },
       query: {
@@ -56,7 +56,7 @@ const Lines = Schema.String.pipe(HttpApiSchema.asText({ contentType: "applicatio
 export const AuditProofs = HttpApiGroup.make("audit-proofs")
   .annotate(OpenApi.Description, "The audit for those outside: export, signed head, and key.")
   .add(
-    // A commit a line, and a manifest as the last; a line with `error` where the log went away.
+    // A commit a line, and a manifest last; a line with `error` if the log goes offline.
     HttpApiEndpoint.get("export", "/v1/admin/audit/export", {
       query: ExportQuery,
       success: Lines,
@@ -65,7 +65,7 @@ export const AuditProofs = HttpApiGroup.make("audit-proofs")
       .annotate(OpenApi.Summary, "Export the log, or a part of it")
       .annotate(Needs, operators)
       .annotate(Streamed, true)
-      // Of a part of which there is little, the log is read for long without a line.
+      // A rare part of the log may take long until its next line.
       .annotate(Unhurried, true),
     HttpApiEndpoint.get("head", "/v1/admin/audit/head", {
       success: AuditHead,

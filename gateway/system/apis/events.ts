@@ -35,7 +35,7 @@ const Filter = Schema.optionalKey(
 /** `<epoch>-<sequence>` as `id:` lines carry it, or the sequence alone, of the present epoch. */
 const EventId = Schema.String.check(Schema.isPattern(/^([0-9a-f]{8}-)?\d{1,15}$/))
 
-/** An id taken apart. */
+/** The parts of an id. */
 export const placeOf = (id: string) => {
   const [, epoch, sequence] = /^(?:(\w+)-)?(\d+)$/.exec(id) ?? []
   return { epoch, sequence: Number(sequence) }
@@ -50,7 +50,7 @@ const isInstant = (text: string) => Option.isSome(decodeInstant(text))
 const decodeInstant = Schema.decodeUnknownOption(InstantMs)
 const expected = "Expected an event's id, or a time as 2026-11-22T08:00:00Z"
 
-/** Bounds what is decoded; whether it is valid the front door has found out. */
+/** Bounds the text; the door validates the ticket. */
 const TicketText = Schema.String.check(Schema.isMaxLength(ticket_chars_max)).annotate({
   description: "A ticket of POST /v1/events/tickets, in place of a token.",
 })

@@ -1,4 +1,4 @@
-/** What every process says of itself, also one without a gateway. Source: DECISIONS, "health". */
+/** Endpoints of every process: probes and metrics. Source: DECISIONS, "health". */
 import { Schema } from "effect"
 import { HttpApi, HttpApiEndpoint, HttpApiGroup, HttpApiSchema, OpenApi } from "effect/http-api"
 import { Needs, PublicWhen } from "#gateway/access.ts"

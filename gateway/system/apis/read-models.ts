@@ -1,4 +1,4 @@
-/** Read models for operators: how far each has come, and building one again. */
+/** Read models for operators: their positions, rebuilds and checks. */
 import { Schema } from "effect"
 import { HttpApiEndpoint, HttpApiGroup, HttpApiSchema, OpenApi } from "effect/http-api"
 import { Needs } from "#gateway/access.ts"
@@ -21,7 +21,7 @@ export const ReadModelList = Schema.Struct({
   ),
 })
 
-/** The read model was built from nothing and shows the log up to `position`. */
+/** The read model was rebuilt and shows the log up to `position`. */
 export const Rebuilt = Schema.Struct({ name: Schema.String, position: Schema.Int })
 
 /** What a read model and its rebuild do not have in common, both showing `position`. */
@@ -30,14 +30,14 @@ export const ReadModelDifference = Schema.Struct({
   position: Schema.Int,
   /** Tables that were compared, without those of live values. */
   tables: Schema.Int,
-  /** Rows that differ; the first 100 of them are told. */
+  /** Rows that differ; the response has the first 100. */
   count: Schema.Int,
   rows: Schema.Array(
     Schema.Struct({
       table: Schema.String,
       /** All of the row where the table has no key. */
       key: Schema.Record(Schema.String, Schema.Json),
-      /** `extra` is in what is kept alone, `missing` in what was rebuilt alone. */
+      /** `extra` is only in the read model, `missing` only in the rebuilt one. */
       kind: Schema.Literals(["changed", "extra", "missing"]),
       columns: Schema.Array(
         Schema.Struct({ column: Schema.String, kept: Schema.Json, rebuilt: Schema.Json }),
@@ -56,7 +56,7 @@ export const ReadModelsGroup = HttpApiGroup.make("read-models")
     })
       .annotate(OpenApi.Summary, "List the read models")
       .annotate(Needs, operators),
-    // With `Accept: application/x-ndjson` it says each second that it goes on, until it ends.
+    // With `Accept: application/x-ndjson` it reports progress each second, until it ends.
     HttpApiEndpoint.post("rebuild", "/v1/admin/read-models/:name/rebuild", {
       params: { name: Token },
       success: Rebuilt.pipe(HttpApiSchema.status(202)),
@@ -67,7 +67,7 @@ export const ReadModelsGroup = HttpApiGroup.make("read-models")
       .annotate(Needs, operators)
       .annotate(Accepts, [])
       .annotate(Streamed, true),
-    // As a rebuild does, it says each second that it goes on where lines are asked for.
+    // As a rebuild, it reports progress each second if the client accepts lines.
     HttpApiEndpoint.post("difference", "/v1/admin/read-models/:name/difference", {
       params: { name: Token },
       success: ReadModelDifference,

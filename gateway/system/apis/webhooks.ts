@@ -1,5 +1,5 @@
 /**
- * Webhooks over HTTP: a member of a project makes those of the project, an operator any.
+ * Webhooks over HTTP: members of a project manage its webhooks, operators all.
  *
  * Source: issue 10 §3; decision 0131.
  */
@@ -35,7 +35,7 @@ const always = [Invalid, Forbidden, BackendUnavailable] as const
 const known = [...always, NotFound] as const
 const accepted = HttpApiSchema.status(202)
 
-/** What is of one webhook's deliveries, below the path of all webhooks. */
+/** The operations on one webhook's deliveries. */
 const deliveriesAt = (path: `/${string}`) =>
   [
     HttpApiEndpoint.post("test", `${path}/:id/test`, {
@@ -112,7 +112,7 @@ export const WebhooksGroup = webhooksAt("webhooks", "/v1/webhooks").annotateEndp
   roles: ["member", "admin"],
 })
 
-/** The same at the path of DECISIONS, published events, which is for operators alone. */
+/** The same at the path of DECISIONS, published events, which is only for operators. */
 export const AdminWebhooksGroup = webhooksAt(
   "admin-webhooks",
   "/v1/admin/webhooks",

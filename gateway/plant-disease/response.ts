@@ -1,15 +1,15 @@
-/** Answers of plant disease prediction: which model they come from, and what went wrong. */
+/** Responses of plant disease prediction: the model that made them, and errors. */
 import { Effect } from "effect"
 import { HttpServerResponse } from "effect/http"
 import { type PredictFailure, Predictor } from "#actors/plant-disease/predictor.ts"
-import { refusedOf } from "#gateway/plant-disease/telling.ts"
+import { failureOf } from "#gateway/plant-disease/prediction.ts"
 import { BadForm, ImageTooLarge, NoImage, NoModel } from "#schemas/plant-disease/rejection.ts"
 
-/** What a request is refused with before its image is looked at. */
+/** Why a request is rejected before its image is read. */
 export type Refusal = BadForm | ImageTooLarge | NoImage | NoModel
 export type Failure = Refusal | PredictFailure
 
-/** Another answer may come of the same image, once another model is set. */
+/** Another model may predict another class of the same image. */
 const answer_headers = { "cache-control": "no-store" }
 
 const statuses = [
@@ -21,7 +21,7 @@ const statuses = [
 
 const isRefusal = (failure: Failure): failure is Refusal => "error" in failure
 
-/** A failure as an answer; what the network failed with is logged. */
+/** The response to a failure; the error of the network is logged. */
 const refused = Effect.fnUntraced(function* (failure: Failure) {
   if (isRefusal(failure)) {
     const [, status] = statuses.find(([kind]) => failure instanceof kind) ?? [BadForm, 400]
@@ -30,13 +30,13 @@ const refused = Effect.fnUntraced(function* (failure: Failure) {
   if (failure._tag === "InferenceFailed") {
     yield* Effect.logError(`A prediction failed: ${failure.detail}`)
   }
-  const { status, error, retry_after_seconds: wait_s } = refusedOf(failure)
+  const { status, error, retry_after_seconds: wait_s } = failureOf(failure)
   const headers: Record<string, string> = wait_s === undefined ? {} : { "retry-after": `${wait_s}` }
   return HttpServerResponse.jsonUnsafe({ error }, { status, headers })
 })
 
-/** Every answer names the model that it comes from. */
-export const answered = <R>(
+/** Every response names the model that it comes from. */
+export const respond = <R>(
   answer: Effect.Effect<HttpServerResponse.HttpServerResponse, Failure, R>,
 ) =>
   Effect.gen(function* () {

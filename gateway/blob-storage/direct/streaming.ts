@@ -1,4 +1,4 @@
-/** Sends an answer of many pieces no faster than its client takes them. */
+/** Streams a response of many pieces, no faster than its client reads them. */
 import type { BlobReading } from "#actors/blob-storage/ports/engine.ts"
 import { rejectCause } from "#gateway/blob-storage/direct/response.ts"
 import type { Exchange } from "#gateway/direct.ts"
@@ -18,8 +18,8 @@ const makeDrain = ({ response }: Exchange) => {
     })
 }
 
-/** Begins an answer; the returned function writes a piece and resolves when more may follow. */
-export const beginPouring = (
+/** Begins a response; the returned function writes a piece and resolves when more may follow. */
+export const beginStream = (
   exchange: Exchange,
   status: number,
   headers: Readonly<Record<string, string>>,
@@ -35,10 +35,10 @@ export const beginPouring = (
   }
 }
 
-type Pour = NonNullable<ReturnType<typeof beginPouring>>
+type Write = NonNullable<ReturnType<typeof beginStream>>
 type UseWindow = (window: Uint8Array, is_last: boolean) => Promise<void>
 
-/** The head of an answer, and how many bytes of the blob it has. */
+/** The head of a response, and how many bytes of the blob it has. */
 interface AnswerHead {
   readonly status: 200 | 206
   readonly headers: Readonly<Record<string, string>>
@@ -89,7 +89,7 @@ export const withWindows = async (
   }
 }
 
-/** Reads all windows, so that what is sent afterwards is whole or an error, and never torn. */
+/** Reads all windows, so that a response sent afterwards is complete or an error. */
 export const verify = (reader: Reader, reading: BlobReading) => {
   const size = Number(reading.meta.size)
   return withWindows(reading, (windows, first) =>
@@ -98,23 +98,23 @@ export const verify = (reader: Reader, reading: BlobReading) => {
 }
 
 /**
- * Answers with the windows of a reading. `send` gets `pour`, and `each` to run through the windows,
- * and returns the end of the body. A fault before the head is a rejection; later it cuts the
- * answer.
+ * Responds with the windows of a reading. `send` gets `write`, and `each` to iterate the windows;
+ * it returns the end of the body. A fault before the head is a rejection; later it cuts the
+ * response.
  */
-export const answerWindows = async (
+export const sendWindows = async (
   exchange: Exchange,
   reading: BlobReading,
   { status, headers, length }: AnswerHead,
-  send: (pour: Pour, each: (use: UseWindow) => Promise<void>) => Promise<string | undefined>,
+  send: (write: Write, each: (use: UseWindow) => Promise<void>) => Promise<string | undefined>,
 ) => {
   let is_begun = false
   try {
     await withWindows(reading, async (windows, first) => {
-      const pour = beginPouring(exchange, status, headers)
+      const write = beginStream(exchange, status, headers)
       is_begun = true
-      if (pour === undefined) return
-      const end = await send(pour, (use) => eachWindow(exchange, windows, first, length, use))
+      if (write === undefined) return
+      const end = await send(write, (use) => eachWindow(exchange, windows, first, length, use))
       if (!exchange.isOver()) exchange.response.end(end)
     })
   } catch (cause) {

@@ -1,5 +1,5 @@
 /**
- * What is told of an image's probabilities, and the fact that is left of it: never the image.
+ * Predicts one image, and records the fact of it, which does not contain the image.
  *
  * Source: document 3 §1 C; decisions, facts of searches and predictions.
  */
@@ -23,7 +23,7 @@ interface Place extends Likely {
   readonly index: number
 }
 
-/** The `count` likeliest classes first; of equals the one of lower index. */
+/** The `count` likeliest classes, in order; of equals the one of lower index first. */
 export const likeliest = (
   probabilities: Float32Array,
   classes: ReadonlyArray<string>,
@@ -35,17 +35,17 @@ export const likeliest = (
     .sort((one, other) => other.probability - one.probability || one.index - other.index)
     .slice(0, count)
 
-export interface Told {
+export interface ImagePrediction {
   readonly likely: ReadonlyArray<Place>
   readonly best: Place
   readonly predicted: Predicted
-  /** To be kept when it was told. */
+  /** To be recorded once the response is built. */
   readonly fact: PredictionFact
 }
 
-/** The fact of one image: `asked_ms` since 1970, and what it was told. */
+/** The fact of one image; `requested_ms` is in Unix time. */
 export const factOf = Effect.fnUntraced(function* (
-  asked_ms: number,
+  requested_ms: number,
   {
     best,
     ...image
@@ -57,7 +57,7 @@ export const factOf = Effect.fnUntraced(function* (
   const { model } = yield* Predictor
   const { request_id, correlation_id, caller } = yield* RequestContext
   const fact: PredictionFact = {
-    at: DateTime.formatIso(DateTime.makeUnsafe(asked_ms)),
+    at: DateTime.formatIso(DateTime.makeUnsafe(requested_ms)),
     class: best.class,
     // What is one to the last bit of 32 may be a little more in 64.
     probability: Math.min(best.probability, 1),
@@ -70,14 +70,14 @@ export const factOf = Effect.fnUntraced(function* (
   return fact
 })
 
-/** Predicts one image, which is handed over; `count` classes are told. */
-export const told = Effect.fnUntraced(function* (
+/** Predicts one image, whose memory is transferred; returns the `count` likeliest classes. */
+export const predictImage = Effect.fnUntraced(function* (
   image: Uint8Array,
   count: number,
   metrics: PredictionMetrics,
-): Effect.fn.Return<Told, PredictFailure, Predictor> {
+): Effect.fn.Return<ImagePrediction, PredictFailure, Predictor> {
   const { predict, model } = yield* Predictor
-  const asked_ms = yield* Clock.currentTimeMillis
+  const requested_ms = yield* Clock.currentTimeMillis
   const image_bytes = image.length
   const predicted = yield* withPixels(image, predict).pipe(
     Effect.tapError(({ _tag }) => Effect.sync(() => metrics.count(_tag))),
@@ -90,12 +90,12 @@ export const told = Effect.fnUntraced(function* (
     return yield* new InferenceFailed({ detail: "The network answered no class." })
   }
   const { sha256: image_sha256, milliseconds } = predicted
-  const fact = yield* factOf(asked_ms, { best, image_sha256, image_bytes, milliseconds })
+  const fact = yield* factOf(requested_ms, { best, image_sha256, image_bytes, milliseconds })
   return { likely, best, predicted, fact }
 })
 
-/** Puts facts into the spool, which never fails and is not waited for by the log. */
-export const recorded = Effect.fnUntraced(function* (facts: ReadonlyArray<PredictionFact>) {
+/** Adds facts to the spool, which never fails and does not wait for the log. */
+export const record = Effect.fnUntraced(function* (facts: ReadonlyArray<PredictionFact>) {
   const spool = yield* PredictionSpool
   yield* Effect.forEach(facts, spool.add, { discard: true })
 })
@@ -106,8 +106,8 @@ export interface Refused {
   readonly retry_after_seconds?: Busy["retry_after_seconds"]
 }
 
-/** What a failure of the predictor is over HTTP; the network's own words are in the log alone. */
-export const refusedOf = (failure: PredictFailure): Refused => {
+/** The response to a failure of the predictor; the network's own error is only in the log. */
+export const failureOf = (failure: PredictFailure): Refused => {
   const { detail: error } = failure
   switch (failure._tag) {
     case "TooLarge":
