@@ -15,11 +15,12 @@ const fieldOf = ([name, schema]: Named, shape: string): Field => {
   const { description, examples, flag } = schema.ast.context?.annotations ?? {}
   const kind = kindOf(schema)
   const choices = choicesOf(schema)
-  const example = Array.isArray(examples) ? `, ${examples[0]}` : ""
+  const repeated = kind === "json" ? "; may be repeated" : ""
+  const example = Array.isArray(examples) ? `, for example ${examples[0]}` : ""
   return {
     name,
     kind: kind === "json" ? "list" : kind,
-    what: `${description}${example}${shape}`,
+    what: `${description}${example}${repeated}${shape}`,
     ...(typeof flag === "string" ? { flag } : {}),
     ...(choices === undefined ? {} : { choices }),
   }
@@ -27,19 +28,16 @@ const fieldOf = ([name, schema]: Named, shape: string): Field => {
 
 const namedIn = (body: Described) => new Map((membersOf(body) ?? []).flatMap(leavesOf))
 
-/** The flags of a body; what is needed is checked by the client, too. */
-export const fieldsOf = (body: Described): ReadonlyArray<Field> =>
-  [...namedIn(body)].map(([name, schema]) => ({
-    ...fieldOf([name, schema], ""),
-    ...(SchemaAST.isOptional(schema.ast) ? {} : { is_required: true }),
-  }))
-
-/** The flags of a body that each shape words in its own way. */
-export const fieldsOfShapes = (a: Described, b: Described): ReadonlyArray<Field> => {
-  const in_a = namedIn(a)
-  const in_b = namedIn(b)
+/** The flags of a body, in Shape B another one; the client checks what both shapes need. */
+export const fieldsOf = (a: Described, b = a): ReadonlyArray<Field> => {
+  const [in_a, in_b] = [namedIn(a), namedIn(b)]
+  const isNeeded = (schema?: Described) => schema && !SchemaAST.isOptional(schema.ast)
   return [...new Map([...in_a, ...in_b])].map(([name, schema]) => {
-    const only = in_a.has(name) ? "Shape A" : "Shape B"
-    return fieldOf([name, schema], in_a.has(name) && in_b.has(name) ? "" : ` (${only})`)
+    const shape = in_a.has(name) ? "Shape A" : "Shape B"
+    const is_in_both = in_a.has(name) && in_b.has(name)
+    return {
+      ...fieldOf([name, schema], is_in_both ? "" : ` (${shape})`),
+      ...(isNeeded(in_a.get(name)) && isNeeded(in_b.get(name)) ? { is_required: true } : {}),
+    }
   })
 }

@@ -3,7 +3,7 @@ import { Effect, Layer } from "effect"
 import { HttpApiBuilder } from "effect/http-api"
 import { address } from "#actors/commands.ts"
 import { createTemplate, deleteTemplate } from "#actors/share-protection/requests.ts"
-import { TargetTemplate } from "#actors/share-protection/target-template.ts"
+import * as actor from "#actors/share-protection/target-template.ts"
 import { answer, nothing, page } from "#gateway/share-protection/answer.ts"
 import { TargetTemplateApi } from "#gateway/share-protection/apis/target-template.ts"
 import { existing, ownDomain } from "#gateway/share-protection/checks/ownership.ts"
@@ -15,6 +15,7 @@ import {
   findTargetTemplate,
   listTargetTemplates,
 } from "#projections/share-protection/target-template.ts"
+import { nullsOf } from "#schemas/fields.ts"
 import { type DomainId, TargetTemplateId } from "#schemas/share-protection/id.ts"
 import {
   Conflict,
@@ -23,7 +24,7 @@ import {
   TargetHasDependents,
   ValidationError,
 } from "#schemas/share-protection/rejection.ts"
-import { UpdateTargetTemplate } from "#schemas/share-protection/target-template.ts"
+import { TargetTemplate, UpdateTargetTemplate } from "#schemas/share-protection/target-template.ts"
 import { idText } from "#schemas/share-protection/views/page.ts"
 import type {
   NewTargetTemplate,
@@ -56,17 +57,8 @@ const create = Effect.fnUntraced(function* (body: typeof NewTargetTemplate.Type)
   if (body.domain_id !== undefined && body.domain_id !== domain_id) {
     return yield* new ValidationError({ detail: "body.domain_id: not the token's own domain" })
   }
-  const { region = null, provider = null, ca_cert_ref = null, default_retention = null } = body
-  const { addressing_mode = "path" } = body
-  const template = {
-    ...body,
-    region,
-    provider,
-    ca_cert_ref,
-    default_retention,
-    addressing_mode,
-    domain_id,
-  }
+  const unset = { ...nullsOf(TargetTemplate.fields), addressing_mode: "path" } as const
+  const template = { ...unset, ...body, domain_id }
   const made = yield* once("target-template", (id) =>
     send(createTemplate(TargetTemplateId.make(id), template), [Conflict]),
   )
@@ -80,7 +72,7 @@ const update = Effect.fnUntraced(function* (
   const row = yield* ownedTemplate(text)
   yield* unchanged(patch, row)
   const command = UpdateTargetTemplate.make(patch.changes)
-  const position = yield* send([address(TargetTemplate, row.id, command)], [NotFound])
+  const position = yield* send([address(actor.TargetTemplate, row.id, command)], [NotFound])
   return answer(yield* ownedTemplate(text), { position })
 })
 

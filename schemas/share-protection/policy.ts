@@ -62,22 +62,26 @@ const Patterns = Schema.Array(
 )
 
 const editable = {
-  name: Name,
-  schedule: Schedule,
-  /** IANA. */
-  timezone: Schema.String.check(Schema.isMinLength(1), Schema.isMaxLength(64)),
+  name: Name.annotateKey({ description: "Its name" }),
+  schedule: Schedule.annotateKey({ description: "When, as a cron expression" }),
+  timezone: Schema.String.check(Schema.isMinLength(1), Schema.isMaxLength(64)).annotateKey({
+    description: "Time zone of the schedule; UTC by default",
+    examples: ["Europe/Berlin"],
+  }),
   retention: Retention,
-  enabled: Schema.Boolean,
-  include_patterns: Patterns,
-  exclude_patterns: Patterns,
-  max_retries: Schema.Int.check(Schema.isBetween({ minimum: 0, maximum: max_retries_max })),
+  enabled: Schema.Boolean.annotateKey({ description: "Whether its schedule runs" }),
+  include_patterns: Patterns.annotateKey({ description: "Only these paths", flag: "include" }),
+  exclude_patterns: Patterns.annotateKey({ description: "Not these paths", flag: "exclude" }),
+  max_retries: Schema.Int.check(
+    Schema.isBetween({ minimum: 0, maximum: max_retries_max }),
+  ).annotateKey({ description: "Tries after a failure that wrote nothing, 0 to 10" }),
 }
 
 /** The fields of a policy, in the order of its table's columns. */
 export const policy_row = {
   id: PolicyId,
   project_id: ProjectId,
-  share_id: ShareId,
+  share_id: ShareId.annotateKey({ description: "The share" }),
   /** `target_id` in Shape A, `target_template_id` in Shape B. */
   target_id: Schema.NullOr(TargetId),
   target_template_id: Schema.NullOr(TargetTemplateId),

@@ -6,12 +6,18 @@ const keep_max = 1_000_000
 
 const Keep = Schema.Int.check(Schema.isBetween({ minimum: 0, maximum: keep_max }))
 
+const kept = (which: string) =>
+  Schema.optionalKey(Keep).annotateKey({
+    description: `Backups to keep, ${which}`,
+    flag: `keep-${which}`,
+  })
+
 /** How many of the newest, and of the newest of each day, ISO week and month. */
 export const Retention = Schema.Struct({
-  keep_last: Schema.optionalKey(Keep),
-  keep_daily: Schema.optionalKey(Keep),
-  keep_weekly: Schema.optionalKey(Keep),
-  keep_monthly: Schema.optionalKey(Keep),
+  keep_last: kept("last"),
+  keep_daily: kept("daily"),
+  keep_weekly: kept("weekly"),
+  keep_monthly: kept("monthly"),
 }).check(
   Schema.makeFilter<{ readonly [rule: string]: number | undefined }>(
     (retention) =>

@@ -3,7 +3,8 @@
  *
  * Source: document 2 §2 Target template; DECISIONS, document 2, template.
  */
-import { Schema } from "effect"
+import { Schema, Struct } from "effect"
+import { optional } from "#schemas/fields.ts"
 import { Instant } from "#schemas/instant.ts"
 import { message } from "#schemas/message.ts"
 import { DomainId, TargetTemplateId } from "#schemas/share-protection/id.ts"
@@ -18,16 +19,31 @@ export type AddressingMode = typeof AddressingMode.Type
 export const BucketScheme = Schema.Literals(["shared", "per_project"])
 
 const fields = {
-  name: Name,
-  endpoint: HttpUrl,
-  region: Schema.NullOr(Name),
-  provider: Schema.NullOr(Name),
-  bucket_scheme: BucketScheme,
-  addressing_mode: AddressingMode,
-  ca_cert_ref: Schema.NullOr(SecretRef),
+  name: Name.annotateKey({ description: "Its name" }),
+  endpoint: HttpUrl.annotateKey({
+    description: "Address of the S3 server",
+    examples: ["https://s3.example.org"],
+  }),
+  region: Schema.NullOr(Name).annotateKey({ description: "Region of its buckets" }),
+  provider: Schema.NullOr(Name).annotateKey({ description: "Who runs the S3 server" }),
+  bucket_scheme: BucketScheme.annotateKey({ description: "Whose a bucket is" }),
+  addressing_mode: AddressingMode.annotateKey({ description: "How buckets are addressed" }),
+  ca_cert_ref: Schema.NullOr(SecretRef).annotateKey({
+    description: "Href of the certificate authority of the endpoint",
+  }),
   default_retention: Schema.NullOr(Retention),
 }
 
+/** What a new template needs; it may be given the other fields. */
+export const template_body = {
+  ...Struct.pick(fields, ["name", "endpoint", "bucket_scheme"]),
+  ...optional(Struct.omit(fields, ["name", "endpoint", "bucket_scheme"])),
+}
+
+/** Whatever is absent stays as it is. */
+export const template_changes = optional(Struct.pick(fields, ["name", "default_retention"]))
+
+/** Its fields are in the order of its table's columns. */
 export const TargetTemplate = Schema.Struct({
   id: TargetTemplateId,
   domain_id: DomainId,
@@ -41,11 +57,7 @@ export const CreateTargetTemplate = message("CreateTargetTemplate", {
   domain_id: DomainId,
   ...fields,
 })
-/** Whatever is absent stays as it is. */
-export const UpdateTargetTemplate = message("UpdateTargetTemplate", {
-  name: Schema.optionalKey(Name),
-  default_retention: Schema.optionalKey(Schema.NullOr(Retention)),
-})
+export const UpdateTargetTemplate = message("UpdateTargetTemplate", template_changes)
 /** A bucket is registered against it: it cannot be deleted before that one is. */
 export const RegisterTemplateTarget = message("RegisterTemplateTarget", {})
 export const DeregisterTemplateTarget = message("DeregisterTemplateTarget", {})

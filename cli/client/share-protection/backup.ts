@@ -1,7 +1,8 @@
 /** `almanac backups`: what was taken of shares. Source: document 2 §2, §4. */
-import { boolean, choice, type Noun, needed, text } from "#cli/client/operation.ts"
-
-const statuses = ["creating", "queued", "running", "available", "error", "expired"]
+import { fieldsOf } from "#cli/client/fields.ts"
+import { boolean, choice, type Noun, text } from "#cli/client/operation.ts"
+import { BackupStatus } from "#schemas/share-protection/backup.ts"
+import { NewBackupA, NewBackupB } from "#schemas/share-protection/views/backup.ts"
 
 export const backups: Noun = {
   name: "backups",
@@ -20,7 +21,7 @@ export const backups: Noun = {
         text("target_id", "Only those in this target"),
         text("target_bucket_id", "Shape B: only those in this target"),
         text("policy_id", "Only those of this policy"),
-        choice("status", "Only backups in this state", statuses),
+        choice("status", "Only backups in this state", BackupStatus.literals),
         boolean("include_expired", "Expired ones too"),
       ],
     },
@@ -33,12 +34,7 @@ export const backups: Noun = {
       has_job: true,
       what: "Back a share up now",
       example: "almanac backups create --share-id ID --target-id ID --wait",
-      body: [
-        text("share_id", "The share", needed),
-        text("target_id", "Shape A: where it goes"),
-        text("policy_id", "Whose patterns and retention it has; needed in Shape B"),
-        boolean("crash_consistent", "From a snapshot of the share, or from the share itself"),
-      ],
+      body: fieldsOf(NewBackupA, NewBackupB),
     },
     {
       verb: "delete",

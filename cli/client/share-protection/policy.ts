@@ -1,19 +1,14 @@
 /** `almanac policies`: when a share is backed up and what is kept. Source: document 2 §2, §4. */
-import { boolean, integer, list, type Noun, needed, text } from "#cli/client/operation.ts"
+import { fieldsOf } from "#cli/client/fields.ts"
+import { type Noun, text } from "#cli/client/operation.ts"
+import {
+  NewPolicyA,
+  NewPolicyB,
+  NewRetentionPreview,
+  PolicyChanges,
+} from "#schemas/share-protection/views/policy.ts"
 
 const as_of = text("as_of", "As it was then (2026-11-20T12:00:00Z)")
-
-const retention = (["last", "daily", "weekly", "monthly"] as const).map((which) =>
-  integer(`retention.keep_${which}`, `Backups to keep, ${which}`, { flag: `keep-${which}` }),
-)
-
-const settable = [
-  text("timezone", "Of the schedule, Europe/Berlin for example; UTC by default"),
-  boolean("enabled", "Whether its schedule runs"),
-  list("include_patterns", "Only these paths; may be repeated", { flag: "include" }),
-  list("exclude_patterns", "Not these paths; may be repeated", { flag: "exclude" }),
-  integer("max_retries", "Tries after a failure that wrote nothing, 0 to 10"),
-]
 
 export const policies: Noun = {
   name: "policies",
@@ -48,27 +43,14 @@ export const policies: Noun = {
       example:
         "almanac policies create --name nightly --share-id ID --target-id ID " +
         "--schedule '15 3 * * *' --keep-daily 7",
-      body: [
-        text("name", "Its name", needed),
-        text("share_id", "The share", needed),
-        text("target_id", "Shape A: the target"),
-        text("target_template_id", "Shape B: the template of the targets"),
-        text("schedule", "When, as a cron expression", needed),
-        ...retention,
-        ...settable,
-      ],
+      body: fieldsOf(NewPolicyA, NewPolicyB),
     },
     {
       verb: "update",
       method: "PATCH",
       path: "/v1/policies/{id}",
       what: "Change a policy",
-      body: [
-        text("name", "Its name"),
-        text("schedule", "When, as a cron expression"),
-        ...retention,
-        ...settable,
-      ],
+      body: fieldsOf(PolicyChanges),
     },
     {
       verb: "delete",
@@ -85,7 +67,7 @@ export const policies: Noun = {
       over: "/v1/policies/{id}",
       what: "What the retention would keep and expire with these rules; nothing is done",
       example: "almanac policies preview ID --keep-daily 3",
-      body: [...retention, text("timezone", "In which days and weeks are counted")],
+      body: fieldsOf(NewRetentionPreview),
     },
   ],
 }

@@ -1,5 +1,7 @@
 /** `almanac restores`: backups that go back into shares. Source: document 2 §2, §4. */
-import { boolean, choice, type Noun, needed, text } from "#cli/client/operation.ts"
+import { fieldsOf } from "#cli/client/fields.ts"
+import { type Noun, text } from "#cli/client/operation.ts"
+import { NewRestore } from "#schemas/share-protection/views/restore.ts"
 
 export const restores: Noun = {
   name: "restores",
@@ -24,14 +26,7 @@ export const restores: Noun = {
       has_job: true,
       what: "Restore a backup into a new share, or in place",
       example: "almanac restores create --backup-id ID --sub-path /reports --wait",
-      body: [
-        text("backup_id", "The backup", needed),
-        choice("mode", "Where to; a new share by default", ["new_share", "in_place"]),
-        text("sub_path", "Only this file or folder, from / on"),
-        boolean("force", "In place: overwrite what is there"),
-        boolean("dry_run", "Say what would be done, and do nothing"),
-        text("plan_hash", "Do it only if it is what the dry run with this hash said"),
-      ],
+      body: fieldsOf(NewRestore),
     },
   ],
 }

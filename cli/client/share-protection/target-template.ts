@@ -1,14 +1,13 @@
 /** `almanac templates`: what buckets are registered against. Source: document 2 §2, Shape B. */
-import { choice, integer, type Noun, needed, text } from "#cli/client/operation.ts"
+import { fieldsOf } from "#cli/client/fields.ts"
+import type { Noun } from "#cli/client/operation.ts"
+import {
+  NewTargetTemplate,
+  TargetTemplateChanges,
+} from "#schemas/share-protection/views/target-template.ts"
 
 const columns = ["id", "name", "endpoint", "bucket_scheme", "region", "domain_id", "updated_at"]
 const path = "/v1/target-templates"
-
-const retention = (["last", "daily", "weekly", "monthly"] as const).map((which) =>
-  integer(`default_retention.keep_${which}`, `Backups to keep by default, ${which}`, {
-    flag: `keep-${which}`,
-  }),
-)
 
 export const templates: Noun = {
   name: "templates",
@@ -30,24 +29,14 @@ export const templates: Noun = {
       method: "POST",
       path,
       what: "Make a template; needs a domain owner",
-      body: [
-        text("name", "Its name", needed),
-        text("endpoint", "Address of the S3 server", needed),
-        choice("bucket_scheme", "Whose a bucket is", ["shared", "per_project"], needed),
-        text("region", "Region of its buckets"),
-        text("provider", "Who runs the S3 server"),
-        choice("addressing_mode", "How buckets are addressed", ["path", "virtual"]),
-        text("ca_cert_ref", "Href of the certificate authority of the endpoint"),
-        text("domain_id", "The domain, where the token is of none"),
-        ...retention,
-      ],
+      body: fieldsOf(NewTargetTemplate),
     },
     {
       verb: "update",
       method: "PATCH",
       path: `${path}/{id}`,
       what: "Change a template",
-      body: [text("name", "Its name"), ...retention],
+      body: fieldsOf(TargetTemplateChanges),
     },
     {
       verb: "delete",

@@ -1,5 +1,5 @@
 /** `almanac targets`: buckets that backups go into, in both shapes. Source: document 2 §2, §4. */
-import { fieldsOfShapes } from "#cli/client/fields.ts"
+import { fieldsOf } from "#cli/client/fields.ts"
 import { choice, type Noun, text } from "#cli/client/operation.ts"
 import {
   NewTargetA,
@@ -49,14 +49,14 @@ export const targets: Noun = {
       example:
         "almanac targets create --name nightly --endpoint https://s3.example.org --bucket b1 " +
         "--trust-id ID --access-key HREF --secret-key HREF --wait",
-      body: fieldsOfShapes(NewTargetA, NewTargetB),
+      body: fieldsOf(NewTargetA, NewTargetB),
     },
     {
       verb: "update",
       method: "PATCH",
       path: "/v1/targets/{id}",
       what: "Change a target; one that lacked something is enrolled",
-      body: fieldsOfShapes(TargetChangesA, TargetChangesB),
+      body: fieldsOf(TargetChangesA, TargetChangesB),
     },
     {
       verb: "delete",

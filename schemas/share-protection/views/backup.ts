@@ -23,13 +23,20 @@ export const BackupB = Schema.Struct({ ...shown, target_bucket_id: TargetId }).a
 })
 export type BackupB = typeof BackupB.Type
 
-const wish = { crash_consistent: Schema.optionalKey(Schema.NullOr(Schema.Boolean)) }
+const wish = {
+  crash_consistent: Schema.optionalKey(Schema.NullOr(Schema.Boolean)).annotateKey({
+    description: "From a snapshot of the share, or from the share itself",
+  }),
+}
+
+const share_id = ShareId.annotateKey({ description: "The share" })
+const policy = { description: "The policy whose patterns and retention it has" }
 
 /** Without `target_id` the policy says where to. */
 export const NewBackupA = Schema.Struct({
-  share_id: ShareId,
-  target_id: Schema.optionalKey(TargetId),
-  policy_id: Schema.optionalKey(Schema.NullOr(PolicyId)),
+  share_id,
+  target_id: Schema.optionalKey(TargetId).annotateKey({ description: "Where it goes" }),
+  policy_id: Schema.optionalKey(Schema.NullOr(PolicyId)).annotateKey(policy),
   ...wish,
 })
   .check(
@@ -41,7 +48,7 @@ export const NewBackupA = Schema.Struct({
   .annotate({ identifier: "NewBackup" })
 
 export const NewBackupB = Schema.Struct({
-  share_id: ShareId,
-  policy_id: PolicyId,
+  share_id,
+  policy_id: PolicyId.annotateKey(policy),
   ...wish,
 }).annotate({ identifier: "NewBackupOfPolicy" })

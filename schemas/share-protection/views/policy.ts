@@ -5,7 +5,7 @@
  */
 import { Schema, Struct } from "effect"
 import { Instant } from "#schemas/instant.ts"
-import { BackupId, ShareId, TargetId, TargetTemplateId } from "#schemas/share-protection/id.ts"
+import { BackupId, TargetId, TargetTemplateId } from "#schemas/share-protection/id.ts"
 import { isReadable, policy_changes, policy_row } from "#schemas/share-protection/policy.ts"
 import { Count } from "#schemas/share-protection/text.ts"
 
@@ -29,7 +29,7 @@ export const PolicyB = Schema.Struct({ ...shown, target_template_id: TargetTempl
 })
 export type PolicyB = typeof PolicyB.Type
 
-const { name, schedule, retention } = policy_row
+const { name, share_id, schedule, retention } = policy_row
 
 /** Checked where they come in: what the log has of them stays as it is. */
 const readable = Schema.makeFilter<ReadonlyArray<string>>((patterns) => {
@@ -50,8 +50,8 @@ const choices = Struct.omit(changeable, ["name", "schedule", "retention"])
 
 export const NewPolicyA = Schema.Struct({
   name,
-  share_id: ShareId,
-  target_id: TargetId,
+  share_id,
+  target_id: TargetId.annotateKey({ description: "The target" }),
   schedule,
   retention,
   ...choices,
@@ -60,8 +60,10 @@ export const NewPolicyA = Schema.Struct({
 /** Without `retention` the template's default holds. */
 export const NewPolicyB = Schema.Struct({
   name,
-  share_id: ShareId,
-  target_template_id: TargetTemplateId,
+  share_id,
+  target_template_id: TargetTemplateId.annotateKey({
+    description: "The template of the targets",
+  }),
   schedule,
   retention: Schema.optionalKey(retention),
   ...choices,
@@ -70,7 +72,9 @@ export const NewPolicyB = Schema.Struct({
 /** Without `timezone` the policy's own holds. */
 export const NewRetentionPreview = Schema.Struct({
   retention,
-  timezone: policy_changes.timezone,
+  timezone: policy_changes.timezone.annotateKey({
+    description: "In which days and weeks are counted",
+  }),
 }).annotate({ identifier: "NewRetentionPreview" })
 
 const about_backup = { backup_id: BackupId, taken_at: Instant }

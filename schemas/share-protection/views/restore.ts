@@ -41,13 +41,21 @@ export const Restore = Schema.Struct({
 export type Restore = typeof Restore.Type
 
 export const NewRestore = Schema.Struct({
-  backup_id: BackupId,
-  mode: Schema.optionalKey(RestoreMode),
-  sub_path: Schema.optionalKey(Schema.NullOr(SubPath)),
-  force: Schema.optionalKey(Schema.Boolean),
-  /** With `in_place`: finds out what the restore would do, and touches nothing. */
-  dry_run: Schema.optionalKey(Schema.Boolean),
-  /** With `in_place`: the hash of a plan, off which the restore does not go. */
-  plan_hash: Schema.optionalKey(Schema.NullOr(PlanHash)),
+  backup_id: BackupId.annotateKey({ description: "The backup" }),
+  mode: Schema.optionalKey(RestoreMode).annotateKey({
+    description: "Where to; a new share by default",
+  }),
+  sub_path: Schema.optionalKey(Schema.NullOr(SubPath)).annotateKey({
+    description: "Only this file or folder, from / on",
+  }),
+  force: Schema.optionalKey(Schema.Boolean).annotateKey({
+    description: "In place: overwrite what is there",
+  }),
+  dry_run: Schema.optionalKey(Schema.Boolean).annotateKey({
+    description: "In place: say what would be done, and do nothing",
+  }),
+  plan_hash: Schema.optionalKey(Schema.NullOr(PlanHash)).annotateKey({
+    description: "In place: do it only if it is what the dry run with this hash said",
+  }),
 }).annotate({ identifier: "NewRestore" })
 export type NewRestore = typeof NewRestore.Type
