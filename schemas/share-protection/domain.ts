@@ -15,16 +15,22 @@ const workers_max = 10_000
 
 const Workers = Schema.Int.check(Schema.isBetween({ minimum: 0, maximum: workers_max }))
 
+const quota = (what: string) =>
+  Schema.optionalKey(Count).annotateKey({
+    description: `Quota of ${what} for each project`,
+    flag: `quota-${what}`,
+  })
+
 const quotas = {
-  targets: Schema.optionalKey(Count),
-  policies: Schema.optionalKey(Count),
-  backups: Schema.optionalKey(Count),
+  targets: quota("targets"),
+  policies: quota("policies"),
+  backups: quota("backups"),
 }
 
 const settings = {
-  min_workers: Schema.NullOr(Workers),
-  max_workers: Schema.NullOr(Workers),
-  worker_boot_image: Schema.NullOr(Name),
+  min_workers: Schema.NullOr(Workers).annotateKey({ description: "Minimum number of workers" }),
+  max_workers: Schema.NullOr(Workers).annotateKey({ description: "Maximum number of workers" }),
+  worker_boot_image: Schema.NullOr(Name).annotateKey({ description: "Image of new workers" }),
   quotas: Schema.NullOr(Schema.Struct(quotas)),
 }
 

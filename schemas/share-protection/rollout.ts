@@ -27,8 +27,11 @@ export const RolloutDomains = Schema.Array(DomainId).check(
 /** The fields of a rollout, in the order of its table's columns. */
 export const rollout_row = {
   id: RolloutId,
-  image: Name,
-  domain_ids: RolloutDomains,
+  image: Name.annotateKey({ description: "The image" }),
+  domain_ids: RolloutDomains.annotateKey({
+    description: "The domains in order, the canary first; `default` has the workers of none",
+    flag: "domain-id",
+  }),
   /** The domain that it is at, from 0; behind the last when it is through. */
   domain_index: Count,
   state: RolloutState,
@@ -49,7 +52,8 @@ export type Rollout = typeof Rollout.Type
 
 const replacement = { old_worker_id: WorkerId, new_worker_id: WorkerId }
 
-export const CreateRollout = message("CreateRollout", { image: Name, domain_ids: RolloutDomains })
+export const NewRollout = Schema.Struct(Struct.pick(rollout_row, ["image", "domain_ids"]))
+export const CreateRollout = message("CreateRollout", NewRollout.fields)
 /** An old worker of the present domain is drained, and a new one boots. One at a time. */
 export const StartReplacement = message("StartReplacement", replacement)
 /** The new worker is ready, and the old one retires. */

@@ -1,9 +1,11 @@
 /** Webhooks as requests write them and answers show them. Source: issue 10 §3; decision 0131. */
 import { Schema, Struct } from "effect"
+import { optional } from "#schemas/fields.ts"
 import { PageLimit } from "#schemas/system/audit.ts"
 import {
   ChangeWebhook,
   EventSequence,
+  enabled,
   letter_fields,
   WebhookId,
   WebhookState,
@@ -54,21 +56,19 @@ export const WebhookMade = Schema.Struct({ ...fields, secret: Schema.String }).a
   identifier: "WebhookMade",
 })
 
-const { url, description, types, services } = webhook_fields
-
 /** Absent lists are empty: all types, all services. */
 export const NewWebhook = Schema.Struct({
-  url,
-  description: Schema.optionalKey(description),
-  types: Schema.optionalKey(types),
-  services: Schema.optionalKey(services),
-  enabled: Schema.optionalKey(Schema.Boolean),
+  ...optional(webhook_fields),
+  url: webhook_fields.url,
+  enabled,
   /** Operators choose; absent: the token's own project or, without one, everybody's. */
   project_id: Schema.optionalKey(
     Schema.NullOr(Schema.String.check(Schema.isMinLength(1), Schema.isMaxLength(128))),
-  ),
-  /** The last event that it does not get; absent: the last there is. */
-  after: Schema.optionalKey(EventSequence),
+  ).annotateKey({ description: "Whose events it gets; for operators" }),
+  /** Absent: the last there is. */
+  after: Schema.optionalKey(EventSequence).annotateKey({
+    description: "The last event that it does not get",
+  }),
 })
 export type NewWebhook = typeof NewWebhook.Type
 
@@ -76,13 +76,14 @@ export const WebhookPatch = Schema.Struct(Struct.omit(ChangeWebhook.fields, ["ty
 export type WebhookPatch = typeof WebhookPatch.Type
 
 export const NewSecret = Schema.Struct({
-  /** Hours in which the secret before signs too, from 0. */
   overlap_hours: Schema.optionalKey(
     Schema.Int.check(Schema.isBetween({ minimum: 0, maximum: 168 })),
-  ),
+  ).annotateKey({ description: "Hours in which the previous secret signs too" }),
 })
 
-export const NewReplay = Schema.Struct({ after: EventSequence })
+export const NewReplay = Schema.Struct({
+  after: EventSequence.annotateKey({ description: "Send what comes after this event" }),
+})
 
 /** What came of a ping. */
 export const Ping = Schema.Struct({

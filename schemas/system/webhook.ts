@@ -4,6 +4,7 @@
  * Source: issue 10 §3; Standard Webhooks 1.0.0; decision 0131.
  */
 import { Schema } from "effect"
+import { optional } from "#schemas/fields.ts"
 import { Instant } from "#schemas/instant.ts"
 import { message, Token, token_chars_max } from "#schemas/message.ts"
 
@@ -54,11 +55,15 @@ const Project = Schema.String.check(Schema.isMinLength(1), Schema.isMaxLength(2 
 
 /** What its owner chooses. An empty list of names is all of them. */
 export const webhook_fields = {
-  url: WebhookUrl,
-  description: Description,
-  types: Types,
-  services: Services,
+  url: WebhookUrl.annotateKey({ description: "Where events are sent" }),
+  description: Description.annotateKey({ description: "What it is for" }),
+  types: Types.annotateKey({ description: "Only events of these types", flag: "type" }),
+  services: Services.annotateKey({ description: "Only events of these services", flag: "service" }),
 } as const
+
+export const enabled = Schema.optionalKey(Schema.Boolean).annotateKey({
+  description: "Whether events are sent to it",
+})
 
 /** Which key its secrets are made from: the first half of a hash of it, in hex. */
 export const KeyId = Schema.String.check(Schema.isPattern(/^[0-9a-f]{16}$/))
@@ -96,11 +101,8 @@ export const CreateWebhook = message("CreateWebhook", {
 })
 /** Whatever is absent stays as it is. */
 export const ChangeWebhook = message("ChangeWebhook", {
-  url: Schema.optionalKey(WebhookUrl),
-  description: Schema.optionalKey(Description),
-  types: Schema.optionalKey(Types),
-  services: Schema.optionalKey(Services),
-  enabled: Schema.optionalKey(Schema.Boolean),
+  ...optional(webhook_fields),
+  enabled,
 })
 export const DisableWebhook = message("DisableWebhook", { reason: DisableReason, detail: Detail })
 export const RotateWebhookSecret = message("RotateWebhookSecret", {

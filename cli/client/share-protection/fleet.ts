@@ -1,5 +1,8 @@
 /** What operators of share protection ask for. Source: document 2 §2 to §4, admin endpoints. */
-import { choice, integer, list, type Noun, needed, text } from "#cli/client/operation.ts"
+import { fieldsOf } from "#cli/client/fields.ts"
+import { choice, type Noun, text } from "#cli/client/operation.ts"
+import { DomainSettings } from "#schemas/share-protection/domain.ts"
+import { NewRollout } from "#schemas/share-protection/rollout.ts"
 
 const worker_states = ["booting", "ready", "draining", "retiring", "retired", "dead"]
 
@@ -72,13 +75,7 @@ export const rollouts: Noun = {
       path: "/v1/admin/rollouts",
       what: "Bring an image to the workers of these domains, the canary first",
       example: "almanac rollouts create --image worker-2 --domain-id CANARY --domain-id REST",
-      body: [
-        text("image", "The image", needed),
-        list("domain_ids", "A domain; repeated, in order; default: workers of none", {
-          flag: "domain-id",
-          ...needed,
-        }),
-      ],
+      body: fieldsOf(NewRollout),
     },
   ],
 }
@@ -97,14 +94,7 @@ export const domains: Noun = {
       method: "PATCH",
       path: "/v1/admin/domains/{domain_id}",
       what: "Set it; applied at the next reconciliation",
-      body: [
-        integer("min_workers", "Workers to keep at least"),
-        integer("max_workers", "Workers to have at most"),
-        text("worker_boot_image", "Image of new workers"),
-        integer("quotas.targets", "Targets of each project", { flag: "quota-targets" }),
-        integer("quotas.policies", "Policies of each project", { flag: "quota-policies" }),
-        integer("quotas.backups", "Backups of each project", { flag: "quota-backups" }),
-      ],
+      body: fieldsOf(DomainSettings),
     },
   ],
 }

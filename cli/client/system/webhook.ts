@@ -1,14 +1,9 @@
 /** `almanac webhooks`: published events, sent to an address. Source: issue 10 §3; decision 0131. */
-import { boolean, integer, list, type Noun, needed, text } from "#cli/client/operation.ts"
+import { fieldsOf } from "#cli/client/fields.ts"
+import type { Noun } from "#cli/client/operation.ts"
+import { NewReplay, NewSecret, NewWebhook, WebhookPatch } from "#schemas/system/webhook-view.ts"
 
 const path = "/v1/webhooks"
-
-const settable = [
-  text("description", "What it is for"),
-  list("types", "Only events of this type; may be repeated", { flag: "type" }),
-  list("services", "Only this service's events; may be repeated", { flag: "service" }),
-  boolean("enabled", "Whether it is sent to; --no-enabled pauses it"),
-]
 
 export const webhooks: Noun = {
   name: "webhooks",
@@ -35,19 +30,14 @@ export const webhooks: Noun = {
       path,
       what: "Make a webhook; its secret is shown this once",
       example: "almanac webhooks create --url https://example.org/hook --type backup_completed",
-      body: [
-        text("url", "Where events are sent", needed),
-        ...settable,
-        text("project_id", "Whose events it gets; for operators"),
-        integer("after", "The last event that it does not get"),
-      ],
+      body: fieldsOf(NewWebhook),
     },
     {
       verb: "update",
       method: "PATCH",
       path: `${path}/{id}`,
       what: "Change a webhook, pause it or enable it again",
-      body: [text("url", "Where events are sent"), ...settable],
+      body: fieldsOf(WebhookPatch),
     },
     {
       verb: "delete",
@@ -62,7 +52,7 @@ export const webhooks: Noun = {
       method: "POST",
       path: `${path}/{id}/secret`,
       what: "Give it a new secret, which is shown this once",
-      body: [integer("overlap_hours", "Hours in which the secret before signs too")],
+      body: fieldsOf(NewSecret),
     },
     {
       verb: "ping",
@@ -75,7 +65,7 @@ export const webhooks: Noun = {
       method: "POST",
       path: `${path}/{id}/replay`,
       what: "Send events again from a position",
-      body: [integer("after", "Send what comes after this event", needed)],
+      body: fieldsOf(NewReplay),
     },
     {
       verb: "dead-letters",

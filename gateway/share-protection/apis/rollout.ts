@@ -4,8 +4,7 @@ import { HttpApiEndpoint, HttpApiGroup, HttpApiSchema, OpenApi } from "effect/ht
 import { Needs } from "#gateway/access.ts"
 import { listOf, type Shape } from "#gateway/share-protection/shapes/shape.ts"
 import { Conflict, NotFound, rejections } from "#schemas/share-protection/rejection.ts"
-import { Rollout, RolloutDomains } from "#schemas/share-protection/rollout.ts"
-import { Name } from "#schemas/share-protection/text.ts"
+import { NewRollout, Rollout } from "#schemas/share-protection/rollout.ts"
 import { page_query } from "#schemas/share-protection/views/page.ts"
 
 export const rolloutGroup = (shape: Shape) =>
@@ -20,7 +19,7 @@ export const rolloutGroup = (shape: Shape) =>
         .annotate(OpenApi.Summary, "List the rollouts")
         .annotate(Needs, { rule: "share-protection:admin:rollouts:list" }),
       HttpApiEndpoint.post("create", "/v1/admin/rollouts", {
-        payload: Schema.Struct({ image: Name, domain_ids: RolloutDomains }),
+        payload: NewRollout,
         success: Rollout.pipe(HttpApiSchema.status(202)),
         error: rejections(NotFound, Conflict),
       })
