@@ -35,7 +35,8 @@ export interface Handler {
 
 /** A second handler on the same port, for paths of its own: links between nodes. */
 export interface InternalHandler {
-  readonly includes: (url: string | undefined) => boolean
+  /** The path above all of its own, such as `/internal`. */
+  readonly prefix: string
   readonly request: (request: IncomingMessage, response: ServerResponse) => void
   readonly upgrade: (request: IncomingMessage, socket: Duplex, head: Buffer) => void
   /** Closes its open connections. */

@@ -14,3 +14,10 @@ export const inFront = (server: Server, front: (plain: RequestListener) => Reque
     server.on(event, front(plain))
   }
 }
+
+/** Whether a URL is that of `prefix`, or of a path below it. */
+export const isBelow = (prefix: string, url = "") => {
+  if (!url.startsWith(prefix)) return false
+  const next = url[prefix.length]
+  return next === undefined || next === "/" || next === "?"
+}

@@ -20,7 +20,7 @@ import type { Broken, Handler, InternalHandler, ListenerSettings } from "./handl
 import { limitConnections } from "./limits/connection-limit.ts"
 import { cutUnread } from "./limits/unread-answer.ts"
 import { requireFraming } from "./refusals/request-framing.ts"
-import { inFront } from "./request-front.ts"
+import { inFront, isBelow } from "./request-front.ts"
 
 /** All headers and the request line together; the front door allows half of it for the URL. */
 const header_bytes_max = 16 * 1024
@@ -229,13 +229,13 @@ const internalFirst = (server: Server, internal: InternalHandler | undefined) =>
   inFront(
     server,
     (plain) => (request, response) =>
-      internal.includes(request.url)
+      isBelow(internal.prefix, request.url)
         ? internal.request(request, response)
         : plain(request, response),
   )
   server.off("upgrade", plain_upgrade)
   server.on("upgrade", (request, socket, head) =>
-    internal.includes(request.url)
+    isBelow(internal.prefix, request.url)
       ? internal.upgrade(request, socket, head)
       : plain_upgrade(request, socket, head),
   )

@@ -256,7 +256,7 @@ describe("more connections than the listener takes", () => {
     served = await startHttp([probe("blob-storage", "/v1/blobs"), health], {
       settings: { api: { max_connections: 3 } },
       internal: {
-        includes: (url) => url?.startsWith("/internal/") === true,
+        prefix: "/internal",
         upgrade: () => undefined,
         close: () => undefined,
         request: (_, response) => void response.end("a node"),

@@ -80,12 +80,6 @@ const refuse = (socket: Duplex, status: string, body: string, more: ReadonlyArra
   socket.end([...head, "", body].join("\r\n"))
 }
 
-/** Whether a path is for nodes only. */
-export const isInternal = (url = "") =>
-  url === internal_prefix ||
-  url.startsWith(`${internal_prefix}/`) ||
-  url.startsWith(`${internal_prefix}?`)
-
 export const peerDoor = (options: PeerDoorOptions) => {
   const { cluster, secret, answeringFor, versions = link_versions } = options
   const { namesOf = () => [], isNode = () => false } = options
@@ -116,7 +110,8 @@ export const peerDoor = (options: PeerDoorOptions) => {
     return { caller, answer: proofOf(secret, "called", meeting) }
   }
   return {
-    includes: isInternal,
+    /** Paths below it are only for nodes. */
+    prefix: internal_prefix,
     /** Refuses a request to an internal path, and says over what the next is to be proven. */
     request: ({ socket }: IncomingMessage, response: ServerResponse) => {
       const body = refusal()

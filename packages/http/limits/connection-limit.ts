@@ -13,7 +13,7 @@ import { Context } from "effect"
 import { counter, gauge } from "#schemas/metric.ts"
 import type { Handler, InternalHandler, ListenerSettings } from "../handler.ts"
 import { answerBroken } from "../refusals/broken-answer.ts"
-import { inFront } from "../request-front.ts"
+import { inFront, isBelow } from "../request-front.ts"
 import { connectionShares, type Shares } from "./connection-share.ts"
 
 /** Connections beyond the limit; what comes after them is closed as soon as it is there. */
@@ -117,7 +117,8 @@ export const limitConnections = (
   inFront(server, (plain) => (request, response) => {
     if (excess.size === 0 || !excess.has(request.socket)) return plain(request, response)
     const { url = "" } = request
-    if (options.internal?.includes(url) === true) return plain(request, response)
+    const { internal } = options
+    if (internal !== undefined && isBelow(internal.prefix, url)) return plain(request, response)
     response.shouldKeepAlive = false
     if (watched.has(url.split("?", 1)[0] ?? "")) return plain(request, response)
     refused(request, response)

@@ -8,10 +8,11 @@ import type { CopyOrder, NodeEngine } from "#actors/blob-storage/ports/node-engi
 import { type MemoryEngine, memoryEngine } from "#adapters/blob-storage/memory/engine.ts"
 import { type AnsweringStore, peerAnswers } from "#adapters/blob-storage/peer/answers.ts"
 import { peerCalls } from "#adapters/blob-storage/peer/call.ts"
-import { isInternal, peerDoor } from "#adapters/blob-storage/peer/door.ts"
+import { peerDoor } from "#adapters/blob-storage/peer/door.ts"
 import { type LinkVersions, link_versions } from "#adapters/blob-storage/peer/version.ts"
 import { peersLink } from "#adapters/blob-storage/peers/link.ts"
 import { isPeerFailure } from "#cluster"
+import { isBelow } from "#http"
 import type { BlobId } from "#schemas/blob-storage/blob.ts"
 
 export const secret = "a secret of at least 32 characters"
@@ -83,7 +84,7 @@ export const linked = async (
     answeringFor: (_, version) => answering(version),
   })
   const server = createServer((request, response) => {
-    if (isInternal(request.url)) door.request(request, response)
+    if (isBelow(door.prefix, request.url)) door.request(request, response)
     else response.end()
   })
   server.on("upgrade", door.upgrade).listen(0, "127.0.0.1")

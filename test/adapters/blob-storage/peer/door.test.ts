@@ -5,7 +5,6 @@ import { type AddressInfo, connect, createServer as createTcpServer } from "node
 import { afterEach, describe, it } from "@effect/vitest"
 import { peerCalls } from "#adapters/blob-storage/peer/call.ts"
 import {
-  isInternal,
   link_path,
   type PeerDoorOptions,
   peerDoor,
@@ -13,6 +12,7 @@ import {
   writeProof,
 } from "#adapters/blob-storage/peer/door.ts"
 import { newNonce, proofOf } from "#adapters/blob-storage/peer/proof.ts"
+import { isBelow } from "#http"
 
 const secret = "a secret of at least 32 characters"
 const ends: Array<() => Promise<void> | void> = []
@@ -34,7 +34,7 @@ const opened = async (
     }),
   })
   const server = createServer((request, response) => {
-    if (isInternal(request.url)) door.request(request, response)
+    if (isBelow(door.prefix, request.url)) door.request(request, response)
     else response.end("a user's")
   })
   server.on("upgrade", door.upgrade)
@@ -200,7 +200,9 @@ describe("the door for other nodes", () => {
         assert.deepEqual(body, { code: "UNAUTHENTICATED", message: "unauthenticated", detail })
       }
     }
-    assert.ok(!isInternal("/internal/v10") && !isInternal("/v1/blobs") && !isInternal(undefined))
+    for (const url of ["/internal/v10", "/v1/blobs", undefined]) {
+      assert.ok(!isBelow("/internal/v1", url))
+    }
   })
 
   it("takes a proof once, on the connection whose nonce it is over, and no other", async () => {
