@@ -300,7 +300,7 @@ const makeReceive =
       if (fault) throw thrown(fault)
       const { identified, whole } = intake.bytes()
       const bytes = whole()
-      if (bytes.length < announced) throw failed("The copy ended too early.")
+      if (bytes.length < announced) throw failed("The copy is incomplete.")
       const { id, hash } = identified
       if (!order.shard && hash !== order.checksum) {
         throw thrown({ _tag: "BlobIdMismatch", expected: order.id, actual: id })

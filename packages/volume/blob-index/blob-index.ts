@@ -248,7 +248,7 @@ const makeSnapshots = () => {
       return function* () {
         for (const table of tables) {
           const snapshot = mine.get(table)
-          if (snapshots !== mine || !snapshot) throw new Error("another image was begun")
+          if (snapshots !== mine || !snapshot) throw new Error("another image was started")
           mine.delete(table)
           yield snapshot
         }

@@ -47,7 +47,7 @@ const retryWithSpace = async (
   }
 }
 
-interface CheckpointPlace {
+interface CheckpointFiles {
   readonly dir: string
   readonly disk: VolumeDisk
   readonly space: CheckpointSpace
@@ -57,7 +57,7 @@ interface CheckpointPlace {
 export const makeCheckpoints = (
   { volume_id, segments, index, extents, state, notes, ...recovered }: Recovered,
   commits: OpenCommitQueue,
-  { dir, disk, space }: CheckpointPlace,
+  { dir, disk, space }: CheckpointFiles,
 ): Checkpoints => {
   let log_bytes = 0
   let { serial } = recovered

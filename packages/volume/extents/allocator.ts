@@ -19,7 +19,7 @@ interface AllocatorOptions {
 }
 
 /** Finds free spans, and adds files if there are none. */
-const makeFinding = ({ all }: States, { segments, span_bytes_min }: AllocatorOptions) => {
+const makeFinder = ({ all }: States, { segments, span_bytes_min }: AllocatorOptions) => {
   let adding: Promise<void> | undefined
 
   const allocate = (state: FileState, span: Span): Allocation | undefined => {
@@ -67,7 +67,7 @@ const makeFinding = ({ all }: States, { segments, span_bytes_min }: AllocatorOpt
 /** Changes to an allocation. */
 const makeChanges = (
   of: States["of"],
-  allocate: ReturnType<typeof makeFinding>["allocate"],
+  allocate: ReturnType<typeof makeFinder>["allocate"],
   space: FreeSpace,
 ): Pick<ExtentFiles, "extend" | "trim" | "release"> => {
   const stateOf = ({ segment }: Allocation) => of(segment.number)
@@ -106,18 +106,18 @@ export const makeAllocator = (
 ): Pick<ExtentFiles, "reserve" | "extend" | "trim" | "release" | "noteFull"> => {
   const { segment_bytes, space } = options
   const { of, all } = states
-  const { allocate, find, findWritten, findPart, add, isAdding } = makeFinding(states, options)
+  const { allocate, find, findWritten, findPart, add, isAdding } = makeFinder(states, options)
   /** Whether the disk had no space for a write. Then space written before is used up first. */
   let is_full = false
 
-  const hasRoom = (bytes: number) =>
+  const hasSpace = (bytes: number) =>
     all().some(
       ({ free_map, is_closed }) =>
         !is_closed && free_map.freeBytes() + free_map.unreachedBytes() >= bytes,
     )
   /** Creates the next file in advance, if what is left would not fit another request like this. */
   const growAhead = (bytes: number) => {
-    if (hasRoom(bytes)) return
+    if (hasSpace(bytes)) return
     // The upload that needs the space reports that there is none.
     add(bytes).catch(() => undefined)
   }

@@ -184,7 +184,7 @@ const makeOwnership = ({ of, states, counted }: States) => {
     state.pinned_bytes -= sizeOf(span)
     state.free_map.give(span)
   }
-  const { pin, holdsBack, takeBack } = makePins(giveBack)
+  const { pin, defersFree, cancelFree } = makePins(giveBack)
 
   const keepOne = (id: BlobId, extent: Extent) => {
     const state = of(extent.file)
@@ -203,7 +203,7 @@ const makeOwnership = ({ of, states, counted }: States) => {
     counted.live_bytes += sizeOf(span)
     if (is_reserved) return
     // Freed, still being read, and owned again: it was never free.
-    if (takeBack({ file: extent.file, ...span })) state.pinned_bytes -= sizeOf(span)
+    if (cancelFree({ file: extent.file, ...span })) state.pinned_bytes -= sizeOf(span)
     else if (state.segment) state.free_map.takeOwned(span)
   }
   const freeOne = (id: BlobId, file: number, span: Span) => {
@@ -213,7 +213,7 @@ const makeOwnership = ({ of, states, counted }: States) => {
     state.live_bytes -= sizeOf(span)
     counted.live_bytes -= sizeOf(span)
     if (!state.segment) return
-    if (holdsBack({ file, ...span })) state.pinned_bytes += sizeOf(span)
+    if (defersFree({ file, ...span })) state.pinned_bytes += sizeOf(span)
     else state.free_map.give(span)
   }
   function* image() {

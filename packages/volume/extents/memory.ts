@@ -59,7 +59,7 @@ export const giveBack = (parts: ReadonlyArray<Uint8Array>) => {
     const n = Math.floor(byteOffset / memory_piece_bytes)
     const left = (unwritten[n] ?? 0) - length
     unwritten[n] = left
-    if (left < 0) throw new Error("bytes were given back twice")
+    if (left < 0) throw new Error("bytes were returned twice")
     if (left === 0) spare.push(Buffer.from(buffer, n * memory_piece_bytes, memory_piece_bytes))
   }
 }

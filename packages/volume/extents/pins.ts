@@ -42,17 +42,17 @@ export const makePins = (release: (span: Pinned) => void) => {
     }
   }
   /** Whether a span that is being freed has to wait for its readers. `release` follows then. */
-  const holdsBack = (span: Pinned) => {
+  const defersFree = (span: Pinned) => {
     const known = pins.get(keyOf(span))
     if (known) known.is_freed = true
     return known !== undefined
   }
   /** Cancels a free that waits. Returns whether there was one. */
-  const takeBack = (span: Pinned) => {
+  const cancelFree = (span: Pinned) => {
     const known = pins.get(keyOf(span))
     const was_freed = known?.is_freed === true
     if (known) known.is_freed = false
     return was_freed
   }
-  return { pin, holdsBack, takeBack }
+  return { pin, defersFree, cancelFree }
 }

@@ -250,7 +250,7 @@ export const makeReclaim = ({ parts, usedBytes, work }: Reclaiming) => {
     const { outcome } = run
     if (outcome && current === run) current = undefined
     if (outcome?.cause === stopped) {
-      throw thrown({ _tag: "BlobStoreFailed", detail: "The volume is being shut." })
+      throw thrown({ _tag: "BlobStoreFailed", detail: "The volume is being closed." })
     }
     if (outcome?.cause !== undefined) throw outcome.cause
     return {

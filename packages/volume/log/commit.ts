@@ -328,7 +328,7 @@ export const makeCommitQueue = (parts: CommitQueueParts): OpenCommitQueue => {
   const fail = (detail: string) => {
     if (failed !== undefined) return
     failed = detail
-    parts.report(`it is read-only until it is opened again. ${detail}`)
+    parts.report(`it is read-only until it is reopened. ${detail}`)
   }
   const failBy = (cause: unknown) => {
     fail(`A write could not be made durable: ${causeText(cause)}`)

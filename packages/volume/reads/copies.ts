@@ -28,7 +28,7 @@ import type { BlobSpan, FileOf } from "./windows.ts"
 export type CopyParts = Pick<VolumeParts, "dir" | "disk" | "segments" | "index">
 
 /** Thrown if a copy fails that is no longer the live one: the reader starts over. */
-export const moved = new Error("the record is elsewhere by now")
+export const moved = new Error("the record has moved")
 
 export const isSamePlace = (one: Place | undefined, other: Place) =>
   one?.file === other.file && one.position === other.position
@@ -89,7 +89,7 @@ const freshFiles = ({ disk, dir }: CopyParts) => {
     try {
       return await disk.open(join(dir, segmentName(kind, number)))
     } catch (cause) {
-      if (codeOf(cause) === "ENOENT") throw damaged(`${kind} file ${number} is gone.`, "lost")
+      if (codeOf(cause) === "ENOENT") throw damaged(`${kind} file ${number} is missing.`, "lost")
       throw cause
     }
   }
@@ -117,7 +117,7 @@ export const makeCopies = (parts: CopyParts, { setAside }: Pick<Quarantine, "set
 
   const segmentOf = ({ file }: Place): Segment => {
     const segment = segments.find("log", file)
-    if (!segment) throw damaged(`The log file ${file} is gone.`, "lost")
+    if (!segment) throw damaged(`Log file ${file} is missing.`, "lost")
     return segment
   }
   const recordIn = (id: BlobId, { bytes: length }: Place, read: Uint8Array, seed: number) => {

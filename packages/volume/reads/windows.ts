@@ -145,7 +145,7 @@ export const makeWindows = (segments: Segments) => {
 
   const open = async ({ file }: Extent, fileOf: FileOf) => {
     const segment = segments.find("ext", file)
-    if (!segment) throw damaged(`The file of extents ${file} is gone.`, "lost")
+    if (!segment) throw damaged(`Extent file ${file} is missing.`, "lost")
     return fileOf(segment)
   }
   const tableOf = async (extent: Extent, fileOf: FileOf): Promise<DataView> => {
@@ -169,7 +169,7 @@ export const makeWindows = (segments: Segments) => {
       tableOf(extent, fileOf),
       file.read(extent.position + from, length, target),
     ])
-    if (bytes.length !== length) throw damaged("An extent ends too early.")
+    if (bytes.length !== length) throw damaged("An extent is incomplete.")
     const is_own = bytes.buffer !== target.buffer || bytes.byteOffset !== target.byteOffset
     if (is_own) target.set(bytes)
     if (!verifies) return

@@ -5,7 +5,7 @@
 import { setTimeout as sleep } from "node:timers/promises"
 
 /** Thrown when background work ends early, because the volume is being closed. */
-export const stopped = new Error("the volume is being shut")
+export const stopped = new Error("the volume is being closed")
 
 /** Called with the bytes just processed. Resolves when the next ones may be. */
 export type Pace = (bytes: number) => Promise<void>

@@ -171,7 +171,7 @@ export const quarantineHeadless = async (
       await setAside({ ...blob, damage, at })
       report(`the log record of ${blob.id} is damaged: the blob was quarantined`)
     } catch (cause) {
-      report(`${blob.id} is damaged and could not be set aside: ${String(cause)}`)
+      report(`${blob.id} is damaged and could not be quarantined: ${String(cause)}`)
     }
   }
   for (let n = 0; n < blobs.length; n += concurrent_max) {

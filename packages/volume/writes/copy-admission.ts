@@ -40,7 +40,7 @@ export const orderFault = (
   // The first half of a BLAKE3 digest in hex is a BlobId.
   const actual = checksum.slice(0, id_digits) as BlobId
   if (actual !== id) return { _tag: "BlobIdMismatch", expected: id, actual }
-  if (shard && !isShard(shard)) return failed("There is no such shard.")
+  if (shard && !isShard(shard)) return failed("The copy's shard is invalid.")
   const wanted = copyBytes(size, shard)
   if (bytes === wanted) return undefined
   return failed(`The copy has ${wanted} bytes, but ${bytes} were announced.`)

@@ -158,10 +158,10 @@ const makeIntake = (
     }
   }
   const take = (bytes: Uint8Array) => {
-    const taken = size + bytes.length
-    reservation.assertAllowed(Math.max(taken, announced ?? 0))
-    reserve(taken)
-    size = taken
+    const received = size + bytes.length
+    reservation.assertAllowed(Math.max(received, announced ?? 0))
+    reserve(received)
+    size = received
     if (surplus) return void surplus.hasher.update(bytes)
     if (large) return large.stream.push(bytes)
     buffered.push(bytes)
@@ -229,7 +229,7 @@ const makeReceiver = (intake: Intake) => {
   return {
     write,
     /** Resolves once all parts were received. Throws the first error. */
-    taken: async () => {
+    received: async () => {
       await turn
       throwIfBroken()
     },
@@ -256,7 +256,7 @@ export const makeSession = (parts: IntakeParts, extents: ExtentFiles, rules: Int
     await intake.end()
   }
   const step = async <A>(next: () => Promise<A>) => {
-    await receiver.taken()
+    await receiver.received()
     return next()
   }
   return {

@@ -97,7 +97,7 @@ const operationOf = (
 /** The response to a put, from the outcome of its operation. */
 export const putAnswer = (put: PutOperation, { head, record }: Outcome): PutAnswer => {
   if (head) return { id: put.id, meta: metaOf(head), created: false }
-  if (!record) throw new Error("a put was neither stored nor there")
+  if (!record) throw new Error("a put was neither stored nor present")
   const { id, checksum, labels } = put
   const created_at = record.since || record.at
   return {

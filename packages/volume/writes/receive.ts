@@ -32,7 +32,7 @@ export type CopyInParts = Pick<VolumeParts, "limits" | "commits" | "log" | "inde
   }
 
 const failed = (detail: string) => thrown({ _tag: "BlobStoreFailed", detail })
-const copy_gone = failed("The copy that was here went away meanwhile.")
+const copy_gone = failed("The present copy was removed meanwhile.")
 
 const putOf = (order: CopyOrder, bytes: number, at: bigint): PutOperation => ({
   kind: "put",
@@ -96,7 +96,7 @@ const keptOf = (order: CopyOrder, copy: HeldCopy, record: Outcome["record"]): He
 
 const received = (put: PutOperation, order: CopyOrder, { head, record }: Outcome): Received => {
   if (head) return { copy: keptOf(order, heldCopyOf(head), record), created: false }
-  if (!record) throw new Error("a copy was neither stored nor there")
+  if (!record) throw new Error("a copy was neither stored nor present")
   const { id, checksum, size, created_at, shard } = order
   const times = { created_at, put_at: putAtIn(order), stored_at: record.at }
   const copy = { id, checksum, size, policy: put.policy, ...times, shard }
@@ -123,9 +123,9 @@ const handled = <A>(work: Promise<A>): Promise<A> => {
   return work
 }
 
-const too_early = failed("The copy ended too early.")
+const too_early = failed("The copy is incomplete.")
 // Shared: every copy ends with an abort, and an error costs more than hashing 4 KiB.
-const aborted = failed("The copy was given up.")
+const aborted = failed("The copy was aborted.")
 
 /** Holds a copy's bytes until all have arrived. `store` then writes its record. */
 interface CopyReceiver extends Pick<Session, "write" | "work" | "abort"> {

@@ -69,6 +69,6 @@ const by_id = new Map(contents.map((content) => [content.id, content]))
 
 export const contentById = (id: BlobId): Content => {
   const content = by_id.get(id)
-  if (content === undefined) throw new Error(`The volume tells of ${id}, which nobody ever put.`)
+  if (content === undefined) throw new Error(`The volume reports ${id}, which was never put.`)
   return content
 }

@@ -87,7 +87,7 @@ describe("the crashes detect a disk that", () => {
           const { broken } = await crash(seed, lying(openSimulated))
           if (broken) return
         }
-        assert.fail(`nobody found out in ${lies_runs} runs`)
+        assert.fail(`not detected in ${lies_runs} runs`)
       },
       timeout_ms,
     )

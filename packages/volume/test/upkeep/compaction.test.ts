@@ -156,7 +156,7 @@ describe("compaction", () => {
       loseCheckpoints(volume.dir)
       const rebuilt = await again.reopen()
       await holdsAll(rebuilt, blobs, gone)
-      // The free space belongs to nobody: new blobs damage none of the old ones.
+      // The free space has no owner: new blobs damage none of the old ones.
       const more = await fill(rebuilt, 20, (seed) => 700 * kib + seed)
       await holdsAll(rebuilt, new Map([...blobs, ...more]), gone)
     }, options)
