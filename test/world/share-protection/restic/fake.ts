@@ -15,6 +15,7 @@ import { placeOf } from "#restic"
 import { emptyFolder } from "../../folder.ts"
 import { temporaryFolder } from "../../programs/nats.ts"
 import { restic, script } from "../../programs/restic.ts"
+import { lightenKey } from "./light-key.ts"
 
 export const secrets = {
   access_key: "AKSECRETSECRET0001",
@@ -83,6 +84,7 @@ export const newRepository = Effect.fnUntraced(function* (folder: string) {
   const place = `${folder}/${repository.bucket}`
   if (made !== undefined) return cpSync(made, place, { recursive: true })
   yield* (yield* Engine).init(repository)
+  lightenKey(place, secrets.password)
   made = mkdtempSync(join(tmpdir(), "almanac-repository-"))
   cpSync(place, made, { recursive: true })
 })
