@@ -1,107 +1,113 @@
 /**
- * The names of a network's classes by the index of its output, in each form that they are met in:
- * `{"0": "Apple___healthy"}`, `{"Apple___healthy": 0}`, an array, and a text of one name a line.
+ * Reads class files, which map output indices to names. Four formats are common:
+ * `{"0": "Apple___healthy"}`, `{"Apple___healthy": 0}`, an array, and text with one name per line.
  *
- * Names pass through as they are. Source: plant facts 1; decisions of document 3, plant model.
+ * Names are not changed. Source: plant facts 1; decisions of document 3, plant model.
  */
 import { existsSync } from "node:fs"
 import { readFile, stat } from "node:fs/promises"
 import { basename, dirname, extname, join } from "node:path"
 import { isRecord } from "./keras/config.ts"
-import { unusable } from "./refusal.ts"
+import { reject } from "./model-error.ts"
 
-/** Ten thousand classes with names of a hundred characters. */
+/** Enough for 10,000 classes with names of 100 characters. */
 const file_bytes_max = 2 ** 20
 const classes_max = 10_000
 
-const refuse = (detail: string) => unusable(`The class file ${detail}.`)
+const rejectFile = (detail: string) => reject(`The class file ${detail}.`)
 
-const fromPairs = (pairs: ReadonlyArray<readonly [number, string]>): ReadonlyArray<string> => {
+const namesOfPairs = (pairs: ReadonlyArray<readonly [number, string]>): ReadonlyArray<string> => {
   const names = new Map<number, string>()
   for (const [index, name] of pairs) {
-    if (names.has(index)) return refuse(`has two classes of the index ${index}`)
+    if (names.has(index)) return rejectFile(`has two classes of the index ${index}`)
     names.set(index, name)
   }
   return Array.from({ length: pairs.length }, (_, index) => {
-    return names.get(index) ?? refuse(`has ${pairs.length} classes, and none of the index ${index}`)
+    return (
+      names.get(index) ?? rejectFile(`has ${pairs.length} classes, and none of the index ${index}`)
+    )
   })
 }
 
-const fromRecord = (json: Readonly<Record<string, unknown>>): ReadonlyArray<string> => {
+const namesOfRecord = (json: Readonly<Record<string, unknown>>): ReadonlyArray<string> => {
   const entries = Object.entries(json)
   const by_index = entries.flatMap(([key, name]) =>
     /^(0|[1-9]\d{0,8})$/.test(key) && typeof name === "string"
       ? [[Number(key), name] as const]
       : [],
   )
-  if (by_index.length === entries.length) return fromPairs(by_index)
+  if (by_index.length === entries.length) return namesOfPairs(by_index)
   const by_name = entries.flatMap(([name, index]) =>
     typeof index === "number" && Number.isSafeInteger(index) && index >= 0
       ? [[index, name] as const]
       : [],
   )
-  if (by_name.length === entries.length) return fromPairs(by_name)
-  return refuse('maps neither indices to names ({"0": "..."}) nor names to indices ({"...": 0})')
+  if (by_name.length === entries.length) return namesOfPairs(by_name)
+  return rejectFile(
+    'maps neither indices to names ({"0": "..."}) nor names to indices ({"...": 0})',
+  )
 }
 
-const fromJson = (text: string): ReadonlyArray<string> => {
+const parseJson = (text: string): ReadonlyArray<string> => {
   let json: unknown
   try {
     json = JSON.parse(text)
   } catch {
-    return refuse("is no valid JSON")
+    return rejectFile("is not valid JSON")
   }
   if (Array.isArray(json)) {
-    return json.every((name) => typeof name === "string") ? json : refuse("lists what is no name")
+    return json.every((name) => typeof name === "string")
+      ? json
+      : rejectFile("has an entry that is not a name")
   }
-  return isRecord(json) ? fromRecord(json) : refuse("holds neither an object nor a list")
+  return isRecord(json) ? namesOfRecord(json) : rejectFile("is neither an object nor a list")
 }
 
-const fromLines = (text: string) => {
+const parseLines = (text: string) => {
   const lines = text.split(/\r?\n/)
   while (lines.at(-1)?.trim() === "") lines.pop()
   return lines
 }
 
-/** The names in a class file's text. Throws a refusal. */
+/** Parses the text of a class file. Throws a ModelError. */
 export const parseClasses = (text: string, form: "json" | "text" = "json") => {
   const bare = text.replace(/^\uFEFF/, "")
-  const names = form === "json" ? fromJson(bare) : fromLines(bare)
-  if (names.length === 0) return refuse("is empty")
-  if (names.length > classes_max) return refuse(`has more than ${classes_max} classes`)
-  if (names.some((name) => name.trim() === "")) return refuse("has a class without a name")
-  const twice = names.find((name, index) => names.indexOf(name) !== index)
-  if (twice !== undefined) return refuse(`has ${JSON.stringify(twice)} twice`)
+  const names = form === "json" ? parseJson(bare) : parseLines(bare)
+  if (names.length === 0) return rejectFile("is empty")
+  if (names.length > classes_max) return rejectFile(`has more than ${classes_max} classes`)
+  if (names.some((name) => name.trim() === "")) return rejectFile("has a class without a name")
+  const duplicate = names.find((name, index) => names.indexOf(name) !== index)
+  if (duplicate !== undefined) return rejectFile(`has ${JSON.stringify(duplicate)} twice`)
   return names
 }
 
-/** The class file beside a model: `<model>.classes.json`, or `class_indices.json`. */
-export const classesBeside = (model_path: string): string => {
+/** The class file next to a model: `<model>.classes.json`, else `class_indices.json`. */
+export const defaultClassFile = (model_path: string): string => {
   const folder = dirname(model_path)
-  const own = join(folder, `${basename(model_path, extname(model_path))}.classes.json`)
-  return existsSync(own) ? own : join(folder, "class_indices.json")
+  const own_file = join(folder, `${basename(model_path, extname(model_path))}.classes.json`)
+  return existsSync(own_file) ? own_file : join(folder, "class_indices.json")
 }
 
-/** Reads a class file; an empty path is the one beside the model. Throws a refusal. */
+/** Reads a class file; if `path` is empty, the one next to the model. Throws a ModelError. */
 export const readClasses = async (
   path: string,
   model_path: string,
 ): Promise<ReadonlyArray<string>> => {
-  const chosen = path === "" ? classesBeside(model_path) : path
+  const chosen = path === "" ? defaultClassFile(model_path) : path
   const found = await stat(chosen).catch(() => undefined)
   if (found === undefined) {
     const advice = path === "" ? ": put it beside the model, or set plant.classes" : ""
-    return refuse(`${chosen} is not there${advice}`)
+    return rejectFile(`${chosen} does not exist${advice}`)
   }
-  if (!found.isFile()) return refuse(`${chosen} is no file`)
-  if (found.size > file_bytes_max) return refuse(`${chosen} has more than 1 MB`)
-  const text = await readFile(chosen, "utf8").catch(() => refuse(`${chosen} cannot be read`))
+  if (!found.isFile()) return rejectFile(`${chosen} is not a file`)
+  if (found.size > file_bytes_max) return rejectFile(`${chosen} has more than 1 MB`)
+  const text = await readFile(chosen, "utf8").catch(() => rejectFile(`${chosen} cannot be read`))
   return parseClasses(text, extname(chosen).toLowerCase() === ".txt" ? "text" : "json")
 }
 
-/** Throws where a network has another number of outputs. */
+/** Throws a ModelError if the network has a different number of outputs. */
 export const checkClasses = (names: ReadonlyArray<string>, outputs: number) => {
   if (names.length !== outputs) {
-    refuse(`has ${names.length} classes, and the network has ${outputs} outputs`)
+    rejectFile(`has ${names.length} classes, and the network has ${outputs} outputs`)
   }
 }

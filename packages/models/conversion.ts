@@ -1,33 +1,33 @@
 /**
- * The process that looks into a model, and writes the ONNX file of one that is none.
+ * The child process that inspects a model and converts it to ONNX if it is in another format.
  *
- * Nobody imports it. A process of its own: HDF5 and ONNX Runtime block their thread, print their
- * own errors, and may die of a damaged file. Its output goes nowhere; it answers with one message.
+ * A separate process, because HDF5 and ONNX Runtime block their thread, print errors of their own
+ * and may crash on a damaged file. Its output is discarded; it responds with one message.
  */
 
 import { causeText } from "#schemas/cause-text.ts"
 import { readKerasZip } from "./keras/archive.ts"
-import { convertKeras } from "./keras/graph.ts"
+import { convertKeras } from "./keras/convert.ts"
 import { readKerasH5 } from "./keras/h5.ts"
+import { isModelError } from "./model-error.ts"
 import type { Network } from "./network.ts"
 import { writeOnnx } from "./onnx/writer.ts"
-import type { Answered, Asked, Prepared } from "./prepared.ts"
-import { isRefusal } from "./refusal.ts"
+import type { ConversionRequest, ConversionResponse, PreparedModel } from "./prepared-model.ts"
 import { readTfjs } from "./tfjs.ts"
 
-const read = ({ path, format, folder }: Asked): Promise<Network> | Network => {
+const read = ({ path, format, folder }: ConversionRequest): Promise<Network> | Network => {
   if (format === "keras-h5") return readKerasH5(path)
   return format === "keras" ? readKerasZip(path, folder) : readTfjs(path)
 }
 
-const prepare = async (asked: Asked): Promise<Prepared> => {
-  if (asked.format === "onnx") {
-    const { prepareOnnx } = await import("./onnx/file.ts")
-    return prepareOnnx(asked.path)
+const prepare = async (request: ConversionRequest): Promise<PreparedModel> => {
+  if (request.format === "onnx") {
+    const { prepareOnnx } = await import("./onnx/prepare.ts")
+    return prepareOnnx(request.path)
   }
-  const network = await read(asked)
+  const network = await read(request)
   const { graph, classes, activation, ...converted } = convertKeras(network)
-  writeOnnx(asked.onnx_path, graph)
+  writeOnnx(request.onnx_path, graph)
   network.close()
   return {
     input: {
@@ -49,28 +49,28 @@ const prepare = async (asked: Asked): Promise<Prepared> => {
 
 const reason_chars_max = 120
 
-const detailOf = (error: unknown, { format }: Asked) => {
-  if (isRefusal(error)) return error.detail
+const errorDetail = (error: unknown, { format }: ConversionRequest) => {
+  if (isModelError(error)) return error.detail
   const code = error instanceof Error && "code" in error ? String(error.code) : ""
-  if (code === "ENOSPC") return "There is no room on the disk for the converted model."
+  if (code === "ENOSPC") return "The disk is full: the converted model could not be written."
   const [line = ""] = causeText(error).split("\n")
   const reason = line.replaceAll(/\p{Cc}/gu, " ").slice(0, reason_chars_max)
-  return `The model file is damaged, or no ${format} file: ${reason}`
+  return `The model file is damaged or is not a ${format} file: ${reason}`
 }
 
-const answer = async (asked: Asked): Promise<Answered> => {
+const respond = async (request: ConversionRequest): Promise<ConversionResponse> => {
   try {
-    return { prepared: await prepare(asked) }
+    return { prepared: await prepare(request) }
   } catch (error) {
-    return { detail: detailOf(error, asked) }
+    return { detail: errorDetail(error, request) }
   }
 }
 
 if (process.send !== undefined) {
   process.once("disconnect", () => process.exit(1))
-  process.once("message", (asked) => {
-    // `preparation.ts` starts this process, and says what to do first.
-    void answer(asked as Asked).then((answered) => {
+  process.once("message", (request) => {
+    // `conversion-cache.ts` starts this process and sends a request first.
+    void respond(request as ConversionRequest).then((answered) => {
       process.send?.(answered, () => process.exit(0))
     })
   })

@@ -1,5 +1,5 @@
-/** Where the demo model is: what predicts until an operator sets one. */
+/** The bundled demo model, used until an operator configures one. */
 import { fileURLToPath } from "node:url"
 
-/** Its file; its classes are beside it. It knows drawn leaves, and nothing that grows. */
+/** Its path; the class file is next to it. It was trained on drawn leaves, not on plants. */
 export const demo_model = fileURLToPath(new URL("../../models/demo/model.json", import.meta.url))

@@ -1,40 +1,40 @@
-/** Runs a network on a gray image, and takes the time. It blocks its thread. */
+/** Measures inference on a gray image. Blocks its thread. */
 import { InferenceSession, Tensor } from "onnxruntime-node"
 import { side } from "#schemas/image-side.ts"
-import type { Prepared } from "./prepared.ts"
+import type { PreparedModel } from "./prepared-model.ts"
 
 export interface DryRun {
-  /** Of one image, in milliseconds; the first has no warm caches. */
+  /** For one image, in milliseconds, with cold caches. */
   readonly first_ms: number
   readonly median_ms: number
   readonly is_finite: boolean
 }
 
-/** Rejects with what ONNX Runtime says of the file. `runs` come after the first. */
+/** Runs once, then `runs` times more. Rejects with ONNX Runtime's error. */
 export const dryRun = async (
   onnx_path: string,
-  { input, output }: Prepared,
+  { input, output }: PreparedModel,
   runs: number,
 ): Promise<DryRun> => {
   const session = await InferenceSession.create(onnx_path, { logSeverityLevel: 4 })
   try {
     const shape = input.layout === "NHWC" ? [1, side, side, 3] : [1, 3, side, side]
     const gray = new Float32Array(side * side * 3).fill(0.5)
-    const timed = async () => {
+    const timedRun = async () => {
       const began = performance.now()
       const feeds = { [input.name]: new Tensor("float32", gray, shape) }
-      const { [output.name]: answer } = await session.run(feeds, [output.name])
+      const { [output.name]: result } = await session.run(feeds, [output.name])
       const ms = performance.now() - began
-      const values = answer?.data
+      const values = result?.data
       return { ms, is_finite: values instanceof Float32Array && values.every(Number.isFinite) }
     }
-    const first = await timed()
-    const later: Array<number> = []
-    for (let run = 0; run < runs; run++) later.push((await timed()).ms)
-    later.sort((one, other) => one - other)
+    const first = await timedRun()
+    const later_ms: Array<number> = []
+    for (let run = 0; run < runs; run++) later_ms.push((await timedRun()).ms)
+    later_ms.sort((one, other) => one - other)
     return {
       first_ms: first.ms,
-      median_ms: later[Math.floor(later.length / 2)] ?? first.ms,
+      median_ms: later_ms[Math.floor(later_ms.length / 2)] ?? first.ms,
       is_finite: first.is_finite,
     }
   } finally {

@@ -1,15 +1,22 @@
 /**
- * Reads a tfjs `model.json` of the layers format: the configuration as Keras has it, and weights in
- * files beside it, in one row, perhaps quantized.
+ * Reads a tfjs `model.json` in the layers format: a Keras configuration, and weights in one or more
+ * shard files next to it, optionally quantized.
  *
  * Source: tensorflow/tfjs, io/types.ts and io_utils.ts.
  */
 import { closeSync, fstatSync, openSync, readFileSync, readSync, statSync } from "node:fs"
 import { basename, dirname, join } from "node:path"
 import { isRecord, type Json, listOf, readConfig } from "./keras/config.ts"
-import { byName, type NamedWeight, type Network } from "./network.ts"
-import { export_onnx, unusable } from "./refusal.ts"
-import { bytesOf, countOf, decoded, part_values, type ValueType, type Weight } from "./weight.ts"
+import { export_advice, reject } from "./model-error.ts"
+import { type NamedWeight, type Network, weightFinder } from "./network.ts"
+import {
+  decode,
+  elementCount,
+  part_values,
+  type ValueType,
+  value_bytes,
+  type Weight,
+} from "./weight.ts"
 
 const json_bytes_max = 64 * 2 ** 20
 const files_max = 10_000
@@ -22,57 +29,57 @@ const types: Readonly<Record<string, ValueType>> = {
   uint16: "uint16",
 }
 
-const parsed = (path: string): Json => {
-  if (statSync(path).size > json_bytes_max) return unusable("The model.json has more than 64 MB.")
+const readManifest = (path: string): Json => {
+  if (statSync(path).size > json_bytes_max) return reject("The model.json has more than 64 MB.")
   const json: unknown = JSON.parse(readFileSync(path, "utf8"))
-  if (!isRecord(json)) return unusable("The model.json is not what tfjs writes.")
+  if (!isRecord(json)) return reject("The model.json is not a tfjs model.")
   if (json.format === "graph-model") {
-    return unusable(
+    return reject(
       "The model.json is a graph model of tfjs, and only a layers model can be read: " +
-        export_onnx,
+        export_advice,
     )
   }
   return json
 }
 
-/** A weight's file stands beside the model, never elsewhere. */
-const fileOf = (model_path: string, name: unknown) => {
+/** Weight files must be next to the model. */
+const weightFilePath = (model_path: string, name: unknown) => {
   if (typeof name !== "string" || basename(name) !== name || name === "..") {
-    return unusable("The model.json names a weight file that is not beside it.")
+    return reject("The model.json names a weight file that is not in its folder.")
   }
   return join(dirname(model_path), name)
 }
 
-/** The files that belong to a model, itself first. Throws a refusal. */
+/** The model.json and its weight files. Throws a ModelError. */
 export const tfjsFiles = (path: string): ReadonlyArray<string> => {
-  const manifest = listOf(parsed(path).weightsManifest).filter(isRecord)
+  const manifest = listOf(readManifest(path).weightsManifest).filter(isRecord)
   const names = manifest.flatMap(({ paths }) => listOf(paths))
-  if (names.length > files_max) return unusable("The model.json names too many weight files.")
-  return [path, ...names.map((name) => fileOf(path, name))]
+  if (names.length > files_max) return reject("The model.json names too many weight files.")
+  return [path, ...names.map((name) => weightFilePath(path, name))]
 }
 
 interface Shard {
   readonly path: string
-  readonly first: number
+  readonly offset: number
   readonly bytes: number
 }
 
-/** Bytes of files in one row. */
-const rowOf = (paths: ReadonlyArray<string>) => {
+/** Reads several files as one sequence of bytes. */
+const concatenate = (paths: ReadonlyArray<string>) => {
   let bytes = 0
   const shards = paths.map((path): Shard => {
     const { size } = statSync(path)
     bytes += size
-    return { path, first: bytes - size, bytes: size }
+    return { path, offset: bytes - size, bytes: size }
   })
-  const read = (first: number, length: number) => {
-    if (first + length > bytes) return unusable("The weight files of the model.json are cut off.")
+  const read = (start: number, length: number) => {
+    if (start + length > bytes) return reject("The weight files of the model.json are cut off.")
     const into = Buffer.alloc(length)
     for (const shard of shards) {
-      const from = Math.max(first, shard.first)
-      const until = Math.min(first + length, shard.first + shard.bytes)
+      const from = Math.max(start, shard.offset)
+      const until = Math.min(start + length, shard.offset + shard.bytes)
       if (from < until) {
-        readShard(shard.path, into.subarray(from - first, until - first), from - shard.first)
+        readShard(shard.path, into.subarray(from - start, until - start), from - shard.offset)
       }
     }
     return into
@@ -80,13 +87,13 @@ const rowOf = (paths: ReadonlyArray<string>) => {
   return { read, bytes }
 }
 
-const readShard = (path: string, into: Buffer, place: number) => {
+const readShard = (path: string, into: Buffer, offset: number) => {
   const file = openSync(path, "r")
   try {
-    if (fstatSync(file).size < place + into.length) unusable("A weight file is cut off.")
+    if (fstatSync(file).size < offset + into.length) reject("A weight file is cut off.")
     for (let read = 0; read < into.length; ) {
-      const more = readSync(file, into, read, into.length - read, place + read)
-      if (more === 0) unusable("A weight file is cut off.")
+      const more = readSync(file, into, read, into.length - read, offset + read)
+      if (more === 0) reject("A weight file is cut off.")
       read += more
     }
   } finally {
@@ -94,71 +101,71 @@ const readShard = (path: string, into: Buffer, place: number) => {
   }
 }
 
-interface Stored {
+interface Encoding {
   readonly type: ValueType
   readonly scale: number
-  readonly lowest: number
+  readonly minimum: number
 }
 
-const storedOf = ({ dtype, quantization }: Json): Stored => {
-  const packed = isRecord(quantization) ? quantization : {}
-  const named = String(packed.dtype ?? dtype)
-  const type = Object.hasOwn(types, named) ? types[named] : undefined
-  if (type === undefined) return unusable(`The model.json has weights of the type ${named}.`)
-  const { scale = 1, min = 0 } = packed
+const encodingOf = ({ dtype, quantization }: Json): Encoding => {
+  const quantized = isRecord(quantization) ? quantization : {}
+  const type_name = String(quantized.dtype ?? dtype)
+  const type = Object.hasOwn(types, type_name) ? types[type_name] : undefined
+  if (type === undefined) return reject(`The model.json has weights of the type ${type_name}.`)
+  const { scale = 1, min = 0 } = quantized
   if (typeof scale !== "number" || typeof min !== "number") {
-    return unusable("The quantization of the model.json cannot be read.")
+    return reject("The quantization of the model.json cannot be read.")
   }
-  return { type, scale, lowest: min }
+  return { type, scale, minimum: min }
 }
 
 const shapeOf = ({ shape }: Json): ReadonlyArray<number> => {
-  const sides = listOf(shape)
-  if (!sides.every((side) => Number.isSafeInteger(side) && Number(side) >= 0)) {
-    return unusable("The model.json has a weight without a shape.")
+  const dims = listOf(shape)
+  if (!dims.every((side) => Number.isSafeInteger(side) && Number(side) >= 0)) {
+    return reject("The model.json has a weight without a shape.")
   }
-  return sides.map(Number)
+  return dims.map(Number)
 }
 
 const groupOf = (path: string, group: Json): ReadonlyArray<NamedWeight> => {
-  const row = rowOf(listOf(group.paths).map((name) => fileOf(path, name)))
+  const data = concatenate(listOf(group.paths).map((name) => weightFilePath(path, name)))
   let place = 0
   const named = listOf(group.weights)
     .filter(isRecord)
-    .map((about): NamedWeight => {
-      const shape = shapeOf(about)
-      const { type, scale, lowest } = storedOf(about)
-      const count = countOf(shape)
+    .map((spec): NamedWeight => {
+      const shape = shapeOf(spec)
+      const { type, scale, minimum: lowest } = encodingOf(spec)
+      const count = elementCount(shape)
       const first = place
-      place += count * bytesOf[type]
+      place += count * value_bytes[type]
       const weight: Weight = {
         shape,
         *parts() {
           for (let read = 0; read < count; read += part_values) {
-            const some = Math.min(part_values, count - read)
-            const bytes = row.read(first + read * bytesOf[type], some * bytesOf[type])
-            const values = decoded(bytes, type)
+            const part = Math.min(part_values, count - read)
+            const bytes = data.read(first + read * value_bytes[type], part * value_bytes[type])
+            const values = decode(bytes, type)
             yield scale === 1 && lowest === 0 ? values : values.map((v) => v * scale + lowest)
           }
         },
       }
-      return { group: undefined, name: String(about.name), weight: () => weight }
+      return { group: undefined, name: String(spec.name), weight: () => weight }
     })
-  if (place !== row.bytes) {
-    return unusable("The weight files of the model.json have another length than it says.")
+  if (place !== data.bytes) {
+    return reject("The weight files are not as long as the model.json says.")
   }
   return named
 }
 
-/** Reads the model.json at `path`. Throws a refusal. */
+/** Reads the model.json at `path`. Throws a ModelError. */
 export const readTfjs = (path: string): Network => {
-  const json = parsed(path)
+  const json = readManifest(path)
   const topology = isRecord(json.modelTopology) ? json.modelTopology : undefined
   const configuration = topology?.model_config ?? topology
-  if (configuration === undefined) return unusable("The model.json holds no layers model of tfjs.")
+  if (configuration === undefined) return reject("The model.json contains no layers model of tfjs.")
   const model = readConfig(configuration)
   const groups = listOf(json.weightsManifest).filter(isRecord)
-  const find = byName(groups.flatMap((group) => groupOf(path, group)))
+  const find = weightFinder(groups.flatMap((group) => groupOf(path, group)))
   return {
     model,
     is_keras_3: /^[3-9]/.test(String(topology?.keras_version)),

@@ -1,13 +1,13 @@
-/** The weights of a network, read piece by piece: the largest tensors are never held whole. */
-import { unusable } from "./refusal.ts"
+/** Weights of a network, read in parts so that large tensors are never in memory as a whole. */
+import { reject } from "./model-error.ts"
 
 export interface Weight {
   readonly shape: ReadonlyArray<number>
-  /** Its values in row-major order, in pieces of a few MB; each holds until the next is taken. */
+  /** Values in row-major order, a few MB each; a part is valid until the next one is read. */
   readonly parts: () => Iterable<Float32Array>
 }
 
-/** How the values lie in a file, little-endian. */
+/** The types of stored values, all little-endian. */
 export type ValueType =
   | "float16"
   | "bfloat16"
@@ -20,23 +20,23 @@ export type ValueType =
   | "int32"
   | "uint32"
 
-/** Values read at once: 4 MB as float32. */
+/** Values of one part: 4 MB as float32. */
 export const part_values = 2 ** 20
 
-/** Product of the sides; 1 of a scalar. */
-export const countOf = (shape: ReadonlyArray<number>) =>
+/** The product of the dimensions; 1 for a scalar. */
+export const elementCount = (shape: ReadonlyArray<number>) =>
   shape.reduce((count, side) => count * side, 1)
 
-/** All values of a small tensor. */
-export const valuesOf = ({ shape, parts }: Weight): Float32Array => {
-  const values = new Float32Array(countOf(shape))
-  let place = 0
+/** Reads all values; for small tensors. */
+export const readValues = ({ shape, parts }: Weight): Float32Array => {
+  const values = new Float32Array(elementCount(shape))
+  let offset = 0
   for (const part of parts()) {
-    if (place + part.length > values.length) unusable("A weight has more values than its shape.")
-    values.set(part, place)
-    place += part.length
+    if (offset + part.length > values.length) reject("A weight has more values than its shape.")
+    values.set(part, offset)
+    offset += part.length
   }
-  if (place !== values.length) unusable("A weight has fewer values than its shape.")
+  if (offset !== values.length) reject("A weight has fewer values than its shape.")
   return values
 }
 
@@ -45,7 +45,7 @@ export const weightOf = (
   shape: ReadonlyArray<number> = [values.length],
 ): Weight => ({ shape, parts: () => [Float32Array.from(values)] })
 
-export const bytesOf: Readonly<Record<ValueType, number>> = {
+export const value_bytes: Readonly<Record<ValueType, number>> = {
   float16: 2,
   bfloat16: 2,
   float32: 4,
@@ -58,11 +58,11 @@ export const bytesOf: Readonly<Record<ValueType, number>> = {
   uint32: 4,
 }
 
-/** The values of whole bytes; `bytes` may begin at any place of its buffer. */
-export const decoded = (bytes: Uint8Array, type: ValueType): Float32Array => {
+/** Decodes stored values; `bytes` need not be aligned. */
+export const decode = (bytes: Uint8Array, type: ValueType): Float32Array => {
   const aligned = bytes.byteOffset % 8 === 0 ? bytes : Uint8Array.from(bytes)
   const { buffer, byteOffset } = aligned
-  const count = bytes.byteLength / bytesOf[type]
+  const count = bytes.byteLength / value_bytes[type]
   switch (type) {
     case "float32":
       return new Float32Array(buffer, byteOffset, count)
@@ -71,7 +71,7 @@ export const decoded = (bytes: Uint8Array, type: ValueType): Float32Array => {
     case "float16":
       return Float32Array.from(new Float16Array(buffer, byteOffset, count))
     case "bfloat16":
-      return brains(new Uint16Array(buffer, byteOffset, count))
+      return fromBfloat16(new Uint16Array(buffer, byteOffset, count))
     case "int8":
       return Float32Array.from(new Int8Array(buffer, byteOffset, count))
     case "uint8":
@@ -87,8 +87,8 @@ export const decoded = (bytes: Uint8Array, type: ValueType): Float32Array => {
   }
 }
 
-/** bfloat16 is the upper half of a float32. */
-const brains = (bits: Uint16Array) => {
+/** A bfloat16 is the upper half of a float32. */
+const fromBfloat16 = (bits: Uint16Array) => {
   const wide = new Uint32Array(bits.length)
   for (const [index, value] of bits.entries()) wide[index] = value << 16
   return new Float32Array(wide.buffer)

@@ -87,8 +87,8 @@ export const colourNetwork = (path: string, variant: Variant = {}): Model => {
   writeOnnx(path, {
     operations,
     constants: constants.filter(({ name }) => used.has(name)),
-    input: { name: "x", sides: [batch, ...sides] },
-    output: { name: "y", sides: [ends === "one row" ? "M" : batch, 3] },
+    input: { name: "x", shape: [batch, ...sides] },
+    output: { name: "y", shape: [ends === "one row" ? "M" : batch, 3] },
   })
   return {
     onnx_path: path,

@@ -6,15 +6,15 @@ import {
   difference,
   expected,
   fixtureBytes,
-  newPlace,
+  newPath,
   runOnnx,
-} from "../../packages/models/test/converted.ts"
+} from "../../packages/models/test/run-network.ts"
 import { cleanUp, newFolder, runVerb } from "../world/server/server.ts"
 
 afterAll(cleanUp)
 
 const folderWith = (files: Readonly<Record<string, Uint8Array | string>>) => {
-  const folder = newPlace("verb")
+  const folder = newPath("verb")
   mkdirSync(folder)
   for (const [name, bytes] of Object.entries(files)) writeFileSync(join(folder, name), bytes)
   return (name: string) => join(folder, name)
@@ -32,7 +32,7 @@ describe("almanac plant doctor", () => {
     expect(stdout).toMatch(/^layers +18; weights 1,965$/m)
     expect(stdout).toMatch(/^input +float32\[N, 224, 224, 3\]$/m)
     expect(stdout).toMatch(/^output +4 classes, probabilities that sum to one$/m)
-    expect(stdout).toMatch(/^scale +it divides by 255 itself/m)
+    expect(stdout).toMatch(/^scale +the network divides by 255 itself/m)
     expect(stdout).toMatch(/^classes +4: a \.\.\. d$/m)
     expect(stdout).toMatch(/^dry run +[\d.]+ ms an image, the first [\d.]+ ms$/m)
   })
@@ -66,9 +66,7 @@ describe("almanac plant convert", () => {
     expect(difference(values, expected["nested.keras"] ?? [])).toBeLessThan(1e-5)
     const again = await runVerb(newFolder(), verb)
     expect(again.code).toBe(1)
-    expect(again.stderr).toBe(
-      `almanac: ${at("leaf.onnx")} cannot be written: it is there already\n`,
-    )
+    expect(again.stderr).toBe(`almanac: ${at("leaf.onnx")} cannot be written: it already exists\n`)
   })
 
   it("leaves an .onnx as it is", async () => {

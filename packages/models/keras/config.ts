@@ -1,10 +1,10 @@
 /**
- * What a Keras file says of its network, brought from the spellings of Keras 2 and 3 and of tfjs to
- * one: layers by name, and what each is called with.
+ * Normalizes the model configurations of Keras 2, Keras 3 and tfjs to one form: layers by name,
+ * with the operands of each call.
  *
  * Source: plant facts 3; keras-team/keras, saving and legacy saving.
  */
-import { unusable } from "../refusal.ts"
+import { reject } from "../model-error.ts"
 
 export type Json = Readonly<Record<string, unknown>>
 
@@ -15,18 +15,18 @@ export interface Reference {
   readonly output: number
 }
 
-/** What a layer is called with: another's output, or a constant. */
+/** An operand of a call: another layer's output, or a constant. */
 export type Operand = { readonly from: Reference } | { readonly constant: unknown }
 
 export interface Layer {
   readonly kind: string
   readonly name: string
   readonly config: Json
-  /** The names of the models that it is in, the outermost first. */
+  /** The names of the enclosing models, outermost first. */
   readonly within: ReadonlyArray<string>
-  /** What it is called with, each time; empty in a sequence. */
+  /** The operands of each call; empty in a Sequential model. */
   readonly calls: ReadonlyArray<ReadonlyArray<Operand>>
-  /** Where it is a model itself. */
+  /** If the layer is a nested model. */
   readonly model: Model | undefined
 }
 
@@ -38,15 +38,15 @@ export interface Model {
   readonly outputs: ReadonlyArray<Reference>
 }
 
-/** Models within models: Keras itself nests two or three. */
+/** The depth of nested models: Keras's own have two or three levels. */
 const depth_max = 16
-/** Layers in all, four times those of the largest network that Keras brings. */
+/** Four times as many layers as the largest of Keras's own networks. */
 const layers_max = 10_000
 
-/** How an operation on two values names the second one. */
-const second_names = ["y", "x2"]
+/** The names of the second operand of a binary operation. */
+const second_operand_names = ["y", "x2"]
 
-const models = ["Sequential", "Functional", "Model"]
+const model_classes = ["Sequential", "Functional", "Model"]
 
 export const isRecord = (value: unknown): value is Json =>
   typeof value === "object" && value !== null && !Array.isArray(value)
@@ -56,22 +56,22 @@ export const listOf = (value: unknown): ReadonlyArray<unknown> =>
 
 const textOf = (value: unknown, or: string) => (typeof value === "string" ? value : or)
 
-/** Keras 3 wraps types and tuples. */
-const plain = (value: unknown): unknown => {
-  if (Array.isArray(value)) return value.map(plain)
+/** Unwraps the objects that Keras 3 writes for types and tuples. */
+const unwrap = (value: unknown): unknown => {
+  if (Array.isArray(value)) return value.map(unwrap)
   if (!isRecord(value) || value.class_name === "__keras_tensor__") return value
-  if (value.class_name === "__tuple__") return plain(value.items)
+  if (value.class_name === "__tuple__") return unwrap(value.items)
   if (value.class_name === "DTypePolicy") return isRecord(value.config) ? value.config.name : null
-  return Object.fromEntries(Object.entries(value).map(([name, held]) => [name, plain(held)]))
+  return Object.fromEntries(Object.entries(value).map(([name, item]) => [name, unwrap(item)]))
 }
 
 const referenceOf = (value: unknown): Reference => {
   const [layer, call, output] = listOf(value)
-  if (typeof layer !== "string") return unusable("The model's configuration has a broken link.")
+  if (typeof layer !== "string") return reject("The model's configuration has a broken link.")
   return { layer, call: Number(call ?? 0), output: Number(output ?? 0) }
 }
 
-/** One link alone stands without the list around it in Keras 3. */
+/** Keras 3 writes a single link without the list around it. */
 const referencesOf = (value: unknown) => {
   const list = listOf(value)
   return (typeof list[0] === "string" ? [list] : list).map(referenceOf)
@@ -88,15 +88,15 @@ const operandOf = (value: unknown): ReadonlyArray<Operand> => {
   return [{ constant: value }]
 }
 
-/** Keras 2: each argument is [layer, call, output, { further arguments }], or a constant so. */
-const oldOperands = (value: unknown): ReadonlyArray<Operand> => {
-  const [layer, , constant, further] = listOf(value)
-  const named = isRecord(further) ? further : {}
+/** Keras 2 writes each argument as [layer, call, output, { kwargs }], constants too. */
+const keras2Operands = (value: unknown): ReadonlyArray<Operand> => {
+  const [layer, , constant, kwargs] = listOf(value)
+  const kwargs_record = isRecord(kwargs) ? kwargs : {}
   const first: Operand = layer === "_CONSTANT_VALUE" ? { constant } : { from: referenceOf(value) }
-  const others = second_names
-    .filter((name) => name in named)
+  const others = second_operand_names
+    .filter((name) => name in kwargs_record)
     .map((name): Operand => {
-      const other = named[name]
+      const other = kwargs_record[name]
       const is_link = Array.isArray(other) && typeof other[0] === "string"
       return is_link ? { from: referenceOf(other) } : { constant: other }
     })
@@ -105,27 +105,28 @@ const oldOperands = (value: unknown): ReadonlyArray<Operand> => {
 
 const callOf = (value: unknown): ReadonlyArray<Operand> => {
   if (isRecord(value)) {
-    const named = isRecord(value.kwargs) ? value.kwargs : {}
-    const others = second_names.filter((name) => name in named).map((name) => named[name])
+    const kwargs = isRecord(value.kwargs) ? value.kwargs : {}
+    const others = second_operand_names.filter((name) => name in kwargs).map((name) => kwargs[name])
     return [...listOf(value.args), ...others].flatMap(operandOf)
   }
   const list = listOf(value)
   const calls = typeof list[0] === "string" ? [list] : list
-  return calls.flatMap(oldOperands)
+  return calls.flatMap(keras2Operands)
 }
 
-interface Counted {
+interface LayerCount {
   layers: number
 }
 
-const layerOf = (value: unknown, within: ReadonlyArray<string>, counted: Counted): Layer => {
+const layerOf = (value: unknown, within: ReadonlyArray<string>, counted: LayerCount): Layer => {
   counted.layers++
-  if (counted.layers > layers_max) return unusable(`The model has more than ${layers_max} layers.`)
-  if (!isRecord(value)) return unusable("The model's configuration has a layer that is none.")
+  if (counted.layers > layers_max) return reject(`The model has more than ${layers_max} layers.`)
+  if (!isRecord(value))
+    return reject("The model's configuration has a layer that is not an object.")
   const kind = textOf(value.class_name, "?")
   const config = isRecord(value.config) ? value.config : {}
   const name = textOf(config.name, textOf(value.name, kind))
-  const is_model = models.includes(kind)
+  const is_model = model_classes.includes(kind)
   return {
     kind,
     name: textOf(value.name, name),
@@ -136,31 +137,31 @@ const layerOf = (value: unknown, within: ReadonlyArray<string>, counted: Counted
   }
 }
 
-const modelOf = (value: Json, outer: ReadonlyArray<string>, counted: Counted): Model => {
-  if (outer.length >= depth_max) return unusable("The model has too many models in each other.")
+const modelOf = (value: Json, outer: ReadonlyArray<string>, counted: LayerCount): Model => {
+  if (outer.length >= depth_max) return reject("The model has too many levels of nested models.")
   const { config } = value
-  // The first versions of Keras 2 had the layers of a sequence there, and no more.
-  const held: Json = isRecord(config) ? config : { layers: config }
-  const name = textOf(held.name, textOf(value.name, "model"))
+  // The first versions of Keras 2 wrote a Sequential model as a list of layers.
+  const settings: Json = isRecord(config) ? config : { layers: config }
+  const name = textOf(settings.name, textOf(value.name, "model"))
   const within = [...outer, name]
-  const layers = listOf(held.layers).map((layer) => layerOf(layer, within, counted))
-  if (layers.length === 0) return unusable("The model has no layers.")
+  const layers = listOf(settings.layers).map((layer) => layerOf(layer, within, counted))
+  if (layers.length === 0) return reject("The model has no layers.")
   return {
     name,
     is_sequence: value.class_name === "Sequential",
     layers,
-    inputs: referencesOf(held.input_layers),
-    outputs: referencesOf(held.output_layers),
+    inputs: referencesOf(settings.input_layers),
+    outputs: referencesOf(settings.output_layers),
   }
 }
 
-/** The network of a Keras configuration. Throws a refusal where it is no sequence or graph. */
+/** Parses a Keras configuration. Throws a ModelError if it is not Sequential or Functional. */
 export const readConfig = (configuration: unknown): Model => {
-  const config = plain(configuration)
-  if (!isRecord(config)) return unusable("The model's configuration cannot be read.")
+  const config = unwrap(configuration)
+  if (!isRecord(config)) return reject("The model's configuration cannot be read.")
   const kind = textOf(config.class_name, "?")
-  if (!models.includes(kind)) {
-    return unusable(
+  if (!model_classes.includes(kind)) {
+    return reject(
       `The model is of the class ${printable(kind)}, and only a Sequential or Functional one can ` +
         "be read: export ONNX and set plant.model to it.",
     )
@@ -168,13 +169,13 @@ export const readConfig = (configuration: unknown): Model => {
   return modelOf(config, [], { layers: 0 })
 }
 
-/** A name out of a file, fit for one line. */
+/** A name from an untrusted file, made safe to print on one line. */
 export const printable = (name: string) => name.replaceAll(/\p{Cc}/gu, "?").slice(0, 80)
 
-/** Each layer, those of models in it included. */
-export function* everyLayer({ layers }: Model): Generator<Layer> {
+/** All layers, including those of nested models. */
+export function* allLayers({ layers }: Model): Generator<Layer> {
   for (const layer of layers) {
     yield layer
-    if (layer.model !== undefined) yield* everyLayer(layer.model)
+    if (layer.model !== undefined) yield* allLayers(layer.model)
   }
 }

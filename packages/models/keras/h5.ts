@@ -1,34 +1,34 @@
 /**
- * Reads a Keras `.h5`, as Keras 2 and 3 write them: the configuration in an attribute, the weights
- * in a group for each layer of the outermost model. The optimizer's are never read.
+ * Reads a Keras `.h5` file of Keras 2 or 3: the configuration is an attribute, the weights are in
+ * one group per layer of the outermost model. The optimizer's state is not read.
  *
  * Source: plant facts 3; keras-team/keras, legacy_h5_format.py.
  */
 
-import { byName, type NamedWeight, type Network } from "../network.ts"
-import { export_onnx, unusable } from "../refusal.ts"
-import { everyLayer, readConfig } from "./config.ts"
+import { export_advice, reject } from "../model-error.ts"
+import { type NamedWeight, type Network, weightFinder } from "../network.ts"
+import { allLayers, readConfig } from "./config.ts"
 import { type Hdf5, openHdf5 } from "./hdf5.ts"
 
-/** Reads `path`. Throws a refusal, or whatever h5wasm throws of a damaged file. */
+/** Reads `path`. Throws a ModelError, or h5wasm's error for a damaged file. */
 export const readKerasH5 = async (path: string): Promise<Network> => {
   const file = await openHdf5(path)
   const configuration = file.text("", "model_config")
-  if (configuration === undefined) return unusable(reasonOf(file))
+  if (configuration === undefined) return reject(reasonOf(file))
   const model = readConfig(JSON.parse(configuration))
-  const brains = new Set(
-    [...everyLayer(model)].flatMap(({ name, config }) => (config.dtype === "bfloat16" ? name : [])),
+  const bfloat16_layers = new Set(
+    [...allLayers(model)].flatMap(({ name, config }) => (config.dtype === "bfloat16" ? name : [])),
   )
   const named = file.texts("model_weights", "layer_names").flatMap((group) =>
     file.texts(`model_weights/${group}`, "weight_names").map(
       (name): NamedWeight => ({
         group,
         name,
-        weight: () => file.weight(`model_weights/${group}/${name}`, brains.has(group)),
+        weight: () => file.weight(`model_weights/${group}/${name}`, bfloat16_layers.has(group)),
       }),
     ),
   )
-  const find = byName(named)
+  const find = weightFinder(named)
   return {
     model,
     is_keras_3: /^[3-9]/.test(file.text("", "keras_version") ?? ""),
@@ -45,7 +45,6 @@ export const readKerasH5 = async (path: string): Promise<Network> => {
 
 const reasonOf = (file: Hdf5) =>
   file.texts("", "layer_names").length > 0 || file.has("layers") || file.has("model_weights")
-    ? "The .h5 file holds weights only, and not what they are of: save the whole model " +
-      "(model.save), or " +
-      export_onnx
-    : "The .h5 file holds no Keras model."
+    ? "The .h5 file contains weights but no model: save the whole model (model.save), or " +
+      export_advice
+    : "The .h5 file contains no Keras model."

@@ -1,61 +1,62 @@
-/** Activations of Keras as ONNX has them. Source: keras-team/keras, activations. */
-import { axisOf, type Value } from "../graph.ts"
+/** Converts Keras activations. Source: keras-team/keras, activations. */
+import { axisOf, type Value } from "../graph-builder.ts"
 import { isRecord, type Layer } from "../keras/config.ts"
-import { permuted } from "../weight-order.ts"
-import { type Conversion, type Convert, needed, numberOf, refuse } from "./layer.ts"
+import { transpose } from "../transpose.ts"
+import { type Conversion, type Convert, numberOf, rejectLayer, requiredWeight } from "./layer.ts"
 
-type Apply = (conversion: Conversion, value: Value) => string
+type Activation = (conversion: Conversion, value: Value) => string
 
-const single =
-  (type: string): Apply =>
+const unary =
+  (type: string): Activation =>
   ({ graph }, { name }) =>
     graph.add(type, [name])
 
-const clipped = ({ graph }: Conversion, name: string, lowest: number, highest: number) =>
+const clip = ({ graph }: Conversion, name: string, lowest: number, highest: number) =>
   graph.add("Clip", [name, graph.floats([lowest]), graph.floats([highest])])
 
-const softmax: Apply = ({ graph }, value) =>
+const softmax: Activation = ({ graph }, value) =>
   graph.add("Softmax", [value.name], { axis: axisOf(value, -1) })
 
-/** Keras 2 rises by 0.2, Keras 3 by a sixth. */
-const hardSigmoid: Apply = ({ graph, is_keras_3 }, { name }) =>
+/** The slope is 0.2 in Keras 2 and 1/6 in Keras 3. */
+const hardSigmoid: Activation = ({ graph, is_keras_3 }, { name }) =>
   graph.add("HardSigmoid", [name], { alpha: { float: is_keras_3 ? 1 / 6 : 0.2 } })
 
-const hardSwish: Apply = ({ graph }, { name }) =>
+const hardSwish: Activation = ({ graph }, { name }) =>
   graph.add("Mul", [name, graph.add("HardSigmoid", [name], { alpha: { float: 1 / 6 } })])
 
-const swish: Apply = ({ graph }, { name }) => graph.add("Mul", [name, graph.add("Sigmoid", [name])])
+const swish: Activation = ({ graph }, { name }) =>
+  graph.add("Mul", [name, graph.add("Sigmoid", [name])])
 
-/** x (1 + erf(x / sqrt 2)) / 2, which Keras computes unless asked for the approximation. */
-const gelu: Apply = ({ graph }, { name }) => {
+/** x (1 + erf(x / sqrt 2)) / 2, Keras's default; its approximation is not supported. */
+const gelu: Activation = ({ graph }, { name }) => {
   const error = graph.add("Erf", [graph.add("Mul", [name, graph.floats([Math.SQRT1_2])])])
-  const grown = graph.add("Mul", [name, graph.add("Add", [error, graph.floats([1])])])
-  return graph.add("Mul", [grown, graph.floats([0.5])])
+  const product = graph.add("Mul", [name, graph.add("Add", [error, graph.floats([1])])])
+  return graph.add("Mul", [product, graph.floats([0.5])])
 }
 
-const mish: Apply = ({ graph }, { name }) =>
+const mish: Activation = ({ graph }, { name }) =>
   graph.add("Mul", [name, graph.add("Tanh", [graph.add("Softplus", [name])])])
 
-const leaky =
-  (alpha: number): Apply =>
+const leakyReluOf =
+  (alpha: number): Activation =>
   ({ graph }, { name }) =>
     graph.add("LeakyRelu", [name], { alpha: { float: alpha } })
 
-const bounded: Apply = (conversion, { name }) => clipped(conversion, name, 0, 6)
+const relu6: Activation = (conversion, { name }) => clip(conversion, name, 0, 6)
 
-const activations: Readonly<Record<string, Apply>> = {
+const activations: Readonly<Record<string, Activation>> = {
   linear: (_, { name }) => name,
-  relu: single("Relu"),
-  relu6: bounded,
-  leaky_relu: leaky(0.2),
-  elu: single("Elu"),
-  selu: single("Selu"),
-  sigmoid: single("Sigmoid"),
+  relu: unary("Relu"),
+  relu6: relu6,
+  leaky_relu: leakyReluOf(0.2),
+  elu: unary("Elu"),
+  selu: unary("Selu"),
+  sigmoid: unary("Sigmoid"),
   hard_sigmoid: hardSigmoid,
-  tanh: single("Tanh"),
-  softplus: single("Softplus"),
-  softsign: single("Softsign"),
-  exponential: single("Exp"),
+  tanh: unary("Tanh"),
+  softplus: unary("Softplus"),
+  softsign: unary("Softsign"),
+  exponential: unary("Exp"),
   softmax,
   swish,
   silu: swish,
@@ -65,24 +66,24 @@ const activations: Readonly<Record<string, Apply>> = {
   mish,
 }
 
-/** Names that the layers which are activations give them. */
-const wanted = ({ config }: Layer) => {
+/** The name of a layer's activation. */
+const activationOf = ({ config }: Layer) => {
   const { activation } = config
   return isRecord(activation) ? activation.config : (activation ?? "linear")
 }
 
-/** The activation of a layer that is not known; absent where all is well. */
-export const strangeActivation = (layer: Layer): string | undefined => {
-  const name = wanted(layer)
+/** Describes a layer's activation if it is not supported. */
+export const unsupportedActivation = (layer: Layer): string | undefined => {
+  const name = activationOf(layer)
   return typeof name === "string" && Object.hasOwn(activations, name)
     ? undefined
     : `activation ${JSON.stringify(name) ?? "?"}`
 }
 
-/** What comes out of a layer, through the activation that it is set to. */
-export const activated = (conversion: Conversion, value: Value): Value => {
-  const apply = activations[String(wanted(conversion.layer))]
-  if (apply === undefined) return refuse(conversion.layer, "has an activation that is not known")
+/** Applies a layer's activation to its output. */
+export const applyActivation = (conversion: Conversion, value: Value): Value => {
+  const apply = activations[String(activationOf(conversion.layer))]
+  if (apply === undefined) return rejectLayer(conversion.layer, "has an unsupported activation")
   return { name: apply(conversion, value), shape: value.shape }
 }
 
@@ -91,23 +92,23 @@ const relu: Convert = (conversion) => {
   const { name, shape } = input
   const slope = numberOf(config, "negative_slope", 0)
   const highest = numberOf(config, "max_value", Number.POSITIVE_INFINITY)
-  if (numberOf(config, "threshold", 0) !== 0) return refuse(layer, "has a threshold")
+  if (numberOf(config, "threshold", 0) !== 0) return rejectLayer(layer, "has a threshold")
   if (slope === 0) {
     const is_bounded = Number.isFinite(highest)
     return {
-      name: is_bounded ? clipped(conversion, name, 0, highest) : graph.add("Relu", [name]),
+      name: is_bounded ? clip(conversion, name, 0, highest) : graph.add("Relu", [name]),
       shape,
     }
   }
-  const risen = leaky(slope)(conversion, input)
-  if (!Number.isFinite(highest)) return { name: risen, shape }
-  return { name: graph.add("Min", [risen, graph.floats([highest])]), shape }
+  const leaky = leakyReluOf(slope)(conversion, input)
+  if (!Number.isFinite(highest)) return { name: leaky, shape }
+  return { name: graph.add("Min", [leaky, graph.floats([highest])]), shape }
 }
 
 const leakyRelu: Convert = (conversion) => {
   const { config, input } = conversion
   const alpha = numberOf(config, "alpha", numberOf(config, "negative_slope", 0.3))
-  return { name: leaky(alpha)(conversion, input), shape: input.shape }
+  return { name: leakyReluOf(alpha)(conversion, input), shape: input.shape }
 }
 
 const elu: Convert = ({ graph, config, input }) => ({
@@ -115,18 +116,19 @@ const elu: Convert = ({ graph, config, input }) => ({
   shape: input.shape,
 })
 
-/** Its slopes may be shared along an axis, whose side is 1 then. */
+/** Slopes may be shared along an axis, whose dimension is then 1. */
 const prelu: Convert = (conversion) => {
-  const { graph, input, place } = conversion
+  const { graph, input, addWeight: place } = conversion
   const { shape } = input
-  const found = needed(
+  const found = requiredWeight(
     conversion,
     ["alpha"],
     shape.map(() => undefined),
   )
   const fits = found.shape.every((side, axis) => side === 1 || side === shape[axis])
-  if (!fits) return refuse(conversion.layer, `has slopes of the shape [${found.shape.join(", ")}]`)
-  const slopes = shape.length === 3 ? permuted(found, [2, 0, 1]) : found
+  if (!fits)
+    return rejectLayer(conversion.layer, `has slopes of the shape [${found.shape.join(", ")}]`)
+  const slopes = shape.length === 3 ? transpose(found, [2, 0, 1]) : found
   return { name: graph.add("PRelu", [input.name, place("alpha", slopes)]), shape }
 }
 
@@ -135,25 +137,25 @@ const softmaxLayer: Convert = ({ graph, config, input }) => {
   return { name: graph.add("Softmax", [input.name], { axis }), shape: input.shape }
 }
 
-const activation: Convert = (conversion) => activated(conversion, conversion.input)
+const activation: Convert = (conversion) => applyActivation(conversion, conversion.input)
 
-const alone =
-  (apply: Apply): Convert =>
+const asLayer =
+  (apply: Activation): Convert =>
   (conversion) => ({ name: apply(conversion, conversion.input), shape: conversion.input.shape })
 
 /**
- * Activations that are called as functions of TensorFlow, in Keras 2: those that nothing but a
- * tensor is given to, which would change what they compute.
+ * Activations that Keras 2 networks call as TensorFlow functions. Only those whose one argument is
+ * a tensor: further arguments would change the result.
  */
 export const activation_functions: Readonly<Record<string, Convert>> = {
-  "nn.relu": alone(single("Relu")),
-  "nn.relu6": alone(bounded),
-  "nn.elu": alone(single("Elu")),
-  "nn.selu": alone(single("Selu")),
-  "nn.softsign": alone(single("Softsign")),
-  "math.sigmoid": alone(single("Sigmoid")),
-  "math.softplus": alone(single("Softplus")),
-  "math.tanh": alone(single("Tanh")),
+  "nn.relu": asLayer(unary("Relu")),
+  "nn.relu6": asLayer(relu6),
+  "nn.elu": asLayer(unary("Elu")),
+  "nn.selu": asLayer(unary("Selu")),
+  "nn.softsign": asLayer(unary("Softsign")),
+  "math.sigmoid": asLayer(unary("Sigmoid")),
+  "math.softplus": asLayer(unary("Softplus")),
+  "math.tanh": asLayer(unary("Tanh")),
 }
 
 export const activation_layers: Readonly<Record<string, Convert>> = {
@@ -163,13 +165,13 @@ export const activation_layers: Readonly<Record<string, Convert>> = {
   ELU: elu,
   PReLU: prelu,
   Softmax: softmaxLayer,
-  // The operations of Keras 3 on tensors.
-  Relu: alone(single("Relu")),
-  Relu6: alone(bounded),
-  Selu: alone(single("Selu")),
-  Sigmoid: alone(single("Sigmoid")),
-  Silu: alone(swish),
-  Softplus: alone(single("Softplus")),
-  Softsign: alone(single("Softsign")),
-  Tanh: alone(single("Tanh")),
+  // Keras 3 operations on tensors.
+  Relu: asLayer(unary("Relu")),
+  Relu6: asLayer(relu6),
+  Selu: asLayer(unary("Selu")),
+  Sigmoid: asLayer(unary("Sigmoid")),
+  Silu: asLayer(swish),
+  Softplus: asLayer(unary("Softplus")),
+  Softsign: asLayer(unary("Softsign")),
+  Tanh: asLayer(unary("Tanh")),
 }

@@ -1,90 +1,95 @@
-/** What a layer is converted with, and how its settings are read. */
-import type { Graph, Value } from "../graph.ts"
+/** The context of a layer's conversion, and readers of its settings. */
+import type { GraphBuilder, Value } from "../graph-builder.ts"
 import { isRecord, type Json, type Layer, listOf, printable } from "../keras/config.ts"
-import { unusable } from "../refusal.ts"
+import { export_advice, reject } from "../model-error.ts"
 import type { Weight } from "../weight.ts"
 
 export interface Conversion {
-  readonly graph: Graph
+  readonly graph: GraphBuilder
   readonly layer: Layer
-  /** Its settings. */
+  /** The layer's settings. */
   readonly config: Json
-  /** What it is called with first. */
+  /** The first operand that is a value. */
   readonly input: Value
-  /** All that it is called with: values, and constants out of the configuration. */
+  /** All operands: values, and constants from the configuration. */
   readonly operands: ReadonlyArray<Value | { readonly constant: unknown }>
-  /** Its weight of one of these names; `absent` where it has none. */
+  /** The layer's first weight with one of these names. */
   readonly weight: (...names: ReadonlyArray<string>) => Weight | undefined
-  /** Puts one of its weights into the graph, as it is or made otherwise. */
-  readonly place: (name: string, weight: Weight) => string
-  /** Keras 3 computes some things in another way than Keras 2. */
+  /** Adds a weight to the graph and returns its name there. */
+  readonly addWeight: (name: string, weight: Weight) => string
+  /** Keras 3 computes some layers differently from Keras 2. */
   readonly is_keras_3: boolean
 }
 
 export type Convert = (conversion: Conversion) => Value
 
-/** `conv1 (Conv2D)`, as a failure names it. */
-export const titleOf = ({ name, kind }: Layer) => `${printable(name)} (${printable(kind)})`
+/** The layer in error messages, such as `conv1 (Conv2D)`. */
+export const describeLayer = ({ name, kind }: Layer) => `${printable(name)} (${printable(kind)})`
 
-/** Throws: the layer is of a kind that is known, and set in a way that is not. */
-export const refuse = (layer: Layer, what: string): never =>
-  unusable(
-    `The layer ${titleOf(layer)} ${what}, which cannot be converted: export ONNX and set ` +
-      "plant.model to it.",
+/** Throws a ModelError: the layer is supported, but not with these settings. */
+export const rejectLayer = (layer: Layer, problem: string): never =>
+  reject(
+    `The layer ${describeLayer(layer)} ${problem}, which cannot be converted: ${export_advice}.`,
   )
 
-/** Its weight. Throws a refusal where it is not there, or has another shape. */
-export const needed = (
+/** A weight of the layer. Throws a ModelError if it is missing or has another shape. */
+export const requiredWeight = (
   { layer, weight }: Conversion,
   names: ReadonlyArray<string>,
   shape: ReadonlyArray<number | undefined>,
 ): Weight => {
   const found = weight(...names)
   if (found === undefined) {
-    return unusable(`The file holds no ${names[0]} of the layer ${titleOf(layer)}.`)
+    return reject(`The file contains no ${names[0]} for the layer ${describeLayer(layer)}.`)
   }
   const fits =
     found.shape.length === shape.length &&
     found.shape.every((side, axis) => side > 0 && side === (shape[axis] ?? side))
   if (!fits) {
-    return unusable(
-      `The ${names[0]} of the layer ${titleOf(layer)} has the shape [${found.shape.join(", ")}].`,
+    return reject(
+      `The ${names[0]} of the layer ${describeLayer(layer)} has the shape ` +
+        `[${found.shape.join(", ")}].`,
     )
   }
   return found
 }
 
-export const numberOf = (config: Json, name: string, or: number) => {
+export const numberOf = (config: Json, name: string, fallback: number) => {
   const value = config[name]
-  // Keras writes an array of one number for some.
-  const held = isRecord(value) ? value.value : value
-  const number = Array.isArray(held) ? held[0] : held
-  return typeof number === "number" && Number.isFinite(number) ? number : or
+  // Keras writes some numbers as an array of one.
+  const wrapped = isRecord(value) ? value.value : value
+  const number = Array.isArray(wrapped) ? wrapped[0] : wrapped
+  return typeof number === "number" && Number.isFinite(number) ? number : fallback
 }
 
-/** Two whole numbers of at least `least`, given as one or two. */
-export const pairOf = ({ layer, config }: Conversion, name: string, or: number, least = 1) => {
-  const value = config[name] ?? or
+/** Two integers of at least `minimum`, written as one or two. */
+export const pairOf = (
+  { layer, config }: Conversion,
+  name: string,
+  fallback: number,
+  minimum = 1,
+) => {
+  const value = config[name] ?? fallback
   const [first, second = first] = Array.isArray(value) ? value : [value]
-  const is_whole = [first, second].every((side) => Number.isSafeInteger(side) && side >= least)
-  if (!is_whole) return refuse(layer, `has the ${name} ${JSON.stringify(value)}`)
+  const is_whole = [first, second].every((side) => Number.isSafeInteger(side) && side >= minimum)
+  if (!is_whole) return rejectLayer(layer, `has the ${name} ${JSON.stringify(value)}`)
   return [Number(first), Number(second)] as const
 }
 
-/** Whole numbers of a setting. */
-export const wholesOf = ({ layer, config }: Conversion, name: string): ReadonlyArray<number> => {
+/** A setting with a list of integers. */
+export const integersOf = ({ layer, config }: Conversion, name: string): ReadonlyArray<number> => {
   const values = listOf(config[name])
   if (!values.every((value) => Number.isSafeInteger(value))) {
-    return refuse(layer, `has the ${name} ${JSON.stringify(values)}`)
+    return rejectLayer(layer, `has the ${name} ${JSON.stringify(values)}`)
   }
   return values.map(Number)
 }
 
-/** The sides of an image. */
-export const sidesOf = ({ layer, input }: Conversion) => {
+/** The input's shape. Throws a ModelError if it is not an image. */
+export const imageShape = ({ layer, input }: Conversion) => {
   const [height, width, channels] = input.shape
   if (height === undefined || width === undefined || channels === undefined) {
-    return refuse(layer, `is called with a tensor of ${input.shape.length} axes`)
+    return rejectLayer(layer, `is called with a tensor of ${input.shape.length} axes`)
   }
   return { height, width, channels }
 }

@@ -1,14 +1,21 @@
-/** Pooling, padding and scaling of images: layers of Keras without weights, as ONNX has them. */
-import type { Value } from "../graph.ts"
+/** Converts pooling, padding, cropping and resizing layers. */
+import type { Value } from "../graph-builder.ts"
 import { listOf } from "../keras/config.ts"
 import { placementOf } from "./conv.ts"
-import { type Conversion, type Convert, numberOf, pairOf, refuse, sidesOf } from "./layer.ts"
+import {
+  type Conversion,
+  type Convert,
+  imageShape,
+  numberOf,
+  pairOf,
+  rejectLayer,
+} from "./layer.ts"
 
 const pool =
   (type: string): Convert =>
   (conversion) => {
     const { graph, config, input } = conversion
-    const { channels } = sidesOf(conversion)
+    const { channels } = imageShape(conversion)
     const kernel = pairOf(conversion, "pool_size", 2)
     const strides = config.strides == null ? kernel : pairOf(conversion, "strides", 1)
     const { pads, height, width } = placementOf(conversion, { kernel, strides, dilations: [1, 1] })
@@ -20,14 +27,14 @@ const globalPool =
   (type: string): Convert =>
   (conversion) => {
     const { graph, config, input } = conversion
-    const { channels } = sidesOf(conversion)
+    const { channels } = imageShape(conversion)
     const pooled = graph.add(type, [input.name])
     if (config.keepdims === true) return { name: pooled, shape: [1, 1, channels] }
     return { name: graph.add("Flatten", [pooled]), shape: [channels] }
   }
 
-/** Pixels at the four sides: one number, two, or two pairs. */
-const marginsOf = ({ layer, config }: Conversion, name: string) => {
+/** Margins written as one number, two numbers, or two pairs. */
+const marginsFrom = ({ layer, config }: Conversion, name: string) => {
   const value = config[name]
   const [y, x = y] = Array.isArray(value) ? value : [value]
   const sides = [y, x].flatMap((side) => (Array.isArray(side) ? listOf(side) : [side, side]))
@@ -40,15 +47,15 @@ const marginsOf = ({ layer, config }: Conversion, name: string) => {
     left === undefined ||
     right === undefined
   ) {
-    return refuse(layer, `has the ${name} ${JSON.stringify(value)}`)
+    return rejectLayer(layer, `has the ${name} ${JSON.stringify(value)}`)
   }
   return { top, bottom, left, right }
 }
 
 const zeroPadding: Convert = (conversion) => {
   const { graph, input } = conversion
-  const { height, width, channels } = sidesOf(conversion)
-  const { top, bottom, left, right } = marginsOf(conversion, "padding")
+  const { height, width, channels } = imageShape(conversion)
+  const { top, bottom, left, right } = marginsFrom(conversion, "padding")
   const pads = graph.integers([0, 0, top, left, 0, 0, bottom, right])
   return {
     name: graph.add("Pad", [input.name, pads]),
@@ -58,10 +65,10 @@ const zeroPadding: Convert = (conversion) => {
 
 const cropping: Convert = (conversion) => {
   const { graph, input, layer } = conversion
-  const { height, width, channels } = sidesOf(conversion)
-  const { top, bottom, left, right } = marginsOf(conversion, "cropping")
+  const { height, width, channels } = imageShape(conversion)
+  const { top, bottom, left, right } = marginsFrom(conversion, "cropping")
   const shape = [height - top - bottom, width - left - right, channels]
-  if (shape.some((side) => side < 1)) return refuse(layer, "leaves nothing of the image")
+  if (shape.some((side) => side < 1)) return rejectLayer(layer, "removes the whole image")
   const inputs = [
     input.name,
     graph.integers([top, left]),
@@ -71,18 +78,18 @@ const cropping: Convert = (conversion) => {
   return { name: graph.add("Slice", inputs), shape }
 }
 
-const scaled = (conversion: Conversion, height: number, width: number): Value => {
+const resize = (conversion: Conversion, height: number, width: number): Value => {
   const { graph, input, config, layer } = conversion
-  const { channels, ...from } = sidesOf(conversion)
+  const { channels, ...from } = imageShape(conversion)
   const shape = [height, width, channels]
   if (height === from.height && width === from.width) return { name: input.name, shape }
   const interpolation = config.interpolation ?? "nearest"
   const is_nearest = interpolation === "nearest"
   if (!is_nearest && interpolation !== "bilinear") {
-    return refuse(layer, `scales by ${JSON.stringify(interpolation)}`)
+    return rejectLayer(layer, `scales by ${JSON.stringify(interpolation)}`)
   }
   const sizes = graph.integers([1, channels, height, width])
-  // A batch of any size keeps it: its side is taken from the input, not from a constant.
+  // The batch is dynamic, so it is read from the input.
   const batch = graph.add("Slice", [
     graph.add("Shape", [input.name]),
     graph.integers([0]),
@@ -99,21 +106,21 @@ const scaled = (conversion: Conversion, height: number, width: number): Value =>
 }
 
 const upSampling: Convert = (conversion) => {
-  const { height, width } = sidesOf(conversion)
+  const { height, width } = imageShape(conversion)
   const [y, x] = pairOf(conversion, "size", 2)
-  return scaled(conversion, height * y, width * x)
+  return resize(conversion, height * y, width * x)
 }
 
 const resizing: Convert = (conversion) => {
   const { config, layer } = conversion
-  const { height, width } = sidesOf(conversion)
+  const { height, width } = imageShape(conversion)
   const to_height = numberOf(config, "height", height)
   const to_width = numberOf(config, "width", width)
   const is_plain = ["crop_to_aspect_ratio", "pad_to_aspect_ratio", "antialias"].every(
     (name) => config[name] !== true,
   )
-  if (!is_plain) return refuse(layer, "crops, pads or smooths")
-  return scaled(
+  if (!is_plain) return rejectLayer(layer, "crops, pads or smooths")
+  return resize(
     { ...conversion, config: { ...config, interpolation: config.interpolation ?? "bilinear" } },
     to_height,
     to_width,

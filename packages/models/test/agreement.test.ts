@@ -1,4 +1,4 @@
-/** Each layer is computed as TensorFlow.js computes it, and so is a MobileNetV2. */
+/** Compares each converted layer, and a MobileNetV2, with TensorFlow.js. */
 import { rmSync } from "node:fs"
 import { join } from "node:path"
 import "@tensorflow/tfjs-backend-wasm"
@@ -6,30 +6,30 @@ import * as tf from "@tensorflow/tfjs-core"
 import * as layers from "@tensorflow/tfjs-layers"
 import { beforeAll, describe, expect, it } from "vitest"
 import { readTfjs } from "../tfjs.ts"
-import { difference, image, newPlace, runNetwork } from "./converted.ts"
 import { mobileNet } from "./mobile-network.ts"
-import { type Add, type Packed, seeded, through, writeTfjs } from "./tfjs-network.ts"
+import { difference, image, newPath, runNetwork } from "./run-network.ts"
+import { type Add, seeded, through, type WeightType, writeTfjs } from "./tfjs-network.ts"
 
 beforeAll(() => tf.setBackend("wasm"))
 
-const written = (model: layers.LayersModel, packed?: Packed) =>
-  writeTfjs(model, newPlace("tfjs"), packed)
+const write = (model: layers.LayersModel, packed?: WeightType) =>
+  writeTfjs(model, newPath("tfjs"), packed)
 
-const answered = (model: layers.LayersModel) =>
+const predict = (model: layers.LayersModel) =>
   tf.tidy(() => {
     const input = tf.tensor(image, [1, 224, 224, 3])
-    const answer = model.predict(input)
-    if (Array.isArray(answer)) throw new Error("one answer is meant")
-    return answer.dataSync()
+    const output = model.predict(input)
+    if (Array.isArray(output)) throw new Error("the model has several outputs")
+    return output.dataSync()
   })
 
-const agree = async (model: layers.LayersModel) => {
-  const wanted = answered(model)
-  const path = await written(model)
+const expectAgreement = async (model: layers.LayersModel) => {
+  const expected = predict(model)
+  const path = await write(model)
   const { values } = await runNetwork(readTfjs(path))
   rmSync(join(path, ".."), { recursive: true })
   expect(values.some((value) => value !== values[0])).toBe(true)
-  expect(difference(values, wanted)).toBeLessThan(1e-5)
+  expect(difference(values, expected)).toBeLessThan(1e-5)
 }
 
 const { conv2d, depthwiseConv2d, separableConv2d, activation, dense } = layers.layers
@@ -38,18 +38,18 @@ const merge = (layer: layers.layers.Layer): Add => {
   return (x) => {
     const one = through(conv2d({ filters: 3, kernelSize: 1, useBias: true }))(x)
     const other = through(conv2d({ filters: 3, kernelSize: 3, padding: "same" }))(x)
-    return layer.apply([one, other, x]) as layers.SymbolicTensor // As above.
+    return layer.apply([one, other, x]) as layers.SymbolicTensor // A layer returns one tensor here.
   }
 }
 
 const two = (layer: layers.layers.Layer): Add => {
   return (x) => {
     const other = through(conv2d({ filters: 3, kernelSize: 1 }))(x)
-    return layer.apply([x, other]) as layers.SymbolicTensor // As above.
+    return layer.apply([x, other]) as layers.SymbolicTensor // A layer returns one tensor here.
   }
 }
 
-/** Each supported layer that tfjs has, called with an image of 14 by 14 pixels. */
+/** The supported layers that tfjs has, each on an image of 14 by 14 pixels. */
 const cases: Readonly<Record<string, Add>> = {
   "Conv2D valid": through(conv2d({ filters: 4, kernelSize: [3, 2] })),
   "Conv2D same, stride 2": through(
@@ -150,41 +150,41 @@ const kinds = [
 const modelOf = (add: Add) => {
   const input = layers.input({ shape: [224, 224, 3] })
   const small = through(layers.layers.averagePooling2d({ poolSize: 16 }))(input)
-  const made = add(small)
-  const end = made.shape.length === 2 ? made : through(layers.layers.flatten())(made)
+  const output = add(small)
+  const end = output.shape.length === 2 ? output : through(layers.layers.flatten())(output)
   return seeded(layers.model({ inputs: input, outputs: end }))
 }
 
-describe("a layer is computed as TensorFlow.js computes it, to 1e-5:", () => {
-  for (const [name, add] of Object.entries(cases)) it(name, () => agree(modelOf(add)))
+describe("a converted layer agrees with TensorFlow.js to 1e-5:", () => {
+  for (const [name, add] of Object.entries(cases)) it(name, () => expectAgreement(modelOf(add)))
   for (const kind of kinds) {
     const signed = layers.layers.rescaling({ scale: 8, offset: -4, name: `signed_${kind}` })
     it(`Activation ${kind}`, () =>
-      agree(modelOf(through(signed, activation({ activation: kind })))))
+      expectAgreement(modelOf(through(signed, activation({ activation: kind })))))
   }
 })
 
 describe("a network of TensorFlow.js", () => {
-  it("may be a sequence in a sequence", () => {
+  it("may be a nested Sequential model", () => {
     const inner = layers.sequential({
       layers: [
         conv2d({ inputShape: [14, 14, 3], filters: 4, kernelSize: 3, activation: "relu" }),
         layers.layers.batchNormalization(),
       ],
     })
-    return agree(modelOf(through(inner, conv2d({ filters: 2, kernelSize: 3 }))))
+    return expectAgreement(modelOf(through(inner, conv2d({ filters: 2, kernelSize: 3 }))))
   })
 
   for (const [packed, tolerance] of [
     ["float16", 2e-3],
     ["uint8", 2e-2],
   ] as const) {
-    it(`may have its weights packed as ${packed}`, async () => {
+    it(`may have weights quantized as ${packed}`, async () => {
       const model = modelOf(
         through(layers.layers.flatten(), dense({ units: 5, activation: "softmax" })),
       )
-      const { values } = await runNetwork(readTfjs(await written(model, packed)))
-      const off = difference(values, answered(model))
+      const { values } = await runNetwork(readTfjs(await write(model, packed)))
+      const off = difference(values, predict(model))
       expect(off).toBeLessThan(tolerance)
       expect(off).toBeGreaterThan(0)
     })
@@ -192,10 +192,10 @@ describe("a network of TensorFlow.js", () => {
 })
 
 describe("a MobileNetV2 with random weights", () => {
-  it("is computed as TensorFlow.js computes it, to 1e-5", async () => {
+  it("agrees with TensorFlow.js to 1e-5", async () => {
     const model = mobileNet()
-    const { values, converted } = await runNetwork(readTfjs(await written(model)))
+    const { values, converted } = await runNetwork(readTfjs(await write(model)))
     expect(converted.parameters).toBe(2_306_662)
-    expect(difference(values, answered(model))).toBeLessThan(1e-5)
+    expect(difference(values, predict(model))).toBeLessThan(1e-5)
   })
 })

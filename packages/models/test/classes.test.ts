@@ -1,18 +1,18 @@
-/** Class files in each form that they are met in. Source: plant facts 1. */
+/** Class files in each supported format. Source: plant facts 1. */
 import { mkdirSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { describe, expect, it } from "vitest"
 import { checkClasses, parseClasses, readClasses } from "../classes.ts"
-import { newPlace } from "./converted.ts"
+import { newPath } from "./run-network.ts"
 
-const refused = (act: () => unknown) => {
+const errorOf = (act: () => unknown) => {
   try {
     act()
   } catch (error) {
-    // What is thrown is looked at below.
+    // The assertions below check its shape.
     return (error as { readonly detail?: string }).detail ?? String(error)
   }
-  return "taken"
+  return "accepted"
 }
 
 const two = ["Corn_(maize)___Common_rust_", "Pepper,_bell___healthy"]
@@ -37,11 +37,11 @@ describe("a class file", () => {
     expect(parseClasses(JSON.stringify(two))).toEqual(two)
   })
 
-  it("is a text of one name a line", () => {
+  it("is text with one name per line", () => {
     expect(parseClasses(`${two.join("\r\n")}\n\n`, "text")).toEqual(two)
   })
 
-  it("may begin with a byte order mark, and its names pass through as they are", () => {
+  it("may begin with a byte order mark, and its names are not changed", () => {
     expect(parseClasses('\uFEFF{"0":" Haunglongbing_(Citrus greening) ","1":"b"}')).toEqual([
       " Haunglongbing_(Citrus greening) ",
       "b",
@@ -59,11 +59,11 @@ describe("a class file", () => {
     "a nested object": ['{"0":{"name":"a"}}', "maps neither"],
     "half an index": ['{"a":0.5}', "maps neither"],
     "an index below zero": ['{"a":-1}', "maps neither"],
-    "a number in a list": ['["a",1]', "lists what is no name"],
+    "a number in a list": ['["a",1]', "has an entry that is not a name"],
     "an empty name": ['["a",""]', "has a class without a name"],
-    "a bare number": ["3", "holds neither an object nor a list"],
-    "no JSON": ["{'0':'a'}", "is no valid JSON"],
-    "no text": ["", "is no valid JSON"],
+    "a bare number": ["3", "is neither an object nor a list"],
+    "no JSON": ["{'0':'a'}", "is not valid JSON"],
+    "no text": ["", "is not valid JSON"],
     "a huge index": ['{"999999999":"a"}', "none of the index 0"],
     "ten thousand and one names": [
       JSON.stringify(Array.from({ length: 10_001 }, (_, at) => `n${at}`)),
@@ -71,24 +71,24 @@ describe("a class file", () => {
     ],
   }
   for (const [name, [text, reason]] of Object.entries(broken)) {
-    it(`with ${name} is refused in one line`, () => {
-      const detail = refused(() => parseClasses(text))
+    it(`with ${name} is rejected in one line`, () => {
+      const detail = errorOf(() => parseClasses(text))
       expect(detail).toMatch(/^The class file [^\n]+\.$/)
       expect(detail).toContain(reason)
     })
   }
 
   it("must have as many classes as the network has outputs", () => {
-    expect(refused(() => checkClasses(two, 2))).toBe("taken")
-    expect(refused(() => checkClasses(two, 38))).toContain(
+    expect(errorOf(() => checkClasses(two, 2))).toBe("accepted")
+    expect(errorOf(() => checkClasses(two, 38))).toContain(
       "has 2 classes, and the network has 38 outputs",
     )
   })
 })
 
-describe("the file beside the model", () => {
+describe("the class file next to the model", () => {
   const folderWith = (files: Readonly<Record<string, string>>) => {
-    const folder = newPlace("beside")
+    const folder = newPath("beside")
     mkdirSync(folder)
     for (const [name, text] of Object.entries(files)) writeFileSync(join(folder, name), text)
     return (given = "") =>
@@ -107,15 +107,15 @@ describe("the file beside the model", () => {
     expect(await folderWith(own)()).toEqual(["c", "d"])
   })
 
-  it("is not looked for where one is set", async () => {
+  it("is not used if another file is configured", async () => {
     const both = { "class_indices.json": '["a","b"]', "labels.txt": "c\nd\n" }
     expect(await folderWith(both)("labels.txt")).toEqual(["c", "d"])
   })
 
-  it("that is not there is told in a line that says what to do", async () => {
+  it("that does not exist is reported with advice", async () => {
     const detail = await detailOf(folderWith({})())
     expect(detail).toMatch(
-      /^The class file \S+class_indices\.json is not there: .*plant\.classes\.$/,
+      /^The class file \S+class_indices\.json does not exist: .*plant\.classes\.$/,
     )
   })
 

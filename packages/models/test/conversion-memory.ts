@@ -1,4 +1,4 @@
-/** The conversion's own program, which leaves its peak memory in bytes in a file when it ends. */
+/** The conversion program; writes its peak memory in bytes to a file on exit. */
 import { writeFileSync } from "node:fs"
 import "../conversion.ts"
 

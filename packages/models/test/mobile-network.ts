@@ -1,4 +1,4 @@
-/** The network that stands for those of phones. Source: arXiv 1801.04381. */
+/** MobileNetV2, a typical network for phones. Source: arXiv 1801.04381. */
 import * as layers from "@tensorflow/tfjs-layers"
 import { seeded, through } from "./tfjs-network.ts"
 
@@ -20,12 +20,12 @@ const groups = [
 ]
 
 /**
- * MobileNetV2 with 38 classes as Keras has it, or with its normalizations folded into its
- * convolutions, as somebody may have it who takes pains. Random weights, the same each time.
+ * MobileNetV2 with 38 classes as in Keras, or with its batch normalizations folded into the
+ * convolutions. The random weights are seeded.
  */
 export const mobileNet = (is_folded = false) => {
   const normal = () => (is_folded ? [] : [layers.layers.batchNormalization()])
-  const six = () => layers.layers.reLU({ maxValue: 6 })
+  const relu6 = () => layers.layers.reLU({ maxValue: 6 })
   const input = layers.input({ shape: [224, 224, 3] })
   const first = conv2d({
     filters: 32,
@@ -34,7 +34,7 @@ export const mobileNet = (is_folded = false) => {
     padding: "same",
     useBias: is_folded,
   })
-  let x = through(first, ...normal(), six())(input)
+  let x = through(first, ...normal(), relu6())(input)
   for (const [expansion, filters, repeats, stride] of groups) {
     for (let n = 0; n < repeats; n++) {
       const from = x
@@ -44,10 +44,10 @@ export const mobileNet = (is_folded = false) => {
         x = through(
           conv2d({ filters: wide, kernelSize: 1, useBias: is_folded }),
           ...normal(),
-          six(),
+          relu6(),
         )(x)
       }
-      // Keras pads by hand where the stride is 2.
+      // Keras has an explicit padding layer before a stride of 2.
       if (strides === 2 && !is_folded)
         x = through(
           layers.layers.zeroPadding2d({
@@ -61,18 +61,18 @@ export const mobileNet = (is_folded = false) => {
       x = through(
         depthwiseConv2d({ kernelSize: 3, strides, padding, useBias: is_folded }),
         ...normal(),
-        six(),
+        relu6(),
         conv2d({ filters, kernelSize: 1, useBias: is_folded }),
         ...normal(),
       )(x)
-      // Of two tensors it makes one.
+      // It returns one tensor.
       if (n > 0) x = layers.layers.add().apply([from, x]) as layers.SymbolicTensor
     }
   }
   const end = through(
     conv2d({ filters: 1280, kernelSize: 1, useBias: is_folded }),
     ...normal(),
-    six(),
+    relu6(),
     layers.layers.globalAveragePooling2d({}),
     layers.layers.dropout({ rate: 0.2 }),
     dense({ units: 38, activation: "softmax" }),

@@ -1,4 +1,4 @@
-/** Networks of TensorFlow.js: their weights by a seed, and written as it writes them. */
+/** Creates TensorFlow.js networks with seeded weights and saves them in its format. */
 import { mkdirSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import * as tf from "@tensorflow/tfjs-core"
@@ -8,12 +8,12 @@ export type Add = (x: layers.SymbolicTensor) => layers.SymbolicTensor
 export const through =
   (...all: ReadonlyArray<layers.layers.Layer>): Add =>
   (x) =>
-    // Of one tensor a layer makes one.
+    // A layer returns one tensor for one tensor.
     all.reduce((value, layer) => layer.apply(value) as layers.SymbolicTensor, x)
 
 const seed = 20_261_122
 
-/** Weights by a seed, of a size that keeps values near one; variances are positive. */
+/** Sets seeded weights that keep values near one; variances are positive. */
 export const seeded = (model: layers.LayersModel) => {
   const values = model.weights.map((weight, index) => {
     const shape = weight.shape.map(Number)
@@ -31,26 +31,26 @@ export const seeded = (model: layers.LayersModel) => {
   return model
 }
 
-/** How its weights are kept. */
-export type Packed = "float32" | "float16" | "uint8"
+/** The type of the stored weights. */
+export type WeightType = "float32" | "float16" | "uint8"
 
 /**
- * Writes the model into a new folder as tfjs does, its weights in two files that part in the middle
- * of a value; answers the path of its model.json.
+ * Saves the model to a new folder, with its weights in two files that are split in the middle of a
+ * value. Returns the path of model.json.
  */
 export const writeTfjs = async (
   model: layers.LayersModel,
   folder: string,
-  packed: Packed = "float32",
+  weight_type: WeightType = "float32",
 ) => {
   mkdirSync(folder)
   await model.save(
     tf.io.withSaveHandler(async ({ modelTopology, weightSpecs = [], weightData }) => {
       const data = Buffer.from(tf.io.CompositeArrayBuffer.join(weightData))
       const { specs, bytes } =
-        packed === "float32"
+        weight_type === "float32"
           ? { specs: weightSpecs, bytes: data }
-          : narrowed(weightSpecs, data, packed)
+          : quantize(weightSpecs, data, weight_type)
       const middle = Math.floor(bytes.length / 2) + 1
       writeFileSync(join(folder, "group1-shard1of2.bin"), bytes.subarray(0, middle))
       writeFileSync(join(folder, "group1-shard2of2.bin"), bytes.subarray(middle))
@@ -64,8 +64,8 @@ export const writeTfjs = async (
   return join(folder, "model.json")
 }
 
-/** As the converter of tfjs packs weights. */
-const narrowed = (
+/** Quantizes weights like the converter of tfjs. */
+const quantize = (
   weightSpecs: ReadonlyArray<tf.io.WeightsManifestEntry>,
   data: Buffer,
   dtype: "float16" | "uint8",
@@ -90,7 +90,7 @@ const narrowed = (
   return { specs, bytes: Buffer.concat(parts) }
 }
 
-/** A float16 whose value is in its normal range, cut off. */
+/** Truncates to a float16; the value must be in its normal range. */
 const halfOf = (value: number) => {
   const [bits = 0] = new Uint32Array(Float32Array.of(value).buffer)
   const exponent = ((bits >>> 23) & 255) - 112

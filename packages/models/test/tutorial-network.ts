@@ -1,4 +1,4 @@
-/** Writes the network of the well-known tutorial as Keras 2 would: 47.8 million random weights. */
+/** Writes the network of a well-known tutorial in Keras 2's format: 47.8 million random weights. */
 import { h5wasm } from "h5wasm/node"
 
 const layer = (class_name: string, name: string, config: object = {}) => ({
@@ -44,7 +44,7 @@ const weights: Readonly<Record<string, ReadonlyArray<number>>> = {
 
 export const tutorial_parameters = 47_805_158
 
-/** Small numbers that are no pattern, the same each time. */
+/** Small pseudorandom numbers from a fixed seed. */
 const numbers = (count: number, reach: number) => {
   const values = new Float32Array(count)
   let state = 20_261_122
@@ -55,7 +55,7 @@ const numbers = (count: number, reach: number) => {
   return values
 }
 
-/** Writes it to `path`, 191 MB. */
+/** Writes the file of 191 MB. */
 export const writeTutorialNetwork = async (path: string) => {
   await h5wasm.ready
   const file = new h5wasm.File(path, "w")

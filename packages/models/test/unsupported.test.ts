@@ -1,13 +1,13 @@
-/** Networks that cannot be converted: one line names what, and says what to do. */
+/** Networks that cannot be converted are rejected in one line, with advice. */
 import { mkdirSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { describe, expect, it } from "vitest"
 import { readConfig } from "../keras/config.ts"
-import { convertKeras } from "../keras/graph.ts"
+import { convertKeras } from "../keras/convert.ts"
 import type { Network } from "../network.ts"
 import { readTfjs } from "../tfjs.ts"
 import { weightOf } from "../weight.ts"
-import { newPlace, runNetwork } from "./converted.ts"
+import { newPath, runNetwork } from "./run-network.ts"
 
 const layer = (class_name: string, config: object = {}) => ({
   class_name,
@@ -31,93 +31,103 @@ const sequence = (...layers: ReadonlyArray<object>) => ({
   config: { name: "s", layers },
 })
 
-const refusal = (act: () => unknown): string => {
+const errorOf = (act: () => unknown): string => {
   try {
     act()
   } catch (error) {
-    // What is thrown is looked at by the tests.
+    // The tests check its shape.
     return (error as { readonly detail?: string }).detail ?? String(error)
   }
-  return "taken"
+  return "accepted"
 }
 
-const refused = (...layers: ReadonlyArray<object>) =>
-  refusal(() => convertKeras(network(sequence(...layers))))
+const conversionError = (...layers: ReadonlyArray<object>) =>
+  errorOf(() => convertKeras(network(sequence(...layers))))
 
 const advice = /export ONNX and set plant\.model to it\.$/
 
-describe("a network with layers that are not known", () => {
-  it("is refused in one line, which names them all", () => {
+describe("a network with unsupported layers", () => {
+  it("is rejected in one line that lists them all", () => {
     const inner = sequence(layer("MultiHeadAttention"))
-    const detail = refused(input, layer("Lambda"), inner, layer("KerasLayer"), pooled, end)
+    const detail = conversionError(input, layer("Lambda"), inner, layer("KerasLayer"), pooled, end)
     expect(detail).toContain("my_lambda (Lambda), my_multiheadattention (MultiHeadAttention)")
     expect(detail).toContain("my_keraslayer (KerasLayer)")
     expect(detail).toMatch(advice)
     expect(detail).not.toContain("\n")
   })
 
-  it("is refused with an activation that is not known", () => {
-    const detail = refused(input, layer("Conv2D", { activation: "my_own" }), pooled, end)
+  it("is rejected with an unsupported activation", () => {
+    const detail = conversionError(input, layer("Conv2D", { activation: "my_own" }), pooled, end)
     expect(detail).toContain('my_conv2d (Conv2D) with the activation "my_own"')
     expect(detail).toMatch(advice)
   })
 
-  it("is refused with the channels first", () => {
-    const detail = refused(input, layer("Conv2D", { data_format: "channels_first" }), pooled, end)
+  it("is rejected with channels first", () => {
+    const detail = conversionError(
+      input,
+      layer("Conv2D", { data_format: "channels_first" }),
+      pooled,
+      end,
+    )
     expect(detail).toContain("my_conv2d (Conv2D) with channels first")
   })
 
-  it("is refused with a function that is not known", () => {
-    const detail = refused(input, layer("TFOpLambda", { function: "math.log" }), pooled, end)
+  it("is rejected with an unsupported function", () => {
+    const detail = conversionError(
+      input,
+      layer("TFOpLambda", { function: "math.log" }),
+      pooled,
+      end,
+    )
     expect(detail).toContain('my_tfoplambda (TFOpLambda) with the function "math.log"')
   })
 
-  it("names a dozen at most, and no character that a terminal obeys", () => {
+  it("lists at most a dozen, without control characters", () => {
     const many = Array.from({ length: 30 }, () => layer("La\u001bmbda"))
-    const detail = refused(input, ...many, pooled, end)
+    const detail = conversionError(input, ...many, pooled, end)
     expect(detail).toContain("and 18 more")
     expect(detail).not.toMatch(/\p{Cc}/u)
   })
 })
 
-describe("a network of another shape", () => {
-  const taking = (...sides: ReadonlyArray<number | null>) =>
-    refused(layer("InputLayer", { batch_input_shape: [null, ...sides] }), pooled, end)
+describe("a network with another input or output", () => {
+  const conversionOf = (...sides: ReadonlyArray<number | null>) =>
+    conversionError(layer("InputLayer", { batch_input_shape: [null, ...sides] }), pooled, end)
 
-  it("that takes other images is refused", () => {
-    expect(taking(299, 299, 3)).toMatch(/takes tensors of 299 x 299 x 3, .* 224 x 224 x 3/)
-    expect(taking(224, 224, 1)).toContain("224 x 224 x 1")
-    expect(taking(3, 224, 224)).toContain("3 x 224 x 224")
-    expect(taking(150_528)).toContain("150528")
+  it("that expects images of another size is rejected", () => {
+    expect(conversionOf(299, 299, 3)).toMatch(/takes tensors of 299 x 299 x 3, .* 224 x 224 x 3/)
+    expect(conversionOf(224, 224, 1)).toContain("224 x 224 x 1")
+    expect(conversionOf(3, 224, 224)).toContain("3 x 224 x 224")
+    expect(conversionOf(150_528)).toContain("150528")
   })
 
-  it("that takes images of any size is taken", () => {
-    expect(taking(null, null, 3)).not.toContain("takes tensors")
+  it("that accepts images of any size is accepted", () => {
+    expect(conversionOf(null, null, 3)).not.toContain("takes tensors")
   })
 
-  it("that ends in an image is refused", () => {
-    expect(refused(input, layer("Activation", { activation: "relu" }))).toContain(
+  it("that ends in an image is rejected", () => {
+    expect(conversionError(input, layer("Activation", { activation: "relu" }))).toContain(
       "ends in a tensor of [224, 224, 3], not in classes",
     )
   })
 
-  it("of another class is refused", () => {
-    expect(refusal(() => readConfig({ class_name: "MyModel", config: {} }))).toContain(
+  it("of another class is rejected", () => {
+    expect(errorOf(() => readConfig({ class_name: "MyModel", config: {} }))).toContain(
       "of the class MyModel, and only a Sequential or Functional one",
     )
   })
 
-  it("without a weight, or with one of another shape, is refused", () => {
+  it("without a weight, or with one of another shape, is rejected", () => {
     const model = sequence(input, pooled, end)
-    const without = refusal(() => convertKeras(network(model, () => undefined)))
-    expect(without).toBe("The file holds no kernel of the layer my_dense (Dense).")
+    const without = errorOf(() => convertKeras(network(model, () => undefined)))
+    expect(without).toBe("The file contains no kernel for the layer my_dense (Dense).")
     const other = weightOf(new Float32Array(8), [4, 2])
-    const wrong = refusal(() => convertKeras(network(model, () => other)))
+    const wrong = errorOf(() => convertKeras(network(model, () => other)))
     expect(wrong).toBe("The kernel of the layer my_dense (Dense) has the shape [4, 2].")
   })
 })
 
-/** A graph as Keras 2 has it: [name, node, tensor, arguments] for each link. */
+/** A Keras 2 graph: each link is [name, node, tensor, arguments]. */
 const preprocessed = {
   class_name: "Functional",
   config: {
@@ -141,21 +151,21 @@ const preprocessed = {
   },
 }
 
-describe("arithmetic on tensors, as Keras 2 writes it", () => {
+describe("arithmetic on tensors in Keras 2", () => {
   it("is computed", async () => {
     const { values } = await runNetwork(network(preprocessed))
-    // The darkest of each colour is 0.
+    // The minimum of each channel is 0.
     expect([...values]).toEqual([5, 5, 5])
   })
 })
 
-describe("a model.json that is not read", () => {
+describe("a model.json that is rejected", () => {
   const read = (json: object, files: Readonly<Record<string, Buffer>> = {}) => {
-    const folder = newPlace("tfjs")
+    const folder = newPath("tfjs")
     mkdirSync(folder)
     writeFileSync(join(folder, "model.json"), JSON.stringify(json))
     for (const [name, bytes] of Object.entries(files)) writeFileSync(join(folder, name), bytes)
-    return refusal(() => readTfjs(join(folder, "model.json")))
+    return errorOf(() => readTfjs(join(folder, "model.json")))
   }
   const modelTopology = { model_config: sequence(input, pooled, end) }
   const weights = [{ name: "my_dense/kernel", shape: [3, 2], dtype: "float32" }]
@@ -164,21 +174,21 @@ describe("a model.json that is not read", () => {
     expect(read({ format: "graph-model" })).toMatch(/is a graph model of tfjs.*export ONNX/)
   })
 
-  it("holds no model", () => {
-    expect(read({})).toContain("holds no layers model")
+  it("contains no model", () => {
+    expect(read({})).toContain("contains no layers model")
   })
 
-  it("names a file elsewhere", () => {
+  it("names a file in another folder", () => {
     for (const path of ["../weights.bin", "/etc/passwd", "..", "a/b.bin"]) {
       const detail = read({ modelTopology, weightsManifest: [{ paths: [path], weights }] })
-      expect(detail).toContain("not beside it")
+      expect(detail).toContain("not in its folder")
     }
   })
 
-  it("has weights that are cut off", () => {
+  it("has truncated weights", () => {
     const weightsManifest = [{ paths: ["w.bin"], weights }]
-    expect(read({ modelTopology, weightsManifest }, { "w.bin": Buffer.alloc(24) })).toBe("taken")
+    expect(read({ modelTopology, weightsManifest }, { "w.bin": Buffer.alloc(24) })).toBe("accepted")
     const short = read({ modelTopology, weightsManifest }, { "w.bin": Buffer.alloc(23) })
-    expect(short).toContain("another length than it says")
+    expect(short).toContain("not as long as the model.json says")
   })
 })

@@ -1,4 +1,4 @@
-/** Opening a model: what is known of it, and what is kept of a conversion. */
+/** Opening a model, and the cache of conversions. */
 
 import { createHash } from "node:crypto"
 import {
@@ -18,12 +18,12 @@ import { describe, expect, it } from "vitest"
 import { openSession, tensor_length } from "#predictor"
 import { demo_model } from "../demo.ts"
 import { type Attribute, type Constant, type Operation, writeOnnx } from "../onnx/writer.ts"
-import { openModel } from "../opening.ts"
+import { openModel } from "../open-model.ts"
 import { weightOf } from "../weight.ts"
-import { difference, expected, fixtureBytes, newPlace, runOnnx } from "./converted.ts"
+import { difference, expected, fixtureBytes, newPath, runOnnx } from "./run-network.ts"
 
 const folderOf = (files: Readonly<Record<string, Uint8Array | string>>) => {
-  const folder = newPlace("model")
+  const folder = newPath("model")
   mkdirSync(folder)
   for (const [name, bytes] of Object.entries(files)) writeFileSync(join(folder, name), bytes)
   return folder
@@ -35,8 +35,8 @@ const open = (model_path: string, cache_dir: string) =>
   openModel({ model_path, classes_path: "", cache_dir })
 
 const run = <A, E>(effect: Effect.Effect<A, E>) => Effect.runPromise(effect)
-const refusal = async (model_path: string) =>
-  (await run(Effect.flip(open(model_path, newPlace("cache"))))).detail
+const errorOf = async (model_path: string) =>
+  (await run(Effect.flip(open(model_path, newPath("cache"))))).detail
 
 const operation = (
   type: string,
@@ -45,30 +45,30 @@ const operation = (
   attributes: Readonly<Record<string, Attribute>> = {},
 ): Operation => ({ type, inputs, outputs: [output], attributes })
 
-/** An .onnx whose classes are the means of the colours, as they are or softened. */
+/** An .onnx whose outputs are the means of the channels, with optional operations after them. */
 const onnxOf = (
   sides: ReadonlyArray<number | string>,
   more: ReadonlyArray<Operation> = [],
   constants: ReadonlyArray<Constant> = [],
 ) => {
   const axes = sides[1] === 3 ? [2, 3] : [1, 2]
-  const path = newPlace("some.onnx")
+  const path = newPath("some.onnx")
   const mean = operation("ReduceMean", ["image"], "mean", { axes, keepdims: 0 })
   const last = more.at(-1)?.outputs[0] ?? "mean"
   writeOnnx(path, {
     operations: [mean, ...more],
     constants,
-    input: { name: "image", sides },
-    output: { name: last, sides: ["N", "K"] },
+    input: { name: "image", shape: sides },
+    output: { name: last, shape: ["N", "K"] },
   })
   return folderOf({ "leaf.onnx": readFileSync(path), "class_indices.json": names(3) })
 }
 
 describe("a Keras model", () => {
-  it("is told with its hash, size, weights and classes", async () => {
+  it("is described by its hash, size, weights and classes", async () => {
     const bytes = fixtureBytes("small.h5")
     const folder = folderOf({ "leaf net.h5": bytes, "class_indices.json": names(4) })
-    const opened = await run(open(join(folder, "leaf net.h5"), newPlace("cache")))
+    const opened = await run(open(join(folder, "leaf net.h5"), newPath("cache")))
     expect(opened.info).toEqual({
       name: "leaf net",
       format: "keras-h5",
@@ -88,28 +88,28 @@ describe("a Keras model", () => {
     expect(difference(values, expected["small.h5"] ?? [])).toBeLessThan(1e-5)
   })
 
-  it("is the demo model where all of its classes begin so", async () => {
+  it("is the demo model if the names of all classes begin with Demo", async () => {
     const classes = '["Demo_a","Demo_b","Demo_c"]'
     const folder = folderOf({ "a.keras": fixtureBytes("nested.keras"), "a.classes.json": classes })
-    const opened = await run(open(join(folder, "a.keras"), newPlace("cache")))
+    const opened = await run(open(join(folder, "a.keras"), newPath("cache")))
     expect(opened.info).toMatchObject({ is_demo: true, format: "keras" })
   })
 
-  it("with other classes than outputs is refused in one line", async () => {
+  it("with a different number of classes and outputs is rejected in one line", async () => {
     const folder = folderOf({ "a.h5": fixtureBytes("small.h5"), "class_indices.json": names(38) })
-    expect(await refusal(join(folder, "a.h5"))).toBe(
+    expect(await errorOf(join(folder, "a.h5"))).toBe(
       "The class file has 38 classes, and the network has 4 outputs.",
     )
   })
 })
 
 describe("the demo model", () => {
-  it("keeps its own names: those of somebody's plants are refused", async () => {
+  it("is rejected with another class file", async () => {
     const folder = folderOf({ "mine.json": names(16) })
     const opening = openModel({
       model_path: demo_model,
       classes_path: join(folder, "mine.json"),
-      cache_dir: newPlace("cache"),
+      cache_dir: newPath("cache"),
     })
     expect((await run(Effect.flip(opening))).detail).toBe(
       "plant.classes names the classes of your own network: set plant.model to it too.",
@@ -121,8 +121,8 @@ describe("a conversion", () => {
   const folder = folderOf({ "a.h5": fixtureBytes("small.h5"), "class_indices.json": names(4) })
   const path = join(folder, "a.h5")
 
-  it("is done once for the same bytes, wherever they are", async () => {
-    const cache = newPlace("cache")
+  it("happens once for the same bytes at any path", async () => {
+    const cache = newPath("cache")
     const first = await run(open(path, cache))
     const made_at = statSync(first.onnx_path).mtimeMs
     const elsewhere = join(folderOf({ "class_indices.json": names(4) }), "b.h5")
@@ -134,25 +134,25 @@ describe("a conversion", () => {
     expect(readdirSync(cache)).toHaveLength(1)
   })
 
-  it("is done again where what was kept is damaged", async () => {
-    const cache = newPlace("cache")
+  it("is repeated if the cache entry is damaged", async () => {
+    const cache = newPath("cache")
     const { onnx_path, output } = await run(open(path, cache))
     truncateSync(onnx_path, 1000)
     const again = await run(open(path, cache))
     expect(await runOnnx(again.onnx_path, output.name)).toHaveLength(4)
   })
 
-  it("that is stopped leaves nothing behind", async () => {
-    const cache = newPlace("cache")
+  it("that is interrupted leaves nothing behind", async () => {
+    const cache = newPath("cache")
     const fiber = Effect.runFork(open(path, cache))
-    while (!readdirOf(cache).some((name) => name.startsWith("making-"))) await turn()
+    while (!readdirOf(cache).some((name) => name.startsWith("making-"))) await nextTurn()
     await run(Fiber.interrupt(fiber))
-    while (readdirOf(cache).length > 0) await turn()
+    while (readdirOf(cache).length > 0) await nextTurn()
     expect(readdirOf(cache)).toEqual([])
   })
 
-  it("that was killed is never taken for whole, and is cleared away later", async () => {
-    const cache = newPlace("cache")
+  it("that was killed leaves no entry, and its folder is removed later", async () => {
+    const cache = newPath("cache")
     const left = join(cache, "making-0")
     mkdirSync(left, { recursive: true })
     writeFileSync(join(left, "model.onnx"), "half")
@@ -163,8 +163,8 @@ describe("a conversion", () => {
     expect(readdirSync(cache)).toHaveLength(1)
   })
 
-  it("is kept of the last four models", async () => {
-    const cache = newPlace("cache")
+  it("is cached for the four most recently used models", async () => {
+    const cache = newPath("cache")
     for (let old = 0; old < 6; old++) {
       const entry = join(cache, `${String(old).padStart(64, "0")}-v1`)
       mkdirSync(entry, { recursive: true })
@@ -181,7 +181,7 @@ describe("a conversion", () => {
     expect(statSync(onnx_path).isFile()).toBe(true)
   })
 
-  it("where nothing can be written is told in one line", async () => {
+  it("with a cache folder that cannot be written fails in one line", async () => {
     const file = join(folderOf({ cache: "no folder" }), "cache")
     const { detail } = await run(Effect.flip(open(path, file)))
     expect(detail).toMatch(/^The model cannot be opened: [^\n]+$/)
@@ -196,17 +196,17 @@ const readdirOf = (folder: string) => {
   }
 }
 
-/** What went wrong is no numbers. */
+/** The numbers of a row; none for an error. */
 const numbersIn = (answer: Float32Array | string) =>
   answer instanceof Float32Array ? [...answer] : []
 
-const turn = () => new Promise((next) => setTimeout(next, 5))
+const nextTurn = () => new Promise((next) => setTimeout(next, 5))
 
 describe("an .onnx", () => {
-  const opened = (folder: string) => run(open(join(folder, "leaf.onnx"), newPlace("cache")))
-  const refused = (folder: string) => refusal(join(folder, "leaf.onnx"))
+  const opened = (folder: string) => run(open(join(folder, "leaf.onnx"), newPath("cache")))
+  const refused = (folder: string) => errorOf(join(folder, "leaf.onnx"))
 
-  it("is run as it is, its axes in Keras's order", async () => {
+  it("is run unchanged in NHWC order", async () => {
     const folder = onnxOf(["N", 224, 224, 3])
     const model = await opened(folder)
     expect(model.onnx_path).toBe(join(folder, "leaf.onnx"))
@@ -215,21 +215,21 @@ describe("an .onnx", () => {
     expect(model.info).toMatchObject({ format: "onnx", parameters: null })
   })
 
-  it("has its axes in PyTorch's order, and one image at a time", async () => {
+  it("may have NCHW order and a batch of one", async () => {
     const model = await opened(onnxOf([1, 3, 224, 224]))
     expect(model.input).toMatchObject({ layout: "NCHW", batch: 1 })
     const image = new Tensor("float32", new Float32Array(150_528).fill(0.25), [1, 3, 224, 224])
     expect([...(await runOnnx(model.onnx_path, "mean", { image }))]).toEqual([0.25, 0.25, 0.25])
   })
 
-  it("answers probabilities where they sum to one", async () => {
+  it("returns probabilities if they sum to one", async () => {
     const model = await opened(
       onnxOf(["N", 224, 224, 3], [operation("Softmax", ["mean"], "soft", { axis: -1 })]),
     )
     expect(model.output).toMatchObject({ name: "soft", is_softmax: true, activation: "softmax" })
   })
 
-  it("answers what a last sigmoid makes, with no softmax on top", async () => {
+  it("returns the outputs of a final sigmoid without a softmax", async () => {
     const sigmoid = operation("Sigmoid", ["mean"], "each")
     for (const more of [[], [operation("Flatten", ["each"], "flat", { axis: 1 })]]) {
       const model = await opened(onnxOf(["N", 224, 224, 3], [sigmoid, ...more]))
@@ -242,7 +242,7 @@ describe("an .onnx", () => {
     }
   })
 
-  it("of a single sigmoid is of two classes, of which it tells the second", async () => {
+  it("with a single sigmoid has two classes, and returns the second's probability", async () => {
     const mean_of_all = operation("ReduceMean", ["mean"], "all", { axes: [1], keepdims: 1 })
     const sigmoid = operation("Sigmoid", ["all"], "y")
     const folder = onnxOf(["N", 224, 224, 3], [mean_of_all, sigmoid])
@@ -258,31 +258,31 @@ describe("an .onnx", () => {
       1e-6,
     )
     const bare = onnxOf(["N", 224, 224, 3], [mean_of_all])
-    expect(await refused(bare)).toContain("one output, and that is no probability")
+    expect(await refused(bare)).toContain("one output, and it is not a probability")
   })
 
-  it("answers the softmax of numbers that a sigmoid further up has made", async () => {
+  it("gets a softmax if its sigmoid is not the last operation", async () => {
     const half = { name: "half", weight: weightOf([0.5], []) }
     const more = [operation("Sigmoid", ["mean"], "each"), operation("Mul", ["each", "half"], "y")]
     const { output } = await opened(onnxOf(["N", 224, 224, 3], more, [half]))
     expect(output).toMatchObject({ is_softmax: false, activation: "none" })
   })
 
-  it("of another shape is refused in one line", async () => {
+  it("with another input shape is rejected in one line", async () => {
     expect(await refused(onnxOf(["N", 299, 299, 3]))).toContain("[N, 224, 224, 3]")
     expect(await refused(onnxOf([32, 224, 224, 3]))).toContain("takes 32 images at once")
   })
 
-  it("that answers what is no number is refused", async () => {
+  it("that returns NaN is rejected", async () => {
     const folder = onnxOf(
       ["N", 224, 224, 3],
       [operation("Div", ["mean", "zero"], "nothing")],
       [{ name: "zero", weight: weightOf([0], []) }],
     )
-    expect(await refused(folder)).toContain("answers what is no number")
+    expect(await refused(folder)).toContain("a value that is not a number")
   })
 
-  it("that is damaged is told in one line", async () => {
+  it("that is damaged is rejected in one line", async () => {
     const folder = onnxOf(["N", 224, 224, 3])
     truncateSync(join(folder, "leaf.onnx"), 60)
     expect(await refused(folder)).toMatch(/^The model file is damaged[^\n]+$/)

@@ -1,10 +1,10 @@
-/** Converts a network in the test's own process, and runs it. */
+/** Converts and runs networks in the test's process. */
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { gunzipSync } from "node:zlib"
 import { InferenceSession, Tensor } from "onnxruntime-node"
-import { convertKeras } from "../keras/graph.ts"
+import { convertKeras } from "../keras/convert.ts"
 import type { Network } from "../network.ts"
 import { writeOnnx } from "../onnx/writer.ts"
 
@@ -12,29 +12,33 @@ const folder = mkdtempSync(join(tmpdir(), "almanac-models-"))
 process.once("exit", () => rmSync(folder, { recursive: true, force: true }))
 
 let places = 0
-export const newPlace = (name: string) => join(folder, `${places++}-${name}`)
+export const newPath = (name: string) => join(folder, `${places++}-${name}`)
 
-/** The pattern that `fixtures/make.py` computes too, float32[1, 224, 224, 3]. */
+/** The pattern that `make.py` of the fixtures computes too, float32[1, 224, 224, 3]. */
 export const image = Float32Array.from(
   { length: 224 * 224 * 3 },
   (_, place) => ((place * 7919) % 256) / 255,
 )
 
 const fixtures = join(import.meta.dirname, "fixtures")
+const folders = ["keras-2", "keras-3"]
 
-/** What real Keras 3, and Keras 2 in TensorFlow, computed of each fixture and the image. */
+/** The outputs that real Keras 2 and 3 computed for each fixture and the image. */
 export const expected: Readonly<Record<string, ReadonlyArray<number>>> = Object.assign(
   {},
-  ...["expected.json", "expected-keras-2.json"].map((name) =>
-    JSON.parse(readFileSync(join(fixtures, name), "utf8")),
+  ...folders.map((folder) =>
+    JSON.parse(readFileSync(join(fixtures, folder, "expected.json"), "utf8")),
   ),
 )
 
-export const fixtureBytes = (name: string) => gunzipSync(readFileSync(join(fixtures, `${name}.gz`)))
+export const fixtureBytes = (name: string) => {
+  const folder = name.startsWith("tf2.") ? "keras-2" : "keras-3"
+  return gunzipSync(readFileSync(join(fixtures, folder, `${name}.gz`)))
+}
 
-/** The fixture as a file of its name. */
+/** Unpacks a fixture to a file of its name. */
 export const fixture = (name: string) => {
-  const path = newPlace(name)
+  const path = newPath(name)
   writeFileSync(path, fixtureBytes(name))
   return path
 }
@@ -49,7 +53,7 @@ export const runOnnx = async (
   const session = await InferenceSession.create(path, { logSeverityLevel: 3 })
   try {
     const values = (await session.run(input, [output]))[output]?.data
-    if (!(values instanceof Float32Array)) throw new Error("no float32 came out")
+    if (!(values instanceof Float32Array)) throw new Error("the output is not float32")
     return values
   } finally {
     await session.release()
@@ -58,7 +62,7 @@ export const runOnnx = async (
 
 export const runNetwork = async (network: Network) => {
   const converted = convertKeras(network)
-  const path = newPlace("network.onnx")
+  const path = newPath("network.onnx")
   writeOnnx(path, converted.graph)
   network.close()
   const values = await runOnnx(path, converted.graph.output.name)
@@ -66,7 +70,7 @@ export const runNetwork = async (network: Network) => {
   return { values, converted }
 }
 
-/** The largest difference, relative where values are large. */
+/** The largest difference, relative for values above 1. */
 export const difference = (got: ArrayLike<number>, wanted: ArrayLike<number>) => {
   if (got.length !== wanted.length) return Number.POSITIVE_INFINITY
   return Array.from(got).reduce((largest, value, place) => {
