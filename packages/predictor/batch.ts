@@ -1,20 +1,20 @@
 /**
- * How many images a network takes at once where it is fastest: a large one reads its weights once
- * for all of them, a small one only loses its place in a core's own cache. Decision 0102.
+ * Measures the fastest batch size of a network. A large network gains, because it reads its weights
+ * once per batch; a small one loses, because a batch does not fit the core's cache. Decision 0102.
  */
 
-/** Below it what a run costs beside the network counts more than what its size changes. */
-const short_ms = 1
-/** Of each size; the fastest counts, as others are what else the machine did. */
+/** If one image takes less, the overhead of a run matters more than the cache. */
+const tiny_network_ms = 1
+/** Runs of each size. The fastest counts: slower ones show other load on the machine. */
 const runs = 4
-/** No further run is begun after it: a start must be short. */
+/** No run starts after this time, to keep the startup short. */
 const trial_ms_max = 1_000
-/** Fewer images at once are answered sooner: more must be as much faster for each. */
+/** The gain per image that a larger batch needs, because smaller batches respond sooner. */
 const gain_min = 1.1
 
 /**
- * The fastest number of images from 1 to `batch_max`, of powers of two and `batch_max` itself. The
- * sizes take turns: whatever else the machine does meanwhile holds none of them up alone.
+ * The fastest batch size among the powers of two up to `batch_max`, and `batch_max` itself. The
+ * sizes are measured in turn, so that other load on the machine affects all of them.
  */
 export const fastestBatch = async (
   run: (count: number) => Promise<unknown>,
@@ -28,7 +28,7 @@ export const fastestBatch = async (
       const from = now()
       await run(count)
       const image_ms = Math.min(least_ms, (now() - from) / count)
-      if (count === 1 && image_ms < short_ms) return batch_max
+      if (count === 1 && image_ms < tiny_network_ms) return batch_max
       times.set(count, image_ms)
       if (now() - began > trial_ms_max) return fastestOf(times)
     }
@@ -36,7 +36,7 @@ export const fastestBatch = async (
   return fastestOf(times)
 }
 
-/** The smallest that none larger beats by the gain. */
+/** The smallest size that no larger one beats by the required gain. */
 const fastestOf = (times: ReadonlyMap<number, number>): number => {
   let [best, best_ms] = [1, Number.POSITIVE_INFINITY]
   for (const [count, image_ms] of times) {

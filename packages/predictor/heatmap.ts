@@ -1,6 +1,6 @@
 /**
- * Where an image speaks for a class: squares of it are hidden one after the other, and what the
- * probability loses is painted over the image. It works with any network.
+ * Occlusion sensitivity: occludes one square of the image after another and shows the drop of the
+ * class's probability as a heatmap. Works with any network.
  *
  * Source: plant facts 6; Zeiler and Fergus, "Visualizing and Understanding Convolutional Networks".
  */
@@ -10,16 +10,16 @@ import { squares, squares_across } from "./protocol.ts"
 
 const square_side = side / squares_across
 
-/** The image with one square of its own mean colour in it. */
-export const hideSquare = (rgb: Uint8Array, square: number): Uint8Array => {
+/** The image with one square filled with its mean colour. */
+export const occludeSquare = (rgb: Uint8Array, square: number): Uint8Array => {
   const mean = meanOf(rgb)
-  const hidden = rgb.slice()
+  const occluded = rgb.slice()
   const left = (square % squares_across) * square_side
   const top = Math.floor(square / squares_across) * square_side
   for (let y = top; y < top + square_side; y++) {
-    for (let x = left; x < left + square_side; x++) hidden.set(mean, (y * side + x) * 3)
+    for (let x = left; x < left + square_side; x++) occluded.set(mean, (y * side + x) * 3)
   }
-  return hidden
+  return occluded
 }
 
 const meanOf = (rgb: Uint8Array): ReadonlyArray<number> => {
@@ -28,15 +28,15 @@ const meanOf = (rgb: Uint8Array): ReadonlyArray<number> => {
   return sums.map((sum) => Math.round(sum / (rgb.length / 3)))
 }
 
-/** Opaque where the most is lost, in parts of 255. */
+/** The alpha of the largest drop. */
 const opacity_max = 170
 
-/** A PNG of 224 by 224: red where the drop is largest, nothing where there is none. */
-export const paint = async (rgb: Uint8Array, drops: Float32Array): Promise<Uint8Array> => {
-  const most = drops.reduce((one, other) => Math.max(one, other), 0)
+/** A PNG of 224 by 224 pixels: red at the largest drop, transparent where there is none. */
+export const renderHeatmap = async (rgb: Uint8Array, drops: Float32Array): Promise<Uint8Array> => {
+  const largest = drops.reduce((one, other) => Math.max(one, other), 0)
   const heat = new Uint8Array(squares * 4)
   for (const [square, drop] of drops.entries()) {
-    const part = most > 0 ? Math.max(0, drop) / most : 0
+    const part = largest > 0 ? Math.max(0, drop) / largest : 0
     heat.set([255, Math.round(220 * (1 - part)), 0, Math.round(opacity_max * part)], square * 4)
   }
   const raw = { width: squares_across, height: squares_across, channels: 4 } as const

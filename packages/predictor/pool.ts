@@ -1,101 +1,108 @@
 /**
- * Shares the predictor's work out to its threads. What is ready for the network goes first, as many
- * images at once as wait just then and never later for more; hidden squares go last.
+ * Assigns the predictor's work to threads. Images ready for the network go first, in batches of
+ * whatever is waiting, without waiting for more. Occluded squares go last.
  *
  * Source: plant facts 2 and 7; decision 0102.
  */
-import type { Answer, Input, Predicted, Prepared, Task, ThreadOptions } from "./protocol.ts"
-import { type PlantWorker, plantWorker } from "./worker.ts"
+import type { Input, Predicted, Prepared, Task, TaskResult, ThreadOptions } from "./protocol.ts"
+import { type PoolWorker, poolWorker } from "./worker.ts"
 
 export interface PoolOptions extends Omit<ThreadOptions, "session_threads"> {
   readonly threads: Threads
-  /** The others begin when the first can work and this resolves; absent: when the first can. */
+  /** Delays the start of all threads but the first. They always start after the first is ready. */
   readonly others?: Promise<void> | undefined
-  /** The threads' program. */
+  /** The program of the threads. */
   readonly program: URL
   readonly onLost: (why: string) => void
 }
 
-/** By the tensor: probabilities, or why there are none. */
+/** For each input, probabilities or an error. */
 export type Rows = ReadonlyArray<Float32Array | string>
 
-/** Which threads there are. */
+/** The number of threads of each kind. */
 export interface Threads {
-  /** With a session; each of them runs the network in so many threads of its own. */
+  /** Threads with a session, each with `session_threads` threads of ONNX Runtime. */
   readonly sessions: number
   readonly session_threads: number
-  /** That prepare images only; where there are none, those with a session do. */
+  /** Threads that only prepare images. Without any, threads with a session prepare them. */
   readonly preparers: number
 }
 
-export type Failed = Extract<Answer, { readonly kind: "refused" | "failed" }>
-type Told<Done> = (answer: Done | Failed) => void
+export type Failure = Extract<TaskResult, { readonly kind: "refused" | "failed" }>
+type Callback<Done> = (result: Done | Failure) => void
 
 interface Image {
   readonly image: Uint8Array
   readonly runs: boolean
 }
 
-/** When a thread had it: milliseconds of the process's own clock. */
+/** When a thread started the task, by `performance.now()`. */
 interface Timed {
   readonly began_ms: number
 }
-/** An image that is ready for the network. */
-export type Begun = Prepared & Timed
-/** An image that the network saw in the same go. */
-export type Ran = Predicted & Timed
+/** A decoded and resized image. */
+export type PreparedImage = Prepared & Timed
+/** An image that the thread also ran the network on. */
+export type PredictedImage = Predicted & Timed
 
-/** Takes a piece of work back, if no thread has it yet: nobody is told then. */
+/** Cancels a job that no thread has started; its callback is then never called. */
 export type Cancel = () => void
 
 export interface Pool {
-  /** Resolves when the first thread can work, which runs the network; rejects where it cannot. */
+  /** Resolves when the first thread, which has a session, is ready; rejects if it cannot start. */
   readonly started: Promise<void>
-  /** Resolves when all can. */
+  /** Resolves when all threads are ready. */
   readonly complete: Promise<void>
-  readonly prepare: (image: Uint8Array, told: Told<Begun>) => Cancel
-  /** A thread with a session that has it infers what it prepared. */
-  readonly predict: (image: Uint8Array, told: Told<Begun | Ran>) => Cancel
-  /** The input is handed over. */
-  readonly infer: (input: Input, told: Told<Float32Array>) => Cancel
-  /** One probability row for each square from one number up to another. */
-  readonly hide: (rgb: Uint8Array, from: number, to: number, told: Told<Rows>) => Cancel
-  readonly paint: (rgb: Uint8Array, drops: Float32Array, told: Told<Uint8Array>) => Cancel
-  /** Images and inputs that no thread has, and those that one has. */
+  readonly prepare: (image: Uint8Array, callback: Callback<PreparedImage>) => Cancel
+  /** As `prepare`; a thread with a session also runs the network. */
+  readonly predict: (
+    image: Uint8Array,
+    callback: Callback<PreparedImage | PredictedImage>,
+  ) => Cancel
+  /** Transfers the input. */
+  readonly infer: (input: Input, callback: Callback<Float32Array>) => Cancel
+  /** Returns one row for each occluded square from `from` to `to`. */
+  readonly occlude: (rgb: Uint8Array, from: number, to: number, callback: Callback<Rows>) => Cancel
+  readonly renderHeatmap: (
+    rgb: Uint8Array,
+    drops: Float32Array,
+    callback: Callback<Uint8Array>,
+  ) => Cancel
+  /** Images and inputs that are queued, and those that a thread is working on. */
   readonly waiting: () => number
   readonly running: () => number
-  /** Runs of the network so far, by the images that each had: the index. */
+  /** The number of runs of the network by batch size, the index. */
   readonly batches: ReadonlyArray<number>
-  /** As its workers; 5 s unless given. */
+  /** Stops all threads, by default within 5 s. */
   readonly end: (ms_max?: number) => Promise<void>
 }
 
-/** Milliseconds for a batch to be ended, before its thread is ended with it. */
+/** How long a thread may take to finish its batch before it is terminated. */
 export const end_ms_max = 5_000
 
-interface Piece<Given, Done> {
-  readonly given: Given
-  readonly told: Told<Done>
+interface Job<Given, Done> {
+  readonly input: Given
+  readonly callback: Callback<Done>
 }
-/** In the order of arrival; what is cancelled leaves it. */
-type Queue<Given, Done> = Set<Piece<Given, Done>>
+/** In order of arrival. */
+type Queue<Given, Done> = Set<Job<Given, Done>>
 
-/** Prepared images wait for the network only so far: 150 kB each. */
+/** Bounds the prepared images that wait for the network, 150 kB each. */
 const ready_batches_max = 2
 
-/** Files that keep a thread for a few milliseconds at most. */
+/** Smaller files are decoded within a few milliseconds. */
 const small_bytes_max = 256 * 1024
 
-const ending: Failed = { kind: "failed", detail: "The service is ending." }
+const shutting_down: Failure = { kind: "failed", detail: "The service is shutting_down." }
 
-/** The answer that a task has by its kind, or why there is none. */
-const unexpected = (answer: Answer): Failed =>
-  answer.kind === "refused" || answer.kind === "failed"
-    ? answer
-    : { kind: "failed", detail: `A thread answered ${answer.kind}.` }
+/** Maps a result of another kind to a failure. */
+const unexpected = (result: TaskResult): Failure =>
+  result.kind === "refused" || result.kind === "failed"
+    ? result
+    : { kind: "failed", detail: `A thread returned ${result.kind}.` }
 
-/** All of it, in a buffer that can be moved. */
-const movable = (bytes: Uint8Array): [Uint8Array, ArrayBuffer] => {
+/** The bytes in a buffer of their own, which can be transferred. */
+const transferable = (bytes: Uint8Array): [Uint8Array, ArrayBuffer] => {
   const { buffer, byteLength } = bytes
   const is_whole = buffer instanceof ArrayBuffer && buffer.byteLength === byteLength
   const own = is_whole ? new Uint8Array(buffer) : Uint8Array.from(bytes)
@@ -103,183 +110,190 @@ const movable = (bytes: Uint8Array): [Uint8Array, ArrayBuffer] => {
 }
 
 interface Queues {
-  readonly images: Queue<Image, Begun | Ran>
+  readonly images: Queue<Image, PreparedImage | PredictedImage>
   readonly inputs: Queue<Input, Float32Array>
   readonly squares: Queue<Task, Rows>
-  readonly paintings: Queue<Task, Uint8Array>
+  readonly heatmaps: Queue<Task, Uint8Array>
 }
 
-const first = <Given, Done>(queue: Queue<Given, Done>): Piece<Given, Done> | undefined => {
-  const [piece] = queue
-  if (piece !== undefined) queue.delete(piece)
-  return piece
+const takeFirst = <Given, Done>(queue: Queue<Given, Done>): Job<Given, Done> | undefined => {
+  const [job] = queue
+  if (job !== undefined) queue.delete(job)
+  return job
 }
 
-/** Each answers whether it had something for a worker that is free. */
-const givers = ({ images, inputs, squares, paintings }: Queues, batch_max: number) => {
+/** Each function assigns work to a worker and returns whether there was any. */
+const assigners = ({ images, inputs, squares, heatmaps }: Queues, batch_max: number) => {
   let running = 0
   const batches = new Array<number>(batch_max + 1).fill(0)
 
-  const giveInputs = (worker: PlantWorker): boolean => {
+  const assignBatch = (worker: PoolWorker): boolean => {
     const batch = [...inputs.values().take(worker.batch())]
     if (batch.length === 0) return false
-    for (const piece of batch) inputs.delete(piece)
+    for (const job of batch) inputs.delete(job)
     running += batch.length
     batches[batch.length] = (batches[batch.length] ?? 0) + 1
-    const own = batch.map(({ given }) => given)
-    // Each was made in a thread for itself, or copied out of a request.
+    const own = batch.map(({ input }) => input)
+    // Each input owns its buffer.
     const buffers = own.map(({ buffer }) => buffer as ArrayBuffer)
-    worker.give({ kind: "infer", inputs: own }, buffers, true, (answer) => {
+    worker.assign({ kind: "infer", inputs: own }, buffers, true, (result) => {
       running -= batch.length
-      for (const [n, { told }] of batch.entries()) {
-        const output = answer.kind === "inferred" ? answer.outputs[n] : undefined
-        if (output instanceof Float32Array) told(output)
-        else told(output === undefined ? unexpected(answer) : { kind: "failed", detail: output })
+      for (const [n, { callback }] of batch.entries()) {
+        const output = result.kind === "inferred" ? result.outputs[n] : undefined
+        if (output instanceof Float32Array) callback(output)
+        else
+          callback(output === undefined ? unexpected(result) : { kind: "failed", detail: output })
       }
     })
     return true
   }
-  const giveImage = (worker: PlantWorker): boolean => {
-    const piece = first(images)
-    if (piece === undefined) return false
-    const [image, buffer] = movable(piece.given.image)
-    const runs = piece.given.runs && worker.batch() > 0
+  const assignImage = (worker: PoolWorker): boolean => {
+    const job = takeFirst(images)
+    if (job === undefined) return false
+    const [image, buffer] = transferable(job.input.image)
+    const runs = job.input.runs && worker.batch() > 0
     const began_ms = performance.now()
     running++
     const is_quick = image.length <= small_bytes_max
-    worker.give({ kind: "prepare", image, runs }, [buffer], is_quick, (answer) => {
+    worker.assign({ kind: "prepare", image, runs }, [buffer], is_quick, (result) => {
       running--
-      if (answer.kind === "predicted") batches[1] = (batches[1] ?? 0) + 1
-      const is_done = answer.kind === "prepared" || answer.kind === "predicted"
-      piece.told(is_done ? { ...answer, began_ms } : unexpected(answer))
+      if (result.kind === "predicted") batches[1] = (batches[1] ?? 0) + 1
+      const is_done = result.kind === "prepared" || result.kind === "predicted"
+      job.callback(is_done ? { ...result, began_ms } : unexpected(result))
     })
     return true
   }
-  const givePainting = (worker: PlantWorker): boolean => {
-    const piece = first(paintings)
-    if (piece === undefined) return false
-    worker.give(piece.given, [], false, (answer) => {
-      piece.told(answer.kind === "painted" ? answer.png : unexpected(answer))
+  const assignHeatmap = (worker: PoolWorker): boolean => {
+    const job = takeFirst(heatmaps)
+    if (job === undefined) return false
+    worker.assign(job.input, [], false, (result) => {
+      job.callback(result.kind === "heatmap" ? result.png : unexpected(result))
     })
     return true
   }
-  const giveSquares = (worker: PlantWorker): boolean => {
-    const piece = first(squares)
-    if (piece === undefined) return false
-    worker.give(piece.given, [], false, (answer) => {
-      piece.told(answer.kind === "inferred" ? answer.outputs : unexpected(answer))
+  const assignSquares = (worker: PoolWorker): boolean => {
+    const job = takeFirst(squares)
+    if (job === undefined) return false
+    worker.assign(job.input, [], false, (result) => {
+      job.callback(result.kind === "inferred" ? result.outputs : unexpected(result))
     })
     return true
   }
-  const gives = { giveInputs, giveImage, givePainting, giveSquares }
-  return { ...gives, batches, running: () => running }
+  const functions = { assignBatch, assignImage, assignHeatmap, assignSquares }
+  return { ...functions, batches, running: () => running }
 }
 
 const newQueues = (): Queues => ({
   images: new Set(),
   inputs: new Set(),
   squares: new Set(),
-  paintings: new Set(),
+  heatmaps: new Set(),
 })
 
 const isSmallNext = ([next]: Queues["images"]) =>
-  next !== undefined && next.given.image.length <= small_bytes_max
+  next !== undefined && next.input.image.length <= small_bytes_max
 
-/** Whatever waits is told that it will not be done. */
-const endAll = ({ images, inputs, squares, paintings }: Queues) => {
-  for (const queue of [images, inputs, squares, paintings]) {
-    for (const { told } of queue) told(ending)
+/** Fails everything that is queued. */
+const failAll = ({ images, inputs, squares, heatmaps }: Queues) => {
+  for (const queue of [images, inputs, squares, heatmaps]) {
+    for (const { callback } of queue) callback(shutting_down)
     queue.clear()
   }
 }
 
 /**
- * The threads, of which the first has the network. The others begin when it works, or later: they
- * would only keep it, and the rest of the server, waiting.
+ * Starts the threads. The first one has a session; the others start after it is ready, so that they
+ * do not slow it and the rest of the server down.
  */
 const startThreads = (options: PoolOptions, onFree: () => void) => {
   const { threads, others, program, onLost, ...thread } = options
   let count = 0
-  const make = (session_threads: number, after?: Promise<void>) => {
+  const startWorker = (session_threads: number, after?: Promise<void>) => {
     const name = `plant ${++count}`
-    const own = { ...thread, session_threads }
-    return plantWorker({ name, program, onLost, onFree, after, thread: own })
+    const thread_options = { ...thread, session_threads }
+    return poolWorker({ name, program, onLost, onFree, after, thread: thread_options })
   }
-  const leader = make(threads.session_threads)
-  const after = leader.started.then(() => others)
-  // Whoever waits for the threads is told.
+  const first = startWorker(threads.session_threads)
+  const after = first.started.then(() => others)
+  // A rejection that is not awaited is not an error.
   after.catch(() => undefined)
-  const follow = (count: number, session_threads: number) =>
-    Array.from({ length: count }, () => make(session_threads, after))
-  const of_network = [leader, ...follow(threads.sessions - 1, threads.session_threads)]
-  const of_images = follow(threads.preparers, 0)
-  const all = [...of_network, ...of_images].map(({ started }) => started)
+  const startOthers = (count: number, session_threads: number) =>
+    Array.from({ length: count }, () => startWorker(session_threads, after))
+  const session_workers = [first, ...startOthers(threads.sessions - 1, threads.session_threads)]
+  const image_workers = startOthers(threads.preparers, 0)
+  const all = [...session_workers, ...image_workers].map(({ started }) => started)
   const complete = Promise.all(all).then(() => undefined)
   complete.catch(() => undefined)
-  return { of_network, of_images, started: leader.started, complete }
+  return { session_workers, image_workers, started: first.started, complete }
 }
 
-/** Starts the threads; each is given something whenever it is free and there is something. */
-export const plantPool = (options: PoolOptions): Pool => {
+/** Starts the threads and assigns work whenever one is free. */
+export const predictorPool = (options: PoolOptions): Pool => {
   const { threads, batch_max } = options
   const queues = newQueues()
-  const { images, inputs, squares, paintings } = queues
-  const give = givers(queues, batch_max)
+  const { images, inputs, squares, heatmaps } = queues
+  const assign = assigners(queues, batch_max)
   const ready_max = ready_batches_max * batch_max * threads.sessions
   const has_own_preparers = threads.preparers > 0
   let is_ended = false
 
-  const put = <Given, Done>(queue: Queue<Given, Done>, given: Given, told: Told<Done>): Cancel => {
-    const piece = { given, told }
+  const enqueue = <Given, Done>(
+    queue: Queue<Given, Done>,
+    input: Given,
+    callback: Callback<Done>,
+  ): Cancel => {
+    const job = { input, callback }
     if (is_ended) {
-      told(ending)
+      callback(shutting_down)
       return () => undefined
     }
-    queue.add(piece)
+    queue.add(job)
     dispatch()
-    return () => void queue.delete(piece)
+    return () => void queue.delete(job)
   }
-  const prepares = (worker: PlantWorker): boolean =>
-    (inputs.size < ready_max && give.giveImage(worker)) || give.givePainting(worker)
+  const assignPreparation = (worker: PoolWorker): boolean =>
+    (inputs.size < ready_max && assign.assignImage(worker)) || assign.assignHeatmap(worker)
   const dispatch = () => {
-    if (has_own_preparers && inputs.size + give.running() === 0) {
-      // An image alone is spared a change of threads, where it is small.
-      const free = of_network.find((worker) => worker.isFree())
-      if (free && isSmallNext(images)) give.giveImage(free)
+    if (has_own_preparers && inputs.size + assign.running() === 0) {
+      // A small image that arrives alone is prepared and run in one thread.
+      const free = session_workers.find((worker) => worker.isFree())
+      if (free && isSmallNext(images)) assign.assignImage(free)
     }
-    for (const worker of of_images) if (worker.isFree()) prepares(worker)
-    for (const worker of of_network) {
-      if (!worker.isFree() || give.giveInputs(worker)) continue
-      if (has_own_preparers || !prepares(worker)) give.giveSquares(worker)
+    for (const worker of image_workers) if (worker.isFree()) assignPreparation(worker)
+    for (const worker of session_workers) {
+      if (!worker.isFree() || assign.assignBatch(worker)) continue
+      if (has_own_preparers || !assignPreparation(worker)) assign.assignSquares(worker)
     }
-    // Whoever will be done soon has the next at hand, and does not stop for it.
-    for (const worker of of_network) {
+    // A thread that will be done soon gets its next task now, so that it need not wait.
+    for (const worker of session_workers) {
       if (!worker.isQuick()) continue
-      const has_batch = inputs.size >= worker.batch() && give.giveInputs(worker)
-      if (!has_batch && !has_own_preparers && isSmallNext(images)) give.giveImage(worker)
+      const has_batch = inputs.size >= worker.batch() && assign.assignBatch(worker)
+      if (!has_batch && !has_own_preparers && isSmallNext(images)) assign.assignImage(worker)
     }
   }
-  const crew = startThreads(options, () => dispatch())
-  const { of_network, of_images } = crew
-  const workers = [...of_network, ...of_images]
+  const started_threads = startThreads(options, () => dispatch())
+  const { session_workers, image_workers } = started_threads
+  const workers = [...session_workers, ...image_workers]
 
   return {
-    started: crew.started,
-    complete: crew.complete,
-    prepare: (image, told) =>
-      put(images, { image, runs: false }, (answer) =>
-        told(answer.kind === "predicted" ? unexpected(answer) : answer),
+    started: started_threads.started,
+    complete: started_threads.complete,
+    prepare: (image, callback) =>
+      enqueue(images, { image, runs: false }, (result) =>
+        callback(result.kind === "predicted" ? unexpected(result) : result),
       ),
-    predict: (image, told) => put(images, { image, runs: true }, told),
-    infer: (input, told) => put(inputs, input, told),
-    hide: (rgb, from, to, told) => put(squares, { kind: "hide", rgb, from, to }, told),
-    paint: (rgb, drops, told) => put(paintings, { kind: "paint", rgb, drops }, told),
+    predict: (image, callback) => enqueue(images, { image, runs: true }, callback),
+    infer: (input, callback) => enqueue(inputs, input, callback),
+    occlude: (rgb, from, to, callback) =>
+      enqueue(squares, { kind: "occlude", rgb, from, to }, callback),
+    renderHeatmap: (rgb, drops, callback) =>
+      enqueue(heatmaps, { kind: "heatmap", rgb, drops }, callback),
     waiting: () => images.size + inputs.size,
-    running: give.running,
-    batches: give.batches,
+    running: assign.running,
+    batches: assign.batches,
     end: async (ms_max = end_ms_max) => {
       is_ended = true
-      endAll(queues)
+      failAll(queues)
       await Promise.all(workers.map((worker) => worker.end(ms_max)))
     },
   }

@@ -1,35 +1,35 @@
-/** What the predictor and its threads say to each other. Buffers are moved, not copied. */
+/** The messages between the pool and its threads. Buffers are transferred, not copied. */
 import { side } from "#schemas/image-side.ts"
 import type { Pixels } from "./resample.ts"
 
-/** Numbers of one image: 224 by 224 pixels of three colours. */
+/** Values of one image: 224 by 224 pixels in three channels. */
 export const tensor_length = side * side * 3
 
-/** The network, as far as a thread must know it. */
+/** The properties of a network that a thread needs. */
 export interface Network {
   readonly onnx_path: string
   readonly input: {
     readonly name: string
     readonly layout: "NHWC" | "NCHW"
-    /** Whether it divides bytes of colour itself. */
+    /** Whether it rescales bytes itself. */
     readonly has_rescaling: boolean
   }
   readonly output: {
     readonly name: string
     readonly classes: number
-    /** Of `none` the probabilities are the softmax; the others answer probabilities. */
+    /** For `none` a softmax is applied; other outputs are probabilities already. */
     readonly activation: "softmax" | "sigmoid" | "none"
-    /** Whether the network answers one number, the second class's. */
+    /** Whether the output is one number, the probability of the second class. */
     readonly is_single?: boolean
   }
 }
 
-/** From where to where bytes of colour go. */
+/** The range that bytes are scaled to. */
 export type Scale = "0..1" | "-1..1" | "0..255"
 
 export interface ThreadOptions {
   readonly network: Network
-  /** Threads within one run of the network; 0: this one only prepares images. */
+  /** ONNX Runtime's threads for one run; 0 if this thread only prepares images. */
   readonly session_threads: number
   readonly batch_max: number
   readonly resize: "bicubic" | "bilinear" | "nearest" | "fast"
@@ -39,46 +39,51 @@ export interface ThreadOptions {
 }
 
 /**
- * What the network is run with: a tensor float32[224, 224, 3] as it is, or as many bytes of RGB,
- * which the thread scales. Bytes are a quarter to hand about.
+ * One input of the network: a tensor float32[224, 224, 3], or RGB bytes that the thread scales.
+ * Bytes take a quarter of the memory.
  */
 export type Input = Float32Array | Uint8Array
 
 export type Task =
-  /** A file becomes 224 by 224 pixels or, where it `runs`, probabilities in one go. */
+  /** Decodes and resizes a file; if `runs`, also runs the network on it. */
   | { readonly kind: "prepare"; readonly image: Uint8Array; readonly runs: boolean }
   | { readonly kind: "infer"; readonly inputs: ReadonlyArray<Input> }
-  /** The same image with one square after the other hidden, from one number up to another. */
-  | { readonly kind: "hide"; readonly rgb: Uint8Array; readonly from: number; readonly to: number }
-  /** How much each square counts, over the image, as PNG. */
-  | { readonly kind: "paint"; readonly rgb: Uint8Array; readonly drops: Float32Array }
+  /** Runs the network on the image with each of the squares `from` to `to` occluded. */
+  | {
+      readonly kind: "occlude"
+      readonly rgb: Uint8Array
+      readonly from: number
+      readonly to: number
+    }
+  /** Renders the heatmap over the image as PNG. */
+  | { readonly kind: "heatmap"; readonly rgb: Uint8Array; readonly drops: Float32Array }
 
-/** What a file was. */
-interface Seen {
+/** The image in a file. */
+interface ImageInfo {
   readonly width: Pixels["width"]
   readonly height: Pixels["height"]
-  /** Of the file's bytes, in hex. */
+  /** SHA-256 of the file, in hex. */
   readonly sha256: string
 }
 
-export interface Prepared extends Seen {
+export interface Prepared extends ImageInfo {
   readonly kind: "prepared"
   /** 224 by 224 pixels. */
   readonly rgb: Uint8Array
 }
 
-export interface Predicted extends Seen {
+export interface Predicted extends ImageInfo {
   readonly kind: "predicted"
-  /** Probabilities, or why there are none. */
+  /** Probabilities, or an error. */
   readonly row: Float32Array | string
 }
 
-export type Answer =
+export type TaskResult =
   | Prepared
   | Predicted
-  /** By the tensor; where it is a text, that one came to nothing. */
+  /** One row of probabilities, or an error, per input. */
   | { readonly kind: "inferred"; readonly outputs: ReadonlyArray<Float32Array | string> }
-  | { readonly kind: "painted"; readonly png: Uint8Array }
+  | { readonly kind: "heatmap"; readonly png: Uint8Array }
   | {
       readonly kind: "refused"
       readonly problem: "type" | "size" | "content"
@@ -86,15 +91,15 @@ export type Answer =
     }
   | { readonly kind: "failed"; readonly detail: string }
 
-/** What a thread says first, once it can work or cannot. */
-export type Started =
-  /** How many images it takes at once, at most `batch_max`; 0 without a session. */
+/** A thread's first message. */
+export type StartupMessage =
+  /** The batch size of its session, at most `batch_max`; 0 without a session. */
   | { readonly kind: "ready"; readonly batch: number }
   | { readonly kind: "unusable"; readonly detail: string }
 
-/** Squares of one row of an image that is explained, and of one column. */
+/** Occluded squares per row and per column. */
 export const squares_across = 7
 export const squares = squares_across * squares_across
 
-/** The last thing that a thread is told. */
+/** The message that stops a thread. */
 export const end = "end"

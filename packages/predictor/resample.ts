@@ -1,28 +1,28 @@
 /**
- * Resizes RGB images to what the network sees, byte for byte as Pillow's `Image.resize` does.
+ * Resizes RGB images, byte for byte like Pillow's `Image.resize`.
  *
- * Pillow's scheme: a filter as wide as the reduction, weights in fixed point, first all rows, then
- * all columns, rounded to bytes between. Source: Pillow, Resample.c and Geometry.c; plant facts 4.
+ * Pillow scales the filter by the reduction, uses fixed-point weights, and makes a horizontal and a
+ * vertical pass, with bytes in between. Source: Pillow, Resample.c and Geometry.c; plant facts 4.
  */
-import { kernelsOf } from "./kernel.ts"
+import { loadKernels } from "./kernel.ts"
 
-/** Binary digits after the point of a weight. Source: Pillow's Resample.c, PRECISION_BITS. */
+/** Fractional bits of a weight. Source: Pillow's Resample.c, PRECISION_BITS. */
 const precision_bits = 22
-/** Digits of a weight's lower part. */
+/** Bits of a weight's lower part. */
 const low_bits = 11
-/** Pixels that one step of the horizontal pass takes together. */
+/** Input pixels per step of the horizontal pass. */
 const group_pixels = 4
-/** Bytes of the weights of one pair: upper parts, then lower parts. */
+/** Bytes of a pair of weights: the upper parts, then the lower parts. */
 const pair_bytes = 8
-/** Pixels that the narrow pass takes for one pixel out, and their pairs; it makes four at once. */
+/** The narrow pass: at most 5 input pixels, 3 pairs, per output pixel; 4 output pixels at once. */
 const narrow_pixels = 5
 const narrow_pairs = 3
 const narrow_at_once = 4
 
-/** `kernels/resample.wat` says what these take. */
-const resampleKernels = kernelsOf<"horizontal" | "narrow" | "vertical">("resample")
+/** `kernels/resample.wat` documents the parameters. */
+const resampleKernels = loadKernels<"horizontal" | "narrow" | "vertical">("resample")
 
-/** Pixels, three bytes each, row by row without gaps. */
+/** RGB pixels of three bytes, row by row without padding. */
 export interface Pixels {
   readonly rgb: Uint8Array
   readonly width: number
@@ -31,12 +31,12 @@ export interface Pixels {
 
 export type Filter = "bicubic" | "bilinear" | "nearest"
 
-/** Weights of Pillow for one direction, as JPEG's own limit of a side bounds them. */
+/** Pillow's weights for one direction. */
 export interface Coefficients {
-  /** For each pixel out: the first pixel in, and how many. */
+  /** For each output pixel: the first input pixel and the number of them. */
   readonly first: Int32Array
   readonly count: Int32Array
-  /** `size` places for each pixel out, of which it uses `count`. */
+  /** `size` weights per output pixel, of which the first `count` are used. */
   readonly weights: Int32Array
   readonly size: number
 }
@@ -46,24 +46,24 @@ const filters = {
     support: 2,
     at: (x: number) => {
       const a = -0.5
-      const far = Math.abs(x)
-      if (far < 1) return ((a + 2) * far - (a + 3)) * far * far + 1
-      return far < 2 ? (((far - 5) * far + 8) * far - 4) * a : 0
+      const distance = Math.abs(x)
+      if (distance < 1) return ((a + 2) * distance - (a + 3)) * distance * distance + 1
+      return distance < 2 ? (((distance - 5) * distance + 8) * distance - 4) * a : 0
     },
   },
   bilinear: { support: 1, at: (x: number) => Math.max(0, 1 - Math.abs(x)) },
 }
 
-/** How `to` pixels are made of `from`, in fixed point. The order of operations is Pillow's. */
+/** Computes fixed-point weights in Pillow's order of operations. */
 export const coefficients = (
   filter: keyof typeof filters,
   from: number,
   to: number,
 ): Coefficients => {
-  const { support: reach, at: weightAt } = filters[filter]
+  const { support: filter_support, at: weightAt } = filters[filter]
   const scale = from / to
   const filter_scale = Math.max(scale, 1)
-  const support = reach * filter_scale
+  const support = filter_support * filter_scale
   const size = Math.ceil(support) * 2 + 1
   const weights = new Int32Array(to * size)
   const first = new Int32Array(to)
@@ -89,7 +89,7 @@ export const coefficients = (
   return { first, count, weights, size }
 }
 
-/** Which pixel in is each pixel out. Pillow adds the scale up, so its rounding is repeated. */
+/** The input pixel of each output pixel. Accumulates the scale like Pillow, for equal rounding. */
 export const nearest = (from: number, to: number): Int32Array => {
   const scale = from / to
   let at = scale * 0.5
@@ -101,18 +101,24 @@ export const nearest = (from: number, to: number): Int32Array => {
 }
 
 const page_bytes = 65_536
-/** Rows that are copied in and resized at a time: they stay in a core's own cache. */
+/** Input rows are processed in blocks that fit the core's cache. */
 const block_bytes = 256 * 1024
-/** What a vector's load may read beyond a row. */
+/** Bytes that a vector load may read beyond a row. */
 const slack_bytes = 16
 const vector_bytes = 16
-/** Larger images are rare, and what they took is given back. */
+/** Larger memories are not kept for the next image. */
 const kept_bytes_max = 16 * 2 ** 20
 
 const aligned = (bytes: number) => Math.ceil(bytes / slack_bytes) * slack_bytes
 
-/** Two taps' upper parts, then their lower parts. */
-const halved = (weights: Int32Array, count: number, pairs: number, to: Int16Array, at: number) => {
+/** Splits weights into pairs: two upper parts, then two lower parts. */
+const splitWeights = (
+  weights: Int32Array,
+  count: number,
+  pairs: number,
+  to: Int16Array,
+  at: number,
+) => {
   for (let tap = 0; tap < pairs * 2; tap++) {
     const weight = tap < count ? (weights[tap] ?? 0) : 0
     const place = at + (tap >> 1) * 4 + (tap & 1)
@@ -123,7 +129,7 @@ const halved = (weights: Int32Array, count: number, pairs: number, to: Int16Arra
 
 const pair_numbers = pair_bytes / Int16Array.BYTES_PER_ELEMENT
 
-/** The horizontal pass's table and weights, as the program reads them. */
+/** The table and weights of the horizontal pass, in the kernel's format. */
 const horizontalPlan = ({ first, count, weights, size }: Coefficients): HorizontalPlan => {
   const is_narrow = count.every((taps) => taps <= narrow_pixels)
   const table = new Int32Array(first.length * 2)
@@ -135,7 +141,7 @@ const horizontalPlan = ({ first, count, weights, size }: Coefficients): Horizont
   for (let i = 0; i < first.length; i++) {
     table[i * 2] = 3 * (first[i] ?? 0)
     table[i * 2 + 1] = groups[i] ?? 0
-    halved(weights.subarray(i * size), count[i] ?? 0, pairs[i] ?? 0, halves, at)
+    splitWeights(weights.subarray(i * size), count[i] ?? 0, pairs[i] ?? 0, halves, at)
     at += (pairs[i] ?? 0) * pair_numbers
   }
   return { table, halves, is_narrow }
@@ -147,12 +153,12 @@ interface HorizontalPlan {
   readonly is_narrow: boolean
 }
 
-/** The vertical pass's weights: as many pairs for each row out. */
+/** The weights of the vertical pass: the same number of pairs for each output row. */
 const verticalPlan = ({ first, count, weights, size }: Coefficients) => {
   const pairs = Math.ceil(size / 2)
   const halves = new Int16Array(first.length * pairs * pair_numbers)
   for (let i = 0; i < first.length; i++) {
-    halved(weights.subarray(i * size), count[i] ?? 0, pairs, halves, i * pairs * pair_numbers)
+    splitWeights(weights.subarray(i * size), count[i] ?? 0, pairs, halves, i * pairs * pair_numbers)
   }
   return { first, count, halves, row_bytes: pairs * pair_bytes }
 }
@@ -164,8 +170,8 @@ interface Workspace {
 
 type Plan<A> = (filter: keyof typeof filters, from: number, to: number) => A
 
-/** Keeps the last one: images of one sender mostly have one size. */
-const planOf = <A>(make: Plan<A>): Plan<A> => {
+/** Caches the last plan, because consecutive images often have the same size. */
+const cachedPlan = <A>(make: Plan<A>): Plan<A> => {
   let kept: { readonly filter: string; readonly from: number; readonly plan: A } | undefined
   return (filter, from, to) => {
     if (kept?.filter !== filter || kept.from !== from) {
@@ -175,16 +181,18 @@ const planOf = <A>(make: Plan<A>): Plan<A> => {
   }
 }
 
-const plannedAcross: Plan<ReturnType<typeof horizontalPlan>> = (filter, from, to) =>
+const planHorizontal: Plan<ReturnType<typeof horizontalPlan>> = (filter, from, to) =>
   horizontalPlan(coefficients(filter, from, to))
 
-const plannedDown: Plan<ReturnType<typeof verticalPlan>> = (filter, from, to) =>
+const planVertical: Plan<ReturnType<typeof verticalPlan>> = (filter, from, to) =>
   verticalPlan(coefficients(filter, from, to))
 
-/** A resizer for one thread, to a multiple of 4: it keeps its memory from image to image. */
+/**
+ * A resampler to `side` by `side`, a multiple of 4. It reuses its memory, so use one per thread.
+ */
 export const resampler = (side: number) => {
   let kept: Workspace | undefined
-  const planned = { across: planOf(plannedAcross), down: planOf(plannedDown) }
+  const plans = { horizontal: cachedPlan(planHorizontal), vertical: cachedPlan(planVertical) }
   const out_stride = side * 3
   const out_blocks = Math.ceil(out_stride / vector_bytes)
   const out_bytes = aligned(side * out_stride) + slack_bytes
@@ -198,22 +206,22 @@ export const resampler = (side: number) => {
     return made
   }
 
-  const filtered = (image: Pixels, filter: keyof typeof filters): Uint8Array => {
+  const resampleFiltered = (image: Pixels, filter: keyof typeof filters): Uint8Array => {
     const { rgb, width, height } = image
-    const across = width === side ? undefined : planned.across(filter, width, side)
-    const down = height === side ? undefined : planned.down(filter, height, side)
-    const [top, bottom] = rowsOf(down, height)
+    const horizontal = width === side ? undefined : plans.horizontal(filter, width, side)
+    const vertical = height === side ? undefined : plans.vertical(filter, height, side)
+    const [top, bottom] = rowRange(vertical, height)
     const rows = bottom - top
     const stride = width * 3
     const block_rows = Math.max(1, Math.min(rows, Math.floor(block_bytes / stride)))
-    const { table, halves, is_narrow } = across ?? no_plan
+    const { table, halves, is_narrow } = horizontal ?? no_plan
 
     const at_table = aligned(block_rows * stride) + slack_bytes
     const at_halves = at_table + aligned(table.byteLength)
     const at_middle = at_halves + aligned(halves.byteLength)
-    // The last pair of rows may have one that is none, and counts as none.
+    // One row more than needed, because the last pair may have only one row; its weight is 0.
     const at_weights = at_middle + aligned((rows + 1) * out_stride) + slack_bytes
-    const at_out = at_weights + aligned(down?.halves.byteLength ?? 0)
+    const at_out = at_weights + aligned(vertical?.halves.byteLength ?? 0)
     const { memory, kernels } = workspace(at_out + out_bytes)
     const bytes = new Uint8Array(memory.buffer)
 
@@ -227,25 +235,25 @@ export const resampler = (side: number) => {
       const from = (top + row) * stride
       const target = at_middle + row * out_stride
       const block = rgb.subarray(from, from + n * stride)
-      bytes.set(block, across === undefined ? target : 0)
-      if (across !== undefined) pass(0, target, at_table, at_halves, n, stride, steps)
+      bytes.set(block, horizontal === undefined ? target : 0)
+      if (horizontal !== undefined) pass(0, target, at_table, at_halves, n, stride, steps)
     }
-    if (down === undefined) return bytes.subarray(at_middle, at_middle + side * out_stride)
-    new Int16Array(memory.buffer, at_weights, down.halves.length).set(down.halves)
+    if (vertical === undefined) return bytes.subarray(at_middle, at_middle + side * out_stride)
+    new Int16Array(memory.buffer, at_weights, vertical.halves.length).set(vertical.halves)
     for (let y = 0; y < side; y++) {
-      const source = at_middle + ((down.first[y] ?? 0) - top) * out_stride
-      const weights = at_weights + y * down.row_bytes
+      const source = at_middle + ((vertical.first[y] ?? 0) - top) * out_stride
+      const weights = at_weights + y * vertical.row_bytes
       const target = at_out + y * out_stride
-      const pairs = Math.ceil((down.count[y] ?? 0) / 2)
+      const pairs = Math.ceil((vertical.count[y] ?? 0) / 2)
       kernels.vertical(source, target, weights, pairs, out_stride, out_blocks)
     }
     return bytes.subarray(at_out, at_out + side * out_stride)
   }
 
-  /** Answers `side` by `side` RGB pixels, as Pillow makes them; its own until the next image. */
+  /** Returns the resized RGB pixels, which are valid until the next call. */
   return (image: Pixels, filter: Filter): Uint8Array => {
     if (image.width === side && image.height === side) return image.rgb
-    return filter === "nearest" ? picked(image, side) : filtered(image, filter)
+    return filter === "nearest" ? resampleNearest(image, side) : resampleFiltered(image, filter)
   }
 }
 
@@ -257,14 +265,14 @@ const no_plan: HorizontalPlan = {
 
 type VerticalPlan = ReturnType<typeof verticalPlan>
 
-/** The rows that the vertical pass reads, from and to. */
-const rowsOf = (down: VerticalPlan | undefined, height: number): [number, number] => {
-  if (down === undefined) return [0, height]
-  const last = down.first.length - 1
-  return [down.first[0] ?? 0, (down.first[last] ?? 0) + (down.count[last] ?? 0)]
+/** The range of rows that the vertical pass reads. */
+const rowRange = (vertical: VerticalPlan | undefined, height: number): [number, number] => {
+  if (vertical === undefined) return [0, height]
+  const last = vertical.first.length - 1
+  return [vertical.first[0] ?? 0, (vertical.first[last] ?? 0) + (vertical.count[last] ?? 0)]
 }
 
-const picked = ({ rgb, width, height }: Pixels, side: number): Uint8Array => {
+const resampleNearest = ({ rgb, width, height }: Pixels, side: number): Uint8Array => {
   const columns = nearest(width, side)
   const out = new Uint8Array(side * side * 3)
   let at = 0

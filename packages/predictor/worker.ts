@@ -1,50 +1,56 @@
-/** One thread of the predictor, and the tasks that it has; started anew when it ends by itself. */
+/** A thread of the pool and its tasks. It is restarted when it exits unexpectedly. */
 import { Worker } from "node:worker_threads"
-import { sharedState } from "./images/once.ts"
-import { type Answer, end, type Started, type Task, type ThreadOptions } from "./protocol.ts"
+import { sharedState } from "./images/once-in-process.ts"
+import {
+  end,
+  type StartupMessage,
+  type Task,
+  type TaskResult,
+  type ThreadOptions,
+} from "./protocol.ts"
 
-export interface PlantWorker {
-  /** Resolves once it can work for the first time; rejects where it cannot. */
+export interface PoolWorker {
+  /** Resolves when the thread is ready for the first time; rejects if it cannot start. */
   readonly started: Promise<void>
   readonly isFree: () => boolean
-  /** Whether it works on a quick task alone, and may have the next one before that is done. */
+  /** Whether it has one quick task, so that the next one may be queued behind it. */
   readonly isQuick: () => boolean
-  /** Images that its session takes at once; 0 without a session, or until it can work. */
+  /** The batch size of its session; 0 without a session or before it is ready. */
   readonly batch: () => number
-  /** Called when it is free, or quick. Tasks are done in this order; the buffers are moved. */
-  readonly give: (
+  /** For a thread that is free or quick. Tasks run in order; the buffers are transferred. */
+  readonly assign: (
     task: Task,
     buffers: ReadonlyArray<ArrayBuffer>,
     is_quick: boolean,
-    done: (answer: Answer) => void,
+    done: (answer: TaskResult) => void,
   ) => void
-  /** Ends it after the batch that it has, or in so many milliseconds. */
+  /** Stops the thread after its current batch, at the latest after `ms_max`. */
   readonly end: (ms_max: number) => Promise<void>
 }
 
-export interface PlantWorkerOptions {
-  /** What the system shows, as in `top -H`: at most 15 bytes. */
+export interface PoolWorkerOptions {
+  /** The name in `top -H`, at most 15 bytes. */
   readonly name: string
   /** The thread's program. */
   readonly program: URL
   readonly thread: ThreadOptions
-  /** It starts when this resolves, and never where it rejects; absent: at once. */
+  /** Delays the start; if it rejects, the thread never starts. */
   readonly after?: Promise<void> | undefined
-  /** It can be given a task, or another one. */
+  /** The thread can accept a task. */
   readonly onFree: () => void
-  /** It ended although nobody wanted it to; it is started anew. */
+  /** The thread exited unexpectedly and will be restarted. */
   readonly onLost: (why: string) => void
 }
 
-/** Between two starts of a thread that does not get as far as to work, at first and at most. */
+/** The backoff between restarts of a thread that does not become ready. */
 const restart_ms_min = 100
 const restart_ms_max = 30_000
 
-/** What is decoded lies outside of V8's heap; young objects are few. */
+/** Decoded images are outside V8's heap, so a small young generation is enough. */
 const resourceLimits = { maxYoungGenerationSizeMb: 8 }
 
-/** Told to end, and ended where it does not. */
-const ended = async (worker: Worker, ms_max: number) => {
+/** Asks the thread to stop, and terminates it at the deadline. */
+const stop = async (worker: Worker, ms_max: number) => {
   const exited = new Promise((resolve) => worker.once("exit", resolve))
   worker.postMessage(end)
   const deadline = setTimeout(() => void worker.terminate(), ms_max)
@@ -52,31 +58,32 @@ const ended = async (worker: Worker, ms_max: number) => {
   clearTimeout(deadline)
 }
 
-export const plantWorker = (options: PlantWorkerOptions): PlantWorker => {
+export const poolWorker = (options: PoolWorkerOptions): PoolWorker => {
   const { name, program, thread, after, onFree, onLost } = options
   const started = Promise.withResolvers<void>()
   let worker: Worker | undefined
-  const given: Array<{ readonly is_quick: boolean; readonly done: (answer: Answer) => void }> = []
+  const tasks: Array<{ readonly is_quick: boolean; readonly done: (answer: TaskResult) => void }> =
+    []
   let is_ready = false
   let batch = 0
   let is_ending = false
   let pause_ms = restart_ms_min
   let timer: NodeJS.Timeout | undefined
 
-  const lost = (which: Worker, why: string) => {
+  const onExit = (which: Worker, why: string) => {
     if (which !== worker) return
     worker = undefined
     is_ready = false
-    const detail = is_ending ? "The service is ending." : `The thread that had it ended: ${why}`
-    for (const { done } of given.splice(0)) done({ kind: "failed", detail })
+    const detail = is_ending ? "The service is ending." : `The thread that had it stop: ${why}`
+    for (const { done } of tasks.splice(0)) done({ kind: "failed", detail })
     if (is_ending) return
     started.reject(new Error(why))
     onLost(why)
     timer = setTimeout(start, pause_ms)
     pause_ms = Math.min(Math.max(restart_ms_min, pause_ms * 2), restart_ms_max)
   }
-  const begun = (which: Worker, first: Started) => {
-    if (first.kind === "unusable") return lost(which, first.detail)
+  const onStartup = (which: Worker, first: StartupMessage) => {
+    if (first.kind === "unusable") return onExit(which, first.detail)
     is_ready = true
     batch = first.batch
     pause_ms = 0
@@ -85,39 +92,39 @@ export const plantWorker = (options: PlantWorkerOptions): PlantWorker => {
   }
   const start = () => {
     if (is_ending) return
-    // Each thread has it from its start on.
+    // Must exist before the thread starts, so that the thread inherits it.
     sharedState()
-    const made = new Worker(program, { name, workerData: thread, resourceLimits })
-    worker = made
-    made.once("message", (first: Started) => {
-      made.on("message", (answer: Answer) => {
-        if (made !== worker) return
-        given.shift()?.done(answer)
+    const next_worker = new Worker(program, { name, workerData: thread, resourceLimits })
+    worker = next_worker
+    next_worker.once("message", (first: StartupMessage) => {
+      next_worker.on("message", (answer: TaskResult) => {
+        if (next_worker !== worker) return
+        tasks.shift()?.done(answer)
         onFree()
       })
-      begun(made, first)
+      onStartup(next_worker, first)
     })
-    made.on("error", (error) => lost(made, error.message))
-    made.on("exit", () => lost(made, "it stopped"))
+    next_worker.on("error", (error) => onExit(next_worker, error.message))
+    next_worker.on("exit", () => onExit(next_worker, "it stopped"))
   }
   if (after === undefined) start()
   else after.then(start, started.reject)
-  // Whoever waits for it is told; nobody has to.
+  // A rejection that is not awaited is not an error.
   started.promise.catch(() => undefined)
 
   return {
     started: started.promise,
-    isFree: () => is_ready && given.length === 0 && !is_ending,
-    isQuick: () => is_ready && given.length === 1 && given[0]?.is_quick === true && !is_ending,
+    isFree: () => is_ready && tasks.length === 0 && !is_ending,
+    isQuick: () => is_ready && tasks.length === 1 && tasks[0]?.is_quick === true && !is_ending,
     batch: () => batch,
-    give: (task, buffers, is_quick, done) => {
-      given.push({ is_quick, done })
+    assign: (task, buffers, is_quick, done) => {
+      tasks.push({ is_quick, done })
       worker?.postMessage(task, buffers)
     },
     end: async (ms_max) => {
       is_ending = true
       clearTimeout(timer)
-      if (worker !== undefined) await ended(worker, ms_max)
+      if (worker !== undefined) await stop(worker, ms_max)
     },
   }
 }

@@ -1,69 +1,69 @@
 /**
- * A JPEG or PNG as RGB pixels, as Pillow's `convert("RGB")` sees it. For threads: the settings of
- * the decoder below are the whole process's, and of decoders no more than these two remain.
+ * Decodes JPEG and PNG to RGB pixels like Pillow's `convert("RGB")`. The decoder's settings below
+ * apply to the whole process: all other formats are blocked.
  *
  * Source: document 3 §7 C; decisions, plant errors; plant facts 4; decision 0101.
  */
 import sharp, { type Sharp } from "sharp"
 import { causeText } from "#schemas/cause-text.ts"
 import type { Pixels } from "../resample.ts"
-import { jpegHead } from "./head.ts"
-import { onceInProcess } from "./once.ts"
-import { hasMoreScans, scansRead } from "./scans.ts"
+import { jpegSize } from "./jpeg-size.ts"
+import { onceInProcess } from "./once-in-process.ts"
+import { hasMoreScans, scansAllowed } from "./scans.ts"
 import { typeOf } from "./type.ts"
 
 export interface ImageOptions {
   readonly pixels_max: number
-  /** Whether it is turned as its EXIF orientation says. */
+  /** Whether to apply the EXIF orientation. */
   readonly auto_orient: boolean
 }
 
-/** What is wrong with an image: `type` is 415, `size` 413 and `content` 422. */
+/** Why an image is rejected: `type` is 415, `size` 413 and `content` 422. */
 export interface ImageProblem {
   readonly problem: "type" | "size" | "content"
   readonly detail: string
 }
 
-/** The most that JPEG has; of a PNG too it bounds what a resize needs beside the pixels. */
+/** JPEG's limit. For PNG it bounds the memory of a resize besides the pixels. */
 export const image_side_max = 65_535
-/** A photo of 12 megapixels takes a fiftieth of it. It is looked at when all scans are read. */
+/** A photo of 12 megapixels needs a fiftieth. Checked only after all scans have been read. */
 const decode_s_max = 10
 const message_length_max = 200
 
 onceInProcess(() => {
-  // Whatever a file calls itself, no other format's code sees its bytes.
+  // A file with another format's signature must not reach that format's decoder.
   sharp.block({ operation: ["VipsForeignLoad"] })
   sharp.unblock({ operation: ["VipsForeignLoadJpegBuffer", "VipsForeignLoadPngBuffer"] })
 })
 sharp.cache(false)
 sharp.concurrency(1)
 
-/** Smaller buffers are left to the collector. */
+/** Smaller buffers are left to the garbage collector. */
 const kept_bytes_max = 2 ** 20
 
 /**
- * Gives a large buffer's memory back now. A thread that waits for its next image collects nothing:
- * the pixels of its last one, 147 MB of 7000 by 7000, stayed for as long as it waited.
+ * Frees a large buffer at once. An idle thread does not collect garbage: the pixels of its last
+ * image, 147 MB for 7000 by 7000, stayed until the next one.
  */
-export const giveBack = ({ buffer, byteLength }: Uint8Array) => {
+export const releaseBuffer = ({ buffer, byteLength }: Uint8Array) => {
   if (byteLength > kept_bytes_max && buffer instanceof ArrayBuffer) buffer.transfer(0)
 }
 
-/** The image in full. Alpha is dropped, not blended; palettes and gray become RGB. */
+/** Decodes at full size. Alpha is dropped, not blended; palettes and grayscale become RGB. */
 export const decode = async (
   bytes: Uint8Array,
   options: ImageOptions,
 ): Promise<Pixels | ImageProblem> => {
   const opened = await open(bytes, options)
-  return "problem" in opened ? opened : orProblem(() => pixelsOf(opened))
+  return "problem" in opened ? opened : catchProblem(() => readPixels(opened))
 }
 
 export interface Shrunk extends Pixels {
-  /** Whether `rgb` is `side` by `side` already; `width` and `height` are the image's own always. */
+  /** Whether `rgb` is `side` by `side`. `width` and `height` are always the original size. */
   readonly is_small: boolean
 }
 
-/** An image that is to become smaller is made `side` by `side` in decoding, nearly bicubic. */
+/** Decodes and downscales to `side` by `side` at once, with nearly bicubic results. */
 export const decodeFast = async (
   bytes: Uint8Array,
   options: ImageOptions,
@@ -71,102 +71,103 @@ export const decodeFast = async (
 ): Promise<Shrunk | ImageProblem> => {
   const opened = await open(bytes, options)
   if ("problem" in opened) return opened
-  const { head, width, height } = opened
-  return orProblem(async () => {
-    // The decoder enlarges from another middle than Pillow: half a pixel beside it.
-    if (Math.min(width, height) < side) return { ...(await pixelsOf(opened)), is_small: false }
-    const is_plain = !head.has_alpha && !head.is_cmyk
-    // A resize with alpha would blend it: it is dropped first.
-    const whole = is_plain ? undefined : await pixelsOf(opened)
+  const { header, width, height } = opened
+  return catchProblem(async () => {
+    // The decoder's enlargement is shifted by half a pixel from Pillow's.
+    if (Math.min(width, height) < side) return { ...(await readPixels(opened)), is_small: false }
+    const is_plain = !header.has_alpha && !header.is_cmyk
+    // A resize would blend alpha, so it is dropped first.
+    const whole = is_plain ? undefined : await readPixels(opened)
     const small = (whole === undefined ? opened.image : imageOf(whole))
       .resize(side, side, { fit: "fill", kernel: "cubic", fastShrinkOnLoad: false })
       .toColourspace("srgb")
     const rgb = await small.raw().toBuffer()
-    if (whole !== undefined) giveBack(whole.rgb)
+    if (whole !== undefined) releaseBuffer(whole.rgb)
     return { rgb, width, height, is_small: true }
   })
 }
 
-interface Head {
+interface ImageHeader {
   readonly width: number
   readonly height: number
   readonly has_alpha: boolean
   readonly is_cmyk: boolean
-  /** Of EXIF, 1 to 8: not known but where it counts. */
+  /** EXIF orientation, 1 to 8; read only if it is applied. */
   readonly orientation: number
 }
 
 interface Opened {
   readonly image: Sharp
-  readonly head: Head
+  readonly header: ImageHeader
   readonly width: number
   readonly height: number
 }
 
-/** Reads the head, and refuses by it. */
+/** Reads the header and checks its limits. */
 const open = async (
   bytes: Uint8Array,
   { pixels_max, auto_orient }: ImageOptions,
 ): Promise<Opened | ImageProblem> => {
   const type = typeOf(bytes)
-  if (type === undefined) return { problem: "type", detail: "It is no JPEG and no PNG." }
+  if (type === undefined) return { problem: "type", detail: "It is neither a JPEG nor a PNG." }
   const read = (limitInputPixels: number | false) =>
-    // A profile of colours is not applied, as Pillow does not; a warning is damage.
+    // As in Pillow, colour profiles are not applied. A warning means damage.
     sharp(bytes, { failOn: "warning", ignoreIcc: true, limitInputPixels })
-  // Nothing is decoded for the head: it may say what it likes.
-  const head = quickHead(bytes, auto_orient) ?? (await orProblem(() => slowHead(read(false))))
-  if ("problem" in head) return head
-  const [across, up] = [head.width, head.height]
-  const size = `It has ${across} by ${up} pixels`
-  if (across * up > pixels_max) {
+  // No pixels are decoded for the header, so it has no limit.
+  const header =
+    quickHeader(bytes, auto_orient) ?? (await catchProblem(() => decoderHeader(read(false))))
+  if ("problem" in header) return header
+  const [columns, rows] = [header.width, header.height]
+  const size = `It has ${columns} by ${rows} pixels`
+  if (columns * rows > pixels_max) {
     return { problem: "size", detail: `${size}; at most ${pixels_max} are taken.` }
   }
-  if (Math.max(across, up) > image_side_max) {
+  if (Math.max(columns, rows) > image_side_max) {
     return { problem: "size", detail: `${size}; a side has at most ${image_side_max}.` }
   }
-  const scans = scansRead(across * up)
+  const scans = scansAllowed(columns * rows)
   if (type === "JPEG" && hasMoreScans(bytes, scans)) {
     const detail = `It cannot be decoded: at most ${scans} scans are read at its size.`
     return { problem: "content", detail }
   }
   const image = read(pixels_max).timeout({ seconds: decode_s_max })
-  const is_turned = auto_orient && head.orientation >= orientation_turned
-  const [width, height] = is_turned ? [up, across] : [across, up]
-  return { image: auto_orient ? image.autoOrient() : image, head, width, height }
+  const is_turned = auto_orient && header.orientation >= orientation_turned
+  const [width, height] = is_turned ? [rows, columns] : [columns, rows]
+  return { image: auto_orient ? image.autoOrient() : image, header, width, height }
 }
 
-/** Without the decoder; where it is wrong the decoder has its own limit, and the pixels tell. */
-const quickHead = (bytes: Uint8Array, auto_orient: boolean): Head | undefined => {
-  const size = auto_orient ? undefined : jpegHead(bytes)
+/** Without the decoder. The decoder's own limit and the number of pixels catch a wrong size. */
+const quickHeader = (bytes: Uint8Array, auto_orient: boolean): ImageHeader | undefined => {
+  const size = auto_orient ? undefined : jpegSize(bytes)
   if (size === undefined) return undefined
   const { width, height } = size
   return { width, height, has_alpha: false, is_cmyk: false, orientation: 1 }
 }
 
-const slowHead = async (image: Sharp): Promise<Head> => {
+const decoderHeader = async (image: Sharp): Promise<ImageHeader> => {
   const { width, height, hasAlpha: has_alpha, space, orientation = 1 } = await image.metadata()
   return { width, height, has_alpha, is_cmyk: space === "cmyk", orientation }
 }
 
-/** EXIF orientations from here on lie on their side. */
+/** EXIF orientations from here on swap width and height. */
 const orientation_turned = 5
 
 const imageOf = ({ rgb, width, height }: Pixels) =>
   sharp(rgb, { raw: { width, height, channels: 3 } })
 
-const pixelsOf = async ({ image, head, width, height }: Opened): Promise<Pixels> => {
-  if (head.is_cmyk) {
+const readPixels = async ({ image, header, width, height }: Opened): Promise<Pixels> => {
+  if (header.is_cmyk) {
     const cmyk = await image.pipelineColourspace("cmyk").toColourspace("cmyk").raw().toBuffer()
     const rgb = fromCmyk(cmyk)
-    giveBack(cmyk)
+    releaseBuffer(cmyk)
     return { rgb, width, height }
   }
   const rgb = await image.removeAlpha().toColourspace("srgb").raw().toBuffer()
-  if (rgb.length !== width * height * 3) throw new Error("Its head says another size.")
+  if (rgb.length !== width * height * 3) throw new Error("Its header has another size.")
   return { rgb, width, height }
 }
 
-/** Pillow's formula, without a profile of any ink. */
+/** Pillow's formula, without an ink profile. */
 const fromCmyk = (cmyk: Uint8Array): Uint8Array => {
   const rgb = new Uint8Array((cmyk.length / 4) * 3)
   for (let from = 0, to = 0; from < cmyk.length; from += 4) {
@@ -179,12 +180,12 @@ const fromCmyk = (cmyk: Uint8Array): Uint8Array => {
   return rgb
 }
 
-const orProblem = async <A>(run: () => Promise<A>): Promise<A | ImageProblem> => {
+const catchProblem = async <A>(run: () => Promise<A>): Promise<A | ImageProblem> => {
   try {
     return await run()
   } catch (error) {
     const [line = ""] = causeText(error).split("\n", 1)
-    // Who asks has an image, and not the library that speaks here.
+    // Strip the library's prefix: the message is shown to clients.
     const why = line.replaceAll(/\bVips\w*: /g, "").slice(0, message_length_max)
     return { problem: "content", detail: `It cannot be decoded: ${why}` }
   }

@@ -1,23 +1,23 @@
 /**
- * The scans of a JPEG, counted before it is decoded: the decoder reads all of them before its time
- * is looked at, each over all blocks of the image, and a scan may have hardly a byte.
+ * Counts the scans of a JPEG before it is decoded. The decoder checks its deadline only after all
+ * scans, each of which visits every block of the image, and a scan may be a few bytes.
  *
  * Source: ITU T.81, B.1 and B.2; decision 0101.
  */
 
-/** Encoders write about ten, and twenty at most. */
+/** Encoders write about ten, at most twenty. */
 const scans_max = 100
-/** Measured on a slow core: a pixel takes 0.5 to 3 ns in a scan, which makes 8 s at most. */
+/** On a slow core a pixel of a scan takes 0.5 to 3 ns, so at most 8 s. */
 const scanned_pixels_max = 2_500_000_000
 
-/** How many scans are read of an image of so many pixels: at least one. */
-export const scansRead = (pixels: number): number =>
+/** The number of scans allowed for an image of this size, at least one. */
+export const scansAllowed = (pixels: number): number =>
   Math.max(1, Math.min(scans_max, Math.floor(scanned_pixels_max / pixels)))
 
 const marker_start = 0xff
 /**
- * From here on markers have a segment, but restarts and the image's begin, which lie together.
- * Before it is the zero too that says of a byte of data that it begins no marker.
+ * From here on, markers have a segment, except restarts and the start of image. Smaller values
+ * include the zero that escapes a data byte of FF.
  */
 const segment_first = 0xc0
 const frame_baseline = 0xc0
@@ -28,37 +28,37 @@ const end = 0xd9
 const scan = 0xda
 
 /**
- * Whether it has more scans than so many; what comes after those is not looked at. Goes from marker
- * to marker as the decoder does, over whatever is between them, and in time linear in the bytes.
+ * Whether there are more than `limit` scans; stops at the first one too many. Skips from marker to
+ * marker like the decoder, in linear time.
  */
-export const hasMoreScans = (bytes: Uint8Array, most: number): boolean => {
+export const hasMoreScans = (bytes: Uint8Array, limit: number): boolean => {
   let scans = 0
-  /** Of a frame that is not progressive. */
+  /** For frames that are not progressive. */
   let components: number | undefined
-  for (let at = markerFrom(bytes, 2); at < bytes.length; ) {
+  for (let at = nextMarker(bytes, 2); at < bytes.length; ) {
     const marker = bytes[at]
     if (marker === end) return false
     if (marker === frame_baseline || marker === frame_extended) components = bytes[at + 8]
     if (marker === scan) {
       scans++
-      if (scans > most) return true
-      // One scan that has everything is all that the decoder reads: most photos end here.
+      if (scans > limit) return true
+      // The decoder stops after a scan with all components. Most photos have only that.
       if (scans === 1 && (bytes[at + 3] ?? 0) === components) return false
     }
-    at = markerFrom(bytes, at + 1 + segmentLength(bytes, at))
+    at = nextMarker(bytes, at + 1 + segmentLength(bytes, at))
   }
   return false
 }
 
-/** Where the next marker's second byte is, from this place on; beyond the bytes without one. */
-const markerFrom = (bytes: Uint8Array, from: number): number => {
+/** The offset of the next marker's second byte; the length if there is none. */
+const nextMarker = (bytes: Uint8Array, from: number): number => {
   let at = bytes[from] === marker_start ? from : bytes.indexOf(marker_start, from)
   if (at < 0) return bytes.length
   while (bytes[at] === marker_start) at++
   return at
 }
 
-/** Of what belongs to a marker, with the two bytes that say it. */
+/** The length of a marker's segment, including its two length bytes. */
 const segmentLength = (bytes: Uint8Array, at: number): number => {
   const marker = bytes[at] ?? 0
   const is_alone = marker < segment_first || (marker >= restart_first && marker <= begin)

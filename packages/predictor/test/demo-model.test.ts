@@ -1,4 +1,4 @@
-/** The demo model of the repository, as the service runs it, on leaves that nobody has seen. */
+/** The bundled demo model, run as the service runs it, on leaves outside its training set. */
 import { mkdtempSync, readdirSync, readFileSync, rmSync, statSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { dirname, join } from "node:path"
@@ -19,9 +19,9 @@ import {
   seedOf,
 } from "#trainer"
 
-/** A date: no training and no held-out leaf has it. */
+/** Used by no training and no held-out leaf. */
 const seed = 20_261_122
-/** What a phone would send is no 224 by 224. */
+/** Not 224, so that images are resized. */
 const photo_side = 288
 const leaves = 300
 const negatives_per_kind = 12
@@ -48,7 +48,7 @@ afterAll(async () => {
   rmSync(cache_dir, { recursive: true, force: true })
 })
 
-/** From a JPEG to the network's input, as the service does it. */
+/** Encodes to JPEG and preprocesses as the service does. */
 const tensorOf = async (rgb: Uint8Array) => {
   const raw = { width: photo_side, height: photo_side, channels: 3 } as const
   const jpeg = await sharp(rgb, { raw }).jpeg({ quality: 88 }).toBuffer()
@@ -68,19 +68,19 @@ const probabilitiesOf = async (pictures: ReadonlyArray<Uint8Array>) => {
 }
 
 describe("the demo model", () => {
-  it("knows the classes that are drawn, and says that it is a demo", () => {
+  it("has the classes of the drawn leaves and is marked as a demo", () => {
     expect(model.info.classes).toEqual(demo_classes)
     expect(model.info.is_demo).toBe(true)
     expect(model.info.format).toBe("tfjs")
     expect(model.output).toMatchObject({ classes: 16, is_softmax: true })
   })
 
-  it("has at most one megabyte", () => {
+  it("is at most one megabyte", () => {
     const bytes = readdirSync(folder).map((name) => statSync(join(folder, name)).size)
     expect(bytes.reduce((sum, one) => sum + one, 0)).toBeLessThanOrEqual(bytes_max)
   })
 
-  it("says how it was made, and how good it was on leaves held back", () => {
+  it("documents its training command and its metrics on held-out leaves", () => {
     const metrics = read("metrics.json")
     expect(metrics.command).toMatch(/^almanac plant train --demo --seed \d+ --epochs \d+ --leaves/)
     expect(metrics.accuracy).toBeGreaterThanOrEqual(0.9)
@@ -92,7 +92,7 @@ describe("the demo model", () => {
     )
   })
 
-  it("names nine of ten fresh leaves, and turns away what is none", async () => {
+  it("classifies nine of ten new leaves and rejects other pictures", async () => {
     const last = demo_classes.indexOf(not_a_leaf)
     const labels = Array.from({ length: leaves }, (_, i) => i % last)
     const drawn = labels.map((label, i) => drawLeaf(label, seedOf(seed, i), photo_side))

@@ -1,8 +1,8 @@
-/** The predictor's thread, which ends in the middle of an image that says so, as if it crashed. */
+/** A predictor thread that exits during an image that ends with `deadly`, like a crash. */
 import { parentPort } from "node:worker_threads"
 import type { Task } from "../protocol.ts"
 
-/** The last byte of such an image. */
+/** The last byte of an image that kills the thread. */
 export const deadly = 0x13
 
 /** This program. */

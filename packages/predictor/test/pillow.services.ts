@@ -1,4 +1,4 @@
-/** The same as pillow.test.ts; here Pillow has to be there. */
+/** The tests of pillow.test.ts, but failing if Pillow is missing. */
 import { is_all_required } from "../../../test/world/programs/absent.ts"
 import { agreementWithPillow } from "./pillow.ts"
 

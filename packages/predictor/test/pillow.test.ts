@@ -1,4 +1,4 @@
-/** The same images as Pillow, to the last byte, where Pillow is there. */
+/** Compares images with Pillow, byte for byte; skipped if Pillow is not installed. */
 import { agreementWithPillow } from "./pillow.ts"
 
 agreementWithPillow({ is_required: false })

@@ -1,4 +1,4 @@
-/** What Pillow makes of images, for tests: out of the system or the bootstrap's tree. */
+/** Compares decoding and resizing with Pillow, from the system or the bootstrap's tree. */
 import { spawnSync } from "node:child_process"
 import { createHash } from "node:crypto"
 import { mkdtempSync, readFileSync, rmSync } from "node:fs"
@@ -12,12 +12,12 @@ import { decode } from "../images/image.ts"
 import { type Pixels, resampler } from "../resample.ts"
 import { random } from "./random.ts"
 
-/** Debian's own Python, whose version the package is for: another one may come first in PATH. */
+/** Debian's Python, which the package is built for; PATH may have another one first. */
 const python = "/usr/bin/python3"
 const answer_bytes_max = 2 ** 24
 const options = { pixels_max: 50_000_000 }
 
-interface Told {
+interface Reference {
   readonly name: string
   readonly rgb: string
   readonly turned: string
@@ -34,7 +34,7 @@ const read = async (path: string, auto_orient = false): Promise<Pixels> => {
   return decoded
 }
 
-/** What Pillow cannot write. */
+/** Writes images that Pillow cannot write. */
 const writeMore = async (folder: string) => {
   const [width, height] = [83, 61]
   const values = random(3)
@@ -52,7 +52,7 @@ const writeMore = async (folder: string) => {
 const define = (tree: string) => {
   const folder = mkdtempSync(join(tmpdir(), "almanac-pillow-"))
   const resized = resampler(224)
-  let told: ReadonlyArray<Told> = []
+  let references: ReadonlyArray<Reference> = []
 
   beforeAll(async () => {
     await writeMore(folder)
@@ -63,26 +63,26 @@ const define = (tree: string) => {
       maxBuffer: answer_bytes_max,
     })
     if (stdout === "") throw new Error(stderr)
-    const answer: ReadonlyArray<Told> = JSON.parse(stdout)
-    told = answer
+    const answer: ReadonlyArray<Reference> = JSON.parse(stdout)
+    references = answer
   }, 120_000)
   afterAll(() => rmSync(folder, { recursive: true, force: true }))
 
-  it("200 images of every kind are decoded and resized to the same bytes", async () => {
-    const wrong: Array<string> = []
-    for (const { name, ...theirs } of told) {
+  it("decodes and resizes 200 images of every kind to the same bytes", async () => {
+    const different: Array<string> = []
+    for (const { name, ...theirs } of references) {
       const image = await read(join(folder, name))
-      if (digest(image.rgb) !== theirs.rgb) wrong.push(`${name} decoded`)
+      if (digest(image.rgb) !== theirs.rgb) different.push(`${name} decoded`)
       for (const filter of ["bicubic", "bilinear", "nearest"] as const) {
-        if (digest(resized(image, filter)) !== theirs[filter]) wrong.push(`${name} ${filter}`)
+        if (digest(resized(image, filter)) !== theirs[filter]) different.push(`${name} ${filter}`)
       }
     }
-    expect(wrong).toEqual([])
-    expect(told.length).toBeGreaterThanOrEqual(200)
+    expect(different).toEqual([])
+    expect(references.length).toBeGreaterThanOrEqual(200)
   }, 120_000)
 
-  it("auto_orient turns and mirrors all eight EXIF orientations alike", async () => {
-    const turned = told.filter(({ name }) => name.startsWith("exif-"))
+  it("auto_orient applies all eight EXIF orientations", async () => {
+    const turned = references.filter(({ name }) => name.startsWith("exif-"))
     const ours = await Promise.all(
       turned.map(async ({ name }) => digest((await read(join(folder, name), true)).rgb)),
     )
@@ -91,7 +91,7 @@ const define = (tree: string) => {
   })
 }
 
-/** Defines the tests; without Pillow they are skipped, or fail where all servers must be there. */
+/** Defines the tests. Without Pillow they are skipped, or fail if `is_required`. */
 export const agreementWithPillow = ({ is_required }: { readonly is_required: boolean }) => {
   const name = "agreement with Pillow"
   const tree = findTree("pillow")

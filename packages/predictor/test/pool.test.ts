@@ -1,10 +1,10 @@
-/** Which thread has an image, where one has the network and others only prepare for it. */
+/** The assignment of images to threads with a session and threads that only prepare. */
 import { setTimeout } from "node:timers/promises"
 import { afterAll, describe, expect, it } from "vitest"
-import { type Begun, type Failed, plantPool, type Ran } from "../pool.ts"
+import { type Failure, type PredictedImage, type PreparedImage, predictorPool } from "../pool.ts"
 
 const network_threads = 3
-/** For threads that answer at once to begin. */
+/** Enough for threads to start. */
 const later_ms = 500
 const options = {
   network: {
@@ -12,7 +12,7 @@ const options = {
     input: { name: "x", layout: "NHWC", has_rescaling: false },
     output: { name: "y", classes: 1, activation: "softmax" },
   },
-  program: new URL("./telling-thread.ts", import.meta.url),
+  program: new URL("./echo-thread.ts", import.meta.url),
   onLost: (why: string) => expect.fail(why),
   batch_max: 4,
   resize: "bicubic",
@@ -20,42 +20,44 @@ const options = {
   auto_orient: false,
   pixels_max: 100,
 } as const
-const pool = plantPool({
+const pool = predictorPool({
   ...options,
   threads: { sessions: 1, session_threads: network_threads, preparers: 2 },
 })
-const small = plantPool({
+const small = predictorPool({
   ...options,
   threads: { sessions: 1, session_threads: 1, preparers: 0 },
 })
 afterAll(() => Promise.all([pool.end(), small.end()]))
 
 const file = (bytes = 9) => new Uint8Array(bytes)
-const predicted = (image: Uint8Array) =>
-  new Promise<Begun | Ran | Failed>((told) => void pool.predict(image, told))
+const predict = (image: Uint8Array) =>
+  new Promise<PreparedImage | PredictedImage | Failure>(
+    (resolve) => void pool.predict(image, resolve),
+  )
 const byNetwork = { kind: "predicted", width: network_threads }
 const byOthers = { kind: "prepared", width: 0 }
 
-describe("a large network's thread", () => {
-  it("has an image that comes alone, and prepares it too", async () => {
+describe("the thread with a large network", () => {
+  it("prepares and runs an image that arrives alone", async () => {
     await pool.complete
-    expect(await predicted(file())).toMatchObject(byNetwork)
-    expect(await predicted(file())).toMatchObject(byNetwork)
+    expect(await predict(file())).toMatchObject(byNetwork)
+    expect(await predict(file())).toMatchObject(byNetwork)
     expect(pool.batches).toEqual([0, 2, 0, 0, 0])
   })
 
-  it("has one of several: the others are prepared meanwhile", async () => {
-    const all = await Promise.all([file(), file(), file()].map(predicted))
+  it("prepares and runs one of several images while others are prepared", async () => {
+    const all = await Promise.all([file(), file(), file()].map(predict))
     expect(all).toMatchObject([byNetwork, byOthers, byOthers])
   })
 
-  it("has no large file, which others decode", async () => {
-    expect(await predicted(file(256 * 1024 + 1))).toMatchObject(byOthers)
-    expect(await predicted(file(256 * 1024))).toMatchObject(byNetwork)
+  it("leaves large files to the other threads", async () => {
+    expect(await predict(file(256 * 1024 + 1))).toMatchObject(byOthers)
+    expect(await predict(file(256 * 1024))).toMatchObject(byNetwork)
   })
 
-  it("is left to batches while others prepare", async () => {
-    const all = await Promise.all([file(256 * 1024 + 1), file()].map(predicted))
+  it("is reserved for batches while others prepare", async () => {
+    const all = await Promise.all([file(256 * 1024 + 1), file()].map(predict))
     expect(all).toMatchObject([byOthers, byOthers])
   })
 
@@ -64,53 +66,53 @@ describe("a large network's thread", () => {
     { images: 5, running: 5, waiting: 0 },
     { images: 9, running: 5, waiting: 4 },
   ])(
-    "has the next batch at hand if that is full: of $images images it has $running",
+    "has the next batch queued if that is full: of $images images it has $running",
     async ({ images, running, waiting }) => {
-      const told = Array.from({ length: images }, (_, n) => {
+      const results = Array.from({ length: images }, (_, n) => {
         const input = Float32Array.of(n)
         return new Promise((done) => void pool.infer(input, done))
       })
       expect({ running: pool.running(), waiting: pool.waiting() }).toEqual({ running, waiting })
-      const rows = told.map((_, n) => Float32Array.of(n))
-      expect(await Promise.all(told)).toEqual(rows)
+      const rows = results.map((_, n) => Float32Array.of(n))
+      expect(await Promise.all(results)).toEqual(rows)
     },
   )
 
-  it("hands out the pixels of an image that is only prepared", async () => {
-    const prepared = await new Promise((told) => void pool.prepare(file(), told))
+  it("returns the pixels of an image that is only prepared", async () => {
+    const prepared = await new Promise((resolve) => void pool.prepare(file(), resolve))
     expect(prepared).toMatchObject({ kind: "prepared", rgb: Uint8Array.of(1, 2, 3) })
   })
 })
 
-describe("a small network's thread", () => {
+describe("a thread with a small network", () => {
   const large = file(256 * 1024 + 1)
 
-  /** How many it has of these, and how many wait, before any is done. */
+  /** How many of these files are running and how many wait before any is done. */
   const given = async (...files: ReadonlyArray<Uint8Array>) => {
     await small.started
-    const answers = files.map((one) => new Promise((told) => void small.predict(one, told)))
+    const results = files.map((one) => new Promise((resolve) => void small.predict(one, resolve)))
     const counts = { running: small.running(), waiting: small.waiting() }
-    await Promise.all(answers)
+    await Promise.all(results)
     return counts
   }
 
-  it("has the next image at hand while it works on one", async () => {
+  it("has the next image queued while it works on one", async () => {
     expect(await given(file(), file(), file())).toEqual({ running: 2, waiting: 1 })
   })
 
-  it("has none at hand behind a large one, and no large one", async () => {
+  it("has no image queued behind a large one, and no large one queued", async () => {
     expect(await given(large.slice(), file())).toEqual({ running: 1, waiting: 1 })
     expect(await given(file(), large.slice())).toEqual({ running: 1, waiting: 1 })
   })
 
-  it("answers them in their order", async () => {
+  it("returns results in order", async () => {
     const order: Array<number> = []
     const all = [0, 1, 2, 3].map(
       (n) =>
-        new Promise<void>((told) => {
+        new Promise<void>((resolve) => {
           small.predict(file(), () => {
             order.push(n)
-            told()
+            resolve()
           })
         }),
     )
@@ -121,19 +123,22 @@ describe("a small network's thread", () => {
 
 describe("the threads of a small network", () => {
   const running = (made: typeof pool) => {
-    const told = Array.from({ length: 9 }, () => new Promise((done) => made.predict(file(), done)))
+    const results = Array.from(
+      { length: 9 },
+      () => new Promise((done) => made.predict(file(), done)),
+    )
     const count = made.running()
-    return Promise.all(told).then(() => count)
+    return Promise.all(results).then(() => count)
   }
 
-  it("begin when the first one works, which is enough to be started", async () => {
-    const made = plantPool({
+  it("start after the first one is ready, which resolves `started`", async () => {
+    const made = predictorPool({
       ...options,
       threads: { sessions: 3, session_threads: 1, preparers: 0 },
     })
     try {
       await made.started
-      // One and the next at hand.
+      // One image and the next one queued.
       expect(await running(made)).toBe(2)
       await made.complete
       expect(await running(made)).toBe(6)
@@ -142,9 +147,9 @@ describe("the threads of a small network", () => {
     }
   })
 
-  it("begin later where they are told to, and the first one works alone until then", async () => {
+  it("start later if they are delayed; the first one works alone until then", async () => {
     const others = Promise.withResolvers<void>()
-    const made = plantPool({
+    const made = predictorPool({
       ...options,
       threads: { sessions: 3, session_threads: 1, preparers: 0 },
       others: others.promise,
@@ -167,9 +172,9 @@ describe("the threads of a small network", () => {
     }
   })
 
-  it("never begin where the first one cannot work", async () => {
+  it("never start if the first one fails", async () => {
     const losses: Array<string> = []
-    const unfit = plantPool({
+    const unfit = predictorPool({
       ...options,
       threads: { sessions: 3, session_threads: 1, preparers: 0 },
       program: new URL("data:text/javascript,process.exit(7)"),

@@ -1,4 +1,4 @@
-/** Whole numbers for tests, the same each time: the answer draws one from 0 to below `limit`. */
+/** Seeded integers: the result draws one from 0 to below `limit`. */
 export const random = (seed: number) => {
   let state = seed >>> 0
   return (limit: number): number => {

@@ -1,4 +1,4 @@
-/** Pixels that the resize kernels made when they were first written, as hashes. */
+/** Hashes of the pixels that the first version of the resize kernels computed. */
 import { createHash } from "node:crypto"
 import { describe, expect, it } from "vitest"
 import { type Filter, resampler } from "../resample.ts"
@@ -22,7 +22,7 @@ const sizes: ReadonlyArray<readonly [number, number]> = [
   [4000, 3000],
 ]
 
-/** Noise with runs of black and white, which drive a filter beyond what a byte holds. */
+/** Noise with runs of black and white, so that a filter overflows a byte. */
 const noise = (width: number, height: number) => {
   const rgb = new Uint8Array(width * height * 3)
   for (let n = 0; n < rgb.length; n++) {
@@ -42,7 +42,7 @@ const hashOf = (side: number, filter: Filter) => {
   return hash.digest("hex").slice(0, 16)
 }
 
-/** By the side: the network's, a small one, and one whose rows fill no whole vectors. */
+/** By side: the network's, a small one, and one whose rows are not a multiple of a vector. */
 const recorded = {
   4: ["66622f9095b5be56", "a84125be5ec079b0", "810c18b9c26fc0db"],
   148: ["ff553716d66e4d97", "709a67a02a2afc6e", "8e234bfc1a2ef71a"],
@@ -50,7 +50,7 @@ const recorded = {
 }
 
 describe.each(Object.entries(recorded))("a resize to %s", (side, hashes) => {
-  it("makes the recorded pixels of every size and filter", () => {
+  it("has the recorded pixels for every size and filter", () => {
     expect(filters.map((filter) => hashOf(Number(side), filter))).toEqual(hashes)
   })
 })

@@ -5,7 +5,7 @@ import { random } from "./random.ts"
 const side = 224
 const seed = 20_261_122
 
-/** The same in plain loops over every pixel: rows, then columns, bytes between. */
+/** A straightforward implementation: rows, then columns, with bytes in between. */
 const naive = ({ rgb, width, height }: Pixels, filter: "bicubic" | "bilinear") => {
   const half = 2 ** 21
   const pass = (from: Uint8Array, length: number, at: (i: number, line: number) => number) => {
@@ -32,7 +32,7 @@ const naive = ({ rgb, width, height }: Pixels, filter: "bicubic" | "bilinear") =
 
 const noise = (width: number, height: number): Pixels => {
   const next = random(width * 7919 + height + seed)
-  // Black and white beside each other drive the filter beyond what a byte holds.
+  // Adjacent black and white make the filter overflow a byte.
   const byte = () => (next(3) === 0 ? next(2) * 255 : next(256))
   return { rgb: Uint8Array.from({ length: width * height * 3 }, byte), width, height }
 }
@@ -58,19 +58,19 @@ describe(`a resize to 224 by 224 (seed ${seed})`, () => {
     [3, 2000],
     ...some,
   ]
-  it.each(sizes)("of %i by %i is the plain loops' to the last byte", (width, height) => {
+  it.each(sizes)("of %i by %i agrees with the plain loops", (width, height) => {
     const image = noise(width, height)
     for (const filter of ["bicubic", "bilinear"] as const) {
       expect(Buffer.compare(resized(image, filter), naive(image, filter))).toBe(0)
     }
   })
 
-  it("leaves an image of that size as it is", () => {
+  it("returns an image of that size unchanged", () => {
     const image = noise(side, side)
     expect(resized(image, "bicubic")).toEqual(image.rgb)
   })
 
-  it("takes a side of 65,535 pixels, and keeps no memory of it", () => {
+  it("supports a side of 65,535 pixels and does not keep its memory", () => {
     const tall = { rgb: new Uint8Array(65_535 * 3).fill(200), width: 1, height: 65_535 }
     expect(new Set(resized(tall, "bicubic"))).toEqual(new Set([200]))
     const wide = { ...tall, width: 65_535, height: 1 }
@@ -79,14 +79,14 @@ describe(`a resize to 224 by 224 (seed ${seed})`, () => {
     expect(resized(image, "bicubic")).toEqual(naive(image, "bicubic"))
   })
 
-  it("shows no trace of the image before", () => {
+  it("does not depend on the previous image", () => {
     const [large, small] = [noise(600, 500), noise(5, 4)]
     const alone = resampler(side)(small, "bicubic")
     resized(large, "bicubic")
     expect(resized(small, "bicubic")).toEqual(alone)
   })
 
-  it("nearest takes the pixel whose middle is nearest, the first and last included", () => {
+  it("nearest chooses the pixel with the nearest centre, at the edges too", () => {
     expect([...nearest(2, 4)]).toEqual([0, 0, 1, 1])
     expect([...nearest(6, 3)]).toEqual([1, 3, 5])
     const image = noise(5, 4)

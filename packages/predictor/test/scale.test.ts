@@ -1,4 +1,4 @@
-/** What bytes of colour become in the network's own memory. */
+/** The scaling of bytes to the network's input. */
 import { describe, expect, it } from "vitest"
 import { scaler, scales } from "../scale.ts"
 import { random } from "./random.ts"
@@ -6,7 +6,7 @@ import { random } from "./random.ts"
 const pixels = 256
 const next = random(11)
 const image = () => Uint8Array.from({ length: pixels * 3 }, () => next(256))
-/** Each byte once, and in each colour. */
+/** Each byte value once in each channel. */
 const all = Uint8Array.from({ length: pixels * 3 }, (_, n) => Math.floor(n / 3))
 
 const formulas = {
@@ -18,14 +18,14 @@ const formulas = {
 describe.each(["0..1", "-1..1", "0..255"] as const)("bytes scaled to %s", (scale) => {
   const numberOf = (byte: number) => Math.fround(formulas[scale](byte))
 
-  it("are the 64-bit formula rounded to 32 bits, of each byte", () => {
+  it("equal the 64-bit formula rounded to 32 bits", () => {
     expect(scales[scale]).toEqual(Float32Array.from({ length: 256 }, (_, byte) => numberOf(byte)))
     const { numbers, put } = scaler(scale, "NHWC", pixels, 1)
     put(all, 0)
     expect(numbers).toEqual(Float32Array.from(all, numberOf))
   })
 
-  it("are put at their image's place, in either order of axes", () => {
+  it("are written to the image's position, for NHWC and NCHW", () => {
     const [one, other] = [image(), image()]
     const rows = scaler(scale, "NHWC", pixels, 3)
     const planes = scaler(scale, "NCHW", pixels, 3)

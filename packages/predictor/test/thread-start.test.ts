@@ -1,4 +1,4 @@
-/** What a thread of the predictor needs to be ready, and what it loads after that. */
+/** The start of a predictor thread, and the modules that it loads later. */
 import { execFileSync } from "node:child_process"
 import { once } from "node:events"
 import { Worker } from "node:worker_threads"
@@ -12,7 +12,7 @@ const workerData: ThreadOptions = {
     input: { name: "x", layout: "NHWC", has_rescaling: false },
     output: { name: "y", classes: 1, activation: "softmax" },
   },
-  // It only prepares images.
+  // Without a session it only prepares images.
   session_threads: 0,
   batch_max: 1,
   resize: "bicubic",
@@ -21,17 +21,17 @@ const workerData: ThreadOptions = {
   pixels_max: 1_000_000,
 }
 
-const started = (...execArgv: ReadonlyArray<string>) => {
+const startThread = (...execArgv: ReadonlyArray<string>) => {
   const program = new URL("../thread.ts", import.meta.url)
   return new Worker(program, { workerData, execArgv: [...execArgv] })
 }
 
-/** As where a package is damaged. */
+/** Simulates a damaged installation. */
 const without_sharp = `data:text/javascript,${encodeURIComponent(`
   import { registerHooks } from "node:module"
   registerHooks({
     resolve: (name, context, next) => {
-      if (name === "sharp") throw new Error("sharp is not there")
+      if (name === "sharp") throw new Error("sharp is missing")
       return next(name, context)
     },
   })`)}`
@@ -42,29 +42,29 @@ const prepared = async (thread: Worker) => {
   return answer
 }
 
-const ended = async (thread: Worker) => {
+const stop = async (thread: Worker) => {
   thread.postMessage(end)
   await once(thread, "exit")
 }
 
 describe("a thread of the predictor", () => {
-  it("is ready before it has what decodes, for which its first image waits", async () => {
-    const thread = started()
+  it("is ready before the decoder is loaded; its first image waits for it", async () => {
+    const thread = startThread()
     expect(await once(thread, "message")).toEqual([{ kind: "ready", batch: 0 }])
     expect(await prepared(thread)).toMatchObject({ kind: "prepared", width: 60, height: 40 })
-    await ended(thread)
+    await stop(thread)
   })
 
-  it("says to each image that it has nothing to decode with, and goes on", async () => {
-    const thread = started("--import", without_sharp)
+  it("fails each image if the decoder cannot be loaded, and keeps running", async () => {
+    const thread = startThread("--import", without_sharp)
     expect(await once(thread, "message")).toEqual([{ kind: "ready", batch: 0 }])
-    const failed = { kind: "failed", detail: expect.stringContaining("sharp is not there") }
+    const failed = { kind: "failed", detail: expect.stringContaining("sharp is missing") }
     expect(await prepared(thread)).toMatchObject(failed)
     expect(await prepared(thread)).toMatchObject(failed)
-    await ended(thread)
+    await stop(thread)
   })
 
-  /** Else a thread that is started anew would load what the one before it has left behind. */
+  /** Otherwise a restarted thread would have to load it again. */
   it.skipIf(process.platform !== "linux")("leaves sharp's native code loaded", () => {
     const program = `
       import { once } from "node:events"

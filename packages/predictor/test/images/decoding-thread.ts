@@ -1,8 +1,8 @@
-/** A thread that decodes one image again and again, and tells of the first that fails. */
+/** Decodes an image repeatedly and reports the first failure. */
 import { parentPort, workerData } from "node:worker_threads"
 import { decode } from "../../images/image.ts"
 
-// The test starts it with these.
+// The test passes these.
 const { image, times } = workerData as { readonly image: Uint8Array; readonly times: number }
 const options = { pixels_max: 1e6, auto_orient: false }
 

@@ -8,7 +8,7 @@ import { random } from "../random.ts"
 
 const options = { pixels_max: 50_000_000, auto_orient: false }
 
-/** Smooth, as a photo is. */
+/** Smooth like a photo. */
 const photo = (width: number, height: number) =>
   Uint8Array.from({ length: width * height * 3 }, (_, n) => {
     const [x, y] = [Math.floor(n / 3) % width, Math.floor(n / 3 / width)]
@@ -39,7 +39,7 @@ const chunk = (name: string, body: Uint8Array) => {
   sum.writeUInt32BE(crc(named))
   return Buffer.concat([length, named, sum])
 }
-/** A PNG of one bit a pixel, all black: a side of 30,000 makes 110 kB. */
+/** A black PNG of one bit per pixel: a side of 30,000 takes 110 kB. */
 const blackPng = (width: number, height: number) => {
   const head = Buffer.alloc(13)
   head.writeUInt32BE(width, 0)
@@ -58,7 +58,7 @@ describe("an image's type", () => {
     for (const length of [3, 7]) expect(typeOf(png.subarray(0, length))).toBeUndefined()
   })
 
-  it("is nothing else: SVG, GIF, WebP, TIFF and text are refused, however named", async () => {
+  it("is nothing else: SVG, GIF, WebP, TIFF and text are rejected", async () => {
     const others = [
       Buffer.from('<svg xmlns="http://www.w3.org/2000/svg" width="9" height="9"/>'),
       Buffer.from("GIF89a"),
@@ -70,7 +70,7 @@ describe("an image's type", () => {
     for (const bytes of others) expect(await refused(bytes)).toBe("type")
   })
 
-  it("lets no other decoder see bytes that begin like a JPEG", async () => {
+  it("lets no other decoder read bytes with a JPEG signature", async () => {
     const webp = await encoded(9, 9).webp().toBuffer()
     expect(await refused(Buffer.concat([Buffer.from([0xff, 0xd8, 0xff]), webp]))).toBe("content")
     await expect(sharp(webp).metadata()).rejects.toThrow(/unsupported image format/)
@@ -78,7 +78,7 @@ describe("an image's type", () => {
 })
 
 describe("an image's size", () => {
-  it("is read from its head: a bomb of 900 megapixels in 110 kB is refused at once", async () => {
+  it("is read from its header: a bomb of 900 megapixels is rejected at once", async () => {
     const bomb = blackPng(30_000, 30_000)
     expect(bomb.length).toBeLessThan(120_000)
     const before = process.memoryUsage.rss()
@@ -86,13 +86,13 @@ describe("an image's size", () => {
     expect(process.memoryUsage.rss() - before).toBeLessThan(50 * 2 ** 20)
   })
 
-  it("may be the limit, and not one pixel more", async () => {
+  it("may be exactly the limit", async () => {
     expect(await refused(png, { pixels_max: 120 * 90 })).toBe("taken")
     expect(await refused(png, { pixels_max: 120 * 90 - 1 })).toBe("size")
     expect(await refused(jpeg, { pixels_max: 120 * 90 - 1 })).toBe("size")
   })
 
-  it("has sides of at most 65,535 pixels", async () => {
+  it("is at most 65,535 pixels per side", async () => {
     expect(await refused(blackPng(65_535, 1))).toBe("taken")
     expect(await refused(blackPng(65_536, 1))).toBe("size")
   })
@@ -105,13 +105,13 @@ describe("an image's content", () => {
     ["PNG", png],
   ])("of a %s that ends early is refused, wherever it ends", async (_name, bytes) => {
     const places = Array.from({ length: 20 }, (_, n) => Math.floor(((n + 1) * bytes.length) / 21))
-    // A JPEG's end mark says nothing about its pixels, and Pillow does without it.
+    // The end marker is not needed; Pillow does not require it either.
     for (const place of [9, ...places]) {
       expect(await refused(bytes.subarray(0, place))).toBe("content")
     }
   })
 
-  it("with flipped bytes is refused or decoded, and never ends the process", async () => {
+  it("with flipped bytes is rejected or decoded, and never crashes the process", async () => {
     const next = random(5)
     const outcomes = new Set<string>()
     for (let n = 0; n < 120; n++) {
@@ -126,7 +126,7 @@ describe("an image's content", () => {
     for (const outcome of outcomes) expect(["content", "size", "taken"]).toContain(outcome)
   })
 
-  it("is told in one line", async () => {
+  it("is reported in one line", async () => {
     const decoded = await decode(jpeg.subarray(0, 400), options)
     expect(decoded).toMatchObject({ problem: "content" })
     expect("detail" in decoded ? decoded.detail : "").toMatch(
@@ -149,18 +149,18 @@ describe("fast decoding", () => {
     return meanDifference(fast.rgb, resampler(side)(exact, "bicubic"))
   }
 
-  it("is within a level of the exact one on average", async () => {
+  it("differs by less than one level on average", async () => {
     expect(await small(await encoded(800, 600).jpeg().toBuffer())).toBeLessThan(1)
     expect(await small(await encoded(300, 240).png().toBuffer())).toBeLessThan(1)
   })
 
-  it("leaves an image as it is that has to become larger", async () => {
+  it("does not resize an image that is too small", async () => {
     const tall = await decodeFast(await encoded(223, 900).jpeg().toBuffer(), options, side)
     expect(tall).toMatchObject({ is_small: false, width: 223, height: 900 })
     expect("rgb" in tall && tall.rgb.length).toBe(223 * 900 * 3)
   })
 
-  it("drops alpha, gray and ink as the exact one does", async () => {
+  it("converts alpha, grayscale and CMYK like exact decoding", async () => {
     const next = random(8)
     const rgba = photo(300, 400)
     const alpha = { width: 300, height: 300, channels: 4 } as const
@@ -173,7 +173,7 @@ describe("fast decoding", () => {
     expect(await small(await encoded(300, 240).grayscale().jpeg().toBuffer())).toBeLessThan(1)
   })
 
-  it("turns as EXIF says only when asked", async () => {
+  it("applies EXIF orientation only if configured", async () => {
     const lying = await encoded(300, 240).withMetadata({ orientation: 6 }).jpeg().toBuffer()
     expect(await small(lying)).toBeLessThan(1)
     expect(await small(lying, true)).toBeLessThan(1)

@@ -1,9 +1,9 @@
-/** How many scans of a JPEG are read: each takes time, however few bytes it has. */
+/** The limit on the scans of a JPEG: each takes time, however small it is. */
 import sharp from "sharp"
 import { describe, expect, it } from "vitest"
-import { jpegHead } from "../../images/head.ts"
 import { decode, decodeFast } from "../../images/image.ts"
-import { hasMoreScans, scansRead } from "../../images/scans.ts"
+import { jpegSize } from "../../images/jpeg-size.ts"
+import { hasMoreScans, scansAllowed } from "../../images/scans.ts"
 import { random } from "../random.ts"
 
 const seed = 20_261_127
@@ -33,14 +33,14 @@ interface Written {
   readonly between?: ReadonlyArray<number>
 }
 
-/** Gray in the middle: each block of each scan is a single bit, which says that nothing follows. */
+/** Medium gray: each block of each scan is one bit, an end of block. */
 const written = (wanted: Written) => {
   const { scans, side = 16, frame = progressive, components = 1, precision = 8 } = wanted
   const { head = [], restarts = false, between = [] } = wanted
   const names = Array.from({ length: components }, (_, n) => n + 1)
   const blocks = Math.ceil(side / 8) ** 2
   const code = [1, ...Array.from({ length: 15 }, () => 0), 0]
-  /** Zeros for that many bits, and ones to a whole byte. */
+  /** That many zero bits, padded with ones to a byte. */
   const data = (bits: number): ReadonlyArray<number> => [
     ...Array.from({ length: bits >> 3 }, () => 0),
     ...(bits % 8 === 0 ? [] : [0xff >> (bits % 8)]),
@@ -51,7 +51,7 @@ const written = (wanted: Written) => {
     ).flat()
   const scan = (n: number) => {
     const is_progressive = frame === progressive
-    // The first numbers of all components come first; then one of the others at a time.
+    // The DC coefficients of all components first, then one AC scan at a time.
     const own = is_progressive && n === 0 ? names : [names[n % components] ?? 1]
     const at = n === 0 ? 0 : 1 + (Math.floor(n / components) % 63)
     const [from, to] = is_progressive ? [at, at] : [0, 63]
@@ -97,7 +97,7 @@ describe("the scans of a JPEG", () => {
     ["with comments between them", { between: segment(0xfe, ...segment(0xda, 1, 1)) }],
   ]
 
-  it.each(kinds)("are 100 and not one more: %s", async (_name, kind) => {
+  it.each(kinds)("are at most 100: %s", async (_name, kind) => {
     expect(await told(written({ ...kind, scans: scans_max }))).toEqual([16, 16])
     const many = written({ ...kind, scans: scans_max + 1 })
     expect(await told(many)).toEqual(refusal(scans_max))
@@ -105,18 +105,18 @@ describe("the scans of a JPEG", () => {
     expect(await decodeFast(many, options, 8)).toEqual(refusal(scans_max))
   })
 
-  it("are refused of 12 bits, of which the head is the decoder's", async () => {
+  it("are limited for 12 bits, whose header only the decoder reads", async () => {
     const deep = written({ scans: scans_max + 1, precision: 12 })
-    expect(jpegHead(deep)).toBeUndefined()
+    expect(jpegSize(deep)).toBeUndefined()
     expect(await told(deep)).toMatchObject({ problem: "content" })
   })
 
-  it("are fewer of a large image", async () => {
-    expect([1, 25e6, 26e6, 50e6, 500e6, 5e9].map(scansRead)).toEqual([100, 100, 96, 50, 5, 1])
+  it("are fewer for a large image", async () => {
+    expect([1, 25e6, 26e6, 50e6, 500e6, 5e9].map(scansAllowed)).toEqual([100, 100, 96, 50, 5, 1])
     const side = 7000
-    const limit = scansRead(side * side)
+    const limit = scansAllowed(side * side)
     expect(limit).toBeLessThan(60)
-    // Of a scan hardly anything is there: it would be read all the same.
+    // A truncated scan would still be read.
     const empty = segment(0xda, 1, 1, 0, 1, 1, 0)
     const few = written({ scans: 1, side }).subarray(0, -end.length)
     const scans = (count: number) =>
@@ -125,7 +125,7 @@ describe("the scans of a JPEG", () => {
     expect(await told(scans(limit + 1))).toEqual(refusal(limit))
   })
 
-  it("are not those of a thumbnail, of a comment, or after the image's end", async () => {
+  it("do not include those of a thumbnail, in a comment, or after the end", async () => {
     const thumbnail = written({ scans: scans_max + 1 }).subarray(0, 60_000)
     const head = [...segment(0xe1, ...thumbnail), ...segment(0xfe, ...segment(0xda, 1, 1))]
     const bytes = written({ scans: scans_max, head })
@@ -133,7 +133,7 @@ describe("the scans of a JPEG", () => {
     expect(await told(Buffer.concat([bytes, thumbnail]))).toEqual([16, 16])
   })
 
-  it("are counted behind bytes that the decoder passes over", () => {
+  it("are counted after bytes that the decoder skips", () => {
     const [data, alone] = [[1, 2, 3, 0xff, 0, 0xda, 0xff], [0x05]]
     for (const between of [data, [0xff, ...alone], [0xff, 0xff, 0, 0xda], [7, 0xff, 0xd7]]) {
       const bytes = written({ scans: 9, between: [...between, 0] })
@@ -141,7 +141,7 @@ describe("the scans of a JPEG", () => {
     }
   })
 
-  it("end with the bytes, wherever those are cut off", () => {
+  it("are counted up to the end of a truncated file", () => {
     const bytes = written({ scans: 12, between: segment(0xfe, 1, 2, 3) })
     let more = 0
     for (let length = 2; length < bytes.length; length++) {
@@ -151,18 +151,18 @@ describe("the scans of a JPEG", () => {
     expect(more).toBe(bytes.length - last - 2)
   })
 
-  it("of a sequential one that has everything in its first are not counted", async () => {
+  it("after a complete sequential first scan are not counted", async () => {
     const bytes = await sharp({ create: { ...create, background: "green" } })
       .jpeg()
       .toBuffer()
     const scan = bytes.subarray(bytes.indexOf(Buffer.from([0xff, 0xda])), -end.length)
     const scans = Array.from({ length: scans_max * 2 }, () => scan)
     const many = Buffer.concat([bytes.subarray(0, -end.length), ...scans, Buffer.from(end)])
-    // The decoder reads the first alone.
+    // The decoder reads only the first one.
     expect(await told(many)).toEqual([40, 30])
   })
 
-  it("of what sharp writes are all read", async () => {
+  it("of sharp's output are all allowed", async () => {
     const image = () => sharp({ create: { ...create, background: "green" } })
     for (const optimiseScans of [false, true]) {
       const jpeg = { progressive: true, optimiseScans }
@@ -173,7 +173,7 @@ describe("the scans of a JPEG", () => {
     }
   })
 
-  it(`are as many as a walk byte by byte finds (seed ${seed})`, () => {
+  it(`are as many as a byte-by-byte search finds (seed ${seed})`, () => {
     const next = random(seed)
     const some = (length: number) => Array.from({ length }, () => odd[next(odd.length)] ?? 0)
     const odd = [0xff, 0xff, 0, 1, 0x05, 0xbf, 0xc4, 0xd0, 0xd8, 0xda, 0xe0]
@@ -195,7 +195,7 @@ describe("the scans of a JPEG", () => {
 
 const create = { width: 40, height: 30, channels: 3 } as const
 
-/** Takes a byte at a time, as the decoder's own search for a marker does. */
+/** Searches byte by byte like the decoder. */
 const slowly = (bytes: Uint8Array) => {
   const rest = [...bytes.subarray(2)]
   let scans = 0

@@ -1,9 +1,11 @@
-/** Which formats libvips reads is the whole process's: a thread that begins disturbs none. */
+/**
+ * The formats of libvips are set for the whole process: a starting thread must not disturb others.
+ */
 import { once } from "node:events"
 import { Worker } from "node:worker_threads"
 import { expect, it } from "vitest"
 import { pngs } from "../../../../test/plant-disease/predicting.ts"
-import { sharedState } from "../../images/once.ts"
+import { sharedState } from "../../images/once-in-process.ts"
 
 const program = new URL("./decoding-thread.ts", import.meta.url)
 

@@ -1,16 +1,16 @@
 /**
- * What holds for all of a process's threads, and is done by the first that comes to it. Which
- * formats libvips reads is such a thing: no thread may begin to say so while another decodes, since
- * between forbidding all and allowing two nothing can be decoded. Source: decision 0102.
+ * Runs a function once per process, in the first thread that needs it. The formats that libvips may
+ * read are such a setting: while a thread blocks all and then allows two, no other thread can
+ * decode. Source: decision 0102.
  */
 import { getEnvironmentData, setEnvironmentData } from "node:worker_threads"
 
 const key = "almanac/plant-image"
 const [untouched, begun, done] = [0, 1, 2]
-/** It takes microseconds; a thread that was ended in the middle of it is not waited for. */
+/** The work takes microseconds. After this time, the thread that began it must have died. */
 const wait_ms_max = 1000
 
-/** Shared with every thread that is started after this was first asked for. */
+/** Shared with all threads that are started after the first call. */
 export const sharedState = (): Int32Array => {
   const found = getEnvironmentData(key)
   if (found instanceof SharedArrayBuffer) return new Int32Array(found)
@@ -19,7 +19,7 @@ export const sharedState = (): Int32Array => {
   return new Int32Array(made)
 }
 
-/** Does it, or waits until another thread has. */
+/** Runs `work`, or waits until another thread has finished it. */
 export const onceInProcess = (work: () => void) => {
   const state = sharedState()
   if (Atomics.compareExchange(state, 0, untouched, begun) !== untouched) {

@@ -1,8 +1,8 @@
-/** The head of a JPEG, read without the decoder: the decoder's own word on it, or none. */
+/** The JPEG size reader agrees with the decoder or returns nothing. */
 import sharp, { type JpegOptions } from "sharp"
 import { describe, expect, it } from "vitest"
-import { jpegHead } from "../../images/head.ts"
 import { decode } from "../../images/image.ts"
+import { jpegSize } from "../../images/jpeg-size.ts"
 import { random } from "../random.ts"
 
 const seed = 20_261_123
@@ -16,29 +16,29 @@ const kinds: ReadonlyArray<readonly [string, JpegOptions]> = [
   ["without subsampling", { chromaSubsampling: "4:4:4" }],
 ]
 
-describe("the head of a JPEG", () => {
-  it.each(kinds)("that is %s has its size", async (_name, options) => {
+describe("the size of a JPEG", () => {
+  it.each(kinds)("that is %s is read", async (_name, options) => {
     for (const [width, height] of [
       [1, 1],
       [300, 7],
       [9, 40_000],
     ] as const) {
       const bytes = await image(width, height).jpeg(options).toBuffer()
-      expect(jpegHead(bytes)).toEqual({ width, height })
+      expect(jpegSize(bytes)).toEqual({ width, height })
     }
   })
 
-  it("of gray and with EXIF, a profile and a comment has it too", async () => {
+  it("is read from grayscale files and with EXIF, a profile and a comment", async () => {
     const gray = await image(31, 17).greyscale().jpeg().toBuffer()
-    expect(jpegHead(gray)).toEqual({ width: 31, height: 17 })
+    expect(jpegSize(gray)).toEqual({ width: 31, height: 17 })
     const told = await image(31, 17).withMetadata({ orientation: 6 }).jpeg().toBuffer()
-    expect(jpegHead(told)).toEqual({ width: 31, height: 17 })
+    expect(jpegSize(told)).toEqual({ width: 31, height: 17 })
     const comment = Buffer.from([0xff, 0xfe, 0, 4, 0xff, 0xc0])
     const commented = Buffer.concat([gray.subarray(0, 2), comment, gray.subarray(2)])
-    expect(jpegHead(commented)).toEqual({ width: 31, height: 17 })
+    expect(jpegSize(commented)).toEqual({ width: 31, height: 17 })
   })
 
-  it("is left to the decoder where it is not ordinary", async () => {
+  it("is left to the decoder for uncommon files", async () => {
     const jpeg = await image(31, 17).jpeg().toBuffer()
     const frame = jpeg.indexOf(Buffer.from([0xff, 0xc0]))
     const changed = (at: number, byte: number) => {
@@ -46,23 +46,23 @@ describe("the head of a JPEG", () => {
       other[at] = byte
       return other
     }
-    expect(jpegHead(await image(31, 17).toColourspace("cmyk").jpeg().toBuffer())).toBeUndefined()
-    expect(jpegHead(await image(31, 17).png().toBuffer())).toBeUndefined()
+    expect(jpegSize(await image(31, 17).toColourspace("cmyk").jpeg().toBuffer())).toBeUndefined()
+    expect(jpegSize(await image(31, 17).png().toBuffer())).toBeUndefined()
     // Arithmetic codes, 12 bits, no height, two components, no marker, a segment of no length.
-    expect(jpegHead(changed(frame + 1, 0xc9))).toBeUndefined()
-    expect(jpegHead(changed(frame + 4, 12))).toBeUndefined()
-    expect(jpegHead(changed(frame + 6, 0))).toBeUndefined()
-    expect(jpegHead(changed(frame + 9, 2))).toBeUndefined()
-    expect(jpegHead(changed(frame, 0))).toBeUndefined()
-    expect(jpegHead(Buffer.from([0xff, 0xd8, 0xff, 0xe0, 0, 0, ...Array(20).fill(0)]))).toBe(
+    expect(jpegSize(changed(frame + 1, 0xc9))).toBeUndefined()
+    expect(jpegSize(changed(frame + 4, 12))).toBeUndefined()
+    expect(jpegSize(changed(frame + 6, 0))).toBeUndefined()
+    expect(jpegSize(changed(frame + 9, 2))).toBeUndefined()
+    expect(jpegSize(changed(frame, 0))).toBeUndefined()
+    expect(jpegSize(Buffer.from([0xff, 0xd8, 0xff, 0xe0, 0, 0, ...Array(20).fill(0)]))).toBe(
       undefined,
     )
     for (let length = 0; length < frame; length++) {
-      expect(jpegHead(jpeg.subarray(0, length))).toBeUndefined()
+      expect(jpegSize(jpeg.subarray(0, length))).toBeUndefined()
     }
   })
 
-  it(`never says another size than the pixels have, when damaged (seed ${seed})`, async () => {
+  it(`is never wrong for damaged files (seed ${seed})`, async () => {
     const next = random(seed)
     const jpeg = await image(40, 30).jpeg().toBuffer()
     const frame = jpeg.indexOf(Buffer.from([0xff, 0xc0]))
