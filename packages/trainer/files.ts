@@ -1,42 +1,42 @@
 /**
- * Writes what a training made: model.json and weights.bin as TensorFlow.js has them, the classes
- * and the figures. All of it is there under its name, or nothing.
+ * Writes a trained model: model.json and weights.bin in TensorFlow.js format, the classes and
+ * the metrics. The output folder appears complete or not at all.
  */
 import { existsSync } from "node:fs"
 import { mkdir, readdir, rename, rm, writeFile } from "node:fs/promises"
 import { basename, dirname, join, resolve } from "node:path"
 import { type Network, topologyOf, type Weight } from "./network.ts"
 
-/** Where a training writes before it is done; of the process that has this number. */
-const partial = ".partial-"
+/** The suffix of a temporary folder, followed by the process id. */
+const partial_suffix = ".partial-"
 
 const isRunning = (pid: number) => {
   try {
     process.kill(pid, 0)
     return true
   } catch (error) {
-    // A process of another user runs, and may not be asked.
+    // A process of another user is running and cannot be signalled.
     return error instanceof Error && "code" in error && error.code === "EPERM"
   }
 }
 
-/** Throws where something is there already: what was trained is not overwritten. */
-export const checkFree = async (folder: string) => {
+/** Throws if the folder exists and is not empty: a trained model is never overwritten. */
+export const requireFree = async (folder: string) => {
   if (existsSync(folder) && (await readdir(folder)).length > 0) {
-    throw new Error(`${folder} is there already and not empty: give another folder with --out`)
+    throw new Error(`${folder} already exists and is not empty: choose another folder with --out`)
   }
 }
 
-/** An empty folder beside the one that is wanted; what a killed training left there goes. */
-export const openStaging = async (wanted: string) => {
-  const folder = resolve(wanted)
-  await checkFree(folder)
-  const beside = dirname(folder)
-  await mkdir(beside, { recursive: true })
-  const begins = `${basename(folder)}${partial}`
-  for (const name of await readdir(beside)) {
-    const is_left = name.startsWith(begins) && !isRunning(Number(name.slice(begins.length)))
-    if (is_left) await rm(join(beside, name), { recursive: true, force: true })
+/** Creates the temporary folder, and removes those of killed trainings. */
+export const openStaging = async (out: string) => {
+  const folder = resolve(out)
+  await requireFree(folder)
+  const parent = dirname(folder)
+  await mkdir(parent, { recursive: true })
+  const prefix = `${basename(folder)}${partial_suffix}`
+  for (const name of await readdir(parent)) {
+    const is_abandoned = name.startsWith(prefix) && !isRunning(Number(name.slice(prefix.length)))
+    if (is_abandoned) await rm(join(parent, name), { recursive: true, force: true })
   }
   const staging = stagingOf(folder)
   await rm(staging, { recursive: true, force: true })
@@ -44,10 +44,10 @@ export const openStaging = async (wanted: string) => {
   return staging
 }
 
-/** That folder's name, of this process. */
-export const stagingOf = (wanted: string) => `${resolve(wanted)}${partial}${process.pid}`
+/** The temporary folder of this process. */
+export const stagingOf = (out: string) => `${resolve(out)}${partial_suffix}${process.pid}`
 
-/** The weights as 16 bits hold them: what is written, and so what is measured. */
+/** Rounds weights to float16, so that the evaluation uses the weights that are written. */
 export const halfPrecision = (weights: ReadonlyArray<Weight>): ReadonlyArray<Weight> =>
   weights.map((weight) => ({
     ...weight,
@@ -72,31 +72,31 @@ const modelJson = (network: Network, weights: ReadonlyArray<Weight>) => ({
   ],
 })
 
-const text = (value: unknown) => `${JSON.stringify(value, undefined, 2)}\n`
+const jsonText = (value: unknown) => `${JSON.stringify(value, undefined, 2)}\n`
 
-export interface Trained {
+export interface TrainedModel {
   readonly network: Network
   readonly weights: ReadonlyArray<Weight>
-  /** By the index of the output. */
+  /** Class names by output index. */
   readonly classes: ReadonlyArray<string>
   readonly metrics: unknown
 }
 
-/** Writes the four files into the staging folder. */
-export const writeTrained = async (staging: string, trained: Trained) => {
-  const { network, weights, classes, metrics } = trained
+/** Writes the four files to the temporary folder. */
+export const writeTrained = async (staging: string, trained_model: TrainedModel) => {
+  const { network, weights, classes, metrics } = trained_model
   const bytes = weights.map(({ values }) => Buffer.from(new Float16Array(values).buffer))
   await writeFile(join(staging, "weights.bin"), Buffer.concat(bytes), { flush: true })
   const model = `${JSON.stringify(modelJson(network, weights))}\n`
   await writeFile(join(staging, "model.json"), model, { flush: true })
   const indices = Object.fromEntries(classes.map((name, index) => [index, name]))
-  await writeFile(join(staging, "class_indices.json"), text(indices), { flush: true })
-  await writeFile(join(staging, "metrics.json"), text(metrics), { flush: true })
+  await writeFile(join(staging, "class_indices.json"), jsonText(indices), { flush: true })
+  await writeFile(join(staging, "metrics.json"), jsonText(metrics), { flush: true })
 }
 
-/** Gives the staging folder its name. Throws where that was taken meanwhile. */
-export const publish = async (staging: string, wanted: string) => {
-  const folder = resolve(wanted)
-  await checkFree(folder)
+/** Renames the temporary folder to its final name. Throws if that exists by now. */
+export const publish = async (staging: string, out: string) => {
+  const folder = resolve(out)
+  await requireFree(folder)
   await rename(staging, folder)
 }

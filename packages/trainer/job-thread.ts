@@ -1,16 +1,16 @@
-/** The thread that trains: what it is given is one job, and it says how far it has come. */
+/** The program of the training thread: runs one job and reports its progress. */
 import { parentPort, workerData } from "node:worker_threads"
 import { causeText } from "#schemas/cause-text.ts"
-import { runTraining, type Told, type TrainingJob } from "./job.ts"
+import { type JobMessage, runTraining, type TrainingJob } from "./job.ts"
 
-const tell = (told: Told) => parentPort?.postMessage(told)
+const report = (message: JobMessage) => parentPort?.postMessage(message)
 
-// A thread is given what whoever started it gave: plant-training.ts, a job.
+// `training.ts` starts this thread with a job.
 const job = workerData as TrainingJob
 
 try {
-  tell({ kind: "done", summary: await runTraining(job, tell) })
+  report({ kind: "done", summary: await runTraining(job, report) })
 } catch (error) {
   const message = causeText(error)
-  tell({ kind: "failed", detail: message.split("\n", 1)[0] ?? "" })
+  report({ kind: "failed", detail: message.split("\n", 1)[0] ?? "" })
 }

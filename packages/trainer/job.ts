@@ -1,49 +1,49 @@
-/** One training from its pictures to its files. Source: issue 7, demo model. */
+/** Runs a training job, from its images to the written model. Source: issue 7, demo model. */
 import { createHash } from "node:crypto"
 import { join } from "node:path"
 import { type DemoPictures, demoPictures } from "./demo.ts"
 import { halfPrecision, publish, writeTrained } from "./files.ts"
-import { divided, type Images, pack, readDataSet } from "./folder.ts"
+import { type Images, pack, readDataSet, splitPictures } from "./folder.ts"
 import { demo_classes, not_a_leaf } from "./leaves/leaf.ts"
 import { negative_kinds } from "./leaves/negative.ts"
 import { smallNetwork } from "./network.ts"
 import { probabilitiesOf, train } from "./optimizer.ts"
 import { type Pictures, picture_bytes } from "./pictures.ts"
-import { areaUnderCurve, likeliest, scoreOf } from "./score.ts"
+import { areaUnderCurve, predictedClasses, scoreOf } from "./score.ts"
 import { openTensors, type Tensors } from "./tensors.ts"
-import { leftOut, notMeasured, requireRead } from "./unread.ts"
+import { leftOut, notMeasured, requireRead } from "./unreadable.ts"
 
-interface Wanted {
+interface JobOptions {
   readonly seed: number
   readonly epochs: number
   readonly out: string
-  /** The folder beside it that is written first. */
+  /** The temporary folder, next to `out`. */
   readonly staging: string
 }
 
-/** The demo model, on leaves that are drawn for it. */
-export interface DemoJob extends Wanted {
+/** Trains the demo model on drawn leaves. */
+export interface DemoJob extends JobOptions {
   readonly kind: "demo"
-  /** Fresh leaves of each epoch. */
+  /** New leaves per epoch. */
   readonly leaves: number
-  /** Pictures of all classes that are measured at the end. */
+  /** Pictures of all classes for the final evaluation. */
   readonly held_out: number
-  /** Pictures of each kind without a leaf that are measured at the end. */
+  /** Pictures of each kind without a leaf for the final evaluation. */
   readonly negatives: number
 }
 
-/** A network for images of the user's own. */
-export interface FolderJob extends Wanted {
+/** Trains a network on the user's images. */
+export interface FolderJob extends JobOptions {
   readonly kind: "folder"
   readonly folder: string
-  /** Of each class, the share that is held out. */
+  /** The share of each class that is held out. */
   readonly share: number
 }
 
 export type TrainingJob = DemoJob | FolderJob
 
-/** What a training says while it runs. */
-export type Told =
+/** The messages of a running job. */
+export type JobMessage =
   | {
       readonly kind: "at"
       readonly label: string
@@ -54,51 +54,51 @@ export type Told =
   | { readonly kind: "failed"; readonly detail: string }
   | { readonly kind: "done"; readonly summary: ReadonlyArray<string> }
 
-type Tell = (told: Told) => void
+type Report = (message: JobMessage) => void
 
-/** Of what is held out, so many are asked after each epoch. */
-const asked_max = 340
-/** An epoch of drawn leaves goes over them so often: a leaf costs as much as a step. */
+/** The number of held-out pictures that are evaluated after each epoch. */
+const epoch_sample_max = 340
+/** Passes over the drawn leaves of an epoch: drawing one costs as much as a training step. */
 const demo_passes = 2
 
 const percent = (share: number) => `${(share * 100).toFixed(1)} %`
 
-interface Learning {
-  readonly wanted: Wanted
+interface TrainingRun {
+  readonly options: JobOptions
   readonly classes: ReadonlyArray<string>
   readonly passes: number
   readonly pictures: (epoch: number) => Promise<Pictures>
   readonly held_out: Pictures
 }
 
-const first = ({ labels, at }: Pictures, count: number): Pictures => ({
+const firstPictures = ({ labels, at }: Pictures, count: number): Pictures => ({
   labels: labels.subarray(0, count),
   at,
 })
 
-const learn = async (tf: Tensors, learning: Learning, tell: Tell) => {
-  const { wanted, classes, passes, held_out } = learning
+const trainNetwork = async (tf: Tensors, training_run: TrainingRun, report: Report) => {
+  const { options, classes, passes, held_out } = training_run
   const network = smallNetwork(classes.length)
-  const asked = first(held_out, asked_max)
+  const sample = firstPictures(held_out, epoch_sample_max)
   const weights = await train(tf, {
     network,
-    seed: wanted.seed,
-    epochs: wanted.epochs,
+    seed: options.seed,
+    epochs: options.epochs,
     passes,
-    pictures: learning.pictures,
+    pictures: training_run.pictures,
     onBatch: (epoch, done, total) =>
-      tell({ kind: "at", label: `epoch ${epoch + 1} of ${wanted.epochs}`, done, total }),
+      report({ kind: "at", label: `epoch ${epoch + 1} of ${options.epochs}`, done, total }),
     onEpoch: async (epoch, loss, now) => {
-      const probabilities = await probabilitiesOf(tf, network, now, asked)
-      const { accuracy } = scoreOf(classes, asked.labels, probabilities)
+      const probabilities = await probabilitiesOf(tf, network, now, sample)
+      const { accuracy } = scoreOf(classes, sample.labels, probabilities)
       const figures = `loss ${loss.toFixed(3)}, held out ${percent(accuracy)}`
-      tell({ kind: "line", text: `epoch ${epoch + 1} of ${wanted.epochs}: ${figures}` })
+      report({ kind: "line", text: `epoch ${epoch + 1} of ${options.epochs}: ${figures}` })
     },
   })
   return { network, weights: halfPrecision(weights) }
 }
 
-type Learned = Awaited<ReturnType<typeof learn>>
+type TrainedNetwork = Awaited<ReturnType<typeof trainNetwork>>
 
 const hashOf = (pictures: Pictures) => {
   const hash = createHash("sha256")
@@ -115,55 +115,64 @@ const column = (probabilities: Float32Array, classes: number, index: number) =>
 
 const rounded = (share: number) => Math.round(share * 1e4) / 1e4
 
-interface Asked {
+interface Evaluation {
   readonly demo: DemoPictures
   readonly job: DemoJob
-  readonly learned: Learned
-  /** What it says of each leaf that was held out: that it is none. */
-  readonly of_leaves: Float32Array
+  readonly trained_network: TrainedNetwork
+  /** The probability of not_a_leaf for each held-out leaf. */
+  readonly leaf_scores: Float32Array
 }
 
 const classes = demo_classes.length
 const last = demo_classes.indexOf(not_a_leaf)
 
-/** How the pictures without a leaf of some kinds are told from drawn leaves. */
-const turnedAway = async (
+/** Measures how well pictures without a leaf are distinguished from leaves. */
+const evaluateNegatives = async (
   tf: Tensors,
-  { demo, job, learned, of_leaves }: Asked,
+  { demo, job, trained_network, leaf_scores }: Evaluation,
   kinds: ReadonlyArray<string>,
 ) => {
   const all: Array<number> = []
   const by_kind: Record<string, { auroc: number; turned_away: number }> = {}
   for (const kind of kinds) {
     const pictures = await demo.negatives(kind, job.negatives)
-    const probabilities = await probabilitiesOf(tf, learned.network, learned.weights, pictures)
-    const own = column(probabilities, classes, last)
-    const told = likeliest(probabilities, classes).filter((one) => one === last).length
-    all.push(...own)
+    const probabilities = await probabilitiesOf(
+      tf,
+      trained_network.network,
+      trained_network.weights,
+      pictures,
+    )
+    const scores = column(probabilities, classes, last)
+    const rejected = predictedClasses(probabilities, classes).filter((one) => one === last).length
+    all.push(...scores)
     by_kind[kind] = {
-      auroc: rounded(areaUnderCurve(own, of_leaves)),
-      turned_away: rounded(told / own.length),
+      auroc: rounded(areaUnderCurve(scores, leaf_scores)),
+      turned_away: rounded(rejected / scores.length),
     }
   }
-  return { auroc: rounded(areaUnderCurve(all, of_leaves)), by_kind }
+  return { auroc: rounded(areaUnderCurve(all, leaf_scores)), by_kind }
 }
 
-/** Measures a demo model on what was held back, and writes it; answers how good it is. */
+/** Evaluates and writes the demo model. Returns a summary. */
 export const finishDemo = async (
   tf: Tensors,
   job: DemoJob,
-  { demo, learned, held_out }: { demo: DemoPictures; learned: Learned; held_out: Pictures },
+  {
+    demo,
+    trained_network,
+    held_out,
+  }: { demo: DemoPictures; trained_network: TrainedNetwork; held_out: Pictures },
 ) => {
   const { seed, epochs, leaves } = job
-  const { network, weights } = learned
+  const { network, weights } = trained_network
   const probabilities = await probabilitiesOf(tf, network, weights, held_out)
   const score = scoreOf(demo_classes, held_out.labels, probabilities)
-  const of_leaves = column(probabilities, classes, last).filter(
+  const leaf_scores = column(probabilities, classes, last).filter(
     (_, i) => held_out.labels[i] !== last,
   )
-  const asked = { demo, job, learned, of_leaves }
-  const trained_kinds = await turnedAway(tf, asked, negative_kinds.trained)
-  const held_back_kinds = await turnedAway(tf, asked, negative_kinds.held_back)
+  const sample = { demo, job, trained_network, leaf_scores }
+  const trained_kinds = await evaluateNegatives(tf, sample, negative_kinds.trained)
+  const held_back_kinds = await evaluateNegatives(tf, sample, negative_kinds.held_back)
   const metrics = {
     command: `almanac plant train --demo --seed ${seed} --epochs ${epochs} --leaves ${leaves}`,
     trained_on: `${leaves * epochs} drawn pictures, each ${demo_passes} times`,
@@ -179,48 +188,54 @@ export const finishDemo = async (
   ]
 }
 
-const runDemo = async (tf: Tensors, job: DemoJob, tell: Tell) => {
+const runDemo = async (tf: Tensors, job: DemoJob, report: Report) => {
   const demo = demoPictures(job.seed)
   try {
     const held_out = await demo.heldOut(job.held_out)
     const pictures = (epoch: number) => demo.epoch(epoch, job.leaves)
-    const learning = { wanted: job, classes: demo_classes, passes: demo_passes, pictures, held_out }
-    const learned = await learn(tf, learning, tell)
-    return await finishDemo(tf, job, { demo, learned, held_out })
+    const training_run = {
+      options: job,
+      classes: demo_classes,
+      passes: demo_passes,
+      pictures,
+      held_out,
+    }
+    const trained_network = await trainNetwork(tf, training_run, report)
+    return await finishDemo(tf, job, { demo, trained_network, held_out })
   } finally {
     await demo.close()
   }
 }
 
-/** Reads a folder's images, and divides what can be read where it is not divided already. */
-const readFolder = async ({ folder, share, seed, staging }: FolderJob, tell: Tell) => {
+/** Packs a folder's images, and splits them unless the folder is split already. */
+const readFolder = async ({ folder, share, seed, staging }: FolderJob, report: Report) => {
   const set = await readDataSet(folder)
   const { classes, images } = set
-  const total = images.found.length + (set.held_out?.found.length ?? 0)
-  tell({ kind: "line", text: `${classes.length} classes, ${total} images in ${folder}` })
+  const total = images.files.length + (set.held_out?.files.length ?? 0)
+  report({ kind: "line", text: `${classes.length} classes, ${total} images in ${folder}` })
   const packed = (part: Images, name: string, before: number) =>
     pack(part, {
       file: join(staging, name),
       folder,
-      onImage: (done) => tell({ kind: "at", label: "images", done: before + done, total }),
+      onImage: (done) => report({ kind: "at", label: "images", done: before + done, total }),
     })
   const all = await packed(images, "images.rgb", 0)
-  const apart = set.held_out && (await packed(set.held_out, "held-out.rgb", images.found.length))
+  const apart = set.held_out && (await packed(set.held_out, "held-out.rgb", images.files.length))
   const parts = apart === undefined ? [all] : [all, apart]
   requireRead(folder, classes, parts)
   const pictures =
     apart === undefined
-      ? divided(all.pictures, { classes: classes.length, share, seed })
+      ? splitPictures(all.pictures, { classes: classes.length, share, seed })
       : { trained: all.pictures, held_out: apart.pictures }
   return { classes, parts, ...pictures }
 }
 
-const runFolder = async (tf: Tensors, job: FolderJob, tell: Tell) => {
+const runFolder = async (tf: Tensors, job: FolderJob, report: Report) => {
   const { seed, epochs, staging } = job
-  const { classes: names, parts, trained, held_out } = await readFolder(job, tell)
+  const { classes: names, parts, trained, held_out } = await readFolder(job, report)
   const pictures = async () => trained
-  const learning = { wanted: job, classes: names, passes: 1, pictures, held_out }
-  const { network, weights } = await learn(tf, learning, tell)
+  const training_run = { options: job, classes: names, passes: 1, pictures, held_out }
+  const { network, weights } = await trainNetwork(tf, training_run, report)
   const probabilities = await probabilitiesOf(tf, network, weights, held_out)
   const score = scoreOf(names, held_out.labels, probabilities)
   const skipped = parts.flatMap((part) => part.skipped)
@@ -242,10 +257,14 @@ const runFolder = async (tf: Tensors, job: FolderJob, tell: Tell) => {
   ]
 }
 
-/** Trains and writes the model's folder; answers lines that say how good it is. */
-export const runTraining = async (job: TrainingJob, tell: Tell): Promise<ReadonlyArray<string>> => {
+/** Trains the network and writes the model's folder. Returns a summary, one line each. */
+export const runTraining = async (
+  job: TrainingJob,
+  report: Report,
+): Promise<ReadonlyArray<string>> => {
   const tf = await openTensors()
-  const lines = job.kind === "demo" ? await runDemo(tf, job, tell) : await runFolder(tf, job, tell)
+  const lines =
+    job.kind === "demo" ? await runDemo(tf, job, report) : await runFolder(tf, job, report)
   await publish(job.staging, job.out)
   return lines
 }

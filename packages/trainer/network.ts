@@ -1,15 +1,15 @@
 /**
- * The small network that is trained here: five convolutions and two dense layers, no padding.
+ * The network that is trained: five convolutions without padding and two dense layers.
  *
- * It sees the image at half its side: its first layer, which has no weights, averages four pixels
- * into one, so that training needs no image of full size. Source: plant facts 5.
+ * Its first layer is an average pooling that halves the image. Training therefore needs only images
+ * of half the side. Source: plant facts 5.
  */
 import type * as Core from "@tensorflow/tfjs-core"
 import { side } from "#schemas/image-side.ts"
 import type { Random } from "./leaves/noise.ts"
 import type { Tensors } from "./tensors.ts"
 
-/** Side of the image that is trained on, in pixels. */
+/** The side of a training image, in pixels. */
 export const trained_side = side / 2
 
 interface Convolution {
@@ -19,7 +19,7 @@ interface Convolution {
 
 export interface Network {
   readonly convolutions: ReadonlyArray<Convolution>
-  /** Units of the layer before the last. */
+  /** Units of the penultimate layer. */
   readonly units: number
   readonly classes: number
 }
@@ -49,11 +49,11 @@ export interface Weight {
 const normal = (random: Random) =>
   Math.sqrt(-2 * Math.log(1 - random())) * Math.cos(2 * Math.PI * random())
 
-/** Normal numbers of the variance that keeps a signal as strong as it was (He). */
-const startOf = (random: Random, name: string, shape: ReadonlyArray<number>): Weight => {
+/** He initialization. */
+const initialWeight = (random: Random, name: string, shape: ReadonlyArray<number>): Weight => {
   const length = shape.reduce((product, size) => product * size, 1)
-  const spread = Math.sqrt(2 / (length / (shape.at(-1) ?? 1)))
-  return { name, shape, values: Float32Array.from({ length }, () => normal(random) * spread) }
+  const deviation = Math.sqrt(2 / (length / (shape.at(-1) ?? 1)))
+  return { name, shape, values: Float32Array.from({ length }, () => normal(random) * deviation) }
 }
 
 const zeros = (name: string, length: number): Weight => ({
@@ -62,26 +62,26 @@ const zeros = (name: string, length: number): Weight => ({
   values: new Float32Array(length),
 })
 
-/** Weights to begin with, in the order of the layers: kernel, then bias. */
+/** Initial weights in layer order: kernel, then bias. */
 export const initialWeights = (network: Network, random: Random): ReadonlyArray<Weight> => {
   const weights: Array<Weight> = []
   let depth = channels
   let size = trained_side
   for (const [i, { filters, stride }] of network.convolutions.entries()) {
-    weights.push(startOf(random, `conv_${i + 1}/kernel`, [kernel, kernel, depth, filters]))
+    weights.push(initialWeight(random, `conv_${i + 1}/kernel`, [kernel, kernel, depth, filters]))
     weights.push(zeros(`conv_${i + 1}/bias`, filters))
     depth = filters
     size = Math.floor((size - kernel) / stride) + 1
   }
   const flat = size * size * depth
-  weights.push(startOf(random, "features/kernel", [flat, network.units]))
+  weights.push(initialWeight(random, "features/kernel", [flat, network.units]))
   weights.push(zeros("features/bias", network.units))
-  weights.push(startOf(random, "classes/kernel", [network.units, network.classes]))
+  weights.push(initialWeight(random, "classes/kernel", [network.units, network.classes]))
   weights.push(zeros("classes/bias", network.classes))
   return weights
 }
 
-/** float32[n, classes] before the softmax, of float32[n, 112, 112, 3] in 0 to 1. */
+/** Logits float32[n, classes] of images float32[n, 112, 112, 3] scaled to 0 to 1. */
 export const logitsOf = (
   tf: Tensors,
   network: Network,
@@ -93,13 +93,13 @@ export const logitsOf = (
     if (weight === undefined) throw new Error(`there is no weight ${index}`)
     return weight
   }
-  let signal = images
+  let activations = images
   for (const [i, { stride }] of network.convolutions.entries()) {
     // initialWeights gives each kernel this rank.
     const filter = at(2 * i) as Core.Tensor4D
-    signal = tf.relu(tf.add(tf.conv2d(signal, filter, stride, "valid"), at(2 * i + 1)))
+    activations = tf.relu(tf.add(tf.conv2d(activations, filter, stride, "valid"), at(2 * i + 1)))
   }
-  const flat = tf.reshape(signal, [signal.shape[0], -1])
+  const flat = tf.reshape(activations, [activations.shape[0], -1])
   const first = 2 * network.convolutions.length
   const features = tf.relu(tf.add(tf.matMul(flat, at(first)), at(first + 1)))
   return tf.add(tf.matMul(features, at(first + 2)), at(first + 3))
@@ -112,7 +112,7 @@ const dense = (name: string, units: number, activation: string) => ({
   config: { ...shared, name, units, activation, use_bias: true },
 })
 
-/** The network's layers as Keras writes them, for an image of 224 by 224. */
+/** The Keras configuration of the network, for images of 224 by 224. */
 export const topologyOf = ({ convolutions, units, classes }: Network) => ({
   keras_version: "2.15.0",
   backend: "tensorflow",

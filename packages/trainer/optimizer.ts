@@ -1,36 +1,36 @@
 /**
- * Trains the small network on pictures, epoch by epoch, and asks it about pictures.
+ * Trains the network and runs it on pictures.
  *
- * Deterministic by seed but for the order in which WebAssembly adds, which is the same on one
- * machine. Source: issue 7, demo model; plant facts 5.
+ * Deterministic for a seed on one machine; other machines may sum in another order. Source: issue
+ * 7, demo model; plant facts 5.
  */
 import type * as Core from "@tensorflow/tfjs-core"
 import { adamOf, rateAt } from "./adam.ts"
 import { randomOf, seedOf, shuffled } from "./leaves/noise.ts"
 import { initialWeights, logitsOf, type Network, trained_side, type Weight } from "./network.ts"
-import { type Pictures, picture_bytes, writePlain, writeVaried } from "./pictures.ts"
+import { type Pictures, picture_bytes, writeAugmented, writeNormalized } from "./pictures.ts"
 import type { Tensors } from "./tensors.ts"
 
 export interface TrainOptions {
   readonly network: Network
   readonly seed: number
   readonly epochs: number
-  /** How often an epoch goes over its pictures, each time varied anew. */
+  /** Passes over the pictures of an epoch, each with new augmentation. */
   readonly passes: number
-  /** Pictures of an epoch; asked for one epoch ahead, so that they can be made meanwhile. */
+  /** The pictures of an epoch, requested one epoch ahead so that they are ready in time. */
   readonly pictures: (epoch: number) => Promise<Pictures>
   readonly onBatch: (epoch: number, done: number, total: number) => void
   readonly onEpoch: (epoch: number, loss: number, weights: ReadonlyArray<Weight>) => Promise<void>
 }
 
-/** Pictures that are averaged before the weights move. */
+/** Pictures per training step. */
 export const batch_pictures = 32
-/** How far a weight moves at most in a step, at the height of the rate. */
+/** The peak learning rate. */
 const rate_max = 1.5e-3
-/** What is kept from the true class for the others: a network that is sure learns no more. */
+/** Label smoothing. */
 const smoothing = 0.03
 
-const yielded = () => new Promise<void>((resume) => void setImmediate(resume))
+const yieldToEventLoop = () => new Promise<void>((resume) => void setImmediate(resume))
 
 interface Batch {
   readonly images: Float32Array
@@ -41,18 +41,18 @@ const lossOf = (tf: Tensors, network: Network, weights: ReadonlyArray<Core.Tenso
   tf.tidy(() => {
     const count = batch.labels.length
     const images = tf.tensor4d(batch.images, [count, trained_side, trained_side, 3])
-    const wanted = tf.oneHot(tf.tensor1d(batch.labels, "int32"), network.classes)
+    const one_hot = tf.oneHot(tf.tensor1d(batch.labels, "int32"), network.classes)
     const logits = logitsOf(tf, network, weights, images)
-    const likely = tf.logSoftmax(logits)
-    const soft = tf.add(
-      tf.mul(tf.cast(wanted, "float32"), 1 - smoothing),
+    const log_probabilities = tf.logSoftmax(logits)
+    const targets = tf.add(
+      tf.mul(tf.cast(one_hot, "float32"), 1 - smoothing),
       smoothing / network.classes,
     )
-    const scalar: Core.Scalar = tf.neg(tf.mean(tf.sum(tf.mul(soft, likely), 1)))
+    const scalar: Core.Scalar = tf.neg(tf.mean(tf.sum(tf.mul(targets, log_probabilities), 1)))
     return scalar
   })
 
-/** The loss of a batch, and its gradient by each weight, in their order. */
+/** The loss of a batch and the gradients of all weights, in order. */
 export const gradientsOf = (
   tf: Tensors,
   network: Network,
@@ -60,17 +60,17 @@ export const gradientsOf = (
   batch: Batch,
 ) =>
   tf.tidy(() => {
-    const given = weights.map(({ values, shape }) => tf.tensor(values, [...shape]))
+    const weight_tensors = weights.map(({ values, shape }) => tf.tensor(values, [...shape]))
     const derive = tf.valueAndGrads((...tensors: Array<Core.Tensor>) =>
       lossOf(tf, network, tensors, batch),
     )
-    const { value, grads } = derive(given)
+    const { value, grads } = derive(weight_tensors)
     // Weights and gradients are float32 throughout.
-    const numbers = grads.map((gradient) => gradient.dataSync() as Float32Array)
-    return { loss: value.dataSync()[0] ?? Number.NaN, gradients: numbers }
+    const gradients = grads.map((gradient) => gradient.dataSync() as Float32Array)
+    return { loss: value.dataSync()[0] ?? Number.NaN, gradients }
   })
 
-/** Trains from random weights; answers the weights of the last epoch. */
+/** Trains from random weights. Returns the weights after the last epoch. */
 export const train = async (tf: Tensors, options: TrainOptions): Promise<ReadonlyArray<Weight>> => {
   const { network, seed, epochs, passes } = options
   const weights = initialWeights(network, randomOf(seedOf(seed, 0)))
@@ -82,26 +82,26 @@ export const train = async (tf: Tensors, options: TrainOptions): Promise<Readonl
     const pictures = await next
     if (epoch + 1 < epochs) {
       next = options.pictures(epoch + 1)
-      // It is awaited an epoch later: until then a failure is nobody's.
+      // Awaited in the next epoch; until then a rejection must not be unhandled.
       next.catch(() => undefined)
     }
     const random = randomOf(seedOf(seed, epoch + 1))
-    // The last few that fill no batch wait for the next pass; fewer than a batch are one.
+    // An incomplete last batch is skipped, unless it is the only one.
     const per_pass = Math.max(1, Math.floor(pictures.labels.length / batch_pictures))
     const total = per_pass * passes
     let loss = 0
     for (let pass = 0; pass < passes; pass++) {
       const order = shuffled(random, pictures.labels.length)
       for (let i = 0; i < per_pass; i++) {
-        const chosen = order.subarray(i * batch_pictures, (i + 1) * batch_pictures)
-        const batch = batchOf(pictures, chosen, (picture, to, at) =>
-          writeVaried(picture, to, at, random),
+        const indices = order.subarray(i * batch_pictures, (i + 1) * batch_pictures)
+        const batch = batchOf(pictures, indices, (picture, to, at) =>
+          writeAugmented(picture, to, at, random),
         )
-        const derived = gradientsOf(tf, network, weights, batch)
-        adam.step(values, derived.gradients, rate_max * rateAt(step++, epochs * total))
-        loss += derived.loss / total
+        const result = gradientsOf(tf, network, weights, batch)
+        adam.step(values, result.gradients, rate_max * rateAt(step++, epochs * total))
+        loss += result.loss / total
         options.onBatch(epoch, pass * per_pass + i + 1, total)
-        await yielded()
+        await yieldToEventLoop()
       }
     }
     if (!Number.isFinite(loss)) throw new Error("the training diverged: try another --seed")
@@ -112,20 +112,20 @@ export const train = async (tf: Tensors, options: TrainOptions): Promise<Readonl
 
 const batchOf = (
   pictures: Pictures,
-  chosen: ArrayLike<number>,
+  indices: ArrayLike<number>,
   write: (picture: Uint8Array, to: Float32Array, at: number) => void,
 ): Batch => {
-  const images = new Float32Array(chosen.length * picture_bytes)
-  const labels = new Int32Array(chosen.length)
-  for (let i = 0; i < chosen.length; i++) {
-    const index = chosen[i] ?? 0
+  const images = new Float32Array(indices.length * picture_bytes)
+  const labels = new Int32Array(indices.length)
+  for (let i = 0; i < indices.length; i++) {
+    const index = indices[i] ?? 0
     write(pictures.at(index), images, i * picture_bytes)
     labels[i] = pictures.labels[index] ?? 0
   }
   return { images, labels }
 }
 
-/** Probabilities of each picture, one row of `classes` after the other. */
+/** The probabilities of all pictures, concatenated rows of `classes`. */
 export const probabilitiesOf = async (
   tf: Tensors,
   network: Network,
@@ -136,15 +136,15 @@ export const probabilitiesOf = async (
   const all = new Float32Array(count * network.classes)
   for (let from = 0; from < count; from += batch_pictures) {
     const length = Math.min(batch_pictures, count - from)
-    const chosen = Uint32Array.from({ length }, (_, i) => from + i)
-    const { images } = batchOf(pictures, chosen, writePlain)
+    const indices = Uint32Array.from({ length }, (_, i) => from + i)
+    const { images } = batchOf(pictures, indices, writeNormalized)
     const rows = tf.tidy(() => {
-      const given = weights.map(({ values, shape }) => tf.tensor(values, [...shape]))
+      const weight_tensors = weights.map(({ values, shape }) => tf.tensor(values, [...shape]))
       const input = tf.tensor4d(images, [length, trained_side, trained_side, 3])
-      return tf.softmax(logitsOf(tf, network, given, input)).dataSync()
+      return tf.softmax(logitsOf(tf, network, weight_tensors, input)).dataSync()
     })
     all.set(rows, from * network.classes)
-    await yielded()
+    await yieldToEventLoop()
   }
   return all
 }

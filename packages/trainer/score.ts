@@ -1,23 +1,23 @@
-/** How well a network tells pictures apart that it was not trained on. Pure. */
+/** Metrics of a network on held-out pictures. Pure. */
 
 export interface Score {
   readonly pictures: number
-  /** Share of the pictures whose likeliest class is theirs. */
+  /** The share of pictures that are classified correctly. */
   readonly accuracy: number
-  /** Per class, of its own pictures the share that it is told of; null of a class without any. */
+  /** Recall per class; null for a class without pictures. */
   readonly recall: Readonly<Record<string, number | null>>
-  /** A row for each class, and in it how often each class was told, in the order of the classes. */
+  /** The confusion matrix: a row for each true class, a column for each predicted class. */
   readonly confusion: ReadonlyArray<ReadonlyArray<number>>
 }
 
-/** Digits after the point: more than so few pictures can tell. */
+/** Four digits, more than the number of pictures justifies. */
 const rounded = (share: number) => Math.round(share * 1e4) / 1e4
 
-/** The likeliest class of each row of `classes` probabilities. */
-export const likeliest = (probabilities: Float32Array, classes: number) =>
+/** The most likely class of each row of `classes` probabilities. */
+export const predictedClasses = (probabilities: Float32Array, classes: number) =>
   Uint16Array.from({ length: probabilities.length / classes }, (_, i) => {
     const row = probabilities.subarray(i * classes, (i + 1) * classes)
-    return row.indexOf(row.reduce((most, one) => Math.max(most, one), 0))
+    return row.indexOf(row.reduce((largest, one) => Math.max(largest, one), 0))
   })
 
 export const scoreOf = (
@@ -25,14 +25,14 @@ export const scoreOf = (
   labels: Uint16Array,
   probabilities: Float32Array,
 ): Score => {
-  const told = likeliest(probabilities, classes.length)
+  const predicted = predictedClasses(probabilities, classes.length)
   const confusion = classes.map(() => classes.map(() => 0))
-  let right = 0
+  let correct = 0
   for (const [i, label] of labels.entries()) {
-    const answer = told[i] ?? 0
+    const predicted_class = predicted[i] ?? 0
     const row = confusion[label]
-    if (row !== undefined) row[answer] = (row[answer] ?? 0) + 1
-    if (answer === label) right++
+    if (row !== undefined) row[predicted_class] = (row[predicted_class] ?? 0) + 1
+    if (predicted_class === label) correct++
   }
   const recall = classes.map((name, index): [string, number | null] => {
     const row = confusion[index] ?? []
@@ -41,29 +41,29 @@ export const scoreOf = (
   })
   return {
     pictures: labels.length,
-    accuracy: labels.length === 0 ? 0 : rounded(right / labels.length),
+    accuracy: labels.length === 0 ? 0 : rounded(correct / labels.length),
     recall: Object.fromEntries(recall),
     confusion,
   }
 }
 
 /**
- * How often a random one of the first is above a random one of the second; equal ones count half
- * (the area under the ROC curve): 0.5 is chance, 1 is never wrong. 0.5 where either is empty.
+ * The area under the ROC curve: how often a random positive score is above a random negative one,
+ * with ties counting half. 0.5 is chance; also 0.5 if either list is empty.
  */
-export const areaUnderCurve = (above: ArrayLike<number>, below: ArrayLike<number>) => {
-  const ordered = Float64Array.from(below).sort()
-  if (above.length === 0 || ordered.length === 0) return 0.5
+export const areaUnderCurve = (positives: ArrayLike<number>, negatives: ArrayLike<number>) => {
+  const ordered = Float64Array.from(negatives).sort()
+  if (positives.length === 0 || ordered.length === 0) return 0.5
   let wins = 0
-  for (let i = 0; i < above.length; i++) {
-    const value = above[i] ?? 0
-    wins += (firstFrom(ordered, value, false) + firstFrom(ordered, value, true)) / 2
+  for (let i = 0; i < positives.length; i++) {
+    const value = positives[i] ?? 0
+    wins += (rankOf(ordered, value, false) + rankOf(ordered, value, true)) / 2
   }
-  return wins / above.length / ordered.length
+  return wins / positives.length / ordered.length
 }
 
-/** How many come before the first that is not less; with `equal`, that is more. */
-const firstFrom = (ordered: Float64Array, value: number, equal: boolean) => {
+/** The number of values below `value`; with `equal`, the number of values not above it. */
+const rankOf = (ordered: Float64Array, value: number, equal: boolean) => {
   let low = 0
   let high = ordered.length
   while (low < high) {

@@ -1,14 +1,14 @@
 /**
- * TensorFlow.js with what it lacks to train a convolution: it is a development dependency.
+ * Loads TensorFlow.js, a development dependency, and adds gradients of convolutions.
  *
- * Its WebAssembly backend has no gradient by the filter, and a slow one by the input. Both are
- * convolutions again. Source: plant facts 5, measured: 3 to 5 times faster than what there is.
+ * Its WebAssembly backend has no gradient for the filter and a slow one for the input. Both can be
+ * computed as convolutions, 3 to 5 times as fast. Source: plant facts 5.
  */
 import type * as Core from "@tensorflow/tfjs-core"
 
 export type Tensors = typeof Core
 
-/** TensorFlow.js is not installed: the message says what installs it. */
+/** The error if TensorFlow.js is not installed. */
 export const tensors_missing =
   "training needs the development packages: run `npm ci --ignore-scripts` in a checkout"
 
@@ -21,13 +21,13 @@ const inputsOf = (tf: Tensors, inputs: Core.NamedTensorInfoMap, names: ReadonlyA
   names.map((name) => {
     const info = inputs[name]
     if (info === undefined) throw new Error(`the kernel has no input ${name}`)
-    // A kernel is told rank and type at run time only: both are 4 and float32 of a convolution.
+    // A convolution's inputs have rank 4 and type float32; the kernel's types do not say so.
     return tf.engine().makeTensorFromTensorInfo(info) as Core.Tensor4D
   })
 
 /**
- * The filter's gradient: the images as filters over the output's gradient, where channels and
- * images have changed places, and the stride is a dilation.
+ * The filter's gradient: a convolution of the images with the output's gradient as filter, with
+ * channels and batch swapped, and the stride as dilation.
  */
 const filterGradient =
   (tf: Tensors): Core.KernelFunc =>
@@ -44,8 +44,8 @@ const filterGradient =
       return tf.transpose(tf.slice(all, [0, 0, 0, 0], size), [1, 2, 0, 3])
     })
 
-/** Zeros between the rows and columns, as many as a stride has left out. */
-const spreadOut = (tf: Tensors, gradient: Core.Tensor4D, stride: number): Core.Tensor4D => {
+/** Inserts the zeros between rows and columns that undo a stride. */
+const undoStride = (tf: Tensors, gradient: Core.Tensor4D, stride: number): Core.Tensor4D => {
   if (stride === 1) return gradient
   const [count, high, wide, filters] = gradient.shape
   const zeros: Array<[number, number]> = [
@@ -59,11 +59,11 @@ const spreadOut = (tf: Tensors, gradient: Core.Tensor4D, stride: number): Core.T
   const size_all: [number, number, number, number] = [count, high * stride, wide * stride, filters]
   const all: Core.Tensor4D = tf.reshape(tf.pad(cells, zeros), size_all)
   const size = [count, (high - 1) * stride + 1, (wide - 1) * stride + 1, filters]
-  const spread: Core.Tensor4D = tf.slice(all, [0, 0, 0, 0], size)
-  return spread
+  const result: Core.Tensor4D = tf.slice(all, [0, 0, 0, 0], size)
+  return result
 }
 
-/** The input's gradient: the output's, its stride undone, through the filter turned round. */
+/** The input's gradient: a convolution of the output's, stride undone, with the flipped filter. */
 const inputGradient =
   (tf: Tensors): Core.KernelFunc =>
   ({ inputs, attrs }) =>
@@ -73,15 +73,15 @@ const inputGradient =
       const [, image_high = 1, image_wide = 1] = attributes(attrs, "inputShape")
       const [stride = 1] = attributes(attrs, "strides")
       const [high, wide] = filter.shape
-      const gradient = spreadOut(tf, dy, stride)
-      const turned: Core.Tensor4D = tf.transpose(tf.reverse(filter, [0, 1]), [0, 1, 3, 2])
+      const gradient = undoStride(tf, dy, stride)
+      const flipped: Core.Tensor4D = tf.transpose(tf.reverse(filter, [0, 1]), [0, 1, 3, 2])
       const padded: Core.Tensor4D = tf.pad(gradient, [
         [0, 0],
         [high - 1, image_high - gradient.shape[1]],
         [wide - 1, image_wide - gradient.shape[2]],
         [0, 0],
       ])
-      return tf.conv2d(padded, turned, 1, "valid")
+      return tf.conv2d(padded, flipped, 1, "valid")
     })
 
 const backendName = "wasm"
@@ -92,7 +92,7 @@ const isMissing = (error: unknown) =>
 const open = async (): Promise<Tensors> => {
   const tf = await import("@tensorflow/tfjs-core")
   await import("@tensorflow/tfjs-backend-wasm")
-  // Nothing of it is called: without it the core knows no gradient at all.
+  // Imported for its side effect: it registers the gradients.
   await import("@tensorflow/tfjs-layers")
   await tf.setBackend(backendName)
   await tf.ready()
@@ -105,7 +105,7 @@ const open = async (): Promise<Tensors> => {
   return tf
 }
 
-/** TensorFlow.js ready to train, for convolutions without padding; throws `tensors_missing`. */
+/** Loads TensorFlow.js for convolutions without padding. Throws `tensors_missing`. */
 export const openTensors = async () => {
   try {
     return await open()

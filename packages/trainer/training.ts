@@ -1,55 +1,57 @@
 /**
- * A training in a thread of its own, so that whoever waits for it can stop it at once.
+ * Runs a training in a thread, so that it can be interrupted at once.
  *
- * What it writes is in a folder beside the wanted one until it is whole; stopped, that folder goes.
+ * The model is written to a temporary folder next to the output, which is removed on interruption.
  */
 import { rm } from "node:fs/promises"
 import { Worker } from "node:worker_threads"
 import { Effect, Schema } from "effect"
 import { causeText } from "#schemas/cause-text.ts"
 import { openStaging } from "./files.ts"
-import type { DemoJob, FolderJob, Told, TrainingJob } from "./job.ts"
+import type { DemoJob, FolderJob, JobMessage, TrainingJob } from "./job.ts"
 
-/** Nothing was trained; the message says why, and what to do. */
+/** Nothing was trained. The message says why and what to do. */
 export class TrainingFailed extends Schema.TaggedError<TrainingFailed>()("TrainingFailed", {
   message: Schema.String,
 }) {}
 
-/** What is to be trained; where it is written first is this file's own. */
+/** The options of a training. */
 export type Training = Omit<DemoJob, "staging"> | Omit<FolderJob, "staging">
 
-/** What is said while it runs. */
-export type Heard = Extract<Told, { kind: "at" | "line" }>
+/** A progress report. */
+export type TrainingProgress = Extract<JobMessage, { kind: "at" | "line" }>
 
 const program = new URL("./job-thread.ts", import.meta.url)
 
 const failed = (error: unknown) => new TrainingFailed({ message: causeText(error) })
 
-const answerOf = (thread: Worker, hear: (heard: Heard) => void) =>
+const awaitResult = (thread: Worker, onProgress: (progress: TrainingProgress) => void) =>
   Effect.callback<ReadonlyArray<string>, TrainingFailed>((resume) => {
-    thread.on("message", (told: Told) => {
-      if (told.kind === "done") resume(Effect.succeed(told.summary))
-      else if (told.kind === "failed") resume(Effect.fail(failed(told.detail)))
-      else hear(told)
+    thread.on("message", (message: JobMessage) => {
+      if (message.kind === "done") resume(Effect.succeed(message.summary))
+      else if (message.kind === "failed") resume(Effect.fail(failed(message.detail)))
+      else onProgress(message)
     })
     thread.on("error", (error) => resume(Effect.fail(failed(error))))
-    thread.on("exit", () => resume(Effect.fail(failed("the training ended without an answer"))))
+    thread.on("exit", () =>
+      resume(Effect.fail(failed("the training thread exited without a result"))),
+    )
   })
 
-const inThread = (job: TrainingJob, hear: (heard: Heard) => void) =>
+const runInThread = (job: TrainingJob, onProgress: (progress: TrainingProgress) => void) =>
   Effect.acquireUseRelease(
     Effect.sync(() => new Worker(program, { workerData: job })),
-    (thread) => answerOf(thread, hear),
+    (thread) => awaitResult(thread, onProgress),
     (thread) => Effect.promise(() => thread.terminate()),
   )
 
-/** Trains and writes the folder of the model; answers lines that say how good it is. */
+/** Trains a network and writes the model's folder. Returns a summary, one line each. */
 export const training = (
-  wanted: Training,
-  hear: (heard: Heard) => void,
+  options: Training,
+  onProgress: (progress: TrainingProgress) => void,
 ): Effect.Effect<ReadonlyArray<string>, TrainingFailed> =>
   Effect.acquireUseRelease(
-    Effect.tryPromise({ try: () => openStaging(wanted.out), catch: failed }),
-    (staging) => inThread({ ...wanted, staging }, hear),
+    Effect.tryPromise({ try: () => openStaging(options.out), catch: failed }),
+    (staging) => runInThread({ ...options, staging }, onProgress),
     (staging) => Effect.promise(() => rm(staging, { recursive: true, force: true })),
   )

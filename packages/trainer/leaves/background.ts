@@ -1,10 +1,10 @@
-/** What a drawn leaf lies on: paper, cloth, soil, gravel, or leaves out of focus. */
+/** Backgrounds of drawn leaves: paper, cloth, soil, foliage, or wood and stone. */
 import { between, type Canvas, type Colour, cover, dye } from "./canvas.ts"
 import { cloud, noiseOf, type Random, upTo, within } from "./noise.ts"
 
 type Ground = (canvas: Canvas, random: Random) => void
 
-/** One colour with a texture: `rough` of it, `fine` per half of the side. */
+/** Fills with a textured colour; `rough` is the contrast, `fine` the frequency. */
 const textured = (canvas: Canvas, random: Random, colour: Colour, fine: number, rough: number) => {
   const noise = noiseOf(random)
   const dyed: [number, number, number] = [0, 0, 0]
@@ -33,7 +33,7 @@ const soil: Ground = (canvas, random) => {
   textured(canvas, random, colour, within(random, 6, 24), within(random, 0.5, 1))
 }
 
-/** Round spots without an edge, in the greens and browns of what grows. */
+/** Blurred round spots in greens and browns. */
 const foliage: Ground = (canvas, random) => {
   textured(canvas, random, between(random, [25, 40, 20], [70, 95, 50]), 2, 0.6)
   const { side, rgb } = canvas
@@ -54,7 +54,7 @@ const foliage: Ground = (canvas, random) => {
   }
 }
 
-/** Wood or stone: bands that wander. */
+/** Wood or stone: irregular bands. */
 const grained: Ground = (canvas, random) => {
   const noise = noiseOf(random)
   const dark = between(random, [70, 50, 35], [130, 110, 90])
@@ -72,6 +72,6 @@ const grained: Ground = (canvas, random) => {
 
 const grounds = [paper, paper, cloth, soil, foliage, grained]
 
-/** Covers the canvas with one of them. */
+/** Paints a random background. */
 export const paintGround = (canvas: Canvas, random: Random) =>
   grounds[upTo(random, grounds.length)]?.(canvas, random)

@@ -1,4 +1,4 @@
-/** What leaves are drawn on: a square of red, green and blue, each 0 to 255 and in fractions. */
+/** A square RGB canvas with floating-point channels of 0 to 255. */
 import { type Random, within } from "./noise.ts"
 
 export type Colour = readonly [red: number, green: number, blue: number]
@@ -6,7 +6,7 @@ export type Colour = readonly [red: number, green: number, blue: number]
 export interface Canvas {
   /** Pixels on a side. */
   readonly side: number
-  /** Row by row, three numbers a pixel. */
+  /** Row by row, three values per pixel. */
   readonly rgb: Float32Array
 }
 
@@ -15,7 +15,7 @@ export const canvasOf = (side: number): Canvas => ({
   rgb: new Float32Array(side * side * 3),
 })
 
-/** Colours the pixel that begins at this place of `rgb`: all of it at 1, nothing at 0. */
+/** Blends a colour into the pixel at offset `at`; `strength` is the opacity. */
 export const dye = (rgb: Float32Array, at: number, colour: Colour, strength: number) => {
   rgb[at] = (rgb[at] ?? 0) * (1 - strength) + colour[0] * strength
   rgb[at + 1] = (rgb[at + 1] ?? 0) * (1 - strength) + colour[1] * strength
@@ -29,10 +29,10 @@ export const shade = (rgb: Float32Array, at: number, factor: number) => {
   rgb[at + 2] = (rgb[at + 2] ?? 0) * factor
 }
 
-/** What a pixel at x and y, each -1 to 1, becomes: a colour, and how much of it. */
+/** Paints the pixel at x and y, each -1 to 1, by calling `put` with colours. */
 export type Brush = (x: number, y: number, put: (colour: Colour, strength?: number) => void) => void
 
-/** Passes over the whole canvas. */
+/** Applies a brush to every pixel. */
 export const cover = ({ side, rgb }: Canvas, brush: Brush) => {
   let at = 0
   const put = (colour: Colour, strength = 1) => dye(rgb, at, colour, strength)
@@ -45,10 +45,10 @@ export const cover = ({ side, rgb }: Canvas, brush: Brush) => {
   }
 }
 
-/** How much of a colour's way between two is its channels' own. */
+/** The share of a random colour's variation that is independent per channel. */
 const own_share = 0.3
 
-/** A colour between two: mostly as light or dark as chance has it, a little off in its hue. */
+/** A random colour between two, varying mostly in brightness and a little in hue. */
 export const between = (random: Random, low: Colour, high: Colour): Colour => {
   const along = random() * (1 - own_share)
   const mixed = (from: number, to: number) => from + (to - from) * (along + own_share * random())
@@ -65,8 +65,8 @@ export const anyColour = (random: Random): Colour => [
 const byte = (value: number) => Math.min(255, Math.max(0, value))
 
 /**
- * The picture as a camera takes it: light from one side, a brightness, a white balance, grain.
- * Answers uint8[side, side, 3].
+ * Simulates a camera: uneven light, brightness, white balance and grain. Returns
+ * uint8[side, side, 3].
  */
 export const develop = ({ side, rgb }: Canvas, random: Random) => {
   const from_left = within(random, -0.3, 0.3)
@@ -75,7 +75,7 @@ export const develop = ({ side, rgb }: Canvas, random: Random) => {
   const warm = within(random, 0.93, 1.07)
   const grain = within(random, 2, 14)
   const bytes = new Uint8Array(side * side * 3)
-  // Grain needs no better numbers than these, of which there are many.
+  // A linear congruential generator is fast and good enough for grain.
   let state = Math.floor(random() * 2 ** 31) | 1
   let at = 0
   for (let row = 0; row < side; row++) {

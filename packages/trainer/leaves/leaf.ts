@@ -1,7 +1,7 @@
 /**
- * Draws a leaf: one of three shapes in one of five states, on some ground in some light.
+ * Draws leaves for the demo model: three shapes in five states, with random backgrounds and light.
  *
- * What the demo model knows. Every name begins with Demo, so that nobody takes it for agronomy.
+ * Every class name begins with Demo, so that it is not mistaken for a real plant.
  * Source: decisions of document 3, plant model.
  */
 import { paintGround } from "./background.ts"
@@ -11,14 +11,14 @@ import { drawNegative, negative_kinds } from "./negative.ts"
 import { type Noise, noiseOf, type Random, randomOf, seedOf, upTo, within } from "./noise.ts"
 import { type LeafShape, shape_names, shapeOf } from "./shape.ts"
 
-/** What a picture is that shows no leaf. */
+/** The class of pictures without a leaf. */
 export const not_a_leaf = "Demo_not_a_leaf"
 
 const drawn = shape_names.flatMap((shape) =>
   state_names.map((state) => ({ name: `Demo${shape}___${state}`, shape, state })),
 )
 
-/** In the order of the network's outputs: of code points, as a folder of classes is read. */
+/** In the order of the network's outputs: sorted by code points, like the folders of a data set. */
 export const demo_classes: ReadonlyArray<string> = [
   ...drawn.map(({ name }) => name),
   not_a_leaf,
@@ -26,7 +26,7 @@ export const demo_classes: ReadonlyArray<string> = [
 
 interface Pose {
   readonly turn: number
-  /** Of the whole side: pixels that 1 of the leaf's coordinates has, over half of the side. */
+  /** The scale of the leaf's coordinates, relative to half of the side. */
   readonly size: number
   readonly right: number
   readonly down: number
@@ -41,7 +41,7 @@ const poseOf = (random: Random, shape: LeafShape): Pose => ({
   bend: within(random, -shape.bend, shape.bend),
 })
 
-/** Where the bend leaves a leaf's middle: so that a bent leaf does not wander off. */
+/** The v² at which the bend is zero, so that a bent leaf stays centred. */
 const still = 0.3
 
 const lay = (side: number, shape: LeafShape, pose: Pose): LaidLeaf => {
@@ -74,7 +74,7 @@ const lay = (side: number, shape: LeafShape, pose: Pose): LaidLeaf => {
   return { ...leaf, depth: shape.depth, place, scale }
 }
 
-/** A shadow beside the leaf: as far off as it lies above its ground. */
+/** Paints the shadow, with a random offset. */
 const paintShadow = ({ side, rgb }: Canvas, { cover }: LaidLeaf, random: Random) => {
   const down = Math.round(side * within(random, 0, 0.03))
   const right = Math.round(side * within(random, -0.03, 0.03))
@@ -92,9 +92,9 @@ interface Flesh {
   readonly vein: Colour
   readonly old: Colour
   readonly noise: Noise
-  /** How much lighter the half is that the light comes to. */
+  /** How much lighter one half of the leaf is. */
   readonly fold: number
-  /** How yellow its edge is at most. */
+  /** The largest yellowing of the edge. */
   readonly age: number
 }
 
@@ -132,8 +132,8 @@ const paintFlesh = ({ side, rgb }: Canvas, leaf: LaidLeaf, shape: LeafShape, fle
 }
 
 /**
- * A picture of this class of `demo_classes`: uint8[side, side, 3], the same for the same seed.
- * What shows no leaf is of one of the kinds that are given.
+ * Draws a picture of a class of `demo_classes`, uint8[side, side, 3], reproducible by its seed.
+ * `kinds` are the kinds of pictures without a leaf.
  */
 export const drawLeaf = (
   class_index: number,

@@ -1,20 +1,20 @@
-/** What a disease leaves on a drawn leaf: spots, pustules, dead patches, mildew. */
+/** Disease symptoms on drawn leaves: spots, pustules, dead patches, mildew. */
 import { type Canvas, dye, shade } from "./canvas.ts"
 import { cloud, type Noise, noiseOf, type Random, upTo, within } from "./noise.ts"
 
 export const state_names = ["healthy", "Leaf_spot", "Rust", "Blight", "Powdery_mildew"] as const
 export type StateName = (typeof state_names)[number]
 
-/** A leaf as it lies on its canvas: per pixel its own coordinates, and how far inside it is. */
+/** A leaf placed on a canvas, with the leaf's coordinates for each pixel. */
 export interface LaidLeaf {
   readonly u: Float32Array
   readonly v: Float32Array
   /** 0 outside to 1 inside; between them at the edge. */
   readonly cover: Float32Array
   readonly depth: (u: number, v: number) => number
-  /** The pixel that shows a place of the leaf: its column and its row, in fractions. */
+  /** Maps leaf coordinates to a fractional column and row. */
   readonly place: (u: number, v: number) => readonly [column: number, row: number]
-  /** Pixels that 1 of the leaf's coordinates has. */
+  /** Pixels per unit of the leaf's coordinates. */
   readonly scale: number
 }
 
@@ -22,19 +22,19 @@ interface Mark {
   readonly u: number
   readonly v: number
   readonly radius: number
-  /** How light it is: about 1. */
+  /** Brightness, about 1. */
   readonly tone: number
 }
 
-/** Colours one pixel of a mark: `off` is 0 at its middle and 1 at its edge. */
+/** Paints one pixel of a mark; `off` is 0 at its centre and 1 at its edge. */
 type Stain = (rgb: Float32Array, at: number, off: number, mark: Mark, grain: number) => void
 
-/** Tries to find a place inside the leaf, before fewer marks will do. */
+/** Attempts to find positions inside the leaf before drawing fewer marks. */
 const tries_max = 900
-/** A stain ends here, in radii. */
+/** The extent of a stain, in radii. */
 const stain_reach = 1.7
 
-const spread = (
+const scatter = (
   leaf: LaidLeaf,
   random: Random,
   count: number,
@@ -52,7 +52,7 @@ const spread = (
   return marks
 }
 
-/** Puts marks on the leaf, each as far as its pixels go; `ragged` is how uneven its edge is. */
+/** Paints marks on the leaf; `ragged` is the unevenness of their edges. */
 const stainAll = (
   { side, rgb }: Canvas,
   leaf: LaidLeaf,
@@ -98,7 +98,7 @@ const rustStain: Stain = (rgb, at, off, { tone }) => {
   else dye(rgb, at, [180, 165, 60], halo(off, 1, 1.7) * 0.5)
 }
 
-/** A dead patch with rings, wet and dark towards its edge. */
+/** A dead patch with rings, darker towards its edge. */
 const blightStain: Stain = (rgb, at, off, { tone }, grain) => {
   if (off >= 1) dye(rgb, at, [140, 132, 58], halo(off, 1, 1.3) * 0.85)
   else {
@@ -112,7 +112,7 @@ const blightStain: Stain = (rgb, at, off, { tone }, grain) => {
 const mildewStain: Stain = (rgb, at, off, _mark, grain) =>
   dye(rgb, at, [226, 228, 220], Math.min(1, halo(off, 0.2, 1.5) * (0.5 + 0.6 * grain)) * 0.9)
 
-/** How ill it is, from little to much: marks of the state that a person would see at once. */
+/** Paints the symptoms of a state, with a random but visible severity. */
 const paintState = (canvas: Canvas, leaf: LaidLeaf, state: StateName, random: Random) => {
   const noise = noiseOf(random)
   const severity = within(random, 0.35, 1)
@@ -120,28 +120,28 @@ const paintState = (canvas: Canvas, leaf: LaidLeaf, state: StateName, random: Ra
     case "healthy":
       return
     case "Leaf_spot": {
-      const marks = spread(leaf, random, 5 + Math.floor(severity * 14), [0.035, 0.085], 0.03)
+      const marks = scatter(leaf, random, 5 + Math.floor(severity * 14), [0.035, 0.085], 0.03)
       return stainAll(canvas, leaf, marks, noise, { ragged: 0.4, fine: 18, stain: spotStain })
     }
     case "Rust": {
-      const marks = spread(leaf, random, 45 + Math.floor(severity * 130), [0.012, 0.026], 0.015)
+      const marks = scatter(leaf, random, 45 + Math.floor(severity * 130), [0.012, 0.026], 0.015)
       return stainAll(canvas, leaf, marks, noise, { ragged: 0.3, fine: 40, stain: rustStain })
     }
     case "Blight": {
-      const marks = spread(leaf, random, 1 + Math.floor(severity * 2.6), [0.22, 0.42], 0.01)
+      const marks = scatter(leaf, random, 1 + Math.floor(severity * 2.6), [0.22, 0.42], 0.01)
       return stainAll(canvas, leaf, marks, noise, { ragged: 1, fine: 9, stain: blightStain })
     }
     case "Powdery_mildew": {
-      const marks = spread(leaf, random, 4 + Math.floor(severity * 9), [0.09, 0.2], 0.02)
+      const marks = scatter(leaf, random, 4 + Math.floor(severity * 9), [0.09, 0.2], 0.02)
       return stainAll(canvas, leaf, marks, noise, { ragged: 0.9, fine: 26, stain: mildewStain })
     }
   }
 }
 
-/** How often a leaf is dirty, whatever its state. */
+/** The share of leaves with dirt, independent of the state. */
 const dirty_share = 0.35
 
-/** Specks that belong to no disease, so that a dark dot alone says nothing. */
+/** Paints specks that are no symptom, so that a dark dot alone is no evidence. */
 const paintDirt = ({ side, rgb }: Canvas, random: Random) => {
   if (random() > dirty_share) return
   for (let n = 1 + upTo(random, 3); n > 0; n--) {
@@ -156,12 +156,12 @@ const paintDirt = ({ side, rgb }: Canvas, random: Random) => {
   }
 }
 
-/** Puts what the state leaves on a leaf that is painted already, and dirt on some. */
+/** Paints the symptoms of the state, and dirt on some leaves. */
 export const paintMarks = (canvas: Canvas, leaf: LaidLeaf, state: StateName, random: Random) => {
   paintState(canvas, leaf, state, random)
   paintDirt(canvas, random)
 }
 
-/** A yellowing from the edge inwards that any leaf may have: 0 to 1. */
+/** Yellowing from the edge inwards, 0 to 1, which any leaf may have. */
 export const yellowing = (noise: Noise, depth: number, u: number, v: number) =>
   depth > 0.12 ? 0 : (1 - depth / 0.12) * cloud(noise, u * 3 + 60, v * 3 + 60)

@@ -1,6 +1,6 @@
 /**
- * Pictures that show no leaf, of kinds that the demo model is trained to turn away, and of kinds
- * that are kept from it: how it turns those away says what it does with a picture of a user.
+ * Draws pictures without a leaf. The demo model is trained on some kinds; the others are held back,
+ * to measure how it handles unknown pictures.
  */
 import { paintGround } from "./background.ts"
 import { anyColour, between, type Canvas, canvasOf, cover, develop } from "./canvas.ts"
@@ -61,7 +61,7 @@ const stripes: Paint = (canvas, random) => {
   })
 }
 
-/** Circles and boxes, many of them green: neither a colour nor an outline makes a leaf. */
+/** Circles and boxes, many of them green, so that neither colour nor outline suggests a leaf. */
 const figures: Paint = (canvas, random) => {
   paintGround(canvas, random)
   for (let n = 1 + upTo(random, 8); n > 0; n--) {
@@ -113,7 +113,7 @@ const bricks: Paint = (canvas, random) => {
   })
 }
 
-/** Cells with an edge, as of pebbles or giraffes. */
+/** Cells with an edge, like pebbles. */
 const pebbles: Paint = (canvas, random) => {
   const stones = Array.from({ length: 12 + upTo(random, 60) }, () => ({
     x: within(random, -1.1, 1.1),
@@ -163,7 +163,7 @@ const trained: Readonly<Record<string, Paint>> = {
   writing,
   landscape: paintLandscape,
   bokeh: paintBokeh,
-  // A leaf's own ground, without the leaf.
+  // A leaf's background without the leaf.
   ground: (canvas, random) => paintGround(canvas, random),
 }
 
@@ -175,13 +175,13 @@ const held_back: Readonly<Record<string, Paint>> = {
   room: paintRoom,
 }
 
-/** The kinds by their names: what is trained, and what is only ever measured. */
+/** The names of the kinds: those for training, and those only for evaluation. */
 export const negative_kinds = {
   trained: Object.keys(trained),
   held_back: Object.keys(held_back),
 } as const
 
-/** A picture without a leaf, of this kind: uint8[side, side, 3]. */
+/** Draws a picture without a leaf, uint8[side, side, 3]. */
 export const drawNegative = (kind: string, random: Random, side: number) => {
   const canvas = canvasOf(side)
   const paint = trained[kind] ?? held_back[kind]

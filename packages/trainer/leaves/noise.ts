@@ -1,6 +1,6 @@
-/** Random numbers by a seed, and smooth noise made of them: what drawn leaves differ by. */
+/** Seeded random numbers, and smooth noise. */
 
-/** Numbers from 0 to 1, the same of each seed (mulberry32: 32 bits of state, no cryptography). */
+/** Numbers from 0 to 1, reproducible by seed (mulberry32, not cryptographic). */
 export type Random = () => number
 
 const denominator = 2 ** 32
@@ -15,19 +15,19 @@ export const randomOf = (seed: number): Random => {
   }
 }
 
-/** A seed of its own for the part of a whole that has this number. */
+/** Derives a seed for a numbered part. */
 export const seedOf = (seed: number, part: number) => {
   const mixed = Math.imul((seed ^ Math.imul(part + 1, 0x9e3779b1)) | 0, 0x85ebca6b)
   return (mixed ^ (mixed >>> 15)) >>> 0
 }
 
-/** Between two bounds. */
+/** A random number between two bounds. */
 export const within = (random: Random, low: number, high: number) => low + (high - low) * random()
 
-/** A whole number from 0, less than `count`. */
+/** A random integer from 0, less than `count`. */
 export const upTo = (random: Random, count: number) => Math.floor(random() * count)
 
-/** The numbers below `count` in a random order (Fisher and Yates). */
+/** The integers below `count` in random order (Fisher-Yates). */
 export const shuffled = (random: Random, count: number) => {
   const order = Uint32Array.from({ length: count }, (_, i) => i)
   for (let i = count - 1; i > 0; i--) {
@@ -39,10 +39,10 @@ export const shuffled = (random: Random, count: number) => {
   return order
 }
 
-/** Smooth noise from 0 to 1 over a plane: about one hill in each square of side 1. */
+/** Smooth noise from 0 to 1, with about one maximum per unit square. */
 export type Noise = (x: number, y: number) => number
 
-/** Side of the square that the noise repeats after; a power of two. */
+/** The period of the noise; a power of two. */
 const period = 32
 const mask = period - 1
 
@@ -62,6 +62,6 @@ export const noiseOf = (random: Random): Noise => {
   }
 }
 
-/** Noise of several sizes, each half as large and half as strong as the one before. */
+/** Fractal noise: three octaves, each with half the amplitude of the previous one. */
 export const cloud = (noise: Noise, x: number, y: number) =>
   (noise(x, y) * 4 + noise(x * 2 + 7, y * 2 + 3) * 2 + noise(x * 4 + 1, y * 4 + 9)) / 7

@@ -1,8 +1,8 @@
-/** Scenes as a phone would take them, drawn: none shows a leaf. */
+/** Draws everyday scenes without a leaf. */
 import { anyColour, between, type Canvas, cover } from "./canvas.ts"
 import { cloud, noiseOf, type Random, upTo, within } from "./noise.ts"
 
-/** Sky, hills behind hills, and a meadow or a sea before them. */
+/** Sky, ridges, and a foreground. */
 export const paintLandscape = (canvas: Canvas, random: Random) => {
   const noise = noiseOf(random)
   const sky = between(random, [90, 130, 180], [190, 215, 245])
@@ -24,7 +24,7 @@ export const paintLandscape = (canvas: Canvas, random: Random) => {
   })
 }
 
-/** Lights out of focus. */
+/** Blurred lights. */
 export const paintBokeh = (canvas: Canvas, random: Random) => {
   const dark = between(random, [5, 5, 10], [70, 60, 60])
   const lights = Array.from({ length: 8 + upTo(random, 25) }, () => ({
@@ -43,7 +43,7 @@ export const paintBokeh = (canvas: Canvas, random: Random) => {
   })
 }
 
-/** A head and shoulders before a wall. */
+/** A head and shoulders in front of a wall. */
 export const paintPortrait = (canvas: Canvas, random: Random) => {
   const noise = noiseOf(random)
   const wall = anyColour(random)

@@ -1,8 +1,8 @@
 /**
- * The three leaves that are drawn: where each ends, and where its veins are.
+ * The outlines and veins of the three leaf shapes.
  *
- * A leaf has coordinates of its own: v along its middle from -1 to 1 (the tip), u across. None is a
- * species: that is what their names say.
+ * A leaf has its own coordinates: v along its midrib from -1 to 1 (the tip), u across. The shapes
+ * are not species.
  */
 import { type Random, within } from "./noise.ts"
 
@@ -10,27 +10,27 @@ export const shape_names = ["Oval", "Lobed", "Blade"] as const
 export type ShapeName = (typeof shape_names)[number]
 
 export interface LeafShape {
-  /** About how far inside its edge a place is; negative outside. */
+  /** The approximate distance inside the edge; negative outside. */
   readonly depth: (u: number, v: number) => number
-  /** How much a vein shows: 0 to 1. */
+  /** The visibility of a vein, 0 to 1. */
   readonly vein: (u: number, v: number) => number
-  /** How far it is bent at most. */
+  /** The largest bend. */
   readonly bend: number
 }
 
-/** 1 on a line, 0 beside it. */
+/** 1 on a line, falling to 0 at `width`. */
 const line = (distance: number, width: number) => {
   const off = Math.abs(distance) / width
   return off >= 1 ? 0 : 1 - off * off
 }
 
-/** How far from the nearest of lines that are one apart: 0 to 0.5. */
+/** The distance to the nearest integer, 0 to 0.5. */
 const toNearest = (value: number) => Math.abs(value - Math.round(value))
 
 const stalk_from = -1.3
 const stalk_width = 0.02
 
-/** The stalk is a part of the leaf that no mark is put on. */
+/** The stalk belongs to the leaf but gets no marks. */
 const stalk = (u: number, v: number) =>
   v < -0.6 && v > stalk_from ? stalk_width - Math.abs(u) : -1
 
@@ -109,5 +109,5 @@ const blade = (random: Random): LeafShape => {
 
 const shapes = { Oval: oval, Lobed: lobed, Blade: blade }
 
-/** One leaf of this shape; no two are alike. */
+/** A random leaf of this shape. */
 export const shapeOf = (name: ShapeName, random: Random) => shapes[name](random)

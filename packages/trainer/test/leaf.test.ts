@@ -1,4 +1,4 @@
-/** The leaves that are drawn: the same for the same seed, each class as its name says. */
+/** Drawn leaves are reproducible and match their class. */
 import { createHash } from "node:crypto"
 import { describe, expect, it } from "vitest"
 import { demo_classes, drawLeaf, not_a_leaf } from "../leaves/leaf.ts"
@@ -15,10 +15,10 @@ const indexOf = (name: string) => {
   return index
 }
 
-/** The middle of a picture, where most of it is leaf, in pixels from each edge. */
+/** The margin around the middle of a picture, which is mostly leaf, in pixels. */
 const edge = 34
 
-/** Of many leaves of a class, the share of their middle's pixels that a look finds. */
+/** The share of pixels in the middle of many leaves that satisfy a predicate. */
 const shareOf = (name: string, look: (red: number, green: number, blue: number) => boolean) => {
   let found = 0
   const leaves = 24
@@ -42,19 +42,19 @@ const isPale = (red: number, green: number, blue: number) =>
   Math.min(red, blue) > 110 && green >= red * 0.97
 
 describe("the classes of the demo model", () => {
-  it("are fifteen leaves and what is no leaf, each named Demo", () => {
+  it("are fifteen kinds of leaves and not_a_leaf, all with the prefix Demo", () => {
     expect(demo_classes).toHaveLength(16)
     expect(demo_classes.filter((name) => !name.startsWith("Demo"))).toEqual([])
     expect(demo_classes.at(-1)).toBe(not_a_leaf)
   })
 
-  it("stand in the order of code points, as a folder of classes is read", () => {
+  it("are sorted by code points, like the folders of a data set", () => {
     expect(demo_classes).toEqual([...demo_classes].sort())
   })
 })
 
 describe("a drawn leaf", () => {
-  it("is the same for the same seed, and another for another", () => {
+  it("is reproducible by its seed", () => {
     for (const [index] of demo_classes.entries()) {
       const leaf = digest(drawLeaf(index, 5, side))
       expect(digest(drawLeaf(index, 5, side))).toBe(leaf)
@@ -62,7 +62,7 @@ describe("a drawn leaf", () => {
     }
   })
 
-  it("has as many bytes as its side asks for, and a picture in them", () => {
+  it("has the right size and is not uniform", () => {
     for (const [index] of demo_classes.entries()) {
       const bytes = drawLeaf(index, 1, side)
       expect(bytes).toHaveLength(side * side * 3)
@@ -70,7 +70,7 @@ describe("a drawn leaf", () => {
     }
   })
 
-  it("is what the demo model was trained on: change it, and train that anew", () => {
+  it("has not changed since the demo model was trained: retrain it after a change", () => {
     const drawn = ["DemoOval___healthy", "DemoLobed___Rust", "DemoBlade___Blight", not_a_leaf]
     expect(drawn.map((name) => digest(drawLeaf(indexOf(name), 42, 224)))).toMatchInlineSnapshot(`
       [
@@ -82,7 +82,7 @@ describe("a drawn leaf", () => {
     `)
   })
 
-  it("shows its disease", () => {
+  it("shows the symptoms of its disease", () => {
     for (const shape of ["Oval", "Lobed", "Blade"]) {
       const healthy = `Demo${shape}___healthy`
       const green = shareOf(healthy, isGreen)
@@ -96,7 +96,7 @@ describe("a drawn leaf", () => {
     }
   })
 
-  it("covers more or less of the picture by its shape", () => {
+  it("covers a share of the picture that depends on its shape", () => {
     expect(shareOf("DemoOval___healthy", isGreen)).toBeGreaterThan(
       shareOf("DemoBlade___healthy", isGreen),
     )
@@ -104,14 +104,14 @@ describe("a drawn leaf", () => {
 })
 
 describe("a picture without a leaf", () => {
-  it("is of a kind that is trained or of one that is held back, never of both", () => {
+  it("has a kind for training or one that is held back, never both", () => {
     const { trained, held_back } = negative_kinds
     expect(trained.filter((kind) => held_back.includes(kind))).toEqual([])
     expect(trained.length).toBeGreaterThan(5)
     expect(held_back.length).toBeGreaterThan(3)
   })
 
-  it("is drawn of each kind, no two alike", () => {
+  it("can be drawn for each kind, and all differ", () => {
     const kinds = [...negative_kinds.trained, ...negative_kinds.held_back]
     const drawn = kinds.flatMap((kind) =>
       [1, 2].map((seed) => digest(drawNegative(kind, randomOf(seed), side))),
@@ -119,11 +119,11 @@ describe("a picture without a leaf", () => {
     expect(new Set(drawn).size).toBe(kinds.length * 2)
   })
 
-  it("is refused of a kind that there is not", () => {
+  it("of an unknown kind is an error", () => {
     expect(() => drawNegative("leaf", randomOf(1), side)).toThrow("there is no kind leaf")
   })
 
-  it("is only of the kinds that are asked for", () => {
+  it("has one of the requested kinds", () => {
     const of_kind = drawLeaf(indexOf(not_a_leaf), 3, side, ["flat"])
     const of_other = drawLeaf(indexOf(not_a_leaf), 3, side, ["noise"])
     expect(digest(of_kind)).not.toBe(digest(of_other))
@@ -131,7 +131,7 @@ describe("a picture without a leaf", () => {
 })
 
 describe("a random order", () => {
-  it("has each number once", () => {
+  it("contains each number once", () => {
     expect([...shuffled(randomOf(1), 100)].sort((a, b) => a - b)).toEqual(
       Array.from({ length: 100 }, (_, i) => i),
     )

@@ -1,4 +1,4 @@
-/** What a training computes: gradients, steps, figures. */
+/** Gradients, optimizer steps, augmentation and metrics. */
 import { spawnSync } from "node:child_process"
 import { pathToFileURL } from "node:url"
 import { beforeAll, describe, expect, it } from "vitest"
@@ -6,11 +6,11 @@ import { adamOf, rateAt } from "../adam.ts"
 import { randomOf } from "../leaves/noise.ts"
 import { initialWeights, type Network, type Weight } from "../network.ts"
 import { gradientsOf } from "../optimizer.ts"
-import { halved, picture_bytes, writePlain, writeVaried } from "../pictures.ts"
-import { areaUnderCurve, likeliest, scoreOf } from "../score.ts"
+import { halve, picture_bytes, writeAugmented, writeNormalized } from "../pictures.ts"
+import { areaUnderCurve, predictedClasses, scoreOf } from "../score.ts"
 import { openTensors, type Tensors, tensors_missing } from "../tensors.ts"
 
-/** Both strides, and a size that a stride of two does not divide. */
+/** Both strides, and an odd size. */
 const network: Network = {
   convolutions: [
     { filters: 3, stride: 2 },
@@ -28,7 +28,7 @@ describe("a gradient", () => {
     tf = await openTensors()
   })
 
-  it("is what the loss changes by, for each weight (finite differences)", () => {
+  it("agrees with finite differences for each weight", () => {
     const random = randomOf(20)
     const weights = initialWeights(network, random)
     for (const { values } of weights)
@@ -37,7 +37,8 @@ describe("a gradient", () => {
     const batch = { images, labels: Int32Array.from([0, 2]) }
     const { gradients } = gradientsOf(tf, network, weights, batch)
 
-    // Along the gradient itself the loss changes by the gradient's length: only the right one does.
+    // Along the gradient the loss changes by the gradient's length, which only the correct one
+    // does.
     const far = 2e-3
     for (const [index, { name }] of weights.entries()) {
       const gradient = gradients[index] ?? new Float32Array(0)
@@ -59,7 +60,7 @@ describe("a gradient", () => {
 })
 
 describe("a step of Adam", () => {
-  it("is the algorithm's own, in 64 bits", () => {
+  it("agrees with the algorithm in 64 bits", () => {
     const random = randomOf(4)
     const weight = Float32Array.from({ length: 7 }, () => random() - 0.5)
     const naive = [...weight].map((value) => ({ value, first: 0, second: 0 }))
@@ -78,7 +79,7 @@ describe("a step of Adam", () => {
     for (const [i, { value }] of naive.entries()) expect(weight[i]).toBeCloseTo(value, 5)
   })
 
-  it("is small at first and at the end, and largest between", () => {
+  it("has a small rate at first and at the end", () => {
     const rates = Array.from({ length: 1000 }, (_, step) => rateAt(step, 1000))
     expect(Math.max(...rates)).toBeCloseTo(1, 5)
     expect(rates[0]).toBeLessThan(0.05)
@@ -88,10 +89,10 @@ describe("a step of Adam", () => {
 })
 
 describe("a picture", () => {
-  it("is halved to the mean of four pixels", () => {
+  it("is downscaled to the mean of four pixels", () => {
     const random = randomOf(8)
     const full = Uint8Array.from({ length: picture_bytes * 4 }, () => random() * 256)
-    const half = halved(full)
+    const half = halve(full)
     for (const [row, column, c] of [
       [0, 0, 0],
       [3, 7, 1],
@@ -104,16 +105,16 @@ describe("a picture", () => {
     }
   })
 
-  it("is varied eight ways, lighter or darker, and never beyond 1", () => {
+  it("is augmented in eight orientations and different brightness, at most 1", () => {
     const random = randomOf(9)
     const picture = Uint8Array.from({ length: picture_bytes }, (_, i) => (i * 7) % 256)
     const plain = new Float32Array(picture_bytes)
-    writePlain(picture, plain, 0)
+    writeNormalized(picture, plain, 0)
     expect(plain[1]).toBeCloseTo(7 / 255, 6)
     const corners = new Set<number>()
     for (let i = 0; i < 60; i++) {
       const varied = new Float32Array(picture_bytes)
-      writeVaried(picture, varied, 0, random)
+      writeAugmented(picture, varied, 0, random)
       expect(varied.every((value) => value >= 0 && value <= 1)).toBe(true)
       corners.add(Math.round((varied[0] ?? 0) / Math.max(1e-9, varied[3] ?? 0) / 0.05))
     }
@@ -121,8 +122,8 @@ describe("a picture", () => {
   })
 })
 
-describe("the figures", () => {
-  it("count what was told of each class", () => {
+describe("the metrics", () => {
+  it("count the predictions of each class", () => {
     const rows = [
       [0.7, 0.2, 0.1],
       [0.1, 0.8, 0.1],
@@ -130,7 +131,7 @@ describe("the figures", () => {
       [0.2, 0.2, 0.6],
     ]
     const probabilities = Float32Array.from(rows.flat())
-    expect([...likeliest(probabilities, 3)]).toEqual([0, 1, 0, 2])
+    expect([...predictedClasses(probabilities, 3)]).toEqual([0, 1, 0, 2])
     const score = scoreOf(["a", "b", "c"], Uint16Array.from([0, 1, 1, 2]), probabilities)
     expect(score.accuracy).toBe(0.75)
     expect(score.recall).toEqual({ a: 1, b: 0.5, c: 1 })
@@ -141,12 +142,12 @@ describe("the figures", () => {
     ])
   })
 
-  it("say nothing of a class without a picture", () => {
+  it("have no recall for a class without pictures", () => {
     const score = scoreOf(["a", "b"], Uint16Array.from([0]), Float32Array.from([1, 0]))
     expect(score.recall).toEqual({ a: 1, b: null })
   })
 
-  it("have the area that counting all pairs has", () => {
+  it("have the AUROC that counting all pairs gives", () => {
     for (let seed = 0; seed < 40; seed++) {
       const random = randomOf(seed)
       const some = () =>
@@ -166,7 +167,7 @@ describe("the figures", () => {
 })
 
 describe("without the development packages", () => {
-  it("says in one line what installs them", () => {
+  it("says in one line how to install them", () => {
     const file = new URL("../tensors.ts", import.meta.url)
     const program = `
       import { registerHooks } from "node:module"

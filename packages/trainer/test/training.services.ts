@@ -1,4 +1,4 @@
-/** A whole training: from a folder of images to a model that the service opens. */
+/** Complete trainings, from a folder of images to a model that the service can open. */
 import { existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs"
 import { writeFile } from "node:fs/promises"
 import { tmpdir } from "node:os"
@@ -8,11 +8,11 @@ import sharp from "sharp"
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
 import { openModel } from "#models"
 import { openSession, tensor_length } from "#predictor"
-import { divided, readDataSet } from "../folder.ts"
+import { readDataSet, splitPictures } from "../folder.ts"
 import { demo_classes, drawLeaf } from "../leaves/leaf.ts"
 import { negative_kinds } from "../leaves/negative.ts"
 import type { Pictures } from "../pictures.ts"
-import { type Heard, type Training, training } from "../training.ts"
+import { type Training, type TrainingProgress, training } from "../training.ts"
 
 const folder = mkdtempSync(join(tmpdir(), "almanac-training-"))
 afterAll(() => rmSync(folder, { recursive: true, force: true }))
@@ -27,7 +27,7 @@ const jpegOf = (name: string, seed: number) =>
     .jpeg({ quality: 90 })
     .toBuffer()
 
-/** Empty files are enough where only names are looked at. */
+/** Creates empty files, enough for tests of names. */
 const writeNames = async (paths: ReadonlyArray<string>) => {
   const at = mkdtempSync(join(folder, "names-"))
   for (const path of paths) {
@@ -37,7 +37,7 @@ const writeNames = async (paths: ReadonlyArray<string>) => {
   return at
 }
 
-/** Files by how their paths begin: so many that can be read, and so many that cannot. */
+/** Creates readable and unreadable files for each path prefix. */
 type Files = Readonly<Record<string, readonly [sound: number, broken: number]>>
 
 const writeSome = async (files: Files) => {
@@ -55,7 +55,7 @@ const writeSome = async (files: Files) => {
 const numbered = (name: string, count: number) =>
   Array.from({ length: count }, (_, i) => `${name}/${i}.jpg`)
 
-/** The message that a promise is rejected with. */
+/** The message of a rejection. */
 const refusal = (promise: Promise<unknown>) =>
   promise.then(
     () => "",
@@ -63,11 +63,11 @@ const refusal = (promise: Promise<unknown>) =>
   )
 
 describe("a folder of classes", () => {
-  it("has its classes in the order of code points, and no file but JPEG and PNG", async () => {
+  it("has classes sorted by code points and only JPEG and PNG files", async () => {
     const files = ["a/1.jpg", "B/1.JPG", "_c/1.jpeg", "a b/1.png", "notes/read.txt", "a/2.gif"]
     const set = await readDataSet(await writeNames(files))
     expect(set.classes).toEqual(["B", "_c", "a", "a b"])
-    expect(set.images.found.map(({ path }) => basename(path))).toEqual([
+    expect(set.images.files.map(({ path }) => basename(path))).toEqual([
       "1.JPG",
       "1.jpeg",
       "1.jpg",
@@ -75,29 +75,29 @@ describe("a folder of classes", () => {
     ])
   })
 
-  it("may be under color or segmented, and inside of folders that hold nothing else", async () => {
+  it("may be below color or segmented, and in folders with a single subfolder", async () => {
     const files = (parent: string) => ["x", "y"].flatMap((name) => numbered(`${parent}/${name}`, 3))
     const at = await writeNames([...files("in/side/color"), ...files("in/side/segmented")])
     const set = await readDataSet(at)
     expect(set.classes).toEqual(["x", "y"])
-    expect(set.images.found.every(({ path }) => path.includes("/color/"))).toBe(true)
+    expect(set.images.files.every(({ path }) => path.includes("/color/"))).toBe(true)
     const segmented = await writeNames(files("segmented"))
     expect((await readDataSet(segmented)).classes).toEqual(["x", "y"])
   })
 
-  it("may be split already, into train and valid", async () => {
+  it("may be split into train and valid", async () => {
     const names_of = (parent: string, count: number) =>
       ["x", "y"].flatMap((name) => numbered(`${parent}/${name}`, count))
     for (const held_out of ["valid", "val", "validation", "test"]) {
       const at = await writeNames([...names_of("train", 4), ...names_of(held_out, 2)])
       const set = await readDataSet(at)
-      const apart = set.held_out?.found ?? []
-      expect([set.classes, set.images.found.length, apart.length]).toEqual([["x", "y"], 8, 4])
+      const apart = set.held_out?.files ?? []
+      expect([set.classes, set.images.files.length, apart.length]).toEqual([["x", "y"], 8, 4])
       expect(apart.every(({ path }) => path.includes(`/${held_out}/`))).toBe(true)
     }
   })
 
-  it("is refused in one line without two classes, or where there is none", async () => {
+  it("is rejected in one line without two classes, or if it does not exist", async () => {
     const one = await writeNames(["only/1.jpg", "empty/read.txt"])
     expect(await refusal(readDataSet(one))).toMatch(/needs at least two folders/)
     expect(await refusal(readDataSet(join(one, "no")))).toMatch(/there is no folder/)
@@ -116,24 +116,24 @@ describe("images that can be read", () => {
     Array.from({ length }, (_, n) => at(n)[0] ?? -1)
   const options = { classes: 4, share: 0.2, seed: 1 }
 
-  it("are divided by class and seed: of each the same share, no image on both sides", () => {
-    const { trained, held_out } = divided(all, options)
+  it("are split by class and seed, with the same share of each and no image on both sides", () => {
+    const { trained, held_out } = splitPictures(all, options)
     const count = (label: number) => held_out.labels.filter((other) => other === label).length
     expect([0, 1, 2, 3].map(count)).toEqual([10, 1, 0, 0])
     expect(new Set([...indexes(trained), ...indexes(held_out)]).size).toBe(many + few + one)
     for (const part of [trained, held_out]) {
       expect(indexes(part).map((index) => labels[index])).toEqual([...part.labels])
     }
-    expect(indexes(divided(all, options).held_out)).toEqual(indexes(held_out))
-    const otherwise = divided(all, { ...options, seed: 2 })
+    expect(indexes(splitPictures(all, options).held_out)).toEqual(indexes(held_out))
+    const otherwise = splitPictures(all, { ...options, seed: 2 })
     expect(indexes(otherwise.held_out)).not.toEqual(indexes(held_out))
   })
 
-  it("of a class are on both sides where there are two, however large the share", () => {
+  it("of a class with two images are on both sides for any share", () => {
     for (const share of [0.01, 0.5, 0.9, 1]) {
       for (let count = 2; count < 12; count++) {
         const alike = { labels: new Uint16Array(count), at: all.at }
-        const { trained, held_out } = divided(alike, { ...options, classes: 1, share })
+        const { trained, held_out } = splitPictures(alike, { ...options, classes: 1, share })
         expect(Math.min(trained.labels.length, held_out.labels.length)).toBeGreaterThan(0)
       }
     }
@@ -141,7 +141,7 @@ describe("images that can be read", () => {
 })
 
 describe("a training on drawn leaves", () => {
-  it("writes the classes of the demo, and how each kind without a leaf is told", async () => {
+  it("writes the demo's classes and the metrics of each kind without a leaf", async () => {
     const out = join(folder, "demo")
     const sizes = { epochs: 1, leaves: 64, held_out: 34, negatives: 4 }
     const wanted: Training = { kind: "demo", seed: 5, out, ...sizes }
@@ -184,8 +184,8 @@ describe("a training", () => {
   const refusedOf = (at: string) =>
     refusal(Effect.runPromise(training({ ...wanted("refused", 1), folder: at }, () => undefined)))
 
-  it("of two classes learns them, and writes what the service opens", async () => {
-    const heard: Array<Heard> = []
+  it("of two classes learns them and writes a model that the service opens", async () => {
+    const heard: Array<TrainingProgress> = []
     const lines = await Effect.runPromise(training(wanted("model", 8), (one) => heard.push(one)))
     expect(lines).toEqual([
       expect.stringMatching(/^held out: [\d.]+ % of 24 images right$/),
@@ -240,15 +240,15 @@ describe("a training", () => {
     expect(right).toBeGreaterThan(9)
   })
 
-  it("of fewer images than a batch has trains on those", async () => {
-    const heard: Array<Heard> = []
+  it("of fewer images than a batch uses all of them", async () => {
+    const heard: Array<TrainingProgress> = []
     const few = { ...wanted("few", 1), share: 0.9 }
     await Effect.runPromise(training(few, (one) => heard.push(one)))
     const lines = heard.flatMap((one) => (one.kind === "line" ? [one.text] : []))
     expect(lines.at(-1)).toMatch(/^epoch 1 of 1: loss (0\.[1-9]|[1-9])/)
   })
 
-  it("divides what can be read: of each class something is trained on and held out", async () => {
+  it("splits the readable images: each class has some for training and some held out", async () => {
     const at = await writeSome({ "x/a": [2, 3], "y/b": [2, 2] })
     const job = { ...wanted("divided", 1), folder: at }
     expect(await Effect.runPromise(training(job, () => undefined))).toEqual([
@@ -260,7 +260,7 @@ describe("a training", () => {
     expect(metrics.recall).toEqual({ x: expect.any(Number), y: expect.any(Number) })
   })
 
-  it("of a class with one image that can be read says that nothing of it is held out", async () => {
+  it("of a class with one readable image reports that nothing of it is held out", async () => {
     const at = await writeSome({ "x/a": [3, 0], "y/a": [1, 4] })
     const job = { ...wanted("one", 1), folder: at }
     const lines = await Effect.runPromise(training(job, () => undefined))
@@ -270,7 +270,7 @@ describe("a training", () => {
     ])
   })
 
-  it("takes a class that is not in the part that is held out, and says so", async () => {
+  it("accepts a class without held-out images and reports it", async () => {
     const at = await writeSome({ "train/x/a": [2, 0], "train/y/a": [2, 0], "valid/x/a": [1, 0] })
     const job = { ...wanted("apart", 1), folder: at }
     expect(await Effect.runPromise(training(job, () => undefined))).toEqual([
@@ -279,7 +279,7 @@ describe("a training", () => {
     ])
   })
 
-  it("is refused, and the class named, where nothing of a class can be read", async () => {
+  it("fails and names the class if none of its images can be read", async () => {
     const sound = { "x/a": [2, 1], "y/a": [2, 0] } as const
     const train = { "train/x/a": [2, 1], "train/y/a": [2, 0] } as const
     const odd = Object.fromEntries(
@@ -298,18 +298,18 @@ describe("a training", () => {
     }
   })
 
-  it("is refused where no image at all can be read, and not where some can", async () => {
+  it("fails if no image can be read, but not if some can", async () => {
     const none = await writeSome({ "x/a": [0, 3], "y/a": [0, 2] })
     expect(await refusedOf(none)).toBe(`no image in ${none} can be read`)
     const apart = await writeSome({ "train/x/a": [0, 2], "train/y/a": [0, 2], "valid/x/a": [0, 1] })
     expect(await refusedOf(apart)).toBe(`no image in ${apart} can be read`)
-    // Those that can be read are to be held out.
+    // The readable ones are held out.
     const held = await writeSome({ "train/x/a": [0, 2], "train/y/a": [0, 2], "valid/x/a": [1, 0] })
     const told = `no image can be read in ${held}/train of the classes x, y`
     expect(await refusedOf(held)).toBe(told)
   })
 
-  it("does not overwrite what is there", async () => {
+  it("does not overwrite an existing folder", async () => {
     mkdirSync(join(folder, "taken"))
     await writeFile(join(folder, "taken", "mine.txt"), "mine")
     const exit = await Effect.runPromiseExit(training(wanted("taken", 1), () => undefined))
@@ -317,11 +317,11 @@ describe("a training", () => {
     expect(readdirSync(join(folder, "taken"))).toEqual(["mine.txt"])
   })
 
-  it("that is stopped leaves nothing", async () => {
+  it("that is interrupted leaves nothing behind", async () => {
     const stopped = await Effect.runPromise(
       Effect.gen(function* () {
         const begun = Promise.withResolvers<void>()
-        const hear = ({ kind }: Heard) => kind === "at" && begun.resolve()
+        const hear = ({ kind }: TrainingProgress) => kind === "at" && begun.resolve()
         const running = yield* Effect.forkChild(training(wanted("stopped", 1000), hear))
         yield* Effect.promise(() => begun.promise)
         yield* Fiber.interrupt(running)
@@ -331,8 +331,8 @@ describe("a training", () => {
     expect(stopped).toEqual([])
   })
 
-  it("takes away what a killed one left, and nothing of one that runs", async () => {
-    // No process has the first number; this one has the second.
+  it("removes the folder of a killed training, but not of a running one", async () => {
+    // The first id belongs to no process, the second to this one.
     const [dead, alive] = ["next.partial-999999999", `next.partial-${process.ppid}`]
     for (const name of [dead, alive]) mkdirSync(join(folder, name))
     const absent = { ...wanted("next", 1), folder: join(folder, "absent") }
