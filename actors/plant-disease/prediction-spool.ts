@@ -1,4 +1,4 @@
-/** Where predictions wait until they are in the log. */
+/** The spool of predictions that are not yet in the log. */
 import { Context } from "effect"
 import type { Spool } from "#actors/spool.ts"
 import type { PredictionFact } from "#schemas/plant-disease/prediction.ts"

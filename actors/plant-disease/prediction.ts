@@ -1,5 +1,5 @@
 /**
- * The predictions of one node, as far as its spool is in the log.
+ * The predictions of one node, recorded from its spool.
  *
  * Source: decisions, facts of searches and predictions.
  */
@@ -23,7 +23,7 @@ export const Prediction = decider({
   reject: outOfOrder,
 })
 
-/** What is spooled of predictions, and how it is recorded. */
+/** How spooled predictions are recorded. */
 export const predictions = {
   service: "plant-disease",
   fact: PredictionFact,

@@ -1,4 +1,4 @@
-/** The pool's answers as effects: its queues are left when nobody waits any longer. */
+/** Calls of the predictor's pool as effects; interruption cancels them. */
 import { Effect } from "effect"
 import {
   InferenceFailed,
@@ -8,18 +8,18 @@ import {
   Undecodable,
   WrongType,
 } from "#actors/plant-disease/predictor.ts"
-import type { Begun, Cancel, Failed, Pool, Ran } from "#predictor"
+import type { Cancel, Failure, Pool, PredictedImage, PreparedImage } from "#predictor"
 
-const isFailed = (answer: unknown): answer is Failed =>
-  typeof answer === "object" &&
-  answer !== null &&
-  "kind" in answer &&
-  (answer.kind === "refused" || answer.kind === "failed")
+const isFailure = (result: unknown): result is Failure =>
+  typeof result === "object" &&
+  result !== null &&
+  "kind" in result &&
+  (result.kind === "refused" || result.kind === "failed")
 
-const failureOf = (answer: Failed): PredictFailure => {
-  const { detail } = answer
-  if (answer.kind === "failed") return new InferenceFailed({ detail })
-  switch (answer.problem) {
+const failureOf = (result: Failure): PredictFailure => {
+  const { detail } = result
+  if (result.kind === "failed") return new InferenceFailed({ detail })
+  switch (result.problem) {
     case "type":
       return new WrongType({ detail })
     case "size":
@@ -29,38 +29,41 @@ const failureOf = (answer: Failed): PredictFailure => {
   }
 }
 
-/** Waits for an answer of the pool; whoever stops waiting leaves its queue. */
-export const asked = <A>(begin: (told: (answer: A | Failed) => void) => Cancel) =>
+/** Waits for a result of the pool. Interruption removes the job from its queue. */
+export const callPool = <A>(start: (callback: (result: A | Failure) => void) => Cancel) =>
   Effect.callback<A, PredictFailure>((resume) => {
-    const cancel = begin((answer) =>
-      resume(isFailed(answer) ? Effect.fail(failureOf(answer)) : Effect.succeed(answer)),
+    const cancel = start((result) =>
+      resume(isFailure(result) ? Effect.fail(failureOf(result)) : Effect.succeed(result)),
     )
     return Effect.sync(cancel)
   })
 
-/** Prepared and inferred in one go: the network's queue has it before a thread takes the next. */
-export const chained = (
+/** Prepares and infers in one call, so that the image is queued for inference at once. */
+export const prepareAndInfer = (
   pool: Pool,
   image: Uint8Array,
-  predictedOf: (begun: Begun | Ran, probabilities: Float32Array) => Predicted,
-  told: (answer: Predicted | Failed) => void,
+  toPrediction: (
+    prepared: PreparedImage | PredictedImage,
+    probabilities: Float32Array,
+  ) => Predicted,
+  callback: (result: Predicted | Failure) => void,
 ): Cancel => {
-  let is_over = false
-  let cancel = pool.predict(image, (begun) => {
-    if (is_over) return
-    if (begun.kind === "predicted") {
-      const { row } = begun
-      return told(
-        typeof row === "string" ? { kind: "failed", detail: row } : predictedOf(begun, row),
+  let is_cancelled = false
+  let cancel = pool.predict(image, (prepared) => {
+    if (is_cancelled) return
+    if (prepared.kind === "predicted") {
+      const { row } = prepared
+      return callback(
+        typeof row === "string" ? { kind: "failed", detail: row } : toPrediction(prepared, row),
       )
     }
-    if (begun.kind !== "prepared") return told(begun)
-    cancel = pool.infer(begun.rgb, (answer) =>
-      told(answer instanceof Float32Array ? predictedOf(begun, answer) : answer),
+    if (prepared.kind !== "prepared") return callback(prepared)
+    cancel = pool.infer(prepared.rgb, (result) =>
+      callback(result instanceof Float32Array ? toPrediction(prepared, result) : result),
     )
   })
   return () => {
-    is_over = true
+    is_cancelled = true
     cancel()
   }
 }

@@ -1,6 +1,6 @@
 /**
- * The predictor on ONNX Runtime: images are decoded, resized and predicted in threads, several
- * together when they wait together; more than the queue holds are turned away.
+ * The predictor on ONNX Runtime, over the thread pool of `#predictor`. Rejects images when the
+ * queue is full.
  *
  * Source: document 3 §1 and §7 C; decisions, plant model and errors; decision 0102.
  */
@@ -15,16 +15,17 @@ import {
   TooLarge,
   WrongType,
 } from "#actors/plant-disease/predictor.ts"
-import { explanation } from "#adapters/plant-disease/explanation.ts"
-import { asked, chained } from "#adapters/plant-disease/pool-effects.ts"
+import { callPool, prepareAndInfer } from "#adapters/plant-disease/pool-effects.ts"
 import { ModelUnusable } from "#models"
-import type { Network } from "#predictor"
 import {
-  type Begun,
   end_ms_max,
+  type Network,
   type Pool,
-  plantPool,
-  type Ran,
+  type PredictedImage,
+  type PreparedImage,
+  predictorPool,
+  type Rows,
+  squares,
   type Threads,
   tensor_length,
   thread_program,
@@ -36,25 +37,27 @@ import type { ModelInfo } from "#schemas/plant-disease/model.ts"
 import type { Settings } from "#schemas/settings.ts"
 
 export interface PredictorOptions {
-  /** What `openModel` made of the user's file. */
+  /** The result of `openModel`. */
   readonly model: Network & { readonly info: Omit<ModelInfo, "loaded_at"> }
   readonly settings: Settings["plant"]
-  /** When all threads but the first begin; absent: when the first can work. */
+  /** Delays the start of all threads but the first. */
   readonly others?: Promise<void>
-  /** The threads' program; tests have their own. */
+  /** Another program for the threads, for tests. */
   readonly program?: URL
 }
 
-/** Above it one session serves all cores: each has its own copy of the weights. Decision 0102. */
+/**
+ * Larger networks get one session for all cores, as each session copies the weights. Decision 0102.
+ */
 const small_network_bytes_max = 32 * 2 ** 20
-/** Heat maps in the making: each takes as long as 50 images. */
+/** Concurrent explanations: each takes as long as 50 images. */
 const explains_max = 4
-/** What is told to who finds the queue full, at most. */
+/** The largest Retry-After for a full queue. */
 const retry_s_max = 30
-/** How much the last image counts in the mean time of one. */
+/** The weight of the last image in the moving average of the time per image. */
 const smoothing = 0.1
 
-/** Which threads a network of so many bytes has. */
+/** The threads for a network of this size. */
 export const threadsFor = (network_bytes: number, workers: number): Threads => {
   const cores = workers === 0 ? availableParallelism() : workers
   return network_bytes <= small_network_bytes_max
@@ -62,42 +65,45 @@ export const threadsFor = (network_bytes: number, workers: number): Threads => {
     : { sessions: 1, session_threads: cores, preparers: cores }
 }
 
-/** Ready once a thread has run the network; the others begin later. Ends when the scope does. */
+/** Ready once the first thread has run the network. Its threads stop with the scope. */
 export const predictorOnnx = (options: PredictorOptions): Layer.Layer<Predictor, ModelUnusable> =>
   Layer.effect(Predictor, predictor(options))
 
 const predictor = Effect.fnUntraced(function* (options: PredictorOptions) {
   const { model, settings } = options
-  const pool = yield* opened(options)
+  const pool = yield* openPool(options)
   const loaded_at = new Date(yield* Clock.currentTimeMillis).toISOString()
-  const { admit, busy, took } = admission(pool, settings)
+  const { admit, busy, recordTime } = admission(pool, settings)
   const { batch_max, queue_max } = settings
-  let explaining = 0
+  let explanations = 0
 
-  const predictedOf = (begun: Begun | Ran, probabilities: Float32Array): Predicted => {
-    const { width, height, sha256, began_ms } = begun
+  const toPrediction = (
+    prepared: PreparedImage | PredictedImage,
+    probabilities: Float32Array,
+  ): Predicted => {
+    const { width, height, sha256, began_ms } = prepared
     const milliseconds = performance.now() - began_ms
-    took(milliseconds)
+    recordTime(milliseconds)
     return { probabilities, width, height, sha256, milliseconds }
   }
   const predict = (image: Uint8Array) =>
     Effect.suspend(() => {
-      const refused = admit(image)
-      if (refused !== undefined) return Effect.fail(refused)
-      return asked<Predicted>((told) => chained(pool, image, predictedOf, told))
+      const rejection = admit(image)
+      if (rejection !== undefined) return Effect.fail(rejection)
+      return callPool<Predicted>((callback) => prepareAndInfer(pool, image, toPrediction, callback))
     })
   const explain = (image: Uint8Array, class_index?: number) =>
     Effect.suspend(() => {
-      const refused = explaining >= explains_max ? busy() : admit(image)
-      if (refused !== undefined) return Effect.fail(refused)
-      explaining++
-      const done = Effect.sync(() => void explaining--)
-      return Effect.ensuring(explanation(pool, batch_max, image, class_index), done)
+      const rejection = explanations >= explains_max ? busy() : admit(image)
+      if (rejection !== undefined) return Effect.fail(rejection)
+      explanations++
+      const done = Effect.sync(() => void explanations--)
+      return Effect.ensuring(explainImage(pool, batch_max, image, class_index), done)
     })
   const infer = (tensors: Float32Array, count: number) =>
     Effect.suspend((): Effect.Effect<Float32Array, Busy | InferenceFailed> => {
-      if (tensors.length !== count * tensor_length) return Effect.fail(wrong_size)
-      return pool.waiting() + count > queue_max ? Effect.fail(busy()) : inferred(pool, tensors)
+      if (tensors.length !== count * tensor_length) return Effect.fail(wrong_length)
+      return pool.waiting() + count > queue_max ? Effect.fail(busy()) : inferAll(pool, tensors)
     })
   return Predictor.of({
     model: { ...model.info, loaded_at },
@@ -109,14 +115,14 @@ const predictor = Effect.fnUntraced(function* (options: PredictorOptions) {
   })
 })
 
-/** Who is let in, and when to come again who is not. */
+/** Checks an image and the queue, and estimates when to retry. */
 const admission = (pool: Pool, { image_bytes_max, queue_max }: Settings["plant"]) => {
-  /** What an image takes of the whole predictor's time, as the last ones did. */
+  /** The moving average of the predictor's time per image. */
   let image_ms = 0
   const busy = () => {
     const wait_s = Math.ceil((pool.waiting() * image_ms) / 1000)
     const retry_after_seconds = Math.min(Math.max(wait_s, 1), retry_s_max)
-    return new Busy({ detail: "Too many images wait already.", retry_after_seconds })
+    return new Busy({ detail: "Too many images are waiting.", retry_after_seconds })
   }
   return {
     busy,
@@ -125,24 +131,24 @@ const admission = (pool: Pool, { image_bytes_max, queue_max }: Settings["plant"]
         const detail = `It has ${image.length} bytes; at most ${image_bytes_max} are taken.`
         return new TooLarge({ detail })
       }
-      if (typeOf(image) === undefined) return new WrongType({ detail: no_image })
+      if (typeOf(image) === undefined) return new WrongType({ detail: unsupported_type })
       return pool.waiting() >= queue_max ? busy() : undefined
     },
-    took: (milliseconds: number) => {
+    recordTime: (milliseconds: number) => {
       const share = milliseconds / Math.max(1, pool.running())
       image_ms += (image_ms === 0 ? 1 : smoothing) * (share - image_ms)
     },
   }
 }
 
-/** The rows of all tensors, one after the other. */
-const inferred = (pool: Pool, tensors: Float32Array) => {
+/** Infers all tensors and concatenates the rows. */
+const inferAll = (pool: Pool, tensors: Float32Array) => {
   const starts = Array.from({ length: tensors.length / tensor_length }, (_, n) => n * tensor_length)
   return Effect.forEach(
     starts,
     (from) => {
       const own = tensors.slice(from, from + tensor_length)
-      return asked<Float32Array>((told) => pool.infer(own, told))
+      return callPool<Float32Array>((callback) => pool.infer(own, callback))
     },
     { concurrency: "unbounded" },
   ).pipe(
@@ -151,17 +157,54 @@ const inferred = (pool: Pool, tensors: Float32Array) => {
   )
 }
 
-const no_image = "It is no JPEG and no PNG, by its first bytes."
+/**
+ * A heatmap of the image, as a PNG of 224 by 224: the drop of the class's probability for each
+ * occluded square. Occluded squares wait until no image is queued. Transfers the image.
+ */
+const explainImage = Effect.fnUntraced(function* (
+  pool: Pool,
+  batch_max: number,
+  image: Uint8Array,
+  class_index?: number,
+) {
+  const { rgb } = yield* callPool<PreparedImage>((callback) => pool.prepare(image, callback))
+  const probabilities = yield* callPool<Float32Array>((callback) =>
+    pool.infer(rgb.slice(), callback),
+  )
+  const index = class_index ?? probabilities.indexOf(Math.max(...probabilities))
+  const probability = probabilities[index]
+  if (probability === undefined) return yield* inferenceFailed(`There is no class ${index}.`)
+  const starts = Array.from({ length: Math.ceil(squares / batch_max) }, (_, n) => n * batch_max)
+  const rows = yield* Effect.forEach(
+    starts,
+    (from) =>
+      callPool<Rows>((callback) =>
+        pool.occlude(rgb, from, Math.min(from + batch_max, squares), callback),
+      ),
+    { concurrency: "unbounded" },
+  )
+  const drops = rows
+    .flat()
+    .map((row) => (typeof row === "string" ? row : probability - (row[index] ?? 0)))
+  const error = drops.find((drop) => typeof drop === "string")
+  if (error !== undefined) return yield* inferenceFailed(String(error))
+  const heatmap = Float32Array.from(drops, Number)
+  return yield* callPool<Uint8Array>((callback) => pool.renderHeatmap(rgb, heatmap, callback))
+})
 
-const wrong_size = new InferenceFailed({ detail: "The tensors have another size." })
+const inferenceFailed = (detail: string) => Effect.fail(new InferenceFailed({ detail }))
 
-/** The pool, once one of its threads can work. */
-const opened = Effect.fnUntraced(function* (options: PredictorOptions) {
+const unsupported_type = "It is neither a JPEG nor a PNG, by its first bytes."
+
+const wrong_length = new InferenceFailed({ detail: "The tensors have the wrong length." })
+
+/** Starts the pool and waits for its first thread. */
+const openPool = Effect.fnUntraced(function* (options: PredictorOptions) {
   const { model, settings, others, program } = options
   const { onnx_path, input, output, info } = model
   const run = Effect.runForkWith(yield* Effect.context())
-  // Native code stays loaded for as long as the process, not only as a thread that uses it; sharp's
-  // is never unloaded anyway, as it asks of the linker.
+  // Loaded here so that the native code stays loaded when a thread exits. Sharp's is never unloaded
+  // anyway, because it asks the linker not to.
   yield* Effect.promise(() => import("onnxruntime-node"))
   const bytes = yield* Effect.try({
     try: () => Math.max(statSync(onnx_path).size, info.bytes, (info.parameters ?? 0) * 4),
@@ -172,12 +215,12 @@ const opened = Effect.fnUntraced(function* (options: PredictorOptions) {
   const scale = settings.scale === "auto" ? own_scale : settings.scale
   const pool = yield* Effect.acquireRelease(
     Effect.sync(() =>
-      plantPool({
+      predictorPool({
         network: { onnx_path, input, output },
         threads: threadsFor(bytes, settings.workers),
         others,
         program: program ?? thread_program,
-        onLost: (why) => run(Effect.logError(`A thread of the predictor ended: ${why}`)),
+        onLost: (why) => run(Effect.logError(`A predictor thread exited: ${why}`)),
         pixels_max: image_pixels_max,
         batch_max,
         resize,
@@ -185,9 +228,9 @@ const opened = Effect.fnUntraced(function* (options: PredictorOptions) {
         auto_orient,
       }),
     ),
-    Effect.fnUntraced(function* (made) {
+    Effect.fnUntraced(function* (pool_to_end) {
       const wait_ms = yield* (yield* StopDeadline).part(end_ms_max)
-      yield* Effect.promise(() => made.end(wait_ms))
+      yield* Effect.promise(() => pool_to_end.end(wait_ms))
     }),
   )
   yield* Effect.tryPromise({

@@ -6,25 +6,25 @@ import { Console, Effect, Option } from "effect"
 import { Command, Flag } from "effect/cli"
 import { modelArgument, NotUsable, preparedModel } from "#cli/plant/model.ts"
 
-/** Under its own name only when it is whole; what is there is left alone. */
-const placed = async (from: string, to: string) => {
-  const making = `${to}.${process.pid}.part`
+/** Writes the complete file under its name and never overwrites an existing one. */
+const publish = async (from: string, to: string) => {
+  const temporary = `${to}.${process.pid}.part`
   try {
-    await copyFile(from, making, constants.COPYFILE_EXCL)
-    // Unlike a rename it refuses where something has that name.
-    await link(making, to)
+    await copyFile(from, temporary, constants.COPYFILE_EXCL)
+    // Unlike a rename, a link fails if the name exists.
+    await link(temporary, to)
   } finally {
-    await rm(making, { force: true })
+    await rm(temporary, { force: true })
   }
 }
 
 const reasonOf = (error: unknown) => {
   const code = error instanceof Error && "code" in error ? String(error.code) : String(error)
-  return code === "EEXIST" ? "it is there already" : code
+  return code === "EEXIST" ? "it already exists" : code
 }
 
 const scale_advice =
-  "It divides by 255 itself, which an .onnx does not tell: serve it with plant.scale = 0..255."
+  "The network divides by 255 itself, which an .onnx does not declare: set plant.scale = 0..255."
 
 export const convert = Command.make(
   "convert",
@@ -38,12 +38,12 @@ export const convert = Command.make(
   Effect.fn(function* ({ model, out }) {
     const { file, prepared, onnx_path } = yield* preparedModel(model)
     if (file.format === "onnx") {
-      return yield* new NotUsable({ message: "It is an .onnx already, and is used as it is." })
+      return yield* new NotUsable({ message: "It is an .onnx already and needs no conversion." })
     }
     const stem = basename(model, extname(model))
     const to = resolve(Option.getOrElse(out, () => `${stem}.onnx`))
     yield* Effect.tryPromise({
-      try: () => placed(onnx_path, to),
+      try: () => publish(onnx_path, to),
       catch: (error) => new NotUsable({ message: `${to} cannot be written: ${reasonOf(error)}` }),
     })
     const { input, output, parameters } = prepared

@@ -1,25 +1,25 @@
-/** `almanac plant leaf`: a drawn leaf as a file, for a first look without a garden. */
+/** `almanac plant leaf`: draws a leaf to try the demo model with. */
 import { writeFile } from "node:fs/promises"
 import { resolve } from "node:path"
 import { Console, Effect, Schema } from "effect"
 import { Command, Flag } from "effect/cli"
 
-/** No such class, or the file cannot be written; one line that says why. */
+/** There is no such class, or the file cannot be written. */
 class NotDrawn extends Schema.TaggedError<NotDrawn>()("NotDrawn", { message: Schema.String }) {}
 
-/** Pixels of either side: what a phone's photo has when it was cut to the leaf. */
+/** Pixels per side, like a cropped photo of a phone. */
 const leaf_side = 512
 const seed_max = 2 ** 32 - 1
-/** Known, and not of the leaves that the demo model was trained on. */
+/** Fixed, and outside the demo model's training set. */
 const default_seed = 20_261_122
 
 const reasonOf = (error: unknown) => {
   const code = error instanceof Error && "code" in error ? String(error.code) : String(error)
-  return code === "EEXIST" ? "it is there already" : code
+  return code === "EEXIST" ? "it already exists" : code
 }
 
-/** Drawn and packed as its ending says; only whoever draws loads the program that does. */
-const drawn = Effect.fnUntraced(function* (name: string, seed: number, is_png: boolean) {
+/** Draws and encodes the leaf. Imports on first use, to keep other commands fast. */
+const draw = Effect.fnUntraced(function* (name: string, seed: number, is_png: boolean) {
   const [{ demo_classes, drawLeaf }, { default: sharp }] = yield* Effect.promise(() =>
     Promise.all([import("#trainer"), import("sharp")]),
   )
@@ -51,7 +51,7 @@ export const leaf = Command.make(
     ),
   },
   Effect.fn(function* ({ out, class: name, seed }) {
-    const bytes = yield* drawn(name, seed, out.toLowerCase().endsWith(".png"))
+    const bytes = yield* draw(name, seed, out.toLowerCase().endsWith(".png"))
     const to = resolve(out)
     yield* Effect.tryPromise({
       try: () => writeFile(to, bytes, { flag: "wx" }),

@@ -1,11 +1,11 @@
-/** A model that a command line names, opened in a folder that is gone when the verb ends. */
+/** Opens a model that a command names, with a temporary folder for its conversion. */
 import { mkdtemp, rm } from "node:fs/promises"
 import { tmpdir } from "node:os"
 import { join, resolve } from "node:path"
 import { Effect, Schema } from "effect"
 import { Argument } from "effect/cli"
 
-/** The model does not do, or there is nowhere to write it; one line that says why. */
+/** The model cannot be used, or the result cannot be written. */
 export class NotUsable extends Schema.TaggedError<NotUsable>()("NotUsable", {
   message: Schema.String,
 }) {}
@@ -19,7 +19,7 @@ const folder = Effect.acquireRelease(
   (path) => Effect.promise(() => rm(path, { recursive: true, force: true })),
 )
 
-/** Looks into the model, and converts it where it is no .onnx. */
+/** Inspects the model, and converts it unless it is an .onnx. */
 export const preparedModel = Effect.fnUntraced(function* (model: string) {
   const { prepareModel } = yield* Effect.promise(() => import("#models"))
   const opened = prepareModel(resolve(model), yield* folder)

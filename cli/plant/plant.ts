@@ -1,5 +1,4 @@
-/** `almanac plant`: models that know leaves. */
-
+/** `almanac plant`: commands for plant disease models. */
 import { Command } from "effect/cli"
 import { summaries } from "#cli/client/summaries.ts"
 import { convert } from "#cli/plant/convert.ts"

@@ -1,4 +1,4 @@
-/** `almanac predict`: what leaves on images have. */
+/** `almanac predict`: predicts the plant disease on images. */
 import { Option } from "effect"
 import { Argument, Command, Flag } from "effect/cli"
 import { model, predict as noun, predictOne } from "#cli/client/plant-disease/prediction.ts"

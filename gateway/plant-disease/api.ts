@@ -10,7 +10,7 @@ import { Needs } from "#gateway/access.ts"
 import { BodyLimit, KeyNotNeeded } from "#gateway/limits.ts"
 import { inferenceGroup } from "#gateway/plant-disease/inference-api.ts"
 import { form_bytes_max } from "#gateway/plant-disease/upload.ts"
-import { Prediction, Predictions } from "#schemas/plant-disease/answer.ts"
+import { Prediction, Predictions } from "#schemas/plant-disease/response.ts"
 import { ModelInfo } from "#schemas/plant-disease/model.ts"
 import {
   anywhere,

@@ -8,7 +8,7 @@ import { HttpApiEndpoint, HttpApiGroup, OpenApi } from "effect/http-api"
 import { Needs } from "#gateway/access.ts"
 import { Accepts, BodyLimit, KeyNotNeeded } from "#gateway/limits.ts"
 import {
-  InferenceAnswer,
+  InferenceResponse,
   InferenceRequest,
   ModelMetadata,
   ModelReady,
@@ -55,7 +55,7 @@ export const inferenceGroup = HttpApiGroup.make("inference")
     HttpApiEndpoint.post("infer", "/v2/models/:name/infer", {
       params,
       payload: InferenceRequest,
-      success: InferenceAnswer,
+      success: InferenceResponse,
       error: [...anywhere, ...of_image, NoModel],
     })
       .annotate(KeyNotNeeded, "It changes nothing.")

@@ -17,7 +17,7 @@ import {
 import type { PredictionMetrics } from "#gateway/plant-disease/metrics.ts"
 import { factOf, likeliest, predictImage, record } from "#gateway/plant-disease/prediction.ts"
 import { type Failure, respond } from "#gateway/plant-disease/response.ts"
-import { type InferenceAnswer, InferenceRequest } from "#schemas/plant-disease/inference.ts"
+import { type InferenceResponse, InferenceRequest } from "#schemas/plant-disease/inference.ts"
 import type { PredictionFact } from "#schemas/plant-disease/prediction.ts"
 import { BadForm, NoModel } from "#schemas/plant-disease/rejection.ts"
 import type { Settings } from "#schemas/settings.ts"
@@ -144,11 +144,11 @@ const infer = Effect.fnUntraced(function* (
   const shape = [rows.length, model.classes.length]
   const probabilities = rows.flatMap((row) => [...row])
   const classes = facts.map((fact) => fact.class)
-  const outputs: Record<(typeof output_names)[number], InferenceAnswer["outputs"][number]> = {
+  const outputs: Record<(typeof output_names)[number], InferenceResponse["outputs"][number]> = {
     probabilities: { name: "probabilities", datatype: "FP32", shape, data: probabilities },
     class: { name: "class", datatype: "BYTES", shape: [rows.length], data: classes },
   }
-  const answer: InferenceAnswer = {
+  const answer: InferenceResponse = {
     model_name: model.name,
     model_version: model.sha256,
     ...(body.id !== undefined && { id: body.id }),

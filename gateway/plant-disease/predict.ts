@@ -24,7 +24,7 @@ import {
 } from "#gateway/plant-disease/query.ts"
 import { respond } from "#gateway/plant-disease/response.ts"
 import { formReader, type ReadForm, type Upload } from "#gateway/plant-disease/upload.ts"
-import type { OfBatch, Prediction } from "#schemas/plant-disease/answer.ts"
+import type { BatchItem, Prediction } from "#schemas/plant-disease/response.ts"
 import { BadForm } from "#schemas/plant-disease/rejection.ts"
 import type { Settings } from "#schemas/settings.ts"
 
@@ -120,7 +120,7 @@ const batch = Effect.fnUntraced(function* ({ read, plant, metrics }: Parts, requ
     Stream.mapEffect(files, (file) => ofBatch(file, metrics), { concurrency: plant.batch_max }),
   )
   yield* record(all.flatMap(({ fact }) => (fact === undefined ? [] : [fact])))
-  const predictions: ReadonlyArray<OfBatch> = all.map(({ row }) => row)
+  const predictions: ReadonlyArray<BatchItem> = all.map(({ row }) => row)
   return HttpServerResponse.jsonUnsafe({ predictions })
 })
 

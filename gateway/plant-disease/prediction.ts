@@ -15,11 +15,11 @@ import {
 import type { PredictionMetrics } from "#gateway/plant-disease/metrics.ts"
 import { withPixels } from "#gateway/plant-disease/pixel-budget.ts"
 import { RequestContext } from "#gateway/request-context.ts"
-import type { Likely } from "#schemas/plant-disease/answer.ts"
+import type { ClassProbability } from "#schemas/plant-disease/response.ts"
 import type { PredictionFact } from "#schemas/plant-disease/prediction.ts"
 
 /** A class and how likely it is; its index is that of the network's output. */
-interface Place extends Likely {
+interface Place extends ClassProbability {
   readonly index: number
 }
 
@@ -49,7 +49,7 @@ export const factOf = Effect.fnUntraced(function* (
   {
     best,
     ...image
-  }: { readonly best: Likely } & Pick<
+  }: { readonly best: ClassProbability } & Pick<
     PredictionFact,
     "image_sha256" | "image_bytes" | "milliseconds"
   >,

@@ -1,5 +1,5 @@
 /**
- * The Open Inference Protocol, version 2, as far as one network over images needs it.
+ * The part of the Open Inference Protocol, version 2, that one image network needs.
  *
  * Source: issue 7; KServe, "Open Inference Protocol", HTTP/REST.
  */
@@ -76,7 +76,7 @@ const Tensor = <const Name extends string, const Type extends string, S extends 
     data: Schema.Array(data),
   })
 
-export const InferenceAnswer = Schema.Struct({
+export const InferenceResponse = Schema.Struct({
   model_name: Schema.String,
   model_version: Schema.String,
   id: Schema.optionalKey(Schema.String),
@@ -87,4 +87,4 @@ export const InferenceAnswer = Schema.Struct({
     ]),
   ),
 })
-export type InferenceAnswer = typeof InferenceAnswer.Type
+export type InferenceResponse = typeof InferenceResponse.Type

@@ -1,8 +1,8 @@
-/** The model in use, as `GET /predict/model` tells it. */
+/** The model in use, as `GET /predict/model` returns it. */
 import { Schema } from "effect"
 import { Instant } from "#schemas/instant.ts"
 
-/** The forms that a model may be handed in. Source: decisions of document 3, plant model. */
+/** The supported file formats. Source: decisions of document 3, plant model. */
 const model_formats = ["keras-h5", "keras", "onnx", "tfjs"] as const
 
 export const ModelInfo = Schema.Struct({

@@ -1,5 +1,5 @@
 /**
- * A prediction that was told to somebody, as it is recorded: never the image itself.
+ * The record of a prediction that a client received. It never has the image itself.
  *
  * Source: decisions, facts of searches and predictions.
  */
@@ -13,17 +13,17 @@ const Count = Schema.Int.check(Schema.isGreaterThanOrEqualTo(0))
 const Milliseconds = Schema.Finite.check(Schema.isGreaterThanOrEqualTo(0))
 
 export const PredictionFact = Schema.Struct({
-  /** When it was asked. */
+  /** The time of the request. */
   at: Instant,
-  /** The likeliest class, which was answered. */
+  /** The most likely class, which the response named. */
   class: Schema.String,
   probability: Probability,
-  /** Of the file as it was uploaded, in hex. */
+  /** SHA-256 of the uploaded file, in hex. */
   image_sha256: Sha256,
   image_bytes: Count,
-  /** Of the model's file, in hex. */
+  /** SHA-256 of the model's file, in hex. */
   model_sha256: Sha256,
-  /** From the whole image to the answer. */
+  /** From the complete image to the result. */
   milliseconds: Milliseconds,
   actor: Schema.String,
   request_id: Schema.String,

@@ -1,9 +1,8 @@
 /**
- * What plant disease prediction tells its subscribers, type by type.
+ * The published events of plant disease prediction.
  *
- * A type, a field or what a field means never changes and never goes: they are only added. An image
- * is never told, but its hash.
- * Source: DECISIONS "published events".
+ * Types, fields and their meanings never change and are never removed. An image is published only
+ * as its hash. Source: DECISIONS "published events".
  */
 import { Schema } from "effect"
 import type { PublishedTypes } from "#schemas/published.ts"

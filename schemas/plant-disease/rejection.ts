@@ -1,5 +1,5 @@
 /**
- * What plant disease prediction answers instead of a class: `{error}`.
+ * The errors of plant disease prediction, with the envelope `{error}`.
  *
  * Source: document 3 §7 C; decisions of document 3, plant errors.
  */
@@ -7,21 +7,21 @@ import { Schema } from "effect"
 
 const body = { error: Schema.String }
 
-/** No image, more than one, or the form or the query is wrong. */
+/** No image, too many images, or an invalid form or query. */
 export class BadForm extends Schema.Error<BadForm>("PlantBadForm")(body, { httpApiStatus: 400 }) {}
 
-/** No model of this name is served. */
+/** There is no model with this name. */
 export class NoModel extends Schema.Error<NoModel>("PlantNoModel")(body, { httpApiStatus: 404 }) {}
 
-/** More bytes or pixels than are taken. */
+/** The image exceeds the limit of bytes or pixels. */
 export class ImageTooLarge extends Schema.Error<ImageTooLarge>("PlantImageTooLarge")(body, {
   httpApiStatus: 413,
 }) {}
 
-/** It is no JPEG or PNG, by its first bytes, its type or its name; or the body is no form. */
+/** Not a JPEG or PNG by its first bytes, type or name; or the body is not a form. */
 export class NoImage extends Schema.Error<NoImage>("PlantNoImage")(body, { httpApiStatus: 415 }) {}
 
-/** It cannot be decoded, or not to its end. */
+/** The image is damaged or truncated. */
 export class DamagedImage extends Schema.Error<DamagedImage>("PlantDamagedImage")(body, {
   httpApiStatus: 422,
 }) {}
@@ -30,21 +30,21 @@ export class TooManyRequests extends Schema.Error<TooManyRequests>("PlantTooMany
   httpApiStatus: 429,
 }) {}
 
-/** The network failed, or something of ours. */
+/** The network or the server failed. */
 export class Internal extends Schema.Error<Internal>("PlantInternal")(body, {
   httpApiStatus: 500,
 }) {}
 
-/** Too many images wait already, or the service could not start; with Retry-After. */
+/** The queue is full or the service could not start; with Retry-After. */
 export class Unavailable extends Schema.Error<Unavailable>("PlantUnavailable")(body, {
   httpApiStatus: 503,
 }) {}
 
-/** Nothing came of it within the deadline of a request. */
+/** The request exceeded its deadline. */
 export class Late extends Schema.Error<Late>("PlantLate")(body, { httpApiStatus: 504 }) {}
 
-/** What every endpoint may answer. */
+/** Errors of every endpoint. */
 export const anywhere = [TooManyRequests, Internal, Unavailable, Late] as const
 
-/** What may be wrong with an image, or with the form that it comes in. */
+/** Errors of an image or its form. */
 export const of_image = [BadForm, ImageTooLarge, NoImage, DamagedImage] as const

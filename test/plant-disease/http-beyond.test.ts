@@ -181,7 +181,7 @@ describe("POST /predict/batch", () => {
       { name: "a.png", prediction: "red" },
       { name: "b.gif", error: expect.stringContaining("ends in .gif") },
       { name: "c.png", error: expect.stringContaining("type is text/plain") },
-      { name: "d.png", error: expect.stringContaining("no JPEG and no PNG") },
+      { name: "d.png", error: expect.stringContaining("neither a JPEG nor a PNG") },
       { name: "e.png", error: expect.stringContaining("cannot be decoded") },
       { name: "f.png", error: "The image is larger than 1 MiB." },
       { name: "g.png", prediction: "blue" },

@@ -306,7 +306,7 @@ describe("415", () => {
     const webp = await sharp(pngs.red).webp().toBuffer()
     for (const bytes of [svg, gif, webp, Buffer.from("text"), Buffer.alloc(0)]) {
       const form = formOf({ bytes, name: "leaf.jpg", type: "image/jpeg" })
-      await refused(await served.post(form), 415, /no JPEG and no PNG/)
+      await refused(await served.post(form), 415, /neither a JPEG nor a PNG/)
     }
   })
 })
@@ -346,7 +346,7 @@ describe("503", () => {
     expect(new Set(statuses)).toEqual(new Set([200, 503]))
     const told = answers.filter(({ status }) => status === 200)
     for (const answer of answers.filter(({ status }) => status === 503)) {
-      expect(await answer.json()).toEqual({ error: "Too many images wait already." })
+      expect(await answer.json()).toEqual({ error: "Too many images are waiting." })
       expect(answer.headers.get("retry-after")).toMatch(/^([1-9]|[12]\d|30)$/)
     }
     expect(await small.facts()).toHaveLength(told.length)

@@ -34,7 +34,7 @@ describe("almanac plant leaf", () => {
   it("leaves a file alone that is there", async () => {
     writeFileSync(join(folder, "mine.png"), "mine")
     const { code, stderr } = await leaf("mine.png")
-    expect([code, stderr]).toEqual([1, expect.stringContaining("it is there already")])
+    expect([code, stderr]).toEqual([1, expect.stringContaining("it already exists")])
     expect(readFileSync(join(folder, "mine.png"), "utf8")).toBe("mine")
   })
 

@@ -148,7 +148,7 @@ describe("a network that answers what is no number", () => {
       const layer = predictorOnnx({ model, settings: plantSettings() })
       const failure = yield* failureOf(Effect.scoped(Layer.build(layer)))
       expect(failure.detail).toBe(
-        "The model colours cannot be run: The network answered what is no number.",
+        "The model colours cannot be run: The network returned a value that is not a number.",
       )
     }).pipe(Effect.scoped, Effect.provideService(References.MinimumLogLevel, "None")),
   )

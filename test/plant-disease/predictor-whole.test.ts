@@ -52,7 +52,7 @@ describe("an image that is prepared and predicted in one go", () => {
         Effect.gen(function* () {
           const failure = yield* failureOf(predictor.predict(png("red")))
           expect(failure).toBeInstanceOf(InferenceFailed)
-          expect(failure.detail).toBe("The network answered what is no number.")
+          expect(failure.detail).toBe("The network returned a value that is not a number.")
           expect(likeliest((yield* predictor.predict(png("blue"))).probabilities)).toBe("blue")
         }),
       { network: { ends: "nan" }, settings },

@@ -160,7 +160,7 @@ describe("a prediction is refused", () => {
   const refusal = (image: Uint8Array, settings: Partial<Settings["plant"]> = {}) =>
     predicting((predictor) => failureOf(predictor.predict(image)), { settings })
 
-  it.live("as of a wrong type when it is no JPEG and no PNG, or nothing", () =>
+  it.live("as of a wrong type when it is neither a JPEG nor a PNG, or nothing", () =>
     Effect.gen(function* () {
       expect(yield* refusal(Buffer.from("<svg/>"))).toBeInstanceOf(WrongType)
       expect(yield* refusal(new Uint8Array(0))).toBeInstanceOf(WrongType)
@@ -203,7 +203,7 @@ describe("a network's output", () => {
             { concurrency: "unbounded" },
           )
           const failed = all.map((exit) => failuresOf(exit)[0])
-          const detail = "The network answered what is no number."
+          const detail = "The network returned a value that is not a number."
           expect(failed.map((one) => one?.detail)).toEqual(
             colours.map((colour) => (colour === "red" ? detail : undefined)),
           )
@@ -217,7 +217,7 @@ describe("a network's output", () => {
       (predictor) =>
         Effect.map(failureOf(predictor.predict(png("red"))), (failure) =>
           expect(failure).toEqual(
-            new InferenceFailed({ detail: "The network answered what is no probability." }),
+            new InferenceFailed({ detail: "The network returned a value that is not a probability." }),
           ),
         ),
       { network: { ends: "fours" } },
@@ -245,7 +245,7 @@ describe("a network's output", () => {
       const failure = yield* failureOf(predicting(() => Effect.void, { network: { classes: 5 } }))
       expect(failure).toMatchObject({
         _tag: "ModelUnusable",
-        detail: "The model colours cannot be run: Its output is no float32[1, 5].",
+        detail: "The model colours cannot be run: Its output is not float32[1, 5].",
       })
     }),
   )

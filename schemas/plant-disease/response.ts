@@ -1,16 +1,16 @@
-/** What plant disease prediction answers. Source: document 3 §2 C; issue 7. */
+/** The responses of plant disease prediction. Source: document 3 §2 C; issue 7. */
 import { Schema } from "effect"
 
-export const Likely = Schema.Struct({
+export const ClassProbability = Schema.Struct({
   class: Schema.String.annotateKey({ description: "As the model's index names it." }),
   probability: Schema.Finite.annotateKey({ description: "0 to 1." }),
 })
-export type Likely = typeof Likely.Type
+export type ClassProbability = typeof ClassProbability.Type
 
-/** The documented answer is `prediction` alone; the others are there where they were asked for. */
+/** Only `prediction` is always present; the other fields are optional. */
 export const Prediction = Schema.Struct({
   prediction: Schema.String.annotateKey({ description: "The likeliest class." }),
-  predictions: Schema.optionalKey(Schema.Array(Likely)).annotateKey({
+  predictions: Schema.optionalKey(Schema.Array(ClassProbability)).annotateKey({
     description: "With `top_k`: the likeliest classes first; of equals the one of lower index.",
   }),
   heatmap: Schema.optionalKey(Schema.String).annotateKey({
@@ -28,12 +28,12 @@ export type Prediction = typeof Prediction.Type
 
 const name = Schema.String.annotateKey({ description: "The file's name; empty if it has none." })
 
-/** One of a batch: its class, or why there is none. */
-export const OfBatch = Schema.Union([
+/** One image of a batch: its class, or an error. */
+export const BatchItem = Schema.Union([
   Schema.Struct({ name, prediction: Schema.String }),
   Schema.Struct({ name, error: Schema.String }),
 ])
-export type OfBatch = typeof OfBatch.Type
+export type BatchItem = typeof BatchItem.Type
 
-/** By the order of the files. */
-export const Predictions = Schema.Struct({ predictions: Schema.Array(OfBatch) })
+/** In the order of the files. */
+export const Predictions = Schema.Struct({ predictions: Schema.Array(BatchItem) })
