@@ -1,4 +1,4 @@
-/** Compares two schemas row by row in the order of their keys, without having either in memory. */
+/** Compares two schemas row by row in key order, without loading either into memory. */
 import { Effect, type Scope } from "effect"
 import pg from "pg"
 import type {
@@ -12,20 +12,20 @@ import { failureOf } from "./failure.ts"
 import { readCheckpoint } from "./schema.ts"
 import { type PostgresServer, sessionOf } from "./server.ts"
 
-export interface Compared {
+export interface ComparedSchemas {
   readonly kept: string
   readonly rebuilt: string
-  /** Rows that are told; all are counted. */
+  /** The number of differences that are listed; all are counted. */
   readonly rows_max: number
 }
 
 type Row = Readonly<Record<string, ShownValue>>
 
-/** Rows that are had at a time of each side. */
+/** Rows per fetch from each side. */
 const fetched_rows = 500
 
-/** Tables with their keys in order: what is declared, or else all columns. */
-const keysOf = `
+/** Tables with their primary keys, or all columns if they have none. */
+const table_keys_query = `
   select t.relname as table, array_agg(a.attname::text order by a.attnum) as key
   from pg_class t
     join pg_namespace n on n.oid = t.relnamespace
@@ -40,13 +40,13 @@ interface Table {
   readonly key: ReadonlyArray<string>
 }
 
-/** A session that sees its schema as it is at its first question. */
+/** A session with a snapshot of its schema. */
 const snapshot = Effect.fnUntraced(function* (server: PostgresServer, schema: string) {
   const client = yield* Effect.acquireRelease(
     Effect.try({ try: () => new pg.Client(sessionOf(server, schema)), catch: failureOf }),
-    (made) => Effect.promise(() => made.end().catch(() => {})),
+    (connected) => Effect.promise(() => connected.end().catch(() => {})),
   )
-  // What is asked of a session that ended fails by itself.
+  // Statements on a lost session reject on their own.
   client.on("error", () => {})
   const begin = async () => {
     await client.connect()
@@ -57,11 +57,11 @@ const snapshot = Effect.fnUntraced(function* (server: PostgresServer, schema: st
   return { client, position }
 })
 
-/** All rows of a table by its key, as many at a time as `fetched_rows`. */
+/** All rows of a table in key order. */
 async function* rowsOf(client: pg.Client, { table, key }: Table): AsyncGenerator<Row, undefined> {
-  const order = key.map((column) => `"${column}"`).join(", ")
+  const columns = key.map((column) => `"${column}"`).join(", ")
   await client.query(
-    `declare compared no scroll cursor for select * from "${table}" order by ${order}`,
+    `declare compared no scroll cursor for select * from "${table}" order by ${columns}`,
   )
   for (;;) {
     const { rows } = await client.query<Row>(`fetch ${fetched_rows} from compared`)
@@ -72,24 +72,24 @@ async function* rowsOf(client: pg.Client, { table, key }: Table): AsyncGenerator
   return undefined
 }
 
-/** By bytes, as the tables' columns are ordered; null is above all. */
-const order = (one: ShownValue = null, other: ShownValue = null): number => {
+/** The order of the columns: by bytes, nulls last. */
+const compareValues = (one: ShownValue = null, other: ShownValue = null): number => {
   if (one === null || other === null) return Number(one === null) - Number(other === null)
   if (typeof one === "number" && typeof other === "number") return one - other
   return Buffer.compare(Buffer.from(String(one)), Buffer.from(String(other)))
 }
 
-const orderBy = (key: ReadonlyArray<string>, one: Row | undefined, other: Row | undefined) => {
+const compareKeys = (key: ReadonlyArray<string>, one: Row | undefined, other: Row | undefined) => {
   if (one === undefined) return 1
   if (other === undefined) return -1
   for (const column of key) {
-    const found = order(one[column], other[column])
-    if (found !== 0) return found
+    const result = compareValues(one[column], other[column])
+    if (result !== 0) return result
   }
   return 0
 }
 
-/** What a row of the one side and one of the other, of one key, do not have in common. */
+/** The columns that differ between two rows with the same key. */
 const changesOf = (kept: Row, rebuilt: Row) =>
   Object.keys(kept)
     .filter((column) => kept[column] !== rebuilt[column])
@@ -103,34 +103,34 @@ const compareTable = async (
   kept: AsyncGenerator<Row, undefined>,
   rebuilt: AsyncGenerator<Row, undefined>,
   { table, key }: Table,
-  tell: (difference: RowDifference) => void,
+  report: (difference: RowDifference) => void,
 ) => {
-  const keyIn = (row: Row) => Object.fromEntries(key.map((column) => [column, row[column] ?? null]))
+  const keyOf = (row: Row) => Object.fromEntries(key.map((column) => [column, row[column] ?? null]))
   let one = (await kept.next()).value
   let other = (await rebuilt.next()).value
   while (one !== undefined || other !== undefined) {
-    const found = orderBy(key, one, other)
-    if (found < 0 && one !== undefined) {
-      tell({ table, key: keyIn(one), kind: "extra", columns: [] })
-    } else if (found > 0 && other !== undefined) {
-      tell({ table, key: keyIn(other), kind: "missing", columns: [] })
+    const result = compareKeys(key, one, other)
+    if (result < 0 && one !== undefined) {
+      report({ table, key: keyOf(one), kind: "extra", columns: [] })
+    } else if (result > 0 && other !== undefined) {
+      report({ table, key: keyOf(other), kind: "missing", columns: [] })
     } else if (one !== undefined && other !== undefined) {
       const columns = changesOf(one, other)
-      if (columns.length > 0) tell({ table, key: keyIn(one), kind: "changed", columns })
+      if (columns.length > 0) report({ table, key: keyOf(one), kind: "changed", columns })
     }
-    if (found <= 0) one = (await kept.next()).value
-    if (found >= 0) other = (await rebuilt.next()).value
+    if (result <= 0) one = (await kept.next()).value
+    if (result >= 0) other = (await rebuilt.next()).value
   }
 }
 
-/** Begins: from here on the kept schema is seen as it is, whatever is written to it. */
+/** Starts a comparison. It reads `kept` as of now, whatever is written later. */
 export const postgresComparison = Effect.fnUntraced(function* (
   server: PostgresServer,
-  asked: Compared,
+  schemas: ComparedSchemas,
 ): Effect.fn.Return<Comparing, DatabaseUnusable, Scope.Scope> {
-  const kept = yield* snapshot(server, asked.kept)
+  const kept = yield* snapshot(server, schemas.kept)
   const compare = async (rebuilt: pg.Client): Promise<Differences> => {
-    const { rows: tables } = await kept.client.query<Table>(keysOf, [asked.kept])
+    const { rows: tables } = await kept.client.query<Table>(table_keys_query, [schemas.kept])
     const rows: Array<RowDifference> = []
     let count = 0
     for (const table of tables) {
@@ -140,7 +140,7 @@ export const postgresComparison = Effect.fnUntraced(function* (
         table,
         (difference) => {
           count++
-          if (rows.length < asked.rows_max) rows.push(difference)
+          if (rows.length < schemas.rows_max) rows.push(difference)
         },
       )
     }
@@ -149,7 +149,7 @@ export const postgresComparison = Effect.fnUntraced(function* (
   return {
     position: kept.position,
     differences: Effect.gen(function* () {
-      const rebuilt = yield* snapshot(server, asked.rebuilt)
+      const rebuilt = yield* snapshot(server, schemas.rebuilt)
       return yield* Effect.tryPromise({ try: () => compare(rebuilt.client), catch: failureOf })
     }).pipe(Effect.scoped),
   }

@@ -1,62 +1,64 @@
-/** What PostgreSQL and the way to it fail with. */
+/** Maps errors of PostgreSQL and of the connection to it. */
 import pg from "pg"
 import { DatabaseUnusable } from "#projections/database.ts"
 import { causeText } from "#schemas/cause-text.ts"
 
-/** SQLSTATE of what a server refused, or the system's word for a connection that failed. */
+/** The SQLSTATE of a server error, or the system's code of a connection error. */
 const codeOf = (cause: unknown) =>
   typeof cause === "object" && cause !== null && "code" in cause ? String(cause.code) : ""
 
-/** By `fence`, in a statement that divides by the rows that it moved. */
-const is_fenced = "22012"
+/** Division by zero, which `fence` uses to fail. */
+const fenced_code = "22012"
 
-/** SQLSTATE of a wait for a lock that was longer than `lock_timeout`. */
-const is_locked = "55P03"
+/** `lock_timeout` expired. */
+const lock_timeout_code = "55P03"
 
-/** The same of a statement that was longer than `statement_timeout`, or that somebody ended. */
-const is_ended = "57014"
+/** `statement_timeout` expired, or the statement was cancelled. */
+const query_canceled_code = "57014"
 
-/** Of a write: whatever it is, the projection waits and begins again. */
+/** Maps a write error. After any of them, the projection waits and retries. */
 export const failureOf = (cause: unknown): DatabaseUnusable => {
   if (cause instanceof DatabaseUnusable) return cause
   const code = codeOf(cause)
-  if (code === is_fenced) {
-    return new DatabaseUnusable({ detail: "Another process has written to it meanwhile." })
+  if (code === fenced_code) {
+    return new DatabaseUnusable({ detail: "Another process has written to it." })
   }
-  if (code === is_locked) {
+  if (code === lock_timeout_code) {
     const detail =
-      "Another session of PostgreSQL's has a lock for longer than database.lock_timeout_seconds: " +
-      "pg_locks and pg_stat_activity say which."
+      "Another PostgreSQL session has held a lock for longer than database.lock_timeout_seconds: " +
+      "see pg_locks and pg_stat_activity."
     return new DatabaseUnusable({ detail })
   }
-  // Without a message where every address of a name refused.
-  const said = causeText(cause) || "no connection"
-  return new DatabaseUnusable({ detail: `PostgreSQL: ${said}${code === "" ? "" : ` (${code})`}.` })
+  // The message is empty if all addresses of a name refused the connection.
+  const message = causeText(cause) || "no connection"
+  return new DatabaseUnusable({
+    detail: `PostgreSQL: ${message}${code === "" ? "" : ` (${code})`}.`,
+  })
 }
 
-/** The system's words for a way that is closed, or none; a certificate's have several parts. */
-const is_closed = /^(E[A-Z]+|EAI_AGAIN)?$/
+/** Codes of connection errors; codes of certificate errors have several parts. */
+const connection_codes = /^(E[A-Z]+|EAI_AGAIN)?$/
 
-/** Of a server that cannot be reached, or has no room, or begins or ends: it may be tried again. */
-export const isAway = (cause: unknown) =>
-  (cause instanceof pg.DatabaseError ? /^(08|53|57P)/ : is_closed).test(codeOf(cause))
+/** The server is unreachable, overloaded, starting or stopping: it may be retried. */
+export const isUnavailable = (cause: unknown) =>
+  (cause instanceof pg.DatabaseError ? /^(08|53|57P)/ : connection_codes).test(codeOf(cause))
 
 /**
- * Codes of a server that cannot answer now: connections (08), a user or a database that it refuses
- * (28, 3D), resources (53), an operator or a time limit (57), and a schema or a table that is not
- * there, which whoever writes makes again.
+ * Codes of a temporary failure: connections (08), a rejected user or database (28, 3D), resources
+ * (53), an operator or a timeout (57), and a missing schema or table, which the writer creates
+ * again.
  */
-const is_now = /^(08|28|3D000|3F000|40P01|42P01|53|57)/
+const temporary_codes = /^(08|28|3D000|3F000|40P01|42P01|53|57)/
 
 /**
- * Of a read: a server that is away is told without its name, to whoever asked; what else PostgreSQL
- * refuses is a defect of ours, and answered as it came.
+ * Maps a read error. Clients do not see the server's name. Any other error of PostgreSQL is a
+ * defect and is passed on unchanged.
  */
 export const readFailureOf = (cause: unknown): unknown => {
-  if (cause instanceof pg.DatabaseError && !is_now.test(codeOf(cause))) return cause
+  if (cause instanceof pg.DatabaseError && !temporary_codes.test(codeOf(cause))) return cause
   const detail =
-    codeOf(cause) === is_ended
-      ? "This needs longer than database.statement_timeout_seconds: ask for less, or raise that."
-      : "The database of the read models cannot be used now."
+    codeOf(cause) === query_canceled_code
+      ? "The query exceeded database.statement_timeout_seconds: request less, or raise the setting."
+      : "The database of the read models is unavailable."
   return new DatabaseUnusable({ detail })
 }

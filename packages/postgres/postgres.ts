@@ -1,9 +1,9 @@
 /**
- * Read models in PostgreSQL: one schema for each service and version of its tables, which several
- * processes share. One of them writes, and all read.
+ * Read models in PostgreSQL: one schema per service and table version, shared by several processes.
+ * One of them writes, all of them read.
  *
- * Who writes is a lock of the server's, so that no work is done twice; that nothing is written
- * twice is the checkpoint's doing, which each transaction moves from where the writer knows it.
+ * An advisory lock elects the writer, which avoids duplicate work. Correctness depends only on the
+ * checkpoint: each transaction advances it from the position that the writer expects.
  */
 import { setTimeout } from "node:timers/promises"
 import { Effect, Layer, Schedule, type Scope } from "effect"
@@ -15,57 +15,57 @@ import {
   type Design,
 } from "#projections/database.ts"
 import { postgresComparison } from "./comparison.ts"
-import { failureOf, isAway } from "./failure.ts"
+import { failureOf, isUnavailable } from "./failure.ts"
 import { postgresReader } from "./reader.ts"
 import {
-  besideOf,
+  buildingOf,
+  createTables,
   dropSchema,
   dumpOf,
-  exchange,
+  empty_checkpoint,
   locks,
   lockUsed,
-  makeTables,
-  nothing,
   readCheckpoint,
   replacedOf,
   schemaOf,
+  swapSchemas,
   tryLock,
 } from "./schema.ts"
 import type { PostgresServer } from "./server.ts"
 import { type Session, session } from "./session.ts"
 import { postgresSharing } from "./sharing.ts"
-import { tended } from "./sweep.ts"
-import { postgresWrites, toldOf } from "./writes.ts"
+import { sweepPeriodically } from "./sweep.ts"
+import { parseCheckpoint, postgresWrites } from "./writes.ts"
 
 export { locks } from "./schema.ts"
 export { type PostgresServer, sessionOf } from "./server.ts"
 export { session } from "./session.ts"
-export { tended } from "./sweep.ts"
+export { sweepPeriodically } from "./sweep.ts"
 
 export interface PostgresOptions extends PostgresServer {
-  /** Whether this process may write; one that may not sees what others write. */
+  /** Whether this process may write; otherwise it only reads. */
   readonly is_writer: boolean
 }
 
-/** Sessions for what a key or a page bounds, of a read model in a process. */
+/** Sessions per read model and process for short queries: by key or page. */
 const short_sessions_max = 3
 
-/** The same for what is long. A server takes 100 sessions of all processes by default. */
+/** Sessions for long queries. A server allows 100 sessions in total by default. */
 const long_sessions_max = 2
 
-/** So often a rebuild asks whether another goes on. */
+/** Attempts of a rebuild to get the lock. */
 const lock_tries_max = 20
 
-/** Pause between two of these questions, in milliseconds. */
+/** The pause between these attempts, in milliseconds. */
 const lock_pause_ms = 100
 
-/** Pause before a server that cannot be reached at a start is asked again, in milliseconds. */
+/** The pause between attempts to reach the server at startup, in milliseconds. */
 const start_pause_ms = 500
 
-/** For so long, in milliseconds: a server that is started together with this one needs some. */
+/** How long startup waits for a server that is starting too, in milliseconds. */
 const start_ms_max = 30_000
 
-/** How long the end of a rebuild waits to remove it, in milliseconds; the next one does it too. */
+/** How long to wait for the removal of a rebuild's schema; the next rebuild removes it too. */
 const leave_ms_max = 5_000
 
 interface Opened<Tables> extends Database<Tables> {
@@ -73,39 +73,39 @@ interface Opened<Tables> extends Database<Tables> {
   readonly schema: string
 }
 
-interface Around<Tables> {
+interface Origin<Tables> {
   readonly server: PostgresServer
   readonly design: Design<Tables>
   readonly schema: string
 }
 
-/** Only what `beside` answered is handed back: it is of this adapter. */
+/** Callers pass only the result of `beside`. */
 const openedOf = <Tables>(database: Database<Tables>) => database as Opened<Tables>
 
-/** An empty database in a schema of its own; nobody else builds one meanwhile. */
+/** An empty database for a rebuild, in a second schema. A lock excludes other rebuilds. */
 const beside = Effect.fnUntraced(function* <Tables>({
   server,
   design,
   schema,
-}: Around<Tables>): Effect.fn.Return<Opened<Tables>, DatabaseUnusable, Scope.Scope> {
-  const place = besideOf(schema)
-  let known = nothing
-  let begins = 0
+}: Origin<Tables>): Effect.fn.Return<Opened<Tables>, DatabaseUnusable, Scope.Scope> {
+  const place = buildingOf(schema)
+  let known = empty_checkpoint
+  let connections = 0
   const own = yield* session(server, place, {
-    begun: async (client) => {
-      // What an ended session had begun is begun anew by whoever asked.
-      if (++begins > 1) throw new DatabaseUnusable({ detail: "Its rebuild was cut off." })
-      // The server lets go of an ended session's lock a moment after its client is gone.
+    onConnected: async (client) => {
+      // A new session cannot continue the rebuild of a lost one: the caller starts again.
+      if (++connections > 1) throw new DatabaseUnusable({ detail: "The rebuild lost its session." })
+      // The server releases the lock shortly after the previous client has disconnected.
       for (let tries = 1; !(await tryLock(client, locks.built, schema)); tries += 1) {
         if (tries === lock_tries_max) {
-          throw new DatabaseUnusable({ detail: "Another process builds it again." })
+          throw new DatabaseUnusable({ detail: "Another process is rebuilding it." })
         }
         await setTimeout(lock_pause_ms)
       }
-      // What an earlier one left.
+      // Left by an earlier rebuild.
       await dropSchema(client, replacedOf(schema))
       await dropSchema(client, place)
-      await makeTables(client, place, design)
+      await createTables(client, place, design)
     },
   })
   yield* own.run(() => Promise.resolve())
@@ -127,63 +127,63 @@ const beside = Effect.fnUntraced(function* <Tables>({
     checkpoint: () => known,
     dump: own.run((client) => dumpOf(client, place)),
     place: () => "own",
-    beside: Effect.fail(new DatabaseUnusable({ detail: "It is beside another already." })),
+    beside: Effect.fail(new DatabaseUnusable({ detail: "This database is a rebuild itself." })),
     replace: () => Effect.succeed(false),
-    compare: () => Effect.fail(new DatabaseUnusable({ detail: "It is beside another." })),
+    compare: () => Effect.fail(new DatabaseUnusable({ detail: "This database is a rebuild." })),
   }
 })
 
-/** Waits for a server that is not up yet; one that refuses us is a failure at once. */
-const reached = ({ client }: Session, schema: string) => {
+/** Waits for a server that is starting; fails at once if the server rejects us. */
+const waitForServer = ({ client }: Session, schema: string) => {
   const connected = Effect.tryPromise({ try: client, catch: (cause) => cause })
   const schedule = Schedule.upTo(Schedule.spaced(start_pause_ms), { duration: start_ms_max })
-  const again = Effect.retry(connected, { schedule, while: isAway })
+  const again = Effect.retry(connected, { schedule, while: isUnavailable })
   return connected.pipe(
-    Effect.catchIf(isAway, (cause) =>
-      Effect.andThen(Effect.logWarning(`${schema} waits: ${failureOf(cause).detail}`), again),
+    Effect.catchIf(isUnavailable, (cause) =>
+      Effect.andThen(Effect.logWarning(`${schema} is waiting: ${failureOf(cause).detail}`), again),
     ),
     Effect.mapError(failureOf),
   )
 }
 
-/** Puts tables that were built beside a schema's own in their place. */
-const replacing =
+/** Replaces a schema with its rebuild. */
+const replaceWith =
   <Tables>(schema: string, moved: (checkpoint: Checkpoint) => void): Opened<Tables>["replace"] =>
   (other, foreign) => {
     const { session: building, checkpoint } = openedOf(other)
-    // A reader that is longer than we wait leaves what was replaced to the next one.
+    // If a long reader blocks the removal, the next rebuild removes the old schema.
     const tidied = Effect.ignore(building.run((client) => dropSchema(client, replacedOf(schema))))
     const done = Effect.andThen(
       Effect.sync(() => moved(checkpoint())),
       tidied,
     )
     return building
-      .run((client) => exchange(client, { schema, foreign, position: checkpoint().position }))
+      .run((client) => swapSchemas(client, { schema, foreign, position: checkpoint().position }))
       .pipe(Effect.tap((is_done) => (is_done ? done : Effect.void)))
   }
 
-/** Opens a schema, made when there is none, and follows what others write there. */
+/** Opens or creates a schema and follows the writes of other processes. */
 const database = Effect.fnUntraced(function* <Tables>(
   { is_writer, ...server }: PostgresOptions,
   design: Design<Tables>,
 ): Effect.fn.Return<Opened<Tables>, DatabaseUnusable, Scope.Scope> {
   const schema = schemaOf(design)
-  let known = nothing
-  let seen = () => {}
+  let known = empty_checkpoint
+  let notifyMoved = () => {}
   const moved = (checkpoint: Checkpoint) => {
     known = checkpoint
-    seen()
+    notifyMoved()
   }
   const own = yield* session(server, schema, {
-    begun: async (client) => {
+    onConnected: async (client) => {
       await lockUsed(client, schema)
-      await makeTables(client, schema, design)
+      await createTables(client, schema, design)
       await client.query(`listen ${schema}`)
       known = await readCheckpoint(client)
     },
-    heard: (payload) => {
-      // What this process wrote it knows as soon as it is answered.
-      if (!sharing.isWriting()) moved(toldOf(payload))
+    onNotification: (payload) => {
+      // The writer knows its own checkpoint already.
+      if (!sharing.isWriting()) moved(parseCheckpoint(payload))
     },
   })
   const sharing = postgresSharing({
@@ -192,12 +192,12 @@ const database = Effect.fnUntraced(function* <Tables>(
     is_writer,
     moved,
     onMoved: (run) => {
-      seen = run
+      notifyMoved = run
     },
   })
-  yield* reached(own, schema)
-  yield* tended(server, design)
-  // Two pools: what is short never waits for what is long.
+  yield* waitForServer(own, schema)
+  yield* sweepPeriodically(server, design)
+  // Two pools, so that short queries never wait for long ones.
   const db = yield* postgresReader<Tables>(server, schema, short_sessions_max)
   const reader = yield* postgresReader<Tables>(server, schema, long_sessions_max)
   const { permitted } = sharing
@@ -217,10 +217,10 @@ const database = Effect.fnUntraced(function* <Tables>(
     sharing: sharing.shared,
     checkpoint: () => known,
     dump: own.run((client) => dumpOf(client, schema)),
-    // Where it is gone, the next session makes it anew, and whoever writes fills it again.
+    // If the schema is dropped, the next session creates it and the writer fills it again.
     place: () => "own",
     beside: beside({ server, design, schema }),
-    replace: replacing(schema, moved),
+    replace: replaceWith(schema, moved),
     compare: (other, rows_max) => {
       const rebuilt = openedOf(other).schema
       return postgresComparison(server, { kept: schema, rebuilt, rows_max })
@@ -229,7 +229,7 @@ const database = Effect.fnUntraced(function* <Tables>(
   return opened
 })
 
-/** Databases in schemas of one PostgreSQL database, which is the deployment's own. */
+/** The layer over one PostgreSQL database, which must belong to this deployment alone. */
 export const postgres = (options: PostgresOptions) =>
   Layer.succeed(Databases, {
     open: <Tables>(design: Design<Tables>) => database<Tables>(options, design),

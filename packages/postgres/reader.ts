@@ -1,4 +1,4 @@
-/** Kysely over a bounded pool of sessions that only read. */
+/** Kysely over a bounded pool of read-only sessions. */
 import { Effect, type Scope } from "effect"
 import {
   type DatabaseConnection,
@@ -13,20 +13,20 @@ import pg from "pg"
 import { StopDeadline } from "#processes"
 import { readFailureOf } from "./failure.ts"
 import { type PostgresServer, sessionOf } from "./server.ts"
-import { held, naming } from "./statement.ts"
+import { statementNames, storedValue } from "./statement.ts"
 
-/** Milliseconds after which a session that nobody uses ends. */
+/** Milliseconds after which an idle session is closed. */
 const idle_ms_max = 30_000
 
-/** How long its end waits for what is being read, in milliseconds. */
+/** How long shutdown waits for running queries, in milliseconds. */
 const end_ms_max = 2_000
 
 const read_only = ["default_transaction_read_only=on"]
 
-const refuse = () => Promise.reject(new Error("The reader only reads."))
+const rejectWrite = () => Promise.reject(new Error("The reader is read-only."))
 
 const dialectOf = (pool: pg.Pool): Dialect => {
-  const nameOf = naming()
+  const nameOf = statementNames()
   const connection: DatabaseConnection = {
     executeQuery: async <Row>({
       sql: text,
@@ -39,7 +39,7 @@ const dialectOf = (pool: pg.Pool): Dialect => {
         const { rows } = await pool.query({
           name: nameOf(text),
           text,
-          values: parameters.map(held),
+          values: parameters.map(storedValue),
         })
         // The rows have the shape that Kysely derived from the same query.
         return { rows: rows as Array<Row> }
@@ -48,7 +48,7 @@ const dialectOf = (pool: pg.Pool): Dialect => {
       }
     },
     streamQuery: () => {
-      throw new Error("The reader answers whole results.")
+      throw new Error("The reader does not stream.")
     },
   }
   return {
@@ -57,9 +57,9 @@ const dialectOf = (pool: pg.Pool): Dialect => {
       init: () => Promise.resolve(),
       acquireConnection: () => Promise.resolve(connection),
       releaseConnection: () => Promise.resolve(),
-      beginTransaction: refuse,
-      commitTransaction: refuse,
-      rollbackTransaction: refuse,
+      beginTransaction: rejectWrite,
+      commitTransaction: rejectWrite,
+      rollbackTransaction: rejectWrite,
       destroy: () => Promise.resolve(),
     }),
     createIntrospector: (db) => new PostgresIntrospector(db),
@@ -67,7 +67,7 @@ const dialectOf = (pool: pg.Pool): Dialect => {
   }
 }
 
-/** Reads the tables of a schema, whichever has its name when it is asked; ends with the scope. */
+/** Reads the schema that has this name at the time of the query. Closes with the scope. */
 export const postgresReader = <Tables>(
   server: PostgresServer,
   schema: string,
@@ -82,7 +82,7 @@ export const postgresReader = <Tables>(
           idleTimeoutMillis: idle_ms_max,
           allowExitOnIdle: true,
         })
-        // An idle session that ended leaves the pool: the next query finds out what is so.
+        // The pool drops a lost idle session; the next query reports the cause.
         pool.on("error", () => {})
         return pool
       }),

@@ -1,18 +1,18 @@
 /**
- * Schemas of read models: one for each service and version, `almanac_<service>_v<version>`, one
- * beside it while it is built again, and the one that was replaced until nobody reads it.
+ * The schemas of read models: one per service and version, `almanac_<service>_v<version>`, a second
+ * one during a rebuild, and the replaced one until its readers are done.
  */
 import type pg from "pg"
 import type { Checkpoint, Design, Dump } from "#projections/database.ts"
 import { postgresCompiler } from "./statement.ts"
 
 /**
- * Advisory locks, which are by a class and a schema's name. `used` is shared by all processes that
- * have the schema; who can have it alone may remove it.
+ * The classes of advisory locks; the key is the schema's name. All processes that use a schema
+ * share `used`; a process that gets it exclusively may remove the schema.
  */
 export const locks = { used: 0x616c_0001, written: 0x616c_0002, built: 0x616c_0003 } as const
 
-/** How long a table that is to go waits for its readers, before it is left for the next start. */
+/** How long dropping a table waits for its readers, before it is left for the next start. */
 const drop_wait = "2s"
 
 export const prefixOf = (service: string) => `almanac_${service.replaceAll("-", "_")}_v`
@@ -20,27 +20,27 @@ export const prefixOf = (service: string) => `almanac_${service.replaceAll("-", 
 export const schemaOf = ({ service, version }: Pick<Design<unknown>, "service" | "version">) =>
   `${prefixOf(service)}${version}`
 
-export const besideOf = (schema: string) => `${schema}_building`
+export const buildingOf = (schema: string) => `${schema}_building`
 export const replacedOf = (schema: string) => `${schema}_replaced`
 
-/** A service's name and a version make a schema's: nothing in it needs a quote. */
+/** Schema names consist of a service and a version and need no quotes. */
 const checkpointOf = (schema: string) => `${schema}.checkpoint`
 
-const isThere = async (client: pg.Client, schema: string) => {
-  const query = "select to_regclass($1) is not null as is_there"
-  const { rows } = await client.query<{ is_there: boolean }>(query, [checkpointOf(schema)])
-  return rows[0]?.is_there === true
+const tablesExist = async (client: pg.Client, schema: string) => {
+  const query = "select to_regclass($1) is not null as is_present"
+  const { rows } = await client.query<{ is_present: boolean }>(query, [checkpointOf(schema)])
+  return rows[0]?.is_present === true
 }
 
-/** Makes the tables unless they are there. Others that begin at the same time wait. */
-export const makeTables = async <Tables>(
+/** Creates the tables if they do not exist. A lock serializes concurrent creations. */
+export const createTables = async <Tables>(
   client: pg.Client,
   schema: string,
   { create }: Design<Tables>,
 ) => {
   await client.query("begin")
   await client.query("select pg_advisory_xact_lock($1, hashtext($2))", [locks.built, `+${schema}`])
-  if (!(await isThere(client, schema))) {
+  if (!(await tablesExist(client, schema))) {
     await client.query(`create schema if not exists ${schema}`)
     await client.query(
       `create table ${checkpointOf(schema)} (
@@ -53,28 +53,28 @@ export const makeTables = async <Tables>(
   await client.query("commit")
 }
 
-/** What an empty schema shows. */
-export const nothing: Checkpoint = { position: 0, hash: "" }
+/** The checkpoint of an empty schema. */
+export const empty_checkpoint: Checkpoint = { position: 0, hash: "" }
 
 export const readCheckpoint = async (client: pg.Client): Promise<Checkpoint> => {
   const query = "select position, hash from checkpoint"
   const { rows } = await client.query<Checkpoint>({ name: "checkpoint", text: query })
   const [row] = rows
-  if (row === undefined) throw new Error("the checkpoint's row is not there")
+  if (row === undefined) throw new Error("the checkpoint has no row")
   return row
 }
 
-/** Whether this session has the lock now; `shared` ones others may have too. */
+/** Tries to get an exclusive lock. */
 export const tryLock = async (client: pg.Client, kind: number, schema: string) => {
-  const query = "select pg_try_advisory_lock($1, hashtext($2)) as is_had"
-  const { rows } = await client.query<{ is_had: boolean }>(query, [kind, schema])
-  return rows[0]?.is_had === true
+  const query = "select pg_try_advisory_lock($1, hashtext($2)) as is_acquired"
+  const { rows } = await client.query<{ is_acquired: boolean }>(query, [kind, schema])
+  return rows[0]?.is_acquired === true
 }
 
 export const unlock = (client: pg.Client, kind: number, schema: string) =>
   client.query("select pg_advisory_unlock($1, hashtext($2))", [kind, schema])
 
-/** Waits where somebody removes it just now. */
+/** Gets the shared lock; waits while the schema is being removed. */
 export const lockUsed = (client: pg.Client, schema: string) =>
   client.query("select pg_advisory_lock_shared($1, hashtext($2))", [locks.used, schema])
 
@@ -85,31 +85,31 @@ export const dropSchema = async (client: pg.Client, schema: string) => {
   await client.query("commit")
 }
 
-export interface Exchange {
+export interface Swap {
   readonly schema: string
-  /** What the schema beside shows. */
+  /** The position of the rebuild. */
   readonly position: number
-  /** What the schema shows of another log, where it does. */
+  /** The schema's checkpoint, if it is of another log. */
   readonly foreign: Checkpoint | undefined
 }
 
-/** Puts the schema beside in the place of the other, unless that shows more; answers whether. */
-export const exchange = async (client: pg.Client, { schema, position, foreign }: Exchange) => {
+/** Swaps in the rebuild, unless the schema has advanced beyond it. Returns whether it did. */
+export const swapSchemas = async (client: pg.Client, { schema, position, foreign }: Swap) => {
   await client.query("begin")
-  if (await isThere(client, schema)) {
+  if (await tablesExist(client, schema)) {
     const kept = checkpointOf(schema)
     const query = `select position, hash from ${kept} for update`
-    const [shown = nothing] = (await client.query<Checkpoint>(query)).rows
-    const is_foreign = shown.position === foreign?.position && shown.hash === foreign.hash
-    if (shown.position > position && !is_foreign) {
+    const [current = empty_checkpoint] = (await client.query<Checkpoint>(query)).rows
+    const is_foreign = current.position === foreign?.position && current.hash === foreign.hash
+    if (current.position > position && !is_foreign) {
       await client.query("rollback")
       return false
     }
-    // Who waits to write there finds another position than its own, and writes nothing.
+    // A waiting writer finds an unexpected position and writes nothing.
     await client.query(`update ${kept} set position = -1`)
     await client.query(`alter schema ${schema} rename to ${replacedOf(schema)}`)
   }
-  await client.query(`alter schema ${besideOf(schema)} rename to ${schema}`)
+  await client.query(`alter schema ${buildingOf(schema)} rename to ${schema}`)
   await client.query("commit")
   return true
 }

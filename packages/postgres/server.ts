@@ -1,28 +1,28 @@
-/** How a PostgreSQL server is reached, and how its sessions are set up. */
+/** Connection settings of a PostgreSQL server, and the setup of its sessions. */
 import { Redacted } from "effect"
 import pg from "pg"
 
 export interface PostgresServer {
   /** `postgresql://user@host/database`, with libpq's parameters. */
   readonly connection: string
-  /** Empty where the server or `PGPASSWORD` knows. */
+  /** Empty if the server needs none or `PGPASSWORD` has it. */
   readonly password: Redacted.Redacted<string>
-  /** Seconds for what a reader asks; the server ends it then. */
+  /** The statement timeout of readers, in seconds. */
   readonly statement_timeout_seconds: number
-  /** Seconds that a statement waits for what another session has locked. */
+  /** The lock timeout, in seconds. */
   readonly lock_timeout_seconds: number
 }
 
-/** Milliseconds until a server that does not answer a connection is given up. */
+/** The connection timeout, in milliseconds. */
 const connect_ms_max = 5_000
 
-/** Seconds for a statement of a writer or an operator: a table that goes, a row of a cursor. */
+/** The statement timeout of writers and operators, in seconds. */
 const statement_s_max = 60
 
-/** Milliseconds after the server's own bound in which its answer may still be on its way. */
+/** Extra time for the server's response after its own timeout, in milliseconds. */
 const way_ms_max = 5_000
 
-/** PostgreSQL has bigint and numeric as texts; ours are all exact as numbers. */
+/** The driver returns these types as strings; all of our values are exact as numbers. */
 const numeric_types: ReadonlySet<number> = new Set([
   pg.types.builtins.INT8,
   pg.types.builtins.NUMERIC,
@@ -34,8 +34,8 @@ const types: pg.CustomTypesConfig = {
 }
 
 /**
- * The URL with its password, which is nowhere else in clear, and with these settings after its own:
- * whatever it says, it is ours that hold. As a text, since libpq's may have a user and no host.
+ * The URL with the password, and with these settings last, so that they override the URL's. Built
+ * as a string, because libpq URLs may have a user without a host.
  */
 const urlOf = ({ connection, password }: PostgresServer, settings: ReadonlyArray<string>) => {
   const [place = ""] = connection.split("?", 1)
@@ -48,8 +48,8 @@ const urlOf = ({ connection, password }: PostgresServer, settings: ReadonlyArray
 }
 
 /**
- * A session that finds the tables of this schema, of our names and nothing else's. The server ends
- * what it asks after `statement_s`, and what waits for a lock before that.
+ * The settings of a session on this schema only. The server cancels statements after `statement_s`,
+ * and waits for locks earlier.
  */
 export const sessionOf = (
   server: PostgresServer,
@@ -63,10 +63,10 @@ export const sessionOf = (
     `lock_timeout=${server.lock_timeout_seconds}s`,
     ...settings,
   ]),
-  // Whose session it is, for who looks into pg_stat_activity.
+  // Identifies the process in pg_stat_activity.
   application_name: `${schema}@${process.pid}`,
   connectionTimeoutMillis: connect_ms_max,
-  // For what the network lost: whatever arrives is ended by the server before.
+  // For a lost connection; otherwise the server's timeout comes first.
   query_timeout: statement_s * 1000 + way_ms_max,
   keepAlive: true,
   types,

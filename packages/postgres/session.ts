@@ -1,6 +1,6 @@
 /**
- * The session over which a process writes a read model and hears of it. Whatever fails ends it,
- * and with it a transaction that is open and the locks that it has; the next one begins anew.
+ * The session that a process writes with and receives notifications on. Any failure ends it, with
+ * its transaction and locks; the next use opens a new one.
  */
 import { Effect, type Scope } from "effect"
 import pg from "pg"
@@ -8,51 +8,52 @@ import type { DatabaseUnusable } from "#projections/database.ts"
 import { failureOf } from "./failure.ts"
 import { type PostgresServer, sessionOf } from "./server.ts"
 
-/** Statements that are sent before the first is answered; then others have the thread. */
-const sent_max = 200
+/** Statements per pipeline batch; between batches other work can run. */
+const batch_max = 200
 
 /**
- * A commit does not wait for the disk: a power cut may take the last ones back, checkpoint and all,
- * and the log fills them in again.
+ * Commits do not wait for the disk: a power failure may lose the last ones with their checkpoint,
+ * and the projection repeats them from the log.
  */
-const lazily = ["synchronous_commit=off"]
+const asynchronous_commit = ["synchronous_commit=off"]
 
-/** What begins a session: it is used when this is done. */
-export interface Beginning {
-  readonly begun: (client: pg.Client) => Promise<void>
-  /** What other sessions tell on channels that this one listens to. */
-  readonly heard?: (payload: string) => void
+/** Hooks of a session. */
+export interface SessionHooks {
+  /** Runs before the session is used. */
+  readonly onConnected: (client: pg.Client) => Promise<void>
+  /** Receives notifications on channels that the session listens to. */
+  readonly onNotification?: (payload: string) => void
 }
 
 export interface Session {
-  /** The client of now; connects where there is none. */
+  /** The current client; connects if necessary. */
   readonly client: () => Promise<pg.Client>
-  /** Whether this client is still the session's. */
+  /** Whether this client is still the current one. */
   readonly isCurrent: (client: pg.Client) => boolean
-  /** Runs it; a failure or an interruption ends the session. */
+  /** Runs `work`. A failure or an interruption ends the session. */
   readonly run: <A>(work: (client: pg.Client) => Promise<A>) => Effect.Effect<A, DatabaseUnusable>
   readonly drop: () => void
 }
 
-/** The statements at once, as a line of them; the first that fails is why the others do. */
-const sendAll = async (client: pg.Client, queries: ReadonlyArray<pg.QueryConfig>) => {
+/** Pipelines the statements. Rejects with the first failure, which causes the others. */
+const sendBatch = async (client: pg.Client, queries: ReadonlyArray<pg.QueryConfig>) => {
   const outcomes = await Promise.allSettled(queries.map((query) => client.query(query)))
   const failed = outcomes.find((outcome) => outcome.status === "rejected")
   if (failed !== undefined) throw failed.reason
 }
 
-/** Sends statements in their order, some hundreds at a time. */
-export const inOrder = async (client: pg.Client, queries: ReadonlyArray<pg.QueryConfig>) => {
-  for (let from = 0; from < queries.length; from += sent_max) {
-    await sendAll(client, queries.slice(from, from + sent_max))
+/** Sends statements in order, in batches. */
+export const sendInOrder = async (client: pg.Client, queries: ReadonlyArray<pg.QueryConfig>) => {
+  for (let from = 0; from < queries.length; from += batch_max) {
+    await sendBatch(client, queries.slice(from, from + batch_max))
   }
 }
 
-/** Connects at the first use, and again after an end; ends with the scope. */
+/** Connects on first use and again after a failure. Ends with the scope. */
 export const session = (
   server: PostgresServer,
   schema: string,
-  { begun, heard }: Beginning,
+  { onConnected, onNotification }: SessionHooks,
 ): Effect.Effect<Session, never, Scope.Scope> => {
   let opening: Promise<pg.Client> | undefined
   let current: pg.Client | undefined
@@ -64,17 +65,17 @@ export const session = (
   }
   const end = (client: pg.Client) => {
     forget(client)
-    // It is over either way: what is still asked of it fails by itself.
+    // The session is over either way; pending statements reject on their own.
     client.end().catch(() => {})
   }
   const connect = async (client: pg.Client) => {
     current = client
     client.on("error", () => forget(client))
     client.on("end", () => forget(client))
-    client.on("notification", ({ payload = "" }) => heard?.(payload))
+    client.on("notification", ({ payload = "" }) => onNotification?.(payload))
     try {
       await client.connect()
-      await begun(client)
+      await onConnected(client)
       return client
     } catch (cause) {
       end(client)
@@ -82,8 +83,10 @@ export const session = (
     }
   }
   const client = async () => {
-    // This throws, and so nothing is opening, where the URL names a file that is not there.
-    opening ??= connect(new pg.Client({ ...sessionOf(server, schema, lazily), pipeline: true }))
+    // The constructor throws if the URL names a file that does not exist; nothing is opening then.
+    opening ??= connect(
+      new pg.Client({ ...sessionOf(server, schema, asynchronous_commit), pipeline: true }),
+    )
     return await opening
   }
   const drop = () => {
@@ -92,16 +95,16 @@ export const session = (
   const run = <A>(work: (client: pg.Client) => Promise<A>) =>
     Effect.suspend(() => {
       let used: pg.Client | undefined
-      const working = async () => {
+      const attempt = async () => {
         used = await client()
         return await work(used)
       }
-      // What fails late, of a session that is over, does not end the one after it.
-      return Effect.tryPromise({ try: working, catch: failureOf }).pipe(
+      // End the client that was used: a late failure must not end its successor.
+      return Effect.tryPromise({ try: attempt, catch: failureOf }).pipe(
         Effect.onError(() => Effect.sync(() => (used === undefined ? drop() : end(used)))),
       )
     })
 
-  const made: Session = { client, isCurrent: (one) => current === one, run, drop }
-  return Effect.acquireRelease(Effect.succeed(made), () => Effect.sync(drop))
+  const result: Session = { client, isCurrent: (one) => current === one, run, drop }
+  return Effect.acquireRelease(Effect.succeed(result), () => Effect.sync(drop))
 }

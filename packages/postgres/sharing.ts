@@ -1,24 +1,26 @@
-/** Whose turn it is to write a read model that processes share, and how the others see it move. */
+/**
+ * Elects the process that writes a shared read model, and lets the others follow its checkpoint.
+ */
 import { Effect } from "effect"
 import type pg from "pg"
 import { type Checkpoint, DatabaseUnusable, type Sharing } from "#projections/database.ts"
 import { locks, readCheckpoint, tryLock } from "./schema.ts"
 import type { Session } from "./session.ts"
 
-/** How often each process asks for the checkpoint, should nothing be told, in milliseconds. */
-const look_ms = 1000
+/** How often each process polls the checkpoint, in case a notification is lost, in milliseconds. */
+const poll_ms = 1000
 
-/** How long an answer is waited for before others are told that there is none, in milliseconds. */
-const answer_ms_max = 5000
+/** How long a poll may take before the database counts as unreachable, in milliseconds. */
+const response_ms_max = 5000
 
 /**
- * How long a writer may ask for nothing, in seconds; it asks once in each. A silent one is stopped,
- * or cut off without the server's knowing: its session is ended, and its turn with it.
+ * How long the writer's session may be idle, in seconds; the writer polls every second. An idle one
+ * is suspended or disconnected without the server noticing, so its session is terminated.
  */
-const silent_s = 10
+const idle_s = 10
 
-/** The writer's session, where it is silent: the server's own clock says so, and nobody else's. */
-const end_silent = `
+/** Terminates the writer's session if it is idle, by the server's clock. */
+const end_idle_writer = `
   select pg_terminate_backend(holder.pid)
   from pg_locks as held join pg_stat_activity as holder using (pid)
   where held.locktype = 'advisory' and held.granted and held.objsubid = 2
@@ -27,7 +29,7 @@ const end_silent = `
     and holder.state <> 'active'
     and holder.state_change < clock_timestamp() - make_interval(secs => $3)`
 
-interface Shared {
+interface SharingOptions {
   readonly session: Session
   readonly schema: string
   readonly is_writer: boolean
@@ -35,73 +37,73 @@ interface Shared {
   readonly onMoved: (run: () => void) => void
 }
 
-export const postgresSharing = ({ session, schema, is_writer, moved, onMoved }: Shared) => {
-  // The client that has the lock. Another one of ours has not.
+export const postgresSharing = ({ session, schema, is_writer, moved, onMoved }: SharingOptions) => {
+  // The client that has the lock. A later client of this process does not have it.
   let holder: pg.Client | undefined
   let is_reached = true
-  // Since when an answer is waited for.
-  let asked_ms = Number.POSITIVE_INFINITY
+  // The start of the current poll.
+  let poll_started_ms = Number.POSITIVE_INFINITY
 
   const isWriting = () => holder !== undefined && session.isCurrent(holder)
-  const take = session.run(async (client) => {
+  const tryAcquire = session.run(async (client) => {
     if (!(await tryLock(client, locks.written, schema))) {
-      await client.query(end_silent, [locks.written, schema, silent_s])
+      await client.query(end_idle_writer, [locks.written, schema, idle_s])
       return false
     }
-    // Whoever wrote before may have gone on since this process heard of it.
+    // The previous writer may have advanced since the last notification.
     moved(await readCheckpoint(client))
     holder = client
     return true
   })
-  // The lock is the session's, and ends with it wherever the server is.
-  const give = Effect.sync(() => {
+  // The lock belongs to the session and is released with it, even if the server is unreachable.
+  const release = Effect.sync(() => {
     if (isWriting()) session.drop()
     holder = undefined
   })
-  const taken = take.pipe(
-    Effect.tap((is_had) => (is_had ? Effect.void : Effect.sleep(look_ms))),
-    Effect.repeat({ until: (is_had) => is_had }),
+  const acquire = tryAcquire.pipe(
+    Effect.tap((is_acquired) => (is_acquired ? Effect.void : Effect.sleep(poll_ms))),
+    Effect.repeat({ until: (is_acquired) => is_acquired }),
   )
   const turn = is_writer
-    ? Effect.acquireRelease(Effect.interruptible(taken), () => give).pipe(Effect.asVoid)
+    ? Effect.acquireRelease(Effect.interruptible(acquire), () => release).pipe(Effect.asVoid)
     : Effect.never
 
-  const look = session.run(async (client) => {
+  const poll = session.run(async (client) => {
     const checkpoint = await readCheckpoint(client)
-    // In the middle of its own transaction a writer would see what is not written yet.
+    // Within its own transaction the writer would see uncommitted positions.
     if (!isWriting()) moved(checkpoint)
   })
   const watch = (run: () => void) =>
     Effect.suspend(() => {
       onMoved(run)
-      const asking = Effect.sync(() => {
-        asked_ms = performance.now()
+      const started = Effect.sync(() => {
+        poll_started_ms = performance.now()
       })
-      const heard = (is_now: boolean, why: string) =>
+      const finished = (is_success: boolean, reason: string) =>
         Effect.suspend(() => {
-          const is_news = is_reached && !is_now
-          asked_ms = Number.POSITIVE_INFINITY
-          is_reached = is_now
-          return is_news ? Effect.logWarning(`${schema} cannot be reached: ${why}`) : Effect.void
+          const is_lost = is_reached && !is_success
+          poll_started_ms = Number.POSITIVE_INFINITY
+          is_reached = is_success
+          return is_lost ? Effect.logWarning(`${schema} cannot be reached: ${reason}`) : Effect.void
         })
-      return asking.pipe(
-        Effect.andThen(look),
+      return started.pipe(
+        Effect.andThen(poll),
         Effect.matchEffect({
-          onSuccess: () => heard(true, ""),
-          onFailure: ({ detail }) => heard(false, detail),
+          onSuccess: () => finished(true, ""),
+          onFailure: ({ detail }) => finished(false, detail),
         }),
-        Effect.andThen(Effect.sleep(look_ms)),
+        Effect.andThen(Effect.sleep(poll_ms)),
         Effect.forever,
       )
     })
-  const isReached = () => is_reached && performance.now() - asked_ms < answer_ms_max
+  const isReached = () => is_reached && performance.now() - poll_started_ms < response_ms_max
   const shared: Sharing = { turn, watch, is_reached: isReached }
 
-  /** Fails where this process had its turn and lost it; one that never asked is not held up. */
+  /** Fails if this process was the writer and lost its lock. */
   const permitted = Effect.suspend(() =>
     holder === undefined || isWriting()
       ? Effect.void
-      : Effect.fail(new DatabaseUnusable({ detail: "Its turn to write is over." })),
+      : Effect.fail(new DatabaseUnusable({ detail: "This process is no longer the writer." })),
   )
   return { shared, isWriting, permitted }
 }

@@ -1,4 +1,6 @@
-/** Statements as PostgreSQL takes them: numbered parameters, prepared once by a name. */
+/**
+ * Rewrites statements for PostgreSQL: numbered parameters, and names to prepare them once.
+ */
 
 import { createHash } from "node:crypto"
 import {
@@ -18,24 +20,24 @@ import {
 import type { QueryConfig } from "pg"
 import type { Write } from "#projections/statement.ts"
 
-/** Bytes of a name; PostgreSQL would cut a longer one, and then know two as one. */
+/** PostgreSQL truncates longer names, so that two could collide. */
 const name_bytes_max = 63
 
-/** Statements that a session keeps prepared: ours are some two hundred. */
+/** Prepared statements per session; we have about 200. */
 const prepared_max = 1000
 
-/** The question marks that are parameters: not those in texts or names. */
+/** Question marks that are parameters, not in strings or names. */
 const parameter = /'(?:[^']|'')*'|"(?:[^"]|"")*"|\?/g
 
-const numbered = (text: string) => {
+const numberParameters = (text: string) => {
   let n = 0
   return text.replace(parameter, (found) => (found === "?" ? `$${++n}` : found))
 }
 
-const short = (text: string) => createHash("sha256").update(text).digest("hex").slice(0, 16)
+const shortHash = (text: string) => createHash("sha256").update(text).digest("hex").slice(0, 16)
 
-/** The names of texts, which are the same in every session; undefined when there are too many. */
-export const naming = () => {
+/** Names for statements, the same in every session; undefined beyond the limit. */
+export const statementNames = () => {
   const names = new Map<string, string>()
   return (text: string) => {
     const known = names.get(text)
@@ -46,24 +48,24 @@ export const naming = () => {
   }
 }
 
-/** A value as PostgreSQL holds it, which has no text with a NUL in it. */
-export const held = (value: unknown) =>
+/** Replaces NUL, which PostgreSQL's text cannot contain. */
+export const storedValue = (value: unknown) =>
   typeof value === "string" && value.includes("\0") ? value.replaceAll("\0", "\ufffd") : value
 
-/** Makes of writes, which were compiled for SQLite, queries of PostgreSQL. */
+/** Converts writes that were compiled for SQLite. */
 export const binder = () => {
   const texts = new Map<string, string>()
-  const nameOf = naming()
+  const nameOf = statementNames()
   return ({ sql: text, parameters }: Write): QueryConfig => {
-    const known = texts.get(text) ?? numbered(text)
+    const known = texts.get(text) ?? numberParameters(text)
     if (texts.size < prepared_max) texts.set(text, known)
-    return { name: nameOf(known), text: known, values: parameters.map(held) }
+    return { name: nameOf(known), text: known, values: parameters.map(storedValue) }
   }
 }
 
 /**
- * SQLite's types in PostgreSQL: integers of 64 bits, and texts that are compared by their bytes,
- * whatever the database's own order is.
+ * SQLite's types in PostgreSQL: integers of 64 bits, and text that is compared by bytes, whatever
+ * the database's collation is.
  */
 const dataTypes = new Map<unknown, RawBuilder<unknown>>([
   ["integer", sql`bigint`],
@@ -83,7 +85,7 @@ const tableNode = (node: CreateTableNode): CreateTableNode => ({
 const indexNode = (node: CreateIndexNode): CreateIndexNode => {
   const { name } = node.name
   if (Buffer.byteLength(name) <= name_bytes_max) return node
-  return { ...node, name: IdentifierNode.create(`${name.slice(0, 40)}_${short(name)}`) }
+  return { ...node, name: IdentifierNode.create(`${name.slice(0, 40)}_${shortHash(name)}`) }
 }
 
 const tables: KyselyPlugin = {
@@ -94,7 +96,7 @@ const tables: KyselyPlugin = {
   transformResult: ({ result }) => Promise.resolve(result),
 }
 
-/** Compiles what creates tables, and runs nothing. */
+/** Compiles statements that create tables. Does not run them. */
 export const postgresCompiler = <Tables>() =>
   new Kysely<Tables>({
     plugins: [tables],

@@ -1,14 +1,14 @@
-/** How a read model in PostgreSQL is written: rows and checkpoint in one transaction. */
+/** Writes a read model: rows and checkpoint in one transaction. */
 import { Effect } from "effect"
 import type { QueryConfig } from "pg"
 import type { Checkpoint, Database, DatabaseUnusable } from "#projections/database.ts"
 import type { Write } from "#projections/statement.ts"
-import { inOrder, type Session } from "./session.ts"
+import { type Session, sendInOrder } from "./session.ts"
 import { binder } from "./statement.ts"
 
 /**
- * The first statement of each transaction, which others that write wait at. Where the position is
- * not the one that this process knows, another has written: nothing is divided by no row.
+ * The first statement of each transaction, at which concurrent writers wait. If the position is not
+ * the expected one, another process has written, and the division by zero fails the transaction.
  */
 const fence = (from: number, { position, hash }: Checkpoint): QueryConfig => ({
   name: "fence",
@@ -21,10 +21,10 @@ const fence = (from: number, { position, hash }: Checkpoint): QueryConfig => ({
 const begin: QueryConfig = { name: "begin", text: "begin" }
 const commit: QueryConfig = { name: "commit", text: "commit" }
 
-/** What is told on a channel when the checkpoint moves: `<position> <hash>`. */
-export const told = ({ position, hash }: Checkpoint) => `${position} ${hash}`
+/** The payload of a notification: `<position> <hash>`. */
+const payloadOf = ({ position, hash }: Checkpoint) => `${position} ${hash}`
 
-export const toldOf = (payload: string): Checkpoint => {
+export const parseCheckpoint = (payload: string): Checkpoint => {
   const [position = "0", hash = ""] = payload.split(" ")
   return { position: Number(position), hash }
 }
@@ -32,35 +32,35 @@ export const toldOf = (payload: string): Checkpoint => {
 const notify = (channel: string, checkpoint: Checkpoint): QueryConfig => ({
   name: "notify",
   text: "select pg_notify($1, $2)",
-  values: [channel, told(checkpoint)],
+  values: [channel, payloadOf(checkpoint)],
 })
 
-export interface Written {
+export interface WriteOptions {
   readonly session: Session
-  /** Whose listeners are told; absent where nobody reads it yet. */
+  /** The channel to notify; none for a rebuild, which has no readers. */
   readonly channel?: string
   readonly known: () => Checkpoint
   readonly moved: (checkpoint: Checkpoint) => void
-  /** Runs before each transaction: a process whose turn is over writes nothing. */
+  /** Runs before each transaction; fails if this process is no longer the writer. */
   readonly permitted: Effect.Effect<void, DatabaseUnusable>
 }
 
-/** Writes over a session; a transaction that failed ends it, and leaves nothing. */
+/** Writes over a session. A failed transaction ends the session and leaves nothing. */
 export const postgresWrites = ({
   session,
   channel,
   known,
   moved,
   permitted,
-}: Written): Pick<Database<unknown>, "apply" | "applySlowly"> => {
+}: WriteOptions): Pick<Database<unknown>, "apply" | "applySlowly"> => {
   const bind = binder()
   const last = ({ position, hash }: Checkpoint) => [
     ...(channel === undefined ? [] : [notify(channel, { position, hash })]),
     commit,
   ]
   const send = (queries: () => ReadonlyArray<QueryConfig>) =>
-    session.run((client) => inOrder(client, queries()))
-  const ended = ({ position, hash }: Checkpoint) => Effect.sync(() => moved({ position, hash }))
+    session.run((client) => sendInOrder(client, queries()))
+  const finished = ({ position, hash }: Checkpoint) => Effect.sync(() => moved({ position, hash }))
 
   const apply = (writes: ReadonlyArray<Write>, checkpoint: Checkpoint) =>
     permitted.pipe(
@@ -72,7 +72,7 @@ export const postgresWrites = ({
           ...last(checkpoint),
         ]),
       ),
-      Effect.andThen(ended(checkpoint)),
+      Effect.andThen(finished(checkpoint)),
     )
   const applySlowly = (
     slices: Iterable<ReadonlyArray<Write>>,
@@ -81,18 +81,18 @@ export const postgresWrites = ({
   ) =>
     Effect.gen(function* () {
       yield* permitted
-      const client = yield* session.run(async (begun) => {
-        await inOrder(begun, [begin, fence(known().position, checkpoint)])
-        return begun
+      const client = yield* session.run(async (connected) => {
+        await sendInOrder(connected, [begin, fence(known().position, checkpoint)])
+        return connected
       })
-      // What comes after goes where it began, or nowhere: another session has no transaction.
-      const goOn = (queries: () => ReadonlyArray<QueryConfig>) =>
-        session.run(() => inOrder(client, queries()))
+      // Continue on the same client: another one is not in the transaction.
+      const continueWith = (queries: () => ReadonlyArray<QueryConfig>) =>
+        session.run(() => sendInOrder(client, queries()))
       for (const slice of slices) {
-        yield* goOn(() => slice.map(bind))
+        yield* continueWith(() => slice.map(bind))
         yield* pause
       }
-      yield* goOn(() => last(checkpoint))
+      yield* continueWith(() => last(checkpoint))
       moved({ position: checkpoint.position, hash: checkpoint.hash })
     }).pipe(Effect.onError(() => Effect.sync(session.drop)))
   return { apply, applySlowly }

@@ -1,81 +1,89 @@
-/** Compares two SQLite files in a thread: the one as it was when the thread began. */
+/**
+ * A thread that compares two SQLite files. It reads the first as of the start of the comparison.
+ */
 import { workerData } from "node:worker_threads"
 import Sqlite from "better-sqlite3"
 import type { Differences, RowDifference, ShownValue } from "#projections/database.ts"
 import { serveCalls } from "#threads"
 
-/** What the thread is begun with: two files, of which the other is built meanwhile. */
+/** The files to compare. `rebuilt` is still being built when the thread starts. */
 export interface Comparison {
   readonly kept: string
   readonly rebuilt: string
-  /** Rows that are told; all are counted. */
+  /** The number of differences that are listed; all are counted. */
   readonly rows_max: number
 }
 
-/** First `begin`, then `compare`, when the other file is built. */
-export type Question = "begin" | "compare"
+/** First `begin`, then `compare` once the other file is complete. */
+export type ComparisonStep = "begin" | "compare"
 
-export type Told = { readonly position: number } | { readonly differences: Differences }
+export type ComparisonResponse =
+  | { readonly position: number }
+  | { readonly differences: Differences }
 
-/** What a column of SQLite holds. */
+/** The values of a SQLite column. */
 type Value = string | number | bigint | Uint8Array | null
 
 type Row = Readonly<Record<string, Value>>
 
-const quoted = (name: string) => `"${name.replaceAll('"', '""')}"`
+const quoteName = (name: string) => `"${name.replaceAll('"', '""')}"`
 
-/** JSON has no bytes and no large integers. */
-const shown = (value: Value = null): ShownValue => {
+/** Converts bytes and bigints, which JSON does not have. */
+const jsonValue = (value: Value = null): ShownValue => {
   if (value instanceof Uint8Array) return `0x${Buffer.from(value).toString("hex")}`
   return typeof value === "bigint" ? String(value) : value
 }
 
-/** A table's key: what it declares, or else the whole row. */
-const keyOf = (db: Sqlite.Database, table: string) => {
-  // What the pragma answers, of which these two.
-  const columns = db.pragma(`table_info(${quoted(table)})`) as Array<{ name: string; pk: number }>
+/** A table's primary key, or all columns if it has none. */
+const primaryKey = (db: Sqlite.Database, table: string) => {
+  // The pragma returns more columns; these two are used.
+  const columns = db.pragma(`table_info(${quoteName(table)})`) as Array<{
+    name: string
+    pk: number
+  }>
   const key = columns.filter(({ pk }) => pk > 0)
   return (key.length > 0 ? key : columns).map(({ name }) => name)
 }
 
-/** Rows of one side that the other has not so, by what is done with each. */
+/** Reports the rows that differ between the two databases. */
 const compareTable = (
   db: Sqlite.Database,
   table: string,
-  tell: (difference: () => RowDifference) => void,
+  report: (difference: () => RowDifference) => void,
 ) => {
-  const key = keyOf(db, table)
-  const name = quoted(table)
-  const where = key.map((column) => `${quoted(column)} is ?`).join(" and ")
-  const only = (side: string, other: string) =>
+  const key = primaryKey(db, table)
+  const name = quoteName(table)
+  const where = key.map((column) => `${quoteName(column)} is ?`).join(" and ")
+  const rowsOnlyIn = (side: string, other: string) =>
     db.prepare<Array<unknown>, Row>(
       `select * from ${side}.${name} except select * from ${other}.${name}`,
     )
   const find = (side: string) =>
     db.prepare<Array<unknown>, Row>(`select * from ${side}.${name} where ${where}`)
-  const keyIn = (row: Row) => Object.fromEntries(key.map((column) => [column, shown(row[column])]))
-  const at = (row: Row) => key.map((column) => row[column])
+  const keyOf = (row: Row) =>
+    Object.fromEntries(key.map((column) => [column, jsonValue(row[column])]))
+  const keyValues = (row: Row) => key.map((column) => row[column])
   const in_kept = find("main")
   const in_rebuilt = find("rebuilt")
 
-  for (const row of only("main", "rebuilt").iterate()) {
-    tell(() => {
-      const rebuilt = in_rebuilt.get(...at(row))
-      if (rebuilt === undefined) return { table, key: keyIn(row), kind: "extra", columns: [] }
+  for (const row of rowsOnlyIn("main", "rebuilt").iterate()) {
+    report(() => {
+      const rebuilt = in_rebuilt.get(...keyValues(row))
+      if (rebuilt === undefined) return { table, key: keyOf(row), kind: "extra", columns: [] }
       const columns = Object.keys(row)
-        .filter((column) => shown(row[column]) !== shown(rebuilt[column]))
+        .filter((column) => jsonValue(row[column]) !== jsonValue(rebuilt[column]))
         .map((column) => ({
           column,
-          kept: shown(row[column]),
-          rebuilt: shown(rebuilt[column]),
+          kept: jsonValue(row[column]),
+          rebuilt: jsonValue(rebuilt[column]),
         }))
-      return { table, key: keyIn(row), kind: "changed", columns }
+      return { table, key: keyOf(row), kind: "changed", columns }
     })
   }
-  for (const row of only("rebuilt", "main").iterate()) {
-    // One that is there otherwise was told above.
-    if (in_kept.get(...at(row)) !== undefined) continue
-    tell(() => ({ table, key: keyIn(row), kind: "missing", columns: [] }))
+  for (const row of rowsOnlyIn("rebuilt", "main").iterate()) {
+    // A row with the same key was reported as changed above.
+    if (in_kept.get(...keyValues(row)) !== undefined) continue
+    report(() => ({ table, key: keyOf(row), kind: "missing", columns: [] }))
   }
 }
 
@@ -99,12 +107,12 @@ const compare = (db: Sqlite.Database, rows_max: number): Differences => {
   return { tables: tables.length, count, rows }
 }
 
-// Of whoever started the thread.
+// `comparison.ts` starts this thread with a comparison.
 const { kept, rebuilt, rows_max } = workerData as Comparison
 const db = new Sqlite(kept, { readonly: true })
 
-/** From this read on the kept file is seen as it is now; the other, as it is when it is built. */
-const begin = (): Told => {
+/** Starts a read transaction, which sees `kept` as it is now; `rebuilt` is read in `compare`. */
+const begin = (): ComparisonResponse => {
   db.prepare("attach ? as rebuilt").run(rebuilt)
   db.exec("begin")
   // One column of a number.
@@ -112,6 +120,6 @@ const begin = (): Told => {
 }
 
 serveCalls(
-  (question: Question): Told =>
-    question === "begin" ? begin() : { differences: compare(db, rows_max) },
+  (step: ComparisonStep): ComparisonResponse =>
+    step === "begin" ? begin() : { differences: compare(db, rows_max) },
 )

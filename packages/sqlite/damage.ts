@@ -1,18 +1,18 @@
 /**
- * A read model's file that SQLite calls damaged: it is set aside, never deleted, and the log builds
- * it again. Only what is derived from the log may come here: no spool, no blobs.
+ * Handles a damaged read model: its file is moved aside, not deleted, and rebuilt from the log.
+ * Only for data that is derived from the log, never for spools or blobs.
  */
 import { renameSync, rmSync, statSync } from "node:fs"
 import Sqlite from "better-sqlite3"
 import { Predicate } from "effect"
 
-/** What SQLite itself keeps in one file beside another: what is moved with it. */
-export const parts = ["", "-wal", "-shm"]
+/** The suffixes of a database's files, which are moved together. */
+export const file_suffixes = ["", "-wal", "-shm"]
 
-/** The text of both codes, as it comes from another thread. */
+/** The messages of both codes: errors from another thread have no code. */
 const damage_texts = ["database disk image is malformed", "file is not a database"]
 
-/** Whether SQLite says that the bytes are not as it wrote them; a full disk is not that. */
+/** Whether SQLite reports corruption; a full disk, for example, is not corruption. */
 export const isDamage = (cause: unknown) => {
   if (cause instanceof Sqlite.SqliteError) {
     return cause.code.startsWith("SQLITE_CORRUPT") || cause.code === "SQLITE_NOTADB"
@@ -21,14 +21,15 @@ export const isDamage = (cause: unknown) => {
 }
 
 /**
- * Moves the file beside, where somebody may look into it, and answers its new path. The one before
- * it goes: a disk that damages again and again is not filled.
+ * Moves the file aside for inspection and returns its new path. Replaces the previous one, so that
+ * repeated damage does not fill the disk.
  */
-export const setAside = (path: string) => {
+export const moveAside = (path: string) => {
   const aside = `${path}.damaged`
-  for (const part of parts) {
-    rmSync(aside + part, { force: true })
-    if (statSync(path + part, { throwIfNoEntry: false })) renameSync(path + part, aside + part)
+  for (const suffix of file_suffixes) {
+    rmSync(aside + suffix, { force: true })
+    if (statSync(path + suffix, { throwIfNoEntry: false }))
+      renameSync(path + suffix, aside + suffix)
   }
   return aside
 }

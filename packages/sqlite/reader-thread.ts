@@ -1,14 +1,14 @@
-/** The far side of the reader: opens files read-only and answers one query after another. */
+/** The reader's thread: opens files read-only and runs one query at a time. */
 import Sqlite from "better-sqlite3"
 import { serveCalls } from "#threads"
 
-/** A file, and which one that was at its path when the query was asked. */
+/** A file, identified by its path and its inode at the time of the query. */
 export interface FileRead {
   readonly path: string
   readonly inode: number | undefined
 }
 
-export interface Question extends FileRead {
+export interface ReadQuery extends FileRead {
   readonly sql: string
   readonly parameters: ReadonlyArray<unknown>
 }
@@ -20,11 +20,11 @@ const files = new Map<
   { readonly inode: number | undefined; readonly sqlite: Sqlite.Database }
 >()
 
-/** Another file may have taken the place of the one that is open, which is then read no more. */
-const fileAt = ({ path, inode }: FileRead) => {
-  const known = files.get(path)
-  if (known !== undefined && known.inode === inode) return known.sqlite
-  known?.sqlite.close()
+/** Opens the file, and reopens it if another file has replaced it. */
+const databaseAt = ({ path, inode }: FileRead) => {
+  const open_file = files.get(path)
+  if (open_file !== undefined && open_file.inode === inode) return open_file.sqlite
+  open_file?.sqlite.close()
   files.delete(path)
   const sqlite = new Sqlite(path, { readonly: true })
   files.set(path, { inode, sqlite })
@@ -32,8 +32,8 @@ const fileAt = ({ path, inode }: FileRead) => {
 }
 
 serveCalls(
-  (question: Question): Rows =>
-    fileAt(question)
-      .prepare(question.sql)
-      .all(...question.parameters),
+  (query: ReadQuery): Rows =>
+    databaseAt(query)
+      .prepare(query.sql)
+      .all(...query.parameters),
 )

@@ -1,4 +1,4 @@
-/** A thread that runs long queries, so that this one stays free. */
+/** Runs long queries in a thread, so that the event loop stays free. */
 import { Effect } from "effect"
 import {
   type CompiledQuery,
@@ -10,19 +10,19 @@ import {
   SqliteQueryCompiler,
 } from "kysely"
 import { threadCall } from "#threads"
-import type { FileRead, Question, Rows } from "./reader-thread.ts"
+import type { FileRead, ReadQuery, Rows } from "./reader-thread.ts"
 
 export interface Reader {
-  /** Kysely over what `file` is at the time of the query. It only reads. */
+  /** A read-only dialect. `file` is called for each query. */
   readonly dialect: (file: () => FileRead) => Dialect
 }
 
 const program = new URL("./reader-thread.ts", import.meta.url)
 
-/** Starts the thread at the first query, and ends it with the scope. */
+/** The thread starts with the first query and stops with the scope. */
 export const reader = Effect.gen(function* () {
   const thread = yield* Effect.acquireRelease(
-    Effect.sync(() => threadCall<Question, Rows>({ name: "The querying thread", program })),
+    Effect.sync(() => threadCall<ReadQuery, Rows>({ name: "The querying thread", program })),
     ({ end }) => Effect.promise(end),
   )
   const connection = (file: () => FileRead): DatabaseConnection => ({
@@ -32,26 +32,26 @@ export const reader = Effect.gen(function* () {
       return { rows: (await thread.request({ path, inode, sql, parameters })) as Array<Row> }
     },
     streamQuery: () => {
-      throw new Error("The reader answers whole results.")
+      throw new Error("The reader does not stream.")
     },
   })
-  const refuse = () => Promise.reject(new Error("The reader only reads."))
+  const rejectWrite = () => Promise.reject(new Error("The reader is read-only."))
 
-  const made: Reader = {
+  const result: Reader = {
     dialect: (file) => ({
       createAdapter: () => new SqliteAdapter(),
       createDriver: () => ({
         init: () => Promise.resolve(),
         acquireConnection: () => Promise.resolve(connection(file)),
         releaseConnection: () => Promise.resolve(),
-        beginTransaction: refuse,
-        commitTransaction: refuse,
-        rollbackTransaction: refuse,
+        beginTransaction: rejectWrite,
+        commitTransaction: rejectWrite,
+        rollbackTransaction: rejectWrite,
         destroy: () => Promise.resolve(),
       }),
       createIntrospector: (db) => new SqliteIntrospector(db),
       createQueryCompiler: () => new SqliteQueryCompiler(),
     }),
   }
-  return made
+  return result
 })

@@ -1,12 +1,12 @@
 /**
- * Read models in SQLite: one file per service and version of its tables.
+ * Read models in SQLite: one file per service and table version.
  *
- * A service's file may have a path of its own, by which others read it too: then its version is in
- * it, as SQLite's user_version, and what is at that path and no read model is never written over.
- * A read model's file that SQLite calls damaged is set aside, and built again.
+ * A service's file may have a configured path, so that other programs can read it. Its version is
+ * then SQLite's user_version, and a file at that path that is not a read model is never
+ * overwritten. A damaged read model is moved aside and rebuilt.
  *
- * WAL with synchronous=NORMAL: a power cut may take the last transactions back, checkpoint and
- * all, and the log fills them in again.
+ * WAL with synchronous=NORMAL: a power failure may lose the last transactions with their
+ * checkpoint; the projection repeats them from the log.
  */
 import { existsSync, mkdirSync, readdirSync, renameSync, rmSync, statSync } from "node:fs"
 import { dirname, join } from "node:path"
@@ -23,7 +23,7 @@ import {
 } from "#projections/database.ts"
 import { compiler, type Write } from "#projections/statement.ts"
 import { comparison } from "./comparison.ts"
-import { isDamage, parts, setAside } from "./damage.ts"
+import { file_suffixes, isDamage, moveAside } from "./damage.ts"
 import { type Reader, reader } from "./reader.ts"
 
 const setup = `
@@ -34,18 +34,18 @@ const setup = `
 `
 
 /**
- * How long a write waits for another program that writes, in milliseconds: nothing else happens
- * in this thread meanwhile. Whoever projects tries again.
+ * How long a write waits for another program's lock, in milliseconds. The wait blocks this thread;
+ * the projection retries.
  */
 const busy_ms_max = 100
 
-/** An open file, with its statements kept compiled and its checkpoint kept at hand. */
+/** Opens a file. Statements and the checkpoint are cached. */
 const open = <Tables>(path: string, design: Design<Tables>) => {
   const sqlite = new Sqlite(path)
   try {
     return fileOf(path, sqlite, design)
   } catch (cause) {
-    // One that is closed later would take what SQLite keeps beside its successor with it.
+    // Closing it later would delete the -wal file of its successor.
     sqlite.close()
     throw cause
   }
@@ -58,8 +58,8 @@ const fileOf = <Tables>(
 ) => {
   sqlite.pragma("journal_mode = WAL")
   sqlite.pragma("synchronous = NORMAL")
-  const made = sqlite.prepare("select 1 from sqlite_schema where name = 'checkpoint'").get()
-  if (made === undefined) {
+  const existing = sqlite.prepare("select 1 from sqlite_schema where name = 'checkpoint'").get()
+  if (existing === undefined) {
     sqlite.transaction(() => {
       sqlite.exec(setup)
       sqlite.pragma(`user_version = ${version}`)
@@ -83,7 +83,7 @@ const fileOf = <Tables>(
       move.run(position, hash)
     },
   ).immediate
-  // The table has this one row, by `setup`.
+  // `setup` inserts this row.
   let checkpoint = prepare("select position, hash from checkpoint").get() as Checkpoint
   return {
     path,
@@ -122,17 +122,17 @@ const fileOf = <Tables>(
 
 type File = ReturnType<typeof open>
 
-/** No other file has it while ours is open. Undefined where there is none. */
+/** The inode at a path. Inodes are not reused while our file is open. */
 const inodeAt = (path: string) => statSync(path, { throwIfNoEntry: false })?.ino
 
-/** What a read model's file says of itself; undefined of any other. Throws of what is no SQLite. */
+/** A read model's version; undefined for another database. Throws if it is not SQLite. */
 const versionAt = (path: string): number | undefined => {
   const sqlite = new Sqlite(path, { readonly: true, fileMustExist: true })
   try {
     // One column each: of names, and of the version.
     const names = sqlite.prepare("select name from sqlite_schema").pluck().all() as Array<string>
     const version = sqlite.pragma("user_version", { simple: true }) as number
-    // Whoever made it was stopped before its first table, or it is an empty file: nothing is lost.
+    // A database without tables can be overwritten: its creation was interrupted, or it is empty.
     return names.length === 0 || names.includes("checkpoint") ? version : undefined
   } finally {
     sqlite.close()
@@ -154,7 +154,7 @@ const placeOf = ({ path, inode }: File): Place => {
 }
 
 const removeFile = (path: string) => {
-  for (const part of parts) rmSync(path + part, { force: true })
+  for (const suffix of file_suffixes) rmSync(path + suffix, { force: true })
 }
 
 const dump = (file: File) => {
@@ -173,7 +173,7 @@ const dump = (file: File) => {
 }
 
 const unusable = (path: string, cause: unknown) => {
-  // What SQLite and the file system throw are errors.
+  // SQLite and the file system throw only Errors.
   const { message } = cause as Error
   return new DatabaseUnusable({ detail: `${path} cannot be used as a database: ${message}.` })
 }
@@ -181,31 +181,31 @@ const unusable = (path: string, cause: unknown) => {
 const attempt = <A>(path: string, run: () => A) =>
   Effect.try({ try: run, catch: (cause) => unusable(path, cause) })
 
-interface Around {
+interface Dependencies {
   readonly read: Reader
-  /** Moves a damaged file away and says so. What is built beside is simply removed. */
-  readonly away: (path: string, cause: unknown) => void
+  /** Moves a damaged file aside and logs it. A file that is being rebuilt is just removed. */
+  readonly onDamaged: (path: string, cause: unknown) => void
 }
 
-/** A database over a file that `replace` may exchange under its users. */
+/** A database whose file `replace` may exchange while it is in use. */
 const database = <Tables>(
   first: File,
   design: Design<Tables>,
-  { read, away }: Around,
+  { read, onDamaged }: Dependencies,
 ): Database<Tables> & { readonly file: () => File } => {
   let file = first
   const delegate: SqliteDatabase = {
     close: () => file.close(),
-    // A statement of better-sqlite3 is what Kysely asks for, but for `iterate`'s narrower type.
+    // A better-sqlite3 statement fits Kysely's interface except for the type of `iterate`.
     prepare: (sql) => file.prepare(sql) as unknown as ReturnType<SqliteDatabase["prepare"]>,
   }
-  /** Nobody finds a damaged file any more: then it is built again, as one that was deleted. */
-  const noted = (cause: unknown) => {
-    if (isDamage(cause) && inodeAt(file.path) === file.inode) away(file.path, cause)
+  /** Moves a damaged file aside, so that it is rebuilt like a deleted one. */
+  const handleDamage = (cause: unknown) => {
+    if (isDamage(cause) && inodeAt(file.path) === file.inode) onDamaged(file.path, cause)
   }
-  const log = (event: LogEvent) => (event.level === "error" ? noted(event.error) : undefined)
-  const noting = Effect.catchDefect((cause) => {
-    noted(cause)
+  const log = (event: LogEvent) => (event.level === "error" ? handleDamage(event.error) : undefined)
+  const catchDamage = Effect.catchDefect((cause) => {
+    handleDamage(cause)
     return isDamage(cause) ? Effect.fail(unusable(first.path, cause)) : Effect.die(cause)
   })
   return {
@@ -213,14 +213,14 @@ const database = <Tables>(
     db: new Kysely<Tables>({ dialect: new SqliteDialect({ database: delegate }), log }),
     reader: new Kysely<Tables>({ dialect: read.dialect(() => file), log }),
     checkpoint: () => file.checkpoint(),
-    apply: (writes, checkpoint) => noting(Effect.sync(() => file.apply(writes, checkpoint))),
+    apply: (writes, checkpoint) => catchDamage(Effect.sync(() => file.apply(writes, checkpoint))),
     applySlowly: (slices, checkpoint, pause) =>
-      noting(Effect.suspend(() => file.applySlowly(slices, checkpoint, pause))),
-    dump: noting(Effect.sync(() => dump(file))),
+      catchDamage(Effect.suspend(() => file.applySlowly(slices, checkpoint, pause))),
+    dump: catchDamage(Effect.sync(() => dump(file))),
     place: () => placeOf(file),
     compare: (beside, rows_max) =>
       Effect.suspend(() => {
-        // Only what `beside` answered comes here: it is of this adapter.
+        // Callers pass only the result of `beside`.
         const other = (beside as ReturnType<typeof database<Tables>>).file()
         return comparison({ kept: file.path, rebuilt: other.path, rows_max })
       }),
@@ -228,7 +228,7 @@ const database = <Tables>(
       attempt(first.path, () => {
         const path = `${first.path}.building`
         removeFile(path)
-        return database<Tables>(open(path, design), design, { read, away: () => undefined })
+        return database<Tables>(open(path, design), design, { read, onDamaged: () => undefined })
       }),
       (beside) =>
         Effect.sync(() => {
@@ -238,9 +238,10 @@ const database = <Tables>(
     ),
     replace: (beside) =>
       attempt(first.path, () => {
-        // Only what `beside` answered comes here: it is of this adapter.
+        // Callers pass only the result of `beside`.
         const other = (beside as ReturnType<typeof database<Tables>>).file()
-        if (placeOf(file) === "foreign") throw new Error("what is there is left as it is")
+        if (placeOf(file) === "foreign")
+          throw new Error("the file at its path is not a read model and is not overwritten")
         file.close()
         other.close()
         removeFile(file.path)
@@ -251,10 +252,10 @@ const database = <Tables>(
   }
 }
 
-type Named = Pick<Design<unknown>, "service" | "version">
+type DesignName = Pick<Design<unknown>, "service" | "version">
 
-/** Removes what other versions left in the folder, and what a rebuild did not finish. */
-const pathIn = (folder: string, { service, version }: Named) => {
+/** The path in the folder. Removes files of other versions and of interrupted rebuilds. */
+const pathIn = (folder: string, { service, version }: DesignName) => {
   const name = `${service}.v${version}.sqlite`
   for (const other of readdirSync(folder)) {
     const foreign = other.startsWith(`${service}.v`) && !other.startsWith(name)
@@ -263,8 +264,8 @@ const pathIn = (folder: string, { service, version }: Named) => {
   return join(folder, name)
 }
 
-/** As `versionAt`; of what is ours, `expected` where it is damaged: whoever opens it sees that. */
-const readable = (path: string, expected: number, is_ours: boolean) => {
+/** As `versionAt`, but `expected` for a damaged file of ours: opening it handles the damage. */
+const versionOrExpected = (path: string, expected: number, is_ours: boolean) => {
   try {
     return versionAt(path)
   } catch (cause) {
@@ -274,33 +275,36 @@ const readable = (path: string, expected: number, is_ours: boolean) => {
 }
 
 /**
- * Removes a read model of another version; throws where there is something else, or no folder.
- * Whether something damaged was a read model cannot be told, but by where it is: `is_ours`.
+ * Removes a read model of another version. Throws if the file is not a read model or the folder
+ * does not exist. A damaged file counts as a read model only if `is_ours`.
  */
-const clearedPath = (path: string, { version }: Named, is_ours: boolean) => {
-  if (!existsSync(dirname(path))) throw new Error("its folder is not there")
-  const found = existsSync(path) ? readable(path, version, is_ours) : -1
-  if (found === undefined) throw new Error("it holds other tables, which are left as they are")
-  // What is left of a file that is gone would be read as part of the new one.
+const clearPath = (path: string, { version }: DesignName, is_ours: boolean) => {
+  if (!existsSync(dirname(path))) throw new Error("its folder does not exist")
+  const found = existsSync(path) ? versionOrExpected(path, version, is_ours) : -1
+  if (found === undefined) throw new Error("it contains other tables and is not overwritten")
+  // Leftover -wal files of a deleted database would be read as part of the new one.
   if (found !== version) removeFile(path)
   removeFile(`${path}.building`)
   return path
 }
 
-const openAnew = <Tables>(path: string, design: Design<Tables>, { away }: Around) => {
+const openOrReplace = <Tables>(
+  path: string,
+  design: Design<Tables>,
+  { onDamaged }: Dependencies,
+) => {
   try {
     return open(path, design)
   } catch (cause) {
     if (!isDamage(cause)) throw cause
-    away(path, cause)
+    onDamaged(path, cause)
     return open(path, design)
   }
 }
 
 /**
- * Databases in files below `folder`, which is made when it is not there; `own` are the paths of
- * those services that have one of their own, whose folder must be there. What is at `unnamed` is
- * ours, whatever it is: nobody chose that path.
+ * Databases in files in `folder`, which is created. `own` has the configured paths of services,
+ * whose folders must exist. A file at `unnamed`, the default path, always counts as ours.
  */
 export const sqlite = (
   folder: string,
@@ -311,12 +315,12 @@ export const sqlite = (
     Databases,
     Effect.gen(function* () {
       const run = Effect.runForkWith(yield* Effect.context<never>())
-      const away = (path: string, cause: unknown) => {
+      const onDamaged = (path: string, cause: unknown) => {
         const { message } = unusable(path, cause)
-        const told = `It is kept as ${setAside(path)}, and built again from the log.`
-        run(Effect.logWarning(`${message} ${told}`))
+        const consequence = `It was moved to ${moveAside(path)} and will be rebuilt from the log.`
+        run(Effect.logWarning(`${message} ${consequence}`))
       }
-      const around: Around = { read: yield* reader, away }
+      const dependencies: Dependencies = { read: yield* reader, onDamaged }
       mkdirSync(folder, { recursive: true, mode: 0o700 })
       return Databases.of({
         open: <Tables>(design: Design<Tables>) => {
@@ -324,9 +328,13 @@ export const sqlite = (
           const is_ours = path === unnamed
           return Effect.acquireRelease(
             attempt(path ?? folder, () => {
-              const cleared =
-                path === undefined ? pathIn(folder, design) : clearedPath(path, design, is_ours)
-              return database<Tables>(openAnew(cleared, design, around), design, around)
+              const file_path =
+                path === undefined ? pathIn(folder, design) : clearPath(path, design, is_ours)
+              return database<Tables>(
+                openOrReplace(file_path, design, dependencies),
+                design,
+                dependencies,
+              )
             }),
             (opened) => Effect.sync(() => opened.file().close()),
           )

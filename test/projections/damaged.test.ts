@@ -58,7 +58,7 @@ const assertAside = ({ path, said }: Given, bytes: Buffer) => {
   assert.deepEqual(readFileSync(`${path}.damaged`), bytes)
   const [told = "", ...more] = said.filter((line) => line.includes(".damaged"))
   assert.deepEqual(more, [])
-  assert.include(told, `It is kept as ${path}.damaged, and built again from the log.`)
+  assert.include(told, `It was moved to ${path}.damaged and will be rebuilt from the log.`)
 }
 
 describe("a read model's file that SQLite calls damaged", () => {

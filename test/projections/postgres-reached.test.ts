@@ -57,7 +57,7 @@ describePostgres("a PostgreSQL server", () => {
         const path = join(yield* temporaryFolder, "ca.pem")
         const options = optionsOf(`${yield* database}?sslrootcert=${path}`)
         const begun = () => Promise.resolve()
-        const { run } = yield* session(options, schema, { begun })
+        const { run } = yield* session(options, schema, { onConnected: begun })
         const why = Effect.map(Effect.flip(run(() => Promise.resolve())), ({ detail }) => detail)
         assert.match(yield* why, /ENOENT/)
         writeFileSync(path, "")
@@ -69,7 +69,8 @@ describePostgres("a PostgreSQL server", () => {
     it.effect("keeps a session where what fails late was asked of the one before", () =>
       Effect.gen(function* () {
         const begun = () => Promise.resolve()
-        const { run, isCurrent } = yield* session(optionsOf(yield* database), schema, { begun })
+        const options = optionsOf(yield* database)
+        const { run, isCurrent } = yield* session(options, schema, { onConnected: begun })
         const late = Promise.withResolvers<void>()
         const waits = yield* Effect.forkChild(Effect.exit(run(() => late.promise)))
         yield* Effect.flip(run((client) => client.query("select 1 / 0")))
@@ -119,7 +120,7 @@ describePostgres("a PostgreSQL server", () => {
         const both = [sleep(open.db), sleep(open.reader)]
         for (const cause of yield* Effect.all(both, { concurrency: 2 })) {
           assert.propertyVal(cause, "_tag", "DatabaseUnusable")
-          assert.include(String(cause), "database.statement_timeout_seconds: ask for less")
+          assert.include(String(cause), "database.statement_timeout_seconds: request less")
         }
         const sleeping = `select 1 from pg_stat_activity
           where datname = current_database() and wait_event = 'PgSleep'`
@@ -133,7 +134,9 @@ describePostgres("a PostgreSQL server", () => {
     it.effect("does not wait for ever for tables that another makes, and says where to look", () =>
       Effect.gen(function* () {
         const url = yield* database
-        const holder = yield* session(optionsOf(url), schema, { begun: () => Promise.resolve() })
+        const holder = yield* session(optionsOf(url), schema, {
+          onConnected: () => Promise.resolve(),
+        })
         yield* holder.run((client) =>
           client.query("select pg_advisory_lock($1, hashtext($2))", [locks.built, `+${schema}`]),
         )
@@ -142,7 +145,7 @@ describePostgres("a PostgreSQL server", () => {
         const around = yield* Layer.build(postgres({ ...optionsOf(url), lock_timeout_seconds: 1 }))
         const opening = Effect.provideContext(openDatabase(blueprint), around)
         const { detail } = yield* Effect.flip(opening)
-        assert.match(detail, /lock.*database\.lock_timeout_seconds: pg_locks/)
+        assert.match(detail, /lock.*database\.lock_timeout_seconds: see pg_locks/)
         yield* Effect.sync(holder.drop)
         assert.equal(yield* totals((yield* opening).db), 0)
       }).pipe(Effect.scoped),

@@ -5,7 +5,7 @@ import { Effect, Exit, Fiber, Result, Scope } from "effect"
 import { TestClock } from "effect/testing"
 import pg from "pg"
 import type { Recorded } from "#events/log.ts"
-import { tended } from "#postgres"
+import { sweepPeriodically } from "#postgres"
 import { project } from "#projections/read-model.ts"
 import { Counted } from "../world/counter.ts"
 import { ask, describePostgres, optionsOf, Postgres } from "../world/programs/postgres.ts"
@@ -338,7 +338,7 @@ describePostgres("a read model in PostgreSQL", () => {
     it.effect("says that its tables are used for as long as it has them", () =>
       Effect.gen(function* () {
         const url = yield* database
-        yield* tended(optionsOf(url), blueprint)
+        yield* sweepPeriodically(optionsOf(url), blueprint)
         const lately = ask(url, "select at > now() - interval '1 hour' as is_it from almanac.used")
         for (let times = 0; times < 2; times++) {
           yield* ask(url, "update almanac.used set at = now() - interval '1 day'")

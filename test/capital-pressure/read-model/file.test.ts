@@ -188,12 +188,12 @@ describe("the dashboard's file", () => {
     ),
   )
 
-  it.live("says so where its folder is not there, or it is a folder itself", () =>
+  it.live("says so where its folder does not exist, or it is a folder itself", () =>
     inFolder((path, folder) =>
       Effect.gen(function* () {
         const nowhere = join(folder, "no", "capital.sqlite")
         const { message } = yield* Effect.flip(opened(nowhere, folder))
-        assert.equal(message, `${nowhere} cannot be used as a database: its folder is not there.`)
+        assert.equal(message, `${nowhere} cannot be used as a database: its folder does not exist.`)
         mkdirSync(path)
         const other = yield* Effect.flip(opened(path, folder))
         assert.include(other.message, `${path} cannot be used as a database`)
@@ -296,7 +296,7 @@ describe("a dashboard's file that is taken away", () => {
         writeFileSync(path, "Dear diary,\n")
         yield* model.waitFor(yield* observe("2026-01-05", 2))
         const { detail } = yield* Effect.flip(model.rebuild)
-        assert.include(detail, "what is there is left as it is")
+        assert.include(detail, "the file at its path is not a read model and is not overwritten")
         assert.equal(readFileSync(path, "utf8"), "Dear diary,\n")
         assert.isFalse(existsSync(`${path}.building`))
         rmSync(path)
