@@ -1,18 +1,18 @@
 /**
- * Feeds by HTTP: the twenty metrics that have one, and the prices.
+ * Feeds over HTTP: twenty metrics, and the prices.
  *
  * Source: document 3 §1 A; decisions of document 3, metric registry; market facts, A1.4.
  */
 import { Clock, Effect, Layer, Redacted } from "effect"
 import { type FeedFailed, Feeds, type Fetched, unchanged } from "#actors/capital-pressure/feeds.ts"
 import {
-  type Answers,
   digestOf,
-  forgetAnswers,
-  keepAnswers,
+  forgetResponses,
+  type KnownResponses,
   keyOf,
-  known,
-  loadAnswers,
+  knownResponse,
+  loadResponses,
+  storeResponses,
 } from "#adapters/capital-pressure/feeds/cache.ts"
 import { cboePart } from "#adapters/capital-pressure/feeds/cboe.ts"
 import { cftcPart } from "#adapters/capital-pressure/feeds/cftc.ts"
@@ -42,9 +42,9 @@ import { dayAt } from "#schemas/capital-pressure/day.ts"
 import type { Metric } from "#schemas/capital-pressure/metric.ts"
 
 export interface FeedsHttpOptions extends ClientOptions, PriceOptions {
-  /** Where it is kept what publishers gave to ask them with: `<data>/feeds`. */
+  /** The folder of HTTP validators: `<data>/feeds`. */
   readonly folder: string
-  /** Empty: FRED's CSV, which needs none. */
+  /** If empty, FRED's CSV is used, which needs no key. */
   readonly fred_key: Redacted.Redacted<string>
 }
 
@@ -58,14 +58,14 @@ export const feedsHttp = (options: FeedsHttpOptions): Layer.Layer<Feeds> =>
       return {
         fetch: Effect.fnUntraced(function* (metric, since) {
           const plan = planOf(metric, since, fred)
-          if (plan) return yield* carriedOut(plan, { ask, folder: options.folder, metric, since })
+          if (plan) return yield* fetchPlan(plan, { ask, folder: options.folder, metric, since })
           return yield* feedFailed(
             metric.name,
             "has no feed",
             metric.stub ?? "almanac does not know how to ask for it.",
           )
         }),
-        forget: ({ metric_id }) => forgetAnswers(options.folder, metric_id),
+        forget: ({ metric_id }) => forgetResponses(options.folder, metric_id),
         prices: priceFeed(options, { ask, fred }),
       }
     }),
@@ -106,55 +106,55 @@ const planOf = (metric: Metric, since: number | undefined, fred: Fred): FeedPlan
   }
 }
 
-interface Asked {
+interface FetchContext {
   readonly ask: Ask
   readonly folder: string
   readonly metric: Metric
   readonly since: number | undefined
 }
 
-/** Inputs of one metric that are asked for at once. */
+/** Concurrent requests for the inputs of one metric. */
 const parts_at_once_max = 3
 
-const carriedOut = Effect.fnUntraced(function* (plan: FeedPlan, asked: Asked) {
-  const { folder, metric, since } = asked
-  const before = yield* loadAnswers(folder, metric.metric_id)
-  const found = yield* Effect.forEach(plan.parts, (part) => answerTo(part, asked, before), {
+const fetchPlan = Effect.fnUntraced(function* (plan: FeedPlan, context: FetchContext) {
+  const { folder, metric, since } = context
+  const before = yield* loadResponses(folder, metric.metric_id)
+  const found = yield* Effect.forEach(plan.parts, (part) => fetchPart(part, context, before), {
     concurrency: parts_at_once_max,
   })
   if (found.every(({ is_same }) => is_same)) return unchanged
-  const whole = yield* Effect.forEach(found, (one) =>
-    // The others changed, and are computed with it: it is wanted in full after all.
-    one.bytes === undefined ? answerTo(one.part, asked, {}) : Effect.succeed(one),
+  const complete = yield* Effect.forEach(found, (one) =>
+    // Another input changed, so this one is downloaded too.
+    one.bytes === undefined ? fetchPart(one.part, context, {}) : Effect.succeed(one),
   )
   const today = dayAt(yield* Clock.currentTimeMillis)
-  const series = yield* Effect.forEach(whole, (one) => readingOf(one, today))
-  const wanted = from(plan.combine(series), since)
-  if (wanted.days.length === 0 && since === undefined) {
+  const series = yield* Effect.forEach(complete, (one) => readPart(one, today))
+  const requested = from(plan.combine(series), since)
+  if (requested.days.length === 0 && since === undefined) {
     return yield* feedFailed(metric.name, "is told no value at all", advice.form)
   }
   const answers = Object.fromEntries(
-    whole.flatMap(({ key, now }) => (now === undefined ? [] : [[key, now] as const])),
+    complete.flatMap(({ key, now }) => (now === undefined ? [] : [[key, now] as const])),
   )
-  const fetched: Fetched = { ...wanted, kept: keepAnswers(folder, metric.metric_id, answers) }
+  const fetched: Fetched = { ...requested, kept: storeResponses(folder, metric.metric_id, answers) }
   return fetched
 })
 
-const answerTo = Effect.fnUntraced(function* (
+const fetchPart = Effect.fnUntraced(function* (
   part: FeedPart,
-  { ask, since }: Asked,
-  before: Answers,
+  { ask, since }: FetchContext,
+  before: KnownResponses,
 ) {
   const key = keyOf(part.request, since)
   const last = before[key]
   const reply: Reply = yield* ask(part.request, last)
   if (reply.is_unchanged) return { part, key, is_same: true, bytes: undefined, now: last }
   const sha256 = digestOf(reply.bytes)
-  const now = known(reply.validators, sha256)
+  const now = knownResponse(reply.validators, sha256)
   return { part, key, is_same: sha256 === last?.sha256, bytes: reply.bytes, now }
 })
 
-const readingOf = (
+const readPart = (
   { part, bytes }: { readonly part: FeedPart; readonly bytes: Uint8Array | undefined },
   today: number,
 ): Effect.Effect<Series, FeedFailed> =>

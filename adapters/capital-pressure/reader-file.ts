@@ -1,18 +1,18 @@
 /**
- * An open file of the dashboard, and whether it is still what it was.
+ * Detects changes of the dashboard's database.
  *
- * A commit by anybody moves SQLite's data_version: two microseconds each time. That is not told of
- * a file that was put in the other's place, or written over: those have another inode, size or
- * time, which is looked for once in a turn of the event loop, however many requests it brings.
+ * Any commit changes SQLite's data_version, which takes two microseconds to read. A replaced or
+ * overwritten file has another inode, size or time, which is checked at most once per turn of the
+ * event loop.
  */
 import { type BigIntStats, statSync } from "node:fs"
 import Sqlite from "better-sqlite3"
 import { openStore } from "#adapters/capital-pressure/store.ts"
 
 export interface WatchedFile {
-  /** Rises when what is in the file may have changed. Throws where the file cannot be read. */
+  /** Returns a number that grows when the content may have changed. Throws if unreadable. */
   readonly look: () => number
-  /** The file as it was opened at the last look. */
+  /** The database that the last `look` opened. */
   readonly file: () => Sqlite.Database
   readonly close: () => void
 }
@@ -29,22 +29,22 @@ const isSame = (one: BigIntStats, other: BigIntStats) =>
   one.mtimeNs === other.mtimeNs &&
   one.size === other.size
 
-/** Whoever holds the file exclusively has committed nothing that others may see yet. */
+/** An exclusive lock means that nothing new is committed yet. */
 const isBusy = (error: unknown) =>
   error instanceof Sqlite.SqliteError && error.code.startsWith("SQLITE_BUSY")
 
-/** Opens what is at `path` at the first look; `busy_ms` is how long a locked file is waited for. */
+/** Opens the file on the first `look`. `busy_ms` is how long to wait for a lock. */
 export const watchedFile = (path: string, busy_ms?: number): WatchedFile => {
   let opened: Opened | undefined
-  let seen: unknown
+  let last_version: unknown
   let changes = 0
-  /** Whether this turn has seen that the file is in its place. */
-  let is_placed = false
+  /** Whether the file was checked in this turn. */
+  let is_checked = false
 
   const close = () => {
     opened?.file.close()
     opened = undefined
-    seen = undefined
+    last_version = undefined
   }
   const open = (stats: BigIntStats): Opened => {
     close()
@@ -57,22 +57,22 @@ export const watchedFile = (path: string, busy_ms?: number): WatchedFile => {
       throw error
     }
   }
-  const place = (): Opened => {
-    if (is_placed && opened !== undefined) return opened
+  const currentFile = (): Opened => {
+    if (is_checked && opened !== undefined) return opened
     const stats = statSync(path, { bigint: true })
     if (opened === undefined || !isSame(opened.stats, stats)) opened = open(stats)
-    is_placed = true
+    is_checked = true
     setImmediate(() => {
-      is_placed = false
+      is_checked = false
     })
     return opened
   }
   const look = () => {
-    const { version: statement } = place()
+    const { version: statement } = currentFile()
     try {
       const version = statement.get()
-      if (version !== seen) changes++
-      seen = version
+      if (version !== last_version) changes++
+      last_version = version
     } catch (error) {
       if (!isBusy(error)) throw error
     }

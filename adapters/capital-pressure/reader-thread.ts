@@ -1,4 +1,4 @@
-/** The far side of the dashboard's reader: loads the file when it has changed, makes answers. */
+/** The dashboard's reader thread: reloads a changed file and builds responses. */
 import { createHash } from "node:crypto"
 import { workerData } from "node:worker_threads"
 import { gzipSync } from "node:zlib"
@@ -17,7 +17,7 @@ import { findMetric } from "#schemas/capital-pressure/registry.ts"
 import type { JobId } from "#schemas/capital-pressure/schedule.ts"
 import { serveCalls } from "#threads"
 
-/** When jobs run next, in RFC 3339; a job that is not there does not run. */
+/** The next run of each job, in RFC 3339; a missing job does not run. */
 export type NextRuns = Readonly<Partial<Record<JobId, string>>>
 
 export interface Question {
@@ -27,9 +27,9 @@ export interface Question {
   readonly next_runs: NextRuns
 }
 
-/** Below this gzip saves less than a packet. */
+/** For less, gzip saves less than a packet. */
 const gzip_bytes_min = 1400
-/** Digits of the tag: 132 bits of a SHA-256. */
+/** Characters of the ETag: 132 bits of a SHA-256. */
 const tag_digits = 22
 
 const metricOf = (metric_id: string) => {
@@ -59,15 +59,15 @@ const pageOf = (store: Store, { asked, today, next_runs }: Question): unknown =>
   }
 }
 
-const shownOf = (page: unknown): Shown => {
+const encodePage = (page: unknown): Shown => {
   const bytes = new TextEncoder().encode(JSON.stringify(page))
   const tag = createHash("sha256").update(bytes).digest("base64url").slice(0, tag_digits)
-  // A copy, which is handed over whole; zlib's own may be part of a larger buffer.
+  // Copied, because zlib's result may be part of a larger buffer, which cannot be transferred.
   const gzip = bytes.length < gzip_bytes_min ? null : Uint8Array.from(gzipSync(bytes))
   return { bytes, gzip, tag }
 }
 
-const answering = (path: string) => {
+const responder = (path: string) => {
   const watched = watchedFile(path)
   let store: Store | undefined
   let loaded = 0
@@ -76,7 +76,7 @@ const answering = (path: string) => {
       const change = watched.look()
       if (store === undefined || change !== loaded) store = readStore(watched.file(), "latest")
       loaded = change
-      return shownOf(pageOf(store, question))
+      return encodePage(pageOf(store, question))
     } catch (error) {
       store = undefined
       throw error
@@ -84,9 +84,9 @@ const answering = (path: string) => {
   }
 }
 
-// `capital-reader` starts this thread, with the file's path.
-serveCalls(answering(workerData as string), ({ bytes, gzip }) => {
+// `reader.ts` starts this thread with the file's path.
+serveCalls(responder(workerData as string), ({ bytes, gzip }) => {
   const made = gzip === null ? [bytes.buffer] : [bytes.buffer, gzip.buffer]
-  // They were made above, as whole ArrayBuffers.
+  // Each owns its ArrayBuffer.
   return made as Array<ArrayBuffer>
 })

@@ -1,8 +1,8 @@
 /**
- * Reads the dashboard's file in a thread, and keeps what was made of it for as long as it holds.
+ * Reads the dashboard's database in a thread and caches responses until it changes.
  *
- * Each request looks whether the file has changed; only then is anything made anew, once for all
- * who wait for it. Source: decisions of document 3, dashboard storage; market facts, A2.8.
+ * Each request checks whether the file has changed. Concurrent requests for the same response share
+ * one computation. Source: decisions of document 3, dashboard storage; market facts, A2.8.
  */
 import { Cron } from "croner"
 import { Clock, Effect, Layer } from "effect"
@@ -22,57 +22,57 @@ import { type ThreadCallOptions, threadCall } from "#threads"
 export interface CapitalReaderOptions
   extends Partial<Pick<ThreadCallOptions, "program" | "response_ms_max">> {
   readonly path: string
-  /** Whether the scheduler runs: without it no job has a next run. */
+  /** Whether the scheduler runs; otherwise no job has a next run. */
   readonly scheduler: boolean
 }
 
-/** A whole load and the largest answer take a fiftieth of it on a slow machine. */
+/** Loading the file and the largest response take a fiftieth of this on a slow machine. */
 const response_ms_max = 10_000
-/** Every metric's history and detail of 20 years, three times over. */
-const kept_bytes_max = 64 * 2 ** 20
-/** Different answers that may be waited for at once: a client makes no longer queue. */
-const waiting_max = 1000
+/** Three times the history and detail of all metrics over 20 years. */
+const cache_bytes_max = 64 * 2 ** 20
+/** The limit on queued computations, so that clients cannot grow the queue. */
+const queue_max = 1000
 const program = new URL("./reader-thread.ts", import.meta.url)
-/** Measured: with V8's own 16 a load keeps 25 MB more, and is not faster. */
+/** With V8's default of 16, loading keeps 25 MB more and is not faster. */
 const resourceLimits = { maxYoungGenerationSizeMb: 8 }
 
-/** One answer on its way, and who waits for it. */
-interface Build extends PromiseWithResolvers<Shown> {
+/** A queued or running computation. */
+interface Computation extends PromiseWithResolvers<Shown> {
   readonly key: string
   readonly asked: Asked
   readonly next_runs: NextRuns
 }
 
-/** What was made of one state of the file on one day, the last used last. */
-interface Edition {
+/** The cache for one state of the file on one day, least recently used first. */
+interface Cache {
   readonly change: number
   readonly today: number
-  readonly kept: Map<string, Shown>
+  readonly responses: Map<string, Shown>
   bytes: number
 }
 
-/** Puts an answer last, and lets the first go where it becomes too much. */
-const keep = (edition: Edition, key: string, shown: Shown) => {
-  forget(edition, key)
-  edition.kept.set(key, shown)
-  edition.bytes += sizeOf(shown)
-  for (const other of edition.kept.keys()) {
-    if (edition.bytes <= kept_bytes_max) return
-    forget(edition, other)
+/** Caches a response as the most recently used, and evicts the oldest beyond the limit. */
+const store = (cache: Cache, key: string, shown: Shown) => {
+  evict(cache, key)
+  cache.responses.set(key, shown)
+  cache.bytes += sizeOf(shown)
+  for (const other of cache.responses.keys()) {
+    if (cache.bytes <= cache_bytes_max) return
+    evict(cache, other)
   }
 }
 
-const forget = (edition: Edition, key: string) => {
-  const shown = edition.kept.get(key)
+const evict = (cache: Cache, key: string) => {
+  const shown = cache.responses.get(key)
   if (shown === undefined) return
-  edition.kept.delete(key)
-  edition.bytes -= sizeOf(shown)
+  cache.responses.delete(key)
+  cache.bytes -= sizeOf(shown)
 }
 
 const sizeOf = ({ bytes, gzip }: Shown) => bytes.length + (gzip?.length ?? 0)
 
-/** Answers are made one after the other; who asks for one that has not begun shares it. */
-const reading = (options: CapitalReaderOptions) => {
+/** Computes one response at a time. Requests for a queued response share it. */
+const cachedReader = (options: CapitalReaderOptions) => {
   const { path } = options
   const watched = watchedFile(path, 0)
   const thread = threadCall<Question, Shown>({
@@ -82,66 +82,67 @@ const reading = (options: CapitalReaderOptions) => {
     resourceLimits,
     response_ms_max: options.response_ms_max ?? response_ms_max,
   })
-  const waiting = new Map<string, Build>()
-  let running: { readonly build: Build; readonly edition: Edition } | undefined
-  let edition: Edition = { change: 0, today: 0, kept: new Map(), bytes: 0 }
+  const queue = new Map<string, Computation>()
+  let running: { readonly computation: Computation; readonly cache: Cache } | undefined
+  let cache: Cache = { change: 0, today: 0, responses: new Map(), bytes: 0 }
 
-  const renew = (today: number) => {
+  const refresh = (today: number) => {
     const change = watched.look()
-    if (change === edition.change && today === edition.today) return
-    edition = { change, today, kept: new Map(), bytes: 0 }
+    if (change === cache.change && today === cache.today) return
+    cache = { change, today, responses: new Map(), bytes: 0 }
   }
   const next = () => {
-    const [build] = waiting.values()
-    if (running !== undefined || build === undefined) return
-    const { key, asked, next_runs } = build
-    waiting.delete(key)
-    const begun = edition
-    running = { build, edition: begun }
-    const { today } = begun
+    const [computation] = queue.values()
+    if (running !== undefined || computation === undefined) return
+    const { key, asked, next_runs } = computation
+    queue.delete(key)
+    const started = cache
+    running = { computation, cache: started }
+    const { today } = started
     thread.request({ asked, today, next_runs }).then(
       (shown) => {
-        keep(begun, key, shown)
-        ended()
-        build.resolve(shown)
+        store(started, key, shown)
+        finish()
+        computation.resolve(shown)
       },
       (error: unknown) => {
-        ended()
-        build.reject(error)
+        finish()
+        computation.reject(error)
       },
     )
   }
-  const ended = () => {
+  const finish = () => {
     running = undefined
     next()
   }
-  const build = (key: string, asked: Asked, next_runs: NextRuns) => {
-    if (running?.build.key === key && running.edition === edition) return running.build.promise
-    const shared = waiting.get(key)
+  const compute = (key: string, asked: Asked, next_runs: NextRuns) => {
+    if (running?.computation.key === key && running.cache === cache)
+      return running.computation.promise
+    const shared = queue.get(key)
     if (shared !== undefined) return shared.promise
-    if (waiting.size >= waiting_max) throw new Error("Too many answers are waited for.")
-    const made: Build = { key, asked, next_runs, ...Promise.withResolvers<Shown>() }
-    waiting.set(key, made)
+    if (queue.size >= queue_max) throw new Error("Too many responses are queued.")
+    const computation: Computation = { key, asked, next_runs, ...Promise.withResolvers<Shown>() }
+    queue.set(key, computation)
     next()
-    return made.promise
+    return computation.promise
   }
   return {
     watched,
     thread,
-    /** What is known, or will be. Throws where the file cannot be read. */
+    /** Returns a cached or future response. Throws if the file cannot be read. */
     shown: (asked: Asked, today: number, next_runs: NextRuns): Shown | Promise<Shown> => {
-      renew(today)
+      refresh(today)
       const key = JSON.stringify([asked, next_runs])
-      const known = edition.kept.get(key)
-      if (known === undefined) return build(key, asked, next_runs)
-      // One that is used again is let go later.
-      if (edition.kept.size > 1) keep(edition, key, known)
+      const known = cache.responses.get(key)
+      if (known === undefined) return compute(key, asked, next_runs)
+      // Move it to the end of the LRU order.
+      if (cache.responses.size > 1) store(cache, key, known)
       return known
     },
   }
 }
 
-/** When each job runs next after a time in epoch milliseconds; kept until the first has run. */
+/** The next run of each job after a time in epoch milliseconds. Cached until the earliest run. */
 const nextRuns = () => {
   const crons = scheduled_jobs.map(({ id, cron, timezone }) => ({
     id,
@@ -166,13 +167,13 @@ const nextRuns = () => {
 const no_runs: NextRuns = {}
 const internal = new Unreadable({ detail: "Internal Server Error" })
 
-/** Reads until the layer ends; the thread starts with the first answer that has to be made. */
+/** The layer. The thread starts with the first computation. */
 export const capitalReader = (options: CapitalReaderOptions) =>
   Layer.effect(
     DashboardReader,
     Effect.gen(function* () {
       const clock = yield* Clock.Clock
-      const { watched, thread, shown } = reading(options)
+      const { watched, thread, shown } = cachedReader(options)
       const runsAt = options.scheduler ? nextRuns() : () => no_runs
       let trouble: string | undefined
       yield* Effect.addFinalizer(() =>
@@ -182,18 +183,18 @@ export const capitalReader = (options: CapitalReaderOptions) =>
         }),
       )
 
-      /** Said once, until it is well again or something else is the matter. */
-      const refused = (error: unknown) => {
+      /** Logs an error once until it is resolved or changes. */
+      const fail = (error: unknown) => {
         const why = causeText(error)
         const is_new = why !== trouble
         trouble = why
-        const said = Effect.logError(`The dashboard's file ${options.path} cannot be read: ${why}`)
-        return Effect.andThen(is_new ? said : Effect.void, Effect.fail(internal))
+        const log = Effect.logError(`The dashboard's file ${options.path} cannot be read: ${why}`)
+        return Effect.andThen(is_new ? log : Effect.void, Effect.fail(internal))
       }
-      const made = (promise: Promise<Shown>) =>
+      const awaitResponse = (promise: Promise<Shown>) =>
         Effect.tryPromise({ try: () => promise, catch: (error) => error }).pipe(
           Effect.tap(() => Effect.sync(() => (trouble = undefined))),
-          Effect.catch(refused),
+          Effect.catch(fail),
         )
       const show = (asked: Asked) =>
         Effect.suspend(() => {
@@ -201,9 +202,9 @@ export const capitalReader = (options: CapitalReaderOptions) =>
           const next_runs = asked.kind === "scheduler" ? runsAt(now) : no_runs
           try {
             const found = shown(asked, dayAt(now), next_runs)
-            return found instanceof Promise ? made(found) : Effect.succeed(found)
+            return found instanceof Promise ? awaitResponse(found) : Effect.succeed(found)
           } catch (error) {
-            return refused(error)
+            return fail(error)
           }
         })
       return DashboardReader.of({

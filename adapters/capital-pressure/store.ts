@@ -1,5 +1,5 @@
 /**
- * The dashboard's file as typed arrays. It is only ever read here, and the file must be there.
+ * Loads the dashboard's database into typed arrays, read-only.
  *
  * Source: decisions of document 3, dashboard storage; market facts, A2.8.
  */
@@ -15,31 +15,31 @@ import type {
 import type { JobId } from "#schemas/capital-pressure/schedule.ts"
 import type { WatchlistTarget } from "#schemas/capital-pressure/watchlist.ts"
 
-/** Values as they are known now, or as each was first told. */
+/** The latest values, or each value as first released. */
 export type Vintage = "latest" | "first"
 
-/** How long a file that is held exclusively is waited for, in milliseconds. */
+/** How long to wait for an exclusive lock, in milliseconds. */
 const busy_ms_max = 2000
 
-/** Opens the file at `path` to be read; throws what SQLite says where that cannot be. */
+/** Opens the file at `path` read-only. Throws SQLite's error. */
 export const openStore = (path: string, busy_ms = busy_ms_max): Sqlite.Database =>
   new Sqlite(path, { readonly: true, fileMustExist: true, timeout: busy_ms })
 
-/** Everything in the file at `path`, as of one commit. Throws where it cannot be read. */
+/** Loads everything in the file at `path`, as of one commit. Throws if it cannot be read. */
 export const loadStore = (path: string, options: { readonly vintage: Vintage }): Store =>
-  reading(path, (file) => readStore(file, options.vintage))
+  readTransaction(path, (file) => readStore(file, options.vintage))
 
-/** Observations alone, by metric_id: all that a composite is computed of. Throws as loadStore. */
+/** Loads only observations, by metric_id, the input of a composite. Throws as loadStore. */
 export const loadObservations = (
   path: string,
   options: { readonly vintage: Vintage },
-): Store["observations"] => reading(path, (file) => observationsOf(file, options.vintage))
+): Store["observations"] => readTransaction(path, (file) => observationsOf(file, options.vintage))
 
-/** The composite as it was computed last. Throws as loadStore. */
-export const loadComposite = (path: string): CompositeSeries => reading(path, compositeOf)
+/** Loads the composite. Throws as loadStore. */
+export const loadComposite = (path: string): CompositeSeries => readTransaction(path, compositeOf)
 
-/** What `read` finds, all of it as of one commit. */
-const reading = <A>(path: string, read: (file: Sqlite.Database) => A): A => {
+/** Runs `read` in one transaction. */
+const readTransaction = <A>(path: string, read: (file: Sqlite.Database) => A): A => {
   const file = openStore(path)
   try {
     return file.transaction(read)(file)
@@ -48,7 +48,7 @@ const reading = <A>(path: string, read: (file: Sqlite.Database) => A): A => {
   }
 }
 
-/** Everything in an open file, as of one commit. */
+/** Reads everything from an open file, as of one commit. */
 export const readStore = (file: Sqlite.Database, vintage: Vintage): Store =>
   file.transaction(() => ({
     observations: observationsOf(file, vintage),
@@ -79,12 +79,12 @@ const idsOf = (file: Sqlite.Database, column: string, table: string) =>
   // One column of text.
   file.prepare(`select distinct ${column} from ${table}`).pluck().all() as Array<string>
 
-/** Reads a column of some rows; null is no number. */
+/** Reads a column; null means no value. */
 type ReadColumn = (column: string) => ReadonlyArray<number | null>
 
 /**
- * Each series of a table by its key. A column has a query of its own, over the same rows of the
- * same commit: an array for each row would take twice the time, and be most of what is allocated.
+ * The series of a table by key. Each column has its own query within the transaction: an array per
+ * row would take twice the time and dominate allocations.
  */
 const seriesOf = <A>(
   file: Sqlite.Database,
@@ -99,7 +99,7 @@ const seriesOf = <A>(
     compiled.set(column, statement)
     return statement
   }
-  // Every column that is asked for is a number, or null.
+  // All requested columns are numbers or null.
   const numbersOf = (id: string, column: string) =>
     statementOf(column).all(id) as Array<number | null>
   const ids = idsOf(file, key, table)
@@ -129,7 +129,7 @@ const pricesOf = (file: Sqlite.Database) =>
 
 const compositeOf = (file: Sqlite.Database): CompositeSeries => {
   const read: ReadColumn = (column) =>
-    // Every column is a number, or null.
+    // All columns are numbers or null.
     file.prepare(`select ${column} from capital_composite order by day`).pluck().all() as Array<
       number | null
     >

@@ -1,5 +1,5 @@
 /**
- * The operator's watchlist: what each name is thought to be worth.
+ * Reads the operator's watchlist of price targets.
  *
  * Source: decisions of document 3, metric registry (watchlist); market facts, A3.
  */
@@ -9,7 +9,7 @@ import { findBounded } from "#files"
 import { CalendarDate } from "#schemas/capital-pressure/day.ts"
 import { Ticker, type WatchlistTarget, watchlist } from "#schemas/capital-pressure/watchlist.ts"
 
-/** The file is not to be used; the message is one line that names file and entry. */
+/** The file is invalid; the message is one line with the file and entry. */
 export class WatchlistInvalid extends Schema.TaggedError<WatchlistInvalid>()("WatchlistInvalid", {
   message: Schema.String,
 }) {}
@@ -27,9 +27,8 @@ const Entry = Schema.Struct({
 const Entries = Schema.fromJsonString(Schema.Array(Schema.Record(Schema.String, Schema.Unknown)))
 
 /**
- * A target for each of the eight names, in their order: `[{ticker, target, fwd_pe?, set_on?}]`.
- * A name that the file lacks, and each where there is no file, has the target 0, which is "not
- * set".
+ * A target for each of the eight tickers, in order: `[{ticker, target, fwd_pe?, set_on?}]`. A
+ * ticker that is not in the file has the target 0, "not set"; so have all if there is no file.
  */
 export const readWatchlist = (
   path: string,
@@ -37,33 +36,34 @@ export const readWatchlist = (
   findBounded(path, file_bytes_max).pipe(
     Effect.mapError(({ message }) => new WatchlistInvalid({ message })),
     Effect.flatMap((text) => {
-      const found = Option.isNone(text) ? Result.succeed([]) : entriesIn(text.value)
+      const found = Option.isNone(text) ? Result.succeed([]) : parseEntries(text.value)
       return Result.isSuccess(found)
         ? Effect.succeed(targetsOf(found.success))
         : Effect.fail(new WatchlistInvalid({ message: `${path}: ${found.failure}` }))
     }),
   )
 
-type Given = typeof Entry.Type
+type WatchlistEntry = typeof Entry.Type
 
-const targetsOf = (given: ReadonlyArray<Given>): ReadonlyArray<WatchlistTarget> =>
+const targetsOf = (entries: ReadonlyArray<WatchlistEntry>): ReadonlyArray<WatchlistTarget> =>
   watchlist.map(({ ticker }) => {
-    const entry = given.find((one) => one.ticker === ticker)
+    const entry = entries.find((one) => one.ticker === ticker)
     const { target = 0, fwd_pe = null, set_on = null } = entry ?? {}
     return { ticker, target, fwd_pe, set_on }
   })
 
 const fields: ReadonlyArray<string> = ["ticker", "target", "fwd_pe", "set_on"]
 
-const entriesIn = (text: string): Result.Result<ReadonlyArray<Given>, string> => {
+const parseEntries = (text: string): Result.Result<ReadonlyArray<WatchlistEntry>, string> => {
   const parsed = Schema.decodeUnknownOption(Entries)(text.replace(/^\uFEFF/, ""))
   if (Option.isNone(parsed)) return Result.fail("is not a JSON array of objects.")
-  const found: Array<Given> = []
+  const found: Array<WatchlistEntry> = []
   for (const [n, raw] of parsed.value.entries()) {
     const name = typeof raw.ticker === "string" ? ` (${quoted(raw.ticker)})` : ""
     const who = `entry ${n + 1}${name}`
-    const odd = Object.keys(raw).find((field) => !fields.includes(field))
-    if (odd !== undefined) return Result.fail(`${who} has ${quoted(odd)}, which is no field.`)
+    const unknown_field = Object.keys(raw).find((field) => !fields.includes(field))
+    if (unknown_field !== undefined)
+      return Result.fail(`${who} has ${quoted(unknown_field)}, which is no field.`)
     const entry = Schema.decodeUnknownOption(Entry)(raw)
     if (Option.isNone(entry)) return Result.fail(`${who} ${problemOf(raw)}`)
     if (found.some(({ ticker }) => ticker === entry.value.ticker)) {
@@ -74,7 +74,7 @@ const entriesIn = (text: string): Result.Result<ReadonlyArray<Given>, string> =>
   return Result.succeed(found)
 }
 
-/** The first field that is wrong, in words. */
+/** Describes the first invalid field. */
 const problemOf = (raw: Readonly<Record<string, unknown>>) => {
   const is = (field: "ticker" | "target" | "fwd_pe") =>
     raw[field] === undefined && field === "fwd_pe"

@@ -1,6 +1,6 @@
 /**
- * What a publisher gave to ask it with the next time: a small file for each feed, which holds no
- * data and no key. Without it, or with one that cannot be read, everything is asked for again.
+ * Stores HTTP validators and hashes of the last responses, one file per feed without data or keys.
+ * If the file is missing or unreadable, everything is downloaded again.
  */
 import { createHash } from "node:crypto"
 import { join } from "node:path"
@@ -11,36 +11,38 @@ import { type FeedRequest, feedFailed } from "#adapters/capital-pressure/feeds/p
 import { findBounded, removeFile, syncFolder, writePrivate } from "#files"
 
 /**
- * To be raised whenever an answer is read otherwise than before: what is unchanged at the
- * publisher then still is new here.
+ * Increase this whenever parsing changes, so that unchanged responses are parsed again.
  */
 const reading = 1
 
 const file_bytes_max = 65_536
 
-const Known = Schema.Struct({
+const KnownResponse = Schema.Struct({
   etag: Schema.optionalKey(Schema.String),
   last_modified: Schema.optionalKey(Schema.String),
-  /** Of the answer: some publishers give nothing to ask them with. */
+  /** The hash of the response, because some publishers send no validators. */
   sha256: Schema.String,
 })
-export type Known = typeof Known.Type
+export type KnownResponse = typeof KnownResponse.Type
 
 const File = Schema.Struct({
   reading: Schema.Literal(reading),
-  answers: Schema.Record(Schema.String, Known),
+  answers: Schema.Record(Schema.String, KnownResponse),
 })
 
-/** By the key of what was asked. */
-export type Answers = Readonly<Record<string, Known>>
+/** By request key. */
+export type KnownResponses = Readonly<Record<string, KnownResponse>>
 
-/** Names a request and the first day that was wanted of its answer; its secret is not in it. */
+/** Identifies a request and its first day, without the secret. */
 export const keyOf = ({ publisher, path }: FeedRequest, since: number | undefined) =>
   digestOf(new TextEncoder().encode(`${publisher} ${path} since ${since ?? "ever"}`))
 
 export const digestOf = (bytes: Uint8Array) => createHash("sha256").update(bytes).digest("hex")
 
-export const known = ({ etag, last_modified }: Validators, sha256: string): Known => ({
+export const knownResponse = (
+  { etag, last_modified }: Validators,
+  sha256: string,
+): KnownResponse => ({
   ...(etag !== undefined && { etag }),
   ...(last_modified !== undefined && { last_modified }),
   sha256,
@@ -48,7 +50,7 @@ export const known = ({ etag, last_modified }: Validators, sha256: string): Know
 
 const fileOf = (folder: string, id: string) => join(folder, `${id}.json`)
 
-export const loadAnswers = (folder: string, id: string): Effect.Effect<Answers> =>
+export const loadResponses = (folder: string, id: string): Effect.Effect<KnownResponses> =>
   findBounded(fileOf(folder, id), file_bytes_max).pipe(
     Effect.map(Option.flatMap(Schema.decodeUnknownOption(Schema.fromJsonString(File)))),
     Effect.map((file) =>
@@ -57,22 +59,26 @@ export const loadAnswers = (folder: string, id: string): Effect.Effect<Answers> 
         () => ({}),
       ),
     ),
-    Effect.orElseSucceed((): Answers => ({})),
+    Effect.orElseSucceed((): KnownResponses => ({})),
   )
 
-/** One that cannot be written costs another download, and nothing else. */
-export const keepAnswers = (folder: string, id: string, answers: Answers): Effect.Effect<void> =>
+/** Ignores write errors, which only cause another download. */
+export const storeResponses = (
+  folder: string,
+  id: string,
+  answers: KnownResponses,
+): Effect.Effect<void> =>
   Effect.ignore(writePrivate(fileOf(folder, id), JSON.stringify({ reading, answers })))
 
 /**
- * For good, also where the power fails right after. Where it cannot be removed it would stand for
- * other values than are stored: FeedFailed.
+ * Removes the file durably. Fails if that is impossible, because the validators would not match the
+ * stored values.
  */
-export const forgetAnswers = (folder: string, id: string): Effect.Effect<void, FeedFailed> =>
+export const forgetResponses = (folder: string, id: string): Effect.Effect<void, FeedFailed> =>
   removeFile(fileOf(folder, id)).pipe(
     Effect.mapError(({ code }) =>
       feedFailed(fileOf(folder, id), `cannot be removed (${code})`, "Remove it and ingest again."),
     ),
-    // There is no such folder before the first answer that was kept.
+    // The folder does not exist before the first download.
     Effect.andThen(Effect.ignore(Effect.tryPromise(() => syncFolder(folder)))),
   )

@@ -1,4 +1,4 @@
-/** Cboe's indices at the close of each day. Source: market facts, A1.4 Cboe. */
+/** Cboe's daily index closes. Source: market facts, A1.4 Cboe. */
 import { Result } from "effect"
 import { rowsOf } from "#adapters/capital-pressure/feeds/csv.ts"
 import {
@@ -9,7 +9,7 @@ import {
 } from "#adapters/capital-pressure/feeds/plan.ts"
 import { seriesOf } from "#adapters/capital-pressure/feeds/series.ts"
 
-/** The whole history of an index, "SKEW": of the column that has its name, or of the close. */
+/** The history of an index such as "SKEW", from the column with its name or the close. */
 export const cboePart = (index: string): FeedPart => ({
   request: {
     publisher: "cboe",
@@ -26,5 +26,5 @@ export const cboePart = (index: string): FeedPart => ({
   },
 })
 
-/** YYYY-MM-DD of MM/DD/YYYY; anything else stays what it is. */
+/** Converts MM/DD/YYYY to YYYY-MM-DD; other text is unchanged. */
 const isoOf = (date: string) => date.replace(/^(\d{2})\/(\d{2})\/(\d{4})$/, "$3-$1-$2")

@@ -1,8 +1,8 @@
 /**
  * The CFTC's Traders in Financial Futures, futures only.
  *
- * Its certificate is not verified by default, so that anybody on the way may write its answer:
- * each row must be one that the market could have. Source: market facts, A1.4 CFTC.
+ * Its certificate is not verified by default, so responses could be forged: each row must be
+ * plausible. Source: market facts, A1.4 CFTC.
  */
 import { Result, Schema } from "effect"
 import {
@@ -16,9 +16,9 @@ import { findDay, ordered } from "#adapters/capital-pressure/feeds/series.ts"
 import type { Series } from "#projections/capital-pressure/store.ts"
 import { dateOf } from "#schemas/capital-pressure/day.ts"
 
-/** Weeks of 96 years. */
+/** 96 years of weeks. */
 const rows_max = 5000
-/** Points of open interest by which one week may differ from the one before, but for one week. */
+/** The largest plausible weekly change, in points of open interest; one larger is allowed. */
 const jump_points_max = 25
 
 const count = /^\d{1,12}$/
@@ -41,12 +41,12 @@ const columns = [
   "lev_money_positions_short",
 ].join(",")
 
-/** Asset managers' longs less shorts in percent of open interest, by Tuesday. */
+/** Asset managers' net position in percent of open interest, weekly on Tuesday. */
 export const cftcPart = (code: string, since: number | undefined): FeedPart => {
   const later = since === undefined ? "" : ` and report_date_as_yyyy_mm_dd>='${dateOf(since)}'`
   const query = new URLSearchParams({
     $select: columns,
-    // By its code: the contract's name was changed.
+    // By code, because the contract's name has changed.
     $where: `cftc_contract_market_code='${code}'${later}`,
     $order: "report_date_as_yyyy_mm_dd",
     $limit: String(rows_max),

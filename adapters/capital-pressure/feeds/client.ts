@@ -1,12 +1,19 @@
 /**
- * HTTP to publishers: polite, bounded, and sure of whom it asks.
+ * The HTTP client for publishers.
  *
- * It says who it is, asks again with pauses of its own, and goes where it was sent only within the
- * publisher's own domain. What a failure says holds neither key nor query.
+ * It identifies itself, retries with backoff, and follows redirects only within the publisher's
+ * domain. Failures contain neither keys nor queries.
  */
 import { Clock, Effect, Random, Redacted } from "effect"
 import { type Agent, request as send } from "undici"
 import type { FeedFailed } from "#actors/capital-pressure/feeds.ts"
+import {
+  connectionFailure,
+  pausedFailure,
+  type RequestFailure,
+  redirectFailure,
+  statusFailure,
+} from "#adapters/capital-pressure/feeds/failure.ts"
 import { makePace } from "#adapters/capital-pressure/feeds/pace.ts"
 import {
   bytes_max_default,
@@ -16,17 +23,10 @@ import {
   publishers,
 } from "#adapters/capital-pressure/feeds/plan.ts"
 import { unverifiedAgent, verifyingAgent } from "#adapters/capital-pressure/feeds/tls.ts"
-import {
-  exhausted,
-  ofCode,
-  ofStatus,
-  strayed,
-  type Trouble,
-} from "#adapters/capital-pressure/feeds/trouble.ts"
 import { readBody } from "#adapters/outside/answer-body.ts"
 import { afterOf } from "#adapters/outside/retry-after.ts"
 
-/** What a publisher gave to ask it with the next time. */
+/** Validators for a conditional request. */
 export interface Validators {
   readonly etag?: string
   readonly last_modified?: string
@@ -40,46 +40,46 @@ export type Ask = (request: FeedRequest, known?: Validators) => Effect.Effect<Re
 
 /** In milliseconds. */
 export interface FeedTimes {
-  /** That nothing comes: before the answer, or in the middle of it. */
+  /** The timeout for headers and between body chunks. */
   readonly silence_ms: number
-  /** One try, with all that is sent. */
+  /** The timeout of one attempt. */
   readonly whole_ms: number
-  /** The first pause is at most this, each further one twice the one before. */
+  /** The maximum first backoff; doubles with each attempt. */
   readonly pause_ms: number
-  /** Between two requests to a host, instead of the publisher's own. */
+  /** Overrides the publisher's spacing between requests. */
   readonly spacing_ms?: number
 }
 
-/** The slowest answer, all of a daily series since 1962, takes some seconds. */
+/** The slowest response, a daily series since 1962, takes some seconds. */
 const feed_times: FeedTimes = { silence_ms: 30_000, whole_ms: 120_000, pause_ms: 1000 }
 
 export interface ClientOptions {
   readonly version: string
-  /** Who runs this, for publishers; "" says nothing. */
+  /** The operator's contact for the User-Agent; may be empty. */
   readonly contact: string
   readonly cftc_tls_verify: boolean
-  /** Addresses instead of the publishers' own. */
+  /** Overrides the publishers' addresses. */
   readonly bases?: Partial<Record<Publisher, string>>
   readonly times?: FeedTimes
 }
 
 const tries_max = 4
 const pause_ms_max = 20_000
-/** A publisher that wants more time than this is asked at another ingest. */
+/** A longer Retry-After is left to the next ingest. */
 const after_ms_max = 60_000
-/** How long a host that refused too many requests is left alone, where it does not say itself. */
+/** The pause of a host that rejects requests without Retry-After. */
 const rest_ms = 900_000
 const rest_ms_max = 86_400_000
 const redirects_max = 3
 
-/** Asks publishers for the scope's life. */
+/** Creates the client; its connections close with the scope. */
 export const feedClient = Effect.fnUntraced(function* (options: ClientOptions) {
   const baseOf = (publisher: Publisher) => options.bases?.[publisher] ?? publishers[publisher].base
   const cftc_host = new URL(baseOf("cftc")).hostname
-  const verifying = yield* held(() => verifyingAgent(bytes_max_default))
+  const verifying = yield* scopedAgent(() => verifyingAgent(bytes_max_default))
   const cftc = options.cftc_tls_verify
     ? verifying
-    : yield* held(() => unverifiedAgent(cftc_host, bytes_max_default))
+    : yield* scopedAgent(() => unverifiedAgent(cftc_host, bytes_max_default))
   const times = options.times ?? feed_times
   const pace = makePace()
 
@@ -98,20 +98,20 @@ export const feedClient = Effect.fnUntraced(function* (options: ClientOptions) {
     })
     const spacing_ms = times.spacing_ms ?? publishers[publisher].spacing_ms
     if (publisher === "cftc" && cftc !== verifying) yield* Effect.logInfo(unverified)
-    for (let tried = 1; ; tried += 1) {
+    for (let attempts = 1; ; attempts += 1) {
       const rest = yield* pace.restOf(host)
-      if (rest > 0) return yield* failed(name, exhausted(rest))
-      const answer = yield* Effect.result(pace.take(host, spacing_ms, once))
-      if (answer._tag === "Success") return answer.success
-      const trouble = answer.failure
-      const after = trouble.after_ms ?? 0
-      if (!trouble.is_passing || tried === tries_max || after > after_ms_max) {
-        if (trouble.is_refusal) {
+      if (rest > 0) return yield* failed(name, pausedFailure(rest))
+      const result = yield* Effect.result(pace.take(host, spacing_ms, once))
+      if (result._tag === "Success") return result.success
+      const failure = result.failure
+      const after = failure.after_ms ?? 0
+      if (!failure.is_temporary || attempts === tries_max || after > after_ms_max) {
+        if (failure.is_rejection) {
           yield* pace.rest(host, after > 0 ? Math.min(after, rest_ms_max) : rest_ms)
         }
-        return yield* failed(name, trouble)
+        return yield* failed(name, failure)
       }
-      const most = Math.min(pause_ms_max, times.pause_ms * 2 ** (tried - 1))
+      const most = Math.min(pause_ms_max, times.pause_ms * 2 ** (attempts - 1))
       yield* Effect.sleep(Math.max(after, (yield* Random.next) * most))
     }
   })
@@ -119,20 +119,20 @@ export const feedClient = Effect.fnUntraced(function* (options: ClientOptions) {
 })
 
 const unverified =
-  "The CFTC is asked without verifying its certificate, and its rows are checked instead; " +
+  "The CFTC's certificate is not verified, and its rows are checked instead; " +
   "capital.cftc_tls_verify = true verifies it."
 
-const held = (make: () => Agent) =>
+const scopedAgent = (make: () => Agent) =>
   Effect.acquireRelease(Effect.sync(make), (agent) => Effect.promise(() => agent.destroy()))
 
-const failed = (name: string, { reason, next }: Trouble) =>
+const failed = (name: string, { reason, next }: RequestFailure) =>
   Effect.fail(feedFailed(name, reason, next))
 
 const headersOf = ({ version, contact }: ClientOptions, known: Validators) => {
-  // A header's value is of printable ASCII.
-  const told = contact.replaceAll(/[^\x20-\x7e]/g, "").trim()
+  // Header values are printable ASCII.
+  const clean = contact.replaceAll(/[^\x20-\x7e]/g, "").trim()
   return {
-    "user-agent": told === "" ? `almanac/${version}` : `almanac/${version} (+${told})`,
+    "user-agent": clean === "" ? `almanac/${version}` : `almanac/${version} (+${clean})`,
     accept: "*/*",
     "accept-encoding": "gzip",
     ...(known.etag !== undefined && { "if-none-match": known.etag }),
@@ -149,27 +149,27 @@ interface Attempt {
   readonly times: FeedTimes
 }
 
-const attempt = (one: Attempt): Effect.Effect<Reply, Trouble> =>
+const attempt = (one: Attempt): Effect.Effect<Reply, RequestFailure> =>
   Effect.flatMap(Clock.currentTimeMillis, (now) =>
     Effect.tryPromise({
-      try: (signal) => converse(one, now, signal),
-      catch: (cause) => (isTrouble(cause) ? cause.trouble : ofCode(codeOf(cause))),
+      try: (signal) => sendRequest(one, now, signal),
+      catch: (cause) => (isFailedAttempt(cause) ? cause.failure : connectionFailure(codeOf(cause))),
     }),
   ).pipe(
     Effect.timeoutOrElse({
       duration: one.times.whole_ms,
-      orElse: () => Effect.fail(ofCode("ETIMEDOUT")),
+      orElse: () => Effect.fail(connectionFailure("ETIMEDOUT")),
     }),
   )
 
-/** Follows the publisher to the answer. Throws a Troubled, or whatever the connection does. */
-const converse = async (one: Attempt, now: number, signal: AbortSignal): Promise<Reply> => {
+/** Sends the request and follows redirects. Throws a FailedAttempt or a connection error. */
+const sendRequest = async (one: Attempt, now: number, signal: AbortSignal): Promise<Reply> => {
   const { request, agent, headers, times } = one
   let url = withSecret(one)
   for (let hop = 0; hop <= redirects_max; hop += 1) {
     const {
       statusCode,
-      headers: told,
+      headers: response_headers,
       body,
     } = await send(url, {
       dispatcher: agent,
@@ -179,7 +179,7 @@ const converse = async (one: Attempt, now: number, signal: AbortSignal): Promise
       headersTimeout: times.silence_ms,
       bodyTimeout: times.silence_ms,
     })
-    const header = (name: string) => [told[name]].flat()[0]
+    const header = (name: string) => [response_headers[name]].flat()[0]
     if (statusCode === 200) {
       const encoding = (header("content-encoding") ?? "").trim().toLowerCase()
       const bytes = await readBody(body, encoding, request.bytes_max)
@@ -189,13 +189,14 @@ const converse = async (one: Attempt, now: number, signal: AbortSignal): Promise
     if (statusCode === 304 && isConditional(one.known)) return { is_unchanged: true }
     const location = header("location")
     if (!redirects.has(statusCode) || location === undefined) {
-      throw troubled(ofStatus(statusCode, request, afterOf(header("retry-after"), now)))
+      throw failedAttempt(statusFailure(statusCode, request, afterOf(header("retry-after"), now)))
     }
     const next = URL.canParse(location, url) ? new URL(location, url) : undefined
-    if (!next || !isSamePlace(one.url, next)) throw troubled(strayed(next?.hostname ?? ""))
+    if (!next || !isAllowedRedirect(one.url, next))
+      throw failedAttempt(redirectFailure(next?.hostname ?? ""))
     url = next
   }
-  throw troubled(strayed(""))
+  throw failedAttempt(redirectFailure(""))
 }
 
 const redirects = new Set([301, 302, 303, 307, 308])
@@ -209,7 +210,7 @@ const withSecret = ({ request: { secret }, url }: Attempt) => {
   return whole
 }
 
-/** Validators are kept in a file: longer ones are none. */
+/** Longer validators are not stored. */
 const validator_chars_max = 1000
 
 const validatorsOf = (header: (name: string) => string | undefined): Validators => {
@@ -223,10 +224,10 @@ const validatorsOf = (header: (name: string) => string | undefined): Validators 
 }
 
 /**
- * Whether a publisher may send us there: the same protocol, port, and domain that is registered,
- * which for all of them is the last two names. An address in numbers is itself only.
+ * Whether a redirect is allowed: same protocol, port and registered domain, which is the last two
+ * labels for all publishers. An IP address must be equal.
  */
-const isSamePlace = (asked: URL, sent: URL) =>
+const isAllowedRedirect = (asked: URL, sent: URL) =>
   asked.protocol === sent.protocol &&
   asked.port === sent.port &&
   sent.username === "" &&
@@ -236,16 +237,17 @@ const isSamePlace = (asked: URL, sent: URL) =>
 const domainOf = (hostname: string) =>
   /^[\d.]+$|:/.test(hostname) ? hostname : hostname.split(".").slice(-2).join(".")
 
-interface Troubled extends Error {
-  readonly trouble: Trouble
+interface FailedAttempt extends Error {
+  readonly failure: RequestFailure
 }
 
-const troubled = (trouble: Trouble): Troubled => Object.assign(new Error("feed"), { trouble })
+const failedAttempt = (failure: RequestFailure): FailedAttempt =>
+  Object.assign(new Error("feed"), { failure })
 
-const isTrouble = (cause: unknown): cause is Troubled =>
-  cause instanceof Error && "trouble" in cause
+const isFailedAttempt = (cause: unknown): cause is FailedAttempt =>
+  cause instanceof Error && "failure" in cause
 
-/** What is wrong with the connection, in a word; a message might hold what was sent. */
+/** The code of a connection error. Its message might contain the request. */
 const codeOf = (cause: unknown): string => {
   const inner = cause instanceof AggregateError ? cause.errors[0] : cause
   return inner instanceof Error && "code" in inner ? String(inner.code) : "no connection"

@@ -1,24 +1,24 @@
-/** Tables of comma-separated values, whose columns are found by what stands in their first line. */
+/** Parses CSV and selects columns by their header. */
 import { Result } from "effect"
 import { quoted } from "#adapters/capital-pressure/feeds/plan.ts"
 import type { Row } from "#adapters/capital-pressure/feeds/series.ts"
 
-/** A row for each day of three centuries. */
+/** Three centuries of daily rows. */
 const rows_max = 110_000
-/** Columns that a message names. */
-const columns_told_max = 6
+/** The number of columns that an error lists. */
+const listed_columns_max = 6
 
-/** The cells of each row below the header, in the order of `columns`, without space around them. */
+/** The trimmed cells of each row, in the order of `columns`. */
 export const cellsOf = (
   text: string,
   columns: ReadonlyArray<RegExp>,
 ): Result.Result<ReadonlyArray<ReadonlyArray<string>>, string> => {
   const lines = text.replace(/^\uFEFF/, "").split(/\r\n|\n|\r/)
   const header = split(lines[0] ?? "")
-  const places = columns.map((column) => header.findIndex((name) => column.test(name)))
-  if (places.includes(-1)) {
-    const told = header.slice(0, columns_told_max).map(quoted).join(", ")
-    return Result.fail(`has other columns than it had: ${told}`)
+  const indices = columns.map((column) => header.findIndex((name) => column.test(name)))
+  if (indices.includes(-1)) {
+    const listed = header.slice(0, listed_columns_max).map(quoted).join(", ")
+    return Result.fail(`has other columns than it had: ${listed}`)
   }
   if (lines.length > rows_max) return Result.fail(`answered more than ${rows_max} rows`)
   const rows: Array<ReadonlyArray<string>> = []
@@ -28,12 +28,12 @@ export const cellsOf = (
     if (cells.length !== header.length) {
       return Result.fail(`has ${cells.length} of ${header.length} columns in line ${n + 1}`)
     }
-    rows.push(places.map((place) => cells[place] ?? ""))
+    rows.push(indices.map((index) => cells[index] ?? ""))
   }
   return Result.succeed(rows)
 }
 
-/** The rows of a table with a column of dates and one of values. */
+/** The rows of a table with a date column and a value column. */
 export const rowsOf = (
   text: string,
   date: RegExp,

@@ -1,9 +1,9 @@
 /**
- * Metrics that are made of several series of FRED: which, and how.
+ * Metrics that are derived from several FRED series.
  *
- * A value is told for each date of the slowest series. A faster one counts as of that date: its
- * newest value at or before it, if that is not older than ten days (daily) or three weeks
- * (weekly). Series of one cadence are joined on equal dates. Where one has none, nothing is told.
+ * The result has the dates of the least frequent series. A more frequent one contributes its latest
+ * value at or before that date, if it is at most ten days (daily) or three weeks (weekly) old.
+ * Series with the same frequency are joined on equal dates. Dates without all inputs are omitted.
  * Source: market facts, A1.2 with its unit traps.
  */
 import { firstAtOrAfter, ordered } from "#adapters/capital-pressure/feeds/series.ts"
@@ -11,17 +11,17 @@ import type { Series } from "#projections/capital-pressure/store.ts"
 import { dayOf } from "#schemas/capital-pressure/day.ts"
 
 export interface Derivation {
-  /** FRED's ids; the first is the slowest, whose dates the values have. */
+  /** FRED's ids. The first is the least frequent series, whose dates the result has. */
   readonly inputs: ReadonlyArray<string>
   readonly combine: (series: ReadonlyArray<Series>) => Series
 }
 
-/** How far before the first wanted day the inputs are asked for: what any value looks back. */
+/** How many days before `since` the inputs must start; covers the longest window. */
 export const warm_up_days = 400
 
 const carry_days = { daily: 10, weekly: 21 } as const
 
-/** The newest value at or before `day` that is not older than `carry` days. */
+/** The latest value at or before `day` that is at most `carry` days old. */
 const asOf = ({ days, values }: Series, day: number, carry: number): number | undefined => {
   const place = firstAtOrAfter(days, day + 1) - 1
   return (days[place] ?? Number.NEGATIVE_INFINITY) < day - carry ? undefined : values[place]
@@ -29,8 +29,8 @@ const asOf = ({ days, values }: Series, day: number, carry: number): number | un
 
 const onDay = (series: Series, day: number) => asOf(series, day, 0)
 
-/** A value for each day of `slow` that has one. */
-const derived = (
+/** Computes a value for each day of `slow`; undefined omits the day. */
+const derive = (
   slow: Series | undefined,
   value: (amount: number, day: number, place: number) => number | undefined,
 ): Series => {
@@ -42,14 +42,14 @@ const derived = (
   return ordered(by_day)
 }
 
-/** The Federal Reserve's daily repos began then; before, a day without a value had none. */
+/** The start of the Federal Reserve's daily repos; earlier, no value means zero. */
 const repos_began = dayOf("2013-09-23")
 
-/** USD millions: assets and the Treasury's account are in millions, repos in billions. */
+/** USD millions. Assets and the Treasury's account are in millions, repos in billions. */
 const netLiquidity: Derivation = {
   inputs: ["WALCL", "WDTGAL", "RRPONTSYD"],
   combine: ([assets, treasury, repos]) =>
-    derived(assets, (amount, day) => {
+    derive(assets, (amount, day) => {
       const account = treasury && asOf(treasury, day, carry_days.weekly)
       const lent = repos && asOf(repos, day, carry_days.daily)
       const repo = lent ?? (day < repos_began ? 0 : undefined)
@@ -59,11 +59,11 @@ const netLiquidity: Derivation = {
     }),
 }
 
-/** A ratio; only of days on which both closed. */
+/** A ratio, for days with both closes. */
 const vixTerm: Derivation = {
   inputs: ["VIXCLS", "VXVCLS"],
   combine: ([month, quarter]) =>
-    derived(month, (near, day) => {
+    derive(month, (near, day) => {
       const far = quarter && onDay(quarter, day)
       return far === undefined || far <= 0 ? undefined : near / far
     }),
@@ -73,11 +73,11 @@ const changes_of_month = 21
 const trading_days_of_year = 252
 const bp_of_percent = 100
 
-/** Basis points a year: the sample deviation of 21 changes from one trading day to the next. */
+/** Basis points per year: the sample deviation of 21 daily changes. */
 const ratesVol: Derivation = {
   inputs: ["DGS10"],
   combine: ([yields]) =>
-    derived(yields, (_percent, _day, place) => {
+    derive(yields, (_percent, _day, place) => {
       if (yields === undefined || place < changes_of_month) return undefined
       const window = yields.values.subarray(place - changes_of_month, place + 1)
       const changes = window.subarray(1).map((value, n) => value - (window[n] ?? Number.NaN))
@@ -88,25 +88,25 @@ const ratesVol: Derivation = {
     }),
 }
 
-/** Percent: shares in USD millions, output in billions. */
+/** Percent. Equities are in USD millions, output in billions. */
 const equityGdp: Derivation = {
   inputs: ["NCBEILQ027S", "GDP"],
   combine: ([equity, output]) =>
-    derived(equity, (amount, day) => {
+    derive(equity, (amount, day) => {
       const year = output && onDay(output, day)
       return year === undefined || year <= 0 ? undefined : (amount / 1000 / year) * 100
     }),
 }
 
-/** From the first day of a quarter to that of the third after it: 273 to 276 days. */
+/** Three quarters have 273 to 276 days. */
 const three_quarters_days = 276
 const quarters_of_year = 4
 
-/** Percent. Issuance is told at an annual rate, so that a year's flow is the mean of four. */
+/** Percent. Issuance is an annual rate, so a year's flow is the mean of four quarters. */
 const netIssuance: Derivation = {
   inputs: ["NCBEILQ027S", "NCBCEBQ027S"],
   combine: ([equity, issued]) =>
-    derived(equity, (amount, day) => {
+    derive(equity, (amount, day) => {
       if (issued === undefined || amount <= 0) return undefined
       const end = firstAtOrAfter(issued.days, day)
       const start = end - quarters_of_year + 1
@@ -119,11 +119,13 @@ const netIssuance: Derivation = {
     }),
 }
 
-/** Points: profits in USD billions at an annual rate against shares in millions, less a yield. */
+/**
+ * Percentage points: annualized profits in USD billions over equities in millions, less a yield.
+ */
 const erpProxy: Derivation = {
   inputs: ["NCBEILQ027S", "CP", "DFII10"],
   combine: ([equity, profits, real]) =>
-    derived(equity, (amount, day) => {
+    derive(equity, (amount, day) => {
       const profit = profits && onDay(profits, day)
       const percent = real && asOf(real, day, carry_days.daily)
       if (profit === undefined || percent === undefined || amount <= 0) return undefined

@@ -1,4 +1,4 @@
-/** A folder of tables that a person put there: `<metric_id>.csv` and `<TICKER>.csv`. */
+/** Reads `<metric_id>.csv` and `<TICKER>.csv` from a user's folder. */
 import { join } from "node:path"
 import { Effect, Option, Result } from "effect"
 import type { FetchedPrices } from "#actors/capital-pressure/feeds.ts"
@@ -9,10 +9,10 @@ import { from, seriesOf } from "#adapters/capital-pressure/feeds/series.ts"
 import { findBounded } from "#files"
 import type { Series } from "#projections/capital-pressure/store.ts"
 
-/** A row for each day of a century takes 1 MB. */
+/** A century of daily rows takes 1 MB. */
 const file_bytes_max = 16 * 1024 * 1024
 
-/** The values of `<id>.csv`, whose columns are `date` and `value`, from the day `since` on. */
+/** The values of `<id>.csv`, with the columns `date` and `value`, from the day `since` on. */
 export const valueFile = Effect.fnUntraced(function* (
   folder: string,
   id: string,
@@ -28,7 +28,7 @@ export const valueFile = Effect.fnUntraced(function* (
     : yield* feedFailed(join(folder, `${id}.csv`), "tells no value at all", next)
 })
 
-/** The closes of `<TICKER>.csv`, whose columns are `Date`, `Close` and maybe `Adj Close`. */
+/** The closes of `<TICKER>.csv`, with the columns `Date`, `Close` and optionally `Adj Close`. */
 export const priceFile = (
   folder: string,
   ticker: string,
@@ -40,7 +40,7 @@ export const priceFile = (
     (prices): FetchedPrices => pricesFrom(prices, since),
   )
 
-const next = "Mend the file and ingest it again."
+const next = "Fix the file and ingest it again."
 
 const readFile = <A>(
   folder: string,
@@ -52,7 +52,7 @@ const readFile = <A>(
     Effect.mapError(({ code }) => feedFailed(path, `cannot be read (${code})`, next)),
     Effect.flatMap((text) => {
       if (Option.isNone(text)) {
-        return Effect.fail(feedFailed(path, "is not there", "Put the file into the folder."))
+        return Effect.fail(feedFailed(path, "does not exist", "Put the file into the folder."))
       }
       const found = Result.flatMap(textOf(new TextEncoder().encode(text.value)), read)
       return Result.isSuccess(found)

@@ -1,9 +1,8 @@
 /**
  * FINRA's margin statistics: one workbook, replaced in place each month.
  *
- * A month is dated by its last day, since the balances are those of its end; February by the 28th
- * in leap years too, so that the same date a year before is the same month. Source: market facts,
- * A1.4 FINRA.
+ * Balances are as of the last day of a month, which is its date. February is always the 28th, so
+ * that the same date a year earlier is the same month. Source: market facts, A1.4 FINRA.
  */
 import { Effect, Result } from "effect"
 import { zipSync } from "fflate"
@@ -14,22 +13,22 @@ import type { Series } from "#projections/capital-pressure/store.ts"
 import { dateOf, dayAt } from "#schemas/capital-pressure/day.ts"
 import { isZipFailure, openZip } from "#zip"
 
-/** It is about 40 kB; unpacked some hundred. */
+/** The file is about 40 kB, some hundred unpacked. */
 const bytes_max = 16 * 1024 * 1024
-/** Parts of a workbook; one with a sheet for each state of the union has some hundred. */
+/** Entries of the archive; a workbook with 50 sheets has some hundred. */
 const entries_max = 1000
-/** Rows above the headings, at most. */
+/** The most rows above the headings. */
 const heading_rows_max = 30
-/** Rows of three centuries of months. */
+/** Three centuries of months. */
 const rows_max = 3600
-/** Credit balances of before are not comparable. */
+/** Earlier credit balances are not comparable. */
 const cushion_first = "2010-02"
 
 export type MarginValue = "margin_debt" | "margin_cushion"
 
 /**
- * By month. margin_debt: debit balances in USD millions. margin_cushion: free credit in cash and
- * margin accounts in percent of them, from February 2010 on.
+ * Monthly. margin_debt: debit balances in USD millions. margin_cushion: free credit in cash and
+ * margin accounts in percent of debit, from February 2010 on.
  */
 export const finraPart = (value: MarginValue): FeedPart => ({
   request: {
@@ -55,8 +54,8 @@ export const finraPart = (value: MarginValue): FeedPart => ({
 })
 
 /**
- * The workbook's XML parts, unpacked within a bound and packed again without compression: the
- * library that reads them trusts whatever sizes an archive declares.
+ * Repacks the workbook's XML entries without compression and within a size limit, because the
+ * library that reads them trusts the sizes in the archive.
  */
 const boundedWorkbook = async (bytes: Uint8Array): Promise<Blob> => {
   const zip = await openZip(Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length), entries_max)
@@ -81,7 +80,7 @@ interface Table {
   readonly margin: number
 }
 
-/** The table is where its headings are; columns and sheets have moved before. */
+/** Finds the table by its headings, because columns and sheets have moved before. */
 const tableIn = (data: ReadonlyArray<Cells>): Table | undefined => {
   for (const [n, row] of data.slice(0, heading_rows_max).entries()) {
     const at = (heading: RegExp) =>
@@ -106,7 +105,7 @@ const margins = (
   const found: Array<Row> = []
   for (const cells of rows) {
     const month = monthOf(cells[places.month])
-    // Below the table there are notes, and above its first month an empty row.
+    // Skip notes below the table and an empty row above the first month.
     if (month === undefined) continue
     const [debit, cash, margin] = [places.debit, places.cash, places.margin].map((place) =>
       amountOf(cells[place]),
@@ -123,7 +122,7 @@ const margins = (
   return seriesOf(found, today)
 }
 
-/** YYYY-MM of a text or of a date's cell. */
+/** The month YYYY-MM of a text or date cell. */
 const monthOf = (cell: unknown): string | undefined => {
   if (cell instanceof Date) return cell.toISOString().slice(0, "YYYY-MM".length)
   const text = typeof cell === "string" ? cell.trim() : ""
@@ -136,7 +135,7 @@ const endOf = (month: string) => {
   return dateOf(dayAt(Date.UTC(year, number, 0)))
 }
 
-/** A finite amount; some months are written as text, with commas between the thousands. */
+/** Parses an amount; some are text with thousands separators. */
 const amountOf = (cell: unknown): number | undefined => {
   if (typeof cell === "number") return Number.isFinite(cell) ? cell : undefined
   const text = typeof cell === "string" ? cell.trim() : ""

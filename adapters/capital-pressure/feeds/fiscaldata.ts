@@ -9,9 +9,9 @@ import {
 import { seriesOf } from "#adapters/capital-pressure/feeds/series.ts"
 import { dateOf } from "#schemas/capital-pressure/day.ts"
 
-/** Before it the Treasury did not tell what the public holds day by day. */
+/** Earlier, debt held by the public was not published daily. */
 const first_date = "2005-01-01"
-/** Business days of 38 years on one page, which is the longest that it answers. */
+/** 38 years of business days, the largest page that the API returns. */
 const rows_max = 10_000
 
 const Debt = Schema.Struct({
@@ -23,8 +23,8 @@ const Debt = Schema.Struct({
 
 /** Treasury debt held by the public, in USD, by day. */
 export const debtPart = (since: number | undefined): FeedPart => {
-  const asked = since === undefined ? first_date : dateOf(since)
-  const start = asked < first_date ? first_date : asked
+  const requested = since === undefined ? first_date : dateOf(since)
+  const start = requested < first_date ? first_date : requested
   const query = new URLSearchParams({
     fields: "record_date,debt_held_public_amt",
     filter: `record_date:gte:${start}`,

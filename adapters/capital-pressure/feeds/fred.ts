@@ -17,7 +17,7 @@ import {
 import { seriesOf } from "#adapters/capital-pressure/feeds/series.ts"
 import { dateOf } from "#schemas/capital-pressure/day.ts"
 
-/** One series from the day `since` on, or all of it. `key` undefined: the CSV that needs none. */
+/** A series from the day `since` on, or all of it. Without a key, uses the CSV download. */
 export const fredPart = (
   series: string,
   since: number | undefined,
@@ -35,7 +35,7 @@ const keyless = (series: string, since: number | undefined): FeedPart => {
       bytes_max: bytes_max_default,
     },
     read: (bytes, today) => {
-      // The date's column was called DATE until 2024.
+      // The date column was named DATE until 2024.
       const rows = Result.flatMap(textOf(bytes), (text) =>
         rowsOf(text, /^(observation_)?date$/i, value),
       )
@@ -44,7 +44,7 @@ const keyless = (series: string, since: number | undefined): FeedPart => {
   }
 }
 
-/** More than FRED has of any daily series; it answers no more at once. */
+/** The API's limit, more than any daily series has. */
 const rows_max = 100_000
 
 const Observations = Schema.Struct({

@@ -9,7 +9,7 @@ import {
 } from "#adapters/capital-pressure/feeds/plan.ts"
 import { seriesOf } from "#adapters/capital-pressure/feeds/series.ts"
 
-/** The whole index; its parts and regions stand in other columns. */
+/** The total index; the other columns are its components and regions. */
 export const ofrPart: FeedPart = {
   request: {
     publisher: "ofr",

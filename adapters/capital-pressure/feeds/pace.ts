@@ -1,27 +1,27 @@
-/** How often and how many at once each host is asked, and which are left alone for a while. */
+/** Limits the rate and concurrency of requests per host, and pauses hosts after a rejection. */
 import { Clock, Effect, Semaphore } from "effect"
 
-/** At once to one host. */
-const at_once_max = 2
+/** Concurrent requests per host. */
+const concurrency_max = 2
 
 interface Host {
-  readonly turns: Semaphore.Semaphore
+  readonly permits: Semaphore.Semaphore
   /** When the next request may begin, in milliseconds of the clock. */
   free_at: number
-  /** Until when the host wants to be left alone. */
+  /** The end of the host's pause. */
   rest_until: number
 }
 
 export interface Pace {
-  /** Runs `request` when it is its turn. */
+  /** Runs `request` when the limits allow it. */
   readonly take: <A, E>(
     host: string,
     spacing_ms: number,
     request: Effect.Effect<A, E>,
   ) => Effect.Effect<A, E>
-  /** How long the host is still to be left alone; 0 where it may be asked. */
+  /** The rest of the host's pause; 0 if there is none. */
   readonly restOf: (host: string) => Effect.Effect<number>
-  /** Leaves the host alone for so long: what is asked of it meanwhile fails at once. */
+  /** Pauses the host: requests fail at once until then. */
   readonly rest: (host: string, ms: number) => Effect.Effect<void>
 }
 
@@ -30,7 +30,7 @@ export const makePace = (): Pace => {
   const hostOf = (name: string) => {
     const known = hosts.get(name)
     if (known) return known
-    const host = { turns: Semaphore.makeUnsafe(at_once_max), free_at: 0, rest_until: 0 }
+    const host = { permits: Semaphore.makeUnsafe(concurrency_max), free_at: 0, rest_until: 0 }
     hosts.set(name, host)
     return host
   }
@@ -42,7 +42,7 @@ export const makePace = (): Pace => {
         host.free_at = start + spacing_ms
         return Effect.sleep(start - now)
       })
-      return host.turns.withPermit(Effect.andThen(wait, request))
+      return host.permits.withPermit(Effect.andThen(wait, request))
     },
     restOf: (name) =>
       Effect.map(Clock.currentTimeMillis, (now) => Math.max(0, hostOf(name).rest_until - now)),

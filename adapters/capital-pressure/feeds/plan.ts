@@ -1,13 +1,13 @@
 /**
- * What is asked of a publisher, and how its answer is read: a plan, which is data and plain
- * functions until the client asks.
+ * The plan of a feed: the requests to publishers, and the functions that parse and combine their
+ * responses.
  */
 import { Effect, type Redacted, Result, Schema } from "effect"
 import { FeedFailed } from "#actors/capital-pressure/feeds.ts"
 import type { Series } from "#projections/capital-pressure/store.ts"
 import { detailOf } from "#schemas/capital-pressure/feed.ts"
 
-/** Publishers, their addresses, and the least time from one request to the next at each. */
+/** The publishers, with their address and the minimum spacing between requests. */
 export const publishers = {
   fred: { name: "FRED", base: "https://fred.stlouisfed.org", spacing_ms: 500 },
   // 120 requests a minute for a key (market facts, A1.4).
@@ -21,7 +21,7 @@ export const publishers = {
     base: "https://api.fiscaldata.treasury.gov",
     spacing_ms: 500,
   },
-  // It limits whole networks: asked more slowly than any of the others.
+  // It limits whole networks, so its requests are spaced more widely.
   yahoo: { name: "Yahoo", base: "https://query1.finance.yahoo.com", spacing_ms: 1000 },
   stooq: { name: "Stooq", base: "https://stooq.com", spacing_ms: 1000 },
 } as const
@@ -30,27 +30,27 @@ export type Publisher = keyof typeof publishers
 
 export interface FeedRequest {
   readonly publisher: Publisher
-  /** From "/" on, with its query but for the secret. */
+  /** The path and query without the secret. */
   readonly path: string
-  /** Goes into the query when it is sent, and nowhere else. `setting` is where a person gave it. */
+  /** Added to the query only when the request is sent. `setting` is the setting that has it. */
   readonly secret?: {
     readonly name: string
     readonly value: Redacted.Redacted<string>
     readonly setting: string
   }
-  /** Bytes of an answer, unpacked. */
+  /** The size limit of the unpacked response. */
   readonly bytes_max: number
 }
 
-/** All that is published of a series since 1950, day by day, is below 1 MB. */
+/** A daily series since 1950 is less than 1 MB. */
 export const bytes_max_default = 64 * 1024 * 1024
 
-/** An answer that says something else than it should; `reason` ends without a full stop. */
+/** A response with unexpected content. `reason` has no full stop. */
 export class Unreadable extends Schema.TaggedError<Unreadable>()("Unreadable", {
   reason: Schema.String,
 }) {}
 
-/** One request, and what its answer says; `today` is the last day that it may tell of. */
+/** A request and the parser of its response, which must not contain days after `today`. */
 export interface FeedPart {
   readonly request: FeedRequest
   readonly read: (bytes: Uint8Array, today: number) => Effect.Effect<Series, Unreadable>
@@ -58,13 +58,13 @@ export interface FeedPart {
 
 export interface FeedPlan {
   readonly parts: ReadonlyArray<FeedPart>
-  /** The values that are stored, of what each part says. */
+  /** Combines the parts to the stored values. */
   readonly combine: (parts: ReadonlyArray<Series>) => Series
 }
 
 const no_series: Series = { days: new Int32Array(0), values: new Float64Array(0) }
 
-/** A plan whose one answer is stored as it is. */
+/** A plan with a single part, which is stored unchanged. */
 export const plain = (part: FeedPart): FeedPlan => ({
   parts: [part],
   combine: ([series]) => series ?? no_series,
@@ -72,7 +72,7 @@ export const plain = (part: FeedPart): FeedPlan => ({
 
 export const unreadable = (reason: string) => Effect.fail(new Unreadable({ reason }))
 
-/** A pure reading as an effect. */
+/** Converts a Result to an effect. */
 export const lifted = <A>(read: Result.Result<A, string>): Effect.Effect<A, Unreadable> =>
   Result.isSuccess(read) ? Effect.succeed(read.success) : unreadable(read.failure)
 
@@ -86,14 +86,14 @@ export const advice = {
   clock: "See to this machine's clock and certificate authorities: verification stays on.",
 } as const
 
-/** What a publisher wrote is quoted only this far. */
+/** The longest quotation of a publisher's text. */
 const quote_chars_max = 60
 
-/** `reason` and `next` are for people: a clause without its full stop, and a sentence. */
+/** Builds the error text: `reason` is a clause without a full stop, `next` a sentence. */
 export const feedFailed = (who: string, reason: string, next: string) =>
   new FeedFailed({ detail: detailOf(`${who} ${reason}. ${next}`) })
 
-/** Outside text, short and without control characters. */
+/** Shortens external text and removes control characters. */
 export const quoted = (text: string) => {
   const clean = text.replaceAll(/\p{C}+/gu, " ").trim()
   return clean.length <= quote_chars_max ? clean : `${clean.slice(0, quote_chars_max)}...`
@@ -101,7 +101,7 @@ export const quoted = (text: string) => {
 
 const utf8 = new TextDecoder("utf-8", { fatal: true })
 
-/** The answer as text; a web page, an empty answer and other bytes than UTF-8 are not readable. */
+/** Decodes UTF-8. Rejects an empty response and a web page. */
 export const textOf = (bytes: Uint8Array): Result.Result<string, string> => {
   const text = Result.try({
     try: () => utf8.decode(bytes),
@@ -116,7 +116,7 @@ export const textOf = (bytes: Uint8Array): Result.Result<string, string> => {
   })
 }
 
-/** The answer's JSON by its schema. */
+/** Decodes JSON by a schema. */
 export const jsonOf = <A>(schema: Schema.Decoder<A>, bytes: Uint8Array): Result.Result<A, string> =>
   Result.flatMap(textOf(bytes), (text) => {
     const decoded = Schema.decodeUnknownOption(Schema.fromJsonString(schema))(text)

@@ -1,7 +1,7 @@
 /**
- * Prices, by a chain of providers: the one that is set, then the others that are set up.
+ * Prices from a chain of providers: the preferred one, then the other configured ones.
  *
- * The index comes from FRED, which tells ten years of it. Source: market facts, A1.4 Yahoo chart,
+ * The index comes from FRED, which has ten years of it. Source: market facts, A1.4 Yahoo chart,
  * price chain.
  */
 import { Clock, Effect, Redacted, Result } from "effect"
@@ -10,10 +10,10 @@ import type { Ask } from "#adapters/capital-pressure/feeds/client.ts"
 import { priceFile } from "#adapters/capital-pressure/feeds/file.ts"
 import { advice, type FeedPart, feedFailed } from "#adapters/capital-pressure/feeds/plan.ts"
 import {
-  answered,
-  next_of_prices,
-  odd,
+  fetchBytes,
   type Provider,
+  prices_advice,
+  unreadableResponse,
 } from "#adapters/capital-pressure/feeds/provider.ts"
 import { from } from "#adapters/capital-pressure/feeds/series.ts"
 import { stooq } from "#adapters/capital-pressure/feeds/stooq.ts"
@@ -23,7 +23,7 @@ import { detailOf } from "#schemas/capital-pressure/feed.ts"
 import { index_ticker } from "#schemas/capital-pressure/price.ts"
 
 export interface PriceOptions {
-  /** Who is asked first. */
+  /** The preferred provider. */
   readonly prices_source: "yahoo" | "stooq" | "csv"
   /** A folder of TICKER.csv; "" for none. */
   readonly prices_dir: string
@@ -31,56 +31,60 @@ export interface PriceOptions {
   readonly stooq_key: Redacted.Redacted<string>
 }
 
-interface Ways {
+interface Fetchers {
   readonly ask: Ask
   readonly fred: (series: string, since?: number) => FeedPart
 }
 
-/** Adjusted closes of at least so long ago are told together, since they change together. */
-const together_days = 365
+/** At least a year is fetched, because adjusted closes change together. */
+const fetched_days_min = 365
 
-/** The first provider's answer that can be read; what each said where none can. */
-export const priceFeed = (options: PriceOptions, ways: Ways) =>
+/** The prices of the first provider that succeeds, or the failures of all. */
+export const priceFeed = (options: PriceOptions, fetchers: Fetchers) =>
   Effect.fnUntraced(function* (ticker: string, since?: number) {
     const now = yield* Clock.currentTimeMillis
-    const first = since && Math.min(since, dayAt(now) - together_days)
+    const first = since && Math.min(since, dayAt(now) - fetched_days_min)
     const failures: Array<string> = []
-    for (const provider of chainOf(options, ways, ticker)) {
+    for (const provider of chainOf(options, fetchers, ticker)) {
       const answer = yield* Effect.result(provider(ticker, first, now))
       if (Result.isSuccess(answer)) return answer.success
       failures.push(answer.failure.detail)
     }
-    return yield* failedWith(ticker, failures, options)
+    return yield* allFailed(ticker, failures, options)
   })
 
-/** What each provider said, as far as there is room; Yahoo refuses many networks for good. */
-const failedWith = (ticker: string, failures: ReadonlyArray<string>, options: PriceOptions) => {
-  const said = failures.join(" ")
+/** Combines the failures. Adds a hint, because Yahoo rejects many networks permanently. */
+const allFailed = (ticker: string, failures: ReadonlyArray<string>, options: PriceOptions) => {
+  const details = failures.join(" ")
   const is_hint = options.prices_source === "yahoo" && ticker !== index_ticker
-  const hint = is_hint && !said.includes(next_of_prices) ? ` ${next_of_prices}` : ""
-  return new FeedFailed({ detail: detailOf(`${ticker}: ${said}${hint}`) })
+  const hint = is_hint && !details.includes(prices_advice) ? ` ${prices_advice}` : ""
+  return new FeedFailed({ detail: detailOf(`${ticker}: ${details}${hint}`) })
 }
 
-const chainOf = (options: PriceOptions, ways: Ways, ticker: string): ReadonlyArray<Provider> => {
+const chainOf = (
+  options: PriceOptions,
+  fetchers: Fetchers,
+  ticker: string,
+): ReadonlyArray<Provider> => {
   const csv = options.prices_dir === "" ? [] : [folder(options.prices_dir)]
   if (ticker === index_ticker) {
-    const fred = index(ways)
+    const fred = index(fetchers)
     return options.prices_source === "csv" ? [...csv, fred] : [fred, ...csv]
   }
   const has_key = Redacted.value(options.stooq_key) !== ""
-  const keyed = has_key ? [stooq(ways.ask, options.stooq_key)] : []
+  const keyed = has_key ? [stooq(fetchers.ask, options.stooq_key)] : []
   switch (options.prices_source) {
     case "yahoo":
-      return [yahoo(ways.ask), ...keyed, ...csv]
+      return [yahoo(fetchers.ask), ...keyed, ...csv]
     case "stooq":
-      return [...(has_key ? keyed : [unset("capital.stooq_key")]), ...csv]
+      return [...(has_key ? keyed : [notConfigured("capital.stooq_key")]), ...csv]
     case "csv":
-      // Whoever keeps prices in a folder does not want others among them.
-      return csv.length > 0 ? csv : [unset("capital.prices_dir")]
+      // Never mix a folder's prices with other sources.
+      return csv.length > 0 ? csv : [notConfigured("capital.prices_dir")]
   }
 }
 
-const unset =
+const notConfigured =
   (setting: string): Provider =>
   () =>
     Effect.fail(feedFailed("Its provider", "is not set up", `Set ${setting}.`))
@@ -91,14 +95,14 @@ const folder =
     priceFile(path, ticker, since, dayAt(now))
 
 const index =
-  ({ ask, fred }: Ways): Provider =>
+  ({ ask, fred }: Fetchers): Provider =>
   (_ticker, since, now) =>
     Effect.gen(function* () {
       const part = fred(index_ticker, since)
-      const bytes = yield* answered(ask, part.request)
+      const bytes = yield* fetchBytes(ask, part.request)
       const read = part.read(bytes, dayAt(now))
       const series = yield* Effect.mapError(read, ({ reason }) =>
-        odd(part.request, reason, advice.form),
+        unreadableResponse(part.request, reason, advice.form),
       )
       const { days, values } = from(series, since)
       return { days, close: values, adjusted: values }

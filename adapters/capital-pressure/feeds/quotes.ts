@@ -1,4 +1,4 @@
-/** Closes, checked and put in order; as tables tell them, or one by one. */
+/** Validates and sorts closes, from tables or single quotes. */
 import { Result } from "effect"
 import type { FetchedPrices } from "#actors/capital-pressure/feeds.ts"
 import { cellsOf } from "#adapters/capital-pressure/feeds/csv.ts"
@@ -17,7 +17,7 @@ export interface Quote {
   readonly adjusted: number
 }
 
-/** In the order of their days. A close that is not above zero, or another of the same day: none. */
+/** Sorts quotes by day. A close that is not positive or conflicts with another is an error. */
 export const pricesOf = (quotes: ReadonlyArray<Quote>): Result.Result<FetchedPrices, string> => {
   const sorted = quotes.toSorted((one, other) => one.day - other.day)
   const kept: Array<Quote> = []
@@ -37,7 +37,7 @@ export const pricesOf = (quotes: ReadonlyArray<Quote>): Result.Result<FetchedPri
   })
 }
 
-/** Those of `since` and later. */
+/** The prices from the day `since` on. */
 export const pricesFrom = (prices: FetchedPrices, since: number | undefined): FetchedPrices => {
   if (since === undefined) return prices
   const start = firstAtOrAfter(prices.days, since)
@@ -52,20 +52,20 @@ const date = /^date$/i
 const close = /^close$/i
 const adjusted = /^adj(usted)?[ _]?(close)?$/i
 
-/** Of a table with the columns Date and Close, and Adj Close where it has that too. */
+/** Parses a table with the columns Date, Close and optionally Adj Close. */
 export const pricesIn = (text: string, today: number): Result.Result<FetchedPrices, string> => {
   const is_adjusted = Result.isSuccess(cellsOf(text, [adjusted]))
   const cells = cellsOf(text, [date, close, is_adjusted ? adjusted : close])
   return Result.flatMap(cells, (rows) => {
     const quotes: Array<Quote> = []
-    for (const [told = "", price = "", net = ""] of rows) {
-      const day = findDay(told)
-      if (day === undefined) return Result.fail(`tells of "${quoted(told)}", which is no date`)
-      if (isMissing(price) || isMissing(net)) continue
-      if (day > today) return Result.fail(`tells of ${told}, which is still to come`)
-      const [close, adjusted] = [numberOf(price), numberOf(net)]
+    for (const [date_text = "", price = "", adjusted_text = ""] of rows) {
+      const day = findDay(date_text)
+      if (day === undefined) return Result.fail(`tells of "${quoted(date_text)}", which is no date`)
+      if (isMissing(price) || isMissing(adjusted_text)) continue
+      if (day > today) return Result.fail(`tells of ${date_text}, which is still to come`)
+      const [close, adjusted] = [numberOf(price), numberOf(adjusted_text)]
       if (close === undefined || adjusted === undefined) {
-        return Result.fail(`tells "${quoted(price)}" for ${told}, which is no price`)
+        return Result.fail(`tells "${quoted(price)}" for ${date_text}, which is no price`)
       }
       quotes.push({ day, close, adjusted })
     }

@@ -1,42 +1,42 @@
 /**
- * Published rows, checked and put in order.
+ * Validates and sorts published rows.
  *
- * Rows may come in any order. A date that comes twice with the same value counts once; with two
- * values it makes the answer unreadable, since either could be the wrong one.
+ * Rows may be in any order. A duplicate date with the same value is ignored; with different values
+ * it is an error, because either value could be wrong.
  */
 import { Result } from "effect"
 import { quoted } from "#adapters/capital-pressure/feeds/plan.ts"
 import type { Series } from "#projections/capital-pressure/store.ts"
 import { dateOf, dayOf, first_date, last_date } from "#schemas/capital-pressure/day.ts"
 
-/** One row as it was published; the value may be missing. */
+/** A published row; the value may be missing. */
 export interface Row {
   /** YYYY-MM-DD */
   readonly date: string
   readonly value: string
 }
 
-/** As publishers write that there is none: a holiday, mostly. */
+/** How publishers write a missing value, mostly on holidays. */
 const missing = new Set(["", ".", "null", "na"])
 const number = /^[-+]?(\d+(\.\d*)?|\.\d+)([eE][-+]?\d{1,3})?$/
 
 export const isMissing = (text: string) => missing.has(text.trim().toLowerCase())
 
-/** A finite decimal number; undefined of anything else: "NaN", "Infinity", "1,000", "0x1". */
+/** Parses a finite decimal number. Rejects "NaN", "Infinity", "1,000" and "0x1". */
 export const numberOf = (text: string): number | undefined => {
   const clean = text.trim()
   const value = number.test(clean) ? Number(clean) : Number.NaN
   return Number.isFinite(value) ? value : undefined
 }
 
-/** The day of YYYY-MM-DD; undefined where there is no such date, or before 1900, or after 2199. */
+/** Parses YYYY-MM-DD; undefined for an invalid date or one outside 1900 to 2199. */
 export const findDay = (date: string): number | undefined => {
   if (!/^\d{4}-\d{2}-\d{2}$/.test(date) || date < first_date || date > last_date) return undefined
   const day = dayOf(date)
   return Number.isInteger(day) && dateOf(day) === date ? day : undefined
 }
 
-/** The rows that have a value, by day; a row that cannot be makes all of them unreadable. */
+/** The rows with a value, by day. Any invalid row is an error. */
 export const seriesOf = (
   rows: ReadonlyArray<Row>,
   today: number,
@@ -66,14 +66,14 @@ export const ordered = (by_day: ReadonlyMap<number, number>): Series => {
   return { days, values: Float64Array.from(days, (day) => by_day.get(day) ?? Number.NaN) }
 }
 
-/** What is of `since` and later. */
+/** The values from the day `since` on. */
 export const from = ({ days, values }: Series, since: number | undefined): Series => {
   if (since === undefined) return { days, values }
   const start = firstAtOrAfter(days, since)
   return { days: days.slice(start), values: values.slice(start) }
 }
 
-/** The first place of a day that is `day` or later; the length where there is none. */
+/** The index of the first day that is `day` or later; the length if there is none. */
 export const firstAtOrAfter = (days: Int32Array, day: number) => {
   let low = 0
   let high = days.length

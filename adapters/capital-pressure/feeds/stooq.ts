@@ -1,4 +1,4 @@
-/** Stooq's tables of closes, for whoever has a key of it. Source: market facts, A1.4 Stooq. */
+/** Stooq's closes, which need a key. Source: market facts, A1.4 Stooq. */
 import { type Redacted, Result } from "effect"
 import type { Ask } from "#adapters/capital-pressure/feeds/client.ts"
 import {
@@ -6,11 +6,11 @@ import {
   type FeedRequest,
   textOf,
 } from "#adapters/capital-pressure/feeds/plan.ts"
-import { type Provider, pricesFromAnswer } from "#adapters/capital-pressure/feeds/provider.ts"
+import { fetchPrices, type Provider } from "#adapters/capital-pressure/feeds/provider.ts"
 import { pricesFrom, pricesIn } from "#adapters/capital-pressure/feeds/quotes.ts"
 import { dayAt } from "#schemas/capital-pressure/day.ts"
 
-/** All closes that there are; it tells one for a day, which counts as the adjusted one too. */
+/** All closes. Stooq has one close per day, which also counts as the adjusted close. */
 export const stooq =
   (ask: Ask, value: Redacted.Redacted<string>): Provider =>
   (ticker, since, now) => {
@@ -21,7 +21,7 @@ export const stooq =
       secret: { name: "apikey", value, setting: "capital.stooq_key" },
       bytes_max: bytes_max_default,
     }
-    return pricesFromAnswer(ask, request, (bytes) =>
+    return fetchPrices(ask, request, (bytes) =>
       Result.flatMap(textOf(bytes), (text) => {
         if (/^\s*get your apikey/i.test(text)) {
           return Result.fail("does not know the key of capital.stooq_key")

@@ -1,31 +1,31 @@
 /**
- * Connections to publishers: certificates are verified, but for the one source whose verification
- * the document turns off.
+ * Connections to publishers. Certificates are verified, except for the one source for which the
+ * document disables it.
  *
  * Source: document 3 §1 A; decisions of document 3, TLS verification off.
  */
 import { Agent, buildConnector } from "undici"
 
 const connect_ms_max = 10_000
-/** To one address; more wait for their turn. */
+/** Connections per origin. */
 const connections_max = 2
 
 const bounds = (bytes_max: number) => ({
   connections: connections_max,
   pipelining: 1,
-  // Streams of HTTP/2 were seen to break off at FRED; HTTP/1.1 works with every publisher.
+  // FRED's HTTP/2 streams were seen to break; HTTP/1.1 works with every publisher.
   allowH2: false,
   maxResponseSize: bytes_max,
 })
 
-/** Says no to a certificate that is not good, whatever the environment wants of Node. */
+/** Verifies certificates, whatever the environment says. */
 export const verifyingAgent = (bytes_max: number) =>
   new Agent({
     ...bounds(bytes_max),
     connect: { timeout: connect_ms_max, rejectUnauthorized: true },
   })
 
-/** Takes any certificate, and connects to this host only: every other one is refused. */
+/** Accepts any certificate, but only for this host. */
 export const unverifiedAgent = (hostname: string, bytes_max: number) => {
   const connect = buildConnector({
     timeout: connect_ms_max,

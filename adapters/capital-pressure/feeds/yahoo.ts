@@ -1,5 +1,5 @@
 /**
- * Yahoo's charts: a year of closes for a ticker. They are for personal use, and documented nowhere.
+ * Yahoo's chart API: closes of a ticker. Undocumented and for personal use.
  *
  * Source: market facts, A1.4 Yahoo chart.
  */
@@ -11,7 +11,7 @@ import {
   type FeedRequest,
   jsonOf,
 } from "#adapters/capital-pressure/feeds/plan.ts"
-import { type Provider, pricesFromAnswer } from "#adapters/capital-pressure/feeds/provider.ts"
+import { fetchPrices, type Provider } from "#adapters/capital-pressure/feeds/provider.ts"
 import { pricesOf, type Quote } from "#adapters/capital-pressure/feeds/quotes.ts"
 import { dateOf, dayAt } from "#schemas/capital-pressure/day.ts"
 
@@ -44,7 +44,7 @@ const Chart = Schema.Struct({
 
 type ChartResult = NonNullable<(typeof Chart.Type)["chart"]["result"]>[number]
 
-/** Closes of the last year, or of as many as reach back to `since`. */
+/** Closes of the last year, or of the shortest range that includes `since`. */
 export const yahoo =
   (ask: Ask): Provider =>
   (ticker, since, now) => {
@@ -54,7 +54,7 @@ export const yahoo =
       path: `/v8/finance/chart/${encodeURIComponent(ticker)}?${query}`,
       bytes_max: bytes_max_default,
     }
-    return pricesFromAnswer(ask, request, (bytes) =>
+    return fetchPrices(ask, request, (bytes) =>
       Result.flatMap(jsonOf(Chart, bytes), ({ chart }) => {
         const found = chart.result?.[0]
         if (!found || chart.error !== null)
@@ -67,7 +67,7 @@ export const yahoo =
     )
   }
 
-/** The ranges that it knows, in days. */
+/** The supported ranges, in days. */
 const ranges = [
   ["1y", 365] as const,
   ["2y", 730] as const,
@@ -80,11 +80,11 @@ const rangeOf = (since: number | undefined, now: number) => {
   return ranges.find(([, reach]) => days <= reach)?.[0] ?? "max"
 }
 
-/** When New York closes, in seconds of its day; told where the answer itself does not. */
+/** New York's close, in seconds of the day, if the response does not have it. */
 const close_s = 57_600
 const s_of_day = 86_400
 
-/** Days are the exchange's. A close may be null, and the last one the price of a day that runs. */
+/** Days are in the exchange's time zone. Skips null closes and the price of an unfinished day. */
 const quotesOf = (
   { meta, timestamp: times = [], indicators }: ChartResult,
   now: number,
@@ -97,21 +97,27 @@ const quotesOf = (
   const now_s = Math.floor(now / 1000)
   const dayOf = (time: number) => Math.floor((time + meta.gmtoffset) / s_of_day)
   const today = dayOf(now_s)
-  const told_end = meta.currentTradingPeriod?.regular.end
+  const session_end = meta.currentTradingPeriod?.regular.end
   const end =
-    told_end !== undefined && dayOf(told_end) === today
-      ? told_end
+    session_end !== undefined && dayOf(session_end) === today
+      ? session_end
       : today * s_of_day + close_s - meta.gmtoffset
   const quotes = new Map<number, Quote>()
   for (const [n, time] of times.entries()) {
     const price = close[n]
-    const net = adjusted[n]
+    const adjusted_price = adjusted[n]
     const day = dayOf(time)
-    if (price === null || price === undefined || net === null || net === undefined) continue
+    if (
+      price === null ||
+      price === undefined ||
+      adjusted_price === null ||
+      adjusted_price === undefined
+    )
+      continue
     if (day === today && now_s < end) continue
     if (day > today) return Result.fail(`tells of ${dateOf(day)}, which is still to come`)
-    quotes.set(day, { day, close: price, adjusted: net })
+    quotes.set(day, { day, close: price, adjusted: adjusted_price })
   }
-  // A day may come twice, with its price after the close: that is the later one.
+  // A day may occur twice; the later one is the price after the close.
   return pricesOf([...quotes.values()])
 }
