@@ -1,11 +1,11 @@
 /**
- * Made-up carriers as a file of the registry's own form. Every name begins with DEMO.
+ * Generates a registry file of fictitious carriers. Every name begins with DEMO.
  *
  * Source: decisions of document 3, carrier registry.
  */
 import type { CarrierFile } from "#adapters/carrier-search/import.ts"
 
-/** The numbers that have somebody, and how many of them. */
+/** The first docket and the number of dockets. */
 const first_mc = 100_001
 const dockets = 60_000
 const rows_of_chunk = 1000
@@ -22,7 +22,7 @@ const places = [
 const trades = ["FREIGHT", "TRUCKING", "TRANSPORT", "HAULING", "EXPRESS", '"KING" LOGISTICS, SONS']
 const forms = ["LLC", "INC", "CO"]
 
-/** A generator that says the same each time; from 0 up to 1. */
+/** Pseudorandom numbers from 0 to 1 with a fixed seed. */
 const sequence = (seed: number) => {
   let state = seed
   return () => {
@@ -56,5 +56,5 @@ async function* bytes() {
   }
 }
 
-/** The same carriers each time, as of `as_of` in RFC 3339. */
+/** Always the same carriers; `as_of` is RFC 3339. */
 export const demoCarriers = (as_of: string): CarrierFile => ({ name: "demo", as_of, bytes })

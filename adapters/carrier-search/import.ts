@@ -1,6 +1,6 @@
 /**
- * Makes a mirror of FMCSA's public files: read once from front to back, in a file beside the one in
- * use, which it replaces when it is whole. Killed anywhere, it leaves the old one as it was.
+ * Imports FMCSA's public files into a mirror. Writes a temporary file that replaces the mirror once
+ * it is complete, so a killed import leaves the old mirror unchanged.
  *
  * Source: decisions of document 3, carrier registry; market facts B2; decision 0092.
  */
@@ -11,42 +11,42 @@ import { batched, bitSet, docketSet, pairList } from "#adapters/carrier-search/b
 import { csvRows } from "#adapters/carrier-search/csv-rows.ts"
 import { dots, key_of, shownOf, tables } from "#adapters/carrier-search/mirror-file.ts"
 import {
-  type Judge,
-  judged,
   type Kind,
   kinds,
   layoutOf,
   malformed_row,
   type Problem,
   problems,
+  type RowHandler,
+  rowReader,
 } from "#adapters/carrier-search/row.ts"
 import { unnumberedOf } from "#adapters/carrier-search/unnumbered.ts"
 
-/** A file of the registry, or what stands for one. */
+/** A file of the registry, or a generated one. */
 export interface CarrierFile {
   readonly name: string
-  /** How old what it says is; legacy never younger than its last day. RFC 3339. */
+  /** The date of its content in RFC 3339; for legacy at most its last day. */
   readonly as_of: string
-  /** Its bytes, unpacked; asked for twice, the first time for its header alone. */
+  /** The uncompressed bytes. Called twice, first for the header. */
   readonly bytes: () => AsyncIterable<Buffer>
 }
 
 export interface Rejected {
   readonly problem: string
   readonly rows: number
-  /** The line of the first. */
+  /** The line number of the first one. */
   readonly first: number
 }
 
-/** How one file was read. */
+/** The result of reading one file. */
 export interface FileReport {
   readonly name: string
   readonly kind: Kind
   readonly as_of: string
   readonly rows: number
-  /** Rows of active carriers: those that a broker's row drops are still among them. */
+  /** Rows of active carriers, including those that a broker's row excludes. */
   readonly active: number
-  /** Rows of legacy whose USDOT number Motus has. */
+  /** Legacy rows that Motus supersedes. */
   readonly superseded: number
   /** Rows with another prefix than MC. */
   readonly other: number
@@ -60,7 +60,7 @@ export interface ImportReport {
 }
 
 export interface ImportOptions {
-  /** Where the mirror is to be. */
+  /** The path of the mirror. */
   readonly path: string
   readonly files: ReadonlyArray<CarrierFile>
   readonly is_demo: boolean
@@ -72,13 +72,13 @@ export interface ImportOptions {
 
 /** The day on which the legacy file was frozen. Source: market facts B2. */
 const legacy_as_of = "2026-05-14T00:00:00.000Z"
-/** Twenty times of what the registry has: a file of more is none of its. */
+/** Twenty times the registry's size. */
 const rows_max = 50_000_000
-/** Of SQLite's pages while it is filled, in KiB: rows come in nearly any order. */
+/** SQLite's page cache during the import, in KiB; rows are in almost random order. */
 const cache_kib = 32_768
 const page_bytes = 8192
 
-/** The header of each file, whatever its name says. Throws where it is none that is known. */
+/** Detects the kind of a file by its header. Throws if it is unknown. */
 const headerOf = async ({ name, bytes }: CarrierFile) => {
   let layout: ReturnType<typeof layoutOf> | undefined
   const reader = csvRows(
@@ -97,13 +97,13 @@ const headerOf = async ({ name, bytes }: CarrierFile) => {
   if (layout === undefined) throw new Error(`${name} is empty`)
   if ("kind" in layout) return layout
   const missing = layout.missing === "" ? "" : `; the nearest is ${layout.missing} are missing`
-  throw new Error(`${name} is neither FMCSA's legacy file nor that of Motus${missing}`)
+  throw new Error(`${name} is neither FMCSA's legacy file nor its Motus file${missing}`)
 }
 
 type Header = Exclude<Awaited<ReturnType<typeof headerOf>>, undefined>
 
-/** Counts of one file while it is read. */
-const counting = () => {
+/** The counters of one file. */
+const fileCounters = () => {
   const first = new Map<Problem, number>()
   const rows = new Map<Problem, number>()
   return {
@@ -126,19 +126,19 @@ const staging = `
   create temp table motus_broker (dot integer primary key) strict;
 `
 
-/** Motus first: carriers whose USDOT number is no broker's under any docket. */
+/** Motus's carriers, except those with a USDOT number that is a broker's under any docket. */
 const from_motus = `
   insert into carrier select key, name, cell from motus
   where key % ${dots} not in (select dot from motus_broker) order by key
 `
-/** Of one docket and one USDOT number in several rows, a broker's drops the others. */
+/** A broker's row excludes carriers with the same docket and USDOT number. */
 const without_broker = `delete from carrier where key = ${key_of}`
 
-const putInto = (table: string) =>
+const insertCarrier = (table: string) =>
   `insert into ${table} values (${key_of}, ?, ?)
    on conflict (key) do update set name = excluded.name, cell = excluded.cell`
 
-const created = (path: string) => {
+const createFile = (path: string) => {
   const file = new Sqlite(path)
   file.pragma("journal_mode = off")
   file.pragma("synchronous = off")
@@ -151,7 +151,7 @@ const created = (path: string) => {
   return file
 }
 
-/** Writes down how it was made, and answers what it has. */
+/** Records the sources and returns the counts. */
 const record = (
   file: Sqlite.Database,
   { is_demo, imported_at }: ImportOptions,
@@ -167,15 +167,15 @@ const record = (
   return { numbers, carriers }
 }
 
-const putting = (file: Sqlite.Database, table: string) => {
-  const into = file.prepare(putInto(table))
+const carrierInserter = (file: Sqlite.Database, table: string) => {
+  const into = file.prepare(insertCarrier(table))
   return batched((mc, dot, name) => void into.run(mc, dot, name, shownOf(name)))
 }
 
-/** The new file while it is filled; it sees nothing of the one in use. */
-const filling = (path: string) => {
-  const file = created(path)
-  const [carrier, motus] = [putting(file, "carrier"), putting(file, "motus")]
+/** Builds the new mirror. */
+const mirrorBuilder = (path: string) => {
+  const file = createFile(path)
+  const [carrier, motus] = [carrierInserter(file, "carrier"), carrierInserter(file, "motus")]
   const unnumbered = unnumberedOf(file)
   const motus_broker = file.prepare("insert or ignore into motus_broker values (?)")
   const motus_dots = bitSet(dots - 1)
@@ -183,7 +183,7 @@ const filling = (path: string) => {
   const brokers = pairList()
   let different = 0
 
-  const judgeOf = (kind: Kind, { count }: ReturnType<typeof counting>) => {
+  const handlerOf = (kind: Kind, { count }: ReturnType<typeof fileCounters>) => {
     const docket = (mc: number) => {
       if (mc === 0) count.other++
       else if (!numbers.has(mc)) {
@@ -212,25 +212,25 @@ const filling = (path: string) => {
         return false
       },
     }
-    const alone: Judge["unnumbered"] = (mc, name, is_broker) => {
+    const addUnnumbered: RowHandler["unnumbered"] = (mc, name, is_broker) => {
       if (!is_broker) count.active++
       unnumbered.add(mc, name, is_broker)
     }
     return {
       docket,
       carrier: active,
-      unnumbered: alone,
+      unnumbered: addUnnumbered,
       ...(kind === "legacy" ? of_legacy : of_motus),
     }
   }
   return {
-    judgeOf,
-    /** All files of Motus are read. */
+    handlerOf,
+    /** To be called after the last Motus file. */
     motusEnded: () => {
       motus.flush()
       file.exec(from_motus)
     },
-    /** All files are read. Answers what the mirror has. */
+    /** To be called after the last file. Returns the counts. */
     seal: (options: ImportOptions, reports: ReadonlyArray<FileReport>) => {
       carrier.flush()
       const drop = file.prepare(without_broker)
@@ -246,27 +246,27 @@ const filling = (path: string) => {
   }
 }
 
-type Filling = ReturnType<typeof filling>
+type MirrorBuilder = ReturnType<typeof mirrorBuilder>
 
-/** Reads one file into the new mirror. Throws what cannot be read, or the signal's reason. */
+/** Reads one file into the new mirror. Throws a read error or the signal's reason. */
 const readInto = async (
-  into: Filling,
+  into: MirrorBuilder,
   file: CarrierFile,
   header: Header,
   signal: AbortSignal,
 ): Promise<FileReport> => {
-  const counts = counting()
+  const counts = fileCounters()
   const { kind } = header
   let line = 0
-  let read: ReturnType<typeof judged> | undefined
-  const judge: Judge = {
-    ...into.judgeOf(kind, counts),
+  let read: ReturnType<typeof rowReader> | undefined
+  const handler: RowHandler = {
+    ...into.handlerOf(kind, counts),
     problem: (problem) => counts.reject(problem, line),
   }
   const reader = csvRows(
     (row) => {
       line = row.line
-      if (read === undefined) read = judged(header, row.cells, judge)
+      if (read === undefined) read = rowReader(header, row.cells, handler)
       else if (++counts.count.rows <= rows_max) read(row)
     },
     (malformed_line) => {
@@ -287,21 +287,21 @@ const readInto = async (
 
 const part_of = ".importing"
 
-/** One import at a time: the lock dies with its process, whatever killed it. */
+/** Locks out other imports. The lock ends with the process. */
 const lock = (path: string) => {
-  const held = new Sqlite(`${path}.lock`, { timeout: 0 })
+  const lock_file = new Sqlite(`${path}.lock`, { timeout: 0 })
   try {
-    held.pragma("locking_mode = exclusive")
-    held.exec("begin exclusive")
-    return held
+    lock_file.pragma("locking_mode = exclusive")
+    lock_file.exec("begin exclusive")
+    return lock_file
   } catch (error) {
-    held.close()
+    lock_file.close()
     const is_busy = error instanceof Sqlite.SqliteError && error.code.startsWith("SQLITE_BUSY")
-    throw is_busy ? new Error("another import into this mirror is under way") : error
+    throw is_busy ? new Error("another import into this mirror is running") : error
   }
 }
 
-/** What killed imports have left; its name says so. */
+/** Removes files that killed imports left. */
 const sweep = (path: string) => {
   const left = basename(path) + part_of
   for (const name of readdirSync(dirname(path))) {
@@ -319,8 +319,8 @@ const sync = (path: string) => {
 }
 
 /**
- * Imports, and answers what it has read. Rejects with an Error of one line, or the signal's reason;
- * the mirror in use is then as it was. Holds this thread while it reads a piece of a file.
+ * Imports files and returns a report. Rejects with an Error of one line or the signal's reason, and
+ * then leaves the mirror unchanged. Blocks the thread for each chunk of a file.
  */
 export const importCarriers = async (options: ImportOptions): Promise<ImportReport> => {
   const { path, files, signal, onFile } = options
@@ -328,15 +328,15 @@ export const importCarriers = async (options: ImportOptions): Promise<ImportRepo
   for (const file of files) headers.push({ file, header: await headerOf(file) })
   mkdirSync(dirname(path), { recursive: true, mode: 0o700 })
   using ends = new DisposableStack()
-  const held = lock(path)
-  ends.defer(() => void held.close())
+  const lock_file = lock(path)
+  ends.defer(() => void lock_file.close())
   sweep(path)
   ends.defer(() => sweep(path))
   const part = path + part_of
-  const into = filling(part)
+  const into = mirrorBuilder(part)
   ends.defer(into.close)
   const reports: Array<FileReport> = []
-  // Legacy is judged by what Motus has.
+  // Motus first, because it supersedes rows of legacy.
   for (const kind of kinds.toReversed()) {
     for (const { file, header } of headers) {
       if (header.kind !== kind) continue

@@ -1,6 +1,6 @@
 /**
- * The far side of the mirror: reads the file, and makes the rows of each search piece by piece. It
- * imports nothing of effect, which would be most of its start and its memory.
+ * The mirror's thread: reads the file and renders the rows of each search in chunks. It does not
+ * import Effect, which would dominate its startup time and memory.
  */
 import { workerData } from "node:worker_threads"
 import type Sqlite from "better-sqlite3"
@@ -18,35 +18,35 @@ import { type Format, formats, rowOf } from "#schemas/carrier-search/format.ts"
 import { serveCalls } from "#threads"
 
 /**
- * begin: the first piece of a search, pinned to the file as it is now. next: the one after. end: it
- * needs nothing more. Its id is of whoever asks.
+ * begin: starts a search on the current file and returns its first chunk. next: returns the next
+ * one. end: discards the search. The caller assigns the id.
  */
-export type Question =
+export type MirrorRequest =
   | { readonly id: number; readonly begin: { readonly range: Range; readonly format: Format } }
   | { readonly id: number; readonly next: true }
   | { readonly id: number; readonly end: true }
   | { readonly about: true }
 
-/** A piece as actors/carrier-search/registry has it. */
-export interface MadePiece {
+/** A piece of actors/carrier-search/registry. */
+export interface RenderedPiece {
   readonly done: number
   readonly found: number
   readonly rows: Uint8Array<ArrayBuffer>
 }
 
-export type Answer =
-  | { readonly piece: MadePiece }
+export type MirrorResponse =
+  | { readonly piece: RenderedPiece }
   | { readonly mirror: Mirror }
   | { readonly ended: true }
 
-/** Rows of a piece: a quarter of a megabyte of JSON, made in a millisecond. */
+/** Rows per piece: 250 kB of JSON, rendered in a millisecond. */
 const rows_max = 2000
-/** Carriers of one number beside those of its piece: the registry's most are a handful. */
+/** Extra carriers with the last number of a piece; the registry has at most a handful. */
 const carriers_of_number_max = 10_000
 
 const literal = (text: string) => `'${text.replaceAll("'", "''")}'`
 
-/** A row's text as an SQL expression: exactly that of `rowOf`, around what it says of a probe. */
+/** An SQL expression with the same result as `rowOf`, derived from a sample row. */
 const textOf = (format: Format) => {
   const [mc, name] = [97, "QQ"]
   const shown = format === "csv" ? name : JSON.stringify(name)
@@ -57,10 +57,10 @@ const textOf = (format: Format) => {
   return `concat(${parts.join(", ")})`
 }
 
-/** Count of the next rows, the last one's docket and USDOT number, and their text. */
+/** The number of rows, the last docket and USDOT number, and the text. */
 type Chunk = readonly [number, number, number, Uint8Array | null]
 
-/** SQLite puts the text together: each row handed to JavaScript alone takes twice as long. */
+/** SQLite concatenates the text: passing each row to JavaScript takes twice as long. */
 const chunkOf = (file: Sqlite.Database, format: Format) =>
   file
     .prepare(
@@ -71,38 +71,38 @@ const chunkOf = (file: Sqlite.Database, format: Format) =>
     )
     .raw()
 
-/** A file in use, by how many searches. */
-interface Held {
+/** An open file and the number of searches that use it. */
+interface OpenFile {
   readonly open: OpenMirror
   readonly chunk: Readonly<Record<Format, Sqlite.Statement<Array<unknown>>>>
   searches: number
 }
 
 interface Search {
-  readonly held: Held
+  readonly file: OpenFile
   readonly range: Range
   readonly format: Format
-  /** Where it goes on: a docket. */
+  /** The next docket. */
   from: number
   found: number
 }
 
 const path = String(workerData)
-let current: Held | undefined
+let current: OpenFile | undefined
 const searches = new Map<number, Search>()
 
-const letGo = (held: Held) => {
-  if (held !== current && held.searches === 0) held.open.file.close()
+const closeUnused = (file: OpenFile) => {
+  if (file !== current && file.searches === 0) file.open.file.close()
 }
 
-/** The file as it is now; one that was replaced is closed when its last search has ended. */
-const lookAt = (): Held => {
+/** The current file. A replaced file is closed after its last search. */
+const currentFile = (): OpenFile => {
   if (current !== undefined && isCurrent(current.open, path)) return current
   drop()
   const open = openMirror(path)
   const of = (format: Format) => [format, chunkOf(open.file, format)] as const
   // One for each format, by the line above.
-  const chunk = Object.fromEntries(formats.map(of)) as Held["chunk"]
+  const chunk = Object.fromEntries(formats.map(of)) as OpenFile["chunk"]
   current = { open, chunk, searches: 0 }
   return current
 }
@@ -110,28 +110,28 @@ const lookAt = (): Held => {
 const drop = () => {
   const old = current
   current = undefined
-  if (old !== undefined) letGo(old)
+  if (old !== undefined) closeUnused(old)
 }
 
 const end = (id: number) => {
   const search = searches.get(id)
   if (search === undefined) return
   searches.delete(id)
-  search.held.searches--
-  letGo(search.held)
+  search.file.searches--
+  closeUnused(search.file)
 }
 
 const chunk = (
-  { held, format }: Search,
+  { file, format }: Search,
   from: readonly [number, number],
   to: number,
   max: number,
 ) =>
   // The statement's own columns.
-  held.chunk[format].get(...from, to, dots - 1, max) as Chunk
+  file.chunk[format].get(...from, to, dots - 1, max) as Chunk
 
-/** What can be handed over whole: memory of its own. Nothing is shared, and never handed over. */
-const handed = (bytes: Uint8Array): Uint8Array<ArrayBuffer> =>
+/** Bytes with a buffer of their own, which can be transferred; the shared `none` is copied. */
+const transferable = (bytes: Uint8Array): Uint8Array<ArrayBuffer> =>
   bytes !== none && bytes.buffer instanceof ArrayBuffer && bytes.buffer.byteLength === bytes.length
     ? new Uint8Array(bytes.buffer)
     : Uint8Array.from(bytes)
@@ -139,49 +139,53 @@ const handed = (bytes: Uint8Array): Uint8Array<ArrayBuffer> =>
 const none = new Uint8Array(0)
 
 /** A piece ends with all carriers of its last number. */
-const pieceOf = (search: Search): MadePiece => {
+const renderPiece = (search: Search): RenderedPiece => {
   const { range } = search
   const [count, mc, dot, text] = chunk(search, [search.from, 0], range.end, rows_max)
   search.found += count
   if (count < rows_max) {
     search.from = range.end + 1
-    return { done: range.end - range.start + 1, found: search.found, rows: handed(text ?? none) }
+    return {
+      done: range.end - range.start + 1,
+      found: search.found,
+      rows: transferable(text ?? none),
+    }
   }
   const rest = chunk(search, [mc, dot + 1], mc, carriers_of_number_max)
   if (rest[0] === carriers_of_number_max) throw new Error(`MC ${mc} has too many carriers`)
   search.found += rest[0]
   search.from = mc + 1
-  const rows = handed(Buffer.concat([text ?? none, rest[3] ?? none]))
+  const rows = transferable(Buffer.concat([text ?? none, rest[3] ?? none]))
   return { done: mc - range.start + 1, found: search.found, rows }
 }
 
-const next = (id: number): Answer => {
+const next = (id: number): MirrorResponse => {
   const search = searches.get(id)
   if (search === undefined) throw new Error("the search has ended")
-  const piece = pieceOf(search)
+  const piece = renderPiece(search)
   if (search.from > search.range.end) end(id)
   return { piece }
 }
 
 const begin = (id: number, range: Range, format: Format) => {
-  const held = lookAt()
-  held.searches++
-  searches.set(id, { held, range, format, from: range.start, found: 0 })
+  const file = currentFile()
+  file.searches++
+  searches.set(id, { file, range, format, from: range.start, found: 0 })
 }
 
-const answer = (question: Question): Answer => {
+const respond = (request: MirrorRequest): MirrorResponse => {
   try {
-    if ("about" in question) return { mirror: lookAt().open.mirror }
-    if ("begin" in question) begin(question.id, question.begin.range, question.begin.format)
-    if (!("end" in question)) return next(question.id)
-    end(question.id)
+    if ("about" in request) return { mirror: currentFile().open.mirror }
+    if ("begin" in request) begin(request.id, request.begin.range, request.begin.format)
+    if (!("end" in request)) return next(request.id)
+    end(request.id)
     return { ended: true }
   } catch (error) {
-    if ("id" in question) end(question.id)
-    // What is wrong with the file may be mended at its next opening.
+    if ("id" in request) end(request.id)
+    // Reopen the file for the next request, in case the error was temporary.
     drop()
     throw new Error(reasonOf(error))
   }
 }
 
-serveCalls(answer, (answered) => ("piece" in answered ? [answered.piece.rows.buffer] : []))
+serveCalls(respond, (response) => ("piece" in response ? [response.piece.rows.buffer] : []))

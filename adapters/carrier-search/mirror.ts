@@ -1,13 +1,18 @@
 /**
- * The registry of a mirror: a file that `almanac carriers import` made of FMCSA's public files.
+ * The registry over a mirror, the file that `almanac carriers import` writes from FMCSA's public
+ * files.
  *
- * It is read in a thread, which makes the rows too; a new file is seen by the next search.
+ * A thread reads it and renders the rows. The next search uses a replaced file.
  * Source: decisions of document 3, carrier registry; decision 0092.
  */
 import { Clock, Effect, Layer, Option, Stream } from "effect"
 import { type Piece, Registry, SearchFailed } from "#actors/carrier-search/registry.ts"
 import type { Mirror } from "#adapters/carrier-search/mirror-file.ts"
-import type { Answer, MadePiece, Question } from "#adapters/carrier-search/mirror-thread.ts"
+import type {
+  MirrorRequest,
+  MirrorResponse,
+  RenderedPiece,
+} from "#adapters/carrier-search/mirror-thread.ts"
 import { type Range, total } from "#schemas/carrier-search/carrier.ts"
 import type { Format } from "#schemas/carrier-search/format.ts"
 import type { Source } from "#schemas/carrier-search/source.ts"
@@ -16,49 +21,54 @@ import { type ThreadCall, type ThreadCallOptions, threadCall } from "#threads"
 export { hasMirror, mirrorFile } from "#adapters/carrier-search/mirror-file.ts"
 
 export interface RegistryMirrorOptions {
-  /** Where the file is, or will be. */
+  /** The path, which need not exist yet. */
   readonly path: string
-  /** The thread's program and how long it may take for a piece: of tests alone. */
-  readonly thread?: Partial<Pick<ThreadCallOptions, "program" | "response_ms_max">>
+  /** The thread's program and response timeout, for tests. */
+  readonly thread?: Partial<Pick<ThreadCallOptions, "response_ms_max" | "program">>
 }
 
 const name = "the mirror's thread"
 const program = new URL("./mirror-thread.ts", import.meta.url)
-/** A piece takes a millisecond, a cold disk a hundred: a thread so late never answers. */
+/** A piece takes a millisecond, 100 ms on a cold disk. */
 const response_ms_max = 30_000
-/** Rows leave as they are made: the thread holds next to nothing. */
+/** Rows are sent at once, so the thread needs hardly any memory. */
 const resourceLimits = { maxYoungGenerationSizeMb: 4 }
 
-/** For those who search: what the thread itself failed of is none of theirs. */
-const messageOf = (error: unknown) =>
+/** The message for clients, without internal errors of the thread. */
+const publicMessage = (error: unknown) =>
   error instanceof Error && error.cause === undefined ? error.message : `${name} failed`
 
-const pieceIn = (answer: Answer): MadePiece => {
+const pieceIn = (answer: MirrorResponse): RenderedPiece => {
   if ("piece" in answer) return answer.piece
-  throw new Error(`${name} answered something else`)
+  throw new Error(`${name} sent an unexpected response`)
 }
 
-/** Asks for a piece before it is wanted, so that the thread works while its rows are sent. */
-const search = (thread: ThreadCall<Question, Answer>, id: number, range: Range, format: Format) => {
-  let waiting: Promise<MadePiece> | undefined
+/** Requests the next piece early, so that the thread works while rows are sent. */
+const search = (
+  thread: ThreadCall<MirrorRequest, MirrorResponse>,
+  id: number,
+  range: Range,
+  format: Format,
+) => {
+  let pending: Promise<RenderedPiece> | undefined
   let done = 0
-  const ask = (question: Question) => {
-    waiting = thread.request(question).then(pieceIn)
-    // Of a search that is given up nobody hears what became of it.
-    waiting.catch(() => undefined)
-    return waiting
+  const send = (request: MirrorRequest) => {
+    pending = thread.request(request).then(pieceIn)
+    // The rejection of an abandoned search must not be unhandled.
+    pending.catch(() => undefined)
+    return pending
   }
   const failed = (error: unknown) =>
     new SearchFailed({
       failed: total(range) - done,
       first: range.start + done,
-      reason: messageOf(error),
+      reason: publicMessage(error),
     })
   const next: Effect.Effect<Piece, SearchFailed> = Effect.tryPromise({
     try: async () => {
-      const piece = await (waiting ?? ask({ id, begin: { range, format } }))
+      const piece = await (pending ?? send({ id, begin: { range, format } }))
       done = piece.done
-      if (done < total(range)) void ask({ id, next: true })
+      if (done < total(range)) void send({ id, next: true })
       return piece
     },
     catch: failed,
@@ -71,7 +81,7 @@ const search = (thread: ThreadCall<Question, Answer>, id: number, range: Range, 
       ]),
     ),
     end: Effect.sync(() => {
-      // Its answer under way comes first, and is dropped.
+      // A pending response arrives first and is dropped.
       if (done < total(range)) thread.request({ id, end: true }).catch(() => undefined)
     }),
   }
@@ -83,14 +93,14 @@ const instantOf = (ms: number | null) => (ms === null ? null : new Date(ms).toIS
 
 const unknown = { carriers: null, dockets: null, as_of: null, imported_at: null, is_demo: false }
 
-/** What is known of the file beside its health. */
-const shown = (mirror: Mirror | undefined) => {
+/** The contents and age of the mirror. */
+const describeMirror = (mirror: Mirror | undefined) => {
   if (mirror === undefined) return unknown
   const { carriers, numbers, imported_at, is_demo } = mirror
   return { carriers, dockets: numbers, as_of: oldest(mirror), imported_at, is_demo }
 }
 
-/** The thread starts with the first question, and ends with the layer. */
+/** The thread starts with the first request and stops with the layer. */
 export const registryMirror = ({ path, thread }: RegistryMirrorOptions): Layer.Layer<Registry> =>
   Layer.effect(
     Registry,
@@ -98,7 +108,7 @@ export const registryMirror = ({ path, thread }: RegistryMirrorOptions): Layer.L
       const clock = yield* Clock.Clock
       const call = yield* Effect.acquireRelease(
         Effect.sync(() =>
-          threadCall<Question, Answer>({
+          threadCall<MirrorRequest, MirrorResponse>({
             name,
             program: thread?.program ?? program,
             workerData: path,
@@ -108,26 +118,26 @@ export const registryMirror = ({ path, thread }: RegistryMirrorOptions): Layer.L
         ),
         ({ end }) => Effect.promise(end),
       )
-      let asked = 0
+      let searches = 0
       let last_answer: number | null = null
       let last_error: { readonly at: number; readonly reason: string } | null = null
-      const answered = () => {
+      const recordSuccess = () => {
         last_answer = clock.currentTimeMillisUnsafe()
       }
-      const refused = (reason: string) => {
+      const recordError = (reason: string) => {
         last_error = { at: clock.currentTimeMillisUnsafe(), reason }
       }
 
       const pieces = (range: Range, format: Format) =>
         Stream.unwrap(
           Effect.acquireRelease(
-            Effect.sync(() => search(call, ++asked, range, format)),
+            Effect.sync(() => search(call, ++searches, range, format)),
             ({ end }) => end,
           ).pipe(
             Effect.map(({ pieces }) =>
               pieces.pipe(
-                Stream.tap(() => Effect.sync(answered)),
-                Stream.tapError(({ reason }) => Effect.sync(() => refused(reason))),
+                Stream.tap(() => Effect.sync(recordSuccess)),
+                Stream.tapError(({ reason }) => Effect.sync(() => recordError(reason))),
               ),
             ),
           ),
@@ -137,7 +147,7 @@ export const registryMirror = ({ path, thread }: RegistryMirrorOptions): Layer.L
           const answer = await call.request({ about: true })
           return "mirror" in answer ? { mirror: answer.mirror, detail: null } : { detail: null }
         } catch (error) {
-          return { detail: messageOf(error) }
+          return { detail: publicMessage(error) }
         }
       }
       const source = Effect.map(
@@ -146,7 +156,7 @@ export const registryMirror = ({ path, thread }: RegistryMirrorOptions): Layer.L
           registry: "mirror",
           is_healthy: detail === null,
           detail,
-          ...shown(mirror),
+          ...describeMirror(mirror),
           concurrency: null,
           last_answer_at: instantOf(last_answer),
           last_error_at: instantOf(last_error?.at ?? null),

@@ -1,46 +1,46 @@
 /**
- * FMCSA's QCMobile as a registry of carriers: one request per number.
+ * The registry over FMCSA's QCMobile API: one request per docket number.
  *
- * The web key is part of the address of a request, and of nothing else: what a failure says is
- * worded here. Source: document 3 §1 B; market facts B1 and B2.
+ * The web key is in the URL of requests and nowhere else: failures have texts of our own. Source:
+ * document 3 §1 B; market facts B1 and B2.
  */
 import { Clock, Effect, Layer, Redacted } from "effect"
 import { Agent, request as send } from "undici"
 import { makeEngine } from "#actors/carrier-search/engine.ts"
 import { type Lookup, LookupFailed } from "#actors/carrier-search/lookup.ts"
 import { Registry } from "#actors/carrier-search/registry.ts"
-import { failure, readAnswer } from "#adapters/carrier-search/answer.ts"
+import { failure, readAnswer } from "#adapters/carrier-search/response.ts"
 import { readBody } from "#adapters/outside/answer-body.ts"
 import { afterOf } from "#adapters/outside/retry-after.ts"
 import type { Source } from "#schemas/carrier-search/source.ts"
 
 export interface RegistryFmcsaOptions {
-  /** `https://host/qc/services`, without query. */
+  /** `https://host/qc/services`, without a query. */
   readonly url: string
   readonly web_key: Redacted.Redacted<string>
-  /** This program's, told to FMCSA. */
+  /** The version in the User-Agent. */
   readonly version: string
-  /** Requests under way at once, at most. */
+  /** The limit on concurrent requests. */
   readonly concurrency: number
-  /** Requests begun per second, at most; 0: any number. */
+  /** The limit on requests per second; 0 for no limit. */
   readonly rate_per_second: number
-  /** Of one request, with its answer. */
+  /** The timeout of one request. */
   readonly timeout_seconds: number
-  /** How often one number is asked for, at most. */
+  /** The most attempts per number. */
   readonly tries: number
-  /** Repeats that one search may spend, in percent of its numbers. */
+  /** The retry budget of a search, in percent of its numbers. */
   readonly retry_percent: number
-  /** How long an answer is kept; 0: each search asks anew. */
+  /** How long responses are cached; 0 disables the cache. */
   readonly cache_seconds: number
 }
 
-/** Of one number; its carriers are some kilobytes. */
+/** The size limit of a response; usually some kilobytes. */
 const bytes_max = 4 * 1024 * 1024
 const redirects_max = 2
-/** An idle connection is closed after this, before servers do. */
+/** Idle connections are closed earlier than servers do. */
 const idle_ms = 4000
 
-/** A registry for the layer's life; its requests end with it. */
+/** The layer. Its requests end with it. */
 export const registryFmcsa = (options: RegistryFmcsaOptions): Layer.Layer<Registry> =>
   Layer.effect(
     Registry,
@@ -51,7 +51,7 @@ export const registryFmcsa = (options: RegistryFmcsaOptions): Layer.Layer<Regist
       )
       const engine = yield* makeEngine({ ...options, lookup: lookupOf(options, agent) })
       const source = Effect.map(engine.health, ({ concurrency, ...last }): Source => {
-        const detail = last.detail ?? troubleOf(last)
+        const detail = last.detail ?? currentError(last)
         return {
           registry: "fmcsa",
           is_healthy: detail === null,
@@ -71,8 +71,8 @@ export const registryFmcsa = (options: RegistryFmcsaOptions): Layer.Layer<Regist
     }),
   )
 
-/** What it last said, where that was no answer. */
-const troubleOf = (last: {
+/** The last error, if there was no successful response since. */
+const currentError = (last: {
   readonly last_answer_at: number | null
   readonly last_error_at: number | null
   readonly last_error: string | null
@@ -97,21 +97,25 @@ const lookupOf = (options: RegistryFmcsaOptions, agent: Agent): Lookup => {
     "accept-encoding": "gzip",
     "user-agent": `almanac/${options.version}`,
   }
-  const slow = failure("busy", `timeout, no answer from FMCSA within ${options.timeout_seconds} s`)
+  const timeout_failure = failure(
+    "busy",
+    `timeout, no answer from FMCSA within ${options.timeout_seconds} s`,
+  )
   return (mc) =>
     Effect.flatMap(Clock.currentTimeMillis, (now) =>
       Effect.tryPromise({
         try: async (signal) => {
           const url = new URL(`${base}/carriers/docket-number/${mc}`)
           url.searchParams.set("webKey", Redacted.value(options.web_key))
-          return converse(url, { agent, headers, signal, now })
+          return sendRequest(url, { agent, headers, signal, now })
         },
-        catch: (cause) => (cause instanceof LookupFailed ? cause : ofCode(codeOf(cause), slow)),
+        catch: (cause) =>
+          cause instanceof LookupFailed ? cause : connectionFailure(codeOf(cause), timeout_failure),
       }),
     ).pipe(
       Effect.timeoutOrElse({
         duration: options.timeout_seconds * 1000,
-        orElse: () => Effect.fail(slow),
+        orElse: () => Effect.fail(timeout_failure),
       }),
       Effect.flatMap((read) =>
         read instanceof LookupFailed ? Effect.fail(read) : Effect.succeed(read),
@@ -119,52 +123,52 @@ const lookupOf = (options: RegistryFmcsaOptions, agent: Agent): Lookup => {
     )
 }
 
-interface Means {
+interface RequestContext {
   readonly agent: Agent
   readonly headers: Readonly<Record<string, string>>
   readonly signal: AbortSignal
   readonly now: number
 }
 
-/** Follows FMCSA to its answer, within its own host. Throws whatever the connection does. */
-const converse = async (asked: URL, { agent, headers, signal, now }: Means) => {
-  let url = asked
+/** Sends the request and follows redirects within the host. Throws connection errors. */
+const sendRequest = async (requested: URL, { agent, headers, signal, now }: RequestContext) => {
+  let url = requested
   for (let hop = 0; hop <= redirects_max; hop += 1) {
-    const answer = await send(url, { dispatcher: agent, method: "GET", headers, signal })
-    const header = (name: string) => [answer.headers[name]].flat()[0]
+    const response = await send(url, { dispatcher: agent, method: "GET", headers, signal })
+    const header = (name: string) => [response.headers[name]].flat()[0]
     const location = header("location")
-    if (!redirects.has(answer.statusCode) || location === undefined) {
+    if (!redirects.has(response.statusCode) || location === undefined) {
       const encoding = (header("content-encoding") ?? "").trim().toLowerCase()
-      const bytes = await readBody(answer.body, encoding, bytes_max)
+      const bytes = await readBody(response.body, encoding, bytes_max)
       const after_ms = afterOf(header("retry-after"), now)
-      return readAnswer({ status: answer.statusCode, text: utf8.decode(bytes), after_ms })
+      return readAnswer({ status: response.statusCode, text: utf8.decode(bytes), after_ms })
     }
-    answer.body.on("error", () => undefined).destroy()
+    response.body.on("error", () => undefined).destroy()
     const next = URL.canParse(location, url) ? new URL(location, url) : undefined
-    if (next?.origin !== asked.origin || next.username !== "") return strayed
+    if (next?.origin !== requested.origin || next.username !== "") return redirect_failure
     url = next
   }
-  return strayed
+  return redirect_failure
 }
 
 const utf8 = new TextDecoder()
 
 const redirects = new Set([301, 302, 303, 307, 308])
 
-const strayed = failure(
+const redirect_failure = failure(
   "final",
   "FMCSA sends us to another place; look whether carrier.registry_url is right",
 )
 
-/** What a connection said. Its message might hold the address, and so the key. */
-const ofCode = (code: string, slow: LookupFailed): LookupFailed => {
+/** Maps a connection error by its code; the message might contain the URL and so the key. */
+const connectionFailure = (code: string, timeout_failure: LookupFailed): LookupFailed => {
   if (code === "TOO_LARGE" || code === "UND_ERR_RES_EXCEEDED_MAX_SIZE") {
     return failure("broken", "FMCSA answers with more than 4 MiB for one number")
   }
   if (code === "BAD_ENCODING" || code.startsWith("Z_") || code.startsWith("HPE_")) {
     return failure("broken", "FMCSA answers with what cannot be read")
   }
-  if (/TIMEOUT|ETIMEDOUT/.test(code)) return slow
+  if (/TIMEOUT|ETIMEDOUT/.test(code)) return timeout_failure
   if (code === "ENOTFOUND" || code === "EAI_AGAIN") {
     return failure("busy", "the name of FMCSA's host cannot be resolved; look at the network")
   }

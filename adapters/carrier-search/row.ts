@@ -1,13 +1,13 @@
 /**
- * What one row of FMCSA's public files says of a docket: of the frozen L&I file ("legacy") and of
- * the daily one of Motus. Source: market facts B1.4 and B2.
+ * Interprets one row of FMCSA's public files: the frozen L&I file ("legacy") and the daily Motus
+ * file. Source: market facts B1.4 and B2.
  */
 import { isUtf8 } from "node:buffer"
 import { type CsvRow, trim } from "#adapters/carrier-search/csv-rows.ts"
 import { dots } from "#adapters/carrier-search/mirror-file.ts"
 import { mc_number_max } from "#schemas/carrier-search/carrier.ts"
 
-/** The public files that are told apart by their header. */
+/** The public files, which differ by their header. */
 export const kinds = ["legacy", "motus"] as const
 export type Kind = (typeof kinds)[number]
 
@@ -23,7 +23,7 @@ const columns = {
   motus: ["docket_number", "usdot_number", "legal_name", "op_auth_type", "op_auth_status"],
 } as const satisfies Record<Kind, ReadonlyArray<string>>
 
-/** Why a row cannot be used: counted, and told. */
+/** Why a row is rejected, as reported. */
 export const problems = [
   "not as many cells as its header has, or quotes that do not match",
   "no docket number",
@@ -35,28 +35,28 @@ const [malformed, no_docket, no_dot, no_status, long_name] = [0, 1, 2, 3, 4] as 
 export const malformed_row = malformed
 export type Problem = 0 | 1 | 2 | 3 | 4
 
-/** What a row is to the mirror. */
-export interface Judge {
-  /** An active carrier: of legacy one that may still be a broker under another row. */
+/** Receives the content of rows. */
+export interface RowHandler {
+  /** An active carrier. In legacy, another row may still make it a broker. */
   readonly carrier: (mc: number, dot: number, name: string) => void
-  /** Legacy: this docket is an active broker's. Motus: so is everything of this USDOT number. */
+  /** An active broker: of this docket in legacy, of the whole USDOT number in Motus. */
   readonly broker: (mc: number, dot: number) => void
-  /** Legacy: an active carrier or an active broker, which its name alone tells from others. */
+  /** Legacy: an active carrier or broker without a USDOT number, identified by its name. */
   readonly unnumbered: (mc: number, name: string, is_broker: boolean) => void
-  /** A docket by its number; 0 has another prefix than MC. */
+  /** A docket number; 0 for another prefix than MC. */
   readonly docket: (mc: number) => void
-  /** Motus: a USDOT number that it has. Legacy: whether Motus has it, so that the row is void. */
+  /** Motus: records a USDOT number. Legacy: returns whether Motus has it and supersedes the row. */
   readonly dot: (dot: number) => boolean
   readonly problem: (problem: Problem) => void
 }
 
-/** Legal names have 120 characters in the registry. */
+/** Legal names have at most 120 characters in the registry. */
 const name_bytes_max = 1000
 
 const [zero, nine, dash, letter_a, letter_m, letter_c] = [48, 57, 45, 65, 77, 67]
 const upper = 0xdf
 
-/** Digits alone, up to `max`; 0 of an empty cell, -1 of anything else. */
+/** Parses digits up to `max`; 0 for an empty cell, -1 for anything else. */
 const digits = (bytes: Buffer, from: number, to: number, max: number) => {
   let value = 0
   for (let at = from; at < to; at++) {
@@ -69,7 +69,7 @@ const digits = (bytes: Buffer, from: number, to: number, max: number) => {
 
 const isLetter = (byte = 0) => (byte & upper) >= letter_a && (byte & upper) < letter_a + 26
 
-/** The number of an MC docket; 0 of another prefix, -1 of what is no docket. */
+/** The number of an MC docket; 0 for another prefix, -1 for an invalid docket. */
 const docketOf = ({ bytes, from, to }: CsvRow, cell: number) => {
   const [begin, end] = [from[cell] ?? 0, to[cell] ?? 0]
   let at = begin
@@ -88,32 +88,32 @@ const docketOf = ({ bytes, from, to }: CsvRow, cell: number) => {
 const dotOf = ({ bytes, from, to }: CsvRow, cell: number) =>
   digits(bytes, from[cell] ?? 0, to[cell] ?? 0, dots - 1)
 
-const old_text = new TextDecoder("windows-1252")
+const windows_1252 = new TextDecoder("windows-1252")
 
-/** A cell as text: UTF-8, or what Windows wrote where it is not that. */
+/** Decodes a cell as UTF-8, or as Windows-1252 if it is not valid UTF-8. */
 const textOf = ({ bytes, from, to, has_quotes }: CsvRow, cell: number) => {
   const part = bytes.subarray(from[cell], to[cell])
-  const text = isUtf8(part) ? part.toString("utf8") : old_text.decode(part)
+  const text = isUtf8(part) ? part.toString("utf8") : windows_1252.decode(part)
   const plain = has_quotes[cell] === 1 ? text.replaceAll('""', '"') : text
-  // SQLite ends a text at a NUL, which no name has.
+  // SQLite truncates text at a NUL, which no name contains.
   return plain.includes("\0") ? plain.replaceAll("\0", "").trim() : plain.trim()
 }
 
 const isLong = ({ from, to }: CsvRow, cell: number) =>
   (to[cell] ?? 0) - (from[cell] ?? 0) > name_bytes_max
 
-/** A letter in upper case; 0 of an empty cell, -1 of a longer one. */
+/** A single letter in upper case; 0 for an empty cell, -1 for anything else. */
 const letterOf = ({ bytes, from, to }: CsvRow, cell: number) => {
   const [begin, end] = [from[cell] ?? 0, to[cell] ?? 0]
   if (begin === end) return 0
   return end === begin + 1 && isLetter(bytes[begin]) ? (bytes[begin] ?? 0) & upper : -1
 }
 
-/** Reads a row, and answers why it cannot be used. */
-type Reading = (row: CsvRow) => Problem | undefined
+/** Interprets a row; returns why it is rejected. */
+type RowParser = (row: CsvRow) => Problem | undefined
 
-/** Authority A of common or contract is active; broker A drops it. Empty is never a guess. */
-const legacy = (at: ReadonlyArray<number>, judge: Judge): Reading => {
+/** Active if common or contract is A, excluded if broker is A. Empty cells are never guessed. */
+const legacy = (at: ReadonlyArray<number>, handler: RowHandler): RowParser => {
   const [docket = 0, dot = 0, name = 0, common = 0, contract = 0, broker = 0] = at
   return (row) => {
     const mc = docketOf(row, docket)
@@ -126,41 +126,41 @@ const legacy = (at: ReadonlyArray<number>, judge: Judge): Reading => {
     const is_broker = c === letter_a
     const is_shown = is_active && !is_broker
     if (is_shown && isLong(row, name)) return long_name
-    judge.docket(mc)
-    if (mc === 0 || judge.dot(usdot) || !(is_shown || is_broker)) return undefined
-    if (usdot === 0) judge.unnumbered(mc, textOf(row, name), is_broker)
-    else if (is_broker) judge.broker(mc, usdot)
-    else judge.carrier(mc, usdot, textOf(row, name))
+    handler.docket(mc)
+    if (mc === 0 || handler.dot(usdot) || !(is_shown || is_broker)) return undefined
+    if (usdot === 0) handler.unnumbered(mc, textOf(row, name), is_broker)
+    else if (is_broker) handler.broker(mc, usdot)
+    else handler.carrier(mc, usdot, textOf(row, name))
     return undefined
   }
 }
 
-const carries = /^(Motor Carrier|Enterprise Motor Carrier|Mexico Domiciled Motor Carrier)/i
-const arranges = /^(Broker|Freight Forwarder)/i
+const carrier_types = /^(Motor Carrier|Enterprise Motor Carrier|Mexico Domiciled Motor Carrier)/i
+const broker_types = /^(Broker|Freight Forwarder)/i
 
-/** The USDOT number counts under any prefix: a forwarder's docket tells of its carrier's, too. */
-const motus = (at: ReadonlyArray<number>, judge: Judge): Reading => {
+/** The USDOT number counts for any docket prefix: a forwarder's docket excludes its carrier too. */
+const motus = (at: ReadonlyArray<number>, handler: RowHandler): RowParser => {
   const [docket = 0, dot = 0, name = 0, type = 0, status = 0] = at
   return (row) => {
     const usdot = dotOf(row, dot)
     if (usdot <= 0) return no_dot
-    const says = textOf(row, status)
-    if (says === "") return no_status
-    judge.dot(usdot)
-    const what = says.toLowerCase() === "active" ? textOf(row, type) : ""
+    const authority_status = textOf(row, status)
+    if (authority_status === "") return no_status
+    handler.dot(usdot)
+    const active_type = authority_status.toLowerCase() === "active" ? textOf(row, type) : ""
     const mc = docketOf(row, docket)
-    if (mc >= 0) judge.docket(mc)
-    if (arranges.test(what)) judge.broker(mc, usdot)
-    if (mc === 0 || !carries.test(what)) return undefined
-    // Of an application that is under way there need be no docket yet.
+    if (mc >= 0) handler.docket(mc)
+    if (broker_types.test(active_type)) handler.broker(mc, usdot)
+    if (mc === 0 || !carrier_types.test(active_type)) return undefined
+    // A pending application may have no docket yet.
     if (mc < 0) return no_docket
     if (isLong(row, name)) return long_name
-    judge.carrier(mc, usdot, textOf(row, name))
+    handler.carrier(mc, usdot, textOf(row, name))
     return undefined
   }
 }
 
-/** Which file a header is of, or what it misses of the one it resembles. */
+/** The file kind of a header, or the missing columns of the most similar kind. */
 export const layoutOf = (
   row: CsvRow,
 ): { readonly kind: Kind; readonly at: ReadonlyArray<number> } | { readonly missing: string } => {
@@ -176,16 +176,16 @@ export const layoutOf = (
   return best.missing.length === 0 ? best : { missing: `${best.kind}: ${best.missing.join(", ")}` }
 }
 
-/** Reads the rows below a header: those of another length are malformed. */
-export const judged = (
+/** Interprets the rows below a header; rows with another number of cells are malformed. */
+export const rowReader = (
   { kind, at }: { readonly kind: Kind; readonly at: ReadonlyArray<number> },
   cells: number,
-  judge: Judge,
+  handler: RowHandler,
 ): ((row: CsvRow) => void) => {
-  const read = kind === "legacy" ? legacy(at, judge) : motus(at, judge)
+  const read = kind === "legacy" ? legacy(at, handler) : motus(at, handler)
   return (row) => {
     if (row.cells === cells) for (const cell of at) trim(row, cell)
     const problem = row.cells === cells ? read(row) : malformed
-    if (problem !== undefined) judge.problem(problem)
+    if (problem !== undefined) handler.problem(problem)
   }
 }
