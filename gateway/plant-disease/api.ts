@@ -10,7 +10,6 @@ import { Needs } from "#gateway/access.ts"
 import { BodyLimit, KeyNotNeeded } from "#gateway/limits.ts"
 import { inferenceGroup } from "#gateway/plant-disease/inference-api.ts"
 import { form_bytes_max } from "#gateway/plant-disease/upload.ts"
-import { Prediction, Predictions } from "#schemas/plant-disease/response.ts"
 import { ModelInfo } from "#schemas/plant-disease/model.ts"
 import {
   anywhere,
@@ -19,6 +18,7 @@ import {
   NoImage,
   of_image,
 } from "#schemas/plant-disease/rejection.ts"
+import { Prediction, Predictions } from "#schemas/plant-disease/response.ts"
 
 /** Decoded as it is: the handler validates it, with the error texts of this service. */
 const Given = Schema.optionalKey(Schema.Union([Schema.String, Schema.Array(Schema.String)]))

@@ -8,8 +8,8 @@ import { HttpApiEndpoint, HttpApiGroup, OpenApi } from "effect/http-api"
 import { Needs } from "#gateway/access.ts"
 import { Accepts, BodyLimit, KeyNotNeeded } from "#gateway/limits.ts"
 import {
-  InferenceResponse,
   InferenceRequest,
+  InferenceResponse,
   ModelMetadata,
   ModelReady,
   ServerLive,

@@ -17,7 +17,7 @@ import {
 import type { PredictionMetrics } from "#gateway/plant-disease/metrics.ts"
 import { factOf, likeliest, predictImage, record } from "#gateway/plant-disease/prediction.ts"
 import { type Failure, respond } from "#gateway/plant-disease/response.ts"
-import { type InferenceResponse, InferenceRequest } from "#schemas/plant-disease/inference.ts"
+import { InferenceRequest, type InferenceResponse } from "#schemas/plant-disease/inference.ts"
 import type { PredictionFact } from "#schemas/plant-disease/prediction.ts"
 import { BadForm, NoModel } from "#schemas/plant-disease/rejection.ts"
 import type { Settings } from "#schemas/settings.ts"

@@ -24,8 +24,8 @@ import {
 } from "#gateway/plant-disease/query.ts"
 import { respond } from "#gateway/plant-disease/response.ts"
 import { formReader, type ReadForm, type Upload } from "#gateway/plant-disease/upload.ts"
-import type { BatchItem, Prediction } from "#schemas/plant-disease/response.ts"
 import { BadForm } from "#schemas/plant-disease/rejection.ts"
+import type { BatchItem, Prediction } from "#schemas/plant-disease/response.ts"
 import type { Settings } from "#schemas/settings.ts"
 
 type Request = HttpServerRequest.HttpServerRequest

@@ -15,8 +15,8 @@ import {
 import type { PredictionMetrics } from "#gateway/plant-disease/metrics.ts"
 import { withPixels } from "#gateway/plant-disease/pixel-budget.ts"
 import { RequestContext } from "#gateway/request-context.ts"
-import type { ClassProbability } from "#schemas/plant-disease/response.ts"
 import type { PredictionFact } from "#schemas/plant-disease/prediction.ts"
+import type { ClassProbability } from "#schemas/plant-disease/response.ts"
 
 /** A class and how likely it is; its index is that of the network's output. */
 interface Place extends ClassProbability {

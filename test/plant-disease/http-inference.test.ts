@@ -141,7 +141,11 @@ describe("images in base64", () => {
 
   it("fail together, with the status of the one that fails", async () => {
     const svg = Buffer.from("<svg/>")
-    await refused(await infer({ inputs: [files(pngs.green, svg)] }), 415, /neither a JPEG nor a PNG/)
+    await refused(
+      await infer({ inputs: [files(pngs.green, svg)] }),
+      415,
+      /neither a JPEG nor a PNG/,
+    )
     const cut = pngs.green.subarray(0, 60)
     await refused(await infer({ inputs: [files(cut)] }), 422, /cannot be decoded/)
     const large = Buffer.concat([pngs.green], 5001)

@@ -217,7 +217,9 @@ describe("a network's output", () => {
       (predictor) =>
         Effect.map(failureOf(predictor.predict(png("red"))), (failure) =>
           expect(failure).toEqual(
-            new InferenceFailed({ detail: "The network returned a value that is not a probability." }),
+            new InferenceFailed({
+              detail: "The network returned a value that is not a probability.",
+            }),
           ),
         ),
       { network: { ends: "fours" } },

@@ -119,7 +119,7 @@ export const feedClient = Effect.fnUntraced(function* (options: ClientOptions) {
 })
 
 const unverified =
-  "The CFTC's certificate is not verified, and its rows are checked instead; " +
+  "The CFTC is asked without verifying its certificate, and its rows are checked instead; " +
   "capital.cftc_tls_verify = true verifies it."
 
 const scopedAgent = (make: () => Agent) =>
