@@ -1,0 +1,180 @@
+/**
+ * The memory of a whole server under a mixed load: starts one in a fresh folder, sends about 85
+ * requests a second, and reads its memory and descriptors until some minutes after the load.
+ */
+import { readdirSync, readFileSync, readlinkSync } from "node:fs"
+import { rm } from "node:fs/promises"
+import { setTimeout as pause } from "node:timers/promises"
+import { parseArgs } from "node:util"
+import { startGateway } from "../almanac-gateway.ts"
+import { usedSeconds } from "../blob-process.ts"
+import { scratchFolder } from "../disk.ts"
+import { aligned } from "../table.ts"
+import { type Mix, mixOf } from "./requests.ts"
+
+const help = `node bench/mixed-load/main.ts [--minutes N] [--idle-minutes N] [--rss-max MB]
+
+Starts a server with all services and a fresh data folder, and sends it about 85 requests a second
+for N minutes (5): blobs of 4 KiB and 4 MiB, lists, jobs, the dashboard, predictions, event streams
+and aborted uploads. Prints its memory and its open descriptors each half minute, and once more
+after some idle minutes (3). Fails on an error, on a descriptor that stays open, and above 500 MB
+of resident memory. Needs Linux. Not a part of \`npm run bench\`.
+
+  node bench/mixed-load/main.ts --minutes 45 --idle-minutes 10`
+
+const minute_ms = 60_000
+const reading_ms = 30_000
+/** Of all services: so much less and more come and go with timers and the bus. */
+const descriptors_slack = 4
+const late_ms_max = 200
+const told_errors_max = 10
+
+const { values } = parseArgs({
+  options: {
+    minutes: { type: "string", default: "5" },
+    "idle-minutes": { type: "string", default: "3" },
+    "rss-max": { type: "string", default: "500" },
+    help: { type: "boolean", default: false },
+  },
+})
+
+const number = (name: string, text: string) => {
+  const value = Number(text)
+  if (!(value > 0)) throw new Error(`--${name} must be a number above 0, not ${text}`)
+  return value
+}
+
+/** Resident memory of a process now and at its peak, in MB. */
+const residentOf = (pid: number) => {
+  const text = readFileSync(`/proc/${pid}/status`, "utf8")
+  const of = (field: string) => Number(new RegExp(`^${field}:\\s+(\\d+) kB$`, "m").exec(text)?.[1])
+  return { rss_mb: of("VmRSS") / 1000, peak_mb: of("VmHWM") / 1000 }
+}
+
+/** Open descriptors of a process, without the segments of its volume, which grow with the data. */
+const descriptorsOf = (pid: number) => {
+  const folder = `/proc/${pid}/fd`
+  return readdirSync(folder).filter((name) => {
+    try {
+      return !readlinkSync(`${folder}/${name}`).endsWith(".seg")
+    } catch {
+      // Closed meanwhile.
+      return false
+    }
+  }).length
+}
+
+const metric = (text: string, name: string) =>
+  Number(new RegExp(`^${name} (\\S+)`, "m").exec(text)?.[1]) / 1e6
+
+const readingOf = async (at: string, server: { url: string; token: string; pid: number }) => {
+  const { rss_mb, peak_mb } = residentOf(server.pid)
+  const headers = { authorization: `Bearer ${server.token}` }
+  const text = await (await fetch(new URL("/metrics", server.url), { headers })).text()
+  return {
+    at,
+    rss_mb,
+    peak_mb,
+    heap_mb: metric(text, "nodejs_heap_used_bytes"),
+    external_mb: metric(text, "nodejs_external_memory_bytes"),
+    descriptors: descriptorsOf(server.pid),
+    cpu_s: usedSeconds([server.pid]),
+  }
+}
+
+type Reading = Awaited<ReturnType<typeof readingOf>>
+
+const table = (readings: ReadonlyArray<Reading>) => {
+  const heads = ["at", "RSS", "peak RSS", "heap used", "external", "descriptors", "processor s"]
+  const rows = readings.map((reading) => [
+    reading.at,
+    ...[reading.rss_mb, reading.peak_mb, reading.heap_mb, reading.external_mb].map((mb) =>
+      mb.toFixed(0),
+    ),
+    String(reading.descriptors),
+    reading.cpu_s.toFixed(1),
+  ])
+  return aligned([heads, ...rows])
+}
+
+/** Sends each kind at its own pace until `end`, whether or not the ones before are answered. */
+const load = async ({ kinds }: Mix, end: number, onError: (text: string) => void) => {
+  const waiting = new Set<Promise<void>>()
+  let count = 0
+  const paced = kinds.map(async ([name, per_s, send]) => {
+    let due = performance.now()
+    while (due < end) {
+      await pause(Math.max(0, due - performance.now()))
+      // What a stalled machine missed is not sent as a burst.
+      due = Math.max(due + 1000 / per_s, performance.now() - late_ms_max)
+      count++
+      const sent = send().then(
+        () => undefined,
+        (cause) => onError(`${name}: ${String(cause)}`),
+      )
+      waiting.add(sent)
+      void sent.finally(() => waiting.delete(sent))
+    }
+  })
+  await Promise.all(paced)
+  await Promise.all(waiting)
+  return count
+}
+
+const measure = async (folder: string, load_minutes: number, idle_minutes: number) => {
+  const server = await startGateway(folder)
+  try {
+    const mix = await mixOf(server)
+    await mix.once()
+    const readings = [await readingOf("start", server)]
+    console.log(table(readings))
+    const read = async (at: string) => {
+      const reading = await readingOf(at, server)
+      readings.push(reading)
+      console.log(table([reading]).split("\n").at(-1))
+    }
+    const errors: Array<string> = []
+    const onError = (text: string) => {
+      if (errors.push(text) <= told_errors_max) console.error(text)
+    }
+    const began = performance.now()
+    const end = began + load_minutes * minute_ms
+    const loading = load(mix, end, onError)
+    for (let at = began + reading_ms; at < end; at += reading_ms) {
+      await pause(Math.max(0, at - performance.now()))
+      await read(`${((at - began) / minute_ms).toFixed(1)} min`)
+    }
+    const count = await loading
+    const per_s = (1000 * count) / (performance.now() - began)
+    mix.close()
+    await read("load's end")
+    await pause(idle_minutes * minute_ms)
+    await read(`${idle_minutes} min later`)
+    return { readings, errors, count, per_s }
+  } finally {
+    await server.stop()
+  }
+}
+
+const main = async () => {
+  const minutes = number("minutes", values.minutes)
+  const idle = number("idle-minutes", values["idle-minutes"])
+  const rss_max = number("rss-max", values["rss-max"])
+  const folder = await scratchFolder()
+  const { readings, errors, count, per_s } = await measure(folder, minutes, idle).finally(() =>
+    rm(folder, { recursive: true, force: true }),
+  )
+  const [first, last] = [readings[0], readings.at(-1)]
+  const peak = last?.peak_mb ?? Number.NaN
+  const leaked = (last?.descriptors ?? 0) - (first?.descriptors ?? 0)
+  console.log(`\n${table(readings)}\n`)
+  console.log(
+    `${count} requests, ${per_s.toFixed(1)} a second, ${errors.length} errors; peak RSS ` +
+      `${peak.toFixed(0)} MB; ${leaked} more descriptors than before the load`,
+  )
+  const is_good = errors.length === 0 && leaked <= descriptors_slack && peak <= rss_max
+  process.exitCode = is_good ? 0 : 1
+}
+
+if (values.help) console.log(help)
+else await main()
