@@ -15,6 +15,13 @@ const args = [programOf("main.ts"), ...words]
 // Node keeps compiled code there, so that the next start is faster.
 process.env.NODE_COMPILE_CACHE ??= compileCache()
 
+// A server's memory, as decision 0198 says; package.json and deploy/Dockerfile set the same.
+if (is_server) {
+  process.env.MALLOC_ARENA_MAX ??= "2"
+  process.env.MALLOC_MMAP_THRESHOLD_ ??= "131072"
+  process.env.NODE_OPTIONS = `--max-semi-space-size=16 ${process.env.NODE_OPTIONS ?? ""}`
+}
+
 /** By a shell, since Node cannot: a core dump would hold every secret, of each child as well. */
 const shell = "/bin/sh"
 const without_core = ["-c", 'ulimit -c 0; exec "$0" "$@"', node, ...args]

@@ -22,6 +22,13 @@ export interface Gateway {
 
 const program = join(import.meta.dirname, "../../launcher/run.mjs")
 
+/** As `npm start` sets it: decision 0198. */
+const memory = {
+  MALLOC_ARENA_MAX: "2",
+  MALLOC_MMAP_THRESHOLD_: "131072",
+  NODE_OPTIONS: "--max-semi-space-size=16",
+}
+
 /**
  * Starts the whole server as `npm start` does, in a process of its own, with data in `folder` and
  * with these settings from the environment.
@@ -32,7 +39,7 @@ export const startGateway = async (
 ): Promise<Gateway> => {
   const settings = { ALMANAC_DATA_DIR: folder, ALMANAC_API__BIND_PORT: "0", ...more }
   const server = spawn(process.execPath, [program, "serve", "--set", "api.bind_host=127.0.0.1"], {
-    env: { ...process.env, ...settings },
+    env: { ...memory, ...process.env, ...settings },
     stdio: ["ignore", "pipe", "inherit"],
   })
   const ended = once(server, "exit")

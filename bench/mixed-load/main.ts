@@ -6,10 +6,10 @@ import { readdirSync, readFileSync, readlinkSync } from "node:fs"
 import { rm } from "node:fs/promises"
 import { setTimeout as pause } from "node:timers/promises"
 import { parseArgs } from "node:util"
-import { startGateway } from "../almanac-gateway.ts"
-import { usedSeconds } from "../blob-process.ts"
-import { scratchFolder } from "../disk.ts"
-import { aligned } from "../table.ts"
+import { usedSeconds } from "../blob/process.ts"
+import { startGateway } from "../gateway/almanac-gateway.ts"
+import { scratchFolder } from "../harness/disk.ts"
+import { aligned } from "../harness/table.ts"
 import { type Mix, mixOf } from "./requests.ts"
 
 const help = `node bench/mixed-load/main.ts [--minutes N] [--idle-minutes N] [--rss-max MB]
@@ -24,9 +24,11 @@ of resident memory. Needs Linux. Not a part of \`npm run bench\`.
 
 const minute_ms = 60_000
 const reading_ms = 30_000
+/** A request that falls due this late, or while so many are unanswered, is left out. */
+const late_ms_max = 200
+const waiting_max = 64
 /** Of all services: so much less and more come and go with timers and the bus. */
 const descriptors_slack = 4
-const late_ms_max = 200
 const told_errors_max = 10
 
 const { values } = parseArgs({
@@ -107,6 +109,7 @@ const load = async ({ kinds }: Mix, end: number, onError: (text: string) => void
       await pause(Math.max(0, due - performance.now()))
       // What a stalled machine missed is not sent as a burst.
       due = Math.max(due + 1000 / per_s, performance.now() - late_ms_max)
+      if (waiting.size >= waiting_max) continue
       count++
       const sent = send().then(
         () => undefined,

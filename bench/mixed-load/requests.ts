@@ -4,8 +4,8 @@ import { once } from "node:events"
 import { Agent, type IncomingMessage, type RequestOptions, request } from "node:http"
 import { setTimeout as pause } from "node:timers/promises"
 import sharp from "sharp"
-import type { Gateway } from "../almanac-gateway.ts"
-import { keyOf } from "../blob-almanac.ts"
+import { keyOf } from "../blob/almanac.ts"
+import type { Gateway } from "../gateway/almanac-gateway.ts"
 
 const small_bytes = 4096
 const large_bytes = 4 * 1024 * 1024
