@@ -8,9 +8,9 @@
  *
  * Source: decision 0189.
  */
+import { Schema } from "effect"
 import type { AnyDecider } from "#actors/decider.ts"
 import { type Commit, type Judge, parseStream } from "#events/log.ts"
-import { decoder } from "#schemas/as-is.ts"
 import { causeText } from "#schemas/cause-text.ts"
 import { type Message, typesOf } from "#schemas/message.ts"
 
@@ -27,7 +27,7 @@ const isObject = (value: unknown): value is object =>
 
 /** Events: each of a type that this release knows, and of that type's shape. */
 const eventsCheck = ({ event }: AnyDecider): Check => {
-  const decode = decoder(event)
+  const decode = Schema.decodeUnknownSync(event)
   const types = typesOf(event)
   const faultOf = (one: Message) => {
     if (!types.has(one.type)) return `its event ${one.type} is of no type of this aggregate`

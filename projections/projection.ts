@@ -1,4 +1,4 @@
-import type { Schema } from "effect"
+import { Schema } from "effect"
 import type { Compilable, Kysely } from "kysely"
 import {
   type Commit,
@@ -11,7 +11,6 @@ import {
   type Unreadable,
 } from "#events/log.ts"
 import type { Write } from "#projections/statement.ts"
-import { decoder } from "#schemas/as-is.ts"
 import { type Message, typesOf } from "#schemas/message.ts"
 
 /** Where an event stands in the log. */
@@ -60,7 +59,7 @@ export const projection = <Tables, Event>({
   readonly create: (db: Kysely<Tables>) => ReadonlyArray<Compilable>
   readonly project: (event: Event, place: Place) => ReadonlyArray<Write>
 }): Projection<Tables> => {
-  const decode = decoder(event)
+  const decode = Schema.decodeUnknownSync(event)
   const types = typesOf(event)
   return {
     part,
@@ -81,7 +80,7 @@ export const commitProjection = <Tables, Event>({
   readonly create: (db: Kysely<Tables>) => ReadonlyArray<Compilable>
   readonly project: (events: ReadonlyArray<Event>, place: CommitPlace) => ReadonlyArray<Write>
 }): Projection<Tables> => {
-  const decode = decoder(event)
+  const decode = Schema.decodeUnknownSync(event)
   const types = typesOf(event)
   const projectAll = (messages: ReadonlyArray<Message>, place: CommitPlace) =>
     project(

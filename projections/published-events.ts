@@ -7,7 +7,6 @@ import { Context, Effect, Schema, type Stream } from "effect"
 import { type Commit, isPartOf, type Part, parseStream, type Recorded } from "#events/log.ts"
 import type { Restored } from "#events/system/restoration.ts"
 import type { Place } from "#projections/projection.ts"
-import { decoder } from "#schemas/as-is.ts"
 import { type CloudEvent, isRestoration } from "#schemas/cloud-event.ts"
 import type { Message } from "#schemas/message.ts"
 import type { PublishedTypes } from "#schemas/published.ts"
@@ -144,7 +143,7 @@ export const publication = <Event>({
   readonly event: Schema.ConstraintCodec<Event, unknown>
   readonly tell: (event: Event, place: Place) => Told | undefined
 }): Publication => {
-  const decode = decoder(event)
+  const decode = Schema.decodeUnknownSync(event)
   return { part, tell: (message, place) => tell(decode(message), place) }
 }
 

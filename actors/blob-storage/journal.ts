@@ -13,7 +13,6 @@ import { Volume, type VolumeContext, volumeAfter } from "#actors/blob-storage/vo
 import { address, Commands } from "#actors/commands.ts"
 import { fitting } from "#actors/fitting.ts"
 import { Log } from "#events/log.ts"
-import { maker } from "#schemas/as-is.ts"
 import { facts_max, RecordFacts, type VolumeFact } from "#schemas/blob-storage/volume.ts"
 
 /**
@@ -57,8 +56,6 @@ const volumeFact = (fact: BlobFact): VolumeFact => {
     correlation_id,
   }
 }
-
-const makeFacts = maker(RecordFacts)
 
 /** The store's journal is another than the one whose facts are in the log. */
 export class ForeignJournal extends Schema.TaggedError<ForeignJournal>()("ForeignJournal", {
@@ -114,7 +111,7 @@ const recordNext = Effect.fnUntraced(function* (node_id: string, from: number) {
 
   const at = DateTime.formatIso(DateTime.makeUnsafe(yield* Clock.currentTimeMillis))
   const origin = { command_id: `facts-${node_id}-${from}-${to}`, actor: `node:${node_id}`, at }
-  const command = makeFacts({ type: "RecordFacts", from, to, facts })
+  const command = RecordFacts.make({ type: "RecordFacts", from, to, facts })
   yield* commands.send(origin, address(Volume, node_id, command))
   yield* acknowledge(to)
   return { last, has_more: found.length === facts_max || facts.length < found.length }

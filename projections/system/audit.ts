@@ -3,12 +3,11 @@
  *
  * Source: DECISIONS "audit log for operators".
  */
-import { DateTime, Effect, type Schema } from "effect"
+import { DateTime, Effect, Schema } from "effect"
 import type { Kysely } from "kysely"
 import { isPartOf, type Part, parseStream, type Recorded } from "#events/log.ts"
 import type { Place, Projection } from "#projections/projection.ts"
 import { statement } from "#projections/statement.ts"
-import { decoder } from "#schemas/as-is.ts"
 import { type Message, typesOf } from "#schemas/message.ts"
 import type { AuditEvent, AuditFilters, AuditPage } from "#schemas/system/audit.ts"
 
@@ -73,7 +72,7 @@ export const detail = <Event>({
   readonly event: Schema.ConstraintCodec<Event, unknown>
   readonly know: (event: Event) => Known
 }): Detail => {
-  const decode = decoder(event)
+  const decode = Schema.decodeUnknownSync(event)
   const types = typesOf(event)
   // Of what a newer release has written, no more is known than its commit tells.
   return { part, know: (message) => (types.has(message.type) ? know(decode(message)) : {}) }

@@ -2,12 +2,11 @@
  * The commits that cannot be read, as rows: for metrics, `/readyz` and `doctor`, which cannot walk
  * the log. Source: decision 0189.
  */
-import { Effect } from "effect"
+import { Effect, Schema } from "effect"
 import type { Kysely } from "kysely"
 import { QuarantineEvent } from "#events/system/quarantine.ts"
 import type { Projection } from "#projections/projection.ts"
 import { statement } from "#projections/statement.ts"
-import { decoder } from "#schemas/as-is.ts"
 
 interface UnreadableRow {
   readonly position: number
@@ -39,7 +38,7 @@ const acknowledge = write<{ readonly through: number }>((db, { through }) =>
   db.updateTable("system_unreadable").set({ acknowledged: 1 }).where("position", "<=", through),
 )
 
-const decode = decoder(QuarantineEvent)
+const decode = Schema.decodeUnknownSync(QuarantineEvent)
 
 export const quarantine: Projection<QuarantineTables> = {
   part: "",
