@@ -1,4 +1,4 @@
-/** BLAKE3-256 of bytes that come one after the other, for what runs without packages. */
+/** An incremental BLAKE3-256 hash, for packages that must not depend on the hashing library. */
 import { Blake3Hasher } from "@napi-rs/blake-hash"
 import type { BlobHasher } from "#cluster"
 

@@ -1,11 +1,11 @@
-/** Prometheus text of what a node does for its cluster: what an operator watches of it. */
+/** Prometheus metrics of a node's part in its cluster. */
 import type { NodeProgress } from "#actors/blob-storage/ports/repair-progress.ts"
 import { plainText } from "#schemas/metric.ts"
 
 export interface ClusterMeasures {
   readonly progress: NodeProgress
   readonly active_nodes: number
-  /** Links that other nodes have open to this one. */
+  /** Open connections from other nodes. */
   readonly links: number
 }
 

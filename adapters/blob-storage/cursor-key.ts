@@ -1,6 +1,6 @@
 /**
- * Cursors under a key that all nodes of a cluster make from its secret, or under one of this node's
- * own, which is kept in the data folder. Source: decision 0140.
+ * Authenticates list cursors with a key derived from the cluster's secret, or else with this node's
+ * own key in the data folder. Source: decision 0140.
  */
 import { createHmac, randomBytes, timingSafeEqual } from "node:crypto"
 import { join } from "node:path"
@@ -9,16 +9,16 @@ import { sharedKey } from "#adapters/identity/shared-key.ts"
 import { findBounded, writePrivate } from "#files"
 import { Cursors } from "#gateway/blob-storage/cursors.ts"
 
-/** SHA-256's own width: HMAC gains nothing from a longer key. */
+/** The length of SHA-256: HMAC gains nothing from a longer key. */
 const key_bytes = 32
-/** Half of an HMAC-SHA256: 2^128 tries to forge one. */
+/** Half of an HMAC-SHA256: a forgery takes 2^128 attempts. */
 const tag_bytes = 16
-/** The key in hex with its line end, and room to see that a file holds more than that. */
+/** Read limit, above the length of a key in hex with its newline. */
 const file_bytes_max = 4 * key_bytes
 
 const hex_key = /^[0-9a-f]{64}$/
 
-/** Seals with this key; a cursor of another key, or one that was changed, does not open. */
+/** Seals cursors with this key. Modified cursors, and those of another key, do not open. */
 export const cursorsWith = (key: Uint8Array): Cursors["Service"] => {
   const tagOf = (place: Uint8Array) =>
     createHmac("sha256", key).update("list-cursor\0").update(place).digest().subarray(0, tag_bytes)
@@ -28,7 +28,7 @@ export const cursorsWith = (key: Uint8Array): Cursors["Service"] => {
       return Buffer.concat([tagOf(bytes), bytes]).toString("base64")
     },
     open: (cursor) => {
-      // A plus that was not escaped in a query arrives as a space.
+      // An unescaped plus in a query arrives as a space.
       const text = cursor.replaceAll(" ", "+").replaceAll("-", "+").replaceAll("_", "/")
       const bytes = Buffer.from(text, "base64")
       const is_exact = bytes.toString("base64").replace(/=+$/, "") === text.replace(/=+$/, "")
@@ -40,7 +40,10 @@ export const cursorsWith = (key: Uint8Array): Cursors["Service"] => {
   }
 }
 
-/** The key in `cursor-key`, made at the first start; a damaged one is replaced and that logged. */
+/**
+ * Reads the key in `cursor-key`, or creates it at the first start. A damaged key is logged and
+ * replaced.
+ */
 const cursorKey = Effect.fnUntraced(function* (data_dir: string) {
   const path = join(data_dir, "cursor-key")
   const kept = yield* findBounded(path, file_bytes_max).pipe(
@@ -52,14 +55,18 @@ const cursorKey = Effect.fnUntraced(function* (data_dir: string) {
   if (Option.isSome(kept)) {
     const text = kept.value.trim()
     if (hex_key.test(text)) return Buffer.from(text, "hex")
-    yield* Effect.logWarning(`${path} is damaged: a new key is made, older cursors are refused.`)
+    yield* Effect.logWarning(
+      `${path} is damaged: creating a new key. Older cursors become invalid.`,
+    )
   }
   const made = randomBytes(key_bytes)
   yield* writePrivate(path, `${made.toString("hex")}\n`)
   return made
 })
 
-/** Cursors that survive a restart; of a cluster with a secret each node opens the others'. */
+/**
+ * Cursors that survive a restart. With a cluster secret, every node opens the cursors of all nodes.
+ */
 export const cursors = (data_dir: string, secret: Redacted.Redacted = no_secret) =>
   Layer.effect(
     Cursors,

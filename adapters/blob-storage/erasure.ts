@@ -1,6 +1,6 @@
 /**
- * The erasure code on this machine: V8 takes two vectors of its kernels at once where the processor
- * has 32-byte registers, which is half the instructions. It does so only when it is told to.
+ * Opens erasure codes with V8's revectorization, which halves the instructions on processors with
+ * 32-byte registers. V8 enables it only with a flag.
  */
 import { setFlagsFromString } from "node:v8"
 import { type ErasureParts, type PiecePool, piece_bytes } from "#cluster"
@@ -8,23 +8,23 @@ import { type ErasureCode, erasureCode, step_bytes, unit_bytes } from "#erasure"
 import { blobHasher } from "./blob-hasher.ts"
 
 /**
- * An experiment of V8's: it changes which instructions a kernel becomes, and nothing that it says.
- * So each code is tried on known bytes before it is given out.
+ * An experimental flag of V8. It affects the generated instructions, not the results; each code is
+ * still tested on known bytes before use.
  */
-const two_at_once = "--experimental-wasm-revectorize"
+const revectorize_flag = "--experimental-wasm-revectorize"
 
-/** Turns until V8 has made its best of a kernel and runs it. */
+/** Iterations until V8 has optimized a kernel. */
 const warm_up_turns = 1000
 
-/** Bytes that a code is tried on: two of the blocks that a kernel works on, and a step more. */
-const tried_bytes_max = 2048 + step_bytes
+/** Length of the test: two of the blocks that a kernel processes, plus a step. */
+const test_bytes_max = 2048 + step_bytes
 
 const sample = (shard: number, bytes: number) =>
   Uint8Array.from({ length: bytes }, (_, at) => Math.imul(at + 1, 2 * shard + 3))
 
-/** Whether what was lost comes back as it was, after V8 has made its best of the kernels. */
-const holds = (code: ErasureCode) => {
-  const bytes = Math.min(code.shard_bytes_max, tried_bytes_max)
+/** Whether lost shards are reconstructed correctly by the optimized kernels. */
+const isCorrect = (code: ErasureCode) => {
+  const bytes = Math.min(code.shard_bytes_max, test_bytes_max)
   const samples = Array.from({ length: code.data_shards }, (_, shard) => sample(shard, bytes))
   for (const [shard, given] of samples.entries()) code.shard(shard).set(given)
   for (let turn = 0; turn < warm_up_turns; turn++) {
@@ -40,15 +40,17 @@ const holds = (code: ErasureCode) => {
   })
 }
 
-/** A code of `data_shards` and two parities, for shards of at most `shard_bytes_max`. */
+/** Opens and tests a code for shards of up to `shard_bytes_max`. */
 export const openErasureCode = (data_shards: number, shard_bytes_max: number): ErasureCode => {
-  setFlagsFromString(two_at_once)
+  setFlagsFromString(revectorize_flag)
   const code = erasureCode(data_shards, shard_bytes_max)
-  if (holds(code)) return code
-  throw new Error("the erasure code does not hold on this processor: Node's V8 is at fault")
+  if (isCorrect(code)) return code
+  throw new Error(
+    "the erasure code returned wrong results on this processor, probably a bug of Node's V8",
+  )
 }
 
-/** Memory that waits for the next uploads at most, 64 MiB: four of 16 MiB at once. */
+/** Maximum pooled memory, 64 MiB: four uploads of 16 MiB at once. */
 const spare_pieces_max = 256
 
 const piecePool = (): PiecePool => {
@@ -63,7 +65,7 @@ const piecePool = (): PiecePool => {
   }
 }
 
-/** What a process codes its blobs with: each code is opened when it is first asked for. */
+/** The erasure dependencies of a process. Each code is opened on first use. */
 export const erasureTools = (): Pick<ErasureParts, "openCode" | "hasher" | "pool"> => {
   const codes = new Map<number, ErasureCode>()
   const openCode = (data_shards: number) => {

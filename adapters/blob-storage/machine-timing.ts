@@ -1,18 +1,18 @@
-/** The machine's time for what runs without Effect. */
+/** The machine's clock and timers, for packages that run without Effect. */
 import type { Clock } from "effect"
 import type { Timing } from "#cluster"
 
-/** Timing by this clock, which is the one that puts are stamped with. */
+/** Timing by this clock, which also stamps puts. */
 export const machineTiming = (clock: Clock.Clock): Timing => ({
   now: () => clock.currentTimeNanosUnsafe(),
   after: (ms, run) => {
     if (ms <= 0) {
-      // A turn of the loop, where a timer would take a millisecond.
+      // One turn of the event loop, because a timer would take a millisecond.
       const turn = setImmediate(run)
       return () => clearImmediate(turn)
     }
     const timer = setTimeout(run, ms)
-    // What is only planned keeps no process alive.
+    // Pending timers must not keep the process alive.
     timer.unref()
     return () => clearTimeout(timer)
   },

@@ -1,6 +1,6 @@
 /**
- * Live values of blob nodes over the bus: plain messages on `live.blob-storage.node.<node id>`,
- * which nobody keeps.
+ * Publishes and receives live values of blob nodes: plain NATS messages on
+ * `live.blob-storage.node.<node id>`, which are not stored.
  */
 import { Effect, Layer, Option, Schema, Stream } from "effect"
 import {
@@ -15,10 +15,10 @@ import { NodeId, Uint64Digits } from "#schemas/blob-storage/node.ts"
 
 const subject = "live.blob-storage.node"
 
-/** The longest heartbeat is below 500 bytes; anything larger is not one. */
+/** Maximum size of a message; heartbeats take less than 500 bytes. */
 const bytes_max = 1024
 
-const Said = Schema.fromJsonString(
+const HeartbeatMessage = Schema.fromJsonString(
   Schema.Struct({
     cluster: Schema.String,
     node_id: NodeId,
@@ -36,27 +36,34 @@ const Said = Schema.fromJsonString(
     ),
   }),
 )
-const decode = Schema.decodeUnknownOption(Said)
+const decode = Schema.decodeUnknownOption(HeartbeatMessage)
 
-const progressOf = (said: NonNullable<(typeof Said.Type)["progress"]>): NodeProgress => ({
-  pending_migrations: BigInt(said.pending_migrations),
-  bytes_moved: BigInt(said.bytes_moved),
-  repairs: BigInt(said.repairs),
-  replication_failures: BigInt(said.replication_failures),
-  under_replicated: BigInt(said.under_replicated),
+const progressOf = (
+  progress: NonNullable<(typeof HeartbeatMessage.Type)["progress"]>,
+): NodeProgress => ({
+  pending_migrations: BigInt(progress.pending_migrations),
+  bytes_moved: BigInt(progress.bytes_moved),
+  repairs: BigInt(progress.repairs),
+  replication_failures: BigInt(progress.replication_failures),
+  under_replicated: BigInt(progress.under_replicated),
 })
 
-const heartbeatOf = ({ node_id, used_bytes, blob_count, ...said }: typeof Said.Type) => ({
+const heartbeatOf = ({
+  node_id,
+  used_bytes,
+  blob_count,
+  ...rest
+}: typeof HeartbeatMessage.Type) => ({
   node_id,
   used_bytes: BigInt(used_bytes),
   blob_count: BigInt(blob_count),
-  ...(said.capacity_bytes !== undefined && { capacity_bytes: BigInt(said.capacity_bytes) }),
-  ...(said.progress && { progress: progressOf(said.progress) }),
+  ...(rest.capacity_bytes !== undefined && { capacity_bytes: BigInt(rest.capacity_bytes) }),
+  ...(rest.progress && { progress: progressOf(rest.progress) }),
 })
 
 const digits = (_: string, value: unknown) => (typeof value === "bigint" ? `${value}` : value)
 
-/** Hears every node of the cluster, through whichever process it speaks. */
+/** Receives the heartbeats of every node of the cluster, whichever process sends them. */
 export const natsLiveNodes = (cluster: string, keeper?: LiveKeeper) =>
   Layer.effect(
     LiveNodes,
@@ -70,27 +77,27 @@ export const natsLiveNodes = (cluster: string, keeper?: LiveKeeper) =>
       )
       yield* Stream.fromAsyncIterable(messages, String).pipe(
         Stream.runForEach((message) => {
-          const said = message.data.length > bytes_max ? Option.none() : decode(message.string())
-          if (Option.isNone(said) || said.value.cluster !== cluster) return Effect.void
-          return hear(heartbeatOf(said.value))
+          const decoded = message.data.length > bytes_max ? Option.none() : decode(message.string())
+          if (Option.isNone(decoded) || decoded.value.cluster !== cluster) return Effect.void
+          return hear(heartbeatOf(decoded.value))
         }),
-        // The subscription ends with the connection, and that with the process.
+        // The subscription ends with the connection, and the connection with the process.
         Effect.ignore,
         Effect.forkScoped,
       )
 
-      const tell = ({ node_id, used_bytes, blob_count, ...rest }: Heartbeat) =>
+      const publish = ({ node_id, used_bytes, blob_count, ...rest }: Heartbeat) =>
         Effect.ignore(
           Effect.try({
             try: () => {
-              const said = { used_bytes: `${used_bytes}`, blob_count: `${blob_count}` }
-              const text = JSON.stringify({ cluster, node_id, ...said, ...rest }, digits)
+              const counts = { used_bytes: `${used_bytes}`, blob_count: `${blob_count}` }
+              const text = JSON.stringify({ cluster, node_id, ...counts, ...rest }, digits)
               connection.publish(`${subject}.${node_id}`, text)
             },
             catch: String,
           }),
         )
-      // A process hears itself though the bus be gone.
-      return { beat: (heartbeat) => Effect.andThen(hear(heartbeat), tell(heartbeat)), find }
+      // A process records its own heartbeat even if the bus is down.
+      return { beat: (heartbeat) => Effect.andThen(hear(heartbeat), publish(heartbeat)), find }
     }),
   )

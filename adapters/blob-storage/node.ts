@@ -1,13 +1,13 @@
-/** This node's id where `[cluster]` leaves it open. */
+/** Provides this node's id if `[cluster]` does not configure one. */
 import { join } from "node:path"
 import { Effect, Option } from "effect"
 import { v7 } from "uuid"
 import { FileFailure, findBounded, writePrivate } from "#files"
 
-/** An id has at most 64 characters. */
+/** Read limit; an id has at most 64 characters. */
 const id_bytes_max = 128
 
-/** The configured id, or the one in `node-id` of the data folder, made at the first start. */
+/** The configured id, or the one in `node-id` in the data folder, which the first start creates. */
 export const nodeId = Effect.fnUntraced(function* (configured: string, data_dir: string) {
   if (configured !== "") return configured
   const path = join(data_dir, "node-id")
@@ -19,5 +19,5 @@ export const nodeId = Effect.fnUntraced(function* (configured: string, data_dir:
   }
   const id = kept.value.trim()
   if (/^[\w-]{1,64}$/.test(id)) return id
-  return yield* new FileFailure({ message: `${path} holds no node id`, code: "DAMAGED" })
+  return yield* new FileFailure({ message: `${path} does not contain a node id`, code: "DAMAGED" })
 })

@@ -10,19 +10,19 @@ import { blob_bytes_max } from "#schemas/blob-storage/blob.ts"
 import { floorOf, holdFolder, openVolume, volumeFolder } from "#volume"
 
 export interface BlobVolumeOptions {
-  /** The folder that the store has to itself; the volume is `volume/` in it. */
+  /** The store's own folder; the volume is in `volume/`. */
   readonly dir: string
-  /** 0: 90% of the disk. */
+  /** 0 means 90% of the disk. */
   readonly capacity_bytes: number
-  /** Free bytes that puts leave on the disk; the documented default where it is 0 or not given. */
+  /** Free space that puts leave on the disk; 0 or undefined means the documented default. */
   readonly free_floor_bytes?: number
-  /** The largest blob; 5 TiB unless given. */
+  /** Maximum blob size; default: 5 TiB. */
   readonly size_max_bytes?: number
-  /** Length of a new file of the volume, in bytes; 64 MiB unless given. */
+  /** Size of a new file of the volume; default: 64 MiB. */
   readonly segment_bytes?: number
-  /** How fast stored bytes are verified in the background; 0, unless given: not at all. */
+  /** Rate of the background scrub; default: 0, no scrub. */
   readonly scrub_bytes_per_second?: number
-  /** The last fact of this node that the log has; 0 unless given. */
+  /** The last fact of this node in the log; default: 0. */
   readonly resume_after?: number
 }
 
@@ -34,7 +34,7 @@ const unopened = (cause: unknown) => {
   return new FileFailure({ message, code: fault._tag })
 }
 
-/** Opens the volume in the folder for as long as the scope lasts, exclusively. */
+/** Opens the volume exclusively until the scope closes. */
 export const openBlobVolume = Effect.fnUntraced(function* (options: BlobVolumeOptions) {
   const dir = volumeFolder(options.dir)
   yield* holdFolder(dir)

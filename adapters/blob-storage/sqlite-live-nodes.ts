@@ -1,6 +1,6 @@
 /**
- * Live values in SQLite, in a file of their own: what nodes last said is there again after a
- * restart. Nothing is synced, since the next heartbeat says it anew.
+ * Stores live values of nodes in their own SQLite file, so that they survive a restart. Writes are
+ * not synced, because the next heartbeat replaces them.
  */
 import { rmSync } from "node:fs"
 import Sqlite from "better-sqlite3"
@@ -17,7 +17,7 @@ const create = `
 
 interface Row {
   readonly node_id: string
-  /** Decimal digits: SQLite's integers end at 2^63. */
+  /** Decimal digits, because SQLite's integers are limited to 2^63. */
   readonly used_bytes: string
   readonly blob_count: string
   readonly heard_at: number
@@ -31,8 +31,8 @@ const nodeOf = ({ node_id, used_bytes, blob_count, heard_at }: Row): LiveNode =>
 })
 
 /**
- * Nobody else has the file, so that nothing is waited for. Where it is no database any more, as a
- * power cut may leave what is not synced, it begins anew.
+ * Opens the file without waiting for locks, because no other process uses it. If it is corrupt, for
+ * example after a power failure, it is created again.
  */
 const opened = (path: string) => {
   const open = () => {
@@ -56,16 +56,16 @@ const opened = (path: string) => {
   }
 }
 
-/** What the disk does not take is not known after a restart, and that is all. */
-const ifTaken = (write: () => unknown) => {
+/** A failed write only loses the value at the next restart. */
+const ignoreErrors = (write: () => unknown) => {
   try {
     write()
   } catch {
-    // Of a full disk, the store that is on it too says so.
+    // The blob store on the same disk reports a full disk.
   }
 }
 
-/** Keeps what is heard in the file at `path` for as long as the scope lives. */
+/** Stores heartbeats in the file at `path` until the scope closes. */
 export const sqliteLiveNodes = (path: string) =>
   Effect.map(
     Effect.acquireRelease(
@@ -78,8 +78,8 @@ export const sqliteLiveNodes = (path: string) =>
       return {
         kept,
         keep: ({ node_id, used_bytes, blob_count, heard_at }) =>
-          ifTaken(() => put.run(node_id, `${used_bytes}`, `${blob_count}`, heard_at)),
-        forget: (node_id) => ifTaken(() => remove.run(node_id)),
+          ignoreErrors(() => put.run(node_id, `${used_bytes}`, `${blob_count}`, heard_at)),
+        forget: (node_id) => ignoreErrors(() => remove.run(node_id)),
       }
     },
   )

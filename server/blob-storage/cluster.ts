@@ -9,9 +9,9 @@ import type { Members } from "#actors/blob-storage/ports/peers.ts"
 import { checkedOf, progressOf } from "#actors/blob-storage/ports/repair-progress.ts"
 import { erasureTools } from "#adapters/blob-storage/erasure.ts"
 import { machineTiming } from "#adapters/blob-storage/machine-timing.ts"
-import { type AnsweringStore, peerAnswers } from "#adapters/blob-storage/peer/answers.ts"
 import { type PeerCallOptions, peerCalls } from "#adapters/blob-storage/peer/call.ts"
-import { peerDoor } from "#adapters/blob-storage/peer/door.ts"
+import { peerEndpoint } from "#adapters/blob-storage/peer/endpoint.ts"
+import { type PeerStore, peerHandler } from "#adapters/blob-storage/peer/handler.ts"
 import { peersLink } from "#adapters/blob-storage/peers/link.ts"
 import { clientCertificate } from "#adapters/identity/static.ts"
 import { threadRest } from "#adapters/thread-share.ts"
@@ -106,14 +106,14 @@ const namesOf = (socket: Duplex) =>
 /** Where the other nodes come in, from the start on; `store` is undefined until it is open. */
 export const nodeDoor = Effect.fnUntraced(function* (
   { settings, held }: NodeOptions,
-  store: () => AnsweringStore | undefined,
+  store: () => PeerStore | undefined,
 ) {
   const clock = yield* Clock.Clock
-  const answering = peerAnswers({ store, now: () => clock.currentTimeNanosUnsafe() })
-  return peerDoor({
+  const answering = peerHandler({ store, now: () => clock.currentTimeNanosUnsafe() })
+  return peerEndpoint({
     cluster: settings.cluster.name,
     secret: Redacted.value(settings.cluster.secret),
-    answeringFor: (_, version) => answering(version),
+    handlerFor: (_, version) => answering(version),
     namesOf,
     isNode: held.isNode,
   })
@@ -139,7 +139,7 @@ export const joinNodes = Effect.fnUntraced(function* (options: JoinOptions, loca
   const run = Effect.runForkWith(context)
   const report = (problem: string) => void run(Effect.logWarning(problem))
   const calls = yield* openCalls(options)
-  const peers = peersLink(hasProof(settings) ? calls : { ...calls, to: refuse, ask: refuse })
+  const peers = peersLink(hasProof(settings) ? calls : { ...calls, to: refuse, call: refuse })
   const guard = rollbackGuard(local, timing)
   const parts: ErasureParts = {
     local,
@@ -174,7 +174,7 @@ export const joinNodes = Effect.fnUntraced(function* (options: JoinOptions, loca
     is_closed,
   })
   const ringVersion = () => held.members().ring_version
-  const answers: AnsweringStore = { local, guard, keeps: repairs.keeps, ringVersion }
+  const answers: PeerStore = { local, guard, keeps: repairs.keeps, ringVersion }
   yield* Effect.acquireRelease(Effect.sync(repairs.start), () => Effect.promise(repairs.stop))
   return {
     engine,

@@ -11,7 +11,7 @@ import { afterAll, afterEach, assert, beforeAll, describe, expect, it } from "vi
 import { heldMembers } from "#actors/blob-storage/members.ts"
 import { faultOf } from "#actors/blob-storage/ports/fault.ts"
 import { memoryEngine } from "#adapters/blob-storage/memory/engine.ts"
-import type { AnsweringStore } from "#adapters/blob-storage/peer/answers.ts"
+import type { PeerStore } from "#adapters/blob-storage/peer/handler.ts"
 import { peersLink } from "#adapters/blob-storage/peers/link.ts"
 import { logMemory } from "#journal"
 import { BlobId } from "#schemas/blob-storage/blob.ts"
@@ -101,7 +101,7 @@ const heldIn = (state: "active" | "leaving", addresses = nowhere) => {
 const nowhere: ReadonlyArray<string> = ["127.0.0.1:1", "127.0.0.1:1"]
 const held = heldAt(...nowhere)
 
-const storeOf = (): AnsweringStore => {
+const storeOf = (): PeerStore => {
   const local = memoryEngine()
   const keeps = async () => []
   return {

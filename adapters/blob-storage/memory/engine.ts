@@ -1,6 +1,5 @@
 /**
- * NodeEngine in memory: what a node's store promises without a disk. Without timers, and without
- * any time but what it is given, so that a simulator can run many of them.
+ * A NodeEngine in memory, without timers or a clock of its own, so that a simulator can run many.
  *
  * Source: document 1 §1, §4 BlobService; docs/decisions/0121-copies-of-a-cluster.md.
  */
@@ -34,28 +33,28 @@ import {
 } from "./state.ts"
 
 export interface MemoryEngineOptions {
-  /** 1 TiB unless given. */
+  /** Default: 1 TiB. */
   readonly capacity_bytes?: number
-  /** The largest blob; 5 TiB unless given. */
+  /** Maximum blob size; default: 5 TiB. */
   readonly size_max_bytes?: number
-  /** Unix nanoseconds, for what brings no time of its own; unless given, it stands still. */
+  /**
+   * Unix nanoseconds, for operations without a time of their own; by default the clock stands
+   * still.
+   */
   readonly clock?: () => bigint
-  /** What another one had, as of `image`. */
+  /** The initial contents, from `image` of another engine. */
   readonly image?: MemoryImage
 }
 
-/** The engine, with what a test does to it. */
+/** The engine, with faults that tests inject. */
 export interface MemoryEngine extends NodeEngine {
-  /**
-   * Makes one byte of a copy another: a read that comes to it finds the copy corrupt. False where
-   * no copy has that byte.
-   */
+  /** Corrupts a byte of a copy, so that a read of it fails. False if no copy has that byte. */
   readonly corrupt: (id: BlobId, offset?: number) => boolean
-  /** Ends all that is under way, as a killed process would: what is stored stays. */
+  /** Aborts everything in progress like a killed process. Stored copies stay. */
   readonly crash: () => void
-  /** Another capacity: what is stored already stays. */
+  /** Changes the capacity. Stored copies stay. */
   readonly limit: (capacity_bytes: number) => void
-  /** What is stored now, for an engine that begins with it: a disk that was exchanged, or old. */
+  /** The current contents, for a new engine: a replaced or an old disk. */
   readonly image: () => MemoryImage
 }
 
@@ -68,7 +67,7 @@ const identify = (hash: string): Identified => {
   return { id: hash.slice(0, 2 * blob_id_bytes) as BlobId, hash }
 }
 
-/** Room for bytes that are on their way, and whether the process still is the one that began. */
+/** Reserves capacity for bytes in transit, and detects crashes in between. */
 const makeRoom = (state: MemoryState, options: MemoryEngineOptions) => {
   let capacity_bytes = options.capacity_bytes ?? tib
   let reserved_bytes = 0
@@ -113,8 +112,8 @@ const makeRoom = (state: MemoryState, options: MemoryEngineOptions) => {
 type Room = ReturnType<typeof makeRoom>
 
 /**
- * Takes parts until its bytes are asked for: once, and only where nothing went wrong before. What
- * may be a repetition is hashed alone from where it has no room: `full` says why it has none.
+ * Collects parts until the bytes are taken, once and only if nothing failed. Content that may
+ * already exist is only hashed when there is no space; `full` has the reason.
  */
 const makeIntake = (
   room: Room,
@@ -156,7 +155,7 @@ const makeIntake = (
       }
       size += part.length
     },
-    /** What came; `whole` throws where there was no room for it. */
+    /** The content; `whole` throws if there was no space for it. */
     bytes: () => {
       if (broken !== undefined) throw broken
       // A process that has ended stores nothing.
@@ -192,7 +191,7 @@ const makeReads = (state: MemoryState) => {
     if (!one) throw thrown({ _tag: "BlobNotFound", id })
     return one
   }
-  /** Quarantines a copy where a stretch of it has the byte that is not what was stored. */
+  /** Quarantines a copy if this range includes the corrupt byte. */
   const verify = (one: MemoryCopy, start: number, end: number, at: bigint) => {
     const now = state.held.get(one.copy.id)
     const rotten_at = now?.bytes === one.bytes ? now.rotten_at : undefined
@@ -323,7 +322,7 @@ const makeReceive =
     }
   }
 
-/** What is here, in the order of the identifiers. */
+/** Lists the copies in the order of their ids. */
 const makeListing = ({ held, deletions }: MemoryState) => {
   const copyOf = (id: BlobId): Copy | undefined => {
     const deletion = deletions.get(id)
@@ -348,7 +347,7 @@ const makeListing = ({ held, deletions }: MemoryState) => {
   }
 }
 
-/** A node's store in memory, empty or with what an image has. */
+/** Creates a store in memory, empty or from an image. */
 export const memoryEngine = (options: MemoryEngineOptions = {}): MemoryEngine => {
   const { clock = () => 0n, size_max_bytes = blob_bytes_max } = options
   const state = makeMemoryState(options.image)

@@ -1,6 +1,5 @@
 /**
- * What a node's store in memory is, and what each operation makes of it: one step each, so that
- * nothing is ever half there.
+ * The state of a store in memory. Each operation is one synchronous step, so no state is partial.
  */
 import { admit, type BlobOrigin, store_origin } from "#actors/blob-storage/ports/admission.ts"
 import type { BlobFact, PutAnswer, PutOrder } from "#actors/blob-storage/ports/engine.ts"
@@ -13,18 +12,18 @@ export interface MemoryCopy {
   readonly copy: HeldCopy
   readonly meta: BlobMeta
   readonly bytes: Uint8Array
-  /** The first byte that is not what was stored; undefined: all are. */
+  /** The first corrupt byte; undefined if intact. */
   readonly rotten_at: number | undefined
 }
 
 export interface MemoryDeletion {
-  /** The newest of any kind. */
+  /** The latest deletion of any kind. */
   readonly deleted_at: bigint
-  /** The newest that meant every node. */
+  /** The latest cluster-wide deletion. */
   readonly cluster_at: bigint | undefined
 }
 
-/** All that outlives a restart. */
+/** Everything that survives a restart. */
 export interface MemoryImage {
   readonly held: ReadonlyMap<BlobId, MemoryCopy>
   readonly deletions: ReadonlyMap<BlobId, MemoryDeletion>
@@ -43,7 +42,7 @@ const nothing: MemoryImage = {
   quarantined: 0,
 }
 
-/** What is known of bytes by themselves. */
+/** The identity of content. */
 export interface Identified {
   readonly id: BlobId
   /** BLAKE3-256 in hex. */
@@ -58,7 +57,7 @@ const bytesOfAll = (held: ReadonlyMap<BlobId, MemoryCopy>) => {
   return sum
 }
 
-/** What the port tells of a deletion: one that every node is to learn of goes first. */
+/** A deletion as the port reports it; a cluster-wide one takes precedence. */
 export const deletionOf = (id: BlobId, { deleted_at, cluster_at }: MemoryDeletion): Copy => ({
   kind: "tombstone",
   id,
@@ -113,8 +112,8 @@ const factOf = (
   ...(kind === "stored" ? { labels: meta.labels } : {}),
 })
 
-/** The parts of a state that its operations share. */
-const makeBooks = (image: MemoryImage) => {
+/** State shared by the operations. */
+const makeStateParts = (image: MemoryImage) => {
   const held = new Map(image.held)
   const deletions = new Map(image.deletions)
   let journal = [...image.journal]
@@ -168,7 +167,7 @@ const makeBooks = (image: MemoryImage) => {
     }),
   }
 }
-type Books = ReturnType<typeof makeBooks>
+type StateParts = ReturnType<typeof makeStateParts>
 
 const refusal = (
   { id, hash }: Identified,
@@ -185,9 +184,9 @@ const refusal = (
   return { _tag: "BlobAlreadyExists", id, detail: admission.detail }
 }
 
-/** Makes what is here a copy of a later put; undefined where nothing is here. */
+/** Renews a copy to a later put; undefined if there is no copy. */
 const makeRenewing =
-  ({ held, stamp }: Books) =>
+  ({ held, stamp }: StateParts) =>
   (id: BlobId, put_at: bigint, now: bigint): HeldCopy | undefined => {
     const one = held.get(id)
     if (one === undefined || one.copy.put_at >= put_at) return one?.copy
@@ -196,31 +195,31 @@ const makeRenewing =
     return copy
   }
 
-const makePutting = (books: Books, renew: ReturnType<typeof makeRenewing>) => {
+const makePutting = (books: StateParts, renew: ReturnType<typeof makeRenewing>) => {
   const { held, deletions, stamp, keep, takeOut, cursor } = books
-  /** What is here, and is sound: nobody is told of anything else. */
-  const soundHere = (id: BlobId, now: bigint) => {
+  /** The local copy if it is intact; a corrupt one is quarantined first. */
+  const intactCopy = (id: BlobId, now: bigint) => {
     const one = held.get(id)
     if (one?.rotten_at === undefined) return one
     takeOut("quarantined", one, stamp(now), store_origin)
     return undefined
   }
   return {
-    /** `whole` throws where there was no room for the bytes. */
+    /** `whole` throws if there was no space for the bytes. */
     put: (
       order: PutOrder,
       { id, hash }: Identified,
       whole: () => Uint8Array,
       now: bigint,
     ): PutAnswer => {
-      const present = soundHere(id, now)
+      const present = intactCopy(id, now)
       const fault = refusal({ id, hash }, order, present)
       if (fault) throw thrown(fault)
       if (present) return { id, meta: present.meta, created: false }
       const bytes = whole()
       const stored_at = stamp(now)
       const buried = deletions.get(id)
-      // A deletion by another node's clock may be ahead of this one's: this put came after it.
+      // A deletion by another node's clock may be in the future, and this put came after it.
       const created_at = largest(stored_at, buried && buried.deleted_at + 1n)
       const meta: BlobMeta = {
         size: BigInt(bytes.length),
@@ -236,7 +235,7 @@ const makePutting = (books: Books, renew: ReturnType<typeof makeRenewing>) => {
     },
     receive: (order: CopyOrder, bytes: Uint8Array, now: bigint): Received => {
       const { id, checksum: hash, size, created_at, shard, labels } = order
-      const present = soundHere(id, now)
+      const present = intactCopy(id, now)
       const admission = admitCopy(order, {
         held: present?.copy,
         deleted_at: deletions.get(id)?.deleted_at,
@@ -257,7 +256,7 @@ const makePutting = (books: Books, renew: ReturnType<typeof makeRenewing>) => {
   }
 }
 
-const makeRemoving = ({ held, deletions, stamp, takeOut }: Books) => ({
+const makeRemoving = ({ held, deletions, stamp, takeOut }: StateParts) => ({
   remove: (id: BlobId, origin: BlobOrigin, now: bigint) => {
     const at = stamp(now)
     const present = held.get(id)
@@ -287,9 +286,9 @@ const makeRemoving = ({ held, deletions, stamp, takeOut }: Books) => ({
   },
 })
 
-/** The state, empty or as an image of one has it, which it does not change. */
+/** Creates a state, empty or from an image, which it does not modify. */
 export const makeMemoryState = (image: MemoryImage = nothing) => {
-  const books = makeBooks(image)
+  const books = makeStateParts(image)
   const { held } = books
   const renew = makeRenewing(books)
   return {
@@ -297,7 +296,7 @@ export const makeMemoryState = (image: MemoryImage = nothing) => {
     ...makePutting(books, renew),
     renew,
     ...makeRemoving(books),
-    /** Makes a byte another one; false where no copy has it. */
+    /** Corrupts a byte; false if no copy has it. */
     rot: (id: BlobId, offset: number) => {
       const one = held.get(id)
       if (!one || offset >= Math.max(1, one.bytes.length)) return false

@@ -1,6 +1,6 @@
 /**
- * The way to another node: one connection to each, made when it is first asked for and kept. A node
- * that could not be reached is not tried again at once, so that each request fails fast.
+ * Connections to other nodes: one for each, made on first use and kept open. After a failure there
+ * is a pause before the next attempt, so that requests fail fast.
  *
  * Source: document 1 §1 InternalService; DECISIONS, document 1, InternalService.
  */
@@ -10,8 +10,8 @@ import type { Duplex } from "node:stream"
 import { createSecureContext, type SecureContext } from "node:tls"
 import { isPeerFailure, peerFailure } from "#cluster"
 import { causeText } from "#schemas/cause-text.ts"
-import { link_path, link_protocol, readChallenge, writeProof } from "./door.ts"
-import { type Asked, askingLink, type Body, type PeerLink } from "./link.ts"
+import { link_path, link_protocol, readChallenge, writeProof } from "./endpoint.ts"
+import { type Body, clientLink, type PeerLink, type ReceivedResponse } from "./link.ts"
 import { isProof, newNonce, proofOf } from "./proof.ts"
 import {
   type LinkVersions,
@@ -23,15 +23,15 @@ import {
   writeVersions,
 } from "./version.ts"
 
-/** How long a connection may take to be made and proven, in milliseconds. */
+/** Timeout for connecting and authenticating, in milliseconds. */
 const connect_ms_max = 3000
 
-/** After a failure a node is left alone for so long, in milliseconds. */
+/** Pause after a failed attempt, in milliseconds. */
 const pause_ms = 500
 
 /**
- * How long anybody waits for a node that could not be reached before, in milliseconds: one that is
- * there again answers sooner, and what has lost its power lets each try run out.
+ * How long requests wait for a node that was unreachable before, in milliseconds. A node that is
+ * back responds sooner; one without power lets the attempt time out.
  */
 const again_ms_max = 200
 
@@ -41,25 +41,25 @@ export interface PeerCallOptions {
   /** This node. */
   readonly node_id: string
   /**
-   * TLS to the others, plain TCP where undefined: who may have signed them, and what this node
-   * shows of itself. Without a secret the certificate is what proves this node.
+   * TLS settings, or undefined for plain TCP: the trusted authorities, and this node's certificate.
+   * Without a secret, the certificate authenticates this node.
    */
   readonly tls?: {
     readonly ca: ReadonlyArray<Buffer | string>
     readonly cert?: Buffer
     readonly key?: Buffer
   }
-  /** What is spoken; all that this release can unless given. */
+  /** Supported protocol versions; default: all of this release. */
   readonly versions?: LinkVersions
 }
 
-/** A connection that is proven, and which version of the link both its ends speak. */
-export interface Spoken {
+/** An authenticated connection and its protocol version. */
+export interface Connection {
   readonly version: number
-  readonly ask: PeerLink["ask"]
+  readonly call: PeerLink["call"]
 }
 
-interface Link extends Spoken {
+interface Link extends Connection {
   readonly link: PeerLink
 }
 
@@ -72,12 +72,12 @@ const switching = 101
 
 const keeping = { keepAlive: true, maxSockets: 1 }
 
-/** What all connections of this node have in common, which takes milliseconds to make. */
+/** The TLS context, shared because creating one takes milliseconds. */
 const contextOf = (tls: NonNullable<PeerCallOptions["tls"]>) =>
-  // The list is Node's to read only.
+  // Node does not modify the list.
   createSecureContext({ ...tls, ca: [...tls.ca] })
 
-/** Which version of the link both ends speak; the difference is told where there is none. */
+/** Negotiates the protocol version; reports the difference if there is no common one. */
 const versionsOver = (
   address: string,
   ours: LinkVersions,
@@ -90,32 +90,35 @@ const versionsOver = (
     return version
   }
   return {
-    /** Why a node makes no link of a connection, or this one does not. */
+    /** Why a node refused to upgrade the connection, or this node did. */
     refused: (response: IncomingMessage) => {
       if (response.statusCode !== upgrade_required && response.statusCode !== switching) {
-        const detail = `${address} does not know this node: another secret or cluster?`
+        const detail = `${address} rejected this node: is its secret or cluster different?`
         return peerFailure("UNAUTHENTICATED", detail)
       }
       versionWith(response)
-      return unavailable(`${address} is of a release that speaks another link`)
+      return unavailable(`${address} runs a release without a common protocol version`)
     },
-    /** What a connection has become; undefined, and its end, where no version is common. */
+    /**
+     * The link over an upgraded connection; undefined, with the connection closed, if no version is
+     * common.
+     */
     linked: (response: IncomingMessage, socket: Duplex): Link | undefined => {
       const version = versionWith(response)
       if (version === undefined) {
         socket.destroy()
         return undefined
       }
-      const link = askingLink(socket)
-      return { version, ask: link.ask, link }
+      const link = clientLink(socket)
+      return { version, call: link.call, link }
     },
   }
 }
 type Versions = ReturnType<typeof versionsOver>
 
 /**
- * Asks twice on one connection: for the nonce, and then with the proof. A node without a secret
- * asks once, and its certificate is the proof.
+ * Authenticates with two requests on one connection: the first gets the nonce, the second sends the
+ * proof. Without a secret, one request is enough, and the certificate is the proof.
  */
 const connectTo = (
   { cluster, secret, node_id, tls, versions = link_versions }: PeerCallOptions,
@@ -132,37 +135,39 @@ const connectTo = (
 
   const challenge = () =>
     new Promise<string>((resolve, reject) => {
-      const asked = send(url, { agent, signal }, (response) => {
+      const sent = send(url, { agent, signal }, (response) => {
         response.resume().on("end", () => {
           const nonce = readChallenge(response.headers["www-authenticate"])
           if (nonce !== undefined) resolve(nonce)
-          else reject(unavailable(`${address} is no node of this kind: ${response.statusCode}`))
+          else
+            reject(unavailable(`${address} is not an Almanac node: status ${response.statusCode}`))
         })
       })
-      asked.on("error", reject).end()
+      sent.on("error", reject).end()
     })
   const upgrade = (called_nonce: string) =>
     new Promise<Link>((resolve, reject) => {
       const caller_nonce = newNonce()
-      const meeting = { cluster, caller: node_id, caller_nonce, called_nonce }
-      const proof = proofOf(secret, "caller", meeting)
+      const handshake = { cluster, caller: node_id, caller_nonce, called_nonce }
+      const proof = proofOf(secret, "caller", handshake)
       const headers = {
         ...(!is_certified && { authorization: writeProof(node_id, caller_nonce, proof) }),
         connection: "Upgrade",
         upgrade: link_protocol,
         [version_header]: writeVersions(versions),
       }
-      const asked = send(url, { agent, signal, headers }, (response) => {
+      const sent = send(url, { agent, signal, headers }, (response) => {
         response.resume()
         reject(refused(response))
       })
-      asked.on("upgrade", (response: IncomingMessage, socket: Duplex, head: Buffer) => {
-        const answer = response.headers["x-almanac-proof"]
-        const is_proven = typeof answer === "string" && isProof(secret, "called", meeting, answer)
-        // TLS has proven whom it reached where there is no secret.
+      sent.on("upgrade", (response: IncomingMessage, socket: Duplex, head: Buffer) => {
+        const proof_header = response.headers["x-almanac-proof"]
+        const is_proven =
+          typeof proof_header === "string" && isProof(secret, "called", handshake, proof_header)
+        // Without a secret, TLS has authenticated the other node.
         if (!is_proven && !is_certified) {
           socket.destroy()
-          reject(peerFailure("UNAUTHENTICATED", `${address} could not prove what it is`))
+          reject(peerFailure("UNAUTHENTICATED", `${address} could not authenticate itself`))
           return
         }
         socket.unshift(head)
@@ -170,7 +175,7 @@ const connectTo = (
         if (link === undefined) reject(refused(response))
         else resolve(link)
       })
-      asked.on("error", reject).end()
+      sent.on("error", reject).end()
     })
   return (is_certified ? upgrade("") : challenge().then(upgrade)).catch((cause: unknown) => {
     agent.destroy()
@@ -182,16 +187,16 @@ const connectTo = (
 
 interface Known {
   readonly link: Promise<Link>
-  /** Whether the try before this one failed, and this one has not gone well yet. */
+  /** Whether the previous attempt failed and this one has not succeeded yet. */
   is_again: boolean
   failed_at: number | undefined
 }
 
-/** The link, or a failure where it is not there soon: it may come all the same, for others. */
-const soon = async (link: Promise<Link>, address: string) => {
+/** The link, or a failure if it is not ready soon. The attempt continues for later requests. */
+const linkWithin = async (link: Promise<Link>, address: string) => {
   let timer: ReturnType<typeof setTimeout> | undefined
   const late = new Promise<never>((_, reject) => {
-    const failure = unavailable(`${address} could not be reached before, and is not there yet`)
+    const failure = unavailable(`${address} is not reachable yet`)
     timer = setTimeout(() => reject(failure), again_ms_max)
   })
   try {
@@ -204,7 +209,7 @@ const soon = async (link: Promise<Link>, address: string) => {
 /** Links to nodes by their address. */
 export const peerCalls = (options: PeerCallOptions) => {
   const known = new Map<string, Known>()
-  /** Why a node speaks no version that this one speaks, by its address. */
+  /** Version mismatches, by address. */
   const apart = new Map<string, string>()
   let context = options.tls && contextOf(options.tls)
   const closing = new AbortController()
@@ -231,32 +236,32 @@ export const peerCalls = (options: PeerCallOptions) => {
     )
     return made
   }
-  const to = (address: string): Promise<Spoken> => {
+  const to = (address: string): Promise<Connection> => {
     if (closing.signal.aborted) return Promise.reject(unavailable("this node is stopping"))
     const found = known.get(address)
     const has_failed = found?.failed_at !== undefined
     const rests = has_failed && performance.now() - (found?.failed_at ?? 0) < pause_ms
     const { link, is_again } =
       found === undefined || (has_failed && !rests) ? connect(address, has_failed) : found
-    return is_again ? soon(link, address) : link
+    return is_again ? linkWithin(link, address) : link
   }
   return {
-    /** The link to the node there. Rejects as `ask`, where there is none. */
+    /** The link to the node at this address. Rejects if there is none. */
     to,
-    ask: async (
+    call: async (
       address: string,
       operation: number,
       json: unknown,
       body: Body | undefined,
       deadline_ms: number,
-    ): Promise<Asked> => (await to(address)).ask(operation, json, body, deadline_ms),
-    /** Why no version of the link is common with the node there; undefined where one is. */
+    ): Promise<ReceivedResponse> => (await to(address)).call(operation, json, body, deadline_ms),
+    /** The version mismatch with the node at this address, if any. */
     apartFrom: (address: string) => apart.get(address),
-    /** Trusts and shows these from the next connection on. Throws where they do not fit. */
+    /** Uses these TLS settings for new connections. Throws if they are invalid. */
     exchange: (tls: NonNullable<PeerCallOptions["tls"]>) => {
       context = contextOf(tls)
     },
-    /** Ends all links, and what is on its way to become one. */
+    /** Closes all links and pending attempts. */
     close: async () => {
       closing.abort()
       const links = await Promise.allSettled([...known.values()].map(({ link }) => link))

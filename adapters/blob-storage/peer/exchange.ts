@@ -1,16 +1,16 @@
 /**
- * One side of one exchange between two nodes: what it still may send, and what came for it.
+ * Flow control of one exchange between two nodes.
  *
- * Each side may have a window of bytes under way that the other has not taken yet; who receives
- * says how much it took. So a slow disk on one node holds up what is sent to it, and nothing else
- * on the connection.
+ * Each side may have a window of bytes in transit. The receiver grants credit for the bytes it has
+ * consumed. So a slow disk on one node delays only the exchanges with that disk, not the whole
+ * connection.
  */
 import { piece_bytes_max } from "./frame.ts"
 
-/** Bytes under way in one direction of one exchange at most. */
+/** Maximum number of bytes in transit in one direction of an exchange. */
 export const window_bytes = 4 * piece_bytes_max
 
-/** Bytes that are taken before the other side is told: a word for each piece would be as many. */
+/** Consumed bytes before the next credit frame, so that there are fewer frames than pieces. */
 const step_bytes = window_bytes / 16
 
 interface Waiting {
@@ -18,13 +18,13 @@ interface Waiting {
   readonly reject: (cause: Error) => void
 }
 
-/** What may still be sent, by the credit that the other side gave. */
-export const makeSending = () => {
+/** The send window: tracks the credit granted by the receiver. */
+export const makeSendWindow = () => {
   let credit = window_bytes
   let waiting: Waiting | undefined
   let ended: Error | undefined
   return {
-    /** Takes credit for these bytes once there is any: a piece may run the credit below zero. */
+    /** Takes credit for these bytes, waiting until there is any. One piece may overdraw it. */
     take: async (bytes: number) => {
       if (ended) throw ended
       if (credit <= 0) {
@@ -34,7 +34,7 @@ export const makeSending = () => {
       }
       credit -= bytes
     },
-    /** Whether these bytes may go at once; takes the credit then. */
+    /** Takes credit for these bytes if there is any; returns whether it did. */
     takeNow: (bytes: number) => {
       if (ended !== undefined || credit <= 0) return false
       credit -= bytes
@@ -54,11 +54,11 @@ export const makeSending = () => {
   }
 }
 
-/** What came and was not taken yet. `grant` tells the other side that it may send more. */
-export const makeReceiving = (grant: (bytes: number) => void) => {
+/** The receive buffer. `grant` sends credit to the other side. */
+export const makeReceiveBuffer = (grant: (bytes: number) => void) => {
   const pieces: Array<Uint8Array> = []
   let held = 0
-  let untold = 0
+  let ungranted = 0
   let is_last = false
   let failure: Error | undefined
   let waiting: Waiting | undefined
@@ -68,7 +68,7 @@ export const makeReceiving = (grant: (bytes: number) => void) => {
     waiting = undefined
   }
   return {
-    /** Whether the other side keeps to its window. */
+    /** Buffers a piece; returns false if the sender exceeded its window. */
     push: (piece: Uint8Array, last: boolean) => {
       if (piece.length > 0) pieces.push(piece)
       held += piece.length
@@ -80,16 +80,16 @@ export const makeReceiving = (grant: (bytes: number) => void) => {
       failure ??= cause
       wake()
     },
-    /** The pieces in order, until the last; throws where the exchange ends before. */
+    /** The pieces in order, up to the last; throws if the exchange ends early. */
     async *pieces(): AsyncGenerator<Uint8Array, void> {
       for (;;) {
         const piece = pieces.shift()
         if (piece !== undefined) {
           held -= piece.length
-          untold += piece.length
-          if (untold >= step_bytes) {
-            grant(untold)
-            untold = 0
+          ungranted += piece.length
+          if (ungranted >= step_bytes) {
+            grant(ungranted)
+            ungranted = 0
           }
           yield piece
           continue

@@ -1,13 +1,13 @@
 /**
- * A kept connection between two nodes that carries many exchanges at once.
+ * A persistent connection between two nodes that multiplexes many exchanges.
  *
- * The node that connected asks, the other answers: a question has an operation, JSON and bytes, and
- * so has its answer, without the operation. Bytes of either may be many, and then they stream.
+ * The node that connected sends requests, and the other responds. A request has an operation, JSON
+ * and a body; a response has JSON and a body. Large bodies are streamed.
  */
 import type { Duplex } from "node:stream"
 import { isPeerFailure, peerFailure } from "#cluster"
 import { causeText } from "#schemas/cause-text.ts"
-import { makeReceiving, makeSending } from "./exchange.ts"
+import { makeReceiveBuffer, makeSendWindow } from "./exchange.ts"
 import {
   decodeJson,
   encodeJson,
@@ -18,62 +18,62 @@ import {
 } from "./frame.ts"
 import { frameWriter } from "./writer.ts"
 
-/** A connection whose other side says nothing for so long is cut off, in milliseconds. */
-const silence_ms_max = 15_000
+/** A connection without any frame for this time is closed, in milliseconds. */
+const idle_ms_max = 15_000
 const ping_ms = 5000
 
-/** Bytes that wait for the socket before senders wait too. */
+/** Bytes buffered by the socket before senders must wait. */
 const backlog_bytes_max = 8 * piece_bytes_max
 
-/** Exchanges of one connection at once at most. */
+/** Maximum number of concurrent exchanges of a connection. */
 const exchanges_max = 4096
 
-/** The last number of an exchange; then they begin anew. */
+/** The highest exchange number; then numbering restarts at 1. */
 const exchange_max = 2 ** 32 - 1
 
-/** Why an exchange is over that went well: whoever still sends in it need not. */
-const answered = peerFailure("OK", "the answer is complete")
+/** Ends a completed exchange: pending sends are no longer needed. */
+const completed = peerFailure("OK", "the response is complete")
 
 export type Body = ReadonlyArray<Uint8Array> | AsyncIterable<Uint8Array>
 
-/** What one side said: JSON, and bytes in pieces. `whole` where all of them came at once. */
-export interface Said {
+/** A message: JSON, and a body in pieces. `whole` is the body if it arrived in one frame. */
+export interface Message {
   readonly json: unknown
   readonly whole: Uint8Array | undefined
   readonly pieces: () => AsyncGenerator<Uint8Array, void>
 }
 
-export interface Question extends Said {
+export interface Request extends Message {
   readonly operation: number
 }
 
-/** An answer. `stop` ends it where it is, and who waits for a piece of it hears why. */
-export interface Asked extends Said {
+/** A response being received. `stop` cancels it, and pending reads reject with the cause. */
+export interface ReceivedResponse extends Message {
   readonly stop: (cause: Error) => void
 }
 
-export interface Answer {
+export interface Response {
   readonly json: unknown
   readonly body?: Body
 }
 
-/** Answers a question; what it throws as a PeerFailure goes to the asker with its code. */
-export type Answering = (question: Question, signal: AbortSignal) => Promise<Answer>
+/** Handles a request. A PeerFailure that it throws is sent to the caller with its code. */
+export type Handler = (request: Request, signal: AbortSignal) => Promise<Response>
 
 interface Exchange {
-  readonly sending: ReturnType<typeof makeSending>
-  readonly receiving: ReturnType<typeof makeReceiving>
-  readonly began: (said: Said) => void
-  /** The other side took bytes of what was sent to it. */
+  readonly sending: ReturnType<typeof makeSendWindow>
+  readonly receiving: ReturnType<typeof makeReceiveBuffer>
+  readonly began: (message: Message) => void
+  /** The other side consumed bytes. */
   readonly moved: () => void
   readonly failed: (cause: Error) => void
 }
 
-/** Frames out, frames in, and what is under way, for either side of a connection. */
+/** Sends and receives frames for either side of a connection. */
 const makeWire = (socket: Duplex, take: (frame: Frame) => void, ended: (cause: Error) => void) => {
   const read = frameReader()
   const write = frameWriter(socket)
-  let heard_at = performance.now()
+  let received_at = performance.now()
   let drained: Array<() => void> = []
   let is_over = false
 
@@ -89,14 +89,14 @@ const makeWire = (socket: Duplex, take: (frame: Frame) => void, ended: (cause: E
     if (!is_over) write(head, ...payload)
   }
   const beat = setInterval(() => {
-    if (performance.now() - heard_at > silence_ms_max) {
-      over(peerFailure("UNAVAILABLE", "the other node says nothing any more"))
+    if (performance.now() - received_at > idle_ms_max) {
+      over(peerFailure("UNAVAILABLE", "the other node stopped responding"))
     } else send({ kind: "ping", exchange: 0, operation: 0, is_last: false })
   }, ping_ms)
   beat.unref()
 
   socket.on("data", (bytes: Buffer) => {
-    heard_at = performance.now()
+    received_at = performance.now()
     try {
       for (const frame of read(bytes)) {
         if (frame.kind === "ping") send({ ...frame, kind: "pong" })
@@ -117,7 +117,7 @@ const makeWire = (socket: Duplex, take: (frame: Frame) => void, ended: (cause: E
   return {
     send,
     over,
-    /** Waits while more is written than the other side reads. */
+    /** Waits while the socket's buffer is full. */
     room: () =>
       socket.writableLength < backlog_bytes_max || is_over
         ? undefined
@@ -133,36 +133,36 @@ const reset = (cause: unknown): { readonly code: string; readonly detail: string
     : { code: "INTERNAL", detail: causeText(cause) }
 
 const failureOf = (payload: Uint8Array) => {
-  // A reset says these two, as `reset` made them on the other side.
+  // `reset` on the other side encoded these two fields.
   const { code, detail } = decodeJson(payload).json as { code: string; detail: string }
   return peerFailure(String(code), String(detail))
 }
 
-/** At most a piece each, whatever length they come in. */
+/** Splits bytes into pieces of limited size. */
 const cutPieces = function* (bytes: Uint8Array) {
   for (let at = 0; at < bytes.length; at += piece_bytes_max) {
     yield bytes.subarray(at, at + piece_bytes_max)
   }
 }
 
-/** Says one side of an exchange: at once where it is short, and else piece by piece. */
-const say = async (
+/** Sends one side of an exchange: in one frame if it is short, else piece by piece. */
+const sendMessage = async (
   wire: Wire,
   { sending }: Pick<Exchange, "sending">,
   head: { readonly kind: FrameKind; readonly exchange: number; readonly operation: number },
   json: unknown,
   body: Body = [],
 ) => {
-  const said = encodeJson(json)
+  const encoded = encodeJson(json)
   const { exchange, operation } = head
   if (Array.isArray(body)) {
     const bytes = body.reduce((sum: number, part: Uint8Array) => sum + part.length, 0)
     if (bytes <= piece_bytes_max && sending.takeNow(bytes)) {
-      wire.send({ ...head, is_last: true }, said, ...body)
+      wire.send({ ...head, is_last: true }, encoded, ...body)
       return
     }
   }
-  wire.send({ ...head, is_last: false }, said)
+  wire.send({ ...head, is_last: false }, encoded)
   for await (const part of body) {
     for (const piece of cutPieces(part)) {
       await sending.take(piece.length)
@@ -173,18 +173,18 @@ const say = async (
   wire.send({ kind: "data", exchange, operation, is_last: true })
 }
 
-/** The exchanges of a connection, and what a frame means for the one that it names. */
+/** The open exchanges of a connection; dispatches frames to them. */
 const makeExchanges = (getWire: () => Wire) => {
   const exchanges = new Map<number, Exchange>()
 
   const add = (exchange: number, parts: Pick<Exchange, "began" | "moved" | "failed">) => {
-    const receiving = makeReceiving((bytes) => {
+    const receiving = makeReceiveBuffer((bytes) => {
       if (!exchanges.has(exchange)) return
       const payload = Buffer.allocUnsafe(4)
       payload.writeUInt32LE(bytes, 0)
       getWire().send({ kind: "credit", exchange, operation: 0, is_last: false }, payload)
     })
-    const added: Exchange = { sending: makeSending(), receiving, ...parts }
+    const added: Exchange = { sending: makeSendWindow(), receiving, ...parts }
     exchanges.set(exchange, added)
     return added
   }
@@ -204,7 +204,7 @@ const makeExchanges = (getWire: () => Wire) => {
   }
   const take = (frame: Frame) => {
     const found = exchanges.get(frame.exchange)
-    // It has ended on this side: what the other had under way is of no more use.
+    // The exchange has ended on this side; late frames are dropped.
     if (found === undefined) return
     if (frame.kind === "open" || frame.kind === "reply") begin(found, frame)
     else if (frame.kind === "credit") {
@@ -212,7 +212,7 @@ const makeExchanges = (getWire: () => Wire) => {
       found.moved()
     } else if (frame.kind === "reset") end(frame.exchange, failureOf(frame.payload))
     else if (!found.receiving.push(frame.payload, frame.is_last)) {
-      throw new Error("more came than was asked for")
+      throw new Error("the other node exceeded its send window")
     }
   }
   return {
@@ -230,23 +230,23 @@ const makeExchanges = (getWire: () => Wire) => {
 
 export interface PeerLink {
   /**
-   * Asks, and resolves with the beginning of the answer; its bytes come by `pieces`. Rejects with a
-   * PeerFailure: DEADLINE_EXCEEDED where no answer began in time, else what the other side said.
-   * The time begins anew whenever the other side takes bytes of the question.
+   * Sends a request, and resolves when the response begins; its body follows in `pieces`. Rejects
+   * with a PeerFailure: DEADLINE_EXCEEDED if no response begins in time, else the other side's
+   * failure. The deadline restarts whenever the other side consumes bytes of the request.
    */
-  readonly ask: (
+  readonly call: (
     operation: number,
     json: unknown,
     body: Body | undefined,
     deadline_ms: number,
-  ) => Promise<Asked>
+  ) => Promise<ReceivedResponse>
   readonly close: () => void
-  /** Resolves with the reason once the connection is gone. */
+  /** Resolves with the reason when the connection is closed. */
   readonly closed: Promise<Error>
 }
 
-/** The asking side of a connection. */
-export const askingLink = (socket: Duplex): PeerLink => {
+/** The client side of a connection. */
+export const clientLink = (socket: Duplex): PeerLink => {
   let last = 0
   let over: Error | undefined
   const { promise: closed, resolve: close } = Promise.withResolvers<Error>()
@@ -256,7 +256,7 @@ export const askingLink = (socket: Duplex): PeerLink => {
     exchanges.endAll(cause)
     close(cause)
   })
-  /** Ends an exchange that the other side still works on. */
+  /** Cancels an exchange that the other side is still working on. */
   const stop = (exchange: number, cause: unknown) => {
     if (!exchanges.has(exchange)) return
     const { code, detail } = reset(cause)
@@ -264,41 +264,44 @@ export const askingLink = (socket: Duplex): PeerLink => {
     wire.send({ kind: "reset", exchange, operation: 0, is_last: true }, payload)
     exchanges.end(exchange, peerFailure(code, detail))
   }
-  /** An answer's pieces; who stops before the last of them stops the other side too. */
-  const answerOf = async function* (exchange: number, pieces: AsyncGenerator<Uint8Array, void>) {
+  /** The pieces of a response. Stopping early cancels the exchange. */
+  const responsePieces = async function* (
+    exchange: number,
+    pieces: AsyncGenerator<Uint8Array, void>,
+  ) {
     try {
       yield* pieces
-      exchanges.end(exchange, answered)
+      exchanges.end(exchange, completed)
     } finally {
-      stop(exchange, peerFailure("CANCELLED", "the answer is not wanted any more"))
+      stop(exchange, peerFailure("CANCELLED", "the response was cancelled"))
     }
   }
   return {
     closed,
     close: () => wire.over(peerFailure("UNAVAILABLE", "the connection was closed")),
-    ask: (operation, json, body, deadline_ms) => {
+    call: (operation, json, body, deadline_ms) => {
       if (over) return Promise.reject(over)
       if (exchanges.count() >= exchanges_max) {
-        // No word of the disk over there, for which RESOURCE_EXHAUSTED is kept.
-        const detail = "too many requests to the node are under way"
+        // Not RESOURCE_EXHAUSTED, which means that the node's disk is full.
+        const detail = "too many concurrent requests to the node"
         return Promise.reject(peerFailure("UNAVAILABLE", detail))
       }
       last = last === exchange_max ? 1 : last + 1
       const exchange = last
       return new Promise((resolve, reject) => {
         const late = setTimeout(() => {
-          const detail = `the node did not answer within ${deadline_ms} ms`
+          const detail = `the node did not respond within ${deadline_ms} ms`
           stop(exchange, peerFailure("DEADLINE_EXCEEDED", detail))
         }, deadline_ms)
         const opened = exchanges.add(exchange, {
-          began: (said) => {
+          began: (message) => {
             clearTimeout(late)
             resolve({
-              ...said,
-              pieces: () => answerOf(exchange, said.pieces()),
+              ...message,
+              pieces: () => responsePieces(exchange, message.pieces()),
               stop: (cause) => stop(exchange, cause),
             })
-            if (said.whole !== undefined) exchanges.end(exchange, answered)
+            if (message.whole !== undefined) exchanges.end(exchange, completed)
           },
           moved: () => void late.refresh(),
           failed: (cause) => {
@@ -307,22 +310,22 @@ export const askingLink = (socket: Duplex): PeerLink => {
           },
         })
         const head = { kind: "open", exchange, operation } as const
-        say(wire, opened, head, json, body).catch((cause: unknown) => stop(exchange, cause))
+        sendMessage(wire, opened, head, json, body).catch((cause: unknown) => stop(exchange, cause))
       })
     },
   }
 }
 
-/** The answering side of a connection; resolves with the reason once it is gone. */
-export const answeringLink = (socket: Duplex, answering: Answering): Promise<Error> => {
+/** The server side of a connection; resolves with the reason when it is closed. */
+export const serverLink = (socket: Duplex, handler: Handler): Promise<Error> => {
   const { promise: closed, resolve: close } = Promise.withResolvers<Error>()
   const exchanges = makeExchanges(() => wire)
 
-  const answer = async (exchange: number, question: Question, opened: () => Exchange) => {
+  const handle = async (exchange: number, request: Request, opened: () => Exchange) => {
     const { signal, abort } = aborts.get(exchange) ?? newAbort(exchange)
     try {
-      const { json, body } = await answering(question, signal)
-      await say(wire, opened(), { kind: "reply", exchange, operation: 0 }, json, body)
+      const { json, body } = await handler(request, signal)
+      await sendMessage(wire, opened(), { kind: "reply", exchange, operation: 0 }, json, body)
       exchanges.remove(exchange)
     } catch (cause) {
       const payload = encodeJson(reset(cause))
@@ -343,9 +346,9 @@ export const answeringLink = (socket: Duplex, answering: Answering): Promise<Err
   const take = (frame: Frame) => {
     const { kind, exchange, operation } = frame
     if (kind !== "open") return exchanges.take(frame)
-    if (exchanges.count() >= exchanges_max) throw new Error("too many questions at once")
+    if (exchanges.count() >= exchanges_max) throw new Error("too many concurrent requests")
     const opened: Exchange = exchanges.add(exchange, {
-      began: (said) => void answer(exchange, { ...said, operation }, () => opened),
+      began: (message) => void handle(exchange, { ...message, operation }, () => opened),
       moved: () => undefined,
       failed: () => aborts.get(exchange)?.abort(),
     })

@@ -1,7 +1,7 @@
 /**
- * How a node proves to another that it is of the same cluster: each says random bytes, and each
- * answers with what only somebody who has the secret can make of both. A proof is good for one
- * connection, whatever the clocks say, and for one direction.
+ * Mutual authentication of nodes: both exchange nonces, and each sends an HMAC over both that
+ * requires the cluster's secret. A proof is valid for one connection and one direction, independent
+ * of clocks.
  *
  * Source: DECISIONS, document 1, InternalService.
  */
@@ -15,30 +15,30 @@ const nonce_form = /^[\w-]{43}$/
 
 export const isNonce = (text: string) => nonce_form.test(text)
 
-export interface Meeting {
+export interface Handshake {
   readonly cluster: string
-  /** The node that connects, and what it said. */
+  /** The connecting node and its nonce. */
   readonly caller: string
   readonly caller_nonce: string
-  /** What the node that was called said. */
+  /** The nonce of the node that accepts the connection. */
   readonly called_nonce: string
 }
 
-/** What one side says: base64url of 32 bytes. */
-export const proofOf = (secret: string, side: "caller" | "called", meeting: Meeting) => {
-  const { cluster, caller, caller_nonce, called_nonce } = meeting
-  const said = JSON.stringify(["almanac-link-1", side, cluster, caller, caller_nonce, called_nonce])
-  return createHmac("sha256", secret).update(said).digest("base64url")
+/** The proof of one side: base64url of 32 bytes. */
+export const proofOf = (secret: string, side: "caller" | "called", handshake: Handshake) => {
+  const { cluster, caller, caller_nonce, called_nonce } = handshake
+  const text = JSON.stringify(["almanac-link-1", side, cluster, caller, caller_nonce, called_nonce])
+  return createHmac("sha256", secret).update(text).digest("base64url")
 }
 
-/** Whether the other side's proof holds; takes as long for a wrong one as for a right one. */
+/** Verifies the other side's proof in constant time. */
 export const isProof = (
   secret: string,
   side: "caller" | "called",
-  meeting: Meeting,
+  handshake: Handshake,
   proof: string,
 ) => {
-  const right = Buffer.from(proofOf(secret, side, meeting))
+  const right = Buffer.from(proofOf(secret, side, handshake))
   const given = Buffer.from(proof)
   return given.length === right.length && timingSafeEqual(given, right)
 }

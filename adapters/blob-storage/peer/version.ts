@@ -1,14 +1,16 @@
 /**
- * Which version of what nodes say to each other two of them speak: the newest that both know. Each
- * side says in its upgrade which ones it knows, so that nodes of two releases work together while
- * one after the other is exchanged.
+ * Negotiates the protocol version of a link: the newest that both nodes support. Each side sends
+ * its supported versions in the upgrade, so that two releases work together during a rolling
+ * upgrade.
  *
- * 1: as before versions were said. A copy is told without the time of its last put, and two
- *    operations are missing.
- * 2: a copy says when it was put last; `renew`, `ring`, and `keeps` that reads.
- * 3: small copies go together, by `replicate_many`.
+ * 1: before versions were sent. Copies lack the time of their last put, and `renew` and `ring` are
+ * missing.
  *
- * A version that is dropped here has to have been left behind by a release before (decision 0147).
+ * 2: copies have `put_at`; adds `renew`, `ring`, and `keeps` with verification.
+ *
+ * 3: small copies are sent in batches with `replicate_many`.
+ *
+ * A version may be removed one release after the last node that needs it (decision 0147).
  */
 
 export interface LinkVersions {
@@ -18,36 +20,39 @@ export interface LinkVersions {
 
 export const link_versions: LinkVersions = { oldest: 1, newest: 3 }
 
-/** What copies say when they were put last from, and `renew` and `ring` can be asked. */
+/** First version with `put_at` in copies, `renew` and `ring`. */
 export const version_with_puts = 2
 
-/** Where many copies can be one question from. */
+/** First version with batches of copies. */
 export const version_with_batches = 3
 
 export const version_header = "x-almanac-link"
 
-/** Who says nothing of versions is of a release from before they were said. */
-const unsaid: LinkVersions = { oldest: 1, newest: 1 }
+/** A node without the header runs a release from before versions were sent. */
+const versions_default: LinkVersions = { oldest: 1, newest: 1 }
 
 export const writeVersions = ({ oldest, newest }: LinkVersions) => `${oldest}-${newest}`
 
 export const readVersions = (header: string | ReadonlyArray<string> | undefined): LinkVersions => {
   const [, oldest, newest] = /^(\d{1,4})-(\d{1,4})$/.exec(String(header)) ?? []
-  return oldest === undefined ? unsaid : { oldest: Number(oldest), newest: Number(newest) }
+  return oldest === undefined
+    ? versions_default
+    : { oldest: Number(oldest), newest: Number(newest) }
 }
 
-/** The newest that both speak; undefined where there is none. */
+/** The newest common version; undefined if there is none. */
 export const sharedVersion = (one: LinkVersions, other: LinkVersions) => {
   const newest = Math.min(one.newest, other.newest)
   return newest < Math.max(one.oldest, other.oldest) ? undefined : newest
 }
 
-const told = ({ oldest, newest }: LinkVersions) =>
+const textOf = ({ oldest, newest }: LinkVersions) =>
   oldest === newest ? `version ${newest}` : `versions ${oldest} to ${newest}`
 
-/** Why two cannot talk, for an operator: `who` speaks `theirs`. */
+/** Explains a version mismatch to an operator. */
 export const versionsApart = (who: string, theirs: LinkVersions, ours: LinkVersions) => {
   const whose = theirs.newest < ours.oldest ? who : "this node"
-  const known = `${who} speaks ${told(theirs)} of the link between nodes, this node ${told(ours)}`
+  const [mine, other] = [textOf(ours), textOf(theirs)]
+  const known = `${who} speaks ${other} of the link between nodes, this node ${mine}`
   return `${known}: ${whose} needs a newer release`
 }

@@ -1,15 +1,15 @@
 /**
- * Frames on their way out of one side of a connection between two nodes.
+ * Writes frames to a connection.
  *
  * Source: document 1 §1 InternalService, whose shapes may change without notice.
  */
 import type { Duplex } from "node:stream"
 import { encodeFrame, type Frame, piece_bytes_max } from "./frame.ts"
 
-/** Parts of one frame at most: sixteen units of a shard fill one. */
+/** Maximum number of buffers in one frame: sixteen units of a shard fill a frame. */
 const parts_max = 64
 
-/** The frame that was said last, which may grow until it leaves. */
+/** The last frame, which may grow until it is written. */
 interface Growing {
   head: Omit<Frame, "payload">
   readonly parts: Array<Uint8Array>
@@ -20,14 +20,13 @@ const lengthOf = (parts: ReadonlyArray<Uint8Array>) =>
   parts.reduce((sum, part) => sum + part.length, 0)
 
 /**
- * Frames on their way out. What one exchange sends of its bytes in one turn of the loop leaves as
- * one frame: fewer frames are fewer parts to be taken. A frame that is all that its side says
- * leaves with what was said beside it, before anything else has the thread: somebody waits for it,
- * and what comes first in the next turn may take 20 ms.
+ * Writes frames. Data of one exchange within one turn of the event loop becomes one frame, which
+ * reduces the receiver's work. A frame that completes its side of an exchange is flushed before any
+ * other task runs: the other side waits for it, and the next turn may take 20 ms.
  */
 export const frameWriter = (socket: Duplex) => {
   let is_corked = false
-  /** Whether what is said leaves before anything else, and whether at the end of the turn. */
+  /** Whether a flush is scheduled before the next task, and at the end of the turn. */
   let [is_next, is_soon] = [false, false]
   let growing: Growing | undefined
 
@@ -64,7 +63,7 @@ export const frameWriter = (socket: Duplex) => {
     }
     const bytes = lengthOf(payload)
     if (growing !== undefined && isMore(head, bytes)) {
-      // The head of what came last says whether it was the last.
+      // The newest header has the current last flag.
       growing.head = head
       growing.parts.push(...payload)
       growing.bytes += bytes

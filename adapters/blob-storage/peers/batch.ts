@@ -1,40 +1,39 @@
 /**
- * Many small copies as one question, and what came of each as one answer.
+ * Batches: several small copies in one request, with one outcome each in the response.
  *
- * The question's JSON is a list of what is said of each copy beside its record; its bytes are the
- * records of peers-copy.ts, and then the copies, one behind the other. The answer's bytes are one
- * for each copy (0 failed, 1 was here, 2 was stored) and then as many records, those of copies that
- * failed empty; its JSON is a list of why.
+ * The request's JSON lists the labels and origin of each copy; its body has the records of copy.ts,
+ * then the bytes of all copies. The response's body has one byte per copy (0 failed, 1 existed, 2
+ * stored) and then one record each, empty for failed ones; its JSON lists the failures.
  *
  * Source: document 1 §1 InternalService, whose shapes may change without notice; decision 0152.
  */
 import { Schema } from "effect"
 import type { CopyOrder, Received } from "#actors/blob-storage/ports/node-engine.ts"
 import { piece_bytes_max } from "#adapters/blob-storage/peer/frame.ts"
-import type { Answer, Said } from "#adapters/blob-storage/peer/link.ts"
+import type { Message, Response } from "#adapters/blob-storage/peer/link.ts"
 import { type PeerFailure, peerFailure } from "#cluster"
 import { copyBytes } from "#volume"
 import { copyBytesIn, decodeCopies, encodeCopies } from "./copy.ts"
-import { coded, heldOf, orderFrom, SaidOfCopy, saidOf } from "./message.ts"
+import { CopyFields, codec, fieldsOf, heldOf, orderFrom } from "./message.ts"
 
-/** A copy of more bytes goes alone: what a batch saves is nothing to it. */
+/** Maximum size of a copy in a batch: larger ones gain nothing. */
 export const batched_bytes_max = 64 * 1024
 
-/** Bytes of one batch at most, so that it is one frame. */
+/** Maximum size of a batch, so that it fits in one frame. */
 export const batch_bytes_max = piece_bytes_max
 
-/** As many copies of 4 KiB are a frame, and their JSON fits into one too. */
+/** Maximum number of copies: with 4 KiB each they fill a frame, and their JSON fits too. */
 export const batch_copies_max = 250
 
-/** JSON of one batch at most, a little less than a frame may have. */
+/** Maximum JSON size of a batch, a little below the limit of a frame. */
 export const batch_json_bytes_max = 240 * 1024
 
-/** What is named around the texts of a copy. */
+/** JSON overhead of a copy besides its texts. */
 const json_bytes_each = 100
-/** A character of a text is six bytes of JSON at most: `\u0000`. */
+/** A character takes at most six bytes of JSON: `\u0000`. */
 const json_bytes_of_character = 6
 
-/** No JSON of this copy is longer, in bytes. */
+/** Upper bound of the copy's JSON size in bytes. */
 export const jsonBytesMax = ({ labels, origin }: CopyOrder) => {
   const { actor, request_id, correlation_id } = origin
   let characters = actor.length + request_id.length + correlation_id.length
@@ -42,58 +41,61 @@ export const jsonBytesMax = ({ labels, origin }: CopyOrder) => {
   return json_bytes_each + json_bytes_of_character * characters
 }
 
-const batch = coded(Schema.Array(SaidOfCopy).check(Schema.isMaxLength(batch_copies_max)))
+const batch = codec(Schema.Array(CopyFields).check(Schema.isMaxLength(batch_copies_max)))
 
 const Failed = Schema.Struct({ at: Schema.Int, code: Schema.String, detail: Schema.String })
-const failures = coded(Schema.Array(Failed).check(Schema.isMaxLength(batch_copies_max)))
+const failures = codec(Schema.Array(Failed).check(Schema.isMaxLength(batch_copies_max)))
 
-export interface CopySent {
+export interface SentCopy {
   readonly order: CopyOrder
   readonly bytes: ReadonlyArray<Uint8Array>
-  /** How many they are. */
+  /** The total size. */
   readonly size: number
 }
 
-export interface CopyCame {
+export interface ReceivedCopy {
   readonly order: CopyOrder
   readonly bytes: Uint8Array
 }
 
-/** The question that sends these, of at most the bounds above. */
-export const encodeBatch = (copies: ReadonlyArray<CopySent>, version: number) => {
+/** Encodes a batch within the limits above. */
+export const encodeBatch = (copies: ReadonlyArray<SentCopy>, version: number) => {
   const records = copies.map(({ order }) => heldOf(order))
   return {
-    json: batch.encode(copies.map(({ order }) => saidOf(order))),
+    json: batch.encode(copies.map(({ order }) => fieldsOf(order))),
     body: [encodeCopies(records, version), ...copies.flatMap(({ bytes }) => bytes)],
   }
 }
 
-/** The copies that a question sends. Throws a PeerFailure, INTERNAL, where they are not whole. */
-export const decodeBatch = ({ json, whole }: Said, version: number): ReadonlyArray<CopyCame> => {
-  const said = batch.decode(json)
-  const records_bytes = said.length * copyBytesIn(version)
+/** Decodes a batch. Throws a PeerFailure, INTERNAL, if it is incomplete. */
+export const decodeBatch = (
+  { json, whole }: Message,
+  version: number,
+): ReadonlyArray<ReceivedCopy> => {
+  const fields = batch.decode(json)
+  const records_bytes = fields.length * copyBytesIn(version)
   if (whole === undefined || whole.length < records_bytes) {
-    throw peerFailure("INTERNAL", "copies that go together came in pieces")
+    throw peerFailure("INTERNAL", "a batch of copies arrived in several frames")
   }
   const records = decodeCopies(whole.subarray(0, records_bytes), version)
   let end = records_bytes
-  const copies = said.map((each, n) => {
+  const copies = fields.map((each, n) => {
     const order = orderFrom(records[n], each)
     const begin = end
     end += copyBytes(order.size, order.shard)
     return { order, bytes: whole.subarray(begin, end) }
   })
   if (end === whole.length) return copies
-  throw peerFailure("INTERNAL", `copies of ${end} bytes came as ${whole.length}`)
+  throw peerFailure("INTERNAL", `a batch of ${end} bytes arrived with ${whole.length}`)
 }
 
 const [failed, was_here, was_stored] = [0, 1, 2] as const
 
-/** What came of each, in the order of the question. */
+/** Encodes the outcomes in the order of the request. */
 export const encodeOutcomes = (
   outcomes: ReadonlyArray<Received | PeerFailure>,
   version: number,
-): Answer => {
+): Response => {
   const why = outcomes.flatMap((outcome, at) =>
     "copy" in outcome ? [] : [{ at, code: outcome.code, detail: outcome.message }],
   )
@@ -104,15 +106,15 @@ export const encodeOutcomes = (
   return { json: failures.encode(why), body: [flags, encodeCopies(copies, version)] }
 }
 
-/** What came of each of so many. Throws a PeerFailure, INTERNAL, where the answer is not theirs. */
+/** Decodes `count` outcomes. Throws a PeerFailure, INTERNAL, if the response does not match. */
 export const decodeOutcomes = (
-  { json, whole }: Said,
+  { json, whole }: Message,
   count: number,
   version: number,
 ): ReadonlyArray<Received | PeerFailure> => {
   const why = new Map(failures.decode(json).map((each) => [each.at, each]))
   if (whole?.length !== count * (1 + copyBytesIn(version))) {
-    throw peerFailure("INTERNAL", `a node does not answer for the ${count} copies that it was sent`)
+    throw peerFailure("INTERNAL", `the response does not match the ${count} copies sent`)
   }
   const copies = decodeCopies(whole.subarray(count), version)
   return Array.from(whole.subarray(0, count), (flag, at): Received | PeerFailure => {
@@ -122,7 +124,7 @@ export const decodeOutcomes = (
     }
     const { code, detail } = why.get(at) ?? {
       code: "INTERNAL",
-      detail: "the node does not say why",
+      detail: "the node gave no reason",
     }
     return peerFailure(code, detail)
   })

@@ -1,12 +1,11 @@
 /**
- * What nodes tell each other of a copy, in 88 bytes: lists of it are long, and most of what each
- * says are hashes. A node of the release before says and reads 80, without the last time, and takes
- * `created_at` for when the blob was put last.
+ * Binary records of copies, 88 bytes each, because lists of them are long and consist mostly of
+ * hashes. Version 1 has 80 bytes, without `put_at`, and uses `created_at` for the time of the last
+ * put.
  *
  * Little endian: kind u8 (0 nothing, 1 whole, 2 shard, 3 tombstone), policy u8, shard u8, data
- * shards u8, whether a deletion is meant for all nodes u8, three zeros; identifier 16; checksum 32;
- * size u64; created_at or deleted_at u64; stored_at, or until when what was put is refused, u64;
- * put_at u64.
+ * shards u8, cluster-wide deletion u8, three zeros; identifier 16; checksum 32; size u64;
+ * created_at or deleted_at u64; stored_at or refuses_until u64; put_at u64.
  *
  * Source: document 1 §1 InternalService, whose shapes may change without notice.
  */
@@ -18,11 +17,11 @@ import { type BlobId, ReplicationPolicy } from "#schemas/blob-storage/blob.ts"
 const copy_bytes = 88
 const copy_bytes_v1 = 80
 
-/** How long what is said of a copy is, in a version of the link. */
+/** Length of a record in a protocol version. */
 export const copyBytesIn = (version: number) =>
   version < version_with_puts ? copy_bytes_v1 : copy_bytes
 
-/** Copies that one question or answer is about at most: 880,000 bytes. */
+/** Maximum number of copies in a request or response: 880,000 bytes. */
 export const copies_max = 10_000
 
 export const id_bytes = 16
@@ -39,11 +38,11 @@ const put_at_at = stored_at_at + 8
 const data_shards_known: ReadonlySet<number> = new Set([4, 8])
 const parity_shards = 2
 
-/** Their places in this list are what is said; a new one comes behind them. */
+/** Positions in this list are part of the format; append new ones only. */
 const policies: ReadonlyArray<ReplicationPolicy> = ReplicationPolicy.literals
 
 const unreadable = (what: string) =>
-  peerFailure("INTERNAL", `what another node says of a copy cannot be read: ${what}`)
+  peerFailure("INTERNAL", `invalid record of a copy from another node: ${what}`)
 
 const writeHeld = (bytes: Buffer, at: number, copy: HeldCopy, version: number) => {
   const has_put_at = version >= version_with_puts
@@ -60,7 +59,7 @@ const writeHeld = (bytes: Buffer, at: number, copy: HeldCopy, version: number) =
 
 const kinds = { whole: 1, shard: 2, tombstone: 3 } as const
 
-/** One record behind the other; nothing is known of what is undefined. */
+/** Encodes consecutive records; undefined means no copy. */
 export const encodeCopies = (copies: ReadonlyArray<Copy | undefined>, version: number): Buffer => {
   const record_bytes = copyBytesIn(version)
   const bytes = Buffer.alloc(copies.length * record_bytes)
@@ -87,7 +86,7 @@ const readShard = (bytes: Buffer, at: number): Shard => {
   return { index, data_shards }
 }
 
-/** 32 lower-case hexadecimal digits, as the brand has them. */
+/** The brand stands for 32 lower-case hexadecimal digits. */
 const idAt = (bytes: Buffer, at: number) => bytes.toString("hex", at, at + id_bytes) as BlobId
 
 const readHeld = (
@@ -129,7 +128,7 @@ const readCopy = (bytes: Buffer, at: number, version: number): Copy | undefined 
   }
 }
 
-/** Throws a PeerFailure, INTERNAL, where the bytes are not whole records of this form. */
+/** Decodes consecutive records. Throws a PeerFailure, INTERNAL, if they are invalid. */
 export const decodeCopies = (
   given: Uint8Array,
   version: number,
@@ -143,13 +142,13 @@ export const decodeCopies = (
   )
 }
 
-/** A record that must be that of a held copy. */
+/** Requires a record of a held copy. */
 export const heldCopy = (copy: Copy | undefined): HeldCopy => {
   if (copy !== undefined && copy.kind !== "tombstone") return copy
-  throw unreadable("it is no copy")
+  throw unreadable("not a copy")
 }
 
-/** The one record of a held copy that the bytes are. */
+/** Decodes exactly one record of a held copy. */
 export const decodeHeld = (given: Uint8Array, version: number): HeldCopy => {
   const [copy, ...more] = decodeCopies(given, version)
   return heldCopy(more.length === 0 ? copy : undefined)
@@ -157,7 +156,7 @@ export const decodeHeld = (given: Uint8Array, version: number): HeldCopy => {
 
 export const encodeIds = (ids: ReadonlyArray<BlobId>) => Buffer.from(ids.join(""), "hex")
 
-/** Throws a PeerFailure, INTERNAL, where the bytes are not whole identifiers, or too many. */
+/** Decodes identifiers. Throws a PeerFailure, INTERNAL, if they are invalid or too many. */
 export const decodeIds = (given: Uint8Array): ReadonlyArray<BlobId> => {
   if (given.length % id_bytes !== 0 || given.length > copies_max * id_bytes) {
     throw unreadable(`${given.length} bytes of identifiers`)

@@ -1,46 +1,49 @@
 /**
- * Peers over the links to the other nodes.
+ * Implements the port `Peers` over the links to other nodes.
  *
  * Source: document 1 §1 InternalService; DECISIONS, document 1, InternalService; decision 0122.
  */
 
 import type { CopyOrder } from "#actors/blob-storage/ports/node-engine.ts"
 import type { CopyBytes, Fetched, Peer, Peers } from "#actors/blob-storage/ports/peers.ts"
-import type { PeerCalls, Spoken } from "#adapters/blob-storage/peer/call.ts"
-import type { Asked, Said } from "#adapters/blob-storage/peer/link.ts"
+import type { Connection, PeerCalls } from "#adapters/blob-storage/peer/call.ts"
+import type { Message, ReceivedResponse } from "#adapters/blob-storage/peer/link.ts"
 import { version_with_batches, version_with_puts } from "#adapters/blob-storage/peer/version.ts"
 import { peerFailure } from "#cluster"
 import { copyBytes, putAtIn, sizeOf } from "#volume"
-import { batched_bytes_max, type CopySent } from "./batch.ts"
+import { batched_bytes_max, type SentCopy } from "./batch.ts"
 import { copies_max, copyBytesIn, decodeCopies, decodeHeld, encodeIds } from "./copy.ts"
 import { encodeOrder, messages, operationOf, operations } from "./message.ts"
 import { copyQueue } from "./queue.ts"
 
-/** A deletion or a release, one write to a disk each, or what is in memory; in milliseconds. */
+/** Timeout of changes, each one disk write, and of reads from memory, in milliseconds. */
 const change_ms_max = 5000
 
-/** What is known of 10,000 blobs is read from as many places of a disk, in milliseconds. */
+/** Timeout of lists: 10,000 records may need as many disk reads. Milliseconds. */
 const list_ms_max = 30_000
 
-/** Records are answered for what was asked, and nothing else. */
-const gathered = async (said: Said, bytes_max: number) => {
-  if (said.whole !== undefined) return said.whole
+/** Collects a response of limited size. */
+const collect = async (message: Message, bytes_max: number) => {
+  if (message.whole !== undefined) return message.whole
   const parts: Array<Uint8Array> = []
   let bytes = 0
-  for await (const piece of said.pieces()) {
+  for await (const piece of message.pieces()) {
     bytes += piece.length
-    if (bytes > bytes_max) throw peerFailure("INTERNAL", "a node answers more than was asked for")
+    if (bytes > bytes_max) throw peerFailure("INTERNAL", "the message of a node is too long")
     parts.push(piece)
   }
   return Buffer.concat(parts)
 }
 
-/** An answer's bytes, none of which may come later than `deadline_ms` after it was asked for. */
-const hurried = (said: Asked, deadline_ms: number): AsyncIterableIterator<Uint8Array> => {
-  const pieces = said.pieces()
+/** The body of a response, with a timeout of `deadline_ms` for each piece. */
+const withPieceTimeout = (
+  response: ReceivedResponse,
+  deadline_ms: number,
+): AsyncIterableIterator<Uint8Array> => {
+  const pieces = response.pieces()
   const late = () => {
     const detail = `the node sent nothing for ${deadline_ms} ms`
-    said.stop(peerFailure("DEADLINE_EXCEEDED", detail))
+    response.stop(peerFailure("DEADLINE_EXCEEDED", detail))
   }
   return {
     [Symbol.asyncIterator]() {
@@ -55,48 +58,50 @@ const hurried = (said: Asked, deadline_ms: number): AsyncIterableIterator<Uint8A
       }
     },
     return: async () => {
-      // Ends a piece that is waited for too, which a generator's own `return` would wait for.
-      said.stop(peerFailure("UNAVAILABLE", "the answer is not wanted any more"))
+      // Also ends a pending read, for which a generator's own `return` would wait.
+      response.stop(peerFailure("UNAVAILABLE", "the response was cancelled"))
       await pieces.return(undefined)
       return { done: true, value: undefined }
     },
   }
 }
 
-/** Bytes that are all there already, but for what an iterable brings. */
+/** Whether the bytes arrive over time rather than being in memory. */
 const isStream = (bytes: CopyBytes): bytes is AsyncIterable<Uint8Array> =>
   Symbol.asyncIterator in bytes
 
-/** What a node of the release before cannot be asked: it can once it has been exchanged. */
+/**
+ * The failure of a request that an older release does not support. It succeeds after the upgrade.
+ */
 const older = ({ node_id }: Peer, what: string) =>
   peerFailure("UNAVAILABLE", `${node_id} is of an older release, which ${what}`)
 
-const isOlder = ({ version }: Spoken) => version < version_with_puts
+const isOlder = ({ version }: Connection) => version < version_with_puts
 
 type Changes = Pick<Peers, "send" | "takeBack" | "renew" | "deleteClusterWide">
 
-/** A copy that may go with others; undefined: it is too large, or not as long as it is told. */
-const smallOf = (operation: number, order: CopyOrder, bytes: CopyBytes): CopySent | undefined => {
+/** A copy that fits in a batch; undefined if it is too large or its length is wrong. */
+const smallOf = (operation: number, order: CopyOrder, bytes: CopyBytes): SentCopy | undefined => {
   const size = copyBytes(order.size, order.shard)
   if (operation !== operations.replicate || size > batched_bytes_max) return undefined
   if (isStream(bytes) || sizeOf(bytes) !== size) return undefined
   return { order, bytes, size }
 }
 
-/** The queue of small copies of each connection. */
+/** The batch queue of each connection. */
 const queues = () => {
-  const known = new WeakMap<Spoken, ReturnType<typeof copyQueue>>()
-  return (link: Spoken) => {
+  const known = new WeakMap<Connection, ReturnType<typeof copyQueue>>()
+  return (link: Connection) => {
     const found = known.get(link) ?? copyQueue(link)
     known.set(link, found)
     return found
   }
 }
 
-/** What is changed on other nodes. */
+/** The operations that change other nodes. */
 const changesOver = (calls: PeerCalls): Changes => {
   const change = async ({ address }: Peer, operation: number, json: unknown) => {
-    await calls.ask(address, operation, json, [], change_ms_max)
+    await calls.call(address, operation, json, [], change_ms_max)
   }
   const queueOf = queues()
   return {
@@ -106,9 +111,9 @@ const changesOver = (calls: PeerCalls): Changes => {
       const { version } = link
       const small = version < version_with_batches ? undefined : smallOf(operation, order, bytes)
       if (small !== undefined) return queueOf(link).send(small, deadline_ms)
-      const said = await link.ask(operation, encodeOrder(order, version), bytes, deadline_ms)
-      const { created } = messages.stored.decode(said.json)
-      const copy = decodeHeld(await gathered(said, copyBytesIn(version)), version)
+      const response = await link.call(operation, encodeOrder(order, version), bytes, deadline_ms)
+      const { created } = messages.stored.decode(response.json)
+      const copy = decodeHeld(await collect(response, copyBytesIn(version)), version)
       if (isOlder(link) && copy.put_at < putAtIn(order)) {
         throw older(peer, "keeps the copy of an older put")
       }
@@ -119,12 +124,12 @@ const changesOver = (calls: PeerCalls): Changes => {
     renew: async (peer, id, put_at, deadline_ms) => {
       const json = messages.renew.encode({ id, put_at })
       const link = await calls.to(peer.address)
-      if (isOlder(link)) throw older(peer, "does not take over the time of a put")
-      const said = await link.ask(operations.renew, json, [], deadline_ms)
+      if (isOlder(link)) throw older(peer, "cannot renew copies")
+      const response = await link.call(operations.renew, json, [], deadline_ms)
       const { version } = link
-      const [copy] = decodeCopies(await gathered(said, copyBytesIn(version)), version)
+      const [copy] = decodeCopies(await collect(response, copyBytesIn(version)), version)
       if (copy?.kind !== "tombstone") return copy
-      throw peerFailure("INTERNAL", "a node answers with a deletion where it has a copy")
+      throw peerFailure("INTERNAL", "a node responded with a deletion instead of a copy")
     },
     deleteClusterWide: (peer, id, { actor, request_id, correlation_id }, deleted_at) => {
       const origin = { actor, request_id, correlation_id }
@@ -134,42 +139,42 @@ const changesOver = (calls: PeerCalls): Changes => {
   }
 }
 
-/** What other nodes are asked. */
-const questionsOver = (calls: PeerCalls): Omit<Peers, keyof Changes> => ({
+/** The operations that read from other nodes. */
+const readsOver = (calls: PeerCalls): Omit<Peers, keyof Changes> => ({
   fetch: async ({ address }, id, { offset, length }, deadline_ms): Promise<Fetched> => {
     const json = messages.fetch_shard.encode({
       id,
       ...(offset !== undefined && { offset }),
       ...(length !== undefined && { length }),
     })
-    const { version, ask } = await calls.to(address)
-    const said = await ask(operations.fetch_shard, json, [], deadline_ms)
+    const { version, call } = await calls.to(address)
+    const response = await call(operations.fetch_shard, json, [], deadline_ms)
     try {
-      const { copy: record, labels, modified_at } = messages.fetched.decode(said.json)
+      const { copy: record, labels, modified_at } = messages.fetched.decode(response.json)
       const copy = decodeHeld(Buffer.from(record, "base64"), version)
       const checksum = Buffer.from(copy.checksum, "hex").toString("base64")
       const { created_at, policy } = copy
       const meta = { size: BigInt(copy.size), created_at, modified_at, checksum, labels, policy }
-      return { copy, meta, bytes: hurried(said, deadline_ms) }
+      return { copy, meta, bytes: withPieceTimeout(response, deadline_ms) }
     } catch (cause) {
-      said.stop(cause instanceof Error ? cause : new Error(String(cause)))
+      response.stop(cause instanceof Error ? cause : new Error(String(cause)))
       throw cause
     }
   },
   have: async ({ address }, ids) => {
     if (ids.length === 0) return []
-    const { version, ask } = await calls.to(address)
-    const said = await ask(operations.have, {}, [encodeIds(ids)], list_ms_max)
-    const bytes = await gathered(said, ids.length * copyBytesIn(version))
+    const { version, call } = await calls.to(address)
+    const response = await call(operations.have, {}, [encodeIds(ids)], list_ms_max)
+    const bytes = await collect(response, ids.length * copyBytesIn(version))
     const copies = decodeCopies(bytes, version)
     if (copies.length === ids.length) return copies
-    throw peerFailure("INTERNAL", `a node answers ${copies.length} of ${ids.length} questions`)
+    throw peerFailure("INTERNAL", `a node returned ${copies.length} of ${ids.length} records`)
   },
   ringVersion: async (peer) => {
     const link = await calls.to(peer.address)
-    if (isOlder(link)) throw older(peer, "does not tell its ring")
-    const said = await link.ask(operations.ring, {}, [], change_ms_max)
-    return messages.ring.decode(said.json).ring_version
+    if (isOlder(link)) throw older(peer, "does not report its ring version")
+    const response = await link.call(operations.ring, {}, [], change_ms_max)
+    return messages.ring.decode(response.json).ring_version
   },
   copies: async ({ address }, after_id, until_id, limit) => {
     const json = messages.copies.encode({
@@ -177,27 +182,27 @@ const questionsOver = (calls: PeerCalls): Omit<Peers, keyof Changes> => ({
       until_id,
       limit: Math.min(limit, copies_max),
     })
-    const { version, ask } = await calls.to(address)
-    const said = await ask(operations.copies, json, [], list_ms_max)
-    const { next } = messages.page.decode(said.json)
-    const copies = decodeCopies(await gathered(said, limit * copyBytesIn(version)), version)
+    const { version, call } = await calls.to(address)
+    const response = await call(operations.copies, json, [], list_ms_max)
+    const { next } = messages.page.decode(response.json)
+    const copies = decodeCopies(await collect(response, limit * copyBytesIn(version)), version)
     return { copies: copies.filter((copy) => copy !== undefined), next }
   },
   keeps: async ({ address }, ids, ring_version, is_read) => {
     if (ids.length === 0) return []
     const link = await calls.to(address)
-    // It gives its word without having read what it keeps.
+    // It would confirm without verification.
     if (isOlder(link) && is_read) return ids.map(() => false)
     const json = messages.keeps.encode({ ring_version, is_read })
-    const said = await link.ask(operations.keeps, json, [encodeIds(ids)], list_ms_max)
-    const kept = await gathered(said, ids.length)
+    const response = await link.call(operations.keeps, json, [encodeIds(ids)], list_ms_max)
+    const kept = await collect(response, ids.length)
     if (kept.length === ids.length) return Array.from(kept, (byte) => byte === 1)
-    throw peerFailure("INTERNAL", `a node answers ${kept.length} of ${ids.length} questions`)
+    throw peerFailure("INTERNAL", `a node returned ${kept.length} of ${ids.length} confirmations`)
   },
 })
 
-/** The other nodes' stores over these calls, each in the version of the link that it speaks. */
+/** The other nodes' stores over these connections, each in its protocol version. */
 export const peersLink = (calls: PeerCalls): Peers => ({
   ...changesOver(calls),
-  ...questionsOver(calls),
+  ...readsOver(calls),
 })

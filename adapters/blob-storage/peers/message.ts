@@ -1,6 +1,5 @@
 /**
- * InternalService's questions and answers as nodes write them: which operations there are, and the
- * JSON that goes before their bytes.
+ * The operations of InternalService, and the JSON of their requests and responses.
  *
  * Source: document 1 §1 InternalService, whose shapes may change without notice.
  */
@@ -13,7 +12,7 @@ import { BlobId, BlobLabels } from "#schemas/blob-storage/blob.ts"
 import { putAtIn } from "#volume"
 import { decodeHeld, encodeCopies, heldCopy } from "./copy.ts"
 
-/** Document 1's six, and what nodes need beside them. One that is new comes behind the others. */
+/** The six operations of document 1, and additional ones. Append new ones only. */
 export const operations = {
   replicate: 1,
   replicate_stream: 2,
@@ -30,12 +29,12 @@ export const operations = {
   replicate_many: 13,
 } as const
 
-/** A name of ours or a request's identifier; a caller's name is the longest of them. */
+/** An internal name, a request id or a caller's name, which is the longest. */
 const Text = Schema.String.check(Schema.isMaxLength(512))
 
 const Origin = Schema.Struct({ actor: Text, request_id: Text, correlation_id: Text })
 
-/** Unix nanoseconds. JSON holds no such integer exactly. */
+/** Unix nanoseconds as a string, because JSON numbers are not exact enough. */
 const Nanoseconds = Schema.BigIntFromString.check(
   Schema.isBetweenBigInt({ minimum: 0n, maximum: 2n ** 63n - 1n }),
 )
@@ -44,10 +43,10 @@ const Bytes = Schema.Int.check(Schema.isGreaterThanOrEqualTo(0))
 const Place = Schema.String.check(Schema.isPattern(/^(?:[0-9a-f]{32})?$/))
 
 const said_of_copy = { labels: BlobLabels, origin: Origin }
-/** A record of peers-copy.ts in base64 is `copy`. */
+/** `copy` is a record of copy.ts in base64. */
 const Sent = Schema.Struct({ copy: Text, ...said_of_copy })
-/** What is said of a copy beside its record. */
-export const SaidOfCopy = Schema.Struct({
+/** The fields of a copy besides its record. */
+export const CopyFields = Schema.Struct({
   ...said_of_copy,
   labels: Schema.optionalKey(BlobLabels),
 })
@@ -59,14 +58,14 @@ const FetchShard = Schema.Struct({
   offset: Schema.optionalKey(Bytes),
   length: Schema.optionalKey(Bytes),
 })
-const CopiesAsked = Schema.Struct({
+const CopiesRequest = Schema.Struct({
   after_id: Place,
   until_id: Place,
   limit: Schema.Int.check(Schema.isBetween({ minimum: 1, maximum: 10_000 })),
 })
-const KeepsAsked = Schema.Struct({
+const KeepsRequest = Schema.Struct({
   ring_version: Bytes,
-  /** Nodes of the release before ask without it. */
+  /** Missing in requests of protocol version 1. */
   is_read: Schema.optionalKey(Schema.Boolean),
 })
 const Ring = Schema.Struct({ ring_version: Bytes })
@@ -74,35 +73,35 @@ const Stored = Schema.Struct({ created: Schema.Boolean })
 const Fetched = Schema.Struct({ labels: BlobLabels, modified_at: Nanoseconds, copy: Text })
 const Page = Schema.Struct({ next: Schema.optionalKey(BlobId) })
 
-/** JSON to and from what it says; what is not of the form is a PeerFailure, INTERNAL. */
-export const coded = <A, I>(schema: Schema.Codec<A, I>) => {
+/** A codec for JSON messages; invalid ones throw a PeerFailure, INTERNAL. */
+export const codec = <A, I>(schema: Schema.Codec<A, I>) => {
   const decode = Schema.decodeUnknownOption(schema)
   return {
     encode: Schema.encodeSync(schema),
     decode: (json: unknown): A => {
       const found = decode(json)
       if (found._tag === "Some") return found.value
-      throw peerFailure("INTERNAL", "what another node says cannot be read")
+      throw peerFailure("INTERNAL", "invalid message from another node")
     },
   }
 }
 
 export const messages = {
-  delete_internal: coded(DeleteInternal),
-  take_back: coded(TakeBack),
-  renew: coded(Renew),
-  fetch_shard: coded(FetchShard),
-  copies: coded(CopiesAsked),
-  keeps: coded(KeepsAsked),
-  ring: coded(Ring),
-  stored: coded(Stored),
-  fetched: coded(Fetched),
-  page: coded(Page),
+  delete_internal: codec(DeleteInternal),
+  take_back: codec(TakeBack),
+  renew: codec(Renew),
+  fetch_shard: codec(FetchShard),
+  copies: codec(CopiesRequest),
+  keeps: codec(KeepsRequest),
+  ring: codec(Ring),
+  stored: codec(Stored),
+  fetched: codec(Fetched),
+  page: codec(Page),
 }
 
-const sent = coded(Sent)
+const sent = codec(Sent)
 
-/** The record of a copy that is sent. */
+/** The record of a copy to send. */
 export const heldOf = ({ labels: _, origin: __, ...order }: CopyOrder): HeldCopy => ({
   ...order,
   kind: order.shard === undefined ? "whole" : "shard",
@@ -116,14 +115,14 @@ const originOf = ({ actor, request_id, correlation_id }: BlobOrigin) => ({
   correlation_id,
 })
 
-export const saidOf = ({ labels, origin }: CopyOrder): typeof SaidOfCopy.Type => ({
+export const fieldsOf = ({ labels, origin }: CopyOrder): typeof CopyFields.Type => ({
   ...(Object.keys(labels).length > 0 && { labels }),
   origin: originOf(origin),
 })
 
 export const orderFrom = (
   copy: Copy | undefined,
-  { labels = {}, origin }: typeof SaidOfCopy.Type,
+  { labels = {}, origin }: typeof CopyFields.Type,
 ): CopyOrder => {
   const { id, checksum, size, policy, created_at, put_at, shard } = heldCopy(copy)
   return { id, checksum, size, policy, created_at, put_at, shard, labels, origin }
@@ -140,7 +139,7 @@ export const decodeOrder = (json: unknown, version: number): CopyOrder => {
   return orderFrom(decodeHeld(Buffer.from(copy, "base64"), version), { labels, origin })
 }
 
-/** Which operation a copy is sent by: what is counted differs, and what is done does not. */
+/** The operation that sends a copy. They differ in what is counted, not in what they do. */
 export const operationOf = ({ shard }: CopyOrder, is_stream: boolean, reason: Reason) => {
   if (reason === "migrate") return operations.migrate
   if (shard !== undefined) return operations.store_shard

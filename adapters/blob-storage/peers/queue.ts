@@ -1,57 +1,61 @@
 /**
- * Small copies on their way to one node: what is sent in one turn of the loop, or while the node
- * works on the copies before, goes together. So nobody waits who is alone, and the busier the node
- * is the more of them share a frame, a commit and an answer.
+ * Batches small copies for one node: copies sent in one turn of the event loop, or while the node
+ * is busy, share a request. A single copy is not delayed, and the busier the node is, the more
+ * copies share a frame, a commit and a response.
  *
  * Decision 0152.
  */
 import type { Received } from "#actors/blob-storage/ports/node-engine.ts"
-import type { Spoken } from "#adapters/blob-storage/peer/call.ts"
+import type { Connection } from "#adapters/blob-storage/peer/call.ts"
 import { isPeerFailure } from "#cluster"
 import {
   batch_bytes_max,
   batch_copies_max,
   batch_json_bytes_max,
-  type CopySent,
   decodeOutcomes,
   encodeBatch,
   jsonBytesMax,
+  type SentCopy,
 } from "./batch.ts"
 import { copyBytesIn } from "./copy.ts"
 import { operations } from "./message.ts"
 
 /**
- * Questions under way before what comes waits for an answer. Copies of one turn have waited for a
- * sync of this disk already: with one question at a time half of them waited for the whole way of
- * the other half too.
+ * Maximum number of concurrent requests. Copies of one turn have already waited for a sync of this
+ * disk; with a single request, half of them would also wait for the round trip of the others.
  */
-const questions_max = 4
+const requests_max = 4
 
-/** What waits for an answer that does not come goes without it, in milliseconds: two slow syncs. */
+/**
+ * How long copies wait for a response before they are sent anyway, in milliseconds: two slow syncs.
+ */
 const wait_ms_max = 20
 
-interface Waiting extends CopySent {
+interface Waiting extends SentCopy {
   readonly deadline_ms: number
   readonly resolve: (received: Received) => void
   readonly reject: (cause: unknown) => void
 }
 
-/** Takes what may go as one question. */
+/** Takes the copies for the next request. */
 const take = (waiting: Array<Waiting>, record_bytes: number) => {
   let [count, bytes, json_bytes] = [0, 0, 0]
   for (const { order, size } of waiting) {
     bytes += record_bytes + size
     json_bytes += jsonBytesMax(order)
     const is_full = bytes > batch_bytes_max || json_bytes > batch_json_bytes_max
-    // One alone is within the bounds.
+    // A single copy is always within the limits.
     if (count === batch_copies_max || (is_full && count > 0)) break
     count += 1
   }
   return waiting.splice(0, count)
 }
 
-/** The queue of one connection. `send` answers and fails as that of `Peers`, each copy alone. */
-export const copyQueue = ({ version, ask }: Spoken, wait_ms = wait_ms_max) => {
+/**
+ * The queue of one connection. `send` resolves and rejects like that of `Peers`, for each copy
+ * separately.
+ */
+export const copyQueue = ({ version, call }: Connection, wait_ms = wait_ms_max) => {
   const waiting: Array<Waiting> = []
   let under_way = 0
   let is_flushing = false
@@ -70,8 +74,8 @@ export const copyQueue = ({ version, ask }: Spoken, wait_ms = wait_ms_max) => {
     under_way += 1
     try {
       const { json, body } = encodeBatch(copies, version)
-      const said = await ask(operations.replicate_many, json, body, deadline_ms)
-      ended(copies, decodeOutcomes(said, copies.length, version))
+      const response = await call(operations.replicate_many, json, body, deadline_ms)
+      ended(copies, decodeOutcomes(response, copies.length, version))
     } catch (cause) {
       for (const { reject } of copies) reject(cause)
     } finally {
@@ -86,7 +90,7 @@ export const copyQueue = ({ version, ask }: Spoken, wait_ms = wait_ms_max) => {
   }
   const flush = () => {
     if (waiting.length === 0) return
-    if (under_way < questions_max) flushAll()
+    if (under_way < requests_max) flushAll()
     else late ??= setTimeout(flushAll, wait_ms)
   }
   const flushSoon = () => {
@@ -99,7 +103,7 @@ export const copyQueue = ({ version, ask }: Spoken, wait_ms = wait_ms_max) => {
     })
   }
   return {
-    send: ({ order, bytes, size }: CopySent, deadline_ms: number) =>
+    send: ({ order, bytes, size }: SentCopy, deadline_ms: number) =>
       new Promise<Received>((resolve, reject) => {
         waiting.push({ order, bytes, size, deadline_ms, resolve, reject })
         flushSoon()

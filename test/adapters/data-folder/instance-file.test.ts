@@ -140,7 +140,10 @@ describe("a node", () => {
     Effect.gen(function* () {
       const data_dir = freshFolder()
       writeFileSync(join(data_dir, "node-id"), "a.b\n")
-      assert.include((yield* Effect.flip(nodeId("", data_dir))).message, "holds no node id")
+      assert.include(
+        (yield* Effect.flip(nodeId("", data_dir))).message,
+        "does not contain a node id",
+      )
     }),
   )
 })

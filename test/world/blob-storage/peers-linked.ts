@@ -6,9 +6,9 @@ import type { AddressInfo } from "node:net"
 import { blake3 } from "@napi-rs/blake-hash"
 import type { CopyOrder, NodeEngine } from "#actors/blob-storage/ports/node-engine.ts"
 import { type MemoryEngine, memoryEngine } from "#adapters/blob-storage/memory/engine.ts"
-import { type AnsweringStore, peerAnswers } from "#adapters/blob-storage/peer/answers.ts"
 import { peerCalls } from "#adapters/blob-storage/peer/call.ts"
-import { peerDoor } from "#adapters/blob-storage/peer/door.ts"
+import { peerEndpoint } from "#adapters/blob-storage/peer/endpoint.ts"
+import { type PeerStore, peerHandler } from "#adapters/blob-storage/peer/handler.ts"
 import { type LinkVersions, link_versions } from "#adapters/blob-storage/peer/version.ts"
 import { peersLink } from "#adapters/blob-storage/peers/link.ts"
 import { isPeerFailure } from "#cluster"
@@ -42,7 +42,7 @@ export const orderOf = (bytes: Uint8Array, more: Partial<CopyOrder> = {}): CopyO
 })
 
 /** Takes back what came with that put. */
-const guardOf = (local: NodeEngine): AnsweringStore["guard"] => ({
+const guardOf = (local: NodeEngine): PeerStore["guard"] => ({
   receive: local.receive,
   copiesOf: local.copiesOf,
   renew: local.renew,
@@ -57,10 +57,10 @@ const guardOf = (local: NodeEngine): AnsweringStore["guard"] => ({
 export const known_ring = 7
 
 /** This ring's version, and every other blob of a list; where it is read, every fourth. */
-export const keeps: AnsweringStore["keeps"] = async (ids, ring_version, is_read) =>
+export const keeps: PeerStore["keeps"] = async (ids, ring_version, is_read) =>
   ids.map((_, n) => ring_version === known_ring && n % (is_read ? 4 : 2) === 0)
 
-const storeOf = (local: NodeEngine): AnsweringStore => ({
+const storeOf = (local: NodeEngine): PeerStore => ({
   local,
   guard: guardOf(local),
   keeps,
@@ -73,15 +73,15 @@ export const linked = async (
   is_open = true,
   versions: LinkVersions = link_versions,
 ) => {
-  const answering = peerAnswers({
+  const answering = peerHandler({
     store: () => (is_open ? storeOf(local) : undefined),
     now: () => 1_800_000_000_000_000_001n,
   })
-  const door = peerDoor({
+  const door = peerEndpoint({
     cluster: "almanac",
     secret,
     versions,
-    answeringFor: (_, version) => answering(version),
+    handlerFor: (_, version) => answering(version),
   })
   const server = createServer((request, response) => {
     if (isBelow(door.prefix, request.url)) door.request(request, response)

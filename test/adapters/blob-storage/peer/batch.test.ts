@@ -3,7 +3,7 @@ import assert from "node:assert/strict"
 import { afterEach, describe, it } from "@effect/vitest"
 import { thrown } from "#actors/blob-storage/ports/fault.ts"
 import { type MemoryEngine, memoryEngine } from "#adapters/blob-storage/memory/engine.ts"
-import type { Spoken } from "#adapters/blob-storage/peer/call.ts"
+import type { Connection } from "#adapters/blob-storage/peer/call.ts"
 import { batch_copies_max, decodeOutcomes } from "#adapters/blob-storage/peers/batch.ts"
 import { copyBytesIn } from "#adapters/blob-storage/peers/copy.ts"
 import { peersLink } from "#adapters/blob-storage/peers/link.ts"
@@ -28,10 +28,10 @@ const { replicate, replicate_many } = operations
 const watched = async (...given: Parameters<typeof linked>) => {
   const { calls, peer, ...rest } = await linked(...given)
   const asked: Array<{ operation: number; bytes: number }> = []
-  const { version, ask } = await calls.to(peer.address)
-  const link: Spoken = {
+  const { version, call: ask } = await calls.to(peer.address)
+  const link: Connection = {
     version,
-    ask: (operation, json, body, deadline_ms) => {
+    call: (operation, json, body, deadline_ms) => {
       assert(Array.isArray(body), "what is sent together is there at once")
       const bytes = body.reduce((sum: number, part: Uint8Array) => sum + part.length, 0)
       asked.push({ operation, bytes })

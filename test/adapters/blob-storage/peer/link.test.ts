@@ -13,10 +13,10 @@ import {
   piece_bytes_max,
 } from "#adapters/blob-storage/peer/frame.ts"
 import {
-  type Answering,
-  answeringLink,
-  askingLink,
-  type Said,
+  clientLink,
+  type Handler,
+  type Message,
+  serverLink,
 } from "#adapters/blob-storage/peer/link.ts"
 import { frameWriter } from "#adapters/blob-storage/peer/writer.ts"
 import { isPeerFailure, peerFailure } from "#cluster"
@@ -31,18 +31,18 @@ afterEach(() => {
 const mib = 1024 * 1024
 
 /** Two sides of a real connection. */
-const linked = async (answering: Answering) => {
+const linked = async (answering: Handler) => {
   const sockets: Array<Socket> = []
   let closed: Promise<Error> | undefined
   const server = createServer((socket) => {
     sockets.push(socket)
-    closed = answeringLink(socket, answering)
+    closed = serverLink(socket, answering)
   }).listen(0, "127.0.0.1")
   await once(server, "listening")
   // A server that listens on a port has this form of address.
   const socket = connect((server.address() as AddressInfo).port, "127.0.0.1")
   await once(socket, "connect")
-  const link = askingLink(socket)
+  const link = clientLink(socket)
   ends.push(() => {
     link.close()
     server.close()
@@ -50,13 +50,13 @@ const linked = async (answering: Answering) => {
   return { link, socket, sockets, closed: () => closed }
 }
 
-const bytesOf = async (said: Said) => {
+const bytesOf = async (said: Message) => {
   const parts: Array<Uint8Array> = []
   for await (const piece of said.pieces()) parts.push(piece)
   return Buffer.concat(parts)
 }
 
-const echo: Answering = async (question) => ({
+const echo: Handler = async (question) => ({
   json: { operation: question.operation, said: question.json },
   body: question.whole === undefined ? question.pieces() : [question.whole],
 })
@@ -68,7 +68,7 @@ const pieces = async function* (sizes: ReadonlyArray<number>) {
 describe("a link between nodes", () => {
   it("carries a question with its operation, JSON and bytes, and its answer", async () => {
     const { link } = await linked(echo)
-    const said = await link.ask(7, { id: "abc" }, [noise(1, 4096), noise(2, 5)], 1000)
+    const said = await link.call(7, { id: "abc" }, [noise(1, 4096), noise(2, 5)], 1000)
     assert.deepEqual(said.json, { operation: 7, said: { id: "abc" } })
     assert.deepEqual(await bytesOf(said), Buffer.concat([noise(1, 4096), noise(2, 5)]))
   })
@@ -76,7 +76,7 @@ describe("a link between nodes", () => {
   it("carries streams of any length both ways at once", { timeout: 20_000 }, async () => {
     const { link } = await linked(echo)
     const sizes = [1, 3 * mib, 17, 0, 6 * mib + 1, piece_bytes_max, 2 * window_bytes]
-    const said = await link.ask(1, {}, pieces(sizes), 10_000)
+    const said = await link.call(1, {}, pieces(sizes), 10_000)
     const sent: Array<Uint8Array> = []
     for await (const piece of pieces(sizes)) sent.push(piece)
     assert.ok((await bytesOf(said)).equals(Buffer.concat(sent)))
@@ -89,7 +89,7 @@ describe("a link between nodes", () => {
     })
     const answers = await Promise.all(
       Array.from({ length: 500 }, async (_, at) => {
-        const said = await link.ask(at % 200, at, [noise(at, at * 31)], 5000)
+        const said = await link.call(at % 200, at, [noise(at, at * 31)], 5000)
         assert.deepEqual(said.json, { operation: at % 200, said: at })
         return (await bytesOf(said)).equals(noise(at, at * 31))
       }),
@@ -101,8 +101,8 @@ describe("a link between nodes", () => {
     const { link } = await linked(async ({ json }) => {
       throw json === 1 ? peerFailure("NOT_FOUND", "no such blob") : new Error("broken")
     })
-    await assert.rejects(link.ask(1, 1, undefined, 1000), { code: "NOT_FOUND" })
-    await assert.rejects(link.ask(1, 2, undefined, 1000), { code: "INTERNAL", message: "broken" })
+    await assert.rejects(link.call(1, 1, undefined, 1000), { code: "NOT_FOUND" })
+    await assert.rejects(link.call(1, 2, undefined, 1000), { code: "INTERNAL", message: "broken" })
   })
 
   it("gives up at the deadline, and tells the other side", async () => {
@@ -113,9 +113,9 @@ describe("a link between nodes", () => {
       tell()
       return { json: null }
     })
-    assert.equal(await codeOf(link.ask(1, {}, undefined, 30)), "DEADLINE_EXCEEDED")
+    assert.equal(await codeOf(link.call(1, {}, undefined, 30)), "DEADLINE_EXCEEDED")
     await told
-    assert.equal((await link.ask(2, "still here", undefined, 1000)).json, "still here")
+    assert.equal((await link.call(2, "still here", undefined, 1000)).json, "still here")
   })
 
   it("holds a sender up whose bytes are not taken, and no other exchange", async () => {
@@ -131,9 +131,9 @@ describe("a link between nodes", () => {
       if (operation === 1) await released
       return { json }
     })
-    const stuck = codeOf(link.ask(1, {}, endless(), 60_000))
+    const stuck = codeOf(link.call(1, {}, endless(), 60_000))
     for (let turn = 0; turn < 20; turn++) {
-      assert.equal((await link.ask(2, turn, [noise(1, 1000)], 1000)).json, turn)
+      assert.equal((await link.call(2, turn, [noise(1, 1000)], 1000)).json, turn)
     }
     assert.ok(sent <= window_bytes + 2 * mib, `${sent} bytes were sent`)
     release()
@@ -149,7 +149,7 @@ describe("a link between nodes", () => {
       }
       return { json: {}, body: body() }
     })
-    const said = await link.ask(1, {}, undefined, 1000)
+    const said = await link.call(1, {}, undefined, 1000)
     for await (const piece of said.pieces()) {
       assert.ok(piece.length > 0 && piece.length <= mib)
       break
@@ -165,18 +165,18 @@ describe("a link between nodes", () => {
       ask()
       return new Promise(() => undefined)
     })
-    const waiting = codeOf(link.ask(1, {}, undefined, 60_000))
+    const waiting = codeOf(link.call(1, {}, undefined, 60_000))
     await asked
     socket.destroy()
     assert.equal(await waiting, "UNAVAILABLE")
     await aborted
     assert.ok(isPeerFailure(await closed()))
-    assert.equal(await codeOf(link.ask(1, {}, undefined, 1000)), "UNAVAILABLE")
+    assert.equal(await codeOf(link.call(1, {}, undefined, 1000)), "UNAVAILABLE")
   })
 
   it("cuts off a side that sends what is no frame, or more than its window", async () => {
     const { sockets, link } = await linked(echo)
-    await link.ask(1, {}, undefined, 1000)
+    await link.call(1, {}, undefined, 1000)
     sockets[0]?.write(Buffer.from("GET / HTTP/1.1\r\nHost: nobody\r\n\r\n"))
     assert.ok(isPeerFailure(await link.closed))
 

@@ -167,7 +167,7 @@ describe("a copy that takes over a later put's time", () => {
   it("is waited for as long as whoever asks says", async () => {
     const { peers, peer } = await linked(engineWith({ renew: () => new Promise(() => {}) }))
     const asked = peers.renew(peer, orderOf(noise(1, 10)).id, 5n, 20)
-    await assert.rejects(asked, /did not answer within 20 ms/)
+    await assert.rejects(asked, /did not respond within 20 ms/)
   })
 })
 
@@ -263,7 +263,7 @@ describe("a node's refusal", () => {
       [operations.take_back, null, noise(1, 0)],
     ]
     for (const [operation, json, bytes] of wrong) {
-      const asked = calls.ask(address, operation, json, [bytes], 5000)
+      const asked = calls.call(address, operation, json, [bytes], 5000)
       assert.equal(await codeOf(asked), "INTERNAL", JSON.stringify([operation, json]))
     }
     assert.deepEqual(await peers.have(peer, [id]), [undefined])

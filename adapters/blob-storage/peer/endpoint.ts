@@ -1,20 +1,20 @@
 /**
- * Where other nodes come in: `/internal/v1/link` of the address that users have too.
+ * Accepts connections from other nodes at `/internal/v1/link`, on the same address as the public
+ * API.
  *
- * The first request on a connection is refused with a nonce. The second, on the same connection,
- * asks for `Upgrade: almanac-link` with a proof over that nonce and its own, and is answered with
- * one in return; from then on the connection is a link. A proof cannot be said twice, since the
- * nonce is the connection's and is gone with the first that is tried. Or the caller shows, by TLS,
- * a certificate whose common name is that of a node of the cluster. Everybody else gets 401, and no
- * token of a user's changes that. A node whose release speaks no version that this one speaks gets
- * 426.
+ * The first request on a connection gets 401 with a nonce. The second, on the same connection,
+ * requests `Upgrade: almanac-link` with a proof over that nonce and its own, and gets a proof in
+ * return; then the connection is a link. A proof cannot be replayed, because the nonce belongs to
+ * the connection and is dropped after the first attempt. Alternatively the caller presents a TLS
+ * certificate whose common name is that of a cluster node. Everybody else gets 401, whatever token
+ * they have. A node without a common protocol version gets 426.
  *
  * Source: document 1 §5; DECISIONS, document 1, InternalService.
  */
 import type { IncomingMessage, ServerResponse } from "node:http"
 import type { Duplex } from "node:stream"
 import { v7 } from "uuid"
-import { type Answering, answeringLink } from "./link.ts"
+import { type Handler, serverLink } from "./link.ts"
 import { isNonce, isProof, newNonce, proofOf } from "./proof.ts"
 import {
   type LinkVersions,
@@ -31,23 +31,23 @@ const internal_prefix = "/internal/v1"
 export const link_protocol = "almanac-link"
 const scheme = "Almanac-Cluster"
 
-export interface PeerDoorOptions {
-  /** The cluster's name and its secret; an empty secret lets nobody in. */
+export interface PeerEndpointOptions {
+  /** The cluster's name and secret; with an empty secret, no proof is accepted. */
   readonly cluster: string
   readonly secret: string
-  /** What answers a node's questions in a version of the link. */
-  readonly answeringFor: (node_id: string, version: number) => Answering
-  /** What is spoken; all that this release can unless given. */
+  /** Creates the request handler for a node and a protocol version. */
+  readonly handlerFor: (node_id: string, version: number) => Handler
+  /** Supported protocol versions; default: all of this release. */
   readonly versions?: LinkVersions
-  /** The names in a certificate that TLS has verified, such as `CN=node-1`; none unless given. */
+  /** The names in a certificate that TLS has verified, such as `CN=node-1`; default: none. */
   readonly namesOf?: (socket: Duplex) => ReadonlyArray<string>
-  /** Whether the cluster has a node of that name; it has none unless given. */
+  /** Whether the cluster has a node of that name; default: false. */
   readonly isNode?: (node_id: string) => boolean
 }
 
 const common_name = "CN="
 
-/** What `Authorization` says after the scheme: names with texts in quotes. */
+/** Parses the parameters of `Authorization`: names with quoted values. */
 const readProof = (header: string | undefined) => {
   const given = header?.startsWith(`${scheme} `) ? header.slice(scheme.length + 1) : ""
   const found = /^node="([\w-]{1,64})", nonce="([^"]+)", proof="([^"]+)"$/.exec(given)
@@ -72,7 +72,7 @@ const unauthenticated = {
 
 const refusal = (of = unauthenticated) => JSON.stringify({ ...of, request_id: v7() })
 
-/** Ends a connection that is to become no link. */
+/** Rejects an upgrade and closes the connection. */
 const refuse = (socket: Duplex, status: string, body: string, more: ReadonlyArray<string> = []) => {
   const type = "Content-Type: application/json"
   const length = `Content-Length: ${Buffer.byteLength(body)}`
@@ -80,8 +80,8 @@ const refuse = (socket: Duplex, status: string, body: string, more: ReadonlyArra
   socket.end([...head, "", body].join("\r\n"))
 }
 
-export const peerDoor = (options: PeerDoorOptions) => {
-  const { cluster, secret, answeringFor, versions = link_versions } = options
+export const peerEndpoint = (options: PeerEndpointOptions) => {
+  const { cluster, secret, handlerFor, versions = link_versions } = options
   const { namesOf = () => [], isNode = () => false } = options
   const challenges = new WeakMap<object, string>()
   const links = new Set<Duplex>()
@@ -91,28 +91,28 @@ export const peerDoor = (options: PeerDoorOptions) => {
     challenges.set(socket, nonce)
     return nonce
   }
-  /** The node whose certificate this is. */
+  /** The node authenticated by its certificate. */
   const certified = (socket: Duplex) => {
     const names = namesOf(socket).filter((name) => name.startsWith(common_name))
     const caller = names.map((name) => name.slice(common_name.length)).find(isNode)
-    return caller === undefined ? undefined : { caller, answer: undefined }
+    return caller === undefined ? undefined : { caller, proof: undefined }
   }
-  /** The node that proves itself, and our proof in return. */
-  const meet = (request: IncomingMessage) => {
+  /** Authenticates the caller; returns its name and this node's proof. */
+  const authenticate = (request: IncomingMessage) => {
     const called_nonce = challenges.get(request.socket)
     challenges.delete(request.socket)
-    const said = readProof(request.headers.authorization)
-    if (said === undefined || secret === "") return certified(request.socket)
+    const credentials = readProof(request.headers.authorization)
+    if (credentials === undefined || secret === "") return certified(request.socket)
     if (called_nonce === undefined) return undefined
-    const { caller, caller_nonce, proof } = said
-    const meeting = { cluster, caller, caller_nonce, called_nonce }
-    if (!isProof(secret, "caller", meeting, proof)) return undefined
-    return { caller, answer: proofOf(secret, "called", meeting) }
+    const { caller, caller_nonce, proof } = credentials
+    const handshake = { cluster, caller, caller_nonce, called_nonce }
+    if (!isProof(secret, "caller", handshake, proof)) return undefined
+    return { caller, proof: proofOf(secret, "called", handshake) }
   }
   return {
     /** Paths below it are only for nodes. */
     prefix: internal_prefix,
-    /** Refuses a request to an internal path, and says over what the next is to be proven. */
+    /** Rejects a request to an internal path, with a nonce for the next one. */
     request: ({ socket }: IncomingMessage, response: ServerResponse) => {
       const body = refusal()
       response.writeHead(401, {
@@ -122,28 +122,31 @@ export const peerDoor = (options: PeerDoorOptions) => {
       })
       response.end(body)
     },
-    /** Makes a connection a link where the node proves itself, and ends it where it does not. */
+    /** Upgrades the connection of an authenticated node to a link; rejects all others. */
     upgrade: (request: IncomingMessage, socket: Duplex, head: Buffer) => {
       const is_link = request.headers.upgrade?.toLowerCase() === link_protocol
-      const met = is_link && request.url === link_path ? meet(request) : undefined
-      if (met === undefined) return refuse(socket, "401 Unauthorized", refusal())
+      const authenticated = is_link && request.url === link_path ? authenticate(request) : undefined
+      if (authenticated === undefined) return refuse(socket, "401 Unauthorized", refusal())
       const spoken = `${version_header}: ${writeVersions(versions)}`
       const theirs = readVersions(request.headers[version_header])
       const version = sharedVersion(versions, theirs)
       if (version === undefined) {
-        const detail = versionsApart(met.caller, theirs, versions)
-        const message = "no version of the link is common"
+        const detail = versionsApart(authenticated.caller, theirs, versions)
+        const message = "no common protocol version"
         const body = refusal({ code: "FAILED_PRECONDITION", message, detail })
         return refuse(socket, "426 Upgrade Required", body, [`Upgrade: ${link_protocol}`, spoken])
       }
       const lines = ["HTTP/1.1 101 Switching Protocols", "Connection: Upgrade"]
-      const proof = met.answer === undefined ? [] : [`X-Almanac-Proof: ${met.answer}`]
+      const proof =
+        authenticated.proof === undefined ? [] : [`X-Almanac-Proof: ${authenticated.proof}`]
       socket.write([...lines, `Upgrade: ${link_protocol}`, spoken, ...proof, "", ""].join("\r\n"))
       socket.unshift(head)
       links.add(socket)
-      void answeringLink(socket, answeringFor(met.caller, version)).then(() => links.delete(socket))
+      void serverLink(socket, handlerFor(authenticated.caller, version)).then(() =>
+        links.delete(socket),
+      )
     },
-    /** Links that are open now. */
+    /** The number of open links. */
     count: () => links.size,
     close: () => {
       for (const socket of links) socket.destroy()

@@ -1,37 +1,41 @@
 /**
- * What this node answers the others: of its own store, and never by asking on.
+ * Handles the requests of other nodes on the local store; never forwards them.
  *
  * Source: document 1 §1 InternalService; DECISIONS, document 1, InternalService; decision 0122.
  */
 import { faultOf } from "#actors/blob-storage/ports/fault.ts"
 import type { NodeEngine } from "#actors/blob-storage/ports/node-engine.ts"
-import { type CopyCame, decodeBatch, encodeOutcomes } from "#adapters/blob-storage/peers/batch.ts"
+import {
+  decodeBatch,
+  encodeOutcomes,
+  type ReceivedCopy,
+} from "#adapters/blob-storage/peers/batch.ts"
 import { copies_max, decodeIds, encodeCopies, id_bytes } from "#adapters/blob-storage/peers/copy.ts"
 import { decodeOrder, messages, operations } from "#adapters/blob-storage/peers/message.ts"
 import { isPeerFailure, peerCodeOf, peerFailure } from "#cluster"
 import type { BlobId } from "#schemas/blob-storage/blob.ts"
 import { copyBytes } from "#volume"
-import type { Answer, Answering, Question } from "./link.ts"
+import type { Handler, Request, Response } from "./link.ts"
 
-/** What the store does for others, and who is asked before a copy is taken back. */
-export interface AnsweringStore {
+/** The local store as peers use it. */
+export interface PeerStore {
   readonly local: NodeEngine
   readonly guard: Pick<NodeEngine, "receive" | "copiesOf" | "renew"> & {
     readonly rollBack: (id: BlobId, created_at: bigint) => Promise<void>
   }
-  /** What this node promises to keep, as `Peers` says it. */
+  /** Answers `keeps` of `Peers`. */
   readonly keeps: (
     ids: ReadonlyArray<BlobId>,
     ring_version: number,
     is_read: boolean,
   ) => Promise<ReadonlyArray<boolean>>
-  /** The version of the ring that this node knows. */
+  /** The ring version that this node knows. */
   readonly ringVersion: () => number
 }
 
-export interface PeerAnswersOptions {
-  /** Undefined while the store is not open. */
-  readonly store: () => AnsweringStore | undefined
+export interface PeerHandlerOptions {
+  /** Undefined until the store is open. */
+  readonly store: () => PeerStore | undefined
   /** Unix nanoseconds by this node's clock. */
   readonly now: () => bigint
 }
@@ -43,30 +47,30 @@ const failureOf = (cause: unknown) => {
   return peerFailure(peerCodeOf(fault), detail)
 }
 
-/** This node's clock, and the version of the link that is asked over. */
-interface Asking {
+/** This node's clock, and the protocol version of the link. */
+interface CallContext {
   readonly now: () => bigint
   readonly version: number
 }
 
 const receive = async (
-  { guard }: AnsweringStore,
-  question: Question,
-  { now, version }: Asking,
-): Promise<Answer> => {
-  const order = decodeOrder(question.json, version)
+  { guard }: PeerStore,
+  request: Request,
+  { now, version }: CallContext,
+): Promise<Response> => {
+  const order = decodeOrder(request.json, version)
   const bytes = copyBytes(order.size, order.shard)
   const receiving = guard.receive(order, bytes)
   try {
     let came = 0
-    const pieces = question.whole === undefined ? question.pieces() : [question.whole]
+    const pieces = request.whole === undefined ? request.pieces() : [request.whole]
     for await (const piece of pieces) {
       came += piece.length
       if (came > bytes) break
       if (piece.length > 0) await receiving.write(piece)
     }
     if (came !== bytes) {
-      throw peerFailure("INTERNAL", `a copy of ${bytes} bytes came with ${came} or more`)
+      throw peerFailure("INTERNAL", `a copy of ${bytes} bytes arrived with ${came} or more`)
     }
     const { copy, created } = await receiving.finish(now())
     return { json: messages.stored.encode({ created }), body: [encodeCopies([copy], version)] }
@@ -76,8 +80,8 @@ const receive = async (
 }
 
 const receiveWhole = async (
-  { guard }: AnsweringStore,
-  { order, bytes }: CopyCame,
+  { guard }: PeerStore,
+  { order, bytes }: ReceivedCopy,
   now: () => bigint,
 ) => {
   const receiving = guard.receive(order, bytes.length)
@@ -89,19 +93,19 @@ const receiveWhole = async (
   }
 }
 
-/** Copies that go together: all are under way at once, and each comes to an end of its own. */
-const receiveMany = async (
-  store: AnsweringStore,
-  question: Question,
-  { now, version }: Asking,
-): Promise<Answer> => {
-  const copies = decodeBatch(question, version)
+/** Stores the copies of a batch concurrently; each has its own outcome. */
+const receiveBatch = async (
+  store: PeerStore,
+  request: Request,
+  { now, version }: CallContext,
+): Promise<Response> => {
+  const copies = decodeBatch(request, version)
   const outcomes = copies.map((copy) => receiveWhole(store, copy, now).catch(failureOf))
   return encodeOutcomes(await Promise.all(outcomes), version)
 }
 
-/** Windows whose faults are what another node understands. */
-const told = async function* (windows: AsyncIterable<Uint8Array>) {
+/** Maps faults to failures that peers understand. */
+const mapFaults = async function* (windows: AsyncIterable<Uint8Array>) {
   try {
     yield* windows
   } catch (cause) {
@@ -110,22 +114,22 @@ const told = async function* (windows: AsyncIterable<Uint8Array>) {
 }
 
 const fetch = async (
-  { local }: AnsweringStore,
-  { json }: Question,
-  { now, version }: Asking,
-): Promise<Answer> => {
+  { local }: PeerStore,
+  { json }: Request,
+  { now, version }: CallContext,
+): Promise<Response> => {
   const { id, ...range } = messages.fetch_shard.decode(json)
   const { copy, meta, data, windows } = await local.read(id, range, now())
   const { labels, modified_at } = meta
   const record = encodeCopies([copy], version).toString("base64")
   return {
     json: messages.fetched.encode({ labels, modified_at, copy: record }),
-    body: data === undefined ? told(windows()) : [data],
+    body: data === undefined ? mapFaults(windows()) : [data],
   }
 }
 
-/** Identifiers, or an error where there are more than may be asked for at once. */
-const idsOf = async ({ whole, pieces }: Question) => {
+/** Decodes the requested ids; fails if there are too many. */
+const idsOf = async ({ whole, pieces }: Request) => {
   if (whole !== undefined) return decodeIds(whole)
   const parts: Array<Uint8Array> = []
   let bytes = 0
@@ -137,24 +141,24 @@ const idsOf = async ({ whole, pieces }: Question) => {
   return decodeIds(Buffer.concat(parts))
 }
 
-const answerOf = async (
-  store: AnsweringStore,
-  question: Question,
-  asking: Asking,
-): Promise<Answer> => {
+const responseTo = async (
+  store: PeerStore,
+  request: Request,
+  context: CallContext,
+): Promise<Response> => {
   const { local, guard } = store
-  const { now, version } = asking
-  const { operation, json } = question
+  const { now, version } = context
+  const { operation, json } = request
   switch (operation) {
     case operations.replicate:
     case operations.replicate_stream:
     case operations.store_shard:
     case operations.migrate:
-      return await receive(store, question, asking)
+      return await receive(store, request, context)
     case operations.replicate_many:
-      return await receiveMany(store, question, asking)
+      return await receiveBatch(store, request, context)
     case operations.fetch_shard:
-      return await fetch(store, question, asking)
+      return await fetch(store, request, context)
     case operations.delete_internal: {
       const { id, origin, deleted_at } = messages.delete_internal.decode(json)
       await local.deleteClusterWide(id, origin, deleted_at)
@@ -173,7 +177,7 @@ const answerOf = async (
     case operations.have:
       return {
         json: {},
-        body: [encodeCopies(await guard.copiesOf(await idsOf(question)), version)],
+        body: [encodeCopies(await guard.copiesOf(await idsOf(request)), version)],
       }
     case operations.copies: {
       const { after_id, until_id, limit } = messages.copies.decode(json)
@@ -183,25 +187,25 @@ const answerOf = async (
     }
     case operations.keeps: {
       const { ring_version, is_read = false } = messages.keeps.decode(json)
-      const kept = await store.keeps(await idsOf(question), ring_version, is_read)
+      const kept = await store.keeps(await idsOf(request), ring_version, is_read)
       return { json: {}, body: [Uint8Array.from(kept, Number)] }
     }
     case operations.ring:
       return { json: messages.ring.encode({ ring_version: store.ringVersion() }) }
     default:
-      throw peerFailure("INTERNAL", `this node knows no operation ${operation}`)
+      throw peerFailure("INTERNAL", `unknown operation ${operation}`)
   }
 }
 
-/** Answers questions of any node, in a version of the link. What is thrown is a PeerFailure. */
-export const peerAnswers =
-  ({ store, now }: PeerAnswersOptions) =>
-  (version: number): Answering =>
-  async (question) => {
+/** Creates the request handler for a protocol version. It throws PeerFailure only. */
+export const peerHandler =
+  ({ store, now }: PeerHandlerOptions) =>
+  (version: number): Handler =>
+  async (request) => {
     const open = store()
     if (open === undefined) throw peerFailure("UNAVAILABLE", "the store of this node is not open")
     try {
-      return await answerOf(open, question, { now, version })
+      return await responseTo(open, request, { now, version })
     } catch (cause) {
       throw failureOf(cause)
     }

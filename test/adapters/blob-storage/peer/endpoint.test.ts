@@ -6,11 +6,11 @@ import { afterEach, describe, it } from "@effect/vitest"
 import { peerCalls } from "#adapters/blob-storage/peer/call.ts"
 import {
   link_path,
-  type PeerDoorOptions,
-  peerDoor,
+  type PeerEndpointOptions,
+  peerEndpoint,
   readChallenge,
   writeProof,
-} from "#adapters/blob-storage/peer/door.ts"
+} from "#adapters/blob-storage/peer/endpoint.ts"
 import { newNonce, proofOf } from "#adapters/blob-storage/peer/proof.ts"
 import { isBelow } from "#http"
 
@@ -22,13 +22,13 @@ afterEach(async () => {
 
 /** A node that answers who asked and what. */
 const opened = async (
-  options: Partial<Pick<PeerDoorOptions, "cluster" | "secret" | "versions">> = {},
+  options: Partial<Pick<PeerEndpointOptions, "cluster" | "secret" | "versions">> = {},
 ) => {
-  const door = peerDoor({
+  const door = peerEndpoint({
     cluster: "almanac",
     secret,
     ...options,
-    answeringFor: (node_id, version) => async (question) => ({
+    handlerFor: (node_id, version) => async (question) => ({
       json: { node_id, said: question.json, ...(options.versions && { version }) },
       body: [question.whole ?? new Uint8Array(0)],
     }),
@@ -97,10 +97,10 @@ const proven = (called_nonce: string, caller_nonce = newNonce()) =>
     }),
   )
 
-describe("the door for other nodes", () => {
+describe("the endpoint for other nodes", () => {
   it("lets in who proves to have the cluster's secret, and says who it is", async () => {
     const { address } = await opened()
-    const said = await called().ask(address, 3, { id: "abc" }, [Buffer.from("bytes")], 2000)
+    const said = await called().call(address, 3, { id: "abc" }, [Buffer.from("bytes")], 2000)
     assert.deepEqual(said.json, { node_id: "node-2", said: { id: "abc" } })
     assert.equal(String(said.whole), "bytes")
   })
@@ -108,7 +108,7 @@ describe("the door for other nodes", () => {
   it("keeps one connection for many questions", async () => {
     const { address, door } = await opened()
     const calls = called()
-    await Promise.all(Array.from({ length: 50 }, (_, at) => calls.ask(address, 1, at, [], 2000)))
+    await Promise.all(Array.from({ length: 50 }, (_, at) => calls.call(address, 1, at, [], 2000)))
     assert.equal(door.count(), 1)
   })
 
@@ -118,14 +118,14 @@ describe("the door for other nodes", () => {
   ] as const) {
     it(`refuses a node with ${name}`, async () => {
       const { address } = await opened()
-      const asked = called(options).ask(address, 1, {}, [], 2000)
+      const asked = called(options).call(address, 1, {}, [], 2000)
       await assert.rejects(asked, { code: "UNAUTHENTICATED" })
     })
   }
 
   it("lets nobody in without a secret of its own, not even who has none either", async () => {
     const { address } = await opened({ secret: "" })
-    const asked = called({ secret: "" }).ask(address, 1, {}, [], 2000)
+    const asked = called({ secret: "" }).call(address, 1, {}, [], 2000)
     await assert.rejects(asked, { code: "UNAUTHENTICATED" })
   })
 
@@ -136,7 +136,7 @@ describe("the door for other nodes", () => {
     it(`speaks version ${version}, the newest that both know`, async () => {
       const { address } = await opened({ versions: theirs })
       const calls = called({ versions: ours })
-      const said = await calls.ask(address, 1, "x", [], 2000)
+      const said = await calls.call(address, 1, "x", [], 2000)
       assert.deepEqual(said.json, { node_id: "node-2", said: "x", version })
       assert.equal((await calls.to(address)).version, version)
       assert.equal(calls.apartFrom(address), undefined)
@@ -150,7 +150,7 @@ describe("the door for other nodes", () => {
     it(`refuses where ${who} is too old, and both hear why`, async () => {
       const { address, port } = await opened({ versions: theirs })
       const calls = called({ versions: ours })
-      await assert.rejects(calls.ask(address, 1, {}, [], 2000), { code: "UNAVAILABLE" })
+      await assert.rejects(calls.call(address, 1, {}, [], 2000), { code: "UNAVAILABLE" })
       assert.match(calls.apartFrom(address) ?? "", new RegExp(`: ${who}.* needs a newer release$`))
       const spoken_by_1 = upgraded(proven("x")).replace("Host", "X-Almanac-Link: 7-8\r\nHost")
       const refused = await spoken(port, (answer) => {
@@ -184,8 +184,8 @@ describe("the door for other nodes", () => {
     ends.push(() => void server.close())
     // A server that listens on a port has this form of address.
     const { port } = server.address() as AddressInfo
-    const asked = called().ask(`127.0.0.1:${port}`, 1, {}, [], 2000)
-    await assert.rejects(asked, { code: "UNAUTHENTICATED", message: /could not prove/ })
+    const asked = called().call(`127.0.0.1:${port}`, 1, {}, [], 2000)
+    await assert.rejects(asked, { code: "UNAUTHENTICATED", message: /could not authenticate/ })
   })
 
   it("answers 401 with the blob envelope to everybody else, with a user's token too", async () => {
@@ -246,30 +246,30 @@ describe("the door for other nodes", () => {
     // A server that listens on a port has this form of address.
     const address = `127.0.0.1:${(silent.address() as AddressInfo).port}`
     const calls = called()
-    await assert.rejects(calls.ask(address, 1, {}, [], 60_000), { code: "UNAVAILABLE" })
-    await assert.rejects(calls.ask(address, 1, {}, [], 60_000), { message: /cannot be reached/ })
+    await assert.rejects(calls.call(address, 1, {}, [], 60_000), { code: "UNAVAILABLE" })
+    await assert.rejects(calls.call(address, 1, {}, [], 60_000), { message: /cannot be reached/ })
     assert.equal(tries, 1)
     while (tries === 1) {
-      await assert.rejects(calls.ask(address, 1, {}, [], 60_000), { code: "UNAVAILABLE" })
+      await assert.rejects(calls.call(address, 1, {}, [], 60_000), { code: "UNAVAILABLE" })
       await new Promise((resolve) => setTimeout(resolve, 20))
     }
     // The second try still runs, and nobody waits for its end.
-    await assert.rejects(calls.ask(address, 1, {}, [], 60_000), { message: /not there yet/ })
+    await assert.rejects(calls.call(address, 1, {}, [], 60_000), { message: /not reachable yet/ })
     await calls.close()
-    await assert.rejects(calls.ask(address, 1, {}, [], 60_000), { message: /stopping/ })
+    await assert.rejects(calls.call(address, 1, {}, [], 60_000), { message: /stopping/ })
     silent.close()
   })
 
   it("is tried again after a pause, and fails fast until then", async () => {
     const { address, door } = await opened()
     const calls = called()
-    await calls.ask(address, 1, {}, [], 2000)
+    await calls.call(address, 1, {}, [], 2000)
     door.close()
     while (door.count() > 0) await new Promise((resolve) => setTimeout(resolve, 1))
-    const again = await calls.ask(address, 1, "again", [], 2000).catch(() => undefined)
-    if (again === undefined) await calls.ask(address, 1, "again", [], 2000)
+    const again = await calls.call(address, 1, "again", [], 2000).catch(() => undefined)
+    if (again === undefined) await calls.call(address, 1, "again", [], 2000)
     assert.equal(door.count(), 1)
-    await assert.rejects(calls.ask("127.0.0.1:1", 1, {}, [], 2000), { code: "UNAVAILABLE" })
-    await assert.rejects(calls.ask("127.0.0.1:1", 1, {}, [], 2000), { code: "UNAVAILABLE" })
+    await assert.rejects(calls.call("127.0.0.1:1", 1, {}, [], 2000), { code: "UNAVAILABLE" })
+    await assert.rejects(calls.call("127.0.0.1:1", 1, {}, [], 2000), { code: "UNAVAILABLE" })
   })
 })
