@@ -74,7 +74,7 @@ export const poolWorker = (options: PoolWorkerOptions): PoolWorker => {
     if (which !== worker) return
     worker = undefined
     is_ready = false
-    const detail = is_ending ? "The service is ending." : `The thread that had it stop: ${why}`
+    const detail = is_ending ? "The service is ending." : `The thread that had it ended: ${why}`
     for (const { done } of tasks.splice(0)) done({ kind: "failed", detail })
     if (is_ending) return
     started.reject(new Error(why))
