@@ -7,7 +7,7 @@ import { Checkpoint, checkpoint_stream } from "#actors/system/checkpoint.ts"
 import { checkpointer } from "#actors/system/checkpointer.ts"
 import { verify } from "#actors/system/verification.ts"
 import { Log, type Recorded } from "#events/log.ts"
-import { logMemory } from "#journal"
+import { logMemory, sha256 } from "#journal"
 import type { Fault } from "#schemas/system/audit.ts"
 import { Close, Count, Counter } from "../world/counter.ts"
 import { changed, tamperedLog } from "../world/system/tampered-log.ts"
@@ -180,12 +180,24 @@ describe("a log that was tampered with", () => {
     }),
   )
 
+  it.effect("shows a first commit that follows another", () =>
+    Effect.gen(function* () {
+      const { found } = yield* tampered("test.counter.b", 0, (one) => [
+        changed(one, { prev: "f".repeat(64) }),
+      ])
+      const chain = ofKind(found.faults, "chain")
+      assert.equal(chain?.expected, `prev ${sha256("test.counter.b")}, no commit before`)
+      assert.equal(chain?.found, `prev ${"f".repeat(64)}`)
+    }),
+  )
+
   it.effect("shows a missing commit", () =>
     Effect.gen(function* () {
       const { target, found } = yield* tampered("test.counter.b", 5, () => [])
       const gap = ofKind(found.faults, "gap")
       assert.equal(gap?.expected, `position ${target.position}`)
-      assert.include(gap?.found, `${target.position} missing`)
+      const { position } = target
+      assert.equal(gap?.found, `position ${position + 1}: ${position} missing`)
       assert.sameMembers(kinds(found.faults), ["gap", "chain", "snapshot", "checkpoint"])
     }),
   )
@@ -250,6 +262,8 @@ describe("a log that was tampered with", () => {
       const { target, found } = yield* tampered("test.counter.b", 3, (one) => [one, one])
       const order = ofKind(found.faults, "order")
       assert.equal(order?.position, target.position)
+      assert.equal(order?.expected, `position ${target.position + 1}`)
+      assert.equal(order?.found, `position ${target.position} again`)
     }),
   )
 
@@ -271,7 +285,8 @@ describe("a log that was tampered with", () => {
       ])
       const commands = ofKind(found.faults, "commands")
       assert.equal(commands?.position, target.position)
-      assert.include(commands?.found, "command-1")
+      assert.equal(commands?.expected, "each command once")
+      assert.equal(commands?.found, "command-1 twice")
     }),
   )
 
@@ -282,7 +297,9 @@ describe("a log that was tampered with", () => {
         const { found } = yield* tampered("test.counter.b", 3, (one) => [
           changed(one, { commands }),
         ])
-        assert.equal(ofKind(found.faults, "commands")?.found, String(commands.length))
+        const fault = ofKind(found.faults, "commands")
+        assert.equal(fault?.expected, "1 to 64 command ids")
+        assert.equal(fault?.found, String(commands.length))
       }
     }),
   )
@@ -310,6 +327,7 @@ describe("a forged checkpoint", () => {
       const { target, found } = yield* forge({ commits: 3 })
       const fault = ofKind(found.faults, "checkpoint")
       assert.deepEqual([fault?.position, fault?.found], [target.position, "3 commits"])
+      assert.match(fault?.expected ?? "", /^\d+ commits from \d+ to \d+$/)
     }),
   )
 
@@ -318,6 +336,7 @@ describe("a forged checkpoint", () => {
       const { target, found } = yield* forge({ from: 2 })
       const fault = ofKind(found.faults, "checkpoint")
       assert.deepEqual([fault?.position, fault?.found], [target.position, "from 2"])
+      assert.match(fault?.expected ?? "", /^from \d+$/)
     }),
   )
 
@@ -326,6 +345,7 @@ describe("a forged checkpoint", () => {
       const { target, found } = yield* forge({ to: 10_000 })
       const fault = ofKind(found.faults, "checkpoint")
       assert.deepEqual([fault?.position, fault?.found], [target.position, "to 10000"])
+      assert.equal(fault?.expected, `an end before ${target.position}`)
     }),
   )
 

@@ -114,6 +114,24 @@ describe("a restore in place that only plans", () => {
       assert.isAbove(actions.length, 20)
     }),
   )
+
+  for (const beyond of [0, 1]) {
+    const title = `an action that ends ${beyond === 0 ? "at" : "one byte beyond"} the bound in bytes`
+    inWorld(`${beyond === 0 ? "lists" : "leaves out"} ${title}`, (world) =>
+      Effect.gen(function* () {
+        yield* spoilt(world)
+        const names = Array.from({ length: 136 }, (_, n) => `${n}`.padStart(195, "0"))
+        const last = "e".repeat(65 + beyond)
+        const paths = [...names, last].map((name) => `${"d".repeat(250)}/${name}`)
+        yield* writeTree(project_folder(world), Object.fromEntries(paths.map((path) => [path, ""])))
+        assert.equal((yield* restoreBy({ dry_run: true })).state, "available")
+        const { actions } = yield* planOf
+        assert.equal(actions.at(-1)?.path, `/${paths.at(-1 - beyond)}`)
+        const bytes = actions.reduce((sum, action) => sum + JSON.stringify(action).length, 0)
+        if (beyond === 0) assert.equal(bytes, 64 * 1024)
+      }),
+    )
+  }
 })
 
 describe("a restore in place by a plan", () => {

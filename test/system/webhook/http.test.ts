@@ -105,6 +105,9 @@ describe("who may do what with webhooks", () => {
     assert.equal(await of("one", null), 403)
     assert.equal(await of("admin"), null)
     assert.equal(await of("admin", "p2"), "p2")
+    assert.equal(await of("admin", "p".repeat(128)), "p".repeat(128))
+    assert.equal(await of("admin", "p".repeat(129)), 400)
+    assert.equal(await of("admin", ""), 400)
   })
 
   served(`a project has at most ${limit} of them`, async (asked) => {
