@@ -1,6 +1,6 @@
 /** The tests that a source file can break: those that import it, directly or not. */
 import { dirname, join } from "node:path"
-import { importsOf } from "../house-tree.ts"
+import { importsOf } from "../house/tree.ts"
 import type { Source } from "./mutation.ts"
 
 /** Erased before the program runs. */
