@@ -1,4 +1,4 @@
-/** The mutations of `node test/mutants.ts`, and the tests that it runs for each. */
+/** The mutations of `node test/mutants/mutants.ts`, and the tests that it runs for each. */
 import { describe, expect, it } from "vitest"
 import { chooseMutations, mutate, mutationsOf } from "./mutation.ts"
 import { relatedTests } from "./related.ts"

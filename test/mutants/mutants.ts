@@ -6,12 +6,12 @@ import { execFileSync } from "node:child_process"
 import { existsSync, globSync, readFileSync, writeFileSync } from "node:fs"
 import { join, resolve } from "node:path"
 import { parseArgs } from "node:util"
-import { root } from "./house/tree.ts"
-import { chooseMutations, type Mutation, mutate, type Source } from "./mutants/mutation.ts"
-import { relatedTests } from "./mutants/related.ts"
-import { makeScratch, type Scratch } from "./mutants/scratch.ts"
+import { root } from "../house/tree.ts"
+import { chooseMutations, type Mutation, mutate, type Source } from "./mutation.ts"
+import { relatedTests } from "./related.ts"
+import { makeScratch, type Scratch } from "./scratch.ts"
 
-const help = `Usage: node test/mutants.ts [options]
+const help = `Usage: node test/mutants/mutants.ts [options]
 
   --seed N      seed of the choice of mutants (default 31)
   --count N     number of mutants (default 60)
@@ -22,7 +22,7 @@ const help = `Usage: node test/mutants.ts [options]
   --tests N     run at most the N nearest test files of a mutant (default 60)
 
 Example:
-  node test/mutants.ts --seed 31 --count 60 --json /tmp/mutants.json
+  node test/mutants/mutants.ts --seed 31 --count 60 --json /tmp/mutants.json
 `
 
 const mutated = "{actors,projections,gateway,schemas}/**/*.ts"
