@@ -116,8 +116,8 @@ describe("a restore in place that only plans", () => {
   )
 
   for (const beyond of [0, 1]) {
-    const title = `an action that ends ${beyond === 0 ? "at" : "one byte beyond"} the bound in bytes`
-    inWorld(`${beyond === 0 ? "lists" : "leaves out"} ${title}`, (world) =>
+    const title = beyond === 0 ? "lists an action up to" : "leaves out an action one byte beyond"
+    inWorld(`${title} the bound in bytes`, (world) =>
       Effect.gen(function* () {
         yield* spoilt(world)
         const names = Array.from({ length: 136 }, (_, n) => `${n}`.padStart(195, "0"))
