@@ -1,6 +1,7 @@
 #!/usr/bin/env node
 /** `./almanac <verb>`: installs what is missing, then becomes the program on the project's Node. */
 import { spawn } from "node:child_process"
+import { fileURLToPath } from "node:url"
 import { bootstrapOrExit } from "./bootstrap.mjs"
 import { programOf } from "./bundle.mjs"
 import { compileCache } from "./cache.mjs"
@@ -15,28 +16,21 @@ const args = [programOf("main.ts"), ...words]
 // Node keeps compiled code there, so that the next start is faster.
 process.env.NODE_COMPILE_CACHE ??= compileCache()
 
-// A server's memory, as decision 0198 says; package.json and deploy/Dockerfile set the same.
-if (is_server) {
-  process.env.MALLOC_ARENA_MAX ??= "2"
-  process.env.MALLOC_MMAP_THRESHOLD_ ??= "131072"
-  process.env.NODE_OPTIONS = `--max-semi-space-size=16 ${process.env.NODE_OPTIONS ?? ""}`
-}
-
-/** By a shell, since Node cannot: a core dump would hold every secret, of each child as well. */
+/** By a shell, because Node cannot set these limits itself. */
 const shell = "/bin/sh"
-const without_core = ["-c", 'ulimit -c 0; exec "$0" "$@"', node, ...args]
+const start = fileURLToPath(new URL("start.sh", import.meta.url))
 
 /**
  * A guard beside the program: stops it when this process is gone, even by SIGKILL. It waits for the
  * end of a pipe of ours, and does nothing after a line: the program ended first.
  */
 const guard = `( read -r _ <&3 || kill $$ ) </dev/null >/dev/null 2>&1 &
-ulimit -c 0; exec "$0" "$@" 3<&-`
+exec ${shell} "$0" "$@" 3<&-`
 
 /** On a Node without execve: a child that gets our signals and whose end is ours. */
 const runAsChild = () => {
   const stdio = ["inherit", "inherit", "inherit", "pipe"]
-  const child = spawn(shell, ["-c", guard, node, ...args], { stdio })
+  const child = spawn(shell, ["-c", guard, start, node, ...args], { stdio })
   const pipe = child.stdio[3]
   pipe.on("error", () => undefined)
   const signals = ["SIGTERM", "SIGHUP", "SIGINT"]
@@ -58,5 +52,5 @@ const runAsChild = () => {
   })
 }
 
-if (process.execve) process.execve(shell, [shell, ...without_core], process.env)
+if (process.execve) process.execve(shell, [shell, start, node, ...args], process.env)
 else runAsChild()

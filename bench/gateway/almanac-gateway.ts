@@ -20,14 +20,10 @@ export interface Gateway {
   readonly stop: () => Promise<void>
 }
 
-const program = join(import.meta.dirname, "../../launcher/run.mjs")
+const launcher = join(import.meta.dirname, "../../launcher")
 
-/** As `npm start` sets it: decision 0198. */
-const memory = {
-  MALLOC_ARENA_MAX: "2",
-  MALLOC_MMAP_THRESHOLD_: "131072",
-  NODE_OPTIONS: "--max-semi-space-size=16",
-}
+/** As `npm start` runs it. */
+const command = [join(launcher, "start.sh"), process.execPath, join(launcher, "run.mjs"), "serve"]
 
 /**
  * Starts the whole server as `npm start` does, in a process of its own, with data in `folder` and
@@ -38,8 +34,8 @@ export const startGateway = async (
   more: Readonly<Record<string, string>> = {},
 ): Promise<Gateway> => {
   const settings = { ALMANAC_DATA_DIR: folder, ALMANAC_API__BIND_PORT: "0", ...more }
-  const server = spawn(process.execPath, [program, "serve", "--set", "api.bind_host=127.0.0.1"], {
-    env: { ...memory, ...process.env, ...settings },
+  const server = spawn("/bin/sh", [...command, "--set", "api.bind_host=127.0.0.1"], {
+    env: { ...process.env, ...settings },
     stdio: ["ignore", "pipe", "inherit"],
   })
   const ended = once(server, "exit")

@@ -327,18 +327,19 @@ describe("the Dockerfile", () => {
     assert.include(text, "--no-create-home")
     expect(final).toContain("STOPSIGNAL SIGTERM")
     expect(final).toContain(`EXPOSE ${port}`)
-    const [, script = ""] = json("ENTRYPOINT")
-    assert.isTrue(existsSync(script))
+    const [shell, start = "", , script = ""] = json("ENTRYPOINT")
+    expect(shell).toBe("/bin/sh")
+    assert.isTrue(existsSync(start) && existsSync(script))
     assert.include(
       readFileSync("package.json", "utf8"),
-      `exec node ${script} ${json('CMD ["serve')[0]}`,
+      `exec sh ${start} node ${script} ${json('CMD ["serve')[0]}`,
     )
   })
 
   it("has a command `almanac` that does what its entry does", () => {
     const folder = newFolder()
     const [, quoted = ""] = /printf '(.+?)'/.exec(text) ?? []
-    const [node = "", script = ""] = json("ENTRYPOINT")
+    const [, , node = "", script = ""] = json("ENTRYPOINT")
     const at = `/opt/almanac/${script}`
     expect(quoted).toBe(`#!/bin/sh\\nexec ${node} ${at} "$@"\\n`)
     const here = quoted.replace(node, "/bin/echo").replace(at, "run")

@@ -17,7 +17,8 @@ if (verb === "serve") {
   setInterval(() => undefined, 1000)
   console.log("serving", process.pid)
 } else if (verb === "limits") {
-  console.log(readFileSync("/proc/self/limits", "utf8"))
+  const { MALLOC_ARENA_MAX, NODE_OPTIONS } = process.env
+  console.log(readFileSync("/proc/self/limits", "utf8"), { MALLOC_ARENA_MAX, NODE_OPTIONS })
 } else if (verb === "abort") {
   process.kill(process.pid, "SIGKILL")
 } else {
@@ -60,10 +61,15 @@ describe.each([
     })
   })
 
-  it.runIf(process.platform === "linux")("lets it leave no core dump", async () => {
-    const { stdout } = await runNode(makeProgram(), [...almanac, "limits"]).ended
-    expect(stdout).toMatch(/^Max core file size +0 +0 /m)
-  })
+  it.runIf(process.platform === "linux")(
+    "lets it leave no core dump, and limits memory",
+    async () => {
+      const { stdout } = await runNode(makeProgram(), [...almanac, "limits"]).ended
+      expect(stdout).toMatch(/^Max core file size +0 +0 /m)
+      expect(stdout).toContain("MALLOC_ARENA_MAX: '2'")
+      expect(stdout).toContain("--max-semi-space-size=16")
+    },
+  )
 
   it("hands signals to the program and leaves none behind", async () => {
     const { child, ended, printed } = runNode(makeProgram(), [...almanac, "serve"])
