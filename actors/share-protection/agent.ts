@@ -132,7 +132,7 @@ interface Hand {
 const beating = Effect.fnUntraced(function* ({ worker_id }: AgentOptions, { slots }: Hand) {
   const live = yield* LiveWorkers
   return Effect.suspend(() =>
-    live.beat({ worker_id, jobs: [...slots.values()].map(({ run }) => run.said) }),
+    live.beat({ worker_id, jobs: [...slots.values()].map(({ run }) => run.last_progress) }),
   )
 })
 

@@ -257,7 +257,7 @@ export const requestBackup = (request: BackupRequest, limit: number): Batch => {
 }
 
 /** Backups of one project in one target, and what the engine knows them by. */
-export interface Going {
+export interface ExpiredBackups {
   readonly project_id: ProjectId
   readonly target_id: TargetId
   /** At most `forgotten_max`. */
@@ -267,7 +267,7 @@ export interface Going {
 }
 
 /** The retention policy lets these backups go. */
-export const expireBackups = ({ project_id, target_id, backups, job_id }: Going): Batch => [
+export const expireBackups = ({ project_id, target_id, backups, job_id }: ExpiredBackups): Batch => [
   ...backups.map(({ backup_id }) => address(Backup, backup_id, ExpireBackup.make({}))),
   address(Target, target_id, DeregisterTargetBackups.make({ count: backups.length })),
   release(project_id, "backups", backups.length),
@@ -280,13 +280,13 @@ export const expireBackups = ({ project_id, target_id, backups, job_id }: Going)
  */
 export const deleteBackup = (
   backup_id: BackupId,
-  { project_id, target_id }: Pick<Going, "project_id" | "target_id">,
+  { project_id, target_id }: Pick<ExpiredBackups, "project_id" | "target_id">,
   { expired, forget }: { expired: boolean; forget?: Forgotten & { job_id: JobId } },
   at: string,
 ): Batch => [
   address(Backup, backup_id, DeleteBackup.make({ at, expired })),
   // What has no snapshot is under no lock.
-  ...(expired ? [] : uncountBackup(target_id, project_id, forget === undefined ? {} : { at })),
+  ...(expired ? [] : deregisterBackup(target_id, project_id, forget === undefined ? {} : { at })),
   ...(forget === undefined
     ? []
     : [
@@ -297,7 +297,7 @@ export const deleteBackup = (
 ]
 
 /** One backup less counts: `at` is when its tenant deletes it, which a lock forbids. */
-export const uncountBackup = (
+export const deregisterBackup = (
   target_id: TargetId,
   project_id: ProjectId | null,
   when: { readonly at?: string } = {},
@@ -307,7 +307,7 @@ export const uncountBackup = (
 ]
 
 /** An expired backup is wanted back: from here it counts like any other. */
-export const wantBackupBack = (
+export const startUndelete = (
   backup_id: BackupId,
   target_id: TargetId,
   project_id: ProjectId | null,
@@ -348,7 +348,7 @@ const queueBackupJob = (
 
 /** Brings an expired backup back; `limit` is the project's quota of backups. */
 export const undeleteBackup = (job_id: JobId, backup: BackupPlace, limit: number): Batch => [
-  ...wantBackupBack(backup.backup_id, backup.target_id, backup.project_id, limit),
+  ...startUndelete(backup.backup_id, backup.target_id, backup.project_id, limit),
   queueBackupJob(job_id, "undelete", backup),
 ]
 

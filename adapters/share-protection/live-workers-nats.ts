@@ -5,9 +5,9 @@
 import type { NatsConnection, Subscription } from "@nats-io/transport-node"
 import { Effect, Layer, Option, Schema, Stream } from "effect"
 import {
-  hearing,
+  makeLiveWorkers,
   LiveWorkers,
-  type WorkerBeat,
+  type WorkerHeartbeat,
 } from "#actors/share-protection/ports/live-workers.ts"
 import { beatSubject } from "#adapters/share-protection/worker-users.ts"
 import { JobId, WorkerId } from "#schemas/share-protection/id.ts"
@@ -35,7 +35,7 @@ const decode = Schema.decodeUnknownOption(Said)
 
 const telling = (
   connection: NatsConnection,
-  { hear, find, progressOf }: ReturnType<typeof hearing>,
+  { hear, find, progressOf }: ReturnType<typeof makeLiveWorkers>,
 ) =>
   LiveWorkers.of({
     beat: (beat) => Effect.andThen(hear(beat), tell(connection, beat)),
@@ -45,14 +45,14 @@ const telling = (
 
 /** Tells the others; it hears nobody but itself, since a worker's user may not listen. */
 export const liveWorkersTold = (connection: NatsConnection) =>
-  Layer.sync(LiveWorkers, () => telling(connection, hearing()))
+  Layer.sync(LiveWorkers, () => telling(connection, makeLiveWorkers()))
 
 /** Hears every worker, and tells the others what is said here. */
 export const liveWorkersNats = (connection: NatsConnection) =>
   Layer.effect(
     LiveWorkers,
     Effect.gen(function* () {
-      const heard = hearing()
+      const heard = makeLiveWorkers()
       const messages = yield* Effect.acquireRelease(
         Effect.sync(() => connection.subscribe("live.share-protection.worker.*")),
         (subscription) => Effect.sync(() => subscription.unsubscribe()),
@@ -62,7 +62,7 @@ export const liveWorkersNats = (connection: NatsConnection) =>
     }),
   )
 
-const listening = (messages: Subscription, hear: (beat: WorkerBeat) => Effect.Effect<void>) =>
+const listening = (messages: Subscription, hear: (beat: WorkerHeartbeat) => Effect.Effect<void>) =>
   Stream.fromAsyncIterable(messages, String).pipe(
     Stream.runForEach((message) => {
       const said = message.data.length > bytes_max ? Option.none() : decode(message.string())
@@ -75,7 +75,7 @@ const listening = (messages: Subscription, hear: (beat: WorkerBeat) => Effect.Ef
     Effect.forkScoped,
   )
 
-const tell = (connection: NatsConnection, beat: WorkerBeat) =>
+const tell = (connection: NatsConnection, beat: WorkerHeartbeat) =>
   Effect.ignore(
     Effect.try({
       try: () => connection.publish(beatSubject(beat.worker_id), Schema.encodeSync(Said)(beat)),

@@ -10,7 +10,7 @@ import { v7 } from "uuid"
 import {
   type Delegation,
   denials,
-  type Naming,
+  type TrustRequester,
   Trusts,
   trust_remaining_s_min,
 } from "#actors/share-protection/ports/trusts.ts"
@@ -62,7 +62,7 @@ const lacksRoles = (store: TrustStore, { trustor_user_id, project_id, roles }: T
 /** The port, of a store that is there. */
 export const trustsOf = (store: TrustStore): Trusts["Service"] => {
   const { service_user } = store.service
-  const verify = Effect.fnUntraced(function* (trust_id: string, by: Naming) {
+  const verify = Effect.fnUntraced(function* (trust_id: string, by: TrustRequester) {
     const { trust, now } = yield* found(store, trust_id)
     const { project_id, trustor_user_id: trustor, trustee_user_id: trustee, expires_at } = trust
     const is_theirs = by.user_id === null || trustor === null || by.user_id === trustor

@@ -8,7 +8,7 @@ import { Clock, Effect, Layer, Redacted, Schema } from "effect"
 import {
   type Delegation,
   denials,
-  type Naming,
+  type TrustRequester,
   Trusts,
   trust_remaining_s_min,
 } from "#actors/share-protection/ports/trusts.ts"
@@ -56,7 +56,7 @@ const found = Effect.fnUntraced(function* (session: Session, trust_id: string) {
 })
 
 const trustsOf = (session: Session): Trusts["Service"] => {
-  const verify = Effect.fnUntraced(function* (trust_id: string, by: Naming) {
+  const verify = Effect.fnUntraced(function* (trust_id: string, by: TrustRequester) {
     const trust = yield* found(session, trust_id)
     const { service_user } = yield* session.service
     const { trustee_user_id: trustee, trustor_user_id: trustor } = trust

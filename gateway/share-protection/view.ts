@@ -36,7 +36,7 @@ export const jobView = (row: JobRow): Effect.Effect<Job, never, LiveWorkers> =>
 /** A worker, with when it was heard last. */
 export const workerView = (row: WorkerRow): Effect.Effect<Worker, never, LiveWorkers> =>
   Effect.map(LiveWorkers, ({ find }) => {
-    const heard_at = find(row.id)?.heard_at
+    const heard_at = find(row.id)?.received_at
     return {
       ...row,
       heartbeat_at:

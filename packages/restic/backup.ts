@@ -6,7 +6,7 @@ import {
   EngineFailed,
   type EngineProgress,
   type FolderBackup,
-  type SnapshotMade,
+  type NewSnapshot,
 } from "#actors/share-protection/ports/engine.ts"
 import { type Call, callLines, codes, failsBefore } from "./call.ts"
 import { includedPaths } from "./include.ts"
@@ -87,7 +87,7 @@ const run = Effect.fnUntraced(function* (
     bytes: summary.total_bytes_processed,
     stored_bytes: summary.data_added_packed,
     files: summary.total_files_processed,
-  } satisfies SnapshotMade
+  } satisfies NewSnapshot
 })
 
 /** Makes a snapshot that contains only the placeholder of an empty folder. */

@@ -10,7 +10,7 @@
 import { Clock, Effect } from "effect"
 import { Agenda } from "#actors/agenda.ts"
 import { type Caused, type Due, joined, type Process } from "#actors/process.ts"
-import { freeSlots, isReady, roomiest, startable } from "#actors/share-protection/dispatch/plan.ts"
+import { freeSlots, isReady, leastLoaded, startable } from "#actors/share-protection/dispatch/plan.ts"
 import {
   type DispatchView,
   emptyView,
@@ -26,16 +26,16 @@ import {
 } from "#actors/share-protection/jobs/course.ts"
 import { assignment, jobOrder } from "#actors/share-protection/jobs/orders.ts"
 import {
-  burials,
+  deadWorkerJobs,
   forgottenJobs,
-  orphans,
+  orphanedJobs,
   type RecoveryOptions,
-  stops,
-  sweep,
+  stopRemnants,
+  deadlineOf,
 } from "#actors/share-protection/jobs/recovery.ts"
 import { Agents } from "#actors/share-protection/ports/agents.ts"
 import { LiveWorkers } from "#actors/share-protection/ports/live-workers.ts"
-import { makeRests, type Rests } from "#actors/share-protection/processes/worker-rest.ts"
+import { makeBackoffs, type WorkerBackoffs } from "#actors/share-protection/processes/worker-rest.ts"
 import { enrolledPlaces, formerPasswords, isTaken } from "#actors/share-protection/target-bucket.ts"
 import { Log } from "#events/log.ts"
 import { former_passwords_max } from "#schemas/share-protection/job-order.ts"
@@ -71,13 +71,13 @@ const admissions = (view: DispatchView): ReadonlyArray<Caused> => {
 const assignments = (
   view: DispatchView,
   log: Log["Service"],
-  rests: Rests,
+  rests: WorkerBackoffs,
   now: number,
 ): ReadonlyArray<Caused> => {
   const slots = freeSlots(view).filter(({ worker_id }) => !rests.isResting(worker_id, now))
   const planned: Array<Caused> = []
   for (const job of slots.length > 0 ? startable(view) : []) {
-    const slot = roomiest(slots)
+    const slot = leastLoaded(slots)
     if (slot === undefined) break
     slot.free--
     const { worker_id, position } = slot
@@ -98,7 +98,7 @@ const offers = (
   view: DispatchView,
   log: Log["Service"],
   agents: Agents["Service"],
-  rests: Rests,
+  rests: WorkerBackoffs,
 ): ReadonlyArray<Caused> => {
   const open: Array<Caused> = []
   for (const job of view.jobs.values()) {
@@ -134,7 +134,7 @@ const offered = Effect.fnUntraced(function* (
   view: DispatchView,
   log: Log["Service"],
   { offer }: Agents["Service"],
-  rests: Rests,
+  rests: WorkerBackoffs,
   job: OpenJob,
   hold: Hold,
 ) {
@@ -182,7 +182,7 @@ export const dispatch = (options: DispatchOptions) =>
       start: Effect.gen(function* () {
         const log = yield* Log
         const view = emptyView()
-        const rests = makeRests()
+        const rests = makeBackoffs()
         const forgotten = forgottenJobs(live, options)
         const agenda = Agenda.make<Caused>()
         return {
@@ -190,7 +190,7 @@ export const dispatch = (options: DispatchOptions) =>
             const changed = yield* foldDispatch(log, view, recorded)
             if (changed === undefined) return
             const { job_id, open } = changed
-            agenda.set(job_id, open === undefined ? [] : [sweep(open, options)])
+            agenda.set(job_id, open === undefined ? [] : [deadlineOf(open, options)])
           }),
           due: (now): Due => {
             const begun = [
@@ -200,10 +200,10 @@ export const dispatch = (options: DispatchOptions) =>
               ...refusals(view, options, now),
             ]
             return joined(
-              burials(view, options, now),
+              deadWorkerJobs(view, options, now),
               forgotten(view, now),
-              stops(view, log, agents, options, now),
-              { now: [...orphans(view), ...begun], next: rests.nextEnd(now) },
+              stopRemnants(view, log, agents, options, now),
+              { now: [...orphanedJobs(view), ...begun], next: rests.nextEnd(now) },
               agenda.due(now),
             )
           },

@@ -32,7 +32,7 @@ export const freeSlots = ({ workers }: DispatchView): Array<Slots> => {
 }
 
 /** The one that has most room. */
-export const roomiest = (slots: ReadonlyArray<Slots>): Slots | undefined =>
+export const leastLoaded = (slots: ReadonlyArray<Slots>): Slots | undefined =>
   slots.reduce<Slots | undefined>(
     (best, slot) => (slot.free > (best?.free ?? 0) ? slot : best),
     undefined,

@@ -10,8 +10,8 @@ import { derivedId } from "#actors/share-protection/derived-id.ts"
 import { freeSlots, startable } from "#actors/share-protection/dispatch/plan.ts"
 import type { KnownWorker } from "#actors/share-protection/dispatch/view.ts"
 import {
-  allowance,
-  allowedAt,
+  bootRequest,
+  bootAllowedAt,
   default_domain_id,
   type FleetOptions,
   workersOf,
@@ -60,7 +60,7 @@ const bootableAt = ({ fleet }: FleetView, options: FleetOptions) => {
   const booted_at = fleet?.booted_at ?? null
   const cool_at =
     booted_at === null ? 0 : Date.parse(booted_at) + options.worker_boot_cooldown_seconds * 1000
-  return Math.max(cool_at, allowedAt(fleet, options))
+  return Math.max(cool_at, bootAllowedAt(fleet, options))
 }
 
 /** One more worker for the first pool that has too few. */
@@ -91,7 +91,7 @@ const newWorker = (
     command_id,
     cause: String(fleet_position),
     batch: [
-      address(Fleet, project_id, AllowBoot.make({ ...allowance(options, worker_id, at) })),
+      address(Fleet, project_id, AllowBoot.make({ ...bootRequest(options, worker_id, at) })),
       address(Worker, worker_id, BootWorker.make({ project_id, domain_id, image })),
     ],
   }

@@ -18,7 +18,7 @@ import { Fleet } from "#actors/share-protection/fleet.ts"
 import type { Compute } from "#actors/share-protection/ports/compute.ts"
 import { LiveWorkers } from "#actors/share-protection/ports/live-workers.ts"
 import { rolloutSteps } from "#actors/share-protection/processes/rollout-course.ts"
-import { listening } from "#actors/share-protection/processes/worker-silence.ts"
+import { silentWorkers } from "#actors/share-protection/processes/worker-silence.ts"
 import { Worker } from "#actors/share-protection/worker.ts"
 import { Log } from "#events/log.ts"
 import { RecordBootFailure } from "#schemas/share-protection/fleet.ts"
@@ -123,7 +123,7 @@ const departures = (view: FleetView, machines: Machines, now: number): ReadonlyA
 }
 
 /** One conductor of all runs it; without machines it boots none. */
-export const fleetKeeping = (options: FleetOptions, machines: Machines) =>
+export const fleetManager = (options: FleetOptions, machines: Machines) =>
   Effect.map(
     LiveWorkers,
     (live): Process => ({
@@ -133,7 +133,7 @@ export const fleetKeeping = (options: FleetOptions, machines: Machines) =>
       start: Effect.gen(function* () {
         const log = yield* Log
         const view = emptyFleetView()
-        const silences = listening(live, options.worker_heartbeat_deadline_seconds * 1000)
+        const silences = silentWorkers(live, options.worker_heartbeat_deadline_seconds * 1000)
         return {
           fold: (recorded) => foldFleet(log, view, recorded),
           due: (now) => {

@@ -38,7 +38,7 @@ export const workersOf = (domain_id: DomainId, own: DomainSettings, configured: 
 }
 
 /** What the fleet is asked before a worker boots. */
-export const allowance = (options: FleetOptions, worker_id: WorkerId, at: string) => ({
+export const bootRequest = (options: FleetOptions, worker_id: WorkerId, at: string) => ({
   worker_id,
   at,
   replacement: false,
@@ -48,7 +48,7 @@ export const allowance = (options: FleetOptions, worker_id: WorkerId, at: string
 })
 
 /** When so few boots have failed of late that one is allowed; epoch milliseconds, 0: always. */
-export const allowedAt = (fleet: FleetContext | undefined, options: FleetOptions) => {
+export const bootAllowedAt = (fleet: FleetContext | undefined, options: FleetOptions) => {
   const max = options.worker_boot_max_failures
   // The newest come first: with the one at this place gone from the window there are too few.
   const last = max === 0 ? undefined : fleet?.failures[max - 1]

@@ -12,7 +12,7 @@ import { Backup } from "#actors/share-protection/backup.ts"
 import { Job } from "#actors/share-protection/job.ts"
 import { Lease } from "#actors/share-protection/lease.ts"
 import { Policy } from "#actors/share-protection/policy.ts"
-import { type Batch, uncountBackup, wantBackupBack } from "#actors/share-protection/requests.ts"
+import { type Batch, deregisterBackup, startUndelete } from "#actors/share-protection/requests.ts"
 import { Restore } from "#actors/share-protection/restore.ts"
 import { Target } from "#actors/share-protection/target.ts"
 import { Worker } from "#actors/share-protection/worker.ts"
@@ -253,7 +253,7 @@ const failed = (job: JobFacts, { code, detail: reason }: Failed): Batch => {
     case "undelete":
       return [
         address(Backup, resource_id, FailBackupUndelete.make({ reason })),
-        ...uncountBackup(target_id, project_id),
+        ...deregisterBackup(target_id, project_id),
       ]
     case "restore_test":
       return verdicts.has(code)
@@ -282,7 +282,7 @@ export const abandonJob = (job: JobFacts, hold: Hold, failure: JobFailure): Batc
 ]
 
 /** The worker is proven dead, and the job with it. */
-export const buryJob = (job: JobFacts, hold: Hold, failure: JobFailure): Batch => [
+export const failLostJob = (job: JobFacts, hold: Hold, failure: JobFailure): Batch => [
   ...abandonJob(job, hold, failure),
   ...breakHold(job, hold, failure.detail),
 ]
@@ -346,7 +346,7 @@ const retried = (job: JobFacts, policy_id: PolicyId | null): Batch => {
       return [address(Target, targetId.make(resource_id), StartFormatUpgrade.make({ job_id }))]
     case "undelete":
       // What an operator wants back is within no limit.
-      return wantBackupBack(backupId.make(resource_id), target_id, project_id)
+      return startUndelete(backupId.make(resource_id), target_id, project_id)
     case "retention":
     case "maintenance":
     case "restore_test":

@@ -15,7 +15,7 @@ import { Job } from "#actors/share-protection/job.ts"
 import {
   abandonJob,
   breakHold,
-  buryJob,
+  failLostJob,
   type Hold,
   type JobFailure,
   settleJob,
@@ -87,7 +87,7 @@ const provenDeadAt = (
 }
 
 /** Jobs of workers that died: what had begun failed, what had not is for another worker. */
-export const burials = (view: DispatchView, options: RecoveryOptions, now: number): Due => {
+export const deadWorkerJobs = (view: DispatchView, options: RecoveryOptions, now: number): Due => {
   const lost: Array<Caused> = []
   let next = Infinity
   for (const job of view.jobs.values()) {
@@ -105,7 +105,7 @@ export const burials = (view: DispatchView, options: RecoveryOptions, now: numbe
       continue
     }
     const at = provenDeadAt(view, hold.worker_id, options)
-    const batch = buryJob(job, hold, died(job, hold.worker_id))
+    const batch = failLostJob(job, hold, died(job, hold.worker_id))
     if (at <= now) lost.push({ command_id: `bury-${job_id}-${hold.fence}`, cause, batch })
     else next = Math.min(next, at)
   }
@@ -131,7 +131,7 @@ const remnants = ({ leases, jobs }: DispatchView): ReadonlyArray<Remnant> => {
 }
 
 /** What ended for its tenant is stopped, and only then its slot and its lease are free. */
-export const stops = (
+export const stopRemnants = (
   view: DispatchView,
   log: Log["Service"],
   agents: Agents["Service"],
@@ -173,7 +173,7 @@ const stop = (
   })
 
 /** Jobs of targets that are gone; only jobs of the target itself can have outlived it. */
-export const orphans = (view: DispatchView): ReadonlyArray<Caused> => {
+export const orphanedJobs = (view: DispatchView): ReadonlyArray<Caused> => {
   const found: Array<Caused> = []
   for (const { job_id, attempt, position, hold, target_id } of view.jobs.values()) {
     if (hold !== null || view.targets.get(target_id)?.status !== "deleted") continue
@@ -187,7 +187,7 @@ export const orphans = (view: DispatchView): ReadonlyArray<Caused> => {
 }
 
 /** What time does to a job that nobody moves; `at` is epoch milliseconds. */
-export const sweep = (job: OpenJob, options: RecoveryOptions) => {
+export const deadlineOf = (job: OpenJob, options: RecoveryOptions) => {
   const { job_id, hold, since, recasts, attempt } = job
   const cause = String(job.position)
   if (hold !== null && job.started) {
@@ -242,9 +242,9 @@ export const forgottenJobs = (
         continue
       }
       const known = missed.get(job_id)
-      const first = known?.hold.fence === hold.fence ? known.first : Math.max(now, live.heard_at)
+      const first = known?.hold.fence === hold.fence ? known.first : Math.max(now, live.received_at)
       missed.set(job_id, { hold, first })
-      if (live.heard_at - first <= patience_ms) continue
+      if (live.received_at - first <= patience_ms) continue
       const cause = String(job.position)
       const batch = abandonJob(job, hold, forgot(job, hold.worker_id))
       lost.push({ command_id: `forgotten-${job_id}-${hold.fence}`, cause, batch })

@@ -28,7 +28,7 @@ import type {
 } from "#schemas/share-protection/rejection.ts"
 import type { UsageStats } from "#schemas/share-protection/target.ts"
 
-export interface WalkOptions {
+export interface StepOptions {
   readonly shape: "A" | "B"
   /** engine.require_fips_profile */
   readonly require_fips_profile: boolean
@@ -50,7 +50,7 @@ export class Dropped extends Schema.TaggedError<Dropped>()("Dropped", {
 export const wasDropped = (cause: Cause.Cause<unknown>) =>
   cause.reasons.some((reason) => Cause.isFailReason(reason) && reason.error instanceof Dropped)
 
-export type WalkFailure =
+export type StepFailure =
   | BackendUnavailable
   | Conflict
   | EngineFailure
@@ -61,48 +61,48 @@ export type WalkFailure =
   | TrustAccessDenied
 
 /** What a walk tells on its way. */
-export interface Road {
+export interface StepContext {
   /** Says that the job enters the step; nothing of the step is done before. */
   readonly enter: (step: JobStep) => Effect.Effect<void, Dropped>
   readonly onProgress: OnProgress
   /** From here on this is kept out of everything that is told. */
-  readonly hide: (secret: Redacted.Redacted<string>) => void
+  readonly redact: (secret: Redacted.Redacted<string>) => void
   /** Whether what is left of the job in the repository is still this worker's to remove. */
   readonly mayClean: () => boolean
   /** The repository is open. */
-  readonly opened: (repository: Repository) => void
+  readonly setRepository: (repository: Repository) => void
   /** What is left outside when the job fails from here on: it is told with the failure. */
-  readonly leaves: (what: string) => void
-  readonly measured: (usage_stats: UsageStats) => Effect.Effect<void, Dropped>
+  readonly recordLeftover: (what: string) => void
+  readonly recordUsage: (usage_stats: UsageStats) => Effect.Effect<void, Dropped>
 }
 
 /** Opens the repository: by the tenant's trust, with what the vault has of it. */
 export const connect = Effect.fnUntraced(function* (
   order: Exclude<JobOrder, typeof EnrollmentOrder.Type>,
-  road: Road,
+  road: StepContext,
 ) {
   yield* road.enter("connecting_repository")
-  const { delegation, bucket } = yield* keysOf(order, road)
+  const { delegation, bucket } = yield* openBucket(order, road)
   const password = yield* (yield* Vault).read(delegation, order.repository_password_ref)
-  road.hide(password)
+  road.redact(password)
   yield* (yield* Buckets).reach(bucket)
   const repository: Repository = { ...bucket, password }
-  road.opened(repository)
+  road.setRepository(repository)
   return repository
 })
 
 /** A token of the tenant's trust, for this job. */
-export const redeemed = Effect.fnUntraced(function* ({ target }: JobOrder, { hide }: Road) {
+export const redeemTrust = Effect.fnUntraced(function* ({ target }: JobOrder, { redact: hide }: StepContext) {
   const delegation = yield* (yield* Trusts).redeem(target.trust_id)
   hide(delegation.token)
   return delegation
 })
 
-export const keysOf = Effect.fnUntraced(function* (order: JobOrder, road: Road) {
-  const delegation = yield* redeemed(order, road)
+export const openBucket = Effect.fnUntraced(function* (order: JobOrder, road: StepContext) {
+  const delegation = yield* redeemTrust(order, road)
   const bucket = yield* withKeys(order.target, delegation)
-  road.hide(bucket.access_key)
-  road.hide(bucket.secret_key)
+  road.redact(bucket.access_key)
+  road.redact(bucket.secret_key)
   return { delegation, bucket }
 })
 
@@ -112,14 +112,14 @@ export const protectedUntil = Effect.fnUntraced(function* (bucket: Bucket) {
 })
 
 /** What cannot be measured now is measured after the next job. */
-export const measure = Effect.fnUntraced(function* (bucket: Bucket, { measured }: Road) {
+export const measureUsage = Effect.fnUntraced(function* (bucket: Bucket, { recordUsage: measured }: StepContext) {
   const usage = yield* Effect.orElseSucceed((yield* Buckets).usage(bucket), () => undefined)
   if (usage !== undefined) yield* measured(usage)
 })
 
 /** One call of the engine, which is stopped when its time is over. */
-export const limited = <A>(
-  { subprocess_timeout_seconds }: WalkOptions,
+export const withTimeout = <A>(
+  { subprocess_timeout_seconds }: StepOptions,
   call: Effect.Effect<A, EngineFailure>,
 ) =>
   Effect.timeoutOrElse(call, {

@@ -24,12 +24,12 @@ import {
 } from "#actors/share-protection/jobs/course.ts"
 import {
   Dropped,
-  type Road,
-  type WalkFailure,
-  type WalkOptions,
+  type StepContext,
+  type StepFailure,
+  type StepOptions,
   wasDropped,
 } from "#actors/share-protection/jobs/road.ts"
-import { unmake, walk } from "#actors/share-protection/jobs/walk.ts"
+import { discardSnapshot, runSteps } from "#actors/share-protection/jobs/walk.ts"
 import { Engine, EngineFailed, type Repository } from "#actors/share-protection/ports/engine.ts"
 import type { JobProgress } from "#actors/share-protection/ports/live-workers.ts"
 import type { Batch } from "#actors/share-protection/requests.ts"
@@ -47,7 +47,7 @@ const retry_ms = 500
 /** A run's end alone says that all is done. */
 const progress_max = 99
 
-export interface RunOptions extends WalkOptions {
+export interface RunOptions extends StepOptions {
   /** worker.max_command_duration_seconds */
   readonly max_command_duration_seconds: number
 }
@@ -57,22 +57,22 @@ export type RunServices = Effect.Services<ReturnType<typeof runJob>>
 /** A run as its agent sees it. */
 export interface Run {
   readonly order: JobOrder
-  said: JobProgress
+  last_progress: JobProgress
   /** The job ended for its tenant already: the run ends without a report. */
   is_cancelled: boolean
   /** Its worker is none any more: what it held may be another's. */
   is_dismissed: boolean
   /** Whether a report that the log cannot take is not tried again. */
-  readonly isGivenUp: () => boolean
+  readonly hasGivenUp: () => boolean
 }
 
 /** What the agent keeps in mind of a run that has yet to begin. */
 export const newRun = (order: JobOrder, isGivenUp: () => boolean): Run => ({
   order,
-  said: { job_id: order.job_id, progress: 0, bytes_done: 0, bytes_total: 0 },
+  last_progress: { job_id: order.job_id, progress: 0, bytes_done: 0, bytes_total: 0 },
   is_cancelled: false,
   is_dismissed: false,
-  isGivenUp,
+  hasGivenUp: isGivenUp,
 })
 
 /**
@@ -87,7 +87,7 @@ export const runJob = Effect.fnUntraced(function* (run: Run, options: RunOptions
   const walking = Effect.gen(function* () {
     yield* report("start", startJob(factsOf(order), holdOf(order))).pipe(Effect.mapError(dropped))
     state.is_begun = true
-    return yield* walk(order, roadOf(run, state, report), options)
+    return yield* runSteps(order, roadOf(run, state, report), options)
   }).pipe(timeLimited(options))
   const walked = yield* Effect.exit(Effect.interruptible(walking))
 
@@ -112,7 +112,7 @@ export const runJob = Effect.fnUntraced(function* (run: Run, options: RunOptions
 })
 
 /** Stopped before the log was known to have its start: the job is given back, hold and all. */
-const isUntaken = ({ is_begun }: State, walked: Exit.Exit<unknown, Dropped | WalkFailure>) =>
+const isUntaken = ({ is_begun }: State, walked: Exit.Exit<unknown, Dropped | StepFailure>) =>
   !(is_begun || (Exit.isFailure(walked) && wasDropped(walked.cause)))
 
 const isRefusal = (failure: Rejection | Unavailable): failure is Rejection =>
@@ -121,7 +121,7 @@ const isRefusal = (failure: Rejection | Unavailable): failure is Rejection =>
 /** What was made for a job that had ended before it could be told is nobody's. */
 const takeBack = ({ repository }: State, walked: Exit.Exit<Result, unknown>) =>
   Exit.isSuccess(walked) && walked.value.job_type === "backup" && repository !== undefined
-    ? unmake(repository, walked.value.made.engine_snapshot_id)
+    ? discardSnapshot(repository, walked.value.made.engine_snapshot_id)
     : Effect.void
 
 interface State {
@@ -137,7 +137,7 @@ interface State {
 type Report = (what: string, batch: Batch) => Effect.Effect<void, Rejection | Unavailable>
 
 /** Sends a batch until it is answered; an empty one tells nothing. */
-const reporting = Effect.fnUntraced(function* ({ order, isGivenUp }: Run) {
+const reporting = Effect.fnUntraced(function* ({ order, hasGivenUp: isGivenUp }: Run) {
   const { send } = yield* Commands
   const { job_id, worker_id, attempt, fence } = order
   const run = (yield* Random.nextInt).toString(36)
@@ -161,7 +161,7 @@ const dropped = (refusal: Rejection | Unavailable) =>
 /** The job is still this worker's by this hold, and another run of the order is further on. */
 const isAnothers = (refusal: Rejection | Unavailable) => refusal instanceof InvalidStateTransition
 
-const roadOf = (run: Run, state: State, report: Report): Road => {
+const roadOf = (run: Run, state: State, report: Report): StepContext => {
   const { job_id, worker_id, fence, target_id } = run.order
   return {
     enter: (step) =>
@@ -176,21 +176,21 @@ const roadOf = (run: Run, state: State, report: Report): Road => {
     // It may fall as the engine tells it, and rises as it is told on.
     onProgress: ({ percent, bytes_done, bytes_total }) =>
       Effect.sync(() => {
-        const progress = Math.min(progress_max, Math.max(run.said.progress, Math.floor(percent)))
-        run.said = { job_id, progress, bytes_done, bytes_total }
+        const progress = Math.min(progress_max, Math.max(run.last_progress.progress, Math.floor(percent)))
+        run.last_progress = { job_id, progress, bytes_done, bytes_total }
       }),
-    hide: (secret) => {
+    redact: (secret) => {
       state.secrets.push(secret)
     },
     mayClean: () => !run.is_dismissed,
-    opened: (repository) => {
+    setRepository: (repository) => {
       state.repository = repository
     },
-    leaves: (what) => {
+    recordLeftover: (what) => {
       state.left = what
     },
     // A target that is gone is measured no more.
-    measured: (usage_stats) =>
+    recordUsage: (usage_stats) =>
       report("usage", [address(Target, target_id, RecordTargetUsage.make({ usage_stats }))]).pipe(
         Effect.catch(() => Effect.void),
       ),
@@ -212,7 +212,7 @@ const timeLimited =
 const outcome = Effect.fnUntraced(function* (
   run: Run,
   state: State,
-  walked: Exit.Exit<Result, Dropped | WalkFailure>,
+  walked: Exit.Exit<Result, Dropped | StepFailure>,
 ) {
   const facts = factsOf(run.order)
   const hold = holdOf(run.order)
@@ -245,7 +245,7 @@ const unexpected = {
   category: operator,
 } as const
 
-const jobFailure = (state: State, failure: WalkFailure): Omit<JobFailure, "wrote_nothing"> => {
+const jobFailure = (state: State, failure: StepFailure): Omit<JobFailure, "wrote_nothing"> => {
   const detail = reasonOf(hidden(state, failure.detail))
   if (failure instanceof EngineFailed)
     return { code: "svc.engine_error", detail, category: operator }
@@ -263,7 +263,7 @@ const hidden = ({ secrets }: State, text: string) =>
 const wroteNothing = Effect.fnUntraced(function* (
   { order, is_dismissed }: Run,
   { step, repository }: State,
-  failure: WalkFailure | undefined,
+  failure: StepFailure | undefined,
 ) {
   if (order.job_type !== "backup") return true
   if (job_steps.indexOf(step) < job_steps.indexOf("transferring")) return true

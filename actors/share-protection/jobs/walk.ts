@@ -11,14 +11,14 @@ import type { Result } from "#actors/share-protection/jobs/course.ts"
 import {
   connect,
   type Dropped,
-  keysOf,
-  limited,
-  measure,
+  openBucket,
+  withTimeout,
+  measureUsage,
   protectedUntil,
-  type Road,
-  redeemed,
-  type WalkFailure,
-  type WalkOptions,
+  type StepContext,
+  redeemTrust,
+  type StepFailure,
+  type StepOptions,
   wasDropped,
 } from "#actors/share-protection/jobs/road.ts"
 import { type Bucket, Buckets } from "#actors/share-protection/ports/buckets.ts"
@@ -57,10 +57,10 @@ const cleanup_timeout = Duration.minutes(1)
 const release_tries_max = 3
 
 type Ports = Buckets | Engine | FileSystem.FileSystem | Shares | Trusts | Vault
-type Walk = Effect.Effect<Result, Dropped | WalkFailure, Ports>
+type Walk = Effect.Effect<Result, Dropped | StepFailure, Ports>
 
 /** Walks a job that has begun, from its first step to the end of its last. */
-export const walk = (order: JobOrder, road: Road, options: WalkOptions): Walk => {
+export const runSteps = (order: JobOrder, road: StepContext, options: StepOptions): Walk => {
   switch (order.job_type) {
     case "backup":
       return backUp(order, road, options)
@@ -79,8 +79,8 @@ export const walk = (order: JobOrder, road: Road, options: WalkOptions): Walk =>
 
 const backUp = Effect.fnUntraced(function* (
   order: typeof BackupOrder.Type,
-  road: Road,
-  options: WalkOptions,
+  road: StepContext,
+  options: StepOptions,
 ) {
   const { job_id, backup_id, project_id, share_id, policy_id } = order
   const { include_patterns, exclude_patterns } = order
@@ -98,26 +98,26 @@ const backUp = Effect.fnUntraced(function* (
   yield* road.enter("transferring")
   const tags = tagsOf({ backup_id, project_id, share_id, policy_id, crash_consistent })
   const folder = { path, host: share_id, tags, include_patterns, exclude_patterns }
-  const made = yield* limited(options, engine.backup(repository, folder, road.onProgress))
+  const made = yield* withTimeout(options, engine.backup(repository, folder, road.onProgress))
   const { engine_snapshot_id } = made
   return yield* Effect.gen(function* () {
     yield* road.enter("finalizing")
     const protected_until = yield* protectedUntil(repository)
-    yield* measure(repository, road)
+    yield* measureUsage(repository, road)
     yield* road.enter("releasing")
     return { job_type: "backup", made: { ...made, crash_consistent, protected_until } } as const
   }).pipe(
     // The repository may be another's by now: what is left there then is the reconciler's.
     Effect.onError((cause) =>
-      wasDropped(cause) || !road.mayClean() ? Effect.void : unmake(repository, engine_snapshot_id),
+      wasDropped(cause) || !road.mayClean() ? Effect.void : discardSnapshot(repository, engine_snapshot_id),
     ),
   )
 }, Effect.scoped)
 
 const restore = Effect.fnUntraced(function* (
   order: typeof RestoreOrder.Type,
-  road: Road,
-  options: WalkOptions,
+  road: StepContext,
+  options: StepOptions,
 ) {
   const engine = yield* Engine
   const share = yield* order.mode === "in_place" ? availableShare(order) : shareOrLost(order)
@@ -135,7 +135,7 @@ const restore = Effect.fnUntraced(function* (
   }
   const restored = dry_run
     ? { files: 0, bytes: 0 }
-    : yield* limited(options, engine.restore(repository, folder, road.onProgress))
+    : yield* withTimeout(options, engine.restore(repository, folder, road.onProgress))
   yield* road.enter("finalizing")
   yield* finish
   yield* road.enter("releasing")
@@ -153,9 +153,9 @@ const isBeside = (one: string, other: string) => {
 const planned = Effect.fnUntraced(function* (
   repository: Repository,
   folder: FolderRestore,
-  options: WalkOptions,
+  options: StepOptions,
 ) {
-  const plan = yield* limited(options, (yield* Engine).plan(repository, folder))
+  const plan = yield* withTimeout(options, (yield* Engine).plan(repository, folder))
   return { ...plan, actions: firstOf(plan.actions) }
 })
 
@@ -172,8 +172,8 @@ const firstOf = (actions: RestorePlan["actions"]) => {
 /** Makes the repository, or finds what an earlier attempt had made: by its password's name. */
 const enroll = Effect.fnUntraced(function* (
   order: typeof EnrollmentOrder.Type,
-  road: Road,
-  options: WalkOptions,
+  road: StepContext,
+  options: StepOptions,
 ) {
   const buckets = yield* Buckets
   const engine = yield* Engine
@@ -183,7 +183,7 @@ const enroll = Effect.fnUntraced(function* (
     const detail = "The engine's repositories have no FIPS profile (engine.require_fips_profile)."
     return yield* new EngineFailed({ detail, wrote_nothing: true })
   }
-  const { delegation, bucket } = yield* keysOf(order, road)
+  const { delegation, bucket } = yield* openBucket(order, road)
   const capabilities = yield* buckets.preflight(bucket, { shape: options.shape })
   // Only now: who has no keys to a bucket is not told whether somebody uses it.
   if (order.is_taken === true) return yield* taken
@@ -191,7 +191,7 @@ const enroll = Effect.fnUntraced(function* (
   const { href, format, profile } = (yield* formerRepository(opening)) ?? (yield* own(opening))
   yield* road.enter("transferring")
   yield* road.enter("finalizing")
-  yield* measure(bucket, road)
+  yield* measureUsage(bucket, road)
   yield* road.enter("releasing")
   const { endpoint, bucket: name, addressing_mode } = order.target
   const place = { endpoint, bucket: name, addressing_mode }
@@ -205,8 +205,8 @@ const taken = new Conflict({
 
 interface Opening {
   readonly order: typeof EnrollmentOrder.Type
-  readonly road: Road
-  readonly options: WalkOptions
+  readonly road: StepContext
+  readonly options: StepOptions
   readonly delegation: Delegation
   readonly bucket: Bucket
 }
@@ -217,8 +217,8 @@ const openedBy = Effect.fnUntraced(function* (
   href: string,
   password: Redacted.Redacted<string>,
 ) {
-  road.hide(password)
-  const made = yield* limited(options, (yield* Engine).init({ ...bucket, password }))
+  road.redact(password)
+  const made = yield* withTimeout(options, (yield* Engine).init({ ...bucket, password }))
   return { ...made, href }
 })
 
@@ -278,7 +278,7 @@ const shareOrLost = Effect.fnUntraced(function* (order: typeof RestoreOrder.Type
 const placeFor = Effect.fnUntraced(function* (
   order: typeof RestoreOrder.Type,
   like: Share,
-  road: Road,
+  road: StepContext,
 ) {
   const shares = yield* Shares
   const { job_id, project_id, resource_id, mode } = order
@@ -286,9 +286,9 @@ const placeFor = Effect.fnUntraced(function* (
     return { path: yield* shares.pathOf(like), new_share_id: null, finish: Effect.void }
   }
   const name = `restore-${resource_id}`
-  const by = Effect.provideService(redeemed(order, road), Trusts, yield* Trusts)
+  const by = Effect.provideService(redeemTrust(order, road), Trusts, yield* Trusts)
   const { share, path } = yield* shares.create(project_id, { job_id, like, name, by })
-  road.leaves(`The new share ${share.id} is unfinished; a retry of the job goes on with it.`)
+  road.recordLeftover(`The new share ${share.id} is unfinished; a retry of the job goes on with it.`)
   return { path, new_share_id: share.id, finish: shares.finish(share, { job_id, name, by }) }
 })
 
@@ -296,7 +296,7 @@ const placeFor = Effect.fnUntraced(function* (
 const repositoryPassword = Effect.fnUntraced(function* (
   { target_id }: JobOrder,
   delegation: Delegation,
-  { new_password }: WalkOptions,
+  { new_password }: StepOptions,
 ) {
   const vault = yield* Vault
   const name = `almanac-repository-${target_id}`
@@ -309,7 +309,7 @@ const repositoryPassword = Effect.fnUntraced(function* (
 })
 
 /** Forgets the snapshot of a backup that ended meanwhile. What stays is the reconciler's. */
-export const unmake = Effect.fnUntraced(function* (
+export const discardSnapshot = Effect.fnUntraced(function* (
   repository: Repository,
   engine_snapshot_id: string,
 ) {

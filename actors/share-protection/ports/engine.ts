@@ -64,7 +64,7 @@ export interface FolderBackup {
 }
 
 /** What a backup made. */
-export interface SnapshotMade {
+export interface NewSnapshot {
   readonly engine_snapshot_id: string
   /** When the engine began to read: RFC 3339 in UTC, with milliseconds. */
   readonly taken_at: string
@@ -80,7 +80,7 @@ export interface SnapshotMade {
 }
 
 /** A snapshot as the repository has it. Numbers that it does not tell are 0. */
-export interface Snapshot extends Omit<SnapshotMade, "partial" | "unread"> {
+export interface Snapshot extends Omit<NewSnapshot, "partial" | "unread"> {
   readonly tags: ReadonlyArray<string>
   readonly host: string
 }
@@ -153,7 +153,7 @@ export class Engine extends Context.Service<
       repository: Repository,
       folder: FolderBackup,
       onProgress: OnProgress,
-    ) => Effect.Effect<SnapshotMade, EngineFailure>
+    ) => Effect.Effect<NewSnapshot, EngineFailure>
     /** Fails where the snapshot is not there, with NotFound where the sub path is not. */
     readonly restore: (
       repository: Repository,

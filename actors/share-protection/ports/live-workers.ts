@@ -21,22 +21,22 @@ export interface JobProgress {
 }
 
 /** A heartbeat as it was sent: the worker, and all that it runs. */
-export interface WorkerBeat {
+export interface WorkerHeartbeat {
   readonly worker_id: WorkerId
   readonly jobs: ReadonlyArray<JobProgress>
 }
 
 /** A worker as this process heard it last. */
-export interface LiveWorker extends WorkerBeat {
+export interface LiveWorker extends WorkerHeartbeat {
   /** Epoch milliseconds by this process's own clock: no other clock decides about silence. */
-  readonly heard_at: number
+  readonly received_at: number
 }
 
 export class LiveWorkers extends Context.Service<
   LiveWorkers,
   {
     /** Tells every process. It never fails: the next heartbeat tells it anew. */
-    readonly beat: (beat: WorkerBeat) => Effect.Effect<void>
+    readonly beat: (beat: WorkerHeartbeat) => Effect.Effect<void>
     /** What this process has heard of the worker; undefined when that is nothing. */
     readonly find: (worker_id: string) => LiveWorker | undefined
     /** What a worker that runs the job said of it last; undefined when none does. */
@@ -45,13 +45,13 @@ export class LiveWorkers extends Context.Service<
 >()("actors/share-protection/LiveWorkers") {
   /** For one process. */
   static readonly memory = Layer.sync(this, () => {
-    const { hear, find, progressOf } = hearing()
+    const { hear, find, progressOf } = makeLiveWorkers()
     return { beat: hear, find, progressOf }
   })
 }
 
 /** What was heard of so many workers: the one that was silent longest is forgotten first. */
-export const hearing = (workers_max = heard_max) => {
+export const makeLiveWorkers = (workers_max = heard_max) => {
   const workers = new Map<string, LiveWorker>()
   const jobs = new Map<string, { readonly worker_id: WorkerId; readonly said: JobProgress }>()
 
@@ -63,11 +63,11 @@ export const hearing = (workers_max = heard_max) => {
   }
 
   return {
-    hear: (beat: WorkerBeat) =>
+    hear: (beat: WorkerHeartbeat) =>
       Effect.map(Clock.currentTimeMillis, (heard_at) => {
         const { worker_id } = beat
         forget(worker_id)
-        workers.set(worker_id, { ...beat, heard_at })
+        workers.set(worker_id, { ...beat, received_at: heard_at })
         for (const said of beat.jobs) jobs.set(said.job_id, { worker_id, said })
         const [oldest] = workers.size > workers_max ? workers.keys() : []
         if (oldest !== undefined) forget(oldest)

@@ -38,7 +38,7 @@ export interface Source {
   readonly token: string
 }
 
-export interface Wish {
+export interface SourceOptions {
   readonly job_id: JobId
   /** true: a snapshot or nothing; false: the live share; null: a snapshot where one can be had. */
   readonly crash_consistent: boolean | null
@@ -66,7 +66,7 @@ export class Shares extends Context.Service<
     /** The same again for the same job, until it is released. */
     readonly prepare: (
       share: Share,
-      wish: Wish,
+      wish: SourceOptions,
     ) => Effect.Effect<
       Source,
       SnapshotStrategyPrecondition | NetworkStrategyPrecondition | BackendUnavailable

@@ -15,7 +15,7 @@ export interface Delegation {
 }
 
 /** Who names a trust: project and user; null where a domain's owner names it for another. */
-export interface Naming {
+export interface TrustRequester {
   readonly project_id: ProjectId
   readonly user_id: string | null
 }
@@ -37,7 +37,7 @@ export class Trusts extends Context.Service<
   Trusts,
   {
     /** That the trust may be used for this project, by this service, for long enough. */
-    readonly verify: (trust_id: string, by: Naming) => Effect.Effect<void, Failure>
+    readonly verify: (trust_id: string, by: TrustRequester) => Effect.Effect<void, Failure>
     /**
      * A fresh token of the trust. That the trustor lacks a role may pass: the same trust works
      * again when the role is given back.

@@ -7,7 +7,7 @@
 import { Effect } from "effect"
 import { type Process, runProcess } from "#actors/process.ts"
 import { type DispatchOptions, dispatch } from "#actors/share-protection/dispatch/dispatch.ts"
-import { fleetKeeping, type Machines } from "#actors/share-protection/fleet/keeping.ts"
+import { fleetManager, type Machines } from "#actors/share-protection/fleet/keeping.ts"
 import type { FleetOptions } from "#actors/share-protection/fleet/options.ts"
 import {
   type ReconcilingOptions,
@@ -34,7 +34,7 @@ export const processes = (options: ConductorOptions) =>
   Effect.all([
     scheduling(options.scheduling),
     dispatch(options.dispatch),
-    fleetKeeping(options.fleet, options.machines),
+    fleetManager(options.fleet, options.machines),
     Effect.succeed<Process>(upkeep(options.upkeep)),
     Effect.succeed<Process>(reconciling(options.reconciling)),
   ])

@@ -9,12 +9,12 @@ import { DateTime, Effect, FileSystem } from "effect"
 import type { Result } from "#actors/share-protection/jobs/course.ts"
 import {
   connect,
-  limited,
-  measure,
+  withTimeout,
+  measureUsage,
   protectedUntil,
-  type Road,
-  type WalkFailure,
-  type WalkOptions,
+  type StepContext,
+  type StepFailure,
+  type StepOptions,
 } from "#actors/share-protection/jobs/road.ts"
 import { Buckets } from "#actors/share-protection/ports/buckets.ts"
 import { Engine, type Repository } from "#actors/share-protection/ports/engine.ts"
@@ -27,7 +27,7 @@ const sample_bytes_max = 64 * 1024 * 1024
 
 type Order = Exclude<JobOrder, { readonly job_type: "backup" | "restore" | "target_enroll" }>
 type Ordered<Type extends Order["job_type"]> = Extract<Order, { readonly job_type: Type }>
-type Work = Effect.Effect<Result, WalkFailure, Buckets | Engine | FileSystem.FileSystem>
+type Work = Effect.Effect<Result, StepFailure, Buckets | Engine | FileSystem.FileSystem>
 
 /**
  * Walks a job that has begun. It holds the repository's lease alone; a restore test holds it
@@ -35,8 +35,8 @@ type Work = Effect.Effect<Result, WalkFailure, Buckets | Engine | FileSystem.Fil
  */
 export const repositoryWork = Effect.fnUntraced(function* (
   order: Order,
-  road: Road,
-  options: WalkOptions,
+  road: StepContext,
+  options: StepOptions,
 ) {
   yield* road.enter("provisioning_source")
   const repository = yield* connect(order, road)
@@ -44,7 +44,7 @@ export const repositoryWork = Effect.fnUntraced(function* (
   const worked = workOf(order, repository, options)
   const result = yield* order.job_type === "restore_test" ? worked : alone(repository, worked)
   yield* road.enter("finalizing")
-  yield* measure(repository, road)
+  yield* measureUsage(repository, road)
   yield* road.enter("releasing")
   return result
 })
@@ -59,7 +59,7 @@ const alone = Effect.fnUntraced(function* (repository: Repository, worked: Work)
   )
 })
 
-const workOf = (order: Order, repository: Repository, options: WalkOptions): Work => {
+const workOf = (order: Order, repository: Repository, options: StepOptions): Work => {
   switch (order.job_type) {
     case "retention":
       return forget(order, repository, options)
@@ -77,17 +77,17 @@ const workOf = (order: Order, repository: Repository, options: WalkOptions): Wor
 const forget = Effect.fnUntraced(function* (
   { forget }: Ordered<"retention">,
   repository: Repository,
-  options: WalkOptions,
+  options: StepOptions,
 ) {
   const ids = forget.map(({ engine_snapshot_id }) => engine_snapshot_id)
-  yield* limited(options, (yield* Engine).forget(repository, ids))
+  yield* withTimeout(options, (yield* Engine).forget(repository, ids))
   return { job_type: "retention" } as const
 })
 
 /** What the repository still needs stays locked for as long as the bucket locks what is new. */
-const maintain = Effect.fnUntraced(function* (repository: Repository, options: WalkOptions) {
+const maintain = Effect.fnUntraced(function* (repository: Repository, options: StepOptions) {
   const buckets = yield* Buckets
-  yield* limited(options, (yield* Engine).maintain(repository))
+  yield* withTimeout(options, (yield* Engine).maintain(repository))
   const retention_s = yield* buckets.retention(repository)
   if (retention_s !== null) {
     const until = DateTime.add(yield* DateTime.now, { seconds: retention_s })
@@ -98,18 +98,18 @@ const maintain = Effect.fnUntraced(function* (repository: Repository, options: W
   return { job_type: "maintenance", made: { protected_until } } as const
 })
 
-const upgrade = Effect.fnUntraced(function* (repository: Repository, options: WalkOptions) {
-  const made = yield* limited(options, (yield* Engine).upgrade(repository))
+const upgrade = Effect.fnUntraced(function* (repository: Repository, options: StepOptions) {
+  const made = yield* withTimeout(options, (yield* Engine).upgrade(repository))
   return { job_type: "repo_format_upgrade", made } as const
 })
 
 const undelete = Effect.fnUntraced(function* (
   { engine_snapshot_id }: Ordered<"undelete">,
   repository: Repository,
-  options: WalkOptions,
+  options: StepOptions,
 ) {
   const is_back = yield* (yield* Buckets).undelete(repository, engine_snapshot_id)
-  const snapshots = is_back ? yield* limited(options, (yield* Engine).snapshots(repository)) : []
+  const snapshots = is_back ? yield* withTimeout(options, (yield* Engine).snapshots(repository)) : []
   if (!snapshots.some((snapshot) => snapshot.engine_snapshot_id === engine_snapshot_id)) {
     return yield* new Conflict({ detail: "The backup's snapshot cannot be had again." })
   }
@@ -121,7 +121,7 @@ const undelete = Effect.fnUntraced(function* (
 const prove = Effect.fnUntraced(function* (
   { job_id, engine_snapshot_id }: Ordered<"restore_test">,
   repository: Repository,
-  options: WalkOptions,
+  options: StepOptions,
 ) {
   const { scratch_dir: directory } = options
   const files = yield* FileSystem.FileSystem
@@ -135,6 +135,6 @@ const prove = Effect.fnUntraced(function* (
   const limits = { files_max: sample_files_max, bytes_max: sample_bytes_max }
   // Every test looks at other files.
   const sample = { engine_snapshot_id, path, ...limits, seed: job_id }
-  const made = yield* limited(options, (yield* Engine).prove(repository, sample))
+  const made = yield* withTimeout(options, (yield* Engine).prove(repository, sample))
   return { job_type: "restore_test", made } as const
 }, Effect.scoped)

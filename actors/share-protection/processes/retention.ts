@@ -14,7 +14,7 @@ import type { Retention } from "#schemas/share-protection/retention.ts"
 const day_ms = 86_400_000
 
 /** A backup that is available. */
-export interface Taken {
+export interface RetainableBackup {
   readonly backup_id: BackupId
   /** RFC 3339 in UTC, with milliseconds. */
   readonly taken_at: string
@@ -43,7 +43,7 @@ export interface Retained {
  * the one with the higher id is the newer. A retention without a rule keeps everything.
  */
 export const retain = (
-  backups: ReadonlyArray<Taken>,
+  backups: ReadonlyArray<RetainableBackup>,
   retention: Retention,
   timezone: string,
 ): Retained => {
@@ -77,7 +77,7 @@ export const retain = (
 
 const rules = ["keep_last", "keep_daily", "keep_weekly", "keep_monthly"] as const
 
-const isNewer = (one: Taken, other: Taken) =>
+const isNewer = (one: RetainableBackup, other: RetainableBackup) =>
   one.taken_at === other.taken_at ? one.backup_id > other.backup_id : one.taken_at > other.taken_at
 
 /** A number for each rule's period that the backup falls into: the same for the same period. */

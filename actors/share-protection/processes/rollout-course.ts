@@ -9,8 +9,8 @@ import type { Batch, Due } from "#actors/process.ts"
 import { derivedId } from "#actors/share-protection/derived-id.ts"
 import type { KnownWorker } from "#actors/share-protection/dispatch/view.ts"
 import {
-  allowance,
-  allowedAt,
+  bootRequest,
+  bootAllowedAt,
   default_domain_id,
   type FleetOptions,
 } from "#actors/share-protection/fleet/options.ts"
@@ -79,7 +79,7 @@ const replacement = (
     const is_coming = olds.some(([, { state }]) => state === "booting")
     return { batch: is_coming ? undefined : through(rollout, domain_id, options) }
   }
-  const allowed_at = allowedAt(view.fleet, options)
+  const allowed_at = bootAllowedAt(view.fleet, options)
   if (allowed_at > now) return { batch: undefined, next: allowed_at }
   return { batch: replace(rollout, first, options, now) }
 }
@@ -94,7 +94,7 @@ const replace = (
   const new_worker_id = WorkerId.make(derivedId(`${rollout_id}-${position}`, at))
   const project_id = worker.project_id ?? options.project_id
   const { domain_id } = worker
-  const allowed = { ...allowance(options, new_worker_id, at), replacement: true }
+  const allowed = { ...bootRequest(options, new_worker_id, at), replacement: true }
   return [
     address(Rollout, rollout_id, StartReplacement.make({ old_worker_id, new_worker_id })),
     address(Worker, old_worker_id, DrainWorker.make({})),

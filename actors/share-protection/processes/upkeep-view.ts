@@ -31,7 +31,7 @@ export interface Available extends Forgotten {
   readonly kept: boolean
 }
 
-export interface Kept {
+export interface UpkeepPolicy {
   readonly policy_id: PolicyId
   readonly retention: Retention
   readonly timezone: string
@@ -53,7 +53,7 @@ export interface Enrolled {
 }
 
 export interface UpkeepView {
-  readonly policies: Map<ShareId, Kept>
+  readonly policies: Map<ShareId, UpkeepPolicy>
   readonly backups: Map<ShareId, Map<BackupId, Available>>
   /** Shares where retention has to be looked at, with the commit that made it so. */
   readonly changed: Map<ShareId, number>

@@ -13,7 +13,7 @@ const rest_ms = 5_000
 const rest_ms_max = 300_000
 
 /** All times are epoch milliseconds. */
-export const makeRests = () => {
+export const makeBackoffs = () => {
   const rests = new Map<WorkerId, { readonly until: number; readonly next_ms: number }>()
   return {
     refused: (worker_id: WorkerId, now: number) => {
@@ -28,4 +28,4 @@ export const makeRests = () => {
   }
 }
 
-export type Rests = ReturnType<typeof makeRests>
+export type WorkerBackoffs = ReturnType<typeof makeBackoffs>

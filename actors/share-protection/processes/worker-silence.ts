@@ -17,7 +17,7 @@ import { MarkWorkerDead } from "#schemas/share-protection/worker.ts"
 const heard_states = new Set(["ready", "draining", "retiring"])
 
 /** Workers that are silent at a time (epoch milliseconds), and when the next one will be. */
-export const listening = ({ find }: LiveWorkers["Service"], deadline_ms: number) => {
+export const silentWorkers = ({ find }: LiveWorkers["Service"], deadline_ms: number) => {
   const granted = new Map<WorkerId, number>()
   let looks_at = Infinity
 
@@ -32,7 +32,7 @@ export const listening = ({ find }: LiveWorkers["Service"], deadline_ms: number)
       }
       const since = granted.get(worker_id) ?? now
       granted.set(worker_id, since)
-      const heard_at = Math.max(since, find(worker_id)?.heard_at ?? 0)
+      const heard_at = Math.max(since, find(worker_id)?.received_at ?? 0)
       const deadline = heard_at + deadline_ms
       if (deadline > now) {
         next = Math.min(next, deadline)

@@ -29,7 +29,7 @@ export const promises: Readonly<Record<string, Effect.Effect<void, never, LiveWo
     const before = Date.now()
     yield* beat({ worker_id, jobs: [said(1, 5)] })
     yield* beat({ worker_id, jobs: [said(1, 6), said(2, 7)] })
-    const { heard_at = 0, ...heard } = find(worker_id) ?? {}
+    const { received_at: heard_at = 0, ...heard } = find(worker_id) ?? {}
     assert.deepEqual(heard, { worker_id, jobs: [said(1, 6), said(2, 7)] })
     assert.isAtLeast(heard_at, before)
     assert.isAtMost(heard_at, Date.now())

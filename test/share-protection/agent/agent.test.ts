@@ -1,7 +1,7 @@
 import { assert, describe } from "@effect/vitest"
 import { Deferred, Effect, Exit, Fiber, Option, Scope } from "effect"
 import { address } from "#actors/commands.ts"
-import { buryJob, startJob, unassignJob } from "#actors/share-protection/jobs/course.ts"
+import { failLostJob, startJob, unassignJob } from "#actors/share-protection/jobs/course.ts"
 import { Agents } from "#actors/share-protection/ports/agents.ts"
 import { Worker } from "#actors/share-protection/worker.ts"
 import { Log } from "#events/log.ts"
@@ -272,7 +272,7 @@ describe("an agent whose worker was declared dead", () => {
       const reason = "Nothing was heard of it."
       const category = "operator_action_required"
       const failure = { code: "svc.worker_unavailable", category, detail: reason } as const
-      yield* send(buryJob(job, held, { ...failure, wrote_nothing: false }))
+      yield* send(failLostJob(job, held, { ...failure, wrote_nothing: false }))
       yield* send([address(Worker, worker_id, MarkWorkerDead.make({ reason }))])
       const lease = yield* happened("lease", target_id)
       assert.instanceOf(yield* dismissed, Conflict)

@@ -2,7 +2,7 @@ import { assert, describe } from "@effect/vitest"
 import { Deferred, Effect } from "effect"
 import { address } from "#actors/commands.ts"
 import { Backup } from "#actors/share-protection/backup.ts"
-import { buryJob, cancelJob, retryJob } from "#actors/share-protection/jobs/course.ts"
+import { failLostJob, cancelJob, retryJob } from "#actors/share-protection/jobs/course.ts"
 import { Agents } from "#actors/share-protection/ports/agents.ts"
 import {
   queueTargetJob,
@@ -250,7 +250,7 @@ const die = Effect.fnUntraced(function* (job_id: JobId) {
   yield* send([address(Worker, job.hold.worker_id, MarkWorkerDead.make({ reason }))])
   const code = "svc.worker_unavailable"
   const category = "operator_action_required"
-  yield* send(buryJob(job, job.hold, { code, category, detail: reason, wrote_nothing: false }))
+  yield* send(failLostJob(job, job.hold, { code, category, detail: reason, wrote_nothing: false }))
 })
 
 describe("a worker that was taken for dead while it ran a backup", () => {

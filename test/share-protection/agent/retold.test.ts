@@ -64,8 +64,8 @@ describe("heartbeats", () => {
       const { find } = yield* LiveWorkers
       yield* worker({ heartbeat_interval_seconds: 0.1 })
       const head = yield* (yield* Log).head("")
-      const first = find(worker_id)?.heard_at ?? 0
-      yield* until(Effect.sync(() => (find(worker_id)?.heard_at ?? 0) > first + 250))
+      const first = find(worker_id)?.received_at ?? 0
+      yield* until(Effect.sync(() => (find(worker_id)?.received_at ?? 0) > first + 250))
       assert.equal(yield* (yield* Log).head(""), head)
     }),
   )

@@ -11,7 +11,7 @@ import {
   abandonJob,
   assignJob,
   breakHold,
-  buryJob,
+  failLostJob,
   cancelJob,
   completeJob,
   failJob,
@@ -201,7 +201,7 @@ const report = Effect.fnUntraced(function* (world: World, { action, hold: back }
   if (action === "unassign") yield* happens(unassignJob(job, hold))
   if (action === "abandon") yield* happens(abandonJob(job, hold, failure))
   if (world.dead.has(hold.worker_id)) {
-    if (action === "bury") yield* happens(buryJob(job, hold, failure))
+    if (action === "bury") yield* happens(failLostJob(job, hold, failure))
     if (action === "break" && !(yield* isOpen(given))) yield* happens(breakHold(job, hold, "dead"))
     return
   }

@@ -8,7 +8,7 @@ import {
   abandonJob,
   admitJob,
   assignJob,
-  buryJob,
+  failLostJob,
   cancelJob,
   completeJob,
   failJob,
@@ -130,7 +130,7 @@ const obstacles: ReadonlyArray<
     "buryJob, when the job has ended",
     "failed",
     [],
-    (job) => buryJob(job, first, failure),
+    (job) => failLostJob(job, first, failure),
     "svc.conflict",
   ],
   [

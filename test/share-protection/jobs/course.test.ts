@@ -6,7 +6,7 @@ import {
   admitJob,
   assignJob,
   breakHold,
-  buryJob,
+  failLostJob,
   cancelJob,
   completeJob,
   failJob,
@@ -284,7 +284,7 @@ describe("an end without success", () => {
       const job = yield* runningBackup
       yield* send([address(Worker, worker_id, MarkWorkerDead.make({ reason: "silent" }))])
       yield* assertHeld(backup_job_id, held(2))
-      yield* send(buryJob(job, held(2), failure))
+      yield* send(failLostJob(job, held(2), failure))
       yield* assertBackupEnded
       yield* assertFree
       assert.equal(yield* refused(completeJob(job, held(2), results.backup)), "svc.conflict")
@@ -296,7 +296,7 @@ describe("an end without success", () => {
       const job = yield* runningBackup
       yield* send(cancelJob(job))
       yield* send([address(Worker, worker_id, MarkWorkerDead.make({ reason: "silent" }))])
-      assert.equal(yield* refused(buryJob(job, held(2), failure)), "svc.conflict")
+      assert.equal(yield* refused(failLostJob(job, held(2), failure)), "svc.conflict")
       yield* send(breakHold(job, held(2), "silent"))
       yield* assertFree
       yield* without_effect(breakHold(job, held(2), "silent"))

@@ -1,6 +1,6 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
-import { hearing, LiveWorkers } from "#actors/share-protection/ports/live-workers.ts"
+import { makeLiveWorkers, LiveWorkers } from "#actors/share-protection/ports/live-workers.ts"
 import { JobId, WorkerId } from "#schemas/share-protection/id.ts"
 import { promises } from "../../contract/share-protection/live-workers.ts"
 import { uuid } from "../../world/share-protection/samples.ts"
@@ -14,7 +14,7 @@ describe("LiveWorkers in memory", () => {
 describe("what was heard", () => {
   it.effect("is bounded: the worker that was silent longest is forgotten with its jobs", () =>
     Effect.gen(function* () {
-      const { hear, find, progressOf } = hearing(3)
+      const { hear, find, progressOf } = makeLiveWorkers(3)
       const beat = (n: number) => {
         const job_id = JobId.make(uuid(n))
         const said = { job_id, progress: n, bytes_done: 0, bytes_total: 0 }

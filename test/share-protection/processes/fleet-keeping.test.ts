@@ -4,7 +4,7 @@ import { address } from "#actors/commands.ts"
 import type { DispatchView } from "#actors/share-protection/dispatch/view.ts"
 import { Domain } from "#actors/share-protection/domain.ts"
 import { assignJob, settleJob } from "#actors/share-protection/jobs/course.ts"
-import { listening } from "#actors/share-protection/processes/worker-silence.ts"
+import { silentWorkers } from "#actors/share-protection/processes/worker-silence.ts"
 import { Worker } from "#actors/share-protection/worker.ts"
 import { ApplyDomain, ConfigureDomain } from "#schemas/share-protection/domain.ts"
 import { DomainId, WorkerId } from "#schemas/share-protection/id.ts"
@@ -118,7 +118,7 @@ describe("a keeper that slept itself", () => {
   // Nothing else of the view is looked at.
   const view = { workers } as unknown as Pick<DispatchView, "workers">
   const silences = () => {
-    const silent = listening({ ...deaf, find: () => undefined }, 60_000)
+    const silent = silentWorkers({ ...deaf, find: () => undefined }, 60_000)
     return (now: number) => silent(view, now).now.map(({ command_id }) => command_id)
   }
 

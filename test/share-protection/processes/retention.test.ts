@@ -3,7 +3,7 @@ import fc from "fast-check"
 import {
   type RetentionRule,
   retain,
-  type Taken,
+  type RetainableBackup,
 } from "#actors/share-protection/processes/retention.ts"
 import { BackupId } from "#schemas/share-protection/id.ts"
 import type { Retention } from "#schemas/share-protection/retention.ts"
@@ -12,7 +12,7 @@ const backupId = (n: number) =>
   BackupId.make(`0190a1b2-c3d4-7000-8000-${n.toString(16).padStart(12, "0")}`)
 
 /** Backups of these times, the first with the lowest id. */
-const taken = (...times: ReadonlyArray<string>): ReadonlyArray<Taken> =>
+const taken = (...times: ReadonlyArray<string>): ReadonlyArray<RetainableBackup> =>
   times.map((time, n) => ({ backup_id: backupId(n), taken_at: new Date(time).toISOString() }))
 
 /** Which of the times stay, newest first. */
@@ -164,13 +164,13 @@ const formats = new Map(
 const isKeptBy = (
   rule: RetentionRule,
   count: number,
-  all: ReadonlyArray<Taken>,
-  one: Taken,
+  all: ReadonlyArray<RetainableBackup>,
+  one: RetainableBackup,
   timeZone: string,
 ) => {
-  const dateOf = ({ taken_at }: Taken) => formats.get(timeZone)?.format(new Date(taken_at)) ?? ""
-  const periodOf = (backup: Taken) => periodTexts[rule](dateOf(backup), backup.backup_id)
-  const key = ({ taken_at, backup_id }: Taken) => `${taken_at} ${backup_id}`
+  const dateOf = ({ taken_at }: RetainableBackup) => formats.get(timeZone)?.format(new Date(taken_at)) ?? ""
+  const periodOf = (backup: RetainableBackup) => periodTexts[rule](dateOf(backup), backup.backup_id)
+  const key = ({ taken_at, backup_id }: RetainableBackup) => `${taken_at} ${backup_id}`
   const newer = all.filter((other) => key(other) > key(one))
   const newer_periods = new Set(newer.map(periodOf))
   if (newer_periods.size >= count) return false
@@ -179,7 +179,7 @@ const isKeptBy = (
 
 const rules = ["keep_last", "keep_daily", "keep_weekly", "keep_monthly"] as const
 
-const naive = (all: ReadonlyArray<Taken>, counts: Retention, timezone: string) =>
+const naive = (all: ReadonlyArray<RetainableBackup>, counts: Retention, timezone: string) =>
   new Map(
     all.map((one) => [
       one.backup_id,

@@ -1,7 +1,7 @@
 /** A fleet whose keeper is tried: machines that boot, register and beat in memory. */
 import { Context, Effect, Layer, Schedule } from "effect"
 import { address, type Commands } from "#actors/commands.ts"
-import { fleetKeeping } from "#actors/share-protection/fleet/keeping.ts"
+import { fleetManager } from "#actors/share-protection/fleet/keeping.ts"
 import type { FleetOptions } from "#actors/share-protection/fleet/options.ts"
 import { type Boot, Compute } from "#actors/share-protection/ports/compute.ts"
 import { LiveWorkers } from "#actors/share-protection/ports/live-workers.ts"
@@ -75,9 +75,9 @@ export const keeping = Effect.fnUntraced(function* (
   more: Partial<FleetOptions> = {},
 ) {
   const options = { ...fleet_options, ...more }
-  if (machines === undefined) return yield* begin(fleetKeeping(options, undefined))
+  if (machines === undefined) return yield* begin(fleetManager(options, undefined))
   const compute = yield* Layer.build(computeMemory(machines))
-  return yield* begin(fleetKeeping(options, Context.get(compute, Compute)))
+  return yield* begin(fleetManager(options, Context.get(compute, Compute)))
 })
 
 /** What each worker is now, in the order in which they came. */

@@ -6,7 +6,7 @@
 import { createHash, type Hash } from "node:crypto"
 import { Effect } from "effect"
 import type { Agent } from "#actors/share-protection/ports/agents.ts"
-import { hearing } from "#actors/share-protection/ports/live-workers.ts"
+import { makeLiveWorkers } from "#actors/share-protection/ports/live-workers.ts"
 import type { Recorded } from "#events/log.ts"
 import type { Message } from "#schemas/message.ts"
 import type { WorkerId } from "#schemas/share-protection/id.ts"
@@ -77,7 +77,7 @@ export interface World {
   readonly prepared: Map<string, Machine>
   /** How often each fault happened, and each event. */
   readonly tally: Map<string, number>
-  readonly heard: ReturnType<typeof hearing>
+  readonly heard: ReturnType<typeof makeLiveWorkers>
   /** Hash over all that was written. */
   readonly chain: Hash
   /** What was written last, and when the clock showed what. */
@@ -105,7 +105,7 @@ export const makeWorld = (seed: number): World => {
     secret_names: new Map(),
     prepared: new Map(),
     tally: new Map(),
-    heard: hearing(),
+    heard: makeLiveWorkers(),
     chain: createHash("sha256"),
     written: [],
   }
