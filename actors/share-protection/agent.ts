@@ -1,6 +1,6 @@
 /**
- * An agent: makes a machine a worker. It registers, beats, takes the orders that it has slots for,
- * and runs each job.
+ * An agent makes a machine a worker: it registers, sends heartbeats, accepts orders while it has
+ * free slots, and runs each job.
  *
  * Source: document 2 §1, §3 Worker, §8 worker.*; DECISIONS, document 2, workers, cancel.
  */
@@ -12,7 +12,7 @@ import {
   type RunOptions,
   type RunServices,
   runJob,
-} from "#actors/share-protection/jobs/run.ts"
+} from "#actors/share-protection/jobs/runner.ts"
 import { type Agent, Agents } from "#actors/share-protection/ports/agents.ts"
 import { Engine } from "#actors/share-protection/ports/engine.ts"
 import { LiveWorkers } from "#actors/share-protection/ports/live-workers.ts"
@@ -23,49 +23,50 @@ import type { JobOrder } from "#schemas/share-protection/job-order.ts"
 import { type Rejection, WorkerUnavailable } from "#schemas/share-protection/rejection.ts"
 import { RegisterWorker } from "#schemas/share-protection/worker.ts"
 
-/** Pause between two tries to register, in milliseconds: the log may be starting too. */
+/** Pause between attempts to register, in milliseconds: the log may still be starting. */
 const register_retry_ms = 500
 
 /**
- * Heartbeats without an answer after which an agent stops by itself: by then it may be taken for
- * dead, and a deadline later what it holds is another's.
+ * An agent stops itself after this many heartbeats without a response: by then it may be declared
+ * dead, and one deadline later another worker may own what it holds.
  */
 const unanswered_max = 3
 
 const no_answer = new Unavailable({ detail: "No answer came." })
 const cut_off = new WorkerUnavailable({ detail: "Nobody answers the worker any more." })
 
-/** What runs has so long to stop and to report, in seconds: a server has 10 in all to end. */
+/** Time for runs to stop and report, in seconds: a server has 10 s in total to shut down. */
 const stop_timeout_s = 6
 
 export interface AgentOptions extends RunOptions {
   readonly worker_id: WorkerId
-  /** What it tells of itself; the engine's version is the engine's to tell. */
+  /** The registration without the engine's version, which the engine reports. */
   readonly registration: Omit<typeof RegisterWorker.Type, "type" | "engine_version">
   /** A third of conductor.worker_heartbeat_deadline_seconds, or less. */
   readonly heartbeat_interval_seconds: number
 }
 
-/** An agent that runs. */
+/** A running agent. */
 export interface RunningAgent extends Agent {
-  /** From here it takes no order; answers when nothing runs any more. */
+  /** Stops accepting orders; completes when all runs have ended. */
   readonly drain: Effect.Effect<void>
   /**
-   * Why it is no worker any more: it was declared dead, is retired, or is cut off. All it ran is
-   * stopped.
+   * Completes with the reason when the worker was declared dead, was retired, or is cut off. All
+   * its runs are stopped.
    */
   readonly dismissed: Effect.Effect<Rejection>
 }
 
 /**
- * Registers the worker, and serves it for as long as the scope lasts. Fails when the worker is
- * refused: its id was used up. When the scope ends, what runs is stopped and reported.
+ * Registers the worker and serves it until the scope ends. Fails if the registration is rejected
+ * because the id belongs to a dead or retired worker. When the scope ends, stops all runs and
+ * reports them.
  */
 export const startAgent = Effect.fnUntraced(function* (options: AgentOptions) {
-  const register = yield* registering(options)
+  const register = yield* makeRegister(options)
   const dismissal = yield* Deferred.make<Rejection>()
-  const { hand, ...agent } = yield* serving(options)
-  // Before it is known, so that the first order finds it.
+  const { state, ...agent } = yield* serve(options)
+  // Attached before it registers, so that it receives its first order.
   yield* (yield* Agents).attach(options.worker_id, agent)
   yield* register.pipe(
     Effect.tapError(({ detail }) => Effect.logWarning(`The worker waits: ${detail}`)),
@@ -74,12 +75,12 @@ export const startAgent = Effect.fnUntraced(function* (options: AgentOptions) {
       schedule: Schedule.spaced(register_retry_ms),
     }),
   )
-  const beat = yield* beating(options, hand)
+  const beat = yield* makeHeartbeat(options, state)
   const interval = Duration.seconds(options.heartbeat_interval_seconds)
   let unanswered = 0
-  const ask = beat.pipe(
+  const heartbeat = beat.pipe(
     Effect.andThen(register),
-    // Ended by a defect it would beat no more, and what it runs would go on as another's.
+    // A defect must not end the heartbeats silently: the runs would outlive the worker's deadline.
     Effect.catchDefect((defect) =>
       Effect.andThen(
         Effect.logError("A heartbeat of the worker broke.", defect),
@@ -94,17 +95,17 @@ export const startAgent = Effect.fnUntraced(function* (options: AgentOptions) {
     ),
     Effect.catch((failure) => {
       if (failure instanceof Unavailable && ++unanswered < unanswered_max) return Effect.void
-      const why = failure instanceof Unavailable ? cut_off : failure
-      for (const { run } of hand.slots.values()) run.is_dismissed = true
-      return Effect.andThen(Deferred.succeed(dismissal, why), stopAll(hand))
+      const reason = failure instanceof Unavailable ? cut_off : failure
+      for (const { run } of state.slots.values()) run.is_dismissed = true
+      return Effect.andThen(Deferred.succeed(dismissal, reason), stopAll(state))
     }),
   )
-  yield* Effect.forkScoped(Effect.repeat(ask, Schedule.fixed(interval)))
+  yield* Effect.forkScoped(Effect.repeat(heartbeat, Schedule.fixed(interval)))
   return { ...agent, dismissed: Deferred.await(dismissal) } satisfies RunningAgent
 })
 
-/** Says who the worker is. Again it is without effect, and refused when it is one no more. */
-const registering = Effect.fnUntraced(function* ({ worker_id, registration }: AgentOptions) {
+/** Registers the worker. Idempotent; rejected once the worker is dead or retired. */
+const makeRegister = Effect.fnUntraced(function* ({ worker_id, registration }: AgentOptions) {
   const { send } = yield* Commands
   const { version } = yield* Engine
   const command = RegisterWorker.make({ ...registration, engine_version: version })
@@ -120,26 +121,29 @@ interface Slot {
   fiber?: Fiber.Fiber<void>
 }
 
-/** What an agent has in hand. */
-interface Hand {
+/** An agent's runs, and whether it is stopping. */
+interface AgentState {
   readonly slots: Map<JobId, Slot>
   is_draining: boolean
   is_stopping: boolean
   is_given_up: boolean
 }
 
-/** Tells that the worker lives, and how far its jobs are. */
-const beating = Effect.fnUntraced(function* ({ worker_id }: AgentOptions, { slots }: Hand) {
+/** Publishes a heartbeat with the progress of all runs. */
+const makeHeartbeat = Effect.fnUntraced(function* (
+  { worker_id }: AgentOptions,
+  { slots }: AgentState,
+) {
   const live = yield* LiveWorkers
   return Effect.suspend(() =>
     live.beat({ worker_id, jobs: [...slots.values()].map(({ run }) => run.last_progress) }),
   )
 })
 
-/** Takes orders, and stops what runs when the scope ends. */
-const serving = Effect.fnUntraced(function* (options: AgentOptions) {
+/** Accepts orders, and stops all runs when the scope ends. */
+const serve = Effect.fnUntraced(function* (options: AgentOptions) {
   const services = yield* Effect.context<RunServices>()
-  const hand: Hand = {
+  const state: AgentState = {
     slots: new Map(),
     is_draining: false,
     is_stopping: false,
@@ -147,23 +151,23 @@ const serving = Effect.fnUntraced(function* (options: AgentOptions) {
   }
   yield* Effect.addFinalizer(() =>
     Effect.andThen(
-      stopAll(hand),
+      stopAll(state),
       Effect.sync(() => {
-        hand.is_given_up = true
+        state.is_given_up = true
       }),
     ),
   )
   const agent: Agent = {
     offer: (order) =>
       Effect.suspend(() => {
-        if (hand.slots.get(order.job_id)?.run.order.fence === order.fence) return Effect.void
-        const detail = whyNot(hand, order, options)
+        if (state.slots.get(order.job_id)?.run.order.fence === order.fence) return Effect.void
+        const detail = refusalOf(state, order, options)
         if (detail !== undefined) return Effect.fail(new WorkerUnavailable({ detail }))
-        return Effect.provideContext(begin(hand, order, options), services)
+        return Effect.provideContext(startRun(state, order, options), services)
       }).pipe(Effect.uninterruptible),
     cancel: (job_id, fence) =>
       Effect.sync(() => {
-        const slot = hand.slots.get(job_id)
+        const slot = state.slots.get(job_id)
         if (slot?.run.order.fence !== fence) return false
         slot.run.is_cancelled = true
         slot.fiber?.interruptUnsafe()
@@ -171,14 +175,14 @@ const serving = Effect.fnUntraced(function* (options: AgentOptions) {
       }),
   }
   const drain = Effect.suspend(() => {
-    hand.is_draining = true
-    return allEnded(hand)
+    state.is_draining = true
+    return allEnded(state)
   })
-  return { ...agent, hand, drain }
+  return { ...agent, state, drain }
 })
 
-const whyNot = (
-  { is_draining, slots }: Hand,
+const refusalOf = (
+  { is_draining, slots }: AgentState,
   { job_id, worker_id }: JobOrder,
   { registration: { capacity_slots }, ...own }: AgentOptions,
 ) => {
@@ -188,27 +192,27 @@ const whyNot = (
   return slots.size >= capacity_slots ? `All ${capacity_slots} slots are busy.` : undefined
 }
 
-/** Runs the job beside what else runs. Its slot is taken at once, and free when all is told. */
-const begin = (hand: Hand, order: JobOrder, options: AgentOptions) => {
-  const run = newRun(order, () => hand.is_given_up)
+/** Starts a run in the background. It takes its slot at once and frees it after its report. */
+const startRun = (state: AgentState, order: JobOrder, options: AgentOptions) => {
+  const run = newRun(order, () => state.is_given_up)
   const slot: Slot = { run }
-  hand.slots.set(order.job_id, slot)
+  state.slots.set(order.job_id, slot)
   const running = runJob(run, options).pipe(
     Effect.annotateLogs({ job_id: order.job_id }),
     spanned(`job ${order.job_type}`, {
       kind: "consumer",
       attributes: () => ({ "almanac.job_id": order.job_id, "almanac.attempt": order.attempt }),
     }),
-    Effect.ensuring(Effect.sync(() => hand.slots.delete(order.job_id))),
+    Effect.ensuring(Effect.sync(() => state.slots.delete(order.job_id))),
   )
   return Effect.map(Effect.forkDetach(running, { uninterruptible: true }), (fiber) => {
     slot.fiber = fiber
-    // Asked for while there was nothing to stop yet.
-    if (hand.is_stopping || run.is_cancelled) fiber.interruptUnsafe()
+    // The stop or the cancellation came before the fiber existed.
+    if (state.is_stopping || run.is_cancelled) fiber.interruptUnsafe()
   })
 }
 
-const allEnded = ({ slots }: Hand) =>
+const allEnded = ({ slots }: AgentState) =>
   Effect.suspend(() =>
     Effect.forEach(
       [...slots.values()],
@@ -217,11 +221,11 @@ const allEnded = ({ slots }: Hand) =>
     ),
   )
 
-/** Stops what runs; answers when all of it is told, or when its time is over. */
-const stopAll = (hand: Hand) =>
+/** Stops all runs; completes when they have reported, or after the time limit. */
+const stopAll = (state: AgentState) =>
   Effect.suspend(() => {
-    hand.is_draining = true
-    hand.is_stopping = true
-    for (const { fiber } of hand.slots.values()) fiber?.interruptUnsafe()
-    return Effect.timeoutOption(allEnded(hand), Duration.seconds(stop_timeout_s))
+    state.is_draining = true
+    state.is_stopping = true
+    for (const { fiber } of state.slots.values()) fiber?.interruptUnsafe()
+    return Effect.timeoutOption(allEnded(state), Duration.seconds(stop_timeout_s))
   })

@@ -1,6 +1,6 @@
 /**
- * A backup: creating → queued → running → available or error; available → expired, and back by
- * way of undeleting.
+ * A backup: creating → queued → running → available or error; available → expired, and expired →
+ * undeleting → available.
  *
  * Source: document 2 §2 Backup, §3 Backup; DECISIONS, document 2, backup status, DELETE backup.
  */
@@ -49,16 +49,16 @@ import {
 type Request = Omit<typeof RequestBackup.Type, "type">
 
 export interface BackupContext extends Omit<Request, "job_id"> {
-  /** Null for one that was found in the repository. */
+  /** Null for a backup adopted from the repository. */
   readonly job_id: JobId | null
   readonly engine_snapshot_id: string | null
   /** RFC 3339: when its snapshot was taken. */
   readonly taken_at: string | null
-  /** RFC 3339: until then its objects are locked; null when nothing is known of a lock. */
+  /** RFC 3339: end of the lock on its objects; null if no lock is known. */
   readonly protected_until: string | null
-  /** Whether its tenant brought it back: no retention lets it go. */
+  /** Whether its tenant undeleted it, which exempts it from retention. */
   readonly kept: boolean
-  /** Restores that read it now. */
+  /** Restores that are reading it. */
   readonly restores: ReadonlyArray<RestoreId>
   /** Why it is in error. */
   readonly reason: string | null
@@ -66,8 +66,8 @@ export interface BackupContext extends Omit<Request, "job_id"> {
 
 type Context = BackupContext
 
-/** What a backup has before its engine ran. */
-const unmade = {
+/** Context of a backup before its engine ran. */
+const without_snapshot = {
   engine_snapshot_id: null,
   taken_at: null,
   protected_until: null,
@@ -92,7 +92,7 @@ const chart = setup({
     is_known_as_not_expired: ({ event }) => event.type === "BackupDeleted" && !event.expired,
   },
   actions: {
-    /** It changes nothing here: others want to know it. */
+    /** No change here: the event is for other readers. */
     tell: assign({}),
     fail: assign(({ event }) => ("reason" in event ? { reason: event.reason } : {})),
     finish_restore: assign(({ context: { restores }, event }) =>
@@ -106,7 +106,7 @@ const restored = { guard: "is_restored_by", actions: "finish_restore" } as const
 
 export const machine = chart.createMachine({
   id: "share-protection.backup",
-  // Nothing is known of it before it is there, and nothing asks.
+  // The context is empty until the backup exists, and is not read before.
   context: {} as Context,
   initial: "absent",
   states: {
@@ -114,12 +114,15 @@ export const machine = chart.createMachine({
       on: {
         BackupRequested: {
           target: "creating",
-          actions: assign(({ event }) => ({ ...unmade, ...Struct.omit(event, ["type"]) })),
+          actions: assign(({ event }) => ({
+            ...without_snapshot,
+            ...Struct.omit(event, ["type"]),
+          })),
         },
         BackupAdopted: {
           target: "available",
           actions: assign(({ event }) => ({
-            ...unmade,
+            ...without_snapshot,
             ...Struct.pick(event, ["project_id", "share_id", "target_id", "policy_id"]),
             ...Struct.pick(event, ["engine_snapshot_id", "taken_at", "protected_until"]),
             job_id: null,
@@ -206,30 +209,31 @@ export const machine = chart.createMachine({
 
 type State = SnapshotFrom<typeof machine>
 
-const isThere = (state: State) => !state.matches("absent") && !state.matches("deleted")
+const exists = (state: State) => !state.matches("absent") && !state.matches("deleted")
 
-/** What somebody asked for in vain, in words; what we ask for ourselves keeps its name. */
-const wishes: Partial<Readonly<Record<BackupCommand["type"], string>>> = {
+/** Error texts for commands of users; commands of the service itself keep their names. */
+const refusals: Partial<Readonly<Record<BackupCommand["type"], string>>> = {
   DeleteBackup: "be deleted: cancel its job, or wait for its end",
   StartBackupRestore: "be restored: only one that is available can",
   StartBackupUndelete: "be undeleted: only one that is expired can",
   RetryBackup: "be tried again: only one that is in error can",
 }
 
-const refusedWords = ({ value }: State, { type }: BackupCommand) => {
+const refusalText = ({ value }: State, { type }: BackupCommand) => {
   const is = value === "error" ? "in error" : value
-  const wish = wishes[type]
-  return `A backup that is ${is} ${wish === undefined ? `refuses ${type}` : `cannot ${wish}`}.`
+  const refusal = refusals[type]
+  const clause = refusal === undefined ? `refuses ${type}` : `cannot ${refusal}`
+  return `A backup that is ${is} ${clause}.`
 }
 
 const reject = (state: State, command: BackupCommand): Rejection => {
-  const refused = refusedWords(state, command)
+  const refused = refusalText(state, command)
   if (command.type === "RequestBackup" || command.type === "AdoptBackup") {
     return new Conflict({ detail: "A backup of this id was made already." })
   }
-  if (!isThere(state)) return new NotFound({ detail: "No such backup." })
+  if (!exists(state)) return new NotFound({ detail: "No such backup." })
   switch (command.type) {
-    // Nobody asks for these but we: refused, they are a mistake of ours.
+    // Only the service itself sends these, so a rejection is a bug.
     case "QueueBackup":
     case "StartBackup":
     case "CompleteBackup":
@@ -240,31 +244,31 @@ const reject = (state: State, command: BackupCommand): Rejection => {
     case "FailRestoreTest":
       return new InvalidStateTransition({ detail: refused })
     case "DeleteBackup":
-      return new Conflict({ detail: whyKept(state, command) ?? refused })
+      return new Conflict({ detail: deleteRefusal(state, command) ?? refused })
     case "StartBackupRestore":
       return new Conflict({
-        detail: state.matches("available") ? whyFull(state, command) : refused,
+        detail: state.matches("available") ? restoreRefusal(state, command) : refused,
       })
     case "ExpireBackup":
     case "RetryBackup":
     case "LoseBackup":
     case "FinishBackupRestore":
     case "StartBackupUndelete":
-      return new Conflict({ detail: reader(state) ?? refused })
+      return new Conflict({ detail: readerText(state) ?? refused })
   }
 }
 
-const reader = ({ context: { restores } }: State) =>
+const readerText = ({ context: { restores } }: State) =>
   restores[0] && `Restore ${restores[0]} reads the backup.`
 
-const whyKept = (state: State, { expired }: typeof DeleteBackup.Type) => {
+const deleteRefusal = (state: State, { expired }: typeof DeleteBackup.Type) => {
   if (expired !== state.matches("expired")) return `The backup is ${state.value} by now.`
   const { protected_until } = state.context
   const locked = protected_until && `Its objects are locked: protected_until ${protected_until}.`
-  return reader(state) ?? locked
+  return readerText(state) ?? locked
 }
 
-const whyFull = (
+const restoreRefusal = (
   { context: { restores } }: State,
   { restore_id }: typeof StartBackupRestore.Type,
 ) =>
@@ -272,7 +276,7 @@ const whyFull = (
     ? `Restore ${restore_id} reads the backup already.`
     : `The backup has its most restores, ${backup_restores_max}.`
 
-/** What a test was of; none when the backup went meanwhile. */
+/** The share and the time of a tested backup; empty if the backup is no longer available. */
 const testedOf = ({ share_id, taken_at }: Context, state: State) =>
   state.matches("available") && taken_at !== null ? [{ share_id, taken_at }] : []
 
@@ -293,7 +297,7 @@ export const Backup = decider({
     DeleteBackup: ({ at, expired }) => [BackupDeleted.make({ at, expired })],
     StartBackupRestore: ({ restore_id }) => [BackupRestoreStarted.make({ restore_id })],
     FinishBackupRestore: ({ restore_id }, { restores }, state) =>
-      isThere(state) && !restores.includes(restore_id)
+      exists(state) && !restores.includes(restore_id)
         ? []
         : [BackupRestoreFinished.make({ restore_id })],
     AdoptBackup: (command) => [BackupAdopted.make(Struct.omit(command, ["type"]))],
@@ -319,7 +323,7 @@ export const backupAfter = (log: Log["Service"], recorded: Recorded) =>
     state: value as BackupStatus | "undeleting" | "deleted",
   }))
 
-/** What a backup could not read, by all that happened to it; empty: nothing. */
+/** The paths that a backup could not read, from all of its events. */
 export const unreadOf = (log: Log["Service"], backup_id: string) =>
   Stream.runFold(
     log.read(`${Backup.name}.${backup_id}`),

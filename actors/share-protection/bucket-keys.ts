@@ -1,5 +1,5 @@
 /**
- * A bucket with its keys, which are fetched as a tenant's trust allows, and nowhere kept.
+ * Reads the keys of a bucket from the vault with a tenant's delegation. They are never stored.
  *
  * Source: document 2 §1 Secrets.
  */
@@ -9,19 +9,19 @@ import type { Delegation } from "#actors/share-protection/ports/trusts.ts"
 import { Vault } from "#actors/share-protection/ports/vault.ts"
 import type { VaultSecretMap } from "#schemas/share-protection/target.ts"
 
-/** Where a bucket is, and by which hrefs the keys to it are had. */
-export interface Located
+/** The location of a bucket and the hrefs of its keys. */
+export interface BucketLocation
   extends Pick<Bucket, "endpoint" | "bucket" | "region" | "addressing_mode"> {
   readonly ca_cert_ref: string | null
   readonly vault_secret_map: VaultSecretMap
 }
 
-/** The bucket as a client of S3 needs it. */
-export const withKeys = Effect.fnUntraced(function* (located: Located, by: Delegation) {
-  const { endpoint, bucket, region, addressing_mode, ca_cert_ref, vault_secret_map } = located
+/** The bucket with the keys that an S3 client needs. */
+export const withKeys = Effect.fnUntraced(function* (location: BucketLocation, by: Delegation) {
+  const { endpoint, bucket, region, addressing_mode, ca_cert_ref, vault_secret_map } = location
   const { read } = yield* Vault
   const ca_cert = ca_cert_ref === null ? null : Redacted.value(yield* read(by, ca_cert_ref))
-  const opened: Bucket = {
+  const bucket_with_keys: Bucket = {
     endpoint,
     bucket,
     region,
@@ -30,5 +30,5 @@ export const withKeys = Effect.fnUntraced(function* (located: Located, by: Deleg
     access_key: yield* read(by, vault_secret_map.access_key),
     secret_key: yield* read(by, vault_secret_map.secret_key),
   }
-  return opened
+  return bucket_with_keys
 })

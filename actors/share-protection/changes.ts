@@ -1,10 +1,13 @@
-/** Changes: what of an update is one. */
+/** Changes: the fields of an update that differ from the present ones. */
 import { Equal } from "effect"
 
-/** The fields of `asked` that `present` has otherwise. All of them are optional. */
-export const changesOf = <Changes extends object>(present: Changes, asked: Changes): Changes => {
+/** The fields of `requested` that differ in `present`. All of them are optional. */
+export const changesOf = <Changes extends object>(
+  present: Changes,
+  requested: Changes,
+): Changes => {
   const before = new Map<string, unknown>(Object.entries(present))
-  const differing = Object.entries(asked).filter(
+  const differing = Object.entries(requested).filter(
     ([field, value]) => !Equal.equals(before.get(field), value),
   )
   // Leaving out some of the optional fields makes no other type.

@@ -1,5 +1,5 @@
 /**
- * A domain's own settings: what was configured, and what of it holds.
+ * A domain's own settings: the configured ones, and those that are applied.
  *
  * Source: document 2 §4 PATCH /v1/admin/domains/{domain_id}; DECISIONS, document 2, domains.
  */
@@ -13,13 +13,13 @@ import { DomainApplied, DomainConfigured, DomainEvent } from "#events/share-prot
 import { DomainCommand, type DomainSettings } from "#schemas/share-protection/domain.ts"
 import { Rejection } from "#schemas/share-protection/rejection.ts"
 
-/** Null where the configuration's own holds. */
+/** Null: the deployment's configuration applies. */
 type Settings = Required<DomainSettings>
 
 export interface DomainContext {
-  /** What was configured. */
+  /** The configured settings. */
   readonly settings: Settings
-  /** What of it holds. */
+  /** The settings in effect. */
   readonly applied: Settings
 }
 
@@ -63,8 +63,8 @@ export const Domain = decider({
   event: DomainEvent,
   rejection: Rejection,
   propose: {
-    ConfigureDomain: ({ type: _, ...wanted }, { settings }) => {
-      const changes = changesOf<DomainSettings>(settings, wanted)
+    ConfigureDomain: ({ type: _, ...fields }, { settings }) => {
+      const changes = changesOf<DomainSettings>(settings, fields)
       return Struct.keys(changes).length === 0 ? [] : [DomainConfigured.make(changes)]
     },
     ApplyDomain: (_, _context, state) => (state.matches("pending") ? [DomainApplied.make({})] : []),
@@ -74,7 +74,7 @@ export const Domain = decider({
   },
 })
 
-/** The domain after one of its commits; `pending` is whether a change waits for the next tick. */
+/** The domain after one of its commits; `pending`: a change waits for the next reconciliation. */
 export const domainAfter = (log: Log["Service"], recorded: Recorded) =>
   Effect.map(stateAfter(log, Domain, recorded), (state) => ({
     // The decider's state is a snapshot of this file's machine.

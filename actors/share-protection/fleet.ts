@@ -1,5 +1,5 @@
 /**
- * The fleet of one worker project: when another worker may boot, and which rollout runs.
+ * The fleet of one worker project: permits boots, and holds the running rollout.
  *
  * Source: document 2 §8 conductor.worker_boot_*; DECISIONS, document 2, worker, rollouts.
  */
@@ -25,27 +25,27 @@ import {
 } from "#schemas/share-protection/rejection.ts"
 
 export interface FleetContext {
-  /** The rollout that runs. */
+  /** The running rollout. */
   readonly rollout_id: RolloutId | null
   /** When the last boot was allowed, RFC 3339. */
   readonly booted_at: string | null
-  /** When boots failed, RFC 3339: the newest first, at most `boot_failures_kept`. */
+  /** Times of failed boots, RFC 3339: newest first, at most `boot_failures_kept`. */
   readonly failures: ReadonlyArray<string>
 }
 
 type Context = FleetContext
-type Asked = Omit<typeof BootAllowed.Type, "type">
+type BootRequest = Omit<typeof BootAllowed.Type, "type">
 
 const epochMs = (at: string) => DateTime.toEpochMillis(DateTime.makeUnsafe(at))
 
-/** Whether `before` is less than so many seconds before `at`. */
+/** Whether `before` is less than `seconds` before `at`. */
 const isWithin = (before: string, at: string, seconds: number) =>
   epochMs(at) - epochMs(before) < seconds * 1000
 
-const isCool = ({ booted_at }: Context, { at, cooldown_seconds }: Asked) =>
+const isCool = ({ booted_at }: Context, { at, cooldown_seconds }: BootRequest) =>
   booted_at === null || !isWithin(booted_at, at, cooldown_seconds)
 
-const failuresWithin = ({ failures }: Context, { at, failure_window_seconds }: Asked) =>
+const failuresWithin = ({ failures }: Context, { at, failure_window_seconds }: BootRequest) =>
   failures.filter((failed_at) => isWithin(failed_at, at, failure_window_seconds)).length
 
 const chart = setup({
@@ -95,7 +95,7 @@ const reject = ({ context }: SnapshotFrom<typeof machine>, command: FleetCommand
   if (command.type === "AllowRollout") {
     return new Conflict({ detail: `Rollout ${context.rollout_id} is running.` })
   }
-  // A failure is always recorded, and a rollout that does not run ends without effect.
+  // Failures are always recorded, and ending a rollout that does not run has no effect.
   if (command.type !== "AllowBoot") throw new Error(`${command.type} is never refused`)
   if (!command.replacement && !isCool(context, command)) {
     return new WorkerUnavailable({

@@ -1,8 +1,8 @@
 /**
- * A job's life: queued, through the steps of a worker one by one, to available or error.
+ * A job: queued → each step of a worker in order → available or error.
  *
- * Whatever a worker says of a job carries the fence of its hold: from another than the job's own
- * nothing happens. Only a retry leads out of error, and nothing out of available.
+ * Every report of a worker carries the fence of its hold; reports with another fence are rejected.
+ * Only a retry leaves error; available is final.
  *
  * Source: document 2 §3 Job; DECISIONS, document 2, cancel, retry, automatic retry.
  */
@@ -39,29 +39,29 @@ import {
   Rejection,
 } from "#schemas/share-protection/rejection.ts"
 
-type Fields<Told extends { readonly type: string }> = Omit<Told, "type">
+type Fields<Message extends { readonly type: string }> = Omit<Message, "type">
 
 export interface JobContext extends Fields<typeof JobQueued.Type> {
-  /** Who has it, or had it when it ended; null while no worker was asked to take it. */
+  /** The present or last worker; null while unassigned. */
   readonly worker_id: WorkerId | null
   readonly fence: number | null
-  /** Whether that worker took it. */
+  /** Whether that worker has started it. */
   readonly started: boolean
   /** From 1. */
   readonly attempt: number
-  /** How many of the attempts began by themselves. */
+  /** Number of automatic retries. */
   readonly retries: number
-  /** How often this attempt was put before the conductor again. */
+  /** Number of recasts of this attempt. */
   readonly recasts: number
   readonly error: Fields<typeof RejectJob.Type> | null
   readonly cancelled: boolean
-  /** Whether any attempt so far may have written a snapshot: a later one proves nothing of it. */
+  /** Whether any attempt may have written a snapshot; a later attempt cannot disprove it. */
   readonly may_have_written: boolean
 }
 
 type Context = JobContext
 
-/** It is never retried by itself: nothing is known of what its engine had written. */
+/** Never retried automatically, because its engine may have written a snapshot. */
 const cancelled = {
   code: "svc.conflict",
   detail: "cancelled",
@@ -69,7 +69,7 @@ const cancelled = {
   wrote_nothing: false,
 } as const
 
-const untaken = { worker_id: null, fence: null, started: false, error: null, cancelled: false }
+const unassigned = { worker_id: null, fence: null, started: false, error: null, cancelled: false }
 
 const chart = setup({
   types: { context: {} as Context, events: {} as JobEvent },
@@ -102,7 +102,7 @@ const chart = setup({
     retry: assign(({ context, event }) =>
       event.type === "JobRetried"
         ? {
-            ...untaken,
+            ...unassigned,
             attempt: event.attempt,
             recasts: 0,
             retries: context.retries + Number(event.automatic),
@@ -117,13 +117,13 @@ const end = {
   JobCancelled: { target: "error", actions: "cancel" },
 } as const
 
-/** Where an engine may have written: what is cancelled there proves nothing. */
+/** In these steps the engine may have written, so a cancellation leaves that open. */
 const doubtful_end = {
   ...end,
   JobCancelled: { target: "error", actions: ["cancel", "doubt"] },
 } as const
 
-/** A step of the worker, which `next` follows. */
+/** A step of the worker that is followed by `next`. */
 const before = (next: JobStep, ends: typeof end | typeof doubtful_end = end) =>
   ({
     on: {
@@ -137,10 +137,10 @@ const before = (next: JobStep, ends: typeof end | typeof doubtful_end = end) =>
 
 export const machine = chart.createMachine({
   id: "share-protection.job",
-  // What it is about comes with JobQueued.
+  // JobQueued supplies the other fields.
   context: {
     ...({} as Fields<typeof JobQueued.Type>),
-    ...untaken,
+    ...unassigned,
     attempt: 1,
     retries: 0,
     recasts: 0,
@@ -192,8 +192,8 @@ const isHeldBy = ({ worker_id, fence }: Context, report: Report) =>
   report.worker_id === worker_id && report.fence === fence
 
 /**
- * What a worker says of a job, whose it must be. What is out of turn though the job is its own
- * comes of another run of the same order: of an agent before it, under the same id.
+ * Rejects a report of a worker. If the worker holds the job but the report is out of order, another
+ * run of the same order exists: that of an earlier agent with the same id.
  */
 const refuseReport = (state: State, command: Report): Rejection => {
   const { worker_id, fence, type } = command
@@ -242,8 +242,8 @@ export const Job = decider({
     AssignJob: ({ worker_id, fence }) => [JobAssigned.make({ worker_id, fence })],
     UnassignJob: (command, context, state) => {
       const { worker_id, fence } = command
-      const untaken = hasEnded(state) && !context.started && isHeldBy(context, command)
-      return untaken ? [] : [JobUnassigned.make({ worker_id, fence })]
+      const unassigned = hasEnded(state) && !context.started && isHeldBy(context, command)
+      return unassigned ? [] : [JobUnassigned.make({ worker_id, fence })]
     },
     StartJob: ({ worker_id, fence }) => [JobStarted.make({ worker_id, fence })],
     AdvanceJob: (command, context, state) => {

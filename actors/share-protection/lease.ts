@@ -1,7 +1,7 @@
 /**
- * The lease of a target's repository: who reads it, and who writes into it.
+ * The lease of a target's repository: its readers and its writer.
  *
- * The repository has many readers and beside them one writer, or one job alone.
+ * The repository has many readers and at most one writer, or a single exclusive job.
  *
  * Source: document 2 §7 svc.repository_locked; DECISIONS, document 2, engine.
  */
@@ -32,35 +32,35 @@ import {
 export type LeaseHold = Omit<typeof LeaseAcquired.Type, "type">
 
 export interface LeaseContext {
-  /** The oldest first. */
+  /** Oldest first. */
   readonly holds: ReadonlyArray<LeaseHold>
-  /** The highest that a hold ever had. */
+  /** The highest fence that was ever granted. */
   readonly fence: number
 }
 
 type Context = LeaseContext
-type Asked = Pick<LeaseHold, "job_id" | "mode">
+type LeaseRequest = Pick<LeaseHold, "job_id" | "mode">
 
-/** Whether a hold leaves no room for what is asked beside it. */
-const hinders = (hold: LeaseHold, { job_id, mode }: Asked) =>
+/** Whether a hold conflicts with the requested one. */
+const conflicts = (hold: LeaseHold, { job_id, mode }: LeaseRequest) =>
   hold.job_id === job_id ||
   hold.mode === "exclusive" ||
   mode === "exclusive" ||
   (hold.mode === "write" && mode === "write")
 
-const isThere = ({ holds }: Context, { job_id, fence }: Pick<LeaseHold, "job_id" | "fence">) =>
+const isHeld = ({ holds }: Context, { job_id, fence }: Pick<LeaseHold, "job_id" | "fence">) =>
   holds.some((hold) => hold.job_id === job_id && hold.fence === fence)
 
 const chart = setup({
   types: { context: {} as Context, events: {} as LeaseEvent },
   guards: {
     is_compatible: ({ context, event }) =>
-      event.type === "LeaseAcquired" && !context.holds.some((hold) => hinders(hold, event)),
+      event.type === "LeaseAcquired" && !context.holds.some((hold) => conflicts(hold, event)),
     has_room: ({ context }) => context.holds.length < lease_holds_max,
     is_next_fence: ({ context, event }) =>
       event.type === "LeaseAcquired" && event.fence === context.fence + 1,
     is_held: ({ context, event }) =>
-      (event.type === "LeaseReleased" || event.type === "LeaseBroken") && isThere(context, event),
+      (event.type === "LeaseReleased" || event.type === "LeaseBroken") && isHeld(context, event),
     is_free: ({ context }) => context.holds.length === 0,
   },
   actions: {
@@ -104,20 +104,20 @@ const locked = ({ job_id, worker_id, mode, fence }: LeaseHold) =>
     detail: `Job ${job_id} on worker ${worker_id} holds it (${mode}, fence ${fence}).`,
   })
 
-const refuseAcquire = ({ holds, fence }: Context, asked: typeof AcquireLease.Type): Rejection => {
-  const holder = holds.find((hold) => hinders(hold, asked))
+const refuseAcquire = ({ holds, fence }: Context, request: typeof AcquireLease.Type): Rejection => {
+  const holder = holds.find((hold) => conflicts(hold, request))
   if (holder !== undefined) return locked(holder)
   if (holds.length >= lease_holds_max) {
     return new RepositoryLocked({ detail: `It has its most holds, ${lease_holds_max}.` })
   }
-  return new Conflict({ detail: `Fence ${asked.fence} is behind: the next is ${fence + 1}.` })
+  return new Conflict({ detail: `Fence ${request.fence} is behind: the next is ${fence + 1}.` })
 }
 
 const reject = (state: SnapshotFrom<typeof machine>, command: LeaseCommand): Rejection => {
   if (state.matches("closed")) return new NotFound({ detail: "No such target." })
   if (command.type === "AcquireLease") return refuseAcquire(state.context, command)
   const [holder] = state.context.holds
-  // What is not held is released and broken without effect: only closing can be refused.
+  // Releasing or breaking a hold that does not exist has no effect: only closing is rejected.
   if (holder === undefined) throw new Error(`${command.type} is never refused here`)
   return locked(holder)
 }
@@ -131,9 +131,9 @@ export const Lease = decider({
   propose: {
     AcquireLease: ({ type: _, ...hold }) => [LeaseAcquired.make(hold)],
     ReleaseLease: ({ type: _, ...hold }, context) =>
-      isThere(context, hold) ? [LeaseReleased.make(hold)] : [],
+      isHeld(context, hold) ? [LeaseReleased.make(hold)] : [],
     BreakLease: ({ type: _, ...hold }, context) =>
-      isThere(context, hold) ? [LeaseBroken.make(hold)] : [],
+      isHeld(context, hold) ? [LeaseBroken.make(hold)] : [],
     CloseLease: (_, _context, state) => (state.matches("closed") ? [] : [LeaseClosed.make({})]),
   },
   reject,

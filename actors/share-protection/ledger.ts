@@ -1,6 +1,5 @@
 /**
- * A project's ledger, or a domain's: what counts in its quotas, and the limit that holds when one
- * more is counted.
+ * The ledger of a project or a domain: counts resources and enforces their quotas.
  *
  * Source: document 2 §7 svc.quota_exceeded; DECISIONS, document 2, quotas.
  */
@@ -48,7 +47,7 @@ export const machine = chart.createMachine({
 })
 
 const reject = (_: SnapshotFrom<typeof machine>, command: LedgerCommand): Rejection => {
-  // Release proposes no more than there is.
+  // Release proposes no more than the present count.
   if (command.type === "Release") throw new Error(`${command.type} is never refused`)
   const { what, limit } = command
   return new QuotaExceeded({ detail: `The project has its limit of ${limit} ${what}.` })

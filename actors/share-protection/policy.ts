@@ -1,7 +1,7 @@
 /**
- * The protection of a share: its one policy, and beside it the one backup that may be under way.
+ * The protection of a share: its single policy and, in parallel, the single backup in progress.
  *
- * Both are of one aggregate, so that the log itself refuses a second of either.
+ * Both belong to one aggregate, so the log itself rejects a second of either.
  * Source: document 2 §2 Policy, §4 rules 2 and 3; DECISIONS, document 2, policy, backup create.
  */
 import { Effect, Struct } from "effect"
@@ -29,11 +29,11 @@ import {
 } from "#schemas/share-protection/rejection.ts"
 
 export interface PolicyContext {
-  /** Null while the share has none. */
+  /** The share's policy, if any. */
   readonly policy: Omit<typeof DefinePolicy.Type, "type"> | null
-  /** The one that is under way, and the policy that it is of; null while none is. */
+  /** The backup in progress and its policy, if any. */
   readonly backup: { readonly backup_id: BackupId; readonly policy_id: PolicyId | null } | null
-  /** RFC 3339: the last tick of the present policy that was taken or skipped. */
+  /** RFC 3339: the last tick of the present policy that was used or skipped. */
   readonly last_tick: string | null
 }
 
@@ -121,8 +121,8 @@ export const machine = chart.createMachine({
   },
 })
 
-/** Whether a command names another policy than the share has. */
-const isAnothers = ({ policy }: Context, policy_id: PolicyId | null) =>
+/** Whether a command names a policy other than the share's. */
+const isOtherPolicy = ({ policy }: Context, policy_id: PolicyId | null) =>
   policy_id !== null && policy_id !== policy?.id
 
 const reject = ({ context }: SnapshotFrom<typeof machine>, command: PolicyCommand): Rejection => {
@@ -130,9 +130,9 @@ const reject = ({ context }: SnapshotFrom<typeof machine>, command: PolicyComman
   if (command.type === "DefinePolicy") {
     return new Conflict({ detail: `The share has a policy already: ${policy?.id}.` })
   }
-  // FinishShareBackup proposes nothing unless that backup is under way.
+  // FinishShareBackup proposes nothing unless that backup is in progress.
   if (command.type === "FinishShareBackup") throw new Error(`${command.type} is never refused`)
-  if (isAnothers(context, command.policy_id)) return new NotFound({ detail: "No such policy." })
+  if (isOtherPolicy(context, command.policy_id)) return new NotFound({ detail: "No such policy." })
   if (command.type === "DeletePolicy") {
     const detail = `Backup ${backup?.backup_id} of the policy is under way.`
     return new PolicyHasInflightBackup({ detail })
@@ -152,8 +152,8 @@ export const Policy = decider({
   rejection: Rejection,
   propose: {
     DefinePolicy: (command) => [PolicyDefined.make(Struct.omit(command, ["type"]))],
-    UpdatePolicy: ({ type: _, policy_id, ...asked }, { policy }) => {
-      const changes = changesOf<typeof asked>(policy ?? {}, asked)
+    UpdatePolicy: ({ type: _, policy_id, ...fields }, { policy }) => {
+      const changes = changesOf<typeof fields>(policy ?? {}, fields)
       const is_same = policy?.id === policy_id && Object.keys(changes).length === 0
       return is_same ? [] : [PolicyUpdated.make({ policy_id, ...changes })]
     },

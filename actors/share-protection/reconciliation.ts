@@ -1,7 +1,7 @@
 /**
- * Reconciliation: idle → running → idle, sooner when an operator asked for it.
+ * Reconciliation: idle → running → idle, or earlier when an operator triggers it.
  *
- * A run that nobody finished, since its conductor was killed, is finished by the next one.
+ * If a conductor is killed during a run, the next conductor finishes the run.
  *
  * Source: document 2 §2 Reconciliation status, §4; DECISIONS, document 2, other admin answers.
  */
@@ -25,7 +25,7 @@ export const reconciliation_id = "main"
 export interface ReconciliationContext {
   /** RFC 3339; null before the first run. */
   readonly last_started_at: string | null
-  /** What the last finished run found. */
+  /** The drift that the last finished run found. */
   readonly drift: ReadonlyArray<Drift>
   readonly drift_count: number
 }

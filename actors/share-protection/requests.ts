@@ -1,9 +1,8 @@
 /**
- * Requests: what one request of a tenant or an operator means for several aggregates, as one
- * atomic batch.
+ * Requests: builds the atomic batch of commands for a request of a tenant or an operator.
  *
- * Each rule lives in the aggregate that must refuse. The first that refuses names the error, so
- * the order of a batch is the order in which errors are told.
+ * Each rule lives in the aggregate that enforces it. The first rejection is the error of the whole
+ * request, so the order of a batch decides which error takes precedence.
  *
  * Source: DESIGN of the running system, 2; document 2 §4; DECISIONS, document 2.
  */
@@ -62,7 +61,7 @@ import {
   RegisterTemplateTarget,
 } from "#schemas/share-protection/target-template.ts"
 
-/** Commands that happen together or not at all. */
+/** Commands that are applied atomically. */
 export type Batch = ReadonlyArray<Addressed<Rejection>>
 
 type Fields<Message extends { readonly type: string }> = Omit<Message, "type">
@@ -74,7 +73,7 @@ const reserve = (owner: Owner, what: Counted, limit: number) =>
 const release = (owner: Owner, what: Counted, count: number) =>
   address(Ledger, owner, Release.make({ what, count }))
 
-/** Registers a bucket and queues its enrollment. A bucket that projects share has no ledger. */
+/** Registers a bucket and queues its enrollment. Shared buckets count in no ledger. */
 export const createTarget = (
   target_id: TargetId,
   target: Fields<typeof CreateTarget.Type>,
@@ -91,17 +90,17 @@ export const createTarget = (
   ]
 }
 
-/** Retention and maintenance may be done twice: what failed is tried again a few times. */
-const own_retries_max = 5
+/** Retention and maintenance are idempotent, so failures are retried a few times. */
+const service_retries_max = 5
 
 const retries_of = {
   target_enroll: 0,
   repo_format_upgrade: 0,
-  retention: own_retries_max,
-  maintenance: own_retries_max,
+  retention: service_retries_max,
+  maintenance: service_retries_max,
 }
 
-/** A job of the service's own on a target: enrollment, maintenance, upgrade, retention. */
+/** Queues a job of the service itself on a target. */
 export const queueTargetJob = (
   job_id: JobId,
   job_type: keyof typeof retries_of,
@@ -125,7 +124,7 @@ export const queueTargetJob = (
     }),
   )
 
-/** Removes a target's record; `waiting` are its jobs that no worker has taken yet. */
+/** Deletes a target's record; `waiting` are its unassigned jobs, which are cancelled. */
 export const deleteTarget = (
   target_id: TargetId,
   {
@@ -143,7 +142,7 @@ export const deleteTarget = (
   ...waiting.map((job_id) => address(Job, job_id, CancelJob.make({}))),
 ]
 
-/** Enrolls a target again after an error, by a new job. */
+/** Restarts a failed enrollment with a new job. */
 export const restartEnrollment = (
   target_id: TargetId,
   project_id: ProjectId | null,
@@ -163,8 +162,8 @@ export const startFormatUpgrade = (
 ]
 
 /**
- * Makes a template. The domain's ledger counts it, without a limit: of two requests with one key
- * it takes one, which an aggregate of a new id cannot know.
+ * Creates a template. The domain's ledger counts it without a limit, so that only one of two
+ * requests with the same key succeeds; a new aggregate cannot detect that.
  */
 export const createTemplate = (
   template_id: TargetTemplateId,
@@ -223,13 +222,13 @@ export interface BackupRequest {
   readonly target_id: TargetId
   readonly policy_id: PolicyId | null
   readonly crash_consistent_wanted: boolean | null
-  /** The time that a schedule asked for; null on demand. */
+  /** The scheduled time; null on demand. */
   readonly tick: string | null
-  /** The policy's; 0 without one. */
+  /** The policy's maximum; 0 without a policy. */
   readonly max_retries: number
 }
 
-/** `limit` is the project's quota of backups. */
+/** Requests a backup; `limit` is the project's quota of backups. */
 export const requestBackup = (request: BackupRequest, limit: number): Batch => {
   const { backup_id, job_id, tick, max_retries, crash_consistent_wanted, ...about } = request
   const { project_id, share_id, target_id, policy_id } = about
@@ -256,7 +255,7 @@ export const requestBackup = (request: BackupRequest, limit: number): Batch => {
   ]
 }
 
-/** Backups of one project in one target, and what the engine knows them by. */
+/** Expired backups of one project in one target, with the ids of their snapshots. */
 export interface ExpiredBackups {
   readonly project_id: ProjectId
   readonly target_id: TargetId
@@ -266,8 +265,13 @@ export interface ExpiredBackups {
   readonly job_id: JobId
 }
 
-/** The retention policy lets these backups go. */
-export const expireBackups = ({ project_id, target_id, backups, job_id }: ExpiredBackups): Batch => [
+/** Expires backups that the retention policy does not keep. */
+export const expireBackups = ({
+  project_id,
+  target_id,
+  backups,
+  job_id,
+}: ExpiredBackups): Batch => [
   ...backups.map(({ backup_id }) => address(Backup, backup_id, ExpireBackup.make({}))),
   address(Target, target_id, DeregisterTargetBackups.make({ count: backups.length })),
   release(project_id, "backups", backups.length),
@@ -275,8 +279,8 @@ export const expireBackups = ({ project_id, target_id, backups, job_id }: Expire
 ]
 
 /**
- * Removes a backup's record, and forgets its snapshot where there is one. What is expired does
- * not count any more, and its snapshot is forgotten already.
+ * Deletes a backup's record and forgets its snapshot, if any. An expired backup is no longer
+ * counted, and its snapshot is already forgotten.
  */
 export const deleteBackup = (
   backup_id: BackupId,
@@ -285,7 +289,7 @@ export const deleteBackup = (
   at: string,
 ): Batch => [
   address(Backup, backup_id, DeleteBackup.make({ at, expired })),
-  // What has no snapshot is under no lock.
+  // Without a snapshot there is no lock to check.
   ...(expired ? [] : deregisterBackup(target_id, project_id, forget === undefined ? {} : { at })),
   ...(forget === undefined
     ? []
@@ -296,7 +300,7 @@ export const deleteBackup = (
       ]),
 ]
 
-/** One backup less counts: `at` is when its tenant deletes it, which a lock forbids. */
+/** Decrements the counts of backups. `at` is the time of a tenant's delete; a lock rejects it. */
 export const deregisterBackup = (
   target_id: TargetId,
   project_id: ProjectId | null,
@@ -306,7 +310,7 @@ export const deregisterBackup = (
   ...(project_id === null ? [] : [release(project_id, "backups", 1)]),
 ]
 
-/** An expired backup is wanted back: from here it counts like any other. */
+/** Starts the undelete of an expired backup, which counts in the quota again. */
 export const startUndelete = (
   backup_id: BackupId,
   target_id: TargetId,
@@ -318,7 +322,7 @@ export const startUndelete = (
   ...(project_id === null ? [] : [reserve(project_id, "backups", limit)]),
 ]
 
-/** A backup, and whose and where it is. */
+/** A backup with its project, share and target. */
 export interface BackupPlace {
   readonly backup_id: BackupId
   readonly project_id: ProjectId
@@ -326,7 +330,7 @@ export interface BackupPlace {
   readonly target_id: TargetId
 }
 
-/** A job of one backup that is, or was, in the repository. */
+/** Queues a job for one existing or expired backup. */
 const queueBackupJob = (
   job_id: JobId,
   job_type: "undelete" | "restore_test",
@@ -346,18 +350,18 @@ const queueBackupJob = (
     }),
   )
 
-/** Brings an expired backup back; `limit` is the project's quota of backups. */
+/** Undeletes an expired backup; `limit` is the project's quota of backups. */
 export const undeleteBackup = (job_id: JobId, backup: BackupPlace, limit: number): Batch => [
   ...startUndelete(backup.backup_id, backup.target_id, backup.project_id, limit),
   queueBackupJob(job_id, "undelete", backup),
 ]
 
-/** Restores some of a backup's files to see whether they can be had. */
+/** Queues a restore test of a backup. */
 export const testBackup = (job_id: JobId, backup: BackupPlace): Batch => [
   queueBackupJob(job_id, "restore_test", backup),
 ]
 
-/** A snapshot that no record tells of gets one; it counts like any other. */
+/** Creates a record for an unknown snapshot; it counts like any other backup. */
 export const adoptBackup = (
   backup_id: BackupId,
   backup: Fields<typeof AdoptBackup.Type>,

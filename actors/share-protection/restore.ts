@@ -31,7 +31,7 @@ import {
 } from "#schemas/share-protection/restore.ts"
 
 export interface RestoreContext extends Omit<typeof RequestRestore.Type, "type"> {
-  /** The share that was made; null in place, and before the end. */
+  /** The new share; null in place, and until completion. */
   readonly new_share_id: ShareId | null
   /** Why it is in error. */
   readonly reason: string | null
@@ -50,7 +50,7 @@ const failed = { target: "error", actions: "fail" } as const
 
 export const machine = chart.createMachine({
   id: "share-protection.restore",
-  // Nothing is known of it before it is there, and nothing asks.
+  // The context is empty until the restore exists, and is not read before.
   context: {} as Context,
   initial: "absent",
   states: {
@@ -88,7 +88,7 @@ const reject = ({ value }: SnapshotFrom<typeof machine>, { type }: RestoreComman
   }
   if (value === "absent") return new NotFound({ detail: "No such restore." })
   const detail = `A restore that is ${value} refuses ${type}.`
-  // Only a retry is asked for from outside: anything else that is refused is a mistake of ours.
+  // Users send only retries, so any other rejection is a bug of the service.
   return type === "RetryRestore" ? new Conflict({ detail }) : new InvalidStateTransition({ detail })
 }
 

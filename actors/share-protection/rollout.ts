@@ -1,6 +1,6 @@
 /**
- * A rollout: one worker after another is replaced, domain by domain, until all are through or one
- * new worker does not come up.
+ * A rollout: replaces one worker after another, domain by domain, until all are replaced or a new
+ * worker fails to boot.
  *
  * Source: document 2 §6, §9; DECISIONS, document 2, rollouts.
  */
@@ -31,9 +31,9 @@ export interface RolloutContext {
   readonly image: string
   /** Canary first. */
   readonly domain_ids: ReadonlyArray<DomainId>
-  /** The domain that it is at, from 0; behind the last when it is through. */
+  /** Index of the present domain; the number of domains when all are complete. */
   readonly domain_index: number
-  /** What is under way. */
+  /** The replacement in progress. */
   readonly replacement: Replacement | null
   readonly replaced_workers: number
   /** Why it halted. */
@@ -42,10 +42,10 @@ export interface RolloutContext {
 
 type Context = RolloutContext
 
-/** Where a rollout is before it began and when it is through: no replacement happens there. */
-const nowhere = DomainId.make("none")
+/** The domain of a rollout before it starts and after its last domain: without replacements. */
+const no_domain = DomainId.make("none")
 
-const domainOf = ({ domain_ids, domain_index }: Context) => domain_ids[domain_index] ?? nowhere
+const domainOf = ({ domain_ids, domain_index }: Context) => domain_ids[domain_index] ?? no_domain
 
 const isPair = ({ replacement }: Context, { old_worker_id, new_worker_id }: Replacement) =>
   replacement?.old_worker_id === old_worker_id && replacement.new_worker_id === new_worker_id
@@ -158,9 +158,9 @@ export const Rollout = decider({
       state.matches("absent") || isPair(context, pair)
         ? [ReplacementCompleted.make({ ...pair, domain_id: domainOf(context) })]
         : [],
-    FailReplacement: ({ type: _, ...failed }, context, state) =>
-      state.matches("absent") || isPair(context, failed)
-        ? [RolloutHalted.make({ ...failed, domain_id: domainOf(context) })]
+    FailReplacement: ({ type: _, ...failure }, context, state) =>
+      state.matches("absent") || isPair(context, failure)
+        ? [RolloutHalted.make({ ...failure, domain_id: domainOf(context) })]
         : [],
     CompleteRolloutDomain: ({ domain_id }, { domain_ids }) => {
       const completed = RolloutDomainCompleted.make({ domain_id })

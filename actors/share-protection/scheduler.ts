@@ -16,7 +16,7 @@ import { SchedulerCommand } from "#schemas/share-protection/scheduler.ts"
 export const scheduler_id = "main"
 
 export interface SchedulerContext {
-  /** From when on ticks are taken, RFC 3339; null when it was never paused. */
+  /** Ticks count from this time, RFC 3339; null if it was never paused. */
   readonly resumed_at: string | null
 }
 

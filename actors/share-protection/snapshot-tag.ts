@@ -1,6 +1,6 @@
 /**
- * Snapshot tags: what a snapshot says of itself, so that the catalogue can be made anew from the
- * repository alone.
+ * Snapshot tags: the metadata of a snapshot, from which the catalog can be rebuilt with only the
+ * repository.
  */
 import { Schema } from "effect"
 import { BackupId, PolicyId, ProjectId, ShareId } from "#schemas/share-protection/id.ts"
@@ -14,7 +14,7 @@ const SnapshotTags = Schema.Struct({
 })
 export type SnapshotTags = typeof SnapshotTags.Type
 
-/** By it a backup's snapshot is found: ids of snapshots may change, tags stay. */
+/** The tag that identifies a backup's snapshot: snapshot ids may change, tags do not. */
 export const backupTag = (backup_id: BackupId) => `backup=${backup_id}`
 
 export const tagsOf = (tags: SnapshotTags): ReadonlyArray<string> => [
@@ -27,19 +27,19 @@ export const tagsOf = (tags: SnapshotTags): ReadonlyArray<string> => [
 
 const decode = Schema.decodeUnknownOption(SnapshotTags)
 
-/** What a snapshot's tags say; none when it is not of this service. */
+/** Decodes a snapshot's tags; none if this service did not make it. */
 export const readTags = (tags: ReadonlyArray<string>) => {
-  const said = new Map(
+  const values = new Map(
     tags.map((tag) => {
-      const sign = tag.indexOf("=")
-      return [tag.slice(0, sign), tag.slice(sign + 1)]
+      const separator = tag.indexOf("=")
+      return [tag.slice(0, separator), tag.slice(separator + 1)]
     }),
   )
   return decode({
-    backup_id: said.get("backup"),
-    project_id: said.get("project"),
-    share_id: said.get("share"),
-    policy_id: said.get("policy") ?? null,
-    crash_consistent: said.get("crash_consistent") === "true",
+    backup_id: values.get("backup"),
+    project_id: values.get("project"),
+    share_id: values.get("share"),
+    policy_id: values.get("policy") ?? null,
+    crash_consistent: values.get("crash_consistent") === "true",
   })
 }

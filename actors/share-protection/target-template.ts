@@ -1,5 +1,5 @@
 /**
- * A target template (Shape B): absent → present → deleted, once nothing references it.
+ * A target template (Shape B): absent → present → deleted. Only an unreferenced one can be deleted.
  *
  * Source: document 2 §2 Target template, §4 target-templates; DECISIONS, document 2, template.
  */
@@ -31,7 +31,7 @@ import {
 } from "#schemas/share-protection/target-template.ts"
 
 export interface TargetTemplateContext extends Omit<typeof CreateTargetTemplate.Type, "type"> {
-  /** How many reference it. */
+  /** Number of targets and policies that reference it. */
   readonly targets: number
   readonly policies: number
 }
@@ -49,7 +49,7 @@ const chart = setup({
 
 export const machine = chart.createMachine({
   id: "share-protection.target-template",
-  // Nothing is known of it before it is there, and nothing asks.
+  // The context is empty until the template exists, and is not read before.
   context: {} as Context,
   initial: "absent",
   states: {
@@ -109,8 +109,8 @@ export const TargetTemplate = decider({
   rejection: Rejection,
   propose: {
     CreateTargetTemplate: (command) => [TargetTemplateCreated.make(Struct.omit(command, ["type"]))],
-    UpdateTargetTemplate: ({ type: _, ...asked }, context, state) => {
-      const changes = changesOf<typeof asked>(context, asked)
+    UpdateTargetTemplate: ({ type: _, ...fields }, context, state) => {
+      const changes = changesOf<typeof fields>(context, fields)
       const same = state.matches("present") && Object.keys(changes).length === 0
       return same ? [] : [TargetTemplateUpdated.make(changes)]
     },

@@ -1,6 +1,6 @@
 /**
- * A target: its enrollment (pending → available or error) and, beside it, its repository's format
- * (unknown → settled ⇄ upgrading).
+ * A target: its enrollment (pending → available or error) and, in parallel, the format of its
+ * repository (unknown → settled ⇄ upgrading).
  *
  * Source: document 2 §2 Target, §3 Target, §4 rules 4 and 6; DECISIONS, document 2, target create.
  */
@@ -48,28 +48,28 @@ import {
 type Fields = Omit<typeof CreateTarget.Type, "type">
 type Enrolled = Omit<typeof CompleteEnrollment.Type, "type">
 
-/** `job_id` is the job of the enrollment that runs, or ran last. */
+/** `job_id` is the job of the present or last enrollment. */
 export interface TargetContext extends Fields {
   readonly repository_password_ref: Enrolled["repository_password_ref"] | null
   readonly capabilities: Capabilities | null
   readonly preflight_at: string | null
   readonly usage_stats: UsageStats | null
-  /** RFC 3339: what its repository needs is locked until then; null while nothing is known. */
+  /** RFC 3339: end of the locks on objects that its repository needs; null while unknown. */
   readonly protected_until: string | null
   readonly format: Enrolled["format"] | null
   readonly engine_profile: Enrolled["engine_profile"] | null
-  /** The job that upgrades the format; null when none does. */
+  /** The running job that upgrades the format, if any. */
   readonly format_job_id: Enrolled["job_id"] | null
   /** Why the last enrollment failed. */
   readonly reason: string | null
-  /** How many reference it. */
+  /** Number of policies and backups that reference it. */
   readonly policies: number
   readonly backups: number
 }
 
 type Context = TargetContext
 
-/** What a target has that was never enrolled. */
+/** Context of a target before its first enrollment. */
 const unenrolled = {
   repository_password_ref: null,
   capabilities: null,
@@ -113,7 +113,7 @@ const chart = setup({
   },
 })
 
-/** The two regions of a target that is there. */
+/** The two parallel regions of a present target. */
 const enrollment = chart.createStateConfig({
   initial: "pending",
   states: {
@@ -199,7 +199,7 @@ const format = chart.createStateConfig({
 
 export const machine = chart.createMachine({
   id: "share-protection.target",
-  // Nothing is known of it before it is there, and nothing asks.
+  // The context is empty until the target exists, and is not read before.
   context: {} as Context,
   initial: "absent",
   states: {
@@ -251,13 +251,13 @@ const isEnrolling = (state: SnapshotFrom<typeof machine>, job_id: string) =>
 const isUpgrading = (state: SnapshotFrom<typeof machine>, job_id: string) =>
   state.matches({ present: { format: "upgrading" } }) && state.context.format_job_id === job_id
 
-const isThere = (state: SnapshotFrom<typeof machine>) => state.matches("present")
+const exists = (state: SnapshotFrom<typeof machine>) => state.matches("present")
 
 const reject = (state: SnapshotFrom<typeof machine>, command: TargetCommand): Rejection => {
   if (command.type === "CreateTarget") {
     return new Conflict({ detail: "A target of this id was made already." })
   }
-  if (!isThere(state)) return new NotFound({ detail: "No such target." })
+  if (!exists(state)) return new NotFound({ detail: "No such target." })
   const { policies, backups, format_job_id } = state.context
   if (command.type === "UpdateTarget") {
     const detail = "The repository of an available target stays where it is."
@@ -292,21 +292,21 @@ export const Target = decider({
   rejection: Rejection,
   propose: {
     CreateTarget: (command) => [TargetCreated.make(Struct.omit(command, ["type"]))],
-    UpdateTarget: ({ type: _, ...asked }, context, state) => {
-      const changes = changesOf<typeof asked>(context, asked)
-      const is_same = isThere(state) && Object.keys(changes).length === 0
+    UpdateTarget: ({ type: _, ...fields }, context, state) => {
+      const changes = changesOf<typeof fields>(context, fields)
+      const is_same = exists(state) && Object.keys(changes).length === 0
       return is_same ? [] : [TargetUpdated.make(changes)]
     },
     CompleteEnrollment: ({ type: _, place = {}, ...enrolled }, context, state) => {
       const { job_id } = enrolled
-      if (isThere(state) && !isEnrolling(state, job_id)) return []
+      if (exists(state) && !isEnrolling(state, job_id)) return []
       const is_moved = Object.keys(changesOf<Partial<Fields>>(context, place)).length > 0
       return is_moved
         ? [TargetEnrollmentFailed.make({ job_id, reason: moved_reason })]
         : [TargetEnrolled.make(enrolled)]
     },
     FailEnrollment: ({ job_id, reason }, _, state) =>
-      isThere(state) && !isEnrolling(state, job_id)
+      exists(state) && !isEnrolling(state, job_id)
         ? []
         : [TargetEnrollmentFailed.make({ job_id, reason })],
     RestartEnrollment: ({ job_id }) => [TargetEnrollmentRestarted.make({ job_id })],
@@ -315,28 +315,28 @@ export const Target = decider({
     ],
     RegisterTargetPolicy: () => [TargetPolicyRegistered.make({})],
     DeregisterTargetPolicy: (_, { policies }, state) =>
-      isThere(state) && policies === 0 ? [] : [TargetPolicyDeregistered.make({})],
+      exists(state) && policies === 0 ? [] : [TargetPolicyDeregistered.make({})],
     RegisterTargetBackup: () => [registered],
     DeregisterTargetBackups: ({ type: _, count, ...when }, { backups }, state) => {
-      const fewer = isThere(state) ? Math.min(count, backups) : count
+      const fewer = exists(state) ? Math.min(count, backups) : count
       return fewer === 0 ? [] : [TargetBackupsDeregistered.make({ count: fewer, ...when })]
     },
-    // It may be read when it may be written, and what cannot happen the chart refuses.
+    // A target is readable exactly when it accepts a backup; otherwise the chart rejects the event.
     CheckTargetReadable: (_, _context, state) => (state.can(registered) ? [] : [registered]),
     StartFormatUpgrade: ({ job_id }, { format }) => [
-      // Without a format it is not enrolled, which the chart refuses.
+      // A target without a format is not enrolled, and the chart rejects the event.
       TargetFormatUpgradeStarted.make({ job_id, from_format: format ?? 1 }),
     ],
     CompleteFormatUpgrade: ({ job_id, to_format }, { format }, state) =>
-      isThere(state) && !isUpgrading(state, job_id)
+      exists(state) && !isUpgrading(state, job_id)
         ? []
         : [TargetFormatUpgraded.make({ job_id, from_format: format ?? 1, to_format })],
     FailFormatUpgrade: ({ job_id, reason }, _, state) =>
-      isThere(state) && !isUpgrading(state, job_id)
+      exists(state) && !isUpgrading(state, job_id)
         ? []
         : [TargetFormatUpgradeFailed.make({ job_id, reason })],
     RecordTargetLocks: ({ protected_until }, context, state) => {
-      const known = isThere(state) ? context.protected_until : null
+      const known = exists(state) ? context.protected_until : null
       const is_later = known === null || protected_until > known
       return is_later ? [TargetLocksExtended.make({ protected_until })] : []
     },
@@ -349,7 +349,7 @@ export const Target = decider({
 const statusOf = (state: SnapshotFrom<typeof machine>): TargetStatus | "deleted" => {
   if (state.matches({ present: { enrollment: "pending" } })) return "pending"
   if (state.matches({ present: { enrollment: "available" } })) return "available"
-  return isThere(state) ? "error" : "deleted"
+  return exists(state) ? "error" : "deleted"
 }
 
 /** The target after one of its commits. */

@@ -1,8 +1,8 @@
 /**
- * A worker's life: booting → ready ⇄ draining → retiring → retired; any of them → dead.
+ * A worker: booting → ready ⇄ draining → retiring → retired; any of them → dead.
  *
- * A slot belongs to a job by the fence of its hold, so that what is said of an earlier hold of the
- * same job on the same worker frees nothing. A dead worker keeps its slots until they are taken.
+ * A slot records the fence of its job's hold, so a late report about an earlier hold of the same
+ * job does not free it. A dead worker keeps its slots until recovery releases them.
  *
  * Source: document 2 §3 Worker; DECISIONS, document 2, worker.
  */
@@ -41,14 +41,14 @@ export interface Slot {
 export interface WorkerContext {
   readonly project_id: ProjectId | null
   readonly domain_id: DomainId | null
-  /** What it was booted from; null when it came by itself. */
+  /** The image it was booted from; null if the service did not boot it. */
   readonly image: string | null
-  /** From here on what its agent told; null before. */
+  /** The following fields come from its agent; null before it registers. */
   readonly hostname: string | null
   readonly image_version: string | null
   readonly engine_version: string | null
   readonly capacity_slots: number | null
-  /** What it runs, at most as many as it has slots; the oldest first. */
+  /** Occupied slots, oldest first. */
   readonly running_jobs: ReadonlyArray<Slot>
   /** Why it is dead. */
   readonly reason: string | null
@@ -143,18 +143,18 @@ type State = SnapshotFrom<typeof machine>
 
 const is_gone = (state: State) => state.matches("dead") || state.matches("retired")
 
-/** Whether its agent tells nothing new of a worker that takes part. */
+/** Whether a registration of a live worker changes nothing. */
 const isKnown = (
-  { type: _, ...told }: Extract<WorkerCommand, { type: "RegisterWorker" }>,
+  { type: _, ...registration }: Extract<WorkerCommand, { type: "RegisterWorker" }>,
   context: Context,
   state: State,
 ) =>
   !state.matches("absent") &&
   !is_gone(state) &&
-  Equal.equals(Struct.pick(context, Struct.keys(told)), told)
+  Equal.equals(Struct.pick(context, Struct.keys(registration)), registration)
 
-/** What operators ask for. */
-const inVain: Partial<Readonly<Record<WorkerCommand["type"], string>>> = {
+/** Error texts for commands of operators. */
+const refusals: Partial<Readonly<Record<WorkerCommand["type"], string>>> = {
   DrainWorker: "cannot be drained: only one that is ready can",
   RetireWorker: "cannot be retired: only one that is draining can, so drain it first",
 }
@@ -171,8 +171,8 @@ const reject = (state: State, command: WorkerCommand): Rejection => {
   if (command.type === "ConfirmRetirement" && state.matches("retiring")) {
     return new Conflict({ detail: `The worker runs ${running_jobs.length} jobs.` })
   }
-  const wish = inVain[command.type] ?? `refuses ${command.type}`
-  return new Conflict({ detail: `A worker that is ${state.value} ${wish}.` })
+  const refusal = refusals[command.type] ?? `refuses ${command.type}`
+  return new Conflict({ detail: `A worker that is ${state.value} ${refusal}.` })
 }
 
 export const Worker = decider({

@@ -5,8 +5,8 @@
 import type { NatsConnection, Subscription } from "@nats-io/transport-node"
 import { Effect, Layer, Option, Schema, Stream } from "effect"
 import {
-  makeLiveWorkers,
   LiveWorkers,
+  makeLiveWorkers,
   type WorkerHeartbeat,
 } from "#actors/share-protection/ports/live-workers.ts"
 import { beatSubject } from "#adapters/share-protection/worker-users.ts"
@@ -35,10 +35,10 @@ const decode = Schema.decodeUnknownOption(Said)
 
 const telling = (
   connection: NatsConnection,
-  { hear, find, progressOf }: ReturnType<typeof makeLiveWorkers>,
+  { record, find, progressOf }: ReturnType<typeof makeLiveWorkers>,
 ) =>
   LiveWorkers.of({
-    beat: (beat) => Effect.andThen(hear(beat), tell(connection, beat)),
+    beat: (beat) => Effect.andThen(record(beat), tell(connection, beat)),
     find,
     progressOf,
   })
@@ -57,18 +57,21 @@ export const liveWorkersNats = (connection: NatsConnection) =>
         Effect.sync(() => connection.subscribe("live.share-protection.worker.*")),
         (subscription) => Effect.sync(() => subscription.unsubscribe()),
       )
-      yield* listening(messages, heard.hear)
+      yield* listening(messages, heard.record)
       return telling(connection, heard)
     }),
   )
 
-const listening = (messages: Subscription, hear: (beat: WorkerHeartbeat) => Effect.Effect<void>) =>
+const listening = (
+  messages: Subscription,
+  record: (beat: WorkerHeartbeat) => Effect.Effect<void>,
+) =>
   Stream.fromAsyncIterable(messages, String).pipe(
     Stream.runForEach((message) => {
       const said = message.data.length > bytes_max ? Option.none() : decode(message.string())
       if (Option.isNone(said)) return Effect.void
       const is_own = message.subject === beatSubject(said.value.worker_id)
-      return is_own ? hear(said.value) : Effect.void
+      return is_own ? record(said.value) : Effect.void
     }),
     // The subscription ends with the connection, and that with the process.
     Effect.ignore,

@@ -5,7 +5,7 @@
  */
 import { Effect } from "effect"
 import { HttpApiBuilder } from "effect/http-api"
-import { cancelJob, type JobFacts, retryJob } from "#actors/share-protection/jobs/course.ts"
+import { cancelJob, type JobFacts, retryJob } from "#actors/share-protection/jobs/transitions.ts"
 import { answer, page } from "#gateway/share-protection/answer.ts"
 import type { ShareProtectionApi } from "#gateway/share-protection/apis/api.ts"
 import {

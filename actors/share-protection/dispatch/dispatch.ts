@@ -1,41 +1,49 @@
 /**
- * Dispatch: gives queued jobs to workers, and takes back what they cannot finish.
+ * Dispatch: assigns queued jobs to workers and recovers jobs that they cannot finish.
  *
- * A job, its slot on a worker and its hold of the repository's lease are given in one batch, and
- * each command is named after the commits that its plan rests on: what was planned on an old view
- * is refused, and planned again when the news are in.
+ * One batch assigns a job, a slot of the worker and a hold of the repository's lease. Each command
+ * id names the commits that the plan is based on. A command based on an outdated view is rejected,
+ * and planned again after the newer commits are read.
  *
  * Source: document 2 §3 Job, §8; DECISIONS, document 2, cancel, backup create.
  */
 import { Clock, Effect } from "effect"
 import { Agenda } from "#actors/agenda.ts"
 import { type Caused, type Due, joined, type Process } from "#actors/process.ts"
-import { freeSlots, isReady, leastLoaded, startable } from "#actors/share-protection/dispatch/plan.ts"
+import {
+  freeSlots,
+  isReady,
+  leastLoaded,
+  startable,
+} from "#actors/share-protection/dispatch/plan.ts"
 import {
   type DispatchView,
   emptyView,
   foldDispatch,
   type OpenJob,
 } from "#actors/share-protection/dispatch/view.ts"
+import { assignment, jobOrder } from "#actors/share-protection/jobs/job-order.ts"
+import {
+  deadlineOf,
+  deadWorkerJobs,
+  forgottenJobs,
+  orphanedJobs,
+  type RecoveryOptions,
+  stopRemnants,
+} from "#actors/share-protection/jobs/recovery.ts"
 import {
   admitJob,
   type Hold,
   type JobFailure,
   rejectJob,
   unassignJob,
-} from "#actors/share-protection/jobs/course.ts"
-import { assignment, jobOrder } from "#actors/share-protection/jobs/orders.ts"
-import {
-  deadWorkerJobs,
-  forgottenJobs,
-  orphanedJobs,
-  type RecoveryOptions,
-  stopRemnants,
-  deadlineOf,
-} from "#actors/share-protection/jobs/recovery.ts"
+} from "#actors/share-protection/jobs/transitions.ts"
 import { Agents } from "#actors/share-protection/ports/agents.ts"
 import { LiveWorkers } from "#actors/share-protection/ports/live-workers.ts"
-import { makeBackoffs, type WorkerBackoffs } from "#actors/share-protection/processes/worker-rest.ts"
+import {
+  makeBackoffs,
+  type WorkerBackoffs,
+} from "#actors/share-protection/processes/worker-backoff.ts"
 import { enrolledPlaces, formerPasswords, isTaken } from "#actors/share-protection/target-bucket.ts"
 import { Log } from "#events/log.ts"
 import { former_passwords_max } from "#schemas/share-protection/job-order.ts"
@@ -52,7 +60,7 @@ const no_worker: JobFailure = {
   wrote_nothing: true,
 }
 
-/** Backups and restores whose target is enrolled by now. */
+/** Backups and restores whose target is enrolled. */
 const admissions = (view: DispatchView): ReadonlyArray<Caused> => {
   const ready: Array<Caused> = []
   for (const job_id of view.unadmitted.values()) {
@@ -67,14 +75,14 @@ const admissions = (view: DispatchView): ReadonlyArray<Caused> => {
   return ready
 }
 
-/** Each job that can begin now, with the worker that has most room. */
+/** Assigns each job that can start to the worker with the most free slots. */
 const assignments = (
   view: DispatchView,
   log: Log["Service"],
-  rests: WorkerBackoffs,
+  backoffs: WorkerBackoffs,
   now: number,
 ): ReadonlyArray<Caused> => {
-  const slots = freeSlots(view).filter(({ worker_id }) => !rests.isResting(worker_id, now))
+  const slots = freeSlots(view).filter(({ worker_id }) => !backoffs.isResting(worker_id, now))
   const planned: Array<Caused> = []
   for (const job of slots.length > 0 ? startable(view) : []) {
     const slot = leastLoaded(slots)
@@ -93,12 +101,12 @@ const assignments = (
   return planned
 }
 
-/** Orders for jobs that were given to a worker which has not begun them. */
+/** Orders for jobs that are assigned to a worker but not started. */
 const offers = (
   view: DispatchView,
   log: Log["Service"],
   agents: Agents["Service"],
-  rests: WorkerBackoffs,
+  backoffs: WorkerBackoffs,
 ): ReadonlyArray<Caused> => {
   const open: Array<Caused> = []
   for (const job of view.jobs.values()) {
@@ -108,8 +116,8 @@ const offers = (
     open.push({
       command_id: `offer-${job_id}-${hold.fence}`,
       cause: String(job.position),
-      batch: Effect.map(offered(view, log, agents, rests, job, hold), (is_taken) =>
-        // It was not taken: another worker may take it.
+      batch: Effect.map(offerJob(view, log, agents, backoffs, job, hold), (is_taken) =>
+        // The worker did not accept it: another worker may.
         is_taken ? [] : unassignJob(job, hold),
       ),
     })
@@ -118,8 +126,8 @@ const offers = (
 }
 
 /**
- * What only an enrollment is told, of others that have or had its bucket; undefined where the
- * target was moved to a bucket in which another one is being enrolled.
+ * The facts of an enrollment about targets that share or shared its bucket; undefined if the target
+ * was moved to a bucket in which another target is being enrolled.
  */
 const enrollmentOf = (view: DispatchView, { job_type, target_id }: OpenJob) => {
   if (job_type !== "target_enroll") return {}
@@ -129,12 +137,12 @@ const enrollmentOf = (view: DispatchView, { job_type, target_id }: OpenJob) => {
   return { former_password_refs, is_taken: isTaken(view, target_id) }
 }
 
-/** Whether the worker takes the job. */
-const offered = Effect.fnUntraced(function* (
+/** Offers the job to its worker and returns whether the worker accepted it. */
+const offerJob = Effect.fnUntraced(function* (
   view: DispatchView,
   log: Log["Service"],
   { offer }: Agents["Service"],
-  rests: WorkerBackoffs,
+  backoffs: WorkerBackoffs,
   job: OpenJob,
   hold: Hold,
 ) {
@@ -142,14 +150,14 @@ const offered = Effect.fnUntraced(function* (
   const enrollment = enrollmentOf(view, job)
   const order = enrollment && (yield* jobOrder(log, job, hold, enrollment))
   if (order === undefined) return false
-  const asked = yield* Effect.result(offer(worker_id, order))
-  if (asked._tag === "Success") rests.taken(worker_id)
-  else rests.refused(worker_id, yield* Clock.currentTimeMillis)
-  return asked._tag === "Success"
+  const response = yield* Effect.result(offer(worker_id, order))
+  if (response._tag === "Success") backoffs.taken(worker_id)
+  else backoffs.refused(worker_id, yield* Clock.currentTimeMillis)
+  return response._tag === "Success"
 })
 
-/** After the boot failures' stop nothing will ever take a job: it says so. */
-const refusals = (
+/** Rejects waiting jobs when boot failures have stopped the fleet and no worker is left. */
+const rejections = (
   view: DispatchView,
   options: DispatchOptions,
   now: number,
@@ -171,7 +179,7 @@ const refusals = (
     }))
 }
 
-/** One conductor of all runs it. */
+/** Runs on a single conductor. */
 export const dispatch = (options: DispatchOptions) =>
   Effect.map(
     Effect.all([Agents, LiveWorkers]),
@@ -182,7 +190,7 @@ export const dispatch = (options: DispatchOptions) =>
       start: Effect.gen(function* () {
         const log = yield* Log
         const view = emptyView()
-        const rests = makeBackoffs()
+        const backoffs = makeBackoffs()
         const forgotten = forgottenJobs(live, options)
         const agenda = Agenda.make<Caused>()
         return {
@@ -195,15 +203,15 @@ export const dispatch = (options: DispatchOptions) =>
           due: (now): Due => {
             const begun = [
               ...admissions(view),
-              ...assignments(view, log, rests, now),
-              ...offers(view, log, agents, rests),
-              ...refusals(view, options, now),
+              ...assignments(view, log, backoffs, now),
+              ...offers(view, log, agents, backoffs),
+              ...rejections(view, options, now),
             ]
             return joined(
               deadWorkerJobs(view, options, now),
               forgotten(view, now),
               stopRemnants(view, log, agents, options, now),
-              { now: [...orphanedJobs(view), ...begun], next: rests.nextEnd(now) },
+              { now: [...orphanedJobs(view), ...begun], next: backoffs.nextEnd(now) },
               agenda.due(now),
             )
           },

@@ -1,8 +1,8 @@
-/** What dispatch knows: the jobs that are not through, and where they could run. */
+/** The view of dispatch: open jobs, and the targets, workers and leases that they need. */
 import { Effect } from "effect"
 import { Fleet, fleetAfter } from "#actors/share-protection/fleet.ts"
 import { Job, jobAfter } from "#actors/share-protection/job.ts"
-import type { Hold, JobFacts } from "#actors/share-protection/jobs/course.ts"
+import type { Hold, JobFacts } from "#actors/share-protection/jobs/transitions.ts"
 import { Lease, leaseAfter } from "#actors/share-protection/lease.ts"
 import { Restore, restoreAfter } from "#actors/share-protection/restore.ts"
 import { Target, targetAfter } from "#actors/share-protection/target.ts"
@@ -18,9 +18,9 @@ type After<F extends (...args: never) => Effect.Effect<unknown, unknown>> = Effe
 
 /** A job that has not ended. */
 export interface OpenJob extends JobFacts {
-  /** Of its last commit. */
+  /** Position of its last commit. */
   readonly position: number
-  /** When that was, as epoch milliseconds. */
+  /** Time of that commit, as epoch milliseconds. */
   readonly since: number
   readonly state: JobState
   readonly started: boolean
@@ -32,32 +32,32 @@ type TargetNow = After<typeof targetAfter>
 type TargetFact = "status" | "upgrading" | "project_id" | "repository_password_ref"
 
 /**
- * A target; a deleted one is kept in mind, since a job of it may still wait, and since another one
- * may be made of its bucket.
+ * A target. Deleted targets are kept, because their jobs may still wait and a new target may use
+ * the same bucket.
  */
 export interface KnownTarget extends Pick<TargetNow, TargetFact> {
-  /** Whether it has what a worker needs: a trust and the refs of the keys. */
+  /** Whether it has the trust and the key references that a worker needs. */
   readonly is_complete: boolean
-  /** Where its bucket is, and where it was since a job of it was begun that may still run. */
+  /** Place of its bucket, and its earlier places while a job there may still run. */
   readonly places: ReadonlyArray<string>
 }
 
 export interface KnownWorker extends After<typeof workerAfter> {
-  /** Of its last commit. */
+  /** Position of its last commit. */
   readonly position: number
-  /** When it came into its state, or the first commit that was seen of it there; epoch ms. */
+  /** When it entered its state, or the first commit read in that state; epoch milliseconds. */
   readonly since: number
 }
 
 export interface DispatchView {
-  /** In the order in which they were queued. */
+  /** In queue order. */
   readonly jobs: Map<JobId, OpenJob>
-  /** Backups and restores that wait to be admitted, with their jobs. */
+  /** Backups and restores that wait for admission, with their jobs. */
   readonly unadmitted: Map<string, JobId>
   readonly targets: Map<TargetId, KnownTarget>
   readonly workers: Map<WorkerId, KnownWorker>
   readonly leases: Map<TargetId, After<typeof leaseAfter> & { readonly position: number }>
-  /** Jobs that restore in place, and the share of each; an ended one may still run. */
+  /** Jobs that restore in place and their shares; an ended job may still run. */
   readonly writing: Map<JobId, ShareId>
   fleet: After<typeof fleetAfter> | undefined
 }
@@ -72,9 +72,9 @@ export const emptyView = (): DispatchView => ({
   fleet: undefined,
 })
 
-const ended = new Set(["absent", "available", "error"])
+const final_states = new Set(["absent", "available", "error"])
 
-/** Takes a commit into the view, and answers the job that it was of. */
+/** Folds a commit into the view and returns the changed job, if any. */
 export const foldDispatch = Effect.fnUntraced(function* (
   log: Log["Service"],
   view: DispatchView,
@@ -118,13 +118,13 @@ export const foldDispatch = Effect.fnUntraced(function* (
       break
     }
   }
-  // What is made begins as creating or pending, and is admitted when it is anything else.
-  if (!waiting.has(String(commit.snapshot.value))) view.unadmitted.delete(id)
+  // Backups start as creating and restores as pending; any other state means admitted.
+  if (!unadmitted_states.has(String(commit.snapshot.value))) view.unadmitted.delete(id)
   return undefined
 })
 
-/** States of a backup or restore that was not admitted yet. */
-const waiting = new Set(["creating", "pending"])
+/** States of a backup or restore before admission. */
+const unadmitted_states = new Set(["creating", "pending"])
 
 const foldJob = Effect.fnUntraced(function* (
   log: Log["Service"],
@@ -133,7 +133,7 @@ const foldJob = Effect.fnUntraced(function* (
   job_id: JobId,
 ) {
   const { state, ...job } = yield* jobAfter(log, recorded)
-  if (ended.has(state)) {
+  if (final_states.has(state)) {
     view.jobs.delete(job_id)
     view.unadmitted.delete(job.resource_id)
     return { job_id, open: undefined }

@@ -1,5 +1,5 @@
 /**
- * Growth: boots one more worker where they are too few, or where jobs wait for a slot.
+ * Growth: boots another worker if a pool has too few, or if jobs wait for a slot.
  *
  * Source: document 2 §8 conductor.min_workers, worker_boot_*; DECISIONS, document 2, domains.
  */
@@ -10,8 +10,8 @@ import { derivedId } from "#actors/share-protection/derived-id.ts"
 import { freeSlots, startable } from "#actors/share-protection/dispatch/plan.ts"
 import type { KnownWorker } from "#actors/share-protection/dispatch/view.ts"
 import {
-  bootRequest,
   bootAllowedAt,
+  bootRequest,
   default_domain_id,
   type FleetOptions,
   workersOf,
@@ -23,7 +23,7 @@ import { AllowBoot } from "#schemas/share-protection/fleet.ts"
 import { type DomainId, WorkerId } from "#schemas/share-protection/id.ts"
 import { BootWorker } from "#schemas/share-protection/worker.ts"
 
-/** What a pool of workers is to have. The default pool is of no domain. */
+/** The settings of a worker pool. The default pool has no domain. */
 interface Pool {
   readonly domain_id: DomainId | null
   readonly min_workers: number
@@ -31,7 +31,7 @@ interface Pool {
   readonly image: string
 }
 
-/** The default pool, and one for each domain that wants workers of its own. */
+/** The default pool, and one for each domain with workers of its own. */
 const poolsOf = ({ domains }: FleetView, options: FleetOptions): ReadonlyArray<Pool> => {
   const pool = (domain_id: DomainId): Pool => {
     const own = domains.get(domain_id) ?? {}
@@ -47,15 +47,15 @@ const poolsOf = ({ domains }: FleetView, options: FleetOptions): ReadonlyArray<P
 
 const isLive = ({ state }: KnownWorker) => state === "ready" || state === "booting"
 
-/** Whether more jobs wait for a slot than workers boot: each of those brings one at least. */
-const isPressed = (view: FleetView) => {
+/** Whether more jobs wait than workers boot, as each brings at least one slot. */
+const needsSlots = (view: FleetView) => {
   if (freeSlots(view).length > 0) return false
   const jobs = startable(view)
   for (const { state } of view.workers.values()) if (state === "booting") jobs.next()
   return jobs.next().done !== true
 }
 
-/** When the fleet may boot again, as epoch milliseconds. */
+/** When the fleet may boot the next worker, as epoch milliseconds. */
 const bootableAt = ({ fleet }: FleetView, options: FleetOptions) => {
   const booted_at = fleet?.booted_at ?? null
   const cool_at =
@@ -63,18 +63,18 @@ const bootableAt = ({ fleet }: FleetView, options: FleetOptions) => {
   return Math.max(cool_at, bootAllowedAt(fleet, options))
 }
 
-/** One more worker for the first pool that has too few. */
+/** Boots another worker for the first pool that has too few. */
 export const growth = (view: FleetView, options: FleetOptions, now: number): Due => {
   const live = [...view.workers.values()].filter(isLive)
-  const lacking = poolsOf(view, options).find(({ domain_id, min_workers, max_workers, image }) => {
+  const pool = poolsOf(view, options).find(({ domain_id, min_workers, max_workers, image }) => {
     const count = live.filter((worker) => worker.domain_id === domain_id).length
-    const wanted = domain_id === null && isPressed(view) ? count + 1 : min_workers
+    const wanted = domain_id === null && needsSlots(view) ? count + 1 : min_workers
     return image !== "" && count < Math.min(wanted, max_workers)
   })
-  if (lacking === undefined) return { now: [] }
+  if (pool === undefined) return { now: [] }
   const bootable_at = bootableAt(view, options)
   if (bootable_at > now) return { now: [], next: bootable_at }
-  return { now: [newWorker(view, options, lacking, now)] }
+  return { now: [newWorker(view, options, pool, now)] }
 }
 
 const newWorker = (

@@ -1,10 +1,10 @@
-/** How the fleet is kept. Source: document 2 §8 conductor.*. */
+/** Options of the fleet manager. Source: document 2 §8 conductor.*. */
 import type { FleetContext } from "#actors/share-protection/fleet.ts"
 import type { DomainSettings } from "#schemas/share-protection/domain.ts"
 import { DomainId, type ProjectId, type WorkerId } from "#schemas/share-protection/id.ts"
 
 export interface FleetOptions {
-  /** The worker project: its id names the fleet. */
+  /** The worker project, whose id names the fleet. */
   readonly project_id: ProjectId
   readonly worker_heartbeat_deadline_seconds: number
   readonly worker_boot_cooldown_seconds: number
@@ -18,16 +18,16 @@ export interface FleetOptions {
 }
 
 /**
- * The domain that the pool of all workers without a domain goes by, in its settings and in a
- * rollout: it has the name of OpenStack's own domain of those that have none.
+ * The id by which settings and rollouts name the pool of workers without a domain: that of
+ * OpenStack's default domain.
  */
 export const default_domain_id = DomainId.make("default")
 
 type Bounds = Pick<FleetOptions, "min_workers" | "max_workers">
 
 /**
- * How many workers a domain's pool is to have: by its own settings, else by the configuration's.
- * The least of the configuration is the default pool's; other domains want none unless they say so.
+ * The minimum and maximum number of workers in a domain's pool: its own settings, else the
+ * configuration's. The configured minimum applies only to the default pool; others default to 0.
  */
 export const workersOf = (domain_id: DomainId, own: DomainSettings, configured: Bounds): Bounds => {
   const least = domain_id === default_domain_id ? configured.min_workers : 0
@@ -37,7 +37,7 @@ export const workersOf = (domain_id: DomainId, own: DomainSettings, configured: 
   }
 }
 
-/** What the fleet is asked before a worker boots. */
+/** The fields of AllowBoot, by which the fleet permits a boot. */
 export const bootRequest = (options: FleetOptions, worker_id: WorkerId, at: string) => ({
   worker_id,
   at,
@@ -47,10 +47,10 @@ export const bootRequest = (options: FleetOptions, worker_id: WorkerId, at: stri
   failure_window_seconds: options.worker_boot_failure_window_seconds,
 })
 
-/** When so few boots have failed of late that one is allowed; epoch milliseconds, 0: always. */
+/** When few enough boots failed within the window to allow another; epoch ms, 0: always. */
 export const bootAllowedAt = (fleet: FleetContext | undefined, options: FleetOptions) => {
   const max = options.worker_boot_max_failures
-  // The newest come first: with the one at this place gone from the window there are too few.
+  // Newest first: once this failure leaves the window, fewer than the maximum remain.
   const last = max === 0 ? undefined : fleet?.failures[max - 1]
   if (last === undefined) return 0
   return Date.parse(last) + options.worker_boot_failure_window_seconds * 1000

@@ -1,4 +1,4 @@
-/** What the fleet's keeper knows: what dispatch knows, and the domains and rollouts. */
+/** The view of the fleet manager: that of dispatch, plus domains and rollouts. */
 import { Effect } from "effect"
 import {
   type DispatchView,
@@ -18,11 +18,11 @@ type RunningRollout = Effect.Success<ReturnType<typeof rolloutAfter>> & {
 }
 
 export interface FleetView extends DispatchView {
-  /** What holds in each domain that has settings of its own. */
+  /** The applied settings of each domain that has its own. */
   readonly domains: Map<DomainId, DomainSettings>
-  /** The one that runs. */
+  /** The running rollout. */
   rollout: RunningRollout | undefined
-  /** Of the fleet's last commit; 0 before the first. */
+  /** Position of the fleet's last commit; 0 before the first. */
   fleet_position: number
 }
 

@@ -1,9 +1,9 @@
 /**
- * Recovery: takes back what workers cannot finish, and what nobody will ever begin.
+ * Recovery: ends jobs that their workers cannot finish, and jobs that no worker will ever start.
  *
- * A worker that fell silent is dead, but proven dead only a heartbeat's deadline later: by then its
- * agent, which stops by itself when nobody answers it, runs nothing any more. What it held is
- * broken then, and not before: so no repository has two writers.
+ * A silent worker is declared dead, but is proven dead only one heartbeat deadline later: by then
+ * its agent, which stops itself when its heartbeats get no response, runs nothing any more. Only
+ * then are its holds broken, so that no repository ever has two writers.
  *
  * Source: document 2 §3 Job, §7 svc.repository_locked; DECISIONS, document 2, cancel, engine.
  */
@@ -12,6 +12,7 @@ import { address } from "#actors/commands.ts"
 import type { Batch, Caused, Due } from "#actors/process.ts"
 import type { DispatchView, OpenJob } from "#actors/share-protection/dispatch/view.ts"
 import { Job } from "#actors/share-protection/job.ts"
+import { isHeld } from "#actors/share-protection/jobs/job-order.ts"
 import {
   abandonJob,
   breakHold,
@@ -20,8 +21,7 @@ import {
   type JobFailure,
   settleJob,
   unassignJob,
-} from "#actors/share-protection/jobs/course.ts"
-import { isHeld } from "#actors/share-protection/jobs/orders.ts"
+} from "#actors/share-protection/jobs/transitions.ts"
 import type { Agents } from "#actors/share-protection/ports/agents.ts"
 import type { LiveWorkers } from "#actors/share-protection/ports/live-workers.ts"
 import type { Log } from "#events/log.ts"
@@ -35,38 +35,39 @@ export interface RecoveryOptions {
   readonly worker_heartbeat_deadline_seconds: number
 }
 
-/** A job is put before the conductor again at ever longer intervals: 2^8 times the first one. */
+/** The interval between recasts of a queued job doubles up to 2^8 times the first one. */
 const recast_doublings_max = 8
 
-/** A worker that took an order has this many times its time to begin. */
-const start_patience = 2
+/** A worker that accepted an order gets this multiple of the command timeout to start. */
+const start_timeout_factor = 2
 
-/** Heartbeats of a deadline, and how many in a row must leave a job out that is taken for lost. */
-const beats_of_deadline = 3
-const forgotten_beats = 2
+/** Heartbeats per deadline, and how many in a row must omit a job before it counts as lost. */
+const heartbeats_per_deadline = 3
+const missed_heartbeats_min = 2
 
-/** Steps in which an engine may have written: whoever is late is refused as it enters the first. */
-const writing = new Set<JobState>(["transferring", "finalizing", "releasing"])
+/** Steps in which the engine may have written; a late worker is rejected on entering the first. */
+const writing_steps = new Set<JobState>(["transferring", "finalizing", "releasing"])
 
-const wroteNothing = ({ job_type, state }: OpenJob) => job_type !== "backup" || !writing.has(state)
+const wroteNothing = ({ job_type, state }: OpenJob) =>
+  job_type !== "backup" || !writing_steps.has(state)
 
-const broken = (job: OpenJob, code: JobFailure["code"], detail: string): JobFailure => ({
+const operatorFailure = (job: OpenJob, code: JobFailure["code"], detail: string): JobFailure => ({
   code,
   detail,
   category: "operator_action_required",
   wrote_nothing: wroteNothing(job),
 })
 
-const died = (job: OpenJob, worker_id: WorkerId) =>
-  broken(job, "svc.worker_unavailable", `Worker ${worker_id} died while it ran the job.`)
+const workerDied = (job: OpenJob, worker_id: WorkerId) =>
+  operatorFailure(job, "svc.worker_unavailable", `Worker ${worker_id} died while it ran the job.`)
 
-const forgot = (job: OpenJob, worker_id: WorkerId) => {
+const jobForgotten = (job: OpenJob, worker_id: WorkerId) => {
   const detail = `Worker ${worker_id} runs the job no more: its agent began anew.`
-  return broken(job, "svc.worker_unavailable", detail)
+  return operatorFailure(job, "svc.worker_unavailable", detail)
 }
 
-const tookTooLong = (job: OpenJob, seconds: number) =>
-  broken(job, "svc.engine_error", `The job took longer than ${seconds} s.`)
+const jobTimedOut = (job: OpenJob, seconds: number) =>
+  operatorFailure(job, "svc.engine_error", `The job took longer than ${seconds} s.`)
 
 const target_gone: JobFailure = {
   code: "svc.not_found",
@@ -75,7 +76,7 @@ const target_gone: JobFailure = {
   wrote_nothing: true,
 }
 
-/** From when on nothing of the worker runs, as epoch milliseconds; Infinity while it lives. */
+/** When nothing of the worker runs any more, as epoch milliseconds; Infinity while it lives. */
 const provenDeadAt = (
   { workers }: DispatchView,
   worker_id: WorkerId,
@@ -86,7 +87,7 @@ const provenDeadAt = (
   return worker.since + worker_heartbeat_deadline_seconds * 1000
 }
 
-/** Jobs of workers that died: what had begun failed, what had not is for another worker. */
+/** Jobs of dead workers: fails those that had started, and unassigns the others. */
 export const deadWorkerJobs = (view: DispatchView, options: RecoveryOptions, now: number): Due => {
   const lost: Array<Caused> = []
   let next = Infinity
@@ -96,7 +97,7 @@ export const deadWorkerJobs = (view: DispatchView, options: RecoveryOptions, now
     if (hold === null || worker?.state !== "dead") continue
     const cause = String(worker.position)
     if (!started) {
-      // Its agent would be refused as it begins.
+      // The log would reject the start of its agent.
       const batch: Batch = [
         address(Job, job_id, UnassignJob.make(hold)),
         ...breakHold(job, hold, `Worker ${hold.worker_id} died.`),
@@ -105,14 +106,14 @@ export const deadWorkerJobs = (view: DispatchView, options: RecoveryOptions, now
       continue
     }
     const at = provenDeadAt(view, hold.worker_id, options)
-    const batch = failLostJob(job, hold, died(job, hold.worker_id))
+    const batch = failLostJob(job, hold, workerDied(job, hold.worker_id))
     if (at <= now) lost.push({ command_id: `bury-${job_id}-${hold.fence}`, cause, batch })
     else next = Math.min(next, at)
   }
   return { now: lost, next }
 }
 
-/** A hold of a job that has ended, or that is in another attempt already. */
+/** A hold of a job that has ended or is already in another attempt. */
 interface Remnant {
   readonly job: { readonly job_id: JobId; readonly target_id: TargetId }
   readonly hold: Hold
@@ -130,7 +131,7 @@ const remnants = ({ leases, jobs }: DispatchView): ReadonlyArray<Remnant> => {
   return found
 }
 
-/** What ended for its tenant is stopped, and only then its slot and its lease are free. */
+/** Stops jobs that have ended for their tenants, and only then frees their slots and leases. */
 export const stopRemnants = (
   view: DispatchView,
   log: Log["Service"],
@@ -138,8 +139,8 @@ export const stopRemnants = (
   options: RecoveryOptions,
   now: number,
 ): Due => {
-  const again_ms = options.command_timeout_seconds * 1000
-  const round = Math.floor(now / again_ms)
+  const retry_ms = options.command_timeout_seconds * 1000
+  const round = Math.floor(now / retry_ms)
   const items: Array<Caused> = []
   let next = Infinity
   for (const { job, hold } of remnants(view)) {
@@ -148,7 +149,7 @@ export const stopRemnants = (
     if (at === Infinity) {
       const command_id = `stop-${job.job_id}-${fence}-${round}`
       items.push({ command_id, batch: stop(log, agents, { job, hold }) })
-      next = Math.min(next, (round + 1) * again_ms)
+      next = Math.min(next, (round + 1) * retry_ms)
     } else if (at <= now) {
       const batch = breakHold(job, hold, `Worker ${worker_id} died.`)
       items.push({ command_id: `break-${job.job_id}-${fence}`, batch })
@@ -163,16 +164,16 @@ const stop = (
   { job, hold }: Remnant,
 ): Exclude<Caused["batch"], Batch> =>
   Effect.flatMap(isHeld(log, job.job_id, hold), (is_held) => {
-    // An agent obeys: what only looked ended on an old view must not be stopped.
+    // Agents obey at once, so a job that had only ended in an outdated view must not be stopped.
     if (is_held) return Effect.succeed([])
     return cancel(hold.worker_id, job.job_id, hold.fence).pipe(
-      // What it has it settles itself, when its engine stopped.
-      Effect.map((has_it) => (has_it ? [] : settleJob(job, hold))),
+      // An agent that runs the job settles it when its engine has stopped.
+      Effect.map((is_running) => (is_running ? [] : settleJob(job, hold))),
       Effect.catch(() => Effect.succeed([])),
     )
   })
 
-/** Jobs of targets that are gone; only jobs of the target itself can have outlived it. */
+/** Jobs of deleted targets; only the target's own jobs can outlive it. */
 export const orphanedJobs = (view: DispatchView): ReadonlyArray<Caused> => {
   const found: Array<Caused> = []
   for (const { job_id, attempt, position, hold, target_id } of view.jobs.values()) {
@@ -186,18 +187,18 @@ export const orphanedJobs = (view: DispatchView): ReadonlyArray<Caused> => {
   return found
 }
 
-/** What time does to a job that nobody moves; `at` is epoch milliseconds. */
+/** The timeout of a job that makes no progress; `at` is epoch milliseconds. */
 export const deadlineOf = (job: OpenJob, options: RecoveryOptions) => {
   const { job_id, hold, since, recasts, attempt } = job
   const cause = String(job.position)
   if (hold !== null && job.started) {
     const seconds = options.max_command_duration_seconds
-    const batch = abandonJob(job, hold, tookTooLong(job, seconds))
+    const batch = abandonJob(job, hold, jobTimedOut(job, seconds))
     const what: Caused = { command_id: `abandon-${job_id}-${hold.fence}`, cause, batch }
     return { at: since + seconds * 1000, what }
   }
   if (hold !== null) {
-    const at = since + options.command_timeout_seconds * 1000 * start_patience
+    const at = since + options.command_timeout_seconds * 1000 * start_timeout_factor
     const batch = unassignJob(job, hold)
     const what: Caused = { command_id: `unassign-${job_id}-${hold.fence}`, cause, batch }
     return { at, what }
@@ -212,20 +213,19 @@ export const deadlineOf = (job: OpenJob, options: RecoveryOptions) => {
 }
 
 /**
- * Jobs that their workers say nothing of any more, though they are heard: an agent that began anew
- * under its old id knows nothing of what it ran.
+ * Jobs that the heartbeats of a live worker no longer list, as after a restart of its agent.
  *
- * Heartbeats that left before a job began do not name it, and what has ended may be named by
- * nobody before its end is read here: only several in a row count, all heard after it began. The
- * job itself refuses what comes too late. All times are epoch milliseconds of this process's clock.
+ * A heartbeat may predate the start of a job, and the end of a job may be read here late. So only
+ * several heartbeats in a row count, all received after the start, and the job itself rejects late
+ * commands. Times are epoch milliseconds of this process's clock.
  */
 export const forgottenJobs = (
   { find }: LiveWorkers["Service"],
   { worker_heartbeat_deadline_seconds }: RecoveryOptions,
 ) => {
   const patience_ms =
-    (worker_heartbeat_deadline_seconds * 1000 * forgotten_beats) / beats_of_deadline
-  /** When a heartbeat without the job was heard first, by the job's hold. */
+    (worker_heartbeat_deadline_seconds * 1000 * missed_heartbeats_min) / heartbeats_per_deadline
+  /** When the first heartbeat without the job was received, by the job's hold. */
   const missed = new Map<JobId, { readonly hold: Hold; readonly first: number }>()
 
   return ({ jobs, workers }: DispatchView, now: number): Due => {
@@ -236,8 +236,8 @@ export const forgottenJobs = (
       const { hold, job_id, started } = job
       if (hold === null || !started || workers.get(hold.worker_id)?.state === "dead") continue
       const live = find(hold.worker_id)
-      next = Math.min(next, now + patience_ms / forgotten_beats)
-      if (live === undefined || live.jobs.some((said) => said.job_id === job_id)) {
+      next = Math.min(next, now + patience_ms / missed_heartbeats_min)
+      if (live === undefined || live.jobs.some((progress) => progress.job_id === job_id)) {
         missed.delete(job_id)
         continue
       }
@@ -246,7 +246,7 @@ export const forgottenJobs = (
       missed.set(job_id, { hold, first })
       if (live.received_at - first <= patience_ms) continue
       const cause = String(job.position)
-      const batch = abandonJob(job, hold, forgot(job, hold.worker_id))
+      const batch = abandonJob(job, hold, jobForgotten(job, hold.worker_id))
       lost.push({ command_id: `forgotten-${job_id}-${hold.fence}`, cause, batch })
     }
     return { now: lost, next }

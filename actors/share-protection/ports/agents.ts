@@ -1,5 +1,5 @@
 /**
- * Agents, the port between the conductor and the workers' agents, whichever bus is between them.
+ * Agents: the port from the conductor to the workers' agents.
  *
  * Source: document 2 §1, §8 worker.command_timeout_seconds; DECISIONS, document 2, workers.
  */
@@ -8,13 +8,13 @@ import type { JobId, WorkerId } from "#schemas/share-protection/id.ts"
 import type { JobOrder } from "#schemas/share-protection/job-order.ts"
 import type { WorkerUnavailable } from "#schemas/share-protection/rejection.ts"
 
-/** What an agent answers to. Whatever is asked of it may be asked again. */
+/** The requests that an agent handles. All of them are idempotent. */
 export interface Agent {
-  /** Takes a job, which it begins only then; the same order again is taken once. */
+  /** Accepts a job and starts it. A repeated order has no effect. */
   readonly offer: (order: JobOrder) => Effect.Effect<void, WorkerUnavailable>
   /**
-   * Whether it has the job by this fence. If so it stops it, and frees its slot and its lease when
-   * that is done; if not, nothing of it runs there, nor ever will.
+   * Stops the job and returns true if the agent runs it by this fence; the agent then frees its
+   * slot and its lease. False: nothing of the job runs there, nor ever will.
    */
   readonly cancel: (job_id: JobId, fence: number) => Effect.Effect<boolean>
 }
@@ -23,17 +23,18 @@ export class Agents extends Context.Service<
   Agents,
   {
     /**
-     * Puts an order before a worker. Fails when it refuses, and when it does not answer within
-     * worker.command_timeout_seconds: then it may have taken it, and be refused as it begins.
+     * Offers an order to a worker. Fails if the worker rejects it, or does not respond within
+     * worker.command_timeout_seconds. In that case the worker may have accepted it, and the log
+     * then rejects its start.
      */
     readonly offer: (worker_id: WorkerId, order: JobOrder) => Effect.Effect<void, WorkerUnavailable>
-    /** As the agent answers. Fails when it does not within worker.command_timeout_seconds. */
+    /** The agent's response. Fails after worker.command_timeout_seconds without one. */
     readonly cancel: (
       worker_id: WorkerId,
       job_id: JobId,
       fence: number,
     ) => Effect.Effect<boolean, WorkerUnavailable>
-    /** Puts what is asked of this worker before this agent, until the scope ends. */
+    /** Routes the requests for this worker to this agent until the scope ends. */
     readonly attach: (worker_id: WorkerId, agent: Agent) => Effect.Effect<void, never, Scope.Scope>
   }
 >()("actors/share-protection/Agents") {}

@@ -1,6 +1,5 @@
 /**
- * Buckets, the port to what S3 tells of a bucket: whether a repository may live in it, what it
- * takes there, and for how long it is locked.
+ * Buckets: the port to S3, for the suitability of a bucket, its usage and its object locks.
  *
  * Source: document 2 §4 rule 6, §2 Target; DECISIONS, document 2, preflight, capabilities.
  */
@@ -13,19 +12,19 @@ import type {
 import type { Capabilities, PreflightCheck, UsageStats } from "#schemas/share-protection/target.ts"
 import type { AddressingMode } from "#schemas/share-protection/target-template.ts"
 
-/** A bucket with the keys to it. */
+/** A bucket and its keys. */
 export interface Bucket {
   readonly endpoint: string
   readonly bucket: string
   readonly region: string | null
   readonly addressing_mode: AddressingMode
-  /** Authorities (PEM) by whom alone the endpoint may prove itself; null: those of the system. */
+  /** The only certificate authorities (PEM) for the endpoint; null: those of the system. */
   readonly ca_cert: string | null
   readonly access_key: Redacted.Redacted<string>
   readonly secret_key: Redacted.Redacted<string>
 }
 
-/** Which checks count: Shape B asks for versioning by itself. */
+/** The deployment shape, which decides the required checks: Shape B requires versioning. */
 export interface PreflightOptions {
   readonly shape: "A" | "B"
 }
@@ -36,50 +35,50 @@ export class Buckets extends Context.Service<
   Buckets,
   {
     /**
-     * Proves the bucket by doing: it writes, reads, and tries to remove a locked canary, whose
-     * lock is the shortest there is. Fails with the first check that fails, in the order of
-     * `PreflightCheck`; `preflightDetail` words it.
+     * Checks the bucket in practice: writes, reads and tries to remove a canary object with the
+     * shortest possible lock. Fails with the first failed check, in the order of `PreflightCheck`;
+     * `preflightDetail` formats its detail.
      */
     readonly preflight: (
       bucket: Bucket,
       options: PreflightOptions,
     ) => Effect.Effect<Capabilities, TargetPreflightFailed>
     /**
-     * That the bucket answers these keys now, by one small request: an engine with wrong keys
-     * tries for minutes.
+     * Checks with one small request that the bucket accepts these keys: an engine with wrong keys
+     * retries for minutes.
      */
     readonly reach: (bucket: Bucket) => Effect.Effect<void, Failure>
-    /** Counts every version of every object: those that are not the newest apart. */
+    /** Counts all versions of all objects; noncurrent versions are counted separately. */
     readonly usage: (bucket: Bucket) => Effect.Effect<UsageStats, Failure>
     /**
-     * Until when every object that a repository needs is locked at least (RFC 3339); null where
-     * one of them is not locked, or there is none.
+     * The earliest end of the locks on the objects that a repository needs (RFC 3339); null if one
+     * of them is not locked, or if there are none.
      */
     readonly protectedUntil: (bucket: Bucket) => Effect.Effect<string | null, Failure>
     /**
-     * Locks what a repository needs until then, in the mode that the bucket has. It never makes
-     * a lock shorter, and leaves the engine's own locks alone.
+     * Extends the locks on the objects that a repository needs, in the bucket's mode. Never
+     * shortens a lock, and ignores the engine's own lock files.
      */
     readonly extendLocks: (bucket: Bucket, until: string) => Effect.Effect<void, Failure>
-    /** For how long the bucket locks what is put into it, in seconds; null where it does not. */
+    /** The bucket's default retention in seconds; null if it has none. */
     readonly retention: (bucket: Bucket) => Effect.Effect<number | null, Failure>
     /**
-     * Removes for good what the engine's own locks left behind and nothing protects any more: old
-     * versions and delete markers below `locks/`. Answers how many.
+     * Permanently removes the remains of the engine's lock files that are no longer protected: old
+     * versions and delete markers below `locks/`. Returns their number.
      */
     readonly purge: (bucket: Bucket) => Effect.Effect<number, Failure>
     /**
-     * Until when a snapshot that was forgotten can be brought back (RFC 3339): everything that was
-     * deleted and it may need is locked until then at least. Null where it cannot be.
+     * Until when a forgotten snapshot can be recovered (RFC 3339): all deleted objects that it may
+     * need are locked at least until then. Null if it cannot be recovered.
      */
     readonly recoverableUntil: (
       bucket: Bucket,
       engine_snapshot_id: string,
     ) => Effect.Effect<string | null, Failure>
     /**
-     * Brings a forgotten snapshot back with all that was deleted of the repository's data and
-     * index; other snapshots, keys and locks stay as they are. Again it is without effect. False
-     * where the snapshot is gone for good.
+     * Recovers a forgotten snapshot and all deleted data and index objects of the repository;
+     * other snapshots, keys and locks are unchanged. Idempotent. False if the snapshot cannot be
+     * recovered.
      */
     readonly undelete: (
       bucket: Bucket,
@@ -88,5 +87,5 @@ export class Buckets extends Context.Service<
   }
 >()("actors/share-protection/Buckets") {}
 
-/** What TargetPreflightFailed tells, the same from every adapter: the check's name comes first. */
+/** The detail of TargetPreflightFailed for all adapters: the check's name comes first. */
 export const preflightDetail = (check: PreflightCheck, why: string) => `${check}: ${why}`

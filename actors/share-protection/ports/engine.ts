@@ -1,8 +1,8 @@
 /**
- * Engine, the port to the backup engine: snapshots of folders in a repository in a bucket.
+ * Engine: the port to the backup engine, which keeps snapshots of folders in a repository.
  *
- * It promises what restic can keep. Whoever calls it holds the repository's lease, in the mode
- * that `lease_modes` gives; the engine's own lock is only the second line.
+ * Its guarantees are those that restic can give. Callers must hold the repository's lease in the
+ * mode of `lease_modes`; the engine's own lock is only a second safeguard.
  *
  * Source: document 2 §1, §7 svc.engine_error; DECISIONS, document 2, engine, FIPS profile.
  */
@@ -19,8 +19,8 @@ export interface Repository extends Bucket {
 }
 
 /**
- * The engine could not do it, or stopped half way. `wrote_nothing` is true only where it did not
- * come to write at all: no repository, no source. Its detail holds no secret.
+ * The engine failed or was stopped. `wrote_nothing` is true only if it provably wrote nothing, as
+ * without a repository or a source. The detail contains no secrets.
  */
 export class EngineFailed extends Schema.TaggedError<EngineFailed>()("EngineFailed", {
   detail: Schema.String,
@@ -29,11 +29,11 @@ export class EngineFailed extends Schema.TaggedError<EngineFailed>()("EngineFail
 
 /**
  * RepositoryLocked: the engine's own lock is held. TrustAccessDenied: a wrong password or key.
- * NotFound: a snapshot has nothing at the path that its tenant named.
+ * NotFound: the snapshot has nothing at the requested path.
  */
 export type EngineFailure = EngineFailed | NotFound | RepositoryLocked | TrustAccessDenied
 
-/** How far one call of the engine is. It may fall: what there is to do is found on the way. */
+/** Progress of one engine call. It may decrease, because the engine finds more work as it runs. */
 export interface EngineProgress {
   /** 0 to 100. */
   readonly percent: number
@@ -43,43 +43,43 @@ export interface EngineProgress {
 
 export type OnProgress = (progress: EngineProgress) => Effect.Effect<void>
 
-/** What is made, or found, by an enrollment. */
+/** The properties of a repository that an enrollment makes or finds. */
 export interface RepositoryFacts {
   readonly format: number
-  /** The ciphers and the module they come from, in the engine's words. */
+  /** The ciphers and their module, as the engine names them. */
   readonly profile: string
 }
 
 export interface FolderBackup {
-  /** The folder whose content becomes the snapshot's root; absolute. */
+  /** Absolute path of the folder that becomes the root of the snapshot. */
   readonly path: string
-  /** Groups snapshots: the share. */
+  /** The share, by which snapshots are grouped. */
   readonly host: string
-  /** Written with the snapshot, since a later tag would change its id. */
+  /** Written with the snapshot, because a later tag would change its id. */
   readonly tags: ReadonlyArray<string>
-  /** Only what one of these matches; empty: everything. */
+  /** Paths to include; empty: all. */
   readonly include_patterns: ReadonlyArray<string>
-  /** Not what one of these matches, though it be included. */
+  /** Paths to exclude, even if they are included. */
   readonly exclude_patterns: ReadonlyArray<string>
 }
 
-/** What a backup made. */
+/** The snapshot that a backup made. */
 export interface NewSnapshot {
   readonly engine_snapshot_id: string
-  /** When the engine began to read: RFC 3339 in UTC, with milliseconds. */
+  /** When the engine started to read: RFC 3339 in UTC, with milliseconds. */
   readonly taken_at: string
-  /** Whether something could not be read: the snapshot has the rest. */
+  /** Whether some files could not be read; the snapshot has the rest. */
   readonly partial: boolean
-  /** Below the folder: what could not be read, or where that is; `/`: anywhere. */
+  /** Unreadable paths below the folder, or their parents; `/`: anywhere. */
   readonly unread: ReadonlyArray<string>
-  /** Of all files in it. */
+  /** Total size of its files. */
   readonly bytes: number
-  /** What it added to the repository. */
+  /** Bytes that it added to the repository. */
   readonly stored_bytes: number
   readonly files: number
 }
 
-/** A snapshot as the repository has it. Numbers that it does not tell are 0. */
+/** A snapshot in the repository. Unknown numbers are 0. */
 export interface Snapshot extends Omit<NewSnapshot, "partial" | "unread"> {
   readonly tags: ReadonlyArray<string>
   readonly host: string
@@ -87,108 +87,106 @@ export interface Snapshot extends Omit<NewSnapshot, "partial" | "unread"> {
 
 export interface FolderRestore {
   readonly engine_snapshot_id: string
-  /** Where the snapshot's root goes; absolute. */
+  /** Absolute path for the root of the snapshot. */
   readonly path: string
-  /** Only this subtree or file, which keeps its place below the root; null or `/`: everything. */
+  /** The only subtree or file to restore, in its place below the root; null or `/`: all. */
   readonly sub_path: string | null
   /**
-   * Whether what the snapshot does not have is deleted: there, or in that subtree alone. What its
-   * backup's patterns kept out, or what is unread, stays, and so does a folder that is not in it
-   * and holds such.
+   * Whether to delete paths that are not in the snapshot, within the restored subtree only. Paths
+   * that the backup's patterns excluded, unread paths and the folders that contain them stay.
    */
   readonly is_exact: boolean
-  /** As its backup told. */
+  /** The unread paths of its backup. */
   readonly unread?: ReadonlyArray<string>
 }
 
-/** What an exact restore would do to one file or folder. */
+/** One change that an exact restore would make to a file or folder. */
 export interface PlannedAction {
   readonly action: "created" | "updated" | "deleted"
-  /** Below the folder, with a slash before it. */
+  /** Path below the folder, with a leading slash. */
   readonly path: string
 }
 
-/** What an exact restore would do, found without touching anything. */
+/** The changes that an exact restore would make. */
 export interface RestorePlan {
-  /** SHA-256 over every action in the order of the paths, in hex: the same for the same actions. */
+  /** SHA-256 of all actions in path order, in hex. */
   readonly hash: string
   readonly created: number
   readonly updated: number
   readonly deleted: number
   readonly unchanged: number
-  /** In the order of their paths, and at most `planned_actions_max`. */
+  /** In path order, at most `planned_actions_max`. */
   readonly actions: ReadonlyArray<PlannedAction>
 }
 
-/** Actions that a plan lists: as many as somebody reads. */
+/** The maximum number of actions in a plan, which people read. */
 export { planned_actions_max } from "#schemas/share-protection/restore.ts"
 
-/** Files of a snapshot that are restored to prove it. */
+/** The sample of a snapshot's files that a restore test restores. */
 export interface Sample {
   readonly engine_snapshot_id: string
-  /** An empty folder for them, absolute; whoever made it removes it. */
+  /** Absolute path of an empty folder for the files; the caller removes it. */
   readonly path: string
   readonly files_max: number
-  /** Files are chosen until they have so many bytes; the first one always is. */
+  /** The sample ends at this size, but always has one file. */
   readonly bytes_max: number
-  /** Other seeds choose other files. */
+  /** The seed of the random choice of files. */
   readonly seed: string
 }
 
 /**
- * Interrupted, each of these stops the engine before it returns, and leaves a usable repository
- * without a snapshot of what was not finished; a file that was being restored may be half there.
- * A pattern is restic's: `*.tmp` or `cache` wherever it is, `/top` only at the root, `**` any
- * folders between.
+ * On interruption, each call stops the engine before it returns and leaves a usable repository
+ * without an unfinished snapshot; a file that was being restored may be incomplete. Patterns are
+ * restic's: `*.tmp` or `cache` match anywhere, `/top` only at the root, `**` any folders between.
  */
 export class Engine extends Context.Service<
   Engine,
   {
     readonly version: string
-    /** Whether what it makes has a FIPS profile. restic's has not. */
+    /** Whether its repositories have a FIPS profile; restic's have none. */
     readonly is_fips: boolean
-    /** Makes the repository in the newest format; finds the one that this password opens. */
+    /** Makes a repository in the newest format, or finds the one that this password opens. */
     readonly init: (repository: Repository) => Effect.Effect<RepositoryFacts, EngineFailure>
     readonly backup: (
       repository: Repository,
       folder: FolderBackup,
       onProgress: OnProgress,
     ) => Effect.Effect<NewSnapshot, EngineFailure>
-    /** Fails where the snapshot is not there, with NotFound where the sub path is not. */
+    /** Fails if the snapshot does not exist; NotFound if only the sub path does not. */
     readonly restore: (
       repository: Repository,
       folder: FolderRestore,
       onProgress: OnProgress,
     ) => Effect.Effect<{ readonly files: number; readonly bytes: number }, EngineFailure>
-    /** What `restore` of this would do, be it exact or not asked to be: as if it were. */
+    /** The plan of `restore` with `is_exact`, whatever its value here. */
     readonly plan: (
       repository: Repository,
       folder: FolderRestore,
     ) => Effect.Effect<RestorePlan, EngineFailure>
     /**
-     * Restores some files of a snapshot and compares each with what was backed up. Fails when
-     * one differs or cannot be had. Of a snapshot without files: none.
+     * Restores a sample of a snapshot's files and verifies each. Fails if one differs or cannot be
+     * restored. Restores no files of an empty snapshot.
      */
     readonly prove: (
       repository: Repository,
       sample: Sample,
     ) => Effect.Effect<{ readonly files: number; readonly bytes: number }, EngineFailure>
-    /** Snapshots that are not there are forgotten already. Their bytes stay until maintenance. */
+    /** Forgets snapshots, ignoring missing ones. Their data stays until maintenance. */
     readonly forget: (
       repository: Repository,
       engine_snapshot_ids: ReadonlyArray<string>,
     ) => Effect.Effect<void, EngineFailure>
-    /** Removes what no snapshot needs, and checks the rest. */
+    /** Removes unreferenced data and checks the rest. */
     readonly maintain: (repository: Repository) => Effect.Effect<void, EngineFailure>
-    /** Brings the repository to the newest format, or finds it there. */
+    /** Upgrades the repository to the newest format. Idempotent. */
     readonly upgrade: (
       repository: Repository,
     ) => Effect.Effect<{ readonly to_format: number }, EngineFailure>
-    /** Without a lock: also while another one writes. In no order. */
+    /** Lists all snapshots in no order, without a lock, even during a write. */
     readonly snapshots: (
       repository: Repository,
     ) => Effect.Effect<ReadonlyArray<Snapshot>, EngineFailure>
-    /** Takes away the locks of engines that are gone: ended here, or silent for half an hour. */
+    /** Removes stale locks: of engines that ended here, or were silent for half an hour. */
     readonly unlock: (repository: Repository) => Effect.Effect<void, EngineFailure>
   }
 >()("actors/share-protection/Engine") {}

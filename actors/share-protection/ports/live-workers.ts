@@ -1,59 +1,59 @@
 /**
- * LiveWorkers, the port to what the workers last said of themselves and of their jobs. These
- * values are no events: they are in no commit, and no rebuild of a read model touches them.
+ * LiveWorkers: the port to the latest heartbeat of each worker and the progress of its jobs. These
+ * values are not events: no commit holds them, and no rebuild of a read model affects them.
  *
  * Source: DESIGN of the running system, 5; document 2 §2 Job, progress; DECISIONS, worker.
  */
 import { Clock, Context, Effect, Layer } from "effect"
 import type { JobId, WorkerId } from "#schemas/share-protection/id.ts"
 
-/** Workers that are kept in mind: those of a full domain (workers_max of schemas). */
-const heard_max = 10_000
+/** Maximum number of workers in memory: those of a full domain (workers_max of schemas). */
+const workers_kept_max = 10_000
 
-/** How far a job is. */
+/** The progress of a job. */
 export interface JobProgress {
   readonly job_id: JobId
   /** 0 to 100, an integer. */
   readonly progress: number
   readonly bytes_done: number
-  /** 0 while it is not known. */
+  /** 0 while unknown. */
   readonly bytes_total: number
 }
 
-/** A heartbeat as it was sent: the worker, and all that it runs. */
+/** A heartbeat: the worker and the progress of all its jobs. */
 export interface WorkerHeartbeat {
   readonly worker_id: WorkerId
   readonly jobs: ReadonlyArray<JobProgress>
 }
 
-/** A worker as this process heard it last. */
+/** The latest heartbeat of a worker that this process received. */
 export interface LiveWorker extends WorkerHeartbeat {
-  /** Epoch milliseconds by this process's own clock: no other clock decides about silence. */
+  /** Epoch milliseconds of this process's clock, which alone decides about silence. */
   readonly received_at: number
 }
 
 export class LiveWorkers extends Context.Service<
   LiveWorkers,
   {
-    /** Tells every process. It never fails: the next heartbeat tells it anew. */
+    /** Publishes a heartbeat to all processes. Never fails: the next heartbeat replaces it. */
     readonly beat: (beat: WorkerHeartbeat) => Effect.Effect<void>
-    /** What this process has heard of the worker; undefined when that is nothing. */
+    /** The latest heartbeat of the worker; undefined if this process received none. */
     readonly find: (worker_id: string) => LiveWorker | undefined
-    /** What a worker that runs the job said of it last; undefined when none does. */
+    /** The latest progress of the job; undefined if no worker runs it. */
     readonly progressOf: (job_id: string) => JobProgress | undefined
   }
 >()("actors/share-protection/LiveWorkers") {
-  /** For one process. */
+  /** For a single process. */
   static readonly memory = Layer.sync(this, () => {
-    const { hear, find, progressOf } = makeLiveWorkers()
-    return { beat: hear, find, progressOf }
+    const { record, find, progressOf } = makeLiveWorkers()
+    return { beat: record, find, progressOf }
   })
 }
 
-/** What was heard of so many workers: the one that was silent longest is forgotten first. */
-export const makeLiveWorkers = (workers_max = heard_max) => {
+/** A bounded table of heartbeats, which evicts the worker that was silent longest. */
+export const makeLiveWorkers = (workers_max = workers_kept_max) => {
   const workers = new Map<string, LiveWorker>()
-  const jobs = new Map<string, { readonly worker_id: WorkerId; readonly said: JobProgress }>()
+  const jobs = new Map<string, { readonly worker_id: WorkerId; readonly progress: JobProgress }>()
 
   const forget = (worker_id: string) => {
     for (const { job_id } of workers.get(worker_id)?.jobs ?? []) {
@@ -63,16 +63,16 @@ export const makeLiveWorkers = (workers_max = heard_max) => {
   }
 
   return {
-    hear: (beat: WorkerHeartbeat) =>
+    record: (beat: WorkerHeartbeat) =>
       Effect.map(Clock.currentTimeMillis, (heard_at) => {
         const { worker_id } = beat
         forget(worker_id)
         workers.set(worker_id, { ...beat, received_at: heard_at })
-        for (const said of beat.jobs) jobs.set(said.job_id, { worker_id, said })
+        for (const progress of beat.jobs) jobs.set(progress.job_id, { worker_id, progress })
         const [oldest] = workers.size > workers_max ? workers.keys() : []
         if (oldest !== undefined) forget(oldest)
       }),
     find: (worker_id: string) => workers.get(worker_id),
-    progressOf: (job_id: string) => jobs.get(job_id)?.said,
+    progressOf: (job_id: string) => jobs.get(job_id)?.progress,
   }
 }

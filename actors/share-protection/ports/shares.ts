@@ -1,5 +1,5 @@
 /**
- * The port to the shared file system service: which shares there are, and a way to their files.
+ * Shares: the port to the shared file system service, for its shares and their files.
  *
  * Source: document 2 §1, §7 *_strategy_precondition; DECISIONS, document 2, backup create.
  */
@@ -17,53 +17,53 @@ export interface Share {
   readonly id: ShareId
   readonly project_id: ProjectId
   readonly name: string
-  /** Its size as the service tells it: what is provisioned, or what is there, in bytes. */
+  /** Size in bytes as the service reports it: provisioned or used. */
   readonly size_bytes: number
-  /** The service's own word; only an `available` share can be read. */
+  /** The service's own status; only an `available` share can be read. */
   readonly status: string
   readonly snapshot_support: boolean
-  /** Whether a snapshot can be read as it is. */
+  /** Whether a snapshot can be mounted directly. */
   readonly mount_snapshot_support: boolean
-  /** Whether a snapshot can be made a share, and that be read. */
+  /** Whether a share can be created from a snapshot. */
   readonly create_share_from_snapshot_support: boolean
 }
 
-/** Files to back up, for one job. */
+/** The files that a backup job reads. */
 export interface Source {
-  /** Absolute, on the machine that asked. */
+  /** Absolute path on the calling machine. */
   readonly path: string
-  /** Whether they come from a snapshot, and not from the live share. */
+  /** Whether the files come from a snapshot rather than from the live share. */
   readonly crash_consistent: boolean
-  /** Names what `release` lets go of: the job's id, which anybody may know. */
+  /** Names the resources that `release` frees: the job's id, which is not secret. */
   readonly token: string
 }
 
 export interface SourceOptions {
   readonly job_id: JobId
-  /** true: a snapshot or nothing; false: the live share; null: a snapshot where one can be had. */
+  /** true: snapshot required; false: the live share; null: a snapshot if possible. */
   readonly crash_consistent: boolean | null
 }
 
-/** A share like another, to restore into. */
+/** A new share to restore into, modeled on another. */
 export interface NewShare {
   readonly job_id: JobId
   readonly like: Share
   readonly name: string
-  /** In whose name: the tenant's, whose share it becomes. Asked for where that is needed. */
+  /** The delegation of the tenant who will own the share; redeemed only if needed. */
   readonly by: Effect.Effect<Delegation, TrustAccessDenied | BackendUnavailable>
 }
 
 export class Shares extends Context.Service<
   Shares,
   {
-    /** undefined: there is none, or it is another project's. */
+    /** Undefined if there is none, or if it belongs to another project. */
     readonly find: (
       project_id: ProjectId,
       share_id: ShareId,
     ) => Effect.Effect<Share | undefined, BackendUnavailable>
-    /** Every share of every project, in no order. One that appears meanwhile may be missing. */
+    /** All shares of all projects, in no order. May miss shares created meanwhile. */
     readonly list: Stream.Stream<Share, BackendUnavailable>
-    /** The same again for the same job, until it is released. */
+    /** Prepares the source of a job. Idempotent for each job until it is released. */
     readonly prepare: (
       share: Share,
       wish: SourceOptions,
@@ -71,11 +71,11 @@ export class Shares extends Context.Service<
       Source,
       SnapshotStrategyPrecondition | NetworkStrategyPrecondition | BackendUnavailable
     >
-    /** Lets go of what was made for the job, if anything. */
+    /** Frees the resources made for the job, if any. */
     readonly release: (source: Pick<Source, "token">) => Effect.Effect<void, BackendUnavailable>
     /**
-     * Makes an empty share, the same again for the same job. Until it is finished nobody can take
-     * it for a whole one: its name says so, or it is no share yet.
+     * Makes an empty share, idempotently for each job. Until `finish`, its name marks it as
+     * incomplete, or it does not exist as a share yet.
      */
     readonly create: (
       project_id: ProjectId,
@@ -84,12 +84,12 @@ export class Shares extends Context.Service<
       { readonly share: Share; readonly path: string },
       NetworkStrategyPrecondition | TrustAccessDenied | BackendUnavailable
     >
-    /** What `create` made has all that it is to have: it is a share as any other. Also twice. */
+    /** Turns the share that `create` made into a regular one. Idempotent. */
     readonly finish: (
       share: Share,
       made: Pick<NewShare, "job_id" | "name" | "by">,
     ) => Effect.Effect<void, TrustAccessDenied | BackendUnavailable>
-    /** Where the live share can be written: absolute, on the machine that asked. */
+    /** Absolute path of the writable live share on the calling machine. */
     readonly pathOf: (
       share: Share,
     ) => Effect.Effect<string, NetworkStrategyPrecondition | BackendUnavailable>

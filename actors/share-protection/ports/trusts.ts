@@ -1,5 +1,5 @@
 /**
- * The port to whoever knows the trusts: what a tenant lets this service do in its name.
+ * Trusts: the port to the identity service, for the trusts by which tenants authorize this service.
  *
  * Source: document 2 §1, §5; DECISIONS, document 2, identity, secrets, shares.
  */
@@ -8,19 +8,19 @@ import type { ProjectId } from "#schemas/share-protection/id.ts"
 import type { BackendUnavailable, TrustAccessDenied } from "#schemas/share-protection/rejection.ts"
 import type { ServiceInfo } from "#schemas/share-protection/service-info.ts"
 
-/** What a redeemed trust gives: a token of its project, for one job. Never kept, nor logged. */
+/** A redeemed trust: a token of its project for one job. Never stored or logged. */
 export interface Delegation {
   readonly project_id: ProjectId
   readonly token: Redacted.Redacted<string>
 }
 
-/** Who names a trust: project and user; null where a domain's owner names it for another. */
+/** The project and user that submit a trust; no user if the domain's owner submits it. */
 export interface TrustRequester {
   readonly project_id: ProjectId
   readonly user_id: string | null
 }
 
-/** Details of TrustAccessDenied, the same from every adapter. */
+/** The details of TrustAccessDenied for all adapters. */
 export const denials = {
   gone: "The trust does not exist, was revoked, or has expired.",
   foreign: "The trust is not one of this project and user for this service.",
@@ -28,7 +28,7 @@ export const denials = {
   powerless: "The trustor does not hold the roles of the trust any more.",
 } as const
 
-/** Least time that a trust must last to be named, in seconds: a token of it lasts as long. */
+/** Minimum remaining lifetime of a submitted trust in seconds: that of a token of it. */
 export const trust_remaining_s_min = 3600
 
 type Failure = TrustAccessDenied | BackendUnavailable
@@ -36,14 +36,14 @@ type Failure = TrustAccessDenied | BackendUnavailable
 export class Trusts extends Context.Service<
   Trusts,
   {
-    /** That the trust may be used for this project, by this service, for long enough. */
+    /** Checks that this service may use the trust for this project for long enough. */
     readonly verify: (trust_id: string, by: TrustRequester) => Effect.Effect<void, Failure>
     /**
-     * A fresh token of the trust. That the trustor lacks a role may pass: the same trust works
-     * again when the role is given back.
+     * Issues a new token of the trust. A missing role of the trustor is not permanent: the trust
+     * works again when the role is restored.
      */
     readonly redeem: (trust_id: string) => Effect.Effect<Delegation, Failure>
-    /** Whom tenants trust, and where workers live: the same over every restart. */
+    /** The trustee of tenants and the project of workers; stable across restarts. */
     readonly service: Effect.Effect<ServiceInfo, BackendUnavailable>
   }
 >()("actors/share-protection/Trusts") {}

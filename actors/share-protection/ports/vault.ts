@@ -1,5 +1,5 @@
 /**
- * The port to the secrets manager: what is read and written in a tenant's name, and only so.
+ * Vault: the port to the secrets manager. All access uses a tenant's delegation.
  *
  * Source: document 2 §1 Secrets; DECISIONS, document 2, identity, secrets, shares.
  */
@@ -7,15 +7,15 @@ import { Context, type Effect, type Redacted } from "effect"
 import type { Delegation } from "#actors/share-protection/ports/trusts.ts"
 import type { BackendUnavailable, TrustAccessDenied } from "#schemas/share-protection/rejection.ts"
 
-/** Why a secret is not to be had: a tenant is told no more, whatever another project has. */
+/** The only detail of a denied read, so that it reveals nothing about other projects. */
 export const secret_denied = "The secret does not exist, or the trust does not reach it."
 
 const href_pattern =
   /\/v1\/secrets\/([0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12})\/?$/i
 
 /**
- * The secret's UUID, in lower case; undefined where the href names none. Nothing else of an href
- * counts: a tenant wrote it, and its host must never be asked, nor be shown a token.
+ * The secret's UUID in lower case; undefined if the href has none. The rest of the href is ignored:
+ * a tenant wrote it, so its host must never receive a request or a token.
  */
 export const secretIdOf = (href: string): string | undefined =>
   href_pattern.exec(href)?.[1]?.toLowerCase()
@@ -23,7 +23,7 @@ export const secretIdOf = (href: string): string | undefined =>
 type Failure = TrustAccessDenied | BackendUnavailable
 
 export interface NewSecret {
-  /** For people; at most 255 characters. */
+  /** A display name of at most 255 characters. */
   readonly name: string
   /** 1 to 20,000 bytes of UTF-8. */
   readonly payload: Redacted.Redacted<string>
@@ -32,16 +32,16 @@ export interface NewSecret {
 export class Vault extends Context.Service<
   Vault,
   {
-    /** The payload as text; one that is no UTF-8 is denied. */
+    /** The payload as text; denied if it is not UTF-8. */
     readonly read: (
       by: Delegation,
       href: string,
     ) => Effect.Effect<Redacted.Redacted<string>, Failure>
-    /** Keeps a secret in the delegation's project, durable before it answers its href. */
+    /** Stores a secret durably in the delegation's project and returns its href. */
     readonly store: (by: Delegation, secret: NewSecret) => Effect.Effect<string, Failure>
-    /** Href of the newest secret of that name in the delegation's project; undefined: none. */
+    /** Href of the newest secret of that name in the delegation's project, if any. */
     readonly find: (by: Delegation, name: string) => Effect.Effect<string | undefined, Failure>
-    /** Without effect where there is none. */
+    /** Has no effect if there is none. */
     readonly remove: (by: Delegation, href: string) => Effect.Effect<void, Failure>
   }
 >()("actors/share-protection/Vault") {}

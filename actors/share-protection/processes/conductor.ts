@@ -1,13 +1,13 @@
 /**
- * The conductor: everything of share protection that happens by itself. One process of all runs
- * it, the holder of a lease; it keeps nothing, so that another may go on at any moment.
+ * The conductor: runs the background processes of share protection. Only the holder of a lease runs
+ * it. It has no durable state of its own, so another process can take over at any moment.
  *
  * Source: document 2 §1; DESIGN of the running system, 7.
  */
 import { Effect } from "effect"
 import { type Process, runProcess } from "#actors/process.ts"
 import { type DispatchOptions, dispatch } from "#actors/share-protection/dispatch/dispatch.ts"
-import { fleetManager, type Machines } from "#actors/share-protection/fleet/keeping.ts"
+import { fleetManager, type Machines } from "#actors/share-protection/fleet/manager.ts"
 import type { FleetOptions } from "#actors/share-protection/fleet/options.ts"
 import {
   type ReconcilingOptions,
@@ -25,11 +25,11 @@ export interface ConductorOptions {
   readonly fleet: FleetOptions
   readonly upkeep: UpkeepOptions
   readonly reconciling: ReconcilingOptions
-  /** undefined: no machines can be had. */
+  /** Undefined if the deployment has no machines. */
   readonly machines: Machines
 }
 
-/** What it consists of. */
+/** The processes of the conductor. */
 export const processes = (options: ConductorOptions) =>
   Effect.all([
     scheduling(options.scheduling),
@@ -39,7 +39,7 @@ export const processes = (options: ConductorOptions) =>
     Effect.succeed<Process>(reconciling(options.reconciling)),
   ])
 
-/** Conducts until it is interrupted, which is when the lease is lost. */
+/** Runs all processes until it is interrupted, when the lease is lost. */
 export const conductor = (options: ConductorOptions) =>
   Effect.flatMap(processes(options), (all) =>
     Effect.forEach(all, runProcess, { concurrency: "unbounded", discard: true }),

@@ -1,7 +1,7 @@
 /**
- * orphan_sweep: what is held by nobody, or waits for something that does not come.
+ * orphan_sweep: reports orphaned leases and jobs that wait too long.
  *
- * Dispatch takes care of all of it by itself; what this loop finds twice is worth a look.
+ * Dispatch resolves all of them itself; a finding that persists over two runs needs attention.
  * Source: document 2 §2 Reconciliation status, §9 (2).
  */
 import { Clock, Effect, Stream } from "effect"
@@ -15,7 +15,7 @@ import { Log } from "#events/log.ts"
 
 const part = "share-protection"
 
-/** Reads the log once, and in each run only what is new. */
+/** Reads the whole log once, and only new commits in later runs. */
 export const orphanSweep = (queued_job_deadline_seconds: number) =>
   Effect.map(Log, (log): Loop => {
     const view = emptyView()
@@ -23,12 +23,12 @@ export const orphanSweep = (queued_job_deadline_seconds: number) =>
     const news = Stream.suspend(() =>
       position === undefined ? log.lasts(part) : log.read(part, position),
     )
-    const caughtUp = Stream.runForEach(news, (recorded) => {
+    const readNews = Stream.runForEach(news, (recorded) => {
       position = Math.max(position ?? 0, recorded.position)
       return foldDispatch(log, view, recorded)
     })
     return Effect.gen(function* () {
-      yield* caughtUp
+      yield* readNews
       const late = (yield* Clock.currentTimeMillis) - queued_job_deadline_seconds * 1000
       return [...waiting(view, late, queued_job_deadline_seconds), ...orphaned(view)]
     })

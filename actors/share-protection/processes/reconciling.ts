@@ -1,8 +1,8 @@
 /**
- * Reconciling: in every interval, and when an operator asks for it, what is recorded is compared
- * with what is there, and what domains were configured with begins to hold.
+ * Reconciling: in every interval and on request of an operator, compares the records with the real
+ * resources and applies the configured settings of domains.
  *
- * A run is asked for, begins and ends by events, so that one which was killed is done again.
+ * Events record the trigger, the start and the end of a run, so that a killed run is repeated.
  *
  * Source: document 2 §2 Reconciliation status, §4, §8 conductor.reconciliation_interval, §9 (2).
  */
@@ -23,19 +23,19 @@ import {
   StartReconciliation,
 } from "#schemas/share-protection/reconciliation.ts"
 
-/** Compares one thing, mends what can be mended, and answers the differences that it found. */
+/** Compares one kind of resource, repairs what it can, and returns the differences. */
 export type Loop = Effect.Effect<ReadonlyArray<Omit<Drift, "loop">>, LogUnavailable>
 
 export interface ReconcilingOptions {
-  /** Asked anew each time: it may be reloaded. */
+  /** Read each time, because the configuration may be reloaded. */
   readonly reconciliation_interval_seconds: () => number
-  /** A loop without what it needs is left out. */
+  /** Loops whose ports are unavailable are left out. */
   readonly loops: Partial<Readonly<Record<ReconciliationLoop, Loop>>>
 }
 
 const reconciliation_id = "main"
 
-/** Characters of a difference's detail. */
+/** Maximum length of a difference's detail. */
 const detail_chars_max = 256
 
 interface View {
@@ -43,11 +43,11 @@ interface View {
   /** Epoch milliseconds; 0 before the first run. */
   started_at: number
   position: number
-  /** Domains where something waits, with the commit that made it so. */
+  /** Domains with pending settings, and the position of the commit that configured them. */
   readonly pending: Map<DomainId, number>
 }
 
-/** What was configured before the run began holds from it on. */
+/** Applies the settings that were configured before the run started. */
 const apply = ({ pending, position: begun }: View): ReadonlyArray<Caused> =>
   [...pending]
     .filter(([, position]) => position < begun)
@@ -66,7 +66,7 @@ const start = ({ position }: View, now: number): Caused => {
   }
 }
 
-/** All loops, one after the other, and what they found together. */
+/** Runs all loops in sequence and records their drift. */
 const run = ({ position }: View, { loops }: ReconcilingOptions): Caused => ({
   command_id: `reconciled-${position}`,
   cause: String(position),
@@ -86,7 +86,7 @@ const run = ({ position }: View, { loops }: ReconcilingOptions): Caused => ({
   ),
 })
 
-/** One conductor of all runs it. */
+/** Runs on a single conductor. */
 export const reconciling = (options: ReconcilingOptions): Process => ({
   name: "share-protection-reconciling",
   part: "share-protection",
@@ -95,7 +95,7 @@ export const reconciling = (options: ReconcilingOptions): Process => ({
     const log = yield* Log
     const view: View = { state: "idle", started_at: 0, position: 0, pending: new Map() }
     // The first run of a log waits for its interval like every other.
-    const began = yield* Clock.currentTimeMillis
+    const process_started_at = yield* Clock.currentTimeMillis
     return {
       fold: Effect.fnUntraced(function* (recorded) {
         const { name, id } = parseStream(recorded.stream)
@@ -113,7 +113,7 @@ export const reconciling = (options: ReconcilingOptions): Process => ({
       due: (now) => {
         if (view.state === "running") return { now: [...apply(view), run(view, options)] }
         const interval_ms = options.reconciliation_interval_seconds() * 1000
-        const next = (view.started_at || began) + interval_ms
+        const next = (view.started_at || process_started_at) + interval_ms
         const is_due = view.state === "asked" || next <= now
         return is_due ? { now: [start(view, now)] } : { now: [], next }
       },

@@ -1,8 +1,8 @@
 /**
- * rebuild_from_repository: the records of backups against the snapshots that the repositories hold.
+ * rebuild_from_repository: compares the records of backups with the snapshots in the repositories.
  *
- * A snapshot that no record tells of is adopted, by what its tags say; a record whose snapshot is
- * gone says so. What should have been forgotten is told, and forgotten by a job of its own.
+ * An unknown snapshot is adopted by its tags; a record without its snapshot is marked as lost. A
+ * leftover snapshot is reported and forgotten by a job of its own.
  *
  * Source: document 2 §2 Reconciliation status; DECISIONS, document 2, automatic retry.
  */
@@ -26,14 +26,14 @@ import { Conflict } from "#schemas/share-protection/rejection.ts"
 
 const name = "share-protection-reconciling"
 
-/** What is found there was made within its quota once. */
+/** Adopted snapshots are exempt from quotas: they were within them when they were made. */
 const no_limit = Number.MAX_SAFE_INTEGER
 
 type TargetNow = Effect.Success<ReturnType<typeof targetAfter>>
 type BackupNow = Effect.Success<ReturnType<typeof backupAfter>>
 type Found = Effect.Success<Loop>
 
-/** What the log has of a backup, and since when. */
+/** The record of a backup, with its last commit. */
 interface BackupRecord extends BackupNow {
   readonly position: number
   readonly at: string
@@ -43,8 +43,8 @@ interface Leftover extends Forgotten {
   readonly record: BackupRecord
 }
 
-/** The repository of an enrolled target, opened by its trust. */
-const open = Effect.fnUntraced(function* (target: TargetNow) {
+/** Opens the repository of an enrolled target with its trust. */
+const openRepository = Effect.fnUntraced(function* (target: TargetNow) {
   const { trust_id, vault_secret_map, repository_password_ref } = target
   if (trust_id === null || vault_secret_map === null || repository_password_ref === null) return
   const delegation = yield* (yield* Trusts).redeem(trust_id)
@@ -54,23 +54,23 @@ const open = Effect.fnUntraced(function* (target: TargetNow) {
   return repository
 })
 
-/** States of a record whose snapshot belongs into the repository, or may. */
+/** States of a backup whose snapshot belongs, or may belong, in the repository. */
 const claiming = new Set(["available", "creating", "queued", "running", "undeleting"])
 
-/** It is in the records of what is lost: what turns up again is looked at by somebody first. */
+/** Stored in the records of lost backups: a reappearing snapshot needs manual inspection. */
 const lost_reason = "Its snapshot is not in the repository any more."
 
 /**
- * What the snapshots of one target say that its records do not. Who has the bucket's keys may
- * write any tag: a snapshot of another project in a project's own bucket is nothing of ours.
+ * Compares the snapshots of one target with its records. Anyone with the bucket's keys can write
+ * any tag, so snapshots of other projects in a project's own bucket are ignored.
  */
-const compared = (
+const compareSnapshots = (
   target_id: TargetId,
   owner_id: string | null,
   snapshots: ReadonlyArray<Snapshot>,
   records: ReadonlyMap<BackupId, BackupRecord>,
 ) => {
-  const there = new Set<string>()
+  const found_ids = new Set<string>()
   const unknown: Array<{ readonly backup_id: BackupId; readonly adopt: typeof AdoptBackup.Type }> =
     []
   const leftover: Array<Leftover> = []
@@ -78,7 +78,7 @@ const compared = (
     const tags = Option.getOrUndefined(readTags(snapshot.tags))
     if (tags === undefined || (owner_id !== null && tags.project_id !== owner_id)) continue
     const { backup_id, ...about } = tags
-    there.add(backup_id)
+    found_ids.add(backup_id)
     const record = records.get(backup_id)
     if (record === undefined) {
       const { engine_snapshot_id, taken_at, bytes, stored_bytes, files } = snapshot
@@ -91,7 +91,7 @@ const compared = (
   }
   const lost = [...records].filter(
     ([backup_id, { state, target_id: at }]) =>
-      at === target_id && state === "available" && !there.has(backup_id),
+      at === target_id && state === "available" && !found_ids.has(backup_id),
   )
   return { unknown, leftover, lost: lost.map(([backup_id]) => backup_id) }
 }
@@ -108,7 +108,7 @@ const recordsOf = Effect.fnUntraced(function* (log: Log["Service"]) {
   return records
 })
 
-/** Snapshots that a job is to forget already. */
+/** Snapshots that an open job will forget. */
 const forgettingOf = Effect.fnUntraced(function* (log: Log["Service"]) {
   const forgetting = new Set<string>()
   yield* Stream.runForEach(log.lasts(Job.name), (recorded) =>
@@ -121,8 +121,8 @@ const forgettingOf = Effect.fnUntraced(function* (log: Log["Service"]) {
 })
 
 /**
- * Has a snapshot forgotten once for each thing that happened to its backup: the job is named after
- * the backup's last commit, and tried again by itself when it fails.
+ * A job that forgets a leftover snapshot, once per commit of its backup: the job's id derives from
+ * the last commit, and a failed job is retried automatically.
  */
 const forgetLeftover = (
   target_id: TargetId,
@@ -135,13 +135,13 @@ const forgetLeftover = (
   return { command_id, job: queueTargetJob(job_id, "retention", target_id, project_id, forget) }
 }
 
-/** Of what is lost nobody knows why it turns up again: it is only told. */
+/** A lost snapshot that reappears is only reported, because the cause is unknown. */
 const isExpendable = ({ record }: Leftover, forgetting: ReadonlySet<string>, id: string) =>
   record.reason !== lost_reason && !forgetting.has(id)
 
 const drift = (kind: string, detail: string) => (subject: string) => ({ kind, subject, detail })
 
-const told = {
+const drifts = {
   unknown: drift("snapshot_unknown", "A snapshot without a record was adopted."),
   lost: drift("snapshot_lost", "The snapshot of an available backup is not in the repository."),
   leftover: drift("snapshot_leftover", "A snapshot is still there that no backup needs."),
@@ -152,7 +152,7 @@ interface Known {
   readonly forgetting: ReadonlySet<string>
 }
 
-/** Compares one target, and mends its records. A target that cannot be read tells only that. */
+/** Compares one target and repairs its records. An unreadable target is only reported. */
 const reconcile = Effect.fnUntraced(function* (
   target_id: TargetId,
   target: TargetNow,
@@ -160,9 +160,9 @@ const reconcile = Effect.fnUntraced(function* (
 ) {
   const engine = yield* Engine
   const { send } = yield* Commands
-  const repository = yield* open(target)
+  const repository = yield* openRepository(target)
   if (repository === undefined) return []
-  const { unknown, lost, leftover } = compared(
+  const { unknown, lost, leftover } = compareSnapshots(
     target_id,
     target.project_id,
     yield* engine.snapshots(repository),
@@ -180,7 +180,7 @@ const reconcile = Effect.fnUntraced(function* (
   for (const left of leftover) {
     if (!isExpendable(left, forgetting, left.engine_snapshot_id)) continue
     const { command_id, job } = forgetLeftover(target_id, left)
-    // It was asked for once already.
+    // The job was already queued.
     yield* Effect.catchIf(
       send(origin(command_id), job),
       (refusal) => refusal instanceof Conflict,
@@ -188,13 +188,13 @@ const reconcile = Effect.fnUntraced(function* (
     )
   }
   return [
-    ...unknown.map(({ backup_id }) => told.unknown(backup_id)),
-    ...lost.map(told.lost),
-    ...leftover.map(({ backup_id }) => told.leftover(backup_id)),
+    ...unknown.map(({ backup_id }) => drifts.unknown(backup_id)),
+    ...lost.map(drifts.lost),
+    ...leftover.map(({ backup_id }) => drifts.leftover(backup_id)),
   ]
 })
 
-/** All enrolled targets, one after the other. */
+/** Reconciles all enrolled targets in sequence. */
 export const repositoryRebuild = Effect.gen(function* () {
   const log = yield* Log
   const ports = yield* Effect.context<Commands | Engine | Trusts | Vault>()

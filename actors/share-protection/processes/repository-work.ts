@@ -1,27 +1,27 @@
 /**
- * A repository's own work: what a worker does in it for nobody's files. Retention, maintenance, a
- * newer format, a snapshot that is wanted back, and the proof that one can be restored.
+ * Repository work: the steps of jobs on the repository itself, that is retention, maintenance,
+ * format upgrade, undelete and restore test.
  *
  * Source: document 2 §3 Backup, §8 conductor.maintenance_interval_seconds; beyond the document:
  * docs/decisions/0066-beyond.md.
  */
 import { DateTime, Effect, FileSystem } from "effect"
-import type { Result } from "#actors/share-protection/jobs/course.ts"
 import {
   connect,
-  withTimeout,
   measureUsage,
   protectedUntil,
   type StepContext,
   type StepFailure,
   type StepOptions,
-} from "#actors/share-protection/jobs/road.ts"
+  withTimeout,
+} from "#actors/share-protection/jobs/step-context.ts"
+import type { Result } from "#actors/share-protection/jobs/transitions.ts"
 import { Buckets } from "#actors/share-protection/ports/buckets.ts"
 import { Engine, type Repository } from "#actors/share-protection/ports/engine.ts"
 import type { JobOrder } from "#schemas/share-protection/job-order.ts"
 import { Conflict, RepositoryLocked } from "#schemas/share-protection/rejection.ts"
 
-/** Files that a restore test restores, and their bytes: enough to notice, soon done. */
+/** Sample size of a restore test: enough to detect damage, and quick to restore. */
 const sample_files_max = 20
 const sample_bytes_max = 64 * 1024 * 1024
 
@@ -30,31 +30,31 @@ type Ordered<Type extends Order["job_type"]> = Extract<Order, { readonly job_typ
 type Work = Effect.Effect<Result, StepFailure, Buckets | Engine | FileSystem.FileSystem>
 
 /**
- * Walks a job that has begun. It holds the repository's lease alone; a restore test holds it
- * beside others.
+ * Runs the steps of a started job. The job holds the lease exclusively, except for a restore test,
+ * which shares it.
  */
 export const repositoryWork = Effect.fnUntraced(function* (
   order: Order,
-  road: StepContext,
+  context: StepContext,
   options: StepOptions,
 ) {
-  yield* road.enter("provisioning_source")
-  const repository = yield* connect(order, road)
-  yield* road.enter("transferring")
-  const worked = workOf(order, repository, options)
-  const result = yield* order.job_type === "restore_test" ? worked : alone(repository, worked)
-  yield* road.enter("finalizing")
-  yield* measureUsage(repository, road)
-  yield* road.enter("releasing")
+  yield* context.enter("provisioning_source")
+  const repository = yield* connect(order, context)
+  yield* context.enter("transferring")
+  const work = workOf(order, repository, options)
+  const result = yield* order.job_type === "restore_test" ? work : exclusive(repository, work)
+  yield* context.enter("finalizing")
+  yield* measureUsage(repository, context)
+  yield* context.enter("releasing")
   return result
 })
 
-/** Nobody else holds the lease, so an engine's lock is one that a dead worker left. */
-const alone = Effect.fnUntraced(function* (repository: Repository, worked: Work) {
+/** The lease is exclusive, so any lock of the engine is a leftover of a dead worker. */
+const exclusive = Effect.fnUntraced(function* (repository: Repository, work: Work) {
   const { unlock } = yield* Engine
-  return yield* Effect.catch(worked, (failure) =>
+  return yield* Effect.catch(work, (failure) =>
     failure instanceof RepositoryLocked
-      ? Effect.andThen(unlock(repository), worked)
+      ? Effect.andThen(unlock(repository), work)
       : Effect.fail(failure),
   )
 })
@@ -84,7 +84,7 @@ const forget = Effect.fnUntraced(function* (
   return { job_type: "retention" } as const
 })
 
-/** What the repository still needs stays locked for as long as the bucket locks what is new. */
+/** Extends the locks of all needed objects by the bucket's default retention. */
 const maintain = Effect.fnUntraced(function* (repository: Repository, options: StepOptions) {
   const buckets = yield* Buckets
   yield* withTimeout(options, (yield* Engine).maintain(repository))
@@ -109,7 +109,9 @@ const undelete = Effect.fnUntraced(function* (
   options: StepOptions,
 ) {
   const is_back = yield* (yield* Buckets).undelete(repository, engine_snapshot_id)
-  const snapshots = is_back ? yield* withTimeout(options, (yield* Engine).snapshots(repository)) : []
+  const snapshots = is_back
+    ? yield* withTimeout(options, (yield* Engine).snapshots(repository))
+    : []
   if (!snapshots.some((snapshot) => snapshot.engine_snapshot_id === engine_snapshot_id)) {
     return yield* new Conflict({ detail: "The backup's snapshot cannot be had again." })
   }
@@ -117,7 +119,7 @@ const undelete = Effect.fnUntraced(function* (
   return { job_type: "undelete", made: { protected_until } } as const
 })
 
-/** What is restored is gone when it is proven, or is not. */
+/** Restores a sample to a temporary directory, which is removed afterwards. */
 const prove = Effect.fnUntraced(function* (
   { job_id, engine_snapshot_id }: Ordered<"restore_test">,
   repository: Repository,
@@ -125,7 +127,7 @@ const prove = Effect.fnUntraced(function* (
 ) {
   const { scratch_dir: directory } = options
   const files = yield* FileSystem.FileSystem
-  // A disk that takes nothing is the machine's own trouble, and says nothing of the backup.
+  // A failure of the local disk is a defect of the worker and proves nothing about the backup.
   const path = yield* files
     .makeDirectory(directory, { recursive: true })
     .pipe(
@@ -133,7 +135,7 @@ const prove = Effect.fnUntraced(function* (
       Effect.orDie,
     )
   const limits = { files_max: sample_files_max, bytes_max: sample_bytes_max }
-  // Every test looks at other files.
+  // Each test samples different files.
   const sample = { engine_snapshot_id, path, ...limits, seed: job_id }
   const made = yield* withTimeout(options, (yield* Engine).prove(repository, sample))
   return { job_type: "restore_test", made } as const

@@ -1,9 +1,9 @@
 /**
- * Restore testing: of each protected share the newest backup is tried once in each interval, so
- * that what cannot be restored is known before somebody needs it.
+ * Restore testing: tests the newest backup of each protected share once per interval, so that
+ * unrestorable backups are found before somebody needs them.
  *
- * Shares have their turns spread over the interval, and few are tried at a time: a test takes a
- * slot of a worker, and never the repository from a backup.
+ * Tests are spread over the interval, and only a few run at a time. A test takes a worker's slot,
+ * but never blocks a backup of the repository.
  *
  * Source: beyond the document; docs/decisions/0066-beyond.md.
  */
@@ -15,12 +15,12 @@ import type { Available, UpkeepView } from "#actors/share-protection/processes/u
 import { testBackup } from "#actors/share-protection/requests.ts"
 import { JobId, type ShareId } from "#schemas/share-protection/id.ts"
 
-/** Tests that wait or run at a time: what a worker or two have slots for beside backups. */
+/** Maximum number of open tests: a worker or two have that many slots to spare. */
 const tests_max = 2
 
 const instantOf = (ms: number) => DateTime.formatIso(DateTime.makeUnsafe(ms))
 
-/** When the share's present turn began, as epoch milliseconds. */
+/** Start of the share's present turn, as epoch milliseconds. */
 const turnOf = (share_id: ShareId, interval_ms: number, now: number) => {
   const offset = jitterOf(share_id, interval_ms / 1000)
   return Math.floor((now - offset) / interval_ms) * interval_ms + offset
@@ -34,7 +34,7 @@ const newest = (backups: Iterable<Available>): Available | undefined => {
   return best
 }
 
-/** One test of each protected share in each of its turns; an interval of 0 means none. */
+/** One test per protected share and turn; an interval of 0 disables tests. */
 export const restoreTests = (view: UpkeepView, interval_ms: number, now: number): Due => {
   const { policies, backups, targets, tested, testing } = view
   if (!(interval_ms > 0)) return { now: [] }

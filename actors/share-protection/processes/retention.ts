@@ -1,9 +1,9 @@
 /**
- * Retention: which backups of a share its policy keeps, and by which of its rules.
+ * Retention: selects the backups of a share that its policy keeps, and the rules that keep them.
  *
- * A rule means what restic means by it. It keeps the newest backup of each calendar period, as
- * many periods as it says; and the oldest of all while there are fewer periods than that, so that
- * the history reaches as far back as it can.
+ * Rules work as in restic. A rule keeps the newest backup of each of the last n calendar periods.
+ * With fewer than n periods it also keeps the oldest backup, so that the history reaches back as
+ * far as possible.
  *
  * Source: document 2 §2 Policy, §3 Backup; DECISIONS, document 2, policy.
  */
@@ -13,34 +13,34 @@ import type { Retention } from "#schemas/share-protection/retention.ts"
 
 const day_ms = 86_400_000
 
-/** A backup that is available. */
+/** An available backup. */
 export interface RetainableBackup {
   readonly backup_id: BackupId
   /** RFC 3339 in UTC, with milliseconds. */
   readonly taken_at: string
-  /** Whether its tenant brought it back: it stays, and counts for no rule. */
+  /** Whether its tenant undeleted it: it is kept and counts for no rule. */
   readonly kept?: boolean
 }
 
 export type RetentionRule = keyof Retention
 
-/** A backup that stays, and why; no rule is named where its tenant or no rule at all keeps it. */
+/** A kept backup and its rules: none if its tenant undeleted it or the policy has no rules. */
 export interface Kept {
   readonly backup_id: BackupId
   readonly rules: ReadonlyArray<RetentionRule>
 }
 
 export interface Retained {
-  /** Newest first, and then what their tenant keeps. */
+  /** Newest first, followed by undeleted backups. */
   readonly keep: ReadonlyArray<Kept>
   /** Newest first. */
   readonly expire: ReadonlyArray<BackupId>
 }
 
 /**
- * Sorts a share's backups into those that stay and those that may go. Days, ISO weeks and months
- * are those of `timezone` (IANA; one that nobody knows throws). Of two backups of the same time
- * the one with the higher id is the newer. A retention without a rule keeps everything.
+ * Splits a share's backups into those to keep and those to expire. Days, ISO weeks and months are
+ * in `timezone` (IANA; throws if unknown). Of two backups of the same time, the one with the higher
+ * id is newer. A retention without rules keeps everything.
  */
 export const retain = (
   backups: ReadonlyArray<RetainableBackup>,
@@ -54,7 +54,7 @@ export const retain = (
   const keep: Array<Kept> = []
   const expire: Array<BackupId> = []
 
-  const keep_apart = backups.filter(({ kept }) => kept === true)
+  const undeleted = backups.filter(({ kept }) => kept === true)
   const newest_first = backups
     .filter(({ kept }) => kept !== true)
     .toSorted((one, other) => (isNewer(one, other) ? -1 : 1))
@@ -71,7 +71,7 @@ export const retain = (
     if (matching.length === 0 && counts.length > 0) expire.push(backup_id)
     else keep.push({ backup_id, rules: matching.map(({ rule }) => rule) })
   }
-  keep.push(...keep_apart.map(({ backup_id }) => ({ backup_id, rules: [] })))
+  keep.push(...undeleted.map(({ backup_id }) => ({ backup_id, rules: [] })))
   return { keep, expire }
 }
 
@@ -80,7 +80,7 @@ const rules = ["keep_last", "keep_daily", "keep_weekly", "keep_monthly"] as cons
 const isNewer = (one: RetainableBackup, other: RetainableBackup) =>
   one.taken_at === other.taken_at ? one.backup_id > other.backup_id : one.taken_at > other.taken_at
 
-/** A number for each rule's period that the backup falls into: the same for the same period. */
+/** The number of the period of each rule in which the backup falls. */
 const periodsOf = (
   taken_at: string,
   index: number,
@@ -92,7 +92,7 @@ const periodsOf = (
   return {
     keep_last: index,
     keep_daily: day_number,
-    // The number of its Monday.
+    // The day number of its Monday.
     keep_weekly: day_number - ((weekDay + 6) % 7),
     keep_monthly: year * 12 + month,
   }

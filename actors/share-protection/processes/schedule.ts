@@ -1,9 +1,9 @@
 /**
- * A policy's schedule: a cron expression, and the ticks that it asks for.
+ * A policy's schedule: a cron expression and its ticks.
  *
- * Around a change of the clocks it is read as Vixie cron reads it. A time that does not exist is
- * made up for after the gap, and one that comes twice counts once, so that no day is without its
- * backup; a schedule with a wildcard or a step in minute or hour simply goes on.
+ * Changes of daylight saving time are handled as in Vixie cron. A skipped time fires after the gap
+ * and a repeated time fires once, so that no day is without its backup. Schedules with a wildcard
+ * or a step in the minute or hour are not adjusted.
  *
  * Source: document 2 §2 Policy, §8 conductor.scheduler_interval; DECISIONS, document 2, policy.
  */
@@ -14,20 +14,20 @@ import type { PolicyId, ShareId } from "#schemas/share-protection/id.ts"
 /** Minute, hour, day of the month, month, day of the week. */
 const fields_count = 5
 
-/** Whatever fires at all does so in 40 years from here: 29 February on a given weekday. */
+/** A valid schedule fires within 40 years of this time: 29 February on a given weekday. */
 const never_before = new Date("2000-01-01T00:00:00.000Z")
 
 export interface Schedule {
-  /** The first tick after a time, both as epoch milliseconds; Infinity when there is none. */
+  /** The first tick after a time, both in epoch milliseconds; Infinity if there is none. */
   readonly next: (after: number) => number
-  /** The last tick before a time; -Infinity when there is none. */
+  /** The last tick before a time; -Infinity if there is none. */
   readonly last: (before: number) => number
 }
 
 /**
- * Reads a cron expression of five fields (names, steps, `L`, `W`, `#` and the names @hourly to
- * @yearly are allowed) in an IANA time zone. Fails with what is wrong with it, as a sentence; what
- * would never fire is wrong too.
+ * Parses a cron expression of five fields (names, steps, `L`, `W`, `#` and @hourly to @yearly are
+ * allowed) in an IANA time zone. Fails with a sentence that describes the error; an expression that
+ * never fires is also an error.
  */
 export const parseSchedule = (
   expression: string,
@@ -45,7 +45,7 @@ export const parseSchedule = (
   )
 }
 
-/** Offsets are no time zones: they know of no change of the clocks. */
+/** Offsets are not accepted as time zones, because they have no daylight saving time. */
 export const isZone = (timezone: string) =>
   /^[a-z]/i.test(timezone) && Option.isSome(DateTime.zoneMakeNamed(timezone))
 
@@ -56,14 +56,14 @@ const cronOf = (text: string, timezone: string) =>
         mode: "5-part",
         paused: true,
         fixedTimeRule: "no-wildcard",
-        // Four times as fast as the zone of that name.
+        // Four times as fast as the named zone.
         ...(timezone === "UTC" ? { utcOffset: 0 } : { timezone }),
       }),
     catch: (error) => String(error).replace(/^\w+: CronPattern: /, ""),
   })
 
 const scheduleOf = (cron: Cron): Schedule => {
-  // Many policies share one schedule, and ask for the same tick.
+  // Many policies share a schedule and request the same tick.
   let known = { from: 0, to: 0 }
   return {
     next: (after) => {
@@ -76,18 +76,18 @@ const scheduleOf = (cron: Cron): Schedule => {
   }
 }
 
-/** What a schedule asks for at a moment; all times are epoch milliseconds. */
+/** The ticks of a schedule around a moment; all times are epoch milliseconds. */
 export interface Ticks {
-  /** The tick to be taken now; undefined when none is. */
+  /** The tick that is due now, if any. */
   readonly due: number | undefined
-  /** When the tick after that is to be taken; Infinity when there is none. */
+  /** When the following tick is due; Infinity if there is none. */
   readonly next_at: number
 }
 
 /**
- * The tick that is due at `now`, when only those after `since` count: the last one that was taken
- * or skipped, the policy's definition, or the scheduler's resumption, whichever is latest. Of many
- * that passed unseen only the last is due. Each is due `jitter_ms` after its time.
+ * The tick that is due at `now`, considering only ticks after `since`: the latest of the last used
+ * or skipped tick, the policy's definition and the scheduler's resumption. Of several missed ticks
+ * only the last is due. Each is due `jitter_ms` after its time.
  */
 export const ticksAt = (
   schedule: Schedule,
@@ -102,11 +102,11 @@ export const ticksAt = (
 }
 
 /**
- * How long after its time a policy's or a share's turn is, in whole milliseconds below
- * `jitter_seconds`: always the same for the same id, and spread evenly over all of them.
+ * The delay of the ticks of a policy or a share in whole milliseconds below `jitter_seconds`:
+ * constant for each id and evenly distributed over all ids.
  */
 export const jitterOf = (id: PolicyId | ShareId, jitter_seconds: number) => {
-  // FNV-1a of 32 bits: a UUID's leading bytes are a time, which would not spread.
+  // 32-bit FNV-1a, because the leading bytes of a UUIDv7 are a time and not evenly distributed.
   let hash = 0x811c9dc5
   for (let i = 0; i < id.length; i++) {
     hash = Math.imul(hash ^ id.charCodeAt(i), 0x01000193)

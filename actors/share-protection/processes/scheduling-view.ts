@@ -1,4 +1,4 @@
-/** What the scheduler's process knows: policies, whether it is paused, and where backups go. */
+/** The view of the scheduling process: policies, targets, domains and the scheduler. */
 import { Effect } from "effect"
 import { timeOfId } from "#actors/share-protection/derived-id.ts"
 import { Domain, domainAfter } from "#actors/share-protection/domain.ts"
@@ -18,13 +18,13 @@ import {
 } from "#schemas/share-protection/id.ts"
 import type { DefinePolicy } from "#schemas/share-protection/policy.ts"
 
-/** A policy that is enabled. */
+/** An enabled policy. */
 export interface Scheduled {
   readonly policy: Omit<typeof DefinePolicy.Type, "type">
   readonly schedule: Schedule
-  /** Only ticks after this count, as epoch milliseconds. */
+  /** Only later ticks count, as epoch milliseconds. */
   readonly since: number
-  /** Of the last commit. */
+  /** Position of its last commit. */
   readonly position: number
 }
 
@@ -38,10 +38,10 @@ export interface SchedulingView {
   readonly policies: Map<ShareId, Scheduled>
   readonly targets: Map<TargetId, Place>
   readonly domains: Map<DomainId, DomainSettings>
-  /** Each schedule once: many policies share one. */
+  /** Parsed schedules, which policies share. */
   readonly schedules: Map<string, Schedule>
   is_paused: boolean
-  /** Epoch milliseconds before which no tick counts. */
+  /** Ticks before this time do not count; epoch milliseconds. */
   resumed_at: number
 }
 
@@ -54,7 +54,7 @@ export const emptySchedulingView = (): SchedulingView => ({
   resumed_at: 0,
 })
 
-/** Takes a commit into the view, and answers the share whose schedule it may have changed. */
+/** Folds a commit into the view and returns the share whose schedule may have changed. */
 export const foldScheduling = Effect.fnUntraced(function* (
   log: Log["Service"],
   view: SchedulingView,
@@ -108,7 +108,7 @@ const foldPolicy = Effect.fnUntraced(function* (
   view.policies.set(share_id, { policy, schedule, since, position })
 })
 
-/** Whether what was due before is not due any more: another schedule has begun. */
+/** Whether the event restarts the schedule, so that earlier ticks no longer count. */
 const isRestart = (event: Message) =>
   event.type === "PolicyDefined" ||
   (event.type === "PolicyUpdated" &&
@@ -119,7 +119,7 @@ const scheduleOf = ({ schedules }: SchedulingView, policy: Scheduled["policy"]) 
   const known = schedules.get(key)
   if (known) return known
   const parsed = parseSchedule(policy.schedule, policy.timezone)
-  // What does not parse was refused when the policy was written.
+  // Policies with an invalid schedule were rejected when they were defined.
   if (parsed._tag === "Failure") return undefined
   schedules.set(key, parsed.success)
   return parsed.success

@@ -1,8 +1,8 @@
 /**
- * Scheduling: requests the backups that policies ask for at a time.
+ * Scheduling: requests the scheduled backups of policies.
  *
- * A tick is taken or skipped by an event of its policy, so that no restart takes it twice; of the
- * ticks that passed while nothing ran only the last one is taken.
+ * An event of the policy records each used or skipped tick, so that a restart does not repeat it.
+ * Of the ticks missed during downtime only the last one is used.
  *
  * Source: document 2 §1, §3 Scheduler, §8 conductor.scheduler_interval; DECISIONS, quotas.
  */
@@ -29,15 +29,15 @@ import type { Rejection } from "#schemas/share-protection/rejection.ts"
 const name = "share-protection-scheduling"
 
 export interface SchedulingOptions {
-  /** How often schedules are looked at. */
+  /** Interval between checks of the schedules. */
   readonly scheduler_interval_seconds: number
-  /** A policy's ticks are taken up to so much later, always by the same for the same policy. */
+  /** Maximum delay of ticks; constant for each policy. */
   readonly schedule_jitter_seconds: number
-  /** What a project may have where its domain says nothing. */
+  /** The quotas of projects whose domain sets none. */
   readonly quotas: Quotas
 }
 
-/** The target of a policy's backups: of its template, the project's own or the shared one. */
+/** The target of a policy's backups: its own, or the project's or shared one of its template. */
 const targetOf = ({ targets }: SchedulingView, { policy }: Scheduled): TargetId | undefined => {
   if (policy.target_id !== null) return policy.target_id
   let shared: TargetId | undefined
@@ -55,15 +55,15 @@ const limitOf = (view: SchedulingView, target_id: TargetId, quotas: Quotas) => {
   return own?.backups ?? quotas.backups
 }
 
-/** Why a tick passes without a backup. */
+/** The reason for a skipped tick, by error code. */
 const reasons: Partial<Readonly<Record<Rejection["code"], SkipReason>>> = {
   "svc.quota_exceeded": "quota_exceeded",
   "svc.conflict": "backup_in_flight",
   "svc.repository_locked": "repository_locked",
 }
 
-/** Requests the tick's backup, or answers that it is skipped and why. */
-const take = (
+/** Requests the backup of a tick, or skips the tick if the request is rejected. */
+const takeTick = (
   view: SchedulingView,
   commands: Commands["Service"],
   options: SchedulingOptions,
@@ -74,14 +74,14 @@ const take = (
   const tick = DateTime.formatIso(DateTime.makeUnsafe(tick_ms))
   const command_id = `sched-${scheduled.policy.id}-${tick}`
   const cause = String(scheduled.position)
-  // What is asked is made when its turn comes: many ticks are due at the same moment.
+  // Built lazily, because many ticks are due at the same moment.
   const batch = Effect.suspend(() => {
     const { policy } = scheduled
     const target_id = targetOf(view, scheduled)
     if (target_id === undefined) return Effect.succeed(skip(share_id, policy, tick, unavailable))
     const limit = limitOf(view, target_id, options.quotas)
-    const asked = requestBackup(requestOf(command_id, share_id, policy, target_id, tick), limit)
-    return requested(commands, { command_id, cause }, asked).pipe(
+    const request = requestBackup(requestOf(command_id, share_id, policy, target_id, tick), limit)
+    return sendRequest(commands, { command_id, cause }, request).pipe(
       Effect.map((refusal) =>
         refusal === undefined
           ? []
@@ -119,14 +119,14 @@ const requestOf = (
   max_retries,
 })
 
-/** Why the backup was refused; undefined when it is requested. */
-const requested = Effect.fnUntraced(function* (
+/** Sends the request and returns its rejection, if any. */
+const sendRequest = Effect.fnUntraced(function* (
   { send }: Commands["Service"],
   about: { readonly command_id: string; readonly cause: string },
-  asked: ReturnType<typeof requestBackup>,
+  request: ReturnType<typeof requestBackup>,
 ) {
   const at = DateTime.formatIso(yield* DateTime.now)
-  return yield* send({ ...about, actor: name, at }, ...asked).pipe(
+  return yield* send({ ...about, actor: name, at }, ...request).pipe(
     Effect.as(undefined),
     Effect.catch((refusal) =>
       refusal instanceof Unavailable ? Effect.fail(refusal) : Effect.succeed(refusal),
@@ -134,7 +134,7 @@ const requested = Effect.fnUntraced(function* (
   )
 })
 
-/** One conductor of all runs it. */
+/** Runs on a single conductor. */
 export const scheduling = (options: SchedulingOptions) =>
   Effect.map(
     Commands,
@@ -146,7 +146,7 @@ export const scheduling = (options: SchedulingOptions) =>
         const log = yield* Log
         const view = emptySchedulingView()
         const agenda = Agenda.make<ShareId>()
-        /** What was found due, which stands until the schedule's next tick takes its place. */
+        /** Due ticks, each valid until the schedule's next tick. */
         const found = new Map<ShareId, { readonly taken: Caused; readonly until: number }>()
         const interval_ms = options.scheduler_interval_seconds * 1000
 
@@ -157,25 +157,25 @@ export const scheduling = (options: SchedulingOptions) =>
             jitter_ms: jitterOf(policy.id, options.schedule_jitter_seconds),
           })
 
-        /** The share's next look: the first one at or after its next tick. */
+        /** Plans the share's next check: the first one at or after its next tick. */
         const plan = (share_id: ShareId) => {
           const scheduled = view.policies.get(share_id)
           const from =
             scheduled === undefined ? Infinity : Math.max(scheduled.since, view.resumed_at)
           const at = scheduled === undefined ? Infinity : ticksOf(scheduled, from).next_at
-          const look = Math.ceil(at / interval_ms) * interval_ms
-          agenda.set(share_id, Number.isFinite(look) ? [{ at: look, what: share_id }] : [])
+          const check_at = Math.ceil(at / interval_ms) * interval_ms
+          agenda.set(share_id, Number.isFinite(check_at) ? [{ at: check_at, what: share_id }] : [])
           found.delete(share_id)
         }
 
-        const takenAt = (share_id: ShareId, now: number) => {
+        const dueAt = (share_id: ShareId, now: number) => {
           const known = found.get(share_id)
           if (known !== undefined && now < known.until) return [known.taken]
           const scheduled = view.policies.get(share_id)
           if (scheduled === undefined) return []
           const { due, next_at: until } = ticksOf(scheduled, now)
           if (due === undefined) return []
-          const taken = take(view, commands, options, share_id, scheduled, due)
+          const taken = takeTick(view, commands, options, share_id, scheduled, due)
           found.set(share_id, { taken, until })
           return [taken]
         }
@@ -191,7 +191,7 @@ export const scheduling = (options: SchedulingOptions) =>
           due: (now) => {
             if (view.is_paused) return { now: [] }
             const { now: shares, ...later } = agenda.due(now)
-            return { now: shares.flatMap((share_id) => takenAt(share_id, now)), ...later }
+            return { now: shares.flatMap((share_id) => dueAt(share_id, now)), ...later }
           },
         }
       }),

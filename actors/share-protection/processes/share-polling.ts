@@ -1,4 +1,4 @@
-/** manila_polling: whether the shares that policies protect are still there. Document 2 §2. */
+/** manila_polling: checks that the shares that policies protect exist. Document 2 §2. */
 import { Effect, Stream } from "effect"
 import { Policy, policyAfter } from "#actors/share-protection/policy.ts"
 import { Shares } from "#actors/share-protection/ports/shares.ts"

@@ -1,9 +1,9 @@
-/** What upkeep knows: policies and their backups, targets, and jobs that failed. */
+/** The view of upkeep: policies and their backups, targets, and failed jobs. */
 import { Effect } from "effect"
 import { Backup, backupAfter } from "#actors/share-protection/backup.ts"
 import { timeOfId } from "#actors/share-protection/derived-id.ts"
 import { Job, jobAfter } from "#actors/share-protection/job.ts"
-import type { JobFacts } from "#actors/share-protection/jobs/course.ts"
+import type { JobFacts } from "#actors/share-protection/jobs/transitions.ts"
 import { Policy, policyAfter } from "#actors/share-protection/policy.ts"
 import { Target, targetAfter } from "#actors/share-protection/target.ts"
 import { type Log, parseStream, type Recorded } from "#events/log.ts"
@@ -25,9 +25,9 @@ export interface Available extends Forgotten {
   readonly target_id: TargetId
   readonly policy_id: PolicyId
   readonly taken_at: string
-  /** What is restored stays until that is through. */
+  /** Whether a restore is reading it, which keeps it. */
   readonly is_restored: boolean
-  /** Its tenant brought it back: it stays. */
+  /** Whether its tenant undeleted it, which keeps it. */
   readonly kept: boolean
 }
 
@@ -38,7 +38,7 @@ export interface UpkeepPolicy {
   readonly enabled: boolean
 }
 
-/** A job that may be tried again by itself. */
+/** A failed job that may be retried automatically. */
 export interface Failed extends JobFacts {
   readonly position: number
   /** Epoch milliseconds. */
@@ -46,7 +46,7 @@ export interface Failed extends JobFacts {
   readonly retries: number
 }
 
-/** A target that is enrolled. */
+/** An enrolled target. */
 export interface Enrolled {
   readonly project_id: ProjectId | null
   readonly position: number
@@ -55,20 +55,20 @@ export interface Enrolled {
 export interface UpkeepView {
   readonly policies: Map<ShareId, UpkeepPolicy>
   readonly backups: Map<ShareId, Map<BackupId, Available>>
-  /** Shares where retention has to be looked at, with the commit that made it so. */
+  /** Shares to check for retention, and the position of the commit that caused it. */
   readonly changed: Map<ShareId, number>
   readonly targets: Map<TargetId, Enrolled>
   /**
-   * When each target was enrolled, or last maintained, as epoch milliseconds: when the last such
-   * job ended, since a target's own last commit tells of anything.
+   * When each target was enrolled or last maintained, as epoch milliseconds: the end of the last
+   * such job, because a target's own last commit may be about anything.
    */
   readonly maintained: Map<TargetId, number>
-  /** Jobs of maintenance that have not ended. */
+  /** Open maintenance jobs. */
   readonly maintaining: Map<JobId, TargetId>
   readonly failed: Map<JobId, Failed>
   /** The turn of each share's last restore test, as epoch milliseconds. */
   readonly tested: Map<ShareId, number>
-  /** Restore tests that have not ended. */
+  /** Open restore tests. */
   readonly testing: Set<JobId>
 }
 

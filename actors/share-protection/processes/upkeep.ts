@@ -1,6 +1,6 @@
 /**
- * Upkeep: lets backups go that their policy does not keep, has repositories maintained and backups
- * tested, and tries jobs again that provably wrote nothing.
+ * Upkeep: expires backups that their policies do not keep, queues maintenance and restore tests,
+ * and retries failed jobs that provably wrote nothing.
  *
  * Source: document 2 §2 Policy, §3 Backup, §8 conductor.maintenance_interval_seconds; DECISIONS,
  * document 2, automatic retry.
@@ -10,7 +10,7 @@ import { Unavailable } from "#actors/commands.ts"
 import { type Caused, type Due, joined, type Process } from "#actors/process.ts"
 import { Backup, backupAfter } from "#actors/share-protection/backup.ts"
 import { derivedId } from "#actors/share-protection/derived-id.ts"
-import { retryJob } from "#actors/share-protection/jobs/course.ts"
+import { retryJob } from "#actors/share-protection/jobs/transitions.ts"
 import { restoreTests } from "#actors/share-protection/processes/restore-testing.ts"
 import { retain } from "#actors/share-protection/processes/retention.ts"
 import {
@@ -27,19 +27,19 @@ import { forgotten_max } from "#schemas/share-protection/job.ts"
 
 export interface UpkeepOptions {
   readonly maintenance_interval_seconds: number
-  /** 0: no backup is tested. */
+  /** 0 disables restore tests. */
   readonly restore_test_interval_seconds: number
 }
 
-/** Pause before a first try again, in milliseconds; it doubles with each. */
+/** Pause before the first retry in milliseconds; it doubles with each retry. */
 const retry_ms = 10_000
 
-/** What could not be tried again within a day is left to the next backup, in milliseconds. */
+/** Failed jobs are retried only within this time, a day, in milliseconds. */
 const retry_window_ms = 86_400_000
 
 const instantOf = (ms: number) => DateTime.formatIso(DateTime.makeUnsafe(ms))
 
-/** What a share's policy does not keep, in batches of one target and project each. */
+/** Expires the backups that a share's policy does not keep, in batches per target and project. */
 const expiries = (
   view: UpkeepView,
   share_id: ShareId,
@@ -51,9 +51,11 @@ const expiries = (
   const own = [...(view.backups.get(share_id)?.values() ?? [])].filter(
     ({ policy_id }) => policy_id === policy.policy_id,
   )
-  const going = new Set(retain(own, policy.retention, policy.timezone).expire)
-  const gone = own.filter(({ backup_id, is_restored }) => going.has(backup_id) && !is_restored)
-  const groups = Map.groupBy(gone, ({ project_id, target_id }) => `${project_id} ${target_id}`)
+  const expiring = new Set(retain(own, policy.retention, policy.timezone).expire)
+  const expired = own.filter(
+    ({ backup_id, is_restored }) => expiring.has(backup_id) && !is_restored,
+  )
+  const groups = Map.groupBy(expired, ({ project_id, target_id }) => `${project_id} ${target_id}`)
   return [...groups.values()]
     .flatMap((group) => chunks(group))
     .map((group) => {
@@ -71,7 +73,7 @@ const chunks = (backups: ReadonlyArray<Available>) =>
     backups.slice(i * forgotten_max, (i + 1) * forgotten_max),
   )
 
-/** One group has one project and one target. */
+/** All backups of a group have the same project and target. */
 const expireAll = (group: ReadonlyArray<Available>, job_id: JobId) => {
   const [first] = group
   if (first === undefined) return []
@@ -83,7 +85,7 @@ const expireAll = (group: ReadonlyArray<Available>, job_id: JobId) => {
   return expireBackups({ project_id, target_id, backups, job_id })
 }
 
-/** One maintenance of each repository in each interval. */
+/** One maintenance job per repository and interval. */
 const maintenance = (
   { targets, maintained, maintaining }: UpkeepView,
   interval_ms: number,
@@ -124,12 +126,12 @@ const retry = ({ policies }: UpkeepView, log: Log["Service"], job: Failed): Caus
   cause: String(job.position),
   batch: Effect.map(policyOf(log, job.backup_id), (own) => {
     const present = job.share_id && policies.get(job.share_id)?.policy_id
-    // The policy that it was made for may be gone, and another in its place.
+    // The policy of the backup may have been replaced by another.
     return retryJob(job, { automatic: true, policy_id: own === present ? own : null })
   }),
 })
 
-/** The policy that a backup was made for; null when it was for none. */
+/** The policy of a backup, if any. */
 const policyOf = Effect.fnUntraced(
   function* (log: Log["Service"], backup_id: BackupId | null) {
     if (backup_id === null) return null
@@ -139,7 +141,7 @@ const policyOf = Effect.fnUntraced(
   Effect.mapError(({ detail }) => new Unavailable({ detail })),
 )
 
-/** One conductor of all runs it. */
+/** Runs on a single conductor. */
 export const upkeep = ({
   maintenance_interval_seconds,
   restore_test_interval_seconds,
@@ -151,19 +153,19 @@ export const upkeep = ({
     const log = yield* Log
     const view = emptyUpkeepView()
     const interval_ms = maintenance_interval_seconds * 1000
-    /** What retention says of a share, until something changes there. */
-    const decided = new Map<ShareId, ReadonlyArray<Caused>>()
+    /** Pending expirations of each share, until one of its commits changes them. */
+    const expirations = new Map<ShareId, ReadonlyArray<Caused>>()
     return {
       fold: (recorded) => foldUpkeep(log, view, recorded),
       due: (now) => {
         for (const [share_id, position] of view.changed) {
-          const going = expiries(view, share_id, position, now)
-          if (going.length > 0) decided.set(share_id, going)
-          else decided.delete(share_id)
+          const expiring = expiries(view, share_id, position, now)
+          if (expiring.length > 0) expirations.set(share_id, expiring)
+          else expirations.delete(share_id)
         }
         view.changed.clear()
         return joined(
-          { now: [...decided.values()].flat() },
+          { now: [...expirations.values()].flat() },
           maintenance(view, interval_ms, now),
           restoreTests(view, restore_test_interval_seconds * 1000, now),
           retries(view, log, now),

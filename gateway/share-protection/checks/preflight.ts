@@ -5,7 +5,7 @@
  */
 import { Clock, DateTime, Effect, Option } from "effect"
 import { address } from "#actors/commands.ts"
-import { type Located, withKeys } from "#actors/share-protection/bucket-keys.ts"
+import { type BucketLocation, withKeys } from "#actors/share-protection/bucket-keys.ts"
 import { Buckets, preflightDetail } from "#actors/share-protection/ports/buckets.ts"
 import { Trusts } from "#actors/share-protection/ports/trusts.ts"
 import { Target } from "#actors/share-protection/target.ts"
@@ -24,7 +24,7 @@ import {
 import { reasonOf } from "#schemas/share-protection/text.ts"
 
 /** Makes the checks with keys that the trust gives. */
-export const checked = Effect.fnUntraced(function* (located: Located, trust_id: string) {
+export const checked = Effect.fnUntraced(function* (located: BucketLocation, trust_id: string) {
   const buckets = yield* Effect.serviceOption(Buckets)
   if (Option.isNone(buckets)) {
     const detail = "Buckets cannot be checked here: there is no adapter to S3."

@@ -1,7 +1,7 @@
 import { assert, describe } from "@effect/vitest"
 import { Deferred, Effect, Exit, Fiber, Option, Scope } from "effect"
 import { address } from "#actors/commands.ts"
-import { failLostJob, startJob, unassignJob } from "#actors/share-protection/jobs/course.ts"
+import { failLostJob, startJob, unassignJob } from "#actors/share-protection/jobs/transitions.ts"
 import { Agents } from "#actors/share-protection/ports/agents.ts"
 import { Worker } from "#actors/share-protection/worker.ts"
 import { Log } from "#events/log.ts"

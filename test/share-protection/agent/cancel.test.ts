@@ -2,7 +2,7 @@ import { assert, describe } from "@effect/vitest"
 import { Deferred, Effect } from "effect"
 import { address } from "#actors/commands.ts"
 import { Backup } from "#actors/share-protection/backup.ts"
-import { failLostJob, cancelJob, retryJob } from "#actors/share-protection/jobs/course.ts"
+import { cancelJob, failLostJob, retryJob } from "#actors/share-protection/jobs/transitions.ts"
 import { Agents } from "#actors/share-protection/ports/agents.ts"
 import {
   queueTargetJob,

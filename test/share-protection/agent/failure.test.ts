@@ -1,7 +1,7 @@
 import { rm } from "node:fs/promises"
 import { assert, describe } from "@effect/vitest"
 import { Effect, type Scope } from "effect"
-import { retryJob } from "#actors/share-protection/jobs/course.ts"
+import { retryJob } from "#actors/share-protection/jobs/transitions.ts"
 import { EngineFailed } from "#actors/share-protection/ports/engine.ts"
 import { requestRestore } from "#actors/share-protection/requests.ts"
 import type { JobStep } from "#schemas/share-protection/job.ts"

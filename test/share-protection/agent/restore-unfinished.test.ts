@@ -1,7 +1,7 @@
 import { existsSync, readdirSync } from "node:fs"
 import { assert, describe } from "@effect/vitest"
 import { Effect, Stream } from "effect"
-import { retryJob } from "#actors/share-protection/jobs/course.ts"
+import { retryJob } from "#actors/share-protection/jobs/transitions.ts"
 import { EngineFailed } from "#actors/share-protection/ports/engine.ts"
 import { Shares } from "#actors/share-protection/ports/shares.ts"
 import { requestRestore } from "#actors/share-protection/requests.ts"

@@ -2,7 +2,7 @@ import { assert, describe } from "@effect/vitest"
 import { Effect } from "effect"
 import { address } from "#actors/commands.ts"
 import { Job } from "#actors/share-protection/job.ts"
-import { assignJob } from "#actors/share-protection/jobs/course.ts"
+import { assignJob } from "#actors/share-protection/jobs/transitions.ts"
 import { Log } from "#events/log.ts"
 import { CancelJob } from "#schemas/share-protection/job.ts"
 import {

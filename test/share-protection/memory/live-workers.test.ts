@@ -1,6 +1,6 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
-import { makeLiveWorkers, LiveWorkers } from "#actors/share-protection/ports/live-workers.ts"
+import { LiveWorkers, makeLiveWorkers } from "#actors/share-protection/ports/live-workers.ts"
 import { JobId, WorkerId } from "#schemas/share-protection/id.ts"
 import { promises } from "../../contract/share-protection/live-workers.ts"
 import { uuid } from "../../world/share-protection/samples.ts"
@@ -14,11 +14,11 @@ describe("LiveWorkers in memory", () => {
 describe("what was heard", () => {
   it.effect("is bounded: the worker that was silent longest is forgotten with its jobs", () =>
     Effect.gen(function* () {
-      const { hear, find, progressOf } = makeLiveWorkers(3)
+      const { record, find, progressOf } = makeLiveWorkers(3)
       const beat = (n: number) => {
         const job_id = JobId.make(uuid(n))
         const said = { job_id, progress: n, bytes_done: 0, bytes_total: 0 }
-        return hear({ worker_id: WorkerId.make(`worker-${n}`), jobs: [said] })
+        return record({ worker_id: WorkerId.make(`worker-${n}`), jobs: [said] })
       }
       for (const n of [1, 2, 3, 1, 4]) yield* beat(n)
       const known = [1, 2, 3, 4].filter((n) => find(`worker-${n}`) !== undefined)

@@ -3,7 +3,7 @@ import { Effect, Fiber } from "effect"
 import { address } from "#actors/commands.ts"
 import { Backup } from "#actors/share-protection/backup.ts"
 import { dispatch } from "#actors/share-protection/dispatch/dispatch.ts"
-import { cancelJob, retryJob, settleJob } from "#actors/share-protection/jobs/course.ts"
+import { cancelJob, retryJob, settleJob } from "#actors/share-protection/jobs/transitions.ts"
 import {
   deleteTarget,
   queueTargetJob,

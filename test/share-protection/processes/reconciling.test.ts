@@ -2,7 +2,7 @@ import { assert, describe } from "@effect/vitest"
 import { Deferred, Effect, Fiber, Stream } from "effect"
 import { address } from "#actors/commands.ts"
 import { Domain } from "#actors/share-protection/domain.ts"
-import { cancelJob } from "#actors/share-protection/jobs/course.ts"
+import { cancelJob } from "#actors/share-protection/jobs/transitions.ts"
 import { Shares } from "#actors/share-protection/ports/shares.ts"
 import { orphanSweep } from "#actors/share-protection/processes/orphan-sweep.ts"
 import {

@@ -1,9 +1,9 @@
 import { assert, describe, it } from "@effect/vitest"
 import fc from "fast-check"
 import {
+  type RetainableBackup,
   type RetentionRule,
   retain,
-  type RetainableBackup,
 } from "#actors/share-protection/processes/retention.ts"
 import { BackupId } from "#schemas/share-protection/id.ts"
 import type { Retention } from "#schemas/share-protection/retention.ts"
@@ -168,7 +168,8 @@ const isKeptBy = (
   one: RetainableBackup,
   timeZone: string,
 ) => {
-  const dateOf = ({ taken_at }: RetainableBackup) => formats.get(timeZone)?.format(new Date(taken_at)) ?? ""
+  const dateOf = ({ taken_at }: RetainableBackup) =>
+    formats.get(timeZone)?.format(new Date(taken_at)) ?? ""
   const periodOf = (backup: RetainableBackup) => periodTexts[rule](dateOf(backup), backup.backup_id)
   const key = ({ taken_at, backup_id }: RetainableBackup) => `${taken_at} ${backup_id}`
   const newer = all.filter((other) => key(other) > key(one))

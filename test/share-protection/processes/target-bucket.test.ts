@@ -7,7 +7,7 @@ import {
   failJob,
   type JobFailure,
   settleJob,
-} from "#actors/share-protection/jobs/course.ts"
+} from "#actors/share-protection/jobs/transitions.ts"
 import { deleteTarget, queueTargetJob } from "#actors/share-protection/requests.ts"
 import { Target } from "#actors/share-protection/target.ts"
 import { ProjectId } from "#schemas/share-protection/id.ts"

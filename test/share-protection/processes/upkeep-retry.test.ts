@@ -1,6 +1,6 @@
 import { assert, describe } from "@effect/vitest"
 import { Effect, Fiber } from "effect"
-import { cancelJob, type JobFailure, rejectJob } from "#actors/share-protection/jobs/course.ts"
+import { cancelJob, type JobFailure, rejectJob } from "#actors/share-protection/jobs/transitions.ts"
 import { upkeep } from "#actors/share-protection/processes/upkeep.ts"
 import { definePolicy, deletePolicy } from "#actors/share-protection/requests.ts"
 import type { DefinePolicy } from "#schemas/share-protection/policy.ts"

@@ -2,7 +2,7 @@ import { assert, describe } from "@effect/vitest"
 import { Effect, Fiber } from "effect"
 import { address } from "#actors/commands.ts"
 import { Backup } from "#actors/share-protection/backup.ts"
-import { cancelJob } from "#actors/share-protection/jobs/course.ts"
+import { cancelJob } from "#actors/share-protection/jobs/transitions.ts"
 import { Policy } from "#actors/share-protection/policy.ts"
 import { upkeep } from "#actors/share-protection/processes/upkeep.ts"
 import {

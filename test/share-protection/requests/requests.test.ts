@@ -1,7 +1,7 @@
 import { describe } from "@effect/vitest"
 import { address } from "#actors/commands.ts"
 import { Job } from "#actors/share-protection/job.ts"
-import { assignJob } from "#actors/share-protection/jobs/course.ts"
+import { assignJob } from "#actors/share-protection/jobs/transitions.ts"
 import {
   createTarget,
   definePolicy,

@@ -1,7 +1,7 @@
 /** A fleet whose keeper is tried: machines that boot, register and beat in memory. */
 import { Context, Effect, Layer, Schedule } from "effect"
 import { address, type Commands } from "#actors/commands.ts"
-import { fleetManager } from "#actors/share-protection/fleet/keeping.ts"
+import { fleetManager } from "#actors/share-protection/fleet/manager.ts"
 import type { FleetOptions } from "#actors/share-protection/fleet/options.ts"
 import { type Boot, Compute } from "#actors/share-protection/ports/compute.ts"
 import { LiveWorkers } from "#actors/share-protection/ports/live-workers.ts"

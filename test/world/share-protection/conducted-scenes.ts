@@ -10,7 +10,7 @@ import {
   type JobFacts,
   type Result,
   startJob,
-} from "#actors/share-protection/jobs/course.ts"
+} from "#actors/share-protection/jobs/transitions.ts"
 import { Policy } from "#actors/share-protection/policy.ts"
 import {
   type BackupRequest,

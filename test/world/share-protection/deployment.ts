@@ -14,7 +14,7 @@ import {
   type JobFacts,
   type Result,
   startJob,
-} from "#actors/share-protection/jobs/course.ts"
+} from "#actors/share-protection/jobs/transitions.ts"
 import { Lease, leaseAfter } from "#actors/share-protection/lease.ts"
 import { Policy, policyAfter } from "#actors/share-protection/policy.ts"
 import {

@@ -13,7 +13,7 @@ import {
   type JobFacts,
   settleJob,
   startJob,
-} from "#actors/share-protection/jobs/course.ts"
+} from "#actors/share-protection/jobs/transitions.ts"
 import { Lease } from "#actors/share-protection/lease.ts"
 import type { Batch } from "#actors/share-protection/requests.ts"
 import { Target } from "#actors/share-protection/target.ts"

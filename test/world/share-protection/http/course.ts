@@ -11,7 +11,7 @@ import {
   type JobFailure,
   type Result,
   startJob,
-} from "#actors/share-protection/jobs/course.ts"
+} from "#actors/share-protection/jobs/transitions.ts"
 import { Worker } from "#actors/share-protection/worker.ts"
 import { ShareProtectionModel } from "#projections/share-protection/blueprint.ts"
 import { findJob } from "#projections/share-protection/job.ts"

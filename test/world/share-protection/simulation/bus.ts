@@ -146,12 +146,12 @@ export const beatsFrom = (world: World, machine: Machine): LiveWorkers["Service"
     Effect.suspend(() =>
       isCut(world, machine) || happens(world, "a heartbeat is lost", 0.02)
         ? Effect.void
-        : world.heard.hear(said),
+        : world.heard.record(said),
     ),
 })
 
 export const beats = ({ heard }: World): LiveWorkers["Service"] => ({
-  beat: heard.hear,
+  beat: heard.record,
   find: heard.find,
   progressOf: heard.progressOf,
 })

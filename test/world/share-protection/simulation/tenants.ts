@@ -6,7 +6,7 @@ import { Effect } from "effect"
 import { type Addressed, address, type Commands } from "#actors/commands.ts"
 import { Domain } from "#actors/share-protection/domain.ts"
 import { Fleet } from "#actors/share-protection/fleet.ts"
-import { cancelJob, type JobFacts, retryJob } from "#actors/share-protection/jobs/course.ts"
+import { cancelJob, type JobFacts, retryJob } from "#actors/share-protection/jobs/transitions.ts"
 import { Policy } from "#actors/share-protection/policy.ts"
 import { Reconciliation } from "#actors/share-protection/reconciliation.ts"
 import {

@@ -1,9 +1,9 @@
 /**
- * The fleet's keeper: notices workers that fell silent, boots new ones where they are too few, and
- * lets those go that are retired.
+ * The fleet manager: detects silent workers, boots new workers where too few run, and removes
+ * retired ones.
  *
- * How often a worker may boot is the fleet aggregate's to say; the keeper asks when it may, and a
- * keeper that takes over finds there what the one before it had done.
+ * The fleet aggregate decides how often a worker may boot and records each boot, so that another
+ * conductor can take over.
  *
  * Source: document 2 §3 Worker, §8 conductor.*; DECISIONS, document 2, worker, domains.
  */
@@ -17,7 +17,7 @@ import { emptyFleetView, type FleetView, foldFleet } from "#actors/share-protect
 import { Fleet } from "#actors/share-protection/fleet.ts"
 import type { Compute } from "#actors/share-protection/ports/compute.ts"
 import { LiveWorkers } from "#actors/share-protection/ports/live-workers.ts"
-import { rolloutSteps } from "#actors/share-protection/processes/rollout-course.ts"
+import { rolloutSteps } from "#actors/share-protection/processes/rollout-steps.ts"
 import { silentWorkers } from "#actors/share-protection/processes/worker-silence.ts"
 import { Worker } from "#actors/share-protection/worker.ts"
 import { Log } from "#events/log.ts"
@@ -26,13 +26,13 @@ import type { WorkerId } from "#schemas/share-protection/id.ts"
 import { reasonOf } from "#schemas/share-protection/text.ts"
 import { ConfirmRetirement, FailWorkerBoot } from "#schemas/share-protection/worker.ts"
 
-/** Whether machines can be had, and how. */
+/** Access to machines; undefined if the deployment has none. */
 export type Machines = Compute["Service"] | undefined
 
-/** For a day what is left of a dead worker's machine is looked after. */
-const burial_ms = 86_400_000
+/** For a day, the manager keeps trying to destroy a dead worker's machine. */
+const dead_cleanup_ms = 86_400_000
 
-/** Machines of workers that boot: asked for, and given up when their time is over. */
+/** Requests machines for booting workers, and fails boots that exceed the grace period. */
 const boots = (
   view: FleetView,
   machines: Compute["Service"],
@@ -84,7 +84,7 @@ const boot = (
     ),
 })
 
-/** The fleet counts it, unless it was a rollout's, which halts by it. */
+/** The fleet counts the failure, except in a rollout, which it halts. */
 const failedBoot = (
   { rollout }: FleetView,
   { project_id }: FleetOptions,
@@ -99,18 +99,18 @@ const failedBoot = (
   return [failed, address(Fleet, project_id, failure)]
 }
 
-/** Workers that go, and what is left of those that died. */
-const departures = (view: FleetView, machines: Machines, now: number): ReadonlyArray<Caused> => {
-  const going: Array<Caused> = []
+/** Destroys the machines of retiring and dead workers. */
+const removals = (view: FleetView, machines: Machines, now: number): ReadonlyArray<Caused> => {
+  const removed: Array<Caused> = []
   for (const [worker_id, { state, running_jobs, image, position, since }] of view.workers) {
     const is_retiring = state === "retiring" && running_jobs.length === 0
-    const is_buried = state === "dead" && image !== null && since > now - burial_ms
-    if (!is_retiring && !is_buried) continue
+    const is_cleaned_up = state === "dead" && image !== null && since > now - dead_cleanup_ms
+    if (!is_retiring && !is_cleaned_up) continue
     const confirm = is_retiring ? [address(Worker, worker_id, ConfirmRetirement.make({}))] : []
-    // A machine that we did not boot is not ours to end.
+    // The manager destroys only machines that it booted.
     const destroyed =
       image === null || machines === undefined ? Effect.void : machines.destroy(worker_id)
-    going.push({
+    removed.push({
       command_id: `gone-${worker_id}-${state}`,
       cause: String(position),
       batch: destroyed.pipe(
@@ -119,10 +119,10 @@ const departures = (view: FleetView, machines: Machines, now: number): ReadonlyA
       ),
     })
   }
-  return going
+  return removed
 }
 
-/** One conductor of all runs it; without machines it boots none. */
+/** Runs on a single conductor; boots no workers without machines. */
 export const fleetManager = (options: FleetOptions, machines: Machines) =>
   Effect.map(
     LiveWorkers,
@@ -133,16 +133,16 @@ export const fleetManager = (options: FleetOptions, machines: Machines) =>
       start: Effect.gen(function* () {
         const log = yield* Log
         const view = emptyFleetView()
-        const silences = silentWorkers(live, options.worker_heartbeat_deadline_seconds * 1000)
+        const detectSilence = silentWorkers(live, options.worker_heartbeat_deadline_seconds * 1000)
         return {
           fold: (recorded) => foldFleet(log, view, recorded),
           due: (now) => {
-            const silent = silences(view, now)
-            const departing = { now: departures(view, machines, now) }
-            if (machines === undefined) return joined(silent, departing)
+            const silent = detectSilence(view, now)
+            const removing = { now: removals(view, machines, now) }
+            if (machines === undefined) return joined(silent, removing)
             return joined(
               silent,
-              departing,
+              removing,
               boots(view, machines, options, now),
               rolloutSteps(view, options, now),
               growth(view, options, now),

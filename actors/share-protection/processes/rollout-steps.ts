@@ -1,5 +1,5 @@
 /**
- * A rollout's course: which worker is replaced next, and what became of the one before.
+ * The steps of a rollout: replaces the next worker and evaluates the previous replacement.
  *
  * Source: document 2 §6, §9 (5); DECISIONS, document 2, rollouts.
  */
@@ -9,8 +9,8 @@ import type { Batch, Due } from "#actors/process.ts"
 import { derivedId } from "#actors/share-protection/derived-id.ts"
 import type { KnownWorker } from "#actors/share-protection/dispatch/view.ts"
 import {
-  bootRequest,
   bootAllowedAt,
+  bootRequest,
   default_domain_id,
   type FleetOptions,
 } from "#actors/share-protection/fleet/options.ts"
@@ -36,10 +36,10 @@ import {
 
 type Running = NonNullable<FleetView["rollout"]>
 
-/** What the worker runs: what it was booted from, or what its agent says. */
+/** The image of a worker: that of its boot, else the version that its agent reports. */
 const imageOf = ({ image, image_version }: KnownWorker) => image ?? image_version
 
-/** At most one step: the next one rests on the commits of this one. */
+/** At most one step, because the next one depends on its commits. */
 export const rolloutSteps = (view: FleetView, options: FleetOptions, now: number): Due => {
   const { rollout } = view
   const domain_id = rollout?.domain_ids[rollout.domain_index]
@@ -51,18 +51,18 @@ export const rolloutSteps = (view: FleetView, options: FleetOptions, now: number
   if (batch === undefined) return { now: [], next: next ?? Infinity }
   let newest = Math.max(rollout.position, view.fleet_position)
   for (const { position } of view.workers.values()) newest = Math.max(newest, position)
-  // Another try when anything that it rests on has changed.
+  // A new id, and so another attempt, after any commit that the step depends on.
   const command_id = `rollout-${rollout.rollout_id}-${rollout.position}-${newest}`
   return { now: [{ command_id, cause: String(rollout.position), batch }] }
 }
 
 interface Step {
-  /** undefined: it waits for a worker that boots, or for `next`, as epoch milliseconds. */
+  /** Undefined while waiting for a booting worker or until `next` (epoch milliseconds). */
   readonly batch: Batch | undefined
   readonly next?: number
 }
 
-/** The next worker of an old image in the domain, and the one that takes its place. */
+/** Replaces the next worker of the domain that runs an old image. */
 const replacement = (
   view: FleetView,
   rollout: Running,
@@ -70,14 +70,14 @@ const replacement = (
   options: FleetOptions,
   now: number,
 ): Step => {
-  const olds = [...view.workers].filter(
+  const outdated = [...view.workers].filter(
     ([, worker]) =>
       (worker.domain_id ?? default_domain_id) === domain_id && imageOf(worker) !== rollout.image,
   )
-  const [first] = olds.filter(([, { state }]) => state === "ready")
+  const [first] = outdated.filter(([, { state }]) => state === "ready")
   if (first === undefined) {
-    const is_coming = olds.some(([, { state }]) => state === "booting")
-    return { batch: is_coming ? undefined : through(rollout, domain_id, options) }
+    const is_booting = outdated.some(([, { state }]) => state === "booting")
+    return { batch: is_booting ? undefined : completeDomain(rollout, domain_id, options) }
   }
   const allowed_at = bootAllowedAt(view.fleet, options)
   if (allowed_at > now) return { batch: undefined, next: allowed_at }
@@ -103,8 +103,8 @@ const replace = (
   ]
 }
 
-/** No worker of an old image takes jobs in the domain any more. */
-const through = (
+/** Completes the domain: no worker with an old image accepts jobs there. */
+const completeDomain = (
   { rollout_id, domain_ids }: Running,
   domain_id: DomainId,
   { project_id }: FleetOptions,
@@ -115,7 +115,7 @@ const through = (
     : []),
 ]
 
-/** What became of the new worker; undefined while it boots. */
+/** The outcome of a replacement; undefined while the new worker boots. */
 const outcome = (
   view: FleetView,
   { rollout_id }: Running,

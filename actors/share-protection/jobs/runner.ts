@@ -1,16 +1,24 @@
 /**
- * A job's run: one worker takes one job from its first step to its report.
+ * Runs one job on one worker, from its first step to its final report.
  *
- * Every report carries the fence of the job's hold and, in its command's id, the run: what is sent
- * twice is done once, and an order that the bus repeats begins nothing that had begun. A log out
- * of reach delays a run. What a refused report would have freed is freed all the same, since
- * nothing of the job runs any more.
+ * Every report carries the fence of the job's hold, and its command id names the run. So reports
+ * are idempotent, and an order that the bus delivers twice does not start a second run. An
+ * unavailable log delays a run. If the final report is rejected, its slot and lease are freed
+ * anyway, because nothing of the job runs any more.
  *
  * Source: document 2 §3 Job, §8 worker.max_command_duration_seconds; DECISIONS, document 2, cancel.
  */
 import { Cause, Clock, DateTime, Duration, Effect, Exit, Random, Redacted, Schedule } from "effect"
 import { address, Commands, Unavailable } from "#actors/commands.ts"
 import { Job } from "#actors/share-protection/job.ts"
+import {
+  Dropped,
+  type StepContext,
+  type StepFailure,
+  type StepOptions,
+  wasDropped,
+} from "#actors/share-protection/jobs/step-context.ts"
+import { discardSnapshot, runSteps } from "#actors/share-protection/jobs/steps.ts"
 import {
   completeJob,
   failJob,
@@ -21,15 +29,7 @@ import {
   settleJob,
   startJob,
   unassignJob,
-} from "#actors/share-protection/jobs/course.ts"
-import {
-  Dropped,
-  type StepContext,
-  type StepFailure,
-  type StepOptions,
-  wasDropped,
-} from "#actors/share-protection/jobs/road.ts"
-import { discardSnapshot, runSteps } from "#actors/share-protection/jobs/walk.ts"
+} from "#actors/share-protection/jobs/transitions.ts"
 import { Engine, EngineFailed, type Repository } from "#actors/share-protection/ports/engine.ts"
 import type { JobProgress } from "#actors/share-protection/ports/live-workers.ts"
 import type { Batch } from "#actors/share-protection/requests.ts"
@@ -41,10 +41,10 @@ import { InvalidStateTransition, type Rejection } from "#schemas/share-protectio
 import { RecordTargetUsage } from "#schemas/share-protection/target.ts"
 import { reasonOf } from "#schemas/share-protection/text.ts"
 
-/** Pause before a log is asked again that could not be reached, in milliseconds. */
+/** Pause before a report to an unavailable log is sent again, in milliseconds. */
 const retry_ms = 500
 
-/** A run's end alone says that all is done. */
+/** Progress reaches 100 only when the job has completed. */
 const progress_max = 99
 
 export interface RunOptions extends StepOptions {
@@ -54,19 +54,19 @@ export interface RunOptions extends StepOptions {
 
 export type RunServices = Effect.Services<ReturnType<typeof runJob>>
 
-/** A run as its agent sees it. */
+/** The state of a run that its agent reads and sets. */
 export interface Run {
   readonly order: JobOrder
   last_progress: JobProgress
-  /** The job ended for its tenant already: the run ends without a report. */
+  /** The job has already ended for its tenant, so the run ends without a report. */
   is_cancelled: boolean
-  /** Its worker is none any more: what it held may be another's. */
+  /** The worker was dismissed, so another worker may own what it held. */
   is_dismissed: boolean
-  /** Whether a report that the log cannot take is not tried again. */
+  /** Whether to stop retrying reports to an unavailable log. */
   readonly hasGivenUp: () => boolean
 }
 
-/** What the agent keeps in mind of a run that has yet to begin. */
+/** The state of a run that has not started. */
 export const newRun = (order: JobOrder, isGivenUp: () => boolean): Run => ({
   order,
   last_progress: { job_id: order.job_id, progress: 0, bytes_done: 0, bytes_total: 0 },
@@ -76,34 +76,34 @@ export const newRun = (order: JobOrder, isGivenUp: () => boolean): Run => ({
 })
 
 /**
- * Runs a job to its end, whatever comes. Interrupted it stops what it does outside, lets go of the
- * share, and then reports: so it is forked as uninterruptible.
+ * Runs a job to its end. On interruption, stops the current step, releases the share and then
+ * reports, so callers fork it as uninterruptible.
  */
 export const runJob = Effect.fnUntraced(function* (run: Run, options: RunOptions) {
   const { order } = run
-  const report = yield* reporting(run)
-  const state: State = { secrets: [], step: "provisioning_network", is_begun: false }
+  const report = yield* makeReport(run)
+  const state: State = { secrets: [], step: "provisioning_network", has_started: false }
 
-  const walking = Effect.gen(function* () {
+  const running = Effect.gen(function* () {
     yield* report("start", startJob(factsOf(order), holdOf(order))).pipe(Effect.mapError(dropped))
-    state.is_begun = true
-    return yield* runSteps(order, roadOf(run, state, report), options)
+    state.has_started = true
+    return yield* runSteps(order, stepContext(run, state, report), options)
   }).pipe(timeLimited(options))
-  const walked = yield* Effect.exit(Effect.interruptible(walking))
+  const exit = yield* Effect.exit(Effect.interruptible(running))
 
-  const batch = yield* outcome(run, state, walked)
-  const told = isUntaken(state, walked)
+  const batch = yield* outcome(run, state, exit)
+  const sent = hasNotStarted(state, exit)
     ? report("untaken", unassignJob(factsOf(order), holdOf(order))).pipe(
-        // It had begun after all.
+        // The job had started after all.
         Effect.catchIf(isRefusal, () => report("end", batch)),
       )
     : report("end", batch)
-  yield* told.pipe(
+  yield* sent.pipe(
     Effect.catchIf(isRefusal, (refusal) =>
       Effect.logWarning(`The report was refused: ${refusal.detail}`).pipe(
-        Effect.andThen(run.is_dismissed ? Effect.void : takeBack(state, walked)),
+        Effect.andThen(run.is_dismissed ? Effect.void : discardUnrecorded(state, exit)),
         Effect.andThen(
-          report("settle", isAnothers(refusal) ? [] : settleJob(factsOf(order), holdOf(order))),
+          report("settle", isFromOtherRun(refusal) ? [] : settleJob(factsOf(order), holdOf(order))),
         ),
       ),
     ),
@@ -111,33 +111,33 @@ export const runJob = Effect.fnUntraced(function* (run: Run, options: RunOptions
   )
 })
 
-/** Stopped before the log was known to have its start: the job is given back, hold and all. */
-const isUntaken = ({ is_begun }: State, walked: Exit.Exit<unknown, Dropped | StepFailure>) =>
-  !(is_begun || (Exit.isFailure(walked) && wasDropped(walked.cause)))
+/** Stopped before the log confirmed the start: the job and its hold are given back. */
+const hasNotStarted = ({ has_started }: State, exit: Exit.Exit<unknown, Dropped | StepFailure>) =>
+  !(has_started || (Exit.isFailure(exit) && wasDropped(exit.cause)))
 
 const isRefusal = (failure: Rejection | Unavailable): failure is Rejection =>
   !(failure instanceof Unavailable)
 
-/** What was made for a job that had ended before it could be told is nobody's. */
-const takeBack = ({ repository }: State, walked: Exit.Exit<Result, unknown>) =>
-  Exit.isSuccess(walked) && walked.value.job_type === "backup" && repository !== undefined
-    ? discardSnapshot(repository, walked.value.made.engine_snapshot_id)
+/** Forgets the snapshot of a job that had ended before its result was recorded. */
+const discardUnrecorded = ({ repository }: State, exit: Exit.Exit<Result, unknown>) =>
+  Exit.isSuccess(exit) && exit.value.job_type === "backup" && repository !== undefined
+    ? discardSnapshot(repository, exit.value.made.engine_snapshot_id)
     : Effect.void
 
 interface State {
   readonly secrets: Array<Redacted.Redacted<string>>
   step: JobStep
-  /** The log has it. */
-  is_begun: boolean
+  /** The log has recorded the start. */
+  has_started: boolean
   repository?: Repository
-  /** What a failure leaves behind, as a sentence. */
+  /** A sentence about resources that a failure leaves behind. */
   left?: string
 }
 
 type Report = (what: string, batch: Batch) => Effect.Effect<void, Rejection | Unavailable>
 
-/** Sends a batch until it is answered; an empty one tells nothing. */
-const reporting = Effect.fnUntraced(function* ({ order, hasGivenUp: isGivenUp }: Run) {
+/** Sends a batch until the log responds; does nothing for an empty batch. */
+const makeReport = Effect.fnUntraced(function* ({ order, hasGivenUp: isGivenUp }: Run) {
   const { send } = yield* Commands
   const { job_id, worker_id, attempt, fence } = order
   const run = (yield* Random.nextInt).toString(36)
@@ -156,12 +156,13 @@ const reporting = Effect.fnUntraced(function* ({ order, hasGivenUp: isGivenUp }:
 })
 
 const dropped = (refusal: Rejection | Unavailable) =>
-  new Dropped({ detail: refusal.detail, by_another_run: isAnothers(refusal) })
+  new Dropped({ detail: refusal.detail, by_another_run: isFromOtherRun(refusal) })
 
-/** The job is still this worker's by this hold, and another run of the order is further on. */
-const isAnothers = (refusal: Rejection | Unavailable) => refusal instanceof InvalidStateTransition
+/** This worker still holds the job, but another run of the same order is ahead. */
+const isFromOtherRun = (refusal: Rejection | Unavailable) =>
+  refusal instanceof InvalidStateTransition
 
-const roadOf = (run: Run, state: State, report: Report): StepContext => {
+const stepContext = (run: Run, state: State, report: Report): StepContext => {
   const { job_id, worker_id, fence, target_id } = run.order
   return {
     enter: (step) =>
@@ -173,10 +174,13 @@ const roadOf = (run: Run, state: State, report: Report): StepContext => {
           }),
         ),
       ),
-    // It may fall as the engine tells it, and rises as it is told on.
+    // The engine's percentage may decrease; the reported progress never does.
     onProgress: ({ percent, bytes_done, bytes_total }) =>
       Effect.sync(() => {
-        const progress = Math.min(progress_max, Math.max(run.last_progress.progress, Math.floor(percent)))
+        const progress = Math.min(
+          progress_max,
+          Math.max(run.last_progress.progress, Math.floor(percent)),
+        )
         run.last_progress = { job_id, progress, bytes_done, bytes_total }
       }),
     redact: (secret) => {
@@ -189,7 +193,7 @@ const roadOf = (run: Run, state: State, report: Report): StepContext => {
     recordLeftover: (what) => {
       state.left = what
     },
-    // A target that is gone is measured no more.
+    // The target may be gone, and then needs no usage.
     recordUsage: (usage_stats) =>
       report("usage", [address(Target, target_id, RecordTargetUsage.make({ usage_stats }))]).pipe(
         Effect.catch(() => Effect.void),
@@ -199,8 +203,8 @@ const roadOf = (run: Run, state: State, report: Report): StepContext => {
 
 const timeLimited =
   ({ max_command_duration_seconds }: RunOptions) =>
-  <A, E, R>(walking: Effect.Effect<A, E, R>) =>
-    Effect.timeoutOrElse(walking, {
+  <A, E, R>(running: Effect.Effect<A, E, R>) =>
+    Effect.timeoutOrElse(running, {
       duration: Duration.seconds(max_command_duration_seconds),
       orElse: () => {
         const detail = `The job did not end within ${max_command_duration_seconds} s.`
@@ -208,27 +212,29 @@ const timeLimited =
       },
     })
 
-/** What is to be told of a walk's end. */
+/** The batch that reports the end of a run. */
 const outcome = Effect.fnUntraced(function* (
   run: Run,
   state: State,
-  walked: Exit.Exit<Result, Dropped | StepFailure>,
+  exit: Exit.Exit<Result, Dropped | StepFailure>,
 ) {
   const facts = factsOf(run.order)
   const hold = holdOf(run.order)
-  if (Exit.isSuccess(walked)) return completeJob(facts, hold, walked.value)
-  const { cause } = walked
+  if (Exit.isSuccess(exit)) return completeJob(facts, hold, exit.value)
+  const { cause } = exit
   const [failure] = cause.reasons.filter(Cause.isFailReason).map(({ error }) => error)
   if (failure instanceof Dropped) yield* Effect.logWarning(`Dropped: ${failure.detail}`)
-  // The hold is that run's, too; if nothing runs any more, its conductor finds out.
+  // The other run shares this hold. If that run is gone, the conductor detects it.
   if (failure instanceof Dropped && failure.by_another_run) return []
   if (run.is_cancelled || failure instanceof Dropped) return settleJob(facts, hold)
   const wrote_nothing = yield* wroteNothing(run, state, failure)
   const has_died = failure === undefined && Cause.hasDies(cause)
   if (has_died) yield* Effect.logError(hidden(state, Cause.pretty(cause)))
-  const why = failure === undefined ? (has_died ? unexpected : stopped) : jobFailure(state, failure)
-  const detail = state.left === undefined ? why.detail : reasonOf(`${why.detail} ${state.left}`)
-  return failJob(facts, hold, { ...why, detail, wrote_nothing })
+  const reason =
+    failure === undefined ? (has_died ? unexpected : stopped) : jobFailure(state, failure)
+  const detail =
+    state.left === undefined ? reason.detail : reasonOf(`${reason.detail} ${state.left}`)
+  return failJob(facts, hold, { ...reason, detail, wrote_nothing })
 })
 
 const operator = "operator_action_required"
@@ -252,14 +258,14 @@ const jobFailure = (state: State, failure: StepFailure): Omit<JobFailure, "wrote
   return { code: failure.code, detail, category: failure.category }
 }
 
-/** The text without the secrets that the run has seen. */
+/** Replaces the secrets of the run in a text. */
 const hidden = ({ secrets }: State, text: string) =>
   secrets
     .map((secret) => Redacted.value(secret))
     .filter((secret) => secret !== "")
     .reduce((rest, secret) => rest.replaceAll(secret, "<redacted>"), text)
 
-/** Whether it is proven that the repository has no snapshot of this job's backup. */
+/** Whether the repository provably has no snapshot of this job's backup. */
 const wroteNothing = Effect.fnUntraced(function* (
   { order, is_dismissed }: Run,
   { step, repository }: State,
@@ -275,12 +281,12 @@ const wroteNothing = Effect.fnUntraced(function* (
     Effect.timeout(proof_timeout),
     Effect.interruptible,
     Effect.map((snapshots) => snapshots.every(({ tags }) => !tags.includes(tag))),
-    // What is not known is not proven: not even when this is interrupted.
+    // A failure or an interruption proves nothing.
     Effect.catchCause(() => Effect.succeed(false)),
   )
 })
 
-/** A repository that does not list its snapshots within this proves nothing. */
+/** Time limit for the list of snapshots that the proof needs. */
 const proof_timeout = Duration.minutes(5)
 
 const holdOf = ({ worker_id, fence }: JobOrder): Hold => ({ worker_id, fence })

@@ -1,6 +1,6 @@
 /**
- * A job's road: what a walk tells on its way, what each walk begins with, and how a call of the
- * engine is bounded.
+ * The context of a job's steps: progress reports, the repository's keys, and the time limit of
+ * engine calls.
  *
  * Source: document 2 §1 Secrets, §3 Job, §8 engine.subprocess_timeout.
  */
@@ -36,14 +36,14 @@ export interface StepOptions {
   readonly subprocess_timeout_seconds: number
   /** A new password of at least 128 random bits. */
   readonly new_password: Effect.Effect<Redacted.Redacted<string>>
-  /** Where what is restored to be proven is for a moment: a folder of its own; absolute. */
+  /** Absolute path of the directory for the temporary files of restore tests. */
   readonly scratch_dir: string
 }
 
-/** The job is not this worker's any more: whatever it does from here nobody waits for. */
+/** This worker no longer owns the job, so its remaining work has no effect. */
 export class Dropped extends Schema.TaggedError<Dropped>()("Dropped", {
   detail: Schema.String,
-  /** Another run of the same order has it. */
+  /** Another run of the same order owns the job. */
   by_another_run: Schema.Boolean,
 }) {}
 
@@ -60,64 +60,70 @@ export type StepFailure =
   | TargetPreflightFailed
   | TrustAccessDenied
 
-/** What a walk tells on its way. */
+/** Callbacks through which the steps of a job report. */
 export interface StepContext {
-  /** Says that the job enters the step; nothing of the step is done before. */
+  /** Reports that the job enters the step; a step does no work before this. */
   readonly enter: (step: JobStep) => Effect.Effect<void, Dropped>
   readonly onProgress: OnProgress
-  /** From here on this is kept out of everything that is told. */
+  /** Removes this secret from all later reports. */
   readonly redact: (secret: Redacted.Redacted<string>) => void
-  /** Whether what is left of the job in the repository is still this worker's to remove. */
+  /** Whether this worker may still remove the job's data from the repository. */
   readonly mayClean: () => boolean
-  /** The repository is open. */
+  /** Records the open repository. */
   readonly setRepository: (repository: Repository) => void
-  /** What is left outside when the job fails from here on: it is told with the failure. */
+  /** Adds a sentence to the detail of later failures: an unfinished resource that remains. */
   readonly recordLeftover: (what: string) => void
   readonly recordUsage: (usage_stats: UsageStats) => Effect.Effect<void, Dropped>
 }
 
-/** Opens the repository: by the tenant's trust, with what the vault has of it. */
+/** Opens the repository with the tenant's trust and the password from the vault. */
 export const connect = Effect.fnUntraced(function* (
   order: Exclude<JobOrder, typeof EnrollmentOrder.Type>,
-  road: StepContext,
+  context: StepContext,
 ) {
-  yield* road.enter("connecting_repository")
-  const { delegation, bucket } = yield* openBucket(order, road)
+  yield* context.enter("connecting_repository")
+  const { delegation, bucket } = yield* openBucket(order, context)
   const password = yield* (yield* Vault).read(delegation, order.repository_password_ref)
-  road.redact(password)
+  context.redact(password)
   yield* (yield* Buckets).reach(bucket)
   const repository: Repository = { ...bucket, password }
-  road.setRepository(repository)
+  context.setRepository(repository)
   return repository
 })
 
-/** A token of the tenant's trust, for this job. */
-export const redeemTrust = Effect.fnUntraced(function* ({ target }: JobOrder, { redact: hide }: StepContext) {
+/** Redeems the tenant's trust for a token for this job. */
+export const redeemTrust = Effect.fnUntraced(function* (
+  { target }: JobOrder,
+  { redact: hide }: StepContext,
+) {
   const delegation = yield* (yield* Trusts).redeem(target.trust_id)
   hide(delegation.token)
   return delegation
 })
 
-export const openBucket = Effect.fnUntraced(function* (order: JobOrder, road: StepContext) {
-  const delegation = yield* redeemTrust(order, road)
+export const openBucket = Effect.fnUntraced(function* (order: JobOrder, context: StepContext) {
+  const delegation = yield* redeemTrust(order, context)
   const bucket = yield* withKeys(order.target, delegation)
-  road.redact(bucket.access_key)
-  road.redact(bucket.secret_key)
+  context.redact(bucket.access_key)
+  context.redact(bucket.secret_key)
   return { delegation, bucket }
 })
 
-/** The backup is there: that nobody can tell now how long it is locked takes nothing from it. */
+/** Null if the lock cannot be read: the backup exists all the same. */
 export const protectedUntil = Effect.fnUntraced(function* (bucket: Bucket) {
   return yield* Effect.orElseSucceed((yield* Buckets).protectedUntil(bucket), () => null)
 })
 
-/** What cannot be measured now is measured after the next job. */
-export const measureUsage = Effect.fnUntraced(function* (bucket: Bucket, { recordUsage: measured }: StepContext) {
+/** Measures the bucket. A failure is ignored: the next job measures again. */
+export const measureUsage = Effect.fnUntraced(function* (
+  bucket: Bucket,
+  { recordUsage: measured }: StepContext,
+) {
   const usage = yield* Effect.orElseSucceed((yield* Buckets).usage(bucket), () => undefined)
   if (usage !== undefined) yield* measured(usage)
 })
 
-/** One call of the engine, which is stopped when its time is over. */
+/** Runs one engine call and stops it after the time limit. */
 export const withTimeout = <A>(
   { subprocess_timeout_seconds }: StepOptions,
   call: Effect.Effect<A, EngineFailure>,

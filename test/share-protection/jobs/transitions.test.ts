@@ -6,15 +6,15 @@ import {
   admitJob,
   assignJob,
   breakHold,
-  failLostJob,
   cancelJob,
   completeJob,
   failJob,
+  failLostJob,
   type JobFacts,
   rejectJob,
   settleJob,
   startJob,
-} from "#actors/share-protection/jobs/course.ts"
+} from "#actors/share-protection/jobs/transitions.ts"
 import { queueTargetJob, startFormatUpgrade } from "#actors/share-protection/requests.ts"
 import { Worker } from "#actors/share-protection/worker.ts"
 import { job_steps } from "#schemas/share-protection/job.ts"

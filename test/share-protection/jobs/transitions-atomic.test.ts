@@ -8,16 +8,16 @@ import {
   abandonJob,
   admitJob,
   assignJob,
-  failLostJob,
   cancelJob,
   completeJob,
   failJob,
+  failLostJob,
   type Hold,
   type JobFacts,
   rejectJob,
   retryJob,
   startJob,
-} from "#actors/share-protection/jobs/course.ts"
+} from "#actors/share-protection/jobs/transitions.ts"
 import { Lease } from "#actors/share-protection/lease.ts"
 import type { Batch } from "#actors/share-protection/requests.ts"
 import { Worker } from "#actors/share-protection/worker.ts"

@@ -11,10 +11,10 @@ import {
   abandonJob,
   assignJob,
   breakHold,
-  failLostJob,
   cancelJob,
   completeJob,
   failJob,
+  failLostJob,
   type Hold,
   type JobFacts,
   rejectJob,
@@ -22,7 +22,7 @@ import {
   settleJob,
   startJob,
   unassignJob,
-} from "#actors/share-protection/jobs/course.ts"
+} from "#actors/share-protection/jobs/transitions.ts"
 import {
   type Batch,
   queueTargetJob,

@@ -14,7 +14,7 @@ import {
   settleJob,
   startJob,
   unassignJob,
-} from "#actors/share-protection/jobs/course.ts"
+} from "#actors/share-protection/jobs/transitions.ts"
 import { Policy } from "#actors/share-protection/policy.ts"
 import type { Batch } from "#actors/share-protection/requests.ts"
 import { DeleteBackup } from "#schemas/share-protection/backup.ts"

@@ -1,9 +1,9 @@
 /**
- * A job's course: what each step of a job means for its resource, its worker and the repository's
- * lease, as one atomic batch.
+ * Job transitions: builds the atomic batch for each step of a job, across the job, its resource,
+ * its worker and the repository's lease.
  *
- * A job's slot and its hold of the lease go together, and stay until nothing of the job runs any
- * more: so no repository has two writers, though a job has ended for its tenant already.
+ * A job keeps its slot and its lease hold together until nothing of it runs, even if it has already
+ * ended for its tenant. So no repository ever has two writers.
  *
  * Source: DESIGN of the running system, 2; document 2 §3 Job; DECISIONS, document 2, cancel, retry.
  */
@@ -82,7 +82,7 @@ import { AssignWorkerJob, ReleaseWorkerJob } from "#schemas/share-protection/wor
 
 type Fields<Message extends { readonly type: string }> = Omit<Message, "type">
 
-/** What an operation must know of a job; `hold` is its place on a worker and in the lease. */
+/** The facts about a job that a transition needs; `hold` is its worker slot and its lease hold. */
 export interface JobFacts {
   readonly job_id: JobId
   readonly job_type: JobType
@@ -100,7 +100,7 @@ export interface Hold {
   readonly fence: number
 }
 
-/** How a job of this type holds the repository. */
+/** The lease mode of each job type. */
 export const lease_modes: Readonly<Record<JobType, LeaseMode>> = {
   backup: "write",
   restore: "read",
@@ -108,19 +108,19 @@ export const lease_modes: Readonly<Record<JobType, LeaseMode>> = {
   retention: "exclusive",
   maintenance: "exclusive",
   repo_format_upgrade: "exclusive",
-  // It changes what the repository's index says, which nobody may read meanwhile.
+  // An undelete rewrites the repository's index, so no reader may run at the same time.
   undelete: "exclusive",
   restore_test: "read",
 }
 
-/** The target is enrolled: what the job makes waits for a worker from here. */
+/** The target is enrolled: queues the job's backup or restore for a worker. */
 export const admitJob = ({ job_type, resource_id }: JobFacts): Batch => {
   if (job_type === "backup") return [address(Backup, resource_id, QueueBackup.make({}))]
   if (job_type === "restore") return [address(Restore, resource_id, QueueRestore.make({}))]
   return []
 }
 
-/** Gives a job to a worker: a slot of it, the repository's lease, and the job itself. */
+/** Assigns a job to a worker: takes the job, one of the worker's slots and the lease. */
 export const assignJob = ({ job_id, job_type, target_id }: JobFacts, hold: Hold): Batch => {
   const { worker_id, fence } = hold
   const mode = lease_modes[job_type]
@@ -131,7 +131,7 @@ export const assignJob = ({ job_id, job_type, target_id }: JobFacts, hold: Hold)
   ]
 }
 
-/** The job's slot and lease are free again: nothing of it runs any more. */
+/** Releases the job's slot and lease: nothing of the job runs any more. */
 export const settleJob = (
   { job_id, target_id }: Pick<JobFacts, "job_id" | "target_id">,
   { worker_id, fence }: Hold,
@@ -140,20 +140,20 @@ export const settleJob = (
   address(Lease, target_id, ReleaseLease.make({ job_id, fence })),
 ]
 
-/** The worker did not take the job in time. */
+/** Takes back a job that the worker did not accept in time. */
 export const unassignJob = (job: JobFacts, hold: Hold): Batch => [
   address(Job, job.job_id, UnassignJob.make(hold)),
   ...settleJob(job, hold),
 ]
 
-/** The worker takes the job. */
+/** The worker starts the job. */
 export const startJob = ({ job_id, job_type, resource_id }: JobFacts, hold: Hold): Batch => [
   address(Job, job_id, StartJob.make(hold)),
   ...(job_type === "backup" ? [address(Backup, resource_id, StartBackup.make({}))] : []),
   ...(job_type === "restore" ? [address(Restore, resource_id, StartRestore.make({}))] : []),
 ]
 
-/** What came of a job, by its type. */
+/** The result of a job, by job type. */
 export type Result =
   | { readonly job_type: "backup"; readonly made: Fields<typeof CompleteBackup.Type> }
   | { readonly job_type: "restore"; readonly made: Fields<typeof CompleteRestore.Type> }
@@ -164,21 +164,21 @@ export type Result =
   | { readonly job_type: "repo_format_upgrade"; readonly made: { readonly to_format: number } }
   | {
       readonly job_type: "maintenance"
-      /** Null where the bucket locks nothing. */
+      /** Null if the bucket has no object lock. */
       readonly made: { readonly protected_until: string | null }
     }
   | { readonly job_type: "undelete"; readonly made: Fields<typeof CompleteBackupUndelete.Type> }
   | { readonly job_type: "restore_test"; readonly made: Fields<typeof RecordRestoreTest.Type> }
   | { readonly job_type: "retention" }
 
-/** The job ended well; nothing of it runs any more. */
+/** The job succeeded; nothing of it runs any more. */
 export const completeJob = (job: JobFacts, hold: Hold, result: Result): Batch => [
   address(Job, job.job_id, CompleteJob.make(hold)),
-  ...completed(job, result),
+  ...completeResource(job, result),
   ...settleJob(job, hold),
 ]
 
-const completed = (
+const completeResource = (
   { job_id, resource_id, share_id, backup_id }: JobFacts,
   result: Result,
 ): Batch => {
@@ -227,13 +227,13 @@ const finishBackupRestore = (backup_id: BackupId | null, restore_id: string): Ba
         ),
       ]
 
-/** Failures that tell of a backup that it cannot be restored, and not only that nobody tried. */
-const verdicts = new Set<ErrorCode>(["svc.engine_error", "svc.trust_access_denied"])
+/** Failures that prove a backup unrestorable, rather than that the test could not run. */
+const unrestorable_codes = new Set<ErrorCode>(["svc.engine_error", "svc.trust_access_denied"])
 
-type Failed = Pick<JobFailure, "code" | "detail">
+type FailureReason = Pick<JobFailure, "code" | "detail">
 
-/** What becomes of the job's resource when the job ends without success. */
-const failed = (job: JobFacts, { code, detail: reason }: Failed): Batch => {
+/** Fails the job's resource when the job ends without success. */
+const failResource = (job: JobFacts, { code, detail: reason }: FailureReason): Batch => {
   const { job_id, job_type, resource_id, target_id, project_id, share_id, backup_id } = job
   switch (job_type) {
     case "backup":
@@ -256,7 +256,7 @@ const failed = (job: JobFacts, { code, detail: reason }: Failed): Batch => {
         ...deregisterBackup(target_id, project_id),
       ]
     case "restore_test":
-      return verdicts.has(code)
+      return unrestorable_codes.has(code)
         ? [address(Backup, resource_id, FailRestoreTest.make({ reason }))]
         : []
     case "retention":
@@ -265,29 +265,29 @@ const failed = (job: JobFacts, { code, detail: reason }: Failed): Batch => {
   }
 }
 
-/** Why a job failed, as its error tells it. */
+/** The error that a failed job records. */
 export type JobFailure = Fields<typeof RejectJob.Type>
 
-/** The worker gave up; nothing of the job runs any more. */
+/** The worker reports a failure; nothing of the job runs any more. */
 export const failJob = (job: JobFacts, hold: Hold, failure: JobFailure): Batch => [
   address(Job, job.job_id, FailJob.make({ ...hold, ...failure })),
-  ...failed(job, failure),
+  ...failResource(job, failure),
   ...settleJob(job, hold),
 ]
 
-/** The job ends while its engine may still run: its slot and its lease stay until that stopped. */
+/** Fails a job whose engine may still run: its slot and lease stay held until the engine stops. */
 export const abandonJob = (job: JobFacts, hold: Hold, failure: JobFailure): Batch => [
   address(Job, job.job_id, FailJob.make({ ...hold, ...failure })),
-  ...failed(job, failure),
+  ...failResource(job, failure),
 ]
 
-/** The worker is proven dead, and the job with it. */
+/** Fails a job whose worker is proven dead. */
 export const failLostJob = (job: JobFacts, hold: Hold, failure: JobFailure): Batch => [
   ...abandonJob(job, hold, failure),
   ...breakHold(job, hold, failure.detail),
 ]
 
-/** What a dead worker held for a job that had ended already. */
+/** Frees the slot and the lease hold of a dead worker for a job that has already ended. */
 export const breakHold = (
   { job_id, target_id }: Pick<JobFacts, "job_id" | "target_id">,
   { worker_id, fence }: Hold,
@@ -297,25 +297,28 @@ export const breakHold = (
   address(Lease, target_id, BreakLease.make({ job_id, fence, reason })),
 ]
 
-/** No worker will ever take it. */
+/** Fails a job that no worker will ever take. */
 export const rejectJob = (job: JobFacts, failure: JobFailure): Batch => [
   address(Job, job.job_id, RejectJob.make(failure)),
-  ...failed(job, failure),
+  ...failResource(job, failure),
 ]
 
-/** Its slot and its lease stay until the worker says that the engine stopped. */
+/** Its slot and lease stay held until the worker reports that the engine stopped. */
 export const cancelJob = (job: JobFacts): Batch => [
   address(Job, job.job_id, CancelJob.make({})),
-  ...failed(job, { code: "svc.conflict", detail: "cancelled" }),
+  ...failResource(job, { code: "svc.conflict", detail: "cancelled" }),
 ]
 
-/** A new attempt after an error. `policy_id` is the one that the backup has now. */
+/** Starts a new attempt after an error. `policy_id` is the backup's present policy. */
 export const retryJob = (
   job: JobFacts,
   { automatic, policy_id }: { automatic: boolean; policy_id: PolicyId | null },
-): Batch => [address(Job, job.job_id, RetryJob.make({ automatic })), ...retried(job, policy_id)]
+): Batch => [
+  address(Job, job.job_id, RetryJob.make({ automatic })),
+  ...retryResource(job, policy_id),
+]
 
-const retried = (job: JobFacts, policy_id: PolicyId | null): Batch => {
+const retryResource = (job: JobFacts, policy_id: PolicyId | null): Batch => {
   const { job_id, job_type, resource_id, target_id, project_id, share_id, backup_id } = job
   switch (job_type) {
     case "backup":
@@ -345,7 +348,7 @@ const retried = (job: JobFacts, policy_id: PolicyId | null): Batch => {
     case "repo_format_upgrade":
       return [address(Target, targetId.make(resource_id), StartFormatUpgrade.make({ job_id }))]
     case "undelete":
-      // What an operator wants back is within no limit.
+      // An undelete that an operator retries is exempt from the quota.
       return startUndelete(backupId.make(resource_id), target_id, project_id)
     case "retention":
     case "maintenance":

@@ -1,6 +1,6 @@
 /**
- * The order for a job, as the log has it at this moment: a policy's patterns and a target's hrefs
- * may have changed since the job was queued.
+ * Builds the order for a job from the present state of the log: a policy's patterns and a target's
+ * hrefs may have changed since the job was queued.
  *
  * Source: DECISIONS, document 2, workers.
  */
@@ -15,7 +15,7 @@ import {
   type JobFacts,
   type JobFailure,
   rejectJob,
-} from "#actors/share-protection/jobs/course.ts"
+} from "#actors/share-protection/jobs/transitions.ts"
 import { Policy, policyAfter } from "#actors/share-protection/policy.ts"
 import { Restore, restoreAfter } from "#actors/share-protection/restore.ts"
 import { Target, targetAfter } from "#actors/share-protection/target.ts"
@@ -26,8 +26,8 @@ import type { EnrollmentOrder, JobOrder } from "#schemas/share-protection/job-or
 
 type LogService = Log["Service"]
 
-/** What the aggregate is after its last commit; a job's own are always there. */
-const now = <A>(
+/** The aggregate's state after its last commit. The aggregates of a job always exist. */
+const stateOf = <A>(
   log: LogService,
   { name }: { readonly name: string },
   id: string,
@@ -39,25 +39,25 @@ const now = <A>(
       : after(log, recorded),
   )
 
-const asUnavailable = <A>(asked: Effect.Effect<A, LogUnavailable>) =>
-  Effect.mapError(asked, ({ detail }) => new Unavailable({ detail }))
+const asUnavailable = <A>(read: Effect.Effect<A, LogUnavailable>) =>
+  Effect.mapError(read, ({ detail }) => new Unavailable({ detail }))
 
-/** Whether the job is in this hold now, and has not ended. */
+/** Whether the job has not ended and is still held by this worker and fence. */
 export const isHeld = (log: LogService, job_id: JobId, hold: Hold) =>
   asUnavailable(
-    Effect.map(now(log, Job, job_id, jobAfter), ({ state, worker_id, fence }) => {
+    Effect.map(stateOf(log, Job, job_id, jobAfter), ({ state, worker_id, fence }) => {
       const has_ended = state === "available" || state === "error"
       return !has_ended && worker_id === hold.worker_id && fence === hold.fence
     }),
   )
 
-/** What a job of one backup needs it to be; any backup will do for the others. */
+/** The backup state that a job type requires; the other types accept any state. */
 const needed_state: Partial<Record<JobFacts["job_type"], string>> = {
   restore: "available",
   restore_test: "available",
 }
 
-/** Gives a job to a worker; one whose snapshot is gone meanwhile ends instead. */
+/** Assigns a job to a worker, or rejects the job if its snapshot is gone. */
 export const assignment = (
   log: LogService,
   facts: JobFacts,
@@ -67,7 +67,7 @@ export const assignment = (
   const needed = needed_state[job_type]
   if (needed === undefined || backup_id === null) return assignJob(facts, hold)
   return asUnavailable(
-    Effect.map(now(log, Backup, backup_id, backupAfter), ({ state }) =>
+    Effect.map(stateOf(log, Backup, backup_id, backupAfter), ({ state }) =>
       state === needed ? assignJob(facts, hold) : rejectJob(facts, snapshot_gone),
     ),
   )
@@ -80,10 +80,10 @@ const snapshot_gone: JobFailure = {
   wrote_nothing: true,
 }
 
-/** What an enrollment is told of other targets of its bucket. */
+/** The facts about other targets of the same bucket, for an enrollment. */
 type OfBucket = Pick<typeof EnrollmentOrder.Type, "former_password_refs" | "is_taken">
 
-/** Answers undefined when the job has ended, or its target lacks what a worker needs. */
+/** Undefined if the job has ended, or if its target lacks keys or a password. */
 export const jobOrder = (
   log: LogService,
   facts: JobFacts,
@@ -99,10 +99,10 @@ const order = Effect.fnUntraced(function* (
   of_bucket: OfBucket,
 ) {
   const { job_id, job_type, resource_id, target_id } = facts
-  const target = yield* now(log, Target, target_id, targetAfter)
+  const target = yield* stateOf(log, Target, target_id, targetAfter)
   const { endpoint, bucket, region, addressing_mode, ca_cert_ref } = target
   const { trust_id, vault_secret_map, repository_password_ref } = target
-  const { attempt, project_id, forget } = yield* now(log, Job, job_id, jobAfter)
+  const { attempt, project_id, forget } = yield* stateOf(log, Job, job_id, jobAfter)
   if (trust_id === null || vault_secret_map === null) return undefined
   const bucket_of = { endpoint, bucket, region, addressing_mode, ca_cert_ref }
   const about = {
@@ -121,10 +121,10 @@ const order = Effect.fnUntraced(function* (
     case "restore":
       return yield* restoreOrder(log, { ...about, repository_password_ref }, resource_id)
     case "retention": {
-      const gone = yield* Effect.filter(forget, (one) =>
+      const unneeded = yield* Effect.filter(forget, (one) =>
         Effect.map(isNeeded(log, one), (is) => !is),
       )
-      return { job_type, ...of_target, repository_password_ref, forget: gone }
+      return { job_type, ...of_target, repository_password_ref, forget: unneeded }
     }
     case "maintenance":
       return { job_type, ...of_target, repository_password_ref }
@@ -145,9 +145,9 @@ type About = Pick<
 
 const backupOrder = Effect.fnUntraced(function* (log: LogService, about: About, id: string) {
   const backup_id = BackupId.make(id)
-  const backup = yield* now(log, Backup, id, backupAfter)
+  const backup = yield* stateOf(log, Backup, id, backupAfter)
   const { share_id, project_id, policy_id, crash_consistent_wanted } = backup
-  const { policy } = yield* now(log, Policy, share_id, policyAfter)
+  const { policy } = yield* stateOf(log, Policy, share_id, policyAfter)
   const patterns = policy?.id === policy_id ? policy : null
   return {
     job_type: "backup" as const,
@@ -164,9 +164,9 @@ const backupOrder = Effect.fnUntraced(function* (log: LogService, about: About, 
 })
 
 const restoreOrder = Effect.fnUntraced(function* (log: LogService, about: About, id: string) {
-  const restore = yield* now(log, Restore, id, restoreAfter)
+  const restore = yield* stateOf(log, Restore, id, restoreAfter)
   const { backup_id, share_id, project_id, mode, sub_path, dry_run, plan_hash } = restore
-  const { engine_snapshot_id } = yield* now(log, Backup, backup_id, backupAfter)
+  const { engine_snapshot_id } = yield* stateOf(log, Backup, backup_id, backupAfter)
   if (engine_snapshot_id === null) return undefined
   const unread = mode === "in_place" ? yield* unreadOf(log, backup_id) : []
   return {
@@ -185,19 +185,19 @@ const restoreOrder = Effect.fnUntraced(function* (log: LogService, about: About,
   }
 })
 
-/** Whether a snapshot is one that its backup has, or is to have, again: it was undeleted since. */
+/** Whether the backup of a snapshot needs it again, because it was undeleted. */
 const isNeeded = (log: LogService, { backup_id, engine_snapshot_id }: Forgotten) =>
   Effect.map(
-    now(log, Backup, backup_id, backupAfter),
+    stateOf(log, Backup, backup_id, backupAfter),
     (backup) =>
       (backup.state === "available" || backup.state === "undeleting") &&
       backup.engine_snapshot_id === engine_snapshot_id,
   )
 
-/** What a job of one backup is told of it. */
+/** The order's fields for a job of one backup. */
 const ofBackup = Effect.fnUntraced(function* (log: LogService, about: About, id: string) {
   const backup_id = BackupId.make(id)
-  const backup = yield* now(log, Backup, id, backupAfter)
+  const backup = yield* stateOf(log, Backup, id, backupAfter)
   const { engine_snapshot_id, project_id, share_id } = backup
   if (engine_snapshot_id === null) return undefined
   return { ...about, resource_id: backup_id, backup_id, project_id, share_id, engine_snapshot_id }
