@@ -1,4 +1,4 @@
-/** `almanac completion`: what a shell needs to complete verbs and flags. */
+/** `almanac completion`: shell completion of commands and flags. */
 
 import { Console, Effect } from "effect"
 import { Argument, Command, Completions } from "effect/cli"
@@ -6,13 +6,13 @@ import { summaries } from "#cli/client/summaries.ts"
 
 const shells = ["bash", "zsh", "fish"] as const
 
-/** The verb; `whole` is the tree of all verbs, which is loaded for it alone. */
-export const completionOf = (whole: () => Promise<Command.Command.Any>) =>
+/** The command; `loadTree` loads the tree of all commands, which only this one needs. */
+export const completionOf = (loadTree: () => Promise<Command.Command.Any>) =>
   Command.make(
     "completion",
     { shell: Argument.Literals("shell", shells) },
     Effect.fn(function* ({ shell }) {
-      const tree = Completions.fromCommand(yield* Effect.promise(whole))
+      const tree = Completions.fromCommand(yield* Effect.promise(loadTree))
       yield* Console.log(Completions.generate("almanac", shell, tree))
     }),
   ).pipe(

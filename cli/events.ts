@@ -3,13 +3,13 @@
 import { Option } from "effect"
 import { Command, Flag } from "effect/cli"
 import { summaries } from "#cli/client/summaries.ts"
-import { follow, events as noun } from "#cli/client/system/events.ts"
-import { asking, shared, verbsOf } from "#cli/requests.ts"
+import { follow, events as group } from "#cli/client/system/events.ts"
+import { shared, subcommandsOf, withSession } from "#cli/requests.ts"
 
 const filter = (name: string, what: string) =>
   Flag.String(name).pipe(Flag.withDescription(what), Flag.optional)
 
-const followVerb = Command.make(
+const followCommand = Command.make(
   "follow",
   {
     filters: {
@@ -37,14 +37,14 @@ const followVerb = Command.make(
     const given = Object.entries(filters).flatMap(([name, value]) =>
       Option.isSome(value) ? [[name, value.value] as const] : [],
     )
-    const following = {
+    const options = {
       filters: given,
       after: Option.getOrUndefined(after),
       count,
       retry_for_s: Option.getOrUndefined(retry_for),
     }
-    // Being stopped is how it ends.
-    return asking(shared, (session) => follow(session, following), 0)
+    // Interruption is the normal end.
+    return withSession(shared, (session) => follow(session, options), 0)
   },
 ).pipe(
   Command.withDescription("Published events as they happen; it connects again by itself"),
@@ -56,8 +56,8 @@ const followVerb = Command.make(
   ]),
 )
 
-export const events = Command.make(noun.name).pipe(
-  Command.withDescription(summaries[noun.name]),
-  Command.withExamples(followVerb.examples),
-  Command.withSubcommands([followVerb, ...verbsOf(noun)]),
+export const events = Command.make(group.name).pipe(
+  Command.withDescription(summaries[group.name]),
+  Command.withExamples(followCommand.examples),
+  Command.withSubcommands([followCommand, ...subcommandsOf(group)]),
 )

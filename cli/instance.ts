@@ -1,4 +1,4 @@
-/** A running instance: what it records of itself, and how an operator's command reaches it. */
+/** A running instance: its instance file, and requests from operators' commands to it. */
 import { randomUUID } from "node:crypto"
 import { readFile } from "node:fs/promises"
 import { request as plainRequest } from "node:http"
@@ -12,53 +12,53 @@ import {
 } from "#adapters/data-folder/instance-file.ts"
 import { runningOf } from "#adapters/health/running-settings.ts"
 import { NatsServer } from "#bus"
-import { byItself } from "#cli/client/own-certificate.ts"
+import { pinnedTo } from "#cli/client/pinned-certificate.ts"
 import type { Settings } from "#schemas/settings.ts"
 
-/** What the instance answers when something is wrong; the message is for a person. */
+/** The instance rejected a request or did not respond; the message is for a person. */
 export class InstanceRefused extends Schema.TaggedError<InstanceRefused>()("InstanceRefused", {
   message: Schema.String,
-  /** Of the answer; absent where there was none. */
+  /** Status of the response; absent without a response. */
   status: Schema.optionalKey(Schema.Int),
 }) {}
 
-/** What was asked for is not there, in the instance's words. */
-export const isAbsence = (cause: unknown): cause is InstanceRefused =>
+/** Whether the instance responded 404. */
+export const isNotFound = (cause: unknown): cause is InstanceRefused =>
   cause instanceof InstanceRefused && cause.status === 404
 
-/** What an answer of 400 or more says of itself. */
+/** Body of a response with status 400 or above. */
 const Problem = Schema.fromJsonString(Schema.Struct({ detail: Schema.String }))
 
-const refusal = (asked: string, status: number, answer: string) => {
-  const told = Schema.decodeUnknownOption(Problem)(answer)
-  const message = Option.match(told, {
-    onNone: () => `${asked}: ${status} ${answer}`,
+const refusal = (request_line: string, status: number, answer: string) => {
+  const problem = Schema.decodeUnknownOption(Problem)(answer)
+  const message = Option.match(problem, {
+    onNone: () => `${request_line}: ${status} ${answer}`,
     onSome: ({ detail }) => detail,
   })
   return new InstanceRefused({ message, status })
 }
 
-/** The instance that runs on the data folder of these settings. */
+/** The instance running on the data folder of these settings. */
 export const instance = ({ data }: Settings) =>
   Effect.map(findInstance(data.dir), Option.getOrUndefined)
 
-/** How its certificate is known where it has one: by the file that it names itself. */
-export const shownBy = async ({ url, tls_cert }: Instance, { tls }: Settings) =>
-  url.startsWith("https:") ? byItself(await readFile(tls_cert ?? tls.cert)) : undefined
+/** Pins the instance's certificate to the file that its instance file names. */
+export const pinnedTls = async ({ url, tls_cert }: Instance, { tls }: Settings) =>
+  url.startsWith("https:") ? pinnedTo(await readFile(tls_cert ?? tls.cert)) : undefined
 
-/** Tries of a request that got no answer, or one that says to come again: 1.4 s of waiting. */
+/** Retries of a request without a response, or with 503 or 504: 1.4 s of waiting in total. */
 const retries_max = 3
 const retry_ms_first = 200
 
-/** No answer came, or 503 or 504. */
-const isWorthAgain = ({ status }: InstanceRefused) =>
+/** No response, or 503 or 504. */
+const isRetryable = ({ status }: InstanceRefused) =>
   status === undefined || status === 503 || status === 504
 
 /**
- * The JSON answer of `path`, as text; a status of 400 or more is InstanceRefused. All tries of a
- * POST have one Idempotency-Key, so that what one did the next does not do again.
+ * Requests `path` and returns the JSON response as text. Fails with InstanceRefused on a status of
+ * 400 or above. All attempts of a POST share one Idempotency-Key, so that a retry repeats no work.
  */
-export const ask = (
+export const callInstance = (
   running: Instance,
   settings: Settings,
   method: "GET" | "POST",
@@ -67,21 +67,25 @@ export const ask = (
 ) =>
   Effect.suspend(() => {
     const key = method === "POST" ? { "idempotency-key": randomUUID() } : {}
-    return Effect.retry(askOnce(running, settings, { method, path, body, key }), {
-      while: isWorthAgain,
+    return Effect.retry(callOnce(running, settings, { method, path, body, key }), {
+      while: isRetryable,
       times: retries_max,
       schedule: Schedule.exponential(retry_ms_first),
     })
   })
 
-interface Asked {
+interface InstanceCall {
   readonly method: "GET" | "POST"
   readonly path: string
   readonly body: unknown
   readonly key: Readonly<Record<string, string>>
 }
 
-const askOnce = (running: Instance, settings: Settings, { method, path, body, key }: Asked) =>
+const callOnce = (
+  running: Instance,
+  settings: Settings,
+  { method, path, body, key }: InstanceCall,
+) =>
   Effect.tryPromise({
     try: async () => {
       const text = body === undefined ? undefined : JSON.stringify(body)
@@ -91,7 +95,7 @@ const askOnce = (running: Instance, settings: Settings, { method, path, body, ke
         ...key,
         ...(text !== undefined && { "content-type": "application/json" }),
       }
-      const secure = await shownBy(running, settings)
+      const secure = await pinnedTls(running, settings)
       const send = secure === undefined ? plainRequest : tlsRequest
       const { promise, resolve, reject } = Promise.withResolvers<string>()
       const request = send(
@@ -117,7 +121,7 @@ const askOnce = (running: Instance, settings: Settings, { method, path, body, ke
       cause instanceof InstanceRefused ? cause : new InstanceRefused({ message: String(cause) }),
   })
 
-/** Records where this process is, for commands beside it, until the scope closes. */
+/** Publishes the instance file of this process for other commands until the scope closes. */
 export const announce = Effect.fnUntraced(function* (
   settings: Settings,
   url: string,
@@ -126,7 +130,7 @@ export const announce = Effect.fnUntraced(function* (
   const { servers, core, publisher } = yield* NatsServer
   yield* publishInstance(settings.data.dir, {
     url,
-    // Named from the folder that this process was started in, which a verb's need not be.
+    // Absolute: a command may run in another working directory than this process.
     ...(settings.tls.cert !== "" && { tls_cert: absolute(settings.tls.cert) }),
     nats: {
       url: servers.join(","),

@@ -2,10 +2,10 @@
 
 import { Argument, Command, Flag } from "effect/cli"
 import { showOne } from "#cli/client/session.ts"
-import { jobs as noun } from "#cli/client/share-protection/job.ts"
+import { jobs as group } from "#cli/client/share-protection/job.ts"
 import { watchJob } from "#cli/client/share-protection/watch.ts"
 import { summaries } from "#cli/client/summaries.ts"
-import { asking, shared, verbsOf } from "#cli/requests.ts"
+import { shared, subcommandsOf, withSession } from "#cli/requests.ts"
 
 const admin = Flag.Boolean("admin").pipe(
   Flag.withDescription("As an operator, whichever project's it is"),
@@ -16,14 +16,14 @@ const watch = Command.make(
   "watch",
   { id: Argument.String("id"), admin, shared },
   ({ id, admin, shared }) =>
-    asking(shared, async (session) => showOne(session, await watchJob(session, id, admin))),
+    withSession(shared, async (session) => showOne(session, await watchJob(session, id, admin))),
 ).pipe(
   Command.withDescription("Wait for a job and show how far it is; exit code 8 if it fails"),
   Command.withExamples([{ command: "almanac jobs watch ID", description: "One live line" }]),
 )
 
-export const jobs = Command.make(noun.name).pipe(
-  Command.withDescription(summaries[noun.name]),
+export const jobs = Command.make(group.name).pipe(
+  Command.withDescription(summaries[group.name]),
   Command.withExamples(watch.examples),
-  Command.withSubcommands([...verbsOf(noun), watch]),
+  Command.withSubcommands([...subcommandsOf(group), watch]),
 )

@@ -1,24 +1,24 @@
-/** How far a verb has come: a bar on a terminal, and lines where there is none. */
+/** Progress of a command: a bar on a terminal, plain lines otherwise. */
 import { Effect } from "effect"
 
-/** Characters of the bar itself. */
+/** Width of the bar itself, in characters. */
 const bar_chars = 24
 
-/** A terminal is at least this wide; a line that wraps could not be overwritten. */
+/** Assumed minimum width of a terminal: a wrapped line could not be overwritten. */
 const line_chars_max = 79
 
-/** Where it is shown: standard error, since standard output is a verb's answer. */
+/** Where progress goes: standard error, because standard output carries the result. */
 export interface Screen {
   readonly isTTY?: boolean | undefined
   readonly write: (text: string) => unknown
 }
 
 export interface Progress {
-  /** One more is done; `line` is what a log says of it. */
+  /** Counts one more item as done; `line` goes into logs. */
   readonly done: (line: string) => Effect.Effect<void>
-  /** What is under way now: shown beside the bar, and in no log. */
+  /** Shows the current item next to the bar; logs nothing. */
   readonly at: (label: string, done: number, total: number) => void
-  /** Takes the bar away. */
+  /** Clears the bar. */
   readonly end: Effect.Effect<void>
 }
 
@@ -32,7 +32,7 @@ export const barOf = (done: number, total: number, label: string) => {
   return `[${bar}] ${done}/${total} ${printable(label)}`.slice(0, line_chars_max)
 }
 
-/** Progress towards `total`; nothing where there is nobody to see a bar, but for the lines. */
+/** Progress towards `total`; without a terminal, only the lines of finished items. */
 export const progressTo = (total: number, screen: Screen = process.stderr): Progress => {
   let count = 0
   const clear = `\r${" ".repeat(line_chars_max)}\r`

@@ -1,6 +1,6 @@
 /**
- * Verbs that ask a server over HTTP, made of the operations that `cli/client/` describes (decision
- * 0130). Nothing of the server is loaded for them.
+ * Builds the commands that call a server over HTTP from the operations that `cli/client/` describes
+ * (decision 0130). These commands load no server code.
  */
 import { addAbortSignal } from "node:stream"
 import { Effect, Option } from "effect"
@@ -12,27 +12,27 @@ import { httpOf } from "#cli/client/http.ts"
 import { fromJson, type Json } from "#cli/client/json.ts"
 import {
   argumentsOf,
+  type CommandGroup,
   type Field,
   flagOf,
-  type Noun,
   type Operation,
 } from "#cli/client/operation.ts"
-import { findText } from "#cli/client/private-text.ts"
-import { type Given, pairsOf } from "#cli/client/request.ts"
+import { findText } from "#cli/client/private-file.ts"
+import { readAll } from "#cli/client/read-all.ts"
+import { type FlagValue, pairsOf } from "#cli/client/request.ts"
 import { runOperation } from "#cli/client/run.ts"
 import { screen } from "#cli/client/screen.ts"
 import type { Session } from "#cli/client/session.ts"
 import { summaries } from "#cli/client/summaries.ts"
-import { whole } from "#cli/client/whole.ts"
 import { sources } from "#cli/root.ts"
 
-/** How often a flag may be repeated. */
+/** Maximum number of repetitions of a flag. */
 const repeated_max = 1_000
 
-/** Items that a list shows where nothing else is asked for. */
+/** Items that a list shows without `--limit`. */
 const limit_default = 1_000
 
-/** Flags of every verb over HTTP. */
+/** Flags of every command over HTTP. */
 export const shared = {
   json: Flag.Boolean("json").pipe(
     Flag.withDescription("JSON, for programs: one document; where it follows, one a line"),
@@ -93,8 +93,8 @@ export const pairs = (name: string, what: string) =>
     ),
   )
 
-/** The data folder and the certificate of a server on this machine. */
-const place = Effect.gen(function* () {
+/** Data folder and certificate of a server on this machine. */
+const localServer = Effect.gen(function* () {
   const { config, set } = yield* sources
   const { env } = process
   if (config === "" && set.length === 0 && !env.ALMANAC_CONFIG) {
@@ -127,26 +127,26 @@ const sessionOf = async (
   }
 }
 
-/** Whoever read our output has seen enough, `head` for example: there is nobody to tell. */
-const endWithReader = (cause: NodeJS.ErrnoException) => {
+/** The reader closed our output, as `head` does: exit silently. */
+const exitOnClosedOutput = (cause: NodeJS.ErrnoException) => {
   if (cause.code === "EPIPE") process.exit()
   process.stderr.write(`almanac: standard output: ${cause.message}\n`)
   process.exit(exit_codes.usage[0])
 }
 
 /**
- * Does the work with the server that flags, environment and files name. Told to stop, it ends the
- * work first, so that nothing stays half done, and says what the work says of it.
+ * Runs `work` with a session on the server that flags, environment and files name. On interruption
+ * it aborts the work, waits for it to end, so that nothing stays half done, and reports its error.
  */
-export const asking = (
+export const withSession = (
   given: Shared,
   work: (session: Session) => Promise<unknown>,
   interrupted: number = exit_codes.interrupted[0],
 ) =>
   Effect.gen(function* () {
-    const where = yield* place
+    const where = yield* localServer
     const stopping = new AbortController()
-    process.stdout.on("error", endWithReader)
+    process.stdout.on("error", exitOnClosedOutput)
     const working = async () => {
       const session = await sessionOf(given, where, stopping.signal)
       try {
@@ -169,8 +169,8 @@ export const asking = (
     )
   })
 
-/** Does it to each, one after the other; what was done is shown, also where the next one fails. */
-export const eachOf = async <A>(
+/** Runs `work` on each item in turn; shows the results so far even if one fails. */
+export const runEach = async <A>(
   all: ReadonlyArray<A>,
   work: (one: A) => Promise<Json>,
   show: (done: ReadonlyArray<Json>) => void,
@@ -183,19 +183,19 @@ export const eachOf = async <A>(
   }
 }
 
-/** Of standard input, in bytes: as much as a file may have. */
+/** Maximum size of standard input in bytes, the same as for a file. */
 const body_bytes_max = 2 ** 20
 
 const standardInput = async (signal: AbortSignal) => {
   const tooLong = (reason: string) => failure("usage", `standard input is ${reason}`)
-  const reading = whole(addAbortSignal(signal, process.stdin), body_bytes_max, tooLong)
+  const reading = readAll(addAbortSignal(signal, process.stdin), body_bytes_max, tooLong)
   const bytes = await reading.catch((cause: unknown) => {
     throw signal.aborted ? failure("interrupted", "Interrupted.") : cause
   })
   return bytes.toString()
 }
 
-/** Of `--body`: JSON of a file, or of standard input for `-`. */
+/** Reads `--body`: JSON from a file, or from standard input for `-`. */
 const readBody = async (path: string, signal: AbortSignal): Promise<Json | undefined> => {
   if (path === "") return undefined
   const text = path === "-" ? await standardInput(signal) : (await findText(path))?.text
@@ -207,11 +207,11 @@ const readBody = async (path: string, signal: AbortSignal): Promise<Json | undef
   }
 }
 
-const flag = (field: Field): Flag.Flag<Option.Option<Given>> => {
+const flag = (field: Field): Flag.Flag<Option.Option<FlagValue>> => {
   const name = flagOf(field)
   const described = <A>(one: Flag.Flag<A>, more = "") =>
     one.pipe(Flag.withDescription(field.what + more))
-  const some = <A extends Given>(one: A) => Option.some<Given>(one)
+  const some = <A extends FlagValue>(one: A) => Option.some<FlagValue>(one)
   switch (field.kind) {
     case "text": {
       const { choices } = field
@@ -225,11 +225,13 @@ const flag = (field: Field): Flag.Flag<Option.Option<Given>> => {
     case "list":
       return described(Flag.String(name)).pipe(
         Flag.between(0, repeated_max),
-        Flag.map((texts) => (texts.length === 0 ? Option.none<Given>() : some(texts))),
+        Flag.map((texts) => (texts.length === 0 ? Option.none<FlagValue>() : some(texts))),
       )
     case "map":
       return pairs(name, field.what).pipe(
-        Flag.map((found) => (Object.keys(found).length === 0 ? Option.none<Given>() : some(found))),
+        Flag.map((found) =>
+          Object.keys(found).length === 0 ? Option.none<FlagValue>() : some(found),
+        ),
       )
   }
 }
@@ -259,7 +261,7 @@ const fieldsOf = ({ query = [], body: fields = [], for_operators }: Operation) =
   ...fields,
 ]
 
-const withoutOptions = (found: Readonly<Record<string, Option.Option<Given>>>) =>
+const withoutOptions = (found: Readonly<Record<string, Option.Option<FlagValue>>>) =>
   Object.fromEntries(
     Object.entries(found).flatMap(([name, value]) =>
       Option.isSome(value) ? [[name, value.value]] : [],
@@ -271,36 +273,36 @@ const example = (noun: string, operation: Operation) =>
   [
     "almanac",
     noun,
-    operation.verb,
+    operation.command,
     ...argumentsOf(operation.path).map((one) => one.toUpperCase()),
   ].join(" ")
 
-/** The verb of one operation. */
-const verbOf = (noun: string, operation: Operation) => {
-  const { verb, alias, path, what, items, is_paged, has_job, for_operators } = operation
+/** The command of one operation. */
+const operationCommand = (noun: string, operation: Operation) => {
+  const { command: name, alias, path, what, items, is_paged, has_job, for_operators } = operation
   const has_body = operation.body !== undefined
   const command = Command.make(
-    verb,
+    name,
     {
       at: recordOf(argumentsOf(path), (name) => Argument.String(name.replaceAll("_", "-"))),
       typed: Object.fromEntries(fieldsOf(operation).map((field) => [field.name, flag(field)])),
       limited: is_paged === true && items !== undefined ? { limit } : {},
       waited: has_job === true ? { wait } : {},
       given: has_body ? { body } : {},
-      operated: for_operators === undefined ? {} : { operator: operators(operation) },
+      for_operators_flag: for_operators === undefined ? {} : { operator: operators(operation) },
       shared,
     },
-    ({ at, typed, limited, waited, given, operated, shared }) =>
-      asking(shared, async (session) => {
-        const wanted = {
+    ({ at, typed, limited, waited, given, for_operators_flag, shared }) =>
+      withSession(shared, async (session) => {
+        const input = {
           arguments: at,
           fields: withoutOptions(typed),
           body: "body" in given ? await readBody(String(given.body), session.signal) : undefined,
-          for_operators: "operator" in operated && operated.operator === true,
+          for_operators: "operator" in for_operators_flag && for_operators_flag.operator === true,
           limit: "limit" in limited ? Number(limited.limit) : 0,
           wait: "wait" in waited && waited.wait === true,
         }
-        await runOperation(session, operation, wanted)
+        await runOperation(session, operation, input)
       }),
   ).pipe(
     Command.withDescription(what),
@@ -309,20 +311,20 @@ const verbOf = (noun: string, operation: Operation) => {
   return alias === undefined ? command : command.pipe(Command.withAlias(alias))
 }
 
-/** The verbs of a noun. */
-export const verbsOf = ({ name, operations }: Noun) =>
-  operations.map((operation) => verbOf(name, operation))
+/** The subcommands of a command group. */
+export const subcommandsOf = ({ name, operations }: CommandGroup) =>
+  operations.map((operation) => operationCommand(name, operation))
 
-/** What the help of a noun shows, before one looks at that of a verb. */
-const firstOf = ({ name, operations }: Noun) =>
+/** The example in the help of a command group: that of its first subcommand. */
+const firstExample = ({ name, operations }: CommandGroup) =>
   operations
     .slice(0, 1)
     .map((operation) => ({ command: example(name, operation), description: operation.what }))
 
-/** The noun as a command. */
-export const commandOf = (noun: Noun) =>
+/** A command group with its subcommands. */
+export const groupCommand = (noun: CommandGroup) =>
   Command.make(noun.name).pipe(
     Command.withDescription(summaries[noun.name]),
-    Command.withExamples(firstOf(noun)),
-    Command.withSubcommands(verbsOf(noun)),
+    Command.withExamples(firstExample(noun)),
+    Command.withSubcommands(subcommandsOf(noun)),
   )

@@ -1,9 +1,9 @@
-/** `almanac` itself: the flags that every verb takes, and the settings that they lead to. */
+/** The `almanac` command: the flags of every command, and the settings that they select. */
 import { Effect, Schema } from "effect"
 import { Command, Flag } from "effect/cli"
 import type { SettingsSources } from "#server/program.ts"
 
-/** Settings on one command line; more belong into a file. */
+/** Maximum number of settings on one command line; more belong in a file. */
 const set_flags_max = 200
 
 export const root = Command.make("almanac").pipe(
@@ -20,23 +20,23 @@ export const root = Command.make("almanac").pipe(
   Command.withDescription("Five services on one replayable log. See docs/configuration.md."),
 )
 
-/** What this command line says of it. */
+/** Sources of settings that this command line names. */
 export const sources = Effect.map(root, ({ config, set }): SettingsSources => ({ config, set }))
 
-/** The settings of this command line, its environment and its file. InvalidSettings: one line. */
+/** Settings from the command line, environment and file. InvalidSettings is one line. */
 export const settings = Effect.gen(function* () {
-  // Most commands run without settings, and their schemas are a tenth of a command's start.
+  // Most commands run without settings, whose schemas take a tenth of a command's startup time.
   const { readSettings } = yield* Effect.promise(() => import("#adapters/settings.ts"))
   const { settings } = yield* readSettings({ ...(yield* sources), env: process.env })
   return settings
 })
 
-/** What the verb would change is kept elsewhere; the message says where. */
+/** The data that the command would change is stored elsewhere; the message says where. */
 class NotEmbedded extends Schema.TaggedError<NotEmbedded>()("NotEmbedded", {
   message: Schema.String,
 }) {}
 
-/** The settings of a verb that works on the embedded stores: refused where those are not in use. */
+/** Settings for a command on the embedded stores. Fails with NotEmbedded if they are not in use. */
 export const embeddedSettings = (instead: string) =>
   Effect.gen(function* () {
     const read = yield* settings

@@ -5,7 +5,7 @@ import { Command, Flag } from "effect/cli"
 import { DataFolder } from "#adapters/data-folder/lock.ts"
 import { openVault, secretKeeper } from "#adapters/share-protection/vault-embedded.ts"
 import { summaries } from "#cli/client/summaries.ts"
-import { ask, instance } from "#cli/instance.ts"
+import { callInstance, instance } from "#cli/instance.ts"
 import { embeddedSettings } from "#cli/root.ts"
 import { SecretRequest, secret_bytes_max } from "#schemas/secret.ts"
 
@@ -57,7 +57,7 @@ const put = Command.make(
     const request = yield* Schema.decodeUnknownEffect(SecretRequest)(asked)
     const running = yield* instance(configured)
     if (running !== undefined) {
-      const answer = yield* ask(running, configured, "POST", "/v1/admin/secrets", asked)
+      const answer = yield* callInstance(running, configured, "POST", "/v1/admin/secrets", asked)
       const { href } = yield* Schema.decodeUnknownEffect(Put)(answer)
       return yield* Console.log(href)
     }

@@ -6,7 +6,7 @@ import { DataFolder } from "#adapters/data-folder/lock.ts"
 import { openTrustStore } from "#adapters/share-protection/trust-store.ts"
 import { trustIssuer } from "#adapters/share-protection/trusts-embedded.ts"
 import { summaries } from "#cli/client/summaries.ts"
-import { ask, instance, isAbsence } from "#cli/instance.ts"
+import { callInstance, instance, isNotFound } from "#cli/instance.ts"
 import { embeddedSettings } from "#cli/root.ts"
 import { no_trust } from "#gateway/system/credentials.ts"
 import type { Settings } from "#schemas/settings.ts"
@@ -55,7 +55,7 @@ const create = Command.make(
     })
     const running = yield* instance(configured)
     if (running !== undefined) {
-      const answer = yield* ask(running, configured, "POST", "/v1/admin/trusts", request)
+      const answer = yield* callInstance(running, configured, "POST", "/v1/admin/trusts", request)
       const { trust_id } = yield* Schema.decodeUnknownEffect(Created)(answer)
       return yield* Console.log(trust_id)
     }
@@ -85,8 +85,8 @@ const revoke = Command.make(
     if (running !== undefined) {
       const path = `/v1/admin/trusts/${trust_id}/revoke`
       yield* Effect.catchIf(
-        ask(running, configured, "POST", path),
-        (cause) => isAbsence(cause) && cause.message === no_trust,
+        callInstance(running, configured, "POST", path),
+        (cause) => isNotFound(cause) && cause.message === no_trust,
         () => noTrust(trust_id),
       )
       return

@@ -10,7 +10,7 @@ import { verify } from "#cli/audit/verify.ts"
 import { summaries } from "#cli/client/summaries.ts"
 import { audit as noun } from "#cli/client/system/audit.ts"
 import { diff } from "#cli/log/rebuild.ts"
-import { verbsOf } from "#cli/requests.ts"
+import { subcommandsOf } from "#cli/requests.ts"
 
 export const audit = Command.make("audit").pipe(
   Command.withDescription(summaries.audit),
@@ -28,6 +28,6 @@ export const audit = Command.make("audit").pipe(
     head,
     key,
     diff,
-    ...verbsOf(noun),
+    ...subcommandsOf(noun),
   ]),
 )

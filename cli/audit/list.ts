@@ -4,7 +4,7 @@ import { Command, Flag } from "effect/cli"
 import { filtersOf, json, what, when } from "#cli/audit/flags.ts"
 import { unknownNames } from "#cli/audit/names.ts"
 import { table, tableLine } from "#cli/audit/table.ts"
-import { ask, instance } from "#cli/instance.ts"
+import { callInstance, instance } from "#cli/instance.ts"
 import { settings } from "#cli/root.ts"
 import { Log } from "#events/log.ts"
 import { auditedEvents, isAskedFor } from "#projections/system/audit.ts"
@@ -124,7 +124,9 @@ export const list = Command.make(
     const page =
       running === undefined
         ? yield* Effect.provide(listFromLog(query), readOnlyBeside(configured))
-        : yield* Schema.decodeEffect(Page)(yield* ask(running, configured, "GET", pathOf(query)))
+        : yield* Schema.decodeEffect(Page)(
+            yield* callInstance(running, configured, "GET", pathOf(query)),
+          )
     yield* told(page, json)
   }),
 ).pipe(

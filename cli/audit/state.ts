@@ -4,7 +4,7 @@ import { Argument, Command, Flag } from "effect/cli"
 import type { Instance } from "#adapters/data-folder/instance-file.ts"
 import { time } from "#cli/audit/flags.ts"
 import { CannotRun } from "#cli/audit/outcome.ts"
-import { ask, instance, isAbsence } from "#cli/instance.ts"
+import { callInstance, instance, isNotFound } from "#cli/instance.ts"
 import { settings } from "#cli/root.ts"
 import { parseStream } from "#events/log.ts"
 import { type AggregateName, type Moment, stateAt } from "#projections/system/history.ts"
@@ -39,9 +39,9 @@ const pathOf = ({ service, aggregate, id }: AggregateName, moment: Moment) => {
 
 /** As a running instance knows it; of what was not there it says what we would. */
 const stateBy = (running: Instance, of: Settings, path: string) =>
-  ask(running, of, "GET", path).pipe(
+  callInstance(running, of, "GET", path).pipe(
     Effect.flatMap(Schema.decodeEffect(State)),
-    Effect.catchIf(isAbsence, ({ message }) => new CannotRun({ message })),
+    Effect.catchIf(isNotFound, ({ message }) => new CannotRun({ message })),
   )
 
 export const state = Command.make(

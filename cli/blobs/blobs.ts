@@ -2,13 +2,13 @@
 
 import { Effect, Option } from "effect"
 import { Argument, Command, Flag } from "effect/cli"
-import { described, listBlobs, blobs as noun } from "#cli/client/blob-storage/blob.ts"
+import { blobFields, listBlobs, blobs as noun } from "#cli/client/blob-storage/blob.ts"
 import { blobId } from "#cli/client/blob-storage/id.ts"
 import { failure } from "#cli/client/failure.ts"
 import { isObject } from "#cli/client/json.ts"
 import { showItems, showOne } from "#cli/client/session.ts"
 import { summaries } from "#cli/client/summaries.ts"
-import { asking, eachOf, limit, pairs, shared } from "#cli/requests.ts"
+import { limit, pairs, runEach, shared, withSession } from "#cli/requests.ts"
 
 /** Blobs on one command line. */
 const blobs_max = 10_000
@@ -35,9 +35,9 @@ const put = Command.make(
     shared,
   },
   ({ files, policy, labels, shared }) =>
-    asking(shared, async (session) => {
+    withSession(shared, async (session) => {
       const { upload } = await import("#cli/client/blob-storage/upload.ts")
-      await eachOf(
+      await runEach(
         files,
         (file) => upload(session, { file, policy: Option.getOrUndefined(policy), labels }),
         (stored) => showItems(session, stored, ["id", "size", "file"]),
@@ -66,7 +66,7 @@ const get = Command.make(
     shared,
   },
   ({ id, file, force, shared }) =>
-    asking(shared, async (session) => {
+    withSession(shared, async (session) => {
       const { download, print } = await import("#cli/client/blob-storage/download.ts")
       const [blob, path] = [blobId(id), Option.getOrElse(file, () => "-")]
       if (path !== "-") return showOne(session, await download(session, blob, path, force))
@@ -99,7 +99,7 @@ const ls = Command.make(
     shared,
   },
   ({ prefix, labels, scope, is_long, limit, shared }) =>
-    asking(shared, (session) => {
+    withSession(shared, (session) => {
       const listing = { labels, scope, limit, is_long, prefix: Option.getOrUndefined(prefix) }
       return listBlobs(session, listing)
     }),
@@ -115,10 +115,10 @@ const stat = Command.make(
   "stat",
   { ids, scope: scope("on any node"), shared },
   ({ ids, scope, shared }) =>
-    asking(shared, async (session) => {
+    withSession(shared, async (session) => {
       const { statOf } = await import("#cli/client/blob-storage/download.ts")
-      const statOne = async (id: string) => described(id, await statOf(session, id, scope))
-      await eachOf(ids.map(blobId), statOne, (found) => {
+      const statOne = async (id: string) => blobFields(id, await statOf(session, id, scope))
+      await runEach(ids.map(blobId), statOne, (found) => {
         if (ids.length === 1) showOne(session, found[0] ?? null)
         else showItems(session, found, ["id", "size", "created_at", "policy", "labels"])
       })
@@ -134,14 +134,14 @@ const rm = Command.make(
   "delete",
   { ids, scope: scope("from every node"), shared },
   ({ ids, scope, shared }) =>
-    asking(shared, async (session) => {
+    withSession(shared, async (session) => {
       const { http, signal, output } = session
       const removeOne = async (id: string) => {
         const path = `/v1/blobs/${id}?scope=${scope}`
         const { body } = await http.json({ method: "DELETE", path, need: "blob", signal })
         return { id, ...(isObject(body) ? body : {}) }
       }
-      await eachOf(ids.map(blobId), removeOne, (done) => {
+      await runEach(ids.map(blobId), removeOne, (done) => {
         if (output.json || output.quiet) showItems(session, done, ["id", "deleted"])
         else session.screen.err(`${done.length} deleted\n`)
       })

@@ -7,7 +7,7 @@ import { Console, Effect, Option, Schema } from "effect"
 import { Command, Flag } from "effect/cli"
 import { cluster as noun } from "#cli/client/blob-storage/cluster.ts"
 import { summaries } from "#cli/client/summaries.ts"
-import { verbsOf } from "#cli/requests.ts"
+import { subcommandsOf } from "#cli/requests.ts"
 import { sources } from "#cli/root.ts"
 import { nodes_max } from "#schemas/blob-storage/cluster.ts"
 
@@ -57,7 +57,7 @@ export const cluster = Command.make(
   }, Effect.scoped),
 ).pipe(
   Command.withDescription(summaries.cluster),
-  Command.withSubcommands(verbsOf(noun)),
+  Command.withSubcommands(subcommandsOf(noun)),
   Command.withExamples([
     { command: "almanac cluster --nodes 6", description: "Six nodes, enough for EC42" },
     {

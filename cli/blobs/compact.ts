@@ -12,8 +12,8 @@ import { nodeId } from "#adapters/blob-storage/node.ts"
 import { openBlobVolume } from "#adapters/blob-storage/open-volume.ts"
 import { progressOn } from "#cli/client/progress.ts"
 import { screen } from "#cli/client/screen.ts"
-import { ask, instance } from "#cli/instance.ts"
-import { asking, type Shared } from "#cli/requests.ts"
+import { callInstance, instance } from "#cli/instance.ts"
+import { type Shared, withSession } from "#cli/requests.ts"
 import { settings } from "#cli/root.ts"
 import type { Settings } from "#schemas/settings.ts"
 import { exclusive } from "#server/session.ts"
@@ -100,7 +100,7 @@ const alone = (configured: Settings) =>
 const here = Effect.fnUntraced(function* (configured: Settings) {
   const running = yield* instance(configured)
   if (running !== undefined) {
-    const text = ask(running, configured, "POST", path)
+    const text = callInstance(running, configured, "POST", path)
     return yield* untilDone(Effect.flatMap(text, decodeText))
   }
   const folder = volumeFolder(configured.blob.dir)
@@ -117,7 +117,7 @@ const isNamed = ({ profile }: Shared) =>
 /** Another server, over HTTP. */
 const elsewhere = Effect.fnUntraced(function* (shared: Shared) {
   const found: Array<Figures> = []
-  yield* asking(shared, async ({ http, signal }) => {
+  yield* withSession(shared, async ({ http, signal }) => {
     const asked = { method: "POST", path, need: "blob", signal } as const
     const next = Effect.promise(() => http.json(asked))
     const done = untilDone(Effect.flatMap(next, ({ body }) => decode(body)))

@@ -20,7 +20,7 @@ import { carriers as noun } from "#cli/client/carrier-search/carrier.ts"
 import { summaries } from "#cli/client/summaries.ts"
 import { stoppedEarly } from "#cli/dashboard/ingest-outcome.ts"
 import { progressTo } from "#cli/progress.ts"
-import { verbsOf } from "#cli/requests.ts"
+import { subcommandsOf } from "#cli/requests.ts"
 import { settings } from "#cli/root.ts"
 import { CalendarDate } from "#schemas/capital-pressure/day.ts"
 import { causeText } from "#schemas/cause-text.ts"
@@ -244,5 +244,5 @@ const status = Command.make(
 export const carriers = Command.make("carriers").pipe(
   Command.withDescription(summaries.carriers),
   Command.withExamples(importing.examples),
-  Command.withSubcommands([...verbsOf(noun), importing, status]),
+  Command.withSubcommands([...subcommandsOf(noun), importing, status]),
 )

@@ -1,6 +1,6 @@
 /**
- * Which server is asked, and as whom: a profile, the environment, or the development server of the
- * data folder, in this order. Secrets come from files and variables, never by flag.
+ * Selects the server and the credentials: a profile, the environment, or the development server of
+ * the data folder, in this order. Secrets come from files and variables, never from flags.
  *
  * Source: decisions, "verbs beside a running server", "development principals"; decision 0020.
  */
@@ -11,21 +11,21 @@ import { failure } from "#cli/client/failure.ts"
 import { fromJson, isObject, type Json, textAt } from "#cli/client/json.ts"
 import { type OpenStack, signIn } from "#cli/client/keystone.ts"
 import type { Need } from "#cli/client/operation.ts"
-import { byItself, type Trusted } from "#cli/client/own-certificate.ts"
-import { findText, readToken } from "#cli/client/private-text.ts"
+import { pinnedTo, type TlsTrust } from "#cli/client/pinned-certificate.ts"
+import { findText, readToken } from "#cli/client/private-file.ts"
 import { findProfile, profilesPath } from "#cli/client/profile.ts"
 
 export interface Access {
   readonly url: string
-  readonly tls: Trusted
-  /** The headers by which a caller is known. */
+  readonly tls: TlsTrust
+  /** Authentication headers. */
   readonly headers: (need: Need, signal: AbortSignal) => Promise<Readonly<Record<string, string>>>
-  /** What to do where the token is not taken, and where nothing listens. */
+  /** Advice if the token is rejected, and if nothing listens. */
   readonly sign_in: string
   readonly start: string
 }
 
-export interface Asking {
+export interface AccessOptions {
   readonly env: NodeJS.ProcessEnv
   readonly profile?: string | undefined
   /** A principal of dev-credentials.json, `tenant_b` for example. */
@@ -50,12 +50,12 @@ const addressOf = (url: string, from: string) => {
   const is_http = URL.canParse(url) && /^https?:$/.test(new URL(url).protocol)
   if (!is_http) throw failure("usage", `${from} is no http:// or https:// address`)
   const { username, password } = new URL(url)
-  // It would be printed with the address.
+  // Messages would print it with the URL.
   if (`${username}${password}` !== "") throw failure("usage", `${from} has a password in it`)
   return new URL(url).href.replace(/\/+$/, "").replace(/\/v1$/, "")
 }
 
-/** With one token for all. */
+/** Access with one token for all operations. */
 const withToken = (
   url: string,
   tls: Access["tls"],
@@ -75,22 +75,22 @@ const withToken = (
   }
 }
 
-/** A token of Keystone's is replaced so long before its end, in ms: a request may take as long. */
+/** Time before expiry to renew a Keystone token, in ms: the longest that a request may take. */
 const renewal_ms = 60_000
 
-/** With a token of Keystone's, and another when it ends: following and waiting may take longer. */
+/** Access with a Keystone token, renewed as needed: following and waiting may outlast one. */
 const withKeystone = async (
   os: (name: string) => string | undefined,
   given_url: string | undefined,
   signal: AbortSignal,
 ): Promise<Access> => {
   const tls = await authorityOf(os("cacert"))
-  // Refused here, where it is not printed.
+  // Rejected here, without printing it.
   addressOf(os("auth_url") ?? "", "OS_AUTH_URL")
   const signed = async (until: AbortSignal) => {
-    const asked_ms = performance.now()
+    const started_ms = performance.now()
     const { lifetime_ms, ...issued } = await signIn(os, tls, until)
-    return { ...issued, renewed_ms: asked_ms + lifetime_ms - renewal_ms }
+    return { ...issued, renewed_ms: started_ms + lifetime_ms - renewal_ms }
   }
   let current = await signed(signal)
   const url = given_url ?? os("endpoint") ?? current.endpoint
@@ -110,14 +110,14 @@ const withKeystone = async (
   }
 }
 
-/** The variables of a cloud of clouds.yaml; of where it is asked, the caller may say otherwise. */
+/** Variables of a cloud in clouds.yaml; the caller's region and interface override them. */
 const inCloud = async (env: NodeJS.ProcessEnv, name: string, os: OpenStack): Promise<OpenStack> => {
   const cloud = await findCloud(env, name)
   const chosen = new Set(["region_name", "interface"])
   return (name) => (chosen.has(name) ? os(name) : undefined) ?? cloud[name]
 }
 
-const fromProfile = async (profile: Record<string, string>, { env, signal }: Asking) => {
+const fromProfile = async (profile: Record<string, string>, { env, signal }: AccessOptions) => {
   const os = (name: string) => profile[`os_${name}`]
   const url = profile.url === undefined ? undefined : addressOf(profile.url, "url")
   const cloud = os("cloud")
@@ -134,10 +134,10 @@ const fromProfile = async (profile: Record<string, string>, { env, signal }: Ask
   return withToken(url, await authorityOf(profile.ca), token, `token or token_file in ${path}`)
 }
 
-const fromEnvironment = async ({ env, signal }: Asking): Promise<Access | undefined> => {
+const fromEnvironment = async ({ env, signal }: AccessOptions): Promise<Access | undefined> => {
   const os = (name: string) => env[`OS_${name.toUpperCase()}`] || undefined
   const cloud = os("cloud")
-  // The endpoint of other variables may be another cloud's, and is not shown this one's token.
+  // OS_ENDPOINT may belong to another cloud, which must not receive this one's token.
   const given = env.ALMANAC_URL || (cloud === undefined ? os("endpoint") : undefined)
   const url = given === undefined ? undefined : addressOf(given, "ALMANAC_URL")
   const file = env.ALMANAC_TOKEN_FILE
@@ -153,7 +153,7 @@ const fromEnvironment = async ({ env, signal }: Asking): Promise<Access | undefi
   return withToken(url, tls, own ?? os("token"), "ALMANAC_TOKEN or ALMANAC_TOKEN_FILE")
 }
 
-/** Which principal of dev-credentials.json has what an operation needs. */
+/** Principal of dev-credentials.json by need. */
 const principals: Readonly<Record<Exclude<Need, "none">, string>> = {
   tenant: "tenant",
   domain_owner: "domain_owner",
@@ -171,8 +171,8 @@ const jsonIn = async (path: string): Promise<Json | undefined> => {
   }
 }
 
-const fromDataFolder = async (asking: Asking): Promise<Access | undefined> => {
-  const { data_dir, as, tls_cert } = asking
+const fromDataFolder = async (options: AccessOptions): Promise<Access | undefined> => {
+  const { data_dir, as, tls_cert } = options
   const instance = await jsonIn(join(data_dir, "run", "instance.json"))
   const url = textAt(instance, "url")
   if (url === undefined) return undefined
@@ -183,13 +183,13 @@ const fromDataFolder = async (asking: Asking): Promise<Access | undefined> => {
     const known = isObject(credentials) ? Object.keys(credentials).filter(tokenOf).join(", ") : ""
     throw failure("usage", `${path} has no principal ${as}; it has ${known || "none"}`)
   }
-  // What the server says of itself, which was perhaps told it alone; an older one does not.
+  // The server's own setting, which this command may not share; older servers do not record it.
   const cert = textAt(instance, "tls_cert") ?? tls_cert
   const tls = url.startsWith("https:") ? await authorityOf(cert) : {}
   return {
     url,
     start: "start it: npm start",
-    tls: tls.ca === undefined ? {} : byItself(tls.ca),
+    tls: tls.ca === undefined ? {} : pinnedTo(tls.ca),
     headers: async (need) => {
       const token = need === "none" ? undefined : tokenOf(as ?? principals[need])
       return token === undefined ? {} : { authorization: `Bearer ${token}` }
@@ -201,31 +201,31 @@ const fromDataFolder = async (asking: Asking): Promise<Access | undefined> => {
   }
 }
 
-/** The server that a profile or the environment names. */
-const named = async (asking: Asking): Promise<Access | undefined> => {
-  const { env, profile } = asking
-  const asked = profile ?? (env.ALMANAC_PROFILE || undefined)
+/** The server of a profile or the environment. */
+const named = async (options: AccessOptions): Promise<Access | undefined> => {
+  const { env, profile } = options
+  const profile_name = profile ?? (env.ALMANAC_PROFILE || undefined)
   const fromFile = async () => {
-    const found = await findProfile(env, asked)
-    return found === undefined ? undefined : await fromProfile(found, asking)
+    const found = await findProfile(env, profile_name)
+    return found === undefined ? undefined : await fromProfile(found, options)
   }
-  if (asked !== undefined) return await fromFile()
-  return (await fromEnvironment(asking)) ?? (await fromFile())
+  if (profile_name !== undefined) return await fromFile()
+  return (await fromEnvironment(options)) ?? (await fromFile())
 }
 
-/** The server that is asked. ClientFailed, with what to do, where none is named. */
-export const accessOf = async (asking: Asking): Promise<Access> => {
-  const { as } = asking
-  const other = await named(asking)
+/** The server to use. ClientFailed has advice if none is configured. */
+export const accessOf = async (options: AccessOptions): Promise<Access> => {
+  const { as } = options
+  const other = await named(options)
   if (other !== undefined && as !== undefined) {
     const what = `--as is of a development server beside this one, and ${other.url} is asked`
     throw failure("usage", what, "leave it out, or the profile or variable that names the server")
   }
-  const access = other ?? (await fromDataFolder(asking))
+  const access = other ?? (await fromDataFolder(options))
   if (access !== undefined) return access
   throw failure(
     "usage",
-    `No server is named, and none runs on ${asking.data_dir}`,
+    `No server is named, and none runs on ${options.data_dir}`,
     "start one with npm start, or set ALMANAC_URL and ALMANAC_TOKEN, OS_CLOUD, or OS_AUTH_URL",
   )
 }

@@ -1,14 +1,14 @@
 /**
- * `clouds.yaml`: the clouds that OpenStack's clients know, found and read as openstacksdk does.
+ * Reads `clouds.yaml`, the configuration of OpenStack's clients, as openstacksdk does.
  *
- * Source: openstacksdk, "Configuring OpenStack SDK Applications": the places, the first file that
- * is there, `secure.yaml` beside it, `auth` and what stands around it.
+ * Source: openstacksdk, "Configuring OpenStack SDK Applications": search path, first existing file,
+ * `secure.yaml`, `auth` and the keys next to it.
  */
 import { homedir } from "node:os"
 import { join } from "node:path"
 import { failure } from "#cli/client/failure.ts"
 import { isList, isObject, type Json, type JsonObject } from "#cli/client/json.ts"
-import { findText, tooOpen } from "#cli/client/private-text.ts"
+import { findText, tooPermissive } from "#cli/client/private-file.ts"
 
 /** One cloud: variables of OpenStack's clients in lower case, without `os_`. */
 export type Cloud = Readonly<Record<string, string>>
@@ -17,7 +17,7 @@ const endings = [".yaml", ".yml", ".json"]
 
 const homeOf = (env: NodeJS.ProcessEnv) => env.HOME || homedir()
 
-/** Where a file of this name may be, the first that is there counts. */
+/** Search path of a file of this name. */
 const placesOf = (env: NodeJS.ProcessEnv, name: string, own: string | undefined) => {
   const home = env.XDG_CONFIG_HOME || join(homeOf(env), ".config")
   const folders = ["", join(home, "openstack"), "/etc/openstack"]
@@ -28,10 +28,10 @@ const placesOf = (env: NodeJS.ProcessEnv, name: string, own: string | undefined)
 interface Found {
   readonly path: string
   readonly clouds: JsonObject
-  readonly is_open: boolean
+  readonly is_exposed: boolean
 }
 
-/** `own` is the path that a variable names, which goes first. */
+/** The first existing file; `own` is the path from a variable and comes first. */
 const find = async (
   env: NodeJS.ProcessEnv,
   name: string,
@@ -40,19 +40,19 @@ const find = async (
   for (const path of placesOf(env, name, own)) {
     const found = await findText(path)
     if (found === undefined) continue
-    return { path, is_open: found.is_open, clouds: await cloudsIn(path, found.text) }
+    return { path, is_exposed: found.is_exposed, clouds: await cloudsIn(path, found.text) }
   }
   return undefined
 }
 
 /**
- * The parser's own words are not shown, of its errors nor of its warnings: they quote the file,
- * which may hold a password.
+ * Parses the clouds. Omits the parser's own messages, because they quote the file, which may hold a
+ * password.
  */
 const cloudsIn = async (path: string, text: string): Promise<JsonObject> => {
   const { LineCounter, parseDocument } = await import("yaml")
   const lineCounter = new LineCounter()
-  // By this schema there are only texts, lists and maps: a password of digits stays as it is.
+  // This schema has only strings, lists and maps: a password of digits stays a string.
   const document = parseDocument(text, {
     schema: "failsafe",
     merge: true,
@@ -77,8 +77,8 @@ const cloudsIn = async (path: string, text: string): Promise<JsonObject> => {
 
 const secrets = new Set(["password", "token", "application_credential_secret"])
 
-/** Names that older clients have for the same. */
-const older: Readonly<Record<string, string>> = {
+/** Older names of the same keys. */
+const legacy_names: Readonly<Record<string, string>> = {
   tenant_id: "project_id",
   tenant_name: "project_name",
   user_name: "username",
@@ -86,30 +86,32 @@ const older: Readonly<Record<string, string>> = {
 
 const auth_types = /^(v3)?(password|token|applicationcredential)$/
 
-/** What stands around `auth` and is taken here. */
-const around = ["region_name", "interface"]
+/** Keys next to `auth` that this client uses. */
+const top_level_names = ["region_name", "interface"]
 
 const textOf = (value: Json | undefined) => (typeof value === "string" ? value : undefined)
 
-/** A path that may begin with `~/`. */
-const atHome = (path: string | undefined, home: string) => path?.replace(/^~(?=\/)/, () => home)
+/** Expands a leading `~/`. */
+const expandHome = (path: string | undefined, home: string) => path?.replace(/^~(?=\/)/, () => home)
 
-/** The texts of `auth`, and those around it, by our names. */
+/** Variables from `auth` and the keys next to it. */
 const variablesOf = (cloud: JsonObject, home: string): Cloud => {
   const auth = isObject(cloud.auth) ? cloud.auth : {}
   const regions = isList(cloud.regions) ? cloud.regions : []
   const [region] = regions.map((one) => textOf(isObject(one) ? one.name : one))
   const named = [
-    ...Object.entries(auth).map(([name, value]) => [older[name] ?? name, textOf(value)] as const),
-    ...around.map((name) => [name, textOf(cloud[name])] as const),
-    ["cacert", atHome(textOf(cloud.cacert), home)] as const,
+    ...Object.entries(auth).map(
+      ([name, value]) => [legacy_names[name] ?? name, textOf(value)] as const,
+    ),
+    ...top_level_names.map((name) => [name, textOf(cloud[name])] as const),
+    ["cacert", expandHome(textOf(cloud.cacert), home)] as const,
     ["endpoint", textOf(cloud.share_protection_endpoint_override)] as const,
   ]
   const given = named.filter((one): one is [string, string] => one[1] !== undefined)
   return { ...(region !== undefined && { region_name: region }), ...Object.fromEntries(given) }
 }
 
-const refuseStrange = (path: string, name: string, cloud: JsonObject) => {
+const refuseUnsupported = (path: string, name: string, cloud: JsonObject) => {
   const type = textOf(cloud.auth_type)
   if (type !== undefined && !auth_types.test(type)) {
     throw failure("usage", `${path}: ${name} signs in by ${type}, which this client does not`)
@@ -128,27 +130,27 @@ const holdsSecret = (cloud: Json | undefined) =>
   isObject(cloud) && isObject(cloud.auth) && Object.keys(cloud.auth).some((key) => secrets.has(key))
 
 /**
- * The cloud of this name. ClientFailed where there is none, where the file is wrong, and where it
- * holds a secret that others may read.
+ * The cloud of this name. ClientFailed if it does not exist, if the file is invalid, or if it holds
+ * a secret that other users can read.
  */
 export const findCloud = async (env: NodeJS.ProcessEnv, name: string): Promise<Cloud> => {
   const found = await find(env, "clouds", env.OS_CLIENT_CONFIG_FILE)
   if (found === undefined) {
-    const places = placesOf(env, "clouds", env.OS_CLIENT_CONFIG_FILE).filter((path) =>
+    const searched = placesOf(env, "clouds", env.OS_CLIENT_CONFIG_FILE).filter((path) =>
       path.endsWith("yaml"),
     )
-    throw failure("usage", `OS_CLOUD is ${name}, and there is no ${places.join(", ")}`)
+    throw failure("usage", `OS_CLOUD is ${name}, and there is no ${searched.join(", ")}`)
   }
   const secure = await find(env, "secure", env.OS_CLIENT_SECURE_FILE)
   for (const file of [found, secure]) {
-    if (file?.is_open === true && holdsSecret(file.clouds[name])) throw tooOpen(file.path)
+    if (file?.is_exposed === true && holdsSecret(file.clouds[name])) throw tooPermissive(file.path)
   }
   const cloud = found.clouds[name]
   if (!isObject(cloud)) {
     const known = Object.keys(found.clouds).join(", ") || "none"
     throw failure("usage", `${found.path} has no cloud ${name}; it has ${known}`)
   }
-  refuseStrange(found.path, name, cloud)
+  refuseUnsupported(found.path, name, cloud)
   const more = secure?.clouds[name]
   const home = homeOf(env)
   const all = { ...variablesOf(cloud, home), ...(isObject(more) && variablesOf(more, home)) }

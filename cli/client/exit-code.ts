@@ -1,4 +1,4 @@
-/** How a verb over HTTP ends: one table, which docs/guide-client.md shows and a test compares. */
+/** Exit codes of commands over HTTP; a test compares docs/guide-client.md with this table. */
 
 export const exit_codes = {
   ok: [0, "done"],
@@ -16,7 +16,7 @@ export const exit_codes = {
 
 export type Ending = keyof typeof exit_codes
 
-/** How a status of 300 or more ends a verb. */
+/** The ending for a status of 300 or above. */
 export const endingOf = (status: number): Ending => {
   if (status === 401 || status === 403) return "forbidden"
   if (status === 404 || status === 410) return "not_found"

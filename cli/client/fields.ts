@@ -1,11 +1,11 @@
-/** Flags of a body: its fields, as the schemas of the API describe them. */
+/** Derives the fields of a body from the API's schemas. */
 import { SchemaAST } from "effect"
 import type { Field } from "#cli/client/operation.ts"
 import { choicesOf, type Described, kindOf, membersOf } from "#schemas/fields.ts"
 
 type Named = readonly [name: string, schema: Described]
 
-/** The members of objects stand for these: `retention.keep_last`. */
+/** Replaces objects by their members: `retention.keep_last`. */
 const leavesOf = ([name, schema]: Named): ReadonlyArray<Named> =>
   membersOf(schema)?.flatMap(([member, one]) => leavesOf([`${name}.${member}`, one])) ?? [
     [name, schema],
@@ -28,7 +28,7 @@ const fieldOf = ([name, schema]: Named, shape: string): Field => {
 
 const namedIn = (body: Described) => new Map((membersOf(body) ?? []).flatMap(leavesOf))
 
-/** The flags of a body, in Shape B another one; the client checks what both shapes need. */
+/** Fields of a body with the schemas of Shape A and B; required if both shapes require them. */
 export const fieldsOf = (a: Described, b = a): ReadonlyArray<Field> => {
   const [in_a, in_b] = [namedIn(a), namedIn(b)]
   const isNeeded = (schema?: Described) => schema && !SchemaAST.isOptional(schema.ast)

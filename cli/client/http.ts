@@ -1,6 +1,6 @@
 /**
- * One request over HTTP and its answer: bodies as streams, refusals as failures that say what to
- * do.
+ * HTTP client of the commands: streams bodies, retries, and turns error responses into failures with
+ * advice.
  *
  * Source: decisions of document 1, "retries of our own clients"; document 1 §7, document 2 §7.
  */
@@ -12,164 +12,168 @@ import type { Access } from "#cli/client/access.ts"
 import { type ClientFailed, failure, isFailure } from "#cli/client/failure.ts"
 import { fromJson, type Json, toJson } from "#cli/client/json.ts"
 import type { Method, Need } from "#cli/client/operation.ts"
+import { readAll } from "#cli/client/read-all.ts"
 import { refusal, retryAfter, unreachable } from "#cli/client/refusal.ts"
-import { whole } from "#cli/client/whole.ts"
 
 /**
- * Node's client for this address. An import of node:https would load TLS for each command, and from
- * the sources one of node:http Node's fetch, which takes as long as all the rest.
+ * Node's client for this URL. Loaded on demand: importing node:https would load TLS for every
+ * command, and node:http would load fetch, which takes as long as everything else.
  */
 const clientOf = (url: string) =>
   url.startsWith("https:")
     ? process.getBuiltinModule("node:https")
     : process.getBuiltinModule("node:http")
 
-/** Longest silence of a connection, in ms: the server's own deadline is 60 s. */
+/** Idle timeout of a connection, in ms: the server's own deadline is 60 s. */
 const silence_ms_max = 90_000
 
-/** Tries of what is answered 503 or 504: 12.7 s of waiting in all, where nobody asks for more. */
+/** Attempts while the server responds 503 or 504: 12.7 s of waiting without Retry-After. */
 const attempts_max = 8
 const retry_ms_first = 100
 const retry_ms_max = 30_000
 
-/** Longest answer that is read as a whole, in bytes: a page of 1000 items at their largest. */
+/** Maximum size of a buffered response, in bytes: a page of 1000 items of maximum size. */
 const answer_bytes_max = 64 * 2 ** 20
 
-export interface Asked {
+export interface HttpRequest {
   readonly method: Method
-  /** Below the server's address, with its query. */
+  /** Relative to the server's URL, with the query. */
   readonly path: string
   readonly need: Need
   readonly headers?: Readonly<Record<string, string>>
-  /** A whole body, or one that is made anew for each try; what has been read is gone. */
+  /** A body, or a function that creates a new stream for each attempt. */
   readonly body?: string | Uint8Array | (() => Readable)
   readonly is_repeatable?: boolean
-  /** Longest silence in ms, where it is another. */
+  /** Idle timeout in ms; the default is `silence_ms_max`. */
   readonly silence_ms?: number
   readonly signal: AbortSignal
 }
 
-/** How a server is asked; `close` ends the connections that are kept. */
+/** HTTP client of one server; `close` closes its idle connections. */
 export interface Http {
-  /** The answer, its body unread. Throws ClientFailed for 300 and above, and where none comes. */
-  readonly open: (asked: Asked) => Promise<IncomingMessage>
-  /** The whole answer as a text, and its headers. */
-  readonly text: (asked: Asked) => Promise<{ text: string; headers: IncomingMessage["headers"] }>
-  /** The answer as JSON with its headers, of lines the last; null where it has no body. */
-  readonly json: (asked: Asked) => Promise<{ body: Json; headers: IncomingMessage["headers"] }>
+  /** The response with its body unread. Throws ClientFailed on 300 and above or no response. */
+  readonly open: (request: HttpRequest) => Promise<IncomingMessage>
+  /** The whole response body as text, with the headers. */
+  readonly text: (
+    request: HttpRequest,
+  ) => Promise<{ text: string; headers: IncomingMessage["headers"] }>
+  /** The response as JSON, of NDJSON the last line; null without a body. */
+  readonly json: (
+    request: HttpRequest,
+  ) => Promise<{ body: Json; headers: IncomingMessage["headers"] }>
   readonly close: () => void
 }
 
-/** JSON as a body, with the header that says so. */
+/** A JSON body with its content type. */
 export const jsonBody = (value: Json) => ({
   body: toJson(value),
   headers: { "content-type": "application/json" },
 })
 
-/** The whole body; a failure where it is longer than an answer may be. */
-const textOf = async (answer: IncomingMessage) => {
+/** Reads the whole body; fails if it is too long. */
+const textOf = async (response: IncomingMessage) => {
   const tooLong = (reason: string) => failure("failed", `The answer is ${reason}`)
-  return (await whole(answer, answer_bytes_max, tooLong)).toString()
+  return (await readAll(response, answer_bytes_max, tooLong)).toString()
 }
 
-const parsed = (text: string, asked: Asked) => {
+const parsed = (text: string, request: HttpRequest) => {
   if (text === "") return null
   try {
     return fromJson(text)
   } catch {
-    const what = `${asked.method} ${asked.path}: the answer is no JSON.`
+    const what = `${request.method} ${request.path}: the answer is no JSON.`
     throw failure("failed", what, "check that the address is Almanac's")
   }
 }
 
-/** Waits before the next try: as long as the server asks for, or twice as long as before. */
-const wait = async (attempt: number, answer: IncomingMessage, signal: AbortSignal) => {
-  const asked_ms = retryAfter(answer.headers["retry-after"])
+/** Waits before the next attempt: for Retry-After or the exponential backoff. */
+const wait = async (attempt: number, response: IncomingMessage, signal: AbortSignal) => {
+  const requested_ms = retryAfter(response.headers["retry-after"])
   const backoff_ms = Math.min(retry_ms_max, retry_ms_first * 2 ** attempt)
   const jittered_ms = backoff_ms * (0.5 + Math.random() / 2)
-  const ms = Math.min(retry_ms_max, Math.max(jittered_ms, asked_ms))
+  const ms = Math.min(retry_ms_max, Math.max(jittered_ms, requested_ms))
   await pause(ms, undefined, { signal })
 }
 
-const isWorthAgain = (status: number) => status === 503 || status === 504
+const isRetryable = (status: number) => status === 503 || status === 504
 
-/** Sends it once. Fails where no answer comes. */
-const send = async (access: Access, agent: Agent, asked: Asked) => {
-  const { body, method, signal } = asked
-  const url = new URL(access.url.replace(/\/+$/, "") + asked.path)
+/** Sends the request once. Fails without a response. */
+const send = async (access: Access, agent: Agent, request: HttpRequest) => {
+  const { body, method, signal } = request
+  const url = new URL(access.url.replace(/\/+$/, "") + request.path)
   const sent = typeof body === "function" ? undefined : body
   const headers = {
     accept: "application/json",
-    ...(await access.headers(asked.need, signal)),
+    ...(await access.headers(request.need, signal)),
     ...(sent !== undefined && { "content-length": String(Buffer.byteLength(sent)) }),
-    ...asked.headers,
+    ...request.headers,
   }
   const tls = url.protocol === "https:" ? access.tls : {}
   const { request: start } = clientOf(access.url)
   const { promise, resolve, reject } = Promise.withResolvers<IncomingMessage>()
-  const request: ClientRequest = start(url, { method, headers, agent, signal, ...tls }, resolve)
-  request.on("error", reject)
-  request.setTimeout(asked.silence_ms ?? silence_ms_max, () =>
-    request.destroy(Object.assign(new Error("no answer in time"), { code: "ETIMEDOUT" })),
+  const outgoing: ClientRequest = start(url, { method, headers, agent, signal, ...tls }, resolve)
+  outgoing.on("error", reject)
+  outgoing.setTimeout(request.silence_ms ?? silence_ms_max, () =>
+    outgoing.destroy(Object.assign(new Error("no answer in time"), { code: "ETIMEDOUT" })),
   )
-  if (typeof body !== "function") request.end(body)
+  if (typeof body !== "function") outgoing.end(body)
   else {
     const source = body()
-    source.on("error", (cause) => request.destroy(cause))
-    // A server that refuses in the middle of a body closes what it does not want to read.
-    request.on("close", () => source.destroy())
-    source.pipe(request)
+    source.on("error", (cause) => outgoing.destroy(cause))
+    // A server that rejects the request early closes the connection before reading the body.
+    outgoing.on("close", () => source.destroy())
+    source.pipe(outgoing)
   }
   return await promise
 }
 
-/** A client of the server that `access` names. */
+/** Client of the server that `access` names. */
 export const httpOf = (access: Access): Http => {
   const client = clientOf(access.url)
-  // Said outright: a variable of Node's (NODE_TLS_REJECT_UNAUTHORIZED) would turn it off.
+  // Explicit, because NODE_TLS_REJECT_UNAUTHORIZED would otherwise turn it off.
   const agent = new client.Agent({ keepAlive: true, rejectUnauthorized: true })
-  const failed = (cause: unknown, asked: Asked): ClientFailed => {
-    if (asked.signal.aborted) return failure("interrupted", "Interrupted.")
+  const failed = (cause: unknown, request: HttpRequest): ClientFailed => {
+    if (request.signal.aborted) return failure("interrupted", "Interrupted.")
     if (isFailure(cause)) return cause
-    return unreachable(cause, access, asked)
+    return unreachable(cause, access, request)
   }
 
-  const open = async (given: Asked) => {
-    // One key for all tries, so that what was done by one is not done by the next.
-    const key = given.method !== "GET" && { "idempotency-key": randomUUID() }
-    const asked = { ...given, headers: { ...key, ...given.headers } }
+  const open = async (original: HttpRequest) => {
+    // One key for all attempts, so that a retry repeats no work.
+    const key = original.method !== "GET" && { "idempotency-key": randomUUID() }
+    const request = { ...original, headers: { ...key, ...original.headers } }
     for (let attempt = 0; ; attempt++) {
-      const answer = await send(access, agent, asked).catch((cause: unknown) => {
-        throw failed(cause, asked)
+      const response = await send(access, agent, request).catch((cause: unknown) => {
+        throw failed(cause, request)
       })
-      const status = answer.statusCode ?? 0
-      if (status < 300) return answer
-      const is_last = attempt + 1 === attempts_max || given.is_repeatable === false
-      if (is_last || !isWorthAgain(status)) {
-        const text = await textOf(answer).catch(() => "")
-        const { location, "retry-after": retry_after } = answer.headers
-        throw refusal({ status, text, access, asked, location, retry_after })
+      const status = response.statusCode ?? 0
+      if (status < 300) return response
+      const is_last = attempt + 1 === attempts_max || original.is_repeatable === false
+      if (is_last || !isRetryable(status)) {
+        const text = await textOf(response).catch(() => "")
+        const { location, "retry-after": retry_after } = response.headers
+        throw refusal({ status, text, access, request: request, location, retry_after })
       }
-      // A body that is still being sent would go on beside that of the next try.
-      if (typeof given.body === "function") answer.destroy()
-      else answer.resume()
-      await wait(attempt, answer, asked.signal).catch((cause: unknown) => {
-        throw failed(cause, asked)
+      // Otherwise a body still being sent would overlap with that of the next attempt.
+      if (typeof original.body === "function") response.destroy()
+      else response.resume()
+      await wait(attempt, response, request.signal).catch((cause: unknown) => {
+        throw failed(cause, request)
       })
     }
   }
-  const text = async (asked: Asked) => {
-    const answer = await open(asked)
-    const text = await textOf(answer).catch((cause: unknown) => {
-      throw failed(cause, asked)
+  const text = async (request: HttpRequest) => {
+    const response = await open(request)
+    const text = await textOf(response).catch((cause: unknown) => {
+      throw failed(cause, request)
     })
-    return { text, headers: answer.headers }
+    return { text, headers: response.headers }
   }
-  const json = async (asked: Asked) => {
-    const { text: found, headers } = await text(asked)
+  const json = async (request: HttpRequest) => {
+    const { text: found, headers } = await text(request)
     const is_lines = headers["content-type"]?.startsWith("application/x-ndjson") === true
     const last = is_lines ? (found.trimEnd().split("\n").at(-1) ?? "") : found
-    return { body: parsed(last, asked), headers }
+    return { body: parsed(last, request), headers }
   }
   return { open, text, json, close: () => agent.destroy() }
 }

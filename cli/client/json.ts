@@ -1,4 +1,4 @@
-/** JSON as the server has it: an integer beyond 2^53, nanoseconds for example, is not rounded. */
+/** JSON without rounding: integers beyond 2^53, such as nanoseconds, become bigints. */
 
 export type Json =
   | (string | number | bigint | boolean | null)
@@ -12,11 +12,11 @@ type Exact = (
   revive: (key: string, value: Json, at: { source?: string }) => Json,
 ) => Json
 
-// The library's types do not know yet that the reviver is shown the source, nor of raw JSON.
+// The library's types lack the reviver's source argument and raw JSON.
 const parse = JSON.parse as Exact
 const raw = (JSON as unknown as { readonly rawJSON: (text: string) => unknown }).rawJSON
 
-/** Throws a SyntaxError where it is none. */
+/** Parses JSON; throws a SyntaxError. */
 export const fromJson = (text: string): Json =>
   parse(text, (_, value, { source }) =>
     typeof value === "number" && !Number.isSafeInteger(value) && /^-?\d+$/.test(source ?? "")
@@ -24,7 +24,7 @@ export const fromJson = (text: string): Json =>
       : value,
   )
 
-/** With two spaces a level where `indent` is given, on one line else. */
+/** Serializes to one line, or indented by `indent` spaces. */
 export const toJson = (value: Json, indent?: number) =>
   JSON.stringify(value, (_, one) => (typeof one === "bigint" ? raw(String(one)) : one), indent)
 
@@ -34,19 +34,19 @@ export const isObject = (value: Json | undefined): value is JsonObject =>
 export const isList = (value: Json | undefined): value is ReadonlyArray<Json> =>
   Array.isArray(value)
 
-/** The member at `a.b`; undefined where there is none. */
+/** The member at `a.b`; undefined if absent. */
 export const memberAt = (value: Json | undefined, path: string): Json | undefined =>
   path
     .split(".")
     .reduce<Json | undefined>((at, name) => (isObject(at) ? at[name] : undefined), value)
 
-/** The text at `path`; undefined where there is none. */
+/** The string at `path`; undefined if absent. */
 export const textAt = (value: Json | undefined, path: string) => {
   const found = memberAt(value, path)
   return typeof found === "string" ? found : undefined
 }
 
-/** The object with `value` at `a.b`. */
+/** A copy of the object with `value` at `a.b`. */
 export const withMember = (object: JsonObject, path: string, value: Json): JsonObject => {
   const [name = "", ...rest] = path.split(".")
   if (rest.length === 0) return { ...object, [name]: value }

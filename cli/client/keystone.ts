@@ -1,5 +1,5 @@
 /**
- * Signing in to Keystone v3 as OpenStack's own clients do, by their variables.
+ * Signs in to Keystone v3 with the variables of OpenStack's clients.
  *
  * Source: document 2 §5; the Identity API v3, "Password authentication with scoped authorization",
  * "Authenticating with an application credential".
@@ -11,7 +11,7 @@ import { isList, isObject, type Json, type JsonObject, memberAt, textAt } from "
 
 const catalog_type = "share-protection"
 
-/** Variables by their name without `os_`. */
+/** Looks up a variable by its name without `os_`. */
 export type OpenStack = (name: string) => string | undefined
 
 const named = (os: OpenStack, what: string): JsonObject | undefined => {
@@ -49,7 +49,7 @@ const identityOf = (os: OpenStack): JsonObject => {
   )
 }
 
-/** An application credential has its scope in itself. */
+/** The scope to request; an application credential implies its own. */
 const scopeOf = (os: OpenStack, identity: JsonObject): JsonObject => {
   if ("application_credential" in identity) return {}
   const project = named(os, "project")
@@ -76,7 +76,7 @@ const endpointIn = (token: Json | undefined, os: OpenStack) => {
   return textAt(found, "url")?.replace(/\/v1\/?$/, "")
 }
 
-/** How long the token is good, in ms: of Keystone's two times, so that our clock may be wrong. */
+/** Lifetime of the token in ms, from Keystone's two times, because our clock may be wrong. */
 const lifetimeOf = (token: Json | undefined) => {
   const [from, to] = ["issued_at", "expires_at"].map((name) =>
     Date.parse(textAt(token, name) ?? ""),
@@ -86,8 +86,8 @@ const lifetimeOf = (token: Json | undefined) => {
 }
 
 /**
- * A token, how long it is good in ms, and where the catalogue says that share protection is.
- * ClientFailed with a hint.
+ * Requests a token. Returns it with its lifetime in ms and the catalogue's endpoint of share
+ * protection. ClientFailed has advice.
  */
 export const signIn = async (os: OpenStack, tls: Access["tls"], signal: AbortSignal) => {
   const auth_url = os("auth_url") ?? ""

@@ -1,30 +1,30 @@
 /**
- * What the command line asks of the HTTP API, as data: a noun and its verbs, each one operation.
+ * The operations of the HTTP API as data: command groups, with one command per operation.
  *
- * The flags, the tables, the help and the completion of a verb are made of these, and a test holds
- * them against the OpenAPI document: no operation without a verb, no parameter without a flag.
+ * Flags, tables, help and completion are derived from them, and a test compares them with the
+ * OpenAPI document: every operation needs a command, every parameter a flag.
  */
 import type { CommandName } from "#cli/client/summaries.ts"
 
-/** A part of a query or of a body, and the flag that gives it. */
+/** A query parameter or body field, and its flag. */
 export interface Field {
-  /** As the API spells it; `retention.keep_last` is a member of an object. */
+  /** The API's name; `retention.keep_last` is a member of an object. */
   readonly name: string
   readonly kind: "text" | "integer" | "boolean" | "list" | "map"
   readonly what: string
-  /** Without its dashes, where it is not the name with dashes for underscores. */
+  /** Flag name without dashes, if not derived from `name`. */
   readonly flag?: string
   readonly choices?: ReadonlyArray<string>
-  /** The client says so before the server does. */
+  /** Checked by the client before the request. */
   readonly is_required?: boolean
 }
 
-/** Whose token an operation takes, where there are several: those of a development server. */
+/** Principal of a development server whose token an operation uses. */
 export type Need = "tenant" | "domain_owner" | "admin" | "blob" | "none"
 
 export type Method = "GET" | "POST" | "PUT" | "PATCH" | "DELETE"
 
-/** The same of all projects, for operators: another path, chosen by a flag. */
+/** The operators' variant for all projects: another path, selected by a flag. */
 export interface ForOperators {
   readonly path: string
   readonly flag: "all-projects" | "admin"
@@ -32,45 +32,45 @@ export interface ForOperators {
 }
 
 export interface Operation {
-  /** The verb, `list` for example; its other names behind it. */
-  readonly verb: string
+  /** Name of the command, `list` for example. */
+  readonly command: string
   readonly alias?: string
   readonly method: Method
-  /** With `{id}` where a positional argument goes. */
+  /** Path template; `{id}` is a positional argument. */
   readonly path: string
   readonly what: string
   readonly example?: string
   readonly query?: ReadonlyArray<Field>
   readonly body?: ReadonlyArray<Field>
-  /** Where the items of the answer are. */
+  /** Member of the response that holds the items. */
   readonly items?: string
-  /** Whether it takes `limit` and `marker`. */
+  /** Whether it accepts `limit` and `marker`. */
   readonly is_paged?: boolean
-  /** What a table shows of an item; on a narrow terminal the last go first. */
+  /** Table columns; a narrow terminal drops the last ones first. */
   readonly columns?: ReadonlyArray<string>
-  /** Of the answer: the resource that was made, where a job comes with it. */
-  readonly made?: string
-  /** Whether it may take minutes: the server is asked to say meanwhile that it goes on. */
+  /** Member of the response that holds the created resource, next to its job. */
+  readonly created?: string
+  /** Whether it may take minutes: requests NDJSON, so that the server sends keep-alive lines. */
   readonly is_long?: boolean
-  /** Whether the answer tells of a job that `--wait` waits for. */
+  /** Whether the response names a job that `--wait` waits for. */
   readonly has_job?: boolean
-  /** Where what it is laid over is read; a PATCH is laid over what is at its own path. */
-  readonly over?: string
+  /** Path of the current object that partial input is merged into; a PATCH uses its own path. */
+  readonly base_path?: string
   readonly for_operators?: ForOperators
   readonly need?: Need
-  /** What is said in place of an answer without a body. */
+  /** Message for a response without a body. */
   readonly done?: string
 }
 
-/** An operation that has a verb of its own making; it is listed so that none is forgotten. */
+/** An operation with a hand-written command, listed so that the OpenAPI test covers it. */
 export interface Covered {
   readonly method: Method
   readonly path: string
-  /** Queries that its verb gives, as the API spells them. */
+  /** Query parameters that its command sends. */
   readonly query?: ReadonlyArray<string>
 }
 
-export interface Noun {
+export interface CommandGroup {
   readonly name: CommandName
   readonly operations: ReadonlyArray<Operation>
   readonly covered?: ReadonlyArray<Covered>
@@ -102,7 +102,7 @@ export const flagOf = ({ name, flag }: Field) => flag ?? name.replaceAll(/[_.]/g
 export const argumentsOf = (path: string) =>
   [...path.matchAll(/\{(\w+)\}/g)].map(([, name = ""]) => name)
 
-/** Whose token an operation of this path takes. */
+/** Principal whose token an operation of this path uses. */
 export const needOf = ({ need, path }: Pick<Operation, "need" | "path">): Need => {
   if (need !== undefined) return need
   if (/^\/v1\/(blobs|cluster)\b/.test(path)) return "blob"

@@ -1,16 +1,16 @@
 /**
  * `profiles.toml`: the servers that a person works with, and how to sign in to each.
  *
- * A profile is a table of the file. It names an address with a token, or a Keystone; whoever holds
- * a secret in the file keeps it from others, or the file is refused.
+ * Each profile is a TOML table with a URL and a token, or with a Keystone. A file with secrets must
+ * not be accessible to other users.
  */
 import { homedir } from "node:os"
 import { join } from "node:path"
 import { failure } from "#cli/client/failure.ts"
 import { isObject, type Json } from "#cli/client/json.ts"
-import { findText, tooOpen } from "#cli/client/private-text.ts"
+import { findText, tooPermissive } from "#cli/client/private-file.ts"
 
-/** Of a profile; `os_...` are the variables of OpenStack's clients in lower case. */
+/** Keys of a profile; `os_...` are the variables of OpenStack's clients in lower case. */
 const names = new Set([
   "url",
   "token",
@@ -51,10 +51,10 @@ export const profilesPath = (env: NodeJS.ProcessEnv) =>
 const parsed = async (path: string, text: string): Promise<Json> => {
   const { parse } = await import("smol-toml")
   try {
-    // A profile's values are texts: nothing that JSON does not have is let through below.
+    // profileOf accepts only strings, so TOML values beyond JSON are rejected there.
     return parse(text) as Json
   } catch (cause) {
-    // The parser's message goes on with the lines themselves, which may hold a token.
+    // The rest of the parser's message quotes the file, which may hold a token.
     const [reason = ""] = (cause instanceof Error ? cause.message : String(cause)).split("\n")
     throw failure("usage", `${path}: ${reason}`)
   }
@@ -66,33 +66,33 @@ const profileOf = (path: string, name: string, table: Json): Profile => {
     if (!names.has(key)) throw failure("usage", `${path}: [${name}] has no ${key}`)
     if (typeof value !== "string") throw failure("usage", `${path}: [${name}] ${key} is no text`)
   }
-  // Just looked at.
+  // Checked above.
   return table as Profile
 }
 
 /**
- * The profile of this name; without one, that named `default`. Undefined where no name was asked
- * for and there is none. ClientFailed where the file is wrong or open to others.
+ * The profile of this name, or `default` without a name. Undefined if no name was given and there
+ * is no default. ClientFailed if the file is invalid or exposed.
  */
 export const findProfile = async (
   env: NodeJS.ProcessEnv,
-  asked: string | undefined,
+  name: string | undefined,
 ): Promise<Profile | undefined> => {
   const path = profilesPath(env)
   const found = await findText(path)
   if (found === undefined) {
-    if (asked === undefined) return undefined
-    throw failure("usage", `There is no profile ${asked}: ${path} does not exist`)
+    if (name === undefined) return undefined
+    throw failure("usage", `There is no profile ${name}: ${path} does not exist`)
   }
   const all = await parsed(path, found.text)
   const tables = isObject(all) ? all : {}
   const holds_secrets = Object.values(tables).some(
     (table) => isObject(table) && Object.keys(table).some((key) => secrets.test(key)),
   )
-  if (holds_secrets && found.is_open) throw tooOpen(path)
-  const table = tables[asked ?? "default"]
-  if (table !== undefined) return profileOf(path, asked ?? "default", table)
-  if (asked === undefined) return undefined
+  if (holds_secrets && found.is_exposed) throw tooPermissive(path)
+  const table = tables[name ?? "default"]
+  if (table !== undefined) return profileOf(path, name ?? "default", table)
+  if (name === undefined) return undefined
   const known = Object.keys(tables).join(", ") || "none"
-  throw failure("usage", `${path} has no profile ${asked}; it has ${known}`)
+  throw failure("usage", `${path} has no profile ${name}; it has ${known}`)
 }

@@ -1,37 +1,37 @@
-/** How far something has come: one live line on a terminal, and plain lines where there is none. */
+/** Progress: one live line on a terminal, plain lines otherwise. */
 
+import { formatBytes, formatDuration } from "#cli/client/format.ts"
 import type { Screen } from "#cli/client/screen.ts"
-import { bytes, duration } from "#cli/client/shown.ts"
-import { fitted, widthOf } from "#cli/client/table.ts"
+import { truncated, widthOf } from "#cli/client/table.ts"
 
-/** Of the bar itself, in characters. */
+/** Width of the bar itself, in characters. */
 const bar_chars_max = 28
 const bar_chars_min = 8
 
-/** The rate is that of the last so many ms: longer is steadier, shorter is fresher. */
+/** Window of the rate, in ms: longer is steadier, shorter reacts faster. */
 const rate_window_ms = 10_000
 
-/** The line is not drawn more often, in ms. */
+/** Minimum time between two redraws, in ms. */
 const draw_ms_min = 100
 
-/** Where no terminal is: a line for each such part of the whole. */
+/** Without a terminal: one line per this many percent. */
 const log_percent = 10
 
-/** A transfer that is shorter has no lines there at all, in ms. */
+/** Without a terminal, transfers shorter than this print nothing, in ms. */
 export const transfer_quiet_ms = 2_000
 
 export interface Step {
   readonly label: string
-  /** Of bytes, where they are known. */
+  /** In bytes, if known. */
   readonly done?: number | undefined
   readonly total?: number | undefined
-  /** Where bytes are not known, 0 to 100. */
+  /** 0 to 100, if bytes are unknown. */
   readonly percent?: number | undefined
 }
 
 export interface Progress {
   readonly at: (step: Step) => void
-  /** Takes the live line away. */
+  /** Clears the live line. */
   readonly end: () => void
 }
 
@@ -40,7 +40,7 @@ interface Sample {
   readonly done: number
 }
 
-/** Bytes a second over the window; undefined until there are two moments. */
+/** Bytes per second over the window; undefined until there are two samples. */
 export const rateOf = (samples: ReadonlyArray<Sample>) => {
   const [first, last] = [samples[0], samples.at(-1)]
   if (first === undefined || last === undefined || last.ms <= first.ms) return undefined
@@ -57,7 +57,7 @@ const barOf = (percent: number, chars: number) => {
   return `[${"#".repeat(filled)}${"-".repeat(chars - filled)}]`
 }
 
-/** The parts behind the bar, the most telling first. */
+/** The figures after the bar, most important first. */
 const figures = (step: Step, rate: number | undefined) => {
   const { done, total } = step
   const percent = percentOf(step)
@@ -69,16 +69,16 @@ const figures = (step: Step, rate: number | undefined) => {
     ...(percent === undefined ? [] : [`${Math.floor(percent)}%`.padStart(4)]),
     ...(done === undefined
       ? []
-      : [total === undefined ? bytes(done) : `${bytes(done)} / ${bytes(total)}`]),
-    // Bytes that are all there are still being kept: their rate would sink and say nothing.
+      : [total === undefined ? formatBytes(done) : `${formatBytes(done)} / ${formatBytes(total)}`]),
+    // All bytes were sent and the server is still storing them: the rate would only drop.
     ...(rate === undefined || done === undefined || done === total
       ? []
-      : [`${bytes(Math.max(0, rate))}/s`]),
-    ...(left === undefined ? [] : [`${duration(left)} left`]),
+      : [`${formatBytes(Math.max(0, rate))}/s`]),
+    ...(left === undefined ? [] : [`${formatDuration(left)} left`]),
   ]
 }
 
-/** One line of at most `columns`: what does not fit goes, the figures from the right. */
+/** One line of at most `columns`: drops figures from the right until it fits. */
 export const lineOf = (step: Step, rate: number | undefined, columns: number): string => {
   const percent = percentOf(step)
   for (let parts = figures(step, rate); ; parts = parts.slice(0, -1)) {
@@ -89,11 +89,11 @@ export const lineOf = (step: Step, rate: number | undefined, columns: number): s
       const bar = barOf(percent, Math.min(bar_chars_max, room))
       return [step.label, bar, ...parts].join("  ")
     }
-    if (parts.length === 0) return fitted(step.label, columns)
+    if (parts.length === 0) return truncated(step.label, columns)
   }
 }
 
-/** Progress on standard error, as time passes by `now_ms`; no lines in the first `quiet_ms`. */
+/** Progress on standard error with the clock `now_ms`; prints no lines in the first `quiet_ms`. */
 export const progressOn = (
   { err, err_columns }: Pick<Screen, "err" | "err_columns">,
   quiet_ms = 0,
@@ -116,12 +116,12 @@ export const progressOn = (
     if (ms - drawn_ms < draw_ms_min && !is_whole) return
     drawn_ms = ms
     is_drawn = true
-    // One column stays free: a line that fills the last one wraps on some terminals.
+    // Leave one column free: some terminals wrap a line that fills the last one.
     err(`\r\u001b[K${lineOf(step, rateOf(samples), (err_columns ?? 0) - 1)}`)
   }
   const log = (step: Step) => {
     const percent = percentOf(step)
-    // Where nobody knows the whole, a line each time that it has doubled.
+    // With an unknown total, one line per doubling.
     const doublings = Math.floor(Math.log2(Math.max(1, step.done ?? 1)))
     const part = percent === undefined ? doublings : Math.floor(percent / log_percent)
     if (logged === `${step.label} ${part}`) return

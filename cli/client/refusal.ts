@@ -1,15 +1,16 @@
-/** What went wrong in words, and what to do about it. Source: document 1 §7, document 2 §7. */
-import { nextOfAbsence } from "#cli/client/absent.ts"
+/** Turns error responses into failures with advice. Source: document 1 §7, document 2 §7. */
+
 import type { Access } from "#cli/client/access.ts"
 import { endingOf } from "#cli/client/exit-code.ts"
 import { failure } from "#cli/client/failure.ts"
+import { printable } from "#cli/client/format.ts"
 import { fromJson, type Json, textAt } from "#cli/client/json.ts"
-import { printable } from "#cli/client/shown.ts"
+import { notFoundAdvice } from "#cli/client/not-found.ts"
 
-/** Characters of an answer that is no envelope which are worth showing. */
+/** Characters to show of a response body that is no error envelope. */
 const text_chars_max = 300
 
-/** What to do about a refusal, by its code. */
+/** Advice by error code. */
 const by_code: Readonly<Record<string, string>> = {
   "svc.force_required": "repeat it with --force: what is in the share is overwritten",
   "svc.target_has_dependents":
@@ -30,23 +31,23 @@ const by_status: Readonly<Record<number, string>> = {
   503: "see what is wrong: the server's /readyz says it",
 }
 
-interface Refused {
+interface ErrorResponse {
   readonly status: number
   readonly text: string
   readonly access: Access
-  readonly asked: { readonly method: string; readonly path: string }
+  readonly request: { readonly method: string; readonly path: string }
   readonly location?: string | undefined
   readonly retry_after?: string | undefined
 }
 
-/** How long an answer asks to wait, in ms: seconds, or until a date; 0 where it does not say. */
+/** Parses Retry-After, in seconds or as a date, into ms; 0 without the header. */
 export const retryAfter = (header = "0") => {
   const ms = /^\d{1,9}$/.test(header) ? Number(header) * 1000 : Date.parse(header) - Date.now()
   return Number.isNaN(ms) ? 0 : Math.max(0, ms)
 }
 
-/** Whether it is for now only: too many requests, or a server that cannot. */
-const isPassing = (status: number) => status === 429 || status >= 500
+/** Whether a retry may help: too many requests, or a server error. */
+const isTransient = (status: number) => status === 429 || status >= 500
 
 const envelopeOf = (text: string): Json => {
   try {
@@ -56,44 +57,44 @@ const envelopeOf = (text: string): Json => {
   }
 }
 
-const nextOfRefusal = (code: string | undefined, refused: Refused) => {
-  const { status, access, asked, location } = refused
+const refusalAdvice = (code: string | undefined, response: ErrorResponse) => {
+  const { status, access, request, location } = response
   if (status === 401) return access.sign_in
-  // Not followed: the token would go to another than it was given for.
+  // Redirections are not followed: they would send the token to another server.
   if (status < 400) return `it is elsewhere, give that address: ${printable(location ?? "unknown")}`
   const next = by_code[code ?? ""]
   if (next !== undefined) return next
-  return status === 404 ? nextOfAbsence(asked) : by_status[status]
+  return status === 404 ? notFoundAdvice(request) : by_status[status]
 }
 
-/** The failure that an answer of 300 or more is. */
-export const refusal = (refused: Refused) => {
-  const { status, text, asked } = refused
+/** The failure for a response of 300 or above. */
+export const refusal = (response: ErrorResponse) => {
+  const { status, text, request } = response
   const envelope = envelopeOf(text)
   const code = textAt(envelope, "code")
-  const said =
+  const message =
     textAt(envelope, "detail") ||
     textAt(envelope, "message") ||
     textAt(envelope, "error") ||
-    // Keystone's.
+    // Keystone's envelope.
     textAt(envelope, "error.message")
-  const detail = printable(said ?? text.trim().slice(0, text_chars_max))
+  const detail = printable(message ?? text.trim().slice(0, text_chars_max))
   const name = code === undefined ? String(status) : `${status} ${printable(code)}`
-  const what = detail === "" ? `${name} to ${asked.method} ${asked.path}` : `${name}: ${detail}`
-  const again_ms = isPassing(status) ? retryAfter(refused.retry_after) : undefined
-  return failure(endingOf(status), what, nextOfRefusal(code, refused), again_ms)
+  const what = detail === "" ? `${name} to ${request.method} ${request.path}` : `${name}: ${detail}`
+  const again_ms = isTransient(status) ? retryAfter(response.retry_after) : undefined
+  return failure(endingOf(status), what, refusalAdvice(code, response), again_ms)
 }
 
 const codeOf = (cause: unknown): string => {
   if (!(cause instanceof Error)) return ""
-  // Where a name has several addresses, each has its error.
+  // A host name with several addresses has one error per address.
   if (cause instanceof AggregateError && cause.errors.length > 0) return codeOf(cause.errors[0])
   return "code" in cause ? String(cause.code) : ""
 }
 
 const certificate = /CERT|SELF_SIGNED|UNABLE_TO|SSL|ALTNAME/
 
-const nextOfSilence = (code: string, { start }: Access) => {
+const unreachableAdvice = (code: string, { start }: Access) => {
   if (code === "ECONNREFUSED") return start
   if (code === "ENOTFOUND" || code === "EAI_AGAIN") return "check the address"
   if (certificate.test(code)) return "name its authority: ALMANAC_CACERT=ca.pem, or ca in a profile"
@@ -108,7 +109,7 @@ const reasonOf = (code: string, cause: unknown) => {
   return cause instanceof Error ? cause.message : String(cause)
 }
 
-/** The failure that no answer is. */
+/** The failure for a request without a response. */
 export const unreachable = (
   cause: unknown,
   access: Access,
@@ -116,5 +117,5 @@ export const unreachable = (
 ) => {
   const code = codeOf(cause)
   const what = `${access.url} does not answer ${method} ${path}: ${reasonOf(code, cause)}`
-  return failure("unreachable", what, nextOfSilence(code, access), 0)
+  return failure("unreachable", what, unreachableAdvice(code, access), 0)
 }

@@ -1,4 +1,4 @@
-/** From what was typed to a request: path, query and body of an operation. */
+/** Builds an operation's request from the command line: path, query and body. */
 import { failure } from "#cli/client/failure.ts"
 import {
   isObject,
@@ -16,18 +16,18 @@ import {
   type Operation,
 } from "#cli/client/operation.ts"
 
-/** What a flag gave: a text, a number, whether, several texts, or names with values. */
-export type Given = string | number | boolean | ReadonlyArray<string> | Pairs
+/** Value of a flag: a string, number, boolean, list of strings, or name-value pairs. */
+export type FlagValue = string | number | boolean | ReadonlyArray<string> | Pairs
 
-/** Texts by their names. */
+/** Name-value pairs. */
 export type Pairs = Readonly<Record<string, string>>
 
-export interface Typed {
-  /** Positional arguments by the names in the path. */
+export interface Input {
+  /** Positional arguments by their names in the path. */
   readonly arguments: Readonly<Record<string, string>>
-  /** By the field's name; absent where the flag was not given. */
-  readonly fields: Readonly<Record<string, Given>>
-  /** Of `--body`: the flags are laid over it. */
+  /** Flag values by field name; absent without the flag. */
+  readonly fields: Readonly<Record<string, FlagValue>>
+  /** Value of `--body`; flags override its members. */
   readonly body?: Json | undefined
   readonly for_operators?: boolean
 }
@@ -39,7 +39,7 @@ export interface Request {
   readonly body: JsonObject | undefined
 }
 
-/** `a=b` and more as an object. */
+/** Parses `name=value` texts into an object. */
 export const pairsOf = (texts: ReadonlyArray<string>, flag: string): Pairs =>
   Object.fromEntries(
     texts.map((text) => {
@@ -49,13 +49,13 @@ export const pairsOf = (texts: ReadonlyArray<string>, flag: string): Pairs =>
     }),
   )
 
-const bodyOf = ({ method, body: fields = [] }: Operation, typed: Typed): JsonObject | undefined => {
-  const { body: whole } = typed
+const bodyOf = ({ method, body: fields = [] }: Operation, input: Input): JsonObject | undefined => {
+  const { body: whole } = input
   if (whole !== undefined && !isObject(whole)) throw failure("usage", "--body is no JSON object")
-  const given = fields.filter(({ name }) => typed.fields[name] !== undefined)
+  const given = fields.filter(({ name }) => input.fields[name] !== undefined)
   const body = given.reduce<JsonObject>(
-    // Just filtered; a flag gives what JSON has.
-    (object, { name }) => withMember(object, name, typed.fields[name] as Json),
+    // Filtered above; every flag value is JSON.
+    (object, { name }) => withMember(object, name, input.fields[name] as Json),
     whole ?? {},
   )
   const missing = fields.find(
@@ -70,35 +70,35 @@ const bodyOf = ({ method, body: fields = [] }: Operation, typed: Typed): JsonObj
 const missingFlag = (field: Field) =>
   failure("usage", `--${flagOf(field)} is needed: ${field.what.toLowerCase()}`, "see --help")
 
-/** The path with its names filled in. ClientFailed where the outcome would be another's path. */
+/** Fills in the path's parameters. ClientFailed if a value would change the path's structure. */
 export const pathOf = (template: string, given: Readonly<Record<string, string>>) =>
   argumentsOf(template).reduce((path, name) => {
     const value = given[name] ?? ""
-    // Addresses are shortened by such parts: `DELETE /v1/targets/..` would be `DELETE /v1/`.
+    // URL parsing removes dot segments: `DELETE /v1/targets/..` would become `DELETE /v1/`.
     if (/^\.{0,2}$/.test(value)) throw failure("usage", `'${value}' is no ${name}`)
     return path.replace(`{${name}}`, encodeURIComponent(value))
   }, template)
 
-/** The request of what was typed. ClientFailed where something that it needs was not. */
-export const requestOf = (operation: Operation, typed: Typed): Request => {
+/** The request for this input. ClientFailed if a required flag is missing. */
+export const requestOf = (operation: Operation, input: Input): Request => {
   const { for_operators, method, query = [] } = operation
-  const is_for_operators = typed.for_operators === true && for_operators !== undefined
+  const is_for_operators = input.for_operators === true && for_operators !== undefined
   const template = is_for_operators ? for_operators.path : operation.path
   const fields = [...query, ...(for_operators?.query ?? [])]
   const missing = fields.find(
-    ({ name, is_required }) => is_required === true && typed.fields[name] === undefined,
+    ({ name, is_required }) => is_required === true && input.fields[name] === undefined,
   )
   if (missing !== undefined) throw missingFlag(missing)
   return {
     method,
-    path: pathOf(template, typed.arguments),
+    path: pathOf(template, input.arguments),
     query: fields.flatMap(({ name }) => {
-      const value = typed.fields[name]
+      const value = input.fields[name]
       return value === undefined
         ? []
         : [[name, typeof value === "object" ? toJson(value) : String(value)] as const]
     }),
-    body: bodyOf(operation, typed),
+    body: bodyOf(operation, input),
   }
 }
 

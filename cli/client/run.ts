@@ -1,19 +1,19 @@
-/** One operation, from what was typed to what is shown. */
+/** Runs one operation, from the parsed command line to the output. */
 import { failure, isFailure } from "#cli/client/failure.ts"
+import { printable } from "#cli/client/format.ts"
 import { jsonBody } from "#cli/client/http.ts"
 import { isList, isObject, type Json, memberAt, textAt } from "#cli/client/json.ts"
 import { needOf, type Operation } from "#cli/client/operation.ts"
-import { addressOf, pathOf, type Request, requestOf, type Typed } from "#cli/client/request.ts"
+import { addressOf, type Input, pathOf, type Request, requestOf } from "#cli/client/request.ts"
 import { listing, type Session, showOne } from "#cli/client/session.ts"
-import { withIds } from "#cli/client/share-protection/name.ts"
+import { resolveNames } from "#cli/client/share-protection/name.ts"
 import { jobIn, watchJob } from "#cli/client/share-protection/watch.ts"
-import { printable } from "#cli/client/shown.ts"
 
-/** Items on a page at most. Source: document 2 §8. */
+/** Maximum number of items per page. Source: document 2 §8. */
 const page_limit_max = 1000
 
-export interface Wanted extends Typed {
-  /** Items at most; 0 for all. */
+export interface RunInput extends Input {
+  /** Maximum number of items; 0 for all. */
   readonly limit: number
   readonly wait: boolean
 }
@@ -26,7 +26,7 @@ const itemsIn = (body: Json, name: string) => {
 const markerIn = (body: Json) =>
   textAt(body, "pagination.next_marker") ?? textAt(body, "next_marker")
 
-/** What a page is asked for by: how many items, where that is said, and after which. */
+/** Parameters of a page: its size, or the server's default, and the marker before it. */
 interface Page {
   readonly limit: number | undefined
   readonly marker: string | undefined
@@ -38,7 +38,7 @@ const pageQuery = ({ query }: Request, { limit, marker }: Page) => [
   ...(marker === undefined ? [] : [["marker", marker] as const]),
 ]
 
-/** Asks for pages as large as the server gives them. */
+/** Requests pages of the largest size that the server allows. */
 const pages = ({ http, signal }: Session, operation: Operation, request: Request) => {
   const need = needOf({ ...operation, path: request.path })
   const body = request.body === undefined ? {} : jsonBody(request.body)
@@ -53,7 +53,7 @@ const pages = ({ http, signal }: Session, operation: Operation, request: Request
     return await ask({ limit, marker }).catch(async (cause: unknown) => {
       const may_be_smaller = isFailure(cause) && cause.ending === "refused" && limit !== undefined
       if (!may_be_smaller || operation.is_paged !== true) throw cause
-      // Where `api.max_limit` is less, pages are as large as the server makes them unasked.
+      // If `api.max_limit` is lower, use the server's default page size.
       const answer = await ask({ limit: undefined, marker })
       limit_max = undefined
       return answer
@@ -61,12 +61,12 @@ const pages = ({ http, signal }: Session, operation: Operation, request: Request
   }
 }
 
-const listed = async (session: Session, operation: Operation, wanted: Wanted) => {
-  const request = requestOf(operation, wanted)
+const showList = async (session: Session, operation: Operation, input: RunInput) => {
+  const request = requestOf(operation, input)
   const { screen, signal } = session
   const { items: name = "items", columns = ["id"], is_paged = false } = operation
-  const limit = wanted.limit === 0 ? Number.POSITIVE_INFINITY : wanted.limit
-  const shown = listing(session, columns)
+  const limit = input.limit === 0 ? Number.POSITIVE_INFINITY : input.limit
+  const output = listing(session, columns)
   const next = pages(session, operation, request)
   let count = 0
   let is_cut = false
@@ -74,26 +74,26 @@ const listed = async (session: Session, operation: Operation, wanted: Wanted) =>
   do {
     const answer = await next(limit - count, marker)
     const found = itemsIn(answer, name)
-    // What is no list after all, an aggregate's state for example, is shown as what it is.
+    // A response without a list, such as an aggregate's state, is shown as one object.
     if (found === undefined) return showOne(session, answer)
     const items = found.slice(0, limit - count)
     count += items.length
-    shown.add(items)
-    // A list that is longer than the memory goes out as it comes, no faster than it is read.
-    await screen.taken(signal)
+    output.add(items)
+    // Backpressure: a list may be larger than memory, so wait for the reader.
+    await screen.drained(signal)
     marker = is_paged ? markerIn(answer) : undefined
     is_cut = found.length > items.length
   } while (marker !== undefined && count < limit)
-  shown.end()
+  output.end()
   const is_table = !session.output.json && !session.output.quiet
   if (marker !== undefined || is_cut) screen.err(`There are more: --limit 0 shows all.\n`)
   else if (count === 0 && is_table) screen.err("None.\n")
 }
 
-/** The resource once its job has ended, read again where it can be: an operator's job is all. */
-const finished = async (
+/** Waits for the job and returns its resource, or the job itself for operators. */
+const finishedResource = async (
   session: Session,
-  { made }: Operation,
+  { created: made }: Operation,
   is_operator: boolean,
   body: Json,
   job_id: string,
@@ -107,49 +107,60 @@ const finished = async (
 }
 
 /**
- * The server puts an object of a body in the present one's place: so the members of it that were
- * not typed come from there. `--keep-daily 14` alone would end what the weekly rule keeps.
+ * Fills in the members of a nested object that the command line leaves out, because a PATCH replaces
+ * the whole object: `--keep-daily 14` alone would remove the weekly retention.
  */
-const laidOver = async ({ http, signal }: Session, operation: Operation, typed: Wanted) => {
-  const { method, path, over = method === "PATCH" ? path : undefined } = operation
-  const { arguments: at, fields, body = {} } = typed
+const mergedOverCurrent = async (
+  { http, signal }: Session,
+  operation: Operation,
+  input: RunInput,
+) => {
+  const { method, path, base_path: over = method === "PATCH" ? path : undefined } = operation
+  const { arguments: at, fields, body = {} } = input
   const objects = Object.keys(fields).flatMap((name) =>
     name.includes(".") ? name.slice(0, name.indexOf(".")) : [],
   )
-  if (over === undefined || objects.length === 0 || !isObject(body)) return typed
-  const asked = { method: "GET", path: pathOf(over, at), need: needOf({ path: over }) } as const
-  const present = await http.json({ ...asked, signal }).catch((cause: unknown) => {
-    // A domain of which nothing was set yet.
+  if (over === undefined || objects.length === 0 || !isObject(body)) return input
+  const request = { method: "GET", path: pathOf(over, at), need: needOf({ path: over }) } as const
+  const current = await http.json({ ...request, signal }).catch((cause: unknown) => {
+    // A domain without settings.
     if (isFailure(cause) && cause.ending === "not_found") return { body: null }
     throw cause
   })
   const known = objects.flatMap((name) => {
-    const object = memberAt(present.body, name)
+    const object = memberAt(current.body, name)
     return isObject(object) ? [[name, object] as const] : []
   })
-  return { ...typed, body: { ...Object.fromEntries(known), ...body } }
+  return { ...input, body: { ...Object.fromEntries(known), ...body } }
 }
 
-/** Does it and shows the answer. ClientFailed where it is refused or its job fails. */
-export const runOperation = async (session: Session, operation: Operation, typed: Wanted) => {
-  const wanted = await laidOver(session, operation, await withIds(session, operation, typed))
-  if (operation.items !== undefined) return await listed(session, operation, wanted)
+/** Runs the operation and shows the result. ClientFailed if the server or its job fails. */
+export const runOperation = async (session: Session, operation: Operation, typed: RunInput) => {
+  const input = await mergedOverCurrent(
+    session,
+    operation,
+    await resolveNames(session, operation, typed),
+  )
+  if (operation.items !== undefined) return await showList(session, operation, input)
   const { http, screen, signal, output } = session
-  const { method, path, query, body } = requestOf(operation, wanted)
+  const { method, path, query, body } = requestOf(operation, input)
   const need = needOf({ ...operation, path })
   const sent = body === undefined ? {} : jsonBody(body)
   const lines = operation.is_long === true ? { headers: { accept: "application/x-ndjson" } } : {}
-  const asked = { method, path: addressOf(path, query), need, signal }
-  const answer = await http.json({ ...asked, ...sent, ...lines })
+  const request = { method, path: addressOf(path, query), need, signal }
+  const answer = await http.json({ ...request, ...sent, ...lines })
   const error = operation.is_long === true ? textAt(answer.body, "error.detail") : undefined
   if (error !== undefined) throw failure("failed", printable(error))
   const job_id =
     operation.has_job === true ? jobIn(answer.body, answer.headers.location) : undefined
-  if (wanted.wait && job_id !== undefined) {
-    // Whoever stops the waiting can find it again.
+  if (input.wait && job_id !== undefined) {
+    // Printed first, so that an interrupted user can find the job again.
     screen.err(`Job ${job_id}\n`)
     const is_operator = need === "admin"
-    return showOne(session, await finished(session, operation, is_operator, answer.body, job_id))
+    return showOne(
+      session,
+      await finishedResource(session, operation, is_operator, answer.body, job_id),
+    )
   }
   if (answer.body === null) {
     if (operation.done !== undefined && !output.json && !output.quiet) {
@@ -157,7 +168,7 @@ export const runOperation = async (session: Session, operation: Operation, typed
     }
     return
   }
-  const { made } = operation
+  const { created: made } = operation
   const resource = made === undefined ? undefined : memberAt(answer.body, made)
   showOne(session, output.json || !isObject(resource) ? answer.body : resource)
   const is_job_itself = textAt(answer.body, "job_type") !== undefined

@@ -1,33 +1,33 @@
-/** The terminal that a verb writes to, or what stands in its place. */
+/** The terminal or stream that a command writes to. */
 import { once } from "node:events"
 
 export interface Screen {
   readonly out: (text: string) => void
-  /** Progress and hints: standard output is the verb's answer. */
+  /** Progress and hints; standard output carries the result. */
   readonly err: (text: string) => void
-  /** Waits while standard output has more than whoever reads it has taken. */
-  readonly taken: (signal: AbortSignal) => Promise<void>
-  /** Columns of standard output; undefined where it is no terminal. */
+  /** Waits until the buffer of standard output has drained. */
+  readonly drained: (signal: AbortSignal) => Promise<void>
+  /** Columns of standard output; undefined without a terminal. */
   readonly columns: number | undefined
-  /** Columns of standard error; undefined where it is no terminal. */
+  /** Columns of standard error; undefined without a terminal. */
   readonly err_columns: number | undefined
   readonly has_colours: boolean
 }
 
-/** A terminal that does not say how wide it is. */
+/** Width of a terminal that does not report one. */
 const columns_default = 80
 
 const columnsOf = ({ isTTY, columns }: NodeJS.WriteStream) =>
   isTTY === true ? columns || columns_default : undefined
 
-/** This process's own. Source of the variables: no-color.org; TERM=dumb knows no colours. */
+/** This process's screen. Source: no-color.org; TERM=dumb has no colours. */
 export const screen = (env: NodeJS.ProcessEnv = process.env): Screen => {
   const columns = columnsOf(process.stdout)
   const is_plain = (env.NO_COLOR ?? "") !== "" || env.TERM === "dumb"
   return {
     out: (text) => void process.stdout.write(text),
     err: (text) => void process.stderr.write(text),
-    taken: async (signal) => {
+    drained: async (signal) => {
       if (process.stdout.writableNeedDrain) await once(process.stdout, "drain", { signal })
     },
     columns,
@@ -74,5 +74,5 @@ const by_word: Readonly<Record<string, Colour>> = {
   "-": "grey",
 }
 
-/** States in the colour of what they mean. */
+/** Colour of a state. */
 export const colourOf = (word: string) => by_word[word]

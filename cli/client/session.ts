@@ -1,15 +1,15 @@
-/** What a verb over HTTP works with: the server, the terminal, and whether it is told to stop. */
+/** Context of a command over HTTP: the server, the terminal, and the abort signal. */
 import { failure } from "#cli/client/failure.ts"
 import type { Http } from "#cli/client/http.ts"
 import { isObject, type Json, memberAt, textAt, toJson } from "#cli/client/json.ts"
 import type { Screen } from "#cli/client/screen.ts"
-import { known, page, table } from "#cli/client/table.ts"
+import { fieldList, presentColumns, table } from "#cli/client/table.ts"
 
 export interface Output {
   readonly json: boolean
-  /** Fields to show, in this order; undefined: those of the verb. */
+  /** Fields to show, in this order; undefined: the command's default. */
   readonly fields: ReadonlyArray<string> | undefined
-  /** Ids only, a line each. */
+  /** Ids only, one per line. */
   readonly quiet: boolean
 }
 
@@ -22,9 +22,9 @@ export interface Session {
 
 const indent = 2
 
-const picked = (item: Json, fields: ReadonlyArray<string> | undefined): Json => {
+const pickFields = (item: Json, fields: ReadonlyArray<string> | undefined): Json => {
   if (fields === undefined || !isObject(item)) return item
-  // By its path, since that is how it was asked for; absent as null, so that all lines are alike.
+  // Named by path, as on the command line; null if absent, so that all lines have the same fields.
   return Object.fromEntries(fields.map((name) => [name, memberAt(item, name) ?? null]))
 }
 
@@ -35,19 +35,19 @@ const idOf = (item: Json) => {
   return found
 }
 
-/** Shows a list as it comes; `end` is due where none is missing. */
+/** Prints a list incrementally; call `end` after the last item. */
 export interface Listing {
   readonly add: (items: ReadonlyArray<Json>) => void
   readonly end: () => void
 }
 
-/** One JSON array, as if it was written whole. */
+/** Prints one JSON array incrementally. */
 const jsonListing = ({ screen, output: { fields } }: Session): Listing => {
   let count = 0
   return {
     add: (items) => {
       for (const item of items) {
-        const text = toJson(picked(item, fields), indent).replaceAll(
+        const text = toJson(pickFields(item, fields), indent).replaceAll(
           "\n",
           `\n${" ".repeat(indent)}`,
         )
@@ -59,7 +59,7 @@ const jsonListing = ({ screen, output: { fields } }: Session): Listing => {
   }
 }
 
-/** A table, whose columns are as wide as the first items want them. */
+/** A table whose column widths fit the first items. */
 const tableListing = (
   { screen, output: { fields } }: Session,
   columns: ReadonlyArray<string>,
@@ -69,11 +69,11 @@ const tableListing = (
     add: (items) => {
       if (items.length === 0) return
       const is_first = rows === undefined
-      rows ??= table(items, fields ?? known(columns, items), screen)
-      screen.out((is_first ? rows.head : "") + rows.of(items))
+      rows ??= table(items, fields ?? presentColumns(columns, items), screen)
+      screen.out((is_first ? rows.head : "") + rows.rowsOf(items))
     },
     end: () => {
-      // A head over nothing says nothing to a person; a program finds its columns.
+      // An empty table prints its header only for programs, which read the columns from it.
       if (rows === undefined && screen.columns === undefined) {
         screen.out(table([], fields ?? columns, screen).head)
       }
@@ -81,7 +81,7 @@ const tableListing = (
   }
 }
 
-/** A list: a table of the fields that were asked for or are there, ids, or one JSON array. */
+/** A list as a table of the requested or present fields, as ids, or as one JSON array. */
 export const listing = (session: Session, columns: ReadonlyArray<string>): Listing => {
   const { screen, output } = session
   if (output.json && !output.quiet) return jsonListing(session)
@@ -92,21 +92,21 @@ export const listing = (session: Session, columns: ReadonlyArray<string>): Listi
   }
 }
 
-/** A list that is whole. */
+/** Prints a complete list. */
 export const showItems = (
   session: Session,
   items: ReadonlyArray<Json>,
   columns: ReadonlyArray<string>,
 ) => {
-  const shown = listing(session, columns)
-  shown.add(items)
-  shown.end()
+  const output = listing(session, columns)
+  output.add(items)
+  output.end()
 }
 
-/** One thing: its fields a line each, its id, or one JSON document. */
+/** Prints one object: one field per line, its id, or one JSON document. */
 export const showOne = ({ screen, output: { json, fields, quiet } }: Session, one: Json) => {
   if (quiet) return screen.out(`${idOf(one)}\n`)
-  if (json) return screen.out(`${toJson(picked(one, fields), indent)}\n`)
-  if (isObject(one)) return screen.out(page(one, fields, screen))
+  if (json) return screen.out(`${toJson(pickFields(one, fields), indent)}\n`)
+  if (isObject(one)) return screen.out(fieldList(one, fields, screen))
   if (one !== null) screen.out(`${toJson(one, indent)}\n`)
 }

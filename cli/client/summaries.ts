@@ -1,6 +1,6 @@
 /**
- * The line of each command in the help of `almanac`, and the first of its own help. The help of
- * `almanac` loads no command for it: that would take most of its time.
+ * One-line summary of each command, for its own help and that of `almanac`. Kept here because
+ * loading every command would take most of the time of `almanac --help`.
  */
 export const summaries = {
   targets: "Buckets that backups go into",

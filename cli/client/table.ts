@@ -1,28 +1,29 @@
-/** Tables and pages that fit the terminal. */
+/** Tables and field lists that fit the terminal. */
+
+import { formatValue, plain } from "#cli/client/format.ts"
 import { isObject, type Json, type JsonObject, memberAt } from "#cli/client/json.ts"
 import { coloured, colourOf, type Screen } from "#cli/client/screen.ts"
-import { plain, shown } from "#cli/client/shown.ts"
 
 const gap = "  "
 
-/** A column is not made narrower than this, in characters: then the last column goes. */
+/** Minimum width of a shrunk column, in characters; below it, the last column is dropped. */
 const column_chars_min = 18
 
-/** Where nothing is cut, since it is copied or says nothing in part: ids, hashes and times. */
-const is_whole = /^(id|.*_id|checksum|hash|subject|at|.*_at|last_tick)$/
+/** Columns that are never truncated, because people copy them: ids, hashes and times. */
+const is_uncut = /^(id|.*_id|checksum|hash|subject|at|.*_at|last_tick)$/
 
 /** Characters that take two cells, as most terminals show them. */
 const is_wide = /[\u1100-\u115f\u2e80-\ua4cf\uac00-\ud7a3\uf900-\ufaff\ufe30-\ufe6f\uff00-\uff60]/u
 
-/** Cells that the text takes. */
+/** Width of the text in terminal cells. */
 export const widthOf = (text: string) => {
   let cells = 0
   for (const one of text) cells += is_wide.test(one) || one.length > 1 ? 2 : 1
   return cells
 }
 
-/** No more than `cells` wide; what is cut ends in an ellipsis. */
-export const fitted = (text: string, cells: number) => {
+/** Truncates the text to `cells`, with an ellipsis. */
+export const truncated = (text: string, cells: number) => {
   if (widthOf(text) <= cells) return text
   let kept = ""
   let used = 1
@@ -39,26 +40,26 @@ const padded = (text: string, cells: number, is_right: boolean) => {
   return is_right ? blank + text : text + blank
 }
 
-const sum = (widths: ReadonlyArray<number>) =>
+const totalWidth = (widths: ReadonlyArray<number>) =>
   widths.reduce((all, one) => all + one, 0) + gap.length * Math.max(0, widths.length - 1)
 
-/** How wide each column may be, and how many there is room for. */
+/** Widths of the columns that fit. */
 const layout = (
   names: ReadonlyArray<string>,
   natural: ReadonlyArray<number>,
   columns: number | undefined,
 ): ReadonlyArray<number> => {
-  if (columns === undefined || sum(natural) <= columns) return natural
-  // The widest that may be cut gives way first, down to what can still be read.
+  if (columns === undefined || totalWidth(natural) <= columns) return natural
+  // Shrink the widest truncatable column first, down to the minimum.
   const widths = [...natural]
   const can_shrink = names.map(
-    (name, i) => !is_whole.test(name) && (natural[i] ?? 0) > column_chars_min,
+    (name, i) => !is_uncut.test(name) && (natural[i] ?? 0) > column_chars_min,
   )
   const floor = widths.map((width, i) => (can_shrink[i] ? column_chars_min : width))
-  if (sum(floor) > columns && names.length > 1) {
+  if (totalWidth(floor) > columns && names.length > 1) {
     return layout(names.slice(0, -1), natural.slice(0, -1), columns)
   }
-  while (sum(widths) > columns) {
+  while (totalWidth(widths) > columns) {
     const widest = widths.reduce(
       (best, width, i) =>
         can_shrink[i] && width > Math.max(column_chars_min, widths[best] ?? 0) ? i : best,
@@ -70,27 +71,27 @@ const layout = (
   return widths
 }
 
-/** For people without what the values say themselves: that they are times, or bytes. */
+/** Column header; on a terminal without units, which the values show. */
 const headOf = (name: string, screen: Screen) => {
   const short = screen.columns === undefined ? name : name.replace(/(?<=\w)_(at|bytes)$/, "")
   return short.replaceAll(/[_.]/g, " ").toUpperCase()
 }
 
-/** Fields that some item has: what a shape does not know of has no column. */
-export const known = (names: ReadonlyArray<string>, items: ReadonlyArray<Json>) =>
+/** Fields that at least one item has; the others get no column. */
+export const presentColumns = (names: ReadonlyArray<string>, items: ReadonlyArray<Json>) =>
   items.length === 0
     ? names
     : names.filter((name) => items.some((item) => memberAt(item, name) !== undefined))
 
-/** Lines of a table, each with its end. */
+/** A table as text; every line ends with a newline. */
 export interface Table {
   readonly head: string
-  readonly of: (items: ReadonlyArray<Json>) => string
+  readonly rowsOf: (items: ReadonlyArray<Json>) => string
 }
 
 /**
- * A table of these fields, laid out for the first of its items; on no terminal nothing is cut, and
- * what is longer than all of those stands out.
+ * A table of these fields, with column widths that fit the given items. Without a terminal nothing
+ * is truncated; longer values of later items break the alignment.
  */
 export const table = (
   items: ReadonlyArray<Json>,
@@ -99,7 +100,7 @@ export const table = (
 ): Table => {
   const cellsOf = (values: ReadonlyArray<Json | undefined>) =>
     values.map((value, i) =>
-      screen.columns === undefined ? plain(value) : shown(columns[i] ?? "", value),
+      screen.columns === undefined ? plain(value) : formatValue(columns[i] ?? "", value),
     )
   const valuesOf = (item: Json) => columns.map((name) => memberAt(item, name))
   const values = items.map(valuesOf)
@@ -120,7 +121,7 @@ export const table = (
     widths
       .map((width, i) => {
         const whole = cells[i] ?? ""
-        const cell = screen.columns === undefined ? whole : fitted(whole, width)
+        const cell = screen.columns === undefined ? whole : truncated(whole, width)
         const is_last = i + 1 === widths.length && !is_right(i)
         const text = is_last ? cell : padded(cell, width, is_right(i))
         return coloured(screen, text, is_head ? "bold" : colourOf(cell))
@@ -129,11 +130,11 @@ export const table = (
   const ended = (text: string) => `${text.trimEnd()}\n`
   return {
     head: ended(line(heads, true)),
-    of: (items) => items.map((item) => ended(line(cellsOf(valuesOf(item)), false))).join(""),
+    rowsOf: (items) => items.map((item) => ended(line(cellsOf(valuesOf(item)), false))).join(""),
   }
 }
 
-/** Members of objects by their path; a list of objects stays a value. */
+/** Flattens nested objects into paths; a list of objects stays a value. */
 const flat = (object: JsonObject, before = ""): ReadonlyArray<readonly [string, Json]> =>
   Object.entries(object).flatMap(([name, value]) =>
     isObject(value) && Object.keys(value).length > 0
@@ -141,8 +142,8 @@ const flat = (object: JsonObject, before = ""): ReadonlyArray<readonly [string, 
       : [[`${before}${name}`, value] as const],
   )
 
-/** One thing: a line for each of its fields, or for those asked for. */
-export const page = (
+/** One object: one line per field, or per requested field. */
+export const fieldList = (
   object: JsonObject,
   names: ReadonlyArray<string> | undefined,
   screen: Screen,
@@ -153,7 +154,7 @@ export const page = (
   return rows
     .map(([name, value]) => {
       const last = name.split(".").at(-1) ?? name
-      const text = screen.columns === undefined ? plain(value) : shown(last, value)
+      const text = screen.columns === undefined ? plain(value) : formatValue(last, value)
       const label = coloured(screen, name.padEnd(width), "grey")
       return `${label}${gap}${coloured(screen, text, colourOf(text))}\n`
     })

@@ -5,7 +5,7 @@ import { Argument, Command, Flag } from "effect/cli"
 import type { Instance } from "#adapters/data-folder/instance-file.ts"
 import { json } from "#cli/audit/flags.ts"
 import { summaries } from "#cli/client/summaries.ts"
-import { ask, instance } from "#cli/instance.ts"
+import { callInstance, instance } from "#cli/instance.ts"
 import { settings } from "#cli/root.ts"
 import { ReadModelDifference } from "#gateway/system/apis/read-models.ts"
 import type { Settings } from "#schemas/settings.ts"
@@ -35,7 +35,7 @@ const say = (name: string, position: number) =>
 
 /** By the instance, which alone may write them. */
 const byInstance = Effect.fnUntraced(function* (running: Instance, of: Settings, name: string) {
-  const answer = yield* ask(running, of, "POST", `/v1/admin/read-models/${name}/rebuild`)
+  const answer = yield* callInstance(running, of, "POST", `/v1/admin/read-models/${name}/rebuild`)
   const { position } = yield* Schema.decodeUnknownEffect(Rebuilt)(answer)
   yield* say(name, position)
 })
@@ -68,7 +68,7 @@ const compareHere = (of: Settings, names: ReadonlyArray<string>) =>
 const compareBy = (running: Instance, of: Settings, names: ReadonlyArray<string>) =>
   Effect.forEach(names, (name) =>
     Effect.flatMap(
-      ask(running, of, "POST", `/v1/admin/read-models/${name}/difference`),
+      callInstance(running, of, "POST", `/v1/admin/read-models/${name}/difference`),
       Schema.decodeUnknownEffect(Differs),
     ),
   )

@@ -3,7 +3,7 @@ import { Option } from "effect"
 import { Argument, Command, Flag } from "effect/cli"
 import { model, predict as noun, predictOne } from "#cli/client/plant-disease/prediction.ts"
 import { showItems, showOne } from "#cli/client/session.ts"
-import { asking, eachOf, shared } from "#cli/requests.ts"
+import { runEach, shared, withSession } from "#cli/requests.ts"
 
 /** Images on one command line. */
 const files_max = 10_000
@@ -19,9 +19,9 @@ export const predict = Command.make(
     shared,
   },
   ({ files, top_k, shared }) =>
-    asking(shared, async (session) => {
+    withSession(shared, async (session) => {
       if (files.length === 0) return showOne(session, await model(session))
-      await eachOf(
+      await runEach(
         files,
         (file) => predictOne(session, file, Option.getOrUndefined(top_k)),
         (found) => showItems(session, found, ["file", "prediction", "predictions"]),

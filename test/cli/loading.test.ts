@@ -35,7 +35,7 @@ describe("what a command line loads", { timeout: 30_000 }, () => {
     assert.include(stdout, "Buckets that backups go into")
     const own = paths.filter(startsWith("cli/", "server/", "gateway/", "actors/"))
     assert.sameMembers(own, [
-      "cli/nouns.ts",
+      "cli/command-groups.ts",
       "cli/root.ts",
       "cli/client/summaries.ts",
       "server/program.ts",

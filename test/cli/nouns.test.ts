@@ -9,10 +9,10 @@ import { blobs } from "#cli/blobs/blobs.ts"
 import { cluster } from "#cli/blobs/cluster.ts"
 import { carriers } from "#cli/carriers/carriers.ts"
 import { summaries } from "#cli/client/summaries.ts"
+import { dashboard, operators, share_protection, subscribers } from "#cli/command-groups.ts"
 import { demo } from "#cli/demo/demo.ts"
 import { events } from "#cli/events.ts"
 import { log } from "#cli/log/log.ts"
-import { dashboard, operators, share_protection, subscribers } from "#cli/nouns.ts"
 import { plant } from "#cli/plant/plant.ts"
 
 const of_the_api = { ...share_protection, ...operators, ...subscribers, ...dashboard }

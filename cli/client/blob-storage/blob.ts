@@ -1,4 +1,4 @@
-/** `almanac blobs`: what is stored, one by one. Source: document 1 §4 BlobService. */
+/** `almanac blobs`: lists and describes blobs. Source: document 1 §4 BlobService. */
 import { hexOf } from "#cli/client/blob-storage/id.ts"
 import {
   fromJson,
@@ -10,16 +10,16 @@ import {
   textAt,
   toJson,
 } from "#cli/client/json.ts"
-import type { Noun } from "#cli/client/operation.ts"
+import type { CommandGroup } from "#cli/client/operation.ts"
 import { addressOf, type Pairs } from "#cli/client/request.ts"
 import { listing, type Session } from "#cli/client/session.ts"
 
-/** Ids on a page, and in one question about many, at most. Source: document 1 §8. */
+/** Maximum number of ids per page, and per batch request. Source: document 1 §8. */
 const page_limit_max = 10_000
 const batch_ids = 1_000
 
-/** Each has a verb of its own in cli/blobs/blobs.ts. */
-export const blobs: Noun = {
+/** Their commands are in cli/blobs/blobs.ts. */
+export const blobs: CommandGroup = {
   name: "blobs",
   operations: [],
   covered: [
@@ -33,30 +33,30 @@ export const blobs: Noun = {
   ],
 }
 
-export interface Wanted {
+export interface ListOptions {
   readonly prefix: string | undefined
   readonly scope: "node" | "cluster"
   readonly labels: Pairs
-  /** At most; 0 for all. */
+  /** Maximum number of blobs; 0 for all. */
   readonly limit: number
-  /** With size, time, policy and labels. */
+  /** Whether to show size, time, policy and labels. */
   readonly is_long: boolean
 }
 
-/** A 64-bit integer, which the server writes as text where its `json.int64` is "string". */
+/** A 64-bit integer, which the server sends as a string if its `json.int64` is "string". */
 const integerOf = (value: Json | undefined) =>
   typeof value === "string" && /^\d+$/.test(value) ? fromJson(value) : (value ?? null)
 
-/** The time in nanoseconds as RFC 3339; beyond 2^53 it comes as a bigint. */
-const instantOf = (given: Json | undefined) => {
-  const ns = integerOf(given)
+/** Converts nanoseconds to RFC 3339; beyond 2^53 they arrive as a bigint. */
+const instantOf = (value: Json | undefined) => {
+  const ns = integerOf(value)
   return typeof ns === "bigint" || typeof ns === "number"
     ? new Date(Number(BigInt(ns) / 1_000_000n)).toISOString()
     : null
 }
 
-/** What is known of a blob, flat: times as RFC 3339, the policy without its prefix. */
-export const described = (id: string, meta: Json | undefined): JsonObject => ({
+/** Flat fields of a blob: times as RFC 3339, the policy without its prefix. */
+export const blobFields = (id: string, meta: Json | undefined): JsonObject => ({
   id,
   size: integerOf(memberAt(meta, "size")),
   created_at: instantOf(memberAt(meta, "created_at")),
@@ -78,22 +78,22 @@ const details = async (session: Session, ids: ReadonlyArray<string>, scope: stri
   const lines = text.split("\n").filter((line) => line !== "")
   return lines.map((line) => {
     const one = fromJson(line)
-    return described(hexOf(memberAt(one, "id")), memberAt(one, "meta"))
+    return blobFields(hexOf(memberAt(one, "id")), memberAt(one, "meta"))
   })
 }
 
-/** Shows the blobs, page by page as the server has them. */
-export const listBlobs = async (session: Session, wanted: Wanted) => {
+/** Lists blobs, page by page. */
+export const listBlobs = async (session: Session, options: ListOptions) => {
   const { http, signal, screen } = session
-  const { prefix, scope, labels, is_long } = wanted
-  const limit = wanted.limit === 0 ? Number.POSITIVE_INFINITY : wanted.limit
+  const { prefix, scope, labels, is_long } = options
+  const limit = options.limit === 0 ? Number.POSITIVE_INFINITY : options.limit
   const fixed = [
     ...(prefix === undefined ? [] : [["prefix", prefix] as const]),
     ["scope", scope] as const,
     ...Object.entries(labels).map(([name, value]) => [`label.${name}`, value] as const),
   ]
   const columns = is_long ? ["id", "size", "created_at", "policy", "labels"] : ["id"]
-  const shown = listing(session, columns)
+  const output = listing(session, columns)
   let count = 0
   let cursor: string | undefined
   do {
@@ -107,13 +107,13 @@ export const listBlobs = async (session: Session, wanted: Wanted) => {
     const ids = (isObject(body) && isList(body.ids) ? body.ids : []).map(hexOf)
     for (let at = 0; at < ids.length; at += batch_ids) {
       const batch = ids.slice(at, at + batch_ids)
-      shown.add(is_long ? await details(session, batch, scope) : batch.map((id) => ({ id })))
-      // No faster than it is read, so that none of it waits here.
-      await screen.taken(signal)
+      output.add(is_long ? await details(session, batch, scope) : batch.map((id) => ({ id })))
+      // Backpressure: wait for the reader instead of buffering.
+      await screen.drained(signal)
     }
     count += ids.length
     cursor = memberAt(body, "has_more") === true ? textAt(body, "next_cursor") : undefined
   } while (cursor !== undefined && count < limit)
-  shown.end()
+  output.end()
   if (cursor !== undefined) screen.err("There are more: --limit 0 shows all.\n")
 }

@@ -1,5 +1,5 @@
-/** `almanac cluster status` and its neighbours. Source: document 1 §4 ClusterService. */
-import { boolean, integer, type Noun, needed, text } from "#cli/client/operation.ts"
+/** Operations of `almanac cluster`. Source: document 1 §4 ClusterService. */
+import { boolean, type CommandGroup, integer, needed, text } from "#cli/client/operation.ts"
 
 const columns = [
   "node_id",
@@ -16,11 +16,11 @@ const columns = [
   "bytes_moved",
 ]
 
-export const cluster: Noun = {
+export const cluster: CommandGroup = {
   name: "cluster",
   operations: [
     {
-      verb: "status",
+      command: "status",
       method: "GET",
       path: "/v1/cluster/state",
       items: "nodes",
@@ -28,7 +28,7 @@ export const cluster: Noun = {
       what: "The nodes and the version of the ring",
     },
     {
-      verb: "metrics",
+      command: "metrics",
       method: "GET",
       path: "/v1/cluster/metrics",
       items: "nodes",
@@ -36,7 +36,7 @@ export const cluster: Noun = {
       what: "What each node holds, moves and repairs",
     },
     {
-      verb: "join",
+      command: "join",
       method: "POST",
       path: "/v1/cluster/join",
       items: "nodes",
@@ -49,7 +49,7 @@ export const cluster: Noun = {
       ],
     },
     {
-      verb: "leave",
+      command: "leave",
       method: "POST",
       path: "/v1/cluster/leave",
       what: "Take a node out of the cluster",
@@ -60,7 +60,7 @@ export const cluster: Noun = {
       ],
     },
     {
-      verb: "sync-ring",
+      command: "sync-ring",
       method: "POST",
       path: "/v1/cluster/sync-ring",
       what: "Have the node look whether the ring is newer than this",

@@ -1,7 +1,6 @@
 /**
- * A blob into a file: what came is kept in `FILE.<first digits of the id>.part` until it is whole
- * and proven, so that a second try goes on where the first ended, and FILE is never half of
- * anything.
+ * Downloads a blob into a file. The bytes go to `FILE.<first digits of the id>.part` until they are
+ * complete and verified, so that a second attempt resumes there and FILE is never partial.
  *
  * Source: document 1 §2, checksum; decisions of document 1, hash and framing (Range).
  */
@@ -13,21 +12,21 @@ import { basename, dirname } from "node:path"
 import { Blake3Hasher } from "@napi-rs/blake-hash"
 import { exit_codes } from "#cli/client/exit-code.ts"
 import { failure, isFailure } from "#cli/client/failure.ts"
+import { printable } from "#cli/client/format.ts"
 import { type Json, memberAt, textAt } from "#cli/client/json.ts"
 import { progressOn, transfer_quiet_ms } from "#cli/client/progress.ts"
 import type { Session } from "#cli/client/session.ts"
-import { printable } from "#cli/client/shown.ts"
 
-/** Of the id in the part's name: another blob's part is not gone on with. */
+/** Digits of the id in the part's name, so that another blob's part is not resumed. */
 const part_digits = 8
 
-interface Known {
+interface BlobStat {
   readonly size: number
   /** BLAKE3-256, base64. */
   readonly checksum: string
 }
 
-/** What this node, or the whole cluster, says of a blob. ClientFailed where it is not there. */
+/** Metadata of a blob on this node or in the cluster. ClientFailed if it does not exist. */
 export const statOf = async (
   { http, signal }: Session,
   id: string,
@@ -39,7 +38,7 @@ export const statOf = async (
   throw failure("not_found", `There is no blob ${id}`, "see what is there: almanac blobs ls")
 }
 
-const known = async (session: Session, id: string): Promise<Known> => {
+const blobStat = async (session: Session, id: string): Promise<BlobStat> => {
   const meta = await statOf(session, id, "cluster")
   return { size: Number(memberAt(meta, "size")), checksum: textAt(meta, "checksum") ?? "" }
 }
@@ -51,43 +50,43 @@ const damaged = (id: string) =>
     "try again; if it stays so, another node may have a good copy",
   )
 
-/** The raw bytes from `from` on. */
+/** Requests the raw bytes starting at `from`. */
 const bytesOf = async ({ http, signal }: Session, id: string, from: number) => {
   const headers = {
     accept: "application/octet-stream",
     ...(from > 0 && { range: `bytes=${from}-` }),
   }
   const path = `/v1/blobs/${id}`
-  const answer = await http.open({ method: "GET", path, need: "blob", headers, signal })
-  if (from > 0 && answer.statusCode !== 206) {
-    answer.destroy()
+  const response = await http.open({ method: "GET", path, need: "blob", headers, signal })
+  if (from > 0 && response.statusCode !== 206) {
+    response.destroy()
     const what = "The server, or a proxy before it, sends the whole blob where a part was asked for"
     throw failure("failed", what, "remove the file that ends in .part, and repeat it")
   }
-  return answer
+  return response
 }
 
-const broken = (cause: unknown, session: Session, next: string) => {
+const transferFailure = (cause: unknown, session: Session, next: string) => {
   if (isFailure(cause)) return cause
   if (session.signal.aborted) return failure("interrupted", "Interrupted.", next)
   const reason = cause instanceof Error ? cause.message : String(cause)
   return failure("unreachable", `The connection broke: ${reason}`, next)
 }
 
-const progressed = (session: Session, label: string, total: number) => {
+const transferProgress = (session: Session, label: string, total: number) => {
   const progress = progressOn(session.screen, transfer_quiet_ms)
   return { at: (done: number) => progress.at({ label, done, total }), end: progress.end }
 }
 
-/** What an earlier try has left, hashed; nothing where it is longer than the blob. */
-const resumed = async (part: string, size: number, hash: Blake3Hasher) => {
+/** Hashes the part of an earlier attempt; returns its size, 0 if it is unusable. */
+const hashPart = async (part: string, size: number, hash: Blake3Hasher) => {
   const found = await stat(part).catch(() => undefined)
   if (found === undefined || !found.isFile() || found.size === 0 || found.size > size) return 0
   for await (const bytes of createReadStream(part, { end: found.size - 1 })) hash.update(bytes)
   return found.size
 }
 
-/** Beside another download of the same blob each byte has its place: both write the same file. */
+/** Writes at explicit offsets, because a concurrent download may write the same file. */
 const writeAt = async (file: FileHandle, bytes: Uint8Array, at: number) => {
   for (let done = 0; done < bytes.length; ) {
     const { bytesWritten } = await file.write(bytes, done, bytes.length - done, at + done)
@@ -100,13 +99,13 @@ const fill = async (
   file: FileHandle,
   { id, part, from, size, hash, label }: FillFrom,
 ) => {
-  const progress = progressed(session, label, size)
+  const progress = transferProgress(session, label, size)
   let done = from
   try {
     progress.at(done)
     for await (const bytes of await bytesOf(session, id, from)) {
       hash.update(bytes)
-      await writeAt(file, bytes, done).catch(unwritable(part))
+      await writeAt(file, bytes, done).catch(throwUnwritable(part))
       done += bytes.length
       progress.at(done)
     }
@@ -125,7 +124,7 @@ interface FillFrom {
   readonly label: string
 }
 
-const unwritable = (path: string) => (cause: Error) => {
+const throwUnwritable = (path: string) => (cause: Error) => {
   throw failure("usage", `${path} cannot be written: ${cause.message}`)
 }
 
@@ -143,25 +142,25 @@ const syncFolder = async (path: string) => {
 
 const { O_CREAT, O_RDWR } = constants
 
-/** Writes the blob to `path`, whole and proven, or not at all; an existing file only on `force`. */
+/** Writes the verified blob to `path`, all or nothing; overwrites a file only with `force`. */
 export const download = async (session: Session, id: string, path: string, force: boolean) => {
   await refuseExisting(path, force)
-  const { size, checksum } = await known(session, id)
+  const { size, checksum } = await blobStat(session, id)
   const part = `${path}.${id.slice(0, part_digits)}.part`
   const hash = new Blake3Hasher()
-  const from = await resumed(part, size, hash)
-  const again = `almanac blobs get ${id} ${path}: it goes on where it ended`
-  const file = await open(part, O_RDWR | O_CREAT).catch(unwritable(part))
+  const from = await hashPart(part, size, hash)
+  const next = `almanac blobs get ${id} ${path}: it goes on where it ended`
+  const file = await open(part, O_RDWR | O_CREAT).catch(throwUnwritable(part))
   try {
     if (from < size) {
       const label = printable(basename(path))
       await fill(session, file, { id, part, from, size, hash, label }).catch((cause: unknown) => {
-        throw broken(cause, session, again)
+        throw transferFailure(cause, session, next)
       })
     }
-    // What an earlier try left of something longer.
-    await file.truncate(size).catch(unwritable(part))
-    await file.sync().catch(unwritable(part))
+    // Remove surplus bytes of an earlier attempt.
+    await file.truncate(size).catch(throwUnwritable(part))
+    await file.sync().catch(throwUnwritable(part))
   } finally {
     await file.close()
   }
@@ -169,21 +168,21 @@ export const download = async (session: Session, id: string, path: string, force
     await rm(part, { force: true })
     throw damaged(id)
   }
-  // It may have come meanwhile.
+  // Another process may have created it meanwhile.
   await refuseExisting(path, force)
-  await rename(part, path).catch(unwritable(path))
-  await syncFolder(dirname(path)).catch(unwritable(path))
+  await rename(part, path).catch(throwUnwritable(path))
+  await syncFolder(dirname(path)).catch(throwUnwritable(path))
   return { id, file: path, size, resumed_at: from } satisfies Json
 }
 
-/** Writes the blob to standard output; what is wrong shows at the end, in the exit code. */
+/** Writes the blob to standard output; the exit code reports a wrong checksum at the end. */
 export const print = async (session: Session, id: string) => {
-  const { size, checksum } = await known(session, id)
+  const { size, checksum } = await blobStat(session, id)
   const { signal } = session
   const hash = new Blake3Hasher()
-  const progress = progressed(session, id.slice(0, part_digits), size)
+  const progress = transferProgress(session, id.slice(0, part_digits), size)
   let done = 0
-  // Whoever reads may leave before it is proven.
+  // The reader may close the pipe before verification.
   process.exitCode = exit_codes.interrupted[0]
   try {
     for await (const bytes of await bytesOf(session, id, 0)) {
@@ -193,7 +192,7 @@ export const print = async (session: Session, id: string) => {
       if (!process.stdout.write(bytes)) await once(process.stdout, "drain", { signal })
     }
   } catch (cause) {
-    throw broken(cause, session, "repeat it: what came is not whole")
+    throw transferFailure(cause, session, "repeat it: what came is not whole")
   } finally {
     progress.end()
   }

@@ -1,14 +1,14 @@
-/** Ids of blobs as people type them: 32 hex digits. Source: document 1 §2 BlobID. */
+/** Blob ids on the command line: 32 hex digits. Source: document 1 §2 BlobID. */
 import { failure } from "#cli/client/failure.ts"
 import { type Json, textAt } from "#cli/client/json.ts"
 
-/** Hex of the id in an answer, which has it in base64. */
+/** Hex of the base64 id in a response. */
 export const hexOf = (id: Json | undefined) => {
   const text = typeof id === "string" ? id : textAt(id, "id")
   return Buffer.from(text ?? "", "base64").toString("hex")
 }
 
-/** The id in lower case. ClientFailed where it is none. */
+/** The id in lower case. ClientFailed if the text is no id. */
 export const blobId = (text: string) => {
   if (/^[0-9a-f]{32}$/i.test(text)) return text.toLowerCase()
   throw failure("usage", `${text} is no blob's id: 32 hex digits, as almanac blobs ls shows them`)

@@ -1,4 +1,4 @@
-/** Bytes of files or of standard input into the blob store, as they are. */
+/** Uploads files or standard input as raw bytes. */
 import { createReadStream } from "node:fs"
 import { stat } from "node:fs/promises"
 import { basename } from "node:path"
@@ -6,11 +6,11 @@ import { type Readable, Transform } from "node:stream"
 import { Blake3Hasher } from "@napi-rs/blake-hash"
 import { hexOf } from "#cli/client/blob-storage/id.ts"
 import { failure } from "#cli/client/failure.ts"
+import { printable } from "#cli/client/format.ts"
 import { isObject, type Json, memberAt, textAt } from "#cli/client/json.ts"
 import { progressOn, transfer_quiet_ms } from "#cli/client/progress.ts"
 import { addressOf, type Pairs } from "#cli/client/request.ts"
 import type { Session } from "#cli/client/session.ts"
-import { printable } from "#cli/client/shown.ts"
 
 export interface Upload {
   /** A path; `-` is standard input. */
@@ -24,11 +24,11 @@ const sizeOf = async (file: string) => {
     throw unreadable(file, cause.message)
   })
   if (found.isDirectory()) throw failure("usage", `${file} is a folder: name files`)
-  // A pipe or a device has bytes, but no size; nor has a file of /proc, which says 0.
+  // Pipes and devices have no size, and files in /proc report 0.
   return found.isFile() && found.size > 0 ? found.size : undefined
 }
 
-/** Not more than was measured, should the file grow meanwhile: that many bytes are announced. */
+/** Reads no more than the announced size, in case the file grows meanwhile. */
 const sourceOf = (file: string, total: number | undefined): Readable => {
   if (file === "-") return process.stdin
   return createReadStream(file, total === undefined ? {} : { end: total - 1 })
@@ -37,21 +37,21 @@ const sourceOf = (file: string, total: number | undefined): Readable => {
 const unreadable = (file: string, reason: string) =>
   failure("usage", `${file} cannot be read: ${reason}`)
 
-/** Header names have no case, and not all that a label may have: the rest is percent-encoded. */
+/** Percent-encodes a label, because header names ignore case and allow few characters. */
 const encoded = (text: string) =>
   Array.from(Buffer.from(text), (byte) => {
     const one = String.fromCharCode(byte)
     return /[a-z0-9._-]/.test(one) ? one : `%${byte.toString(16).padStart(2, "0")}`
   }).join("")
 
-interface Measured {
+interface UploadSource {
   readonly file: string
   readonly label: string
   readonly total: number | undefined
 }
 
-/** Passes the file's bytes on, and shows and hashes them. */
-const measured = ({ file, label, total }: Measured, session: Session) => {
+/** Streams the file while hashing it and reporting progress. */
+const hashedSource = ({ file, label, total }: UploadSource, session: Session) => {
   const source = sourceOf(file, total)
   const hash = new Blake3Hasher()
   const progress = progressOn(session.screen, transfer_quiet_ms)
@@ -78,24 +78,24 @@ const measured = ({ file, label, total }: Measured, session: Session) => {
   return { through, checksum: () => hash.digestBuffer().toString("base64") }
 }
 
-/** Bytes that are stored already keep the labels that they have, whatever a later put says. */
-const hasLabels = (meta: Json, asked: Pairs) => {
+/** Whether the blob has these labels: a repeated put does not change those of the first. */
+const hasLabels = (meta: Json, requested: Pairs) => {
   const labels = memberAt(meta, "labels")
   const kept = isObject(labels) ? labels : {}
-  return Object.entries(asked).every(([name, value]) => kept[name] === value)
+  return Object.entries(requested).every(([name, value]) => kept[name] === value)
 }
 
-/** Stores one blob; answers its id in hex with what the server says of it. */
-export const upload = async (session: Session, asked: Upload): Promise<Json> => {
-  const { file, policy, labels } = asked
+/** Uploads one blob; returns its id in hex and its metadata. */
+export const upload = async (session: Session, options: Upload): Promise<Json> => {
+  const { file, policy, labels } = options
   const { http, signal } = session
   const total = file === "-" ? undefined : await sizeOf(file)
   const label = file === "-" ? "stdin" : printable(basename(file))
   const query = policy === undefined ? [] : [["policy", `REPLICATION_POLICY_${policy}`] as const]
-  // Of the last try, which is the one that was answered.
+  // Checksum of the last attempt, which is the one that succeeded.
   let checksum = () => ""
   const body = () => {
-    const sent = measured({ file, label, total }, session)
+    const sent = hashedSource({ file, label, total }, session)
     checksum = sent.checksum
     return sent.through
   }
@@ -112,7 +112,7 @@ export const upload = async (session: Session, asked: Upload): Promise<Json> => 
         Object.entries(labels).map(([name, value]) => [`x-label-${encoded(name)}`, encoded(value)]),
       ),
     },
-    // What was read of standard input cannot be sent again.
+    // Standard input cannot be read twice.
     is_repeatable: file !== "-",
   })
   const id = hexOf(memberAt(stored, "id"))

@@ -1,12 +1,12 @@
 /** `almanac readings`: the dashboard in a terminal. Source: document 3, capital pressure §4. */
-import { type Noun, text } from "#cli/client/operation.ts"
+import { type CommandGroup, text } from "#cli/client/operation.ts"
 
-export const readings: Noun = {
+export const readings: CommandGroup = {
   name: "readings",
   operations: [
-    { verb: "show", method: "GET", path: "/api/dashboard", what: "The composite and its tiers" },
+    { command: "show", method: "GET", path: "/api/dashboard", what: "The composite and its tiers" },
     {
-      verb: "sources",
+      command: "sources",
       method: "GET",
       path: "/api/sources",
       items: "rows",
@@ -14,7 +14,7 @@ export const readings: Noun = {
       columns: ["metric_id", "status", "tier", "last_observation", "obs_count", "source", "name"],
     },
     {
-      verb: "history",
+      command: "history",
       method: "GET",
       path: "/api/metrics/{metric_id}/history",
       what: "The values of a metric",
@@ -23,13 +23,13 @@ export const readings: Noun = {
       query: [text("since", "From this day on (2026-01-31)")],
     },
     {
-      verb: "detail",
+      command: "detail",
       method: "GET",
       path: "/api/metrics/{metric_id}/detail",
       what: "All about a metric",
     },
     {
-      verb: "tier",
+      command: "tier",
       method: "GET",
       path: "/api/tier/{tier}/history",
       items: "points",
@@ -37,7 +37,7 @@ export const readings: Noun = {
       columns: ["ts", "z"],
     },
     {
-      verb: "jobs",
+      command: "jobs",
       method: "GET",
       path: "/api/scheduler",
       items: "jobs",
@@ -45,7 +45,7 @@ export const readings: Noun = {
       columns: ["id", "schedule_repr", "next_run_at", "last_success_at", "last_error", "label"],
     },
     {
-      verb: "watchlist",
+      command: "watchlist",
       method: "GET",
       path: "/api/watchlist",
       items: "rows",

@@ -1,11 +1,11 @@
 /** `almanac carriers search`. Source: document 3, carrier search §4. */
-import { integer, type Noun, needed } from "#cli/client/operation.ts"
+import { type CommandGroup, integer, needed } from "#cli/client/operation.ts"
 
-export const carriers: Noun = {
+export const carriers: CommandGroup = {
   name: "carriers",
   operations: [
     {
-      verb: "search",
+      command: "search",
       method: "GET",
       path: "/api/search",
       items: "carriers",
@@ -18,7 +18,7 @@ export const carriers: Noun = {
       ],
     },
     {
-      verb: "sources",
+      command: "sources",
       method: "GET",
       path: "/api/search/sources",
       items: "sources",

@@ -1,18 +1,18 @@
-/** `almanac predict`: what a leaf has. Source: document 3, plant disease §4. */
+/** `almanac predict`: predictions for images. Source: document 3, plant disease §4. */
 import { createReadStream } from "node:fs"
 import { stat } from "node:fs/promises"
 import { basename } from "node:path"
 import { failure, isFailure } from "#cli/client/failure.ts"
 import { isObject, type Json } from "#cli/client/json.ts"
-import type { Noun } from "#cli/client/operation.ts"
+import type { CommandGroup } from "#cli/client/operation.ts"
+import { readAll } from "#cli/client/read-all.ts"
 import type { Session } from "#cli/client/session.ts"
-import { whole } from "#cli/client/whole.ts"
 
-/** Longest image, in bytes: what a server may be set to take at most. */
+/** Maximum size of an image, in bytes: the largest limit that a server can configure. */
 const image_bytes_max = 200 * 2 ** 20
 
-/** Its verb is in cli/plant/predict.ts. */
-export const predict: Noun = {
+/** Its command is in cli/plant/predict.ts. */
+export const predict: CommandGroup = {
   name: "predict",
   operations: [],
   covered: [
@@ -24,17 +24,17 @@ export const predict: Noun = {
 const bytesOf = async (file: string) => {
   const unreadable = (reason: string) => failure("usage", `${file} cannot be read: ${reason}`)
   try {
-    // A pipe has no size, so the read below is bounded too.
+    // A pipe has no size, so the read is bounded too.
     const { size } = await stat(file)
     if (size > image_bytes_max) throw new Error(`longer than ${image_bytes_max} bytes`)
-    return await whole(createReadStream(file), image_bytes_max, unreadable)
+    return await readAll(createReadStream(file), image_bytes_max, unreadable)
   } catch (cause) {
     if (isFailure(cause)) throw cause
     throw unreadable(cause instanceof Error ? cause.message : String(cause))
   }
 }
 
-/** The prediction for one image; the file is read whole. */
+/** The prediction for one image, which is read into memory. */
 export const predictOne = async (
   { http, signal }: Session,
   file: string,
@@ -43,10 +43,10 @@ export const predictOne = async (
   const bytes = await bytesOf(file)
   const form = new FormData()
   form.append("file", new Blob([bytes]), basename(file))
-  // It words the form's boundaries; nothing is sent by it.
+  // Response encodes the multipart form; it sends nothing.
   const encoded = new Response(form)
   const path = top_k === undefined ? "/predict" : `/predict?top_k=${top_k}`
-  const asked = {
+  const request = {
     method: "POST",
     path,
     need: "none",
@@ -54,7 +54,7 @@ export const predictOne = async (
     body: new Uint8Array(await encoded.arrayBuffer()),
     headers: { "content-type": encoded.headers.get("content-type") ?? "" },
   } as const
-  const { body } = await http.json(asked).catch((cause: unknown) => {
+  const { body } = await http.json(request).catch((cause: unknown) => {
     throw isFailure(cause) && cause.ending === "refused"
       ? failure(cause.ending, `${file}: ${cause.message}`)
       : cause
@@ -62,6 +62,6 @@ export const predictOne = async (
   return { file, ...(isObject(body) ? body : {}) }
 }
 
-/** What the server predicts with. */
+/** The server's model. */
 export const model = async ({ http, signal }: Session): Promise<Json> =>
   (await http.json({ method: "GET", path: "/predict/model", need: "none", signal })).body

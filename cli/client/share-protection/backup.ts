@@ -1,14 +1,14 @@
-/** `almanac backups`: what was taken of shares. Source: document 2 §2, §4. */
+/** `almanac backups`: backups of shares. Source: document 2 §2, §4. */
 import { fieldsOf } from "#cli/client/fields.ts"
-import { boolean, choice, type Noun, text } from "#cli/client/operation.ts"
+import { boolean, type CommandGroup, choice, text } from "#cli/client/operation.ts"
 import { BackupStatus } from "#schemas/share-protection/backup.ts"
 import { NewBackupA, NewBackupB } from "#schemas/share-protection/views/backup.ts"
 
-export const backups: Noun = {
+export const backups: CommandGroup = {
   name: "backups",
   operations: [
     {
-      verb: "list",
+      command: "list",
       alias: "ls",
       method: "GET",
       path: "/v1/backups",
@@ -25,19 +25,19 @@ export const backups: Noun = {
         boolean("include_expired", "Expired ones too"),
       ],
     },
-    { verb: "show", method: "GET", path: "/v1/backups/{id}", what: "One backup" },
+    { command: "show", method: "GET", path: "/v1/backups/{id}", what: "One backup" },
     {
-      verb: "create",
+      command: "create",
       method: "POST",
       path: "/v1/backups",
-      made: "backup",
+      created: "backup",
       has_job: true,
       what: "Back a share up now",
       example: "almanac backups create --share-id ID --target-id ID --wait",
       body: fieldsOf(NewBackupA, NewBackupB),
     },
     {
-      verb: "delete",
+      command: "delete",
       alias: "rm",
       method: "DELETE",
       path: "/v1/backups/{id}",
@@ -45,11 +45,11 @@ export const backups: Noun = {
       done: "deleted",
     },
     {
-      verb: "undelete",
+      command: "undelete",
       method: "POST",
       path: "/v1/backups/{id}/undelete",
       what: "Bring back what is still recoverable",
-      made: "backup",
+      created: "backup",
       has_job: true,
     },
   ],

@@ -1,16 +1,16 @@
-/** What operators of share protection ask for. Source: document 2 §2 to §4, admin endpoints. */
+/** Operators' commands of share protection. Source: document 2 §2 to §4, admin endpoints. */
 import { fieldsOf } from "#cli/client/fields.ts"
-import { choice, type Noun, text } from "#cli/client/operation.ts"
+import { type CommandGroup, choice, text } from "#cli/client/operation.ts"
 import { DomainSettings } from "#schemas/share-protection/domain.ts"
 import { NewRollout } from "#schemas/share-protection/rollout.ts"
 
 const worker_states = ["booting", "ready", "draining", "retiring", "retired", "dead"]
 
-export const workers: Noun = {
+export const workers: CommandGroup = {
   name: "workers",
   operations: [
     {
-      verb: "list",
+      command: "list",
       alias: "ls",
       method: "GET",
       path: "/v1/admin/workers",
@@ -33,13 +33,13 @@ export const workers: Noun = {
       ],
     },
     {
-      verb: "drain",
+      command: "drain",
       method: "POST",
       path: "/v1/admin/workers/{id}/drain",
       what: "Give it no more jobs; those that run go on",
     },
     {
-      verb: "retire",
+      command: "retire",
       method: "POST",
       path: "/v1/admin/workers/{id}/retire",
       what: "End a worker that was drained",
@@ -47,11 +47,11 @@ export const workers: Noun = {
   ],
 }
 
-export const rollouts: Noun = {
+export const rollouts: CommandGroup = {
   name: "rollouts",
   operations: [
     {
-      verb: "list",
+      command: "list",
       alias: "ls",
       method: "GET",
       path: "/v1/admin/rollouts",
@@ -68,9 +68,9 @@ export const rollouts: Noun = {
         "reason",
       ],
     },
-    { verb: "show", method: "GET", path: "/v1/admin/rollouts/{id}", what: "One rollout" },
+    { command: "show", method: "GET", path: "/v1/admin/rollouts/{id}", what: "One rollout" },
     {
-      verb: "create",
+      command: "create",
       method: "POST",
       path: "/v1/admin/rollouts",
       what: "Bring an image to the workers of these domains, the canary first",
@@ -80,17 +80,17 @@ export const rollouts: Noun = {
   ],
 }
 
-export const domains: Noun = {
+export const domains: CommandGroup = {
   name: "domains",
   operations: [
     {
-      verb: "show",
+      command: "show",
       method: "GET",
       path: "/v1/admin/domains/{domain_id}",
       what: "What is set for the domain",
     },
     {
-      verb: "update",
+      command: "update",
       method: "PATCH",
       path: "/v1/admin/domains/{domain_id}",
       what: "Set it; applied at the next reconciliation",
@@ -99,11 +99,11 @@ export const domains: Noun = {
   ],
 }
 
-export const coverage: Noun = {
+export const coverage: CommandGroup = {
   name: "coverage",
   operations: [
     {
-      verb: "list",
+      command: "list",
       alias: "ls",
       method: "GET",
       path: "/v1/admin/coverage",
@@ -126,18 +126,18 @@ export const coverage: Noun = {
   ],
 }
 
-export const scheduling: Noun = {
+export const scheduling: CommandGroup = {
   name: "scheduling",
   operations: [
-    { verb: "show", method: "GET", path: "/v1/admin/scheduling", what: "Whether it is paused" },
+    { command: "show", method: "GET", path: "/v1/admin/scheduling", what: "Whether it is paused" },
     {
-      verb: "pause",
+      command: "pause",
       method: "POST",
       path: "/v1/admin/scheduling/pause",
       what: "Take no tick until it is resumed",
     },
     {
-      verb: "resume",
+      command: "resume",
       method: "POST",
       path: "/v1/admin/scheduling/resume",
       what: "Take ticks again",
@@ -145,17 +145,17 @@ export const scheduling: Noun = {
   ],
 }
 
-export const reconciliation: Noun = {
+export const reconciliation: CommandGroup = {
   name: "reconciliation",
   operations: [
     {
-      verb: "show",
+      command: "show",
       method: "GET",
       path: "/v1/admin/reconciliation",
       what: "When it ran, and what had drifted",
     },
     {
-      verb: "trigger",
+      command: "trigger",
       method: "POST",
       path: "/v1/admin/reconciliation/trigger",
       what: "Run it now",
@@ -163,11 +163,11 @@ export const reconciliation: Noun = {
   ],
 }
 
-export const usage: Noun = {
+export const usage: CommandGroup = {
   name: "usage",
   operations: [
     {
-      verb: "show",
+      command: "show",
       method: "GET",
       path: "/v1/usage",
       what: "Shares, backups and bytes",
@@ -176,24 +176,24 @@ export const usage: Noun = {
   ],
 }
 
-export const service: Noun = {
+export const service: CommandGroup = {
   name: "service",
   operations: [
     {
-      verb: "info",
+      command: "info",
       method: "GET",
       path: "/v1/service_info",
       need: "none",
       what: "The service user, for making trusts",
     },
     {
-      verb: "version",
+      command: "version",
       method: "GET",
       path: "/v1/",
       what: "The version document",
     },
     {
-      verb: "health",
+      command: "health",
       method: "GET",
       path: "/v1/admin/system/health",
       what: "Whether the conductor is healthy; for operators",

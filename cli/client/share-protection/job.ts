@@ -1,5 +1,5 @@
-/** `almanac jobs`: all that takes its time. Source: document 2 §2, §3, §4. */
-import { choice, type Noun, text } from "#cli/client/operation.ts"
+/** `almanac jobs`: long-running operations. Source: document 2 §2, §3, §4. */
+import { type CommandGroup, choice, text } from "#cli/client/operation.ts"
 
 const states = [
   "queued",
@@ -24,11 +24,11 @@ const types = [
   "restore_test",
 ]
 
-export const jobs: Noun = {
+export const jobs: CommandGroup = {
   name: "jobs",
   operations: [
     {
-      verb: "list",
+      command: "list",
       alias: "ls",
       method: "GET",
       path: "/v1/jobs",
@@ -60,7 +60,7 @@ export const jobs: Noun = {
       },
     },
     {
-      verb: "show",
+      command: "show",
       method: "GET",
       path: "/v1/jobs/{id}",
       what: "One job",
@@ -68,14 +68,14 @@ export const jobs: Noun = {
       for_operators: { path: "/v1/admin/jobs/{id}", flag: "admin" },
     },
     {
-      verb: "cancel",
+      command: "cancel",
       method: "POST",
       path: "/v1/jobs/{id}/cancel",
       what: "Stop a job",
       for_operators: { path: "/v1/admin/jobs/{id}/cancel", flag: "admin" },
     },
     {
-      verb: "retry",
+      command: "retry",
       method: "POST",
       path: "/v1/admin/jobs/{id}/retry",
       has_job: true,

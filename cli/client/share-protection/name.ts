@@ -1,23 +1,23 @@
 /**
- * Names in place of ids: where the id of a target, a policy or a template is wanted and what was
- * typed is none, it is the name of the one that has it. Names are not unique on the server.
+ * Resolves names of targets, policies and templates to ids: an argument that is no id is taken as a
+ * name. Names are not unique on the server.
  */
 import { failure } from "#cli/client/failure.ts"
+import { printable } from "#cli/client/format.ts"
 import { isList, type Json, memberAt, textAt } from "#cli/client/json.ts"
 import { needOf, type Operation } from "#cli/client/operation.ts"
-import { addressOf, type Given, type Typed } from "#cli/client/request.ts"
+import { addressOf, type FlagValue, type Input } from "#cli/client/request.ts"
 import type { Session } from "#cli/client/session.ts"
-import { printable } from "#cli/client/shown.ts"
 
 interface Collection {
   readonly noun: string
   readonly path: string
-  /** The same of all projects. */
+  /** The operators' path for all projects. */
   readonly admin?: string
   readonly items: string
-  /** Which members are names. */
+  /** Members that hold the name. */
   readonly names: ReadonlyArray<string>
-  /** Parts of queries and bodies that hold its ids. */
+  /** Fields of queries and bodies that refer to it by id. */
   readonly fields: ReadonlyArray<string>
 }
 
@@ -49,16 +49,16 @@ const collections: ReadonlyArray<Collection> = [
 
 const id_form = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i
 
-/** What an address would be shortened by: it is refused where the path is made. */
-const no_name = /^\.{0,2}$/
+/** Dot segments of a URL, which pathOf rejects. */
+const dot_segment = /^\.{0,2}$/
 
-/** Pages that are looked through, as long as the server makes them by itself: 100 by default. */
+/** Maximum number of pages to search, of the server's default size of 100. */
 const pages_max = 1000
 
 type Query = ReadonlyArray<readonly [string, string]>
 
-/** All of this name, by pages. ClientFailed where there are more pages than anybody should have. */
-const havingName = async (
+/** All resources with this name. ClientFailed beyond `pages_max`. */
+const findByName = async (
   { http, signal }: Session,
   { path, items, names, noun }: Collection,
   query: Query,
@@ -88,7 +88,7 @@ const havingName = async (
 }
 
 const idOf = async (session: Session, collection: Collection, query: Query, name: string) => {
-  const found = await havingName(session, collection, query, name)
+  const found = await findByName(session, collection, query, name)
   const [one, other] = found
   const id = textAt(one, "id")
   const named = `${collection.noun} named ${printable(name)}`
@@ -105,42 +105,42 @@ const idOf = async (session: Session, collection: Collection, query: Query, name
   )
 }
 
-/** As an operator, who sees those of all projects. */
-const seenBy = (collection: Collection, is_operator: boolean): Collection =>
+/** The collection as the caller sees it; an operator sees all projects. */
+const collectionFor = (collection: Collection, is_operator: boolean): Collection =>
   is_operator && collection.admin !== undefined
     ? { ...collection, path: collection.admin }
     : collection
 
-/** What was typed, with ids for names. ClientFailed where a name has none, or more than one. */
-export const withIds = async <T extends Typed>(
+/** Replaces names by ids. ClientFailed if a name matches no resource or several. */
+export const resolveNames = async <T extends Input>(
   session: Session,
   operation: Operation,
-  typed: T,
+  input: T,
 ): Promise<T> => {
   const { path, for_operators } = operation
-  const is_operator = typed.for_operators === true && for_operators !== undefined
+  const is_operator = input.for_operators === true && for_operators !== undefined
   const below = is_operator ? for_operators.path : path
-  // Of the past, the name is whose it was then.
-  const { as_of } = typed.fields
+  // For a query of the past, names resolve as of that time.
+  const { as_of } = input.fields
   const query = typeof as_of === "string" ? [["as_of", as_of] as const] : []
-  const resolved = async <V extends Given | undefined>(
+  const resolved = async <V extends FlagValue | undefined>(
     collection: Collection | undefined,
     value: V,
   ): Promise<V | string> => {
     if (collection === undefined || typeof value !== "string") return value
-    if (no_name.test(value) || id_form.test(value)) return value
+    if (dot_segment.test(value) || id_form.test(value)) return value
     const of_all = below.startsWith("/v1/admin/")
-    return await idOf(session, seenBy(collection, of_all), query, value)
+    return await idOf(session, collectionFor(collection, of_all), query, value)
   }
   const own = collections.find(({ path, admin = path }) =>
     [path, admin].some((of) => below.startsWith(`${of}/{id}`)),
   )
-  const id = await resolved(own, typed.arguments.id)
-  const fields: Record<string, Given> = { ...typed.fields }
-  for (const [name, value] of Object.entries(typed.fields)) {
+  const id = await resolved(own, input.arguments.id)
+  const fields: Record<string, FlagValue> = { ...input.fields }
+  for (const [name, value] of Object.entries(input.fields)) {
     const of = collections.find(({ fields }) => fields.includes(name))
     fields[name] = await resolved(of, value)
   }
-  const at = id === undefined ? typed.arguments : { ...typed.arguments, id }
-  return { ...typed, arguments: at, fields }
+  const at = id === undefined ? input.arguments : { ...input.arguments, id }
+  return { ...input, arguments: at, fields }
 }

@@ -1,6 +1,6 @@
-/** `almanac policies`: when a share is backed up and what is kept. Source: document 2 §2, §4. */
+/** `almanac policies`: schedules and retention of backups. Source: document 2 §2, §4. */
 import { fieldsOf } from "#cli/client/fields.ts"
-import { type Noun, text } from "#cli/client/operation.ts"
+import { type CommandGroup, text } from "#cli/client/operation.ts"
 import {
   NewPolicyA,
   NewPolicyB,
@@ -10,11 +10,11 @@ import {
 
 const as_of = text("as_of", "As it was then (2026-11-20T12:00:00Z)")
 
-export const policies: Noun = {
+export const policies: CommandGroup = {
   name: "policies",
   operations: [
     {
-      verb: "list",
+      command: "list",
       alias: "ls",
       method: "GET",
       path: "/v1/policies",
@@ -29,14 +29,14 @@ export const policies: Noun = {
       ],
     },
     {
-      verb: "show",
+      command: "show",
       method: "GET",
       path: "/v1/policies/{id}",
       query: [as_of],
       what: "One policy",
     },
     {
-      verb: "create",
+      command: "create",
       method: "POST",
       path: "/v1/policies",
       what: "Bind a share to a target, with a schedule",
@@ -46,14 +46,14 @@ export const policies: Noun = {
       body: fieldsOf(NewPolicyA, NewPolicyB),
     },
     {
-      verb: "update",
+      command: "update",
       method: "PATCH",
       path: "/v1/policies/{id}",
       what: "Change a policy",
       body: fieldsOf(PolicyChanges),
     },
     {
-      verb: "delete",
+      command: "delete",
       alias: "rm",
       method: "DELETE",
       path: "/v1/policies/{id}",
@@ -61,10 +61,10 @@ export const policies: Noun = {
       done: "deleted",
     },
     {
-      verb: "preview",
+      command: "preview",
       method: "POST",
       path: "/v1/policies/{id}/retention-preview",
-      over: "/v1/policies/{id}",
+      base_path: "/v1/policies/{id}",
       what: "What the retention would keep and expire with these rules; nothing is done",
       example: "almanac policies preview ID --keep-daily 3",
       body: fieldsOf(NewRetentionPreview),

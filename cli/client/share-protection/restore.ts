@@ -1,13 +1,13 @@
-/** `almanac restores`: backups that go back into shares. Source: document 2 §2, §4. */
+/** `almanac restores`: restores of backups into shares. Source: document 2 §2, §4. */
 import { fieldsOf } from "#cli/client/fields.ts"
-import { type Noun, text } from "#cli/client/operation.ts"
+import { type CommandGroup, text } from "#cli/client/operation.ts"
 import { NewRestore } from "#schemas/share-protection/views/restore.ts"
 
-export const restores: Noun = {
+export const restores: CommandGroup = {
   name: "restores",
   operations: [
     {
-      verb: "list",
+      command: "list",
       alias: "ls",
       method: "GET",
       path: "/v1/restores",
@@ -17,12 +17,12 @@ export const restores: Noun = {
       columns: ["id", "status", "mode", "bytes", "created_at", "backup_id", "new_share_id"],
       query: [text("backup_id", "Only those of this backup")],
     },
-    { verb: "show", method: "GET", path: "/v1/restores/{id}", what: "One restore" },
+    { command: "show", method: "GET", path: "/v1/restores/{id}", what: "One restore" },
     {
-      verb: "create",
+      command: "create",
       method: "POST",
       path: "/v1/restores",
-      made: "restore",
+      created: "restore",
       has_job: true,
       what: "Restore a backup into a new share, or in place",
       example: "almanac restores create --backup-id ID --sub-path /reports --wait",

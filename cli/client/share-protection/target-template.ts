@@ -1,6 +1,6 @@
-/** `almanac templates`: what buckets are registered against. Source: document 2 §2, Shape B. */
+/** `almanac templates`: templates for targets. Source: document 2 §2, Shape B. */
 import { fieldsOf } from "#cli/client/fields.ts"
-import type { Noun } from "#cli/client/operation.ts"
+import type { CommandGroup } from "#cli/client/operation.ts"
 import {
   NewTargetTemplate,
   TargetTemplateChanges,
@@ -9,11 +9,11 @@ import {
 const columns = ["id", "name", "endpoint", "bucket_scheme", "region", "domain_id", "updated_at"]
 const path = "/v1/target-templates"
 
-export const templates: Noun = {
+export const templates: CommandGroup = {
   name: "templates",
   operations: [
     {
-      verb: "list",
+      command: "list",
       alias: "ls",
       method: "GET",
       path,
@@ -23,23 +23,23 @@ export const templates: Noun = {
       what: "The templates of the domain",
       for_operators: { path: "/v1/admin/target-templates", flag: "all-projects" },
     },
-    { verb: "show", method: "GET", path: `${path}/{id}`, what: "One template" },
+    { command: "show", method: "GET", path: `${path}/{id}`, what: "One template" },
     {
-      verb: "create",
+      command: "create",
       method: "POST",
       path,
       what: "Make a template; needs a domain owner",
       body: fieldsOf(NewTargetTemplate),
     },
     {
-      verb: "update",
+      command: "update",
       method: "PATCH",
       path: `${path}/{id}`,
       what: "Change a template",
       body: fieldsOf(TargetTemplateChanges),
     },
     {
-      verb: "delete",
+      command: "delete",
       alias: "rm",
       method: "DELETE",
       path: `${path}/{id}`,

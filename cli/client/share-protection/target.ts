@@ -1,6 +1,6 @@
-/** `almanac targets`: buckets that backups go into, in both shapes. Source: document 2 §2, §4. */
+/** `almanac targets`: backup buckets, in both shapes. Source: document 2 §2, §4. */
 import { fieldsOf } from "#cli/client/fields.ts"
-import { choice, type Noun, text } from "#cli/client/operation.ts"
+import { type CommandGroup, choice, text } from "#cli/client/operation.ts"
 import {
   NewTargetA,
   NewTargetB,
@@ -13,11 +13,11 @@ const statuses = ["pending", "enrolling", "available", "error"]
 const status = choice("status", "Only targets in this state", statuses)
 const columns = ["id", "name", "status", "bucket", "bucket_name", "endpoint", "updated_at"]
 
-export const targets: Noun = {
+export const targets: CommandGroup = {
   name: "targets",
   operations: [
     {
-      verb: "list",
+      command: "list",
       alias: "ls",
       method: "GET",
       path: "/v1/targets",
@@ -33,17 +33,17 @@ export const targets: Noun = {
       },
     },
     {
-      verb: "show",
+      command: "show",
       method: "GET",
       path: "/v1/targets/{id}",
       query: [as_of],
       what: "One target",
     },
     {
-      verb: "create",
+      command: "create",
       method: "POST",
       path: "/v1/targets",
-      made: "target",
+      created: "target",
       has_job: true,
       what: "Register a bucket; its enrollment is a job",
       example:
@@ -52,14 +52,14 @@ export const targets: Noun = {
       body: fieldsOf(NewTargetA, NewTargetB),
     },
     {
-      verb: "update",
+      command: "update",
       method: "PATCH",
       path: "/v1/targets/{id}",
       what: "Change a target; one that lacked something is enrolled",
       body: fieldsOf(TargetChangesA, TargetChangesB),
     },
     {
-      verb: "delete",
+      command: "delete",
       alias: "rm",
       method: "DELETE",
       path: "/v1/targets/{id}",
@@ -67,23 +67,23 @@ export const targets: Noun = {
       done: "deleted",
     },
     {
-      verb: "preflight",
+      command: "preflight",
       method: "GET",
       path: "/v1/targets/{id}/preflight",
       what: "Check the bucket now",
     },
     {
-      verb: "enroll",
+      command: "enroll",
       method: "POST",
       path: "/v1/targets/{id}/enroll",
-      made: "target",
+      created: "target",
       what: "Enroll it again, after an error",
       has_job: true,
     },
     {
-      verb: "upgrade-format",
+      command: "upgrade-format",
       method: "POST",
-      made: "target",
+      created: "target",
       has_job: true,
       path: "/v1/admin/targets/{id}/repo-format-upgrade",
       what: "Upgrade the format of its repository; needs svc_admin",

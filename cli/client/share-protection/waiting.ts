@@ -1,18 +1,18 @@
-/** Why a job waits, where its target says so. Source: document 2 §3, Job, Target. */
+/** Why a queued job waits for its target. Source: document 2 §3, Job, Target. */
 import { isFailure } from "#cli/client/failure.ts"
+import { printable } from "#cli/client/format.ts"
 import { isList, type Json, memberAt, textAt } from "#cli/client/json.ts"
 import { needOf } from "#cli/client/operation.ts"
 import { addressOf, pathOf } from "#cli/client/request.ts"
 import type { Session } from "#cli/client/session.ts"
-import { printable } from "#cli/client/shown.ts"
 
-/** Without these nobody can enroll a target: they are null until they are given. */
-const needed = [
+/** Members required for enrollment, null until they are set, with the flags that set them. */
+const required_members = [
   ["trust_id", "--trust-id ID"],
   ["vault_secret_map", "--access-key HREF --secret-key HREF"],
 ] as const
 
-/** The job's target as the caller may see it; undefined where that cannot be had. */
+/** The job's target; undefined if the caller cannot read it. */
 const targetOf = async (
   { http, signal }: Session,
   job: Json,
@@ -20,14 +20,14 @@ const targetOf = async (
 ): Promise<Json | undefined> => {
   const id = textAt(job, "target_id")
   if (id === undefined) return undefined
-  const asked = async (path: string) =>
+  const fetchBody = async (path: string) =>
     (await http.json({ method: "GET", path, need: needOf({ path }), signal })).body
   try {
-    if (!is_operator) return await asked(pathOf("/v1/targets/{id}", { id }))
-    // Operators have a list only.
+    if (!is_operator) return await fetchBody(pathOf("/v1/targets/{id}", { id }))
+    // Operators can only list targets.
     const project_id = textAt(job, "project_id")
     const query = project_id === undefined ? [] : [["project_id", project_id] as const]
-    const body = await asked(addressOf("/v1/admin/targets", query))
+    const body = await fetchBody(addressOf("/v1/admin/targets", query))
     const listed = memberAt(body, "targets")
     return isList(listed) ? listed.find((target) => textAt(target, "id") === id) : undefined
   } catch (cause) {
@@ -36,7 +36,7 @@ const targetOf = async (
   }
 }
 
-/** What a queued job waits for and what to do about it; undefined where it only waits its turn. */
+/** Why a queued job waits, with advice; undefined if it only waits for its turn. */
 export const waitingFor = async (
   session: Session,
   job: Json,
@@ -48,7 +48,7 @@ export const waitingFor = async (
   if (target === undefined || id === undefined) return undefined
   const name = printable(textAt(target, "name") ?? textAt(target, "bucket_name") ?? id)
   const status = textAt(target, "status")
-  const missing = needed.filter(([member]) => memberAt(target, member) === null)
+  const missing = required_members.filter(([member]) => memberAt(target, member) === null)
   if (status === "error") {
     const reason = printable(textAt(target, "reason") ?? "it does not say why")
     return (

@@ -1,18 +1,18 @@
-/** Waiting for a job: one live line until it ends. Source: document 2 §3, Job. */
+/** Waits for a job with one live progress line. Source: document 2 §3, Job. */
 import { setTimeout as pause } from "node:timers/promises"
 import { failure } from "#cli/client/failure.ts"
+import { printable } from "#cli/client/format.ts"
 import { type Json, memberAt, textAt } from "#cli/client/json.ts"
 import { needOf } from "#cli/client/operation.ts"
 import { progressOn } from "#cli/client/progress.ts"
 import { pathOf } from "#cli/client/request.ts"
 import type { Session } from "#cli/client/session.ts"
 import { waitingFor } from "#cli/client/share-protection/waiting.ts"
-import { printable } from "#cli/client/shown.ts"
 
-/** Between two looks, in ms: soon at first, since many jobs are short. */
-const look_ms_first = 200
-const look_ms_max = 2_000
-const look_factor = 1.5
+/** Polling intervals in ms: short at first, because many jobs are short. */
+const poll_ms_first = 200
+const poll_ms_max = 2_000
+const poll_factor = 1.5
 
 const numberAt = (job: Json, name: string) => {
   const found = memberAt(job, name)
@@ -29,12 +29,12 @@ const stepOf = (job: Json) => {
   }
 }
 
-const ended = (job: Json) => {
+const hasEnded = (job: Json) => {
   const state = textAt(job, "state")
   return state === "available" || state === "error"
 }
 
-/** The job when it has ended well, an operator's of any project. ClientFailed where it failed. */
+/** Returns the job once it succeeds; operators may watch any project's. ClientFailed on error. */
 export const watchJob = async (
   session: Session,
   id: string,
@@ -44,25 +44,25 @@ export const watchJob = async (
   const progress = progressOn(screen)
   const path = pathOf(is_operator ? "/v1/admin/jobs/{id}" : "/v1/jobs/{id}", { id })
   const need = needOf({ path })
-  const look = async () => (await http.json({ method: "GET", path, need, signal })).body
+  const fetchJob = async () => (await http.json({ method: "GET", path, need, signal })).body
   try {
-    let job = await look()
-    let told: string | undefined
-    for (let ms = look_ms_first; !ended(job); ms = Math.min(look_ms_max, ms * look_factor)) {
+    let job = await fetchJob()
+    let printed: string | undefined
+    for (let ms = poll_ms_first; !hasEnded(job); ms = Math.min(poll_ms_max, ms * poll_factor)) {
       progress.at(stepOf(job))
       const waiting = await waitingFor(session, job, is_operator)
-      if (waiting !== undefined && waiting !== told) {
+      if (waiting !== undefined && waiting !== printed) {
         progress.end()
         screen.err(`${waiting}\n`)
       }
-      told = waiting
+      printed = waiting
       await pause(ms, undefined, { signal }).catch(() => {
         const again = `almanac jobs watch ${id}${is_operator ? " --admin" : ""}`
         throw failure("interrupted", "Interrupted; the job goes on", again)
       })
-      job = await look()
+      job = await fetchJob()
     }
-    // Its last step is shown where lines are kept.
+    // Without a terminal, log the last step too.
     if (screen.err_columns === undefined) progress.at(stepOf(job))
     if (textAt(job, "state") !== "error") return job
     const code = printable(textAt(job, "error.code") ?? "error")
@@ -77,7 +77,7 @@ export const watchJob = async (
   }
 }
 
-/** The id of the job that an answer tells of: in it, or in its Location. */
+/** Id of the job that a response names in its body or Location header. */
 export const jobIn = (body: Json, location: string | undefined) =>
   textAt(body, "job.id") ??
   (/\/jobs\/([^/?]+)$/.exec(location ?? "")?.[1] || textAt(body, "job_id")) ??

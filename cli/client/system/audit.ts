@@ -1,13 +1,13 @@
-/** What operators ask of the log over HTTP. Source: DECISIONS "audit log for operators". */
-import { choice, type Noun, text } from "#cli/client/operation.ts"
+/** Audit commands over HTTP. Source: DECISIONS "audit log for operators". */
+import { type CommandGroup, choice, text } from "#cli/client/operation.ts"
 
 const path = "/v1/admin/audit"
 
-export const audit: Noun = {
+export const audit: CommandGroup = {
   name: "audit",
   operations: [
     {
-      verb: "events",
+      command: "events",
       method: "GET",
       path,
       items: "events",
@@ -29,13 +29,13 @@ export const audit: Noun = {
       ],
     },
     {
-      verb: "growth",
+      command: "growth",
       method: "GET",
       path: "/v1/admin/log",
       what: "How large the log is, and how much it may grow",
     },
     {
-      verb: "show",
+      command: "show",
       method: "GET",
       path: `${path}/{service}/{aggregate}/{id}`,
       what: "The commits of one aggregate, or its state as of a time or a position",
@@ -50,11 +50,11 @@ export const audit: Noun = {
   ],
 }
 
-export const readModels: Noun = {
+export const readModels: CommandGroup = {
   name: "read-models",
   operations: [
     {
-      verb: "list",
+      command: "list",
       alias: "ls",
       method: "GET",
       path: "/v1/admin/read-models",
@@ -63,14 +63,14 @@ export const readModels: Noun = {
       columns: ["name", "position", "behind"],
     },
     {
-      verb: "rebuild",
+      command: "rebuild",
       method: "POST",
       path: "/v1/admin/read-models/{name}/rebuild",
       what: "Build one again from the log while the server runs",
       is_long: true,
     },
     {
-      verb: "difference",
+      command: "difference",
       method: "POST",
       path: "/v1/admin/read-models/{name}/difference",
       what: "Compare one with what the log says, and name what differs",

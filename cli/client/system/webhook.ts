@@ -1,15 +1,15 @@
-/** `almanac webhooks`: published events, sent to an address. Source: issue 10 §3; decision 0131. */
+/** `almanac webhooks`: delivery of published events to a URL. Source: issue 10 §3; decision 0131. */
 import { fieldsOf } from "#cli/client/fields.ts"
-import type { Noun } from "#cli/client/operation.ts"
+import type { CommandGroup } from "#cli/client/operation.ts"
 import { NewReplay, NewSecret, NewWebhook, WebhookPatch } from "#schemas/system/webhook-view.ts"
 
 const path = "/v1/webhooks"
 
-export const webhooks: Noun = {
+export const webhooks: CommandGroup = {
   name: "webhooks",
   operations: [
     {
-      verb: "list",
+      command: "list",
       alias: "ls",
       method: "GET",
       path,
@@ -19,13 +19,13 @@ export const webhooks: Noun = {
       columns: ["id", "state", "url", "types", "services", "created_at", "project_id"],
     },
     {
-      verb: "show",
+      command: "show",
       method: "GET",
       path: `${path}/{id}`,
       what: "One webhook, and how its deliveries fare",
     },
     {
-      verb: "create",
+      command: "create",
       method: "POST",
       path,
       what: "Make a webhook; its secret is shown this once",
@@ -33,14 +33,14 @@ export const webhooks: Noun = {
       body: fieldsOf(NewWebhook),
     },
     {
-      verb: "update",
+      command: "update",
       method: "PATCH",
       path: `${path}/{id}`,
       what: "Change a webhook, pause it or enable it again",
       body: fieldsOf(WebhookPatch),
     },
     {
-      verb: "delete",
+      command: "delete",
       alias: "rm",
       method: "DELETE",
       path: `${path}/{id}`,
@@ -48,27 +48,27 @@ export const webhooks: Noun = {
       what: "Delete a webhook",
     },
     {
-      verb: "rotate",
+      command: "rotate",
       method: "POST",
       path: `${path}/{id}/secret`,
       what: "Give it a new secret, which is shown this once",
       body: fieldsOf(NewSecret),
     },
     {
-      verb: "ping",
+      command: "ping",
       method: "POST",
       path: `${path}/{id}/test`,
       what: "Send it a ping, and see what comes back",
     },
     {
-      verb: "replay",
+      command: "replay",
       method: "POST",
       path: `${path}/{id}/replay`,
       what: "Send events again from a position",
       body: fieldsOf(NewReplay),
     },
     {
-      verb: "dead-letters",
+      command: "dead-letters",
       method: "GET",
       path: `${path}/{id}/dead-letters`,
       what: "The events that were given up",
@@ -77,13 +77,13 @@ export const webhooks: Noun = {
       columns: ["sequence", "event_type", "event_subject", "attempts", "given_up_at", "detail"],
     },
     {
-      verb: "redeliver-all",
+      command: "redeliver-all",
       method: "POST",
       path: `${path}/{id}/dead-letters/redeliver`,
       what: "Try the oldest dead letters again",
     },
     {
-      verb: "redeliver",
+      command: "redeliver",
       method: "POST",
       path: `${path}/{id}/dead-letters/{sequence}/redeliver`,
       what: "Try one dead letter again",

@@ -4,7 +4,7 @@ import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { assert, describe, it } from "@effect/vitest"
 import { afterEach, beforeEach } from "vitest"
-import { type Asking, accessOf } from "#cli/client/access.ts"
+import { type AccessOptions, accessOf } from "#cli/client/access.ts"
 import type { Need } from "#cli/client/operation.ts"
 import { endingOf, json, scripted } from "./scripted.ts"
 
@@ -16,7 +16,7 @@ afterEach(() => rmSync(folder, { recursive: true, force: true }))
 
 const { signal } = new AbortController()
 
-const asking = (env: NodeJS.ProcessEnv = {}, more: Partial<Asking> = {}): Asking => ({
+const asking = (env: NodeJS.ProcessEnv = {}, more: Partial<AccessOptions> = {}): AccessOptions => ({
   env: { HOME: folder, ...env },
   data_dir: join(folder, "data"),
   signal,
@@ -40,7 +40,7 @@ const development = () => {
   writeFileSync(join(folder, "data", "run", "instance.json"), instance)
 }
 const headersOf = async (
-  given: Asking,
+  given: AccessOptions,
   need: Need = "tenant",
 ): Promise<Readonly<Record<string, string>>> => {
   const access = await accessOf(given)

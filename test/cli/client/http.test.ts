@@ -12,14 +12,14 @@ import { readModels } from "#cli/client/system/audit.ts"
 import { endingOf, json, type Script, scripted, sessionWith, withServer } from "./scripted.ts"
 
 const create: Operation = {
-  verb: "create",
+  command: "create",
   method: "POST",
   path: "/v1/policies",
   what: "",
   body: [],
 }
 const list: Operation = {
-  verb: "list",
+  command: "list",
   method: "GET",
   path: "/v1/jobs",
   what: "",
@@ -102,7 +102,7 @@ describe("a request", () => {
     withServer(
       (_, answer) => json(answer, 404, { detail: "Unknown metric: nope" }),
       async ({ url }) => {
-        const history = readings.operations.find(({ verb }) => verb === "history")
+        const history = readings.operations.find(({ command: verb }) => verb === "history")
         assert(history !== undefined)
         const asked = { ...nothing, arguments: { metric_id: "nope" } }
         const { message } = await endingOf(runOperation(sessionWith(url).session, history, asked))
@@ -165,7 +165,7 @@ describe("a request", () => {
         return answer.end(nth === 1 ? good : '{"error":{"code":"svc.x","detail":"No log."}}\n')
       },
       async ({ url }) => {
-        const rebuild = readModels.operations.find(({ verb }) => verb === "rebuild")
+        const rebuild = readModels.operations.find(({ command: verb }) => verb === "rebuild")
         assert(rebuild !== undefined)
         const { session, written } = sessionWith(url, { json: true })
         const asked = { ...nothing, arguments: { name: "a" } }

@@ -1,6 +1,6 @@
 /** Names in place of ids: which are looked up, and what is said of those of two things. */
 import { assert, describe, it } from "@effect/vitest"
-import type { Noun } from "#cli/client/operation.ts"
+import type { CommandGroup } from "#cli/client/operation.ts"
 import { runOperation } from "#cli/client/run.ts"
 import { backups } from "#cli/client/share-protection/backup.ts"
 import { policies } from "#cli/client/share-protection/policy.ts"
@@ -31,13 +31,13 @@ const server = () =>
 
 const nothing = { arguments: {}, fields: {}, limit: 10, wait: false }
 
-const verb = ({ operations }: Noun, name: string) => {
-  const found = operations.find((one) => one.verb === name)
+const verb = ({ operations }: CommandGroup, name: string) => {
+  const found = operations.find((one) => one.command === name)
   if (found === undefined) throw new Error(`There is no ${name}.`)
   return found
 }
 
-const doing = async (noun: Noun, name: string, typed: Partial<typeof nothing> & object) => {
+const doing = async (noun: CommandGroup, name: string, typed: Partial<typeof nothing> & object) => {
   const { url, heard, close } = await server()
   try {
     const { session } = sessionWith(url, { json: true })

@@ -1,16 +1,16 @@
 /** Whatever the API has, the command line has: held against the document in both shapes. */
 import { assert, describe, it } from "@effect/vitest"
 import { OpenApi } from "effect/http-api"
-import { nextOfAbsence } from "#cli/client/absent.ts"
 import { blobs } from "#cli/client/blob-storage/blob.ts"
 import { cluster } from "#cli/client/blob-storage/cluster.ts"
 import { readings } from "#cli/client/capital-pressure/reading.ts"
 import { carriers } from "#cli/client/carrier-search/carrier.ts"
+import { notFoundAdvice } from "#cli/client/not-found.ts"
 import {
   argumentsOf,
+  type CommandGroup,
   type Field,
   flagOf,
-  type Noun,
   needOf,
   type Operation,
 } from "#cli/client/operation.ts"
@@ -39,7 +39,7 @@ import { shape_b } from "#gateway/share-protection/shapes/shape-b.ts"
 import { documented } from "#gateway/system/document.ts"
 import { apisOf } from "../../world/every-api.ts"
 
-const nouns: ReadonlyArray<Noun> = [
+const nouns: ReadonlyArray<CommandGroup> = [
   targets,
   templates,
   policies,
@@ -131,7 +131,7 @@ const keysOf = ({ method, path, for_operators }: Operation) => [
   ...(for_operators === undefined ? [] : [`${method} ${for_operators.path}`]),
 ]
 const all = nouns.flatMap(({ name, operations }) =>
-  operations.map((operation) => ({ name: `${name} ${operation.verb}`, operation })),
+  operations.map((operation) => ({ name: `${name} ${operation.command}`, operation })),
 )
 
 /** Paths of the members that a body has, to the last; those that nobody may set have no type. */
@@ -252,7 +252,7 @@ const asked = nouns.flatMap(({ name, operations, covered = [] }) =>
 )
 
 const nextOf = (method: string, path: string) =>
-  nextOfAbsence({ method, path: path.replaceAll(/\{\w+\}/g, "0193") })
+  notFoundAdvice({ method, path: path.replaceAll(/\{\w+\}/g, "0193") })
 
 /** `readings sources` and all others that are made of operations, and those that advice names. */
 const verbs = new Set([...all.map(({ name }) => name), "blobs list"])

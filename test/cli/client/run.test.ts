@@ -30,7 +30,7 @@ const sent = (
         : json(answer, 200, method === "GET" ? present : made),
     async ({ url, heard }) => {
       const { session } = sessionWith(url, { json: true })
-      const operation = noun.operations.find(({ verb }) => verb === name)
+      const operation = noun.operations.find(({ command: verb }) => verb === name)
       assert(operation !== undefined)
       // JSON, as a file has it.
       const given = body === undefined ? {} : { body: JSON.parse(JSON.stringify(body)) }

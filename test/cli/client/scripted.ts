@@ -61,7 +61,7 @@ export const json = (answer: ServerResponse, status: number, body: unknown, head
 export const kept = (columns?: number, err_columns?: number, has_colours = false) => {
   const written = { out: "", err: "" }
   const screen: Screen = {
-    taken: async () => undefined,
+    drained: async () => undefined,
     columns,
     err_columns,
     has_colours,

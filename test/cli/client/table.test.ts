@@ -1,11 +1,11 @@
 /** What people see: tables and pages that fit, progress on one line, values as they are read. */
 import { assert, describe, it } from "@effect/vitest"
-import { described } from "#cli/client/blob-storage/blob.ts"
+import { blobFields } from "#cli/client/blob-storage/blob.ts"
+import { formatBytes, formatDuration, formatValue, printable } from "#cli/client/format.ts"
 import { fromJson, type Json, toJson, withMember } from "#cli/client/json.ts"
 import { lineOf, progressOn, rateOf } from "#cli/client/progress.ts"
 import { showItems } from "#cli/client/session.ts"
-import { bytes, duration, printable, shown } from "#cli/client/shown.ts"
-import { fitted, known, page, table, widthOf } from "#cli/client/table.ts"
+import { fieldList, presentColumns, table, truncated, widthOf } from "#cli/client/table.ts"
 import { kept, sessionWith } from "./scripted.ts"
 
 const items = [
@@ -28,7 +28,7 @@ const items = [
 ]
 const names = ["id", "status", "name", "stored_bytes", "created_at", "reason"]
 const drawn = (...[items, names, screen]: Parameters<typeof table>) => {
-  const { head, of } = table(items, names, screen)
+  const { head, rowsOf: of } = table(items, names, screen)
   return head + of(items)
 }
 const seeds = Array.from({ length: 200 }, (_, i) => i + 1)
@@ -88,8 +88,8 @@ describe("a table", () => {
   })
 
   it("leaves out columns that this shape of the API does not have", () => {
-    assert.deepEqual(known(["id", "bucket_name"], items), ["id"])
-    assert.deepEqual(known(["id", "bucket_name"], []), ["id", "bucket_name"])
+    assert.deepEqual(presentColumns(["id", "bucket_name"], items), ["id"])
+    assert.deepEqual(presentColumns(["id", "bucket_name"], []), ["id", "bucket_name"])
   })
 })
 
@@ -114,13 +114,13 @@ describe("a list", () => {
 
 describe("a page", () => {
   it("has a line for each field, members of objects by their path", () => {
-    const text = page(
+    const text = fieldList(
       { id: "a", retention: { keep_last: 3 }, labels: {} },
       undefined,
       kept(80).screen,
     )
     assert.equal(text, "id                   a\nretention.keep_last  3\nlabels               -\n")
-    const chosen = page(
+    const chosen = fieldList(
       { id: "a", retention: { keep_last: 3 } },
       ["retention.keep_last"],
       kept().screen,
@@ -196,7 +196,7 @@ describe("progress", () => {
 
 describe("a value", () => {
   it("is shown as people read it", () => {
-    assert.deepEqual([0, 1023, 1024, 1536, 1023.6 * 1024, 2 ** 40].map(bytes), [
+    assert.deepEqual([0, 1023, 1024, 1536, 1023.6 * 1024, 2 ** 40].map(formatBytes), [
       "0 B",
       "1023 B",
       "1.0 KiB",
@@ -204,16 +204,16 @@ describe("a value", () => {
       "1024 KiB",
       "1.0 TiB",
     ])
-    assert.deepEqual([0, 7.4, 60, 3_723].map(duration), ["0:00", "0:07", "1:00", "1:02:03"])
+    assert.deepEqual([0, 7.4, 60, 3_723].map(formatDuration), ["0:00", "0:07", "1:00", "1:02:03"])
     assert.deepEqual(
-      [true, false, null, [], ["a", "b"], { a: 1, b: "c" }].map((one) => shown("", one)),
+      [true, false, null, [], ["a", "b"], { a: 1, b: "c" }].map((one) => formatValue("", one)),
       ["yes", "no", "-", "-", "a, b", "a=1, b=c"],
     )
   })
 
   it("cannot write on the terminal", () => {
     assert.equal(printable("a\u001b]0;x\u0007\n\u202eb"), "a?]0;x???b")
-    assert.equal(fitted("abc\u4e16\u754c", 5), "abc…")
+    assert.equal(truncated("abc\u4e16\u754c", 5), "abc…")
   })
 })
 
@@ -227,9 +227,9 @@ describe("JSON", () => {
   it("has 64-bit integers of a blob as numbers or as text, and shows them alike", () => {
     const meta = { size: 5, created_at: 1_795_407_833_216_362_607n }
     const shown = { size: 5, created_at: "2026-11-23T04:23:53.216Z" }
-    assert.deepInclude(described("a", meta), shown)
+    assert.deepInclude(blobFields("a", meta), shown)
     const as_text = { size: "5", created_at: String(meta.created_at) }
-    assert.deepInclude(described("a", as_text), shown)
+    assert.deepInclude(blobFields("a", as_text), shown)
   })
 
   it("takes members at a path", () => {

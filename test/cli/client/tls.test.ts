@@ -7,7 +7,7 @@ import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { assert, describe, it } from "@effect/vitest"
 import { afterAll, beforeAll } from "vitest"
-import { type Asking, accessOf } from "#cli/client/access.ts"
+import { type AccessOptions, accessOf } from "#cli/client/access.ts"
 import { httpOf } from "#cli/client/http.ts"
 import { endingOf } from "./scripted.ts"
 
@@ -45,7 +45,11 @@ afterAll(() => {
   rmSync(folder, { recursive: true, force: true })
 })
 
-const asked = async (env: NodeJS.ProcessEnv, profile?: string, more: Partial<Asking> = {}) => {
+const asked = async (
+  env: NodeJS.ProcessEnv,
+  profile?: string,
+  more: Partial<AccessOptions> = {},
+) => {
   const access = await accessOf({
     env: { HOME: folder, ...env },
     profile,

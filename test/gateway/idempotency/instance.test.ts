@@ -3,7 +3,7 @@ import { createServer } from "node:http"
 import type { AddressInfo } from "node:net"
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, Redacted } from "effect"
-import { ask } from "#cli/instance.ts"
+import { callInstance } from "#cli/instance.ts"
 import { settingsWith } from "../../world/http.ts"
 
 /** Takes every request, and gives no answer to the first of them, or this status. */
@@ -40,7 +40,7 @@ describe("a request of the command line whose answer is lost", () => {
   it.live("is sent again under the same Idempotency-Key, and the next has another", () =>
     Effect.gen(function* () {
       const { keys, running, begin } = yield* served
-      const post = ask(running, settingsWith(), "POST", "/v1/admin/trusts", {})
+      const post = callInstance(running, settingsWith(), "POST", "/v1/admin/trusts", {})
       const seen = new Set<string | undefined>()
       for (const first of ["cut", 503, 504] as const) {
         begin(first)
@@ -58,7 +58,7 @@ describe("a request of the command line whose answer is lost", () => {
     Effect.gen(function* () {
       const { keys, running, begin } = yield* served
       begin(400)
-      const post = ask(running, settingsWith(), "POST", "/v1/admin/trusts", {})
+      const post = callInstance(running, settingsWith(), "POST", "/v1/admin/trusts", {})
       assert.equal((yield* Effect.flip(post)).status, 400)
       assert.lengthOf(keys, 1)
     }).pipe(Effect.scoped),

@@ -1,7 +1,5 @@
-/** What is read whole into memory, up to a bound. */
-
-/** All of the bytes; throws what `tooLong` makes, and reads no further, where there are more. */
-export const whole = async (
+/** Reads all bytes into memory; beyond `bytes_max` it stops and throws the error of `tooLong`. */
+export const readAll = async (
   source: AsyncIterable<Uint8Array>,
   bytes_max: number,
   tooLong: (message: string) => Error,

@@ -1,19 +1,19 @@
-/** Where to look for what was not found, by what was asked for: not every noun has a list. */
+/** Advice after a 404, by the requested path: not every resource has a list. */
 
-interface Asked {
+interface RequestLine {
   readonly method: string
   readonly path: string
 }
 
 const others = "another project's are not found either"
 
-/** The first that fits counts; `$1` is the path's own word, which is the noun's too. */
-const places: ReadonlyArray<readonly [path: RegExp, advice: string]> = [
+/** The first match wins; `$1` is the path's collection, which is also the command group. */
+const advice_by_path: ReadonlyArray<readonly [path: RegExp, advice: string]> = [
   [/^\/api\/metrics\/./, "see which metrics there are: almanac readings sources"],
   [/^\/api\/tier\/./, "the tiers are 1 to 4: almanac readings show"],
-  // Of all its paths only this one names a node.
+  // Of the cluster's paths only this one names a node.
   [/^\/v1\/cluster\/leave/, "see which nodes there are: almanac cluster status"],
-  // An id is of hexadecimal digits; what else is there names no blob.
+  // An id consists of hexadecimal digits; the other paths name no blob.
   [/^\/v1\/blobs\/[0-9a-f]/, "see what is there: almanac blobs list"],
   [/^\/v1\/admin\/(jobs|targets)\/./, "see what is there: almanac $1 list --all-projects"],
   [/^\/v1\/admin\/(workers|rollouts|read-models)\/./, "see what is there: almanac $1 list"],
@@ -34,20 +34,20 @@ const places: ReadonlyArray<readonly [path: RegExp, advice: string]> = [
     /^\/v1\/target-templates\/./,
     "see what is there: almanac templates list; another domain's are not found either",
   ],
-  // Keystone's.
+  // Keystone
   [/^\/v3\//, "check OS_AUTH_URL"],
 ]
 
-/** Of a path that names no thing, the whole of it is not there. */
+/** For a path without a resource: the route does not exist. */
 const unserved = "check the address, and that the server serves this: services in its configuration"
 
-/** A body that names what is not there is refused as a body, but for that of a restore. */
+/** Of all bodies, only a restore's unknown backup is a 404. */
 const restored = `see which backups there are: almanac backups list; ${others}`
 
-/** What to do where this was answered with 404; the path may have its query. */
-export const nextOfAbsence = ({ method, path }: Asked) => {
+/** Advice after a 404 to this request; the path may have a query. */
+export const notFoundAdvice = ({ method, path }: RequestLine) => {
   if (method === "POST" && path === "/v1/restores") return restored
-  const found = places.find(([pattern]) => pattern.test(path))
+  const found = advice_by_path.find(([pattern]) => pattern.test(path))
   if (found === undefined) return unserved
   const [pattern, advice] = found
   return advice.replace("$1", pattern.exec(path)?.[1] ?? "")

@@ -1,13 +1,13 @@
-/** Values as people read them. */
+/** Formats values for people. */
 import { isList, isObject, type Json, toJson } from "#cli/client/json.ts"
 
-/** Control characters would let a stored text write on the reader's terminal. */
+/** Replaces control characters: stored text must not control the reader's terminal. */
 export const printable = (text: string) => text.replaceAll(/\p{Cc}|\p{Cf}/gu, "?")
 
 const units = ["B", "KiB", "MiB", "GiB", "TiB", "PiB"]
 
-/** `1.5 GiB`; three digits at most beside the unit, but for bytes. */
-export const bytes = (count: number) => {
+/** `1.5 GiB`: at most three digits, except for plain bytes. */
+export const formatBytes = (count: number) => {
   let value = count
   let unit = 0
   while (value >= 1024 && unit + 1 < units.length) {
@@ -21,7 +21,7 @@ export const bytes = (count: number) => {
 const pad = (count: number) => String(count).padStart(2, "0")
 
 /** `0:07`, `12:34`, `1:02:03`. */
-export const duration = (seconds: number) => {
+export const formatDuration = (seconds: number) => {
   const whole = Math.max(0, Math.round(seconds))
   const [hours, minutes] = [Math.floor(whole / 3600), Math.floor(whole / 60) % 60]
   const end = pad(whole % 60)
@@ -31,28 +31,28 @@ export const duration = (seconds: number) => {
 const instant = /^(\d{4}-\d\d-\d\d)T(\d\d:\d\d:\d\d)(?:\.\d+)?Z$/
 const is_bytes = /(^|_)bytes(_|$)|^size$/
 
-/** How a table or a page shows it: times to the second, bytes in units, nothing as a dash. */
-export const shown = (name: string, value: Json | undefined): string => {
+/** Formats a value for a table: times to the second, bytes with units, a dash if empty. */
+export const formatValue = (name: string, value: Json | undefined): string => {
   if (value === null || value === undefined || value === "") return "-"
   if (typeof value === "boolean") return value ? "yes" : "no"
   if (typeof value === "string") return printable(value.replace(instant, "$1 $2Z"))
   if (name === "progress" && typeof value === "number") return `${value}%`
-  if (typeof value === "number" && is_bytes.test(name)) return bytes(value)
+  if (typeof value === "number" && is_bytes.test(name)) return formatBytes(value)
   if (typeof value === "bigint") return String(value)
   if (typeof value === "number") {
     return Number.isInteger(value) ? String(value) : String(Number(value.toFixed(4)))
   }
   if (isList(value) && value.every((one) => !isObject(one) && !isList(one))) {
-    return value.length === 0 ? "-" : value.map((one) => shown("", one)).join(", ")
+    return value.length === 0 ? "-" : value.map((one) => formatValue("", one)).join(", ")
   }
   if (isObject(value) && Object.values(value).every((one) => !isObject(one) && !isList(one))) {
-    const pairs = Object.entries(value).map(([name, one]) => `${name}=${shown(name, one)}`)
+    const pairs = Object.entries(value).map(([name, one]) => `${name}=${formatValue(name, one)}`)
     return pairs.length === 0 ? "-" : printable(pairs.join(", "))
   }
   return printable(toJson(value))
 }
 
-/** For programs that read a table: as the answer has it. */
+/** The unformatted value, for programs that read a table. */
 export const plain = (value: Json | undefined): string => {
   if (value === null || value === undefined || value === "") return "-"
   return printable(typeof value === "string" ? value : toJson(value))

@@ -4,9 +4,9 @@ import { request as tlsRequest } from "node:https"
 import { Redacted } from "effect"
 import type { Instance } from "#adapters/data-folder/instance-file.ts"
 import { type Access, accessOf } from "#cli/client/access.ts"
-import { whole } from "#cli/client/whole.ts"
+import { readAll } from "#cli/client/read-all.ts"
 import type { Answered, Get } from "#cli/doctor/gateway.ts"
-import { shownBy } from "#cli/instance.ts"
+import { pinnedTls } from "#cli/instance.ts"
 import type { Settings } from "#schemas/settings.ts"
 
 /** A gateway that does not answer within this does not serve, in milliseconds. */
@@ -29,14 +29,14 @@ const getOf =
     sent.end()
     const answer = await promise
     const tooLong = (why: string) => new Error(`${path}: the answer is ${why}`)
-    const text = (await whole(answer, answer_bytes_max, tooLong)).toString()
+    const text = (await readAll(answer, answer_bytes_max, tooLong)).toString()
     return { status: answer.statusCode ?? 0, text } satisfies Answered
   }
 
 /** Requests to the server of this folder, as its operator. */
 export const byInstance = async (running: Instance, settings: Settings) => {
   const authorization = `Bearer ${Redacted.value(running.control_token)}`
-  const tls = (await shownBy(running, settings)) ?? {}
+  const tls = (await pinnedTls(running, settings)) ?? {}
   return getOf({ url: running.url, tls, headers: async () => ({ authorization }) })
 }
 

@@ -1,29 +1,29 @@
-/** Files that hold what others must not read, and those that may be missing. */
+/** Reads files that may be missing or that hold secrets. */
 import { open } from "node:fs/promises"
 import { failure } from "#cli/client/failure.ts"
 
-/** Longest file of profiles, credentials or a token, in bytes. */
+/** Maximum size of a file of profiles, credentials or a token, in bytes. */
 const file_bytes_max = 2 ** 20
 
-const others = 0o077
+const others_mode = 0o077
 
 export interface TextFile {
   readonly text: string
-  /** Whether somebody else than its owner may read or write it. */
-  readonly is_open: boolean
+  /** Whether users other than its owner may read or write it. */
+  readonly is_exposed: boolean
 }
 
 const isMissing = (cause: unknown) =>
   cause instanceof Error && "code" in cause && /^(ENOENT|ENOTDIR)$/.test(String(cause.code))
 
-/** The file at `path`; undefined where there is none. ClientFailed where it cannot be read. */
+/** The file at `path`; undefined if it does not exist. ClientFailed if it cannot be read. */
 export const findText = async (path: string): Promise<TextFile | undefined> => {
   try {
-    // One open file is looked at and read, so that nobody exchanges it in between.
+    // Checked and read through one handle, so that it cannot be replaced in between.
     await using file = await open(path, "r")
     const { mode, size } = await file.stat()
     if (size > file_bytes_max) throw new Error(`longer than ${file_bytes_max} bytes`)
-    return { text: await file.readFile("utf8"), is_open: (mode & others) !== 0 }
+    return { text: await file.readFile("utf8"), is_exposed: (mode & others_mode) !== 0 }
   } catch (cause) {
     if (isMissing(cause)) return undefined
     const reason = cause instanceof Error ? cause.message : String(cause)
@@ -31,14 +31,14 @@ export const findText = async (path: string): Promise<TextFile | undefined> => {
   }
 }
 
-/** The token in the file at `path`, which nobody else may read. */
+/** The token in the file at `path`. ClientFailed if other users can read it. */
 export const readToken = async (path: string) => {
   const found = await findText(path)
   if (found === undefined) throw failure("usage", `${path}: there is no such file`)
-  if (found.is_open) throw tooOpen(path)
+  if (found.is_exposed) throw tooPermissive(path)
   return found.text.trim()
 }
 
-/** The refusal of a file with secrets that others can read. */
-export const tooOpen = (path: string) =>
+/** The failure for a file with secrets that other users can read. */
+export const tooPermissive = (path: string) =>
   failure("usage", `${path} holds secrets, and others may read it`, `chmod 600 ${path}`)

@@ -1,0 +1,24 @@
+/** Pins the TLS certificate of a server on this machine. */
+import { X509Certificate } from "node:crypto"
+import type { PeerCertificate } from "node:tls"
+
+/** Options of Node's `tls.connect`. */
+export interface TlsTrust {
+  readonly ca?: Buffer
+  readonly allowPartialTrustChain?: boolean
+  readonly checkServerIdentity?: (host: string, certificate: PeerCertificate) => Error | undefined
+}
+
+const mismatch = "It shows another certificate than its settings name in tls.cert."
+
+/**
+ * Trusts only the first certificate of this PEM, whatever its issuer and host name. The PEM may hold
+ * the chain too, which TLS accepts as an authority and which may have issued other certificates, so
+ * the certificate itself is compared.
+ */
+export const pinnedTo = (ca: Buffer): TlsTrust => ({
+  ca,
+  allowPartialTrustChain: true,
+  checkServerIdentity: (_, { raw }) =>
+    new X509Certificate(ca).raw.equals(raw) ? undefined : new Error(mismatch),
+})
