@@ -1,6 +1,6 @@
 /**
- * HTTP client of the commands: streams bodies, retries, and turns error responses into failures with
- * advice.
+ * HTTP client of the commands: streams bodies, retries, and turns error responses into failures
+ * with advice.
  *
  * Source: decisions of document 1, "retries of our own clients"; document 1 §7, document 2 §7.
  */

@@ -12,9 +12,9 @@ export interface TlsTrust {
 const mismatch = "It shows another certificate than its settings name in tls.cert."
 
 /**
- * Trusts only the first certificate of this PEM, whatever its issuer and host name. The PEM may hold
- * the chain too, which TLS accepts as an authority and which may have issued other certificates, so
- * the certificate itself is compared.
+ * Trusts only the first certificate of this PEM, whatever its issuer and host name. The PEM may
+ * hold the chain too, which TLS accepts as an authority and which may have issued other
+ * certificates, so the certificate itself is compared.
  */
 export const pinnedTo = (ca: Buffer): TlsTrust => ({
   ca,

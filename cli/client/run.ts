@@ -107,8 +107,8 @@ const finishedResource = async (
 }
 
 /**
- * Fills in the members of a nested object that the command line leaves out, because a PATCH replaces
- * the whole object: `--keep-daily 14` alone would remove the weekly retention.
+ * Fills in the members of a nested object that the command line leaves out, because a PATCH
+ * replaces the whole object: `--keep-daily 14` alone would remove the weekly retention.
  */
 const mergedOverCurrent = async (
   { http, signal }: Session,

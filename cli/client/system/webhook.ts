@@ -1,4 +1,4 @@
-/** `almanac webhooks`: delivery of published events to a URL. Source: issue 10 §3; decision 0131. */
+/** `almanac webhooks`: delivers published events. Source: issue 10 §3; decision 0131. */
 import { fieldsOf } from "#cli/client/fields.ts"
 import type { CommandGroup } from "#cli/client/operation.ts"
 import { NewReplay, NewSecret, NewWebhook, WebhookPatch } from "#schemas/system/webhook-view.ts"
