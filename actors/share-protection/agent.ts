@@ -75,10 +75,10 @@ export const startAgent = Effect.fnUntraced(function* (options: AgentOptions) {
       schedule: Schedule.spaced(register_retry_ms),
     }),
   )
-  const beat = yield* makeHeartbeat(options, state)
+  const publishHeartbeat = yield* makeHeartbeat(options, state)
   const interval = Duration.seconds(options.heartbeat_interval_seconds)
   let unanswered = 0
-  const heartbeat = beat.pipe(
+  const heartbeat = publishHeartbeat.pipe(
     Effect.andThen(register),
     // A defect must not end the heartbeats silently: the runs would outlive the worker's deadline.
     Effect.catchDefect((defect) =>

@@ -93,7 +93,7 @@ const chart = setup({
   },
   actions: {
     /** No change here: the event is for other readers. */
-    tell: assign({}),
+    unchanged: assign({}),
     fail: assign(({ event }) => ("reason" in event ? { reason: event.reason } : {})),
     finish_restore: assign(({ context: { restores }, event }) =>
       "restore_id" in event ? { restores: restores.filter((id) => id !== event.restore_id) } : {},
@@ -153,8 +153,8 @@ export const machine = chart.createMachine({
           })),
         },
         BackupRestoreFinished: restored,
-        BackupRestoreTested: { actions: "tell" },
-        BackupRestoreTestFailed: { actions: "tell" },
+        BackupRestoreTested: { actions: "unchanged" },
+        BackupRestoreTestFailed: { actions: "unchanged" },
         BackupExpired: { target: "expired", guard: "is_not_restored" },
         BackupDeleted: {
           target: "deleted",

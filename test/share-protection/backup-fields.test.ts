@@ -47,7 +47,7 @@ describe("a backup that is restored often", () => {
     BackupRestoreStarted.make({ restore_id: RestoreId.make(uuid(1000 + i)) }),
   )
   const start = StartBackupRestore.make({ restore_id })
-  it("takes as many restores as its snapshot holds, and not one more", () => {
+  it("accepts at most as many restores as fit in its snapshot", () => {
     given(Backup)(...available, ...reads.slice(1))
       .when(start)
       .thenEvents(restoring)
@@ -75,7 +75,7 @@ describe("a backup that is restored often", () => {
 describe("a backup's fields", () => {
   const completes = Schema.is(CompleteBackup)
   const end = { type: "CompleteBackup", ...snapshot }
-  it("are as they must be", () => {
+  it("are validated", () => {
     const right = [
       { engine_snapshot_id: "x" },
       { protected_until: later },
@@ -98,14 +98,14 @@ describe("a backup's fields", () => {
       assert.isFalse(completes({ ...end, ...fields }), JSON.stringify(fields))
     }
   })
-  it("in a request are a wish for a snapshot, or for none, or no wish", () => {
+  it("in a request require a snapshot, forbid one, or leave the choice", () => {
     const is = Schema.is(RequestBackup)
     for (const crash_consistent_wanted of [true, false, null]) {
       assert.isTrue(is({ type: "RequestBackup", ...backup, crash_consistent_wanted }))
     }
     assert.isFalse(is({ type: "RequestBackup", ...backup, crash_consistent_wanted: "yes" }))
   })
-  it("in a retention job are what the engine knows it by", () => {
+  it("in a retention job have the id of its snapshot", () => {
     const is = Schema.is(Forgotten)
     assert.isTrue(is({ backup_id, engine_snapshot_id: snapshot.engine_snapshot_id }))
     assert.isFalse(is({ backup_id, engine_snapshot_id: null }))

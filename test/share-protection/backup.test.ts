@@ -298,7 +298,7 @@ describe("a backup", () => {
     ],
   })
 
-  it("comes to no other states than the documented ones, and its end", () => {
+  it("reaches exactly the documented states, and its end", () => {
     const events = [
       requested,
       queued,
@@ -324,7 +324,7 @@ describe("a backup", () => {
   })
 })
 
-describe("what a backup knows", () => {
+describe("the context of a backup", () => {
   const { engine_snapshot_id, taken_at } = snapshot
   const asked = {
     ...backup,
@@ -337,31 +337,31 @@ describe("what a backup knows", () => {
   }
   const made = { ...asked, engine_snapshot_id, taken_at }
 
-  it("is what was asked, and then its snapshot", () => {
+  it("has its request, and then its snapshot", () => {
     assert.deepEqual(known(...running), asked)
     assert.deepEqual(known(...available), made)
     assert.deepEqual(known(...states["available, locked"]), { ...made, protected_until: at })
   })
-  it("is its snapshot still when it expired, and that its tenant keeps it when it is back", () => {
+  it("keeps its snapshot when it expires, and is kept after an undelete", () => {
     assert.deepEqual(known(...states.expired), made)
     const kept = { ...made, protected_until: later, kept: true }
     assert.deepEqual(known(...states["available, undeleted"]), kept)
     assert.deepEqual(known(...states["expired for good"]), made)
   })
-  it("is as much of one that was found in the repository", () =>
+  it("is the same for an adopted backup", () =>
     assert.deepEqual(known(was_adopted), { ...made, job_id: null }))
-  it("is why it failed, until it is tried again", () => {
+  it("has the reason of its failure until a retry", () => {
     assert.deepEqual(known(...states.error), { ...asked, reason })
     assert.deepEqual(known(...states["queued again"]), asked)
   })
-  it("is no snapshot when that was lost", () =>
+  it("has no snapshot after it was lost", () =>
     assert.deepEqual(known(...running, locked, lost), { ...asked, reason: lost_reason }))
-  it("is who reads it", () => {
+  it("has the restores that read it", () => {
     const other = BackupRestoreStarted.make({ restore_id: other_restore_id })
     assert.deepEqual(known(...available, restoring, other).restores, [restore_id, other_restore_id])
     assert.deepEqual(known(...available, restoring, other, restored).restores, [other_restore_id])
   })
-  it("is nothing that cannot have happened", () => {
+  it("ignores impossible events", () => {
     const impossible: ReadonlyArray<ReadonlyArray<BackupEvent>> = [
       [...available, restored],
       [...available, restoring, restoring],
@@ -375,7 +375,7 @@ describe("what a backup knows", () => {
       assert.throws(() => known(...history), /cannot happen/, JSON.stringify(history.at(-1)))
     }
   })
-  it("names what is in the way", () => {
+  it("names the obstacle", () => {
     const detail = (history: ReadonlyArray<BackupEvent>, command: typeof Backup.command.Type) =>
       JSON.stringify(Backup.decide(history.reduce(Backup.evolve, Backup.initialState), command))
     const end = DeleteBackup.make({ at: a_moment_before, expired: false })

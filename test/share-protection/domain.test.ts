@@ -66,7 +66,7 @@ describe("a domain's settings", () => {
     ],
   })
 
-  it("hold only when they were applied", () => {
+  it("take effect only when they are applied", () => {
     assert.deepEqual(known(...states["configured, not applied"]), {
       settings: { ...unset, ...two },
       applied: unset,
@@ -76,11 +76,11 @@ describe("a domain's settings", () => {
       applied: { ...unset, ...two },
     })
   })
-  it("hold until what takes them back was applied", () => {
+  it("stay in effect until their reset is applied", () => {
     assert.equal(known(...states["taken back"]).applied.min_workers, 2)
     assert.deepEqual(known(...states["taken back"], applied), { settings: unset, applied: unset })
   })
-  it("keep what a later change does not name, but quotas are set as a whole", () =>
+  it("keep fields that a later change omits, but quotas are replaced as a whole", () =>
     assert.deepEqual(
       known(...states["configured and applied"], DomainConfigured.make({ quotas: { policies: 1 } }))
         .settings,

@@ -121,24 +121,24 @@ describe("a fleet", () => {
     ],
   })
 
-  it("boots the next worker when the cooldown is over, and not a moment before", () => {
+  it("boots the next worker exactly when the cooldown ends", () => {
     fleet(allowed(0)).when(allow(179.999)).thenRejected(unavailable)
     fleet(allowed(0)).when(allow(180)).thenEvents(allowed(180))
   })
-  it("counts the cooldown from the last boot, a replacement's too", () =>
+  it("counts the cooldown from the last boot, including replacements", () =>
     fleet(allowed(0), allowed(100, { replacement: true }))
       .when(allow(200))
       .thenRejected(unavailable))
-  it("knows no cooldown of 0 s", () =>
+  it("has no cooldown if it is 0 s", () =>
     fleet(allowed(0))
       .when(allow(0, { cooldown_seconds: 0 }))
       .thenEvents(allowed(0, { cooldown_seconds: 0 })))
 
-  it("stops at the last failure that is allowed, and not before", () => {
+  it("stops exactly at the maximum number of failures", () => {
     fleet(failed(0), failed(1)).when(allow(2)).thenEvents(allowed(2))
     fleet(failed(0), failed(1), failed(2)).when(allow(2)).thenRejected(unavailable)
   })
-  it("goes on when a failure has left the window, and not a moment before", () => {
+  it("continues exactly when a failure leaves the window", () => {
     const history = [failed(0), failed(1), failed(2)]
     fleet(...history)
       .when(allow(7199.999))
@@ -147,31 +147,31 @@ describe("a fleet", () => {
       .when(allow(7200))
       .thenEvents(allowed(7200))
   })
-  it("never stops where no failures are counted", () =>
+  it("never stops if failures are not limited", () =>
     fleet(failed(0), failed(0), failed(0), failed(0))
       .when(allow(1, { max_failures: 0 }))
       .thenEvents(allowed(1, { max_failures: 0 })))
 
-  it("has no way to end a rollout that does not run", () => {
+  it("cannot end a rollout that does not run", () => {
     const state = Fleet.evolve(Fleet.initialState, rollout)
     assert.isFalse(state.can(RolloutEnded.make({ rollout_id: other_rollout_id })))
   })
 
-  it("says which rollout runs", () => {
+  it("names the running rollout", () => {
     const state = Fleet.evolve(Fleet.initialState, rollout)
     const refused = Fleet.decide(state, AllowRollout.make({ rollout_id: other_rollout_id }))
     assert(Result.isFailure(refused))
     assert.equal(refused.failure.detail, `Rollout ${rollout_id} is running.`)
   })
 
-  it("knows when boots failed, the newest first, in whatever order it heard of them", () =>
+  it("keeps the times of failed boots, newest first, in any order of events", () =>
     assert.deepEqual(known(failed(2), failed(1), failed(3), booted, rollout), {
       rollout_id,
       booted_at: booted.at,
       failures: [noon(3), noon(2), noon(1)],
     }))
 
-  it("forgets the oldest failure beyond those that are kept, and fits in a snapshot", () => {
+  it("drops the oldest failures beyond its limit, and fits in a snapshot", () => {
     const history = Array.from({ length: boot_failures_kept + 1 }, (_, i) => failed(i))
     const { failures } = known(...history)
     assert.lengthOf(failures, boot_failures_kept)

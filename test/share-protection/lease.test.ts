@@ -151,7 +151,7 @@ describe("a lease", () => {
     ],
   })
 
-  it("says who holds the repository: job, worker, mode and fence", () => {
+  it("names the job, worker, mode and fence of its holder", () => {
     const state = states["read and written"].reduce(Lease.evolve, Lease.initialState)
     const refused = Lease.decide(state, acquire(two, "write", 3))
     assert(Result.isFailure(refused))
@@ -159,7 +159,7 @@ describe("a lease", () => {
     assert.equal(refused.failure.detail, detail)
   })
 
-  it("gives no fence twice, also when what had it is gone", () =>
+  it("never reuses a fence, even after its hold has ended", () =>
     given(Lease)(...states["read and written"], released(jobId(3), 2), broken(one, 1))
       .when(acquire(two, "exclusive", 2))
       .thenRejected(behind))
@@ -174,7 +174,7 @@ describe("a lease", () => {
   const readers = (count: number) =>
     Array.from({ length: count }, (_, i) => acquired(jobId(i + 10), "read", i + 1))
 
-  it(`has room for ${lease_holds_max} readers and no more`, () => {
+  it(`allows at most ${lease_holds_max} readers`, () => {
     given(Lease)(...readers(lease_holds_max - 1))
       .when(acquire(two, "read", lease_holds_max))
       .thenEvents(acquired(two, "read", lease_holds_max))

@@ -72,12 +72,12 @@ describe("a project's ledger", () => {
     ],
   })
 
-  it("says which limit is reached", () => {
+  it("names the limit that is reached", () => {
     const decided = Ledger.decide(Ledger.initialState, Reserve.make({ what: "backups", limit: 0 }))
     assert.include(JSON.stringify(decided), "The project has its limit of 0 backups.")
   })
 
-  it("counts each of the four apart", () => {
+  it("counts each of the four separately", () => {
     assert.deepEqual(
       known(
         reserved("targets"),
@@ -92,7 +92,7 @@ describe("a project's ledger", () => {
     )
   })
 
-  it("has room again for what was released, and no more", () => {
+  it("frees exactly the released count", () => {
     const again = [...states["the last target is released"], reserved("targets")]
     ledger(...again)
       .when(reserve("targets"))
@@ -102,7 +102,7 @@ describe("a project's ledger", () => {
       .thenRejected(full)
   })
 
-  it("is never told of a release beyond what it counts", () =>
+  it("never releases more than it counts", () =>
     assert.throws(() => known(reserved("targets"), released("targets", 2)), /cannot happen/))
 
   it("fits in a snapshot", () =>
@@ -114,7 +114,7 @@ describe("a project's ledger", () => {
 
 describe("a command to a ledger", () => {
   const is = Schema.is(LedgerCommand)
-  it("counts targets, policies or backups, by whole numbers", () => {
+  it("counts targets, policies or backups in integers", () => {
     for (const what of Counted.literals) assert.isTrue(is({ type: "Reserve", what, limit: 0 }))
     const release = { type: "Release", what: "targets" }
     assert.isTrue(is({ ...release, count: 1 }))

@@ -202,33 +202,33 @@ describe("a share's policy", () => {
   })
 })
 
-describe("what a share's policy knows", () => {
+describe("the context of a share's policy", () => {
   const idle = { policy, backup: null, last_tick: null }
 
-  it("is nothing before the first, and after the last", () => {
+  it("is empty before the first policy, and after the last", () => {
     assert.deepEqual(known(), { ...idle, policy: null })
     assert.deepEqual(known(defined, skipped(at), deleted), { ...idle, policy: null })
   })
-  it("is what it was made of, and what changed", () =>
+  it("has the fields of its creation and later updates", () =>
     assert.deepEqual(known(defined, updated({ name: "Weekly", enabled: false })), {
       ...idle,
       policy: { ...policy, name: "Weekly", enabled: false },
     }))
-  it("is the backup that is under way, and the policy that it is of", () => {
+  it("has the backup in progress and its policy", () => {
     assert.deepEqual(known(defined, on_demand), { ...idle, backup: { backup_id, policy_id: null } })
     assert.deepEqual(known(defined, of_policy), { ...idle, backup: { backup_id, policy_id } })
     assert.deepEqual(known(defined, of_policy, finished), idle)
   })
-  it("is the last tick, which a backup on demand leaves as it is", () => {
+  it("has the last tick, which a backup on demand does not change", () => {
     const taken = [defined, started(policy_id, at), finished] as const
     assert.equal(known(...taken, of_policy).last_tick, at)
     assert.equal(known(...taken, skipped(later)).last_tick, later)
   })
-  it("is no tick of the policy before it", () =>
+  it("has no tick of an earlier policy", () =>
     given(Policy)(...states["a tick was skipped"], deleted, defined)
       .when(StartShareBackup.make({ backup_id, policy_id, tick: a_moment_before }))
       .thenEvents(started(policy_id, a_moment_before)))
-  it("is that a policy was deleted while a backup of another sort went on", () => {
+  it("has no policy after its deletion during a backup of another policy", () => {
     given(Policy)(defined, on_demand)
       .when(DeletePolicy.make({ policy_id, project_id }))
       .thenEvents(deleted)
@@ -238,7 +238,7 @@ describe("what a share's policy knows", () => {
       backup: { backup_id, policy_id: null },
     })
   })
-  it("is nothing that cannot have happened", () => {
+  it("ignores impossible events", () => {
     const impossible: ReadonlyArray<ReadonlyArray<PolicyEvent>> = [
       [defined, defined],
       [updated({})],
@@ -254,7 +254,7 @@ describe("what a share's policy knows", () => {
       assert.throws(() => known(...history), /cannot happen/, JSON.stringify(history.at(-1)))
     }
   })
-  it("names what is in the way", () => {
+  it("names the obstacle", () => {
     const detail = (history: ReadonlyArray<PolicyEvent>, command: typeof Policy.command.Type) =>
       JSON.stringify(Policy.decide(history.reduce(Policy.evolve, Policy.initialState), command))
     const start = StartShareBackup.make({ backup_id: other_backup_id, policy_id, tick: at })
@@ -293,7 +293,7 @@ describe("what a share's policy knows", () => {
 
 describe("a policy's patterns", () => {
   // Each as restic 0.19 judged it, but for those that lead up.
-  it("are those that the engine can read", () => {
+  it("are limited to those that the engine can parse", () => {
     const read = [
       "*.tmp",
       "**/x",
@@ -372,12 +372,12 @@ describe("a policy's fields", () => {
     { enabled: "true" },
     { id: "1" },
   ]
-  it("are as they must be", () => {
+  it("are validated", () => {
     assert.isTrue(is(all))
     for (const fields of right) assert.isTrue(is({ ...all, ...fields }), JSON.stringify(fields))
     for (const fields of wrong) assert.isFalse(is({ ...all, ...fields }), JSON.stringify(fields))
   })
-  it("are skipped for a reason that is known", () => {
+  it("have a known reason for a skipped tick", () => {
     const skip = { type: "SkipTick", policy_id, tick: at }
     for (const reason of SkipReason.literals)
       assert.isTrue(Schema.is(SkipTick)({ ...skip, reason }))

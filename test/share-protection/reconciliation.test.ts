@@ -69,16 +69,16 @@ describe("reconciliation", () => {
     ],
   })
 
-  it("knows when it ran last, and what it found then", () => {
+  it("keeps the time and the drift of its last run", () => {
     assert.deepEqual(known().context, { last_started_at: null, drift: [], drift_count: 0 })
     assert.deepEqual(known(...states["idle again"]).context, { last_started_at: at, ...found })
   })
-  it("shows what the last run found while the next one runs", () =>
+  it("keeps the last drift while the next run is in progress", () =>
     assert.deepEqual(known(...states["asked again"], started(later)).context, {
       last_started_at: later,
       ...found,
     }))
-  it("finds nothing any more when a run finds nothing", () => {
+  it("clears the drift after a run without findings", () => {
     const clean = ReconciliationFinished.make({ drift: [], drift_count: 0 })
     assert.deepEqual(known(...states["idle again"], started(later), clean).context, {
       last_started_at: later,

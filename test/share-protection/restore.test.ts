@@ -105,13 +105,13 @@ describe("a restore", () => {
     ],
   })
 
-  it("comes to no other states than the documented ones", () => {
+  it("reaches exactly the documented states", () => {
     const events = [requested, queued, started, completed, failed, retried]
     const met = new Set([...histories(machine, events, 6)].map(({ state }) => state.value))
     assert.deepEqual(met, new Set(RestoreStatus.literals))
   })
 
-  it("knows what was asked, the share that was made, and why it failed", () => {
+  it("keeps its request, its new share and its error", () => {
     const asked = { ...restore, new_share_id: null, reason: null }
     assert.deepEqual(known(requested, queued, started), asked)
     assert.deepEqual(known(...states.available), { ...asked, new_share_id })
@@ -147,13 +147,13 @@ describe("a path inside a share", () => {
 describe("a restore's fields", () => {
   const is = Schema.is(RequestRestore)
   const all = { type: "RequestRestore", ...restore }
-  it("are as they must be", () => {
+  it("are validated", () => {
     assert.isTrue(is(all))
     assert.isTrue(is({ ...all, mode: "in_place", force: true, sub_path: "/a" }))
     const wrong = [{ mode: "copy" }, { force: "true" }, { sub_path: "a" }, { backup_id: "1" }]
     for (const fields of wrong) assert.isFalse(is({ ...all, ...fields }), JSON.stringify(fields))
   })
-  it("at its end are whole numbers, and a share or none", () => {
+  it("at its end are integers, and an optional share", () => {
     const completes = Schema.is(CompleteRestore)
     const end = { type: "CompleteRestore", ...restored }
     assert.isTrue(completes({ ...end, new_share_id: null, files: 0, bytes: 0 }))

@@ -156,7 +156,7 @@ describe("a rollout", () => {
   const known = (...events: ReadonlyArray<RolloutEvent>): RolloutContext =>
     events.reduce(Rollout.evolve, Rollout.initialState).context
 
-  it("knows its image, its domains, where it is, and whom it replaces by whom", () =>
+  it("has its image, domains, position and present replacement", () =>
     assert.deepEqual(
       known(
         ...states["one is replaced"],
@@ -167,7 +167,7 @@ describe("a rollout", () => {
       ),
       { ...descriptor, domain_index: 1, replacement: pair, replaced_workers: 2, reason: null },
     ))
-  it("knows why it halted, and replaces nothing any more", () =>
+  it("has the reason of its halt, and no further replacements", () =>
     assert.deepEqual(known(...states.halted), {
       ...descriptor,
       domain_index: 0,
@@ -181,13 +181,13 @@ describe("a rollout", () => {
       .when(CompleteRolloutDomain.make({ domain_id: canary }))
       .thenEvents(through(canary), succeeded)
   })
-  it("does not succeed before its last domain is through", () =>
+  it("does not succeed before its last domain is complete", () =>
     assert.isFalse(
       states["at the last domain"]
         .reduce(Rollout.evolve, Rollout.initialState)
         .can(RolloutSucceeded.make({})),
     ))
-  it("says whom it is replacing, and at which domain it is", () => {
+  it("names its present replacement and domain", () => {
     const detail = (history: ReadonlyArray<RolloutEvent>) => {
       const state = history.reduce(Rollout.evolve, Rollout.initialState)
       const refused = Rollout.decide(state, CompleteRolloutDomain.make({ domain_id: second }))
@@ -199,7 +199,7 @@ describe("a rollout", () => {
     assert.equal(detail(states.halted), "A rollout that is halted refuses CompleteRolloutDomain.")
   })
 
-  it("comes to no other states than the documented ones", () => {
+  it("reaches exactly the documented states", () => {
     const events = [
       created,
       started(canary),
@@ -217,7 +217,7 @@ describe("a rollout", () => {
     assert.deepEqual(met, new Set(["running", "succeeded", "halted"]))
   })
 
-  it("fits in a snapshot with as many domains as there may be, each field at its longest", () => {
+  it("fits in a snapshot with the maximum of domains and every field at its longest", () => {
     const domain_ids = Array.from({ length: rollout_domains_max }, (_, i) =>
       DomainId.make(`${i}`.padEnd(64, "d")),
     )

@@ -40,12 +40,12 @@ describe("the scheduler", () => {
     ],
   })
 
-  it("runs at first, and takes every tick", () =>
+  it("initially runs and uses every tick", () =>
     assert.deepEqual([known().value, known().context], ["running", { resumed_at: null }]))
-  it("knows from when on ticks are taken again, the last time", () => {
+  it("keeps the time of its last resumption", () => {
     const again = SchedulerResumed.make({ at: later })
     assert.deepEqual(known(...states["paused again"], again).context, { resumed_at: later })
   })
-  it("is stored as it is", () =>
+  it("is stored unchanged", () =>
     assert.equal(assertStorable(Scheduler, states["paused again"]).value, "paused"))
 })

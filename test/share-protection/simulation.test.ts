@@ -81,7 +81,7 @@ const rare_runs = 1000
 
 describe("the simulation", () => {
   it(
-    `keeps its laws in ${runs} deployments, and comes to rest in each`,
+    `keeps its invariants in ${runs} deployments, and becomes idle in each`,
     () => {
       const first = randomInt(seed_max - runs)
       console.log(`simulation: seeds ${first} to ${first + runs - 1}`)
@@ -98,7 +98,7 @@ describe("the simulation", () => {
     timeout_ms,
   )
 
-  it("is the same for the same seed", () => {
+  it("is deterministic for each seed", () => {
     const seed = randomInt(seed_max)
     const [one, other] = [simulate(seed), simulate(seed)]
     assert.equal(one.fingerprint, other.fingerprint, `seed ${seed}`)
@@ -109,7 +109,7 @@ describe("the simulation", () => {
 describe("virtual time", () => {
   const world = () => makeVirtualTime(0, seeded(1))
 
-  it("passes when everybody waits, to the next who wakes", () => {
+  it("advances to the next timer when all fibers wait", () => {
     const time = world()
     const seen: Array<number> = []
     const sleeper = (ms: number) =>
@@ -126,7 +126,7 @@ describe("virtual time", () => {
     assert.deepEqual(seen, [5, 7, 8, 3_600_000])
   })
 
-  it("knows a loop that waits for nothing, and a wait for what never comes", () => {
+  it("detects busy loops and waits that never end", () => {
     const time = world()
     time.fork(Effect.forever(Effect.yieldNow), Context.empty())
     assert.throws(() => time.run(() => false), /goes round/)

@@ -12,14 +12,14 @@ const tags: SnapshotTags = { backup_id, project_id, share_id, policy_id, crash_c
 
 describe("a snapshot's tags", () => {
   for (const said of [tags, { ...tags, policy_id: null }, { ...tags, crash_consistent: false }]) {
-    it(`tell of ${JSON.stringify(said)}`, () => {
+    it(`encode ${JSON.stringify(said)}`, () => {
       assert.deepEqual(readTags(tagsOf(said)), Option.some(said))
       assert.deepEqual(readTags(tagsOf(said).toReversed()), Option.some(said))
       assert.include(tagsOf(said), backupTag(backup_id))
     })
   }
 
-  it("have no comma, which would make two of one", () => {
+  it("have no comma, which would split a tag", () => {
     assert.isTrue(tagsOf(tags).every((tag) => /^[\w=-]+$/.test(tag)))
   })
 
@@ -29,7 +29,7 @@ describe("a snapshot's tags", () => {
     ["an id that is none", [...tagsOf(tags).slice(1), "backup=1"]],
     ["no share", tagsOf(tags).filter((tag) => !tag.startsWith("share="))],
   ] as const) {
-    it(`tell nothing where there are ${what}`, () => {
+    it(`decode to nothing if there are ${what}`, () => {
       assert.deepEqual(readTags(foreign), Option.none())
     })
   }

@@ -62,7 +62,7 @@ import { assertStorable } from "../world/state-table.ts"
 const known = (...events: ReadonlyArray<TargetEvent>) =>
   events.reduce(Target.evolve, Target.initialState).context
 
-describe("what a target knows", () => {
+describe("the context of a target", () => {
   const unenrolled = {
     repository_password_ref: null,
     capabilities: null,
@@ -78,19 +78,19 @@ describe("what a target knows", () => {
   }
   const here = { ...target, ...unenrolled, ...enrolled, preflight_at: at }
 
-  it("is at first what it was made of", () =>
+  it("initially has the fields of its creation", () =>
     assert.deepEqual(known(created), { ...target, ...unenrolled }))
-  it("is its repository once it is enrolled", () =>
+  it("has its repository after the enrollment", () =>
     assert.deepEqual(known(...states.available), here))
-  it("is why its enrollment failed", () =>
+  it("has the reason of a failed enrollment", () =>
     assert.deepEqual(known(created, failed), { ...target, ...unenrolled, reason }))
-  it("is the new job of an enrollment that began again, and no reason any more", () =>
+  it("has the new job of a restarted enrollment, without a reason", () =>
     assert.deepEqual(known(...states["pending again"]), {
       ...target,
       ...unenrolled,
       job_id: other_job_id,
     }))
-  it("is what changed, before and after its enrollment", () => {
+  it("follows updates before and after its enrollment", () => {
     assert.deepEqual(known(created, moved), {
       ...target,
       ...unenrolled,
@@ -99,12 +99,12 @@ describe("what a target knows", () => {
     assert.deepEqual(known(...states.available, renamed), { ...here, name: "Another" })
     assert.deepEqual(known(created, failed, renamed).name, "Another")
   })
-  it("is the job that upgrades its format, and then the new format", () => {
+  it("has the job that upgrades its format, and then the new format", () => {
     assert.deepEqual(known(...states.upgrading), { ...here, format_job_id: upgrade_job_id })
     assert.deepEqual(known(...states.upgraded), { ...here, format: 3 })
     assert.deepEqual(known(...states["not upgraded"]), here)
   })
-  it("is when it was last checked; a failed check takes no capability away", () => {
+  it("has the time of its last preflight; a failed one removes no capability", () => {
     const other = { ...capabilities, lifecycle: false, checked_at: later }
     const passed = TargetPreflighted.make({ capabilities: other, reason: null, at: later })
     const broken = TargetPreflighted.make({ capabilities: null, reason, at: later })
@@ -115,7 +115,7 @@ describe("what a target knows", () => {
     })
     assert.deepEqual(known(...states.available, broken), { ...here, preflight_at: later })
   })
-  it("is how many policies and backups there are, and what they take", () =>
+  it("counts policies and backups, and has their usage", () =>
     assert.deepEqual(
       known(
         ...states.available,
@@ -130,7 +130,7 @@ describe("what a target knows", () => {
       ),
       { ...here, policies: 1, backups: 1, usage_stats },
     ))
-  it("is nothing that cannot have happened", () => {
+  it("ignores impossible events", () => {
     const impossible: ReadonlyArray<ReadonlyArray<TargetEvent>> = [
       [created, TargetEnrolled.make({ job_id: other_job_id, ...enrolled })],
       [created, failed, completed],
@@ -148,14 +148,14 @@ describe("what a target knows", () => {
       assert.throws(() => known(...history), /cannot happen/, JSON.stringify(history.at(-1)))
     }
   })
-  it("names the job in the way of a backup, and what is in the way of its end", () => {
+  it("names the job that blocks a backup, and the dependents that block its deletion", () => {
     const detail = (history: ReadonlyArray<TargetEvent>, command: typeof Target.command.Type) =>
       JSON.stringify(Target.decide(history.reduce(Target.evolve, Target.initialState), command))
     assert.include(detail(states.upgrading, RegisterTargetBackup.make({})), upgrade_job_id)
     const end = detail(states["holding two backups"], DeleteTarget.make({}))
     assert.include(end, "0 policies and 2 backups")
   })
-  it("is the first enrollment's job and the second's, each in its turn", () =>
+  it("has the job of the present enrollment", () =>
     given(Target)(
       ...states["pending again"],
       TargetEnrolled.make({ job_id: other_job_id, ...enrolled }),
@@ -244,12 +244,12 @@ describe("a target's fields", () => {
     { job_id: "1" },
     { template_id: "template-1" },
   ]
-  it("are as they must be", () => {
+  it("are validated", () => {
     assert.isTrue(is(all))
     for (const fields of right) assert.isTrue(is({ ...all, ...fields }), JSON.stringify(fields))
     for (const fields of wrong) assert.isFalse(is({ ...all, ...fields }), JSON.stringify(fields))
   })
-  it("of a repository are as they must be", () => {
+  it("of a repository are validated", () => {
     for (const format of [1, 99]) assert.isTrue(Schema.is(RepositoryFormat)(format))
     for (const format of [0, 100, 1.5]) assert.isFalse(Schema.is(RepositoryFormat)(format))
     assert.isTrue(Schema.is(Capabilities)(capabilities))

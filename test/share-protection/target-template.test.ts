@@ -137,7 +137,7 @@ describe("a target template", () => {
     ],
   })
 
-  it("knows what it was made of, what changed, and how many reference it", () =>
+  it("has the fields of its creation, later updates and its number of references", () =>
     assert.deepEqual(
       known(
         created,
@@ -150,7 +150,7 @@ describe("a target template", () => {
       { ...template, name: "Another", targets: 1, policies: 1 },
     ))
 
-  it("is told of no update that it cannot have, and of no reference fewer than it has", () => {
+  it("ignores impossible updates and removals of references", () => {
     assert.throws(() => known(updated), /cannot happen/)
     assert.throws(() => known(created, target_deregistered), /cannot happen/)
     assert.throws(() => known(created, policy_deregistered), /cannot happen/)
@@ -192,7 +192,7 @@ describe("a template's fields", () => {
     { default_retention: {} },
     { domain_id: "a.b" },
   ]
-  it("are as they must be", () => {
+  it("are validated", () => {
     assert.isTrue(is(all))
     for (const fields of right) assert.isTrue(is({ ...all, ...fields }), JSON.stringify(fields))
     for (const fields of wrong) assert.isFalse(is({ ...all, ...fields }), JSON.stringify(fields))

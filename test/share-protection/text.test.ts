@@ -113,7 +113,7 @@ describe("a trust's id", () =>
 
 describe("a reason", () => {
   cases(Reason, ["", "a\nb", "x".repeat(1024)], ["x".repeat(1025), null])
-  it("is cut to what may be kept, and not through a character", () => {
+  it("is truncated to its limit, but not within a character", () => {
     assert.equal(reasonOf("no space"), "no space")
     assert.equal(reasonOf("x".repeat(1025)), "x".repeat(1024))
     assert.equal(reasonOf(`${"x".repeat(1023)}\u{1f4be}`), `${"x".repeat(1023)}\ufffd`)

@@ -225,32 +225,32 @@ describe("a worker", () => {
   const known = (...events: ReadonlyArray<WorkerEvent>) =>
     events.reduce(Worker.evolve, Worker.initialState).context
 
-  it("frees one slot when a job ends, and it is the job's", () => {
+  it("frees the slot of a job that ends", () => {
     worker(...states["ready without a slot"], ends)
       .when(AssignWorkerJob.make(slot))
       .thenEvents(takes)
     assert.deepEqual(known(...states["ready without a slot"], ends).running_jobs, [other])
   })
-  it("takes jobs again after its drain was taken back, and what it ran is still there", () => {
+  it("accepts jobs again after its drain was cancelled, and keeps its running jobs", () => {
     assert.deepEqual(known(...states["draining with a job"], undrained).running_jobs, [slot])
     worker(...states["draining with a job"], undrained)
       .when(AssignWorkerJob.make(other))
       .thenEvents(WorkerJobAssigned.make(other))
   })
-  it("can go when its last job ended", () =>
+  it("can retire when its last job has ended", () =>
     worker(...states["retiring with a job"], ends)
       .when(ConfirmRetirement.make({}))
       .thenEvents(retired))
-  it("knows what it was booted from, and what its agent told", () =>
+  it("has its image and the registration of its agent", () =>
     assert.deepEqual(known(...states["ready after a boot"]), {
       ...words,
       image: "image-2",
       running_jobs: [],
       reason: null,
     }))
-  it("that came by itself was booted from nothing", () =>
+  it("that the service did not boot has no image", () =>
     assert.isNull(known(...states.ready).image))
-  it("tells why it is dead", () => {
+  it("has the reason of its death", () => {
     assert.equal(known(...states.dead).reason, reason)
     assert.equal(known(...states["dead since its boot"]).reason, reason)
   })

@@ -201,7 +201,7 @@ export const dispatch = (options: DispatchOptions) =>
             agenda.set(job_id, open === undefined ? [] : [deadlineOf(open, options)])
           }),
           due: (now): Due => {
-            const begun = [
+            const starting = [
               ...admissions(view),
               ...assignments(view, log, backoffs, now),
               ...offers(view, log, agents, backoffs),
@@ -211,7 +211,7 @@ export const dispatch = (options: DispatchOptions) =>
               deadWorkerJobs(view, options, now),
               forgotten(view, now),
               stopRemnants(view, log, agents, options, now),
-              { now: [...orphanedJobs(view), ...begun], next: backoffs.nextEnd(now) },
+              { now: [...orphanedJobs(view), ...starting], next: backoffs.nextEnd(now) },
               agenda.due(now),
             )
           },

@@ -64,10 +64,10 @@ export const makeLiveWorkers = (workers_max = workers_kept_max) => {
 
   return {
     record: (beat: WorkerHeartbeat) =>
-      Effect.map(Clock.currentTimeMillis, (heard_at) => {
+      Effect.map(Clock.currentTimeMillis, (received_at) => {
         const { worker_id } = beat
         forget(worker_id)
-        workers.set(worker_id, { ...beat, received_at: heard_at })
+        workers.set(worker_id, { ...beat, received_at })
         for (const progress of beat.jobs) jobs.set(progress.job_id, { worker_id, progress })
         const [oldest] = workers.size > workers_max ? workers.keys() : []
         if (oldest !== undefined) forget(oldest)

@@ -20,23 +20,23 @@ export const orphanSweep = (queued_job_deadline_seconds: number) =>
   Effect.map(Log, (log): Loop => {
     const view = emptyView()
     let position: number | undefined
-    const news = Stream.suspend(() =>
+    const new_commits = Stream.suspend(() =>
       position === undefined ? log.lasts(part) : log.read(part, position),
     )
-    const readNews = Stream.runForEach(news, (recorded) => {
+    const readNewCommits = Stream.runForEach(new_commits, (recorded) => {
       position = Math.max(position ?? 0, recorded.position)
       return foldDispatch(log, view, recorded)
     })
     return Effect.gen(function* () {
-      yield* readNews
-      const late = (yield* Clock.currentTimeMillis) - queued_job_deadline_seconds * 1000
-      return [...waiting(view, late, queued_job_deadline_seconds), ...orphaned(view)]
+      yield* readNewCommits
+      const cutoff = (yield* Clock.currentTimeMillis) - queued_job_deadline_seconds * 1000
+      return [...waiting(view, cutoff, queued_job_deadline_seconds), ...orphaned(view)]
     })
   })
 
-const waiting = ({ jobs }: DispatchView, late: number, seconds: number) =>
+const waiting = ({ jobs }: DispatchView, cutoff: number, seconds: number) =>
   [...jobs.values()]
-    .filter(({ hold, since, recasts }) => hold === null && (recasts > 0 || since < late))
+    .filter(({ hold, since, recasts }) => hold === null && (recasts > 0 || since < cutoff))
     .map(({ job_id, job_type }) => ({
       kind: "job_waiting",
       subject: job_id,

@@ -48,9 +48,9 @@ interface View {
 }
 
 /** Applies the settings that were configured before the run started. */
-const apply = ({ pending, position: begun }: View): ReadonlyArray<Caused> =>
+const apply = ({ pending, position: started }: View): ReadonlyArray<Caused> =>
   [...pending]
-    .filter(([, position]) => position < begun)
+    .filter(([, position]) => position < started)
     .map(([domain_id, position]) => ({
       command_id: `apply-${domain_id}-${position}`,
       cause: String(position),

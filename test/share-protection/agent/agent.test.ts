@@ -46,7 +46,7 @@ const refusal = <A>(asked: Effect.Effect<A, WorkerUnavailable>) =>
   })
 
 describe("an agent", () => {
-  inWorld("registers its worker with what it is", () =>
+  inWorld("registers its worker", () =>
     Effect.gen(function* () {
       yield* worker()
       const { registration } = agentOptions
@@ -56,7 +56,7 @@ describe("an agent", () => {
     }),
   )
 
-  inWorld("is refused an id that was used up", () =>
+  inWorld("is rejected if its id belongs to a dead or retired worker", () =>
     Effect.gen(function* () {
       yield* Effect.scoped(worker())
       yield* send([address(Worker, worker_id, MarkWorkerDead.make({ reason: "silent" }))])
@@ -66,7 +66,7 @@ describe("an agent", () => {
     }),
   )
 
-  inWorld("waits for a log that is out of reach when it starts", (world) =>
+  inWorld("waits for an unavailable log at startup", (world) =>
     Effect.gen(function* () {
       world.is_log_down = true
       const starting = yield* Effect.forkChild(worker())
@@ -77,7 +77,7 @@ describe("an agent", () => {
     }),
   )
 
-  inWorld("takes as many jobs as it has slots, and then refuses", () =>
+  inWorld("accepts as many jobs as it has slots", () =>
     Effect.gen(function* () {
       const { offer } = yield* worker()
       const { order } = yield* assign(enroll_job_id)
@@ -89,7 +89,7 @@ describe("an agent", () => {
     }),
   )
 
-  inWorld("refuses an order that is another worker's", (world) =>
+  inWorld("rejects an order for another worker", (world) =>
     Effect.gen(function* () {
       const { offer } = yield* worker()
       const { order } = yield* assign(enroll_job_id)
@@ -99,7 +99,7 @@ describe("an agent", () => {
     }),
   )
 
-  inWorld("has a slot again when a job ended", (world) =>
+  inWorld("frees the slot of a job that ended", (world) =>
     Effect.gen(function* () {
       const { registration } = agentOptions
       const one_slot = { ...registration, capacity_slots: 1 }
@@ -116,7 +116,7 @@ describe("an agent", () => {
     }),
   )
 
-  inWorld("takes the same order once, and no other of a job that it runs", (world) =>
+  inWorld("ignores a repeated order, and rejects another order for a running job", (world) =>
     Effect.gen(function* () {
       const { offer } = yield* worker()
       const came = yield* hold(world, "trusts.redeem")
@@ -134,7 +134,7 @@ describe("an agent", () => {
     }),
   )
 
-  inWorld("begins nothing when an order is repeated after its job ended", (world) =>
+  inWorld("starts nothing for an order repeated after its job ended", (world) =>
     Effect.gen(function* () {
       const { offer } = yield* worker()
       const { order } = yield* assign(enroll_job_id)
@@ -149,7 +149,7 @@ describe("an agent", () => {
     }),
   )
 
-  inWorld("begins nothing when its job was given to another meanwhile", (world) =>
+  inWorld("starts nothing if its job was reassigned meanwhile", (world) =>
     Effect.gen(function* () {
       const { offer } = yield* worker()
       const { order, hold: held } = yield* assign(enroll_job_id)
@@ -161,7 +161,7 @@ describe("an agent", () => {
     }),
   )
 
-  inWorld("leaves a job to the run that began it before, of an agent under the same id", (world) =>
+  inWorld("leaves a job to an earlier run of an agent with the same id", (world) =>
     Effect.gen(function* () {
       const { offer } = yield* worker()
       const { order, hold: held } = yield* assign(enroll_job_id)
@@ -175,7 +175,7 @@ describe("an agent", () => {
     }),
   )
 
-  inWorld("drains: it takes nothing new, and waits for what runs", (world) =>
+  inWorld("drains: rejects new orders and waits for running jobs", (world) =>
     Effect.gen(function* () {
       const { offer, drain } = yield* worker()
       const came = yield* hold(world, "trusts.redeem")
@@ -197,7 +197,7 @@ describe("an agent", () => {
 })
 
 describe("an agent that stops", () => {
-  inWorld("stops what runs, and says so", (world) =>
+  inWorld("stops its jobs and reports them", (world) =>
     Effect.gen(function* () {
       const scope = yield* Scope.make()
       yield* Scope.provide(worker(), scope)
@@ -217,7 +217,7 @@ describe("an agent that stops", () => {
     }),
   )
 
-  inWorld("says that nothing was written where nothing could be", (world) =>
+  inWorld("reports that nothing was written if the engine did not start", (world) =>
     Effect.gen(function* () {
       const scope = yield* Scope.make()
       yield* Scope.provide(worker(), scope)
@@ -230,7 +230,7 @@ describe("an agent that stops", () => {
     }),
   )
 
-  inWorld("gives up when the log is out of reach, and ends all the same", (world) =>
+  inWorld("stops retrying and ends if the log is unavailable", (world) =>
     Effect.gen(function* () {
       const scope = yield* Scope.make()
       yield* Scope.provide(worker(), scope)
@@ -247,7 +247,7 @@ describe("an agent that stops", () => {
     }),
   )
 
-  inWorld("takes no order any more", () =>
+  inWorld("rejects further orders", () =>
     Effect.gen(function* () {
       const scope = yield* Scope.make()
       const { offer } = yield* Scope.provide(worker(), scope)
@@ -260,7 +260,7 @@ describe("an agent that stops", () => {
 })
 
 describe("an agent whose worker was declared dead", () => {
-  inWorld("stops all that it runs, says why, and frees nothing twice", (world) =>
+  inWorld("stops all jobs, reports the reason, and frees nothing twice", (world) =>
     Effect.gen(function* () {
       const { dismissed, offer } = yield* worker()
       yield* enrolledWith()
@@ -286,8 +286,8 @@ describe("an agent whose worker was declared dead", () => {
   )
 })
 
-describe("an agent that nobody answers", () => {
-  inWorld("stops all that it runs after three heartbeats, and is dismissed", (world) =>
+describe("an agent without responses", () => {
+  inWorld("stops all jobs after three heartbeats, and is dismissed", (world) =>
     Effect.gen(function* () {
       const { dismissed, offer } = yield* worker()
       yield* enrolledWith()
@@ -307,7 +307,7 @@ describe("an agent that nobody answers", () => {
     }),
   )
 
-  inWorld("goes on when it is answered again in time", (world) =>
+  inWorld("continues if a response arrives in time", (world) =>
     Effect.gen(function* () {
       const { dismissed } = yield* worker()
       yield* enrolledWith()
@@ -326,8 +326,8 @@ describe("an agent that nobody answers", () => {
   )
 })
 
-describe("a log out of reach", () => {
-  inWorld("gives a job back whose worker was stopped before the log had its beginning", (world) =>
+describe("an unavailable log", () => {
+  inWorld("returns a job whose worker was stopped before the log recorded its start", (world) =>
     Effect.gen(function* () {
       const { dismissed } = yield* worker()
       yield* enrolledWith()
@@ -343,7 +343,7 @@ describe("a log out of reach", () => {
     }),
   )
 
-  inWorld("delays a job's beginning, and loses nothing", (world) =>
+  inWorld("delays the start of a job, and loses nothing", (world) =>
     Effect.gen(function* () {
       yield* worker()
       yield* enrolledWith()
@@ -358,7 +358,7 @@ describe("a log out of reach", () => {
     }),
   )
 
-  inWorld("delays a job's end, and loses nothing", (world) =>
+  inWorld("delays the end of a job, and loses nothing", (world) =>
     Effect.gen(function* () {
       yield* worker()
       yield* enrolledWith()
@@ -379,7 +379,7 @@ describe("a log out of reach", () => {
     }),
   )
 
-  inWorld("now and then lets a job go on where it was", (world) =>
+  inWorld("lets a job continue after short outages", (world) =>
     Effect.gen(function* () {
       yield* worker()
       yield* enrolledWith()

@@ -82,8 +82,8 @@ const planOf = Effect.map(last(`restore.${restore_id}`), (event) => {
   return plan
 })
 
-describe("a restore in place that only plans", () => {
-  inWorld("tells what it would do, and touches nothing", (world) =>
+describe("a dry run of a restore in place", () => {
+  inWorld("returns its plan and changes nothing", (world) =>
     Effect.gen(function* () {
       yield* spoilt(world)
       const before = yield* readTree(project_folder(world))
@@ -100,7 +100,7 @@ describe("a restore in place that only plans", () => {
     }),
   )
 
-  inWorld("lists no more than fits an event, and counts the rest", (world) =>
+  inWorld("lists as many actions as fit in an event, and counts the rest", (world) =>
     Effect.gen(function* () {
       yield* spoilt(world)
       const deep = Array.from({ length: 8 }, () => "d".repeat(250)).join("/")
@@ -134,8 +134,8 @@ describe("a restore in place that only plans", () => {
   }
 })
 
-describe("a restore in place by a plan", () => {
-  inWorld("takes place while the plan is as it was", (world) =>
+describe("a restore in place with a plan hash", () => {
+  inWorld("runs if the plan is unchanged", (world) =>
     Effect.gen(function* () {
       yield* spoilt(world)
       yield* restoreBy({ dry_run: true })
@@ -146,7 +146,7 @@ describe("a restore in place by a plan", () => {
     }),
   )
 
-  inWorld("touches nothing when the share changed since", (world) =>
+  inWorld("changes nothing if the share has changed", (world) =>
     Effect.gen(function* () {
       yield* spoilt(world)
       const plan_hash = "0".repeat(64)
@@ -178,8 +178,8 @@ const forgotten = Effect.fnUntraced(function* (world: World) {
 
 const place = { backup_id, project_id, share_id, target_id }
 
-describe("a backup that is wanted back", () => {
-  inWorld("is available again with all its files, though its repository was maintained", (world) =>
+describe("an undelete", () => {
+  inWorld("recovers a backup with all its files, even after maintenance", (world) =>
     Effect.gen(function* () {
       yield* forgotten(world)
       yield* send([queueTargetJob(jobId(10), "maintenance", target_id, project_id)])
@@ -196,7 +196,7 @@ describe("a backup that is wanted back", () => {
     }),
   )
 
-  inWorld("stays expired when its snapshot is gone for good", (world) =>
+  inWorld("leaves the backup expired if its snapshot is permanently gone", (world) =>
     Effect.gen(function* () {
       yield* forgotten(world)
       const memory = yield* openBucket(world.s3, world.bucket)
@@ -210,7 +210,7 @@ describe("a backup that is wanted back", () => {
     }),
   )
 
-  inWorld("stays expired when the engine does not find what the bucket gave back", (world) =>
+  inWorld("leaves the backup expired if the engine does not find the recovered snapshot", (world) =>
     Effect.gen(function* () {
       yield* forgotten(world)
       const memory = yield* openBucket(world.s3, world.bucket)
@@ -222,7 +222,7 @@ describe("a backup that is wanted back", () => {
     }),
   )
 
-  inWorld("is not forgotten by a job that was queued when it had expired", (world) =>
+  inWorld("protects the backup from a retention job queued before", (world) =>
     Effect.gen(function* () {
       const forget = yield* forgotten(world)
       yield* send(undeleteBackup(jobId(11), place, 10))
@@ -240,7 +240,7 @@ const scratch = () => {
 }
 
 describe("a restore test", () => {
-  inWorld("proves a backup, and leaves nothing of it on the machine", (world) =>
+  inWorld("verifies a backup, and leaves no files on the machine", (world) =>
     Effect.gen(function* () {
       yield* worker()
       yield* enrolledWith()
@@ -258,7 +258,7 @@ describe("a restore test", () => {
     }),
   )
 
-  inWorld("tells of a backup whose data is gone, which stays as it is", (world) =>
+  inWorld("reports a backup with missing data, whose state is unchanged", (world) =>
     Effect.gen(function* () {
       yield* worker()
       yield* enrolledWith()
@@ -273,7 +273,7 @@ describe("a restore test", () => {
     }),
   )
 
-  inWorld("says nothing of a backup that it did not come to try", (world) =>
+  inWorld("records no result if it could not test the backup", (world) =>
     Effect.gen(function* () {
       yield* worker()
       yield* enrolledWith()
@@ -287,7 +287,7 @@ describe("a restore test", () => {
     }),
   )
 
-  inWorld("lets a backup into the same repository beside it", (world) =>
+  inWorld("runs concurrently with a backup to the same repository", (world) =>
     Effect.gen(function* () {
       yield* worker()
       yield* enrolledWith()

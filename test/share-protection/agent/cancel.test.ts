@@ -142,7 +142,7 @@ describe("a cancelled job", () => {
   for (const type of types) {
     // What is let go is let go first, whoever waits for it: the share's release is not stopped.
     for (const call of calls[type].filter((call) => call !== "shares.release")) {
-      inWorld(`of type ${type} stops at ${call}, and leaves nothing`, (world) =>
+      inWorld(`of type ${type} stops at ${call}, and leaves nothing behind`, (world) =>
         Effect.gen(function* () {
           yield* worker()
           const { job_id, ask } = scenes[type]
@@ -169,7 +169,7 @@ describe("a cancelled job", () => {
     }
   }
 
-  inWorld("has its engine stopped before its slot and its lease are free", (world) =>
+  inWorld("stops its engine before its slot and its lease are freed", (world) =>
     Effect.gen(function* () {
       yield* worker()
       yield* enrolledWith()
@@ -191,7 +191,7 @@ describe("a cancelled job", () => {
     }),
   )
 
-  inWorld("is stopped twice with the same answer, and by its own fence only", (world) =>
+  inWorld("can be stopped twice with the same response, but only by its own fence", (world) =>
     Effect.gen(function* () {
       const { cancel: stop } = yield* worker()
       yield* enrolledWith()
@@ -209,7 +209,7 @@ describe("a cancelled job", () => {
     }),
   )
 
-  inWorld("begins nothing when it was cancelled before its order came", (world) =>
+  inWorld("starts nothing if it was cancelled before its order arrived", (world) =>
     Effect.gen(function* () {
       yield* worker()
       yield* enrolledWith()
@@ -223,7 +223,7 @@ describe("a cancelled job", () => {
     }),
   )
 
-  inWorld("is not taken for done when it was cancelled just before it said so", (world) =>
+  inWorld("does not complete if it was cancelled just before its report", (world) =>
     Effect.gen(function* () {
       yield* worker()
       yield* enrolledWith()
@@ -253,8 +253,8 @@ const die = Effect.fnUntraced(function* (job_id: JobId) {
   yield* send(failLostJob(job, job.hold, { code, category, detail: reason, wrote_nothing: false }))
 })
 
-describe("a worker that was taken for dead while it ran a backup", () => {
-  inWorld("leaves the repository as it is: that may be another's by now", (world) =>
+describe("a worker that was declared dead during a backup", () => {
+  inWorld("leaves the repository unchanged, as another worker may own it", (world) =>
     Effect.gen(function* () {
       yield* worker({ heartbeat_interval_seconds: 1000 })
       yield* enrolledWith()
@@ -272,8 +272,8 @@ describe("a worker that was taken for dead while it ran a backup", () => {
   )
 })
 
-describe("a worker that hears that it was taken for dead", () => {
-  inWorld("stops its backup, and leaves the repository as it is", (world) =>
+describe("a worker that learns that it was declared dead", () => {
+  inWorld("stops its backup, and leaves the repository unchanged", (world) =>
     Effect.gen(function* () {
       const { dismissed } = yield* worker()
       yield* enrolledWith()
@@ -310,7 +310,7 @@ const assertDone = Effect.fnUntraced(function* (world: World, type: (typeof type
 describe("a job whose worker died", () => {
   for (const type of types) {
     for (const call of calls[type]) {
-      inWorld(`of type ${type} at ${call} is done by another one`, (world) =>
+      inWorld(`of type ${type} at ${call} is completed by another worker`, (world) =>
         Effect.gen(function* () {
           const first = yield* worker({ heartbeat_interval_seconds: 1000 })
           yield* worker({ worker_id: other_worker_id })
@@ -340,7 +340,7 @@ describe("a job whose worker died", () => {
 
 describe("the calls of a job", () => {
   for (const type of types) {
-    inWorld(`of type ${type} are those at which it is met here`, (world) =>
+    inWorld(`of type ${type} are exactly those tested here`, (world) =>
       Effect.gen(function* () {
         yield* worker()
         const { job_id, ask } = scenes[type]

@@ -120,13 +120,13 @@ const failings: ReadonlyArray<Failing> = [
   ["no share is told of", instead("shares.find", away), "provisioning_network", unavailable],
   ["the share cannot be read now", unreadable, "provisioning_network", no_network],
   [
-    "it is exported nowhere",
+    "the share has no export",
     instead("shares.prepare", no_export),
     "provisioning_source",
     no_network,
   ],
   [
-    "no snapshot can be had",
+    "no snapshot can be made",
     instead("shares.prepare", no_snapshot),
     "provisioning_source",
     no_source,
@@ -143,14 +143,14 @@ const failings: ReadonlyArray<Failing> = [
   ["the engine ends after it wrote", when("after", broken), "transferring", engine_error, false],
   ["the engine is killed", kill, "transferring", engine_error],
   [
-    "the engine ends, and nobody can list its snapshots",
+    "the engine ends, and its snapshots cannot be listed",
     both(when("before", broken), list_nothing),
     "transferring",
     engine_error,
     false,
   ],
   [
-    "the engine never began, which needs no list",
+    "the engine never started, which needs no list",
     both(when("before", never_began), list_nothing),
     "transferring",
     engine_error,
@@ -204,7 +204,7 @@ describe("a backup does not fail", () => {
     )
   }
 
-  inWorld("when its source is not let go, which is tried three times and said", (world) =>
+  inWorld("when its source cannot be released after three attempts, which is logged", (world) =>
     Effect.gen(function* () {
       yield* worker()
       yield* enrolledWith()
@@ -218,7 +218,7 @@ describe("a backup does not fail", () => {
     }),
   )
 
-  inWorld("when some files cannot be read: it is partial", (world) =>
+  inWorld("when some files cannot be read: the backup is partial", (world) =>
     Effect.gen(function* () {
       yield* worker()
       world.has_snapshots = false
@@ -261,7 +261,7 @@ describe("an enrollment fails", () => {
     )
   }
 
-  inWorld("when a FIPS profile is required, before anything is made", (world) =>
+  inWorld("when a FIPS profile is required, before it makes anything", (world) =>
     Effect.gen(function* () {
       yield* worker({ require_fips_profile: true })
       const { error } = yield* ran(enroll_job_id)
@@ -296,7 +296,7 @@ describe("an enrollment fails", () => {
   }
 
   inWorld(
-    "when the answer to vault.store is lost, and its next attempt finds that secret",
+    "when the response of vault.store is lost, and the next attempt finds that secret",
     (world) =>
       Effect.gen(function* () {
         yield* worker()
@@ -349,7 +349,7 @@ describe("a restore", () => {
     )
   }
 
-  inWorld("fails in place when the share is gone, and makes none", (world) =>
+  inWorld("fails in place if the share is gone, and makes none", (world) =>
     Effect.gen(function* () {
       yield* asked({ mode: "in_place" })
       yield* takeAwayShare(world)
@@ -358,7 +358,7 @@ describe("a restore", () => {
     }),
   )
 
-  inWorld("fails when the sub path is not in the backup", (world) =>
+  inWorld("fails if the sub path is not in the backup", (world) =>
     Effect.gen(function* () {
       yield* asked({ sub_path: "/nowhere" })
       const { error } = yield* ran(restore_job_id)
@@ -368,7 +368,7 @@ describe("a restore", () => {
     }),
   )
 
-  inWorld("brings a lost share back as a new one", (world) =>
+  inWorld("restores a lost share as a new one", (world) =>
     Effect.gen(function* () {
       yield* asked({})
       yield* takeAwayShare(world)

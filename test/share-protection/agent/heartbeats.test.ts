@@ -5,7 +5,7 @@ import { WorkerUnavailable } from "#schemas/share-protection/rejection.ts"
 import { inWorld, until, worker } from "../../world/share-protection/agents.ts"
 import { worker_id } from "../../world/share-protection/job-samples.ts"
 
-describe("an agent whose heartbeats break", () => {
+describe("an agent whose heartbeats fail", () => {
   const breaking = (live: LiveWorkers["Service"], broken_max: number) => {
     let beats = 0
     const beat: typeof live.beat = (said) =>
@@ -13,7 +13,7 @@ describe("an agent whose heartbeats break", () => {
     return Effect.provideService(worker(), LiveWorkers, { ...live, beat })
   }
 
-  inWorld("beats on after one that broke", () =>
+  inWorld("continues after a failed heartbeat", () =>
     Effect.gen(function* () {
       const live = yield* LiveWorkers
       const { dismissed } = yield* breaking(live, 1)
@@ -22,7 +22,7 @@ describe("an agent whose heartbeats break", () => {
     }),
   )
 
-  inWorld("is dismissed when three broke", () =>
+  inWorld("is dismissed after three failed heartbeats", () =>
     Effect.gen(function* () {
       const { dismissed } = yield* breaking(yield* LiveWorkers, Infinity)
       assert.instanceOf(yield* dismissed, WorkerUnavailable)

@@ -22,44 +22,46 @@ import { worker_id } from "../../world/share-protection/job-samples.ts"
 import { jobId, project_id, target_id } from "../../world/share-protection/samples.ts"
 
 describe("heartbeats", () => {
-  inWorld("tell of each job how far it is: it rises, and is below 100 until the end", (world) =>
-    Effect.gen(function* () {
-      const { progressOf, find } = yield* LiveWorkers
-      yield* worker({ heartbeat_interval_seconds: 0.1 })
-      yield* enrolledWith()
-      for (const memory of world.s3.values()) Object.assign(memory, { write_ms: 150 })
-      const seen: Array<number> = []
-      const looking = yield* Effect.forkChild(
-        Effect.forever(
-          Effect.andThen(
-            Effect.sync(() => {
-              const said = progressOf(backup_job_id)
-              if (said && said.progress !== seen.at(-1)) seen.push(said.progress)
-            }),
-            Effect.sleep(1),
+  inWorld(
+    "report the progress of each job: it never decreases, and is below 100 until the end",
+    (world) =>
+      Effect.gen(function* () {
+        const { progressOf, find } = yield* LiveWorkers
+        yield* worker({ heartbeat_interval_seconds: 0.1 })
+        yield* enrolledWith()
+        for (const memory of world.s3.values()) Object.assign(memory, { write_ms: 150 })
+        const seen: Array<number> = []
+        const looking = yield* Effect.forkChild(
+          Effect.forever(
+            Effect.andThen(
+              Effect.sync(() => {
+                const said = progressOf(backup_job_id)
+                if (said && said.progress !== seen.at(-1)) seen.push(said.progress)
+              }),
+              Effect.sleep(1),
+            ),
           ),
-        ),
-      )
-      const came = yield* hold(world, "buckets.usage")
-      yield* give(backup_job_id)
-      yield* came
-      yield* until(Effect.sync(() => progressOf(backup_job_id)?.progress === 99))
-      assert.deepInclude(progressOf(backup_job_id), { bytes_done: 50, bytes_total: 100 })
-      assert.lengthOf(find(worker_id)?.jobs ?? [], 1)
-      yield* (yield* Agents).cancel(worker_id, backup_job_id, 2)
-      yield* settled(backup_job_id)
-      yield* until(Effect.sync(() => progressOf(backup_job_id) === undefined))
-      yield* Fiber.interrupt(looking)
-      assert.deepEqual(
-        seen,
-        seen.toSorted((a, b) => a - b),
-      )
-      assert.isAtLeast(seen.length, 2)
-      assert.equal(seen.at(-1), 99)
-    }),
+        )
+        const came = yield* hold(world, "buckets.usage")
+        yield* give(backup_job_id)
+        yield* came
+        yield* until(Effect.sync(() => progressOf(backup_job_id)?.progress === 99))
+        assert.deepInclude(progressOf(backup_job_id), { bytes_done: 50, bytes_total: 100 })
+        assert.lengthOf(find(worker_id)?.jobs ?? [], 1)
+        yield* (yield* Agents).cancel(worker_id, backup_job_id, 2)
+        yield* settled(backup_job_id)
+        yield* until(Effect.sync(() => progressOf(backup_job_id) === undefined))
+        yield* Fiber.interrupt(looking)
+        assert.deepEqual(
+          seen,
+          seen.toSorted((a, b) => a - b),
+        )
+        assert.isAtLeast(seen.length, 2)
+        assert.equal(seen.at(-1), 99)
+      }),
   )
 
-  inWorld("go on at their interval, also when nothing runs, and write nothing", () =>
+  inWorld("continue at their interval without jobs, and write nothing", () =>
     Effect.gen(function* () {
       const { find } = yield* LiveWorkers
       yield* worker({ heartbeat_interval_seconds: 0.1 })
@@ -72,7 +74,7 @@ describe("heartbeats", () => {
 })
 
 describe("the secrets of a job", () => {
-  inWorld("are in no event, no line of the log and no error, whatever is said of them", (world) =>
+  inWorld("appear in no event, log line or error", (world) =>
     Effect.gen(function* () {
       yield* worker()
       yield* enrolledWith()

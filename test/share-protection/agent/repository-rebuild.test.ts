@@ -85,7 +85,7 @@ const newestJob = Effect.gen(function* () {
 })
 
 describe("a rebuild from the repositories", () => {
-  inWorld("finds nothing where records and snapshots agree", () =>
+  inWorld("finds no drift if records and snapshots agree", () =>
     Effect.gen(function* () {
       yield* backedUp
       const before = yield* head
@@ -94,7 +94,7 @@ describe("a rebuild from the repositories", () => {
     }),
   )
 
-  inWorld("gives a snapshot without a record one, by its tags, once", (world) =>
+  inWorld("adopts a snapshot without a record by its tags, once", (world) =>
     Effect.gen(function* () {
       yield* backedUp
       const engine_snapshot_id = "a".repeat(64)
@@ -120,7 +120,7 @@ describe("a rebuild from the repositories", () => {
     }),
   )
 
-  inWorld("adopts nothing in the name of a project whose bucket it is not", (world) =>
+  inWorld("adopts no snapshot of a project that does not own the bucket", (world) =>
     Effect.gen(function* () {
       yield* backedUp
       const before = yield* head
@@ -131,7 +131,7 @@ describe("a rebuild from the repositories", () => {
     }),
   )
 
-  inWorld("queues nothing in the name of a project whose bucket it is not", (world) =>
+  inWorld("queues no job for a project that does not own the bucket", (world) =>
     Effect.gen(function* () {
       yield* backedUp
       const asked = {
@@ -153,7 +153,7 @@ describe("a rebuild from the repositories", () => {
     }),
   )
 
-  inWorld("says of an available backup whose snapshot is gone that it is lost, once", (world) =>
+  inWorld("marks an available backup without a snapshot as lost, once", (world) =>
     Effect.gen(function* () {
       yield* backedUp
       const memory = yield* openBucket(world.s3, world.bucket)
@@ -164,7 +164,7 @@ describe("a rebuild from the repositories", () => {
     }),
   )
 
-  inWorld("only tells of a snapshot that turns up again after it was lost", (world) =>
+  inWorld("only reports a lost snapshot that reappears", (world) =>
     Effect.gen(function* () {
       yield* backedUp
       const memory = yield* openBucket(world.s3, world.bucket)
@@ -180,7 +180,7 @@ describe("a rebuild from the repositories", () => {
     }),
   )
 
-  inWorld("has what is left of an expired backup forgotten, by one job", (world) =>
+  inWorld("forgets the leftover snapshot of an expired backup with one job", (world) =>
     Effect.gen(function* () {
       yield* backedUp
       const { engine_snapshot_id } = yield* backupNow
@@ -205,7 +205,7 @@ describe("a rebuild from the repositories", () => {
     }),
   )
 
-  inWorld("leaves to its job what one is to forget already", () =>
+  inWorld("ignores snapshots that an open job will forget", () =>
     Effect.gen(function* () {
       yield* backedUp
       const { engine_snapshot_id } = yield* backupNow
@@ -222,7 +222,7 @@ describe("a rebuild from the repositories", () => {
     }),
   )
 
-  inWorld("has what a failed backup wrote forgotten, and not what one writes now", (world) =>
+  inWorld("forgets the snapshot of a failed backup, but not that of a running one", (world) =>
     Effect.gen(function* () {
       yield* backedUp
       const asked = {
@@ -256,7 +256,7 @@ describe("a rebuild from the repositories", () => {
     }),
   )
 
-  inWorld("tells of a repository that it cannot read only that", (world) =>
+  inWorld("only reports a repository that it cannot read", (world) =>
     Effect.gen(function* () {
       yield* backedUp
       const memory = yield* openBucket(world.s3, world.bucket)
@@ -269,7 +269,7 @@ describe("a rebuild from the repositories", () => {
     }),
   )
 
-  inWorld("does not look at a target that is not enrolled", () =>
+  inWorld("ignores targets that are not enrolled", () =>
     Effect.gen(function* () {
       assert.deepEqual(yield* run, [])
       assert.deepEqual(yield* happened("target", target_id), ["TargetCreated"])

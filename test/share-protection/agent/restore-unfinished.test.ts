@@ -36,7 +36,7 @@ const asked = Effect.gen(function* () {
 })
 
 describe("a restore into a new share", () => {
-  inWorld("leaves no share when it fails, says what it left, and goes on in it", (world) =>
+  inWorld("reports its unfinished share on failure, and continues with it on a retry", (world) =>
     Effect.gen(function* () {
       yield* asked
       const before = readdirSync(`${world.root}/${project_id}`)
@@ -63,7 +63,7 @@ describe("a restore into a new share", () => {
     }),
   )
 
-  inWorld("makes no new share where the bucket is away", (world) =>
+  inWorld("makes no new share if the bucket is unavailable", (world) =>
     Effect.gen(function* () {
       yield* asked
       world.instead.set("buckets.reach", Effect.fail(away))

@@ -65,7 +65,7 @@ const whole_course = [
 ]
 
 describe("an enrollment", () => {
-  inWorld("walks whole: the repository is made, and its password is the tenant's", (world) =>
+  inWorld("completes: makes the repository, with its password in the tenant's vault", (world) =>
     Effect.gen(function* () {
       yield* worker()
       const job = yield* ran(enroll_job_id)
@@ -83,7 +83,7 @@ describe("an enrollment", () => {
     }),
   )
 
-  inWorld("finds the repository that is there, by its password's name", (world) =>
+  inWorld("finds the existing repository by the name of its password", (world) =>
     Effect.gen(function* () {
       const name = `almanac-repository-${target_id}`
       const href = keepSecret(world.tenants.secrets, project_id, name, "old-password")
@@ -105,7 +105,7 @@ const enrolledAfter = Effect.fnUntraced(function* (...former_password_refs: Read
 })
 
 describe("an enrollment of a deleted target's bucket", () => {
-  inWorld("opens the repository that is there, which stays as it was", (world) =>
+  inWorld("opens the existing repository and leaves it unchanged", (world) =>
     Effect.gen(function* () {
       const { secrets } = world.tenants
       const wrong = keepSecret(secrets, project_id, "almanac-repository-other", "wrong")
@@ -123,7 +123,7 @@ describe("an enrollment of a deleted target's bucket", () => {
     }),
   )
 
-  inWorld("is refused where its password is not to be had", (world) =>
+  inWorld("is rejected if its password cannot be read", (world) =>
     Effect.gen(function* () {
       const href = keepSecret(world.tenants.secrets, "another-project", "former", "old-password")
       const repository = { ...world.bucket, password: Redacted.make("old-password") }
@@ -143,8 +143,8 @@ const enrolledBeside = Effect.gen(function* () {
   return yield* settled(enroll_job_id)
 })
 
-describe("an enrollment of a bucket that is another target's", () => {
-  inWorld("is refused, and makes nothing there", (world) =>
+describe("an enrollment of a bucket of another target", () => {
+  inWorld("is rejected, and makes nothing there", (world) =>
     Effect.gen(function* () {
       const { state, error } = yield* enrolledBeside
       assert.deepEqual([state, error?.code], ["error", "svc.conflict"])
@@ -156,7 +156,7 @@ describe("an enrollment of a bucket that is another target's", () => {
     }),
   )
 
-  inWorld("tells nobody so whose keys do not open it", (world) =>
+  inWorld("does not reveal that without valid keys", (world) =>
     Effect.gen(function* () {
       world.instead.set("buckets.preflight", new TrustAccessDenied({ detail: "No." }))
       assert.equal((yield* enrolledBeside).error?.code, "svc.trust_access_denied")
@@ -165,7 +165,7 @@ describe("an enrollment of a bucket that is another target's", () => {
 })
 
 describe("a backup", () => {
-  inWorld("walks whole: a snapshot of the share, with what it is written down with", (world) =>
+  inWorld("completes: a snapshot of the share with its tags", (world) =>
     Effect.gen(function* () {
       yield* worker()
       yield* enrolledWith()
@@ -188,7 +188,7 @@ describe("a backup", () => {
     }),
   )
 
-  inWorld("is read live where the share has no snapshots", (world) =>
+  inWorld("reads the live share if it has no snapshots", (world) =>
     Effect.gen(function* () {
       world.has_snapshots = false
       yield* worker()
@@ -201,7 +201,7 @@ describe("a backup", () => {
     }),
   )
 
-  inWorld("tells until when it is locked, by the first lock that ends", (world) =>
+  inWorld("records the earliest end of its locks", (world) =>
     Effect.gen(function* () {
       yield* worker()
       yield* enrolledWith()
@@ -236,7 +236,7 @@ const restored = Effect.fnUntraced(function* (world: World, request: Partial<Res
 })
 
 describe("a restore", () => {
-  inWorld("walks whole into a new share, which has what was backed up", (world) =>
+  inWorld("completes into a new share with the backed-up files", (world) =>
     Effect.gen(function* () {
       const { new_share_id, files } = yield* restored(world, {})
       assert.equal(files, 4)
@@ -247,7 +247,7 @@ describe("a restore", () => {
     }),
   )
 
-  inWorld("walks whole in place, and takes away what was not backed up", (world) =>
+  inWorld("completes in place, and deletes files that were not backed up", (world) =>
     Effect.gen(function* () {
       const { new_share_id } = yield* restored(world, { mode: "in_place", force: true })
       assert.isNull(new_share_id)
@@ -255,7 +255,7 @@ describe("a restore", () => {
     }),
   )
 
-  inWorld("in place leaves alone what the backup could not read, and says so", (world) =>
+  inWorld("in place keeps paths that the backup could not read, and reports them", (world) =>
     Effect.gen(function* () {
       world.has_snapshots = false
       for (const name of ["a.txt", "docs/b.txt"]) {
@@ -269,7 +269,7 @@ describe("a restore", () => {
     }),
   )
 
-  inWorld("restores a sub path at its place", (world) =>
+  inWorld("restores a sub path in its place", (world) =>
     Effect.gen(function* () {
       const { new_share_id, files } = yield* restored(world, { sub_path: "/docs/b.txt" })
       assert.equal(files, 1)
@@ -307,7 +307,7 @@ describe("the service's own jobs", () => {
     }),
   )
 
-  inWorld("maintain the repository, and measure it anew", (world) =>
+  inWorld("maintain the repository, and measure it again", (world) =>
     Effect.gen(function* () {
       yield* worker()
       yield* enrolledWith()
@@ -323,7 +323,7 @@ describe("the service's own jobs", () => {
     }),
   )
 
-  inWorld("keep what is needed locked for as long as the bucket locks what is new", (world) =>
+  inWorld("extend the locks of needed objects by the bucket's default retention", (world) =>
     Effect.gen(function* () {
       yield* worker()
       yield* enrolledWith()
@@ -342,7 +342,7 @@ describe("the service's own jobs", () => {
     }),
   )
 
-  inWorld("take away what the engine's locks left behind", (world) =>
+  inWorld("remove the remains of the engine's locks", (world) =>
     Effect.gen(function* () {
       yield* worker()
       yield* enrolledWith()
@@ -355,7 +355,7 @@ describe("the service's own jobs", () => {
     }),
   )
 
-  inWorld("take away the lock that a dead engine left", (world) =>
+  inWorld("remove the lock that a dead engine left", (world) =>
     Effect.gen(function* () {
       yield* worker()
       yield* enrolledWith()
@@ -366,7 +366,7 @@ describe("the service's own jobs", () => {
     }),
   )
 
-  inWorld("bring an old repository to the newest format", (world) =>
+  inWorld("upgrade an old repository to the newest format", (world) =>
     Effect.gen(function* () {
       const name = `almanac-repository-${target_id}`
       keepSecret(world.tenants.secrets, project_id, name, "old-password")

@@ -10,7 +10,7 @@ import {
 import { backup_job_id } from "../../world/share-protection/deployment.ts"
 
 describe("a call of the engine", () => {
-  inWorld("is stopped when its time is over", (world) =>
+  inWorld("is stopped after its time limit", (world) =>
     Effect.gen(function* () {
       yield* worker({ subprocess_timeout_seconds: 1 })
       yield* enrolledWith()
@@ -22,7 +22,7 @@ describe("a call of the engine", () => {
     }),
   )
 
-  inWorld("is stopped with its job when that one's time is over", (world) =>
+  inWorld("is stopped after the time limit of its job", (world) =>
     Effect.gen(function* () {
       yield* worker({ max_command_duration_seconds: 3 })
       yield* enrolledWith()

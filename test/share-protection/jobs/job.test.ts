@@ -264,7 +264,7 @@ describe("a job", () => {
     ],
   })
 
-  it("comes to no other states than the documented ones", () => {
+  it("reaches exactly the documented states", () => {
     const events = [
       queued,
       assigned,
@@ -293,7 +293,7 @@ const again = (attempt: number, automatic: boolean) =>
   [retried(attempt, automatic), assigned, started, failed] as const
 
 describe("a retry", () => {
-  it("by itself happens as often as the policy allows, and not once more", () => {
+  it("happens automatically up to the maximum of the policy", () => {
     job(...states.error, ...again(2, true))
       .when(by_itself)
       .thenEvents(retried(3, true))
@@ -301,27 +301,27 @@ describe("a retry", () => {
       .when(by_itself)
       .thenRejected(conflict)
   })
-  it("that an operator asked for does not count among them", () =>
+  it("by an operator does not count as automatic", () =>
     job(...states.error, ...again(2, false), ...again(3, true))
       .when(by_itself)
       .thenEvents(retried(4, true)))
-  it("that an operator asks for is possible when they are used up", () =>
+  it("by an operator is possible after the automatic ones are used up", () =>
     job(...states.error, ...again(2, true), ...again(3, true))
       .when(RetryJob.make({ automatic: false }))
       .thenEvents(retried(4)))
-  it("by itself does not happen where the policy wants none", () =>
+  it("is not automatic if the policy allows none", () =>
     job(JobQueued.make({ ...about, max_retries: 0 }), assigned, started, failed)
       .when(by_itself)
       .thenRejected(conflict))
-  it("by itself does not happen when something may have been written", () =>
+  it("is not automatic if the attempt may have written", () =>
     job(queued, assigned, started, JobFailed.make({ ...failed, wrote_nothing: false }))
       .when(by_itself)
       .thenRejected(conflict))
-  it("of a cancelled job clears the cancellation: its next failure is retried by itself", () =>
+  it("of a cancelled job clears the cancellation: its next failure is retried automatically", () =>
     job(...states["cancelled before it was given"], ...again(2, false))
       .when(by_itself)
       .thenEvents(retried(3, true)))
-  it("by itself does not happen when any attempt before may have written something", () => {
+  it("is not automatic if any earlier attempt may have written", () => {
     const may_have = JobFailed.make({ ...failed, wrote_nothing: false })
     for (const first of [[queued, assigned, started, may_have], states["cancelled while it ran"]]) {
       job(...first, ...again(2, false))
@@ -329,13 +329,13 @@ describe("a retry", () => {
         .thenRejected(conflict)
     }
   })
-  it("leaves of the attempt before it only whether something may have been written", () =>
+  it("keeps of the previous attempt only whether it may have written", () =>
     assert.deepEqual(known(...states["cancelled while it ran"], retried(2)), {
       ...known(queued),
       attempt: 2,
       may_have_written: true,
     }))
-  it("refuses what the worker of the attempt before still says", () => {
+  it("rejects late reports of the previous attempt's worker", () => {
     const second = [...states.error, retried(2), JobAssigned.make(other_hold)] as const
     job(...second)
       .when(StartJob.make(hold))
@@ -349,15 +349,15 @@ describe("a retry", () => {
   })
 })
 
-describe("what a job knows", () => {
-  it("is who ran it when it ended, and why it failed", () =>
+describe("the context of a job", () => {
+  it("has its last worker and its error after its end", () =>
     assert.deepEqual(known(...states.error), {
       ...known(queued),
       ...hold,
       started: true,
       error: failure,
     }))
-  it("is that a cancelled one may have written something, and is the tenant's to act on", () =>
+  it("has the tenant's error category after a cancellation, which may have written", () =>
     assert.deepEqual(known(...states["cancelled before it was given"]), {
       ...known(queued),
       cancelled: true,
@@ -368,9 +368,8 @@ describe("what a job knows", () => {
         wrote_nothing: false,
       },
     }))
-  it("is how often it was recast", () =>
-    assert.equal(known(queued, recast(1), assigned, recast(2)).recasts, 2))
-  it("is nothing of a worker that did not take it", () =>
+  it("counts recasts", () => assert.equal(known(queued, recast(1), assigned, recast(2)).recasts, 2))
+  it("does not keep a worker that did not accept the job", () =>
     assert.deepEqual(known(queued, assigned, JobUnassigned.make(hold)), known(queued)))
 
   it("fits in a snapshot with every field at its longest", () => {

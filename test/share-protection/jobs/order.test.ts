@@ -17,25 +17,25 @@ const isOrder = Schema.is(JobOrder)
 
 describe("a job's order", () => {
   for (const order of [...orders, ...largestOrders]) {
-    it(`of type ${order.job_type} comes over the bus as it is (${encode(order).length})`, () => {
+    it(`of type ${order.job_type} survives the bus unchanged (${encode(order).length})`, () => {
       assert.deepEqual(decode(encode(order)), order)
     })
   }
 
-  it("stays below its bound, whatever tenants write", () => {
+  it("stays below its size limit for any input of tenants", () => {
     for (const order of largestOrders) {
       assert.isBelow(Buffer.byteLength(encode(order)), job_order_bytes_max / 2)
     }
   })
 
-  it("has room for no more than that", () => {
+  it("cannot exceed the size limit", () => {
     const { forget } = { ...retentionOrder, ...largestOrders[2] }
     assert.isFalse(isOrder({ ...retentionOrder, forget: [...forget, ...forget] }))
     const exclude_patterns = ["p".repeat(4093)]
     assert.isFalse(isOrder({ ...backupOrder, exclude_patterns }))
   })
 
-  it("names what its type needs", () => {
+  it("has the fields that its type needs", () => {
     for (const [order, field] of [
       [backupOrder, "share_id"],
       [backupOrder, "repository_password_ref"],
@@ -49,7 +49,7 @@ describe("a job's order", () => {
     }
   })
 
-  it("names secrets by their hrefs, and holds none itself", () => {
+  it("refers to secrets by href, and contains none", () => {
     const { target } = enrollmentOrder
     for (const access_key of ["AKIAIOSFODNN7EXAMPLE", "", "https://vault/v1/secrets/x"]) {
       const vault_secret_map = { ...target.vault_secret_map, access_key }
@@ -58,7 +58,7 @@ describe("a job's order", () => {
     assert.isFalse(isOrder({ ...backupOrder, repository_password_ref: "correct horse" }))
   })
 
-  it("restores inside the share only", () => {
+  it("restores only inside the share", () => {
     for (const sub_path of ["a", "/a/../../b", "", "/a\u0000b"]) {
       assert.isFalse(isOrder({ ...restoreOrder, sub_path }))
     }

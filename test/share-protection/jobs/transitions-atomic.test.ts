@@ -158,7 +158,7 @@ const obstacles: ReadonlyArray<
   ],
 ]
 
-describe("nothing of a batch happens", () => {
+describe("a batch has no effect", () => {
   /** The job in its phase, on a worker with one slot left. */
   const arrange = Effect.fnUntraced(function* (phase: Phase) {
     const job = yield* requestedBackup

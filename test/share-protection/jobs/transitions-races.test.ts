@@ -140,7 +140,7 @@ const replaced = Effect.gen(function* () {
   return job
 })
 
-describe("what a worker that was replaced still says", () => {
+describe("a late report of a replaced worker", () => {
   const reports: Readonly<Record<string, (job: JobFacts) => Batch>> = {
     start: (job) => startJob(job, first),
     step: () => toStep(backup_job_id, first, "provisioning_source"),
@@ -174,7 +174,7 @@ describe("what a worker that was replaced still says", () => {
   )
 })
 
-describe("a job that a worker does not take", () => {
+describe("a job that a worker does not accept", () => {
   const assigned = Effect.gen(function* () {
     const job = yield* requestedBackup
     yield* send(assignJob(job, first))

@@ -269,8 +269,8 @@ const settleAll = Effect.fnUntraced(function* (world: World) {
   }
 })
 
-describe("jobs of one repository, whatever is sent of them in whatever order", () => {
-  it(`are sound after each step of ${runs} walks, and leave nothing behind`, async () => {
+describe("jobs of one repository, with any commands in any order", () => {
+  it(`are consistent after each step of ${runs} random walks, and leave nothing behind`, async () => {
     let begun = 0
     const walk = Effect.fnUntraced(function* (script: ReadonlyArray<Step>) {
       const world: World = {

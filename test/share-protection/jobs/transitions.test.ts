@@ -62,7 +62,7 @@ import {
 const held = (fence: number) => ({ worker_id, fence })
 const held_by_other = (fence: number) => ({ worker_id: other_worker_id, fence })
 
-describe("a job's course", () => {
+describe("the transitions of a job", () => {
   scene("of an enrollment leads to an available target", () =>
     Effect.gen(function* () {
       yield* registered

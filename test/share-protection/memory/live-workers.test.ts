@@ -11,8 +11,8 @@ describe("LiveWorkers in memory", () => {
   }
 })
 
-describe("what was heard", () => {
-  it.effect("is bounded: the worker that was silent longest is forgotten with its jobs", () =>
+describe("the table of heartbeats", () => {
+  it.effect("is bounded: it evicts the worker that was silent longest with its jobs", () =>
     Effect.gen(function* () {
       const { record, find, progressOf } = makeLiveWorkers(3)
       const beat = (n: number) => {

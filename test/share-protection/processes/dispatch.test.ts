@@ -63,7 +63,7 @@ const twoInPlace = Effect.gen(function* () {
 
 describe("dispatch", () => {
   conducted(
-    "gives a queued job to a worker with a free slot at once, and tells its agent",
+    "assigns a queued job to a worker with a free slot at once, and sends its order",
     Effect.gen(function* () {
       yield* dispatching
       const { offered } = yield* ready(worker_id)
@@ -80,7 +80,7 @@ describe("dispatch", () => {
   )
 
   conducted(
-    "begins when a worker comes, and when a slot is free again",
+    "assigns waiting jobs when a worker registers, and when a slot is freed",
     Effect.gen(function* () {
       yield* dispatching
       for (const number of [1, 2]) yield* availableTarget(number)
@@ -94,7 +94,7 @@ describe("dispatch", () => {
   )
 
   conducted(
-    "lets a job wait whose target is not enrolled, and admits it when that is",
+    "holds a job until its target is enrolled, and then admits it",
     Effect.gen(function* () {
       yield* dispatching
       yield* ready(worker_id)
@@ -113,7 +113,7 @@ describe("dispatch", () => {
   )
 
   conducted(
-    "gives no work to a worker that is drained, boots, or is dead",
+    "assigns no job to a draining, booting or dead worker",
     Effect.gen(function* () {
       yield* dispatching
       yield* ready(worker_id)
@@ -129,7 +129,7 @@ describe("dispatch", () => {
   )
 
   conducted(
-    "fills the worker that has most room, and none above its slots",
+    "fills the worker with the most free slots, and never exceeds its slots",
     Effect.gen(function* () {
       yield* dispatching
       for (const number of [1, 2, 3, 4, 5]) yield* availableTarget(number)
@@ -145,7 +145,7 @@ describe("dispatch", () => {
   )
 
   conducted(
-    "lets one job write into a repository, and others read beside it",
+    "allows one writer per repository, with concurrent readers",
     Effect.gen(function* () {
       yield* dispatching
       yield* availableTarget(1)
@@ -168,7 +168,7 @@ describe("dispatch", () => {
   )
 
   conducted(
-    "lets one restore at a time write into a share, and no backup read it meanwhile",
+    "allows one restore at a time into a share, with no concurrent backup",
     Effect.gen(function* () {
       yield* dispatching
       const in_place = yield* twoInPlace
@@ -200,7 +200,7 @@ describe("dispatch", () => {
   )
 
   conducted(
-    "lets no restore write beside a cancelled one's engine, after a retry or its own restart",
+    "starts no restore while a cancelled engine still writes, after a retry or a restart",
     Effect.gen(function* () {
       const conductor = yield* dispatching
       yield* twoInPlace
@@ -222,7 +222,7 @@ describe("dispatch", () => {
   )
 
   conducted(
-    "lets nothing overtake a job that has to be alone",
+    "lets no job overtake an exclusive one",
     Effect.gen(function* () {
       yield* dispatching
       yield* availableTarget(1)
@@ -244,7 +244,7 @@ describe("dispatch", () => {
   )
 
   conducted(
-    "goes on when a repository that had its most readers has one fewer",
+    "continues when a repository at its maximum of readers loses one",
     Effect.gen(function* () {
       yield* dispatching
       yield* availableTarget(1)
@@ -260,7 +260,7 @@ describe("dispatch", () => {
   )
 
   conducted(
-    "begins nothing on a target whose format is upgraded, but the upgrade",
+    "starts only the upgrade on a target during a format upgrade",
     Effect.gen(function* () {
       yield* dispatching
       yield* availableTarget(1)
@@ -274,7 +274,7 @@ describe("dispatch", () => {
   )
 
   conducted(
-    "begins again where it was when it is killed, and gives nothing twice",
+    "resumes after a kill, and assigns nothing twice",
     Effect.gen(function* () {
       yield* availableTarget(1)
       yield* backUp(1, 1)
@@ -291,9 +291,9 @@ describe("dispatch", () => {
   )
 })
 
-describe("a job that nobody can do", () => {
+describe("a job that no worker can do", () => {
   conducted(
-    "ends when its target is gone, though it was queued behind its back",
+    "ends if its target was deleted while it was being queued",
     Effect.gen(function* () {
       yield* availableTarget(1)
       yield* maintain(1, 1)
@@ -308,7 +308,7 @@ describe("a job that nobody can do", () => {
   )
 
   conducted(
-    "ends when its backup's snapshot is lost",
+    "ends if the snapshot of its backup is lost",
     Effect.gen(function* () {
       yield* dispatching
       yield* availableTarget(1)

@@ -48,9 +48,9 @@ const apply = Effect.fnUntraced(function* (
   yield* ask(address(Domain, name, ApplyDomain.make({})))
 })
 
-describe("a worker that falls silent", () => {
+describe("a silent worker", () => {
   conducted(
-    "is dead after the deadline, and one that beats is not",
+    "is dead after the deadline, unlike one with heartbeats",
     Effect.gen(function* () {
       const silent = yield* standing("silent")
       yield* standing("alive")
@@ -67,7 +67,7 @@ describe("a worker that falls silent", () => {
   )
 
   conducted(
-    "is dead whether it drains or retires, and nothing is expected of one that boots",
+    "is dead even if it is draining or retiring, but not while it boots",
     Effect.gen(function* () {
       for (const name of ["drains", "retires"]) {
         const fiber = yield* standing(name)
@@ -85,7 +85,7 @@ describe("a worker that falls silent", () => {
   )
 
   conducted(
-    "has a whole deadline from when it is ready, however long it took to boot",
+    "has a full deadline from when it is ready, independent of its boot time",
     Effect.gen(function* () {
       yield* ask(address(Worker, first, BootWorker.make(boot)))
       yield* keeping(undefined)
@@ -99,7 +99,7 @@ describe("a worker that falls silent", () => {
   )
 
   conducted(
-    "has a whole deadline when another keeper takes over",
+    "has a full deadline when another conductor takes over",
     Effect.gen(function* () {
       const alive = yield* standing("silent")
       yield* Fiber.interrupt(alive)
@@ -113,7 +113,7 @@ describe("a worker that falls silent", () => {
   )
 })
 
-describe("a keeper that slept itself", () => {
+describe("a suspended conductor", () => {
   const workers = new Map([[first, { state: "ready", position: 1 }]])
   // Nothing else of the view is looked at.
   const view = { workers } as unknown as Pick<DispatchView, "workers">
@@ -122,7 +122,7 @@ describe("a keeper that slept itself", () => {
     return (now: number) => silent(view, now).now.map(({ command_id }) => command_id)
   }
 
-  it("holds against nobody what it could not hear", () => {
+  it("ignores heartbeats that it missed", () => {
     const at = silences()
     assert.deepEqual(at(0), [])
     assert.deepEqual(at(200_000), [])
@@ -130,7 +130,7 @@ describe("a keeper that slept itself", () => {
     assert.deepEqual(at(260_000), ["silent-first-200000"])
   })
 
-  it("is not asleep while it is only late", () => {
+  it("does not count a short delay as a suspension", () => {
     const at = silences()
     assert.deepEqual(at(0), [])
     assert.deepEqual(at(89_000), ["silent-first-0"])
@@ -139,7 +139,7 @@ describe("a keeper that slept itself", () => {
 
 describe("the fleet", () => {
   conducted(
-    "has its least workers, booted one after the other with the cooldown between them",
+    "boots its minimum of workers one by one, with the cooldown in between",
     Effect.gen(function* () {
       yield* keeping(yield* room, { min_workers: 3 })
       yield* pass("10 minutes")
@@ -149,7 +149,7 @@ describe("the fleet", () => {
   )
 
   conducted(
-    "replaces a worker that died, and lets its machine go",
+    "replaces a dead worker, and destroys its machine",
     Effect.gen(function* () {
       const machines = yield* room
       yield* keeping(machines, { min_workers: 1 })
@@ -166,7 +166,7 @@ describe("the fleet", () => {
   )
 
   conducted(
-    "boots none where no machines can be had, or no image is named",
+    "boots none without machines or without an image",
     Effect.gen(function* () {
       const without = yield* keeping(undefined, { min_workers: 2 })
       yield* pass("1 hour")
@@ -178,7 +178,7 @@ describe("the fleet", () => {
   )
 
   conducted(
-    "grows by one worker at a time while jobs wait for a slot, up to its most",
+    "grows by one worker at a time while jobs wait for a slot, up to its maximum",
     Effect.gen(function* () {
       const machines = yield* room
       machines.boot_ms = 100_000
@@ -198,7 +198,7 @@ describe("the fleet", () => {
   )
 
   conducted(
-    "does not grow for jobs that wait for each other, or for their target",
+    "does not grow for jobs that wait for other jobs, or for their target",
     Effect.gen(function* () {
       yield* availableTarget(1)
       yield* standing("first")
@@ -215,7 +215,7 @@ describe("the fleet", () => {
   )
 
   conducted(
-    "gives up on boots that fail, and tries again when the window is over",
+    "stops after failed boots, and tries again after the window",
     Effect.gen(function* () {
       const machines = yield* room
       machines.boot_ms = Infinity
@@ -233,7 +233,7 @@ describe("the fleet", () => {
   )
 
   conducted(
-    "counts it as a failure when there is no room, and waits for compute that is away",
+    "counts missing capacity as a failure, and waits while compute is unavailable",
     Effect.gen(function* () {
       const machines = yield* room
       machines.is_reachable = false
@@ -249,7 +249,7 @@ describe("the fleet", () => {
   )
 
   conducted(
-    "boots once, though its keeper is killed and started again around the moment",
+    "boots once despite restarts of the conductor",
     Effect.gen(function* () {
       const machines = yield* room
       for (let turns = 0; turns < 40; turns++) {
@@ -269,7 +269,7 @@ describe("the fleet", () => {
 
 describe("a worker that retires", () => {
   conducted(
-    "is retired when its last job ends, and its machine goes",
+    "is retired when its last job ends, and its machine is destroyed",
     Effect.gen(function* () {
       const machines = yield* room
       const keeper = yield* keeping(machines, { min_workers: 1 })
@@ -290,7 +290,7 @@ describe("a worker that retires", () => {
   )
 
   conducted(
-    "keeps a machine that nobody here booted",
+    "keeps a machine that the service did not boot",
     Effect.gen(function* () {
       const machines = yield* room
       yield* standing("first")
@@ -305,7 +305,7 @@ describe("a worker that retires", () => {
 
 describe("a domain with workers of its own", () => {
   conducted(
-    "has them when its settings hold, of its own image, and up to its most",
+    "has them once its settings are applied, with its own image, up to its maximum",
     Effect.gen(function* () {
       yield* keeping(yield* room, { worker_boot_cooldown_seconds: 0 })
       const settings = { min_workers: 3, max_workers: 2, worker_boot_image: "image-2" }
@@ -327,7 +327,7 @@ describe("a domain with workers of its own", () => {
   )
 
   conducted(
-    "is the pool of all others where it has the default domain's name",
+    "is the pool of all others if it is the default domain",
     Effect.gen(function* () {
       yield* keeping(yield* room, { worker_boot_cooldown_seconds: 0 })
       yield* apply("default", { min_workers: 2 })

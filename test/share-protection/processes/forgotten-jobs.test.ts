@@ -55,9 +55,9 @@ const working = Effect.fnUntraced(function* (to: JobStep = "transferring") {
 
 const stateOf = Effect.map(jobNow(jobId(1)), ({ state }) => state)
 
-describe("a job that its worker does not name", () => {
+describe("a job missing from its worker's heartbeats", () => {
   conducted(
-    "is taken back after some heartbeats, its slot when the agent says that it has nothing of it",
+    "fails after some heartbeats, and frees its slot when the agent confirms that it does not run",
     Effect.gen(function* () {
       const agent = yield* working()
       yield* beats(1)
@@ -74,7 +74,7 @@ describe("a job that its worker does not name", () => {
   )
 
   conducted(
-    "keeps its slot and its lease for as long as its agent does not say so",
+    "keeps its slot and its lease until its agent confirms that",
     Effect.gen(function* () {
       const agent = yield* working("connecting_repository")
       agent.has_it = true
@@ -87,7 +87,7 @@ describe("a job that its worker does not name", () => {
   )
 
   conducted(
-    "is left alone while it is named now and then",
+    "continues while some heartbeats list it",
     Effect.gen(function* () {
       yield* working()
       for (let round = 0; round < 4; round++) {
@@ -99,7 +99,7 @@ describe("a job that its worker does not name", () => {
   )
 
   conducted(
-    "is left alone while nothing is heard: silence is judged by its own deadline",
+    "continues without heartbeats, because silence has its own deadline",
     Effect.gen(function* () {
       yield* working()
       yield* pass("10 minutes")
@@ -108,7 +108,7 @@ describe("a job that its worker does not name", () => {
   )
 
   conducted(
-    "is left alone when heartbeats from before it began are all that was heard",
+    "continues if all heartbeats predate its start",
     Effect.gen(function* () {
       yield* working()
       yield* beats(2)
@@ -120,7 +120,7 @@ describe("a job that its worker does not name", () => {
   )
 
   conducted(
-    "and which ended well stays as it ended",
+    "stays completed if it succeeded",
     Effect.gen(function* () {
       yield* working("releasing")
       yield* beats(1)
@@ -131,7 +131,7 @@ describe("a job that its worker does not name", () => {
   )
 
   conducted(
-    "is not touched when its worker is dead: that is told otherwise",
+    "is ignored if its worker is dead, which is handled elsewhere",
     Effect.gen(function* () {
       yield* working()
       yield* ask(address(Worker, worker_id, MarkWorkerDead.make({ reason: "silent" })))

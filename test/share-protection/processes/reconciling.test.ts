@@ -63,7 +63,7 @@ const runsAt = secondsOf("reconciliation", "ReconciliationStarted")
 
 describe("reconciling", () => {
   conducted(
-    "runs in every interval, from its beginning on, and keeps its time over restarts",
+    "runs once per interval, and keeps its schedule across restarts",
     Effect.gen(function* () {
       const running = yield* reconcilingWith()
       yield* pass("15 minutes")
@@ -79,7 +79,7 @@ describe("reconciling", () => {
   )
 
   conducted(
-    "runs at once when an operator asks, and then an interval later",
+    "runs at once when an operator triggers it, and then after an interval",
     Effect.gen(function* () {
       yield* reconcilingWith()
       yield* pass("1 minutes")
@@ -92,7 +92,7 @@ describe("reconciling", () => {
   )
 
   conducted(
-    "follows an interval that is reloaded",
+    "follows a reloaded interval",
     Effect.gen(function* () {
       let interval = 300
       yield* reconcilingWith({ reconciliation_interval_seconds: () => interval })
@@ -107,7 +107,7 @@ describe("reconciling", () => {
   )
 
   conducted(
-    "runs its loops one after the other, and tells what they found",
+    "runs its loops in sequence, and records their drift",
     Effect.gen(function* () {
       const order: Array<string> = []
       const loop = (name: string, ...subjects: ReadonlyArray<string>): Loop =>
@@ -135,7 +135,7 @@ describe("reconciling", () => {
   )
 
   conducted(
-    "cuts what is told to what is kept",
+    "truncates the drift to its limits",
     Effect.gen(function* () {
       const long = { ...found("a"), detail: "x".repeat(1000) }
       yield* reconcilingWith({ loops: { orphan_sweep: Effect.succeed([long]) } })
@@ -146,7 +146,7 @@ describe("reconciling", () => {
   )
 
   conducted(
-    "does a run again that was killed, and finishes it",
+    "repeats and finishes a killed run",
     Effect.gen(function* () {
       const gate = yield* Deferred.make<void>()
       let runs = 0
@@ -171,7 +171,7 @@ describe("reconciling", () => {
   )
 
   conducted(
-    "waits for a log that a loop cannot reach",
+    "waits while a loop cannot reach the log",
     Effect.gen(function* () {
       let is_down = true
       const down = new LogUnavailable({ detail: "The log is down." })
@@ -189,7 +189,7 @@ describe("reconciling", () => {
 
 describe("a domain's settings", () => {
   conducted(
-    "hold from the next run on",
+    "apply from the next run",
     Effect.gen(function* () {
       yield* reconcilingWith()
       yield* configure(2)
@@ -203,7 +203,7 @@ describe("a domain's settings", () => {
   )
 
   conducted(
-    "wait for the run after when they are changed in the middle of one",
+    "wait for the following run if they change during a run",
     Effect.gen(function* () {
       const gate = yield* Deferred.make<void>()
       const loop: Loop = Effect.as(Deferred.await(gate), [])
@@ -224,7 +224,7 @@ const kinds = (differences: Effect.Success<Loop>) =>
 
 describe("the orphan sweep", () => {
   conducted(
-    "tells of jobs that wait longer than their deadline, for as long as they wait",
+    "reports jobs that wait longer than their deadline, as long as they wait",
     Effect.gen(function* () {
       const sweep = yield* orphanSweep(300)
       yield* pendingTarget(1)
@@ -238,7 +238,7 @@ describe("the orphan sweep", () => {
   )
 
   conducted(
-    "tells of repositories that are held for jobs which have ended",
+    "reports repositories held by jobs that have ended",
     Effect.gen(function* () {
       const sweep = yield* orphanSweep(300)
       yield* ready(worker_id)
@@ -263,7 +263,7 @@ const polled = (list: Shares["Service"]["list"]) =>
 
 describe("the polling of shares", () => {
   conducted(
-    "tells of policies whose share is gone",
+    "reports policies whose share is gone",
     Effect.gen(function* () {
       for (const number of [1, 2]) {
         yield* availableTarget(number)
@@ -277,7 +277,7 @@ describe("the polling of shares", () => {
   )
 
   conducted(
-    "tells that the share service cannot be reached",
+    "reports an unavailable share service",
     Effect.gen(function* () {
       const down = new BackendUnavailable({ detail: "It is down." })
       const differences = yield* polled(Stream.fail(down))

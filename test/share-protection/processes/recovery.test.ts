@@ -58,7 +58,7 @@ const cancel = Effect.gen(function* () {
 
 describe("an order", () => {
   conducted(
-    "that is refused goes to another worker, and the first is left alone for a while",
+    "goes to another worker after a rejection, and the first one backs off",
     Effect.gen(function* () {
       yield* dispatching
       const first = yield* ready(worker_id, 9)
@@ -74,7 +74,7 @@ describe("an order", () => {
   )
 
   conducted(
-    "that is refused is put before the only worker again, less and less often",
+    "is repeated to the only worker after rejections, at growing intervals",
     Effect.gen(function* () {
       yield* dispatching
       const agent = yield* ready(worker_id)
@@ -94,7 +94,7 @@ describe("an order", () => {
   )
 
   conducted(
-    "that nobody answers goes to another worker when its time is over",
+    "goes to another worker after its timeout",
     Effect.gen(function* () {
       yield* dispatching
       const first = yield* ready(worker_id, 9)
@@ -110,7 +110,7 @@ describe("an order", () => {
   )
 
   conducted(
-    "that was taken, and not begun, is taken back",
+    "is withdrawn if it was accepted but not started",
     Effect.gen(function* () {
       yield* working()
       yield* pass("59 seconds")
@@ -124,7 +124,7 @@ describe("an order", () => {
 
 describe("a job whose worker dies", () => {
   conducted(
-    "is another worker's at once when it had not begun",
+    "is reassigned at once if it had not started",
     Effect.gen(function* () {
       yield* working()
       yield* ready(other_worker_id)
@@ -135,7 +135,7 @@ describe("a job whose worker dies", () => {
   )
 
   conducted(
-    "fails when its worker is proven dead, a deadline later, and is held until then",
+    "fails when its worker is proven dead, one deadline later, and is held until then",
     Effect.gen(function* () {
       yield* working("transferring")
       yield* die()
@@ -169,7 +169,7 @@ describe("a job whose worker dies", () => {
   }
 
   conducted(
-    "ends well when its worker was only thought dead, and reports in time",
+    "completes if its worker, wrongly declared dead, reports in time",
     Effect.gen(function* () {
       yield* working("transferring")
       yield* die()
@@ -186,7 +186,7 @@ describe("a job whose worker dies", () => {
 
 describe("a job that is cancelled", () => {
   conducted(
-    "is stopped, and keeps its slot and its hold until its agent lets go of them",
+    "is stopped, and keeps its slot and its hold until its agent frees them",
     Effect.gen(function* () {
       const agent = yield* working("transferring")
       agent.has_it = true
@@ -202,7 +202,7 @@ describe("a job that is cancelled", () => {
   )
 
   conducted(
-    "is free when its agent does not have it",
+    "is freed if its agent does not run it",
     Effect.gen(function* () {
       yield* working("transferring")
       yield* cancel
@@ -212,7 +212,7 @@ describe("a job that is cancelled", () => {
   )
 
   conducted(
-    "is asked for again while its agent is silent, and broken when the worker is proven dead",
+    "is stopped again while its agent is silent, and broken when the worker is proven dead",
     Effect.gen(function* () {
       const agent = yield* working("transferring")
       agent.has_it = "is silent"
@@ -229,7 +229,7 @@ describe("a job that is cancelled", () => {
   )
 
   conducted(
-    "is stopped only when the log says so too",
+    "is stopped only if the log confirms its end",
     Effect.gen(function* () {
       const log = yield* Log
       const agent = yield* ready(worker_id)
@@ -258,7 +258,7 @@ describe("a job that is cancelled", () => {
 
 describe("a job that waits", () => {
   conducted(
-    "is put before the conductor again after the deadline, and then ever less often",
+    "is recast after the deadline, and then at growing intervals",
     Effect.gen(function* () {
       yield* dispatching
       yield* pendingTarget(1)
@@ -269,7 +269,7 @@ describe("a job that waits", () => {
   )
 
   conducted(
-    "ends when too many workers failed to boot, and none is left or comes",
+    "ends after too many failed boots, if no worker is left or booting",
     Effect.gen(function* () {
       const failed = (seconds: number) => {
         const failure = { worker_id, at: instant(seconds), reason: "It did not come up." }
@@ -291,7 +291,7 @@ describe("a job that waits", () => {
   )
 
   conducted(
-    "waits for a worker that is there, however many failed to boot",
+    "waits for an existing worker despite failed boots",
     Effect.gen(function* () {
       yield* dispatching
       yield* availableTarget(1)
@@ -309,7 +309,7 @@ describe("a job that waits", () => {
 
 describe("a job that is stuck", () => {
   conducted(
-    "fails a job's longest time after its last step, and is held until its agent has stopped",
+    "fails the maximum duration after its last step, and is held until its agent has stopped",
     Effect.gen(function* () {
       const agent = yield* working()
       agent.has_it = true
@@ -324,7 +324,7 @@ describe("a job that is stuck", () => {
   )
 
   conducted(
-    "does not fail while it goes on",
+    "does not fail while it progresses",
     Effect.gen(function* () {
       yield* working("provisioning_source")
       yield* TestClock.adjust("5 hours")

@@ -70,7 +70,7 @@ const end = (job_id: JobId) =>
 
 describe("restore tests", () => {
   conducted(
-    "try the newest backup of a protected share once in each of its turns",
+    "test the newest backup of a protected share once per turn",
     Effect.gen(function* () {
       yield* availableTarget(1)
       yield* define(1)
@@ -96,7 +96,7 @@ describe("restore tests", () => {
   )
 
   conducted(
-    "are few at a time: the next one begins when one has ended",
+    "are few at a time: the next one starts when one has ended",
     Effect.gen(function* () {
       yield* availableTarget(1)
       for (const number of [1, 2, 3]) {
@@ -118,7 +118,7 @@ describe("restore tests", () => {
   )
 
   conducted(
-    "are none of a share whose policy is off, or whose backup is yet to be made, nor with 0",
+    "do not run for a disabled policy, a share without a backup, or an interval of 0",
     Effect.gen(function* () {
       yield* availableTarget(1)
       yield* define(1, { enabled: false })
@@ -134,9 +134,9 @@ describe("restore tests", () => {
   )
 })
 
-describe("a backup that its tenant brought back", () => {
+describe("an undeleted backup", () => {
   conducted(
-    "is kept by retention, and counts for no rule of it",
+    "is kept by retention, and counts for no rule",
     Effect.gen(function* () {
       yield* availableTarget(1)
       yield* ask(

@@ -46,7 +46,7 @@ describe("retention", () => {
     ])
   })
 
-  it("says by which rules each stays", () => {
+  it("reports the rules that keep each backup", () => {
     const all = taken("2026-03-29T06:00Z", "2026-03-30T06:00Z", "2026-03-30T07:00Z")
     const { keep, expire } = retain(all, { keep_last: 1, keep_daily: 2 }, "UTC")
     assert.deepEqual(keep, [
@@ -56,7 +56,7 @@ describe("retention", () => {
     assert.deepEqual(expire, [backupId(1)])
   })
 
-  it("keeps the oldest while there are fewer periods than asked for, as restic does", () => {
+  it("keeps the oldest while there are fewer periods than the rule has, as restic does", () => {
     const day = ["2026-03-30T09:00Z", "2026-03-30T08:00Z", "2026-03-30T07:00Z"]
     assert.deepEqual(kept({ keep_daily: 2 }, "UTC", ...day), [day[0], day[2]])
     assert.deepEqual(kept({ keep_daily: 1 }, "UTC", ...day), [day[0]])
@@ -75,21 +75,21 @@ describe("retention", () => {
     assert.deepEqual(kept({ keep_weekly: 2 }, "UTC", ...times), [times[0], times[2]])
   })
 
-  it("tells backups of the same time apart by their ids", () => {
+  it("orders backups of the same time by their ids", () => {
     const all = taken("2026-03-30T06:00Z", "2026-03-30T06:00Z")
     const once = retain(all, { keep_last: 1 }, "UTC")
     assert.deepEqual(once.expire, [backupId(0)])
     assert.deepEqual(retain(all.toReversed(), { keep_last: 1 }, "UTC"), once)
   })
 
-  it("keeps everything where nothing says what to keep, and nothing of nothing", () => {
+  it("keeps everything without rules, and nothing of nothing", () => {
     const all = taken("2026-03-30T06:00Z", "2026-03-30T07:00Z")
     assert.deepEqual(retain(all, {}, "UTC").expire, [])
     assert.deepEqual(retain(all, { keep_daily: 0 }, "UTC").expire, [])
     assert.deepEqual(retain([], { keep_daily: 1 }, "UTC"), { keep: [], expire: [] })
   })
 
-  it("throws for a time zone that nobody knows", () => {
+  it("throws for an unknown time zone", () => {
     assert.throws(() => retain([], { keep_last: 1 }, "Mars/Phobos"))
   })
 })
@@ -188,7 +188,7 @@ const naive = (all: ReadonlyArray<RetainableBackup>, counts: Retention, timezone
     ]),
   )
 
-describe("retention, whatever the backups", () => {
+describe("retention of any backups", () => {
   it("agrees with a naive oracle", () => {
     fc.assert(
       fc.property(list, retention, zone, (all, counts, timezone) => {
@@ -214,7 +214,7 @@ describe("retention, whatever the backups", () => {
     )
   })
 
-  it("keeps what it kept before when a number grows", () => {
+  it("keeps all kept backups when a number grows", () => {
     fc.assert(
       fc.property(list, retention, retention, zone, (all, counts, more, timezone) => {
         const grown = Object.fromEntries(rules.map((rule) => [rule, counts[rule] + more[rule]]))
@@ -226,7 +226,7 @@ describe("retention, whatever the backups", () => {
     )
   })
 
-  it("keeps at least the last so many, and exactly those when no other rule is there", () => {
+  it("keeps at least the last n backups, and exactly those without other rules", () => {
     fc.assert(
       fc.property(list, retention, zone, (all, counts, timezone) => {
         const { keep_last } = counts
@@ -241,7 +241,7 @@ describe("retention, whatever the backups", () => {
     )
   })
 
-  it("keeps all of what it has kept", () => {
+  it("is idempotent", () => {
     fc.assert(
       fc.property(list, retention, zone, (all, counts, timezone) => {
         const { keep } = retain(all, counts, timezone)

@@ -94,7 +94,7 @@ describe("a rollout", () => {
   )
 
   conducted(
-    "keeps the old worker until the new one is ready, and lets it finish what it runs",
+    "keeps the old worker until the new one is ready, and lets it finish its jobs",
     Effect.gen(function* () {
       yield* standing("canary-1", { domain_id: canary })
       const machines = yield* room
@@ -109,7 +109,7 @@ describe("a rollout", () => {
   )
 
   conducted(
-    "halts when the new worker does not come up, and the old one takes jobs again",
+    "halts when the new worker fails to boot, and the old one accepts jobs again",
     Effect.gen(function* () {
       yield* standing("canary-1", { domain_id: canary })
       yield* standing("other-1", { domain_id: other })
@@ -131,7 +131,7 @@ describe("a rollout", () => {
   )
 
   conducted(
-    "halts when there is no room for the new worker",
+    "halts when there is no capacity for the new worker",
     Effect.gen(function* () {
       yield* standing("canary-1", { domain_id: canary })
       const machines = yield* room
@@ -145,7 +145,7 @@ describe("a rollout", () => {
   )
 
   conducted(
-    "goes on when the old worker dies meanwhile",
+    "continues when the old worker dies meanwhile",
     Effect.gen(function* () {
       const beats = yield* standing("canary-1", { domain_id: canary })
       const machines = yield* room
@@ -160,7 +160,7 @@ describe("a rollout", () => {
   )
 
   conducted(
-    "goes on when the new worker was drained as soon as it was there",
+    "continues when the new worker is drained immediately",
     Effect.gen(function* () {
       yield* standing("canary-1", { domain_id: canary })
       const machines = yield* room
@@ -178,7 +178,7 @@ describe("a rollout", () => {
   )
 
   conducted(
-    "waits for a worker of the old image that boots, and replaces it too",
+    "waits for a booting worker of the old image, and replaces it too",
     Effect.gen(function* () {
       const late = {
         worker_id: WorkerId.make("late"),
@@ -201,7 +201,7 @@ describe("a rollout", () => {
   )
 
   conducted(
-    "waits while too many boots have failed of late",
+    "waits while too many boots have failed recently",
     Effect.gen(function* () {
       yield* standing("canary-1", { domain_id: canary })
       const worker_id = WorkerId.make("gone")
@@ -219,7 +219,7 @@ describe("a rollout", () => {
   )
 
   conducted(
-    "reaches the workers without a domain by the default domain's name",
+    "replaces workers without a domain as those of the default domain",
     Effect.gen(function* () {
       yield* standing("first")
       yield* keeping(yield* room)
@@ -229,7 +229,7 @@ describe("a rollout", () => {
   )
 
   conducted(
-    "succeeds at once where there is nothing to replace",
+    "succeeds at once if there is nothing to replace",
     Effect.gen(function* () {
       yield* keeping(yield* room)
       yield* rollOut()
@@ -239,7 +239,7 @@ describe("a rollout", () => {
   )
 
   conducted(
-    "does each step once, though its keeper is killed and started again all the time",
+    "runs each step once despite repeated kills of the conductor",
     Effect.gen(function* () {
       yield* standing("canary-1", { domain_id: canary })
       yield* standing("other-1", { domain_id: other })

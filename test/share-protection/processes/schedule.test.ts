@@ -33,7 +33,7 @@ const ticks = (schedule: Schedule, after: string, count: number) => {
 }
 
 describe("a schedule", () => {
-  it("has ticks after a time, never at it, and before a time likewise", () => {
+  it("has ticks strictly after and strictly before a time", () => {
     const schedule = read("30 2 * * *")
     assert.equal(text(schedule.next(at("2026-01-01T02:29:59.999Z"))), "2026-01-01T02:30")
     assert.equal(text(schedule.next(at("2026-01-01T02:30:00.000Z"))), "2026-01-02T02:30")
@@ -41,7 +41,7 @@ describe("a schedule", () => {
     assert.equal(text(schedule.last(at("2026-01-02T02:30:00.000Z"))), "2026-01-01T02:30")
   })
 
-  it("answers alike whatever it was asked before", () => {
+  it("does not depend on earlier calls", () => {
     const schedule = read("*/7 * * * *")
     const times = ["2026-01-01T00:06Z", "2026-01-01T00:07Z", "2026-01-01T00:00Z", "2025-01-01Z"]
     for (const time of [...times, ...times.toReversed()]) {
@@ -49,7 +49,7 @@ describe("a schedule", () => {
     }
   })
 
-  it("takes names, steps, lists, ranges and the names of whole expressions", () => {
+  it("accepts names, steps, lists, ranges and named expressions", () => {
     assert.deepEqual(ticks(read("0 0 * JAN mon"), "2026-01-01T00:00Z", 2), [
       "2026-01-05T00:00",
       "2026-01-12T00:00",
@@ -64,7 +64,7 @@ describe("a schedule", () => {
     assert.deepEqual(ticks(read("0 4 L * *"), "2026-02-01T00:00Z", 1), ["2026-02-28T04:00"])
   })
 
-  it("may wait for years", () => {
+  it("may have gaps of years", () => {
     assert.deepEqual(ticks(read("0 0 29 2 *"), "2026-03-01T00:00Z", 2), [
       "2028-02-29T00:00",
       "2032-02-29T00:00",
@@ -98,7 +98,7 @@ describe("a schedule", () => {
     "-1 * * * *",
     "0 0 * * MON#6",
   ]) {
-    it(`refuses ${JSON.stringify(expression)}`, () => {
+    it(`rejects ${JSON.stringify(expression)}`, () => {
       const why = wrong(expression)
       assert.isString(why)
       assert.notMatch(String(why), /Error|CronPattern/)
@@ -106,13 +106,13 @@ describe("a schedule", () => {
   }
 
   for (const expression of ["0 0 30 2 *", "0 0 31 4,6,9,11 *", "0 0 31 2 +MON"]) {
-    it(`refuses ${expression}, which never fires`, () => {
+    it(`rejects ${expression}, which never fires`, () => {
       assert.equal(wrong(expression), "No day fits this schedule: it would never fire.")
       assert.isString(wrong(expression, "America/New_York"))
     })
   }
 
-  it("refuses what is no time zone", () => {
+  it("rejects an invalid time zone", () => {
     for (const timezone of ["Mars/Phobos", "", "+05:00", "05:00", "-0100", "Europe", "UTC\n"]) {
       assert.match(String(wrong("0 0 * * *", timezone)), /^There is no time zone /)
     }
@@ -122,8 +122,8 @@ describe("a schedule", () => {
   })
 })
 
-describe("a schedule, when the clocks change", () => {
-  it("makes up for a time that does not exist, after the gap", () => {
+describe("a schedule during daylight saving changes", () => {
+  it("fires a skipped time after the gap", () => {
     assert.deepEqual(ticks(read("30 2 * * *", "Europe/Berlin"), "2026-03-28T00:00Z", 3), [
       "2026-03-28T01:30",
       "2026-03-29T01:00",
@@ -139,14 +139,14 @@ describe("a schedule, when the clocks change", () => {
     ])
   })
 
-  it("takes a time that comes twice once, at the first", () => {
+  it("fires a repeated time once, at the first", () => {
     assert.deepEqual(ticks(read("30 2 * * *", "Europe/Berlin"), "2026-10-24T12:00Z", 2), [
       "2026-10-25T00:30",
       "2026-10-26T01:30",
     ])
   })
 
-  it("goes on by the clock where it has a wildcard or a step", () => {
+  it("is not adjusted if it has a wildcard or a step", () => {
     assert.deepEqual(ticks(read("*/30 * * * *", "Europe/Berlin"), "2026-10-25T00:00Z", 4), [
       "2026-10-25T00:30",
       "2026-10-25T01:00",
@@ -206,8 +206,8 @@ const expression = fc
 
 const walk = fc.constantFrom(...windows)
 
-describe("a schedule, whatever the expression", () => {
-  it("has the ticks that walking minute by minute finds", () => {
+describe("a schedule of any expression", () => {
+  it("has the ticks that a minute-by-minute search finds", () => {
     fc.assert(
       fc.property(expression, walk, (cron, window) => {
         const schedule = read(cron, window.zone)
@@ -228,7 +228,7 @@ describe("a schedule, whatever the expression", () => {
     )
   })
 
-  it("has due the last tick that passed and was not taken, and no other", () => {
+  it("has only the last missed tick due", () => {
     const minutes = fc.integer({ min: 1, max: window_minutes - 1 })
     const jitter = fc.oneof(fc.constant(0), fc.integer({ min: 0, max: 600_000 }))
     fc.assert(
@@ -267,14 +267,14 @@ describe("the ticks of a schedule", () => {
     assert.deepEqual(due("2026-01-01T01:00Z", "2026-01-01T01:00Z"), [undefined, "2026-01-01T02:00"])
   })
 
-  it("make up for one of those that passed while nobody looked", () => {
+  it("include only one of the missed ticks", () => {
     assert.deepEqual(due("2026-01-01T00:30Z", "2026-03-01T12:34Z"), [
       "2026-03-01T12:00",
       "2026-03-01T13:00",
     ])
   })
 
-  it("wait for their jitter, and keep their own time", () => {
+  it("are delayed by the jitter, but keep their times", () => {
     const jitter_ms = 90_000
     assert.deepEqual(due("2026-01-01T00:30Z", "2026-01-01T01:01:29Z", jitter_ms), [
       undefined,
@@ -286,7 +286,7 @@ describe("the ticks of a schedule", () => {
     ])
   })
 
-  it("do not count from before the policy was, though their jitter is after it", () => {
+  it("do not count before the policy's definition, even if their jitter ends after it", () => {
     assert.deepEqual(due("2026-01-01T01:00:30Z", "2026-01-01T01:01:30Z", 90_000), [
       undefined,
       "2026-01-01T02:01",
@@ -307,7 +307,7 @@ describe("jitter", () => {
     }
   })
 
-  it("is none where none is asked for", () => {
+  it("is zero if disabled", () => {
     assert.isTrue(ids.every((id) => jitterOf(id, 0) === 0))
   })
 

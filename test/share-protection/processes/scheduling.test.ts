@@ -95,7 +95,7 @@ const finishBackup = Effect.fnUntraced(function* (number: number) {
 
 describe("a schedule", () => {
   conducted(
-    "is taken tick by tick for a week, each backup asked for once",
+    "requests each backup of a week once",
     Effect.gen(function* () {
       yield* availableTarget(1)
       yield* protect(1, { schedule: "30 2 * * *" })
@@ -118,7 +118,7 @@ describe("a schedule", () => {
   )
 
   conducted(
-    "is looked at every interval",
+    "is checked in every interval",
     Effect.gen(function* () {
       yield* availableTarget(1)
       yield* protect(1, { schedule: "7 * * * *" })
@@ -129,7 +129,7 @@ describe("a schedule", () => {
   )
 
   conducted(
-    "is read in the policy's own time zone",
+    "uses the policy's own time zone",
     Effect.gen(function* () {
       yield* availableTarget(1)
       yield* protect(1, { schedule: "0 2 * * *", timezone: "America/New_York" })
@@ -140,7 +140,7 @@ describe("a schedule", () => {
   )
 
   conducted(
-    "is spread by the jitter, by the same for the same policy",
+    "is delayed by a jitter that is constant for each policy",
     Effect.gen(function* () {
       yield* availableTarget(1)
       for (const number of [1, 2, 3]) yield* protect(number, { schedule: "0 0 * * *" })
@@ -162,7 +162,7 @@ describe("a schedule", () => {
   )
 
   conducted(
-    "does not run while its policy is disabled, nor make up for it",
+    "does not run while its policy is disabled, nor catch up afterwards",
     Effect.gen(function* () {
       yield* availableTarget(1)
       const { id } = yield* protect(1)
@@ -179,7 +179,7 @@ describe("a schedule", () => {
   )
 
   conducted(
-    "begins anew when it is changed, and goes on when anything else is",
+    "restarts when it changes, and continues when other fields change",
     Effect.gen(function* () {
       yield* availableTarget(1)
       const { id } = yield* protect(1)
@@ -217,9 +217,9 @@ describe("a schedule", () => {
   )
 })
 
-describe("a scheduler that was away", () => {
+describe("a scheduler that was offline", () => {
   conducted(
-    "takes the last of the ticks that it missed, and no other",
+    "uses only the last of the missed ticks",
     Effect.gen(function* () {
       yield* availableTarget(1)
       yield* protect(1)
@@ -236,7 +236,7 @@ describe("a scheduler that was away", () => {
   )
 
   conducted(
-    "takes each tick once, though it is killed and started again around the moment",
+    "uses each tick once despite restarts around its time",
     Effect.gen(function* () {
       yield* availableTarget(1)
       yield* protect(1, { schedule: "*/5 * * * *" })
@@ -257,7 +257,7 @@ describe("a scheduler that was away", () => {
 
 describe("a scheduler that is paused", () => {
   conducted(
-    "takes nothing, and after it is resumed nothing that passed meanwhile",
+    "uses no ticks, and none of the missed ones after it resumes",
     Effect.gen(function* () {
       yield* availableTarget(1)
       yield* protect(1)
@@ -275,7 +275,7 @@ describe("a scheduler that is paused", () => {
   )
 
   conducted(
-    "is still so after a restart",
+    "stays paused across a restart",
     Effect.gen(function* () {
       yield* availableTarget(1)
       yield* protect(1)
@@ -288,7 +288,7 @@ describe("a scheduler that is paused", () => {
   )
 })
 
-describe("a tick that cannot be taken", () => {
+describe("a tick that cannot be used", () => {
   conducted(
     "is skipped by an event while another backup of the share is under way",
     Effect.gen(function* () {
@@ -324,7 +324,7 @@ describe("a tick that cannot be taken", () => {
   )
 
   conducted(
-    "counts by the quota of its target's domain, when that holds",
+    "counts against the applied quota of its target's domain",
     Effect.gen(function* () {
       const domain_id = DomainId.make("domain-1")
       yield* availableTarget(1, { domain_id })

@@ -53,7 +53,7 @@ const ref = secretRef(3)
 
 describe("the order for an enrollment", () => {
   conducted(
-    "names the password of a deleted target of the bucket, once",
+    "has the password of a deleted target of the bucket, once",
     Effect.gen(function* () {
       yield* dispatching
       for (const number of [1, 2]) {
@@ -71,7 +71,7 @@ describe("the order for an enrollment", () => {
   ]
   for (const [what, more] of others) {
     conducted(
-      `names none of ${what}`,
+      `has no password of ${what}`,
       Effect.gen(function* () {
         yield* dispatching
         yield* availableTarget(1)
@@ -82,7 +82,7 @@ describe("the order for an enrollment", () => {
   }
 
   conducted(
-    "names none of a target that is there, or was never enrolled",
+    "has no password of an existing target, or of one that was never enrolled",
     Effect.gen(function* () {
       yield* dispatching
       yield* pendingTarget(1)
@@ -175,7 +175,7 @@ describe("a bucket that is registered twice", () => {
   )
 
   conducted(
-    "waits for an enrollment that began before its target was moved away",
+    "waits for an enrollment that started before its target was moved",
     Effect.gen(function* () {
       yield* dispatching
       yield* registered(1)
@@ -196,7 +196,7 @@ describe("a bucket that is registered twice", () => {
   )
 
   conducted(
-    "does not hold up another bucket",
+    "does not block another bucket",
     Effect.gen(function* () {
       yield* dispatching
       yield* registered(1)

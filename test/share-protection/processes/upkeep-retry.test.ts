@@ -47,7 +47,7 @@ const fail = (wrote_nothing: boolean) =>
 
 describe("a job that failed", () => {
   conducted(
-    "of the service's own is tried again by itself a few times, ever later",
+    "of the service itself is retried automatically a few times, with growing pauses",
     Effect.gen(function* () {
       yield* availableTarget(1)
       yield* upkeeping
@@ -67,7 +67,7 @@ describe("a job that failed", () => {
   )
 
   conducted(
-    "is tried again by itself as often as its policy says, after ever longer pauses",
+    "is retried automatically up to the maximum of its policy, with growing pauses",
     Effect.gen(function* () {
       yield* availableTarget(1)
       yield* hourly
@@ -90,7 +90,7 @@ describe("a job that failed", () => {
   )
 
   conducted(
-    "is not tried again when it may have written a snapshot, or was cancelled",
+    "is not retried if it may have written a snapshot, or was cancelled",
     Effect.gen(function* () {
       yield* availableTarget(1)
       yield* hourly
@@ -106,7 +106,7 @@ describe("a job that failed", () => {
   )
 
   conducted(
-    "is left alone when another backup of the share has begun, and when it is long ago",
+    "is not retried after another backup of the share has started, or after a day",
     Effect.gen(function* () {
       yield* availableTarget(1)
       const running = yield* hourly
@@ -124,7 +124,7 @@ describe("a job that failed", () => {
   )
 
   conducted(
-    "is of its own policy again, and of none when that is gone",
+    "keeps its own policy, or none if that is deleted",
     Effect.gen(function* () {
       yield* availableTarget(1)
       yield* define()

@@ -86,7 +86,7 @@ const jobsOf = Effect.fnUntraced(function* (job_type: string) {
 
 describe("retention", () => {
   conducted(
-    "lets those backups go that the policy does not keep, and has their snapshots forgotten",
+    "expires backups that the policy does not keep, and forgets their snapshots",
     Effect.gen(function* () {
       yield* availableTarget(1)
       yield* define({ retention: { keep_last: 2 } })
@@ -110,7 +110,7 @@ describe("retention", () => {
   )
 
   conducted(
-    "goes by the days of the policy's time zone",
+    "uses the days of the policy's time zone",
     Effect.gen(function* () {
       yield* availableTarget(1)
       yield* define({ retention: { keep_daily: 3 }, timezone: "Pacific/Auckland" })
@@ -126,7 +126,7 @@ describe("retention", () => {
   )
 
   conducted(
-    "touches no backup of another policy, nor one without",
+    "ignores backups of another policy, or without a policy",
     Effect.gen(function* () {
       yield* availableTarget(1)
       yield* define({ retention: { keep_last: 1 } })
@@ -144,7 +144,7 @@ describe("retention", () => {
   )
 
   conducted(
-    "keeps a backup that is being restored until that is through",
+    "keeps a backup until its restore has ended",
     Effect.gen(function* () {
       yield* availableTarget(1)
       yield* define({ retention: { keep_last: 1 } })
@@ -160,7 +160,7 @@ describe("retention", () => {
   )
 
   conducted(
-    "follows a policy that is changed, and lets nothing go when that is deleted",
+    "follows a changed policy, and expires nothing when the policy is deleted",
     Effect.gen(function* () {
       yield* availableTarget(1)
       yield* define({ retention: { keep_last: 9 } })
@@ -179,7 +179,7 @@ describe("retention", () => {
   )
 
   conducted(
-    "gives up what it meant to let go when its policy is deleted meanwhile",
+    "cancels pending expirations if the policy is deleted meanwhile",
     Effect.gen(function* () {
       yield* availableTarget(1)
       yield* define({ retention: { keep_last: 1 } })
@@ -195,7 +195,7 @@ describe("retention", () => {
   )
 
   conducted(
-    "lets many go in batches of no more than a job forgets",
+    "expires many backups in batches of the maximum per job",
     Effect.gen(function* () {
       yield* availableTarget(1)
       yield* define({ retention: { keep_last: 200 } })
@@ -213,7 +213,7 @@ describe("retention", () => {
   )
 
   conducted(
-    "keeps the repositories of targets apart",
+    "separates the repositories of targets",
     Effect.gen(function* () {
       for (const number of [1, 2]) yield* availableTarget(number)
       yield* define({ retention: { keep_last: 1 } })
@@ -228,7 +228,7 @@ describe("retention", () => {
   )
 
   conducted(
-    "lets each go once, though its conductor is killed and started again around the moment",
+    "expires each backup once despite restarts of the conductor",
     Effect.gen(function* () {
       yield* availableTarget(1)
       yield* define({ retention: { keep_last: 1 } })
@@ -245,7 +245,7 @@ describe("retention", () => {
   )
 
   conducted(
-    "does not look at what a tenant deleted",
+    "ignores backups that a tenant deleted",
     Effect.gen(function* () {
       yield* availableTarget(1)
       yield* define({ retention: { keep_last: 1 } })
@@ -275,7 +275,7 @@ const hoursOf = Effect.map(jobsOf("maintenance"), (jobs) =>
 
 describe("maintenance", () => {
   conducted(
-    "comes an interval after the enrollment, and then after the last one's end",
+    "runs an interval after the enrollment, and then after the end of the last one",
     Effect.gen(function* () {
       yield* pass("30 minutes")
       yield* enroll
@@ -297,7 +297,7 @@ describe("maintenance", () => {
   )
 
   conducted(
-    "keeps its time over restarts, whatever happens to the target meanwhile",
+    "keeps its schedule across restarts and changes of the target",
     Effect.gen(function* () {
       yield* enroll
       for (let quarter = 0; quarter < 7; quarter++) {
@@ -311,7 +311,7 @@ describe("maintenance", () => {
   )
 
   conducted(
-    "comes again an interval after one that failed",
+    "runs again an interval after a failure",
     Effect.gen(function* () {
       yield* enroll
       yield* upkeeping

@@ -100,7 +100,7 @@ const race = Effect.fnUntraced(function* (...batches: ReadonlyArray<Batch>) {
   })
 })
 
-describe("requests at once", () => {
+describe("concurrent requests", () => {
   it.live("define one policy of a share", () =>
     Effect.gen(function* () {
       yield* send(create)
@@ -114,7 +114,7 @@ describe("requests at once", () => {
     }).pipe(Effect.provide(deployment)),
   )
 
-  it.live("begin one backup of a share", () =>
+  it.live("start one backup of a share", () =>
     Effect.gen(function* () {
       yield* send(create)
       const came = yield* race(
@@ -127,7 +127,7 @@ describe("requests at once", () => {
     }).pipe(Effect.provide(deployment)),
   )
 
-  it.live("take no more than the quota", () =>
+  it.live("do not exceed the quota", () =>
     Effect.gen(function* () {
       const came = yield* race(
         ...[1, 2, 3, 4].map((n) =>
@@ -140,7 +140,7 @@ describe("requests at once", () => {
     }).pipe(Effect.provide(logMemory)),
   )
 
-  it.live("leave no policy on a target that is deleted meanwhile, or keep the target", () =>
+  it.live("either keep the target or leave no policy on it", () =>
     Effect.gen(function* () {
       yield* send(create)
       const came = yield* race(
@@ -156,7 +156,7 @@ describe("requests at once", () => {
     }).pipe(Effect.provide(deployment)),
   )
 
-  it.effect("are done once under one command's id", () =>
+  it.effect("are idempotent under one command id", () =>
     Effect.gen(function* () {
       const commands = yield* Commands
       const origin = { command_id: "same", actor: "test", at }
@@ -168,8 +168,8 @@ describe("requests at once", () => {
   )
 })
 
-describe("what the log holds after requests", () => {
-  it.effect("is what each aggregate says of itself", () =>
+describe("the log after requests", () => {
+  it.effect("has the state of each aggregate", () =>
     Effect.gen(function* () {
       yield* send(createTemplate)
       yield* send(createTarget(target_id, bucket, limit))
@@ -194,7 +194,7 @@ describe("what the log holds after requests", () => {
     }).pipe(Effect.provide(deployment)),
   )
 
-  it.effect("is a policy, and that there is none any more", () =>
+  it.effect("has a policy, and then none after its deletion", () =>
     Effect.gen(function* () {
       yield* send(create)
       yield* send(definePolicy(share_id, policy, limit))
@@ -211,7 +211,7 @@ describe("what the log holds after requests", () => {
     }).pipe(Effect.provide(deployment)),
   )
 
-  it.effect("is a backup with who restores it", () =>
+  it.effect("has a backup with its restores", () =>
     Effect.gen(function* () {
       yield* Effect.forEach(made(), send)
       yield* send(requestRestore(restore_id, { ...restore, job_id: jobId(3) }))

@@ -63,23 +63,23 @@ describe("requesting a backup", () => {
     `${backups} BackupRequested`,
     `${jobs(asked.job_id)} JobQueued`,
   ]
-  scene("begins it on its share, and queues a job", [create], request, whole)
-  scene("of a policy does so too", [create, define], requestBackup(of_policy, limit), whole)
+  scene("starts it on its share, and queues a job", [create], request, whole)
+  scene("of a policy does the same", [create, define], requestBackup(of_policy, limit), whole)
   scene(
-    "at a tick does so too",
+    "at a tick does the same",
     [create, define],
     requestBackup({ ...of_policy, tick: at }, limit),
     whole,
   )
   const skip = SkipTick.make({ policy_id, tick: at, reason: "repository_locked" })
   scene(
-    "at a tick that passed is refused by the share",
+    "at a past tick is refused by the share",
     [create, define, [address(Policy, share_id, skip)]],
     requestBackup({ ...of_policy, tick: at }, limit),
     conflict,
   )
   scene(
-    "beside another is refused by the share",
+    "during another is refused by the share",
     [create, request],
     requestBackup({ ...asked, backup_id: other_backup_id, job_id: next_job_id }, limit),
     conflict,
@@ -90,7 +90,7 @@ describe("requesting a backup", () => {
     requestBackup(of_policy, limit),
     not_found,
   )
-  scene("is refused by the target that is not there", [], request, not_found)
+  scene("is refused by a missing target", [], request, not_found)
   scene("is refused by the target's upgrade", [create, enroll, upgrade], request, locked)
   scene("is refused by the ledger", [create], requestBackup(asked, 0), full)
   scene(
@@ -110,7 +110,7 @@ const adopt = adoptBackup(other_backup_id, adopted, limit)
 
 describe("expiring backups", () => {
   scene(
-    "counts them no more, and queues one job for their snapshots",
+    "no longer counts them, and queues one job for their snapshots",
     [...made(), adopt],
     expireBackups({ ...going, backups: [gone, other] }),
     [
@@ -128,7 +128,7 @@ describe("expiring backups", () => {
     conflict,
   )
   scene(
-    "is refused by the one that is restored",
+    "is refused by one with a running restore",
     [...made(), requestRestore(restore_id, { ...restore, job_id: jobId(4) })],
     expireBackups(going),
     conflict,
@@ -147,7 +147,7 @@ describe("deleting a backup", () => {
   const forget = { ...gone, job_id: next_job_id }
   const kept = { expired: false, forget }
   scene(
-    "counts it no more, and queues a job for its snapshot",
+    "no longer counts it, and queues a job for its snapshot",
     made(),
     deleteBackup(backup_id, of, kept, at),
     [
@@ -158,7 +158,7 @@ describe("deleting a backup", () => {
     ],
   )
   scene(
-    "that has no snapshot queues no job",
+    "without a snapshot queues no job",
     failed,
     deleteBackup(backup_id, of, { expired: false }, at),
     [`${backups} BackupDeleted`, `${targets} TargetBackupsDeregistered`, `${ledger} Released`],
@@ -173,7 +173,7 @@ describe("deleting a backup", () => {
     deleteBackup(backup_id, of, { expired: false, forget: { ...forget, job_id: jobId(4) } }, at),
     conflict,
   )
-  scene("that is taken for an expired one is refused by the backup", made(), remove, conflict)
+  scene("wrongly taken for expired is refused by the backup", made(), remove, conflict)
   scene(
     "whose objects are locked is refused by the backup",
     made({ protected_until: at }),
@@ -200,19 +200,19 @@ describe("adopting a backup", () => {
     `${targets} TargetBackupRegistered`,
     `${ledger} Reserved`,
   ])
-  scene("is refused by the record that is there", [create, enroll, adopt], adopt, conflict)
+  scene("is refused by an existing record", [create, enroll, adopt], adopt, conflict)
   scene("is refused by the target", [], adopt, not_found)
   scene("is refused by the ledger", [create], adoptBackup(other_backup_id, adopted, 0), full)
 })
 
 describe("requesting a restore", () => {
   const ask = requestRestore(restore_id, { ...restore, job_id: next_job_id })
-  scene("begins it on its backup, and queues a job", made(), ask, [
+  scene("starts it on its backup, and queues a job", made(), ask, [
     `${backups} BackupRestoreStarted`,
     `restore.${restore_id} RestoreRequested`,
     `${jobs(next_job_id)} JobQueued`,
   ])
-  scene("is refused by a backup that is not there", [create], ask, not_found)
+  scene("is refused by a missing backup", [create], ask, not_found)
   scene("is refused by a backup that is not available", failed, ask, conflict)
   scene("is refused by the target's upgrade", [...made(), upgrade], ask, locked)
   scene(

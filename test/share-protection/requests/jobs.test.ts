@@ -167,9 +167,9 @@ const cases: ReadonlyArray<readonly [string, Batch, JobId, Omit<typeof QueueJob.
   ],
 ]
 
-describe("the one job that is queued", () => {
+describe("the queued job", () => {
   for (const [of, batch, id, fields] of cases) {
-    it(`by ${of} says all of it`, () => {
+    it(`by ${of} has all fields`, () => {
       const queued = batch.filter(({ to }) => to === Job)
       assert.deepEqual(queued, [{ to: Job, id, command: QueueJob.make(fields) }])
     })
@@ -189,7 +189,7 @@ const counted = Effect.gen(function* () {
   return { ledger: Struct.omit(yield* ledgerNow, ["state"]), target: { policies, backups } }
 })
 
-describe("what is counted", () => {
+describe("the ledger", () => {
   const scene = (
     name: string,
     batches: ReadonlyArray<Batch>,
@@ -237,7 +237,7 @@ describe("what is counted", () => {
   )
 })
 
-describe("what a request asks", () => {
+describe("the options of a request", () => {
   it.effect("is in the backup and in the restore", () =>
     Effect.gen(function* () {
       yield* Effect.forEach(made(), send)

@@ -88,7 +88,7 @@ describe("creating a target", () => {
 
 describe("deleting a target", () => {
   scene(
-    "closes its lease, counts it no more and ends the jobs that wait",
+    "closes its lease, no longer counts it, and cancels waiting jobs",
     [create],
     deleteTarget(target_id, of_project, [job_id]),
     [
@@ -110,7 +110,7 @@ describe("deleting a target", () => {
     ],
   )
   scene(
-    "that projects share leaves every ledger as it is",
+    "that projects share changes no ledger",
     [createTemplate, createTarget(target_id, shared_bucket, 0)],
     deleteTarget(target_id, { project_id: null, template_id }, []),
     [
@@ -205,25 +205,26 @@ describe("defining a policy", () => {
 })
 
 describe("deleting a policy", () => {
-  scene("is told to its target and its ledger", [create, define], deletePolicy(share_id, policy), [
-    `${policies} PolicyDeleted`,
-    `${targets} TargetPolicyDeregistered`,
-    `${ledger} Released`,
-  ])
   scene(
-    "is told to its template and its ledger",
+    "deregisters it on its target and in its ledger",
+    [create, define],
+    deletePolicy(share_id, policy),
+    [`${policies} PolicyDeleted`, `${targets} TargetPolicyDeregistered`, `${ledger} Released`],
+  )
+  scene(
+    "deregisters it on its template and in its ledger",
     [createTemplate, defineByTemplate],
     deletePolicy(share_id, by_template),
     [`${policies} PolicyDeleted`, `${templates} TemplatePolicyDeregistered`, `${ledger} Released`],
   )
   scene(
-    "is refused by a share that has another by now",
+    "is refused by a share with another policy",
     [create, define],
     deletePolicy(share_id, { ...policy, id: other_policy_id }),
     not_found,
   )
   scene(
-    "is refused while a backup of it is under way",
+    "is refused during a backup of it",
     [create, define, requestBackup({ ...asked, policy_id }, limit)],
     deletePolicy(share_id, policy),
     "svc.policy_has_inflight_backup",
