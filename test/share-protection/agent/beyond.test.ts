@@ -1,4 +1,4 @@
-/** What workers do beyond the document: plan, prove, and bring back. */
+/** Jobs beyond the document: plan, restore test and undelete. */
 import { existsSync, readdirSync } from "node:fs"
 import { assert, describe } from "@effect/vitest"
 import { Effect, Schema } from "effect"
@@ -56,7 +56,7 @@ const last = Effect.fnUntraced(function* (stream: string) {
   return recorded?.commit.events.at(-1)
 })
 
-/** What is there is backed up, and spoilt. */
+/** Backs up the present files, and then modifies them. */
 const spoilt = Effect.fnUntraced(function* (world: World) {
   yield* worker()
   yield* enrolledWith()

@@ -55,7 +55,7 @@ import {
 
 const place = { backup_id, project_id, share_id, target_id }
 
-/** Asks for a job of each type, on a target that is enrolled but for the first. */
+/** Queues a job of each type, on an enrolled target except for the first. */
 const scenes = {
   target_enroll: { job_id: enroll_job_id, ask: Effect.void },
   backup: { job_id: backup_job_id, ask: enrolledWith() },
@@ -93,7 +93,7 @@ const scenes = {
   },
 } as const
 
-/** Each call that a job of a type makes outside, in order: where it may be met. */
+/** The external calls of each job type, in order, at which a test can interrupt it. */
 const calls = {
   target_enroll: [
     ...(["trusts.redeem", "vault.read", "buckets.preflight", "vault.find", "vault.store"] as const),
@@ -242,7 +242,7 @@ describe("a cancelled job", () => {
   )
 })
 
-/** The worker is gone without a word: what it does is never heard of again. */
+/** Cuts the worker off: none of its messages arrive any more. */
 const die = Effect.fnUntraced(function* (job_id: JobId) {
   const job = yield* factsOf(job_id)
   assert(job.hold !== null)
@@ -290,7 +290,7 @@ describe("a worker that learns that it was declared dead", () => {
   )
 })
 
-/** How each job is to end, wherever its first worker died. */
+/** The expected end of each job, independent of where its first worker died. */
 const assertDone = Effect.fnUntraced(function* (world: World, type: (typeof types)[number]) {
   if (type === "target_enroll") {
     assert.equal((yield* targetNow).status, "available")

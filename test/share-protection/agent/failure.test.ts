@@ -51,7 +51,7 @@ type Trouble = (world: World) => Effect.Effect<unknown, unknown, InWorld | Scope
 
 type Told = readonly [ErrorCode, "tenant" | "operator"]
 
-/** What happens, in which step, what it is told as, and whether no snapshot is proven. */
+/** A failure, its step, its error, and whether it provably left no snapshot. */
 type Failing = readonly [what: string, trouble: Trouble, step: JobStep, told: Told, proven?: false]
 
 const instead =

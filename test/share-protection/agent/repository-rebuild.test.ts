@@ -1,4 +1,4 @@
-/** Records against what repositories hold, with the engine in memory. */
+/** Compares records with repositories, with the engine in memory. */
 import { assert, describe } from "@effect/vitest"
 import { Effect, Stream } from "effect"
 import { address } from "#actors/commands.ts"
@@ -39,7 +39,7 @@ import {
   target_id,
 } from "../../world/share-protection/samples.ts"
 
-/** One run, and what it found: kinds and subjects. */
+/** Runs the loop once and returns the kinds and subjects of its findings. */
 const run = Effect.gen(function* () {
   const loop = yield* repositoryRebuild
   return (yield* loop).map(({ kind, subject }) => [kind, subject] as const)
@@ -54,7 +54,7 @@ const backedUp = Effect.gen(function* () {
   yield* ran(backup_job_id)
 })
 
-/** A snapshot that is in the repository, whoever made it. */
+/** Adds a snapshot to the repository. */
 const put = Effect.fnUntraced(function* (
   world: World,
   engine_snapshot_id: string,
@@ -77,7 +77,7 @@ const otherNow = Effect.gen(function* () {
   return yield* backupAfter(log, last)
 })
 
-/** The job that was queued last. */
+/** The last queued job. */
 const newestJob = Effect.gen(function* () {
   const all = yield* Stream.runCollect((yield* Log).read("share-protection.job"))
   const born = all.filter(({ commit }) => commit.events.some(({ type }) => type === "JobQueued"))

@@ -27,7 +27,7 @@ import { project_id, restore, restore_id, share_id } from "../../world/share-pro
 const away = new BackendUnavailable({ detail: "It does not answer." })
 const broken = new EngineFailed({ detail: "The engine exited with 1.", wrote_nothing: false })
 
-/** A restore into a new share, which has yet to be run. */
+/** Requests a restore into a new share. */
 const asked = Effect.gen(function* () {
   yield* worker()
   yield* enrolledWith()

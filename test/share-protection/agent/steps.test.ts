@@ -55,7 +55,7 @@ import {
   target_id,
 } from "../../world/share-protection/samples.ts"
 
-/** All that a job goes through with a worker. */
+/** All events of a job that completes on a worker. */
 const whole_course = [
   "JobQueued",
   "JobAssigned",
@@ -135,7 +135,7 @@ describe("an enrollment of a deleted target's bucket", () => {
   )
 })
 
-/** Runs an enrollment whose order says that another target has the bucket. */
+/** Runs an enrollment of a bucket that another target owns. */
 const enrolledBeside = Effect.gen(function* () {
   yield* worker()
   const { order } = yield* assign(enroll_job_id)
@@ -219,7 +219,7 @@ describe("a backup", () => {
 
 type RestoreRequest = Parameters<typeof requestRestore>[1]
 
-/** Restores what was backed up, after it was spoilt; answers what came of it. */
+/** Modifies the files, restores the backup, and returns the result. */
 const restored = Effect.fnUntraced(function* (world: World, request: Partial<RestoreRequest>) {
   yield* worker()
   yield* enrolledWith()
@@ -280,7 +280,7 @@ describe("a restore", () => {
   )
 })
 
-/** Walks a job of the service's own on the enrolled target. */
+/** Runs a job of the service itself on the enrolled target. */
 const ownJob = Effect.fnUntraced(function* (
   job_type: "retention" | "maintenance",
   forget: ReadonlyArray<{ backup_id: typeof backup_id; engine_snapshot_id: string }> = [],

@@ -108,7 +108,7 @@ describe.each(["A", "B"] as const)("Shape %s", (shape) => {
     assert.deepEqual(endpoints.map(nameOf).toSorted(), wanted.toSorted())
   })
 
-  it("asks of each endpoint but service_info what a rule of the table says", () => {
+  it("checks a rule of the table for each endpoint except service_info", () => {
     const rules = defaultRules(shape)
     const open = endpoints.filter(({ access }) => access === "public").map(nameOf)
     assert.deepEqual(open, ["GET /v1/service_info"])
@@ -129,7 +129,7 @@ describe.each(["A", "B"] as const)("Shape %s", (shape) => {
     method === "POST" || method === "PATCH" ? {} : undefined
 
   served(
-    "401: every endpoint without a token, or with one that nobody knows",
+    "401: every endpoint without a token, or with an unknown one",
     (ask) =>
       Effect.gen(function* () {
         for (const endpoint of closed) {
@@ -205,7 +205,7 @@ const walkForeign = Effect.fnUntraced(function* (
 })
 
 describe("another project's resource", () => {
-  served("404: on every path of Shape A that names one, and nothing happens to it", (ask) =>
+  served("404: on every path of Shape A that names one, which stays unchanged", (ask) =>
     Effect.gen(function* () {
       const { target_id, policy_id, backup_id, job_id } = yield* backedUp(ask, { policy: true })
       const { restore } = yield* made(ask, "/v1/restores", { backup_id })
@@ -251,7 +251,7 @@ describe("another project's resource", () => {
 })
 
 describe("methods", () => {
-  served("405: one that a path does not have, with those that it has", (ask) =>
+  served("405: an unsupported method, with the supported ones", (ask) =>
     Effect.gen(function* () {
       const paths = new Map<string, Set<string>>()
       for (const { method, path } of endpointsOf("A")) {

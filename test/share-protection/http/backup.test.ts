@@ -103,7 +103,7 @@ describe("POST /v1/backups", () => {
       assert.include(two.backup, { policy_id, target_id })
     }),
   )
-  served("202: for a target that is not enrolled yet; it waits", (ask) =>
+  served("202: for a target that is not enrolled yet; the job waits", (ask) =>
     Effect.gen(function* () {
       const { target } = yield* made(ask, "/v1/targets", bucket)
       const { backup } = yield* made(ask, "/v1/backups", {
@@ -154,7 +154,7 @@ describe("POST /v1/backups", () => {
     }),
   )
   served(
-    "403: the project has its quota; what is expired does not count",
+    "403: the quota is used up; expired backups do not count",
     (ask) =>
       Effect.gen(function* () {
         const { target_id, backup_id } = yield* backedUp(ask)
@@ -165,7 +165,7 @@ describe("POST /v1/backups", () => {
       }),
     { settings: { quota: { backups: 1 } } },
   )
-  served("409: a backup of the share is under way", (ask) =>
+  served("409: a backup of the share is in progress", (ask) =>
     Effect.gen(function* () {
       const target_id = yield* available(ask)
       const asked = { share_id: share_a, target_id }
@@ -174,7 +174,7 @@ describe("POST /v1/backups", () => {
       assert.deepEqual(yield* idsOf(ask), [backup.id])
     }),
   )
-  served("409: the target's format is upgraded", (ask) =>
+  served("409: the target's format is being upgraded", (ask) =>
     Effect.gen(function* () {
       const target_id = yield* available(ask)
       const path = `/v1/admin/targets/${target_id}/repo-format-upgrade`
@@ -187,7 +187,7 @@ describe("POST /v1/backups", () => {
 })
 
 describe("GET /v1/backups", () => {
-  served("200: newest first, the expired ones hidden unless asked for", (ask) =>
+  served("200: newest first, expired ones only on request", (ask) =>
     Effect.gen(function* () {
       const { target_id, backup_id: first } = yield* backedUp(ask)
       const asked = { share_id: share_a, target_id }
@@ -229,7 +229,7 @@ describe("GET /v1/backups", () => {
 })
 
 describe("GET /v1/backups/{id}", () => {
-  served("404: it is another project's, or is not there", (ask) =>
+  served("404: another project's, or none", (ask) =>
     Effect.gen(function* () {
       const { backup_id } = yield* backedUp(ask)
       const path = `/v1/backups/${backup_id}`
@@ -237,7 +237,7 @@ describe("GET /v1/backups/{id}", () => {
       isRefused(yield* ask("GET", `/v1/backups/${unknown_id}`), 404, "svc.not_found")
     }),
   )
-  served("shows why it failed", (ask) =>
+  served("shows the reason of its failure", (ask) =>
     Effect.gen(function* () {
       const target_id = yield* available(ask)
       const { backup, job } = yield* made(ask, "/v1/backups", { share_id: share_a, target_id })
@@ -249,7 +249,7 @@ describe("GET /v1/backups/{id}", () => {
 })
 
 describe("DELETE /v1/backups/{id}", () => {
-  served("204: it is gone, and a job forgets its snapshot", (ask) =>
+  served("204: deletes the record, and a job forgets its snapshot", (ask) =>
     Effect.gen(function* () {
       const { target_id, backup_id } = yield* backedUp(ask)
       const { status, text } = yield* ask("DELETE", `/v1/backups/${backup_id}`)
@@ -275,7 +275,7 @@ describe("DELETE /v1/backups/{id}", () => {
       assert.equal((yield* ask("DELETE", `/v1/targets/${target_id}`)).status, 204)
     }),
   )
-  served("409: it is under way, in each of its states", (ask) =>
+  served("409: in progress, in each of its states", (ask) =>
     Effect.gen(function* () {
       const target_id = yield* available(ask)
       const { backup, job } = yield* made(ask, "/v1/backups", { share_id: share_a, target_id })
@@ -286,7 +286,7 @@ describe("DELETE /v1/backups/{id}", () => {
       isRefused(yield* ask("DELETE", path), 409, "svc.conflict")
     }),
   )
-  served("409: its objects are locked, until when is said", (ask) =>
+  served("409: its objects are locked, with the end of the lock", (ask) =>
     Effect.gen(function* () {
       const protected_until = "2999-01-01T00:00:00.000Z"
       const { backup_id } = yield* backedUp(ask, { snapshot: { protected_until } })
@@ -295,14 +295,14 @@ describe("DELETE /v1/backups/{id}", () => {
       assert.equal((yield* ask("GET", `/v1/backups/${backup_id}`)).body.status, "available")
     }),
   )
-  served("204: the lock is over", (ask) =>
+  served("204: the lock has expired", (ask) =>
     Effect.gen(function* () {
       const protected_until = "2020-01-01T00:00:00.000Z"
       const { backup_id } = yield* backedUp(ask, { snapshot: { protected_until } })
       assert.equal((yield* ask("DELETE", `/v1/backups/${backup_id}`)).status, 204)
     }),
   )
-  served("409: it is being restored", (ask) =>
+  served("409: a restore is reading it", (ask) =>
     Effect.gen(function* () {
       const { target_id, backup_id } = yield* backedUp(ask)
       yield* tell(
@@ -322,7 +322,7 @@ describe("DELETE /v1/backups/{id}", () => {
       isRefused(yield* ask("DELETE", `/v1/backups/${backup_id}`), 409, "svc.conflict")
     }),
   )
-  served("404: it is another project's, and stays", (ask) =>
+  served("404: another project's, which is unchanged", (ask) =>
     Effect.gen(function* () {
       const path = `/v1/backups/${(yield* backedUp(ask)).backup_id}`
       isRefused(yield* ask("DELETE", path, undefined, tenant_b), 404, "svc.not_found")

@@ -66,7 +66,7 @@ const planned = Effect.fnUntraced(function* (job_id: string, fence: number) {
 })
 
 describe("POST /v1/restores with dry_run", () => {
-  served("202: a job plans, and the restore shows the plan; force is not needed", (ask) =>
+  served("202: a job makes the plan, which the restore shows; force is not required", (ask) =>
     Effect.gen(function* () {
       const { backup_id } = yield* backedUp(ask)
       const asked = { backup_id, mode: "in_place", dry_run: true }
@@ -99,7 +99,7 @@ describe("POST /v1/restores with dry_run", () => {
       }),
     )
   }
-  served("409: by a plan without force", (ask) =>
+  served("409: with a plan but without force", (ask) =>
     Effect.gen(function* () {
       const answer = yield* ask("POST", "/v1/restores", { ...in_place, plan_hash: plan.hash })
       isRefused(answer, 409, "svc.force_required")
@@ -108,7 +108,7 @@ describe("POST /v1/restores with dry_run", () => {
 })
 
 describe("POST /v1/backups/{id}/undelete", () => {
-  served("202: a job; when it ended the backup is available, and kept", (ask) =>
+  served("202: a job; afterwards the backup is available and kept", (ask) =>
     Effect.gen(function* () {
       const { target_id, backup_id } = yield* backedUp(ask, { snapshot: { protected_until: far } })
       const path = `/v1/backups/${backup_id}`
@@ -129,7 +129,7 @@ describe("POST /v1/backups/{id}/undelete", () => {
       assert.deepInclude((yield* ask("GET", "/v1/usage")).body, { backup_count: 1 })
     }),
   )
-  served("202: the same job when the request comes twice with one key", (ask) =>
+  served("202: the same job for a repeated request with the same key", (ask) =>
     Effect.gen(function* () {
       const { target_id, backup_id } = yield* backedUp(ask)
       yield* expire(target_id, backup_id)
@@ -141,7 +141,7 @@ describe("POST /v1/backups/{id}/undelete", () => {
     }),
   )
   served(
-    "its failure leaves the backup expired, out of the quota, and free to be asked again",
+    "its failure leaves the backup expired, outside the quota, and can be retried",
     (ask) =>
       Effect.gen(function* () {
         const { target_id, backup_id } = yield* backedUp(ask)
@@ -161,7 +161,7 @@ describe("POST /v1/backups/{id}/undelete", () => {
       }),
     { settings: { quota: { backups: 1 } } },
   )
-  served("409: it is available, or wanted back already", (ask) =>
+  served("409: available, or already being undeleted", (ask) =>
     Effect.gen(function* () {
       const { target_id, backup_id } = yield* backedUp(ask)
       const undelete = ask("POST", `/v1/backups/${backup_id}/undelete`)
@@ -172,7 +172,7 @@ describe("POST /v1/backups/{id}/undelete", () => {
       isRefused(yield* ask("DELETE", `/v1/backups/${backup_id}`), 409, "svc.conflict")
     }),
   )
-  served("404: it is another project's, or is not there", (ask) =>
+  served("404: another project's, or none", (ask) =>
     Effect.gen(function* () {
       const { backup_id } = yield* backedUp(ask)
       const path = `/v1/backups/${backup_id}/undelete`
@@ -211,7 +211,7 @@ describe("POST /v1/backups/{id}/undelete", () => {
 })
 
 describe("protected_until", () => {
-  served("is that of the locks which maintenance made longer, and DELETE minds it", (ask) =>
+  served("includes locks extended by maintenance, which DELETE respects", (ask) =>
     Effect.gen(function* () {
       const { target_id, backup_id } = yield* backedUp(ask)
       const path = `/v1/backups/${backup_id}`
@@ -232,7 +232,7 @@ const preview = (ask: Client, policy_id: unknown, body: unknown, token = "tenant
   ask("POST", `/v1/policies/${policy_id}/retention-preview`, body, { token })
 
 describe("POST /v1/policies/{id}/retention-preview", () => {
-  served("200: what would stay and why, what would go, and nothing comes of it", (ask) =>
+  served("200: kept backups with their rules, and expired ones, without any change", (ask) =>
     Effect.gen(function* () {
       const days = [18, 19, 20]
       const taken = (day: number) => `2026-11-${day}T12:00:00.000Z`
@@ -266,7 +266,7 @@ describe("POST /v1/policies/{id}/retention-preview", () => {
       assert.deepInclude(policy, { target_id, retention: { keep_last: 3 } })
     }),
   )
-  served("200: what was undeleted stays, and counts for no rule", (ask) =>
+  served("200: undeleted backups are kept, and count for no rule", (ask) =>
     Effect.gen(function* () {
       const { target_id, backup_id, policy_id } = yield* backedUp(ask, { policy: true })
       yield* expire(target_id, backup_id)
@@ -317,7 +317,7 @@ describe("POST /v1/policies/{id}/retention-preview", () => {
 })
 
 describe("coverage", () => {
-  served("shows the backup that was proven last, and a failure until the next proof", (ask) =>
+  served("shows the last tested backup, and a failure until the next success", (ask) =>
     Effect.gen(function* () {
       const { target_id, backup_id } = yield* backedUp(ask, { policy: true })
       const place = {

@@ -35,7 +35,7 @@ describe.each([shape_a, shape_b])("the OpenAPI document of Shape $name", (shape)
     assert.equal(Object.keys(paths).length, shape.name === "A" ? 36 : 39)
   })
 
-  it("says of each operation how it is reached, what it takes, and what it answers", () => {
+  it("describes the path, parameters and responses of each operation", () => {
     for (const [path, operations] of Object.entries(paths)) {
       for (const [method, operation] of Object.entries(operations)) {
         const name = `${method} ${path}`
@@ -52,7 +52,7 @@ describe.each([shape_a, shape_b])("the OpenAPI document of Shape $name", (shape)
     }
   })
 
-  it("has only references that lead somewhere", () => {
+  it("has only valid references", () => {
     const text = JSON.stringify(document)
     const known = Object.keys(document.components.schemas)
     const names = [...text.matchAll(/"#\/components\/schemas\/([^"]+)"/g)].map(([, name]) => name)
@@ -60,7 +60,7 @@ describe.each([shape_a, shape_b])("the OpenAPI document of Shape $name", (shape)
     for (const name of names) assert.include(known, name)
   })
 
-  it("names the place of the job in each answer that begins one, and in no other", () => {
+  it("has the Location of the job in exactly the responses that start one", () => {
     const named = Object.entries(paths).flatMap(([path, operations]) =>
       Object.entries(operations).flatMap(([method, { responses }]) =>
         JSON.stringify(responses["202"])?.includes('"headers":{"location"') === true

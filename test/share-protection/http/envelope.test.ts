@@ -52,7 +52,7 @@ const rows: ReadonlyArray<Row> = Rejection.members.map((Class) => {
 })
 
 describe("the rejections", () => {
-  it("are those of document 2's table, no more and no less", () => {
+  it("are exactly those of document 2's table", () => {
     const wanted = documented.map(
       ([code, status, who]) => `${code} ${status} ${who}_action_required`,
     )
@@ -88,14 +88,7 @@ describe("the envelope", () => {
   for (const [what, method, path, body, status, code] of [
     ["malformed JSON", "POST", "/v1/targets", "{", 400, "svc.validation_error"],
     ["a body that is no object", "POST", "/v1/targets", "7", 400, "svc.validation_error"],
-    [
-      "no body where one is needed",
-      "PATCH",
-      "/v1/policies/x",
-      undefined,
-      400,
-      "svc.validation_error",
-    ],
+    ["a missing body", "PATCH", "/v1/policies/x", undefined, 400, "svc.validation_error"],
     ["an unknown path", "GET", "/v1/nothing", undefined, 404, "svc.not_found"],
     ["a path below one that there is", "GET", "/v1/targets/a/b/c", undefined, 404, "svc.not_found"],
     ["another method", "PUT", "/v1/targets", {}, 405, "svc.method_not_allowed"],
@@ -114,19 +107,19 @@ describe("the envelope", () => {
       isRefused(answer, 415, "svc.validation_error")
     }),
   )
-  served("413: a body that is larger than any that means something", (ask) =>
+  served("413: a body that exceeds the size limit", (ask) =>
     Effect.gen(function* () {
       const answer = yield* ask("POST", "/v1/targets", { ...bucket, name: "x".repeat(65_536) })
       isRefused(answer, 413, "svc.validation_error")
     }),
   )
-  served("names the fields that are wrong, and where", (ask) =>
+  served("names the invalid fields and their locations", (ask) =>
     Effect.gen(function* () {
       const { body } = yield* ask("POST", "/v1/targets", { name: 1, bucket: "B" })
       for (const field of ["body.name", "body.endpoint"]) assert.include(body.detail, field)
     }),
   )
-  served("500: a mistake of ours is answered without a word of it", (ask) =>
+  served("500: the response to a defect reveals nothing of it", (ask) =>
     Effect.gen(function* () {
       const { target } = yield* made(ask, "/v1/targets", bucket)
       const world = yield* World
@@ -144,7 +137,7 @@ describe("the envelope", () => {
       assert.include(line, "TypeError")
     }),
   )
-  served("503 of the log says to come back", (ask) =>
+  served("503 of the log has Retry-After", (ask) =>
     Effect.gen(function* () {
       const { target } = yield* made(ask, "/v1/targets", bucket)
       ;(yield* Outage).down = true

@@ -53,7 +53,7 @@ describe("GET /v1/jobs", () => {
 })
 
 describe("GET /v1/jobs/{id}", () => {
-  served("200: each step on its way, with the progress that its worker told", (ask) =>
+  served("200: each step, with the progress that its worker reported", (ask) =>
     Effect.gen(function* () {
       const { job_id } = yield* backup(ask)
       const path = `/v1/jobs/${job_id}`
@@ -75,7 +75,7 @@ describe("GET /v1/jobs/{id}", () => {
       assert.include((yield* ask("GET", path)).body, { bytes_total: 1000 })
     }),
   )
-  served("200: it is through, at 100 percent", (ask) =>
+  served("200: complete, at 100 percent", (ask) =>
     Effect.gen(function* () {
       const { job_id } = yield* backup(ask)
       const late = { progress: 90, bytes_done: 900, bytes_total: 1000 }
@@ -89,7 +89,7 @@ describe("GET /v1/jobs/{id}", () => {
       assert.match(body.finished_at, instant)
     }),
   )
-  served("200: it failed, and why", (ask) =>
+  served("200: failed, with the reason", (ask) =>
     Effect.gen(function* () {
       const { job_id } = yield* backup(ask)
       yield* fail(job_id, 2)
@@ -102,7 +102,7 @@ describe("GET /v1/jobs/{id}", () => {
       })
     }),
   )
-  served("404: it is another project's, or is not there", (ask) =>
+  served("404: another project's, or none", (ask) =>
     Effect.gen(function* () {
       const { job_id } = yield* backup(ask)
       const path = `/v1/jobs/${job_id}`
@@ -114,7 +114,7 @@ describe("GET /v1/jobs/{id}", () => {
 })
 
 describe("POST /v1/jobs/{id}/cancel", () => {
-  served("202: it ends in error, and what it was for with it", (ask) =>
+  served("202: ends in error, together with its resource", (ask) =>
     Effect.gen(function* () {
       const { job_id, backup_id } = yield* backup(ask)
       const { status, headers, body } = yield* ask("POST", `/v1/jobs/${job_id}/cancel`)
@@ -141,7 +141,7 @@ describe("POST /v1/jobs/{id}/cancel", () => {
       assert.include(shown, { status: "error", reason: "cancelled" })
     }),
   )
-  served("409: it has ended", (ask) =>
+  served("409: already ended", (ask) =>
     Effect.gen(function* () {
       const { job_id } = yield* backup(ask)
       yield* run(job_id, 2)
@@ -154,7 +154,7 @@ describe("POST /v1/jobs/{id}/cancel", () => {
       )
     }),
   )
-  served("404: it is another project's, and goes on", (ask) =>
+  served("404: another project's, which continues", (ask) =>
     Effect.gen(function* () {
       const { job_id } = yield* backup(ask)
       const answer = yield* ask("POST", `/v1/jobs/${job_id}/cancel`, undefined, tenant_b)
@@ -202,7 +202,7 @@ describe("/v1/admin/jobs", () => {
       isRefused(none, 404, "svc.not_found")
     }),
   )
-  served("202: retries a job in error, and what it is for is queued again", (ask) =>
+  served("202: retries a job in error, and queues its resource again", (ask) =>
     Effect.gen(function* () {
       const { job_id, backup_id } = yield* backup(ask)
       yield* fail(job_id, 2)
@@ -270,7 +270,7 @@ describe("/v1/admin/jobs", () => {
       isRefused(yield* ask("POST", path, undefined, admin), 409, "svc.conflict")
     }),
   )
-  served("409: what stands in the way of a retry, without half of it", (ask) =>
+  served("409: an obstacle to a retry, which has no partial effect", (ask) =>
     Effect.gen(function* () {
       const { target_id, job_id } = yield* backup(ask)
       yield* fail(job_id, 2)
@@ -280,7 +280,7 @@ describe("/v1/admin/jobs", () => {
       assert.equal((yield* ask("GET", `/v1/jobs/${job_id}`)).body.state, "error")
     }),
   )
-  served("404: there is none, or its target is gone", (ask) =>
+  served("404: none, or its target is gone", (ask) =>
     Effect.gen(function* () {
       const none = yield* ask("POST", `/v1/admin/jobs/${unknown_id}/retry`, undefined, admin)
       isRefused(none, 404, "svc.not_found")
@@ -291,7 +291,7 @@ describe("/v1/admin/jobs", () => {
       isRefused(gone, 404, "svc.not_found")
     }),
   )
-  served("a cancelled job keeps its slot until its worker says that it stopped", (ask) =>
+  served("a cancelled job keeps its slot until its worker reports that it stopped", (ask) =>
     Effect.gen(function* () {
       const { job_id } = yield* backup(ask)
       const { facts, hold } = yield* begin(job_id, 2)

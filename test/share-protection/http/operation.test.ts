@@ -45,7 +45,7 @@ describe("GET /v1/usage", () => {
       assert.deepEqual([status, body], [200, { project_id: project_a, ...nothing }])
     }),
   )
-  served("200: what the project has, and not another one; as of a time", (ask) =>
+  served("200: only the project's own; as of a time", (ask) =>
     Effect.gen(function* () {
       const { target_id } = yield* backedUp(ask, { policy: true })
       const id = TargetId.make(target_id)
@@ -134,7 +134,7 @@ describe("GET /v1/admin/coverage", () => {
       assert.deepEqual(body, { coverage: [], pagination: { count: 0 } })
     }),
   )
-  served("503: the share service is out of reach", (ask) =>
+  served("503: the share service is unavailable", (ask) =>
     Effect.gen(function* () {
       ;(yield* World).down.add("shares")
       isRefused(yield* get(ask, "/v1/admin/coverage"), 503, "svc.backend_unavailable")
@@ -160,7 +160,7 @@ describe("GET /v1/admin/targets", () => {
 
 describe("/v1/admin/scheduling", () => {
   const path = "/v1/admin/scheduling"
-  served("200: it runs; the next run is that of the policy that comes first", (ask) =>
+  served("200: running; the next run is the earliest of all policies", (ask) =>
     Effect.gen(function* () {
       const idle = { paused: false, paused_at: null, next_run: null }
       assert.deepEqual((yield* get(ask, path)).body, idle)
@@ -176,7 +176,7 @@ describe("/v1/admin/scheduling", () => {
       assert.match((yield* get(ask, path)).body.next_run, /^\d{4}-01-01T00:00:00\.000Z$/)
     }),
   )
-  served("202: paused and resumed; twice changes nothing", (ask) =>
+  served("202: paused and resumed, idempotently", (ask) =>
     Effect.gen(function* () {
       const { target } = yield* made(ask, "/v1/targets", bucket)
       yield* made(ask, "/v1/policies", policyOf(target.id))
@@ -198,7 +198,7 @@ describe("/v1/admin/scheduling", () => {
 
 describe("/v1/admin/reconciliation", () => {
   const path = "/v1/admin/reconciliation"
-  served("200: its loops; what it found, when, and when again", (ask) =>
+  served("200: its loops, its findings, its last run and its next run", (ask) =>
     Effect.gen(function* () {
       const loops = ["manila_polling", "orphan_sweep", "rebuild_from_repository"]
       assert.deepEqual((yield* get(ask, path)).body, {
@@ -239,7 +239,7 @@ describe("GET /v1/admin/system/health", () => {
       assert.deepEqual([status, body], [200, { status: "healthy" }])
     }),
   )
-  served("503: it does not, and why", (ask) =>
+  served("503: it does not, with the reason", (ask) =>
     Effect.gen(function* () {
       ;(yield* World).conductor = "has no lease"
       const answer = yield* get(ask, "/v1/admin/system/health")
@@ -266,7 +266,7 @@ describe("GET /v1/service_info", () => {
 describe("/v1/admin/domains/{domain_id}", () => {
   const path = `/v1/admin/domains/${domain_id}`
   const patch = (ask: Client, body: object, at = path) => ask("PATCH", at, body, admin)
-  served("202: what is asked for, which waits for the next tick", (ask) =>
+  served("202: the requested settings, which wait for the next tick", (ask) =>
     Effect.gen(function* () {
       const asked = { min_workers: 2, max_workers: 5, quotas: { targets: 3 } }
       const { status, body } = yield* patch(ask, asked)
@@ -336,7 +336,7 @@ describe("/v1/admin/domains/{domain_id}", () => {
       }),
     )
   }
-  served("400: no worker at most in the default pool, whose least is the configuration's", (ask) =>
+  served("400: a maximum of 0 in the default pool, below the configured minimum", (ask) =>
     Effect.gen(function* () {
       const at = "/v1/admin/domains/default"
       const answer = yield* patch(ask, { max_workers: 0 }, at)
@@ -345,13 +345,13 @@ describe("/v1/admin/domains/{domain_id}", () => {
       assert.equal((yield* patch(ask, { quotas: { targets: 1 } }, at)).status, 202)
     }),
   )
-  served("400: an id that is none; 404: a domain of which nothing was configured", (ask) =>
+  served("400: an invalid id; 404: a domain without settings", (ask) =>
     Effect.gen(function* () {
       isRefused(yield* patch(ask, {}, "/v1/admin/domains/a.b"), 400, "svc.validation_error")
       isRefused(yield* get(ask, "/v1/admin/domains/other"), 404, "svc.not_found")
     }),
   )
-  served("its quotas hold for its projects from the next tick on", (ask) =>
+  served("its quotas apply to its projects from the next tick", (ask) =>
     Effect.gen(function* () {
       yield* patch(ask, { quotas: { targets: 1, policies: 0, backups: 0 } })
       yield* made(ask, "/v1/targets", bucket)

@@ -78,7 +78,7 @@ const walked = Effect.fnUntraced(function* (ask: Client, { path, key, token }: C
 })
 
 describe("every collection", () => {
-  served("is walked page by page, each item once and in order", (ask) =>
+  served("is paginated, with each item once and in order", (ask) =>
     Effect.gen(function* () {
       yield* filled(ask)
       for (const collection of collections) {
@@ -96,7 +96,7 @@ describe("every collection", () => {
       }
     }),
   )
-  served("refuses a limit outside 1 to 1000, and a marker that is no id", (ask) =>
+  served("rejects a limit outside 1 to 1000, and a marker that is not an id", (ask) =>
     Effect.gen(function* () {
       for (const { path, token } of collections) {
         for (const query of [
@@ -121,7 +121,7 @@ describe("every collection", () => {
       }
     }),
   )
-  served("takes a marker of something else, or of nothing: it is a place", (ask) =>
+  served("accepts a marker of another or no item: it is a position", (ask) =>
     Effect.gen(function* () {
       const ids = [
         (yield* made(ask, "/v1/targets", bucket)).target.id,
@@ -137,7 +137,7 @@ describe("every collection", () => {
       assert.deepEqual(yield* idsAfter(ids[0].toUpperCase()), [ids[1]])
     }),
   )
-  served("takes a marker whose item is gone", (ask) =>
+  served("accepts a marker whose item is gone", (ask) =>
     Effect.gen(function* () {
       const ids: Array<string> = []
       for (const name of ["one", "two", "three"]) {
@@ -151,7 +151,7 @@ describe("every collection", () => {
       assert.equal(next.body.targets[0].id, ids[2])
     }),
   )
-  served("never shows more than the caller's own, whatever the marker", (ask) =>
+  served("shows only the caller's own items for any marker", (ask) =>
     Effect.gen(function* () {
       yield* made(ask, "/v1/targets", bucket)
       const theirs = { token: "tenant_b" }

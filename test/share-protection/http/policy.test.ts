@@ -98,7 +98,7 @@ describe("POST /v1/policies", () => {
       }),
     )
   }
-  served("400: a schedule that means nothing, a zone that there is none of", (ask) =>
+  served("400: an invalid schedule, an unknown time zone", (ask) =>
     Effect.gen(function* () {
       const asked = policyOf(yield* targetOf(ask))
       for (const schedule of ["nonsense", "61 * * * *", "* * * * * *", "0 0 30 2 *", "@reboot"]) {
@@ -110,7 +110,7 @@ describe("POST /v1/policies", () => {
       assert.deepEqual((yield* ask("GET", "/v1/policies")).body.policies, [])
     }),
   )
-  served("400: a share or a target that is not there, or is another project's", (ask) =>
+  served("400: a missing share or target, or another project's", (ask) =>
     Effect.gen(function* () {
       const asked = policyOf(yield* targetOf(ask))
       for (const id of [share_b, uuid(99)]) {
@@ -146,7 +146,7 @@ describe("POST /v1/policies", () => {
       assert.equal((yield* ask("GET", "/v1/policies")).body.policies.length, 1)
     }),
   )
-  served("503: the share service is out of reach", (ask) =>
+  served("503: the share service is unavailable", (ask) =>
     Effect.gen(function* () {
       const asked = policyOf(yield* targetOf(ask))
       ;(yield* World).down.add("shares")
@@ -175,7 +175,7 @@ describe("GET /v1/policies", () => {
       isRefused(yield* ask("GET", "/v1/policies?share_id=x"), 400, "svc.validation_error")
     }),
   )
-  served("200: as of a time, also what was deleted since", (ask) =>
+  served("200: as of a time, including items deleted since", (ask) =>
     Effect.gen(function* () {
       const one = yield* made(ask, "/v1/policies", policyOf(yield* targetOf(ask)))
       yield* Effect.sleep(5)
@@ -189,7 +189,7 @@ describe("GET /v1/policies", () => {
 })
 
 describe("PATCH /v1/policies/{id}", () => {
-  served("200: changes what may change", (ask) =>
+  served("200: changes mutable fields", (ask) =>
     Effect.gen(function* () {
       const one = yield* made(ask, "/v1/policies", policyOf(yield* targetOf(ask)))
       const changes = {
@@ -243,7 +243,7 @@ describe("PATCH /v1/policies/{id}", () => {
       }
     }),
   )
-  served("404: it is another project's, or is not there", (ask) =>
+  served("404: another project's, or none", (ask) =>
     Effect.gen(function* () {
       const { id } = yield* made(ask, "/v1/policies", policyOf(yield* targetOf(ask)))
       const theirs = yield* ask("PATCH", `/v1/policies/${id}`, { name: "x" }, tenant_b)
@@ -254,7 +254,7 @@ describe("PATCH /v1/policies/{id}", () => {
 })
 
 describe("DELETE /v1/policies/{id}", () => {
-  served("204: it goes, and its finished backups are kept without it", (ask) =>
+  served("204: deletes it, and keeps its finished backups", (ask) =>
     Effect.gen(function* () {
       const { backup_id, policy_id } = yield* backedUp(ask, { policy: true })
       const path = `/v1/backups/${backup_id}`
@@ -266,7 +266,7 @@ describe("DELETE /v1/policies/{id}", () => {
       isRefused(yield* ask("DELETE", `/v1/policies/${policy_id}`), 404, "svc.not_found")
     }),
   )
-  served("409: a backup of it is under way; a backup without it does not hinder", (ask) =>
+  served("409: a backup of it is in progress; other backups do not block", (ask) =>
     Effect.gen(function* () {
       const target_id = yield* available(ask)
       const { id: policy_id } = yield* made(ask, "/v1/policies", policyOf(target_id))
@@ -278,7 +278,7 @@ describe("DELETE /v1/policies/{id}", () => {
       assert.equal((yield* ask("DELETE", path)).status, 204)
     }),
   )
-  served("404: it is another project's, and stays", (ask) =>
+  served("404: another project's, which is unchanged", (ask) =>
     Effect.gen(function* () {
       const { id } = yield* made(ask, "/v1/policies", policyOf(yield* targetOf(ask)))
       const path = `/v1/policies/${id}`
@@ -286,7 +286,7 @@ describe("DELETE /v1/policies/{id}", () => {
       assert.equal((yield* ask("GET", path)).status, 200)
     }),
   )
-  served("503: the log is out of reach, and the policy stays", (ask) =>
+  served("503: the log is unavailable, and the policy is unchanged", (ask) =>
     Effect.gen(function* () {
       const { id } = yield* made(ask, "/v1/policies", policyOf(yield* targetOf(ask)))
       const outage = yield* Outage
@@ -325,7 +325,7 @@ describe("policies in Shape B", () => {
     { shape: "B" },
   )
   served(
-    "take their retention from the template where they have none",
+    "use the template's retention if they have none",
     (ask) =>
       Effect.gen(function* () {
         const bare = Struct.omit(yield* templated(ask), ["retention"])
@@ -339,7 +339,7 @@ describe("policies in Shape B", () => {
     { shape: "B" },
   )
   served(
-    "400: a template that is not there, or of another domain; a target",
+    "400: a missing template, or one of another domain; a target",
     (ask) =>
       Effect.gen(function* () {
         const foreign = yield* made(ask, "/v1/target-templates", template, "other_owner")

@@ -48,7 +48,7 @@ const countOf = (ask: Client, path: string, key: string, token = "tenant") =>
   Effect.map(ask("GET", path, undefined, { token }), ({ body }) => body[key].length)
 
 describe("a POST that is sent again under its Idempotency-Key", () => {
-  served("makes one target and one job, and is answered alike", (ask) =>
+  served("makes one target and one job, with the same response", (ask) =>
     Effect.gen(function* () {
       const { status, body } = yield* twice(ask, "/v1/targets", bucket)
       assert.equal(status, 202)
@@ -105,7 +105,7 @@ describe("a POST that is sent again under its Idempotency-Key", () => {
       }),
     { shape: "B" },
   )
-  served("as a PATCH, too: one that comes late does not undo the next", (ask) =>
+  served("as a PATCH, too: a late duplicate does not undo the next one", (ask) =>
     Effect.gen(function* () {
       const { target_id } = yield* backedUp(ask)
       const made = yield* ask("POST", "/v1/policies", policyOf(target_id))
@@ -134,7 +134,7 @@ describe("a POST that is sent again under its Idempotency-Key", () => {
       assert.equal(yield* countOf(ask, "/v1/jobs", "jobs"), 1)
     }),
   )
-  served("is answered with what became of it since, whatever holds now", (ask) =>
+  served("gets the original response, even after later changes", (ask) =>
     Effect.gen(function* () {
       const { job, target } = (yield* ask("POST", "/v1/targets", bucket, keyed("once"))).body
       yield* register()
@@ -164,7 +164,7 @@ describe("a POST that is sent again under its Idempotency-Key", () => {
       assert.equal(body.targets.length, 1)
     }),
   )
-  served("that was refused is tried anew", (ask) =>
+  served("that was rejected is evaluated again", (ask) =>
     Effect.gen(function* () {
       const { target } = yield* made(ask, "/v1/targets", bucket)
       const backup = { share_id: share_a, target_id: target.id }
@@ -200,7 +200,7 @@ describe("a POST that is sent again under its Idempotency-Key", () => {
       assert.equal(yield* countOf(ask, "/v1/jobs", "jobs"), 2)
     }),
   )
-  served("400: a key that is none", (ask) =>
+  served("400: an invalid key", (ask) =>
     Effect.gen(function* () {
       const answer = yield* ask("POST", "/v1/targets", bucket, keyed("x".repeat(256)))
       isRefused(answer, 400, "svc.validation_error", "Idempotency-Key")
@@ -212,7 +212,7 @@ describe("an Idempotency-Key that comes with something else", () => {
   const isReused = (answer: Effect.Success<ReturnType<Client>>) =>
     isRefused(answer, 422, "svc.validation_error", "Idempotency-Key")
 
-  served("is refused, and the same request is still answered as before", (ask) =>
+  served("is rejected, and the same request still gets its response", (ask) =>
     Effect.gen(function* () {
       const path = "/v1/targets"
       const first = yield* ask("POST", path, bucket, keyed("once"))
@@ -223,7 +223,7 @@ describe("an Idempotency-Key that comes with something else", () => {
       assert.equal(yield* countOf(ask, path, "targets"), 1)
     }),
   )
-  served("is refused where both come at the same time", (ask) =>
+  served("is rejected if both are concurrent", (ask) =>
     Effect.gen(function* () {
       const send = (name: string) =>
         ask("POST", "/v1/targets", { ...bucket, bucket: name }, keyed("once"))
@@ -238,7 +238,7 @@ describe("an Idempotency-Key that comes with something else", () => {
       assert.equal(yield* countOf(ask, "/v1/targets", "targets"), 1)
     }),
   )
-  served("is refused for what makes nothing, too", (ask) =>
+  served("is rejected for requests that create nothing, too", (ask) =>
     Effect.gen(function* () {
       const { target_id } = yield* backedUp(ask)
       const made = yield* ask("POST", "/v1/policies", policyOf(target_id))
@@ -250,7 +250,7 @@ describe("an Idempotency-Key that comes with something else", () => {
       assert.equal((yield* ask("GET", path)).body.name, "first")
     }),
   )
-  served("is taken where the first request was refused", (ask) =>
+  served("is accepted if the first request was rejected", (ask) =>
     Effect.gen(function* () {
       isRefused(yield* ask("POST", "/v1/targets", {}, keyed("once")), 400, "svc.validation_error")
       assert.equal((yield* ask("POST", "/v1/targets", bucket, keyed("once"))).status, 202)
@@ -259,7 +259,7 @@ describe("an Idempotency-Key that comes with something else", () => {
 })
 
 describe("a position", () => {
-  served("of one answer is waited for by the next request", (ask) =>
+  served("of one response is awaited by the next request", (ask) =>
     Effect.gen(function* () {
       const { headers } = yield* ask("POST", "/v1/targets", bucket)
       const position = headers.get("x-almanac-position") ?? ""
@@ -272,7 +272,7 @@ describe("a position", () => {
       isRefused(yield* ask("GET", "/v1/targets", undefined, wrong), 400, "svc.validation_error")
     }),
   )
-  served("of one's own write is waited for, however late the read model hears of it", (ask) =>
+  served("of one's own write is awaited, however late the read model is", (ask) =>
     Effect.gen(function* () {
       ;(yield* Outage).lag_ms = 20
       const { status, body } = yield* ask("POST", "/v1/targets", bucket)
@@ -283,7 +283,7 @@ describe("a position", () => {
       assert.deepEqual((yield* ask("GET", "/v1/targets")).body.targets, [])
     }),
   )
-  served("that is not shown yet is caught up with before it is said that nothing is there", (ask) =>
+  served("that is not visible yet is awaited before a 404", (ask) =>
     Effect.gen(function* () {
       ;(yield* Outage).lag_ms = 20
       // Another process writes.

@@ -53,7 +53,7 @@ describe("POST /v1/restores", () => {
       assert.equal((yield* ask("GET", path)).body.status, "running")
     }),
   )
-  served("202: in place with force, of a subtree; the share that is made is told", (ask) =>
+  served("202: in place with force, of a subtree; reports the new share", (ask) =>
     Effect.gen(function* () {
       const { backup_id } = yield* backedUp(ask)
       const asked = { backup_id, mode: "in_place", force: true, sub_path: "/docs/a b" }
@@ -83,14 +83,14 @@ describe("POST /v1/restores", () => {
     )
   }
   for (const force of [undefined, false]) {
-    served(`409: in place with force ${force}, whatever the backup`, (ask) =>
+    served(`409: in place with force ${force}, for any backup`, (ask) =>
       Effect.gen(function* () {
         const asked = { backup_id: unknown_id, mode: "in_place", ...(force === false && { force }) }
         isRefused(yield* ask("POST", "/v1/restores", asked), 409, "svc.force_required")
       }),
     )
   }
-  served("404: the backup is another project's, or is not there", (ask) =>
+  served("404: another project's backup, or none", (ask) =>
     Effect.gen(function* () {
       const { backup_id } = yield* backedUp(ask)
       const theirs = yield* ask("POST", "/v1/restores", { backup_id }, tenant_b)
@@ -110,7 +110,7 @@ describe("POST /v1/restores", () => {
       assert.deepEqual((yield* ask("GET", "/v1/restores")).body.restores, [])
     }),
   )
-  served("409: the target's format is upgraded", (ask) =>
+  served("409: the target's format is being upgraded", (ask) =>
     Effect.gen(function* () {
       const { backup_id, target_id } = yield* backedUp(ask)
       yield* ask("POST", `/v1/admin/targets/${target_id}/repo-format-upgrade`, undefined, admin)
@@ -139,7 +139,7 @@ describe("GET /v1/restores", () => {
       assert.deepEqual(theirs.body.restores, [])
     }),
   )
-  served("404: it is another project's, or is not there", (ask) =>
+  served("404: another project's, or none", (ask) =>
     Effect.gen(function* () {
       const { backup_id } = yield* backedUp(ask)
       const { restore } = yield* made(ask, "/v1/restores", { backup_id })
@@ -148,7 +148,7 @@ describe("GET /v1/restores", () => {
       isRefused(yield* ask("GET", `/v1/restores/${unknown_id}`), 404, "svc.not_found")
     }),
   )
-  served("shows why it failed", (ask) =>
+  served("shows the reason of its failure", (ask) =>
     Effect.gen(function* () {
       const { backup_id } = yield* backedUp(ask)
       const { restore, job } = yield* made(ask, "/v1/restores", { backup_id })

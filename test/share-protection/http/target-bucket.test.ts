@@ -78,7 +78,7 @@ describe("POST /v1/targets in Shape B", () => {
       assert.deepInclude(job.body, { project_id: null, resource_id: made.body.id })
     }),
   )
-  servedB("400: what is missing, or does not fit the template", (ask) =>
+  servedB("400: a missing field, or one that does not match the template", (ask) =>
     Effect.gen(function* () {
       const template_id = yield* templateOf(ask)
       const shared_id = yield* templateOf(ask, "shared")
@@ -143,7 +143,7 @@ describe("POST /v1/targets in Shape B", () => {
 })
 
 describe("targets in Shape B", () => {
-  servedB("are seen by their project and by the domain's owner alone", (ask) =>
+  servedB("are visible only to their project and the domain's owner", (ask) =>
     Effect.gen(function* () {
       const template_id = yield* templateOf(ask)
       const own = yield* made(ask, "/v1/targets", bucketOf(template_id), "owner")
@@ -167,7 +167,7 @@ describe("targets in Shape B", () => {
       isRefused(yield* ask("GET", `/v1/targets/${shared.id}`), 404, "svc.not_found")
     }),
   )
-  servedB("have their jobs seen by the domain's owner, of one target at a time", (ask) =>
+  servedB("have jobs that the domain's owner sees for one target at a time", (ask) =>
     Effect.gen(function* () {
       const own = yield* made(ask, "/v1/targets", bucketOf(yield* templateOf(ask)), "owner")
       const of = (query: string, token: string) =>
@@ -211,28 +211,30 @@ describe("targets in Shape B", () => {
       assert.deepEqual((yield* patch(back.body)).body, back.body)
     }),
   )
-  servedB("are available when enrolled, error with the reason when not, and enroll again", (ask) =>
-    Effect.gen(function* () {
-      const { id, job_id } = yield* made(
-        ask,
-        "/v1/targets",
-        bucketOf(yield* templateOf(ask)),
-        "owner",
-      )
-      yield* register()
-      yield* fail(job_id, 1)
-      const failed = yield* ask("GET", `/v1/targets/${id}`, undefined, owner)
-      assert.include(failed.body, { status: "error", reason: "The engine exited with 1." })
-      const again = yield* ask("POST", `/v1/targets/${id}/enroll`, undefined, owner)
-      assert.include(again.body, { id, status: "enrolling" })
-      yield* run(again.body.job_id, 2)
-      const { body } = yield* ask("GET", `/v1/targets/${id}`, undefined, owner)
-      assert.include(body, { status: "available", engine_key_ref: secretRef(3) })
-      const found = yield* ask("GET", `/v1/targets/${id}/preflight`, undefined, owner)
-      assert.deepEqual(found.body, { target_id: id, status: "available", detail: null })
-    }),
+  servedB(
+    "are available after enrollment, else in error with the reason, and can enroll again",
+    (ask) =>
+      Effect.gen(function* () {
+        const { id, job_id } = yield* made(
+          ask,
+          "/v1/targets",
+          bucketOf(yield* templateOf(ask)),
+          "owner",
+        )
+        yield* register()
+        yield* fail(job_id, 1)
+        const failed = yield* ask("GET", `/v1/targets/${id}`, undefined, owner)
+        assert.include(failed.body, { status: "error", reason: "The engine exited with 1." })
+        const again = yield* ask("POST", `/v1/targets/${id}/enroll`, undefined, owner)
+        assert.include(again.body, { id, status: "enrolling" })
+        yield* run(again.body.job_id, 2)
+        const { body } = yield* ask("GET", `/v1/targets/${id}`, undefined, owner)
+        assert.include(body, { status: "available", engine_key_ref: secretRef(3) })
+        const found = yield* ask("GET", `/v1/targets/${id}/preflight`, undefined, owner)
+        assert.deepEqual(found.body, { target_id: id, status: "available", detail: null })
+      }),
   )
-  servedB("DELETE gives the project's quota and the template back", (ask) =>
+  servedB("DELETE frees the project's quota and the template", (ask) =>
     Effect.gen(function* () {
       const template_id = yield* templateOf(ask)
       const { id } = yield* made(ask, "/v1/targets", bucketOf(template_id), "owner")

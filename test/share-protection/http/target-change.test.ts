@@ -26,7 +26,7 @@ import { isRefused, served } from "../../world/share-protection/http/served.ts"
 import { secretRef } from "../../world/share-protection/samples.ts"
 
 describe("PATCH /v1/targets/{id}", () => {
-  served("200: changes what may change, and nothing else", (ask) =>
+  served("200: changes mutable fields only", (ask) =>
     Effect.gen(function* () {
       const { target } = yield* made(ask, "/v1/targets", bucket)
       const changes = {
@@ -43,7 +43,7 @@ describe("PATCH /v1/targets/{id}", () => {
       assert.match(headers.get("x-almanac-position") ?? "", /^\d+$/)
     }),
   )
-  served("200: the secrets in either form, or taken away", (ask) =>
+  served("200: the secrets in either form, or removed", (ask) =>
     Effect.gen(function* () {
       const { target } = yield* made(ask, "/v1/targets", bucket)
       const path = `/v1/targets/${target.id}`
@@ -56,7 +56,7 @@ describe("PATCH /v1/targets/{id}", () => {
       assert.deepInclude(none.body, { vault_secret_map: null, trust_id: null })
     }),
   )
-  served("200: nothing, or what it is already, changes nothing", (ask) =>
+  served("200: an empty update, or the present values, change nothing", (ask) =>
     Effect.gen(function* () {
       const { target } = yield* made(ask, "/v1/targets", bucket)
       const path = `/v1/targets/${target.id}`
@@ -81,7 +81,7 @@ describe("PATCH /v1/targets/{id}", () => {
       isRefused(yield* ask("PATCH", path, { bucket: "B" }), 400, "svc.validation_error", "bucket")
     }),
   )
-  served("403: another trust that is not fit", (ask) =>
+  served("403: another trust that is unsuitable", (ask) =>
     Effect.gen(function* () {
       const { target } = yield* made(ask, "/v1/targets", bucket)
       const answer = yield* ask("PATCH", `/v1/targets/${target.id}`, { trust_id: trust_b })
@@ -103,7 +103,7 @@ describe("PATCH /v1/targets/{id}", () => {
       assert.equal((yield* ask("PATCH", path, { name: "New" })).status, 200)
     }),
   )
-  served("after an error what bears on the enrollment begins another one", (ask) =>
+  served("after an error, a change relevant to the enrollment starts another one", (ask) =>
     Effect.gen(function* () {
       const { target, job } = yield* made(ask, "/v1/targets", bucket)
       yield* register()
@@ -122,7 +122,7 @@ describe("PATCH /v1/targets/{id}", () => {
 })
 
 describe("DELETE /v1/targets/{id}", () => {
-  served("204: the record goes, and the rows of its jobs with it", (ask) =>
+  served("204: deletes the record and the rows of its jobs", (ask) =>
     Effect.gen(function* () {
       const { target, job } = yield* made(ask, "/v1/targets", bucket)
       const { status, text, headers } = yield* ask("DELETE", `/v1/targets/${target.id}`)
@@ -134,7 +134,7 @@ describe("DELETE /v1/targets/{id}", () => {
       isRefused(yield* ask("DELETE", `/v1/targets/${target.id}`), 404, "svc.not_found")
     }),
   )
-  served("204: what waited for a worker is cancelled with it", (ask) =>
+  served("204: cancels its waiting jobs", (ask) =>
     Effect.gen(function* () {
       const { target, job } = yield* made(ask, "/v1/targets", bucket)
       yield* ask("DELETE", `/v1/targets/${target.id}`)
@@ -145,7 +145,7 @@ describe("DELETE /v1/targets/{id}", () => {
       )
     }),
   )
-  served("404: it is another project's, and stays", (ask) =>
+  served("404: another project's, which is unchanged", (ask) =>
     Effect.gen(function* () {
       const { target } = yield* made(ask, "/v1/targets", bucket)
       const path = `/v1/targets/${target.id}`
@@ -195,14 +195,14 @@ describe("GET /v1/targets/{id}/preflight", () => {
       }),
     )
   }
-  served("422: it has no trust yet, so that nothing can be written", (ask) =>
+  served("422: it has no trust yet, so nothing can be written", (ask) =>
     Effect.gen(function* () {
       const { target } = yield* made(ask, "/v1/targets", { ...bucket, trust_id: null })
       const answer = yield* ask("GET", `/v1/targets/${target.id}/preflight`)
       isRefused(answer, 422, "svc.target_preflight_failed", /^read_write: /)
     }),
   )
-  served("403: a secret is out of the trust's reach", (ask) =>
+  served("403: the trust has no access to a secret", (ask) =>
     Effect.gen(function* () {
       const { target } = yield* made(ask, "/v1/targets", bucket)
       ;(yield* World).secrets.clear()
@@ -210,7 +210,7 @@ describe("GET /v1/targets/{id}/preflight", () => {
       isRefused(answer, 403, "svc.trust_access_denied")
     }),
   )
-  served("503: the secrets manager is out of reach", (ask) =>
+  served("503: the secrets manager is unavailable", (ask) =>
     Effect.gen(function* () {
       const { target } = yield* made(ask, "/v1/targets", bucket)
       ;(yield* World).down.add("vault")
@@ -239,7 +239,7 @@ describe("GET /v1/targets/{id}/preflight", () => {
 })
 
 describe("POST /v1/targets/{id}/enroll", () => {
-  served("202: after an error by a new job", (ask) =>
+  served("202: after an error, with a new job", (ask) =>
     Effect.gen(function* () {
       const { target, job } = yield* made(ask, "/v1/targets", bucket)
       yield* tell(address(Job, job.id, CancelJob.make({})))
@@ -256,7 +256,7 @@ describe("POST /v1/targets/{id}/enroll", () => {
       assert.equal((yield* ask("GET", `/v1/targets/${target.id}`)).body.status, "pending")
     }),
   )
-  served("202: the job that waits is answered, and no other begins", (ask) =>
+  served("202: returns the waiting job, and starts no other", (ask) =>
     Effect.gen(function* () {
       const { target, job } = yield* made(ask, "/v1/targets", bucket)
       const { status, body } = yield* ask("POST", `/v1/targets/${target.id}/enroll`)
@@ -264,7 +264,7 @@ describe("POST /v1/targets/{id}/enroll", () => {
       assert.equal((yield* ask("GET", "/v1/jobs")).body.jobs.length, 1)
     }),
   )
-  served("409: it is enrolled", (ask) =>
+  served("409: already enrolled", (ask) =>
     Effect.gen(function* () {
       const id = yield* available(ask)
       isRefused(yield* ask("POST", `/v1/targets/${id}/enroll`), 409, "svc.conflict")

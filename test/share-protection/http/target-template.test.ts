@@ -118,7 +118,7 @@ describe("PATCH /v1/target-templates/{id}", () => {
       assert.deepEqual((yield* ask("PATCH", `${path}/${one.id}`, body, owner)).body, body)
     }),
   )
-  servedB("400: the bucket scheme, and what else there is, cannot change", (ask) =>
+  servedB("400: the bucket scheme and the other fields are immutable", (ask) =>
     Effect.gen(function* () {
       const one = yield* made(ask, path, template, "owner")
       const patch = (body: object) => ask("PATCH", `${path}/${one.id}`, body, owner)
@@ -128,7 +128,7 @@ describe("PATCH /v1/target-templates/{id}", () => {
       isRefused(yield* patch({ colour: 1 }), 400, "svc.validation_error", "colour")
     }),
   )
-  servedB("404: it is another domain's", (ask) =>
+  servedB("404: another domain's", (ask) =>
     Effect.gen(function* () {
       const one = yield* made(ask, path, template, "owner")
       const answer = yield* ask("PATCH", `${path}/${one.id}`, { name: "Mine" }, other_owner)
@@ -138,7 +138,7 @@ describe("PATCH /v1/target-templates/{id}", () => {
 })
 
 describe("DELETE /v1/target-templates/{id}", () => {
-  servedB("204: it is gone", (ask) =>
+  servedB("204: deletes it", (ask) =>
     Effect.gen(function* () {
       const { id } = yield* made(ask, path, template, "owner")
       assert.equal((yield* ask("DELETE", `${path}/${id}`, undefined, owner)).status, 204)

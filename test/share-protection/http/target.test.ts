@@ -22,7 +22,7 @@ import { secretRef } from "../../world/share-protection/samples.ts"
 const uuid_v7 = /^[\da-f]{8}-[\da-f]{4}-7[\da-f]{3}-[89ab][\da-f]{3}-[\da-f]{12}$/
 
 describe("POST /v1/targets", () => {
-  served("202: registers a bucket and begins its enrollment", (ask) =>
+  served("202: registers a bucket and starts its enrollment", (ask) =>
     Effect.gen(function* () {
       const { status, headers, body } = yield* ask("POST", "/v1/targets", bucket)
       assert.equal(status, 202)
@@ -64,7 +64,7 @@ describe("POST /v1/targets", () => {
       assert.deepEqual((yield* ask("GET", `/v1/jobs/${job.id}`)).body, job)
     }),
   )
-  served("takes the secrets as a list too, and answers a map", (ask) =>
+  served("accepts the secrets as a list too, and returns a map", (ask) =>
     Effect.gen(function* () {
       const rest = Struct.omit(bucket, ["vault_secret_map"])
       const vault_secret_refs = [secretRef(1), secretRef(2)]
@@ -73,7 +73,7 @@ describe("POST /v1/targets", () => {
       assert.notProperty(target, "vault_secret_refs")
     }),
   )
-  served("needs no trust and no secrets: it is pending until they come", (ask) =>
+  served("needs no trust and no secrets: it is pending until they are set", (ask) =>
     Effect.gen(function* () {
       const { name, endpoint, bucket: of } = bucket
       const body = { name, endpoint, bucket: of, addressing_mode: "virtual", region: "north" }
@@ -122,7 +122,7 @@ describe("POST /v1/targets", () => {
       }),
     )
   }
-  served("403: a trust that is gone, and nothing is stored", (ask) =>
+  served("403: a revoked trust, and nothing is stored", (ask) =>
     Effect.gen(function* () {
       const answer = yield* ask("POST", "/v1/targets", { ...bucket, trust_id: "gone" })
       isRefused(answer, 403, "svc.trust_access_denied")
@@ -139,13 +139,13 @@ describe("POST /v1/targets", () => {
       isRefused(other, 403, "svc.trust_access_denied")
     }),
   )
-  served("503: the identity service is out of reach", (ask) =>
+  served("503: the identity service is unavailable", (ask) =>
     Effect.gen(function* () {
       ;(yield* World).down.add("identity")
       isRefused(yield* ask("POST", "/v1/targets", bucket), 503, "svc.backend_unavailable")
     }),
   )
-  served("503: the log is out of reach", (ask) =>
+  served("503: the log is unavailable", (ask) =>
     Effect.gen(function* () {
       ;(yield* Outage).down = true
       isRefused(yield* ask("POST", "/v1/targets", bucket), 503, "svc.backend_unavailable")
@@ -166,7 +166,7 @@ describe("POST /v1/targets", () => {
       }),
     { settings: { quota: { targets: 2 } } },
   )
-  served("is in the log with who asked, and holds no secret", (ask) =>
+  served("is in the log with its actor, and contains no secret", (ask) =>
     Effect.gen(function* () {
       const { target } = yield* made(ask, "/v1/targets", bucket)
       const last = yield* (yield* Log).load(`share-protection.target.${target.id}`)
@@ -200,7 +200,7 @@ describe("POST /v1/targets with enrollment.dispatch=inline", () => {
     inline,
   )
   served(
-    "202: what lacks its trust is not checked yet",
+    "202: a target without a trust is not checked yet",
     (ask) =>
       Effect.gen(function* () {
         const body = Struct.omit(bucket, ["trust_id"])
@@ -245,7 +245,7 @@ describe("GET /v1/targets", () => {
       assert.equal((yield* ask("GET", "/v1/targets?status=pending")).body.targets.length, 1)
     }),
   )
-  served("400: a status that there is none of", (ask) =>
+  served("400: an unknown status", (ask) =>
     Effect.gen(function* () {
       isRefused(yield* ask("GET", "/v1/targets?status=new"), 400, "svc.validation_error", "status")
     }),
@@ -265,7 +265,7 @@ describe("GET /v1/targets", () => {
       assert.deepEqual(before.body.targets, [])
     }),
   )
-  served("400: as of no time", (ask) =>
+  served("400: as of an invalid time", (ask) =>
     Effect.gen(function* () {
       isRefused(yield* ask("GET", "/v1/targets?as_of=yesterday"), 400, "svc.validation_error")
     }),
@@ -273,7 +273,7 @@ describe("GET /v1/targets", () => {
 })
 
 describe("GET /v1/targets/{id}", () => {
-  served("404: it is another project's, is not there, or is no id", (ask) =>
+  served("404: another project's, none, or an invalid id", (ask) =>
     Effect.gen(function* () {
       const { target } = yield* made(ask, "/v1/targets", bucket)
       const path = `/v1/targets/${target.id}`
@@ -286,7 +286,7 @@ describe("GET /v1/targets/{id}", () => {
       )
     }),
   )
-  served("shows what enrollment found", (ask) =>
+  served("shows the results of the enrollment", (ask) =>
     Effect.gen(function* () {
       const { body } = yield* ask("GET", `/v1/targets/${yield* available(ask)}`)
       assert.deepInclude(body, {
@@ -298,7 +298,7 @@ describe("GET /v1/targets/{id}", () => {
       })
     }),
   )
-  served("503: nothing is denied while the log cannot be asked", (ask) =>
+  served("503: no 404 while the log is unavailable", (ask) =>
     Effect.gen(function* () {
       ;(yield* Outage).down = true
       const answer = yield* ask("GET", `/v1/targets/${unknown_id}`)

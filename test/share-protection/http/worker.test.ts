@@ -34,7 +34,7 @@ const boot = (domain_id: string) =>
 const post = (ask: Client, path: string, body?: unknown) => ask("POST", path, body, admin)
 
 describe("GET /v1/admin/workers", () => {
-  served("200: each with its state, its slots, and when it was heard", (ask) =>
+  served("200: each with its state, its slots and its last heartbeat", (ask) =>
     Effect.gen(function* () {
       yield* register()
       yield* register(other_worker_id, "worker-2")
@@ -125,7 +125,7 @@ describe("POST /v1/admin/workers/{id}/drain and /retire", () => {
     }),
   )
   for (const id of [unknown_id, "no.such.worker"]) {
-    served(`404: there is no worker ${id}`, (ask) =>
+    served(`404: no worker ${id}`, (ask) =>
       Effect.gen(function* () {
         isRefused(yield* post(ask, `/v1/admin/workers/${id}/drain`), 404, "svc.not_found")
         isRefused(yield* post(ask, `/v1/admin/workers/${id}/retire`), 404, "svc.not_found")
@@ -185,7 +185,7 @@ describe("/v1/admin/rollouts", () => {
       assert.equal((yield* post(ask, "/v1/admin/rollouts", settings)).status, 202)
     }),
   )
-  served("says so when there was nothing to replace", (ask) =>
+  served("reports that there was nothing to replace", (ask) =>
     Effect.gen(function* () {
       const { id } = (yield* post(ask, "/v1/admin/rollouts", body)).body
       for (const domain of body.domain_ids) {
@@ -207,7 +207,7 @@ describe("/v1/admin/rollouts", () => {
       assert.equal((yield* get(ask, "/v1/admin/rollouts")).body.rollouts.length, 1)
     }),
   )
-  served("404: there is none of this id", (ask) =>
+  served("404: no such id", (ask) =>
     Effect.gen(function* () {
       isRefused(yield* get(ask, `/v1/admin/rollouts/${unknown_id}`), 404, "svc.not_found")
       isRefused(yield* get(ask, "/v1/admin/rollouts/x"), 404, "svc.not_found")
@@ -236,7 +236,7 @@ describe("POST /v1/admin/targets/{id}/repo-format-upgrade", () => {
       assert.equal(headers.get("location"), `/v1/jobs/${body.job.id}`)
     }),
   )
-  served("409: it runs already", (ask) =>
+  served("409: already in progress", (ask) =>
     Effect.gen(function* () {
       const id = yield* available(ask)
       const { job } = (yield* post(ask, path(id))).body
@@ -278,7 +278,7 @@ describe("POST /v1/admin/targets/{id}/repo-format-upgrade", () => {
       isRefused(answer, 403, "svc.forbidden")
     }),
   )
-  served("404: there is none of this id", (ask) =>
+  served("404: no such id", (ask) =>
     Effect.gen(function* () {
       isRefused(yield* post(ask, path(unknown_id)), 404, "svc.not_found")
     }),

@@ -1,4 +1,4 @@
-/** Each batch of a job's course happens whole, or nothing of it does. */
+/** Each batch of a job's transitions is atomic. */
 import { assert, describe } from "@effect/vitest"
 import { Effect } from "effect"
 import { address } from "#actors/commands.ts"
@@ -45,7 +45,7 @@ type Phase = "queued" | "assigned" | "running" | "releasing" | "failed"
 
 const complete = (job: JobFacts) => completeJob(job, first, results.backup)
 
-/** What must have happened before, so that just one aggregate of the batch refuses it. */
+/** The history in which exactly one aggregate of the batch rejects it. */
 const obstacles: ReadonlyArray<
   readonly [
     what: string,

@@ -1,4 +1,4 @@
-/** What is said of a job late, twice, or of another attempt of it; and batches that are refused. */
+/** Late and duplicate reports, reports of other attempts, and rejected batches. */
 import { assert, describe } from "@effect/vitest"
 import { Effect } from "effect"
 import { address } from "#actors/commands.ts"

@@ -1,6 +1,6 @@
 /**
- * Random walks of four jobs of one repository over three workers: what conductors and agents send
- * comes in any order, late, twice and on old views. Properties print their seed when they fail.
+ * Random walks of four jobs of one repository over three workers: commands of conductors and agents
+ * arrive in any order, late, twice and based on old views. Failing properties print their seed.
  */
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, Struct } from "effect"
@@ -82,7 +82,7 @@ const jobs = Effect.gen(function* () {
   return yield* Effect.forEach(job_ids, factsOf)
 })
 
-/** Whether all of it happened; refused is a thing that may be. */
+/** Whether the batch was applied; a rejection is allowed. */
 const happens = (batch: Batch) =>
   send(batch).pipe(
     Effect.as(true),
@@ -94,7 +94,7 @@ interface Given {
   readonly hold: Hold
 }
 
-/** What the tests know beyond the log: which engines run, and which holds there ever were. */
+/** State beyond the log: the running engines, and all holds that ever existed. */
 interface World {
   readonly jobs: ReadonlyArray<JobFacts>
   readonly given: Array<Given>
@@ -102,7 +102,7 @@ interface World {
   readonly dead: Set<WorkerId>
 }
 
-/** Each with how often it is tried. */
+/** The actions and their weights. */
 const actions = {
   assign: 8,
   start: 8,
@@ -149,7 +149,7 @@ const step: fc.Arbitrary<Step> = fc.record({
 
 const resultOf = ({ job_type }: JobFacts) => results[job_type]
 
-/** What the conductor sends, and what becomes of workers. */
+/** Commands of the conductor, and events of workers. */
 const conduct = Effect.fnUntraced(function* (world: World, { action, is_behind, ...step }: Step) {
   const job = world.jobs[step.job]
   const worker = workers[step.worker]
@@ -177,7 +177,7 @@ const conduct = Effect.fnUntraced(function* (world: World, { action, is_behind, 
   }
 })
 
-/** Whether the job has not ended, and has this hold still. */
+/** Whether the job has not ended and still has this hold. */
 const isOpen = ({ job, hold }: Given) =>
   Effect.map(
     jobNow(job.job_id),
@@ -192,7 +192,7 @@ const following = new Map<JobState, JobStep>(
   job_steps.slice(1).map((to, i) => [job_steps[i] ?? "queued", to]),
 )
 
-/** What the agent sends of a hold that it once got, and what the conductor does. */
+/** Commands of an agent for one of its holds, and of the conductor. */
 const report = Effect.fnUntraced(function* (world: World, { action, hold: back }: Step) {
   const given = world.given.at(-1 - back)
   if (given === undefined) return
@@ -227,7 +227,7 @@ const report = Effect.fnUntraced(function* (world: World, { action, hold: back }
 
 const text = (job_id: string, { worker_id, fence }: Hold) => `${job_id} ${worker_id} ${fence}`
 
-/** What must hold at every moment. */
+/** The invariants. */
 const assertSound = Effect.fnUntraced(function* ({ jobs, given, engines }: World) {
   const { holds } = yield* leaseNow
   const held = new Set(holds.map((hold) => text(hold.job_id, hold)))
@@ -260,7 +260,7 @@ const assertSound = Effect.fnUntraced(function* ({ jobs, given, engines }: World
   )
 })
 
-/** Everything that can be brought to an end is. */
+/** Brings everything to an end. */
 const settleAll = Effect.fnUntraced(function* (world: World) {
   for (let i = world.given.length - 1; i >= 0; i--) {
     for (const action of ["unassign", "bury", "fail", "settle", "break"] as const) {
@@ -270,7 +270,7 @@ const settleAll = Effect.fnUntraced(function* (world: World) {
 })
 
 describe("jobs of one repository, with any commands in any order", () => {
-  it(`are consistent after each step of ${runs} random walks, and leave nothing behind`, async () => {
+  it(`stay consistent in ${runs} random walks, and leave nothing behind`, async () => {
     let begun = 0
     const walk = Effect.fnUntraced(function* (script: ReadonlyArray<Step>) {
       const world: World = {

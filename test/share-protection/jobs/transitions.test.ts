@@ -58,7 +58,7 @@ import {
   target_id,
 } from "../../world/share-protection/samples.ts"
 
-/** The holds of the scenes: each the next of the one target. */
+/** The successive holds of the target in the scenes. */
 const held = (fence: number) => ({ worker_id, fence })
 const held_by_other = (fence: number) => ({ worker_id: other_worker_id, fence })
 
@@ -163,7 +163,7 @@ describe("the transitions of a job", () => {
   }
 })
 
-/** A backup that runs, by the fence 2. */
+/** A running backup with fence 2. */
 const runningBackup = Effect.gen(function* () {
   const job = yield* requestedBackup
   yield* begin(job, held(2))

@@ -43,7 +43,7 @@ import { domain_id, jobId, project_id, target } from "../../world/share-protecti
 
 const dispatching = begin(dispatch(dispatch_options))
 
-/** Whose each of these jobs is; null: nobody's. */
+/** The worker of each job; null: unassigned. */
 const workersOf = (...jobs: ReadonlyArray<ReturnType<typeof jobId>>) =>
   Effect.forEach(jobs, (id) => Effect.map(jobNow(id), (job) => job.worker_id))
 

@@ -1,4 +1,4 @@
-/** Jobs that their worker says nothing of any more, though it is heard. */
+/** Jobs that are missing from the heartbeats of their worker. */
 import { assert, describe } from "@effect/vitest"
 import { Effect } from "effect"
 import { address } from "#actors/commands.ts"
@@ -34,7 +34,7 @@ const beat = Effect.fnUntraced(function* (...jobs: ReadonlyArray<JobId>) {
   yield* (yield* LiveWorkers).beat({ worker_id, jobs: said })
 })
 
-/** So many heartbeats, one every 20 s. */
+/** A number of heartbeats, one every 20 s. */
 const beats = Effect.fnUntraced(function* (count: number, ...jobs: ReadonlyArray<JobId>) {
   for (let n = 0; n < count; n++) {
     yield* pass("20 seconds")

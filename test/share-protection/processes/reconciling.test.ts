@@ -50,7 +50,7 @@ const trigger = ask(address(Reconciliation, "main", TriggerReconciliation.make({
 const configure = (min_workers: number) =>
   ask(address(Domain, "domain-1", ConfigureDomain.make({ min_workers })))
 
-/** What each finished run found. */
+/** The drift of each finished run. */
 const findings = Effect.map(happenings("reconciliation"), (all) =>
   all.flatMap(({ event }) =>
     event.type === "ReconciliationFinished"

@@ -40,7 +40,7 @@ const options = { ...dispatch_options, worker_boot_max_failures: 2 }
 
 const dispatching = begin(dispatch(options))
 
-/** A worker with a job, which has begun when a step is named. */
+/** A worker with a job, which is started if a step is given. */
 const working = Effect.fnUntraced(function* (to?: JobStep) {
   yield* dispatching
   const agent = yield* ready(worker_id)

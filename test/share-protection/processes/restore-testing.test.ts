@@ -1,4 +1,4 @@
-/** When backups are tested by themselves, and that no test stands in anybody's way. */
+/** The schedule of automatic restore tests, which block no other job. */
 import { assert, describe } from "@effect/vitest"
 import { Effect, Fiber } from "effect"
 import { address } from "#actors/commands.ts"

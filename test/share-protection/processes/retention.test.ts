@@ -15,7 +15,7 @@ const backupId = (n: number) =>
 const taken = (...times: ReadonlyArray<string>): ReadonlyArray<RetainableBackup> =>
   times.map((time, n) => ({ backup_id: backupId(n), taken_at: new Date(time).toISOString() }))
 
-/** Which of the times stay, newest first. */
+/** The kept times, newest first. */
 const kept = (retention: Retention, timezone: string, ...times: ReadonlyArray<string>) => {
   const all = taken(...times)
   const { keep, expire } = retain(all, retention, timezone)
@@ -106,7 +106,7 @@ const zones = [
   "America/Santiago",
 ]
 
-/** Changes of the clocks, ends of years and months, a leap day. */
+/** Daylight saving changes, ends of years and months, a leap day. */
 const moments = [
   "2026-03-29T01:00Z",
   "2026-10-25T01:00Z",
@@ -140,7 +140,7 @@ const retention = fc
   .filter((counts) => Object.values(counts).some((count) => count > 0))
 const zone = fc.constantFrom(...zones)
 
-/** The week's Thursday decides which year's it is, and which of it: the ISO's own words. */
+/** The week's Thursday decides its year and its number, as ISO 8601 defines. */
 const weekText = (date: string) => {
   const day = new Date(`${date}T00:00:00Z`)
   day.setUTCDate(day.getUTCDate() + 4 - (day.getUTCDay() || 7))
@@ -155,12 +155,12 @@ const periodTexts: Record<RetentionRule, (date: string, id: string) => string> =
   keep_monthly: (date) => date.slice(0, 7),
 }
 
-/** Sweden writes dates as ISO does. */
+/** The Swedish locale formats dates as ISO 8601 does. */
 const formats = new Map(
   zones.map((timeZone) => [timeZone, new Intl.DateTimeFormat("sv-SE", { timeZone })]),
 )
 
-/** Whether one rule keeps one backup, found by looking at all others: quadratic, and plain. */
+/** Whether a rule keeps a backup, by comparison with all others: quadratic but simple. */
 const isKeptBy = (
   rule: RetentionRule,
   count: number,

@@ -36,13 +36,13 @@ const rollOut = (domain_ids = [canary, other], id = rollout_id) =>
     address(Rollout, id, CreateRollout.make({ image: "image-2", domain_ids })),
   )
 
-/** What happened to a worker, in order. */
+/** The events of a worker, in order. */
 const livesOf = Effect.fnUntraced(function* (id: string) {
   const all = yield* happenings("worker")
   return all.flatMap((one) => (one.id === id ? one.event.type : []))
 })
 
-/** Which workers were replaced, in order. */
+/** The replaced workers, in order. */
 const replaced = Effect.map(happenings("rollout"), (all) =>
   all.flatMap(({ event }) => (event.type === "ReplacementStarted" ? [event.old_worker_id] : [])),
 )

@@ -16,7 +16,7 @@ const text = (time: number) => new Date(time).toISOString().slice(0, 16)
 const read = (expression: string, timezone = "UTC"): Schedule =>
   Result.getOrThrow(parseSchedule(expression, timezone))
 
-/** What is wrong with it; undefined when nothing is. */
+/** The error of an expression, if any. */
 const wrong = (expression: string, timezone = "UTC") =>
   Result.match(parseSchedule(expression, timezone), {
     onFailure: (why) => why,

@@ -74,7 +74,7 @@ const change = (
   more: Omit<Parameters<typeof UpdatePolicy.make>[0], "policy_id">,
 ) => ask(address(Policy, shareId(number), UpdatePolicy.make({ policy_id, ...more })))
 
-/** What became of each tick of a share's policy: its hours after noon, and when and how it went. */
+/** The outcome of each tick of a share's policy: its time in hours after noon, and the result. */
 const ticks = Effect.fnUntraced(function* (number: number) {
   const all = yield* happenings(`policy.${shareId(number)}`)
   return all.flatMap(({ event, seconds }) => {
@@ -85,7 +85,7 @@ const ticks = Effect.fnUntraced(function* (number: number) {
   })
 })
 
-/** Whatever is under way of a share ends. */
+/** Ends the backup of a share in progress. */
 const finishBackup = Effect.fnUntraced(function* (number: number) {
   const all = yield* happenings(`policy.${shareId(number)}`)
   const started = all.findLast(({ event }) => event.type === "ShareBackupStarted")

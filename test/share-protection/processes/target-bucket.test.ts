@@ -38,7 +38,7 @@ type More = Partial<typeof CreateTarget.Type>
 
 const deleted = (number: number) => ask(...deleteTarget(targetId(number), target, []))
 
-/** What the order for the enrollment of target 9 names, made with these fields. */
+/** The order for the enrollment of target 9 with these fields. */
 const offeredFor = Effect.fnUntraced(function* (more: More = {}) {
   const { offered } = yield* ready(worker_id)
   yield* pendingTarget(9, { ...more, job_id: ownJobId(9) })
@@ -109,7 +109,7 @@ const moved: JobFailure = {
   wrote_nothing: true,
 }
 
-/** Which targets the worker was told to enroll, and whether another one had the bucket. */
+/** The targets that the worker enrolled, and whether another target owned the bucket. */
 const toldOf = (offered: ReadonlyArray<JobOrder>) =>
   offered.map((order) => [order.target_id, order.job_type === "target_enroll" && order.is_taken])
 

@@ -60,7 +60,7 @@ const upkeeping = begin(upkeep(every_hour))
 const define = (more: Partial<typeof DefinePolicy.Type> = {}) =>
   ask(...definePolicy(shareId(1), { ...policy, target_id: targetId(1), ...more }, 100))
 
-/** A backup of the first share, of its policy unless it says otherwise, taken hours after noon. */
+/** A backup of the first share, by default of its policy, taken hours after noon. */
 const made = (number: number, hours: number, more: Parameters<typeof madeBackup>[2] = {}) =>
   madeBackup(number, 1, {
     ...{ share_id: shareId(1), policy_id, taken_at: instant(hours * 3600) },
@@ -74,7 +74,7 @@ const expired = Effect.map(happenings("backup"), (all) =>
   ),
 )
 
-/** The jobs of a type that were queued, each with what it is to forget. */
+/** The queued jobs of a type, each with the snapshots to forget. */
 const jobsOf = Effect.fnUntraced(function* (job_type: string) {
   return (yield* happenings("job")).flatMap(({ id, event, seconds }) => {
     if (event.type !== "JobQueued" || event.job_type !== job_type) return []
@@ -268,7 +268,7 @@ const enroll = Effect.gen(function* () {
   yield* finish(jobId(1))
 })
 
-/** When jobs of maintenance were queued, in hours after noon. */
+/** Times at which maintenance jobs were queued, in hours after noon. */
 const hoursOf = Effect.map(jobsOf("maintenance"), (jobs) =>
   jobs.map(({ seconds }) => seconds / hour_s),
 )

@@ -33,7 +33,7 @@ const queued = { type: "JobQueued", ...about } as const
 const other_target_id = TargetId.make(uuid(99))
 
 describe("a target that is deleted", () => {
-  it.effect("takes the rows of its jobs along, and no others", () =>
+  it.effect("loses the rows of its own jobs only", () =>
     Effect.gen(function* () {
       const { db, tell } = yield* emptyModel
       yield* tell(`target.${target_id}`, 0, created)
@@ -50,7 +50,7 @@ describe("a target that is deleted", () => {
     }).pipe(Effect.scoped),
   )
 
-  it.effect("has no row of a job that ends, or is queued, after it went", () =>
+  it.effect("has no row of a job that ends, or is queued, after its deletion", () =>
     Effect.gen(function* () {
       const { db, tell } = yield* emptyModel
       yield* tell(`target.${target_id}`, 0, created)
@@ -108,7 +108,7 @@ describe("a policy and a backup", () => {
 })
 
 describe("the schedules", () => {
-  it.effect("are those of the enabled policies, each once", () =>
+  it.effect("are those of the enabled policies, without duplicates", () =>
     Effect.gen(function* () {
       const { db, tell } = yield* emptyModel
       const define = (n: number, changes: object) =>
@@ -193,7 +193,7 @@ describe("usage", () => {
     }).pipe(Effect.scoped),
   )
 
-  it.effect("is of what lies in a domain's targets when a domain is named", () =>
+  it.effect("is limited to a domain's targets if a domain is named", () =>
     Effect.gen(function* () {
       const { db } = yield* used
       assert.deepEqual(of(yield* usageOf(db, { domain_id })), [[project_id, 1, 3, 5, 100]])
@@ -203,7 +203,7 @@ describe("usage", () => {
     }).pipe(Effect.scoped),
   )
 
-  it.effect("has nothing more of a backup that is expired, deleted or lost", () =>
+  it.effect("excludes expired, deleted and lost backups", () =>
     Effect.gen(function* () {
       const { db, tell } = yield* used
       yield* tell(`backup.${uuid(1005)}`, 3, { type: "BackupExpired" })
@@ -252,7 +252,7 @@ describe("coverage", () => {
     }).pipe(Effect.scoped),
   )
 
-  it.effect("names the newest backup's target where the policy names a template", () =>
+  it.effect("names the newest backup's target if the policy names a template", () =>
     Effect.gen(function* () {
       const { db, tell } = yield* used
       yield* tell(`policy.${uuid(14)}`, 3, {

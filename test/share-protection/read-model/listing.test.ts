@@ -33,7 +33,7 @@ const paged = (list: (page: Page) => Effect.Effect<Listed<Row>>, limit: number) 
   })
 
 describe("each listing", () => {
-  it.effect("shows what its filters ask for, in its order, a page at a time", () =>
+  it.effect("shows the filtered rows in order, page by page", () =>
     Effect.gen(function* () {
       const { db } = yield* filled
       for (const [name, { list, order, count, filters, is = equals }] of Object.entries(listings)) {
@@ -66,7 +66,7 @@ describe("each listing", () => {
     }).pipe(Effect.scoped),
   )
 
-  it.effect("goes on after a marker whose row is gone, or never was", () =>
+  it.effect("continues after a marker whose row is gone or never existed", () =>
     Effect.gen(function* () {
       const { db, tell } = yield* filled
       const before = yield* listBackups(db, { include_expired: true }, { limit: 10 })

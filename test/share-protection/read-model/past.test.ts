@@ -34,7 +34,7 @@ const runs = 15
 const steps = stepsOf("target", "policy", "policy", "backup", "backup", "job")
 
 describe("the read model as of a time", () => {
-  it("answers what it answered when the log ended there", async () => {
+  it("equals its state when the log ended at that time", async () => {
     const property = fc.asyncProperty(steps, (steps) =>
       Effect.gen(function* () {
         const log = logOf(steps)
@@ -59,7 +59,7 @@ describe("the read model as of a time", () => {
 })
 
 describe("clocks that differ", () => {
-  it.effect("leave of each time what the last commit not later says", () =>
+  it.effect("show for each time the state of the last commit up to it", () =>
     Effect.gen(function* () {
       const { db, tell } = yield* emptyModel
       const stream = `target.${target_id}`
@@ -84,7 +84,7 @@ describe("clocks that differ", () => {
 })
 
 describe("a target that is gone", () => {
-  it.effect("is shown as of then with what was measured by then", () =>
+  it.effect("is shown as of that time with its usage at that time", () =>
     Effect.gen(function* () {
       const { db, tell } = yield* emptyModel
       yield* tell(`target.${target_id}`, 1, created)
@@ -102,7 +102,7 @@ describe("a target that is gone", () => {
 })
 
 describe("a rebuild", () => {
-  it("equals the model that followed the log", async () => {
+  it("equals the model that followed the log live", async () => {
     const property = fc.asyncProperty(stepsOf(...kinds), stepsOf(...kinds), (before, after) =>
       Effect.gen(function* () {
         yield* append(before)

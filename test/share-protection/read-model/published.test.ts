@@ -30,7 +30,7 @@ import {
 type Kind = keyof typeof happenings
 type Type = keyof typeof types
 
-/** What is told of each event; of any other nothing is. */
+/** The published type of each event; other events are not published. */
 const told: Readonly<Record<string, Type>> = {
   TargetCreated: "target_created",
   TargetUpdated: "target_updated",
@@ -76,12 +76,12 @@ const told: Readonly<Record<string, Type>> = {
   ReconciliationFinished: "reconciliation_finished",
 }
 
-/** What operators alone are told, since no project has it. */
+/** Events only for operators, because no project owns them. */
 const operators = new Set(["worker", "rollout", "scheduler", "reconciliation"])
 
 const id_of: Partial<Readonly<Record<Kind, string>>> = { policy: share_id, worker: "worker-1" }
 
-/** What is told of a history, which is one commit each, or all one. */
+/** The published events of a history, with one commit per event or one in total. */
 const tell = (kind: Kind, history: ReadonlyArray<Message>, together = false) => {
   const { machine }: Happening = happenings[kind]
   let [state]: [AnyMachineSnapshot, ...unknown[]] = initialTransition(machine)
@@ -115,7 +115,7 @@ const all = Object.entries(happenings).flatMap(([kind, happening]) =>
 const strict = { onExcessProperty: "error" } as const
 
 describe("what share protection publishes", () => {
-  it("is one event of the listed type for each that happens, in order, and nothing else", () => {
+  it("is one event of the listed type per event of the log, in order", () => {
     for (const { kind, history } of all) {
       const wanted = history.flatMap(({ type }) => told[type] ?? [])
       for (const together of [false, true]) {
@@ -132,7 +132,7 @@ describe("what share protection publishes", () => {
     assert.deepEqual([...ever].sort(), Object.keys(types).sort())
   })
 
-  it("has exactly the data that its type promises, and its project", () => {
+  it("has exactly the data of its type, and its project", () => {
     for (const { kind, history } of all) {
       for (const { service, aggregate, event } of tell(kind, history)) {
         // A listed type, by the test above.
@@ -147,7 +147,7 @@ describe("what share protection publishes", () => {
     }
   })
 
-  it("tells no secret, no trust, nor where one is", () => {
+  it("contains no secret, no trust, and no reference to one", () => {
     const text = JSON.stringify(all.map(({ kind, history }) => tell(kind, history)))
     assert.notInclude(text, "/v1/secrets/")
     assert.notInclude(text, target.trust_id)
@@ -168,7 +168,7 @@ describe("what share protection publishes", () => {
     })
   })
 
-  it("says null of a format upgrade where projects share the bucket", () => {
+  it("has a null project for a format upgrade of a shared bucket", () => {
     const shared = { ...created, project_id: null }
     const [last] = tell("target", [shared, completed, upgrade_started, upgraded]).slice(-1)
     assert.isNull(last?.event.data.project_id)
@@ -192,14 +192,14 @@ describe("what share protection publishes", () => {
     })
   })
 
-  it("is for operators where a job has no project", () => {
+  it("is for operators if a job has no project", () => {
     const ours = { ...queued, project_id: null }
     const [first] = tell("job", [ours])
     assert.equal(first?.event.type, "job_queued")
     assert.isUndefined(first?.event.projectid)
   })
 
-  it("says which fields of a target or a policy changed, not what they are", () => {
+  it("names the changed fields of a target or a policy, not their values", () => {
     const renamed = { type: "TargetUpdated", name: "Another", trust_id: null }
     const [of_target] = tell("target", [created, renamed]).slice(-1)
     assert.deepEqual(of_target?.event.data, { target_id: uuid(900), changed: ["name", "trust_id"] })
@@ -208,7 +208,7 @@ describe("what share protection publishes", () => {
     assert.deepEqual(of_policy?.event.data, { policy_id, share_id, changed })
   })
 
-  it("leaves out what there is none of", () => {
+  it("omits missing fields", () => {
     const requested = { type: "BackupRequested", ...backup, policy_id: null }
     const [first] = tell("backup", [requested])
     assert.deepEqual(first?.event.data, { backup_id: uuid(900), share_id, target_id, job_id })

@@ -1,4 +1,4 @@
-/** Each short history of each chart is told to the read model: its rows are what the chart says. */
+/** Feeds each short history of each chart to the read model, whose rows must match the chart. */
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, Struct } from "effect"
 import type { AnyMachineSnapshot } from "xstate"

@@ -17,7 +17,7 @@ const things = table({
 const row = { id: "a", owner: null, count: 1, done: true, parts: ["x"] } as const
 
 describe("a table", () => {
-  it("writes a row as SQLite holds it, and shows it as it was", () => {
+  it("writes a row in SQLite's types, and reads it back unchanged", () => {
     const { sql, parameters } = things.insert(row)
     assert.equal(
       sql,
@@ -30,7 +30,7 @@ describe("a table", () => {
     assert.deepEqual(things.shown(other), { ...row, done: false, parts: null })
   })
 
-  it("changes the columns that it is given, of the row that is named", () => {
+  it("changes the given columns of the named row", () => {
     assert.deepEqual(things.update("me", { done: false, parts: null }), {
       sql: 'update "thing" set "done" = ?, "parts" = ? where "owner" = ?',
       parameters: [0, null, "me"],
@@ -45,7 +45,7 @@ describe("a table", () => {
     })
   })
 
-  it("leaves out what is no column: an event may have got a field that nobody shows", () => {
+  it("ignores fields without a column, which events may have", () => {
     const more = { ...row, colour: "blue" }
     assert.deepEqual(things.insert(more), things.insert(row))
     const changed = { count: 2, colour: "blue" }

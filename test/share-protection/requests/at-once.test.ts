@@ -67,7 +67,7 @@ const templateNow = Effect.gen(function* () {
   return yield* targetTemplateAfter(log, last)
 })
 
-/** A log where nobody writes before so many want to: all of them have decided by then. */
+/** A log that delays writes until a number of writers wait, so that all have decided by then. */
 const gated = Effect.fnUntraced(function* (writers: number) {
   const log = yield* Log
   const gate = yield* Latch.make()

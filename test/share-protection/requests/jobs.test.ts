@@ -238,7 +238,7 @@ describe("the ledger", () => {
 })
 
 describe("the options of a request", () => {
-  it.effect("is in the backup and in the restore", () =>
+  it.effect("are in the backup and in the restore", () =>
     Effect.gen(function* () {
       yield* Effect.forEach(made(), send)
       const wanted = Struct.omit(asked, ["tick", "max_retries", "backup_id"])
