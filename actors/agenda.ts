@@ -1,41 +1,41 @@
-/** An agenda: what is due when, by owner. The earliest comes first, whatever the number. */
+/** An agenda: scheduled items by owner, returned in the order of their times. */
 
-export interface Entry<What> {
+export interface Entry<Item> {
   /** Epoch milliseconds. */
   readonly at: number
-  readonly what: What
+  readonly item: Item
 }
 
-interface Kept<What> extends Entry<What> {
-  gone: boolean
+interface Queued<Item> extends Entry<Item> {
+  is_stale: boolean
 }
 
-export interface Agenda<What> {
-  /** Puts these entries in the place of all that `owner` had. */
-  readonly set: (owner: string, entries: ReadonlyArray<Entry<What>>) => void
-  /** What is due at `now`, earliest first, and when the next entry is. It stays until set anew. */
-  readonly due: (now: number) => { readonly now: ReadonlyArray<What>; readonly next?: number }
+export interface Agenda<Item> {
+  /** Replaces all entries of `owner`. */
+  readonly set: (owner: string, entries: ReadonlyArray<Entry<Item>>) => void
+  /** Items due at `now`, earliest first, and the next entry's time. Items stay until replaced. */
+  readonly due: (now: number) => { readonly now: ReadonlyArray<Item>; readonly next?: number }
 }
 
-/** Replaced entries that may stay in a heap, beside as many as there are others. */
-const gone_max = 64
+/** Stale entries that a heap may hold in addition to as many as it has live ones. */
+const stale_max = 64
 
 /**
- * A binary heap by time. An entry that was replaced stays in it, marked, until it surfaces, or
- * until there are more of those than of others: what is due in days may be set at each commit.
+ * A binary heap by time. A replaced entry is marked as stale and stays in the heap until it
+ * surfaces or stale entries outnumber live ones: every commit may replace entries due in days.
  */
-const make = <What>(): Agenda<What> => {
-  let heap: Array<Kept<What>> = []
-  let gone = 0
-  const owned = new Map<string, ReadonlyArray<Kept<What>>>()
-  let ripe: Array<Kept<What>> = []
+const make = <Item>(): Agenda<Item> => {
+  let heap: Array<Queued<Item>> = []
+  let stale_count = 0
+  const owned = new Map<string, ReadonlyArray<Queued<Item>>>()
+  let due_items: Array<Queued<Item>> = []
 
   const before = (a: number, b: number) => (heap[a]?.at ?? Infinity) < (heap[b]?.at ?? Infinity)
   const swap = (a: number, b: number) => {
     const [one, other] = [heap[a], heap[b]]
     if (one && other) [heap[a], heap[b]] = [other, one]
   }
-  const push = (entry: Kept<What>) => {
+  const push = (entry: Queued<Item>) => {
     let at = heap.push(entry) - 1
     for (let up = (at - 1) >> 1; at > 0 && before(at, up); at = up, up = (at - 1) >> 1) swap(at, up)
   }
@@ -52,33 +52,33 @@ const make = <What>(): Agenda<What> => {
   }
 
   const sweep = () => {
-    const others = heap.filter((entry) => !entry.gone)
+    const others = heap.filter((entry) => !entry.is_stale)
     heap = []
-    gone = 0
+    stale_count = 0
     for (const entry of others) push(entry)
   }
 
   return {
     set: (owner, entries) => {
       for (const entry of owned.get(owner) ?? []) {
-        entry.gone = true
-        gone++
+        entry.is_stale = true
+        stale_count++
       }
-      const kept = entries.map((entry) => ({ ...entry, gone: false }))
+      const kept = entries.map((entry) => ({ ...entry, is_stale: false }))
       if (kept.length === 0) owned.delete(owner)
       else owned.set(owner, kept)
       for (const entry of kept) push(entry)
-      if (gone > heap.length / 2 + gone_max) sweep()
+      if (stale_count > heap.length / 2 + stale_max) sweep()
     },
     due: (now) => {
-      ripe = ripe.filter(({ gone }) => !gone)
-      for (let first = heap[0]; first && (first.gone || first.at <= now); first = heap[0]) {
+      due_items = due_items.filter(({ is_stale }) => !is_stale)
+      for (let first = heap[0]; first && (first.is_stale || first.at <= now); first = heap[0]) {
         pop()
-        if (first.gone) gone--
-        else ripe.push(first)
+        if (first.is_stale) stale_count--
+        else due_items.push(first)
       }
       const next = heap[0]?.at
-      return { now: ripe.map(({ what }) => what), ...(next === undefined ? {} : { next }) }
+      return { now: due_items.map(({ item }) => item), ...(next === undefined ? {} : { next }) }
     },
   }
 }

@@ -1,21 +1,21 @@
 /**
- * A chart told as data: its states, and the ways between them, for whoever draws it.
+ * A statechart as data for drawing: its states and the transitions between them.
  *
- * XState types a machine's nodes by its machine; what is read of them here is the same for all.
+ * XState types a machine's nodes by the machine; this module reads only what all of them share.
  */
 import type { AnyStateMachine, AnyStateNode } from "xstate"
 import type { Chart, ChartState } from "#schemas/system/chart.ts"
 
-/** One way from a state, by an event. No target where the state stays. */
+/** A transition from a state on an event. It has no target if the state does not change. */
 export interface Edge {
   readonly from: AnyStateNode
   readonly to: AnyStateNode | undefined
   readonly event: string
-  /** What must be so, by the guards' names; empty where nothing must. */
+  /** The condition, in guard names; empty without a guard. */
   readonly guard: string
 }
 
-/** Every way of a chart, or of a state of one, in the order in which they were written. */
+/** Every transition of a chart, or of one of its states, in source order. */
 export const edgesOf = (node: AnyStateNode): ReadonlyArray<Edge> => [
   ...Object.entries(node.on).flatMap(([event, transitions]) =>
     transitions.map(({ target, guard }) => ({
@@ -28,8 +28,8 @@ export const edgesOf = (node: AnyStateNode): ReadonlyArray<Edge> => [
   ...childrenOf(node).flatMap(edgesOf),
 ]
 
-// At runtime a guard is a name, a name with what it is asked of, or a function that holds the
-// guards that it combines, or the state that it asks for.
+// At runtime a guard is a name, a name with parameters, or a function that holds the guards it
+// combines or the state it checks for.
 interface Guard {
   readonly type?: string
   readonly name: string
@@ -39,7 +39,7 @@ interface Guard {
 
 const guardText = (guard: unknown): string => {
   if (typeof guard === "string") return guard
-  // As said above.
+  // Holds for all three forms that are described above.
   const { type, name, guards, stateValue } = guard as Guard
   if (type !== undefined) return type
   const parts = guards?.map(guardText) ?? []
@@ -57,20 +57,20 @@ const stateText = (value: unknown): string =>
         .join(" and ")
     : String(value)
 
-/** The states within a state, in the order in which they were written. */
+/** The child states of a state, in source order. */
 export const childrenOf = (node: AnyStateNode): ReadonlyArray<AnyStateNode> =>
   Object.values(node.states)
 
-/** A state by its path, `present.enrollment.pending`; the chart itself has the empty one. */
+/** The path of a state, like `present.enrollment.pending`; the chart's own path is empty. */
 export const pathOf = (node: AnyStateNode): string => node.path.join(".")
 
-/** What a chart is, and each of its states by its path, as sentences. */
+/** Descriptions of a chart and of its states, by path. */
 export interface Words {
-  readonly told: string
+  readonly description: string
   readonly states: Readonly<Record<string, string>>
 }
 
-/** Charts have no history states: these kinds are all. */
+/** Our charts have no history states. */
 const kindOf = ({ type }: AnyStateNode): Chart["kind"] => (type === "history" ? "atomic" : type)
 
 const statesOf = (node: AnyStateNode, words: Words | undefined): ReadonlyArray<ChartState> =>
@@ -86,10 +86,10 @@ const statesOf = (node: AnyStateNode, words: Words | undefined): ReadonlyArray<C
     ...statesOf(child, words),
   ])
 
-/** The chart as data. Throws where a guard has no name, which a test keeps from happening. */
+/** The chart as data. Throws if a guard has no name; a test prevents that. */
 export const drawnChart = ({ id, root }: AnyStateMachine, words?: Words): Chart => ({
   id,
-  told: words?.told ?? null,
+  told: words?.description ?? null,
   kind: kindOf(root),
   states: statesOf(root, words),
   ways: edgesOf(root).map(({ from, to, event, guard }) => ({

@@ -1,4 +1,4 @@
-/** What is measured of commands: how they ended, how long they took, and how often others won. */
+/** Metrics of commands: outcomes, durations and failed attempts. */
 import { Context, Effect, Exit, Metric, Result } from "effect"
 import type { Addressed } from "#actors/commands.ts"
 import { counter, histogram } from "#schemas/metric.ts"
@@ -19,10 +19,10 @@ const duration = histogram(
 
 const ns_per_s = 1e9
 
-/** Metrics live in the process: every context of ours leads to the same registry. */
-const nowhere = Context.empty()
+/** Metrics are global to the process: every context leads to the same registry. */
+const no_context = Context.empty()
 
-/** One series for each pair of labels, made once: there are some thirty aggregates. */
+/** Caches one series per pair of labels: there are about thirty aggregates. */
 const seriesOf = <Input, State>(metric: Metric.Metric<Input, State>, label?: string) => {
   const all = new Map<string, Metric.Metric<Input, State>>()
   return (aggregate: string, value = "") => {
@@ -45,11 +45,11 @@ const outcomeOf = (exit: Exit.Exit<Result.Result<unknown, unknown>, unknown>) =>
   return Exit.hasDies(exit) ? "broken" : "unavailable"
 }
 
-type Asked = ReadonlyArray<Pick<Addressed<unknown>, "to">>
+type Recipients = ReadonlyArray<Pick<Addressed<unknown>, "to">>
 
-/** Counts the commands by how the work for them ends; its time is the first one's. */
+/** Counts commands by the outcome of `work`; the duration goes to the first one's aggregate. */
 export const measuring =
-  (commands: Asked) =>
+  (commands: Recipients) =>
   <A, F, E, R>(
     work: Effect.Effect<Result.Result<A, F>, E, R>,
   ): Effect.Effect<Result.Result<A, F>, E, R> =>
@@ -59,14 +59,14 @@ export const measuring =
         Effect.sync(() => {
           const outcome = outcomeOf(exit)
           const took_s = Number(clock.monotonicTimeNanosUnsafe() - began) / ns_per_s
-          for (const { to } of commands) endedOf(to.name, outcome).updateUnsafe(1, nowhere)
+          for (const { to } of commands) endedOf(to.name, outcome).updateUnsafe(1, no_context)
           const [first] = commands
-          if (first) durationOf(first.to.name).updateUnsafe(took_s, nowhere)
+          if (first) durationOf(first.to.name).updateUnsafe(took_s, no_context)
         }),
       )
     })
 
-/** Counts a try that came to nothing. */
-export const countFailedTry = (commands: Asked, reason: string) => {
-  for (const { to } of commands) failedOf(to.name, reason).updateUnsafe(1, nowhere)
+/** Counts a failed attempt. */
+export const countFailedTry = (commands: Recipients, reason: string) => {
+  for (const { to } of commands) failedOf(to.name, reason).updateUnsafe(1, no_context)
 }

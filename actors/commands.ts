@@ -1,5 +1,5 @@
 /**
- * Commands: the one way in which anything changes.
+ * Commands: the only way to change an aggregate.
  *
  * Source: DESIGN of the running system, "One path for every change".
  */
@@ -8,14 +8,14 @@ import type { AnyDecider, Decider } from "#actors/decider.ts"
 import type { Origin } from "#events/log.ts"
 import type { Message } from "#schemas/message.ts"
 
-/** A command on its way to one aggregate. */
+/** A command and the aggregate it is for. */
 export interface Addressed<out Rejection> {
   readonly to: AnyDecider<Rejection>
   readonly id: string
   readonly command: unknown
 }
 
-/** `command` for the aggregate `id`. */
+/** Addresses `command` to the aggregate `id`. */
 export const address = <Command, Event extends Message, State, Rejection>(
   to: Decider<Command, Event, State, Rejection>,
   id: string,
@@ -26,8 +26,8 @@ export const address = <Command, Event extends Message, State, Rejection>(
 export const streamOf = ({ to, id }: Addressed<unknown>) => `${to.name}.${id}`
 
 /**
- * The command was not carried out: the log was out of reach, or others were always faster. Or
- * `is_reused`: under its id something else was done before, by the fingerprints of both.
+ * The command was not executed: the log was unreachable, or every attempt lost to another writer.
+ * With `is_reused`, its id belongs to an earlier command whose fingerprint differs.
  */
 export class Unavailable extends Schema.TaggedError<Unavailable>()("Unavailable", {
   detail: Schema.String,
@@ -38,10 +38,10 @@ export class Commands extends Context.Service<
   Commands,
   {
     /**
-     * Answers the log position that shows what the commands did, or the first rejection.
+     * Returns the log position that includes the commands' effects, or the first rejection.
      *
-     * All of the commands happen, or none. Sent again under the same `origin.command_id` they are
-     * done once, and answered alike; with another fingerprint they are Unavailable.
+     * The batch is atomic, and idempotent by `origin.command_id`: sending it again returns the same
+     * result. The same id with a different fingerprint fails with Unavailable.
      */
     readonly send: <Rejection>(
       origin: Origin,

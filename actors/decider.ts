@@ -1,10 +1,10 @@
 /**
- * A decider drawn as a chart.
+ * A decider that is defined by a statechart.
  *
- * The XState machine speaks in events, never in commands: it is `evolve`. `decide` proposes events
- * for a command and asks the machine whether they can happen. So each transition is written once,
- * in the chart. XState's types are deferred where they depend on a machine, so each cast that this
- * takes is here, and no aggregate has any.
+ * The XState machine takes events, never commands: it implements `evolve`. `decide` proposes events
+ * for a command and checks that the machine has transitions for them. So each transition is written
+ * once, in the chart. XState's types are deferred if they depend on a machine; all casts that this
+ * requires are in this file, so that no aggregate needs any.
  */
 import { Result, type Schema } from "effect"
 import {
@@ -21,7 +21,7 @@ import {
 import type { Snapshot } from "#events/log.ts"
 import type { Message } from "#schemas/message.ts"
 
-/** A command that the aggregate wants sent to itself at a time, though nobody asks. */
+/** A command that an aggregate schedules for itself. */
 export interface Timer<Command> {
   /** Names the timer within the aggregate. */
   readonly name: string
@@ -30,8 +30,8 @@ export interface Timer<Command> {
   readonly command: Command
 }
 
-// Methods, so that a decider of some command is a decider of unknown ones: whoever holds many
-// kinds (the host of commands, the timer) pairs each state and command with its own decider.
+// Methods are bivariant, so that every decider is also an `AnyDecider`: callers that hold many
+// kinds (the command host, the timer) pair each state and command with its own decider.
 export interface Decider<out Command, out Event, out State, out Rejection> {
   /** `<service>.<aggregate>`: the head of each stream's name. */
   readonly name: string
@@ -45,21 +45,21 @@ export interface Decider<out Command, out Event, out State, out Rejection> {
   after(state: State, events: ReadonlyArray<Event>): State
   timers(state: State): ReadonlyArray<Timer<Command>>
   save(state: State): Snapshot
-  /** The state that a snapshot holds; undefined when only the history can tell. */
+  /** The state in a snapshot; undefined if it must be rebuilt from the history. */
   restore(snapshot: Snapshot): State | undefined
 }
 
-/** A decider of whatever commands. */
+/** A decider of unknown commands. */
 export type AnyDecider<Rejection = unknown> = Decider<unknown, Message, unknown, Rejection>
 
 type State<Machine extends AnyStateMachine> = SnapshotFrom<Machine> & AnyMachineSnapshot
 
-// XState's SnapshotFrom is a deferred type: these three read it as what it is.
+// XState's SnapshotFrom is a deferred type; these three functions read its fields.
 const can = (state: AnyMachineSnapshot, event: Message) => state.can(event)
 const context = (state: AnyMachineSnapshot) => state.context
 const value = (state: AnyMachineSnapshot): unknown => state.value
 
-/** What each command would make happen, in the order it would happen. */
+/** The events that each command proposes, in order. */
 type Proposals<Command extends Message, Event, Context, Snapshot> = {
   readonly [Type in Command["type"]]: (
     command: Extract<Command, { readonly type: Type }>,
@@ -69,21 +69,21 @@ type Proposals<Command extends Message, Event, Context, Snapshot> = {
 }
 
 /**
- * The context after events that all leave the chart in the state that it is in, made of the same
- * functions as its guards and actions; undefined where the chart is to be asked for each of them.
+ * Computes the context after several events that do not change the chart's state, with the same
+ * functions as its guards and actions. Undefined: the chart must process each event.
  */
-type Course<Context, Event> = (
+type FoldContext<Context, Event> = (
   context: Context,
   events: ReadonlyArray<Event>,
 ) => Context | undefined
 
 /**
- * Reads a chart as a decider.
+ * Makes a decider of a chart.
  *
- * `version` rises when a saved context changes its shape; `upcast` reads an older one, or answers
- * undefined, and then the history is folded. `course` is for hundreds of events at once, since a
- * chart's transition costs more than what it does. `evolve` throws when the chart has no such
- * transition: the log is corrupt.
+ * `version` must rise when the shape of a saved context changes. `upcast` converts an older
+ * snapshot; if it returns undefined, the history is folded instead. `foldContext` is for hundreds
+ * of events at once, because a transition costs more than its actions. `evolve` throws if the chart
+ * has no such transition: the log is corrupt.
  */
 export const decider = <Command extends Message, Machine extends AnyStateMachine, Rejection>({
   machine,
@@ -95,7 +95,7 @@ export const decider = <Command extends Message, Machine extends AnyStateMachine
   reject,
   timers = () => [],
   upcast = () => undefined,
-  course = () => undefined,
+  foldContext = () => undefined,
 }: {
   readonly machine: Machine
   readonly version: number
@@ -111,12 +111,12 @@ export const decider = <Command extends Message, Machine extends AnyStateMachine
   readonly reject: (state: SnapshotFrom<Machine>, command: Command) => Rejection
   readonly timers?: (state: SnapshotFrom<Machine>) => ReadonlyArray<Timer<Command>>
   readonly upcast?: (snapshot: Snapshot) => Snapshot | undefined
-  readonly course?: Course<ContextFrom<Machine>, EventFromLogic<Machine>>
+  readonly foldContext?: FoldContext<ContextFrom<Machine>, EventFromLogic<Machine>>
 }): Decider<Command, EventFromLogic<Machine>, State<Machine>, Rejection> => {
   type Event = EventFromLogic<Machine>
   const [initialState] = initialTransition(machine as AnyStateMachine) as [State<Machine>, unknown]
   const step = stepOf(machine)
-  const stateAfter = walkOf(machine, step, course)
+  const stateAfter = foldOf(machine, step, foldContext)
 
   const evolve = (state: State<Machine>, event: Event) => {
     const next = step(state, event)
@@ -124,7 +124,7 @@ export const decider = <Command extends Message, Machine extends AnyStateMachine
     return next
   }
 
-  // What a decision has tried need not be tried again to know the state after it.
+  // Caches the state that `decide` computed, so that `after` need not compute it again.
   const tried = new WeakMap<ReadonlyArray<Event>, { from: State<Machine>; to: State<Machine> }>()
 
   const decide = (state: State<Machine>, command: Command) => {
@@ -155,27 +155,27 @@ export const decider = <Command extends Message, Machine extends AnyStateMachine
   }
 }
 
-/** The state after an event; undefined where the chart has no such transition. */
+/** The state after an event; undefined if the chart has no such transition. */
 const stepOf = <Machine extends AnyStateMachine>(machine: Machine) => {
   const scope = inertScope(machine)
   return (state: State<Machine>, event: EventFromLogic<Machine>) => {
     const next = machine.transition(state, event, scope) as State<Machine>
-    // Where something has changed it was taken: asked before, a chart would run its guards twice.
+    // A changed state means that the event was accepted. `can` first would run guards twice.
     return next !== state || can(state, event) ? next : undefined
   }
 }
 
 type Step<Machine extends AnyStateMachine> = ReturnType<typeof stepOf<Machine>>
 
-/** The state after several events; undefined where the chart has no transition for one of them. */
-const walkOf =
+/** The state after several events; undefined if the chart has no transition for one of them. */
+const foldOf =
   <Machine extends AnyStateMachine>(
     machine: Machine,
     step: Step<Machine>,
-    course: Course<ContextFrom<Machine>, EventFromLogic<Machine>>,
+    foldContext: FoldContext<ContextFrom<Machine>, EventFromLogic<Machine>>,
   ) =>
   (state: State<Machine>, events: ReadonlyArray<EventFromLogic<Machine>>) => {
-    const after = events.length > 1 ? course(context(state), events) : undefined
+    const after = events.length > 1 ? foldContext(context(state), events) : undefined
     if (after !== undefined) return resolved(machine, value(state), after)
     let to = state
     for (const event of events) {
@@ -187,10 +187,10 @@ const walkOf =
   }
 
 /**
- * What a chart's transitions run in: an actor that is never started, and runs no action.
+ * The scope for a chart's transitions: an actor that never starts and runs no actions.
  *
- * XState's own `transition` makes one for each event, which costs more than the transition does.
- * One is enough, since our charts neither spawn nor invoke: nothing is ever kept in it.
+ * XState's own `transition` creates one per event, which costs more than the transition itself.
+ * Our charts neither spawn nor invoke, so the scope stays empty and can be shared.
  */
 const inertScope = (machine: AnyStateMachine): AnyActorScope => {
   const self = createActor(machine)
@@ -208,14 +208,14 @@ const inertScope = (machine: AnyStateMachine): AnyActorScope => {
   }
 }
 
-/** A state of the machine by its value and its context. */
+/** The state of the machine with this value and context. */
 const resolved = <Machine extends AnyStateMachine>(
   machine: Machine,
   value: unknown,
   context: ContextFrom<Machine>,
 ) => machine.resolveState({ value: value as StateValue, context }) as State<Machine>
 
-/** How a machine's states are written into commits, and read from them. */
+/** Converts a machine's states to the snapshots in commits, and back. */
 const snapshots = <Machine extends AnyStateMachine>(
   machine: Machine,
   version: number,

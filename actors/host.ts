@@ -1,8 +1,8 @@
 /**
  * The host of aggregates: load, decide, append.
  *
- * What it holds in memory is only a guess: an append proves it by the version check, and what no
- * append proves (a rejection, a command that changes nothing) is decided again from the log.
+ * Its memory is only a cache: the version check of an append validates it. A decision without an
+ * append (a rejection, or a command that changes nothing) is repeated with state from the log.
  *
  * Source: DESIGN of the running system, 1 to 3.
  */
@@ -25,19 +25,19 @@ import {
 import { spanned, type Trace, traceNow } from "#events/trace.ts"
 import type { Message } from "#schemas/message.ts"
 
-/** Tries against other writers, before the caller hears of it (DESIGN 3). */
+/** Maximum number of attempts on version conflicts before the command fails (DESIGN 3). */
 const attempts_max = 10
 
-/** Mean pause before the second try, in milliseconds; it doubles with each. */
+/** Mean pause before the second attempt, in milliseconds; it doubles with each attempt. */
 const pause_ms = 4
 
-/** Aggregates kept in memory: at most 64 MiB of snapshots (snapshot_bytes_max). */
+/** Maximum number of cached aggregates: 64 MiB of snapshots at most (snapshot_bytes_max). */
 const held_max = 4096
 
-/** Aggregates of one batch that are read from the log at once, of 1 MB each at most. */
+/** Maximum number of concurrent loads for one batch, of up to 1 MB each. */
 const loads_max = 20
 
-/** An aggregate as it was after a commit. */
+/** An aggregate's state after a commit. */
 interface Held {
   readonly state: unknown
   readonly version: number
@@ -46,7 +46,7 @@ interface Held {
   readonly fingerprints: ReadonlyArray<string> | undefined
 }
 
-/** A command with the aggregate that it goes to. */
+/** A command with its aggregate's current state. */
 interface Target<Rejection> {
   readonly to: AnyDecider<Rejection>
   readonly command: unknown
@@ -66,7 +66,7 @@ interface Memory {
   readonly held: Map<string, Held>
 }
 
-type Asked<Rejection> = ReadonlyArray<Addressed<Rejection>>
+type Batch<Rejection> = ReadonlyArray<Addressed<Rejection>>
 type Conflict = VersionConflict | OutcomeUnknown | LogUnavailable
 
 /** Serves `Commands` in this process. */
@@ -77,7 +77,7 @@ export const host = Layer.effect(
     const inTurn = makeTurns()
 
     return Commands.of({
-      // One after another for each aggregate: our own commands never race each other.
+      // Commands to the same aggregate are serialized, so that they never conflict here.
       send: (origin, ...commands) =>
         inTurn(commands.map(streamOf), persist(memory, origin, commands, 1)).pipe(
           measuring(commands),
@@ -88,8 +88,8 @@ export const host = Layer.effect(
   }),
 )
 
-/** The first of several stands for all. */
-const attributesOf = (commands: Asked<unknown>) => {
+/** Span attributes; the first command represents the batch. */
+const attributesOf = (commands: Batch<unknown>) => {
   const [first] = commands
   if (first === undefined) return {}
   const { command } = first
@@ -101,17 +101,17 @@ const attributesOf = (commands: Asked<unknown>) => {
   }
 }
 
-/** A commit tells its own span, whatever the sender's was; where nobody collects, none. */
+/** Replaces the sender's trace with the current span; removes it if tracing is off. */
 const withTrace = (origin: Origin, trace: Trace | undefined): Origin => {
   if (trace !== undefined) return { ...origin, trace }
   return origin.trace === undefined ? origin : Struct.omit(origin, ["trace"])
 }
 
-/** Tries until it is done, refused, or others were always faster. */
+/** Retries on conflicts until the commands are committed or rejected, or attempts run out. */
 const persist = <Rejection>(
   memory: Memory,
   origin: Origin,
-  commands: Asked<Rejection>,
+  commands: Batch<Rejection>,
   attempt: number,
 ): Effect.Effect<Result.Result<number, Rejection>, Unavailable> =>
   Effect.catch(tryOnce(memory, origin, commands), (failure: Conflict | Unavailable) => {
@@ -131,7 +131,7 @@ const persist = <Rejection>(
 const tryOnce = Effect.fnUntraced(function* <Rejection>(
   memory: Memory,
   origin: Origin,
-  commands: Asked<Rejection>,
+  commands: Batch<Rejection>,
 ) {
   const guessed = commands.some((command) => memory.held.has(streamOf(command)))
   let targets = yield* find(memory, commands, false)
@@ -151,16 +151,16 @@ const tryOnce = Effect.fnUntraced(function* <Rejection>(
 })
 
 /**
- * Whether an append will tell if the decision rested on the newest state: of an aggregate to which
- * nothing happens beside others it tells nothing.
+ * True if the append will validate the decision: it checks the versions only of aggregates that get
+ * events, so every aggregate of the batch must get some.
  */
 const isProvable = (decided: Result.Result<ReadonlyArray<Decided>, unknown>) =>
   Result.isSuccess(decided) &&
   decided.success.length > 0 &&
   decided.success.every(({ events }) => events.length > 0)
 
-/** The aggregates of the commands as they are held, or as the log has them. */
-const find = <Rejection>(memory: Memory, commands: Asked<Rejection>, fresh: boolean) =>
+/** Finds the commands' aggregates in the cache, or in the log. */
+const find = <Rejection>(memory: Memory, commands: Batch<Rejection>, fresh: boolean) =>
   Effect.forEach(
     commands,
     (addressed) => {
@@ -169,7 +169,7 @@ const find = <Rejection>(memory: Memory, commands: Asked<Rejection>, fresh: bool
       const known = fresh ? undefined : memory.held.get(stream)
       const found = known ? Effect.succeed(known) : load(memory.log, to, stream)
       return Effect.map(found, (held): Target<Rejection> => {
-        keep(memory, stream, held)
+        remember(memory, stream, held)
         return { to, command, stream, held }
       })
     },
@@ -181,7 +181,7 @@ const reused = new Unavailable({
   is_reused: true,
 })
 
-/** Whether the command's id was another's; what was done without a fingerprint may have been it. */
+/** True if the id belongs to another command. Without a fingerprint it counts as the same one. */
 const isReused = (
   { command_id, fingerprint }: Origin,
   targets: ReadonlyArray<Target<unknown>>,
@@ -192,7 +192,7 @@ const isReused = (
     return known !== "" && known !== fingerprint
   })
 
-/** Decides all commands; nothing where it was done. */
+/** Decides all commands; no events if the command id was executed already. */
 const decide = <Rejection>(
   { command_id }: Origin,
   targets: ReadonlyArray<Target<Rejection>>,
@@ -214,7 +214,7 @@ const load = Effect.fnUntraced(function* (
   stream: string,
 ): Effect.fn.Return<Held, LogUnavailable> {
   const tip = yield* log.tip(stream)
-  // What cannot be read has no part in the state; the next commit follows it all the same.
+  // An unreadable commit does not change the state, but the next commit must follow it.
   const {
     position: version,
     hash,
@@ -232,9 +232,9 @@ const load = Effect.fnUntraced(function* (
 })
 
 /**
- * The aggregate's state after its last commit; from its history when the snapshot is of another
- * machine. What a newer release has done to it this one may not understand: then it fails as if the
- * log did not answer, until a process of that release is asked (decision 0148).
+ * The aggregate's state after its last commit; folded from its history if the snapshot is of
+ * another machine version. If this release cannot read a newer release's events, it fails with
+ * LogUnavailable, so that a process of that release gets the command (decision 0148).
  */
 export const stateAfter = <State>(
   log: Log["Service"],
@@ -258,7 +258,7 @@ export const stateAfter = <State>(
   return Effect.catchDefect(folded, () => Effect.fail(new LogUnavailable({ detail })))
 }
 
-/** Writes what was decided and answers the last position. */
+/** Appends the decided events and returns the last position. */
 const append = (memory: Memory, origin: Origin, changes: ReadonlyArray<Decided>) => {
   const nexts = changes.map((change) => next(origin, change))
   return Effect.map(memory.log.append(nexts.map(({ append }) => append)), (appended) => {
@@ -268,7 +268,7 @@ const append = (memory: Memory, origin: Origin, changes: ReadonlyArray<Decided>)
       const written = nexts[i]
       if (written === undefined) continue
       const { stream, commit } = written.append
-      keep(memory, stream, {
+      remember(memory, stream, {
         state: written.state,
         version: position,
         hash,
@@ -279,13 +279,13 @@ const append = (memory: Memory, origin: Origin, changes: ReadonlyArray<Decided>)
   })
 }
 
-/** Of the fingerprints those that are of this commit's commands. */
+/** A commit's command ids, and its fingerprints if there is one per id. */
 const rememberedOf = ({ commands, fingerprints }: Commit) => ({
   commands,
   fingerprints: fingerprints?.length === commands.length ? fingerprints : undefined,
 })
 
-/** The fingerprints after this command's; undefined where nobody has one. */
+/** The fingerprints including this command's; undefined if no command has one. */
 const printsAfter = ({ commands, fingerprints }: Held, fingerprint: string | undefined) => {
   if (fingerprint === undefined && fingerprints === undefined) return undefined
   const before = fingerprints ?? commands.map(() => "")
@@ -293,22 +293,22 @@ const printsAfter = ({ commands, fingerprints }: Held, fingerprint: string | und
   return prints.some((print) => print !== "") ? prints : undefined
 }
 
-/** What is used last is forgotten last. */
-const keep = ({ held }: Memory, stream: string, now: Held) => {
+/** Caches a state and evicts the least recently used one. */
+const remember = ({ held }: Memory, stream: string, now: Held) => {
   held.delete(stream)
   held.set(stream, now)
   const [oldest] = held.size > held_max ? held.keys() : []
   if (oldest !== undefined) held.delete(oldest)
 }
 
-/** The state after the events, and the commit that says so. */
+/** The state after the events, and the commit that records it. */
 const next = (origin: Origin, { to, stream, held, events }: Decided) => {
   const state = to.after(held.state, events)
-  const { command_id, fingerprint, ...asked } = origin
+  const { command_id, fingerprint, ...rest } = origin
   const fingerprints = printsAfter(held, fingerprint)
   const commit: Commit = {
     v: 1,
-    ...asked,
+    ...rest,
     events,
     snapshot: to.save(state),
     commands: [...held.commands.slice(1 - commands_remembered_max), command_id],

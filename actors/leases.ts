@@ -1,10 +1,10 @@
 /**
- * Leases: of all who may do a piece of work, one does it at a time.
+ * Leases: one process at a time does a piece of work.
  *
- * A lease spares work, it does not protect facts: a process that stood still comes back believing
- * that it holds one. What keeps it from harm is the version that each append names, the ids of
- * commands, the fence where what it knows is in no aggregate, and `inTerm` before all that goes
- * out.
+ * A lease avoids duplicate work; it does not guarantee exclusion: a process that resumes after a
+ * pause still believes that it holds its lease. Safety comes from the version check of appends, from
+ * command ids, from the fence for knowledge that is in no aggregate, and from `inTerm` before every
+ * send.
  *
  * Source: DESIGN of the running system, 7; decision 0141.
  */
@@ -15,24 +15,24 @@ export class Leases extends Context.Service<
   Leases,
   {
     /**
-     * Waits for the lease `name`, then for `elect`, and runs `work` with what that answered.
+     * Waits for the lease `name`, runs `elect`, and then runs `work` with its result.
      *
-     * `elect` appends the commit that tells everybody of the new holder; its position is the
-     * fence: an aggregate that a command tells what only the holder can know refuses an older one.
-     * When the lease is lost, both are interrupted, and it begins again. When `work` ends, the
-     * lease is free and this ends likewise. Both run under the `Term` of the lease.
+     * `elect` appends the commit that announces the new holder. Its position is the fence:
+     * aggregates reject commands with an older one. If the lease is lost, both are interrupted and
+     * start again. When `work` ends, the lease is released and this effect ends with its result.
+     * Both run within the `Term` of the lease.
      */
     readonly hold: <A, E, R>(
       name: string,
       elect: Effect.Effect<number, E, R>,
       work: (fence: number) => Effect.Effect<A, E, R>,
     ) => Effect.Effect<A, E, R>
-    /** Who holds the lease `name` now, of whatever process; undefined: nobody. Unavailable. */
+    /** The current holder of the lease `name`, in any process; undefined if it is free. */
     readonly holderOf: (name: string) => Effect.Effect<string | undefined, Unavailable>
   }
 >()("actors/Leases") {}
 
-/** The time for which a lease is held, by the holder's own clock. Without a lease it never ends. */
+/** How long a lease is held, by the holder's clock. Without a lease the term never ends. */
 export interface LeaseTerm {
   readonly isOver: Effect.Effect<boolean>
 }
@@ -42,8 +42,8 @@ export const Term = Context.Reference<LeaseTerm>("actors/Term", {
 })
 
 /**
- * Does it, unless the lease that this runs under has run out: who wakes from standing still sends
- * nothing more in the moment before it is interrupted. Unavailable.
+ * Runs the effect, or fails with Unavailable if the current lease has expired: a process that
+ * resumes after a pause sends nothing in the moment before it is interrupted.
  */
 export const inTerm = <A, E, R>(effect: Effect.Effect<A, E, R>) =>
   Effect.gen(function* () {

@@ -1,8 +1,8 @@
 /**
- * Processes: what runs by itself. A process folds its own view from the log and sends commands.
+ * Background processes. A process folds its own view from the log and sends commands.
  *
- * It keeps nothing. Killed anywhere it starts again from the log, and a command that it sends
- * twice is done once, because the command's id is made from its cause.
+ * It stores nothing. After a kill it restarts from the log, and a command that it sends twice is
+ * executed once, because the command's id is derived from its cause.
  *
  * Source: DESIGN of the running system, 7.
  */
@@ -17,9 +17,9 @@ import {
   Schedule,
   Stream,
 } from "effect"
+import { newBackoff } from "#actors/backoff.ts"
 import { type Addressed, Commands, Unavailable } from "#actors/commands.ts"
 import { inTerm } from "#actors/leases.ts"
-import { newTrouble } from "#actors/trouble.ts"
 import {
   type Entry,
   isReadable,
@@ -31,27 +31,27 @@ import {
 } from "#events/log.ts"
 import { isTraced, type Trace, underTrace } from "#events/trace.ts"
 
-/** What one process has under way at the same moment: as much as goes into one write of the log. */
+/** Maximum number of concurrent items per process: as many as fit into one write of the log. */
 const under_way_max = 256
 
-/** Pause before asking a log again that could not be reached, in milliseconds. */
+/** Pause before the next attempt to reach the log, in milliseconds. */
 const retry_ms = 500
 
-/** Longest sleep between two looks at what is due, in milliseconds: a clock may be set. */
+/** Longest sleep between two checks for due items, in milliseconds: the clock may be changed. */
 export const sleep_ms_max = 60_000
 
-/** Commands that happen together, or not at all. */
+/** Commands that are executed atomically. */
 export type Batch = ReadonlyArray<Addressed<unknown>>
 
-/** What is to be done, and what made it due. */
+/** A due item: what to do, and its cause. */
 export interface Caused {
-  /** The same for the same cause, for ever. */
+  /** Always the same for the same cause. */
   readonly command_id: string
   /** The position of the commit that made it due. */
   readonly cause?: string
   /**
-   * What is sent. Or work outside, which answers what is sent of it: it may be done again, after a
-   * kill or when it fails, so it must bear that.
+   * The commands to send, or external work that returns them. The work must be idempotent: it may
+   * run again after a kill or a failure.
    */
   readonly batch: Batch | Effect.Effect<Batch, Unavailable>
 }
@@ -62,37 +62,37 @@ export interface Due {
   readonly next?: number
 }
 
-/** What several parts of a process have to do. */
-export const joined = (...parts: ReadonlyArray<Due>): Due => ({
+/** Merges the due items of several parts of a process. */
+export const mergeDue = (...parts: ReadonlyArray<Due>): Due => ({
   now: parts.flatMap(({ now }) => now),
   next: Math.min(...parts.map(({ next }) => next ?? Infinity)),
 })
 
-/** One run of a process: its view, behind two functions. */
+/** One run of a process, which encapsulates its view. */
 export interface Run {
-  /** Takes a commit into the view. It may see a commit twice. */
+  /** Applies a commit to the view. It may receive a commit twice. */
   readonly fold: (recorded: Recorded) => Effect.Effect<void, LogUnavailable>
-  /** Takes what cannot be read, where it has a part in the view: in none, as a rule. */
+  /** Handles an unreadable entry; most views ignore them. */
   readonly skip?: (entry: Unreadable) => Effect.Effect<void, LogUnavailable>
-  /** What is to be done at `now` (epoch milliseconds), for as long as it is not done. */
+  /** The items due at `now` (epoch milliseconds) that are not done yet. */
   readonly due: (now: number) => Due
 }
 
 export interface Process {
   readonly name: string
   readonly part: Part
-  /** Where to begin: the last commit of each stream tells all, or every commit after a position. */
+  /** Where to start: with the last commit of each stream, or after a position. */
   readonly from: "lasts" | Effect.Effect<number, LogUnavailable, Log>
   readonly start: Effect.Effect<Run, LogUnavailable, Log>
 }
 
-/** Runs a process until it is interrupted. A log out of reach only delays it. */
+/** Runs a process until it is interrupted. It retries while the log is unreachable. */
 export const runProcess = (process: Process) =>
   Effect.suspend(() => {
-    const trouble = newTrouble()
+    const backoff = newBackoff()
     const waits = Effect.fnUntraced(function* ({ detail }: LogUnavailable) {
-      const { is_told, times } = yield* trouble
-      if (is_told) yield* Effect.logWarning(`${process.name} waits${times}: ${detail}`)
+      const { is_logged, times } = yield* backoff
+      if (is_logged) yield* Effect.logWarning(`${process.name} waits${times}: ${detail}`)
     })
     return Effect.scoped(runOnce(process)).pipe(
       Effect.tapError(waits),
@@ -102,15 +102,15 @@ export const runProcess = (process: Process) =>
   })
 
 /**
- * As `runProcess`, of what nobody takes over: every server has its own. After a defect it begins
- * again; one that lasts makes the pauses grow, and is told ever more rarely.
+ * Like `runProcess`, for processes without a lease, which every server runs. They restart after a
+ * defect; repeated defects make the pauses longer and the log messages rarer.
  */
 export const keepRunning = (process: Process) =>
   Effect.suspend(() => {
-    const trouble = newTrouble()
+    const backoff = newBackoff()
     const pause = Effect.fnUntraced(function* (defect: unknown) {
-      const { is_told, times, pause_ms } = yield* trouble
-      if (is_told) yield* Effect.logError(`${process.name} begins again${times}.`, defect)
+      const { is_logged, times, pause_ms } = yield* backoff
+      if (is_logged) yield* Effect.logError(`${process.name} begins again${times}.`, defect)
       yield* Effect.sleep(Duration.millis(pause_ms))
     })
     return Effect.forever(Effect.catchDefect(runProcess(process), pause))
@@ -125,12 +125,12 @@ const runOnce = Effect.fnUntraced(function* ({ name, part, from, start }: Proces
     traces.note(recorded)
     return run.fold(recorded)
   }
-  const news = yield* Latch.make(true)
+  const wake = yield* Latch.make(true)
 
   let begin = from === "lasts" ? yield* log.head(part) : yield* from
   if (from === "lasts") {
     yield* Stream.runForEach(log.lasts(part), (recorded) => {
-      // What was written meanwhile is read already, and its stream must not go back in time.
+      // The newest commit may be later than `begin`; following must not deliver older ones again.
       begin = Math.max(begin, recorded.position)
       return fold(recorded)
     })
@@ -139,24 +139,24 @@ const runOnce = Effect.fnUntraced(function* ({ name, part, from, start }: Proces
   const take = (entry: Entry) => (isReadable(entry) ? fold(entry) : (skip?.(entry) ?? Effect.void))
   const entries = skip === undefined ? log.follow(part, begin) : log.followEntries(part, begin)
   const reading = Stream.runForEachArray(entries, (stretch) =>
-    Effect.andThen(Effect.forEach(stretch, take, { discard: true }), news.open),
+    Effect.andThen(Effect.forEach(stretch, take, { discard: true }), wake.open),
   )
   return yield* Effect.raceFirst(
     Effect.andThen(reading, Effect.never),
-    acting(name, { due, news, traces }),
+    acting(name, { due, wake, traces }),
   )
 })
 
-/** Commits whose trace is remembered: what they make due is begun soon after as a rule. */
+/** Maximum number of remembered traces: the items that a commit causes usually start soon. */
 const traces_max = 1000
 
-/** The traces of the last commits by position, where anybody collects them. */
+/** The traces of recent commits by position, if tracing is on. */
 const newTraces = (context: Context.Context<never>) => {
   const known = new Map<string, Trace>()
   const is_traced = isTraced(context)
   return {
     note: (recorded: Recorded) => {
-      // Where nobody collects, a commit is not looked into for it.
+      // Without tracing, do not parse the commit for its trace.
       const trace = is_traced ? recorded.commit.trace : undefined
       if (trace === undefined) return
       known.set(String(recorded.position), trace)
@@ -170,18 +170,18 @@ const newTraces = (context: Context.Context<never>) => {
 
 interface Acting {
   readonly due: Run["due"]
-  readonly news: Latch.Latch
+  readonly wake: Latch.Latch
   readonly traces: ReturnType<typeof newTraces>
 }
 
-/** Begins what is due, then sleeps until something is, or until there is news. */
-const acting = Effect.fnUntraced(function* (name: string, { due, news, traces }: Acting) {
+/** Starts due items, then sleeps until the next one is due or a commit arrives. */
+const acting = Effect.fnUntraced(function* (name: string, { due, wake, traces }: Acting) {
   const commands = yield* Commands
   const fibers = yield* FiberSet.make<void, never>()
   const under_way = new Set<string>()
-  // What was answered and is due all the same, as a refused command is: not sent again.
+  // Items that are still due after a response, like rejected commands: they are not sent again.
   let answered = new Set<string>()
-  /** Epoch milliseconds before which what failed is not tried again. */
+  /** Epoch milliseconds before which failed items are not retried. */
   let rest_until = 0
   let has_more = false
 
@@ -191,15 +191,15 @@ const acting = Effect.fnUntraced(function* (name: string, { due, news, traces }:
       if (is_answered) answered.add(command_id)
       else rest_until = (yield* Clock.currentTimeMillis) + retry_ms
       const has_room = has_more && under_way.size <= under_way_max / 2
-      if (has_room || !is_answered) yield* news.open
+      if (has_room || !is_answered) yield* wake.open
     })
 
   const looking = Effect.gen(function* () {
-    yield* news.close
+    yield* wake.close
     if (under_way.size >= under_way_max) {
-      // There may be thousands: they are looked through when some of them can begin.
+      // There may be thousands of due items: check them only when some can start.
       has_more = true
-      return yield* news.await
+      return yield* wake.await
     }
     const now = yield* Clock.currentTimeMillis
     const all = due(now)
@@ -214,7 +214,7 @@ const acting = Effect.fnUntraced(function* (name: string, { due, news, traces }:
       under_way.add(item.command_id)
       yield* FiberSet.run(
         fibers,
-        doneOf(commands, name, now, item).pipe(
+        execute(commands, name, now, item).pipe(
           underTrace(traces.of(item.cause)),
           Effect.flatMap((done) => end(item.command_id, done)),
         ),
@@ -222,14 +222,14 @@ const acting = Effect.fnUntraced(function* (name: string, { due, news, traces }:
     }
     const until = Math.min((all.next ?? Infinity) - now, resting ? rest_until - now : Infinity)
     const pause = Math.max(0, Math.min(until, sleep_ms_max))
-    yield* Effect.raceFirst(news.await, Effect.sleep(Duration.millis(pause)))
+    yield* Effect.raceFirst(wake.await, Effect.sleep(Duration.millis(pause)))
   })
-  // A defect in one of them is a defect of the process.
+  // A defect of an item is a defect of the process.
   return yield* Effect.raceFirst(Effect.forever(looking), FiberSet.join(fibers))
 })
 
-/** Whether it was answered: false means that it could not be asked, and is asked again. */
-const doneOf = (
+/** Executes an item. False if a dependency is unavailable; the item is retried then. */
+const execute = (
   commands: Commands["Service"],
   actor: string,
   now: number,
@@ -237,8 +237,8 @@ const doneOf = (
 ): Effect.Effect<boolean> => {
   const at = DateTime.formatIso(DateTime.makeUnsafe(now))
   const origin = { command_id, actor, at, ...(cause === undefined ? {} : { cause }) }
-  const asked = Effect.isEffect(batch) ? batch : Effect.succeed(batch)
-  return Effect.flatMap(inTerm(asked), (ready) =>
+  const prepared = Effect.isEffect(batch) ? batch : Effect.succeed(batch)
+  return Effect.flatMap(inTerm(prepared), (ready) =>
     ready.length === 0 ? Effect.void : inTerm(commands.send(origin, ...ready)),
   ).pipe(
     Effect.as(true),

@@ -1,10 +1,9 @@
 /**
- * Whether this release can read a commit of its aggregates.
+ * Checks that this release can read the commits of its aggregates.
  *
- * An envelope may be whole and what is in it nonsense, where somebody published it with the
- * credentials of the bus. Nothing would get past it: it would stop read models, processes and the
- * aggregate itself. A commit of a newer release is another matter: it waits for a process of that
- * release (decision 0148), and is known by the version of its machine.
+ * A client with the credentials of the bus may publish a valid envelope with invalid content. Such a
+ * commit would stop read models, processes and its aggregate. A commit of a newer release is not
+ * invalid: it waits for a process of that release (decision 0148), and has a newer machine version.
  *
  * Source: decision 0189.
  */
@@ -14,7 +13,7 @@ import { type Commit, type Judge, parseStream } from "#events/log.ts"
 import { causeText } from "#schemas/cause-text.ts"
 import { type Message, typesOf } from "#schemas/message.ts"
 
-/** Longest reason, in characters: a schema explains at length what it does not take. */
+/** Longest reason, in characters: schema errors are long. */
 const reason_chars_max = 300
 
 type Check = (commit: Commit) => string | undefined
@@ -25,7 +24,7 @@ const reasonOf = (what: string, cause: unknown) =>
 const isObject = (value: unknown): value is object =>
   typeof value === "object" && value !== null && !Array.isArray(value)
 
-/** Events: each of a type that this release knows, and of that type's shape. */
+/** Checks that each event has a known type and matches its schema. */
 const eventsCheck = ({ event }: AnyDecider): Check => {
   const decode = Schema.decodeUnknownSync(event)
   const types = typesOf(event)
@@ -48,8 +47,8 @@ const eventsCheck = ({ event }: AnyDecider): Check => {
 }
 
 /**
- * A snapshot: a state of its chart and, where it is of this machine, every field of its context.
- * Whether it is what the events make of the one before is for `audit verify`.
+ * Checks that a snapshot is a state of its chart and, if it has the current machine version, has
+ * every field of its context. `audit verify` checks it against the events.
  */
 const snapshotCheck = (decider: AnyDecider): Check => {
   const { machine, value: initial, context } = decider.save(decider.initialState)
@@ -83,7 +82,7 @@ const checkOf = (decider: AnyDecider): Check => {
     commit.snapshot.machine > machine ? undefined : (snapshot(commit) ?? events(commit))
 }
 
-/** Judges commits of these kinds; all others pass, since nothing here reads them. */
+/** Judges commits of these kinds; all others pass, because this program does not read them. */
 export const judgeOf = (deciders: ReadonlyArray<AnyDecider>): Judge => {
   const kinds = new Map(deciders.map((decider) => [decider.name, decider]))
   const checks = new Map<string, Check>()

@@ -1,13 +1,13 @@
 /**
- * The port to a spool: facts that were answered to somebody and are on their way into the log.
+ * The port to a spool: facts of completed requests that are not in the log yet.
  *
- * A request puts its fact here and goes on; a process takes them to the log in order. So a request
- * never waits for the log, nor fails with it. Source: decisions, facts of searches and predictions.
+ * A request adds its fact and continues; a process moves the facts to the log in order. So requests
+ * neither wait for the log nor fail with it. Source: decisions, facts of searches and predictions.
  */
 import { type Effect, Schema } from "effect"
 
 export interface Spooled<Fact> {
-  /** Its place in the spool; rises, with gaps where facts were lost with a disk. */
+  /** Its position in the spool; it rises, with gaps if facts were lost with a disk. */
   readonly cursor: number
   readonly fact: Fact
 }
@@ -18,15 +18,15 @@ export class SpoolFailed extends Schema.TaggedError<SpoolFailed>()("SpoolFailed"
 }) {}
 
 export interface Spool<Fact> {
-  /** Within one epoch no cursor is used twice: a UUID, another one where the spool begins anew. */
+  /** A UUID that changes when the spool is recreated. Cursors are unique within an epoch. */
   readonly epoch: string
-  /** Kept within moments, in the background; what cannot be kept is logged, and nothing fails. */
+  /** Stores a fact in the background, within moments. Failures are logged. */
   readonly add: (fact: Fact) => Effect.Effect<void>
-  /** Facts after a cursor, in order, those included that are still being kept. */
+  /** Facts after a cursor, in order, including those that are still being written. */
   readonly scan: (
     after: number,
     max: number,
   ) => Effect.Effect<ReadonlyArray<Spooled<Fact>>, SpoolFailed>
-  /** The log has all up to this cursor: they are forgotten here. */
+  /** Deletes facts up to this cursor, which the log has recorded. */
   readonly acknowledge: (cursor: number) => Effect.Effect<void, SpoolFailed>
 }

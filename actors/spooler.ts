@@ -1,8 +1,9 @@
 /**
- * The spool's process: takes the facts of a spool into the log, in order.
+ * The spool's process: moves the facts of a spool to the log, in order.
  *
- * It keeps nothing. The cursor is in the log, and the aggregate refuses facts that do not follow
- * it; the spool forgets a fact only after the log has it. So a kill loses none and doubles none.
+ * It stores nothing. The cursor is in the log, and the aggregate rejects facts that do not follow
+ * it; the spool deletes a fact only after the log has recorded it. So a kill neither loses nor
+ * duplicates facts.
  *
  * Source: decisions, facts of searches and predictions.
  */
@@ -10,20 +11,20 @@ import { Clock, DateTime, Effect, Schedule } from "effect"
 import { address, Commands } from "#actors/commands.ts"
 import type { Decider } from "#actors/decider.ts"
 import { cursorIn, type FactContext } from "#actors/fact-log.ts"
-import { fitting } from "#actors/fitting.ts"
+import { firstBatch } from "#actors/first-batch.ts"
 import { stateAfter } from "#actors/host.ts"
 import { type Spool, type Spooled, SpoolFailed } from "#actors/spool.ts"
 import { Log } from "#events/log.ts"
 import type { Message } from "#schemas/message.ts"
 import { facts_max } from "#schemas/spooled.ts"
 
-/** Pause before the spool is asked again when it had nothing new, in milliseconds. */
+/** Pause before the next scan when the spool had no new facts, in milliseconds. */
 const idle_ms = 250
 
-/** Pause after the log or the spool could not be reached, in milliseconds. */
+/** Pause after the log or the spool was unavailable, in milliseconds. */
 const retry_ms = 500
 
-/** A kind of facts, and the aggregate that they are recorded by. */
+/** A kind of facts, and the aggregate that records them. */
 export interface FactKind<Fact, Command, Event extends Message, State, Rejection> {
   readonly to: Decider<Command, Event, State, Rejection>
   readonly record: (facts: {
@@ -44,7 +45,7 @@ export interface SpoolerOptions<Fact, Command, Event extends Message, State, Rej
   readonly node_id: string
 }
 
-/** The two steps of a spooler: where it begins, and one commit. */
+/** The two steps of a spooler: find the start, and record one commit. */
 const steps = <
   Fact,
   Command,
@@ -57,39 +58,39 @@ const steps = <
   node_id,
 }: SpoolerOptions<Fact, Command, Event, State, Rejection>) => {
   const { epoch } = spool
-  const who = `The spool of ${to.name}.${node_id}`
-  let is_told = false
+  const name = `The spool of ${to.name}.${node_id}`
+  let is_reported = false
 
-  /** A disk that takes nothing forgets nothing; the log has it all the same. */
+  /** On a full disk the facts stay in the spool, although the log has recorded them. */
   const acknowledge = (cursor: number) =>
     spool.acknowledge(cursor).pipe(
       Effect.andThen(
         Effect.sync(() => {
-          is_told = false
+          is_reported = false
         }),
       ),
       Effect.catchTag("SpoolFailed", ({ detail }) => {
-        if (is_told) return Effect.void
-        is_told = true
-        return Effect.logWarning(`${who} does not forget what is recorded: ${detail}`)
+        if (is_reported) return Effect.void
+        is_reported = true
+        return Effect.logWarning(`${name} does not forget what is recorded: ${detail}`)
       }),
     )
 
-  /** The last fact of this spool that the log has. */
+  /** The last fact of this spool in the log. */
   const begin = Effect.gen(function* () {
     const log = yield* Log
     const last = yield* log.load(`${to.name}.${node_id}`)
     if (last === undefined) return 0
     const cursor = cursorIn((yield* stateAfter(log, to, last)).context, epoch)
-    // A process that was killed may have recorded what it could not acknowledge any more.
+    // A killed process may have recorded facts without acknowledging them.
     yield* acknowledge(cursor)
     return cursor
   })
 
-  /** Takes one commit's worth of the facts after `from` into the log; answers the last's cursor. */
+  /** Records one commit of facts after `from`; returns the cursor of the last one. */
   const recordNext = Effect.fnUntraced(function* (from: number) {
     const commands = yield* Commands
-    const facts = fitting(yield* spool.scan(from, facts_max), facts_max)
+    const facts = firstBatch(yield* spool.scan(from, facts_max), facts_max)
     const last = facts.at(-1)?.cursor
     if (last === undefined) return from
 
@@ -101,12 +102,12 @@ const steps = <
     return last
   })
 
-  return { who, begin, recordNext }
+  return { name, begin, recordNext }
 }
 
 /**
- * Records until it is interrupted. A log or a spool out of reach only delays it; so does a fact
- * that cannot be read, which waits for a release that can.
+ * Records facts until it is interrupted. It retries while the log or the spool is unavailable, and
+ * also on an unreadable fact, which waits for a release that can read it.
  */
 export const spooler = <
   Fact,
@@ -118,25 +119,25 @@ export const spooler = <
   options: SpoolerOptions<Fact, Command, Event, State, Rejection>,
 ) =>
   Effect.suspend(() => {
-    const { who, begin, recordNext } = steps(options)
-    let told = ""
-    const tell = ({ detail }: Detailed) => {
-      if (detail === told) return Effect.void
-      told = detail
-      return Effect.logWarning(`${who} waits: ${detail}`)
+    const { name, begin, recordNext } = steps(options)
+    let reported = ""
+    const report = ({ detail }: Detailed) => {
+      if (detail === reported) return Effect.void
+      reported = detail
+      return Effect.logWarning(`${name} waits: ${detail}`)
     }
     const running = Effect.gen(function* () {
       let cursor = yield* begin
       while (true) {
         const last = yield* recordNext(cursor)
-        told = ""
+        reported = ""
         if (last === cursor) yield* Effect.sleep(idle_ms)
         cursor = last
       }
     })
     return running.pipe(
       Effect.catchDefect((defect) => Effect.fail(new SpoolFailed({ detail: String(defect) }))),
-      Effect.tapError(tell),
+      Effect.tapError(report),
       Effect.retry(Schedule.spaced(retry_ms)),
     )
   })

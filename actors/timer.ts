@@ -1,8 +1,8 @@
 /**
- * The timer: sends each aggregate the commands that its state asks for at a time.
+ * The timer: sends aggregates the commands that they scheduled for themselves.
  *
- * Timers are derived from the log, so that what is due happens though nobody loads the aggregate,
- * and what fell due while nothing ran happens at the next start.
+ * Timers are derived from the log: they fire even if no request loads the aggregate, and those that
+ * expired while no process ran fire at the next startup.
  */
 import { DateTime, Effect } from "effect"
 import { Agenda } from "#actors/agenda.ts"
@@ -14,7 +14,7 @@ import { Log, parseStream } from "#events/log.ts"
 /** The timer of these kinds of aggregates, which all belong to `service`. */
 export const timer = (service: string, deciders: ReadonlyArray<AnyDecider>): Process => ({
   name: `${service}-timer`,
-  // Of one kind nobody else's commits are read.
+  // With a single kind, read only its own commits.
   part: deciders.length === 1 ? (deciders[0]?.name ?? service) : service,
   from: "lasts",
   start: Effect.gen(function* () {
@@ -30,7 +30,7 @@ export const timer = (service: string, deciders: ReadonlyArray<AnyDecider>): Pro
         const state = yield* stateAfter(log, to, recorded)
         const entries = to.timers(state).map(({ name, due, command }) => ({
           at: DateTime.toEpochMillis(DateTime.makeUnsafe(due)),
-          what: {
+          item: {
             command_id: `timer-${recorded.stream}-${name}-${due}`,
             cause: String(recorded.position),
             batch: [{ to, id, command }],

@@ -1,4 +1,4 @@
-/** Turns: who needs the same thing waits for the one before. */
+/** Turns: serializes effects that need the same keys. */
 import { Effect, Semaphore } from "effect"
 
 interface Entry {
@@ -6,7 +6,7 @@ interface Entry {
   waiting: number
 }
 
-/** Runs effects one after another for each key they name, and all others at once. */
+/** Runs effects that share a key one after another, and all others concurrently. */
 export const makeTurns = () => {
   const entries = new Map<string, Entry>()
 
@@ -21,7 +21,7 @@ export const makeTurns = () => {
       return Effect.ensuring(entry.turn.withPermit(effect), leave)
     })
 
-  /** In the order of the keys, so that two that want the same ones never wait for each other. */
+  /** Acquires keys in sorted order, so that two effects never deadlock. */
   return <A, E, R>(keys: ReadonlyArray<string>, effect: Effect.Effect<A, E, R>) =>
     [...new Set(keys)].sort().reduceRight((inner, key) => inOne(key, inner), effect)
 }

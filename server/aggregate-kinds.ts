@@ -1,4 +1,4 @@
-/** What this program knows of the aggregates in its log. */
+/** The kinds of aggregates in the log. */
 import { Cluster } from "#actors/blob-storage/cluster.ts"
 import { Volume } from "#actors/blob-storage/volume.ts"
 import { Composite } from "#actors/capital-pressure/composite.ts"
@@ -64,7 +64,7 @@ const capital_pressure: ReadonlyArray<AnyDecider> = [
   Watchlist,
 ]
 
-/** What is asked of a process with the role `actors`, by service; `system` is the machinery's. */
+/** The kinds that a process with the role `actors` serves, by service. */
 export const kinds_of = {
   system: [Election, Checkpoint, Probe, Token, Webhook],
   "blob-storage": [Cluster, Volume],
@@ -74,7 +74,7 @@ export const kinds_of = {
   "plant-disease": [Prediction],
 } satisfies Readonly<Record<Settings["services"][number] | "system", ReadonlyArray<AnyDecider>>>
 
-/** Every kind whose snapshots `audit verify` folds again. */
+/** Every kind whose snapshots `audit verify` recomputes. */
 export const deciders: ReadonlyArray<AnyDecider> = [
   Election,
   Checkpoint,

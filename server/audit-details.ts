@@ -1,4 +1,4 @@
-/** What the events of some aggregates say of themselves in the audit. */
+/** Audit details of events that record earlier actions. */
 import { Volume } from "#actors/blob-storage/volume.ts"
 import { Search } from "#actors/carrier-search/search.ts"
 import { Prediction } from "#actors/plant-disease/prediction.ts"
@@ -8,20 +8,20 @@ import { PredictionEvent } from "#events/plant-disease/prediction.ts"
 import { type Detail, detail, type Known } from "#projections/system/audit.ts"
 import { subjectOf } from "#schemas/carrier-search/search.ts"
 
-/** Who did what was recorded later, and when; a request that had no id has none here. */
+/** The actor, time and ids of an action that was recorded later; empty ids are omitted. */
 const origin = (
-  told: Required<Pick<Known, "actor" | "request_id" | "correlation_id">>,
+  recorded: Required<Pick<Known, "actor" | "request_id" | "correlation_id">>,
   at: string,
 ): Known => ({
   at,
-  actor: told.actor,
-  ...(told.request_id === "" ? {} : { request_id: told.request_id }),
-  ...(told.correlation_id === "" ? {} : { correlation_id: told.correlation_id }),
+  actor: recorded.actor,
+  ...(recorded.request_id === "" ? {} : { request_id: recorded.request_id }),
+  ...(recorded.correlation_id === "" ? {} : { correlation_id: recorded.correlation_id }),
 })
 
 /**
- * A node's journal tells later what others did to its blobs: who, when, and to which. Of a
- * shortfall its commit knows all.
+ * A node's journal records blob operations later, with actor, time and blob. A shortfall needs no
+ * details beyond its commit.
  */
 const volume = detail({
   part: Volume.name,
@@ -32,19 +32,19 @@ const volume = detail({
   },
 })
 
-/** A node's spool tells later who searched which range. */
+/** A node's spool records searches later. */
 const search = detail({
   part: Search.name,
   event: SearchEvent,
   know: (event) => ({ ...origin(event, event.at), subject: subjectOf(event) }),
 })
 
-/** A node's spool tells later who was told what of which image. */
+/** A node's spool records predictions later. */
 const prediction = detail({
   part: Prediction.name,
   event: PredictionEvent,
   know: (event) => ({ ...origin(event, event.at), subject: event.image_sha256 }),
 })
 
-/** What events tell of themselves beyond their commits; the audit's read model is made with it. */
+/** Details of events beyond their commits, for the audit's read model. */
 export const details: ReadonlyArray<Detail> = [volume, search, prediction]

@@ -7,14 +7,14 @@ import type { Words } from "#actors/chart.ts"
 /** By the chart's id. */
 export const words: Readonly<Record<string, Words>> = {
   "blob-storage.cluster": {
-    told: "A cluster of nodes, and the version of its ring. Source: document 1 §3.",
+    description: "A cluster of nodes, and the version of its ring. Source: document 1 §3.",
     states: {
       unformed: "No node has joined yet.",
       formed: "The cluster has a ring and nodes; the next chart shows the states of one node.",
     },
   },
   "blob-storage.node": {
-    told: "One node in its cluster. Source: document 1 §3 States and transitions.",
+    description: "One node in its cluster. Source: document 1 §3 States and transitions.",
     states: {
       joining: "The node has been admitted and is not on the ring yet.",
       active: "The node is on the ring and receives new blobs.",
@@ -25,18 +25,19 @@ export const words: Readonly<Record<string, Words>> = {
     },
   },
   "blob-storage.volume": {
-    told: "The blobs that one node holds, as far as its journal is in the log.",
+    description: "The blobs that one node holds, as far as its journal is in the log.",
     states: { open: "It records the node's journal, fact by fact." },
   },
   "share-protection.target-template": {
-    told: "The location of a domain's buckets (Shape B). Source: document 2 §2 Target template.",
+    description:
+      "The location of a domain's buckets (Shape B). Source: document 2 §2 Target template.",
     states: {
       present: "Targets can be registered with it, and policies can refer to it.",
       deleted: "The record is deleted. Nothing referred to it.",
     },
   },
   "share-protection.target": {
-    told: "A bucket with one repository in it. Source: document 2 §2 and §3 Target.",
+    description: "A bucket with one repository in it. Source: document 2 §2 and §3 Target.",
     states: {
       present: "Enrollment and format are independent, each with states of its own.",
       "present.enrollment.pending":
@@ -50,7 +51,7 @@ export const words: Readonly<Record<string, Words>> = {
     },
   },
   "share-protection.policy": {
-    told: "A share's policy and its current backup. Source: document 2 §4 rule 3.",
+    description: "A share's policy and its current backup. Source: document 2 §4 rule 3.",
     states: {
       "policy.none": "The share has no policy. Backups on demand are possible.",
       "policy.defined": "The share has a policy; it can have only one.",
@@ -59,7 +60,7 @@ export const words: Readonly<Record<string, Words>> = {
     },
   },
   "share-protection.backup": {
-    told: "One snapshot of a share. Source: document 2 §2 and §3 Backup.",
+    description: "One snapshot of a share. Source: document 2 §2 and §3 Backup.",
     states: {
       creating: "The backup was requested, and its target is not enrolled yet.",
       queued: "It waits for a worker.",
@@ -72,7 +73,7 @@ export const words: Readonly<Record<string, Words>> = {
     },
   },
   "share-protection.restore": {
-    told: "Writes a backup's files to a share. Source: document 2 §2 Restore.",
+    description: "Writes a backup's files to a share. Source: document 2 §2 Restore.",
     states: {
       pending: "The restore was requested and is not admitted yet.",
       queued: "It waits for a worker.",
@@ -82,7 +83,7 @@ export const words: Readonly<Record<string, Words>> = {
     },
   },
   "share-protection.job": {
-    told: "One asynchronous operation that a worker runs. Source: document 2 §3 Job.",
+    description: "One asynchronous operation that a worker runs. Source: document 2 §3 Job.",
     states: {
       queued:
         "It waits for its target, a free slot and the repository, then for a worker to accept it.",
@@ -97,14 +98,15 @@ export const words: Readonly<Record<string, Words>> = {
     },
   },
   "share-protection.lease": {
-    told: "Readers and the writer of a repository. Source: document 2 §7 svc.repository_locked.",
+    description:
+      "Readers and the writer of a repository. Source: document 2 §7 svc.repository_locked.",
     states: {
       open: "Held by any number of readers and one writer, or by one job exclusively.",
       closed: "The target is deleted. No job can hold it again.",
     },
   },
   "share-protection.worker": {
-    told: "A machine whose agent runs jobs. Source: document 2 §3 Worker.",
+    description: "A machine whose agent runs jobs. Source: document 2 §3 Worker.",
     states: {
       booting: "The machine was requested, and its agent has not registered yet.",
       ready: "It accepts jobs while it has a free slot.",
@@ -115,11 +117,12 @@ export const words: Readonly<Record<string, Words>> = {
     },
   },
   "share-protection.fleet": {
-    told: "Limits worker boots, holds the rollout. Source: document 2 §8 worker_boot_*.",
+    description: "Limits worker boots, holds the rollout. Source: document 2 §8 worker_boot_*.",
     states: { open: "It counts boots and their failures." },
   },
   "share-protection.rollout": {
-    told: "Replaces workers that run an old image, one by one. Source: document 2 §6 and §9.",
+    description:
+      "Replaces workers that run an old image, one by one. Source: document 2 §6 and §9.",
     states: {
       running: "Domains are processed one by one, the canary first.",
       "running.between": "No worker is being replaced right now.",
@@ -129,21 +132,22 @@ export const words: Readonly<Record<string, Words>> = {
     },
   },
   "share-protection.domain": {
-    told: "A domain's own settings. Source: document 2 §4, PATCH /v1/admin/domains/{domain_id}.",
+    description:
+      "A domain's own settings. Source: document 2 §4, PATCH /v1/admin/domains/{domain_id}.",
     states: {
       applied: "The configured settings are in effect.",
       pending: "A change waits for the next reconciliation tick.",
     },
   },
   "share-protection.scheduler": {
-    told: "Runs the schedules of policies. Source: document 2 §3 Scheduler.",
+    description: "Runs the schedules of policies. Source: document 2 §3 Scheduler.",
     states: {
       running: "Ticks start backups.",
       paused: "Ticks start no backups, and missed ones are not repeated.",
     },
   },
   "share-protection.reconciliation": {
-    told: "Compares records with the real resources. Source: document 2 §2 and §4.",
+    description: "Compares records with the real resources. Source: document 2 §2 and §4.",
     states: {
       idle: "It waits for the next tick.",
       asked: "An operator requested a run; it starts as soon as possible.",
@@ -151,29 +155,29 @@ export const words: Readonly<Record<string, Words>> = {
     },
   },
   "share-protection.ledger": {
-    told: "A project's use of its quotas. Source: document 2 §7 svc.quota_exceeded.",
+    description: "A project's use of its quotas. Source: document 2 §7 svc.quota_exceeded.",
     states: { open: "It counts targets, policies and backups." },
   },
   "capital-pressure.observation": {
-    told: "A metric's published values of one year. Source: document 3 §2 A HistoryOut.",
+    description: "A metric's published values of one year. Source: document 3 §2 A HistoryOut.",
     states: {
       real: "Values from a publisher. Revised values are kept as well.",
       demo: "Generated values. Real values are never mixed in.",
     },
   },
   "capital-pressure.price": {
-    told: "A ticker's closes in one year. Source: document 3 §2 A WatchlistOut.",
+    description: "A ticker's closes in one year. Source: document 3 §2 A WatchlistOut.",
     states: {
       real: "Prices from a publisher.",
       demo: "Generated data. Real data is never mixed in.",
     },
   },
   "capital-pressure.composite": {
-    told: "The composite of each business day of a year. Source: document 3 §1 A.",
+    description: "The composite of each business day of a year. Source: document 3 §1 A.",
     states: { computed: "Each day has its latest computed value." },
   },
   "capital-pressure.feed": {
-    told: "The ingest of a metric, of prices, or of the watchlist. Source: document 3 §2 A.",
+    description: "The ingest of a metric, of prices, or of the watchlist. Source: document 3 §2 A.",
     states: {
       never: "The source has not been requested yet.",
       ingested: "The last request succeeded.",
@@ -181,64 +185,66 @@ export const words: Readonly<Record<string, Words>> = {
     },
   },
   "capital-pressure.schedule": {
-    told: "A scheduled job, one run at a time. Source: document 3 §2 A SchedulerOut.",
+    description: "A scheduled job, one run at a time. Source: document 3 §2 A SchedulerOut.",
     states: {
       idle: "It waits for its next tick.",
       running: "A run has started, and its result is not known yet.",
     },
   },
   "capital-pressure.watchlist": {
-    told: "The operator's watchlist, replaced as a whole. Source: document 3 §2 A WatchlistOut.",
+    description:
+      "The operator's watchlist, replaced as a whole. Source: document 3 §2 A WatchlistOut.",
     states: {
       real: "Loaded from the operator's file.",
       demo: "Generated data. Real data is never mixed in.",
     },
   },
   "carrier-search.search": {
-    told: "Searches that one node ran, as far as its spool is in the log.",
+    description: "Searches that one node ran, as far as its spool is in the log.",
     states: { open: "It records the node's spool, fact by fact." },
   },
   "plant-disease.prediction": {
-    told: "Predictions that one node made, as far as its spool is in the log.",
+    description: "Predictions that one node made, as far as its spool is in the log.",
     states: { open: "It records the node's spool, fact by fact." },
   },
   "system.checkpoint": {
-    told: "Sealed ranges of the log, which link the hash chains of all aggregates.",
+    description: "Sealed ranges of the log, which link the hash chains of all aggregates.",
     states: { open: "Each range continues the one before." },
   },
   "system.election": {
-    told: "The leader of a task that only one process may run. The event's position is the fence.",
+    description:
+      "The leader of a task that only one process may run. The event's position is the fence.",
     states: { open: "One leader succeeds another." },
   },
   "system.generation": {
-    told: "The streams of the log; each begins with the last state of every aggregate.",
+    description: "The streams of the log; each begins with the last state of every aggregate.",
     states: { open: "Each generation continues the one before." },
   },
   "system.probe": {
-    told: "Commits that prove the log accepts commits while nothing else writes to it.",
+    description: "Commits that prove the log accepts commits while nothing else writes to it.",
     states: { open: "One probe follows another." },
   },
   "system.publication": {
-    told: "Anchors of the numbering of published events. Source: decision 0172.",
+    description: "Anchors of the numbering of published events. Source: decision 0172.",
     states: { open: "Each anchor is at a later position than the one before, or has other types." },
   },
   "system.quarantine": {
-    told: "The position up to which an operator has acknowledged unreadable commits.",
+    description: "The position up to which an operator has acknowledged unreadable commits.",
     states: { open: "Each acknowledgement reaches further than the one before." },
   },
   "system.restoration": {
-    told: "Restores of the log from a backup. Source: issue 10, deploy.",
+    description: "Restores of the log from a backup. Source: issue 10, deploy.",
     states: { open: "Each restore has more of the log than the one before." },
   },
   "system.token": {
-    told: "An issued token, by its hash; the token itself is not stored. Source: issue 10.",
+    description: "An issued token, by its hash; the token itself is not stored. Source: issue 10.",
     states: {
       active: "Every process accepts it until it expires.",
       revoked: "No process accepts it.",
     },
   },
   "system.webhook": {
-    told: "Sends published events to a subscriber's URL. Source: issue 10 §3.",
+    description: "Sends published events to a subscriber's URL. Source: issue 10 §3.",
     states: {
       active: "It delivers events and retries failed deliveries.",
       paused: "Paused by its owner; on resume it continues where it stopped.",

@@ -1,4 +1,4 @@
-/** The charts of this program's aggregates: what the console draws. */
+/** The charts of all aggregates, for the console. */
 import type { AnyStateMachine } from "xstate"
 import * as cluster from "#actors/blob-storage/cluster.ts"
 import * as node from "#actors/blob-storage/node.ts"
@@ -75,13 +75,13 @@ const machines: ReadonlyArray<AnyStateMachine> = [
   webhook,
 ].map(({ machine }) => machine)
 
-const made: Array<Chart> = []
+const cache: Array<Chart> = []
 
-/** All of them by their ids' order, made once. */
+/** All charts, sorted by id; computed once. */
 export const charts = (): ReadonlyArray<Chart> => {
-  if (made.length === 0) {
+  if (cache.length === 0) {
     const drawn = machines.map((machine) => drawnChart(machine, words[machine.id]))
-    made.push(...drawn.toSorted((one, other) => (one.id < other.id ? -1 : 1)))
+    cache.push(...drawn.toSorted((one, other) => (one.id < other.id ? -1 : 1)))
   }
-  return made
+  return cache
 }

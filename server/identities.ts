@@ -1,4 +1,4 @@
-/** The identity of this process, the tokens that it issues, and tickets. */
+/** Identity, issued tokens and tickets. */
 import { Context, Effect, Redacted } from "effect"
 import { stale_ms_max } from "#actors/system/issued-tokens.ts"
 import { tokenIssuer } from "#adapters/identity/identity.ts"
@@ -14,7 +14,7 @@ import type { Settings } from "#schemas/settings.ts"
 import { cloud } from "#server/share-protection/cloud.ts"
 import { embedded } from "#server/share-protection/embedded.ts"
 
-/** Scopes and roles of the control token: what an operator at this machine may do. */
+/** Scopes and roles of the control token, for operators on this machine. */
 const control = {
   name: "control",
   scopes: ["blobs:read", "blobs:write", "cluster:admin"],
@@ -24,14 +24,14 @@ const control = {
 const passwordOf = ({ password }: NatsLogin = {}) =>
   password === undefined ? "" : Redacted.value(password)
 
-/** Everything that knows callers. The first start of the embedded identity makes credentials. */
+/** Authenticates callers. The first startup of the embedded identity creates credentials. */
 export const identities = Effect.fnUntraced(function* (settings: Settings) {
   const store = yield* openTokenStore(settings.data.dir)
   yield* adoptTokens(store, control.name)
   const of_machine = tokenIssuer(store)
   yield* of_machine.revoke(control.name)
   const control_token = yield* of_machine.issue(control)
-  // A bus of its own goes down for everybody who could revoke, and blobs need none.
+  // If an embedded bus is down, no one can revoke tokens, and blob requests do not need the bus.
   const stale_ms = settings.nats.url === "" ? Infinity : stale_ms_max
   const { tokens: issued, issuer } = yield* issuedTokens(stale_ms, yield* retryKey(settings))
   const own = { store, issued }

@@ -1,4 +1,4 @@
-/** What every process stands on, whatever its roles: the log, who writes it, leases, events. */
+/** The infrastructure of every process: the log, commands, leases and published events. */
 import { Effect, Layer } from "effect"
 import { commandPath } from "#actors/health/command-path.ts"
 import { host } from "#actors/host.ts"
@@ -18,12 +18,12 @@ import { publishing } from "#server/published.ts"
 import { databases } from "#server/read-models.ts"
 import { exclusive } from "#server/session.ts"
 
-/** Commands of whichever process has the actors. */
+/** Commands that a process with the role `actors` executes. */
 const remote = Layer.unwrap(
   Effect.map(NatsConnection, ({ connection }) => remoteCommands(connection)),
 )
 
-/** Leases of all processes of a deployment, held by this one as `holder`. */
+/** Leases of the deployment; this process holds them as `holder`. */
 export const leasesOf = ({ nats }: Settings, holder: string) =>
   leasesJetStream({
     bucket: leases_bucket,
@@ -32,7 +32,7 @@ export const leasesOf = ({ nats }: Settings, holder: string) =>
     replicas: nats.replicas,
   })
 
-/** Leases of this node, which makes its id at the first start: in the folder that it has locked. */
+/** Leases of this node, whose id is created in the locked data folder on the first startup. */
 const ownLeases = (settings: Settings) =>
   Layer.unwrap(
     Effect.map(nodeId(settings.cluster.node_id, settings.data.dir), (node_id) =>
@@ -40,17 +40,17 @@ const ownLeases = (settings: Settings) =>
     ),
   )
 
-/** How much of the published events their stream keeps. */
+/** Retention of the published events' stream. */
 export const retentionOf = ({ events }: Settings) => ({
   bytes: events.retention_bytes,
   days: events.retention_days,
 })
 
-/** Space for a start on a full disk. */
+/** Reserves space for a startup on a full disk. */
 const reserving = ({ data }: Settings) =>
   Layer.effectDiscard(Effect.forkScoped(keepReserve(data.dir)))
 
-/** The bus and all that is over it; `meanwhile` is done while that starts. */
+/** The bus and everything on top of it; `meanwhile` runs while the bus starts. */
 export const machinery = (settings: Settings, meanwhile: Layer.Layer<never>) =>
   Layer.mergeAll(
     settings.roles.includes("actors")
@@ -65,7 +65,7 @@ export const machinery = (settings: Settings, meanwhile: Layer.Layer<never>) =>
     reserving(settings),
   ).pipe(Layer.provideMerge(exclusive(settings, meanwhile)))
 
-/** The bus to the workers, over which they are asked and heard. */
+/** Requests to workers, and their heartbeats, over the bus. */
 export const workerBus = ({ worker }: Settings) =>
   Layer.unwrap(
     Effect.map(NatsConnection, ({ connection }) =>

@@ -1,4 +1,4 @@
-/** What `/metrics` tells of this process, put together of what each part tells. */
+/** The metrics of this process for `/metrics`, collected from its parts. */
 import { Context, Effect } from "effect"
 import { WebhookCursors } from "#actors/system/webhooks/cursors.ts"
 import { placeMetrics } from "#adapters/place-metrics.ts"
@@ -22,7 +22,7 @@ import { familyText } from "#schemas/metric.ts"
 import type { Settings } from "#schemas/settings.ts"
 import { version } from "#server/program.ts"
 
-/** What all services stand on, as far as this process has it. */
+/** Metrics of the components that all services share, as far as this process has them. */
 export const machineryMeasures = Effect.gen(function* () {
   const around = yield* Effect.context<
     Log | PublishedEvents | ReadModels | Subscribers | WebhookCursors | WebhookModel
@@ -50,21 +50,21 @@ export interface Measured {
   readonly requests: RequestMetrics
   readonly services: ReadonlyArray<Mounted>
   readonly collectors: ReadonlyArray<Collector>
-  /** When the certificate that is served runs out, in Unix time; undefined without TLS. */
+  /** Expiry of the TLS certificate, in Unix time; undefined without TLS. */
   readonly certificateEnds: () => number | undefined
 }
 
-/** The text of all metrics; the event loop is watched for as long as the scope lives. */
+/** The text of all metrics; the event loop is monitored until the scope closes. */
 export const measures = Effect.fnUntraced(function* (measured: Measured) {
   const { settings, requests, services, collectors, certificateEnds } = measured
-  const of_process = yield* processMetrics
+  const process_text = yield* processMetrics
   const log = yield* Log
   return collected([
     { name: "requests", text: Effect.sync(() => requests.text() + serviceUp(services)) },
     ...collectors,
-    // Whichever process publishes says so, also one without paths.
+    // Any process may publish, including one without an API.
     { name: "publisher", text: Effect.provideService(publisherMetrics, Log, log) },
-    { name: "process", text: of_process },
+    { name: "process", text: process_text },
     { name: "place", text: placeMetrics(settings, version, certificateEnds) },
   ])
 })

@@ -1,9 +1,9 @@
-/** Who this process is at a NATS server that somebody else runs. */
+/** The login of this process at an external NATS server. */
 import { Redacted } from "effect"
 import type { NatsLogin, NatsTls } from "#bus"
 import type { Settings } from "#schemas/settings.ts"
 
-/** An empty text is a setting that was not given. */
+/** An empty text means that the setting is not set. */
 const given = (text: string) => (text === "" ? undefined : text)
 
 export const natsLogin = ({

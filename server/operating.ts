@@ -1,4 +1,4 @@
-/** The paths that belong to no service: events, audit, read models, tokens, webhooks. */
+/** The API that belongs to no service: events, audit, read models, tokens, webhooks. */
 import { Context, Effect, Layer } from "effect"
 import { HttpApiBuilder } from "effect/http-api"
 import { Log } from "#events/log.ts"
@@ -29,13 +29,13 @@ import { WebhookModel, blueprint as webhook_blueprint } from "#projections/syste
 import type { Settings } from "#schemas/settings.ts"
 import { charts } from "#server/charts.ts"
 import { machineryMeasures } from "#server/measures.ts"
+import { firstOf, modelProblem, publisherProblem } from "#server/problems.ts"
 import { published_types } from "#server/published.ts"
 import type { RoleParts } from "#server/roles/parts.ts"
 import { witnessing } from "#server/session.ts"
-import { firstOf, modelTrouble, publisherTrouble } from "#server/troubles.ts"
 import { webhookPorts } from "#server/webhooks.ts"
 
-/** The read models that this process has, by name. */
+/** The read models of this process, by name. */
 const operated = Effect.fnUntraced(function* (
   { roles }: Settings,
   { blobs, models }: RoleParts,
@@ -58,8 +58,8 @@ const operated = Effect.fnUntraced(function* (
 })
 
 /**
- * To be mounted, with what is measured of it; `capital` is undefined where the dashboard's read
- * model is not kept.
+ * The API to mount, and its metrics. `capital` is undefined if the dashboard's read model is not
+ * available.
  */
 export const operating = Effect.fnUntraced(function* (
   settings: Settings,
@@ -104,7 +104,7 @@ export const operating = Effect.fnUntraced(function* (
   const layer = HttpApiBuilder.layer(OperationsApi).pipe(Layer.provide(operations))
   const all = Context.mergeAll(known, listed, Charts.context(charts), hooks, witnesses)
   const routes = appOf(layer, all)
-  // Webhooks have a read model of their own, which is not as far as that of the audit.
+  // Webhooks have their own read model, which may be behind the audit's.
   const hooked = showing(
     Context.get(known, Log),
     Context.get(models, WebhookModel),
@@ -114,9 +114,9 @@ export const operating = Effect.fnUntraced(function* (
   const webhook = Context.get(models, WebhookModel)
   const ready = firstOf(
     yield* parts.commands,
-    yield* modelTrouble("audit", "", system),
-    yield* modelTrouble("webhook", webhook_blueprint.part, webhook),
-    yield* publisherTrouble,
+    yield* modelProblem("audit", "", system),
+    yield* modelProblem("webhook", webhook_blueprint.part, webhook),
+    yield* publisherProblem,
   )
   const note = quarantineNote(system)
   const service = { name: "operations", api: OperationsApi, routes, waitFor, ready, note }

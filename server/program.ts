@@ -1,10 +1,10 @@
 /** The version of this program, and the sources of its settings. */
 import manifest from "#package.json" with { type: "json" }
 
-/** The version that package.json has. */
+/** The version from package.json. */
 export const { version } = manifest
 
-/** Sources of settings besides the environment. */
+/** Sources of settings in addition to the environment. */
 export interface SettingsSources {
   /** The value of `--config`: a path, or empty. */
   readonly config: string

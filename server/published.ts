@@ -1,4 +1,4 @@
-/** What is told to subscribers, of all services and of the machinery. */
+/** The published events of all services and of the system. */
 import { published as published_blobs } from "#projections/blob-storage/published.ts"
 import { published as published_capital } from "#projections/capital-pressure/published.ts"
 import { published as published_searches } from "#projections/carrier-search/published.ts"
@@ -15,7 +15,7 @@ import type { PublishedTypes } from "#schemas/published.ts"
 import { published as shares } from "#schemas/share-protection/published.ts"
 import { published as system } from "#schemas/system/published.ts"
 
-/** What subscribers are promised, by service. */
+/** The published event types, by service. */
 export const published_types: ReadonlyArray<readonly [string, PublishedTypes]> = [
   ["blob-storage", blobs] as const,
   ["capital-pressure", capital] as const,
@@ -34,7 +34,7 @@ const publications: ReadonlyArray<Publication> = [
   ...published_system,
 ]
 
-/** Types that were not published yet by releases that did not number what they published. */
+/** Types that older releases, which did not number published events, did not publish. */
 const newer = ["system.token_issued", "system.token_revoked"]
 
 const types = published_types.flatMap(([service, published]) =>

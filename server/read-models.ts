@@ -1,4 +1,4 @@
-/** The read models that this program keeps, by their service. */
+/** The program's read models, by service. */
 import { Context, Effect, Layer } from "effect"
 import { capitalFile, unnamedCapitalFile } from "#adapters/capital-pressure/dashboard-file.ts"
 import { postgres } from "#postgres"
@@ -13,16 +13,16 @@ import type { Settings } from "#schemas/settings.ts"
 import { details } from "#server/audit-details.ts"
 import { sqlite } from "#sqlite"
 
-/** What stands before the folder in `database.connection`. */
+/** The prefix of the folder in `database.connection`. */
 const connection_head = "sqlite:///"
 
-/** The dashboard's is a file of its own, which others read. */
+/** The dashboard has its own file, because other programs read it. */
 const own = (settings: Settings) => new Map([[capital_pressure.service, capitalFile(settings)]])
 
 const inFiles = (settings: Settings, folder: string) =>
   sqlite(folder, own(settings), unnamedCapitalFile(settings))
 
-/** All in PostgreSQL but the dashboard's, which is a file by its document. */
+/** All in PostgreSQL except the dashboard's, which document 3 requires to be a file. */
 const mixed = (settings: Settings, is_writer: boolean) =>
   Layer.effect(
     Databases,
@@ -40,7 +40,7 @@ const mixed = (settings: Settings, is_writer: boolean) =>
 
 const isWriter = ({ roles }: Settings) => roles.includes("projections")
 
-/** Where they are kept. Of what processes share, one writes that has the role, or is asked to. */
+/** The databases. Only a process with the role `projections` writes shared ones by default. */
 export const databases = (settings: Settings, is_writer = isWriter(settings)) => {
   const { connection } = settings.database
   return connection.startsWith(connection_head)
@@ -48,8 +48,8 @@ export const databases = (settings: Settings, is_writer = isWriter(settings)) =>
     : mixed(settings, is_writer)
 }
 
-/** Why what a read model shows cannot be had now, or undefined. */
-export const troubleOf = ({ is_reached }: Pick<ReadModel<unknown>, "is_reached">) =>
+/** Why a read model is unavailable; undefined if it is available. */
+export const problemOf = ({ is_reached }: Pick<ReadModel<unknown>, "is_reached">) =>
   Effect.sync(() => (is_reached() ? undefined : "cannot reach the database of its read model"))
 
 const opened = <Tables>(blueprint: Blueprint<Tables>) =>
@@ -59,7 +59,7 @@ const opened = <Tables>(blueprint: Blueprint<Tables>) =>
     difference,
   }))
 
-/** Brought to the log's end when it is run, and kept there for as long as the scope lives. */
+/** Each effect brings its read model up to date and keeps it so until the scope closes. */
 export const read_models = new Map([
   ["blob-storage", opened(blob_storage)],
   ["share-protection", opened(share_protection)],

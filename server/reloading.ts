@@ -1,25 +1,25 @@
-/** Settings that are read again on SIGHUP. */
+/** Reloads settings on SIGHUP. */
 import { Effect, Queue, Stream } from "effect"
 import type { InvalidSettings } from "#adapters/settings.ts"
 import type { Settings } from "#schemas/settings.ts"
 import { reload } from "#schemas/settings-reload.ts"
 import { isLoopback } from "#schemas/settings-rules.ts"
 
-/** One SIGHUP that waits is as good as many. */
+/** SIGHUPs; pending ones are merged. */
 const hangups = Stream.callback<void>((queue) =>
   Effect.acquireRelease(
     Effect.sync(() => {
-      const heard = () => void Queue.offerUnsafe(queue, undefined)
-      process.on("SIGHUP", heard)
-      return heard
+      const onHangup = () => void Queue.offerUnsafe(queue, undefined)
+      process.on("SIGHUP", onHangup)
+      return onHangup
     }),
     (heard) => Effect.sync(() => process.off("SIGHUP", heard)),
   ),
 )
 
 /**
- * The settings as they apply now. On SIGHUP `read` reads them again, and what is reloadable applies
- * at once; what is not, or is wrong, is logged.
+ * The current settings. On SIGHUP, `read` reads them again and reloadable ones apply at once; the
+ * others, and errors, are logged.
  */
 export const reloading = Effect.fnUntraced(function* <R>(
   first: Settings,
@@ -39,7 +39,7 @@ export const reloading = Effect.fnUntraced(function* <R>(
   return () => running
 })
 
-/** Says so where others on the network could listen in. */
+/** Warns if tokens are sent over the network without TLS. */
 export const warnOfAddress = ({ api, tls }: Settings) =>
   tls.cert !== "" || isLoopback(api.bind_host)
     ? Effect.void

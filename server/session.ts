@@ -1,4 +1,4 @@
-/** The bus and the log, for as long as a verb runs. */
+/** The bus and the log for the duration of a command. */
 import { join } from "node:path"
 import { Effect, Layer, Option } from "effect"
 import { store_bytes_max } from "#adapters/bus/config.ts"
@@ -26,16 +26,16 @@ import type { Settings } from "#schemas/settings.ts"
 import { judge } from "#server/aggregate-kinds.ts"
 import { natsLogin } from "#server/nats-login.ts"
 
-/** The log's first generation; those after it have a number behind the name. */
+/** The stream of the log's first generation; later ones append a number. */
 const log_name = "ALMANAC_LOG"
 
 const outsideServer = (settings: Settings) =>
   NatsServer.outside({ url: settings.nats.url, ...natsLogin(settings) })
 
-/** Where a start keeps the log's blocks until it knows that the log is whole. */
+/** The folder for the log's blocks until startup has verified the log. */
 const keptIn = ({ data }: Settings) => join(data.dir, kept_folder)
 
-/** Keeps what the disk holds of the log: nats-server may remove it where it is damaged. */
+/** Preserves the log's blocks before startup: nats-server may delete damaged ones. */
 const keeping = (settings: Settings) => (store: string) =>
   Effect.flatMap(
     Effect.promise(() => keepBlocks(store, log_name, keptIn(settings))),
@@ -43,8 +43,8 @@ const keeping = (settings: Settings) => (store: string) =>
   )
 
 /**
- * The locked data folder, and the server of these settings: a child of ours, or the named one.
- * `meanwhile` is done while that starts.
+ * The locked data folder, and the bus server of these settings: a child process, or an external one.
+ * `meanwhile` runs while the server starts.
  */
 const serverOf = (
   settings: Settings,
@@ -63,7 +63,7 @@ const serverOf = (
   return Layer.provideMerge(Layer.merge(server, meanwhile), folder)
 }
 
-/** Where the log of these settings is: its newest generation on the bus, the others as files. */
+/** The location of the log: its newest generation on the bus, older ones in files. */
 export const generations = ({ nats, data }: Settings) => ({
   name: log_name,
   folder: join(data.dir, "log"),
@@ -71,7 +71,7 @@ export const generations = ({ nats, data }: Settings) => ({
 })
 
 /**
- * The guard of the log, and its judge. The process that holds the data folder keeps the high-water
+ * The log's guard and judge. The process that has locked the data folder maintains the high-water
  * mark; others read it.
  */
 export const watching = (settings: Settings) =>
@@ -98,71 +98,72 @@ export const watching = (settings: Settings) =>
     }),
   )
 
-/** The log of these settings over a bus that is there, with its guard. */
+/** The log over an existing bus, with its guard. */
 export const log = (settings: Settings) =>
   Layer.provideMerge(logGenerations(generations(settings)), watching(settings))
 
-/** The bus alone, for what is done to the log itself. */
+/** Only the bus, for maintenance of the log itself. */
 export const busAlone = (settings: Settings) =>
   Layer.provideMerge(NatsConnection.layer, serverOf(settings))
 
-/** As `serverOf`, of a verb that ends soon: a start waits for it. */
+/** Like `serverOf`, for a short command: a starting server waits until it ends. */
 const briefServer = (settings: Settings) =>
   serverOf(settings, Layer.empty, DataFolder.layer(settings.data.dir, "brief"))
 
-/** Everything that a process needs which is alone on its data folder. */
+/** All that a process with exclusive access to its data folder needs. */
 export const exclusive = (settings: Settings, meanwhile?: Layer.Layer<never>) =>
   Layer.provideMerge(refusingLog, log(settings)).pipe(
     Layer.provideMerge(Layer.merge(NatsConnection.layer, EventsConnection.layer)),
     Layer.provideMerge(serverOf(settings, meanwhile)),
   )
 
-const serverBeside = (settings: Settings) =>
+const attachedServer = (settings: Settings) =>
   Effect.map(findInstance(settings.data.dir), (instance) =>
     Option.match(instance, {
       onNone: () => Layer.fresh(briefServer(settings)),
-      onSome: (found) => instanceServer(settings, found),
+      onSome: (found) => serverOfInstance(settings, found),
     }),
   )
 
-/** The bus of an instance: what it tells of its own, or what the settings say of another. */
-const instanceServer = (settings: Settings, { nats: { url, user, password } }: Instance) =>
+/** The bus of a running instance: its own, or the external one from the settings. */
+const serverOfInstance = (settings: Settings, { nats: { url, user, password } }: Instance) =>
   settings.nats.url === ""
     ? NatsServer.outside({ url, login: { user, password } })
     : outsideServer(settings)
 
 /**
- * The log beside a running instance, over its bus; without one, over a server of our own, and then
- * the data folder is locked until the verb ends.
+ * The log over the bus of a running instance. Without one, a temporary server is started and the
+ * data folder stays locked until the command ends.
  */
-export const beside = (settings: Settings) => Layer.provide(log(settings), busBeside(settings))
+export const attachedLog = (settings: Settings) =>
+  Layer.provide(log(settings), attachedBus(settings))
 
-/** The log for those who only read: its stream is neither created nor changed. */
+/** The log for readers: its stream is neither created nor changed. */
 export const logAsItIs = (settings: Settings) =>
   Layer.provideMerge(
     logGenerations({ ...generations(settings), as_it_is: true }),
     watching(settings),
   )
 
-/** As `beside`, for commands that only read: they leave the log of an outside bus as it is. */
-export const readOnlyBeside = (settings: Settings) =>
+/** Like `attachedLog`, for readers: they never change the log of an external bus. */
+export const attachedLogReadOnly = (settings: Settings) =>
   settings.nats.url === ""
-    ? beside(settings)
-    : Layer.provide(logAsItIs(settings), busBeside(settings))
+    ? attachedLog(settings)
+    : Layer.provide(logAsItIs(settings), attachedBus(settings))
 
 const both = Layer.merge(NatsConnection.layer, EventsConnection.layer)
 
-/** The bus for a restore, which alone may open a folder that is half restored. */
+/** The bus for a restore, the only command that may open a partially restored folder. */
 export const busRestored = (settings: Settings) =>
   Layer.provideMerge(both, serverOf(settings, Layer.empty, DataFolder.restored(settings.data.dir)))
 
-/** The bus beside with the published events: a running instance lets us read those. */
-export const bothBeside = (settings: Settings) =>
+/** Like `attachedBus`, plus the published events, which a running instance lets us read. */
+export const attachedBuses = (settings: Settings) =>
   Layer.unwrap(
     Effect.map(findInstance(settings.data.dir), (found) => {
       if (Option.isNone(found)) return Layer.provide(both, Layer.fresh(briefServer(settings)))
       const { nats, events: login = nats } = found.value
-      const server = instanceServer(settings, found.value)
+      const server = serverOfInstance(settings, found.value)
       if (settings.nats.url !== "") return Layer.provide(both, server)
       return Layer.merge(
         Layer.provide(NatsConnection.layer, server),
@@ -171,23 +172,23 @@ export const bothBeside = (settings: Settings) =>
     }),
   )
 
-/** The bus beside a running instance, or a server of our own while nothing runs. */
-export const busBeside = (settings: Settings) =>
+/** The bus of a running instance, or of a temporary server if none runs. */
+export const attachedBus = (settings: Settings) =>
   Layer.unwrap(
-    Effect.map(serverBeside(settings), (server) => Layer.provide(NatsConnection.layer, server)),
+    Effect.map(attachedServer(settings), (server) => Layer.provide(NatsConnection.layer, server)),
   )
 
-/** Where the log's size is asked, and what it may take. */
+/** Where to read the log's size, and its limit. */
 export const standing = ({ nats, data }: Settings) => ({
   name: log_name,
   store: nats.url === "" ? join(data.dir, "nats") : undefined,
   store_bytes_max,
 })
 
-/** What a running instance knows of its log for those outside: its key, and its size. */
+/** The installation's key and the log's size, as a running instance exposes them. */
 export const witnessing = (settings: Settings) =>
   Layer.merge(notary(settings.data.dir, settings.audit.key_file), logStanding(standing(settings)))
 
-/** The log beside, with the installation's key, for what others are to believe. */
+/** The log with the installation's key, for signed proofs and exports. */
 export const witnessed = (settings: Settings) =>
-  Layer.merge(readOnlyBeside(settings), notary(settings.data.dir, settings.audit.key_file))
+  Layer.merge(attachedLogReadOnly(settings), notary(settings.data.dir, settings.audit.key_file))

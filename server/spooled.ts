@@ -1,4 +1,4 @@
-/** A service's spool in the data folder, and the process that takes it into the log. */
+/** A service's spool in the data folder, and the process that records it in the log. */
 import { join } from "node:path"
 import { Effect, type Schema } from "effect"
 import type { FactContext } from "#actors/fact-log.ts"
@@ -7,7 +7,7 @@ import { spoolSqlite } from "#adapters/spool/sqlite.ts"
 import type { Message } from "#schemas/message.ts"
 import type { Settings } from "#schemas/settings.ts"
 
-/** The spool of a service's facts, recorded for as long as the scope lives. It never fails. */
+/** Opens the spool of a service's facts and records them until the scope closes. Never fails. */
 export const spooled = Effect.fnUntraced(function* <
   Fact,
   Command,

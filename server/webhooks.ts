@@ -1,4 +1,4 @@
-/** Webhooks in a server: their read model, what delivers for them, and what their paths need. */
+/** Webhooks in a server: their adapters, the ports of their API, and their delivery. */
 import { Context, Effect, Layer } from "effect"
 import { Commands } from "#actors/commands.ts"
 import { WebhookCursors } from "#actors/system/webhooks/cursors.ts"
@@ -16,7 +16,7 @@ import { leased } from "#server/leased.ts"
 
 const day_ms = 86_400_000
 
-/** What delivers for them, and makes their secrets. */
+/** The adapters for delivery and secrets. */
 export const webhookMachinery = (settings: Settings) =>
   Layer.mergeAll(
     webhookEvents,
@@ -24,7 +24,7 @@ export const webhookMachinery = (settings: Settings) =>
     webhookSenderHttp(settings).pipe(Layer.provideMerge(webhookSecrets(settings))),
   )
 
-/** What their paths ask for, beside what other paths do. */
+/** The ports that only the webhook API needs. */
 export const webhookPorts = ({ webhooks }: Settings) =>
   Effect.map(
     Effect.context<

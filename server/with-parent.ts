@@ -1,22 +1,22 @@
-/** A server that another process started as its child, and that ends with it. */
+/** A server that ends when its parent process ends. */
 import { writeSync } from "node:fs"
 import { Effect } from "effect"
 
-/** Nobody reads what is said any more, and to say it all the same must not end the process. */
+/** After the parent's exit the output has no reader; write errors must not end the process. */
 const unread = () => undefined
 
 /**
- * Waits until standard input ends, which is when whoever started this process is gone, whatever
- * ended them; then says so to the open file `told_fd`.
+ * Waits until standard input closes, which happens when the parent process ends for any reason, and
+ * then writes a message to the open file `report_fd`.
  */
-export const parentGone = (name: string, told_fd: number) =>
+export const parentExit = (name: string, report_fd: number) =>
   Effect.callback<void>((resume) => {
     for (const stream of [process.stdout, process.stderr]) stream.on("error", unread)
     const gone = () => {
       try {
-        writeSync(told_fd, `${name}: who started this server is gone, and so it ends\n`)
+        writeSync(report_fd, `${name}: who started this server is gone, and so it ends\n`)
       } catch {
-        // That file went with them.
+        // The file was closed with the parent.
       }
       resume(Effect.void)
     }

@@ -11,7 +11,7 @@ import { type BlobFact, Blobs, fromEngine } from "#actors/blob-storage/ports/eng
 import { faultText } from "#actors/blob-storage/ports/fault.ts"
 import { Volume, type VolumeContext, volumeAfter } from "#actors/blob-storage/volume.ts"
 import { address, Commands } from "#actors/commands.ts"
-import { fitting } from "#actors/fitting.ts"
+import { firstBatch } from "#actors/first-batch.ts"
 import { Log } from "#events/log.ts"
 import { facts_max, RecordFacts, type VolumeFact } from "#schemas/blob-storage/volume.ts"
 
@@ -104,7 +104,7 @@ const recordNext = Effect.fnUntraced(function* (node_id: string, from: number) {
   const blobs = yield* Blobs
   const commands = yield* Commands
   const found = (yield* fromEngine(() => blobs.scan(from, facts_max))).map(volumeFact)
-  const facts = fitting(found, facts_max)
+  const facts = firstBatch(found, facts_max)
   const last = facts.at(-1)
   if (last === undefined) return undefined
   const to = last.cursor

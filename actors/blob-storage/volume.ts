@@ -81,7 +81,7 @@ const follows = (context: Context, event: VolumeEvent) =>
   isBlob(event) && event.after === context.cursor && event.cursor > context.cursor
 
 /** Facts come by hundreds: here the chart's only guard and action of theirs, without the chart. */
-const courseOf = (context: Context, events: ReadonlyArray<VolumeEvent>) => {
+const foldContext = (context: Context, events: ReadonlyArray<VolumeEvent>) => {
   let after = context
   for (const event of events) {
     if (!follows(after, event)) return undefined
@@ -179,7 +179,7 @@ export const Volume = decider({
     RecordShortfall: shortfall,
   },
   reject,
-  course: courseOf,
+  foldContext,
 })
 
 /** The volume after one of its commits. */

@@ -4,7 +4,7 @@
  * Source: decisions, facts of searches and predictions.
  */
 import { decider } from "#actors/decider.ts"
-import { factChart, outOfOrder, placed } from "#actors/fact-log.ts"
+import { factChart, factEvents, outOfOrder } from "#actors/fact-log.ts"
 import { CarrierSearchCompleted, SearchEvent } from "#events/carrier-search/search.ts"
 import { RecordSearches, SearchFact } from "#schemas/carrier-search/search.ts"
 import { FactsOutOfOrder } from "#schemas/spooled.ts"
@@ -18,7 +18,7 @@ export const Search = decider({
   event: SearchEvent,
   rejection: FactsOutOfOrder,
   propose: {
-    RecordSearches: (command) => placed(command, (fact) => CarrierSearchCompleted.make(fact)),
+    RecordSearches: (command) => factEvents(command, (fact) => CarrierSearchCompleted.make(fact)),
   },
   reject: outOfOrder,
 })

@@ -1,10 +1,10 @@
 /**
- * Whether commands can be committed, as a process knows it by its own.
+ * Health of the command path, as one process observes it.
  *
- * Commands of others are the proof where there are any. Where there are none, one is sent to an
- * aggregate of the machinery: when somebody asks after minutes without a commit, and as long as
- * the last command failed. Nothing in the log ages, so probes are few: a commit of about 1 KB at
- * most every five minutes, 110 MB a year of a deployment that does nothing else.
+ * Regular commands prove that the log takes commits. Without any, the process sends a probe: on a
+ * health check after minutes without a commit, and while the last command failed. The log keeps
+ * every commit, so probes are rare: about 1 KB every five minutes at most, which is 110 MB a year
+ * in an idle deployment.
  */
 import { Clock, Context, DateTime, Effect, Fiber, Layer, type Scope } from "effect"
 import { address, Commands, type Unavailable } from "#actors/commands.ts"
@@ -18,44 +18,44 @@ export const failing_ms_max = 10_000
 /** A commit this recent proves that the log takes commits, in milliseconds. */
 const proof_ms_max = 300_000
 
-/** A command that is not answered for so long counts as failing, in milliseconds. */
+/** A command without a response for this long counts as failing, in milliseconds. */
 const late_ms = 2_000
 
 /** Milliseconds between two probes while commands fail. */
 const retry_ms = 5_000
 
-/** How long a reader of `/readyz` waits for a probe, in milliseconds: most take ten. */
+/** How long `/readyz` waits for a probe, in milliseconds: most take ten. */
 const wait_ms = 1_000
 
 export interface CommandStanding {
-  /** When a command of this process, or one that it saw in the log, was committed last. */
+  /** Time of the last commit by this process, or that it saw in the log. */
   readonly proven_ms: number | undefined
-  /** Since when commands fail or are not answered; undefined while they are committed. */
+  /** Start of the current failure; undefined while commands are committed. */
   readonly failing_ms: number | undefined
-  /** Why the last one failed; undefined where it was not answered. */
+  /** Error of the last command; undefined if it got no response. */
   readonly detail: string | undefined
 }
 
 export class CommandPath extends Context.Service<
   CommandPath,
   {
-    /** What is known now. */
+    /** The current status. */
     readonly standing: Effect.Effect<CommandStanding>
-    /** The same, after a probe where nothing recent is known. Bounded; probes at most as named. */
-    readonly ask: Effect.Effect<CommandStanding>
+    /** The status after a probe, if there is no recent proof. Time and number are bounded. */
+    readonly check: Effect.Effect<CommandStanding>
   }
 >()("actors/CommandPath") {}
 
-/** What the commands of this process did, on the wall clock. */
+/** Records the outcomes of this process's commands, by wall clock. */
 const newRecord = () => {
-  /** When each command that is not answered was sent, the oldest first. */
+  /** Commands that wait for a response, oldest first. */
   const open = new Set<{ readonly sent_ms: number }>()
   let proven_ms: number | undefined
   let position_max = 0
   let failed_ms: number | undefined
   let detail: string | undefined
   const prove = (position: number, now_ms: number) => {
-    // A command that changed nothing answers an earlier position: the log was only read.
+    // A command without changes returns an earlier position: it only read the log.
     if (position <= position_max) return
     position_max = position
     proven_ms = now_ms
@@ -87,7 +87,7 @@ const newRecord = () => {
 
 type CommandRecord = ReturnType<typeof newRecord>
 
-/** The same commands, each of them recorded. */
+/** Wraps `Commands` to record every outcome. */
 const recorded = (commands: Commands["Service"], record: CommandRecord, clock: Clock.Clock) =>
   Commands.of({
     send: (origin, ...addressed) =>
@@ -105,7 +105,7 @@ const recorded = (commands: Commands["Service"], record: CommandRecord, clock: C
       }),
   })
 
-/** A rejection is an answer; so is a reused id. */
+/** Rejections and reused ids are responses, not failures. */
 const isFailure = (failure: unknown): failure is Unavailable =>
   failure instanceof Object &&
   "_tag" in failure &&
@@ -121,16 +121,16 @@ const prober = (
 ) => {
   let probe_ms = Number.NEGATIVE_INFINITY
   let is_probing = false
-  /** All probes of one slot send the same command, which is carried out once. */
+  /** All probes of one time slot send the same command, which is executed once. */
   const probe = Effect.fnUntraced(function* (now_ms: number, slot_ms: number) {
     const at = DateTime.formatIso(DateTime.makeUnsafe(now_ms))
-    // Short, since the last 64 ids are in each commit of an aggregate.
+    // Short, because each commit contains the last 64 ids.
     const command_id = `p${Math.floor(now_ms / slot_ms).toString(36)}.${slot_ms / 1000}`
     const origin = { command_id, actor: "process:system-probe", at }
     yield* commands.send(origin, address(Probe, probe_id, ProbePath.make({})))
   })
   let head: number | undefined
-  /** Another process may have committed something since the last look. */
+  /** Checks for commits of other processes first. */
   const look = Effect.fnUntraced(function* (now_ms: number) {
     const before = head
     head = yield* Effect.orElseSucceed(log.head(""), () => before)
@@ -149,7 +149,7 @@ const prober = (
     probe_ms = now_ms
     is_probing = true
     const probing = (is_failing ? probe(now_ms, retry_ms) : look(now_ms)).pipe(
-      // What came of it is in the record.
+      // The record has the outcome.
       Effect.ignore,
       Effect.ensuring(
         Effect.sync(() => {
@@ -162,7 +162,7 @@ const prober = (
   })
 }
 
-/** Records the commands of the layer below, and answers for them. */
+/** Records the commands of the layer below, and reports their health. */
 export const commandPath = Layer.effectContext(
   Effect.gen(function* () {
     const clock = yield* Clock.Clock
@@ -171,7 +171,7 @@ export const commandPath = Layer.effectContext(
     const standing = Effect.map(Clock.currentTimeMillis, record.standing)
     const probe = prober(commands, yield* Log, record, yield* Effect.scope)
     return Context.make(Commands, commands).pipe(
-      Context.add(CommandPath, { standing, ask: Effect.andThen(probe, standing) }),
+      Context.add(CommandPath, { standing, check: Effect.andThen(probe, standing) }),
     )
   }),
 )

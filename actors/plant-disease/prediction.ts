@@ -4,7 +4,7 @@
  * Source: decisions, facts of searches and predictions.
  */
 import { decider } from "#actors/decider.ts"
-import { factChart, outOfOrder, placed } from "#actors/fact-log.ts"
+import { factChart, factEvents, outOfOrder } from "#actors/fact-log.ts"
 import { PredictionEvent, PredictionMade } from "#events/plant-disease/prediction.ts"
 import { PredictionFact, RecordPredictions } from "#schemas/plant-disease/prediction.ts"
 import { FactsOutOfOrder } from "#schemas/spooled.ts"
@@ -18,7 +18,7 @@ export const Prediction = decider({
   event: PredictionEvent,
   rejection: FactsOutOfOrder,
   propose: {
-    RecordPredictions: (command) => placed(command, (fact) => PredictionMade.make(fact)),
+    RecordPredictions: (command) => factEvents(command, (fact) => PredictionMade.make(fact)),
   },
   reject: outOfOrder,
 })

@@ -1,4 +1,4 @@
-/** Up to which position an operator knows of the commits that cannot be read. */
+/** The position up to which an operator has acknowledged unreadable commits. */
 import { assign, setup } from "xstate"
 import { decider } from "#actors/decider.ts"
 import { QuarantineEvent, UnreadableAcknowledged } from "#events/system/quarantine.ts"
@@ -8,7 +8,7 @@ import { AcknowledgementOutOfOrder, QuarantineCommand } from "#schemas/system/qu
 export const quarantine_id = "log"
 
 interface Context {
-  /** 0: none was acknowledged. */
+  /** 0: none is acknowledged. */
   readonly through: number
 }
 

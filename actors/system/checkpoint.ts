@@ -1,4 +1,4 @@
-/** The checkpoints of the log: one gap-free sequence of sealed stretches. */
+/** The checkpoints of the log: a gap-free sequence of sealed ranges. */
 import { assign, setup } from "xstate"
 import { decider } from "#actors/decider.ts"
 import { peaksOf } from "#actors/system/tree.ts"
@@ -14,14 +14,14 @@ import {
 export const checkpoint_id = "log"
 
 interface Context {
-  /** The last position that is sealed; 0 when none is. */
+  /** The last sealed position; 0 if none is. */
   readonly to: number
   readonly root: string
-  /** Absent where the last checkpoint had none. */
+  /** Absent if the last checkpoint had none. */
   readonly tree?: SealedTree
 }
 
-/** A tree holds each commit of the log, from the first to the checkpoint's last. */
+/** True if the tree has every commit of the log up to the checkpoint's last. */
 const isTreeOf = (to: number, tree: SealedTree | undefined) =>
   tree === undefined || (tree.size === to && tree.peaks.length === peaksOf(to))
 
@@ -73,7 +73,7 @@ export const isCheckpoint = ({ stream }: Pick<Recorded, "stream">) =>
 /** The root before the first commit. `hash` is SHA-256 (hex) of a text. */
 export const firstRoot = (hash: (text: string) => string) => hash(checkpoint_stream)
 
-/** The root after one more commit: it holds the commit, its place and its stream. */
+/** The root after one more commit: it covers the commit, its position and its stream. */
 export const nextRoot = (
   hash: (text: string) => string,
   root: string,

@@ -1,9 +1,9 @@
 /**
- * The checkpointer: seals the log, stretch after stretch.
+ * The checkpointer: seals the log, one range after another.
  *
- * It keeps the chain of what is not sealed yet, and proposes one stretch at a time. Two of them
- * may run: the aggregate refuses a stretch that does not follow, and the slower one reads again
- * from where the other's ends.
+ * It keeps the hash chain of unsealed commits and proposes one range at a time. Two checkpointers
+ * may run: the aggregate rejects a range that does not follow, and the slower one reads again from
+ * the end of the other's range.
  *
  * Source: DESIGN of the running system, 1 and 7.
  */
@@ -25,13 +25,13 @@ import { CheckpointEvent } from "#events/system/checkpoint.ts"
 import { MakeCheckpoint } from "#schemas/system/checkpoint.ts"
 
 export interface CheckpointerOptions {
-  /** `audit.checkpoint_commits`: as many commits are sealed at once. */
+  /** `audit.checkpoint_commits`: number of commits to seal at once. */
   readonly commits: number
-  /** `audit.checkpoint_seconds`: no commit waits longer than this to be sealed. */
+  /** `audit.checkpoint_seconds`: maximum time until a commit is sealed. */
   readonly seconds: number
 }
 
-/** A stretch that is not sealed yet. */
+/** A range that is not sealed yet. */
 interface Open {
   readonly from: number
   readonly to: number
@@ -39,7 +39,7 @@ interface Open {
   readonly root: string
   /** Of all commits up to `to`. */
   readonly tree: Tree
-  /** When the first commit in it that is no checkpoint was made, as epoch milliseconds. */
+  /** Time of its first commit that is not a checkpoint, in epoch milliseconds. */
   readonly since: number | undefined
 }
 
@@ -54,7 +54,7 @@ const sealedUpTo = ({ to, root, tree }: Pick<Open, "to" | "root" | "tree">): Ope
 
 const decode = Schema.decodeUnknownSync(CheckpointEvent)
 
-/** The last stretch that is sealed; nothing, at the log's beginning. */
+/** The last sealed range; empty at the log's beginning. */
 const sealed = Effect.gen(function* () {
   const log = yield* Log
   const last = yield* log.load(checkpoint_stream)
@@ -65,7 +65,7 @@ const sealed = Effect.gen(function* () {
 
 type LastSealed = Pick<CheckpointEvent, "to" | "root" | "tree">
 
-/** Its tree, which an older release did not seal: then the log is read from its beginning. */
+/** Adds the tree. Older releases did not seal one; then it is computed from the whole log. */
 const withTree = Effect.fnUntraced(function* ({ to, root, tree }: LastSealed) {
   return { to, root, tree: tree?.size === to ? openTree(tree) : yield* treeUpTo(to) }
 })
@@ -76,14 +76,14 @@ const grown = (log: Log["Service"], open: Open, recorded: Entry): Open => ({
   commits: open.commits + 1,
   root: nextRoot(log.hashOf, open.root, recorded),
   tree: withLeaf(log.digest, open.tree, leafOf(log.digest, recorded)),
-  // What cannot be read has no time: it is sealed with the next commit.
+  // An unreadable entry has no time: it is sealed with the next commit.
   since:
     isCheckpoint(recorded) || !isReadable(recorded)
       ? open.since
       : (open.since ?? DateTime.toEpochMillis(DateTime.makeUnsafe(recorded.commit.at))),
 })
 
-/** A log with a missing position has no tree from there on: `audit verify` tells of it. */
+/** After a missing position a log has no tree: `audit verify` reports it. */
 const rangeOf = ({ from, to, commits, root, tree }: Open) => ({
   from,
   to,
@@ -95,7 +95,7 @@ const rangeOf = ({ from, to, commits, root, tree }: Open) => ({
 const sealing = (open: Open): Due => ({
   now: [
     {
-      // The same for each try to seal what follows the last checkpoint: only one can happen.
+      // The same id for each attempt to seal this range, so that only one succeeds.
       command_id: `checkpoint-${open.from}`,
       cause: String(open.to),
       batch: [address(Checkpoint, checkpoint_id, MakeCheckpoint.make(rangeOf(open)))],
@@ -103,7 +103,7 @@ const sealing = (open: Open): Due => ({
   ],
 })
 
-/** Seals what is due, for as long as it runs; for its own commits alone it seals nothing. */
+/** Seals ranges when they are due. Its own commits alone do not make a range due. */
 export const checkpointer = ({ commits, seconds }: CheckpointerOptions): Process => ({
   name: "system-checkpointer",
   part: "",
@@ -111,13 +111,13 @@ export const checkpointer = ({ commits, seconds }: CheckpointerOptions): Process
   start: Effect.gen(function* () {
     const log = yield* Log
     let open = sealedUpTo(yield* withTree(yield* sealed))
-    // The stretch that was proposed; the log has not shown it sealed yet.
+    // The proposed range, until its checkpoint is in the log.
     let proposed: Open | undefined
 
     const take = (recorded: Entry) => {
       if (recorded.position > open.to) open = grown(log, open, recorded)
     }
-    /** Another checkpointer's stretch ends elsewhere than ours: ours begins anew after it. */
+    /** Handles a checkpoint with a different end: our range restarts after it. */
     const follow = Effect.fnUntraced(function* (event: CheckpointEvent, until: number) {
       if (event.to < (proposed?.from ?? open.from)) return
       const begin = sealedUpTo(yield* Effect.provideService(withTree(event), Log, log))

@@ -1,4 +1,4 @@
-/** An election: one leader after another. */
+/** An election: a sequence of leaders. */
 import { assign, setup } from "xstate"
 import { decider } from "#actors/decider.ts"
 import { ElectionEvent, LeaderElected } from "#events/system/election.ts"

@@ -1,9 +1,9 @@
 /**
- * The log, or a part of it, as lines of JSON that can be checked without us.
+ * Exports the log, or a part of it, as JSON lines that can be verified independently.
  *
- * Each line is a commit as it is stored, the last is a manifest. What stands between `"commit":`
- * and the closing brace of a line is the very text whose SHA-256 is `hash`, so a reader need not
- * write JSON as we do.
+ * Each line is a stored commit; the last line is a manifest. The text between `"commit":` and the
+ * closing brace of a line is exactly the text whose SHA-256 is `hash`, so that readers do not depend
+ * on our JSON formatting.
  *
  * Source: DECISIONS "audit log for operators".
  */
@@ -21,16 +21,16 @@ import {
 import { lineOf } from "#events/log-line.ts"
 import type { ExportManifest } from "#schemas/system/audit.ts"
 
-export interface ExportAsked {
+export interface ExportRequest {
   readonly part: Part
-  /** Epoch milliseconds; `until` is not counted in. */
+  /** Epoch milliseconds; `until` is exclusive. */
   readonly since?: number | undefined
   readonly until?: number | undefined
 }
 
 /**
- * The part of the log that a service and an aggregate name: `cluster` of a service, or
- * `service.aggregate` or `service.aggregate.id` alone. Undefined where they name none.
+ * The part of the log for a service and an aggregate: `cluster` of a service, or
+ * `service.aggregate` or `service.aggregate.id` alone. Undefined if the combination is invalid.
  */
 export const partOf = (service: string | undefined, aggregate: string | undefined) => {
   if (aggregate === undefined) return service ?? ""
@@ -38,15 +38,15 @@ export const partOf = (service: string | undefined, aggregate: string | undefine
   return aggregate.includes(".") ? undefined : `${service}.${aggregate}`
 }
 
-/** Aggregates whose last hash the manifest tells, and checkpoints: the last ones of each. */
-const told_max = 1000
+/** Maximum number of aggregates and of checkpoints in the manifest; the last ones are kept. */
+const listed_max = 1000
 
-/** Commits of a piece, between which others have the thread: 50 KB as a rule, and 25 MB at most. */
+/** Commits per chunk; the thread is yielded between chunks. Usually 50 KB, at most 25 MB. */
 const piece_commits = 50
 
 const msOf = ({ commit }: Recorded) => DateTime.toEpochMillis(DateTime.makeUnsafe(commit.at))
 
-/** What the manifest tells of the lines before it. */
+/** Collects the manifest's summary of the lines. */
 const tally = () => {
   const heads = new Map<string, { readonly position: number; readonly hash: string }>()
   let left_out = 0
@@ -60,12 +60,12 @@ const tally = () => {
       last = position
       heads.delete(stream)
       heads.set(stream, { position, hash })
-      const [oldest] = heads.size > told_max ? heads.keys() : []
+      const [oldest] = heads.size > listed_max ? heads.keys() : []
       if (oldest === undefined) return
       heads.delete(oldest)
       left_out++
     },
-    told: () => ({
+    summary: () => ({
       count,
       first: first ?? null,
       last: last ?? null,
@@ -75,7 +75,7 @@ const tally = () => {
   }
 }
 
-/** The last checkpoints whose trees hold a commit of the stretch. */
+/** The last checkpoints whose trees cover a commit of the export. */
 const checkpointsFrom = (log: Log["Service"], first: number | null) =>
   sealedTrees().pipe(
     Stream.filter(({ tree }) => first !== null && tree.size >= first),
@@ -86,38 +86,38 @@ const checkpointsFrom = (log: Log["Service"], first: number | null) =>
     })),
     Stream.runFold(
       (): ExportManifest["checkpoints"] => [],
-      (some, one) => [...some.slice(1 - told_max), one],
+      (some, one) => [...some.slice(1 - listed_max), one],
     ),
   )
 
-/** The lines, up to the log's end at this moment, in pieces of whole lines. */
+/** The lines up to the log's current end, in chunks of whole lines. */
 export const exported = ({
   part,
   since = Number.NEGATIVE_INFINITY,
   until = Number.POSITIVE_INFINITY,
-}: ExportAsked): Stream.Stream<string, LogUnavailable, Log | Notary> =>
+}: ExportRequest): Stream.Stream<string, LogUnavailable, Log | Notary> =>
   Stream.unwrap(
     Effect.gen(function* () {
       const log = yield* Log
       const notary = yield* Notary
       const position = yield* log.end
       const hashing = notary.hashing()
-      const { take, told } = tally()
+      const { take, summary } = tally()
 
       const text = (stretch: ReadonlyArray<Entry>) => {
-        const asked = stretch.filter((one) => {
-          // Its time is unknown: it is in every stretch.
+        const selected = stretch.filter((one) => {
+          // An unreadable entry has no time, so every export includes it.
           if (!isReadable(one)) return true
           const at = msOf(one)
           return at >= since && at < until
         })
-        const lines = asked.map(lineOf).join("")
-        for (const one of asked) take(one)
+        const lines = selected.map(lineOf).join("")
+        for (const one of selected) take(one)
         hashing.add(lines)
         return lines
       }
       const manifest = Effect.gen(function* () {
-        const found = told()
+        const found = summary()
         const checkpoints = yield* checkpointsFrom(log, found.first)
         const head = yield* signedHead
         const all: ExportManifest = {

@@ -1,32 +1,32 @@
-/** Whether each snapshot is what its commit's events make of the one before. */
+/** Checks that each snapshot follows from the previous one by its commit's events. */
 import { Equal, Result, Schema } from "effect"
 import type { AnyDecider } from "#actors/decider.ts"
 import { parseStream, type Recorded } from "#events/log.ts"
 import type { Message } from "#schemas/message.ts"
 import type { Fault } from "#schemas/system/audit.ts"
 
-/** States held at once, as bytes of their JSON; the others are read from the log again. */
+/** Memory for states, in bytes of their JSON; other states are read from the log again. */
 const held_bytes_max = 64 * 1024 * 1024
 
-/** Longest part of a snapshot that a fault shows, in characters. */
-const shown_chars_max = 300
+/** Longest excerpt of a snapshot in a fault, in characters. */
+const excerpt_chars_max = 300
 
 interface Held {
   readonly state: unknown
   readonly bytes: number
 }
 
-/** A stream whose state is not known after a fault: its next snapshot is the new beginning. */
+/** A stream whose state is unknown after a fault; checking resumes from its next snapshot. */
 const lost = Symbol("lost")
 
 export interface FoldCheck {
-  /** Whether the stream's last state must be given by `begin` before its next commit. */
+  /** True if `begin` must provide the stream's last state before its next commit. */
   readonly lacks: (stream: string) => boolean
-  /** Takes a commit's own snapshot for the stream's state. */
+  /** Takes the stream's state from a commit's snapshot. */
   readonly begin: (recorded: Recorded) => void
-  /** Folds a commit's events; what does not fit is answered. */
+  /** Folds a commit's events and returns a fault if the snapshot does not match. */
   readonly check: (recorded: Recorded) => Fault | undefined
-  /** Commits that were folded so far. */
+  /** Number of commits folded so far. */
   readonly folded: () => number
 }
 
@@ -35,26 +35,26 @@ interface Kind {
   readonly decode: (event: Message) => Message
 }
 
-const shown = (value: unknown) => {
+const excerpt = (value: unknown) => {
   const text = JSON.stringify(value) ?? "nothing"
-  return text.length > shown_chars_max ? `${text.slice(0, shown_chars_max)}...` : text
+  return text.length > excerpt_chars_max ? `${text.slice(0, excerpt_chars_max)}...` : text
 }
 
-/** The snapshot of a state as the log would hold it. */
+/** The snapshot of a state as it would be in the log. */
 const saved = ({ decider }: Kind, state: unknown) => {
   const json = JSON.stringify(decider.save(state))
   const snapshot: unknown = JSON.parse(json)
   return { snapshot, bytes: json.length }
 }
 
-/** Applies events; a message that says why when one of them cannot have happened. */
+/** Applies events; fails with a message if an event has no transition. */
 const folded = ({ decider, decode }: Kind, before: unknown, { commit }: Recorded) =>
   Result.try({
     try: () => commit.events.reduce((state, event) => decider.evolve(state, decode(event)), before),
     catch: (cause) => String(cause).split("\n", 1)[0] ?? "",
   })
 
-/** States are held up to a number of bytes, the last used longest. */
+/** An LRU cache of states, bounded by bytes. */
 const states = (bytes_max: number) => {
   const held = new Map<string, Held | typeof lost>()
   let bytes = 0
@@ -82,7 +82,7 @@ const states = (bytes_max: number) => {
   }
 }
 
-/** Checks the snapshots of these kinds of aggregates; of others it says nothing. */
+/** Checks the snapshots of these kinds of aggregates; it ignores others. */
 export const foldCheck = (
   deciders: ReadonlyArray<AnyDecider>,
   bytes_max = held_bytes_max,
@@ -105,7 +105,7 @@ export const foldCheck = (
     else held.put(stream, state, saved(kind, state).bytes)
   }
 
-  /** The snapshot to compare with: an older machine's in the shape that it has today. */
+  /** The snapshot to compare with, converted to the current machine version. */
   const comparable = (kind: Kind, { commit }: Recorded, machine: number) => {
     if (commit.snapshot.machine === machine) return commit.snapshot
     const state = kind.decider.restore(commit.snapshot)
@@ -135,7 +135,7 @@ export const foldCheck = (
     const stored = comparable(kind, recorded, kind.decider.save(result.success).machine)
     if (stored === undefined || Equal.equals(snapshot, stored)) return undefined
     held.lose(stream)
-    return { ...fault, expected: shown(snapshot), found: shown(stored) }
+    return { ...fault, expected: excerpt(snapshot), found: excerpt(stored) }
   }
 
   return {

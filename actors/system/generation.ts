@@ -1,4 +1,4 @@
-/** The generations of the log: one after another. */
+/** The generations of the log, in sequence. */
 import { assign, setup } from "xstate"
 import { decider } from "#actors/decider.ts"
 import { GenerationEvent, GenerationStarted } from "#events/system/generation.ts"
@@ -9,7 +9,7 @@ export const generation_id = "log"
 
 interface Context {
   readonly generation: number
-  /** The last position of the generation before; 0 in the first. */
+  /** The last position of the previous generation; 0 in the first. */
   readonly base: number
 }
 

@@ -1,9 +1,9 @@
 /**
- * The issued tokens, kept in memory from their commits by every process: a request asks no log.
+ * The issued tokens. Every process keeps them in memory, so that requests do not read the log.
  *
- * What is held is the log's within moments. A process that is cut off hears of no revocation, so it
- * looks again and again whether it has all that the log has, and trusts what it holds for as long
- * as that was so not too long ago.
+ * The copy follows the log within moments. A disconnected process would miss revocations, so it
+ * checks periodically that it has every commit, and trusts its copy only for a limited time after
+ * the last successful check.
  *
  * Source: decision 0153.
  */
@@ -12,40 +12,40 @@ import type { Process } from "#actors/process.ts"
 import { type LivingToken, Token, tokenAfter } from "#actors/system/token.ts"
 import { Log, parseStream } from "#events/log.ts"
 
-/** Between two looks whether all tokens are known, in milliseconds. */
+/** Interval between checks that all tokens are known, in milliseconds. */
 const look_ms = 5_000
 
-/** The same where something was missing, in milliseconds. */
+/** The interval after a failed check, in milliseconds. */
 const soon_ms = 200
 
 /**
- * How long a token is taken after the last such look, in milliseconds: six of them, so that a new
- * leader of the log, which takes four to nine seconds, is not noticed.
+ * How long tokens are accepted after the last successful check, in milliseconds: six intervals, so
+ * that a leader election of the log, which takes four to nine seconds, has no effect.
  */
 export const stale_ms_max = 30_000
 
 /**
- * What a process holds of the issued tokens: nothing, until it learns of them. They are trusted for
- * `stale_ms` without the log: for ever where nobody else has the log, and so nobody else revokes.
+ * A process's copy of the issued tokens; it starts empty. It is trusted for `stale_ms` without the
+ * log; without limit if no other process has the log, because then no other process can revoke.
  */
 export const heldTokens = (stale_ms: number) => {
   const tokens = new Map<string, LivingToken>()
   let position = 0
   let looked_at = -Infinity
   return {
-    /** The token of this hash, where it surely holds at `now`, or did until it expired. */
+    /** The token with this hash, if the copy is current at `now`. It may have expired. */
     find: (sha256: string, now: number) =>
       now - looked_at > stale_ms ? undefined : tokens.get(sha256),
-    /** Place in the log of the newest commit that it has. */
+    /** Log position of the newest commit in the copy. */
     position: () => position,
     learn: (sha256: string, token: LivingToken | undefined, at: number) => {
-      // A commit may be seen again, and what is revoked must not come back.
+      // Commits may be delivered twice, and revoked tokens must not return.
       if (at <= position) return
       position = at
       if (token === undefined) tokens.delete(sha256)
       else tokens.set(sha256, token)
     },
-    /** All that the log had at `now` is held. What expired is left to the log. */
+    /** The copy was complete at `now`. Expired tokens are dropped. */
     confirm: (now: number) => {
       looked_at = now
       for (const [sha256, { expires_at }] of tokens) {
@@ -57,7 +57,7 @@ export const heldTokens = (stale_ms: number) => {
 
 export type HeldTokens = ReturnType<typeof heldTokens>
 
-/** Keeps them up to date; it sends no commands. */
+/** Keeps the copy up to date; it sends no commands. */
 export const tokenKeeping = ({ learn }: Pick<HeldTokens, "learn">): Process => ({
   name: "system-tokens",
   part: Token.name,
@@ -74,7 +74,7 @@ export const tokenKeeping = ({ learn }: Pick<HeldTokens, "learn">): Process => (
   }),
 })
 
-/** Looks again and again whether all that the log has is held. It never ends. */
+/** Checks periodically that the copy is complete. It never ends. */
 export const tokenConfirming = ({ position, confirm }: HeldTokens) =>
   Effect.gen(function* () {
     const now = yield* Clock.currentTimeMillis

@@ -1,4 +1,4 @@
-/** How large the log is, of how much it may be: nothing in it ages, so somebody must look. */
+/** The log's size and its limit. The log never expires entries, so operators must watch it. */
 import { Context, type Effect } from "effect"
 import type { LogUnavailable } from "#events/log.ts"
 import type { LogFigures } from "#schemas/system/audit.ts"
@@ -8,10 +8,10 @@ export class LogStanding extends Context.Service<
   { readonly figures: Effect.Effect<LogFigures, LogUnavailable> }
 >()("actors/system/LogStanding") {}
 
-/** Shares of the limit from which on an operator is told, the gravest first. */
+/** Shares of the limit that trigger a warning, most severe first. */
 const warn_shares = [0.85, 0.7] as const
 
-/** What an operator is told of a share; undefined while there is nothing to tell. */
+/** The warning to operators; undefined below the first threshold. */
 export const warningOf = ({ used_share, bytes, limit_bytes }: LogFigures) => {
   const passed = warn_shares.find((share) => (used_share ?? 0) >= share)
   if (passed === undefined) return undefined

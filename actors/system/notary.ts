@@ -1,9 +1,9 @@
 /**
- * The notary: the key of this installation, by which heads of its log are signed.
+ * The notary: signs heads of the log with the key of this installation.
  *
- * A signed head is a text in the form of a transparency log's checkpoint, so that tools for those
- * read it: the log's name, its size, its root in base64, a blank line, and the signature. Whoever
- * keeps one can tell later whether the log still begins with what it was then.
+ * A signed head has the format of a transparency log checkpoint, so that existing tools can read it:
+ * the log's name, its size, its root in base64, a blank line, and the signature. An auditor who keeps
+ * one can verify later that the log still starts with the same commits.
  *
  * Source: C2SP tlog-checkpoint and signed-note; RFC 8032 for the signature.
  */
@@ -14,13 +14,13 @@ import { Log, type LogUnavailable } from "#events/log.ts"
 import type { AuditKey } from "#schemas/system/audit.ts"
 import type { SealedTree } from "#schemas/system/checkpoint.ts"
 
-/** How large the log was, and the root of its tree then: 32 bytes. */
+/** The log's size and the root of its tree (32 bytes) at some time. */
 export interface Head {
   readonly size: number
   readonly root: Uint8Array
 }
 
-/** SHA-256 of what comes piece by piece. */
+/** Incremental SHA-256. */
 export interface Hashing {
   readonly add: (text: string) => void
   /** In hex; nothing can be added afterwards. */
@@ -37,7 +37,7 @@ export class Notary extends Context.Service<
   }
 >()("actors/system/Notary") {}
 
-/** A checkpoint that has a tree: at which position it is, and what it holds. */
+/** A checkpoint with a tree, and its position. */
 export interface SealedAt {
   readonly position: number
   readonly tree: SealedTree
@@ -62,7 +62,7 @@ export const headOf = (log: Log["Service"], tree: Tree): Head => ({
   root: rootOf(log.digest, tree),
 })
 
-/** The newest sealed tree; undefined when nothing is sealed, or an older release sealed it. */
+/** The newest sealed tree; undefined if there is none, or an older release sealed it. */
 export const newestTree = Effect.gen(function* () {
   const log = yield* Log
   const last = yield* log.load(checkpoint_stream)
@@ -72,7 +72,7 @@ export const newestTree = Effect.gen(function* () {
   return tree === undefined ? undefined : openTree(tree)
 })
 
-/** The newest head, signed; undefined when there is none. */
+/** The newest head, signed; undefined if there is none. */
 export const signedHead = Effect.gen(function* () {
   const log = yield* Log
   const notary = yield* Notary

@@ -1,4 +1,4 @@
-/** A probe of the path to the log: a commit that says nothing but that it could be made. */
+/** A probe of the command path: a commit that only proves that commits are possible. */
 import { assign, setup } from "xstate"
 import { decider } from "#actors/decider.ts"
 import { PathProbed, ProbeEvent } from "#events/system/probe.ts"

@@ -1,8 +1,8 @@
 /**
- * The proof that an aggregate's commits are in the log, for whoever trusts only a signed head.
+ * The proof that an aggregate's commits are in the log, for auditors who trust only a signed head.
  *
- * It holds the commits, their paths to the root of the checkpoint that covers them, and from there
- * the path to the newest head. `docs/examples/verify-proof.py` checks it, without us.
+ * It contains the commits, their paths to the root of the checkpoint that covers them, and the path
+ * from there to the newest head. `docs/examples/verify-proof.py` checks it independently.
  */
 import { Effect, Schema, Stream } from "effect"
 import { headOf, Notary, newestTree, type SealedAt, sealedTrees } from "#actors/system/notary.ts"
@@ -23,19 +23,19 @@ import { type Entry, isReadable, Log, type LogUnavailable } from "#events/log.ts
 import { base64Of, textOf } from "#events/log-line.ts"
 import type { AuditProof } from "#schemas/system/audit.ts"
 
-/** Commits in one proof, at 1 KB each or so; `--at` makes it shorter. */
+/** Maximum number of commits in a proof, at about 1 KB each; `--at` makes it shorter. */
 const commits_max = 10_000
 
-export interface ProofAsked {
+export interface ProofRequest {
   /** `<service>.<aggregate>.<id>`. */
   readonly stream: string
-  /** The last position to prove; without it, the aggregate's last. */
+  /** The last position to prove; by default the aggregate's last. */
   readonly at?: number | undefined
-  /** Size of a head that somebody kept: it is shown to be the beginning of the newest. */
+  /** Size of an earlier head that the caller kept: it is proven to be a prefix of the newest. */
   readonly kept?: number | undefined
 }
 
-/** There is no such proof; the message says why, and what would help. */
+/** The proof is impossible; the message has the reason and a remedy. */
 export class NoProof extends Schema.TaggedError<NoProof>()("NoProof", {
   message: Schema.String,
 }) {}
@@ -46,7 +46,7 @@ const refuse = (message: string) => Effect.fail(new NoProof({ message }))
 const commitsOf = Effect.fnUntraced(function* ({
   stream,
   at = Number.MAX_SAFE_INTEGER,
-}: ProofAsked) {
+}: ProofRequest) {
   const log = yield* Log
   const commits = yield* log.entries(stream).pipe(
     Stream.takeWhile(({ position }) => position <= at),
@@ -61,7 +61,7 @@ const commitsOf = Effect.fnUntraced(function* ({
   return commits
 })
 
-/** What is stored: a commit's text, which must be what its hash says, or other bytes in base64. */
+/** The stored entry: a commit's text, which must match its hash, or unreadable bytes in base64. */
 const storedOf = (
   log: Log["Service"],
   entry: Entry,
@@ -78,7 +78,7 @@ const storedOf = (
 const rootsOf = Effect.fnUntraced(function* (newest: Tree, ranges: ReadonlyArray<Range>) {
   const log = yield* Log
   const gathered = gathering(log.digest, ranges)
-  const growth = growing(log.digest, empty_tree, gathered.told)
+  const growth = growing(log.digest, empty_tree, gathered.collect)
   yield* log.entries("").pipe(
     Stream.takeWhile(({ position }) => position <= newest.size),
     Stream.runForEach((recorded) => Effect.sync(() => growth.add(leafOf(log.digest, recorded)))),
@@ -101,7 +101,7 @@ const covering = Effect.fnUntraced(function* (position: number, newest: Tree) {
   return yield* refuse(`The commit at ${position} is not sealed yet: audit.checkpoint_seconds.`)
 })
 
-/** The ranges of which the proof tells the roots. */
+/** The ranges whose roots the proof contains. */
 const rangesOf = (
   commits: ReadonlyArray<Entry>,
   { tree }: SealedAt,
@@ -113,40 +113,40 @@ const rangesOf = (
   since: kept === undefined ? undefined : consistency(kept, size),
 })
 
-/** Proves an aggregate's commits. NoProof where they are not sealed, or there are none. */
+/** Proves an aggregate's commits. Fails with NoProof if none exist or some are not sealed. */
 export const prove = Effect.fnUntraced(function* (
-  asked: ProofAsked,
+  request: ProofRequest,
 ): Effect.fn.Return<AuditProof, NoProof | LogUnavailable, Log | Notary> {
   const log = yield* Log
   const notary = yield* Notary
-  const commits = yield* commitsOf(asked)
+  const commits = yield* commitsOf(request)
   const newest = yield* newestTree
   if (newest === undefined) return yield* refuse("Nothing of the log is sealed in a tree yet.")
-  const { kept } = asked
+  const { kept } = request
   if (kept !== undefined && (kept < 1 || kept > newest.size)) {
     return yield* refuse(`The kept head has ${kept} commits, the newest ${newest.size}.`)
   }
   const checkpoint = yield* covering(commits.at(-1)?.position ?? 0, newest)
   const { paths, forward, since } = rangesOf(commits, checkpoint, newest.size, kept)
   const rootAt = yield* rootsOf(newest, [...paths.flat(), ...forward, ...(since ?? [])])
-  const told = (ranges: ReadonlyArray<Range>) => ranges.map((range) => hexOf(rootAt(range)))
+  const hashesOf = (ranges: ReadonlyArray<Range>) => ranges.map((range) => hexOf(rootAt(range)))
   const stored = yield* Effect.forEach(commits, (commit) => storedOf(log, commit))
   return {
     format: "almanac-audit-proof-1",
-    aggregate: asked.stream,
+    aggregate: request.stream,
     commits: commits.map(({ position }, i) => ({
       position,
       ...(stored[i] ?? { commit: "" }),
-      path: told(paths[i] ?? []),
+      path: hashesOf(paths[i] ?? []),
     })),
     checkpoint: {
       size: checkpoint.tree.size,
       root: hexOf(rootOf(log.digest, openTree(checkpoint.tree))),
     },
-    consistency: told(forward),
+    consistency: hashesOf(forward),
     ...(since === undefined || kept === undefined
       ? {}
-      : { kept: { size: kept, path: told(since) } }),
+      : { kept: { size: kept, path: hashesOf(since) } }),
     head: notary.sign(headOf(log, newest)),
     key: notary.key.verifier,
   }

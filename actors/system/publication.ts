@@ -13,7 +13,7 @@ import {
 /** The only aggregate of its kind: there is one log. */
 const publication_id = "log"
 
-/** Who the log says it was. */
+/** The actor in the log. */
 const actor = "process:system-publisher"
 
 type Anchor = Omit<PublicationEvent, "type">
@@ -23,7 +23,7 @@ interface Context extends Anchor {}
 const chart = setup({
   types: { context: {} as Context, events: {} as PublicationEvent },
   guards: {
-    // The same place again where a release publishes more types.
+    // A release that publishes more types may anchor the same position again.
     follows: ({ context, event: { position, types } }) =>
       position > context.position ||
       (position === context.position && !Equal.equals(types, context.types)),

@@ -1,4 +1,4 @@
-/** What the log holds that no release wrote. Source: decisions 0182 and 0189. */
+/** Unreadable entries of the log. Source: decisions 0182 and 0189. */
 import { Effect, Schema, Stream } from "effect"
 import { address, Commands } from "#actors/commands.ts"
 import { stateAfter } from "#actors/host.ts"
@@ -15,18 +15,18 @@ export interface UnreadableCommit {
   readonly acknowledged: boolean
 }
 
-/** What was found of the whole log. */
+/** The result of a scan of the whole log. */
 export interface Quarantined {
-  /** Entries that were looked at, and those of them that cannot be read. */
+  /** Number of scanned entries, and of unreadable ones. */
   readonly entries: number
   readonly count: number
-  /** Those of `count` that an operator has not acknowledged. */
+  /** Number of unreadable entries that no operator has acknowledged. */
   readonly open: number
-  /** The first of them: those that are not acknowledged come first. */
+  /** The first unreadable entries; those that are not acknowledged come first. */
   readonly first: ReadonlyArray<UnreadableCommit>
 }
 
-/** The position up to which unreadable commits are acknowledged; 0 where none is. */
+/** The position up to which unreadable commits are acknowledged; 0 if none is. */
 export const acknowledgedThrough = Effect.gen(function* () {
   const log = yield* Log
   const last = yield* log.load(quarantine_stream)
@@ -35,12 +35,12 @@ export const acknowledgedThrough = Effect.gen(function* () {
   return context.through
 })
 
-/** Walks the log once; the first `limit` are listed, all are counted. */
+/** Scans the log once; lists the first `limit` unreadable entries and counts all. */
 export const quarantined = Effect.fnUntraced(function* (limit: number) {
   const log = yield* Log
   const through = yield* acknowledgedThrough
   const known: Array<UnreadableCommit> = []
-  const news: Array<UnreadableCommit> = []
+  const unacknowledged: Array<UnreadableCommit> = []
   let entries = 0
   let count = 0
   let open = 0
@@ -53,21 +53,26 @@ export const quarantined = Effect.fnUntraced(function* (limit: number) {
         const acknowledged = position <= through
         count++
         if (!acknowledged) open++
-        const some = acknowledged ? known : news
+        const some = acknowledged ? known : unacknowledged
         if (some.length < limit) some.push({ position, stream, hash, reason, acknowledged })
       }
     }),
   )
-  return { entries, count, open, first: [...news, ...known].slice(0, limit) } satisfies Quarantined
+  return {
+    entries,
+    count,
+    open,
+    first: [...unacknowledged, ...known].slice(0, limit),
+  } satisfies Quarantined
 })
 
-/** Nothing that is unreadable and not acknowledged is there to be acknowledged. */
+/** No unreadable commit needs an acknowledgement. */
 export class NothingToAcknowledge extends Schema.TaggedError<NothingToAcknowledge>()(
   "NothingToAcknowledge",
   { message: Schema.String },
 ) {}
 
-/** Records that an operator knows of every unreadable commit up to the log's end. */
+/** Records that an operator acknowledges every unreadable commit up to the log's end. */
 export const acknowledge = Effect.fnUntraced(function* (
   origin: Omit<Origin, "fingerprint">,
   reason: string,

@@ -1,4 +1,4 @@
-/** The restores of the log and its accepted losses, each with more of it than the one before. */
+/** The restores and accepted losses of the log, at rising positions. */
 import { assign, setup } from "xstate"
 import { decider } from "#actors/decider.ts"
 import { type Missing, mergeMissing } from "#events/log-guard.ts"
@@ -17,7 +17,7 @@ import {
 /** The only aggregate of its kind: there is one log. */
 export const restoration_id = "log"
 
-/** Restores that the snapshot keeps, within its 16 KiB; the first go, which nobody asks for. */
+/** Maximum number of restores in the snapshot, within its 16 KiB; the oldest are dropped. */
 const restores_max = 100
 
 type Context = typeof RestorationContext.Type
@@ -29,7 +29,7 @@ const withRestore = (
   { restore_id, position }: Pick<RestorationEvent, "restore_id" | "position">,
 ) => [...restores, { restore_id, position }].slice(-restores_max)
 
-/** Ranges beyond the log's end are no holes: later commits get those positions. */
+/** Excludes ranges after the log's end: later commits get those positions. */
 const withHoles = ({ accepted = [] }: Context, missing: ReadonlyArray<Missing>, position: number) =>
   mergeMissing([...accepted, ...missing.filter(({ from }) => from <= position)]).slice(
     -missing_ranges_max,

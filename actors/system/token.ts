@@ -14,7 +14,7 @@ export const machine = setup({
   types: { context: {} as Context, events: {} as TokenEvent },
 }).createMachine({
   id: "system.token",
-  // Nothing is known of it before it is there, and nothing asks.
+  // The context is empty before the token exists, and is not read then.
   context: {} as Context,
   initial: "absent",
   states: {
@@ -47,7 +47,7 @@ export const Token = decider({
       : new NotFound({ detail: "No such token, or it was revoked." }),
 })
 
-/** A token that holds until it expires; times are Unix milliseconds, null: never. */
+/** A token that is valid until it expires; times are Unix milliseconds, null: never. */
 export interface LivingToken extends Omit<Context, "expires_at"> {
   readonly sha256: string
   readonly kind: "issued"
@@ -57,7 +57,7 @@ export interface LivingToken extends Omit<Context, "expires_at"> {
 
 const epochMs = (at: string) => DateTime.toEpochMillis(DateTime.makeUnsafe(at))
 
-/** The token as it is after a commit; undefined when it is revoked. */
+/** The token after a commit; undefined if it is revoked. */
 export const tokenAfter = (log: Log["Service"], recorded: Recorded) =>
   Effect.map(stateAfter(log, Token, recorded), (state): LivingToken | undefined => {
     if (!state.matches("active")) return undefined
@@ -67,7 +67,7 @@ export const tokenAfter = (log: Log["Service"], recorded: Recorded) =>
       ...granted,
       kind: "issued",
       sha256: parseStream(recorded.stream).id,
-      // It was issued by the commit that it is after: one that is revoked is none.
+      // An active token has a single commit, the one that issued it.
       created_at: epochMs(recorded.commit.at),
       expires_at: granted.expires_at === null ? null : epochMs(granted.expires_at),
     }

@@ -1,9 +1,9 @@
 /**
- * A Merkle tree over the log, by which one commit is shown to be in it without all the others.
+ * A Merkle tree over the log. It proves that a commit is in the log without all the others.
  *
  * It is the tree of RFC 9162 (and RFC 6962) with SHA-256. The leaf of a commit is the text
- * `<position> <stream> <hash>`; commits take their places in the order of the log, without gaps,
- * so the tree of all commits up to a position has as many leaves as the position says.
+ * `<position> <stream> <hash>`. Positions have no gaps, so the tree of all commits up to a position
+ * has that number of leaves.
  *
  * Source: RFC 9162, section 2.1.
  */
@@ -15,15 +15,15 @@ import type { SealedTree } from "#schemas/system/checkpoint.ts"
 export type Digest = (data: Uint8Array) => Uint8Array
 
 /**
- * What must be kept of a tree to let it grow: the roots of the perfect subtrees that it is made of,
- * the largest first. There are as many as its size has bits that are set.
+ * The state that a tree needs to grow: the roots of its perfect subtrees, largest first. Their number
+ * is the number of set bits in its size.
  */
 export interface Tree {
   readonly size: number
   readonly peaks: ReadonlyArray<Uint8Array>
 }
 
-/** Leaves from the first, counted from 0, up to and without the other. */
+/** A half-open range of leaves, counted from 0. */
 export interface Range {
   readonly from: number
   readonly to: number
@@ -54,11 +54,11 @@ const parentOf = (digest: Digest, left: Uint8Array, right: Uint8Array) =>
 
 export const empty_tree: Tree = { size: 0, peaks: [] }
 
-/** The number of peaks of a tree of `size` leaves. Sizes are beyond 32 bits. */
+/** The number of peaks of a tree of `size` leaves. Sizes may exceed 32 bits. */
 export const peaksOf = (size: number): number =>
   size === 0 ? 0 : (size % 2) + peaksOf(Math.floor(size / 2))
 
-/** The tree's root: of no leaves, the hash of nothing. */
+/** The tree's root; for an empty tree, the hash of the empty string. */
 export const rootOf = (digest: Digest, { peaks }: Tree) => {
   let root = peaks.at(-1)
   if (root === undefined) return digest(new Uint8Array())
@@ -66,11 +66,11 @@ export const rootOf = (digest: Digest, { peaks }: Tree) => {
   return root
 }
 
-/** A tree that grows by leaves; `told` hears of each perfect subtree when it is whole. */
+/** A tree that grows by leaves; it calls `onSubtree` for each completed perfect subtree. */
 export const growing = (
   digest: Digest,
   from: Tree,
-  told: (range: Range, root: Uint8Array) => void = () => {},
+  onSubtree: (range: Range, root: Uint8Array) => void = () => {},
 ) => {
   const peaks = [...from.peaks]
   let { size } = from
@@ -78,12 +78,12 @@ export const growing = (
     add: (leaf: Uint8Array) => {
       let root = leaf
       let width = 1
-      told({ from: size, to: size + 1 }, root)
-      // Each peak that is as wide as what was made now becomes its left half.
+      onSubtree({ from: size, to: size + 1 }, root)
+      // Each peak of the same width becomes the left half of the new subtree.
       for (let rest = size; rest % 2 === 1; rest = Math.floor(rest / 2)) {
         root = parentOf(digest, peaks.pop() ?? root, root)
         width *= 2
-        told({ from: size + 1 - width, to: size + 1 }, root)
+        onSubtree({ from: size + 1 - width, to: size + 1 }, root)
       }
       peaks.push(root)
       size++
@@ -113,7 +113,7 @@ const halves = ({ from, to }: Range) => {
   return { middle, left: { from, to: middle }, right: { from: middle, to } }
 }
 
-/** Whose roots, in this order, lead from the leaf at `index` to the root of `size` leaves. */
+/** The inclusion path: ranges whose roots lead from leaf `index` to the root of `size` leaves. */
 export const inclusion = (index: number, size: number, range = whole(size)): Array<Range> => {
   if (range.to - range.from === 1) return []
   const { middle, left, right } = halves(range)
@@ -123,8 +123,8 @@ export const inclusion = (index: number, size: number, range = whole(size)): Arr
 }
 
 /**
- * Whose roots show that the tree of the first `before` leaves (1 or more) is the beginning of the
- * one of `size` leaves.
+ * The consistency path: ranges whose roots prove that the tree of the first `before` leaves (1 or
+ * more) is a prefix of the tree of `size` leaves.
  */
 export const consistency = (before: number, size: number): Array<Range> => {
   const inner = (range: Range, is_old_root: boolean): Array<Range> => {
@@ -135,11 +135,11 @@ export const consistency = (before: number, size: number): Array<Range> => {
   return inner(whole(size), true)
 }
 
-/** 32 bytes as the log and a proof write them. */
+/** 32 bytes in hex, as in the log and in proofs. */
 export const hexOf = Schema.encodeSync(Schema.Uint8ArrayFromHex)
 const ofHex = Schema.decodeSync(Schema.Uint8ArrayFromHex)
 
-/** A tree as a checkpoint holds it, and back. */
+/** Converts between a tree and its form in checkpoints. */
 export const sealedTree = ({ size, peaks }: Tree): SealedTree => ({
   size,
   peaks: peaks.map((peak) => hexOf(peak)),
@@ -150,8 +150,8 @@ export const openTree = ({ size, peaks }: SealedTree): Tree => ({
 })
 
 /**
- * The tree of all commits up to `to`, read from the log; `known` is one of fewer of them. Where a
- * position is missing the tree ends before it.
+ * The tree of all commits up to `to`, read from the log, starting from the smaller tree `known`. It
+ * ends before the first missing position.
  */
 export const treeUpTo = Effect.fnUntraced(function* (to: number, known: Tree = empty_tree) {
   const log = yield* Log
@@ -169,8 +169,8 @@ const keyOf = ({ from, to }: Range) => `${from}-${to}`
 const isPerfect = ({ from, to }: Range) => Number.isInteger(Math.log2(to - from))
 
 /**
- * Gathers the roots of some ranges while the tree grows. `told` is what `growing` calls; `rootOf`
- * answers once all leaves have come, and throws of what was not asked for.
+ * Collects the roots of some ranges while a tree grows. Pass `collect` to `growing`; call `rootOf`
+ * after all leaves were added. It throws for ranges that were not requested.
  */
 export const gathering = (digest: Digest, ranges: ReadonlyArray<Range>) => {
   const roots = new Map<string, Uint8Array | undefined>()
@@ -190,7 +190,7 @@ export const gathering = (digest: Digest, ranges: ReadonlyArray<Range>) => {
     return parentOf(digest, find(left), find(right))
   }
   return {
-    told: (range: Range, root: Uint8Array) => {
+    collect: (range: Range, root: Uint8Array) => {
       const key = keyOf(range)
       if (roots.has(key)) roots.set(key, root)
     },

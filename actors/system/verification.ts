@@ -1,8 +1,8 @@
 /**
- * Whether the log is whole: nothing changed, missing, moved or added since it was written.
+ * Verifies that no commit was changed, removed, moved or added since it was written.
  *
- * It walks the log once and holds a hash for each stream. What it cannot see is a log cut off
- * behind its last checkpoint: for that, keep the answer of an earlier verification elsewhere.
+ * It reads the log once and keeps a hash for each stream. It cannot detect a log that is truncated
+ * after its last checkpoint: for that, keep the result of an earlier verification elsewhere.
  *
  * Source: DESIGN of the running system, 1.
  */
@@ -34,42 +34,42 @@ import { CheckpointEvent } from "#events/system/checkpoint.ts"
 import { GenerationEvent } from "#events/system/generation.ts"
 import type { Fault } from "#schemas/system/audit.ts"
 
-/** Faults that are reported one by one; the rest is counted. */
+/** Maximum number of faults to report; the rest are only counted. */
 const faults_reported_max = 100
 
 export interface VerificationOptions {
-  /** The kinds of aggregates whose snapshots are folded again. */
+  /** The kinds of aggregates whose snapshots are recomputed. */
   readonly deciders: ReadonlyArray<AnyDecider>
   readonly faults_max?: number
-  /** States held in memory, as bytes of their JSON; the others are read from the log again. */
+  /** Memory for states, in bytes of their JSON; other states are read from the log again. */
   readonly held_bytes_max?: number | undefined
-  /** The last position to look at; without it, the log's last. */
+  /** The last position to verify; by default the log's last. */
   readonly until?: number | undefined
-  /** Called now and then with the position that was reached and the one that ends it. */
+  /** Called from time to time with the current and the last position. */
   readonly onProgress?: (position: number, head: number) => Effect.Effect<void>
 }
 
 export interface Verification {
-  /** Position of the last commit that was looked at. */
+  /** Position of the last verified commit. */
   readonly position: number
   readonly commits: number
   readonly streams: number
   readonly checkpoints: number
-  /** Commits that cannot be read, and that an operator has acknowledged: no faults. */
+  /** Unreadable commits that an operator has acknowledged; they are not faults. */
   readonly acknowledged: number
-  /** Commits behind the last checkpoint. */
+  /** Commits after the last checkpoint. */
   readonly unsealed: number
-  /** Commits whose snapshot was folded again; the others' machines are older or unknown. */
+  /** Commits whose snapshot was recomputed; other commits have older or unknown machines. */
   readonly folded: number
-  /** The chain over every commit: two copies of one log are equal in it. */
+  /** Root of the hash chain over every commit, which is equal in all copies of the log. */
   readonly root: string
-  /** Root (hex) of the Merkle tree over every commit, which signed heads show. */
+  /** Root (hex) of the Merkle tree over every commit, as in signed heads. */
   readonly tree_root: string
   readonly fault_count: number
   readonly faults: ReadonlyArray<Fault>
 }
 
-/** A checkpoint as the log holds it. */
+/** A checkpoint in the log. */
 interface Sealed extends CheckpointEvent {
   readonly position: number
 }
@@ -85,7 +85,7 @@ type Report = (fault: Fault) => void
 type Hash = (text: string) => string
 type Hashes = Pick<Log["Service"], "hashOf" | "digest">
 
-/** Positions follow one another: the log's stream never forgets a message. */
+/** Checks that positions are consecutive: the log's stream never deletes a message. */
 const placesCheck = (report: Report) => {
   let last = 0
   return ({ position, stream }: Entry) => {
@@ -112,10 +112,10 @@ const placesCheck = (report: Report) => {
   }
 }
 
-/** Each commit names the hash of the one before it in its stream. */
+/** Checks that each commit has the hash of the one before it in its stream. */
 const chainCheck = (report: Report, hashOf: Hash) => {
   const links = new Map<string, Link>()
-  // Of streams that do not end with a commit: from which one they are loaded, if from any.
+  // The last readable commit of each stream that ends with an unreadable entry, if it has one.
   const loaded = new Map<string, Link | undefined>()
   const skip = ({ position, stream, hash }: Unreadable) => {
     if (!loaded.has(stream)) loaded.set(stream, links.get(stream))
@@ -152,8 +152,8 @@ const chainCheck = (report: Report, hashOf: Hash) => {
 }
 
 /**
- * What an aggregate is loaded from is its last commit: a generation of the log begins with copies,
- * which are no part of the walk.
+ * Checks that each aggregate loads from its last commit. A generation of the log starts with copies
+ * of last commits, which the verification does not read as entries.
  */
 const lastsCheck = (
   report: Report,
@@ -193,7 +193,7 @@ const commandsCheck = (report: Report) => {
   }
 }
 
-/** Recomputes the roots. After a wrong one the next may follow from it or from the right one. */
+/** Recomputes the roots. After a wrong root the next may follow from it or from the right one. */
 const rootsCheck = (report: Report, log: Hashes, sealed: ReadonlyArray<Sealed>) => {
   const { hashOf } = log
   const trees = treesCheck(log)
@@ -255,23 +255,23 @@ const rootsCheck = (report: Report, log: Hashes, sealed: ReadonlyArray<Sealed>) 
 
 const decodeBeginning = Schema.decodeUnknownOption(GenerationEvent)
 
-/** Where generations of the log begin, in a commit that says so. */
+/** The generations that a commit starts. */
 const beginningsIn = (entry: Entry) =>
   entry.stream === generation_stream && isReadable(entry)
     ? entry.commit.events.flatMap((event) => Option.toArray(decodeBeginning(event)))
     : []
 
-/** Recomputes the trees. After a wrong one the next may grow from it. */
+/** Recomputes the trees. After a wrong tree the next may grow from it. */
 const treesCheck = ({ digest }: Hashes) => {
   let growth = growing(digest, empty_tree)
-  const shown = (tree: Tree) => `${tree.size} ${hexOf(rootOf(digest, tree))}`
+  const treeText = (tree: Tree) => `${tree.size} ${hexOf(rootOf(digest, tree))}`
   return {
     add: (entry: Entry) => growth.add(leafOf(digest, entry)),
     root: () => hexOf(rootOf(digest, growth.tree())),
-    /** What is wrong with a checkpoint's tree, which ends where the last commit was added. */
+    /** Compares a checkpoint's tree, which must end at the last added commit. */
     differs: ({ tree }: Sealed) => {
       if (tree === undefined) return undefined
-      const [expected, found] = [shown(growth.tree()), shown(openTree(tree))]
+      const [expected, found] = [treeText(growth.tree()), treeText(openTree(tree))]
       if (expected === found) return undefined
       growth = growing(digest, openTree(tree))
       return { expected, found }
@@ -279,7 +279,7 @@ const treesCheck = ({ digest }: Hashes) => {
   }
 }
 
-/** Looks at commits one by one, in the log's order; it only computes. */
+/** Verifies commits one by one, in log order, without I/O. */
 const verifier = (
   log: Hashes,
   sealed: ReadonlyArray<Sealed>,
@@ -301,7 +301,7 @@ const verifier = (
   let position = 0
 
   return {
-    /** Answers the position of the stream's previous commit, if its state must be read again. */
+    /** Returns the position of the stream's previous commit, if its state must be read again. */
     check: (recorded: Recorded) => {
       commits++
       position = recorded.position
@@ -335,7 +335,7 @@ const verifier = (
   }
 }
 
-/** What is no checkpoint by its schema is found where the snapshots are folded. */
+/** The checkpoints that match the schema; the fold check reports the others. */
 const sealedIn = (log: Log["Service"]) =>
   log.read(checkpoint_stream).pipe(
     Stream.flatMap(({ position, commit }) =>
@@ -348,7 +348,7 @@ const sealedIn = (log: Log["Service"]) =>
     Stream.runCollect,
   )
 
-/** Walks the log up to its end at this moment, and answers what it found. */
+/** Verifies the log up to its current end. */
 export const verify = Effect.fnUntraced(function* ({
   deciders,
   faults_max = faults_reported_max,
@@ -361,23 +361,23 @@ export const verify = Effect.fnUntraced(function* ({
   const fold = foldCheck([Checkpoint, ...deciders], held_bytes_max)
   const sealed = (yield* sealedIn(log)).filter(({ position }) => position <= head)
   const through = yield* acknowledgedThrough
-  const look = verifier(log, sealed, fold, { faults_max, through })
+  const checks = verifier(log, sealed, fold, { faults_max, through })
 
-  /** The state that memory did not hold: as the commit before says it was. */
+  /** Loads a state that is not in memory from the stream's previous commit. */
   const recall = (stream: string, position: number) =>
     Stream.runForEach(Stream.take(log.read(stream, position - 1), 1), (recorded) =>
       Effect.sync(() => fold.begin(recorded)),
     )
   const one = (recorded: Recorded) => {
-    const before = look.check(recorded)
+    const before = checks.check(recorded)
     const known = before === undefined ? Effect.void : recall(recorded.stream, before)
     return Effect.andThen(
       known,
-      Effect.sync(() => look.fold(recorded)),
+      Effect.sync(() => checks.fold(recorded)),
     )
   }
   const each = (entry: Entry) =>
-    isReadable(entry) ? one(entry) : Effect.sync(() => look.skip(entry))
+    isReadable(entry) ? one(entry) : Effect.sync(() => checks.skip(entry))
   yield* log.entries("").pipe(
     Stream.takeWhile(({ position }) => position <= head),
     Stream.runForEachArray((stretch) =>
@@ -387,8 +387,8 @@ export const verify = Effect.fnUntraced(function* ({
       ),
     ),
   )
-  const lasts = look.lasts()
+  const lasts = checks.lasts()
   yield* Stream.runForEach(log.lasts(""), (recorded) => Effect.sync(() => lasts.check(recorded)))
   lasts.finish()
-  return look.finish()
+  return checks.finish()
 })

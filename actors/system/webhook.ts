@@ -33,21 +33,21 @@ import {
 type Created = Omit<typeof CreateWebhook.Type, "type" | "enabled" | "after" | "key_id">
 
 export interface WebhookContext extends Created {
-  /** Rises with everything that its deliverer has to begin anew for. */
+  /** Rises with every change that requires its deliverer to restart. */
   readonly revision: number
-  /** Which replay it is in, 0 for none yet; the events after `after` are sent in it. */
+  /** Number of replays, 0 for none; the current one sends the events after `after`. */
   readonly replay: number
   readonly after: number
-  /** The secrets that sign: version and key of each, the newest first, at most two. */
+  /** Version and key of each signing secret, newest first, at most two. */
   readonly secrets: ReadonlyArray<{
     readonly version: number
     readonly key_id: string
-    /** RFC 3339; null: for as long as it is the newest. */
+    /** RFC 3339; null while it is the newest. */
     readonly until: string | null
   }>
-  /** Events that were given up so far, counted. */
+  /** Number of abandoned events. */
   readonly given_up: number
-  /** Dead letters that are tried again. */
+  /** Dead letters that are being redelivered. */
   readonly redeliveries: ReadonlyArray<number>
 }
 
@@ -78,7 +78,7 @@ const chart = setup({
       ...Struct.omit(event, ["type"]),
       revision: context.revision + 1,
     })),
-    begin_anew: assign(({ context }) => ({ revision: context.revision + 1 })),
+    bump_revision: assign(({ context }) => ({ revision: context.revision + 1 })),
     rotate: assign(({ context, event }) => {
       if (event.type !== "WebhookSecretRotated") return {}
       const [newest] = context.secrets
@@ -104,7 +104,7 @@ const chart = setup({
       const redeliveries = union(context.redeliveries, event.sequences)
       return { redeliveries, revision: context.revision + 1 }
     }),
-    // What is left of them goes on as it is.
+    // The other redeliveries continue, so the revision stays.
     settle: assign(({ context, event }) => {
       if (event.type !== "WebhookRedeliveryEnded") return {}
       return { redeliveries: context.redeliveries.filter((one) => one !== event.sequence) }
@@ -112,7 +112,7 @@ const chart = setup({
   },
 })
 
-/** What its owner may do in whichever state it is. */
+/** Transitions that the owner may trigger in any state. */
 const owned = {
   WebhookChanged: { actions: "change" },
   WebhookSecretRotated: { actions: "rotate" },
@@ -122,7 +122,7 @@ const owned = {
 
 export const machine = chart.createMachine({
   id: "system.webhook",
-  // Nothing is known of it before it is there, and nothing asks.
+  // The context is empty before the webhook exists, and is not read then.
   context: {} as Context,
   initial: "absent",
   states: {
@@ -137,21 +137,21 @@ export const machine = chart.createMachine({
     active: {
       on: {
         ...owned,
-        WebhookPaused: { target: "paused", actions: "begin_anew" },
-        WebhookDisabled: { target: "disabled", actions: "begin_anew" },
+        WebhookPaused: { target: "paused", actions: "bump_revision" },
+        WebhookDisabled: { target: "disabled", actions: "bump_revision" },
         WebhookDeliveriesAbandoned: { actions: "count" },
         WebhookRedeliveryStarted: { guard: "has_room", actions: "redeliver" },
         WebhookRedeliveryEnded: { guard: "is_under_way", actions: "settle" },
       },
     },
     paused: {
-      on: { ...owned, WebhookEnabled: { target: "active", actions: "begin_anew" } },
+      on: { ...owned, WebhookEnabled: { target: "active", actions: "bump_revision" } },
     },
     disabled: {
       on: {
         ...owned,
-        WebhookEnabled: { target: "active", actions: "begin_anew" },
-        WebhookPaused: { target: "paused", actions: "begin_anew" },
+        WebhookEnabled: { target: "active", actions: "bump_revision" },
+        WebhookPaused: { target: "paused", actions: "bump_revision" },
       },
     },
     deleted: { type: "final" },
@@ -174,16 +174,16 @@ const reject = (state: State, command: WebhookCommand) => {
   return new Conflict({ detail: `The webhook is ${String(state.value)}: enable it first.` })
 }
 
-/** The fields that have another value than the webhook has. */
-const changed = (context: Context, asked: Partial<Created>) =>
+/** The fields whose value differs from the webhook's. */
+const changed = (context: Context, wanted: Partial<Created>) =>
   Object.fromEntries(
-    Object.entries(asked).filter(
-      // The names of what is asked are names of what it has.
+    Object.entries(wanted).filter(
+      // Object.entries loses the key type.
       ([name, value]) => !Equal.equals(context[name as keyof Created], value),
     ),
   )
 
-/** What makes it active or paused; nothing where it is that. A disabled one is neither. */
+/** The event that makes it active or paused, if it is not. A disabled webhook is neither. */
 const switched = (state: State, enabled: boolean | undefined) => {
   if (enabled === undefined || state.matches(enabled ? "active" : "paused")) return []
   return enabled ? [WebhookEnabled.make({})] : [WebhookPaused.make({})]
@@ -197,9 +197,9 @@ export const Webhook = decider({
   rejection: WebhookRejection,
   propose: {
     CreateWebhook: (command) => [WebhookCreated.make(Struct.omit(command, ["type"]))],
-    ChangeWebhook: ({ type: _, enabled, ...asked }, context, state) => {
-      const changes = changed(context, asked)
-      const same = Object.keys(changes).length === 0 && isThere(state)
+    ChangeWebhook: ({ type: _, enabled, ...wanted }, context, state) => {
+      const changes = changed(context, wanted)
+      const same = Object.keys(changes).length === 0 && exists(state)
       return [...(same ? [] : [WebhookChanged.make(changes)]), ...switched(state, enabled)]
     },
     DisableWebhook: (command) => [WebhookDisabled.make(Struct.omit(command, ["type"]))],
@@ -212,7 +212,7 @@ export const Webhook = decider({
       return [WebhookRedeliveryStarted.make({ sequences: fresh })]
     },
     EndRedelivery: ({ type: _, ...ended }, context, state) =>
-      isThere(state) && !isRedelivered(context, ended.sequence)
+      exists(state) && !isRedelivered(context, ended.sequence)
         ? []
         : [WebhookRedeliveryEnded.make(ended)],
     DeleteWebhook: () => [WebhookDeleted.make({})],
@@ -220,18 +220,18 @@ export const Webhook = decider({
   reject,
 })
 
-/** Nothing is, before there is a webhook. */
+/** The context is empty before the webhook exists. */
 const isRedelivered = ({ redeliveries }: Partial<Context>, sequence: number) =>
   redeliveries?.includes(sequence) === true
 
-const isThere = (state: State) => !state.matches("absent") && !state.matches("deleted")
+const exists = (state: State) => !state.matches("absent") && !state.matches("deleted")
 
-/** A webhook as it is after a commit. */
+/** A webhook after a commit. */
 export interface WebhookNow extends WebhookContext {
   readonly state: WebhookState | "deleted"
 }
 
-/** The secrets that sign at a time in epoch milliseconds, the newest first. */
+/** The signing secrets at a time in epoch milliseconds, newest first. */
 export const signingAt = ({ secrets }: Pick<WebhookContext, "secrets">, now_ms: number) =>
   secrets.filter(({ until }) => until === null || Date.parse(until) > now_ms)
 

@@ -10,7 +10,7 @@ import { settings } from "#cli/root.ts"
 import type { Origin } from "#events/log.ts"
 import type { Settings } from "#schemas/settings.ts"
 import { TokenName, TokenRequest } from "#schemas/token.ts"
-import { beside } from "#server/session.ts"
+import { attachedLog } from "#server/session.ts"
 
 /** Roles or scopes of one token. */
 const grants_max = 32
@@ -44,7 +44,7 @@ const overLog = <A, E>(
   Effect.gen(function* () {
     const issuer = yield* logIssuer
     return yield* Effect.retry(use(issuer, yield* originNow), tries)
-  }).pipe(Effect.provide(Layer.provideMerge(host, beside(configured))))
+  }).pipe(Effect.provide(Layer.provideMerge(host, attachedLog(configured))))
 
 const issue = Command.make(
   "issue",

@@ -4,7 +4,7 @@ import { pipeline } from "node:stream/promises"
 import { createGzip } from "node:zlib"
 import { Console, Effect, Option, Stream } from "effect"
 import { Command, Flag } from "effect/cli"
-import { type ExportAsked, exported, partOf } from "#actors/system/export.ts"
+import { type ExportRequest, exported, partOf } from "#actors/system/export.ts"
 import { time } from "#cli/audit/flags.ts"
 import { CannotRun } from "#cli/audit/outcome.ts"
 import { settings } from "#cli/root.ts"
@@ -19,7 +19,10 @@ export interface ExportTo {
 }
 
 /** Writes the export; CannotRun when the file is there already or cannot be written. */
-export const exportTo = Effect.fnUntraced(function* (asked: ExportAsked, { path, gzip }: ExportTo) {
+export const exportTo = Effect.fnUntraced(function* (
+  asked: ExportRequest,
+  { path, gzip }: ExportTo,
+) {
   const failed = (cause: unknown) => {
     const why = causeText(cause)
     return new CannotRun({ message: `${path} cannot be written: ${why}` })

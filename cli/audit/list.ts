@@ -17,7 +17,7 @@ import {
   page_limit_max,
 } from "#schemas/system/audit.ts"
 import { details } from "#server/audit-details.ts"
-import { readOnlyBeside } from "#server/session.ts"
+import { attachedLogReadOnly } from "#server/session.ts"
 
 const Query = Schema.Struct(AuditQuery)
 type Query = typeof Query.Type
@@ -123,7 +123,7 @@ export const list = Command.make(
     const running = yield* instance(configured)
     const page =
       running === undefined
-        ? yield* Effect.provide(listFromLog(query), readOnlyBeside(configured))
+        ? yield* Effect.provide(listFromLog(query), attachedLogReadOnly(configured))
         : yield* Schema.decodeEffect(Page)(
             yield* callInstance(running, configured, "GET", pathOf(query)),
           )
@@ -162,7 +162,7 @@ export const follow = Command.make(
     const configured = yield* settings
     const filters = filtersOf(given)
     yield* tellUnknown(filters)
-    yield* Effect.provide(followLog(filters, json), readOnlyBeside(configured))
+    yield* Effect.provide(followLog(filters, json), attachedLogReadOnly(configured))
   }),
 ).pipe(
   Command.withDescription("Events as they happen, until interrupted"),

@@ -4,7 +4,7 @@ import { Command, Flag } from "effect/cli"
 import { time } from "#cli/audit/flags.ts"
 import { settings } from "#cli/root.ts"
 import { Log, type Part, type Recorded } from "#events/log.ts"
-import { readOnlyBeside } from "#server/session.ts"
+import { attachedLogReadOnly } from "#server/session.ts"
 
 export interface Stretch {
   readonly part: Part
@@ -82,7 +82,7 @@ export const replay = Command.make(
       to: Option.getOrUndefined(to),
       speed: Option.getOrUndefined(speed),
     }
-    yield* Effect.provide(replayLog(stretch), readOnlyBeside(configured))
+    yield* Effect.provide(replayLog(stretch), attachedLogReadOnly(configured))
   }),
 ).pipe(
   Command.withDescription("A stretch of the log as stored, one JSON commit a line"),

@@ -10,7 +10,7 @@ import { parseStream } from "#events/log.ts"
 import { type AggregateName, type Moment, stateAt } from "#projections/system/history.ts"
 import type { Settings } from "#schemas/settings.ts"
 import { AuditState } from "#schemas/system/audit.ts"
-import { readOnlyBeside } from "#server/session.ts"
+import { attachedLogReadOnly } from "#server/session.ts"
 
 const Name = Schema.String.check(
   Schema.isPattern(/^[\w-]+\.[\w-]+\.[\w-]+$/, { expected: "service.aggregate.id" }),
@@ -70,7 +70,7 @@ export const state = Command.make(
     const running = yield* instance(configured)
     const found =
       running === undefined
-        ? yield* Effect.provide(stateAt(name, moment), readOnlyBeside(configured))
+        ? yield* Effect.provide(stateAt(name, moment), attachedLogReadOnly(configured))
         : yield* stateBy(running, configured, pathOf(name, moment))
     if (found === undefined) {
       return yield* new CannotRun({ message: `The log held nothing of ${stream} then.` })

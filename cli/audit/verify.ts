@@ -13,7 +13,7 @@ import { causeText } from "#schemas/cause-text.ts"
 import type { Settings } from "#schemas/settings.ts"
 import type { Fault } from "#schemas/system/audit.ts"
 import { deciders } from "#server/aggregate-kinds.ts"
-import { readOnlyBeside } from "#server/session.ts"
+import { attachedLogReadOnly } from "#server/session.ts"
 
 /** Faults that are printed unless asked otherwise: the first ones tell most. */
 const faults_shown = 20
@@ -122,7 +122,7 @@ export const verify = Command.make(
       until: Option.getOrUndefined(until),
       findings: Option.isSome(until) ? Effect.succeed([]) : lossesOf(configured),
     }
-    yield* Effect.provide(verifyLog(options), readOnlyBeside(configured))
+    yield* Effect.provide(verifyLog(options), attachedLogReadOnly(configured))
   }, Effect.catchCause(cannotRun)),
 ).pipe(
   Command.withDescription(

@@ -11,7 +11,7 @@ import { openStore } from "#adapters/capital-pressure/store.ts"
 import { findInstance } from "#adapters/data-folder/instance-file.ts"
 import { DashboardFile } from "#cli/dashboard/dashboard-file.ts"
 import type { Settings } from "#schemas/settings.ts"
-import { beside } from "#server/session.ts"
+import { attachedLog } from "#server/session.ts"
 
 /** How far a file is that another process writes; opened anew, since it may be replaced. */
 const positionAt = (path: string) => {
@@ -32,7 +32,7 @@ const besideInstance = (settings: Settings) => {
   const path = capitalFile(settings)
   const position = Effect.sync(() => positionAt(path))
   return Layer.merge(host, Layer.succeed(DashboardFile, { path, position })).pipe(
-    Layer.provideMerge(beside(settings)),
+    Layer.provideMerge(attachedLog(settings)),
   )
 }
 

@@ -24,7 +24,7 @@ import { causeText } from "#schemas/cause-text.ts"
 import type { Settings } from "#schemas/settings.ts"
 import { judge } from "#server/aggregate-kinds.ts"
 import { leases_bucket } from "#server/leased.ts"
-import { busBeside, generations, logAsItIs, standing } from "#server/session.ts"
+import { attachedBus, generations, logAsItIs, standing } from "#server/session.ts"
 
 /** A hung bus is not waited for as at a start; a server of our own reads its store first. */
 const bus_ms_max = 20_000
@@ -70,7 +70,7 @@ const busFindings = (of: Settings, checks: ReadonlyArray<OnBus>) => {
   if (is_nothing || checks.length === 0) return Effect.succeed([])
   return Effect.gen(function* () {
     const connected = yield* Layer.build(
-      Layer.provideMerge(logStanding(standing(of)), busBeside(of)),
+      Layer.provideMerge(logStanding(standing(of)), attachedBus(of)),
     ).pipe(Effect.timeoutOrElse({ duration: bus_ms_max, orElse: () => Effect.fail(silent) }))
     return yield* runChecks(checks).pipe(
       Effect.provideContext(connected),

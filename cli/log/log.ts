@@ -12,7 +12,7 @@ import { whyNotAlone } from "#cli/log/alone.ts"
 import { acknowledgeCommand, quarantine } from "#cli/log/quarantine.ts"
 import { settings } from "#cli/root.ts"
 import type { LogFigures } from "#schemas/system/audit.ts"
-import { busAlone, busBeside, generations, standing, watching } from "#server/session.ts"
+import { attachedBus, busAlone, generations, standing, watching } from "#server/session.ts"
 
 const told = ({ generation, position, aggregates, bytes, limit_bytes }: LogFigures) => {
   const limit = limit_bytes === null ? "without a limit" : `of ${limit_bytes}`
@@ -29,7 +29,7 @@ const show = Command.make(
     const configured = yield* settings
     const found = yield* Effect.flatMap(LogStanding, ({ figures }) => figures).pipe(
       Effect.provide(logStanding(standing(configured))),
-      Effect.provide(busBeside(configured)),
+      Effect.provide(attachedBus(configured)),
     )
     yield* Console.log(json ? JSON.stringify(found) : told(found))
     const warning = warningOf(found)

@@ -7,7 +7,7 @@ import { acknowledge, quarantined, type UnreadableCommit } from "#actors/system/
 import { json } from "#cli/audit/flags.ts"
 import { settings } from "#cli/root.ts"
 import { Acknowledgement } from "#schemas/system/quarantine.ts"
-import { beside, readOnlyBeside } from "#server/session.ts"
+import { attachedLog, attachedLogReadOnly } from "#server/session.ts"
 
 /** Entries that are printed unless asked otherwise; all are counted. */
 const shown_default = 100
@@ -26,7 +26,7 @@ export const quarantine = Command.make(
   },
   Effect.fn(function* ({ limit, json }) {
     const configured = yield* settings
-    const found = yield* Effect.provide(quarantined(limit), readOnlyBeside(configured))
+    const found = yield* Effect.provide(quarantined(limit), attachedLogReadOnly(configured))
     if (json) return yield* Console.log(JSON.stringify(found))
     for (const one of found.first) yield* Console.log(lineOf(one))
     const { count, entries, open } = found
@@ -56,7 +56,7 @@ export const acknowledgeCommand = Command.make(
     const origin = { command_id: v7(), actor: "process:log-acknowledge", at }
     const { through, commits } = yield* Effect.provide(
       acknowledge(origin, reason),
-      Layer.provideMerge(host, beside(configured)),
+      Layer.provideMerge(host, attachedLog(configured)),
     )
     yield* Console.log(`acknowledged ${commits} unreadable commits up to position ${through}`)
   }),

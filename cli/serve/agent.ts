@@ -14,11 +14,11 @@ import { settings, sources } from "#cli/root.ts"
 import type { Settings } from "#schemas/settings.ts"
 import { DomainId, ProjectId, WorkerId } from "#schemas/share-protection/id.ts"
 import { Name } from "#schemas/share-protection/text.ts"
-import type { AgentPapers } from "#server/agent/papers.ts"
+import type { AgentCredentials } from "#server/agent/credentials.ts"
 import { workerProject } from "#server/agent/ports.ts"
 import { runAgent } from "#server/agent/run.ts"
 import { version } from "#server/program.ts"
-import { askEntry } from "#server/share-protection/worker-entry.ts"
+import { requestEntry } from "#server/share-protection/worker-entry.ts"
 
 /** There is nobody to work for; the message says what to do. */
 class NoServer extends Schema.TaggedError<NoServer>()("NoServer", { message: Schema.String }) {}
@@ -41,7 +41,7 @@ const entry = Effect.fnUntraced(function* (settings: Settings, worker_id: Worker
   const { nats, data } = settings
   if (nats.url !== "") {
     const servers = nats.url.split(",").map((server) => server.trim())
-    const own: AgentPapers["nats"] = { servers, seed: null }
+    const own: AgentCredentials["nats"] = { servers, seed: null }
     return own
   }
   const running = yield* instance(settings)
@@ -53,8 +53,8 @@ const entry = Effect.fnUntraced(function* (settings: Settings, worker_id: Worker
   const servers = url.split(",")
   const { public_key, seed } = yield* newWorkerKeys
   const connection = yield* connectPlain({ servers, login: { user, password } })
-  yield* askEntry(connection, { worker_id, public_key })
-  const admitted: AgentPapers["nats"] = { servers, seed }
+  yield* requestEntry(connection, { worker_id, public_key })
+  const admitted: AgentCredentials["nats"] = { servers, seed }
   return admitted
 }, Effect.scoped)
 
@@ -66,7 +66,7 @@ export const agent = Command.make(
     const worker_id = Option.getOrElse(asked.worker_id, () => WorkerId.make(v7()))
     const work = Effect.gen(function* () {
       const nats = yield* entry(read, worker_id)
-      const papers: AgentPapers = {
+      const credentials: AgentCredentials = {
         worker_id,
         project_id: Option.getOrUndefined(asked.project_id) ?? (yield* workerProject(read)),
         domain_id: Option.getOrNull(asked.domain_id),
@@ -74,7 +74,7 @@ export const agent = Command.make(
         nats,
         sources: yield* sources,
       }
-      return yield* runAgent(papers, read)
+      return yield* runAgent(credentials, read)
     })
     yield* work.pipe(
       Effect.annotateLogs({ worker_id }),

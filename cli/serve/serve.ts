@@ -35,9 +35,10 @@ import { identities } from "#server/identities.ts"
 import { machinery, workerBus } from "#server/machinery.ts"
 import { measures } from "#server/measures.ts"
 import { newOpening, type Opening, opens } from "#server/plant-disease/plant-disease.ts"
+import { firstOf, modelProblem, publisherProblem } from "#server/problems.ts"
 import { type SettingsSources, version } from "#server/program.ts"
 import { published_types as published } from "#server/published.ts"
-import { troubleOf } from "#server/read-models.ts"
+import { problemOf } from "#server/read-models.ts"
 import { reloading, warnOfAddress } from "#server/reloading.ts"
 import { actors } from "#server/roles/actors.ts"
 import { worker } from "#server/roles/agent.ts"
@@ -46,8 +47,7 @@ import { gateway } from "#server/roles/gateway.ts"
 import { type RoleParts, roleParts } from "#server/roles/parts.ts"
 import { conductedElsewhere } from "#server/share-protection/conductor.ts"
 import { noteOfOthers, noteOfProfile } from "#server/share-protection/embedded.ts"
-import { firstOf, modelTrouble, publisherTrouble } from "#server/troubles.ts"
-import { parentGone } from "#server/with-parent.ts"
+import { parentExit } from "#server/with-parent.ts"
 
 /** No service could start; the log says why of each. */
 class NothingServed extends Schema.TaggedError<NothingServed>()("NothingServed", {
@@ -108,9 +108,9 @@ const background = Effect.fnUntraced(function* ({ current, sources, node_id, par
   const of_blobs = does("projections") || does("blob") ? parts.blobs : Effect.void
   yield* Effect.all([models, of_blobs], { concurrency: "unbounded", discard: true })
   if (does("projections")) {
-    const trouble = troubleOf(Context.get(yield* parts.models, ShareProtectionModel))
+    const trouble = problemOf(Context.get(yield* parts.models, ShareProtectionModel))
     const model = Context.get(yield* parts.models, ShareProtectionModel)
-    const stands = yield* modelTrouble("share-protection", share_blueprint.part, model)
+    const stands = yield* modelProblem("share-protection", share_blueprint.part, model)
     said.push(roleOf("projections", firstOf(trouble, yield* parts.commands, stands)))
   }
   if (does("actors")) {
@@ -119,12 +119,12 @@ const background = Effect.fnUntraced(function* ({ current, sources, node_id, par
   }
   if (does("conductor")) {
     conducts = yield* conductor(current, node_id, sources, parts)
-    if (services.includes("share-protection")) farewell = (yield* parts.outside).farewell
-    const stands = yield* publisherTrouble
+    if (services.includes("share-protection")) farewell = (yield* parts.outside).shutdown
+    const stands = yield* publisherProblem
     said.push(roleOf("conductor", firstOf(yield* parts.commands, conducts, stands)))
   } else if (does("agent") && services.includes("share-protection")) {
     const works = yield* worker(settings, sources)
-    farewell = works.farewell
+    farewell = works.shutdown
     said.push(roleOf("agent", firstOf(yield* parts.commands, works.ready)))
   }
   return { said, conducts, farewell }
@@ -296,7 +296,7 @@ export const serve = Command.make(
       const serving = run(first, current, yield* sources).pipe(Effect.ensuring(deadline.begin))
       return yield* Option.match(told_fd, {
         onNone: () => serving,
-        onSome: (fd) => Effect.raceFirst(serving, parentGone(first.cluster.node_id, fd)),
+        onSome: (fd) => Effect.raceFirst(serving, parentExit(first.cluster.node_id, fd)),
       })
     }).pipe(
       Effect.scoped,

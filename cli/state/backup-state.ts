@@ -16,11 +16,14 @@ import { passphraseFile, passphraseOf, StateRefused, told } from "#cli/state/sta
 import type { Settings } from "#schemas/settings.ts"
 import { storedFiles } from "#schemas/system/state-backup.ts"
 import { version } from "#server/program.ts"
-import { bothBeside, generations, log } from "#server/session.ts"
+import { attachedBuses, generations, log } from "#server/session.ts"
 
 /** All that is read: the log, the events, and the key that its head is signed with. */
 const sources = (of: Settings) =>
-  Layer.provideMerge(Layer.merge(log(of), notary(of.data.dir, of.audit.key_file)), bothBeside(of))
+  Layer.provideMerge(
+    Layer.merge(log(of), notary(of.data.dir, of.audit.key_file)),
+    attachedBuses(of),
+  )
 
 /** Where a path leads, also one of which the end is not there yet. */
 const realOf = (path: string): string =>

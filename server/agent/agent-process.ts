@@ -1,7 +1,7 @@
 /**
- * `node agent-process.ts`: an agent as the server boots it on its own machine. It reads who it is
- * from standard input, works until that ends or it is told to stop, and loads nothing of the
- * server: that many of them fit on one machine.
+ * `node agent-process.ts`: an agent that the server starts on its own machine. It reads its
+ * credentials from standard input and works until the input closes or it gets a signal. It loads none
+ * of the server's code, so that many agents fit on one machine.
  */
 import { createInterface } from "node:readline"
 import * as NodeRuntime from "@effect/platform-node/NodeRuntime"
@@ -11,10 +11,10 @@ import { keepPrivate } from "#adapters/process-privacy.ts"
 import { readSettings } from "#adapters/settings.ts"
 import manifest from "#package.json" with { type: "json" }
 import type { Settings } from "#schemas/settings.ts"
-import { AgentPapers } from "#server/agent/papers.ts"
+import { AgentCredentials } from "#server/agent/credentials.ts"
 import { runAgent } from "#server/agent/run.ts"
 
-/** The first line of standard input, and its end: then who booted it is gone. */
+/** The first line of standard input, and its end, which means that the parent has exited. */
 const boot = Effect.sync(() => {
   const lines = createInterface({ input: process.stdin })
   const closed = new Promise<void>((resolve) => lines.once("close", resolve))
@@ -25,7 +25,7 @@ const boot = Effect.sync(() => {
   return { first, closed }
 })
 
-/** What sends traces is loaded where a collector is named alone: it is megabytes in each agent. */
+/** Tracing is loaded only with a collector, because it takes megabytes in each agent. */
 const tracing = ({ telemetry }: Settings) =>
   telemetry.otlp_url === ""
     ? Effect.succeed(Layer.succeed(References.TracerEnabled, false))
@@ -38,13 +38,13 @@ const agent = Effect.gen(function* () {
   const { first, closed } = yield* boot
   const text = yield* Effect.promise(() => first)
   if (text === "") return
-  const papers = yield* Schema.decodeEffect(AgentPapers)(text)
-  const { settings } = yield* readSettings({ ...papers.sources, env: process.env })
+  const credentials = yield* Schema.decodeEffect(AgentCredentials)(text)
+  const { settings } = yield* readSettings({ ...credentials.sources, env: process.env })
   yield* Effect.raceFirst(
-    runAgent(papers, settings),
+    runAgent(credentials, settings),
     Effect.promise(() => closed),
   ).pipe(
-    Effect.annotateLogs({ worker_id: papers.worker_id }),
+    Effect.annotateLogs({ worker_id: credentials.worker_id }),
     Effect.provide([logging(() => settings.log.level), yield* tracing(settings)]),
   )
 })
@@ -57,7 +57,7 @@ const explain = (cause: Cause.Cause<unknown>) =>
     ? Effect.void
     : Effect.logError(`A worker ends: ${messageOf(Cause.squash(cause))}`)
 
-/** Told to stop, it stops in order: that is no failure. */
+/** Exits with 0 after a signal: a requested stop is not a failure. */
 const teardown: Runtime.Teardown = (exit, onExit) => {
   const interrupted = Exit.isFailure(exit) && Cause.hasInterruptsOnly(exit.cause)
   return interrupted ? onExit(0) : Runtime.defaultTeardown(exit, onExit)

@@ -1,6 +1,6 @@
 /**
- * What an agent works with: the engine, the buckets, and the trusts, secrets and shares of its
- * tenants. What a job alone needs is loaded by the first job: an agent that idles stays small.
+ * An agent's dependencies: the engine, the buckets, and the trusts, secrets and shares of its
+ * tenants. The first job loads what only jobs need, so that idle agents stay small.
  */
 import { mkdir } from "node:fs/promises"
 import { join } from "node:path"
@@ -17,16 +17,16 @@ import type { IdentityUnavailable } from "#gateway/identity.ts"
 import type { Settings } from "#schemas/settings.ts"
 import { ProjectId } from "#schemas/share-protection/id.ts"
 
-/** For what the engine can always make again, and for what lives no longer than a job. */
+/** Folders for the engine's cache, which can be rebuilt, and for temporary files of a job. */
 export const engineFolders = ({ data }: Pick<Settings, "data">) => ({
   cache_dir: join(data.dir, "engine", "cache"),
   scratch_dir: join(data.dir, "engine", "scratch"),
 })
 
-/** Only we may see what is in a tenant's files. */
+/** A tenant's files are readable by the owner only. */
 const folder_mode = 0o700
 
-/** The engine of these settings; fails with what to install. */
+/** The engine of these settings; the error names what to install. */
 export const engine = (settings: Settings) =>
   Layer.unwrap(
     Effect.gen(function* () {
@@ -44,7 +44,7 @@ export const engine = (settings: Settings) =>
     }),
   )
 
-/** Buckets over S3, whose client is loaded when it is first asked. */
+/** Buckets over S3; the client is loaded on the first request. */
 export const buckets = ({ targets }: Pick<Settings, "targets">) =>
   Layer.effect(Buckets, lazyBuckets(addressRule(targets.allowed_networks)))
 
@@ -58,21 +58,21 @@ const lazyBuckets = Effect.fnUntraced(function* (isAllowed: AddressRule) {
   const loaded = yield* Effect.cached(load)
   const s3 = Effect.provide(Buckets, Layer.effectContext(loaded))
   return Buckets.of({
-    preflight: (...asked) => Effect.flatMap(s3, ({ preflight }) => preflight(...asked)),
-    reach: (...asked) => Effect.flatMap(s3, ({ reach }) => reach(...asked)),
-    usage: (...asked) => Effect.flatMap(s3, ({ usage }) => usage(...asked)),
-    protectedUntil: (...asked) =>
-      Effect.flatMap(s3, ({ protectedUntil }) => protectedUntil(...asked)),
-    extendLocks: (...asked) => Effect.flatMap(s3, ({ extendLocks }) => extendLocks(...asked)),
-    retention: (...asked) => Effect.flatMap(s3, ({ retention }) => retention(...asked)),
-    purge: (...asked) => Effect.flatMap(s3, ({ purge }) => purge(...asked)),
-    recoverableUntil: (...asked) =>
-      Effect.flatMap(s3, ({ recoverableUntil }) => recoverableUntil(...asked)),
-    undelete: (...asked) => Effect.flatMap(s3, ({ undelete }) => undelete(...asked)),
+    preflight: (...args) => Effect.flatMap(s3, ({ preflight }) => preflight(...args)),
+    reach: (...args) => Effect.flatMap(s3, ({ reach }) => reach(...args)),
+    usage: (...args) => Effect.flatMap(s3, ({ usage }) => usage(...args)),
+    protectedUntil: (...args) =>
+      Effect.flatMap(s3, ({ protectedUntil }) => protectedUntil(...args)),
+    extendLocks: (...args) => Effect.flatMap(s3, ({ extendLocks }) => extendLocks(...args)),
+    retention: (...args) => Effect.flatMap(s3, ({ retention }) => retention(...args)),
+    purge: (...args) => Effect.flatMap(s3, ({ purge }) => purge(...args)),
+    recoverableUntil: (...args) =>
+      Effect.flatMap(s3, ({ recoverableUntil }) => recoverableUntil(...args)),
+    undelete: (...args) => Effect.flatMap(s3, ({ undelete }) => undelete(...args)),
   })
 })
 
-/** Trusts, secrets and shares in the server's data folder, of which the server has the lock. */
+/** Trusts, secrets and shares in the data folder, which the server has locked. */
 const embedded = Effect.fnUntraced(function* ({ data, shares }: Settings) {
   const read = yield* trustReader(data.dir)
   const vault = yield* openVault(data.dir)
@@ -85,14 +85,14 @@ const embedded = Effect.fnUntraced(function* ({ data, shares }: Settings) {
 
 type Tenants = Shares | Trusts | Vault
 
-/** What tenants let the agent at: here, or in the cloud. */
+/** The tenants' resources: embedded, or in the cloud. */
 export const tenants = (settings: Settings): Layer.Layer<Tenants, IdentityUnavailable> => {
   if (settings.identity.kind === "embedded") return Layer.unwrap(embedded(settings))
   const cloud = Effect.promise(() => import("#server/share-protection/cloud.ts"))
   return Layer.unwrap(Effect.map(cloud, ({ cloudTenants }) => cloudTenants(settings)))
 }
 
-/** The project that workers are in. */
+/** The project of the workers. */
 export const workerProject = (settings: Settings) =>
   Effect.gen(function* () {
     const { worker_project } = yield* (yield* Trusts).service

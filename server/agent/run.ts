@@ -1,4 +1,4 @@
-/** An agent over the bus, in this process: a worker for as long as its scope lives. */
+/** Runs an agent over the bus in this process: a worker until its scope closes. */
 import { randomBytes } from "node:crypto"
 import { hostname } from "node:os"
 import * as NodeFileSystem from "@effect/platform-node/NodeFileSystem"
@@ -10,23 +10,23 @@ import { workerCommands } from "#adapters/share-protection/worker-commands.ts"
 import { inboxOf } from "#adapters/share-protection/worker-users.ts"
 import { connectPlain } from "#bus"
 import type { Settings } from "#schemas/settings.ts"
-import type { AgentPapers } from "#server/agent/papers.ts"
+import type { AgentCredentials } from "#server/agent/credentials.ts"
 import { buckets, engine, engineFolders, tenants } from "#server/agent/ports.ts"
 import { natsLogin } from "#server/nats-login.ts"
 
-/** It is no worker, or not any more; the message says why. */
+/** The worker was rejected or dismissed; the message has the reason. */
 export class AgentDismissed extends Schema.TaggedError<AgentDismissed>()("AgentDismissed", {
   message: Schema.String,
 }) {}
 
-/** Heartbeats within the deadline by which a silent worker is dead: two may be lost. */
+/** Heartbeats within the deadline after which a worker counts as dead: two may be lost. */
 const heartbeats_per_deadline = 3
 /** DECISIONS, document 2, engine: at least 128 random bits. */
 const password_bytes = 32
 const hostname_chars_max = 255
 
-const optionsOf = (papers: AgentPapers, settings: Settings): AgentOptions => {
-  const { worker_id, project_id, domain_id, image_version } = papers
+const optionsOf = (credentials: AgentCredentials, settings: Settings): AgentOptions => {
+  const { worker_id, project_id, domain_id, image_version } = credentials
   const { api, conductor, engine, worker } = settings
   return {
     worker_id,
@@ -50,7 +50,7 @@ const optionsOf = (papers: AgentPapers, settings: Settings): AgentOptions => {
   }
 }
 
-const connected = ({ worker_id, nats }: AgentPapers, settings: Settings) =>
+const connect = ({ worker_id, nats }: AgentCredentials, settings: Settings) =>
   connectPlain({
     ...(nats.seed === null ? natsLogin(settings) : { login: { seed: nats.seed } }),
     servers: nats.servers,
@@ -58,12 +58,15 @@ const connected = ({ worker_id, nats }: AgentPapers, settings: Settings) =>
     is_new: nats.seed !== null,
   })
 
-/** Works until it is interrupted; fails when it is refused, or dismissed. */
-export const runAgent = Effect.fnUntraced(function* (papers: AgentPapers, settings: Settings) {
-  const connection = yield* connected(papers, settings)
+/** Works until it is interrupted; fails if it is rejected or dismissed. */
+export const runAgent = Effect.fnUntraced(function* (
+  credentials: AgentCredentials,
+  settings: Settings,
+) {
+  const connection = yield* connect(credentials, settings)
   const services = yield* Layer.build(
     Layer.mergeAll(
-      workerCommands(connection, papers.worker_id),
+      workerCommands(connection, credentials.worker_id),
       agentsNats(connection, settings.worker),
       liveWorkersTold(connection),
       engine(settings),
@@ -72,7 +75,7 @@ export const runAgent = Effect.fnUntraced(function* (papers: AgentPapers, settin
       NodeFileSystem.layer,
     ),
   )
-  const { dismissed } = yield* startAgent(optionsOf(papers, settings)).pipe(
+  const { dismissed } = yield* startAgent(optionsOf(credentials, settings)).pipe(
     Effect.provideContext(services),
     Effect.mapError(({ detail }) => new AgentDismissed({ message: detail })),
   )

@@ -1,4 +1,4 @@
-/** Blob storage in this process: its store, its processes, its paths. */
+/** Blob storage in this process: its store, its background processes, its API. */
 import { Context, Deferred, Effect, Layer, Schedule } from "effect"
 import { HttpApiBuilder } from "effect/http-api"
 import { heart } from "#actors/blob-storage/heart.ts"
@@ -29,10 +29,10 @@ import type { Settings } from "#schemas/settings.ts"
 import { joinNodes, nodeDoor } from "#server/blob-storage/cluster.ts"
 import { volumeMetrics } from "#volume"
 
-/** A request for compaction answers within this time, finished or not. */
+/** A compaction request returns within this time, finished or not. */
 const compact_wait_ms = 1000
 
-/** How long a start waits for this node to be active in its cluster, and how often it looks. */
+/** How long startup waits until this node is active in its cluster, and the polling interval. */
 const joined_ms_max = 5000
 const joined_look_ms = 20
 
@@ -44,7 +44,7 @@ export interface BlobStorageOptions {
   readonly live_nodes: Context.Context<LiveNodes>
 }
 
-/** What runs by itself on this node. */
+/** The background processes of this node. */
 const processes = Effect.fnUntraced(function* (
   { settings: { cluster: settings, blob }, node_id }: BlobStorageOptions,
   held: HeldMembers,
@@ -57,7 +57,7 @@ const processes = Effect.fnUntraced(function* (
   yield* Effect.forkScoped(keepRunning(shortfall({ cluster, node_id, checked })))
 })
 
-/** The store, and what goes with it. */
+/** The store and its dependencies. */
 const openParts = Effect.fnUntraced(function* (
   { settings, node_id, live_nodes }: BlobStorageOptions,
   held: HeldMembers,
@@ -85,7 +85,7 @@ const openParts = Effect.fnUntraced(function* (
 
 type Parts = Effect.Success<ReturnType<typeof openParts>>
 
-/** What the node holds now, as heartbeats tell it. */
+/** The node's current usage, for heartbeats. */
 const usageOf = ({ engine, progress }: Parts) =>
   Effect.map(Effect.promise(engine.usage), ({ used_bytes, capacity_bytes, blob_count }) => ({
     used_bytes: BigInt(used_bytes),
@@ -94,7 +94,7 @@ const usageOf = ({ engine, progress }: Parts) =>
     progress: progress(),
   }))
 
-const beat = Effect.fnUntraced(function* (options: BlobStorageOptions, parts: Parts) {
+const sendHeartbeats = Effect.fnUntraced(function* (options: BlobStorageOptions, parts: Parts) {
   const { settings, node_id, advertised } = options
   const { name, vnodes_per_node, heartbeat_interval_seconds } = settings.cluster
   const usage = usageOf(parts)
@@ -108,7 +108,7 @@ const beat = Effect.fnUntraced(function* (options: BlobStorageOptions, parts: Pa
   return yield* heart({ cluster: name, node, heartbeat_interval_seconds, usage })
 })
 
-/** Compaction by hand, and how far it is within about a second. */
+/** Manual compaction, and its progress after about a second. */
 const compactOf = ({ volume }: Parts) =>
   Effect.map(
     fromEngine(() => volume.reclaim(compact_wait_ms)),
@@ -133,10 +133,10 @@ const routesOf = ({ settings, node_id }: BlobStorageOptions, parts: Parts) => {
   )
 }
 
-/** Nodes that are active, as this one knows it now. */
+/** The number of active nodes that this node knows. */
 const countActive = ({ members }: HeldMembers) => Math.max(1, members().active.length)
 
-/** What answers without Effect's API. */
+/** The direct routes, which bypass Effect's API. */
 const directOf = (
   { engine }: Parts,
   { settings: { blob, json }, node_id }: BlobStorageOptions,
@@ -150,14 +150,14 @@ const directOf = (
     json_digits_max: blob.json_body_bytes_max,
   })
 
-/** Why the store takes no requests, or no writes; undefined where it takes all. */
-const troubleOf = ({ engine, apart }: Parts) =>
+/** Why the store accepts no requests or no writes; undefined if it accepts all. */
+const problemOf = ({ engine, apart }: Parts) =>
   Effect.match(fromEngine(engine.usage), {
     onFailure: (fault) => `cannot ask its store: ${faultText(fault)}`,
     onSuccess: ({ read_only }) => (read_only ? "is read-only after a failed write" : apart()),
   })
 
-/** To be mounted; it lives as long as the scope. */
+/** The service to mount, until the scope closes. */
 export const blobStorage = Effect.fnUntraced(function* (options: BlobStorageOptions) {
   const { settings, node_id } = options
   const model = yield* BlobStorageModel
@@ -172,15 +172,15 @@ export const blobStorage = Effect.fnUntraced(function* (options: BlobStorageOpti
       held.members().active.some(isSelf),
   )
   const internal = yield* nodeDoor({ settings, node_id, held }, () => opened?.answers)
-  // Of a start that fails its own words are shown, not these.
-  let trouble: ReturnType<typeof troubleOf> = Effect.succeed("is opening its store")
+  // If startup fails, its own error is shown instead.
+  let problem: ReturnType<typeof problemOf> = Effect.succeed("is opening its store")
   let opened: Parts | undefined
 
   const start = Effect.gen(function* () {
     const parts = yield* openParts(options, held)
-    trouble = troubleOf(parts)
+    problem = problemOf(parts)
     opened = parts
-    yield* Effect.forkScoped(Effect.provideContext(beat(options, parts), parts.built))
+    yield* Effect.forkScoped(Effect.provideContext(sendHeartbeats(options, parts), parts.built))
     yield* Effect.provideContext(processes(options, held, parts), parts.built)
     const around = yield* Effect.context<BlobStorageModel | Commands>()
     const known = around.pipe(Context.pick(BlobStorageModel, Commands), Context.merge(parts.built))
@@ -192,8 +192,8 @@ export const blobStorage = Effect.fnUntraced(function* (options: BlobStorageOpti
     api: BlobStorageApi.addHttpApi(BlobApi),
     routes: start,
     waitFor: model.waitFor,
-    ready: Effect.suspend(() => trouble),
-    /** Prometheus text of its store; empty where that did not open. */
+    ready: Effect.suspend(() => problem),
+    /** Prometheus text of the store; empty if it did not open. */
     metrics: Effect.suspend(() => {
       if (opened === undefined) return Effect.succeed("")
       const { volume, progress } = opened
@@ -202,9 +202,9 @@ export const blobStorage = Effect.fnUntraced(function* (options: BlobStorageOpti
       return Effect.map(volumeMetrics(volume), (text) => text + clusterMetrics(of_cluster))
     }),
     direct: Effect.sync(() => (opened ? directOf(opened, options, active_nodes) : [])),
-    /** Where the other nodes come in. */
+    /** The endpoint for other nodes. */
     internal,
-    /** Waits until this node is active in its cluster, or for as long as a start may take. */
+    /** Waits until this node is active in its cluster, or the startup limit has passed. */
     joined: Effect.repeat(is_joined, {
       until: (is_joined) => is_joined,
       schedule: Schedule.spaced(joined_look_ms),

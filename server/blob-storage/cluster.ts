@@ -1,4 +1,4 @@
-/** This node among the others: what it asks them, what it answers, and what it does for all. */
+/** This node in its cluster: requests to other nodes, responses to them, and repair. */
 import { readFile } from "node:fs/promises"
 import type { Duplex } from "node:stream"
 import { rootCertificates, TLSSocket } from "node:tls"
@@ -28,19 +28,19 @@ export interface NodeOptions {
   readonly held: HeldMembers
 }
 
-/** What joins a node to the others: its store, and when another was heard last, in epoch ms. */
+/** Options to join a cluster; `heardAt` is the time of a node's last heartbeat, in epoch ms. */
 export interface JoinOptions extends NodeOptions {
   readonly heardAt: (node_id: string) => number | undefined
 }
 
-/** Whether this node can prove itself to others: without, it is let in nowhere. */
+/** True if this node can authenticate itself; otherwise every node rejects it. */
 const hasProof = ({ cluster, tls }: Settings) =>
   Redacted.value(cluster.secret) !== "" || tls.client_ca !== ""
 
 /**
- * Whether a get waits for a node's answer. No watchdog times a node that leaves: one that fell
- * silent would turn every 404 into 503, for good. It is asked all the same, since this node hears
- * none where it is the bus that is away.
+ * Decides if a get waits for a node's response. The watchdog does not cover leaving nodes: a silent
+ * one would turn every 404 into 503 permanently. It still gets requests, because missing heartbeats
+ * may only mean that the bus is down.
  */
 const reaching = ({ settings, heardAt }: JoinOptions, now: () => number) => {
   const has_proof = hasProof(settings)
@@ -54,7 +54,7 @@ const reaching = ({ settings, heardAt }: JoinOptions, now: () => number) => {
 }
 
 const no_proof = "this node has no cluster.secret and no tls.client_ca, and asks no other"
-/** Asks nobody: whoever may join a node must not make this one wait for any address. */
+/** Sends no request: a node without proof must not make this one wait for any address. */
 const refuse = () => Promise.reject(peerFailure("UNAUTHENTICATED", no_proof))
 
 const readPem = (path: string, name: string) =>
@@ -64,9 +64,9 @@ const readPem = (path: string, name: string) =>
   })
 
 /**
- * How the other nodes are called where this one serves TLS: theirs must be signed by an authority
- * of this machine, by `tls.client_ca`, or be this node's own certificate, as where all share one.
- * Without a secret this node shows its own.
+ * TLS options for requests to other nodes, if this node serves TLS. Their certificates must be signed
+ * by an authority of this machine or by `tls.client_ca`, or be this node's own, if all share one.
+ * Without a secret this node presents its own certificate.
  */
 const callerTls = Effect.fnUntraced(function* ({ tls, cluster }: Settings) {
   if (tls.cert === "") return undefined
@@ -77,7 +77,7 @@ const callerTls = Effect.fnUntraced(function* ({ tls, cluster }: Settings) {
   return { ca, cert, key: yield* readPem(tls.key, "key") }
 })
 
-/** The way to the other nodes, until the scope closes. */
+/** The client to the other nodes, until the scope closes. */
 export const openCalls = Effect.fnUntraced(function* ({ settings, node_id }: NodeOptions) {
   const { name, secret } = settings.cluster
   const whenChanged = yield* watched(tlsFiles(settings.tls))
@@ -95,7 +95,7 @@ export const openCalls = Effect.fnUntraced(function* ({ settings, node_id }: Nod
   const again = Effect.flatMap(callerTls(settings), (read) =>
     Effect.try(() => read && calls.exchange(read)),
   )
-  // The listener reads the same files, and says what is wrong with them.
+  // The listener reads the same files and reports errors in them.
   yield* whenChanged(Effect.ignore(again))
   return calls
 })
@@ -103,7 +103,7 @@ export const openCalls = Effect.fnUntraced(function* ({ settings, node_id }: Nod
 const namesOf = (socket: Duplex) =>
   socket instanceof TLSSocket ? (clientCertificate(socket)?.subjects ?? []) : []
 
-/** Where the other nodes come in, from the start on; `store` is undefined until it is open. */
+/** The endpoint for other nodes, available from startup; `store` is undefined until it is open. */
 export const nodeDoor = Effect.fnUntraced(function* (
   { settings, held }: NodeOptions,
   store: () => PeerStore | undefined,
@@ -119,17 +119,17 @@ export const nodeDoor = Effect.fnUntraced(function* (
   })
 })
 
-/** One node that is apart must not make all the others so: undefined unless most of them are. */
+/** The problem if most other nodes are incompatible: a single one must not affect all others. */
 const apartFromMost = (
   { node_id, active }: Members,
   apartFrom: (address: string) => string | undefined,
 ) => {
   const others = active.filter((peer) => peer.node_id !== node_id)
-  const told = others.flatMap(({ address }) => apartFrom(address) ?? [])
-  return told.length * 2 > others.length ? told[0] : undefined
+  const problems = others.flatMap(({ address }) => apartFrom(address) ?? [])
+  return problems.length * 2 > others.length ? problems[0] : undefined
 }
 
-/** This node's store together with the others', until the scope closes. */
+/** Joins this node's store with those of the other nodes, until the scope closes. */
 export const joinNodes = Effect.fnUntraced(function* (options: JoinOptions, local: NodeEngine) {
   const { settings, held } = options
   const clock = yield* Clock.Clock
@@ -164,11 +164,11 @@ export const joinNodes = Effect.fnUntraced(function* (options: JoinOptions, loca
     pauseAfter: threadRest().after,
   })
   const reachOf = reaching(options, () => clock.currentTimeMillisUnsafe())
-  const asked = () => reached(held.members(), reachOf)
+  const reachable = () => reached(held.members(), reachOf)
   const is_closed = !hasProof(settings)
   const engine = clusterEngine({
     ...parts,
-    readMembers: asked,
+    readMembers: reachable,
     hint: repairs.hint,
     report,
     is_closed,
@@ -179,11 +179,11 @@ export const joinNodes = Effect.fnUntraced(function* (options: JoinOptions, loca
   return {
     engine,
     answers,
-    /** Why there is no talking to most of the other nodes, which are of another release. */
+    /** Why most other nodes, which run another release, are incompatible. */
     apart: () => apartFromMost(held.members(), calls.apartFrom),
-    /** What this node's heartbeat tells of it. */
+    /** The repair progress for heartbeats. */
     progress: () => progressOf(repairs.progress(), engine.counts()),
-    /** What the last sweeps found of blobs that lack copies. */
+    /** The result of the last sweeps for blobs that lack copies. */
     checked: () => checkedOf(repairs.progress()),
   }
 })

@@ -1,4 +1,4 @@
-/** The capital pressure dashboard in this process: its paths. */
+/** The capital pressure dashboard in this process: its API. */
 import { Context, Effect, Layer, Option } from "effect"
 import { HttpApiBuilder } from "effect/http-api"
 import { capitalFile } from "#adapters/capital-pressure/dashboard-file.ts"
@@ -18,8 +18,8 @@ export interface CapitalPressureOptions {
 const unkept = new Behind({ detail: "The dashboard's read model could not be opened." })
 
 /**
- * To be mounted. What is shown is read from the read model's file alone: without the model, or the
- * file, its paths answer 500 and /health goes on (decisions of document 3, dashboard storage).
+ * The service to mount. It reads only the read model's file. Without the model or the file, requests
+ * get 500 and /health still works (decisions of document 3, dashboard storage).
  */
 export const capitalPressure = Effect.fnUntraced(function* ({ settings }: CapitalPressureOptions) {
   const model = yield* Effect.serviceOption(CapitalPressureModel)

@@ -1,6 +1,6 @@
 /**
- * The scheduler of the dashboard's ingest: at its ticks it starts `almanac ingest`, then
- * `almanac backfill-composite`, as processes of their own.
+ * The scheduler of the dashboard's ingest: at each tick it runs `almanac ingest` and then
+ * `almanac backfill-composite`, as child processes.
  *
  * Source: document 3 §1 A, "run manually or by a scheduler process"; decisions of document 3,
  * scheduler.
@@ -27,42 +27,42 @@ import type { Settings } from "#schemas/settings.ts"
 import {
   type ChildFailed,
   type ChildProgram,
+  commandProgram,
   runChild,
-  verbProgram,
 } from "#server/capital-pressure/child.ts"
 import { leased } from "#server/leased.ts"
 import type { SettingsSources } from "#server/program.ts"
 
-/** A tick that was missed is made up for unless it is older, in milliseconds: a day. */
+/** A missed tick is run late unless it is older than this, in milliseconds: a day. */
 const missed_ms_max = 86_400_000
 
-/** Longest sleep between two looks at what is due, in milliseconds: a clock may be set. */
+/** Longest sleep between two checks for due ticks, in milliseconds: the clock may be changed. */
 const sleep_ms_max = 60_000
 
-/** The code by which `ingest` ends where some feeds failed and others did not. */
+/** The exit code of `ingest` if some feeds failed and others did not. */
 const some_failed = 2
 
-/** Pause between two looks whether this server has told where it is, in milliseconds. */
+/** Interval between checks for this server's instance file, in milliseconds. */
 const look_ms = 100
 
 const actor = "process:capital-pressure-scheduler"
 
 const isoOf = (ms: number) => DateTime.formatIso(DateTime.makeUnsafe(ms))
 
-/** Runs a job to its end; fails with what its processes said last. */
+/** Runs a job to its end; fails with the last output of its processes. */
 export type RunJob = (job: JobId) => Effect.Effect<void, ChildFailed>
 
-const tell = Effect.fnUntraced(function* (job: JobId, command: ScheduleCommand) {
+const record = Effect.fnUntraced(function* (job: JobId, command: ScheduleCommand) {
   const commands = yield* Commands
   const origin = { command_id: v7(), actor, at: command.at }
   yield* commands.send(origin, address(Schedule, job, command))
 })
 
 /**
- * The last tick that was taken, as epoch milliseconds, -Infinity before the first. A run that is
- * still open belongs to a process that died: it is told as failed.
+ * The job's last tick in epoch milliseconds, -Infinity before the first. A run that is still open
+ * belongs to a process that died, and is recorded as failed.
  */
-const takenUp = Effect.fnUntraced(function* ({ id }: ScheduledJob) {
+const lastTick = Effect.fnUntraced(function* ({ id }: ScheduledJob) {
   const log = yield* Log
   const last = yield* log.load(`${Schedule.name}.${id}`)
   if (last === undefined) return -Infinity
@@ -72,39 +72,39 @@ const takenUp = Effect.fnUntraced(function* ({ id }: ScheduledJob) {
   if (tick === null) return -Infinity
   if (state.value === "running") {
     const at = isoOf(yield* Clock.currentTimeMillis)
-    yield* tell(id, FailRun.make({ tick, at, detail: "The server ended during this run." }))
+    yield* record(id, FailRun.make({ tick, at, detail: "The server ended during this run." }))
   }
   return Date.parse(tick)
 })
 
 const now_iso = Effect.map(Clock.currentTimeMillis, isoOf)
 
-/** One run, from its start to what became of it; its failure is told, and no failure of ours. */
+/** Runs a job and records its start and outcome; a failed job does not fail the scheduler. */
 const take = Effect.fnUntraced(function* (id: JobId, due: number, run: RunJob) {
   const tick = isoOf(due)
-  yield* tell(id, StartRun.make({ tick, at: yield* now_iso }))
+  yield* record(id, StartRun.make({ tick, at: yield* now_iso }))
   yield* run(id).pipe(
     Effect.matchEffect({
-      onSuccess: () => Effect.flatMap(now_iso, (at) => tell(id, EndRun.make({ tick, at }))),
+      onSuccess: () => Effect.flatMap(now_iso, (at) => record(id, EndRun.make({ tick, at }))),
       onFailure: ({ detail }) =>
-        Effect.flatMap(now_iso, (at) => tell(id, FailRun.make({ tick, at, detail }))),
+        Effect.flatMap(now_iso, (at) => record(id, FailRun.make({ tick, at, detail }))),
     }),
   )
 })
 
-/** Takes each job's ticks as they come, one run at a time, until it is interrupted. */
+/** Runs jobs at their ticks, one at a time, until it is interrupted. */
 export const keepSchedule = Effect.fnUntraced(function* (
   jobs: ReadonlyArray<ScheduledJob>,
   run: RunJob,
 ) {
   const kept = yield* Effect.forEach(jobs, (job) =>
-    Effect.map(takenUp(job), (taken) => ({
+    Effect.map(lastTick(job), (taken) => ({
       id: job.id,
       cron: new Cron(job.cron, { mode: "5-part", paused: true, timezone: job.timezone }),
       taken,
     })),
   )
-  /** The newest tick of a job that is still to be taken. */
+  /** The newest tick of a job that has not run yet. */
   const dueOf = ({ cron, taken }: (typeof kept)[number], now: number) => {
     const [tick] = cron.previousRuns(1, new Date(now + 1))
     const due = tick?.getTime() ?? -Infinity
@@ -125,7 +125,7 @@ export const keepSchedule = Effect.fnUntraced(function* (
   return yield* Effect.forever(looking)
 })
 
-/** What a job's ingest is asked for: `release_ingest` leaves the daily series out. */
+/** The arguments of a job's ingest: `release_ingest` excludes the daily series. */
 export const ingestArguments = (job: JobId): ReadonlyArray<string> => {
   if (job === "daily_ingest") return []
   return metrics
@@ -133,12 +133,12 @@ export const ingestArguments = (job: JobId): ReadonlyArray<string> => {
     .flatMap(({ metric_id }) => ["--metric", metric_id])
 }
 
-/** How a verb is started as a process of its own. */
-export type VerbProgram = (args: ReadonlyArray<string>) => ChildProgram
+/** Returns the child program for the arguments of a command. */
+export type CommandProgram = (args: ReadonlyArray<string>) => ChildProgram
 
-/** What came in is computed with even where some feeds failed, and then those are told. */
-export const byVerbs =
-  (programOf: VerbProgram): RunJob =>
+/** Runs the backfill even if some feeds failed; their failure is reported afterwards. */
+export const byCommands =
+  (programOf: CommandProgram): RunJob =>
   (job) => {
     const backfill = runChild(programOf(["backfill-composite"]))
     return runChild(programOf(["ingest", ...ingestArguments(job)])).pipe(
@@ -153,8 +153,8 @@ export const byVerbs =
   }
 
 /**
- * Waits until this process has told where it is, which is the last thing of its start: a verb that
- * does not find its server takes the data folder for free.
+ * Waits until this process has written its instance file, the last step of its startup: a command
+ * that finds no running server would try to lock the data folder.
  */
 export const announced = Effect.fnUntraced(function* (data_dir: string) {
   const isOurs = Effect.map(findInstance(data_dir), (instance) =>
@@ -164,8 +164,8 @@ export const announced = Effect.fnUntraced(function* (data_dir: string) {
 })
 
 /**
- * Keeps the schedule in the background whenever this node holds the lease, for as long as the
- * scope lives. Nothing where `capital.scheduler` is off.
+ * Runs the schedule in the background whenever this node holds the lease, until the scope closes.
+ * Does nothing if `capital.scheduler` is off.
  */
 export const capitalScheduler = Effect.fnUntraced(function* (
   node_id: string,
@@ -173,7 +173,7 @@ export const capitalScheduler = Effect.fnUntraced(function* (
   sources: SettingsSources,
 ) {
   if (!capital.scheduler) return
-  const run = byVerbs((args) => verbProgram(sources, args))
+  const run = byCommands((args) => commandProgram(sources, args))
   yield* leased("capital-pressure-scheduler", node_id, () =>
     Effect.andThen(announced(data.dir), keepSchedule(scheduled_jobs, run)),
   )

@@ -1,4 +1,4 @@
-/** Carrier search in this process: its registries, its spool, its paths. */
+/** Carrier search in this process: its registries, its spool, its API. */
 import { join } from "node:path"
 import { Context, Effect, Layer } from "effect"
 import { HttpApiBuilder } from "effect/http-api"
@@ -18,11 +18,11 @@ export interface CarrierSearchOptions {
   readonly node_id: string
 }
 
-/** Why searches are not answered, though the service is there; undefined when they are. */
+/** Why searches fail although the service runs; undefined if they succeed. */
 const noteOf = ({ in_use }: Registries["Service"]) =>
   in_use.pipe(
     Effect.flatMap(({ name, registry }) =>
-      // The mirror is asked in a thread, which only a search is worth.
+      // The mirror runs in a thread, which only a search should start.
       name === "mirror"
         ? Effect.succeed(undefined)
         : Effect.map(registry.source, ({ detail }) => detail ?? undefined),
@@ -31,7 +31,7 @@ const noteOf = ({ in_use }: Registries["Service"]) =>
     Effect.map((detail) => (detail === undefined ? undefined : `searches fail: ${detail}`)),
   )
 
-/** To be mounted; it lives as long as the scope. What cannot be asked is said for each search. */
+/** The service to mount, until the scope closes. Each search reports unavailable registries. */
 export const carrierSearch = Effect.fnUntraced(function* (options: CarrierSearchOptions) {
   const { settings, node_id } = options
   const registries = yield* carrierRegistries(settings)
@@ -39,7 +39,7 @@ export const carrierSearch = Effect.fnUntraced(function* (options: CarrierSearch
     Layer.provide(searching(settings.carrier.max_range)),
   )
   const start = Effect.gen(function* () {
-    // Beside the other files of the running process: the folder of temporary ones may be memory.
+    // In the data folder, because the system's temporary folder may be in memory.
     const buffers = yield* Layer.build(answerBufferFile({ dir: join(settings.data.dir, "run") }))
     const spool = yield* spooled(settings, node_id, searches)
     const known = buffers.pipe(Context.add(Registries, registries), Context.add(SearchSpool, spool))

@@ -1,4 +1,4 @@
-/** The registries of carriers that the settings lead to. Source: decisions, carrier registry. */
+/** The configured carrier registries. Source: decisions, carrier registry. */
 import { Context, Effect, Layer, Redacted } from "effect"
 import { Registry } from "#actors/carrier-search/registry.ts"
 import { hasMirror, mirrorFile, registryMirror } from "#adapters/carrier-search/mirror.ts"
@@ -14,7 +14,7 @@ const none_at_all =
   `again, or ${fill} (or --demo)`
 const no_mirror = `carrier.registry is mirror, and there is no mirror yet: ${fill} (or --demo)`
 
-/** What there is to say where nothing answers. */
+/** The source to report if no registry is available. */
 const noneOf = (detail: string): Source => ({
   registry: "none",
   is_healthy: false,
@@ -30,10 +30,10 @@ const noneOf = (detail: string): Source => ({
   last_error: null,
 })
 
-const built = (layer: Layer.Layer<Registry>) =>
+const buildRegistry = (layer: Layer.Layer<Registry>) =>
   Effect.map(Layer.build(layer), (context) => Context.get(context, Registry))
 
-/** FMCSA by its HTTP client, which is loaded only where there is a key to ask it with. */
+/** The FMCSA registry; its HTTP client is loaded only if a key is configured. */
 const openFmcsa = Effect.fnUntraced(function* ({ registry_url: url, ...carrier }: Carrier) {
   if (Redacted.value(carrier.web_key) === "") return undefined
   const { protocol, hostname } = new URL(url)
@@ -43,14 +43,14 @@ const openFmcsa = Effect.fnUntraced(function* ({ registry_url: url, ...carrier }
   const { registryFmcsa } = yield* Effect.promise(
     () => import("#adapters/carrier-search/registry-fmcsa.ts"),
   )
-  return yield* built(registryFmcsa({ ...carrier, url, version }))
+  return yield* buildRegistry(registryFmcsa({ ...carrier, url, version }))
 })
 
 type Carrier = Settings["carrier"]
 
 /**
- * Which registry answers, decided anew for each search: a mirror that is imported while the server
- * runs is used from then on. They live as long as the scope.
+ * The registries, until the scope closes. Each search selects one, so that a mirror that is imported
+ * while the server runs takes effect at once.
  */
 export const carrierRegistries = Effect.fnUntraced(function* (
   settings: Pick<Settings, "carrier" | "data">,
@@ -58,15 +58,15 @@ export const carrierRegistries = Effect.fnUntraced(function* (
   const { carrier } = settings
   const path = mirrorFile(settings)
   const fmcsa = yield* openFmcsa(carrier)
-  const mirror = yield* built(registryMirror({ path }))
+  const mirror = yield* buildRegistry(registryMirror({ path }))
 
-  const setUp = (): ReadonlyArray<InUse> => [
+  const configured = (): ReadonlyArray<InUse> => [
     ...(fmcsa === undefined ? [] : [{ name: "fmcsa", registry: fmcsa } as const]),
     ...(hasMirror(path) ? [{ name: "mirror", registry: mirror } as const] : []),
   ]
   const in_use = Effect.suspend(() => {
     const { registry } = carrier
-    const chosen = setUp().find(({ name }) => registry === "auto" || name === registry)
+    const chosen = configured().find(({ name }) => registry === "auto" || name === registry)
     if (chosen !== undefined) return Effect.succeed(chosen)
     return Effect.fail(new NoRegistry({ detail: registry === "mirror" ? no_mirror : none_at_all }))
   })
@@ -75,7 +75,7 @@ export const carrierRegistries = Effect.fnUntraced(function* (
       onFailure: ({ detail }) => ({ name: "none", source: Effect.succeed(noneOf(detail)) }),
       onSuccess: ({ name, registry }) => ({ name, source: registry.source }),
     })
-    const others = setUp().filter(({ name }) => name !== first.name)
+    const others = configured().filter(({ name }) => name !== first.name)
     return yield* Effect.all([first.source, ...others.map(({ registry }) => registry.source)])
   })
   return Registries.of({ in_use, sources })

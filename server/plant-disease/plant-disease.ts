@@ -1,4 +1,4 @@
-/** Plant disease prediction in this process: its network, its spool, its paths. */
+/** Plant disease prediction in this process: its network, its spool, its API. */
 import { join } from "node:path"
 import { Context, Deferred, Effect, Layer } from "effect"
 import { HttpApiBuilder } from "effect/http-api"
@@ -22,8 +22,11 @@ export interface PlantDiseaseOptions {
   readonly opening: Opening
 }
 
-/** Opens the network, and has a thread run it. */
-const opened = Effect.fnUntraced(function* ({ plant, data }: Settings, others: Promise<void>) {
+/** Opens the network and starts its thread. */
+const openPredictor = Effect.fnUntraced(function* (
+  { plant, data }: Settings,
+  others: Promise<void>,
+) {
   const { predictorOnnx } = yield* Effect.promise(
     () => import("#adapters/plant-disease/predictor-onnx.ts"),
   )
@@ -35,16 +38,16 @@ const opened = Effect.fnUntraced(function* ({ plant, data }: Settings, others: P
   return yield* Layer.build(predictorOnnx({ model, settings: plant, others }))
 })
 
-const said = ({ name, format, sha256, classes, is_demo }: ModelInfo) => {
+const logModel = ({ name, format, sha256, classes, is_demo }: ModelInfo) => {
   const by = is_demo ? "demo model, which knows drawn leaves only" : "model"
   const what = `${name} (${format}), ${classes.length} classes, sha256 ${sha256}`
   return Effect.logInfo(`Plants are predicted by the ${by}: ${what}`)
 }
 
-/** Said where somebody looks whether all is well: a demo must not be taken for agronomy. */
+/** A note in the health check: a demo must not be mistaken for agronomy. */
 const demo_note = "the demo model predicts: set plant.model to your own"
 
-/** A network that is being opened, or why it cannot be; `serves` is told once the process does. */
+/** A network that is being opened, or the error; resolve `serves` once the process serves. */
 export const newOpening = Effect.map(
   Deferred.make<Context.Context<Predictor>, ModelUnusable>(),
   (network) => ({ network, serves: Promise.withResolvers<void>() }),
@@ -52,19 +55,19 @@ export const newOpening = Effect.map(
 export type Opening = Effect.Success<typeof newOpening>
 
 /**
- * Opens the network while the bus starts: either takes as long as all services beside it. One of
- * its threads is enough to serve; the others take the cores when nothing else waits for them.
+ * Opens the network while the bus starts: each takes as long as all other services together. One of
+ * its threads is enough to serve; the others start when the cores are free.
  */
 export const opens = (settings: Settings, { network, serves }: Opening) =>
   Layer.effectDiscard(
-    Effect.forkScoped(Deferred.into(opened(settings, serves.promise), network), {
+    Effect.forkScoped(Deferred.into(openPredictor(settings, serves.promise), network), {
       startImmediately: true,
     }),
   )
 
 /**
- * To be mounted, with its metrics and what is to be done once the process serves: both are
- * nothing where it could not start. It is mounted when its network works, or is known not to.
+ * The service to mount, its metrics, and an effect to run once the process serves; the last two are
+ * empty if it could not start. Mounting waits until the network has opened or failed.
  */
 export const plantDisease = ({ settings, node_id, opening }: PlantDiseaseOptions) => {
   const metrics = predictionMetrics()
@@ -95,7 +98,7 @@ export const plantDisease = ({ settings, node_id, opening }: PlantDiseaseOptions
     metrics: Effect.catch(Effect.flatMap(predictor, metrics.text), () => Effect.succeed("")),
     serves: Effect.andThen(
       Effect.sync(opening.serves.resolve),
-      Effect.ignore(Effect.flatMap(predictor, ({ model }) => said(model))),
+      Effect.ignore(Effect.flatMap(predictor, ({ model }) => logModel(model))),
     ),
   }
 }

@@ -1,4 +1,4 @@
-/** The role `actors`: carries out the commands that come over the bus. Source: decision 0140. */
+/** The role `actors`: executes commands from the bus. Source: decision 0140. */
 import { Effect, Scope } from "effect"
 import { serveCommands } from "#adapters/bus/commands.ts"
 import { serveWorkers } from "#adapters/share-protection/worker-commands.ts"
@@ -8,12 +8,12 @@ import { kinds_of } from "#server/aggregate-kinds.ts"
 import { serveEntry } from "#server/share-protection/worker-entry.ts"
 
 /**
- * Serves the commands of the enabled services and of the machinery, for as long as the scope
- * lives. Any process with this role may answer: the version check of the log keeps two apart.
+ * Serves the commands of the enabled services and of the system, until the scope closes. Any process
+ * with this role may respond: the log's version check handles conflicts.
  */
 export const actors = Effect.fnUntraced(function* ({ services }: Settings) {
   const { connection } = yield* NatsConnection
-  // They end at the same time: each waits for a bus that stands still.
+  // Close them in parallel: if the bus hangs, each waits for it.
   const all = yield* Scope.fork(yield* Effect.scope, "parallel")
   const begin = <A, E, R>(serving: Effect.Effect<A, E, R>) =>
     Effect.flatMap(Scope.fork(all), (own) => Scope.provide(serving, own))

@@ -1,6 +1,6 @@
 /**
- * The role `agent` in a process that conducts nothing: it is a worker itself, as `almanac agent`
- * is. Where the conductor is, this role means the machines that it boots here (`outside.ts`).
+ * The role `agent` in a process without the conductor: the process is a worker itself, like
+ * `almanac agent`. With the conductor, the role means the machines that it boots (`outside.ts`).
  *
  * Source: decision 0140.
  */
@@ -14,19 +14,19 @@ import { workerProject } from "#server/agent/ports.ts"
 import { runAgent } from "#server/agent/run.ts"
 import type { SettingsSources } from "#server/program.ts"
 
-/** Pause before a worker that was dismissed, or refused, comes again as a new one, in ms. */
+/** Pause before a dismissed or rejected worker starts again with a new id, in ms. */
 const again_ms = 5_000
 
 /**
- * Works in the background for as long as the scope lives. Answers why it does not, undefined while
- * it does, and a word to it that it is time to go, which answers before it has.
+ * Works in the background until the scope closes. `ready` returns why it does not work, undefined if
+ * it does; `shutdown` stops it without waiting.
  */
 export const worker = Effect.fnUntraced(function* (settings: Settings, sources: SettingsSources) {
   const { servers } = yield* NatsServer
   let why: string | undefined
   const once = Effect.gen(function* () {
     const worker_id = WorkerId.make(v7())
-    const papers = {
+    const credentials = {
       worker_id,
       project_id: yield* workerProject(settings),
       domain_id: null,
@@ -35,10 +35,10 @@ export const worker = Effect.fnUntraced(function* (settings: Settings, sources: 
       sources,
     }
     why = undefined
-    return yield* Effect.annotateLogs(runAgent(papers, settings), { worker_id })
+    return yield* Effect.annotateLogs(runAgent(credentials, settings), { worker_id })
   })
   const again = once.pipe(
-    // Else it would be no worker any more while the process says that it is.
+    // Otherwise the worker would end while the process still reports it as ready.
     Effect.catchDefect((defect) =>
       Effect.andThen(
         Effect.logError("The worker failed.", defect),
@@ -54,6 +54,6 @@ export const worker = Effect.fnUntraced(function* (settings: Settings, sources: 
   const fiber = yield* Effect.forkScoped(again)
   return {
     ready: Effect.sync(() => why),
-    farewell: Effect.asVoid(Effect.forkDetach(Fiber.interrupt(fiber))),
+    shutdown: Effect.asVoid(Effect.forkDetach(Fiber.interrupt(fiber))),
   }
 })

@@ -1,5 +1,5 @@
 /**
- * The role `conductor`: all that happens by itself, of each kind on one process of all, by leases.
+ * The role `conductor`: background processes, each of which runs in one process by its lease.
  * Source: decision 0140; DESIGN of the running system, 7.
  */
 import { Effect } from "effect"
@@ -19,7 +19,7 @@ import type { RoleParts } from "#server/roles/parts.ts"
 import { conducting } from "#server/share-protection/conductor.ts"
 import { deliverWebhooks } from "#server/webhooks.ts"
 
-/** For all services. */
+/** Background processes for all services. */
 const upkeep = Effect.fnUntraced(function* (
   settings: Settings,
   node_id: string,
@@ -33,8 +33,8 @@ const upkeep = Effect.fnUntraced(function* (
   )
 })
 
-/** What a cluster's nodes promised, and which of them fell silent. */
-const clusterKeeping = Effect.fnUntraced(function* (
+/** The timer and the watchdog of a blob cluster. */
+const watchCluster = Effect.fnUntraced(function* (
   { cluster }: Settings,
   node_id: string,
   { live_nodes }: RoleParts,
@@ -47,9 +47,9 @@ const clusterKeeping = Effect.fnUntraced(function* (
 })
 
 /**
- * Works in the background for as long as the scope lives. Answers an effect that tells why share
- * protection's conductor does not, or without that service why nothing happens by itself;
- * undefined while it does or waits for its turn.
+ * Works in the background until the scope closes. Returns an effect with the reason why share
+ * protection's conductor does not work, or, without that service, the problem of the bus; undefined
+ * while it works or waits for its lease.
  */
 export const conductor = Effect.fnUntraced(function* (
   current: () => Settings,
@@ -61,7 +61,7 @@ export const conductor = Effect.fnUntraced(function* (
   const { services } = settings
   const bus = yield* parts.bus
   yield* upkeep(settings, node_id, parts)
-  if (services.includes("blob-storage")) yield* clusterKeeping(settings, node_id, parts)
+  if (services.includes("blob-storage")) yield* watchCluster(settings, node_id, parts)
   if (services.includes("capital-pressure")) yield* capitalScheduler(node_id, settings, sources)
   if (!services.includes("share-protection")) return bus.trouble
   const around = yield* parts.outside

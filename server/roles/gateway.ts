@@ -1,6 +1,6 @@
 /**
- * The role `gateway`: the paths of the enabled services, but for blobs, which are where their store
- * is, and the paths of no service. Source: decision 0140.
+ * The role `gateway`: the operations API and the APIs of the enabled services, except blobs, whose
+ * API is in the process of their store. Source: decision 0140.
  */
 import { Context, Effect, Layer, Option } from "effect"
 import { type Mounted, mount } from "#gateway/routes.ts"
@@ -16,13 +16,13 @@ import { capitalPressure } from "#server/capital-pressure/capital-pressure.ts"
 import { carrierSearch } from "#server/carrier-search/carrier-search.ts"
 import { operating } from "#server/operating.ts"
 import { type Opening, plantDisease } from "#server/plant-disease/plant-disease.ts"
+import { firstOf, modelProblem } from "#server/problems.ts"
 import type { RoleParts } from "#server/roles/parts.ts"
 import { shareProtection } from "#server/share-protection/share-protection.ts"
-import { firstOf, modelTrouble } from "#server/troubles.ts"
 
 /**
- * The dashboard's read model, or undefined: an operator names its file, so that it may be in no
- * folder, or another program's. Then the dashboard alone fails.
+ * The dashboard's read model; undefined if it cannot be opened, because operators choose its file.
+ * Then only the dashboard fails.
  */
 const dashboardModel = Layer.build(CapitalPressureModel.layer).pipe(
   Effect.catchCause((cause) =>
@@ -32,13 +32,13 @@ const dashboardModel = Layer.build(CapitalPressureModel.layer).pipe(
 
 type DashboardModel = Effect.Success<typeof dashboardModel>
 
-/** The dashboard; without its read model it reads what is in its file, or answers 500. */
+/** The dashboard. Without its read model it reads its file, or responds with 500. */
 const dashboardService = Effect.fnUntraced(function* (settings: Settings, model: DashboardModel) {
   const service = capitalPressure({ settings })
   if (model === undefined) return yield* mount(yield* service)
   const known = yield* Effect.provideContext(service, model)
   const kept = Context.get(model, CapitalPressureModel)
-  const ready = firstOf(known.ready, yield* modelTrouble(known.name, blueprint.part, kept))
+  const ready = firstOf(known.ready, yield* modelProblem(known.name, blueprint.part, kept))
   return yield* mount({ ...known, ready })
 })
 
@@ -47,27 +47,27 @@ export interface GatewayOptions {
   readonly node_id: string
   readonly opening: Opening
   readonly parts: RoleParts
-  /** Why the conductor does not do its work, as far as this process knows. */
+  /** Why the conductor does not work, as far as this process knows. */
   readonly conductor: Effect.Effect<string | undefined>
 }
 
 /**
- * Share protection, whose workers and machines are outside. Without the bus it changes nothing, so
- * other processes are to be asked.
+ * Share protection. Without the bus it cannot change anything, so it is not ready and clients should
+ * use another process.
  */
 const protection = Effect.fnUntraced(function* ({ current, parts, conductor }: GatewayOptions) {
   const models = yield* parts.models
   const { services, jobs } = yield* parts.outside
   const commands = yield* parts.commands
-  const told = {
+  const status = {
     conductor: firstOf(commands, conductor),
     jobs: Effect.succeed(jobs),
     outside: services,
   }
-  const service = shareProtection({ settings: current, ...told })
+  const service = shareProtection({ settings: current, ...status })
   const known = yield* Effect.provideContext(service, models)
-  const shown = Context.get(models, ShareProtectionModel)
-  const model = yield* modelTrouble(known.name, share_blueprint.part, shown)
+  const read_model = Context.get(models, ShareProtectionModel)
+  const model = yield* modelProblem(known.name, share_blueprint.part, read_model)
   const ready = firstOf(known.ready, commands, model)
   const mounted = yield* Effect.provideContext(mount({ ...known, ready }), models)
   const texts = yield* Effect.provideContext(shareProtectionMetrics, models)
@@ -78,7 +78,7 @@ const protection = Effect.fnUntraced(function* ({ current, parts, conductor }: G
   return { mounted, collectors }
 })
 
-/** Mounted, with their metrics; `serves` is run once the process does. */
+/** The mounted services and their metrics; run `serves` once the process serves. */
 export const gateway = Effect.fnUntraced(function* (options: GatewayOptions) {
   const { current, node_id, opening, parts } = options
   const settings = current()
@@ -101,7 +101,7 @@ export const gateway = Effect.fnUntraced(function* (options: GatewayOptions) {
     ? Effect.asSome(Effect.flatMap(carrierSearch({ settings, node_id }), mount))
     : Effect.succeedNone
   const predictions = plants ? Effect.asSome(mount(plants.service)) : Effect.succeedNone
-  // Both at once: each waits for a thread of its own to open its spool.
+  // Concurrently, because each waits for its own thread to open its spool.
   const spooling = yield* Effect.all([searches, predictions], { concurrency: "unbounded" })
   mounted.push(...spooling.flatMap(Option.toArray))
   if (plants !== undefined) {

@@ -1,6 +1,6 @@
 /**
- * What several roles of one process need: each part is made when the first of them asks for it, and
- * not at all where none does. Source: decision 0140.
+ * Parts that several roles of a process share. Each is created on first use, or never.
+ * Source: decision 0140.
  */
 import { mkdir } from "node:fs/promises"
 import { dirname, join } from "node:path"
@@ -16,23 +16,23 @@ import { SystemModel } from "#projections/system/blueprint.ts"
 import { WebhookModel } from "#projections/system/webhook-model.ts"
 import type { Settings } from "#schemas/settings.ts"
 import { details } from "#server/audit-details.ts"
+import { commandProblem } from "#server/problems.ts"
 import type { SettingsSources } from "#server/program.ts"
 import { outside } from "#server/share-protection/outside.ts"
-import { commandTrouble } from "#server/troubles.ts"
 import { webhookMachinery } from "#server/webhooks.ts"
 
 const folder_mode = 0o700
 
-/** Read models that belong to no service's own start. */
+/** Read models that several services or the system use. */
 const models = ({ audit }: Settings) => {
-  // Operators ask for it now and then, and requests have the thread before it.
+  // Operators read it rarely, so requests take precedence over its indexing.
   const indexed = SystemModel.layer(details, audit.index).pipe(
     Layer.provide(Layer.sync(Rest, threadRest)),
   )
   return Layer.mergeAll(ShareProtectionModel.layer, WebhookModel.layer, indexed)
 }
 
-/** What blob nodes said last, also before a restart. */
+/** The last heartbeats of blob nodes, which survive a restart. */
 const liveNodes = ({ data, cluster }: Settings) =>
   Layer.unwrap(
     Effect.gen(function* () {
@@ -42,13 +42,13 @@ const liveNodes = ({ data, cluster }: Settings) =>
     }),
   )
 
-/** Whether the bus can be asked. */
+/** The status of the bus. */
 const bus = Effect.flatMap(NatsConnection, ({ connection }) => busStanding(connection))
 
-/** Why no command of this process is committed. */
-const commands = Effect.flatMap(bus, commandTrouble)
+/** Why this process cannot commit commands. */
+const commands = Effect.flatMap(bus, commandProblem)
 
-/** Every part lives as long as the scope of who asks for it first. */
+/** Each part lives as long as the scope of its first user. */
 export const roleParts = Effect.fnUntraced(function* (
   settings: Settings,
   sources: SettingsSources,

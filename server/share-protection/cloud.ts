@@ -1,6 +1,6 @@
 /**
- * The cloud around this process where it is an OpenStack one: who may ask what is Keystone's to
- * say, and tenants' trusts, secrets and shares are Keystone's, Barbican's and Manila's.
+ * The adapters to an OpenStack cloud: Keystone for identity and trusts, Barbican for secrets, and
+ * Manila for shares.
  *
  * Source: document 2 §5; decisions of document 2, identity, secrets, shares.
  */
@@ -16,33 +16,33 @@ import { IdentityUnavailable, SecretKeeper, TrustIssuer } from "#gateway/identit
 import { defaultRules } from "#gateway/share-protection/default-rules.ts"
 import type { Settings } from "#schemas/settings.ts"
 
-/** Trusts, secrets and shares of the cloud, and the session over which they are asked. */
+/** Trusts, secrets and shares of the cloud, and the Keystone session that they use. */
 export const cloudTenants = (settings: Settings) =>
   Layer.mergeAll(trustsKeystone, vaultBarbican, sharesManila(settings.manila)).pipe(
     Layer.provideMerge(keystoneSession(settings)),
   )
 
-const theirs = (whose: string, command: string) => () =>
+const unsupported = (whose: string, command: string) => () =>
   Effect.fail(
     new IdentityUnavailable({
       message: `${whose}: ask there (${command}), identity.kind is keystone`,
     }),
   )
 
-/** What the embedded identity lets an operator do in a tenant's name, and a cloud nobody. */
+/** Operations on behalf of a tenant, which only the embedded identity supports. */
 const tenantsOwn = Layer.mergeAll(
   Layer.succeed(TrustIssuer, {
-    issue: theirs("trusts are Keystone's", "openstack trust create"),
-    revoke: theirs("trusts are Keystone's", "openstack trust delete"),
+    issue: unsupported("trusts are Keystone's", "openstack trust create"),
+    revoke: unsupported("trusts are Keystone's", "openstack trust delete"),
   }),
   Layer.succeed(SecretKeeper, {
-    put: theirs("secrets are Barbican's", "openstack secret store"),
+    put: unsupported("secrets are Barbican's", "openstack secret store"),
   }),
 )
 
 /**
- * The same services as those of the embedded identity. Nothing in the cloud is asked yet: what is
- * down at the start is up when it is needed, or is told then. The blob service's tokens are ours.
+ * The same services as the embedded identity's. Startup sends no requests to the cloud: outages are
+ * reported when a service is needed. Tokens of the blob service are still issued by this program.
  */
 export const cloud = Effect.fnUntraced(function* (settings: Settings, own: OwnTokens) {
   const { api, policy } = settings

@@ -1,4 +1,4 @@
-/** The conductor of share protection in this process: whenever it holds the lease. */
+/** The conductor of share protection in this process, while it holds the lease. */
 import { Context, Effect, Option } from "effect"
 import { Leases } from "#actors/leases.ts"
 import { Compute } from "#actors/share-protection/ports/compute.ts"
@@ -16,20 +16,20 @@ import type { Settings } from "#schemas/settings.ts"
 import { ProjectId } from "#schemas/share-protection/id.ts"
 import type { ReconciliationLoop } from "#schemas/share-protection/reconciliation.ts"
 import { leased } from "#server/leased.ts"
-import { firstOf } from "#server/troubles.ts"
+import { firstOf } from "#server/problems.ts"
 
-/** Whoever holds it conducts. */
+/** The lease of the conductor. */
 const lease = "share-protection-conductor"
 
-/** Why nobody could say who conducts, or what `tell` says of whoever does. */
-const asked = Effect.fnUntraced(function* (
+/** The problem of the bus or of the lease's holder, as `describe` sees it. */
+const leaseProblem = Effect.fnUntraced(function* (
   { isUp, trouble }: BusStanding,
-  tell: (holder: string | undefined) => string | undefined,
+  describe: (holder: string | undefined) => string | undefined,
 ) {
   const { holderOf } = yield* Leases
   const elsewhere = holderOf(lease).pipe(
-    Effect.map(tell),
-    // A connection that was lost may be back in a moment.
+    Effect.map(describe),
+    // A lost connection may reconnect in a moment.
     Effect.catch(({ detail }) =>
       Effect.sync(() => (isUp() ? `cannot be asked after: ${detail}` : undefined)),
     ),
@@ -37,11 +37,11 @@ const asked = Effect.fnUntraced(function* (
   return firstOf(trouble, elsewhere)
 })
 
-/** Why nobody conducts, as a process knows that does not itself; undefined: somebody does. */
+/** Why no other process conducts; undefined if one does. */
 export const conductedElsewhere = (bus: BusStanding) =>
-  asked(bus, (holder) => (holder === undefined ? "is in no process now" : undefined))
+  leaseProblem(bus, (holder) => (holder === undefined ? "is in no process now" : undefined))
 
-/** What can be compared with what there is in this deployment. */
+/** The reconciliation loops that this deployment supports. */
 const loopsOf = Effect.fnUntraced(function* (
   { conductor }: Settings,
   outside: Context.Context<never>,
@@ -87,8 +87,8 @@ const optionsOf = Effect.fnUntraced(function* (
 })
 
 /**
- * Conducts in the background for as long as the scope lives. Answers an effect that tells why it
- * does not, undefined while it does or waits for its turn: without a bus there is none.
+ * Conducts in the background until the scope closes. Returns an effect with the reason why it does
+ * not; undefined while it does or waits for the lease.
  */
 export const conducting = Effect.fnUntraced(function* (
   node_id: string,
@@ -97,7 +97,7 @@ export const conducting = Effect.fnUntraced(function* (
   bus: BusStanding,
 ) {
   const { connection } = yield* NatsConnection
-  const turn = yield* asked(bus, () => undefined)
+  const turn = yield* leaseProblem(bus, () => undefined)
   let why: string | undefined
   let conducts = false
   yield* leased(lease, node_id, () =>

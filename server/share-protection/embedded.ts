@@ -1,6 +1,6 @@
 /**
- * What stands in for the cloud on one machine: who may ask what, and the trusts, secrets and
- * shares of tenants. Source: decisions of document 2, identity, secrets, shares.
+ * The embedded replacement for the cloud on a single machine: identity, trusts, secrets and shares.
+ * Source: decisions of document 2, identity, secrets, shares.
  */
 import { Effect, Layer } from "effect"
 import {
@@ -19,8 +19,8 @@ import { defaultRules } from "#gateway/share-protection/default-rules.ts"
 import { roles as all_roles, type Settings } from "#schemas/settings.ts"
 
 /**
- * Opens the stores in the data folder, of which this process has the lock, and makes what the
- * first start makes. `nats` is what the development credentials tell of the bus.
+ * Opens the stores in the data folder, which this process has locked, and initializes them on the
+ * first startup. `nats` goes into the development credentials.
  */
 export const embedded = Effect.fnUntraced(function* (
   settings: Settings,
@@ -44,7 +44,7 @@ export const embedded = Effect.fnUntraced(function* (
   )
 })
 
-/** DECISIONS, FIPS profile: says that none is asked for, once the services answer. */
+/** Logs, once the services run, that no FIPS profile is required (DECISIONS, FIPS profile). */
 export const noteOfProfile = ({ engine }: Settings) =>
   engine.require_fips_profile
     ? Effect.void
@@ -53,7 +53,7 @@ export const noteOfProfile = ({ engine }: Settings) =>
           "given: repositories need no FIPS profile, which restic could not meet.",
       )
 
-/** Says what other processes do not know where the work is shared among several. */
+/** Warns that other processes of the deployment do not share the embedded identity. */
 export const noteOfOthers = ({ identity, roles }: Settings) =>
   identity.kind !== "embedded" || roles.length === all_roles.length
     ? Effect.void

@@ -1,6 +1,6 @@
 /**
- * What share protection has outside of this process: the engine, the buckets, and the machines of
- * workers. Each may be missing: then what needs it says so.
+ * Share protection's external dependencies: the engine, the buckets, and the machines of workers.
+ * Each may be missing; operations that need it then report that.
  */
 import { rm } from "node:fs/promises"
 import { join } from "node:path"
@@ -14,29 +14,29 @@ import { computeNova } from "#adapters/share-protection/compute-nova.ts"
 import { imagesNats } from "#adapters/share-protection/images-nats.ts"
 import { NatsConnection, NatsServer } from "#bus"
 import type { Settings } from "#schemas/settings.ts"
-import { AgentPapers } from "#server/agent/papers.ts"
+import { AgentCredentials } from "#server/agent/credentials.ts"
 import { buckets, engine, engineFolders } from "#server/agent/ports.ts"
+import { entryFile } from "#server/entry-file.ts"
 import type { SettingsSources } from "#server/program.ts"
-import { programBeside } from "#server/program-beside.ts"
 import { reviveWorkers } from "#server/share-protection/worker-revival.ts"
 
 export interface Outside {
-  /** Engine, Buckets, Compute and Images, as far as there are any. */
+  /** Engine, Buckets, Compute and Images, as far as they are available. */
   readonly services: Context.Context<never>
-  /** Why jobs stay queued; undefined when they do not. */
+  /** Why jobs stay queued; undefined if they do not. */
   readonly jobs: string | undefined
-  /** Tells the workers of this machine that it is time to go; it answers before they have. */
-  readonly farewell: Effect.Effect<void>
+  /** Signals this machine's workers to stop, without waiting for them. */
+  readonly shutdown: Effect.Effect<void>
 }
 
-/** The folder of this program. */
+/** The program's root folder. */
 const home = join(import.meta.dirname, "../..")
 
-const agent_program = programBeside("agent/agent-process")
+const agent_program = entryFile("agent/agent-process")
 
 /**
- * An agent is a process of its own that loads nothing of the server. The new objects of a process
- * that mostly waits need no more than 1 MB: that is a fifth of its memory.
+ * An agent is a separate process that loads none of the server's code. A young generation of 1 MB is
+ * enough for a mostly idle process, and saves a fifth of its memory.
  */
 const agent_args = [
   "--max-semi-space-size=1",
@@ -51,10 +51,10 @@ const localMachines = Effect.fnUntraced(function* (
   sources: SettingsSources,
 ) {
   const { servers, users } = yield* NatsServer
-  // What a worker that was killed had restored to prove it is a tenant's, and nobody's any more.
+  // A killed worker may have left a tenant's files from a restore test, which no job uses now.
   const { scratch_dir } = engineFolders({ data })
   yield* Effect.promise(() => rm(scratch_dir, { recursive: true, force: true }))
-  // A folder that somebody else keeps is left as it is.
+  // Do not change a folder that the operator manages.
   if (images_dir === join(data.dir, "images")) {
     yield* Effect.catch(keepDefaultImage(images_dir, engine_version), ({ message }) =>
       Effect.logWarning(`The default image cannot be made: ${message}`),
@@ -67,10 +67,10 @@ const localMachines = Effect.fnUntraced(function* (
     agent: {
       program: process.execPath,
       args: agent_args,
-      // One heap of the C library instead of one for each core: 5 MB less for who mostly waits.
+      // One malloc arena instead of one per core saves 5 MB in a mostly idle process.
       environment: { ...process.env, MALLOC_ARENA_MAX: "1" },
       papers: ({ image, ...who }: Boot, seed) =>
-        Schema.encodeSync(AgentPapers)({
+        Schema.encodeSync(AgentCredentials)({
           ...who,
           image_version: image,
           nats: { servers, seed },
@@ -80,7 +80,7 @@ const localMachines = Effect.fnUntraced(function* (
   })
 })
 
-/** Machines that this process boots, of the cloud or of its own; undefined where it boots none. */
+/** Compute of the cloud or of this machine; undefined if this process boots no machines. */
 const machines = Effect.fnUntraced(function* (
   settings: Settings,
   sources: SettingsSources,
@@ -94,7 +94,7 @@ const machines = Effect.fnUntraced(function* (
   const is_here = roles.includes("conductor") && roles.includes("agent")
   if (compute.kind !== "local" || !is_here || engine_version === undefined) return undefined
   const local = yield* localMachines(settings, engine_version, sources)
-  // With a bus of our own nobody else has machines, and those of an earlier run went with it.
+  // With an embedded bus, no other process runs machines, and those of an earlier run have ended.
   if (settings.nats.url === "") {
     yield* reviveWorkers(local.compute).pipe(
       Effect.catch(({ detail }) => Effect.logWarning(`No worker is revived: ${detail}`)),
@@ -104,12 +104,12 @@ const machines = Effect.fnUntraced(function* (
   return local
 })
 
-/** What there is, until the scope closes. The engine is asked for by who conducts alone. */
+/** The available dependencies, until the scope closes. Only a conductor needs the engine. */
 export const outside = Effect.fnUntraced(function* (settings: Settings, sources: SettingsSources) {
   const { connection } = yield* NatsConnection
-  // Where no machines are booted here, whoever conducts is asked.
+  // If this process boots no machines, it requests images from the conductor.
   const s3 = yield* Layer.build(Layer.merge(buckets(settings), imagesNats(connection)))
-  const none: Outside = { services: s3, jobs: undefined, farewell: Effect.void }
+  const none: Outside = { services: s3, jobs: undefined, shutdown: Effect.void }
   const conducts = settings.roles.includes("conductor")
   const built = conducts ? yield* Effect.result(Layer.build(engine(settings))) : undefined
   if (built !== undefined && Result.isFailure(built)) {
@@ -119,7 +119,7 @@ export const outside = Effect.fnUntraced(function* (settings: Settings, sources:
   const version = built && Context.get(built.success, Engine).version
   const found = yield* machines(settings, sources, version)
   if (found === undefined) return { ...none, services }
-  const { compute, farewell } = found
+  const { compute, farewell: shutdown } = found
   const booted = Context.add(services, Compute, compute).pipe(Context.add(Images, compute))
-  return { ...none, services: booted, farewell }
+  return { ...none, services: booted, shutdown }
 })

@@ -1,4 +1,4 @@
-/** Share protection in this process: its paths. */
+/** Share protection in this process: its API. */
 import { Context, Effect } from "effect"
 import { Commands } from "#actors/commands.ts"
 import { LiveWorkers } from "#actors/share-protection/ports/live-workers.ts"
@@ -13,20 +13,20 @@ import { shape_b } from "#gateway/share-protection/shapes/shape-b.ts"
 import { Transport } from "#gateway/transport.ts"
 import { ShareProtectionModel } from "#projections/share-protection/blueprint.ts"
 import type { Settings } from "#schemas/settings.ts"
-import { troubleOf } from "#server/read-models.ts"
+import { problemOf } from "#server/read-models.ts"
 
 export interface ShareProtectionOptions {
-  /** Asked for each request; the shape is that of the start. */
+  /** Called for each request, except for the shape, which is fixed at startup. */
   readonly settings: () => Settings
-  /** Why the conductor does not do its work; undefined when it does. */
+  /** Why the conductor does not work; undefined if it does. */
   readonly conductor: Effect.Effect<string | undefined>
-  /** Why jobs stay queued; undefined when they do not. */
+  /** Why jobs stay queued; undefined if they do not. */
   readonly jobs: Effect.Effect<string | undefined>
-  /** Buckets and Images, where there are any: without them what needs them answers 503. */
+  /** Buckets and Images, if available; requests that need a missing one get 503. */
   readonly outside: Context.Context<never>
 }
 
-/** To be mounted. Its read model and its ports are around it, and live longer. */
+/** The service to mount. Its read model and ports come from the context and outlive it. */
 export const shareProtection = Effect.fnUntraced(function* (options: ShareProtectionOptions) {
   const { settings, conductor, jobs, outside } = options
   const model = yield* ShareProtectionModel
@@ -43,6 +43,6 @@ export const shareProtection = Effect.fnUntraced(function* (options: ShareProtec
     )
     return yield* appOf(routes, known)
   })
-  const ready = troubleOf(model)
+  const ready = problemOf(model)
   return { name: "share-protection", api, routes: start, waitFor: model.waitFor, ready, note: jobs }
 })

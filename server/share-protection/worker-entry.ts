@@ -1,6 +1,6 @@
 /**
- * Entry for agents that are started by hand: an agent requests a user of its own with the server's
- * own login, and connects as that user afterwards.
+ * Admission of agents that are started by hand: an agent uses the server's login to request its own
+ * user, and then connects as that user.
  */
 import type { Msg, NatsConnection } from "@nats-io/transport-node"
 import { Effect, FiberSet, Schema } from "effect"
@@ -10,34 +10,34 @@ import { WorkerId } from "#schemas/share-protection/id.ts"
 
 const subject = "worker-users.admit"
 
-/** A server that is there answers in a few. */
+/** A running server responds within a few milliseconds. */
 const answer_ms_max = 5_000
 
-const Asked = Schema.fromJsonString(
+const Request = Schema.fromJsonString(
   Schema.Struct({ worker_id: WorkerId, public_key: Schema.String }),
 )
-/** Empty: the worker is let in. */
-const Refused = Schema.fromJsonString(Schema.Struct({ why: Schema.String }))
+/** An empty `why` means that the worker is admitted. */
+const Response = Schema.fromJsonString(Schema.Struct({ why: Schema.String }))
 
-/** Admits workers at the request of a process that has the server's own login. */
+/** Admits workers on request of a process with the server's login. */
 export const serveEntry = Effect.fnUntraced(function* (
   connection: NatsConnection,
   users: BusUsers,
 ) {
   const run = yield* FiberSet.makeRuntime<never>()
-  const answered = (message: Msg) =>
-    Schema.decodeEffect(Asked)(message.string()).pipe(
+  const respond = (message: Msg) =>
+    Schema.decodeEffect(Request)(message.string()).pipe(
       Effect.flatMap((worker) => users.admit(workerUser(worker))),
       Effect.match({ onSuccess: () => "", onFailure: ({ message }) => message }),
       Effect.map((why) =>
-        answer(connection, core_inbox, message, Schema.encodeSync(Refused)({ why })),
+        answer(connection, core_inbox, message, Schema.encodeSync(Response)({ why })),
       ),
     )
   yield* Effect.acquireRelease(
     Effect.sync(() =>
       connection.subscribe(subject, {
         callback: (error, message) => {
-          if (error === null) run(answered(message))
+          if (error === null) run(respond(message))
         },
       }),
     ),
@@ -46,15 +46,15 @@ export const serveEntry = Effect.fnUntraced(function* (
 })
 
 /** Requests a user for this worker. Fails with BusUserRefused. */
-export const askEntry = Effect.fnUntraced(function* (
+export const requestEntry = Effect.fnUntraced(function* (
   connection: NatsConnection,
   worker: WorkerUser,
 ) {
-  const text = Schema.encodeSync(Asked)(worker)
+  const text = Schema.encodeSync(Request)(worker)
   const message = yield* Effect.tryPromise({
     try: () => connection.request(subject, text, { timeout: answer_ms_max }),
     catch: (cause) => new BusUserRefused({ message: `The server does not answer: ${cause}` }),
   })
-  const { why } = yield* Effect.orDie(Schema.decodeEffect(Refused)(message.string()))
+  const { why } = yield* Effect.orDie(Schema.decodeEffect(Response)(message.string()))
   if (why !== "") return yield* new BusUserRefused({ message: why })
 })

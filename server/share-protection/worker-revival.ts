@@ -1,7 +1,7 @@
 /**
- * Workers whose machines went with the server that ran them: after a restart each gets its machine
- * again, as if it had been switched off and on. One that had jobs is left to the conductor, which
- * misses its heartbeats: what it did was cut off, and has to be told as a worker's death.
+ * Boots workers again whose machines ended with the server: after a restart each continues as after
+ * a reboot. Workers with running jobs are left to the conductor, which detects the missing heartbeats
+ * and records their death, because their work was interrupted.
  */
 import { Effect, Stream } from "effect"
 import type { Compute } from "#actors/share-protection/ports/compute.ts"
@@ -9,7 +9,7 @@ import { Worker, workerAfter } from "#actors/share-protection/worker.ts"
 import { Log, parseStream } from "#events/log.ts"
 import { WorkerId } from "#schemas/share-protection/id.ts"
 
-/** Boots the machines of all workers that the log has ready and idle, and that are not there. */
+/** Boots the machines of all workers that are ready and idle according to the log. */
 export const reviveWorkers = Effect.fnUntraced(function* (compute: Compute["Service"]) {
   const log = yield* Log
   yield* Stream.runForEach(log.lasts(Worker.name), (recorded) =>
@@ -23,7 +23,7 @@ export const reviveWorkers = Effect.fnUntraced(function* (compute: Compute["Serv
       const worker_id = WorkerId.make(parseStream(recorded.stream).id)
       yield* compute.boot({ worker_id, image, project_id, domain_id })
     }).pipe(
-      // Without a machine it falls silent, and another worker is booted.
+      // Without a machine its heartbeats stop, and the conductor boots another worker.
       Effect.catch(({ detail }) => Effect.logWarning(`A worker stays away: ${detail}`)),
     ),
   )

@@ -3,7 +3,7 @@ import { runInNewContext } from "node:vm"
 import { assert, describe, it } from "@effect/vitest"
 import { Agenda, type Entry } from "#actors/agenda.ts"
 
-/** The plainest agenda: a list, sorted when asked. */
+/** A reference implementation: a list that is sorted on each call. */
 const naive = () => {
   const owned = new Map<string, ReadonlyArray<Entry<string>>>()
   return {
@@ -12,7 +12,7 @@ const naive = () => {
       const all = [...owned.values()].flat()
       const later = all.filter(({ at }) => at > now).map(({ at }) => at)
       return {
-        now: all.filter(({ at }) => at <= now).map(({ what }) => what),
+        now: all.filter(({ at }) => at <= now).map(({ item }) => item),
         ...(later.length ? { next: Math.min(...later) } : {}),
       }
     },
@@ -27,7 +27,7 @@ const random = (seed: number) => () => {
   return ((t ^ (t >>> 14)) >>> 0) / 2 ** 32
 }
 
-/** Bytes of what is reachable now. */
+/** Bytes of reachable memory. */
 const liveBytes = () => {
   setFlagsFromString("--expose-gc")
   const collect: () => void = runInNewContext("gc")
@@ -36,7 +36,7 @@ const liveBytes = () => {
 }
 
 describe("an agenda", () => {
-  it("answers what is due and when the next is, as a plain list does", () => {
+  it("returns the same due items and next time as a plain list", () => {
     const seed = Date.now() % 2 ** 31
     const roll = random(seed)
     const pick = (n: number) => Math.floor(roll() * n)
@@ -45,7 +45,7 @@ describe("an agenda", () => {
       const owner = `owner-${pick(40)}`
       const entries = Array.from({ length: pick(4) }, (_, i) => ({
         at: now + pick(100) - 10,
-        what: `${step}-${i}`,
+        item: `${step}-${i}`,
       }))
       agenda.set(owner, entries)
       oracle.set(owner, entries)
@@ -56,17 +56,17 @@ describe("an agenda", () => {
     }
   })
 
-  it("answers the earliest first", () => {
+  it("returns the earliest item first", () => {
     const agenda = Agenda.make<number>()
-    for (const at of [5, 3, 9, 1, 7]) agenda.set(`o${at}`, [{ at, what: at }])
+    for (const at of [5, 3, 9, 1, 7]) agenda.set(`o${at}`, [{ at, item: at }])
     assert.deepEqual(agenda.due(8), { now: [1, 3, 5, 7], next: 9 })
   })
 
-  it("holds no more of what was replaced than of what was not", () => {
+  it("holds at most as many stale entries as live ones", () => {
     const agenda = Agenda.make<string>()
     const before = liveBytes()
     for (let i = 0; i < 20_000; i++) {
-      agenda.set(`o${i % 50}`, [{ at: 1e15 + i, what: `${i}`.padEnd(2000, "x") }])
+      agenda.set(`o${i % 50}`, [{ at: 1e15 + i, item: `${i}`.padEnd(2000, "x") }])
     }
     assert.isBelow(liveBytes() - before, 4_000_000)
     assert.equal(agenda.due(0).next, 1e15 + 19_950)

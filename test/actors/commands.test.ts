@@ -7,7 +7,7 @@ import { describeWithServer, nats } from "../world/programs/nats.ts"
 
 const over = <A, E>(log: Layer.Layer<A, E>) => Layer.fresh(Layer.provideMerge(host, log))
 
-describe("commands in this process, over a log in memory", () => {
+describe("commands in this process, over an in-memory log", () => {
   commandsContract(() => over(logMemory))
 })
 

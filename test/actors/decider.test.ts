@@ -1,4 +1,4 @@
-// A chart read as a decider, against XState's own reading of it.
+// Compares a chart's decider with XState's own interpreter.
 import { assert, describe, it } from "@effect/vitest"
 import { Result, Schema } from "effect"
 import fc from "fast-check"
@@ -23,7 +23,7 @@ interface Context {
 
 const side_effects: Array<string> = []
 
-/** All that a chart may do at a transition: guards, entries, exits, raised events, actions. */
+/** A chart with everything a transition may have: guards, entries, exits, raised events, actions. */
 const machine = setup({
   types: { context: {} as Context, events: {} as DoorEvent | { readonly type: "slammed" } },
   actions: { shout: () => side_effects.push("shouted") },
@@ -79,7 +79,7 @@ const events = fc.array(
 )
 
 describe("a decider", () => {
-  it("moves as XState does by itself, one event after the other", () => {
+  it("applies events one by one like XState", () => {
     fc.assert(
       fc.property(events, (history) => {
         let ours = Door.initialState
@@ -97,7 +97,7 @@ describe("a decider", () => {
     )
   })
 
-  it("moves every state by itself: what was decided before leaves no trace", () => {
+  it("evolves each state independently of earlier decisions", () => {
     const pushed = Door.evolve(Door.initialState, Pushed.make({ by: 1 }))
     Door.evolve(pushed, Pushed.make({ by: 1 }))
     const again = Door.evolve(Door.initialState, Pushed.make({ by: 1 }))
@@ -105,13 +105,13 @@ describe("a decider", () => {
     assert.deepEqual(Door.save(Door.initialState).context, { pushed: 0, opened: 0 })
   })
 
-  it("runs no action of the chart", () => {
+  it("does not run the chart's side effects", () => {
     const open = Door.evolve(Door.initialState, Pushed.make({ by: 1 }))
     Door.evolve(open, Pushed.make({ by: 1 }))
     assert.deepEqual(side_effects, [])
   })
 
-  it("proposes all events of a command or refuses it, and knows the state after it", () => {
+  it("proposes all events of a command or rejects it, and caches the state after it", () => {
     const decided = Result.getOrThrow(Door.decide(Door.initialState, Force.make({ by: 2 })))
     assert.deepEqual(decided, [Pushed.make({ by: 2 }), Pushed.make({ by: 2 })])
     const after = Door.save(Door.after(Door.initialState, decided))
@@ -121,7 +121,7 @@ describe("a decider", () => {
     assert.deepEqual(refused, Result.fail(new Stuck({ pushed: 0 })))
   })
 
-  it("asks a guard once for an event, and knows what is taken though it changes nothing", () => {
+  it("evaluates a guard once per event, and accepts events that change nothing", () => {
     let asked = 0
     const chart = setup({
       types: { context: {} as object, events: {} as DoorEvent },

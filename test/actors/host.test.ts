@@ -31,7 +31,7 @@ const totals = Effect.gen(function* () {
   )
 })
 
-/** Two hosts over one log: what another process would be. */
+/** Two hosts over one log, like two processes. */
 const hosts = Effect.gen(function* () {
   const one = yield* Effect.provide(Commands, Layer.fresh(host))
   const other = yield* Effect.provide(Commands, Layer.fresh(host))
@@ -58,7 +58,7 @@ const faulty = (faults: Array<"conflict" | "before" | "after" | "down">) =>
     ),
   ).pipe(Layer.provide(logMemory))
 
-/** A log that answers no read before so many are asked: whoever asks one by one waits for ever. */
+/** A log whose reads block until this many are pending: sequential readers would wait forever. */
 const gathering = (readers: number) =>
   Layer.effect(
     Log,
@@ -78,7 +78,7 @@ const gathering = (readers: number) =>
   ).pipe(Layer.provide(logMemory))
 
 describe("a host", () => {
-  it.effect("does a command and answers the position that shows it", () =>
+  it.effect("executes a command and returns the position that includes it", () =>
     Effect.gen(function* () {
       const commands = yield* Commands
       assert.equal(yield* commands.send(origin("a"), count("x", 2)), 1)
@@ -87,7 +87,7 @@ describe("a host", () => {
     }).pipe(Effect.provide(host), Effect.provide(logMemory)),
   )
 
-  it.effect("reads the aggregates of one batch at the same time", () =>
+  it.effect("loads the aggregates of one batch concurrently", () =>
     Effect.gen(function* () {
       const commands = yield* Commands
       assert.equal(yield* commands.send(origin("a"), count("x", 1), count("y", 2)), 2)
@@ -95,7 +95,7 @@ describe("a host", () => {
     }).pipe(Effect.provide(host), Effect.provide(gathering(2))),
   )
 
-  it.effect("answers a refusal, and writes nothing then", () =>
+  it.effect("returns a rejection and writes nothing", () =>
     Effect.gen(function* () {
       const commands = yield* Commands
       yield* commands.send(origin("a"), count("x", 999_999))
@@ -115,7 +115,7 @@ describe("a host", () => {
     }).pipe(Effect.provide(host), Effect.provide(logMemory)),
   )
 
-  it.effect("does a command once, however often it is sent, also after later commits", () =>
+  it.effect("executes a repeated command once, also after later commits", () =>
     Effect.gen(function* () {
       const commands = yield* Commands
       const log = yield* Log
@@ -129,14 +129,14 @@ describe("a host", () => {
     }).pipe(Effect.provide(host), Effect.provide(logMemory)),
   )
 
-  it.effect("does a command once when both of two hosts get it", () =>
+  it.effect("executes a command once when two hosts get it", () =>
     Effect.gen(function* () {
       for (const commands of yield* hosts) yield* commands.send(origin("same"), count("x", 1))
       assert.deepEqual(yield* totals, { x: 1 })
     }).pipe(Effect.provide(logMemory)),
   )
 
-  it.effect("knows by the log what another host was asked under an id", () =>
+  it.effect("detects from the log that another host executed a command id", () =>
     Effect.gen(function* () {
       const [one, other] = yield* hosts
       yield* one.send({ ...origin("same"), fingerprint: "a" }, count("x", 1))
@@ -147,7 +147,7 @@ describe("a host", () => {
     }).pipe(Effect.provide(logMemory)),
   )
 
-  it.effect("changes several aggregates in one step, or none of them", () =>
+  it.effect("changes several aggregates atomically", () =>
     Effect.gen(function* () {
       const commands = yield* Commands
       yield* commands.send(origin("a"), count("x", 1), count("y", 2))
@@ -160,7 +160,7 @@ describe("a host", () => {
     }).pipe(Effect.provide(host), Effect.provide(logMemory)),
   )
 
-  it.effect("does a command over several aggregates once, also when only one of them changed", () =>
+  it.effect("executes a batch once, also when only one aggregate changed", () =>
     Effect.gen(function* () {
       const commands = yield* Commands
       for (let i = 0; i < 2; i++) yield* commands.send(origin("a"), count("x", 1), count("y", 0))
@@ -168,12 +168,12 @@ describe("a host", () => {
     }).pipe(Effect.provide(host), Effect.provide(logMemory)),
   )
 
-  it.effect("knows the aggregates that it holds, and reads those that it does not", () =>
+  it.effect("uses cached aggregates and loads others", () =>
     Effect.gen(function* () {
       const [one, other] = yield* hosts
       yield* one.send(origin("a"), count("x", 1))
       yield* other.send(origin("b"), count("y", 2))
-      // Sent again, it is answered by the position that shows all of it.
+      // A repeated batch returns the position that includes all of it.
       for (let i = 0; i < 2; i++) {
         assert.equal(yield* one.send(origin("c"), count("x", 10), count("y", 20)), 4)
       }
@@ -181,7 +181,7 @@ describe("a host", () => {
     }).pipe(Effect.provide(logMemory)),
   )
 
-  it.effect("reads an aggregate once", () =>
+  it.effect("loads an aggregate once", () =>
     Effect.gen(function* () {
       const log = yield* Log
       const loaded: Array<string> = []
@@ -198,7 +198,7 @@ describe("a host", () => {
     }).pipe(Effect.provide(logMemory)),
   )
 
-  it.effect("is one span of a trace for each command, which the commit names", () =>
+  it.effect("records one span per command, and its id in the commit", () =>
     Effect.gen(function* () {
       const { spans, tracer } = collecting()
       const commands = yield* Commands
@@ -218,7 +218,7 @@ describe("a host", () => {
     }).pipe(Effect.provide(host), Effect.provide(logMemory)),
   )
 
-  it.effect("writes no trace where nobody collects, whatever the sender says", () =>
+  it.effect("writes no trace if tracing is off, even if the sender has one", () =>
     Effect.gen(function* () {
       const commands = yield* Commands
       const trace = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"
@@ -228,7 +228,7 @@ describe("a host", () => {
     }).pipe(Effect.provide(host), Effect.provide(logMemory)),
   )
 
-  it.live("decides again when another host was first", () =>
+  it.live("decides again after a conflict with another host", () =>
     Effect.gen(function* () {
       const [one, other] = yield* hosts
       for (let i = 0; i < 10; i++) {
@@ -239,7 +239,7 @@ describe("a host", () => {
     }).pipe(Effect.provide(logMemory)),
   )
 
-  it.live("refuses by what the log says, not by what it remembers", () =>
+  it.live("rejects by the state in the log, not by its cache", () =>
     Effect.gen(function* () {
       const [one, other] = yield* hosts
       yield* one.send(origin("a"), count("x", 999_999))
@@ -252,7 +252,7 @@ describe("a host", () => {
     }).pipe(Effect.provide(logMemory)),
   )
 
-  it.live("counts right with many senders at once", () =>
+  it.live("counts correctly with many concurrent senders", () =>
     Effect.gen(function* () {
       const both = yield* hosts
       yield* Effect.forEach(
@@ -274,7 +274,7 @@ describe("a host", () => {
     )
   }
 
-  it.live("gives up after ten tries against others, and says so", () =>
+  it.live("fails with Unavailable after ten conflicts", () =>
     Effect.gen(function* () {
       const commands = yield* Commands
       const failed = yield* Effect.flip(commands.send(origin("a"), count("x", 1)))
@@ -287,7 +287,7 @@ describe("a host", () => {
     ),
   )
 
-  it.effect("does not try again when the log is out of reach: nothing was written", () =>
+  it.effect("does not retry when the log is unavailable: nothing was written", () =>
     Effect.gen(function* () {
       const commands = yield* Commands
       const sent = yield* Effect.result(commands.send(origin("a"), count("x", 1)))
@@ -310,7 +310,7 @@ describe("a host", () => {
     }).pipe(Effect.provide(host), Effect.provide(logMemory)),
   )
 
-  it.effect("folds the history where a snapshot is too old to read", () =>
+  it.effect("folds the history if a snapshot is too old to read", () =>
     Effect.gen(function* () {
       const commands = yield* Commands
       yield* commands.send(origin("a"), count("x", 2))

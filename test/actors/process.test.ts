@@ -25,7 +25,7 @@ const stateOf = Effect.fnUntraced(function* (id: string) {
   return last?.commit.snapshot.value
 })
 
-/** Waits until the log has nothing new to say: the process has acted on it. */
+/** Waits until the log gets no new commits, which means that the process has reacted. */
 const settled = Effect.gen(function* () {
   for (let i = 0; i < 100; i++) yield* Effect.yieldNow
 })
@@ -34,8 +34,8 @@ const closing = timer("test", [Counter])
 const app = Layer.provideMerge(host, logMemory)
 const at = (seconds: number) => new Date(seconds * 1000).toISOString()
 
-describe("a process that nobody takes over", () => {
-  it.effect("begins again after a defect, from the log", () =>
+describe("a process without a lease", () => {
+  it.effect("restarts from the log after a defect", () =>
     Effect.gen(function* () {
       let starts = 0
       const seen: Array<number> = []
@@ -65,14 +65,14 @@ describe("a process that nobody takes over", () => {
   )
 })
 
-describe("a process with a defect that lasts", () => {
+describe("a process with a permanent defect", () => {
   const broken: Process = {
     name: "test-broken",
     part: "test.counter",
     from: "lasts",
     start: Effect.sync(() => ({ fold: () => Effect.die("broken"), due: () => ({ now: [] }) })),
   }
-  /** What an hour of it logs, and how often it began. */
+  /** The log messages and the number of starts within an hour. */
   const hour = Effect.gen(function* () {
     let starts = 0
     const process: Process = {
@@ -93,7 +93,7 @@ describe("a process with a defect that lasts", () => {
     return { said, starts }
   })
 
-  it.effect("is told at first, then ever more rarely, and how often", () =>
+  it.effect("logs the first defect, then fewer, with their count", () =>
     Effect.gen(function* () {
       const { said } = yield* hour
       assert.include(said[0], "test-broken begins again.")
@@ -103,7 +103,7 @@ describe("a process with a defect that lasts", () => {
     }).pipe(Effect.provide(app)),
   )
 
-  it.effect("is tried again soon, and every ten seconds in the end", () =>
+  it.effect("restarts soon, and every ten seconds later on", () =>
     Effect.gen(function* () {
       const { starts } = yield* hour
       assert.isAtLeast(starts, 360)
@@ -113,7 +113,7 @@ describe("a process with a defect that lasts", () => {
 })
 
 describe("the timer", () => {
-  it.effect("sends what an aggregate asked for when it is due, and not before", () =>
+  it.effect("sends a scheduled command when it is due, and not earlier", () =>
     Effect.gen(function* () {
       yield* Effect.forkScoped(runProcess(closing))
       yield* send("x", CloseAt.make({ due: at(100) }))
@@ -127,7 +127,7 @@ describe("the timer", () => {
     }).pipe(Effect.provide(app)),
   )
 
-  it.effect("sends at its start what fell due while nothing ran", () =>
+  it.effect("sends commands at startup that were due while no process ran", () =>
     Effect.gen(function* () {
       yield* send("x", CloseAt.make({ due: at(10) }))
       yield* TestClock.adjust("60 seconds")
@@ -137,7 +137,7 @@ describe("the timer", () => {
     }).pipe(Effect.provide(app)),
   )
 
-  it.effect("follows a time that was moved, and forgets one that was dropped", () =>
+  it.effect("follows rescheduled and cancelled timers", () =>
     Effect.gen(function* () {
       yield* Effect.forkScoped(runProcess(closing))
       yield* send("moved", CloseAt.make({ due: at(10) }))
@@ -152,7 +152,7 @@ describe("the timer", () => {
     }).pipe(Effect.provide(app)),
   )
 
-  it.effect("sends nothing once the lease that it runs under has run out", () =>
+  it.effect("sends nothing after its lease has expired", () =>
     Effect.gen(function* () {
       let is_over = true
       const term = { isOver: Effect.sync(() => is_over) }
@@ -169,7 +169,7 @@ describe("the timer", () => {
     }).pipe(Effect.provide(app)),
   )
 
-  it.effect("does it once, though it is killed and started again around the moment", () =>
+  it.effect("sends a command once, despite a kill and restart at that moment", () =>
     Effect.gen(function* () {
       yield* send("x", CloseAt.make({ due: at(10) }))
       yield* send("x", Count.make({ by: 1 }))
@@ -187,7 +187,7 @@ describe("the timer", () => {
     }).pipe(Effect.provide(app)),
   )
 
-  it.effect("names the cause of what it sends, and signs with its own name", () =>
+  it.effect("records the cause and its own name with each command", () =>
     Effect.gen(function* () {
       const cause = yield* send("x", CloseAt.make({ due: at(0) }))
       yield* Effect.forkScoped(runProcess(closing))

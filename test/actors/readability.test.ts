@@ -1,4 +1,4 @@
-/** Which commits no release can have written: decision 0189. */
+/** Rejects commits that no release can have written: decision 0189. */
 import { assert, describe, it } from "@effect/vitest"
 import { judgeOf } from "#actors/readability.ts"
 import type { Commit } from "#events/log.ts"
@@ -7,7 +7,7 @@ import { readLog } from "../upgrade/fixture.ts"
 
 const lines = readLog()
 
-/** A commit of each kind that the release before wrote, the richest of its kind. */
+/** One commit of each kind from the previous release, with the most fields of its kind. */
 const examples = new Map<string, { readonly stream: string; readonly commit: Commit }>()
 for (const { stream, commit } of lines) {
   const name = stream.slice(0, stream.lastIndexOf("."))
@@ -23,14 +23,14 @@ const versionOf = (name: string) => {
 }
 
 describe("the judge of commits", () => {
-  it("lets through all that the release before wrote", () => {
+  it("accepts all commits of the previous release", () => {
     for (const { stream, position, commit } of lines) {
       assert.isUndefined(judge(stream, commit), `${stream} at ${position}`)
     }
     assert.isAbove(examples.size, 15)
   })
 
-  it("lets through kinds that nobody here reads", () => {
+  it("accepts kinds that this program does not read", () => {
     const [first] = lines
     assert.isUndefined(first && judge("weather.station.one", first.commit))
     assert.isUndefined(first && judgeOf([])(first.stream, first.commit))
@@ -61,7 +61,7 @@ describe("the judge of commits", () => {
     })
   }
 
-  it("needs every field of a context", () => {
+  it("requires every field of a context", () => {
     const needing = deciders.flatMap((decider) => {
       const { context } = decider.save(decider.initialState)
       const [field] = Object.keys(context ?? {})

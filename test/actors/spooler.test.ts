@@ -5,7 +5,7 @@ import fc from "fast-check"
 import { searches } from "#actors/carrier-search/search.ts"
 import { Commands, Unavailable } from "#actors/commands.ts"
 import { epochs_max, type FactContext } from "#actors/fact-log.ts"
-import { fitting } from "#actors/fitting.ts"
+import { firstBatch } from "#actors/first-batch.ts"
 import { host } from "#actors/host.ts"
 import { type Spool, SpoolFailed } from "#actors/spool.ts"
 import { spooler } from "#actors/spooler.ts"
@@ -24,7 +24,7 @@ const commits = Effect.gen(function* () {
   return yield* Stream.runCollect(log.read(`carrier-search.search.${node_id}`))
 })
 const events = Effect.map(commits, (commits) =>
-  // Only searches are in this stream.
+  // This stream has only searches.
   commits.flatMap(({ commit }) => commit.events as ReadonlyArray<SearchEvent>),
 )
 const numbers = Effect.map(events, (events) => events.map(({ start }) => start))
@@ -32,7 +32,7 @@ const numbers = Effect.map(events, (events) => events.map(({ start }) => start))
 const start = (spool: Spool<SearchFact>) =>
   Effect.forkChild(spooler({ spool, kind: searches, node_id }))
 
-/** Runs until all that the spool holds had its time, and kills it. */
+/** Runs long enough to process the whole spool, then kills the spooler. */
 const run = Effect.fnUntraced(function* (spool: Spool<SearchFact>, ms = 1_000) {
   const fiber = yield* start(spool)
   yield* TestClock.adjust(ms)
@@ -61,7 +61,7 @@ const tested = (
 const bytesOf = (value: unknown) => new TextEncoder().encode(JSON.stringify(value)).length
 
 describe("the spooler", () => {
-  it.effect("brings facts into the log, once and in order, and has them forgotten", () =>
+  it.effect("records facts once and in order, and deletes them from the spool", () =>
     tested(
       Effect.fnUntraced(function* (spool, lines) {
         const fiber = yield* start(spool)
@@ -91,7 +91,7 @@ describe("the spooler", () => {
     ),
   )
 
-  it.effect("goes on where it was killed, after it recorded and before it acknowledged", () =>
+  it.effect("continues after a kill between record and acknowledgement", () =>
     tested(
       Effect.fnUntraced(function* (spool) {
         yield* addAll(spool, 1, 2)
@@ -105,7 +105,7 @@ describe("the spooler", () => {
     ),
   )
 
-  it.effect("records on where the spool cannot forget, and says so once", () =>
+  it.effect("continues if the spool cannot delete facts, and logs that once", () =>
     tested(
       Effect.fnUntraced(function* (spool, lines) {
         const full = {
@@ -129,12 +129,12 @@ describe("the spooler", () => {
     ),
   )
 
-  it.effect("begins anew with a spool of another epoch, and goes on with the first put back", () =>
+  it.effect("starts over with a new epoch, and continues after the first file is restored", () =>
     tested(
       Effect.fnUntraced(function* (spool, lines) {
         const other = yield* spoolMemory<SearchFact>()
         yield* addAll(spool, 1, 2, 3)
-        // It cannot forget: put back, it holds what is recorded.
+        // It cannot delete facts, so that the restored file still has recorded ones.
         yield* run({ ...spool, acknowledge: () => Effect.void })
         yield* addAll(other, 4)
         yield* run(other)
@@ -148,7 +148,7 @@ describe("the spooler", () => {
     ),
   )
 
-  it.effect("knows the last epochs, and takes more of them than it knows", () =>
+  it.effect("remembers the last epochs, and accepts more than it remembers", () =>
     tested(
       Effect.fnUntraced(function* () {
         for (let n = 1; n <= epochs_max + 3; n++) {
@@ -158,7 +158,7 @@ describe("the spooler", () => {
         }
         const last = (yield* commits).at(-1)?.commit
         assert.equal(last?.events.length, 1)
-        // The snapshot is of the chart's context.
+        // The snapshot holds the chart's context.
         const context = last?.snapshot.context as FactContext
         assert.equal(context.facts, epochs_max + 3)
         assert.lengthOf(context.epochs, epochs_max)
@@ -175,7 +175,7 @@ describe("the spooler", () => {
         const sizes = (yield* commits).map(({ commit }) => commit.events.length)
         assert.deepEqual(sizes, [500, 500, 100])
 
-        // What JSON makes longest: a control character is one byte, and six in JSON.
+        // The worst case in JSON: a control character takes six bytes instead of one.
         const actor = "\u0001".repeat(8_000)
         for (let n = 1; n <= 60; n++) yield* spool.add({ ...searchFact(n), actor })
         yield* run(spool)
@@ -190,14 +190,14 @@ describe("the spooler", () => {
     ),
   )
 
-  it("takes at least one fact, however large", () => {
+  it("takes at least one fact of any size", () => {
     const huge = "x".repeat(commit_bytes_max)
-    assert.deepEqual(fitting([huge, "small"], 10), [huge])
-    assert.deepEqual(fitting(["a", "b", "c"], 2), ["a", "b"])
-    assert.deepEqual(fitting([], 10), [])
+    assert.deepEqual(firstBatch([huge, "small"], 10), [huge])
+    assert.deepEqual(firstBatch(["a", "b", "c"], 2), ["a", "b"])
+    assert.deepEqual(firstBatch([], 10), [])
   })
 
-  it("takes as many facts as fit one by one", () => {
+  it("takes as many facts as fit when they are added one by one", () => {
     const naive = (facts: ReadonlyArray<string>, max: number) => {
       let bytes = 32 * 1024
       const end = facts.findIndex((fact, i) => {
@@ -213,13 +213,13 @@ describe("the spooler", () => {
       fc.property(
         fc.array(text, { maxLength: 20 }),
         fc.integer({ min: 1, max: 20 }),
-        (facts, max) => assert.deepEqual(fitting(facts, max), naive(facts, max)),
+        (facts, max) => assert.deepEqual(firstBatch(facts, max), naive(facts, max)),
       ),
       { seed: 159 },
     )
   })
 
-  it.effect("waits for a log out of reach, says so once, and loses nothing", () =>
+  it.effect("waits for an unavailable log, logs that once, and loses nothing", () =>
     tested(
       Effect.fnUntraced(function* (spool, lines) {
         const commands = yield* Commands
@@ -250,7 +250,7 @@ describe("the spooler", () => {
     ),
   )
 
-  it.effect("reads its cursor again where somebody else recorded its facts", () =>
+  it.effect("reads its cursor again after another process recorded its facts", () =>
     tested(
       Effect.fnUntraced(function* (spool) {
         const fiber = yield* start({ ...spool, acknowledge: () => Effect.void })
@@ -271,7 +271,7 @@ describe("the spooler", () => {
     ),
   )
 
-  it.effect("waits where a fact cannot be read, or something is wrong with itself", () =>
+  it.effect("waits on an unreadable fact and on a defect", () =>
     tested(
       Effect.fnUntraced(function* (spool, lines) {
         let trouble: Effect.Effect<never, SpoolFailed> | undefined = Effect.fail(

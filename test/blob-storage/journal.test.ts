@@ -5,7 +5,7 @@ import { journal, recordAll } from "#actors/blob-storage/journal.ts"
 import { type BlobEngine, type BlobFact, Blobs } from "#actors/blob-storage/ports/engine.ts"
 import { Volume } from "#actors/blob-storage/volume.ts"
 import { Commands, Unavailable } from "#actors/commands.ts"
-import { fitting } from "#actors/fitting.ts"
+import { firstBatch } from "#actors/first-batch.ts"
 import { host } from "#actors/host.ts"
 import { memoryEngine } from "#adapters/blob-storage/memory/engine.ts"
 import type { BlobEvent } from "#events/blob-storage/volume.ts"
@@ -139,8 +139,8 @@ describe("the journal", () => {
 
   it("takes at least one fact, however large", () => {
     const huge = { ...fact(1, "stored"), checksum: "x".repeat(commit_bytes_max) }
-    assert.deepEqual(fitting([huge, fact(2, "stored")], facts_max), [huge])
-    assert.deepEqual(fitting([], facts_max), [])
+    assert.deepEqual(firstBatch([huge, fact(2, "stored")], facts_max), [huge])
+    assert.deepEqual(firstBatch([], facts_max), [])
   })
 
   for (const [what, refusal] of [

@@ -10,10 +10,10 @@ import { Log } from "#events/log.ts"
 import { logMemory } from "#journal"
 import { metrics } from "#schemas/capital-pressure/registry.ts"
 import { scheduled_jobs } from "#schemas/capital-pressure/schedule.ts"
-import { ChildFailed, lastLine, runChild, verbProgram } from "#server/capital-pressure/child.ts"
+import { ChildFailed, commandProgram, lastLine, runChild } from "#server/capital-pressure/child.ts"
 import {
   announced,
-  byVerbs,
+  byCommands,
   ingestArguments,
   keepSchedule,
   type RunJob,
@@ -235,12 +235,14 @@ describe("a verb as a process of its own", () => {
   )
 
   it("has its settings from the environment, its file and its flags", () => {
-    const { args, environment } = verbProgram({ config: "a.toml", set: ["log.level=debug"] }, ["x"])
+    const { args, environment } = commandProgram({ config: "a.toml", set: ["log.level=debug"] }, [
+      "x",
+    ])
     const [program = "", ...verb] = args
     assert.match(program, /launcher\/run\.mjs$/)
     assert.deepEqual(verb, ["x", "--config", "a.toml", "--set", "log.level=debug"])
     assert.equal(environment, process.env)
-    assert.equal(verbProgram({ config: "", set: [] }, ["x"]).args.at(-1), "x")
+    assert.equal(commandProgram({ config: "", set: [] }, ["x"]).args.at(-1), "x")
   })
 
   it("tells the last line, without what writes on terminals", () => {
@@ -274,7 +276,7 @@ describe("a job", () => {
         [1, "ingest\n"],
       ] as const) {
         const file = join(folder, `${code}`)
-        const run = byVerbs(([verb = ""]) => {
+        const run = byCommands(([verb = ""]) => {
           const exit = verb === "ingest" ? code : 0
           const write = `require("fs").appendFileSync(process.argv[1], process.argv[2] + "\\n")`
           return script(`${write}; console.error("said"); process.exitCode = ${exit}`, file, verb)

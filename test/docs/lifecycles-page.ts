@@ -29,13 +29,13 @@ export const eventWords = (): ReadonlyMap<string, string> => {
     .filter((path) => path.endsWith(".ts"))
     .map((path) => readFileSync(`events/${path}`, "utf8"))
   const plain = texts.flatMap((text) => [...text.matchAll(event)].map(([, type = ""]) => type))
-  const told = texts.flatMap((text) =>
+  const described = texts.flatMap((text) =>
     [...text.matchAll(documented)].map(([, comment = "", type = ""]) => {
       const lines = comment.split("\n").map((line) => line.replace(/^\s*\*?\s*/, "").trim())
       return [type, lines.join(" ").trim()] as const
     }),
   )
-  return new Map([...plain.map((type) => [type, ""] as const), ...told])
+  return new Map([...plain.map((type) => [type, ""] as const), ...described])
 }
 
 const nounOf = (id: string) => id.split(".").at(-1)
@@ -99,7 +99,7 @@ const listed = (texts: ReadonlyArray<string>) => texts.map((text) => `\`${text}\
 
 const sectionOf = (
   machine: AnyStateMachine,
-  { told, states }: Words,
+  { description, states }: Words,
   events: ReadonlyMap<string, string>,
 ) => {
   const edges = edgesOf(machine.root)
@@ -114,7 +114,7 @@ const sectionOf = (
   return [
     `### ${nounOf(machine.id)}`,
     "",
-    told,
+    description,
     "",
     ...Object.entries(states).map(([path, text]) => `- \`${path}\`: ${text}`),
     "",
@@ -140,8 +140,10 @@ export const chartsSection = (
     "",
     ...ids.flatMap((id) => {
       const machine = machines.get(id)
-      const told = words[id]
-      return machine === undefined || told === undefined ? [] : sectionOf(machine, told, events)
+      const chart_words = words[id]
+      return machine === undefined || chart_words === undefined
+        ? []
+        : sectionOf(machine, chart_words, events)
     }),
   ])
   return lines.join("\n")

@@ -28,7 +28,7 @@ describe(page, () => {
     it(`has a sentence for each state of ${id}, and for no other`, () => {
       const told = words[id]?.states ?? {}
       assert.deepEqual(Object.keys(told).toSorted(), nodesOf(machine.root).map(pathOf).toSorted())
-      for (const text of [words[id]?.told ?? "", ...Object.values(told)]) {
+      for (const text of [words[id]?.description ?? "", ...Object.values(told)]) {
         assert.match(text, /^[A-Z].*\.$/)
       }
     })

@@ -21,7 +21,7 @@ const world = Effect.gen(function* () {
   const log = { head: () => Effect.sync(() => state.head) } as never
   const below = Layer.succeedContext(Context.make(Commands, commands).pipe(Context.add(Log, log)))
   const around = yield* Layer.build(Layer.provide(commandPath, below))
-  return { state, ask: Context.get(around, CommandPath).ask, ...Context.get(around, Commands) }
+  return { state, ask: Context.get(around, CommandPath).check, ...Context.get(around, Commands) }
 })
 
 const command = { command_id: "c", actor: "user:a", at: "2026-01-01T00:00:00Z" }

@@ -1,4 +1,4 @@
-/** The door for nodes on the listener that users have: by the secret, by certificates, not else. */
+/** The internal endpoint on the public listener: admission by secret or certificate only. */
 import { execFileSync } from "node:child_process"
 import { once } from "node:events"
 import { copyFileSync, mkdtempSync, rmSync } from "node:fs"
@@ -81,10 +81,10 @@ afterEach(async () => {
   for (const end of ends.splice(0).toReversed()) await end()
 })
 
-/** Nodes at these addresses, as the first of them knows them. */
+/** Members with these addresses, from the first node's view. */
 const heldAt = (...addresses: ReadonlyArray<string>) => heldIn("active", addresses)
 
-/** The last of them is in this state. */
+/** The state of the last node. */
 const heldIn = (state: "active" | "leaving", addresses = nowhere) => {
   const held = heldMembers("node-1")
   const nodes = addresses.map((address, n) => ({
@@ -112,7 +112,7 @@ const storeOf = (): PeerStore => {
   }
 }
 
-/** A node that serves users too, with these settings. */
+/** A node with these settings that also serves users. */
 const served = async (given: Given, store = storeOf()) => {
   const settings = settingsWith(given)
   const internal = await Effect.runPromise(
@@ -126,7 +126,7 @@ const served = async (given: Given, store = storeOf()) => {
   return { ...server, internal }
 }
 
-/** How to ask the node at this port, as a node with these settings. */
+/** A client to the node at this port, for a node with these settings. */
 const asking = async (port: number, given: Given, node_id = "node-2") => {
   const scope = Effect.runSync(Scope.make())
   const options = { settings: settingsWith(given), node_id, held }
@@ -150,8 +150,8 @@ const tlsOf = (name: string, client_ca = "") => ({
   client_ca: client_ca && at(`${client_ca}.pem`),
 })
 
-describe("a listener with a door for nodes", () => {
-  it("answers users as before, and nodes on one connection", async () => {
+describe("a listener with an internal endpoint", () => {
+  it("serves users as before, and nodes on one connection", async () => {
     const { port, fetch, internal } = await served({ cluster: { secret } })
     assert.equal((await fetch("/v1/blobs", { headers: as("reader") })).status, 200)
     assert.equal(await asked(port, { cluster: { secret } }), 0)
@@ -159,7 +159,7 @@ describe("a listener with a door for nodes", () => {
     assert.equal((await fetch("/v1/blobs", { headers: as("reader") })).status, 200)
   })
 
-  it("answers 401 on every internal path, whatever a user shows", async () => {
+  it("responds with 401 on every internal path to any user credentials", async () => {
     const { fetch, raw } = await served({ cluster: { secret } })
     const paths = ["/internal/v1", "/internal/v1/", "/internal/v1/link", "/internal/v1/replicate?a"]
     for (const path of paths) {
@@ -178,20 +178,20 @@ describe("a listener with a door for nodes", () => {
     }
   })
 
-  it("leaves other upgrades to whoever took them", async () => {
+  it("leaves other upgrades to their handlers", async () => {
     const { raw } = await served({ cluster: { secret } })
     const lines = ["GET /v1/blobs HTTP/1.1", "Host: node", "Authorization: Bearer reader"]
     const more = ["Connection: Upgrade, close", "Upgrade: h2c", "", ""]
     assert.match(await raw([...lines, ...more].join("\r\n")), /^HTTP\/1\.1 200 /)
   })
 
-  it("lets nobody in where it has no secret", async () => {
+  it("admits no node without a secret", async () => {
     const { port } = await served({})
     assert.equal(await asked(port, {}), "UNAUTHENTICATED")
     assert.equal(await asked(port, { cluster: { secret } }), "UNAUTHENTICATED")
   })
 
-  it("ends the links of other nodes when it stops", async () => {
+  it("closes the links of other nodes when it stops", async () => {
     const { port, stop, internal } = await served({ cluster: { secret } })
     assert.equal(await asked(port, { cluster: { secret } }), 0)
     ends.shift()
@@ -200,8 +200,8 @@ describe("a listener with a door for nodes", () => {
   })
 })
 
-describe("nodes that speak TLS", () => {
-  it("prove the secret over it, each with a certificate that the other trusts", async () => {
+describe("nodes with TLS", () => {
+  it("authenticate by secret over mutually trusted certificates", async () => {
     const shared = { cluster: { secret }, tls: tlsOf("shared") }
     const { port } = await served(shared)
     assert.equal(await asked(port, shared), 0)
@@ -209,15 +209,15 @@ describe("nodes that speak TLS", () => {
     assert.equal(await asked(port, { cluster: { secret } }), "UNAVAILABLE")
   })
 
-  it("need no secret where certificates have the names of nodes", async () => {
+  it("need no secret if certificates have the names of nodes", async () => {
     const { port } = await served({ tls: tlsOf("node-1", "ours") })
     assert.equal(await asked(port, { tls: tlsOf("node-2", "ours") }), 0)
     assert.equal(await asked(port, { tls: tlsOf("user", "ours") }), "UNAUTHENTICATED")
-    // A name that is only claimed is none.
+    // A claimed name without proof does not count.
     assert.equal(await asked(port, { tls: tlsOf("shared", "ours") }, "node-2"), "UNAVAILABLE")
   })
 
-  it("trust and show the files of [tls] as they are now", async () => {
+  it("use the current files of [tls]", async () => {
     const give = (name: string) => {
       for (const end of ["pem", "key"]) copyFileSync(at(`${name}.${end}`), at(`given.${end}`))
     }
@@ -229,7 +229,7 @@ describe("nodes that speak TLS", () => {
     await expect.poll(ask, { timeout: 10_000 }).toBe(0)
   })
 
-  it("with a secret take it before a certificate", async () => {
+  it("prefer a secret over a certificate", async () => {
     const both = { cluster: { secret }, tls: tlsOf("node-1", "ours") }
     const { port } = await served(both)
     assert.equal(await asked(port, { cluster: { secret }, tls: tlsOf("user", "ours") }), 0)
@@ -260,7 +260,7 @@ const joined = async (options: JoinOptions, ahead_ms = () => 0) => {
   )
 }
 
-describe("a get of what is not here", () => {
+describe("a get of a missing blob", () => {
   const id = BlobId.make("0".repeat(32))
   const minute_ms = 60_000
 
@@ -291,8 +291,8 @@ describe("a get of what is not here", () => {
   )
 })
 
-describe("a node that leaves and is not heard", () => {
-  it("is asked all the same: it may be the bus that is away", async () => {
+describe("a leaving node without heartbeats", () => {
+  it("still gets requests, because the bus may be down", async () => {
     const store = storeOf()
     const origin = { actor: "tester", request_id: "r", correlation_id: "c" }
     const order = { policy: "REPLICATION_POLICY_NONE", labels: {}, origin } as const
@@ -317,7 +317,7 @@ describe("a node that leaves and is not heard", () => {
 })
 
 describe("a node without a secret", () => {
-  it("connects to no address that somebody has joined", async () => {
+  it("does not connect to addresses of joined nodes", async () => {
     let connections = 0
     const other = createServer((_, response) => response.writeHead(404).end())
     other.on("connection", () => connections++)
@@ -341,7 +341,7 @@ describe("a node without a secret", () => {
 })
 
 describe("a node of another release", () => {
-  /** Where a node answers that speaks no version that we do. */
+  /** The address of a node with an incompatible protocol version. */
   const startOther = async () => {
     const nonce = "n".repeat(43)
     const other = createServer((_, response) => {
@@ -357,7 +357,7 @@ describe("a node of another release", () => {
     // A server that listens on a port has this form of address.
     return `127.0.0.1:${(other.address() as AddressInfo).port}`
   }
-  /** What a node that knows these others says of being apart, after it has asked them. */
+  /** The incompatibility that a node reports after requests to these other nodes. */
   const apartFrom = async (...others: ReadonlyArray<string>) => {
     const { engine, apart } = await joined({
       settings: settingsWith({ cluster: { secret } }),
@@ -370,13 +370,13 @@ describe("a node of another release", () => {
     return apart()
   }
 
-  it("is named by the one that cannot talk to it", async () => {
+  it("is named by the node that is incompatible with it", async () => {
     const address = await startOther()
     const known = `${address} speaks versions 8 to 9 of the link between nodes, this node`
     const told = await apartFrom(address)
     assert.ok(told?.startsWith(known), told)
   })
-  it("is no fault of a node that can talk to as many as it cannot", async () => {
+  it("is not a problem while at least as many nodes are compatible", async () => {
     const [one, other] = [await startOther(), await startOther()]
     assert.equal(await apartFrom(one, "127.0.0.1:1"), undefined)
     assert.ok((await apartFrom(one, other, "127.0.0.1:1"))?.startsWith(one))

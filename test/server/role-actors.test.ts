@@ -7,10 +7,10 @@ import { settingsWith } from "../world/http.ts"
 import { describeNats } from "../world/programs/nats.ts"
 import { proxy } from "../world/proxy.ts"
 
-/** Each subject gets 5 s to end: one after the other they took 16 s, and 42 s with all else. */
+/** Each subject may take 5 s to close: sequentially they took 16 s, and 42 s in total. */
 const stop_ms_max = 12_000
 
-describeNats("a process that carries out commands", (it) => {
+describeNats("a process that executes commands", (it) => {
   it.effect(
     "ends soon, also where the bus stands still",
     () =>

@@ -15,7 +15,7 @@ import { until } from "../world/server/server.ts"
 const soon_ms = 20_000
 
 describeNats("a process that is a worker", (it) => {
-  it.effect("says why it does not work, also where that is a defect", () =>
+  it.effect("reports why it does not work, also after a defect", () =>
     Effect.gen(function* () {
       const { core, servers } = yield* NatsServer
       const { path } = yield* DataFolder
@@ -25,7 +25,7 @@ describeNats("a process that is a worker", (it) => {
       const settings = settingsWith({ data: { dir: path }, nats, shares })
       const of_events = { url: servers.join(","), user, password: Redacted.value(password) }
       yield* embedded(settings, ownTokens(yield* openTokenStore(path)), of_events)
-      // The folder of its engine cannot be made.
+      // Its engine folder cannot be created.
       writeFileSync(join(path, "engine"), "")
       const { ready } = yield* worker(settings, { config: "", set: [] })
       const why = yield* Effect.promise(() =>

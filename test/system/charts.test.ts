@@ -68,8 +68,8 @@ describe("a chart as data", () => {
       gone: { type: "final" },
     },
   })
-  it("has its states with where they are and where each begins, and its ways", () => {
-    const words = { told: "A thing.", states: { gone: "It is gone." } }
+  it("has its states with paths and initial states, and its transitions", () => {
+    const words = { description: "A thing.", states: { gone: "It is gone." } }
     const { id, told, kind, states, ways } = drawnChart(machine, words)
     expect([id, told, kind]).toEqual(["s.thing", "A thing.", "compound"])
     expect(states.map(({ path, parent, kind }) => `${path} in ${parent || "it"}: ${kind}`)).toEqual(

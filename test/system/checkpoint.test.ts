@@ -46,7 +46,7 @@ describe("the checkpoints of the log", () => {
 })
 
 describe("the root of a checkpoint", () => {
-  it("holds each commit, its place, its stream, and what was before", () => {
+  it("covers each commit, its position, its stream and the previous root", () => {
     const commit = { position: 7, stream: "test.counter.a", hash: "c".repeat(64) }
     const roots = [
       nextRoot(sha256, root, commit),
@@ -94,7 +94,7 @@ const running = (commits: number, seconds: number) =>
   Effect.forkScoped(runProcess(checkpointer({ commits, seconds })))
 
 describe("the checkpointer", () => {
-  it.effect("seals as many commits as it was told to, once they are there", () =>
+  it.effect("seals the configured number of commits once they exist", () =>
     Effect.gen(function* () {
       yield* running(10, 300)
       yield* count("x", 9)
@@ -168,7 +168,7 @@ describe("the checkpointer", () => {
     }).pipe(Effect.provide(app)),
   )
 
-  it.effect("asks for a stretch until the log shows it sealed, and does not change it", () =>
+  it.effect("proposes an unchanged range until the log has sealed it", () =>
     Effect.gen(function* () {
       const log = yield* Log
       const run = yield* checkpointer({ commits: 2, seconds: 300 }).start
@@ -226,7 +226,7 @@ describe("the checkpointer", () => {
     }).pipe(Effect.provide(app)),
   )
 
-  it.effect("with another beside it, makes one gap-free sequence too", () =>
+  it.effect("makes one gap-free sequence together with another checkpointer", () =>
     Effect.gen(function* () {
       yield* running(3, 5)
       yield* running(4, 3)
@@ -281,7 +281,7 @@ describe("the tree of a checkpoint", () => {
       .thenRejected("svc.conflict")
   })
 
-  it.effect("is made from the whole log where the checkpoint before had none", () =>
+  it.effect("is computed from the whole log if the previous checkpoint had none", () =>
     Effect.gen(function* () {
       const commands = yield* Commands
       yield* count("x", 5)

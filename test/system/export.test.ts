@@ -7,7 +7,7 @@ import { assert, describe, it } from "@effect/vitest"
 import { Effect, Layer, Stream } from "effect"
 import { HttpRouter } from "effect/http"
 import { HttpApi, HttpApiBuilder } from "effect/http-api"
-import { type ExportAsked, exported, partOf } from "#actors/system/export.ts"
+import { type ExportRequest, exported, partOf } from "#actors/system/export.ts"
 import { type LogStanding, warningOf } from "#actors/system/log-standing.ts"
 import { Notary } from "#actors/system/notary.ts"
 import { notary, notaryKeyPath } from "#adapters/system/notary.ts"
@@ -47,7 +47,7 @@ const read = (text: string) => {
   return { commits, manifest }
 }
 
-const all = (asked: ExportAsked) =>
+const all = (asked: ExportRequest) =>
   Effect.map(Stream.runCollect(exported(asked)), (pieces) => read([...pieces].join("")))
 
 const story = Effect.gen(function* () {
@@ -56,7 +56,7 @@ const story = Effect.gen(function* () {
 }).pipe(Effect.scoped)
 
 describe("an export", () => {
-  it.effect("holds each commit as it is stored, and says what it holds", () =>
+  it.effect("has each commit as stored, and a manifest", () =>
     Effect.gen(function* () {
       const head = yield* story
       const { commits, manifest } = yield* all({ part: "" })
@@ -81,7 +81,7 @@ describe("an export", () => {
   it.effect("is of one aggregate, of a kind, of a time", () =>
     Effect.gen(function* () {
       yield* story
-      const positions = (asked: ExportAsked) =>
+      const positions = (asked: ExportRequest) =>
         Effect.map(all(asked), ({ commits, manifest }) => {
           assert.equal(manifest.count, commits.length)
           return commits
@@ -190,7 +190,7 @@ describe("the audit for those outside, over HTTP", () => {
     }).pipe(Effect.provide(emptyLog)),
   )
 
-  it.live("says in the last line when the log went away", () =>
+  it.live("reports in the last line that the log became unavailable", () =>
     Effect.gen(function* () {
       yield* story
       const cut = (log: Log["Service"]): Log["Service"] => ({
@@ -234,7 +234,7 @@ describe("the audit for those outside, over HTTP", () => {
     }).pipe(Effect.provide(emptyLog)),
   )
 
-  it.live("is cut off where its client takes nothing of what is there", () =>
+  it.live("is cut off if its client does not read", () =>
     Effect.gen(function* () {
       yield* story
       const ended = Promise.withResolvers<void>()
@@ -281,7 +281,7 @@ describe("the audit for those outside, over HTTP", () => {
 })
 
 describe("the log's size", () => {
-  it.live("is told over HTTP", () =>
+  it.live("is served over HTTP", () =>
     withRoutes(async ({ fetch }) => {
       const response = await fetch("/v1/admin/log", { headers: as("admin") })
       assert.deepEqual(await response.json(), {

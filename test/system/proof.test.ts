@@ -159,7 +159,7 @@ const whenChecked = () =>
       }).pipe(Effect.provide(emptyLog)),
     )
 
-    it.effect("does not hold with another key, or beside a head of another log", () =>
+    it.effect("is invalid with another key or with the head of another log", () =>
       Effect.gen(function* () {
         const { proof, verifier, kept } = yield* story
         const { key, sign } = newKey()
@@ -194,7 +194,7 @@ describe("a proof", () => {
     }).pipe(Effect.provide(emptyLog)),
   )
 
-  it.effect("says why there is none", () =>
+  it.effect("gives the reason if it is impossible", () =>
     Effect.gen(function* () {
       yield* count("a", 1)
       const why = (asked: Parameters<typeof prove>[0]) =>

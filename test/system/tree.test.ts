@@ -36,19 +36,19 @@ const leaves = Array.from({ length: sizes_max }, (_, i) =>
 /** The tree of the first leaves, and the roots of ranges of them. */
 const grownTo = (size: number, ranges: ReadonlyArray<Range> = []) => {
   const gathered = gathering(digest, ranges)
-  const growth = growing(digest, empty_tree, gathered.told)
+  const growth = growing(digest, empty_tree, gathered.collect)
   for (const leaf of leaves.slice(0, size)) growth.add(leaf)
   return { tree: growth.tree(), roots: ranges.map(gathered.rootOf) }
 }
 
 describe("the tree over the log", () => {
-  it("has the leaf that RFC 9162 says, of a commit's place, stream and hash", () => {
+  it("has the leaf of RFC 9162, over a commit's position, stream and hash", () => {
     const one = { position: 7, stream: "test.counter.a", hash: "c".repeat(64) }
     const text = `\u0000${one.position} ${one.stream} ${one.hash}`
     assert.equal(hexOf(leafOf(digest, one)), sha256(text))
   })
 
-  it("has the root that RFC 9162 says, and as many peaks as its size has bits", () => {
+  it("has the root of RFC 9162, and one peak per set bit of its size", () => {
     for (let size = 0; size <= sizes_max; size++) {
       const { tree } = grownTo(size)
       assert.equal(hexOf(rootOf(digest, tree)), hexOf(naiveRoot(leaves.slice(0, size))))
@@ -56,7 +56,7 @@ describe("the tree over the log", () => {
     }
   })
 
-  it("goes on from what a checkpoint holds of it", () => {
+  it("continues from the tree in a checkpoint", () => {
     for (let size = 0; size < sizes_max; size++) {
       const growth = growing(digest, openTree(sealedTree(grownTo(size).tree)))
       for (const leaf of leaves.slice(size)) growth.add(leaf)

@@ -54,7 +54,7 @@ const ofKind = (faults: ReadonlyArray<Fault>, kind: Fault["kind"]) =>
   faults.find((fault) => fault.kind === kind)
 
 describe("a whole log", () => {
-  it.effect("has no fault, and is told in numbers", () =>
+  it.effect("has no faults, and is summarized in numbers", () =>
     Effect.gen(function* () {
       const commits = yield* written
       const found = yield* check(commits)
@@ -80,7 +80,7 @@ describe("a whole log", () => {
     }),
   )
 
-  it.effect("is told alike where memory holds few of its states", () =>
+  it.effect("gives the same result if few states fit in memory", () =>
     Effect.gen(function* () {
       const commits = yield* written
       const few = (log: ReadonlyArray<Recorded>) =>
@@ -101,7 +101,7 @@ describe("a whole log", () => {
     }),
   )
 
-  it.effect("says how far it has come", () =>
+  it.effect("reports its progress", () =>
     Effect.gen(function* () {
       const commits = yield* written
       const seen: Array<readonly [number, number]> = []
@@ -170,7 +170,7 @@ describe("a log that was tampered with", () => {
     }),
   )
 
-  it.effect("shows who a changed commit said had asked", () =>
+  it.effect("detects a changed actor in a commit", () =>
     Effect.gen(function* () {
       const { target, found } = yield* tampered("test.counter.a", 3, (one) => [
         changed(one, { actor: "somebody else" }),
@@ -241,7 +241,7 @@ describe("a log that was tampered with", () => {
     }),
   )
 
-  it.effect("shows two streams' commits that changed places, which no chain tells", () =>
+  it.effect("detects swapped commits of two streams, which no chain covers", () =>
     Effect.gen(function* () {
       const commits = yield* written
       const [a, b] = ["test.counter.a", "test.counter.b"].map(

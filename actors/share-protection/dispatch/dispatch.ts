@@ -9,7 +9,7 @@
  */
 import { Clock, Effect } from "effect"
 import { Agenda } from "#actors/agenda.ts"
-import { type Caused, type Due, joined, type Process } from "#actors/process.ts"
+import { type Caused, type Due, mergeDue, type Process } from "#actors/process.ts"
 import {
   freeSlots,
   isReady,
@@ -207,7 +207,7 @@ export const dispatch = (options: DispatchOptions) =>
               ...offers(view, log, agents, backoffs),
               ...rejections(view, options, now),
             ]
-            return joined(
+            return mergeDue(
               deadWorkerJobs(view, options, now),
               forgotten(view, now),
               stopRemnants(view, log, agents, options, now),

@@ -9,7 +9,7 @@
  */
 import { Clock, DateTime, Effect } from "effect"
 import { address, Unavailable } from "#actors/commands.ts"
-import { type Batch, type Caused, type Due, joined, type Process } from "#actors/process.ts"
+import { type Batch, type Caused, type Due, mergeDue, type Process } from "#actors/process.ts"
 import type { KnownWorker } from "#actors/share-protection/dispatch/view.ts"
 import { growth } from "#actors/share-protection/fleet/growth.ts"
 import type { FleetOptions } from "#actors/share-protection/fleet/options.ts"
@@ -139,8 +139,8 @@ export const fleetManager = (options: FleetOptions, machines: Machines) =>
           due: (now) => {
             const silent = detectSilence(view, now)
             const removing = { now: removals(view, machines, now) }
-            if (machines === undefined) return joined(silent, removing)
-            return joined(
+            if (machines === undefined) return mergeDue(silent, removing)
+            return mergeDue(
               silent,
               removing,
               boots(view, machines, options, now),

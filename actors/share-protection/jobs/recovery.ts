@@ -194,22 +194,22 @@ export const deadlineOf = (job: OpenJob, options: RecoveryOptions) => {
   if (hold !== null && job.started) {
     const seconds = options.max_command_duration_seconds
     const batch = abandonJob(job, hold, jobTimedOut(job, seconds))
-    const what: Caused = { command_id: `abandon-${job_id}-${hold.fence}`, cause, batch }
-    return { at: since + seconds * 1000, what }
+    const item: Caused = { command_id: `abandon-${job_id}-${hold.fence}`, cause, batch }
+    return { at: since + seconds * 1000, item }
   }
   if (hold !== null) {
     const at = since + options.command_timeout_seconds * 1000 * start_timeout_factor
     const batch = unassignJob(job, hold)
-    const what: Caused = { command_id: `unassign-${job_id}-${hold.fence}`, cause, batch }
-    return { at, what }
+    const item: Caused = { command_id: `unassign-${job_id}-${hold.fence}`, cause, batch }
+    return { at, item }
   }
   const doublings = Math.min(recasts, recast_doublings_max)
-  const what: Caused = {
+  const item: Caused = {
     command_id: `recast-${job_id}-${attempt}-${recasts}`,
     cause,
     batch: [address(Job, job_id, RecastJob.make({}))],
   }
-  return { at: since + options.queued_job_deadline_seconds * 1000 * 2 ** doublings, what }
+  return { at: since + options.queued_job_deadline_seconds * 1000 * 2 ** doublings, item }
 }
 
 /**

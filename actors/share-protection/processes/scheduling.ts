@@ -164,7 +164,7 @@ export const scheduling = (options: SchedulingOptions) =>
             scheduled === undefined ? Infinity : Math.max(scheduled.since, view.resumed_at)
           const at = scheduled === undefined ? Infinity : ticksOf(scheduled, from).next_at
           const check_at = Math.ceil(at / interval_ms) * interval_ms
-          agenda.set(share_id, Number.isFinite(check_at) ? [{ at: check_at, what: share_id }] : [])
+          agenda.set(share_id, Number.isFinite(check_at) ? [{ at: check_at, item: share_id }] : [])
           found.delete(share_id)
         }
 

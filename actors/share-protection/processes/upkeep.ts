@@ -7,7 +7,7 @@
  */
 import { DateTime, Effect } from "effect"
 import { Unavailable } from "#actors/commands.ts"
-import { type Caused, type Due, joined, type Process } from "#actors/process.ts"
+import { type Caused, type Due, mergeDue, type Process } from "#actors/process.ts"
 import { Backup, backupAfter } from "#actors/share-protection/backup.ts"
 import { derivedId } from "#actors/share-protection/derived-id.ts"
 import { retryJob } from "#actors/share-protection/jobs/transitions.ts"
@@ -164,7 +164,7 @@ export const upkeep = ({
           else expirations.delete(share_id)
         }
         view.changed.clear()
-        return joined(
+        return mergeDue(
           { now: [...expirations.values()].flat() },
           maintenance(view, interval_ms, now),
           restoreTests(view, restore_test_interval_seconds * 1000, now),

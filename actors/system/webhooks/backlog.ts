@@ -1,45 +1,45 @@
 /**
- * What one webhook has still to deliver: which event may be tried now, and which waits for what.
+ * The undelivered events of one webhook, and the schedule of their attempts.
  *
- * Events of one subject go one after the other, in the order of the log; those of different
- * subjects pass each other, so that one that is stuck holds nobody else. It computes only: the
- * time comes with each call.
+ * Events of one subject are delivered one after another, in log order; different subjects are
+ * independent, so that a stuck event does not block others. It does no I/O: each call passes the
+ * current time.
  */
 import type { Open, WebhookCursor } from "#actors/system/webhooks/cursors.ts"
 import type { Outcome } from "#actors/system/webhooks/sender.ts"
 
-/** Tries under way for one webhook: a receiver is a program of somebody else's. */
+/** Maximum number of concurrent attempts per webhook, to protect receivers. */
 export const parallel_max = 8
-/** Events that are read and not delivered: their cursor has 100 KB then. */
+/** Maximum number of events that are read and not delivered: a cursor of 100 KB. */
 export const open_max = 1000
 /** The pause after the first failure, in milliseconds; it doubles with each, up to an hour. */
 const pause_ms_min = 5_000
 const pause_ms_max = 3_600_000
-/** Tries of one event that failed while others were taken: in some five hours. */
+/** Failed attempts of one event while others succeeded: about five hours. */
 export const blamed_max = 11
-/** Tries of an event behind one that was given up, and of one that others need the room of. */
+/** Attempts of an event after an abandoned one, or of one that blocks a full backlog. */
 const stuck_attempts_min = 3
-/** Tries of a dead letter that somebody asked for. */
+/** Attempts of a requested redelivery. */
 const redelivery_tries_max = 3
-/** So many subjects that failed since the last success mean that the receiver is down. */
+/** The receiver counts as down after this many subjects failed since the last success. */
 const failing_keys_max = 5
-/** Then one event is tried at a time, this often at first and at last, in milliseconds. */
+/** While it is down, one event at a time is tried; shortest and longest pause in milliseconds. */
 const rest_ms_min = 5_000
 const rest_ms_max = 60_000
 /** The longest Retry-After that is honoured, in milliseconds. */
 const retry_after_ms_max = 3_600_000
 
-/** An event on its way. */
+/** An event to deliver. */
 export interface Item {
   readonly sequence: number
-  /** Events of one key go one after the other. */
+  /** Events with the same key are delivered one after another. */
   readonly key: string
-  /** Whether it is a dead letter that somebody asked for again. */
+  /** True for a requested redelivery of a dead letter. */
   readonly is_redelivery: boolean
-  /** Tries that failed, and how many of them while the receiver took other events. */
+  /** Failed attempts, and how many of them while the receiver accepted other events. */
   attempts: number
   blamed: number
-  /** Whether the one before it, of its key, was given up. */
+  /** True if the previous event of its key was abandoned. */
   is_behind: boolean
   first_failed_ms: number | undefined
   last_failed_ms: number | undefined
@@ -47,40 +47,40 @@ export interface Item {
   is_under_way: boolean
 }
 
-/** What is to be done after a failure: try it again later, or tell that it is given up. */
+/** The decision after a failure: retry later, or abandon the event. */
 export type Verdict = "again" | "give_up"
 
 const doubled = (first: number, times: number, most: number) =>
   Math.min(first * 2 ** Math.min(times, 30), most)
 
-/** Half of the pause and a random half: those who failed together do not come back together. */
+/** Adds jitter: half of the pause, plus a random part of the other half. */
 const jittered = (pause_ms: number, random: number) =>
   Math.round(pause_ms / 2 + (pause_ms / 2) * random)
 
 export interface Backlog {
   readonly read: () => number
   readonly hasRoom: () => boolean
-  /** Adds an event that was read. */
+  /** Adds an event. */
   readonly take: (event: Pick<Item, "sequence" | "key"> & Partial<Item>) => void
-  /** Every event up to here was taken, or is not wanted. */
+  /** Marks every event up to here as added or not wanted. */
   readonly readTo: (sequence: number) => void
-  /** Begins what may be tried now, and says when more may be, as epoch milliseconds. */
+  /** Starts the attempts that are due; `next` is the next due time in epoch milliseconds. */
   readonly begin: (now_ms: number) => { readonly items: ReadonlyArray<Item>; readonly next: number }
-  /** It is delivered, or recorded as given up. */
+  /** Removes an event that is delivered, or recorded as abandoned. */
   readonly settle: (item: Item) => void
-  /** Its receiver took it; a redelivery stays under way until that is recorded. */
+  /** Records a success; a redelivery stays in progress until the log has recorded it. */
   readonly succeeded: (item: Item, now_ms: number) => void
   /** `random` is from 0 to 1. */
   readonly failed: (item: Item, outcome: Outcome, now_ms: number, random: number) => Verdict
-  /** Tries it again after a while, for a reason that is not its receiver's. */
+  /** Retries later, for a reason other than the receiver. */
   readonly postpone: (item: Item, until_ms: number) => void
-  /** Stuck events that make room for others: the longest failing subject's, when all is full. */
+  /** Events to abandon when the backlog is full: those of the longest failing subject. */
   readonly surplus: () => ReadonlyArray<Item>
   readonly failingSince: () => number | null
   readonly cursor: () => WebhookCursor
 }
 
-/** The events that wait, by key, in the order of the log. */
+/** Waiting events by key, in log order. */
 const makeQueues = () => {
   const queues = new Map<string, Array<Item>>()
   let size = 0
@@ -107,7 +107,7 @@ const makeQueues = () => {
   }
 }
 
-const shown = (item: Item): Open => {
+const openOf = (item: Item): Open => {
   const { sequence, attempts, blamed, is_behind, first_failed_ms, last_failed_ms, next_ms } = item
   return {
     sequence,
@@ -132,7 +132,7 @@ const fresh = {
 
 type Queues = ReturnType<typeof makeQueues>
 
-/** What is known of a receiver by what became of the tries. */
+/** The status of a receiver, derived from the outcomes of attempts. */
 const makeReceiver = (from: WebhookCursor) => {
   let { failing_since_ms, last_success_ms, last_failure } = from
   /** Keys that failed since the last success. */
@@ -161,7 +161,7 @@ const makeReceiver = (from: WebhookCursor) => {
       if (!isDown()) return
       rest_until_ms = now_ms + jittered(doubled(rest_ms_min, rests++, rest_ms_max), random)
     },
-    told: () => ({ failing_since_ms, last_success_ms, last_failure }),
+    summary: () => ({ failing_since_ms, last_success_ms, last_failure }),
   }
 }
 
@@ -169,11 +169,11 @@ type Receiver = ReturnType<typeof makeReceiver>
 
 const inOrder = (one: Item, other: Item) => one.sequence - other.sequence
 
-/** What may begin, the oldest first, and when something else may. */
+/** The items that may start, oldest first, and the time of the next one. */
 const ready = (queues: Queues, receiver: Receiver, under_way: number, now_ms: number) => {
   const waiting = queues.heads().filter((item) => !item.is_under_way)
   if (receiver.isDown()) {
-    // What was tried least tells most of the receiver.
+    // Probe with the least tried event, which is the least likely to be the cause.
     const [least] = waiting.toSorted((a, b) => a.attempts - b.attempts || inOrder(a, b))
     if (under_way > 0 || least === undefined) return { items: [], next: Infinity }
     const until = receiver.restUntil()
@@ -185,18 +185,18 @@ const ready = (queues: Queues, receiver: Receiver, under_way: number, now_ms: nu
   return { items: due.slice(0, parallel_max - under_way), next: Math.min(...later, Infinity) }
 }
 
-/** Whether it is the event that fails, as far as one can tell, and not its receiver. */
+/** True if the event, and not its receiver, is the likely cause of the failures. */
 const isToBlame = (receiver: Receiver, { attempts, first_failed_ms = 0 }: Item) =>
   receiver.tookSince(first_failed_ms) || (attempts >= stuck_attempts_min && !receiver.isDown())
 
-/** A receiver that takes nothing at all is down: no event is to blame for that. */
-const hasHadEnough = (receiver: Receiver, item: Item) => {
+/** True if the event should be abandoned. If the receiver is down, no event is to blame. */
+const isExhausted = (receiver: Receiver, item: Item) => {
   if (item.is_redelivery) return item.attempts >= redelivery_tries_max
   if (item.is_behind) return item.attempts >= stuck_attempts_min && isToBlame(receiver, item)
   return item.blamed >= blamed_max
 }
 
-/** Takes a failure down, and when to try again. */
+/** Records a failure and the time of the next attempt. */
 const mark = (receiver: Receiver, item: Item, now_ms: number, random: number) => {
   item.attempts++
   if (receiver.tookSince(item.last_failed_ms ?? now_ms)) item.blamed++
@@ -206,7 +206,7 @@ const mark = (receiver: Receiver, item: Item, now_ms: number, random: number) =>
   item.next_ms = now_ms + jittered(pause, random)
 }
 
-/** The longest failing subject's events, when all is full. */
+/** The events of the longest failing subject, if the backlog is full. */
 const surplusOf = (queues: Queues, receiver: Receiver) => {
   if (queues.size() < open_max) return []
   const [stuck] = queues
@@ -217,7 +217,7 @@ const surplusOf = (queues: Queues, receiver: Receiver) => {
   return stuck === undefined ? [] : queues.of(stuck.key)
 }
 
-/** A backlog that goes on where `from` ends; its open events are taken one by one. */
+/** A backlog that continues from a cursor. The caller adds the cursor's open events. */
 export const makeBacklog = (from: WebhookCursor): Backlog => {
   const queues = makeQueues()
   const receiver = makeReceiver(from)
@@ -251,7 +251,7 @@ export const makeBacklog = (from: WebhookCursor): Backlog => {
       next.first_failed_ms = item.first_failed_ms
     },
     succeeded: (item, now_ms) => {
-      // The receiver is back: whatever waits for it need not wait longer.
+      // The receiver is up again: waiting events are due now.
       if (receiver.isDown()) for (const one of queues.all()) one.next_ms = 0
       receiver.succeeded(now_ms)
       if (item.is_redelivery) return
@@ -261,8 +261,8 @@ export const makeBacklog = (from: WebhookCursor): Backlog => {
     failed: (item, outcome, now_ms, random) => {
       mark(receiver, item, now_ms, random)
       receiver.failed(item.key, outcome, now_ms, random)
-      // It stays under way until what was decided of it is recorded.
-      if (hasHadEnough(receiver, item)) return "give_up"
+      // It stays in progress until the decision is recorded.
+      if (isExhausted(receiver, item)) return "give_up"
       end(item)
       return "again"
     },
@@ -271,15 +271,15 @@ export const makeBacklog = (from: WebhookCursor): Backlog => {
       end(item)
     },
     surplus: () => surplusOf(queues, receiver),
-    failingSince: () => receiver.told().failing_since_ms,
+    failingSince: () => receiver.summary().failing_since_ms,
     cursor: () => ({
       ...from,
       read,
-      ...receiver.told(),
+      ...receiver.summary(),
       open: queues
         .all()
         .filter(({ is_redelivery }) => !is_redelivery)
-        .map(shown)
+        .map(openOf)
         .toSorted((one, other) => one.sequence - other.sequence),
     }),
   }

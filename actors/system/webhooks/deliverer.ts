@@ -1,7 +1,7 @@
 /**
- * The process that delivers for every active webhook; a lease elects the one that does.
+ * The process that delivers for every active webhook; a lease elects one instance.
  *
- * It keeps nothing: which webhooks there are the log tells, and how far each has come its cursor.
+ * It stores nothing: the log has the webhooks, and each webhook's cursor has its progress.
  *
  * Source: issue 10 §3; decision 0131.
  */
@@ -11,7 +11,7 @@ import { CursorsUnavailable, WebhookCursors } from "#actors/system/webhooks/curs
 import { type DeliveryOptions, deliver } from "#actors/system/webhooks/delivery.ts"
 import { Log, parseStream, type Recorded } from "#events/log.ts"
 
-/** Pause before a webhook whose bus was out of reach goes on, in milliseconds. */
+/** Pause before a webhook continues after the bus was unavailable, in milliseconds. */
 const retry_ms = 1_000
 
 interface Running {
@@ -19,7 +19,7 @@ interface Running {
   readonly stop: Effect.Effect<void>
 }
 
-/** Delivers one webhook's events for as long as it is not stopped, whatever fails. */
+/** Delivers one webhook's events until it is stopped; it retries after any failure. */
 const started = Effect.fnUntraced(function* (
   id: string,
   webhook: WebhookNow,
@@ -27,7 +27,7 @@ const started = Effect.fnUntraced(function* (
   scope: Scope.Scope,
 ) {
   const delivering = deliver(id, webhook, options).pipe(
-    // A defect of one of them ends none of the others.
+    // A defect of one webhook must not stop the others.
     Effect.catchDefect((defect) => Effect.fail(new CursorsUnavailable({ detail: String(defect) }))),
     Effect.tapCause((cause) => Effect.logWarning("A webhook begins again.", cause)),
     Effect.retry(Schedule.spaced(retry_ms)),
@@ -37,7 +37,7 @@ const started = Effect.fnUntraced(function* (
   return { revision: webhook.revision, stop: Fiber.interrupt(fiber) } satisfies Running
 })
 
-/** Runs until it is interrupted, or the log is out of reach. */
+/** Runs until it is interrupted, or the log is unavailable. */
 export const deliverer = Effect.fnUntraced(function* (options: DeliveryOptions) {
   const log = yield* Log
   const cursors = yield* WebhookCursors
@@ -47,13 +47,13 @@ export const deliverer = Effect.fnUntraced(function* (options: DeliveryOptions) 
 
   const fold = Effect.fnUntraced(function* (recorded: Recorded) {
     const { id } = parseStream(recorded.stream)
-    // Read with the last of each, it may come once more.
+    // A commit may be delivered twice: as the stream's last one and by following.
     if ((seen.get(id) ?? 0) >= recorded.position) return
     seen.set(id, recorded.position)
     const webhook = yield* webhookAfter(log, recorded)
     const now = running.get(id)
     if (now?.revision === webhook.revision && webhook.state === "active") return
-    // It has ended before the next begins: they would pass each other.
+    // Stop it before the next one starts: two would deliver out of order.
     if (now !== undefined) yield* now.stop
     running.delete(id)
     if (webhook.state === "active") running.set(id, yield* started(id, webhook, options, scope))

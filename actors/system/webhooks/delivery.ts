@@ -1,9 +1,9 @@
 /**
- * Delivers one webhook's events: reads what is published, tries, and keeps how far it came.
+ * Delivers one webhook's events: reads published events, attempts deliveries and saves the cursor.
  *
- * It may be killed between any two steps. The cursor is saved after what it tells of, and an event
- * leaves the backlog only when it was delivered or is a dead letter in the log: so each is
- * delivered at least once, those of one subject in order.
+ * It may be killed between any two steps. The cursor is saved after the deliveries that it covers,
+ * and an event leaves the backlog only when it is delivered or is a dead letter in the log. So
+ * delivery is at least once, and in order within a subject.
  *
  * Source: issue 10 §3; decision 0131.
  */
@@ -27,20 +27,20 @@ import {
   type WebhookCommand,
 } from "#schemas/system/webhook.ts"
 
-/** Who the log says it was. */
+/** The actor in the log. */
 const actor = "process:system-webhooks"
-/** Pause before what could not be recorded is tried again, in milliseconds. */
+/** Pause before a failed record is retried, in milliseconds. */
 const record_ms = 5_000
-/** Longest sleep between two looks at what is due, in milliseconds: a clock may be set. */
+/** Longest sleep between two checks for due items, in milliseconds: the clock may be changed. */
 const sleep_ms_max = 60_000
-/** Where only the place in the stream moved, it is saved this often, in milliseconds. */
+/** Interval between saves if only the stream position changed, in milliseconds. */
 const idle_save_ms = 5_000
-/** Open events whose subjects are read again at the same time. */
+/** Maximum number of concurrent event reads. */
 const reads_max = 16
-/** The status that tells to send no more. */
+/** The status by which a receiver unsubscribes. */
 const gone = 410
 
-/** Whose events a webhook gets, and which; every webhook hears of a restore. */
+/** True if a webhook subscribes to the event. Every webhook receives restores. */
 export const isFor = (
   { project_id, types, services }: Pick<WebhookNow, "project_id" | "types" | "services">,
   event: CloudEvent,
@@ -50,12 +50,12 @@ export const isFor = (
     (types.length === 0 || types.includes(event.type)) &&
     (services.length === 0 || services.includes(event.source.split("/")[2] ?? "")))
 
-/** Events of one aggregate, in the finest sense that subscribers know: those of one subject. */
+/** The ordering key: the event's subject, the finest unit that subscribers see. */
 const keyOf = ({ source, subject }: CloudEvent) => `${source} ${subject}`
 
 /**
- * Where a webhook goes on: a replay that it has not begun takes it back, and drops nothing. What
- * its owner enabled or changed has all its days again before it is disabled.
+ * The cursor to continue from. A new replay moves it back without dropping events. A new revision
+ * restarts the period of failures after which the webhook is disabled.
  */
 export const resumed = (
   { replay, after, revision }: Pick<WebhookNow, "replay" | "after" | "revision">,
@@ -70,26 +70,26 @@ export const resumed = (
 }
 
 export interface DeliveryOptions {
-  /** Milliseconds in which everything failed, after which the webhook is disabled. */
+  /** The webhook is disabled after all deliveries failed for this long, in milliseconds. */
   readonly disable_after_ms: number
 }
 
-/** What the parts of one webhook's delivery share. */
+/** The shared state of one webhook's delivery. */
 interface Delivery extends DeliveryOptions {
   readonly id: string
   readonly webhook: WebhookNow
   readonly backlog: Backlog
-  /** Something may be begun, or read. */
-  readonly news: Latch.Latch
+  /** Open if attempts may start (`wake`), or events may be read (`room`). */
+  readonly wake: Latch.Latch
   readonly room: Latch.Latch
-  /** Something is to be saved: at once, or, where only the place moved, at leisure. */
+  /** Open if the cursor must be saved: now (`changed`), or at the next interval (`moved`). */
   readonly changed: Latch.Latch
   readonly moved: Latch.Latch
 }
 
 const iso = (ms: number) => DateTime.formatIso(DateTime.makeUnsafe(ms))
 
-const tell = Effect.fnUntraced(function* (
+const send = Effect.fnUntraced(function* (
   { id }: Delivery,
   command_id: string,
   command: WebhookCommand,
@@ -100,11 +100,11 @@ const tell = Effect.fnUntraced(function* (
 })
 
 /**
- * Whether the log has it. A refusal means that the webhook is another by now, and this delivery is
- * about to end: nothing may be forgotten for it.
+ * True if the log has recorded it. A rejection means that the webhook has changed and this delivery
+ * is about to end, so its events must stay in the backlog.
  */
-const recorded = <E, R>(telling: Effect.Effect<void, E | Unavailable, R>) =>
-  telling.pipe(
+const recorded = <E, R>(sending: Effect.Effect<void, E | Unavailable, R>) =>
+  sending.pipe(
     Effect.as(true),
     Effect.catch((refusal) =>
       Effect.as(Effect.logDebug(`Not recorded: ${String(refusal)}`), false),
@@ -117,7 +117,7 @@ const giveUp = Effect.fnUntraced(function* (delivery: Delivery, items: ReadonlyA
   const events = yield* WebhookEvents
   const detail = backlog.cursor().last_failure?.detail ?? ""
   const now_ms = yield* Clock.currentTimeMillis
-  // Those behind it were not tried: they failed with it.
+  // Later events of the subject were not tried: they share the first one's failure.
   const since_ms = items[0]?.first_failed_ms ?? now_ms
   for (let from = 0; from < items.length; from += letters_max) {
     const some = items.slice(from, from + letters_max)
@@ -132,7 +132,7 @@ const giveUp = Effect.fnUntraced(function* (delivery: Delivery, items: ReadonlyA
     const first = some[0]?.sequence ?? 0
     const command_id = `letters-${webhook.replay}-${first}-${some.length}`
     const command = GiveUpDeliveries.make({ letters })
-    if (yield* recorded(tell(delivery, command_id, command))) some.forEach(backlog.settle)
+    if (yield* recorded(send(delivery, command_id, command))) some.forEach(backlog.settle)
     else {
       for (const item of items.slice(from)) backlog.postpone(item, now_ms + record_ms)
       return
@@ -158,7 +158,7 @@ const letterOf = (
   detail: failed.attempts === 0 ? "An earlier event of its subject failed." : failed.detail,
 })
 
-/** A dead letter that was asked for has had its tries. */
+/** Records the end of a redelivery. */
 const endRedelivery = Effect.fnUntraced(function* (
   delivery: Delivery,
   item: Item,
@@ -169,13 +169,13 @@ const endRedelivery = Effect.fnUntraced(function* (
   const { sequence } = item
   const command = EndRedelivery.make({ sequence, is_delivered, detail })
   const command_id = `redelivery-${delivery.webhook.revision}-${sequence}`
-  if (yield* recorded(tell(delivery, command_id, command))) return backlog.settle(item)
+  if (yield* recorded(send(delivery, command_id, command))) return backlog.settle(item)
   backlog.postpone(item, (yield* Clock.currentTimeMillis) + record_ms)
 })
 
 const disable = (delivery: Delivery, reason: "gone" | "failing", detail: string) =>
   recorded(
-    tell(
+    send(
       delivery,
       `disable-${delivery.webhook.revision}`,
       DisableWebhook.make({ reason, detail: detail.slice(0, detail_chars_max) }),
@@ -191,14 +191,14 @@ const deliveries = counter(
 const delivered_counter = Metric.withAttributes(deliveries, { outcome: "delivered" })
 const failed_counter = Metric.withAttributes(deliveries, { outcome: "failed" })
 
-/** One try, and what follows from it. */
+/** Makes one attempt and handles its outcome. */
 const attempt = Effect.fnUntraced(function* (delivery: Delivery, item: Item) {
   const { backlog, webhook, id } = delivery
   const event = yield* (yield* WebhookEvents).at(item.sequence)
   const began_ms = yield* Clock.currentTimeMillis
-  // The bus lost it, and will be told it again: no fault of the receiver's.
+  // The bus lost the event and will get it again; the receiver is not at fault.
   if (event === undefined) return backlog.postpone(item, began_ms + record_ms)
-  // Another delivers by now, and this ends: an older event would come behind its newer ones.
+  // Another process delivers now: sending this event would break the order.
   if (yield* (yield* Term).isOver) return backlog.postpone(item, began_ms + record_ms)
   const { sequence } = item
   const secrets = signingAt(webhook, began_ms)
@@ -223,40 +223,40 @@ const attempt = Effect.fnUntraced(function* (delivery: Delivery, item: Item) {
   else yield* giveUp(delivery, [item])
 })
 
-/** Begins what may be tried, then sleeps until something may, or until there is news. */
+/** Starts due attempts, then sleeps until the next one is due or `wake` opens. */
 const delivering = Effect.fnUntraced(function* (delivery: Delivery) {
-  const { backlog, news, room, changed } = delivery
+  const { backlog, wake, room, changed } = delivery
   const fibers = yield* FiberSet.make<unknown, unknown>()
   const looking = Effect.gen(function* () {
-    yield* news.close
+    yield* wake.close
     const surplus = backlog.surplus()
     if (surplus.length > 0) {
       yield* giveUp(delivery, surplus)
-      // Where they could not be recorded, there is none: the next look tries again.
+      // If recording failed, the backlog is still full, and the next pass retries.
       if (backlog.hasRoom()) yield* Effect.all([changed.open, room.open])
     }
     const now = yield* Clock.currentTimeMillis
     const { items, next } = backlog.begin(now)
     for (const item of items) {
-      const done = Effect.all([changed.open, room.open, news.open])
+      const done = Effect.all([changed.open, room.open, wake.open])
       yield* FiberSet.run(fibers, Effect.andThen(attempt(delivery, item), done))
     }
     const pause = Math.max(1, Math.min(next - now, sleep_ms_max))
-    yield* Effect.raceFirst(news.await, Effect.sleep(Duration.millis(pause)))
+    yield* Effect.raceFirst(wake.await, Effect.sleep(Duration.millis(pause)))
   })
   return yield* Effect.raceFirst(Effect.forever(looking), FiberSet.join(fibers))
 })
 
-/** Takes what is published into the backlog, as far as there is room. */
+/** Adds published events to the backlog while it has room. */
 const reading = Effect.fnUntraced(function* (delivery: Delivery) {
-  const { webhook, backlog, news, room, moved } = delivery
+  const { webhook, backlog, wake, room, moved } = delivery
   const events = yield* WebhookEvents
   const take = ({ sequence, event }: Placed) =>
     Effect.gen(function* () {
       const is_wanted = isFor(webhook, event)
       while (is_wanted && !backlog.hasRoom()) {
         yield* room.close
-        yield* news.open
+        yield* wake.open
         yield* room.await
       }
       if (is_wanted) backlog.take({ sequence, key: keyOf(event) })
@@ -265,12 +265,12 @@ const reading = Effect.fnUntraced(function* (delivery: Delivery) {
   return yield* Stream.runForEachArray(events.follow(backlog.read(), webhook), (stretch) =>
     Effect.andThen(
       Effect.forEach(stretch, take, { discard: true }),
-      Effect.all([news.open, moved.open]),
+      Effect.all([wake.open, moved.open]),
     ),
   )
 })
 
-/** Saves the cursor whenever something was done, and now and then where it only moved. */
+/** Saves the cursor after every change, and periodically if only its position moved. */
 const saving = Effect.fnUntraced(function* (delivery: Delivery, change: number) {
   const { id, backlog, changed, moved } = delivery
   const cursors = yield* WebhookCursors
@@ -289,7 +289,7 @@ const saving = Effect.fnUntraced(function* (delivery: Delivery, change: number) 
   return yield* Effect.forever(save)
 })
 
-/** The cursor in the present history of the log: a restore takes it back to what both share. */
+/** Maps the cursor to the current history: after a restore, back to the last common event. */
 const inHistory = Effect.fnUntraced(function* (cursor: WebhookCursor) {
   const { resume } = yield* WebhookEvents
   const { epoch, after } = yield* resume({ epoch: cursor.epoch, sequence: cursor.read })
@@ -297,8 +297,8 @@ const inHistory = Effect.fnUntraced(function* (cursor: WebhookCursor) {
   return { ...cursor, epoch, read: after, open } satisfies WebhookCursor
 })
 
-/** Takes what was open, and the dead letters that somebody asked for, into a backlog. */
-const refilled = Effect.fnUntraced(function* (webhook: WebhookNow, cursor: WebhookCursor) {
+/** Restores the backlog from the cursor's open events and the requested redeliveries. */
+const restoreBacklog = Effect.fnUntraced(function* (webhook: WebhookNow, cursor: WebhookCursor) {
   const events = yield* WebhookEvents
   const backlog = makeBacklog(cursor)
   yield* Effect.forEach(
@@ -306,7 +306,7 @@ const refilled = Effect.fnUntraced(function* (webhook: WebhookNow, cursor: Webho
     Effect.fnUntraced(function* (open) {
       const event = yield* events.at(open.sequence)
       if (event !== undefined) return backlog.take({ ...open, key: keyOf(event) })
-      // The bus lost it, and will be told it again; until then nobody knows what it is behind.
+      // The bus lost the event and will get it again; its subject is unknown until then.
       return yield* new EventsUnavailable({ detail: `Event ${open.sequence} is not there yet.` })
     }),
     { concurrency: reads_max, discard: true },
@@ -318,8 +318,8 @@ const refilled = Effect.fnUntraced(function* (webhook: WebhookNow, cursor: Webho
 })
 
 /**
- * Delivers until it is interrupted; fails when events or cursors are out of reach, or another
- * deliverer has gone on from the same cursor.
+ * Delivers until it is interrupted. Fails if events or cursors are unavailable, or another deliverer
+ * has changed the cursor.
  */
 export const deliver = Effect.fnUntraced(function* (
   id: string,
@@ -329,13 +329,13 @@ export const deliver = Effect.fnUntraced(function* (
   const cursors = yield* WebhookCursors
   const kept = yield* cursors.load(id)
   const cursor = yield* inHistory(resumed(webhook, kept?.cursor))
-  const backlog = yield* refilled(webhook, cursor)
+  const backlog = yield* restoreBacklog(webhook, cursor)
   const delivery: Delivery = {
     id,
     webhook,
     backlog,
     ...options,
-    news: yield* Latch.make(true),
+    wake: yield* Latch.make(true),
     room: yield* Latch.make(true),
     changed: yield* Latch.make(false),
     moved: yield* Latch.make(false),

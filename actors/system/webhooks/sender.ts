@@ -2,43 +2,43 @@
 import { Context, type Effect, type Redacted } from "effect"
 import type { CloudEvent } from "#schemas/cloud-event.ts"
 
-/** One try of one event. */
+/** One delivery attempt of one event. */
 export interface Parcel {
   readonly webhook_id: string
   readonly url: string
-  /** Its place among the published events; undefined of a ping. */
+  /** Its sequence number; undefined for a ping. */
   readonly sequence?: number
   readonly event: CloudEvent
-  /** Which secrets sign, the newest first. */
+  /** The signing secrets, newest first. */
   readonly secrets: ReadonlyArray<{ readonly version: number; readonly key_id: string }>
 }
 
-/** What became of a try. Only an answer of 2xx, read to its end, is a delivery. */
+/** The outcome of an attempt. Only a complete 2xx response is a delivery. */
 export interface Outcome {
   readonly is_delivered: boolean
-  /** The answer's status, where there was one. */
+  /** The response status, if there was a response. */
   readonly status?: number
-  /** What was so, in a line that names no secret. */
+  /** One line without secrets. */
   readonly detail: string
-  /** What the answer's Retry-After asks for, in milliseconds. */
+  /** The response's Retry-After, in milliseconds. */
   readonly retry_after_ms?: number
 }
 
 export class WebhookSender extends Context.Service<
   WebhookSender,
   {
-    /** Tries once, and ends within the deadline. */
+    /** Makes one attempt within the deadline. */
     readonly send: (parcel: Parcel) => Effect.Effect<Outcome>
-    /** Why nothing is ever sent to this URL, if so; a host's name is looked up at each try. */
+    /** The reason if this URL is never allowed; host names are resolved at each attempt. */
     readonly refusal: (url: string) => string | undefined
   }
 >()("actors/WebhookSender") {}
 
-/** Webhooks' secrets: made from a key when they are needed, and kept nowhere. */
+/** Webhook secrets, which are derived from a key on demand and stored nowhere. */
 export class WebhookSecrets extends Context.Service<
   WebhookSecrets,
   {
-    /** Names the key that secrets are made from now. */
+    /** Id of the current key. */
     readonly key_id: string
     /** The secret as its receiver needs it: `whsec_` and base64. */
     readonly reveal: (webhook_id: string, version: number) => Redacted.Redacted<string>

@@ -1,6 +1,6 @@
 /**
- * Why parts of this process cannot do their work, each as an effect that answers nothing while
- * they can. `/readyz` shows them behind the names of the services that they concern.
+ * Problems of parts of this process. Each is an effect that returns the reason, or undefined while
+ * the part works. `/readyz` lists them after the names of the affected services.
  * Source: DECISIONS, "health"; docs/decisions/0175.
  */
 import { Clock, Effect } from "effect"
@@ -12,22 +12,22 @@ import { type Follower, standstill } from "#projections/health/follower.ts"
 import { PublisherStanding } from "#projections/health/publisher-standing.ts"
 import type { ReadModel } from "#projections/read-model.ts"
 
-export type Trouble = Effect.Effect<string | undefined>
+export type Problem = Effect.Effect<string | undefined>
 
-/** The first of these that has something to report; all are asked at the same time. */
-export const firstOf = (...troubles: ReadonlyArray<Trouble | undefined>): Trouble =>
+/** The first problem that is present; all are checked concurrently. */
+export const firstOf = (...problems: ReadonlyArray<Problem | undefined>): Problem =>
   Effect.map(
-    Effect.forEach(troubles, (trouble) => trouble ?? Effect.undefined, {
+    Effect.forEach(problems, (problem) => problem ?? Effect.undefined, {
       concurrency: "unbounded",
     }),
     (found) => found.find((why) => why !== undefined),
   )
 
-/** What commands of this process, or a probe where there are none, say of the path to the log. */
+/** The problem of the command path, by this process's commands or by a probe. */
 const measured = Effect.gen(function* () {
-  const { ask } = yield* CommandPath
+  const { check } = yield* CommandPath
   return Effect.gen(function* () {
-    const { failing_ms, detail } = yield* ask
+    const { failing_ms, detail } = yield* check
     if (failing_ms === undefined) return undefined
     const for_ms = (yield* Clock.currentTimeMillis) - failing_ms
     if (for_ms <= failing_ms_max) return undefined
@@ -39,36 +39,36 @@ const measured = Effect.gen(function* () {
 })
 
 /**
- * Why no command of this process is committed. Causes that are known come first, so that a line
- * names them; what is measured covers unknown causes.
+ * Why this process cannot commit commands. Known causes come first, so that the message names them;
+ * the measurement covers unknown causes.
  */
-export const commandTrouble = Effect.fnUntraced(function* ({ trouble }: BusStanding) {
+export const commandProblem = Effect.fnUntraced(function* ({ trouble }: BusStanding) {
   const server = yield* NatsServer
   const refused = (why: string | undefined) => why && `takes no commands: ${why}`
-  const known: ReadonlyArray<Trouble> = [Effect.sync(() => refused(server.trouble())), trouble]
+  const known: ReadonlyArray<Problem> = [Effect.sync(() => refused(server.trouble())), trouble]
   const probed = Effect.map(yield* measured, refused)
   return firstOf(...known, probed)
 })
 
-/** Why what follows the log stands, under the name that operators know it by. */
+/** Why a follower of the log is stuck, with the name that operators know. */
 const stands = Effect.fnUntraced(function* (name: string, follower: Follower) {
   const log = yield* Log
   const still = Effect.provideService(standstill(follower), Log, log)
   return Effect.map(still, (found) => found && `${name} stands ${found}`)
 })
 
-/** Why a read model does not show what is in the log; undefined where nothing is missing. */
-export const modelTrouble = (
+/** Why a read model is behind the log; undefined if it is current. */
+export const modelProblem = (
   name: string,
   part: string,
   { position, waits, is_kept }: Pick<ReadModel<unknown>, "position" | "waits" | "is_kept">,
 ) =>
   is_kept === false
-    ? Effect.succeed<Trouble>(Effect.undefined)
+    ? Effect.succeed<Problem>(Effect.undefined)
     : stands(`the ${name} read model`, { part, position, waits })
 
-/** Why the publisher of this process stands; undefined where another process publishes. */
-export const publisherTrouble = Effect.gen(function* () {
+/** Why this process's publisher is stuck; undefined if another process publishes. */
+export const publisherProblem = Effect.gen(function* () {
   const standing = yield* PublisherStanding
   return yield* stands("the publisher", {
     part: "",

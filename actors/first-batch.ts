@@ -1,19 +1,19 @@
-/** How many facts one commit holds. */
+/** Splits facts into commits. */
 import { commit_bytes_max } from "#events/log.ts"
 
-/** Of a commit's bytes what is not its events: snapshot, command ids and origin, at their most. */
+/** Maximum bytes of a commit besides its events: snapshot, command ids and origin. */
 const overhead_bytes_max = 32 * 1024
 
-/** What an event has beyond its fact: its type, its epoch, and the cursor before it. */
+/** Bytes of an event in addition to its fact: type, epoch and previous cursor. */
 const event_bytes_over_fact = 160
 
 const utf8 = new TextEncoder()
 
 const bytesOf = (value: unknown) => utf8.encode(JSON.stringify(value)).length
 
-/** As many of the facts, from the first on, as one commit holds: at least one, at most `max`. */
-export const fitting = <Fact>(facts: ReadonlyArray<Fact>, max: number): ReadonlyArray<Fact> => {
-  // Nearly always all of them do: asked of all at once it takes half as long.
+/** The first facts that fit into one commit: at least one, at most `max`. */
+export const firstBatch = <Fact>(facts: ReadonlyArray<Fact>, max: number): ReadonlyArray<Fact> => {
+  // Usually all of them fit. A single check of all takes half as long.
   const all_bytes = overhead_bytes_max + event_bytes_over_fact * facts.length
   if (facts.length <= max && all_bytes + bytesOf(facts) <= commit_bytes_max) return facts
   let bytes = overhead_bytes_max

@@ -1,25 +1,25 @@
 /**
- * What an agent is given by who boots it, as one line on its standard input: who it is, and how it
- * gets in. Everything else it reads from the settings, as the server does.
+ * An agent's identity and credentials, which its parent passes as one line on standard input.
+ * Everything else comes from the settings, as in the server.
  */
 import { Schema } from "effect"
 import { DomainId, ProjectId, WorkerId } from "#schemas/share-protection/id.ts"
 import { Name } from "#schemas/share-protection/text.ts"
 
-const Papers = Schema.Struct({
+const Credentials = Schema.Struct({
   worker_id: WorkerId,
   project_id: ProjectId,
   domain_id: Schema.NullOr(DomainId),
-  /** The image that it was booted from. */
+  /** The image that it runs. */
   image_version: Name,
   nats: Schema.Struct({
     servers: Schema.Array(Schema.String),
-    /** Of the worker's own user; null: it is whoever the settings say. */
+    /** Seed of the worker's own user; null: use the login from the settings. */
     seed: Schema.NullOr(Schema.RedactedFromValue(Schema.String)),
   }),
-  /** Where the settings are read, beside the environment. */
+  /** Sources of the settings in addition to the environment. */
   sources: Schema.Struct({ config: Schema.String, set: Schema.Array(Schema.String) }),
 })
-export type AgentPapers = typeof Papers.Type
+export type AgentCredentials = typeof Credentials.Type
 
-export const AgentPapers = Schema.fromJsonString(Papers)
+export const AgentCredentials = Schema.fromJsonString(Credentials)

@@ -2,10 +2,9 @@
 import { basename, join } from "node:path"
 
 /**
- * The entry file at `path` in this folder. From the bundle it is the bundled one: all entry files
- * are in one folder there.
+ * The entry file at `path` in this folder. In the bundle all entry files are in one folder.
  */
-export const programBeside = (path: string) =>
+export const entryFile = (path: string) =>
   import.meta.filename.endsWith(".ts")
     ? join(import.meta.dirname, `${path}.ts`)
     : join(import.meta.filename, `../${basename(path)}.js`)
