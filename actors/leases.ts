@@ -2,9 +2,9 @@
  * Leases: one process at a time does a piece of work.
  *
  * A lease avoids duplicate work; it does not guarantee exclusion: a process that resumes after a
- * pause still believes that it holds its lease. Safety comes from the version check of appends, from
- * command ids, from the fence for knowledge that is in no aggregate, and from `inTerm` before every
- * send.
+ * pause still believes that it holds its lease. Safety comes from the version check of appends,
+ * from command ids, from the fence for knowledge that is in no aggregate, and from `inTerm` before
+ * every send.
  *
  * Source: DESIGN of the running system, 7; decision 0141.
  */

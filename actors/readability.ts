@@ -1,8 +1,8 @@
 /**
  * Checks that this release can read the commits of its aggregates.
  *
- * A client with the credentials of the bus may publish a valid envelope with invalid content. Such a
- * commit would stop read models, processes and its aggregate. A commit of a newer release is not
+ * A client with the credentials of the bus may publish a valid envelope with invalid content. Such
+ * a commit would stop read models, processes and its aggregate. A commit of a newer release is not
  * invalid: it waits for a process of that release (decision 0148), and has a newer machine version.
  *
  * Source: decision 0189.

@@ -43,8 +43,8 @@ const keeping = (settings: Settings) => (store: string) =>
   )
 
 /**
- * The locked data folder, and the bus server of these settings: a child process, or an external one.
- * `meanwhile` runs while the server starts.
+ * The locked data folder, and the bus server of these settings: a child process, or an external
+ * one. `meanwhile` runs while the server starts.
  */
 const serverOf = (
   settings: Settings,

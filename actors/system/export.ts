@@ -2,8 +2,8 @@
  * Exports the log, or a part of it, as JSON lines that can be verified independently.
  *
  * Each line is a stored commit; the last line is a manifest. The text between `"commit":` and the
- * closing brace of a line is exactly the text whose SHA-256 is `hash`, so that readers do not depend
- * on our JSON formatting.
+ * closing brace of a line is exactly the text whose SHA-256 is `hash`, so that readers do not
+ * depend on our JSON formatting.
  *
  * Source: DECISIONS "audit log for operators".
  */

@@ -1,9 +1,9 @@
 /**
  * The notary: signs heads of the log with the key of this installation.
  *
- * A signed head has the format of a transparency log checkpoint, so that existing tools can read it:
- * the log's name, its size, its root in base64, a blank line, and the signature. An auditor who keeps
- * one can verify later that the log still starts with the same commits.
+ * A signed head has the format of a transparency log checkpoint, so that existing tools can read
+ * it: the log's name, its size, its root in base64, a blank line, and the signature. An auditor who
+ * keeps one can verify later that the log still starts with the same commits.
  *
  * Source: C2SP tlog-checkpoint and signed-note; RFC 8032 for the signature.
  */

@@ -15,8 +15,8 @@ import type { SealedTree } from "#schemas/system/checkpoint.ts"
 export type Digest = (data: Uint8Array) => Uint8Array
 
 /**
- * The state that a tree needs to grow: the roots of its perfect subtrees, largest first. Their number
- * is the number of set bits in its size.
+ * The state that a tree needs to grow: the roots of its perfect subtrees, largest first. Their
+ * number is the number of set bits in its size.
  */
 export interface Tree {
   readonly size: number

@@ -1,7 +1,7 @@
 /**
  * `node agent-process.ts`: an agent that the server starts on its own machine. It reads its
- * credentials from standard input and works until the input closes or it gets a signal. It loads none
- * of the server's code, so that many agents fit on one machine.
+ * credentials from standard input and works until the input closes or it gets a signal. It loads
+ * none of the server's code, so that many agents fit on one machine.
  */
 import { createInterface } from "node:readline"
 import * as NodeRuntime from "@effect/platform-node/NodeRuntime"

@@ -64,9 +64,9 @@ const readPem = (path: string, name: string) =>
   })
 
 /**
- * TLS options for requests to other nodes, if this node serves TLS. Their certificates must be signed
- * by an authority of this machine or by `tls.client_ca`, or be this node's own, if all share one.
- * Without a secret this node presents its own certificate.
+ * TLS options for requests to other nodes, if this node serves TLS. Their certificates must be
+ * signed by an authority of this machine or by `tls.client_ca`, or be this node's own, if all share
+ * one. Without a secret this node presents its own certificate.
  */
 const callerTls = Effect.fnUntraced(function* ({ tls, cluster }: Settings) {
   if (tls.cert === "") return undefined

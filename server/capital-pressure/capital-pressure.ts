@@ -18,8 +18,8 @@ export interface CapitalPressureOptions {
 const unkept = new Behind({ detail: "The dashboard's read model could not be opened." })
 
 /**
- * The service to mount. It reads only the read model's file. Without the model or the file, requests
- * get 500 and /health still works (decisions of document 3, dashboard storage).
+ * The service to mount. It reads only the read model's file. Without the model or the file,
+ * requests get 500 and /health still works (decisions of document 3, dashboard storage).
  */
 export const capitalPressure = Effect.fnUntraced(function* ({ settings }: CapitalPressureOptions) {
   const model = yield* Effect.serviceOption(CapitalPressureModel)

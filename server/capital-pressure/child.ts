@@ -7,8 +7,8 @@ import { Detail, detailOf } from "#schemas/capital-pressure/feed.ts"
 import type { SettingsSources } from "#server/program.ts"
 
 /**
- * How long a child may take to stop, in milliseconds. A command needs a tenth of it, and most of the
- * server's own ten seconds are for its requests (decisions, address).
+ * How long a child may take to stop, in milliseconds. A command needs a tenth of it, and most of
+ * the server's own ten seconds are for its requests (decisions, address).
  */
 const stop_ms_max = 1_500
 

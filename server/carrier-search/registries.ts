@@ -49,8 +49,8 @@ const openFmcsa = Effect.fnUntraced(function* ({ registry_url: url, ...carrier }
 type Carrier = Settings["carrier"]
 
 /**
- * The registries, until the scope closes. Each search selects one, so that a mirror that is imported
- * while the server runs takes effect at once.
+ * The registries, until the scope closes. Each search selects one, so that a mirror that is
+ * imported while the server runs takes effect at once.
  */
 export const carrierRegistries = Effect.fnUntraced(function* (
   settings: Pick<Settings, "carrier" | "data">,

@@ -8,8 +8,8 @@ import { kinds_of } from "#server/aggregate-kinds.ts"
 import { serveEntry } from "#server/share-protection/worker-entry.ts"
 
 /**
- * Serves the commands of the enabled services and of the system, until the scope closes. Any process
- * with this role may respond: the log's version check handles conflicts.
+ * Serves the commands of the enabled services and of the system, until the scope closes. Any
+ * process with this role may respond: the log's version check handles conflicts.
  */
 export const actors = Effect.fnUntraced(function* ({ services }: Settings) {
   const { connection } = yield* NatsConnection

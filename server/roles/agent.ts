@@ -18,8 +18,8 @@ import type { SettingsSources } from "#server/program.ts"
 const again_ms = 5_000
 
 /**
- * Works in the background until the scope closes. `ready` returns why it does not work, undefined if
- * it does; `shutdown` stops it without waiting.
+ * Works in the background until the scope closes. `ready` returns why it does not work, undefined
+ * if it does; `shutdown` stops it without waiting.
  */
 export const worker = Effect.fnUntraced(function* (settings: Settings, sources: SettingsSources) {
   const { servers } = yield* NatsServer

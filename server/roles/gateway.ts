@@ -52,8 +52,8 @@ export interface GatewayOptions {
 }
 
 /**
- * Share protection. Without the bus it cannot change anything, so it is not ready and clients should
- * use another process.
+ * Share protection. Without the bus it cannot change anything, so it is not ready and clients
+ * should use another process.
  */
 const protection = Effect.fnUntraced(function* ({ current, parts, conductor }: GatewayOptions) {
   const models = yield* parts.models

@@ -35,8 +35,8 @@ const home = join(import.meta.dirname, "../..")
 const agent_program = entryFile("agent/agent-process")
 
 /**
- * An agent is a separate process that loads none of the server's code. A young generation of 1 MB is
- * enough for a mostly idle process, and saves a fifth of its memory.
+ * An agent is a separate process that loads none of the server's code. A young generation of 1 MB
+ * is enough for a mostly idle process, and saves a fifth of its memory.
  */
 const agent_args = [
   "--max-semi-space-size=1",

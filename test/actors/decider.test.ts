@@ -23,7 +23,7 @@ interface Context {
 
 const side_effects: Array<string> = []
 
-/** A chart with everything a transition may have: guards, entries, exits, raised events, actions. */
+/** A chart with guards, entry and exit actions, raised events and transition actions. */
 const machine = setup({
   types: { context: {} as Context, events: {} as DoorEvent | { readonly type: "slammed" } },
   actions: { shout: () => side_effects.push("shouted") },

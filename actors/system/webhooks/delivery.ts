@@ -318,8 +318,8 @@ const restoreBacklog = Effect.fnUntraced(function* (webhook: WebhookNow, cursor:
 })
 
 /**
- * Delivers until it is interrupted. Fails if events or cursors are unavailable, or another deliverer
- * has changed the cursor.
+ * Delivers until it is interrupted. Fails if events or cursors are unavailable, or another
+ * deliverer has changed the cursor.
  */
 export const deliver = Effect.fnUntraced(function* (
   id: string,
