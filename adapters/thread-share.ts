@@ -3,7 +3,7 @@
  * and a tenth while others use it, so that such work comes to its end under any load.
  */
 import { performance } from "node:perf_hooks"
-import type { Rests } from "#projections/read-model.ts"
+import type { Pacing } from "#projections/read-model.ts"
 
 /** Others use the thread where they had more than this share of the time since the last rest. */
 const busy_share = 0.2
@@ -42,7 +42,7 @@ const usedSince = () => {
 }
 
 /** How long to rest after some milliseconds of work, by what this thread's loop did meanwhile. */
-export const threadRest = (): Rests => {
+export const threadRest = (): Pacing => {
   const used = usedSince()
   return { gather_ms, after: (took_ms) => restAfter(took_ms, used()) }
 }

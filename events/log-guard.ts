@@ -1,51 +1,52 @@
 /**
- * The guard of the log: compares it with what was known of it elsewhere, and keeps everybody from
- * writing to a log that has lost commits.
+ * The guard of the log: compares it with what others know of it, and makes a log that has lost
+ * commits read-only.
  *
- * JetStream answers with a shorter log after some kinds of damage, and says nothing. Whoever knows
- * a position and the hash of the commit there is a witness: the high-water mark, each read model,
- * the published events, the volumes.
+ * After some kinds of damage JetStream silently serves a shorter log. Everything that stores a
+ * position and the hash of the commit there is a witness: the high-water mark, each read model, the
+ * published events, the volumes.
  */
 import { Context, Effect } from "effect"
 
-/** Positions, both ends included, whose commits were acknowledged and are not in the log. */
+/** Positions (inclusive) of acknowledged commits that are missing from the log. */
 export interface Missing {
   readonly from: number
   readonly to: number
 }
 
-/** One way in which the log is not the log that a witness knows. */
+/** A difference between the log and what a witness knows of it. */
 export interface Finding {
   /**
    * `shorter`: it ends before a position that the witness knows. `other`: it holds another commit
-   * there. `gap`: commits between its first and its last are missing. `absent`: its stream is gone.
+   * there. `gap`: commits between its first and its last are missing. `absent`: its stream does not
+   * exist.
    */
   readonly kind: "shorter" | "other" | "gap" | "absent"
   /** Its name for operators: "the high-water mark". */
   readonly witness: string
   /** The position that the witness knows. */
   readonly position: number
-  /** The last position of the log when it was compared. */
+  /** The last position of the log at the comparison. */
   readonly head: number
-  /** Empty where only the content is another. */
+  /** Empty if only the content differs. */
   readonly missing: ReadonlyArray<Missing>
 }
 
-/** What a witness knows: this commit was at this position. */
+/** A witness's knowledge: this commit was at this position. */
 export interface Witness {
   readonly name: string
   readonly position: number
 }
 
 export interface Guard {
-  /** Why the log is read-only; undefined while it takes commits. */
+  /** Why the log is read-only; undefined while it accepts commits. */
   readonly trouble: () => string | undefined
   readonly findings: () => ReadonlyArray<Finding>
   /** Makes the log read-only until the process ends. Each finding is logged once. */
   readonly close: (finding: Finding) => Effect.Effect<void>
   /**
-   * Tells that the log does not hold what the witness knows. True when a restore or an accepted
-   * loss explains that; otherwise the log is read-only from then on.
+   * Reports that the log does not hold what the witness knows. True if a restore or an accepted
+   * loss explains the difference; otherwise the log becomes read-only.
    */
   readonly explains: (witness: Witness, head: number) => Effect.Effect<boolean>
 }
@@ -60,11 +61,11 @@ export const LogGuard = Context.Reference<Guard>("events/LogGuard", {
   }),
 })
 
-/** How many commits a list of ranges has. */
+/** Number of commits in a list of ranges. */
 export const countMissing = (missing: ReadonlyArray<Missing>) =>
   missing.reduce((sum, { from, to }) => sum + to - from + 1, 0)
 
-/** Ranges shown in a sentence; the rest is counted. */
+/** Ranges listed in a sentence; further ones are counted. */
 const ranges_shown = 3
 
 const rangeText = ({ from, to }: Missing) => (from === to ? `${from}` : `${from} to ${to}`)
@@ -83,7 +84,7 @@ export const missingText = (missing: ReadonlyArray<Missing>) => {
   return `${what}: ${shown}${rest}`
 }
 
-/** What a finding says, in one sentence without its end. */
+/** A finding as a sentence without its full stop. */
 export const findingText = ({ kind, witness, position, head, missing }: Finding) => {
   switch (kind) {
     case "absent":
@@ -97,12 +98,12 @@ export const findingText = ({ kind, witness, position, head, missing }: Finding)
   }
 }
 
-/** What an operator can do about a log that is not whole. */
+/** Options of an operator whose log has lost commits. */
 export const way_out =
   "See `almanac doctor`. Put a backup back with `almanac restore-state`, or give the missing " +
   "commits up with `almanac log accept-loss`."
 
-/** All ranges of some findings, merged and in order. */
+/** All ranges of several findings, merged and in order. */
 export const mergeMissing = (all: ReadonlyArray<Missing>): ReadonlyArray<Missing> => {
   const merged: Array<Missing> = []
   for (const { from, to } of all.toSorted((one, other) => one.from - other.from)) {
@@ -113,7 +114,7 @@ export const mergeMissing = (all: ReadonlyArray<Missing>): ReadonlyArray<Missing
   return merged
 }
 
-/** What is left of some ranges without others. */
+/** Ranges minus other ranges. */
 export const withoutRanges = (
   missing: ReadonlyArray<Missing>,
   accepted: ReadonlyArray<Missing>,

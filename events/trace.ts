@@ -1,8 +1,8 @@
 /**
- * Traces: which span of which trace made a commit, so that what follows from it, in this process
- * or another, goes on in the same trace.
+ * Traces: the trace and span that wrote a commit, so that its consequences, in this process or
+ * another, continue the same trace.
  *
- * Nothing is made, kept or sent while no collector is named: then no commit has a trace either.
+ * Without a configured collector no trace is created, stored or sent, and commits have none.
  * Source: W3C Trace Context, version 00; decision 0145.
  */
 import { Context, Effect, type Fiber, References, Tracer } from "effect"
@@ -13,14 +13,14 @@ export type Trace = string
 const pattern = /^00-([0-9a-f]{32})-([0-9a-f]{16})-([0-9a-f]{2})$/
 const zeros = /^0+$/
 
-/** The span that a text names; undefined where it names none. */
+/** The span in a traceparent text; undefined if the text is invalid. */
 export const spanOf = (trace: unknown): Tracer.ExternalSpan | undefined => {
   const [, traceId = "0", spanId = "0", flags = "0"] = pattern.exec(String(trace)) ?? []
   if (zeros.test(traceId) || zeros.test(spanId)) return undefined
   return Tracer.externalSpan({ traceId, spanId, sampled: (Number.parseInt(flags, 16) & 1) === 1 })
 }
 
-/** Whether anybody collects: nobody does by Effect's own tracer, whose spans nobody sees. */
+/** Whether traces are collected; spans of Effect's default tracer are not. */
 export const isTraced = (context: Context.Context<never>) =>
   Context.get(context, References.TracerEnabled) &&
   Context.get(context, Tracer.Tracer) !== Tracer.nativeTracer
@@ -32,12 +32,12 @@ const traceIn = ({ context }: Fiber.Fiber<unknown, unknown>): Trace | undefined 
   return `00-${span.traceId}-${span.spanId}-${span.sampled ? "01" : "00"}`
 }
 
-/** The trace that whatever is begun now belongs to; undefined where nobody collects. */
+/** The current trace for new work; undefined if traces are not collected. */
 export const traceNow: Effect.Effect<Trace | undefined> = Effect.withFiber((fiber) =>
   Effect.succeed(traceIn(fiber)),
 )
 
-/** Work that goes on in a trace; one that is none, or that nobody collects, changes nothing. */
+/** Runs work in a trace; an invalid or uncollected trace has no effect. */
 export const underTrace =
   (trace: Trace | undefined) =>
   <A, E, R>(work: Effect.Effect<A, E, R>): Effect.Effect<A, E, R> => {
@@ -46,14 +46,14 @@ export const underTrace =
   }
 
 export interface Spanned {
-  /** Never what somebody wrote or keeps secret: names, kinds, ids, numbers. */
+  /** Never user content or secrets: only names, kinds, ids and numbers. */
   readonly attributes?: () => Readonly<Record<string, string | number>>
   readonly kind?: Tracer.SpanKind
-  /** Where it belongs; the span around it where that is absent. */
+  /** The parent span; the surrounding span if absent. */
   readonly parent?: Trace | undefined
 }
 
-/** Work in a span of its own, which has no stack trace: that would be taken for each one. */
+/** Runs work in its own span, without a stack trace, which would be captured for each one. */
 export const spanned =
   (name: string, { attributes, kind = "internal", parent }: Spanned = {}) =>
   <A, E, R>(work: Effect.Effect<A, E, R>): Effect.Effect<A, E, R> =>
@@ -68,10 +68,10 @@ export const spanned =
       return Effect.withSpan(name, options, { captureStackTrace: false })(work)
     })
 
-/** Traces that one piece of work is told in; more of them say nothing new. */
+/** Maximum number of traces for one piece of work; more of them add no information. */
 const traces_max = 32
 
-/** Work that shows several commits at once: a span in the trace of each. */
+/** Work that projects several commits at once: a span in the trace of each. */
 export const spannedFor =
   (name: string, commits: () => ReadonlyArray<{ readonly trace?: Trace }>) =>
   <A, E, R>(work: Effect.Effect<A, E, R>): Effect.Effect<A, E, R> =>

@@ -31,7 +31,7 @@ import {
   Unhurried,
   url_length_max,
 } from "#gateway/limits.ts"
-import type { Behind } from "#projections/waiting.ts"
+import type { Behind } from "#projections/waiters.ts"
 import type { Settings } from "#schemas/settings.ts"
 
 /** A router's effect, from the request to the response or a failure. */

@@ -1,14 +1,14 @@
-/** Whether a database and a log belong together. */
+/** Checks that a database belongs to a log. */
 import { Effect, Schedule, Stream } from "effect"
 import type { Log, LogUnavailable, Part } from "#events/log.ts"
 import { LogGuard } from "#events/log-guard.ts"
 import { type Database, DatabaseUnusable } from "#projections/database.ts"
-import { Behind, type Waiting } from "#projections/waiting.ts"
+import { Behind, type Waiters } from "#projections/waiters.ts"
 
-/** Pause before a database is looked at again, in milliseconds. */
+/** Pause between two checks of a database, in milliseconds. */
 const retry_ms = 500
 
-/** Whether the log still holds the commit that the database shows last. */
+/** Whether the log still holds the last commit that the database shows. */
 export const continues = Effect.fnUntraced(function* <Tables>(
   log: Log["Service"],
   database: Database<Tables>,
@@ -20,7 +20,7 @@ export const continues = Effect.fnUntraced(function* <Tables>(
   return found?.position === position && found.hash === hash
 })
 
-/** Fails where the log has lost commits: what is built from it would lack them. */
+/** Fails if the log has lost commits: a model built from it would lack them. */
 export const logIsWhole = Effect.flatMap(LogGuard, ({ trouble }) => {
   const detail = trouble()
   return detail === undefined ? Effect.void : Effect.fail(new DatabaseUnusable({ detail }))
@@ -34,8 +34,8 @@ interface Belonging<Tables> {
 }
 
 /**
- * Whether a database may follow the log, or be built again from it. One that shows more than a
- * damaged log holds is the last copy of what is missing: it stays as it is.
+ * Whether a database may follow the log or be rebuilt from it. If it shows more than a damaged log
+ * holds, it is the last copy of the missing commits and stays untouched.
  */
 export const belongs = Effect.fnUntraced(function* <Tables>({
   log,
@@ -53,29 +53,29 @@ interface Following<Tables> {
   readonly log: Log["Service"]
   readonly database: Database<Tables>
   readonly part: Part
-  readonly waitFor: Waiting["waitFor"]
-  /** Tells whoever started it what it waits for. */
-  readonly tell: (why: string) => Effect.Effect<void>
+  readonly waitFor: Waiters["waitFor"]
+  /** Reports the reason for waiting to the process that started it. */
+  readonly report: (why: string) => Effect.Effect<void>
 }
 
-/** Waits, however long it takes, until a database that others write shows what the log holds. */
+/** Waits indefinitely until a database written by other processes shows what the log holds. */
 export const caughtUp = Effect.fnUntraced(function* <Tables>({
   log,
   database,
   part,
   waitFor,
-  tell,
+  report: tell,
 }: Following<Tables>) {
   const head = yield* log.head(part)
   const reached = Effect.gen(function* () {
     if (!(yield* continues(log, database, part))) return yield* not_yet
     yield* waitFor(head)
   })
-  const told = Effect.tapError(reached, () => tell("waits for a process that writes it."))
-  yield* Effect.retry(told, { schedule: Schedule.spaced(retry_ms), while: isBehind })
+  const reported = Effect.tapError(reached, () => tell("waits for a process that writes it."))
+  yield* Effect.retry(reported, { schedule: Schedule.spaced(retry_ms), while: isBehind })
 })
 
 const not_yet = new Behind({ detail: "It is of another log." })
 
-/** What goes by with time; a log that cannot be reached is its own failure. */
+/** A lag passes with time; an unreachable log is a separate failure. */
 const isBehind = ({ _tag }: Behind | LogUnavailable) => _tag === "Behind"

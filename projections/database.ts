@@ -1,124 +1,128 @@
-/** The database of a read model. All of it may be dropped: the log builds it again. */
+/** The database of a read model. It is disposable: the log can rebuild it. */
 import { Context, type Effect, Schema, type Scope } from "effect"
 import type { Kysely } from "kysely"
 import type { Write } from "#projections/statement.ts"
 
-/** How far a database has come: the last commit that it shows. */
+/** Progress of a database: the last commit that it shows. */
 export interface Checkpoint {
   readonly position: number
   readonly hash: string
 }
 
-/** Where a database is to be it cannot be, or something else is: what is there was left alone. */
+/**
+ * The database cannot be created at its place, or a foreign file is there. That file is untouched.
+ */
 export class DatabaseUnusable extends Schema.TaggedError<DatabaseUnusable>()("DatabaseUnusable", {
   detail: Schema.String,
 }) {
-  // What a verb says of a failure that ends it.
+  // What a command reports when this failure ends it.
   override get message() {
     return this.detail
   }
 }
 
-/** What is at the database's place: itself, nothing of worth, or what is not ours to remove. */
+/** State of the database's place: this database, nothing of value, or a file that is not ours. */
 export type Place = "own" | "lost" | "foreign"
 
-/** A value of SQLite as JSON has it: a large integer is its digits, bytes are hexadecimal. */
-export type ShownValue = string | number | null
+/** A SQLite value in JSON: a large integer as digits, bytes as hexadecimal. */
+export type DumpValue = string | number | null
 
-/** A row that is not the same in a read model and in its rebuild. */
+/** A row that differs between a read model and its rebuild. */
 export interface RowDifference {
   readonly table: string
-  /** The row's key; all of the row where the table has none. */
-  readonly key: Readonly<Record<string, ShownValue>>
-  /** `extra` is in what is kept alone, `missing` in what was rebuilt alone. */
+  /** The row's key, or the whole row if the table has no key. */
+  readonly key: Readonly<Record<string, DumpValue>>
+  /** `extra` is only in the stored model, `missing` only in the rebuild. */
   readonly kind: "changed" | "extra" | "missing"
-  /** What differs in a changed row. */
+  /** Differing columns of a changed row. */
   readonly columns: ReadonlyArray<{
     readonly column: string
-    readonly kept: ShownValue
-    readonly rebuilt: ShownValue
+    readonly kept: DumpValue
+    readonly rebuilt: DumpValue
   }>
 }
 
 export interface Differences {
-  /** Tables that were compared. */
+  /** Number of tables compared. */
   readonly tables: number
-  /** Rows that differ; only the first of them are told. */
+  /** Number of differing rows; only the first of them are listed. */
   readonly count: number
   readonly rows: ReadonlyArray<RowDifference>
 }
 
-/** A comparison that has begun: what is kept is seen as it was then. */
-export interface Comparing {
+/** A comparison in progress, over a snapshot of the stored model. */
+export interface DatabaseComparison {
   readonly position: number
-  /** Asked once, when the other shows the same position. */
+  /** Run once, when the rebuild shows the same position. */
   readonly differences: Effect.Effect<Differences, DatabaseUnusable>
 }
 
 export interface Database<Tables> {
-  /** For what a key or a page bounds: it runs in this thread. */
+  /** For queries bounded by a key or a page: runs in this thread. */
   readonly db: Kysely<Tables>
-  /** For what is long or unbounded: it runs in a thread of its own, and only reads. */
+  /** For long or unbounded queries: read-only, in a thread of its own. */
   readonly reader: Kysely<Tables>
-  /** The last commit shown, as far as this process knows; position 0 when there is none. */
+  /** The last commit shown, as far as this process knows; position 0 if none. */
   readonly checkpoint: () => Checkpoint
-  /** Runs the writes and moves the checkpoint, in one transaction. */
+  /** Runs the writes and moves the checkpoint in one transaction. */
   readonly apply: (
     writes: ReadonlyArray<Write>,
     checkpoint: Checkpoint,
   ) => Effect.Effect<void, DatabaseUnusable>
   /**
-   * As `apply`, and after each slice of the writes `pause` runs: others have the thread while the
-   * transaction is open, but nobody else may write. It leaves nothing where it is interrupted.
+   * Like `apply`, but runs `pause` after each slice of the writes: other fibers get the thread
+   * while the transaction is open, but no other process can write. An interruption leaves no
+   * changes.
    */
   readonly applySlowly: (
     slices: Iterable<ReadonlyArray<Write>>,
     checkpoint: Checkpoint,
     pause: Effect.Effect<void>,
   ) => Effect.Effect<void, DatabaseUnusable>
-  /** An empty database beside this one, with the same tables. */
-  readonly beside: Effect.Effect<Database<Tables>, DatabaseUnusable, Scope.Scope>
+  /** An empty database next to this one, with the same tables. */
+  readonly shadow: Effect.Effect<Database<Tables>, DatabaseUnusable, Scope.Scope>
   /**
-   * Puts the one beside in this one's place; `db` and `reader` show it from then on. False where
-   * another process has brought this one further meanwhile: then nothing was done. `foreign` is
-   * what this one shows of another log, where it does: that goes, however far it is.
+   * Replaces this database with the one next to it; `db` and `reader` then read the new one.
+   * Returns false, without any change, if another process has moved this one further in the
+   * meantime. `foreign` is the checkpoint of another log that this database shows, if any: that one
+   * is replaced at any position.
    */
   readonly replace: (
     beside: Database<Tables>,
     foreign?: Checkpoint,
   ) => Effect.Effect<boolean, DatabaseUnusable>
-  /** Begins to compare with the one beside; at most `rows_max` rows are told. */
+  /** Starts a comparison with the database next to it; lists at most `rows_max` rows. */
   readonly compare: (
     beside: Database<Tables>,
     rows_max: number,
-  ) => Effect.Effect<Comparing, DatabaseUnusable, Scope.Scope>
-  /** Whether others who look at the place find this database: a file may have been deleted. */
+  ) => Effect.Effect<DatabaseComparison, DatabaseUnusable, Scope.Scope>
+  /** Whether other processes find this database at its place: its file may have been deleted. */
   readonly place: () => Place
-  /** Every row of every table, in a fixed order: two databases of one log are equal in it. */
+  /** Every row of every table, in a fixed order: equal for two databases of one log. */
   readonly dump: Effect.Effect<Dump, DatabaseUnusable>
-  /** Of a database that several processes have; absent where it is this process's alone. */
+  /** Present if several processes share the database; absent if this process owns it. */
   readonly sharing?: Sharing
 }
 
 /** Rows by table, each as JSON. */
 export type Dump = Readonly<Record<string, ReadonlyArray<string>>>
 
-/** How processes share a database: one writes, the others see it move. */
+/** How processes share a database: one writes, the others watch its checkpoint. */
 export interface Sharing {
   /**
-   * Waits until no other process writes; then this one may, until the scope closes. It may be
-   * taken away before (from a process that was stopped, say): writes fail from then on.
+   * Waits until no other process writes; this process may then write until the scope closes. It can
+   * lose that right earlier (if it was suspended, for example): its writes then fail.
    */
   readonly turn: Effect.Effect<void, DatabaseUnusable, Scope.Scope>
-  /** Runs `moved` whenever the checkpoint was moved by another process; it never ends. */
+  /** Runs `moved` whenever another process moves the checkpoint; never ends. */
   readonly watch: (moved: () => void) => Effect.Effect<never>
-  /** Whether the database could be reached when it was last asked. */
+  /** Whether the last query reached the database. */
   readonly is_reached: () => boolean
 }
 
 export interface Design<Tables> {
   readonly service: string
-  /** Rises when a table changes its shape: another version is another database. */
+  /** Increases whenever a table's definition changes: each version has a database of its own. */
   readonly version: number
   /** The statements that create the tables, as this database compiles them. */
   readonly create: (compiles: Kysely<Tables>) => ReadonlyArray<string>
@@ -127,7 +131,7 @@ export interface Design<Tables> {
 export class Databases extends Context.Service<
   Databases,
   {
-    /** Opens the service's database, made when there is none; older versions of it are removed. */
+    /** Opens the service's database, creating it if missing, and removes older versions of it. */
     readonly open: <Tables>(
       design: Design<Tables>,
     ) => Effect.Effect<Database<Tables>, DatabaseUnusable, Scope.Scope>

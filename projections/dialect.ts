@@ -1,10 +1,10 @@
-/** The few places where SQLite and PostgreSQL want other words for the same. */
+/** The few SQL fragments that differ between SQLite and PostgreSQL. */
 import { PostgresAdapter, type QueryExecutorProvider, type RawBuilder, sql } from "kysely"
 
 const isPostgres = (db: QueryExecutorProvider) =>
   db.getExecutor().adapter instanceof PostgresAdapter
 
-/** An integer of the object that a column of JSON text holds; null where there is none. */
+/** An integer field of a JSON column; null if absent. */
 export const integerIn = (
   db: QueryExecutorProvider,
   column: string,
@@ -14,6 +14,9 @@ export const integerIn = (
     ? sql`(cast(${sql.ref(column)} as json) ->> ${sql.lit(key)})::bigint`
     : sql`${sql.ref(column)} ->> ${sql.lit(key)}`
 
-/** A column that no index is to serve: SQLite would guess which is worth most, PostgreSQL knows. */
+/**
+ * A column reference that no index may serve: SQLite would guess the best index, PostgreSQL knows
+ * it.
+ */
 export const unindexed = (db: QueryExecutorProvider, column: string): RawBuilder<unknown> =>
   isPostgres(db) ? sql.ref(column) : sql`+${sql.ref(column)}`

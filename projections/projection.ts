@@ -13,10 +13,10 @@ import {
 import type { Write } from "#projections/statement.ts"
 import { type Message, typesOf } from "#schemas/message.ts"
 
-/** Where an event stands in the log. */
+/** Position of an event in the log. */
 export interface Place {
   readonly position: number
-  /** The event's place in its commit, from 0. */
+  /** The event's index in its commit, from 0. */
   readonly index: number
   readonly stream: string
   /** The aggregate's id. */
@@ -26,27 +26,27 @@ export interface Place {
 
 /** A set of tables, and the writes that each event makes to them. */
 export interface Projection<Tables> {
-  /** The part of the log that it reads. */
+  /** The part of the log it reads. */
   readonly part: Part
   readonly create: (db: Kysely<Tables>) => ReadonlyArray<Compilable>
   readonly project: (event: Message, place: Place) => ReadonlyArray<Write>
-  /** The same of a whole commit, where its events together come to fewer writes. */
+  /** Like `project`, for a whole commit whose events combine into fewer writes. */
   readonly projectAll?: (events: ReadonlyArray<Message>, place: CommitPlace) => ReadonlyArray<Write>
-  /** The same of a stretch of a commit's events, of which the place is the first one's. */
+  /** Like `project`, for a slice of a commit's events; the place is that of the first one. */
   readonly projectSome?: (events: ReadonlyArray<Message>, place: Place) => ReadonlyArray<Write>
-  /** The writes for what cannot be read, where it has a part in the tables: in few. */
+  /** A few writes for an unreadable entry, if the tables count it. */
   readonly skip?: (entry: Unreadable) => ReadonlyArray<Write>
 }
 
-/** Where a commit stands in the log. */
+/** Position of a commit in the log. */
 export type CommitPlace = Omit<Place, "index">
 
 /**
  * Declares the projection of one kind of aggregate: a plain function from event to writes.
  *
- * Events are decoded by their schema, which upcasts what older versions wrote. What it has no type
- * for, a newer release has written while both run: it shows in that one's read model, which is
- * another, since its version rises with the types (decision 0148).
+ * Events are decoded by their schema, which upcasts older versions. Unknown types come from a newer
+ * release that runs at the same time: they appear in the read model of that release, which is a
+ * separate one because its version increases with the types (decision 0148).
  */
 export const projection = <Tables, Event>({
   part,
@@ -68,7 +68,7 @@ export const projection = <Tables, Event>({
   }
 }
 
-/** As `projection`, for a plain function from all events of a commit to writes. */
+/** Like `projection`, for a plain function from all events of a commit to writes. */
 export const commitProjection = <Tables, Event>({
   part,
   event,
@@ -95,7 +95,7 @@ export const commitProjection = <Tables, Event>({
   }
 }
 
-/** What these read of the log: all of it, where one of them shows what cannot be read. */
+/** What these projections read of the log: all entries if one of them shows unreadable entries. */
 export const sourceOf = <Tables>(
   log: Log["Service"],
   projections: ReadonlyArray<Projection<Tables>>,
@@ -104,10 +104,10 @@ export const sourceOf = <Tables>(
     ? { read: log.entries, follow: log.followEntries }
     : log
 
-/** Events of an entry; what cannot be read takes as long as one. */
+/** Number of events in an entry; an unreadable entry counts as one. */
 export const eventsIn = (entry: Entry) => (isReadable(entry) ? entry.commit.events.length : 1)
 
-/** Cuts a stretch of the log where enough events have gathered; a commit is never cut. */
+/** Splits a stretch of the log into slices of about that many events, never within a commit. */
 export function* slices<One extends Entry>(stretch: ReadonlyArray<One>, events_max: number) {
   let from = 0
   let events = 0
@@ -123,9 +123,9 @@ export function* slices<One extends Entry>(stretch: ReadonlyArray<One>, events_m
 }
 
 /**
- * Every write that a commit makes, in the order of its events; then those of the projections that
- * take several of them at once, which have tables of their own. `slice_events` cuts it into
- * stretches of so many events, each made when it is asked for.
+ * All writes of a commit, in the order of its events, followed by the writes of projections that
+ * take several events at once and have tables of their own. `slice_events` splits the result into
+ * slices of that many events, each created on demand.
  */
 export function* writesOf<Tables>(
   projections: ReadonlyArray<Projection<Tables>>,

@@ -1,5 +1,5 @@
 /**
- * Read models: what the log says, kept as tables.
+ * Read models: tables derived from the log.
  *
  * Source: DESIGN of the running system, 4.
  */
@@ -15,77 +15,82 @@ import {
   type Differences,
 } from "#projections/database.ts"
 import { newStall, type Stall } from "#projections/health/stall.ts"
-import { mending } from "#projections/mending.ts"
-import { onceTold } from "#projections/once-told.ts"
 import { eventsIn, type Projection, slices, sourceOf, writesOf } from "#projections/projection.ts"
-import { type Behind, type Waiting, waiting } from "#projections/waiting.ts"
+import { repairing } from "#projections/repairing.ts"
+import { type Behind, makeWaiters, type Waiters } from "#projections/waiters.ts"
+import { warnOnce } from "#projections/warn-once.ts"
 
-/** Pause before a read model asks a log again that could not be reached, in milliseconds. */
+/** Pause before a read model retries an unreachable log, in milliseconds. */
 const retry_ms = 500
 
-/** How often a read model looks whether others still find it, in milliseconds. */
+/** How often a read model checks that other processes still find it, in milliseconds. */
 const look_ms = 2_000
 
-/** Rows of a difference that are told; all are counted. */
+/** Maximum number of rows listed in a difference; all are counted. */
 const differences_max = 100
 
-/** Events projected at one go: a few milliseconds, between which others have the thread. */
+/** Events projected per slice: a few milliseconds, after which other fibers get the thread. */
 const slice_events_max = 500
 
-/** As many of a model in the background, whose events cost some 40 us each: two milliseconds. */
+/** Events per slice of a background model, at about 40 us each: two milliseconds. */
 const background_events_max = 50
 
-/** How often a rebuild catches up with another process that writes: it is a moment behind. */
+/** How often a rebuild catches up with another process that writes and is slightly ahead. */
 const replaces_max = 50
 
 const overtaken = new DatabaseUnusable({ detail: "It is written faster than it can be built." })
 
 const ns_per_ms = 1e6
 
-/** How a model in the background leaves the thread to others, in milliseconds. */
-export interface Rests {
-  /** The rest after so long a piece of work; 0 lets the others have one turn. */
+/** How a background model yields the thread to other work, in milliseconds. */
+export interface Pacing {
+  /** Pause after a piece of work of this duration; 0 yields a single turn. */
   readonly after: (took_ms: number) => number
-  /** Little is written with what comes in so long: a transaction costs as much as tens of rows. */
+  /** How long small batches are gathered: a transaction costs as much as tens of rows. */
   readonly gather_ms: number
 }
 
-export const Rest = Context.Reference<Rests>("projections/Rest", {
+export const Rest = Context.Reference<Pacing>("projections/Rest", {
   defaultValue: () => ({ after: () => 0, gather_ms: 0 }),
 })
 
 export interface ReadModel<Tables> extends Pick<Database<Tables>, "db" | "reader" | "dump"> {
   /** The last commit shown. */
   readonly position: Effect.Effect<number>
-  /** Waits until the commit at `position` shows. */
+  /** Waits until the commit at `position` is shown. */
   readonly waitFor: (position: number) => Effect.Effect<void, Behind>
-  /** Waits until all shows that the log holds now: before saying that something is not there. */
+  /**
+   * Waits until everything the log holds now is shown: required before reporting a missing
+   * resource.
+   */
   readonly catchUp: Effect.Effect<void, Behind | LogUnavailable>
-  /** Builds it from nothing beside, then switches; answers the position it shows then. */
+  /** Rebuilds it next to the old database, then switches; returns the new position. */
   readonly rebuild: Effect.Effect<number, LogUnavailable | DatabaseUnusable>
-  /** Builds it beside from nothing and compares: what is kept is not touched. */
+  /**
+   * Rebuilds it next to the stored database and compares the two; the stored one is not modified.
+   */
   readonly difference: Effect.Effect<Difference, LogUnavailable | DatabaseUnusable>
-  /** Why it waits at its position; undefined while it does not. */
+  /** Why it waits at its position; undefined if it does not wait. */
   readonly waits: () => string | undefined
-  /** Whether its database could be reached when it was last asked. */
+  /** Whether the last query reached its database. */
   readonly is_reached: () => boolean
-  /** False where this process does not follow the log for it: nothing can be asked of it. */
+  /** False if this process does not follow the log for it: it cannot be queried. */
   readonly is_kept?: false
 }
 
-/** What a read model and its rebuild do not have in common. */
+/** Differences between a read model and its rebuild. */
 export interface Difference extends Differences {
-  /** Both show the log up to here. */
+  /** Both show the log up to this position. */
   readonly position: number
 }
 
-/** What a service's read model is made of. */
+/** Definition of a service's read model. */
 export interface Blueprint<Tables> {
   readonly service: string
   readonly version: number
   readonly part: Part
   readonly projections: ReadonlyArray<Projection<Tables>>
-  /** Whether it is kept when others leave time for it; at once where somebody waits for it. */
+  /** Whether it yields to other work; it runs immediately while a request waits for it. */
   readonly is_background?: boolean
 }
 
@@ -94,7 +99,7 @@ const statements =
   (compiles: Kysely<Tables>) =>
     projections.flatMap(({ create }) => create(compiles).map((table) => table.compile().sql))
 
-/** Writes a stretch of the log, each slice as one transaction; what shows already is left out. */
+/** Writes a stretch of the log, each slice in one transaction; skips what is already shown. */
 export const project = <Tables>(
   database: Database<Tables>,
   { projections }: Blueprint<Tables>,
@@ -119,16 +124,16 @@ export const project = <Tables>(
 const commitsIn = (stretch: ReadonlyArray<Entry>) =>
   stretch.filter(isReadable).map(({ commit }) => commit)
 
-/** Whether a stretch is less than a model in the background writes at one go. */
-const isLittle = (stretch: ReadonlyArray<Entry>) =>
+/** Whether a stretch is smaller than one slice of a background model. */
+const isSmall = (stretch: ReadonlyArray<Entry>) =>
   stretch.reduce((sum, entry) => sum + eventsIn(entry), 0) < background_events_max
 
-/** As `project`, and no longer than a few milliseconds without a rest, also within a commit. */
+/** Like `project`, but pauses every few milliseconds, even within a commit. */
 const projectSlowly = Effect.fnUntraced(function* <Tables>(
   database: Database<Tables>,
   { projections }: Blueprint<Tables>,
   stretch: ReadonlyArray<Entry>,
-  { isAwaited, awaited, wake }: Pick<Waiting, "isAwaited" | "awaited" | "wake">,
+  { isAwaited, awaited, wake }: Pick<Waiters, "isAwaited" | "awaited" | "wake">,
 ) {
   const rest = yield* Rest
   const clock = yield* Clock.Clock
@@ -157,13 +162,13 @@ const projectSlowly = Effect.fnUntraced(function* <Tables>(
   }
 })
 
-/** Opens a blueprint's database, empty or as it was left. */
+/** Opens a blueprint's database, whether new or existing. */
 export const openDatabase = <Tables>(blueprint: Blueprint<Tables>) =>
   Effect.flatMap(Databases, (databases) =>
     databases.open<Tables>({ ...blueprint, create: statements(blueprint) }),
   )
 
-/** Everything of the log after what the database shows, up to `until` where that is given. */
+/** Projects the log after the database's checkpoint, up to `until` if given. */
 const fill = <Tables>(
   log: Log["Service"],
   database: Database<Tables>,
@@ -181,56 +186,59 @@ const fill = <Tables>(
   )
 
 /**
- * What a database and its rebuild do not have in common. Most is built first; then what is kept is
- * looked at as it is at that moment, and the rest up to there is built after that.
+ * Compares a database with its rebuild. Most of the rebuild comes first; then the stored database
+ * is captured as a snapshot, and the rebuild catches up to that position.
  */
-const differing = <Tables>(
+const compareRebuild = <Tables>(
   log: Log["Service"],
   database: Database<Tables>,
   blueprint: Blueprint<Tables>,
 ) =>
   Effect.gen(function* () {
-    const beside = yield* database.beside
-    // What is kept shows this much, and never less: nothing beside is ahead of it.
-    yield* fill(log, beside, blueprint, database.checkpoint().position)
-    const comparing = yield* database.compare(beside, differences_max)
-    yield* fill(log, beside, blueprint, comparing.position)
-    return { position: comparing.position, ...(yield* comparing.differences) }
+    const shadow = yield* database.shadow
+    // The stored database shows at least this position, so the rebuild never gets ahead of it.
+    yield* fill(log, shadow, blueprint, database.checkpoint().position)
+    const comparison = yield* database.compare(shadow, differences_max)
+    yield* fill(log, shadow, blueprint, comparison.position)
+    return { position: comparison.position, ...(yield* comparison.differences) }
   }).pipe(Effect.scoped)
 
 /**
- * Follows the log in the background whatever fails: another program may have locked the file, or
- * the disk be full, and a commit that this release cannot read waits for one that can.
+ * Follows the log in the background and retries any failure: another program may have locked the
+ * file, the disk may be full, or a commit may need a newer release.
  */
-const persisting = <E extends { readonly detail: string }>(
+const retrying = <E extends { readonly detail: string }>(
   name: string,
   following: Effect.Effect<void, E>,
   stall: Stall,
 ) => {
-  const { tell, forget } = onceTold(name)
+  const { tell: warn, forget } = warnOnce(name)
   return following.pipe(
     Effect.catchDefect((defect) => Effect.fail({ detail: String(defect) })),
     Effect.tapError(({ detail }) => {
       if (stall.fail(detail)) forget()
-      return tell(`waits: ${detail}`)
+      return warn(`waits: ${detail}`)
     }),
     Effect.retry(Schedule.spaced(retry_ms)),
     Effect.forkScoped,
   )
 }
 
-interface Kept<Tables> {
+interface Maintained<Tables> {
   readonly log: Log["Service"]
   readonly database: Database<Tables>
   readonly blueprint: Blueprint<Tables>
-  readonly waits: Waiting
+  readonly waits: Waiters
   readonly rebuild: Effect.Effect<number, LogUnavailable | DatabaseUnusable>
   readonly following: Effect.Effect<void, LogUnavailable | DatabaseUnusable>
   readonly stall: Stall
 }
 
-/** Begins to follow the log, alone or in turns with others; answers once what it holds shows. */
-const keep = Effect.fnUntraced(function* <Tables>(kept: Kept<Tables>) {
+/**
+ * Starts following the log, alone or in turns with other processes; returns once everything in the
+ * log at the start is shown.
+ */
+const maintain = Effect.fnUntraced(function* <Tables>(kept: Maintained<Tables>) {
   const { log, database, blueprint, waits, rebuild, following, stall } = kept
   const { part, service } = blueprint
   const { sharing } = database
@@ -248,10 +256,10 @@ const keep = Effect.fnUntraced(function* <Tables>(kept: Kept<Tables>) {
   })
   if (sharing === undefined) {
     if (!(yield* belonging)) return
-    // What was found damaged is no longer in its place.
+    // A database found damaged is no longer at its place.
     const isGone = () => database.place() === "lost"
     yield* Effect.catchIf(fill(log, database, blueprint), isGone, () => rebuild)
-    yield* persisting(name, following, stall)
+    yield* retrying(name, following, stall)
     return
   }
   yield* Effect.forkScoped(sharing.watch(waits.wake))
@@ -259,18 +267,18 @@ const keep = Effect.fnUntraced(function* <Tables>(kept: Kept<Tables>) {
     Effect.andThen(belonging),
     Effect.flatMap((belongs) => (belongs ? following : Effect.never)),
   )
-  yield* persisting(name, Effect.scoped(turns), stall)
-  // Who waits for a damaged log to catch up would wait for ever: what shows stays readable.
+  yield* retrying(name, Effect.scoped(turns), stall)
+  // A damaged log never catches up, so nothing waits for it: existing rows stay readable.
   if (!(yield* belongsTogether)) return
-  const { tell } = onceTold(name)
-  yield* caughtUp({ log, database, part, tell, waitFor: waits.waitFor })
+  const { tell: warn } = warnOnce(name)
+  yield* caughtUp({ log, database, part, report: warn, waitFor: waits.waitFor })
 })
 
 /**
- * Keeps a blueprint's tables at the end of the log for as long as the scope lives.
+ * Keeps a blueprint's tables up to date with the log for the lifetime of the scope.
  *
- * Answers once they show what the log held at the call. Tables that belong to another log (an
- * older copy was put back, say) are built from nothing.
+ * Returns once they show everything that the log held at the call. Tables that belong to another
+ * log (after an older copy was restored, for example) are rebuilt.
  */
 export const readModel = Effect.fnUntraced(function* <Tables>(blueprint: Blueprint<Tables>) {
   const log = yield* Log
@@ -278,10 +286,10 @@ export const readModel = Effect.fnUntraced(function* <Tables>(blueprint: Bluepri
   const { part, service } = blueprint
   const position = () => database.checkpoint().position
   const stall = newStall(position)
-  const waits = yield* waiting(`The ${service} read model`, position)
+  const waits = yield* makeWaiters(`The ${service} read model`, position)
   const { wake, waitFor } = waits
 
-  // A rebuild's last stretch and its switch are one turn: no commit falls between two databases.
+  // A rebuild's last stretch and its switch form one turn: no commit falls between two databases.
   const turn = yield* Semaphore.make(1)
   const projected = (stretch: ReadonlyArray<Entry>) =>
     blueprint.is_background === true
@@ -294,15 +302,15 @@ export const readModel = Effect.fnUntraced(function* <Tables>(blueprint: Bluepri
       spannedFor(`projection ${service}`, () => commitsIn(stretch)),
     )
 
-  // One at a time: each has the same place beside.
+  // One rebuild at a time: all use the same temporary place.
   const building = yield* Semaphore.make(1)
   const build = Effect.gen(function* () {
     yield* logIsWhole
-    const beside = yield* database.beside
-    const shown = database.checkpoint()
-    const foreign = (yield* continues(log, database, part)) ? undefined : shown
-    yield* fill(log, beside, blueprint)
-    const last = Effect.andThen(fill(log, beside, blueprint), database.replace(beside, foreign))
+    const shadow = yield* database.shadow
+    const checkpoint = database.checkpoint()
+    const foreign = (yield* continues(log, database, part)) ? undefined : checkpoint
+    yield* fill(log, shadow, blueprint)
+    const last = Effect.andThen(fill(log, shadow, blueprint), database.replace(shadow, foreign))
     const is_replaced = yield* last.pipe(
       turn.withPermit,
       Effect.repeat({ until: (is_done) => is_done, times: replaces_max }),
@@ -313,22 +321,22 @@ export const readModel = Effect.fnUntraced(function* <Tables>(blueprint: Bluepri
   }).pipe(Effect.scoped)
   const rebuild = building.withPermit(build)
 
-  const mend = mending(`The ${service} read model`, database, build, building)
+  const repair = repairing(`The ${service} read model`, database, build, building)
   const { gather_ms } = yield* Rest
   const gather = Effect.raceFirst(Effect.sleep(gather_ms), waits.awaited)
   const gathers = blueprint.is_background === true && gather_ms > 0
   const advance = (stretch: ReadonlyArray<Entry>) =>
-    mend.pipe(
+    repair.pipe(
       Effect.andThen(write(stretch)),
-      // Where there was enough for a transaction, more may be there already.
-      Effect.andThen(gathers && isLittle(stretch) ? gather : Effect.void),
+      // After a full transaction more entries may be waiting already.
+      Effect.andThen(gathers && isSmall(stretch) ? gather : Effect.void),
     )
 
   const following = Effect.suspend(() =>
     Stream.runForEachArray(sourceOf(log, blueprint.projections).follow(part, position()), advance),
   )
-  yield* keep({ log, database, blueprint, waits, rebuild, following, stall })
-  yield* Effect.sleep(look_ms).pipe(Effect.andThen(mend), Effect.forever, Effect.forkScoped)
+  yield* maintain({ log, database, blueprint, waits, rebuild, following, stall })
+  yield* Effect.sleep(look_ms).pipe(Effect.andThen(repair), Effect.forever, Effect.forkScoped)
 
   const model: ReadModel<Tables> = {
     db: database.db,
@@ -338,15 +346,15 @@ export const readModel = Effect.fnUntraced(function* <Tables>(blueprint: Bluepri
     waitFor,
     catchUp: Effect.flatMap(log.head(part), waitFor),
     rebuild,
-    difference: building.withPermit(differing(log, database, blueprint)),
+    difference: building.withPermit(compareRebuild(log, database, blueprint)),
     waits: stall.waits,
     is_reached: database.sharing?.is_reached ?? (() => true),
   }
   return model
 })
 
-/** A read model that this process does not keep. Its tables are opened and left as they are. */
-export const unkept = Effect.fnUntraced(function* <Tables>(blueprint: Blueprint<Tables>) {
+/** A read model that this process does not maintain. Its tables are opened but never written. */
+export const unmaintained = Effect.fnUntraced(function* <Tables>(blueprint: Blueprint<Tables>) {
   const { db, reader, dump } = yield* openDatabase(blueprint)
   const detail = `The ${blueprint.service} read model is not kept by this process.`
   const refused = Effect.fail(new DatabaseUnusable({ detail }))

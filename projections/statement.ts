@@ -1,8 +1,8 @@
 /**
- * Statements: a query written with Kysely once, its values bound for each event.
+ * Statements: Kysely queries compiled once and bound to the values of each event.
  *
- * Compiling a query costs ten times what running it does, and a projection runs the same few for
- * every event of the log.
+ * Compiling a query costs ten times as much as running it, and a projection runs the same few
+ * queries for every event of the log.
  */
 import {
   type Compilable,
@@ -19,7 +19,7 @@ export interface Write {
   readonly parameters: ReadonlyArray<unknown>
 }
 
-/** A database that compiles queries and runs none. */
+/** Compiles queries without running any. */
 export const compiler = <Tables>() =>
   new Kysely<Tables>({
     dialect: {
@@ -38,15 +38,16 @@ const isSlot = (parameter: unknown): parameter is Slot =>
   typeof parameter === "object" && parameter !== null && "slot" in parameter
 
 /**
- * A statement over `Tables` whose query is built from named values.
+ * A statement over `Tables`, built from named values.
  *
- * `build` runs once, with a stand-in for each value: it may place values, never look at them.
+ * `build` runs once, with a placeholder for each value: it may place values, but never inspect
+ * them.
  */
 export const statement =
   <Tables>() =>
   <Values extends object>(build: (db: Kysely<Tables>, values: Values) => Compilable) => {
     const slots = new Proxy({}, { get: (_, name) => ({ slot: String(name) }) })
-    // The stand-ins take the place of the values for this one call.
+    // The placeholders stand in for the values in this one call.
     const { sql, parameters } = build(compiler<Tables>(), slots as Values).compile()
     const names = parameters.map((parameter) => (isSlot(parameter) ? parameter.slot : undefined))
 

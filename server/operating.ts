@@ -23,9 +23,9 @@ import {
   ShareProtectionModel,
   blueprint as share_blueprint,
 } from "#projections/share-protection/blueprint.ts"
-import { showing } from "#projections/showing.ts"
 import { SystemModel } from "#projections/system/blueprint.ts"
 import { WebhookModel, blueprint as webhook_blueprint } from "#projections/system/webhook-model.ts"
+import { waitForPart } from "#projections/wait-for-part.ts"
 import type { Settings } from "#schemas/settings.ts"
 import { charts } from "#server/charts.ts"
 import { machineryMeasures } from "#server/measures.ts"
@@ -105,7 +105,7 @@ export const operating = Effect.fnUntraced(function* (
   const all = Context.mergeAll(known, listed, Charts.context(charts), hooks, witnesses)
   const routes = appOf(layer, all)
   // Webhooks have their own read model, which may be behind the audit's.
-  const hooked = showing(
+  const hooked = waitForPart(
     Context.get(known, Log),
     Context.get(models, WebhookModel),
     webhook_blueprint.part,

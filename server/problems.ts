@@ -9,7 +9,7 @@ import type { BusStanding } from "#bus"
 import { NatsServer } from "#bus"
 import { Log } from "#events/log.ts"
 import { type Follower, standstill } from "#projections/health/follower.ts"
-import { PublisherStanding } from "#projections/health/publisher-standing.ts"
+import { PublisherStatus } from "#projections/health/publisher-status.ts"
 import type { ReadModel } from "#projections/read-model.ts"
 
 export type Problem = Effect.Effect<string | undefined>
@@ -69,7 +69,7 @@ export const modelProblem = (
 
 /** Why this process's publisher is stuck; undefined if another process publishes. */
 export const publisherProblem = Effect.gen(function* () {
-  const standing = yield* PublisherStanding
+  const standing = yield* PublisherStatus
   return yield* stands("the publisher", {
     part: "",
     position: Effect.sync(() => standing.position),

@@ -248,7 +248,7 @@ export const publishedEventsJetStream = (replicas: number, retention = retention
         }),
         follow,
         ready: attempt(() => proveReadable(source)),
-        remake: (after) =>
+        recreate: (after) =>
           attempt(async () => {
             await jsm.streams.delete(events_stream).catch(undefinedWhereNone)
             const asked = wanted(replicas, retention, is_unsynced)

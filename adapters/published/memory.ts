@@ -107,7 +107,7 @@ export const makeMemory = Effect.gen(function* () {
       }),
     follow: following(stream, news),
     ready: Effect.suspend(() => (stream.is_lost ? Effect.fail(lost) : Effect.void)),
-    remake: (after) =>
+    recreate: (after) =>
       Effect.andThen(
         Effect.sync(() => {
           stream.kept = []

@@ -1,8 +1,9 @@
 /**
  * What can happen to a blob storage cluster and its nodes.
  *
- * Stream: blob-storage.cluster.<name>. `ring_version` is in no event: it rises with each one that
- * changes the ring, which is the eligible nodes, their weights and the points of each.
+ * Stream: blob-storage.cluster.<name>. `ring_version` is in no event: it increases with each one
+ * that changes the ring, which consists of the eligible nodes, their weights and the points of
+ * each.
  */
 import { Schema } from "effect"
 import { VnodesPerNode } from "#schemas/blob-storage/cluster.ts"
@@ -14,8 +15,8 @@ import { message } from "#schemas/message.ts"
 const weight_percent = Schema.Int.check(Schema.isBetween({ minimum: 0, maximum: 1600 }))
 
 /**
- * How the ring is drawn. `capacity_unit_bytes` is the capacity that has the full points: the first
- * node's, for ever, so that a later node's capacity never moves the others' points.
+ * Parameters of the ring. `capacity_unit_bytes` is the capacity with the full number of points:
+ * permanently the first node's, so that a later node's capacity never moves the others' points.
  */
 export const RingConfigured = message("RingConfigured", {
   vnodes_per_node: VnodesPerNode,
@@ -27,28 +28,28 @@ export const NodeJoined = message("NodeJoined", {
   capacity_bytes: Uint64Digits,
   weight_percent,
 })
-/** From here the node is on the ring. */
+/** From here on the node is on the ring. */
 export const NodeActivated = message("NodeActivated", { node_id: NodeId })
-/** The node is reached elsewhere, or contributes another capacity. */
+/** The node has another address, or contributes another capacity. */
 export const NodeChanged = message("NodeChanged", {
   node_id: NodeId,
   address: NodeAddress,
   capacity_bytes: Uint64Digits,
   weight_percent,
 })
-/** Nothing was heard of it: it gets no new blobs, and is removed at `remove_at`. */
+/** Its heartbeats stopped: it gets no new blobs, and is removed at `remove_at`. */
 export const NodeWentOffline = message("NodeWentOffline", {
   node_id: NodeId,
   fence: Schema.Int,
   remove_at: Instant,
 })
-/** It was heard again before it was removed. */
+/** Its heartbeats resumed before it was removed. */
 export const NodeRevived = message("NodeRevived", { node_id: NodeId })
-/** From here it gets no new blobs, and those it has move away. */
+/** From here on it gets no new blobs, and its blobs move to other nodes. */
 export const NodeLeaveStarted = message("NodeLeaveStarted", { node_id: NodeId })
-/** All its blobs are elsewhere. */
+/** All its blobs are on other nodes. */
 export const NodeLeft = message("NodeLeft", { node_id: NodeId })
-/** It is no member any more, and its blobs stay with it; `at` is when, where it is known. */
+/** It is no longer a member, and its blobs stay on it; `at` is when, if known. */
 export const NodeRemoved = message("NodeRemoved", {
   node_id: NodeId,
   reason: Schema.Literals(["left_at_once", "offline_too_long"]),

@@ -1,9 +1,9 @@
 /**
- * What happened to the blobs that one node keeps, as its store's journal told it, and whether there
- * are nodes enough for all their copies.
+ * What happened to the blobs of one node, as reported by its store's journal, and whether enough
+ * nodes exist for all their copies.
  *
  * Stream: blob-storage.volume.<node id>. A fact's `cursor` is its place in the journal, and `after`
- * the cursor of the fact before it: so the stream itself shows that none is missing.
+ * the cursor of the previous fact: so the stream itself shows that none is missing.
  */
 import { Schema } from "effect"
 import { BlobId, BlobLabels, ReplicationPolicy } from "#schemas/blob-storage/blob.ts"
@@ -21,9 +21,9 @@ const fact = {
   /** BLAKE3-256 in base64. */
   checksum: Schema.String,
   policy: ReplicationPolicy,
-  /** The one part of the blob that is meant; absent: all of it. */
+  /** The affected part of the blob; absent: all of it. */
   shard: Schema.optionalKey(FactShard),
-  /** Unix nanoseconds, as decimal digits: beyond what a JSON number tells exactly. */
+  /** Unix nanoseconds, as decimal digits: more than a JSON number can represent exactly. */
   at: Schema.String.check(Schema.isPattern(/^\d{1,20}$/)),
   actor: Schema.String,
   request_id: Schema.String,
@@ -35,25 +35,25 @@ export const BlobStored = message("BlobStored", {
   ...fact,
   labels: Schema.optionalKey(BlobLabels),
 })
-/** Somebody deleted the copy of this node. */
+/** The node's copy was deleted. */
 export const BlobDeleted = message("BlobDeleted", fact)
 /** The copy did not match its checksum and was set aside. */
 export const BlobQuarantined = message("BlobQuarantined", fact)
-/** The copy's file was gone. */
+/** The copy's file was missing. */
 export const BlobLost = message("BlobLost", fact)
-/** The node let its copy go: it is not the node's to keep any more, and safe with those it is. */
+/** The node released its copy: other nodes own the blob and hold it safely. */
 export const BlobReleased = message("BlobReleased", fact)
 
 const shortfall = {
-  /** How many nodes of the cluster were active, this one included. */
+  /** Number of active nodes in the cluster, including this one. */
   active_nodes: Schema.Int.check(Schema.isGreaterThan(0)),
-  /** Blobs of this node whose policy asks for more nodes than that. */
+  /** Blobs of this node whose policy requires more nodes than that. */
   under_replicated: Schema.Int.check(Schema.isGreaterThanOrEqualTo(0)),
 } as const
 
-/** From here on some of the node's blobs have fewer copies than their policy asks for. */
+/** From here on some of the node's blobs have fewer copies than their policy requires. */
 export const ReplicationShortfallStarted = message("ReplicationShortfallStarted", shortfall)
-/** From here on there are nodes enough for each blob of this one. */
+/** From here on the cluster has enough nodes for each blob of this one. */
 export const ReplicationShortfallEnded = message("ReplicationShortfallEnded", shortfall)
 
 /** One fact of the journal. */
@@ -72,7 +72,7 @@ const digits_below_ms = 6
 export const happenedAt = ({ at }: Pick<BlobEvent, "at">) =>
   new Date(Number(at.slice(0, -digits_below_ms))).toISOString()
 
-/** What a fact changes of what the node holds. */
+/** The effect of a fact on the node's contents. */
 export const changeOf = ({ type, size, shard }: BlobEvent) => {
   const blobs: 1 | -1 = type === "BlobStored" ? 1 : -1
   return { blobs, bytes: blobs * (shard?.bytes ?? size) }

@@ -4,12 +4,12 @@ import { CompositeDay } from "#schemas/capital-pressure/composite.ts"
 import { CalendarDate } from "#schemas/capital-pressure/day.ts"
 import { message } from "#schemas/message.ts"
 
-/** The composite of these days was computed, or comes out otherwise than before. Six decimals. */
+/** The composite of these days was computed, or its result changed. Six decimals. */
 export const CompositeComputed = message("CompositeComputed", {
   days: Schema.NonEmptyArray(CompositeDay),
 })
 
-/** These days had a composite, and of what is known by now they have none. */
+/** These days had a composite, but have none according to the current data. */
 export const CompositeWithdrawn = message("CompositeWithdrawn", {
   days: Schema.NonEmptyArray(CalendarDate),
 })

@@ -4,9 +4,9 @@ import { Generated } from "#events/capital-pressure/generated.ts"
 import { Observation } from "#schemas/capital-pressure/observation.ts"
 import { message } from "#schemas/message.ts"
 
-/** A day's value was told for the first time. */
+/** A day's value was published for the first time. */
 export const MetricObserved = message("MetricObserved", { ...Observation.fields, ...Generated })
-/** The publisher tells another value of a day; `previous` is the one that it told before. */
+/** The publisher revised a day's value; `previous` is the one before. */
 export const MetricRevised = message("MetricRevised", {
   ...Observation.fields,
   previous: Schema.Finite,

@@ -4,9 +4,9 @@ import { Generated } from "#events/capital-pressure/generated.ts"
 import { Price } from "#schemas/capital-pressure/price.ts"
 import { message } from "#schemas/message.ts"
 
-/** A day's close was told for the first time. */
+/** A day's close was published for the first time. */
 export const PriceQuoted = message("PriceQuoted", { ...Price.fields, ...Generated })
-/** Another close is told of a day: each dividend changes the adjusted ones before it. */
+/** A day's close was revised: each dividend changes the adjusted closes before it. */
 export const PriceRequoted = message("PriceRequoted", {
   ...Price.fields,
   previous_close: Price.fields.close,

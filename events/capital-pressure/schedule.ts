@@ -8,7 +8,7 @@ export const ScheduledRunStarted = message(
   Struct.omit(StartRun.fields, ["type"]),
 )
 export const ScheduledRunEnded = message("ScheduledRunEnded", Struct.omit(EndRun.fields, ["type"]))
-/** It said that it failed, or was never heard of again. */
+/** It reported a failure, or never reported again. */
 export const ScheduledRunFailed = message(
   "ScheduledRunFailed",
   Struct.omit(FailRun.fields, ["type"]),

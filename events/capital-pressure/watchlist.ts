@@ -3,7 +3,7 @@ import { Schema, Struct } from "effect"
 import { SetWatchlist } from "#schemas/capital-pressure/watchlist.ts"
 import { message } from "#schemas/message.ts"
 
-/** It is this list, instead of what there was. */
+/** The new list, which replaces the previous one. */
 export const WatchlistSet = message("WatchlistSet", Struct.omit(SetWatchlist.fields, ["type"]))
 
 export const WatchlistEvent = Schema.Union([WatchlistSet]).pipe(Schema.toTaggedUnion("type"))

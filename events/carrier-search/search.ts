@@ -1,5 +1,5 @@
 /**
- * The searches that one node answered, as its spool told them.
+ * Searches processed by one node, as reported by its spool.
  *
  * Stream: carrier-search.search.<node id>.
  */
@@ -8,7 +8,7 @@ import { SearchFact } from "#schemas/carrier-search/search.ts"
 import { message } from "#schemas/message.ts"
 import { place } from "#schemas/spooled.ts"
 
-/** A search ended: it was answered, failed, or was abandoned. Never each number of it. */
+/** A search ended: it was completed, failed, or was abandoned. It never contains each number. */
 export const CarrierSearchCompleted = message("CarrierSearchCompleted", {
   ...place,
   ...SearchFact.fields,

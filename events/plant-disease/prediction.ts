@@ -1,5 +1,5 @@
 /**
- * The predictions that one node made, as its spool told them.
+ * Predictions made by one node, as reported by its spool.
  *
  * Stream: plant-disease.prediction.<node id>.
  */
@@ -8,7 +8,7 @@ import { message } from "#schemas/message.ts"
 import { PredictionFact } from "#schemas/plant-disease/prediction.ts"
 import { place } from "#schemas/spooled.ts"
 
-/** Somebody was told a class of an image, which is known by its hash alone. */
+/** An image was classified; it is identified by its hash alone. */
 export const PredictionMade = message("PredictionMade", { ...place, ...PredictionFact.fields })
 
 export const PredictionEvent = Schema.Union([PredictionMade]).pipe(Schema.toTaggedUnion("type"))

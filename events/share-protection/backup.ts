@@ -19,29 +19,29 @@ export const BackupCompleted = message("BackupCompleted", completed_fields)
 export const BackupFailed = message("BackupFailed", { reason: Reason })
 /** A new attempt: it waits for a worker again. */
 export const BackupRetried = message("BackupRetried", {})
-/** Its snapshot is forgotten; the record stays, and cannot be restored. */
+/** Its snapshot is forgotten; the record remains, and cannot be restored. */
 export const BackupExpired = message("BackupExpired", {})
-/** `expired` is whether it had expired before. */
+/** `expired` is whether it had already expired. */
 export const BackupDeleted = message("BackupDeleted", { at: Instant, expired: Schema.Boolean })
 export const BackupRestoreStarted = message("BackupRestoreStarted", { restore_id: RestoreId })
 export const BackupRestoreFinished = message("BackupRestoreFinished", { restore_id: RestoreId })
-/** A snapshot of the repository that no record told of has one now. */
+/** A snapshot of the repository that had no record now has one. */
 export const BackupAdopted = message("BackupAdopted", Struct.omit(AdoptBackup.fields, ["type"]))
-/** Its snapshot is not in the repository any more, though nothing here removed it. */
+/** Its snapshot is missing from the repository, though nothing here removed it. */
 export const BackupLost = message("BackupLost", { reason: Reason })
-/** A job looks whether the snapshot of an expired one can be had again. */
+/** A job checks whether the snapshot of an expired backup is recoverable. */
 export const BackupUndeleteStarted = message("BackupUndeleteStarted", {})
-/** It is available again; from here on only its tenant lets it go. */
+/** It is available again; from here on only its tenant can delete it. */
 export const BackupUndeleted = message("BackupUndeleted", {
   protected_until: snapshot_fields.protected_until,
 })
 /** It stays expired. */
 export const BackupUndeleteFailed = message("BackupUndeleteFailed", { reason: Reason })
 
-/** Which backup of which share was tested: the share's newest one then. */
+/** The tested backup and its share: the share's newest backup at the time. */
 const tested = { share_id: ShareId, taken_at: Instant }
 
-/** Some of its files were restored, and were as they had been. */
+/** Some of its files were restored, and matched the originals. */
 export const BackupRestoreTested = message("BackupRestoreTested", { ...tested, ...tested_fields })
 export const BackupRestoreTestFailed = message("BackupRestoreTestFailed", {
   ...tested,

@@ -8,7 +8,7 @@ const failure = Struct.omit(RejectJob.fields, ["type"])
 const holder = Struct.omit(AssignJob.fields, ["type"])
 
 export const JobQueued = message("JobQueued", job_fields)
-/** A worker is asked to take it; it is still queued. */
+/** A worker is requested to take it; it is still queued. */
 export const JobAssigned = message("JobAssigned", holder)
 /** That worker did not take it. */
 export const JobUnassigned = message("JobUnassigned", holder)
@@ -16,20 +16,22 @@ export const JobUnassigned = message("JobUnassigned", holder)
 export const JobStarted = message("JobStarted", holder)
 export const JobAdvanced = message("JobAdvanced", { ...holder, to: JobStep })
 export const JobCompleted = message("JobCompleted", holder)
-/** `worker_id` and `fence` are null when no worker had it. */
+/** `worker_id` and `fence` are null if no worker held it. */
 export const JobFailed = message("JobFailed", {
   ...failure,
   worker_id: Schema.NullOr(holder.worker_id),
   fence: Schema.NullOr(holder.fence),
 })
-/** It ends in error; a worker that runs it stops the engine, and only then is the lease free. */
+/**
+ * It ends in error; a worker that runs it stops the engine, and only then is the lease released.
+ */
 export const JobCancelled = message("JobCancelled", {})
 /** Queued again; `attempt` counts from 1. */
 export const JobRetried = message("JobRetried", {
   attempt: Schema.Int.check(Schema.isGreaterThan(1)),
   automatic: Schema.Boolean,
 })
-/** It waited too long and is before the conductor again; `count` is how often by now. */
+/** It waited too long and returns to the conductor; `count` is how often so far. */
 export const JobRecast = message("JobRecast", { count: Count })
 
 export const JobEvent = Schema.Union([

@@ -18,7 +18,7 @@ export const LeaseBroken = message("LeaseBroken", {
   fence: Count,
   reason: Reason,
 })
-/** The target is gone. */
+/** The target was deleted. */
 export const LeaseClosed = message("LeaseClosed", {})
 
 export const LeaseEvent = Schema.Union([

@@ -4,7 +4,7 @@ import { message } from "#schemas/message.ts"
 import { Counted } from "#schemas/share-protection/ledger.ts"
 import { Count } from "#schemas/share-protection/text.ts"
 
-/** One more, of `limit` that were allowed then. */
+/** One more reservation, of `limit` allowed at the time. */
 export const Reserved = message("Reserved", { what: Counted, limit: Count })
 export const Released = message("Released", { what: Counted, count: Count })
 

@@ -1,6 +1,6 @@
 /**
- * What can happen to the protection of a share: to its policy, and to the one backup that may be
- * under way. Stream: share-protection.policy.<share id>.
+ * What can happen to the protection of a share: to its policy, and to its only concurrent backup.
+ * Stream: share-protection.policy.<share id>.
  */
 import { Schema } from "effect"
 import { Instant } from "#schemas/instant.ts"
@@ -11,12 +11,12 @@ import { policy_changes, policy_fields, SkipReason } from "#schemas/share-protec
 export const PolicyDefined = message("PolicyDefined", policy_fields)
 /** Only what changed. */
 export const PolicyUpdated = message("PolicyUpdated", { policy_id: PolicyId, ...policy_changes })
-/** Its finished backups stay, without a policy. */
+/** Its finished backups remain, without a policy. */
 export const PolicyDeleted = message("PolicyDeleted", {
   policy_id: PolicyId,
   project_id: ProjectId,
 })
-/** `tick` is the time that the schedule asked for; null on demand. */
+/** `tick` is the scheduled time; null on demand. */
 export const ShareBackupStarted = message("ShareBackupStarted", {
   backup_id: BackupId,
   policy_id: Schema.NullOr(PolicyId),

@@ -18,9 +18,9 @@ export const ReplacementCompleted = message("ReplacementCompleted", {
   domain_id: DomainId,
 })
 export const RolloutDomainCompleted = message("RolloutDomainCompleted", { domain_id: DomainId })
-/** All domains are through. */
+/** All domains are done. */
 export const RolloutSucceeded = message("RolloutSucceeded", {})
-/** The new worker did not come up; the old one takes jobs again. */
+/** The new worker did not start; the old one takes jobs again. */
 export const RolloutHalted = message("RolloutHalted", {
   ...replacement,
   domain_id: DomainId,

@@ -32,7 +32,7 @@ export const TargetPreflighted = message("TargetPreflighted", {
 export const TargetPolicyRegistered = message("TargetPolicyRegistered", {})
 export const TargetPolicyDeregistered = message("TargetPolicyDeregistered", {})
 export const TargetBackupRegistered = message("TargetBackupRegistered", {})
-/** `at` is when a tenant deleted one that was available. */
+/** `at` is when a tenant deleted an available one. */
 export const TargetBackupsDeregistered = message("TargetBackupsDeregistered", {
   count: Count,
   at: Schema.optionalKey(Instant),
@@ -52,9 +52,9 @@ export const TargetFormatUpgradeFailed = message("TargetFormatUpgradeFailed", {
   reason: Reason,
 })
 export const TargetUsageMeasured = message("TargetUsageMeasured", { usage_stats: UsageStats })
-/** All that its repository needs is locked at least until then. */
+/** Everything that its repository needs is locked at least until then. */
 export const TargetLocksExtended = message("TargetLocksExtended", { protected_until: Instant })
-/** The record goes; what is in the bucket stays. */
+/** The record is deleted; the contents of the bucket remain. */
 export const TargetDeleted = message("TargetDeleted", {})
 
 export const TargetEvent = Schema.Union([

@@ -1,5 +1,5 @@
 /**
- * Which stretch of the log was sealed, and with what.
+ * Sealed stretches of the log.
  *
  * Stream: system.checkpoint.log. The stretches follow one another without a gap. `root` is the
  * chain over all commits from the first to `to`, so a changed or missing commit shows in it.

@@ -1,8 +1,8 @@
 /**
- * Who was elected.
+ * Elections.
  *
- * Stream: system.election.<process>. The commit's position is the fencing number: whoever acts in
- * the process's name shows it, and an aggregate that has seen a later one refuses it.
+ * Stream: system.election.<process>. The commit's position is the fencing number: commands sent in
+ * the process's name carry it, and an aggregate that has seen a later one rejects it.
  */
 import type { Schema } from "effect"
 import { message, Token } from "#schemas/message.ts"

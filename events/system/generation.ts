@@ -1,8 +1,8 @@
 /**
- * Where a generation of the log began, and what was before it.
+ * The beginning of a generation of the log, and what came before it.
  *
- * Stream: system.generation.log. It is the first commit of its generation that is no copy, and
- * names the root over everything before: so the chain goes on from one stream to the next.
+ * Stream: system.generation.log. It is the first commit of its generation that is not a copy, and
+ * names the root over everything before it: the chain continues from one stream to the next.
  */
 import type { Schema } from "effect"
 import { message } from "#schemas/message.ts"

@@ -1,8 +1,8 @@
 /**
- * That the path to the log was probed: the commit itself is the proof.
+ * Probes of the path to the log: the commit itself is the proof.
  *
- * Stream: system.probe.path. A process commits one when it is asked whether it is ready, and knows
- * of no other commit for minutes, or when its last command failed.
+ * Stream: system.probe.path. A process commits one for a readiness check if it has seen no other
+ * commit for minutes, or if its last command failed.
  */
 import type { Schema } from "effect"
 import { message } from "#schemas/message.ts"

@@ -1,5 +1,5 @@
 /**
- * An operator knows of commits that cannot be read: nothing alerts about them any more.
+ * An operator acknowledged unreadable commits: they raise no further alerts.
  *
  * Stream: system.quarantine.log.
  */

@@ -1,6 +1,6 @@
 /**
- * That the log was restored from a backup, or that its loss of commits was accepted: whoever saw
- * more of it than there is now can tell by this what does not count any more.
+ * The log was restored from a backup, or its loss of commits was accepted: readers that saw more of
+ * it can find out what is no longer valid.
  *
  * Stream: system.restoration.log.
  */
@@ -23,10 +23,10 @@ const Restored = Schema.Struct({
 })
 export type Restored = typeof Restored.Type
 
-/** What the stream's snapshot says. */
+/** Content of the stream's snapshot. */
 export const RestorationContext = Schema.Struct({
-  /** In order, their positions rising. */
+  /** In order of increasing positions. */
   restores: Schema.Array(Restored),
-  /** Commits that are missing and were given up: merged, in order. */
+  /** Missing commits that were accepted as lost: merged, in order. */
   accepted: Schema.optionalKey(Schema.Array(MissingRange)),
 })

@@ -18,16 +18,16 @@ export const WebhookChanged = message(
   "WebhookChanged",
   Struct.omit(ChangeWebhook.fields, ["type", "enabled"]),
 )
-/** Its owner wants it to deliver again, from where it stopped. */
+/** Its owner enables delivery again, from where it stopped. */
 export const WebhookEnabled = message("WebhookEnabled", {})
-/** Its owner wants it to wait. */
+/** Its owner pauses delivery. */
 export const WebhookPaused = message("WebhookPaused", {})
-/** The deliverer gave the address up: it is gone, or has failed for days. */
+/** The deliverer disabled it: its address does not exist any more, or has failed for days. */
 export const WebhookDisabled = message(
   "WebhookDisabled",
   Struct.omit(DisableWebhook.fields, ["type"]),
 )
-/** It signs with a new secret, and for a while with the one before, too. */
+/** It signs with a new secret, and for a while with the previous one, too. */
 export const WebhookSecretRotated = message(
   "WebhookSecretRotated",
   Struct.omit(RotateWebhookSecret.fields, ["type"]),
@@ -37,17 +37,17 @@ export const WebhookReplayStarted = message(
   "WebhookReplayStarted",
   Struct.omit(ReplayWebhook.fields, ["type"]),
 )
-/** Events that were tried often enough: they are dead letters now. */
+/** Events whose retries are exhausted: they are dead letters now. */
 export const WebhookDeliveriesAbandoned = message(
   "WebhookDeliveriesAbandoned",
   Struct.omit(GiveUpDeliveries.fields, ["type"]),
 )
-/** Dead letters are tried again. */
+/** Dead letters are redelivered. */
 export const WebhookRedeliveryStarted = message(
   "WebhookRedeliveryStarted",
   Struct.omit(RedeliverLetters.fields, ["type"]),
 )
-/** One of them was delivered, or is a dead letter still. */
+/** One of them was delivered, or remains a dead letter. */
 export const WebhookRedeliveryEnded = message(
   "WebhookRedeliveryEnded",
   Struct.omit(EndRedelivery.fields, ["type"]),

@@ -1,7 +1,7 @@
 /** Prometheus text of the publisher, the stored published events and their NATS subscribers. */
 import { Effect } from "effect"
 import { lagSeconds } from "#projections/health/follower.ts"
-import { PublisherStanding } from "#projections/health/publisher-standing.ts"
+import { PublisherStatus } from "#projections/health/publisher-status.ts"
 import { type StoredEvents, Subscribers } from "#projections/health/subscribers.ts"
 import { familyText, plainText, type Sample } from "#schemas/metric.ts"
 
@@ -13,7 +13,7 @@ const publisher_lag = {
 
 /** How far the publisher of this process is behind the log. */
 export const publisherMetrics = Effect.gen(function* () {
-  const { position } = yield* PublisherStanding
+  const { position } = yield* PublisherStatus
   const lag = position === undefined ? [] : [[yield* lagSeconds("", position)] as const]
   return familyText(publisher_lag, lag)
 })

@@ -2,12 +2,12 @@
 import { Effect } from "effect"
 import { HttpApiBuilder } from "effect/http-api"
 import { startFormatUpgrade } from "#actors/share-protection/requests.ts"
-import { begun } from "#gateway/share-protection/answer.ts"
 import type { ShareProtectionApi } from "#gateway/share-protection/apis/api.ts"
 import { existing } from "#gateway/share-protection/checks/ownership.ts"
-import { oneImage } from "#gateway/share-protection/fleet.ts"
-import { once, send } from "#gateway/share-protection/sending.ts"
-import { shownTarget, targetPage } from "#gateway/share-protection/target.ts"
+import { createOnce, send } from "#gateway/share-protection/commands.ts"
+import { requireSingleImage } from "#gateway/share-protection/fleet.ts"
+import { acceptedResponse } from "#gateway/share-protection/responses.ts"
+import { targetPage, targetView } from "#gateway/share-protection/target.ts"
 import { ShareProtectionModel } from "#projections/share-protection/blueprint.ts"
 import { findTarget } from "#projections/share-protection/target.ts"
 import { JobId, TargetId } from "#schemas/share-protection/id.ts"
@@ -22,11 +22,11 @@ const anyTarget = Effect.fnUntraced(function* (text: string) {
 /** Source: document 2 §4 repo-format-upgrade, §9. */
 const upgrade = Effect.fnUntraced(function* (text: string) {
   const { id, project_id } = yield* anyTarget(text)
-  const made = yield* once("job", (job_id) => {
+  const made = yield* createOnce("job", (job_id) => {
     const batch = startFormatUpgrade(id, project_id, JobId.make(job_id))
-    return Effect.andThen(oneImage, send(batch, [NotFound, Conflict, RepositoryLocked]))
+    return Effect.andThen(requireSingleImage, send(batch, [NotFound, Conflict, RepositoryLocked]))
   })
-  return yield* begun("target", yield* shownTarget(yield* anyTarget(text)), made.id, made)
+  return yield* acceptedResponse("target", yield* targetView(yield* anyTarget(text)), made.id, made)
 })
 
 export const adminTargetHandlers = (api: ShareProtectionApi) =>

@@ -1,25 +1,30 @@
 /**
- * Backups: who handles their endpoints.
+ * Handlers of backups.
  *
  * Source: document 2 §2 Backup, §4 rule 1; DECISIONS, document 2, backup create, DELETE backup.
  */
 import { Clock, DateTime, Effect } from "effect"
 import { HttpApiBuilder } from "effect/http-api"
 import { deleteBackup, requestBackup, undeleteBackup } from "#actors/share-protection/requests.ts"
-import { answer, begun, nothing, page } from "#gateway/share-protection/answer.ts"
 import type { ShareProtectionApi } from "#gateway/share-protection/apis/api.ts"
 import { owned, ownProject } from "#gateway/share-protection/checks/ownership.ts"
 import { quotaOf } from "#gateway/share-protection/checks/quota.ts"
 import {
   bucketOf,
-  named,
+  namedBy,
   namedShare,
   namedTarget,
 } from "#gateway/share-protection/checks/reference.ts"
+import { caughtUp, createOnce, send } from "#gateway/share-protection/commands.ts"
 import { Deployment } from "#gateway/share-protection/deployment.ts"
-import { type Asked, pageOf } from "#gateway/share-protection/page.ts"
+import { type PageQuery, pageOf } from "#gateway/share-protection/page.ts"
 import { ownedPolicy } from "#gateway/share-protection/policy.ts"
-import { caughtUp, once, send } from "#gateway/share-protection/sending.ts"
+import {
+  acceptedResponse,
+  emptyResponse,
+  jsonResponse,
+  pageResponse,
+} from "#gateway/share-protection/responses.ts"
 import type { NewBackup } from "#gateway/share-protection/shapes/shape.ts"
 import { Transport } from "#gateway/transport.ts"
 import { type BackupRow, findBackup, listBackups } from "#projections/share-protection/backup.ts"
@@ -47,10 +52,10 @@ export const ownedBackup = Effect.fnUntraced(function* (text: string) {
   return yield* owned("backup", BackupId, text, (id) => findBackup(db, id))
 })
 
-const shownBackup = (row: BackupRow) =>
-  Effect.map(Deployment, ({ shape }) => shape.backup.shown(row))
+const toBackupView = (row: BackupRow) =>
+  Effect.map(Deployment, ({ shape }) => shape.backup.toView(row))
 
-interface ListAsked extends Asked {
+interface ListQuery extends PageQuery {
   readonly share_id?: ShareId
   readonly target_id?: TargetId
   readonly target_bucket_id?: TargetId
@@ -59,22 +64,27 @@ interface ListAsked extends Asked {
   readonly include_expired?: boolean
 }
 
-const list = Effect.fnUntraced(function* (query: ListAsked) {
+const list = Effect.fnUntraced(function* (query: ListQuery) {
   const { db } = yield* ShareProtectionModel
-  const asked = yield* pageOf(query)
+  const paging = yield* pageOf(query)
   const { share_id, policy_id, status, include_expired } = query
   const target_id = query.target_id ?? query.target_bucket_id
   const project_id = yield* ownProject
   const filter = { project_id, share_id, target_id, policy_id, status, include_expired }
-  return yield* page("backups", yield* listBackups(db, filter, asked), asked.limit, shownBackup)
+  return yield* pageResponse(
+    "backups",
+    yield* listBackups(db, filter, paging),
+    paging.limit,
+    toBackupView,
+  )
 })
 
 const wrong = (detail: string) => new ValidationError({ detail })
 
-/** Where the backup goes: what the body names, which is also what its policy says. */
-const destination = Effect.fnUntraced(function* (asked: NewBackup, policy: PolicyRow | null) {
-  const { target_id } = asked
-  if (policy !== null && policy.share_id !== asked.share_id) {
+/** The target of the backup: the one in the body, which must match the policy's. */
+const destination = Effect.fnUntraced(function* (request: NewBackup, policy: PolicyRow | null) {
+  const { target_id } = request
+  if (policy !== null && policy.share_id !== request.share_id) {
     return yield* wrong("body.policy_id: The policy is one of another share.")
   }
   if (policy?.target_template_id) {
@@ -88,13 +98,13 @@ const destination = Effect.fnUntraced(function* (asked: NewBackup, policy: Polic
   return yield* namedTarget(wanted)
 })
 
-const requested = Effect.fnUntraced(function* (backup_id: BackupId, asked: NewBackup) {
+const requested = Effect.fnUntraced(function* (backup_id: BackupId, body: NewBackup) {
   const project_id = yield* ownProject
-  const { share_id, crash_consistent } = asked
+  const { share_id, crash_consistent } = body
   yield* namedShare(project_id, share_id)
   const policy =
-    asked.policy_id === null ? null : yield* ownedPolicy(asked.policy_id).pipe(named("policy_id"))
-  const target = yield* destination(asked, policy)
+    body.policy_id === null ? null : yield* ownedPolicy(body.policy_id).pipe(namedBy("policy_id"))
+  const target = yield* destination(body, policy)
   const limit = yield* quotaOf(target.domain_id, "backups")
   const request = {
     backup_id,
@@ -110,33 +120,33 @@ const requested = Effect.fnUntraced(function* (backup_id: BackupId, asked: NewBa
   return requestBackup(request, limit)
 })
 
-const create = Effect.fnUntraced(function* (asked: NewBackup) {
-  const made = yield* once("backup", (id) =>
-    Effect.flatMap(requested(BackupId.make(id), asked), (batch) =>
-      send(batch, [Conflict, QuotaExceeded, RepositoryLocked, NotFound]).pipe(named("target_id")),
+const create = Effect.fnUntraced(function* (request: NewBackup) {
+  const made = yield* createOnce("backup", (id) =>
+    Effect.flatMap(requested(BackupId.make(id), request), (batch) =>
+      send(batch, [Conflict, QuotaExceeded, RepositoryLocked, NotFound]).pipe(namedBy("target_id")),
     ),
   )
   const row = yield* ownedBackup(made.id)
-  return yield* begun("backup", yield* shownBackup(row), row.job_id ?? "", made)
+  return yield* acceptedResponse("backup", yield* toBackupView(row), row.job_id ?? "", made)
 })
 
 const undelete_refusals = [NotFound, Conflict, QuotaExceeded, RepositoryLocked] as const
 
-/** A job looks whether its snapshot can be had again: until then it is expired. */
+/** A job checks whether the snapshot is recoverable: until then the backup stays expired. */
 const undelete = Effect.fnUntraced(function* (text: string) {
   const { db } = yield* ShareProtectionModel
   const { id: backup_id, project_id, share_id, target_id } = yield* ownedBackup(text)
   const target = yield* findTarget(db, target_id)
   const limit = yield* quotaOf(target?.domain_id ?? null, "backups")
   const about = { backup_id, project_id, share_id, target_id }
-  const made = yield* once("job", (id) =>
+  const made = yield* createOnce("job", (id) =>
     send(undeleteBackup(JobId.make(id), about, limit), undelete_refusals),
   )
   const row = yield* ownedBackup(text)
-  return yield* begun("backup", yield* shownBackup(row), made.id, made)
+  return yield* acceptedResponse("backup", yield* toBackupView(row), made.id, made)
 })
 
-/** A job of its own forgets the snapshot of what could still be restored. */
+/** A separate job forgets the snapshot of a restorable backup. */
 const remove = Effect.fnUntraced(function* (text: string) {
   // It may have expired a moment ago.
   yield* caughtUp
@@ -149,7 +159,7 @@ const remove = Effect.fnUntraced(function* (text: string) {
     expired: status === "expired",
     ...(is_kept ? { forget: { backup_id, engine_snapshot_id, job_id } } : {}),
   }
-  return nothing(yield* send(deleteBackup(backup_id, row, what, at), [NotFound, Conflict]))
+  return emptyResponse(yield* send(deleteBackup(backup_id, row, what, at), [NotFound, Conflict]))
 })
 
 export const backupHandlers = (api: ShareProtectionApi) =>
@@ -158,8 +168,8 @@ export const backupHandlers = (api: ShareProtectionApi) =>
       list: ({ query }) => list(query),
       create: ({ payload }) => create(payload),
       get: ({ params }) =>
-        Effect.flatMap(ownedBackup(params.id), shownBackup).pipe(
-          Effect.map((body) => answer(body)),
+        Effect.flatMap(ownedBackup(params.id), toBackupView).pipe(
+          Effect.map((body) => jsonResponse(body)),
         ),
       undelete: ({ params }) => undelete(params.id),
       delete: ({ params }) => remove(params.id),

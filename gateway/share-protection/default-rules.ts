@@ -1,5 +1,5 @@
 /**
- * Who may do what while no policy file says otherwise, in the words of oslo.policy.
+ * Default access rules without a policy file, in oslo.policy syntax.
  *
  * Source: document 2 §5; DECISIONS, document 2, default policy rules.
  */
@@ -7,7 +7,7 @@ import type { Rule } from "#schemas/policy-rule.ts"
 
 const service = "share-protection"
 
-/** `share-protection:<noun>:<operation>` of these, each the rule `rule`. */
+/** `share-protection:<noun>:<operation>` for each of these operations, with the rule `rule`. */
 const named = (rule: string, operations: Readonly<Record<string, ReadonlyArray<string>>>) =>
   Object.entries(operations).flatMap(([noun, names]) =>
     names.map((name) => [`${service}:${noun}:${name}`, rule] as const),
@@ -33,13 +33,13 @@ const tenant = named("rule:share-protection:tenant", {
 const reading = { targets: ["list", "get", "preflight"], jobs: ["list", "get"] }
 const registering = { targets: ["create", "update", "delete", "enroll"] }
 
-/** Buckets are the tenants' own. */
+/** Buckets belong to tenants. */
 const shape_a = named("rule:share-protection:tenant", {
   targets: [...reading.targets, ...registering.targets],
   jobs: reading.jobs,
 })
 
-/** Buckets are a domain's owner's to register: it sees them, and the jobs that enroll them. */
+/** Domain owners register buckets, and see them and their enrollment jobs. */
 const shape_b = [
   ...named("rule:share-protection:tenant_or_domain_owner", {
     ...reading,
@@ -64,7 +64,7 @@ const operators = named("rule:share-protection:operator", {
   "admin:rollouts": ["list", "create", "get"],
 })
 
-/** The rule of each operation of a shape, and the rules that they are made of. */
+/** The rule of each operation of a shape, and the rules they refer to. */
 export const defaultRules = (shape: "A" | "B"): Readonly<Record<string, Rule>> =>
   Object.fromEntries([
     ...Object.entries(bases),

@@ -1,4 +1,4 @@
-/** How this deployment of share protection is set up, and who tells whether it works. */
+/** Configuration of this deployment of share protection, and the health of its conductor. */
 import { Context, type Effect } from "effect"
 import type { Shape } from "#gateway/share-protection/shapes/shape.ts"
 import type { Settings } from "#schemas/settings.ts"
@@ -7,9 +7,9 @@ export class Deployment extends Context.Service<
   Deployment,
   {
     readonly shape: Shape
-    /** Asked for each request, so that what is reloadable applies at once. */
+    /** Called for each request, so that reloadable settings apply immediately. */
     readonly settings: () => Settings
-    /** Why the conductor does not do its work; undefined when it does. */
+    /** Why the conductor is not working; undefined if it is. */
     readonly conductor: Effect.Effect<string | undefined>
   }
 >()("gateway/share-protection/Deployment") {}

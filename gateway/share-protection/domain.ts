@@ -1,35 +1,38 @@
-/** Domains' own settings: who handles them. Source: DECISIONS, document 2, domains. */
+/** Handlers of domains' own settings. Source: DECISIONS, document 2, domains. */
 import { Effect, Option, Struct } from "effect"
 import { HttpApiBuilder } from "effect/http-api"
 import { address } from "#actors/commands.ts"
 import { Domain } from "#actors/share-protection/domain.ts"
 import { workersOf } from "#actors/share-protection/fleet/options.ts"
 import { Images } from "#actors/share-protection/ports/compute.ts"
-import { answer } from "#gateway/share-protection/answer.ts"
 import type { ShareProtectionApi } from "#gateway/share-protection/apis/api.ts"
 import { existing } from "#gateway/share-protection/checks/ownership.ts"
+import { caughtUp, send } from "#gateway/share-protection/commands.ts"
 import { Deployment } from "#gateway/share-protection/deployment.ts"
-import { bootable } from "#gateway/share-protection/image.ts"
-import { caughtUp, send } from "#gateway/share-protection/sending.ts"
+import { checkBootable } from "#gateway/share-protection/image.ts"
+import { jsonResponse } from "#gateway/share-protection/responses.ts"
 import { ShareProtectionModel } from "#projections/share-protection/blueprint.ts"
 import { findDomain } from "#projections/share-protection/domain.ts"
 import { ConfigureDomain, type DomainSettings } from "#schemas/share-protection/domain.ts"
 import { DomainId } from "#schemas/share-protection/id.ts"
 import { ValidationError } from "#schemas/share-protection/rejection.ts"
 
-/** What was configured; a domain of which nothing was is not there. */
-const shown = Effect.fnUntraced(function* (domain_id: DomainId) {
+/** The domain's settings; an unconfigured domain is reported as missing. */
+const domainView = Effect.fnUntraced(function* (domain_id: DomainId) {
   const { db } = yield* ShareProtectionModel
   const row = yield* existing("domain", DomainId, domain_id, (id) => findDomain(db, id))
   return Struct.omit(row, ["applied_quotas"])
 })
 
 /**
- * That the pool can have as many workers as it is to have at least, by what holds after the change:
- * an end that is not the domain's own is the configuration's. Of two changes at one moment each is
- * held against what was before; the fleet then heeds the most.
+ * Requires `min_workers` to be at most `max_workers` after the change; a limit that the domain does
+ * not set is the configuration's. Concurrent changes are each checked against the previous state;
+ * the fleet then obeys the maximum.
  */
-const possible = Effect.fnUntraced(function* (domain_id: DomainId, changes: DomainSettings) {
+const checkWorkerLimits = Effect.fnUntraced(function* (
+  domain_id: DomainId,
+  changes: DomainSettings,
+) {
   if (changes.min_workers === undefined && changes.max_workers === undefined) return
   yield* caughtUp
   const { db } = yield* ShareProtectionModel
@@ -45,24 +48,27 @@ const possible = Effect.fnUntraced(function* (domain_id: DomainId, changes: Doma
   return yield* new ValidationError({ detail })
 })
 
-/** That workers can boot from a new image; where nobody boots any, whoever does finds out. */
-const imageFits = Effect.fnUntraced(function* ({ worker_boot_image }: DomainSettings) {
+/**
+ * Requires a new image to be bootable. Without an image service, workers are booted elsewhere, and
+ * the problem shows up there.
+ */
+const checkImage = Effect.fnUntraced(function* ({ worker_boot_image }: DomainSettings) {
   const images = yield* Effect.serviceOption(Images)
   if (typeof worker_boot_image !== "string" || Option.isNone(images)) return
-  return yield* bootable(images.value, "worker_boot_image", worker_boot_image)
+  return yield* checkBootable(images.value, "worker_boot_image", worker_boot_image)
 })
 
 const update = Effect.fnUntraced(function* (domain_id: DomainId, changes: DomainSettings) {
-  yield* possible(domain_id, changes)
-  yield* imageFits(changes)
+  yield* checkWorkerLimits(domain_id, changes)
+  yield* checkImage(changes)
   const position = yield* send([address(Domain, domain_id, ConfigureDomain.make(changes))], [])
-  return answer(yield* shown(domain_id), { status: 202, position })
+  return jsonResponse(yield* domainView(domain_id), { status: 202, position })
 })
 
 export const domainHandlers = (api: ShareProtectionApi) =>
   HttpApiBuilder.group(api, "domains", (handlers) =>
     handlers.handleAll({
-      get: ({ params }) => Effect.map(shown(params.domain_id), (row) => answer(row)),
+      get: ({ params }) => Effect.map(domainView(params.domain_id), (row) => jsonResponse(row)),
       update: ({ params, payload }) => update(params.domain_id, payload),
     }),
   )

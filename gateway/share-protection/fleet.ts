@@ -6,11 +6,11 @@ import { findDomain } from "#projections/share-protection/domain.ts"
 import { listWorkers, type WorkerRow } from "#projections/share-protection/worker.ts"
 import { Conflict } from "#schemas/share-protection/rejection.ts"
 
-/** Workers asked for at a time. */
+/** Workers per query. */
 const page_rows = 1000
 
 /** States in which an old engine may still read or write a repository. */
-const living = ["booting", "ready", "draining", "retiring"] as const
+const running_states = ["booting", "ready", "draining", "retiring"] as const
 
 const workersIn = (state: WorkerRow["state"]) =>
   Effect.gen(function* () {
@@ -25,25 +25,25 @@ const workersIn = (state: WorkerRow["state"]) =>
     return workers
   })
 
-/** The image that a worker of this domain is to have; empty where none is set. */
-const wantedImage = Effect.fnUntraced(function* ({ domain_id }: WorkerRow) {
+/** The configured image of a worker's domain; empty if none is set. */
+const configuredImage = Effect.fnUntraced(function* ({ domain_id }: WorkerRow) {
   const { db } = yield* ShareProtectionModel
   const domain = domain_id === null ? undefined : yield* findDomain(db, domain_id)
   return domain?.worker_boot_image ?? (yield* Deployment).settings().conductor.worker_boot_image
 })
 
 /**
- * Refuses while a worker still runs an old image: its engine could not read the new format. With
- * no image set, workers of two images are a mixed fleet.
+ * Rejects the request while a worker still runs an old image: its engine could not read the new
+ * format. Without a configured image, workers with two images are a mixed fleet.
  */
-export const oneImage = Effect.gen(function* () {
-  const workers = (yield* Effect.forEach(living, workersIn)).flat()
+export const requireSingleImage = Effect.gen(function* () {
+  const workers = (yield* Effect.forEach(running_states, workersIn)).flat()
   const images = new Set<string>()
   for (const worker of workers) {
     const { id, image_version } = worker
     if (image_version === null) continue
     images.add(image_version)
-    const wanted = yield* wantedImage(worker)
+    const wanted = yield* configuredImage(worker)
     const is_old = wanted === "" ? images.size > 1 : image_version !== wanted
     if (!is_old) continue
     const detail = `MixedFleetBackupEngineFormatUnsafe: worker ${id} runs image ${image_version}.`

@@ -1,10 +1,12 @@
-/** Images of workers: whether one can become a worker. Source: document 2 §9; DECISIONS, worker. */
+/**
+ * Images of workers: checks that one can become a worker. Source: document 2 §9; DECISIONS, worker.
+ */
 import { Effect } from "effect"
 import type { Images } from "#actors/share-protection/ports/compute.ts"
 import { ValidationError } from "#schemas/share-protection/rejection.ts"
 
-/** That the image which a field of the body names is there, and made for workers. */
-export const bootable = Effect.fnUntraced(function* (
+/** Requires the image in a field of the body to exist and to be made for workers. */
+export const checkBootable = Effect.fnUntraced(function* (
   images: Images["Service"],
   field: string,
   name: string,

@@ -1,12 +1,11 @@
 /**
- * Jobs: who handles their endpoints.
+ * Handlers of jobs.
  *
  * Source: document 2 §3 Job, §4; DECISIONS, document 2, job fields, cancel, retry.
  */
 import { Effect } from "effect"
 import { HttpApiBuilder } from "effect/http-api"
 import { cancelJob, type JobFacts, retryJob } from "#actors/share-protection/jobs/transitions.ts"
-import { answer, page } from "#gateway/share-protection/answer.ts"
 import type { ShareProtectionApi } from "#gateway/share-protection/apis/api.ts"
 import {
   callerOf,
@@ -15,8 +14,9 @@ import {
   ownedTarget,
   ownProject,
 } from "#gateway/share-protection/checks/ownership.ts"
-import { type Asked, pageOf } from "#gateway/share-protection/page.ts"
-import { send } from "#gateway/share-protection/sending.ts"
+import { send } from "#gateway/share-protection/commands.ts"
+import { type PageQuery, pageOf } from "#gateway/share-protection/page.ts"
+import { jsonResponse, pageResponse } from "#gateway/share-protection/responses.ts"
 import { jobView } from "#gateway/share-protection/view.ts"
 import { findBackup } from "#projections/share-protection/backup.ts"
 import { ShareProtectionModel } from "#projections/share-protection/blueprint.ts"
@@ -36,23 +36,23 @@ import {
 } from "#schemas/share-protection/rejection.ts"
 import { idText } from "#schemas/share-protection/views/page.ts"
 
-interface ListAsked extends Asked {
+interface ListQuery extends PageQuery {
   readonly resource_id?: string
   readonly target_id?: TargetId
   readonly state?: JobState
   readonly job_type?: JobType
 }
 
-const jobPage = Effect.fnUntraced(function* (query: ListAsked, own: JobFilter) {
+const jobPage = Effect.fnUntraced(function* (query: ListQuery, own: JobFilter) {
   const { db } = yield* ShareProtectionModel
-  const asked = yield* pageOf(query)
+  const paging = yield* pageOf(query)
   const { resource_id, target_id, state, job_type } = query
-  const listed = yield* listJobs(db, { resource_id, target_id, state, job_type, ...own }, asked)
-  return yield* page("jobs", listed, asked.limit, jobView)
+  const listed = yield* listJobs(db, { resource_id, target_id, state, job_type, ...own }, paging)
+  return yield* pageResponse("jobs", listed, paging.limit, jobView)
 })
 
-/** A project's own jobs; those of one target for the domain's owner who registered it. */
-const list = Effect.fnUntraced(function* (query: ListAsked) {
+/** A project's own jobs, or those of one target for the domain owner who registered it. */
+const list = Effect.fnUntraced(function* (query: ListQuery) {
   const { project_id } = yield* callerOf
   if (project_id !== undefined) return yield* jobPage(query, { project_id: yield* ownProject })
   const of = query.target_id ?? query.resource_id
@@ -65,7 +65,12 @@ const list = Effect.fnUntraced(function* (query: ListAsked) {
     () => Effect.succeed(undefined),
   )
   if (target !== undefined) return yield* jobPage(query, { target_id: target.id })
-  return yield* page("jobs", { rows: [], next_marker: null }, (yield* pageOf(query)).limit, jobView)
+  return yield* pageResponse(
+    "jobs",
+    { rows: [], next_marker: null },
+    (yield* pageOf(query)).limit,
+    jobView,
+  )
 })
 
 const factsOf = ({ id, ...row }: JobRow): JobFacts => ({ job_id: id, ...row, hold: null })
@@ -76,7 +81,7 @@ const anyJob = Effect.fnUntraced(function* (text: string) {
 })
 
 const changed = Effect.fnUntraced(function* ({ id }: JobRow, position: number) {
-  return answer(yield* jobView(yield* anyJob(id)), { status: 202, position })
+  return jsonResponse(yield* jobView(yield* anyJob(id)), { status: 202, position })
 })
 
 const cancel = Effect.fnUntraced(function* (row: JobRow) {
@@ -95,22 +100,22 @@ export const jobHandlers = (api: ShareProtectionApi) =>
     handlers.handleAll({
       list: ({ query }) => list(query),
       get: ({ params }) =>
-        Effect.flatMap(ownedJob(params.id), jobView).pipe(Effect.map((body) => answer(body))),
+        Effect.flatMap(ownedJob(params.id), jobView).pipe(Effect.map((body) => jsonResponse(body))),
       cancel: ({ params }) => Effect.flatMap(ownedJob(params.id), cancel),
     }),
   )
 
-interface AdminAsked extends ListAsked {
+interface AdminListQuery extends ListQuery {
   readonly project_id?: ProjectId
 }
 
 export const adminJobHandlers = (api: ShareProtectionApi) =>
   HttpApiBuilder.group(api, "admin-jobs", (handlers) =>
     handlers.handleAll({
-      list: ({ query }: { readonly query: AdminAsked }) =>
+      list: ({ query }: { readonly query: AdminListQuery }) =>
         jobPage(query, { project_id: query.project_id }),
       get: ({ params }) =>
-        Effect.flatMap(anyJob(params.id), jobView).pipe(Effect.map((body) => answer(body))),
+        Effect.flatMap(anyJob(params.id), jobView).pipe(Effect.map((body) => jsonResponse(body))),
       retry: ({ params }) => Effect.flatMap(anyJob(params.id), retry),
       cancel: ({ params }) => Effect.flatMap(anyJob(params.id), cancel),
     }),

@@ -1,6 +1,6 @@
 /**
- * What is measured of share protection, as Prometheus text: from its read model, so that every
- * process that shows it tells the same, and a counter goes on over restarts.
+ * Metrics of share protection as Prometheus text. They come from the read model, so that every
+ * process reports the same values, and counters survive restarts.
  *
  * Source: issue 10 §7; DECISIONS, document 2, rollouts, coverage and usage.
  */
@@ -8,7 +8,7 @@ import { Clock, Context, Effect, Exit, Fiber, Stream } from "effect"
 import { Shares } from "#actors/share-protection/ports/shares.ts"
 import { ShareProtectionModel } from "#projections/share-protection/blueprint.ts"
 import { findReconciliation } from "#projections/share-protection/reconciliation.ts"
-import { type Counted, standingOf } from "#projections/share-protection/standing.ts"
+import { type Counted, statisticsOf } from "#projections/share-protection/statistics.ts"
 import { type CoverageRow, coverageOf } from "#projections/share-protection/usage.ts"
 import { familyText, plainText, type Sample } from "#schemas/metric.ts"
 import { JobState } from "#schemas/share-protection/job.ts"
@@ -17,14 +17,14 @@ import { WorkerState } from "#schemas/share-protection/worker.ts"
 
 const ms_per_s = 1000
 
-/** How long what was found of all shares is told again, in ms: the share service lists them all. */
+/** Lifetime of a coverage result, in ms: computing it lists all shares of the share service. */
 const coverage_ttl_ms = 60_000
-/** A share service that takes longer does not answer. */
+/** A slower share service counts as unreachable. */
 const coverage_timeout = "1 minute"
-/** Who asks for metrics waits so long for what is new, and is told what was found before then. */
-const coverage_patience = "1 second"
+/** How long a metrics request waits for a new result before it gets the previous one. */
+const coverage_wait = "1 second"
 
-/** States that are told from the start, so that an alert knows none from unknown. */
+/** States reported from the start, so that an alert can distinguish zero from missing. */
 const families: Readonly<Record<Counted, readonly [help: string, states: ReadonlyArray<string>]>> =
   {
     jobs: ["Jobs, by state.", JobState.literals],
@@ -38,14 +38,14 @@ const families: Readonly<Record<Counted, readonly [help: string, states: Readonl
 const secondsSince = (at: string | null, now_ms: number) =>
   at === null ? 0 : Math.max(0, (now_ms - Date.parse(at)) / ms_per_s)
 
-const standing = Effect.gen(function* () {
+const statistics = Effect.gen(function* () {
   const { db, reader } = yield* ShareProtectionModel
-  const { counts, queued, running } = yield* standingOf(reader)
+  const { counts, queued, running } = yield* statisticsOf(reader)
   const { drift_count, last_run_at } = yield* findReconciliation(db)
   const now_ms = yield* Clock.currentTimeMillis
-  const counted = [...counts].map(([kind, found]) => {
+  const counted = [...counts].map(([kind, values]) => {
     const [help, states] = families[kind]
-    const all = new Map([...states.map((state) => [state, 0] as const), ...found])
+    const all = new Map([...states.map((state) => [state, 0] as const), ...values])
     const samples = [...all].map(([state, count]): Sample => [count, { state }])
     return familyText({ name: `almanac_${kind}`, type: "gauge", help }, samples)
   })
@@ -75,17 +75,22 @@ const coverageText = (rows: ReadonlyArray<CoverageRow>, unknown_shares: number, 
   return plainText("almanac_shares_", [
     ["gauge", "protected", "Shares with an enabled policy.", safe.length],
     ["gauge", "unprotected", "Shares without an enabled policy.", unprotected],
-    ["gauge", "without_backup", bare, count(({ backup_count }) => backup_count === 0)],
+    ["gauge", "without_backup", no_backup, count(({ backup_count }) => backup_count === 0)],
     ["gauge", "oldest_backup_seconds", oldest_backup, oldest_s],
-    ["gauge", "restore_test_failed", untrue, count((row) => row.restore_test_failure !== null)],
+    [
+      "gauge",
+      "restore_test_failed",
+      failed_tests,
+      count((row) => row.restore_test_failure !== null),
+    ],
   ])
 }
 
-const bare = "Protected shares that have no available backup."
+const no_backup = "Protected shares that have no available backup."
 const oldest_backup = "Age of the newest backup of that protected share whose newest is oldest."
-const untrue = "Protected shares whose last restore test failed."
+const failed_tests = "Protected shares whose last restore test failed."
 
-/** Every share that the share service lists, and every one that is known from before. */
+/** Every share listed by the share service, and every share known already. */
 const coverage = Effect.gen(function* () {
   const { reader } = yield* ShareProtectionModel
   const rows = yield* coverageOf(reader)
@@ -98,32 +103,35 @@ const coverage = Effect.gen(function* () {
   return coverageText(rows, unknown_shares, yield* Clock.currentTimeMillis)
 }).pipe(Effect.timeout(coverage_timeout))
 
-/** Looks beside whoever asks, at most each minute; tells what it found last, or fails as that. */
-const lookingAt = <E, R>(look: Effect.Effect<string, E, R>) =>
+/**
+ * Refreshes the result in the background, at most once a minute; returns or fails with the last
+ * one.
+ */
+const cached = <E, R>(refresh: Effect.Effect<string, E, R>) =>
   Effect.gen(function* () {
     const scope = yield* Effect.scope
-    let found: Exit.Exit<string, E> = Exit.succeed("")
-    let looked_ms = Number.NEGATIVE_INFINITY
+    let result: Exit.Exit<string, E> = Exit.succeed("")
+    let refreshed_ms = Number.NEGATIVE_INFINITY
     return Effect.gen(function* () {
       const now_ms = yield* Clock.currentTimeMillis
-      if (now_ms - looked_ms >= coverage_ttl_ms) {
-        looked_ms = now_ms
-        const looking = Effect.map(Effect.exit(look), (exit) => {
-          found = exit
+      if (now_ms - refreshed_ms >= coverage_ttl_ms) {
+        refreshed_ms = now_ms
+        const refreshing = Effect.map(Effect.exit(refresh), (exit) => {
+          result = exit
         })
-        const fiber = yield* Effect.forkIn(looking, scope)
-        yield* Effect.timeoutOption(Fiber.join(fiber), coverage_patience)
+        const fiber = yield* Effect.forkIn(refreshing, scope)
+        yield* Effect.timeoutOption(Fiber.join(fiber), coverage_wait)
       }
-      return yield* found
+      return yield* result
     })
   })
 
-/** Two Prometheus texts; `coverage` fails where the share service did not tell when last asked. */
+/** Two Prometheus texts; `coverage` fails if the share service failed at the last refresh. */
 export const shareProtectionMetrics = Effect.gen(function* () {
   const around = yield* Effect.context<ShareProtectionModel | Shares>()
   const known = Context.pick(ShareProtectionModel, Shares)(around)
   return {
-    standing: Effect.provideContext(standing, known),
-    coverage: Effect.provideContext(yield* lookingAt(coverage), known),
+    statistics: Effect.provideContext(statistics, known),
+    coverage: Effect.provideContext(yield* cached(coverage), known),
   }
 })

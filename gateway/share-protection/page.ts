@@ -3,13 +3,13 @@ import { Effect } from "effect"
 import { Deployment } from "#gateway/share-protection/deployment.ts"
 import { ValidationError } from "#schemas/share-protection/rejection.ts"
 
-export interface Asked {
+export interface PageQuery {
   readonly limit?: number
   readonly marker?: string
 }
 
-/** The page that is asked for. Refused where it is larger than `api.max_limit`. */
-export const pageOf = Effect.fnUntraced(function* ({ limit, marker }: Asked) {
+/** The requested page. Rejects a limit above `api.max_limit`. */
+export const pageOf = Effect.fnUntraced(function* ({ limit, marker }: PageQuery) {
   const { default_limit, max_limit } = (yield* Deployment).settings().api
   const wanted = limit ?? Math.min(default_limit, max_limit)
   if (wanted > max_limit) {

@@ -1,5 +1,5 @@
 /**
- * A PATCH: what may change, and what may only be sent as it is.
+ * A PATCH: fields that may change, and fields that may only be repeated unchanged.
  *
  * Source: document 2 §4 rule 2; DECISIONS, document 2, policy.
  */
@@ -12,8 +12,8 @@ export interface Patch<Changes> {
   readonly fixed: Readonly<Record<string, unknown>>
 }
 
-/** A body as it is written, and what it means. */
-export const taken = <Body, Meant>(
+/** A body, mapped to its meaning after decoding. */
+export const mappedBody = <Body, Meant>(
   body: Schema.Codec<Body, unknown>,
   meaning: (body: Body) => Meant,
 ): Schema.Codec<Meant, unknown> =>
@@ -29,7 +29,7 @@ export const taken = <Body, Meant>(
 
 const Fixed = Schema.optionalKey(Schema.Json)
 
-/** The PATCH of a resource that shows the fields of `View`. */
+/** The PATCH of a resource with the fields of `View`. */
 export const patchOf = <const Fields extends Schema.Struct.Fields, Meant>(
   changeable: Schema.Struct<Fields>,
   View: { readonly fields: Schema.Struct.Fields },
@@ -41,24 +41,24 @@ export const patchOf = <const Fields extends Schema.Struct.Fields, Meant>(
     ...Object.fromEntries(names.map((name) => [name, Fixed])),
   })
   const isFixed = (name: string) => names.includes(name)
-  // The names of the fixed fields are known at run time only.
-  return taken(body as unknown as Schema.Codec<object, unknown>, (asked) => {
-    const entries = Object.entries(asked)
+  // The names of the fixed fields are only known at run time.
+  return mappedBody(body as unknown as Schema.Codec<object, unknown>, (request) => {
+    const entries = Object.entries(request)
     const changes = Object.fromEntries(entries.filter(([name]) => !isFixed(name)))
     return {
-      // What is not fixed was decoded by the schemas of what may change.
+      // All other fields were decoded by the schemas of the changeable ones.
       changes: meaning(changes as Schema.Struct<Fields>["Type"]),
       fixed: Object.fromEntries(entries.filter(([name]) => isFixed(name))),
     }
   })
 }
 
-/** Refuses what is sent otherwise than it is shown. */
-export const unchanged = Effect.fnUntraced(function* (
+/** Rejects a fixed field whose value differs from the current one. */
+export const requireUnchanged = Effect.fnUntraced(function* (
   { fixed }: Patch<unknown>,
-  shown: Readonly<Record<string, unknown>>,
+  current: Readonly<Record<string, unknown>>,
 ) {
-  const names = Object.keys(fixed).filter((name) => !Equal.equals(fixed[name], shown[name]))
+  const names = Object.keys(fixed).filter((name) => !Equal.equals(fixed[name], current[name]))
   if (names.length === 0) return
   return yield* new FieldImmutable({ detail: `body.${names.join(", body.")}: cannot be changed` })
 })

@@ -1,5 +1,5 @@
 /**
- * Policies: who handles their endpoints.
+ * Handlers of policies.
  *
  * Source: document 2 §2 Policy, §4 rules 2 and 3; DECISIONS, document 2, policy.
  */
@@ -8,22 +8,22 @@ import { HttpApiBuilder } from "effect/http-api"
 import { address } from "#actors/commands.ts"
 import { Policy } from "#actors/share-protection/policy.ts"
 import { definePolicy, deletePolicy } from "#actors/share-protection/requests.ts"
-import { answer, nothing, page } from "#gateway/share-protection/answer.ts"
 import type { ShareProtectionApi } from "#gateway/share-protection/apis/api.ts"
 import { owned, ownProject } from "#gateway/share-protection/checks/ownership.ts"
 import { quotaOf } from "#gateway/share-protection/checks/quota.ts"
 import {
-  named,
+  namedBy,
   namedSchedule,
   namedShare,
   namedTarget,
   namedTemplate,
 } from "#gateway/share-protection/checks/reference.ts"
+import { createOnce, send } from "#gateway/share-protection/commands.ts"
 import { Deployment } from "#gateway/share-protection/deployment.ts"
-import { type Asked, pageOf } from "#gateway/share-protection/page.ts"
-import { type Patch, unchanged } from "#gateway/share-protection/patch.ts"
+import { type PageQuery, pageOf } from "#gateway/share-protection/page.ts"
+import { type Patch, requireUnchanged } from "#gateway/share-protection/patch.ts"
+import { emptyResponse, jsonResponse, pageResponse } from "#gateway/share-protection/responses.ts"
 import { previewRetention } from "#gateway/share-protection/retention-preview.ts"
-import { once, send } from "#gateway/share-protection/sending.ts"
 import type { NewPolicy, PolicyChanges } from "#gateway/share-protection/shapes/shape.ts"
 import { ShareProtectionModel } from "#projections/share-protection/blueprint.ts"
 import { findPolicy, listPolicies, type PolicyRow } from "#projections/share-protection/policy.ts"
@@ -42,25 +42,25 @@ export const ownedPolicy = Effect.fnUntraced(function* (text: string, as_of?: st
   return yield* owned("policy", PolicyId, text, (id) => findPolicy(db, id, as_of))
 })
 
-const shownPolicy = (row: PolicyRow) =>
-  Effect.map(Deployment, ({ shape }) => shape.policy.shown(row))
+const toPolicyView = (row: PolicyRow) =>
+  Effect.map(Deployment, ({ shape }) => shape.policy.toView(row))
 
-interface ListAsked extends Asked {
+interface ListQuery extends PageQuery {
   readonly share_id?: ShareId
   readonly target_id?: TargetId
   readonly as_of?: string
 }
 
-const list = Effect.fnUntraced(function* (query: ListAsked) {
+const list = Effect.fnUntraced(function* (query: ListQuery) {
   const { db } = yield* ShareProtectionModel
-  const asked = yield* pageOf(query)
+  const paging = yield* pageOf(query)
   const { share_id, target_id, as_of } = query
   const filter = { project_id: yield* ownProject, share_id, target_id }
-  const listed = yield* listPolicies(db, filter, asked, as_of)
-  return yield* page("policies", listed, asked.limit, shownPolicy)
+  const listed = yield* listPolicies(db, filter, paging, as_of)
+  return yield* pageResponse("policies", listed, paging.limit, toPolicyView)
 })
 
-/** Where a policy's backups go, the domain of that, and what is kept where nothing else is said. */
+/** The target of a policy's backups, its domain, and the default retention. */
 const destination = Effect.fnUntraced(function* ({ target_id, target_template_id }: NewPolicy) {
   if (target_template_id !== null) {
     const { domain_id, default_retention } = yield* namedTemplate(target_template_id)
@@ -71,13 +71,13 @@ const destination = Effect.fnUntraced(function* ({ target_id, target_template_id
   return { domain_id, default_retention: null }
 })
 
-const defined = Effect.fnUntraced(function* (id: PolicyId, asked: NewPolicy) {
+const defined = Effect.fnUntraced(function* (id: PolicyId, request: NewPolicy) {
   const project_id = yield* ownProject
-  const { share_id, ...policy } = asked
+  const { share_id, ...policy } = request
   const { timezone = "UTC" } = policy
   yield* namedSchedule(policy.schedule, timezone)
   yield* namedShare(project_id, share_id)
-  const { domain_id, default_retention } = yield* destination(asked)
+  const { domain_id, default_retention } = yield* destination(request)
   const retention = policy.retention ?? default_retention
   if (retention === null) {
     return yield* new ValidationError({ detail: "body.retention: Missing key" })
@@ -88,31 +88,31 @@ const defined = Effect.fnUntraced(function* (id: PolicyId, asked: NewPolicy) {
   return definePolicy(share_id, { ...policy, ...fields, id, project_id }, limit)
 })
 
-const create = Effect.fnUntraced(function* (asked: NewPolicy) {
-  const made = yield* once("policy", (id) =>
-    Effect.flatMap(defined(PolicyId.make(id), asked), (batch) =>
-      send(batch, [Conflict, QuotaExceeded, NotFound]).pipe(named("target_id")),
+const create = Effect.fnUntraced(function* (request: NewPolicy) {
+  const made = yield* createOnce("policy", (id) =>
+    Effect.flatMap(defined(PolicyId.make(id), request), (batch) =>
+      send(batch, [Conflict, QuotaExceeded, NotFound]).pipe(namedBy("target_id")),
     ),
   )
   const row = yield* ownedPolicy(made.id)
-  return answer(yield* shownPolicy(row), { status: 201, position: made.position })
+  return jsonResponse(yield* toPolicyView(row), { status: 201, position: made.position })
 })
 
 const update = Effect.fnUntraced(function* (text: string, patch: Patch<PolicyChanges>) {
   const row = yield* ownedPolicy(text)
   const { changes } = patch
-  yield* unchanged(patch, yield* shownPolicy(row))
+  yield* requireUnchanged(patch, yield* toPolicyView(row))
   const { schedule, timezone } = { ...row, ...changes }
   yield* namedSchedule(schedule, timezone)
   const command = UpdatePolicy.make({ policy_id: row.id, ...changes })
   const position = yield* send([address(Policy, row.share_id, command)], [NotFound])
-  return answer(yield* shownPolicy(yield* ownedPolicy(text)), { position })
+  return jsonResponse(yield* toPolicyView(yield* ownedPolicy(text)), { position })
 })
 
 const remove = Effect.fnUntraced(function* (text: string) {
   const row = yield* ownedPolicy(text)
   const batch = deletePolicy(row.share_id, row)
-  return nothing(yield* send(batch, [NotFound, PolicyHasInflightBackup]))
+  return emptyResponse(yield* send(batch, [NotFound, PolicyHasInflightBackup]))
 })
 
 export const policyHandlers = (api: ShareProtectionApi) =>
@@ -121,8 +121,8 @@ export const policyHandlers = (api: ShareProtectionApi) =>
       list: ({ query }) => list(query),
       create: ({ payload }) => create(payload),
       get: ({ params, query }) =>
-        Effect.flatMap(ownedPolicy(params.id, query.as_of), shownPolicy).pipe(
-          Effect.map((body) => answer(body)),
+        Effect.flatMap(ownedPolicy(params.id, query.as_of), toPolicyView).pipe(
+          Effect.map((body) => jsonResponse(body)),
         ),
       update: ({ params, payload }) => update(params.id, payload),
       preview: ({ params, payload }) =>

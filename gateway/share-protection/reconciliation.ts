@@ -1,12 +1,12 @@
-/** Reconciliation: who handles its endpoints. Source: document 2 §2, §4; DECISIONS. */
+/** Handlers of reconciliation. Source: document 2 §2, §4; DECISIONS. */
 import { DateTime, Effect } from "effect"
 import { HttpApiBuilder } from "effect/http-api"
 import { address } from "#actors/commands.ts"
 import { Reconciliation } from "#actors/share-protection/reconciliation.ts"
-import { answer } from "#gateway/share-protection/answer.ts"
 import type { ShareProtectionApi } from "#gateway/share-protection/apis/api.ts"
+import { send } from "#gateway/share-protection/commands.ts"
 import { Deployment } from "#gateway/share-protection/deployment.ts"
-import { send } from "#gateway/share-protection/sending.ts"
+import { jsonResponse } from "#gateway/share-protection/responses.ts"
 import { ShareProtectionModel } from "#projections/share-protection/blueprint.ts"
 import { findReconciliation } from "#projections/share-protection/reconciliation.ts"
 import {
@@ -15,7 +15,7 @@ import {
   TriggerReconciliation,
 } from "#schemas/share-protection/reconciliation.ts"
 
-/** The one that there is. */
+/** The id of the only reconciliation. */
 const main = "main"
 
 const nextRun = (last_run_at: string | null, interval_s: number) =>
@@ -28,7 +28,7 @@ const status = Effect.gen(function* () {
   const { conductor } = (yield* Deployment).settings()
   const { status, last_run_at, drift, drift_count } = yield* findReconciliation(db, main)
   const next_run_at = nextRun(last_run_at, conductor.reconciliation_interval)
-  const shown: ReconciliationStatus = {
+  const view: ReconciliationStatus = {
     loops: reconciliation_loops,
     status,
     last_run_at,
@@ -36,13 +36,13 @@ const status = Effect.gen(function* () {
     drift,
     drift_count,
   }
-  return answer(shown)
+  return jsonResponse(view)
 })
 
 const trigger = Effect.gen(function* () {
   const command = TriggerReconciliation.make({})
   const position = yield* send([address(Reconciliation, main, command)], [])
-  return answer({ status: "triggered" }, { status: 202, position })
+  return jsonResponse({ status: "triggered" }, { status: 202, position })
 })
 
 export const reconciliationHandlers = (api: ShareProtectionApi) =>

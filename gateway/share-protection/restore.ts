@@ -1,13 +1,17 @@
-/** Restores: who handles their endpoints. Source: document 2 §4 rule 5; DECISIONS, restore. */
+/** Handlers of restores. Source: document 2 §4 rule 5; DECISIONS, restore. */
 import { Effect } from "effect"
 import { HttpApiBuilder } from "effect/http-api"
 import { requestRestore } from "#actors/share-protection/requests.ts"
-import { answer, begun, page } from "#gateway/share-protection/answer.ts"
 import type { ShareProtectionApi } from "#gateway/share-protection/apis/api.ts"
 import { ownedBackup } from "#gateway/share-protection/backup.ts"
 import { owned, ownProject } from "#gateway/share-protection/checks/ownership.ts"
-import { type Asked, pageOf } from "#gateway/share-protection/page.ts"
-import { once, send } from "#gateway/share-protection/sending.ts"
+import { createOnce, send } from "#gateway/share-protection/commands.ts"
+import { type PageQuery, pageOf } from "#gateway/share-protection/page.ts"
+import {
+  acceptedResponse,
+  jsonResponse,
+  pageResponse,
+} from "#gateway/share-protection/responses.ts"
 import { Transport } from "#gateway/transport.ts"
 import { ShareProtectionModel } from "#projections/share-protection/blueprint.ts"
 import { findRestore, listRestores } from "#projections/share-protection/restore.ts"
@@ -26,21 +30,21 @@ const ownedRestore = Effect.fnUntraced(function* (text: string) {
   return yield* owned("restore", RestoreId, text, (id) => findRestore(db, id))
 })
 
-interface ListAsked extends Asked {
+interface ListQuery extends PageQuery {
   readonly backup_id?: BackupId
 }
 
-const list = Effect.fnUntraced(function* (query: ListAsked) {
+const list = Effect.fnUntraced(function* (query: ListQuery) {
   const { db } = yield* ShareProtectionModel
-  const asked = yield* pageOf(query)
+  const paging = yield* pageOf(query)
   const filter = { project_id: yield* ownProject, backup_id: query.backup_id }
-  const listed = yield* listRestores(db, filter, asked)
-  return yield* page("restores", listed, asked.limit, Effect.succeed)
+  const listed = yield* listRestores(db, filter, paging)
+  return yield* pageResponse("restores", listed, paging.limit, Effect.succeed)
 })
 
-const requested = Effect.fnUntraced(function* (restore_id: RestoreId, asked: NewRestore) {
-  const { mode = "new_share", sub_path = null, force = false } = asked
-  const { dry_run = false, plan_hash = null } = asked
+const requested = Effect.fnUntraced(function* (restore_id: RestoreId, request: NewRestore) {
+  const { mode = "new_share", sub_path = null, force = false } = request
+  const { dry_run = false, plan_hash = null } = request
   if (mode !== "in_place" && (dry_run || plan_hash !== null)) {
     const detail = "body.mode: Only a restore in place is planned: it needs in_place."
     return yield* new ValidationError({ detail })
@@ -53,20 +57,20 @@ const requested = Effect.fnUntraced(function* (restore_id: RestoreId, asked: New
     const detail = "A restore in place writes over the share's files: it needs force=true."
     return yield* new ForceRequired({ detail })
   }
-  const { id: backup_id, project_id, share_id, target_id } = yield* ownedBackup(asked.backup_id)
+  const { id: backup_id, project_id, share_id, target_id } = yield* ownedBackup(request.backup_id)
   const job_id = JobId.make((yield* Transport).newId())
   const about = { project_id, backup_id, share_id, target_id, job_id }
   return requestRestore(restore_id, { ...about, mode, sub_path, force, dry_run, plan_hash })
 })
 
-const create = Effect.fnUntraced(function* (asked: NewRestore) {
-  const made = yield* once("restore", (id) =>
-    Effect.flatMap(requested(RestoreId.make(id), asked), (batch) =>
+const create = Effect.fnUntraced(function* (request: NewRestore) {
+  const made = yield* createOnce("restore", (id) =>
+    Effect.flatMap(requested(RestoreId.make(id), request), (batch) =>
       send(batch, [NotFound, Conflict, RepositoryLocked]),
     ),
   )
   const row = yield* ownedRestore(made.id)
-  return yield* begun("restore", row, row.job_id, made)
+  return yield* acceptedResponse("restore", row, row.job_id, made)
 })
 
 export const restoreHandlers = (api: ShareProtectionApi) =>
@@ -74,6 +78,6 @@ export const restoreHandlers = (api: ShareProtectionApi) =>
     handlers.handleAll({
       list: ({ query }) => list(query),
       create: ({ payload }) => create(payload),
-      get: ({ params }) => Effect.map(ownedRestore(params.id), (row) => answer(row)),
+      get: ({ params }) => Effect.map(ownedRestore(params.id), (row) => jsonResponse(row)),
     }),
   )

@@ -1,12 +1,12 @@
 /**
- * Previews of a retention: what a policy's backups would become under it. Nothing comes of asking.
+ * Previews of a retention: which of a policy's backups it would keep. Nothing is changed.
  *
  * Source: beyond the document; docs/decisions/0066-beyond.md.
  */
 import { Effect } from "effect"
 import { retain } from "#actors/share-protection/processes/retention.ts"
-import { answer } from "#gateway/share-protection/answer.ts"
 import { namedSchedule } from "#gateway/share-protection/checks/reference.ts"
+import { jsonResponse } from "#gateway/share-protection/responses.ts"
 import { listRetainable } from "#projections/share-protection/backup.ts"
 import { ShareProtectionModel } from "#projections/share-protection/blueprint.ts"
 import type { PolicyRow } from "#projections/share-protection/policy.ts"
@@ -16,19 +16,19 @@ import type {
   RetentionPreview,
 } from "#schemas/share-protection/views/policy.ts"
 
-/** Backups that are looked at: a project's quota of them by default. */
+/** Maximum number of backups in a preview: a project's default quota. */
 const previewed_max = 10_000
 
 const sumOf = <Row>(rows: ReadonlyArray<Row>, numberOf: (row: Row) => number | null) =>
   rows.reduce((sum, row) => sum + (numberOf(row) ?? 0), 0)
 
-/** Answers what `retention` would keep of the policy's backups as they are now. */
+/** Returns what `retention` would keep of the policy's current backups. */
 export const previewRetention = Effect.fnUntraced(function* (
   policy: PolicyRow,
-  asked: typeof NewRetentionPreview.Type,
+  request: typeof NewRetentionPreview.Type,
 ) {
   const { reader } = yield* ShareProtectionModel
-  const { retention, timezone = policy.timezone } = asked
+  const { retention, timezone = policy.timezone } = request
   yield* namedSchedule(policy.schedule, timezone)
   const rows = yield* listRetainable(reader, policy.id, previewed_max + 1)
   if (rows.length > previewed_max) {
@@ -58,5 +58,5 @@ export const previewRetention = Effect.fnUntraced(function* (
     expire_bytes: sumOf(going, ({ bytes }) => bytes),
     expire_stored_bytes: sumOf(going, ({ stored_bytes }) => stored_bytes),
   }
-  return answer(preview)
+  return jsonResponse(preview)
 })

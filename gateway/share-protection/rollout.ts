@@ -1,4 +1,4 @@
-/** Rollouts: who handles their endpoints. Source: document 2 §2, §9; DECISIONS, rollouts. */
+/** Handlers of rollouts. Source: document 2 §2, §9; DECISIONS, rollouts. */
 import { Effect, Option } from "effect"
 import { HttpApiBuilder } from "effect/http-api"
 import { address } from "#actors/commands.ts"
@@ -7,12 +7,12 @@ import { Fleet } from "#actors/share-protection/fleet.ts"
 import { Images } from "#actors/share-protection/ports/compute.ts"
 import { Trusts } from "#actors/share-protection/ports/trusts.ts"
 import { Rollout } from "#actors/share-protection/rollout.ts"
-import { answer, page } from "#gateway/share-protection/answer.ts"
 import type { ShareProtectionApi } from "#gateway/share-protection/apis/api.ts"
 import { existing, ownDomain } from "#gateway/share-protection/checks/ownership.ts"
-import { bootable } from "#gateway/share-protection/image.ts"
-import { type Asked, pageOf } from "#gateway/share-protection/page.ts"
-import { caughtUp, once, send } from "#gateway/share-protection/sending.ts"
+import { caughtUp, createOnce, send } from "#gateway/share-protection/commands.ts"
+import { checkBootable } from "#gateway/share-protection/image.ts"
+import { type PageQuery, pageOf } from "#gateway/share-protection/page.ts"
+import { jsonResponse, pageResponse } from "#gateway/share-protection/responses.ts"
 import { ShareProtectionModel } from "#projections/share-protection/blueprint.ts"
 import { knownDomains } from "#projections/share-protection/known-domain.ts"
 import { findRollout, listRollouts } from "#projections/share-protection/rollout.ts"
@@ -26,10 +26,10 @@ import {
 import { CreateRollout, type Rollout as RolloutShown } from "#schemas/share-protection/rollout.ts"
 import { idText } from "#schemas/share-protection/views/page.ts"
 
-/** What succeeded without having done anything says so: it may not be what was meant. */
+/** A rollout that succeeded without replacing any worker reports this: it may be unintended. */
 const nothing_replaced = "No worker of these domains has another image: nothing was replaced."
 
-const shownRollout = (row: RolloutShown): RolloutShown => {
+const rolloutView = (row: RolloutShown): RolloutShown => {
   const is_empty = row.state === "succeeded" && row.replaced_workers === 0
   return is_empty ? { ...row, reason: nothing_replaced } : row
 }
@@ -37,28 +37,30 @@ const shownRollout = (row: RolloutShown): RolloutShown => {
 const anyRollout = Effect.fnUntraced(function* (text: string) {
   const { db } = yield* ShareProtectionModel
   const find = (id: RolloutId) => findRollout(db, id)
-  return shownRollout(yield* existing("rollout", idText(RolloutId), text, find))
+  return rolloutView(yield* existing("rollout", idText(RolloutId), text, find))
 })
 
-const list = Effect.fnUntraced(function* (query: Asked) {
+const list = Effect.fnUntraced(function* (query: PageQuery) {
   const { db } = yield* ShareProtectionModel
-  const asked = yield* pageOf(query)
-  const listed = yield* listRollouts(db, asked)
-  return yield* page("rollouts", listed, asked.limit, (row) => Effect.succeed(shownRollout(row)))
+  const paging = yield* pageOf(query)
+  const listed = yield* listRollouts(db, paging)
+  return yield* pageResponse("rollouts", listed, paging.limit, (row) =>
+    Effect.succeed(rolloutView(row)),
+  )
 })
 
-/** That the image can become a worker. */
-const possible = Effect.fnUntraced(function* (name: string) {
+/** Requires an image that can become a worker. */
+const checkImage = Effect.fnUntraced(function* (name: string) {
   const images = yield* Effect.serviceOption(Images)
   if (Option.isNone(images)) {
     const detail = "Images cannot be looked up here: there is no adapter to a compute service."
     return yield* new BackendUnavailable({ detail })
   }
-  return yield* bootable(images.value, "image", name)
+  return yield* checkBootable(images.value, "image", name)
 })
 
-/** That something is known of each domain: in a misspelt one nothing would happen. */
-const inKnownDomains = Effect.fnUntraced(function* (domain_ids: ReadonlyArray<DomainId>) {
+/** Requires known domains: a rollout to a misspelt one would do nothing. */
+const checkDomains = Effect.fnUntraced(function* (domain_ids: ReadonlyArray<DomainId>) {
   yield* caughtUp
   const { db } = yield* ShareProtectionModel
   const known = yield* knownDomains(db, domain_ids)
@@ -73,21 +75,21 @@ const inKnownDomains = Effect.fnUntraced(function* (domain_ids: ReadonlyArray<Do
   return yield* new ValidationError({ detail })
 })
 
-const create = Effect.fnUntraced(function* (asked: Omit<typeof CreateRollout.Type, "type">) {
-  const made = yield* once("rollout", (id) =>
+const create = Effect.fnUntraced(function* (request: Omit<typeof CreateRollout.Type, "type">) {
+  const made = yield* createOnce("rollout", (id) =>
     Effect.gen(function* () {
-      yield* possible(asked.image)
-      yield* inKnownDomains(asked.domain_ids)
+      yield* checkImage(request.image)
+      yield* checkDomains(request.domain_ids)
       const { worker_project } = yield* (yield* Trusts).service
       const rollout_id = RolloutId.make(id)
       const batch = [
         address(Fleet, worker_project.id, AllowRollout.make({ rollout_id })),
-        address(Rollout, rollout_id, CreateRollout.make(asked)),
+        address(Rollout, rollout_id, CreateRollout.make(request)),
       ]
       return yield* send(batch, [Conflict])
     }),
   )
-  return answer(yield* anyRollout(made.id), { status: 202, position: made.position })
+  return jsonResponse(yield* anyRollout(made.id), { status: 202, position: made.position })
 })
 
 export const rolloutHandlers = (api: ShareProtectionApi) =>
@@ -95,6 +97,6 @@ export const rolloutHandlers = (api: ShareProtectionApi) =>
     handlers.handleAll({
       list: ({ query }) => list(query),
       create: ({ payload }) => create(payload),
-      get: ({ params }) => Effect.map(anyRollout(params.id), (row) => answer(row)),
+      get: ({ params }) => Effect.map(anyRollout(params.id), (row) => jsonResponse(row)),
     }),
   )

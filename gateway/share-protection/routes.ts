@@ -20,7 +20,7 @@ import { targetTemplateHandlers } from "#gateway/share-protection/target-templat
 import { coverageHandlers, usageHandlers } from "#gateway/share-protection/usage.ts"
 import { workerHandlers } from "#gateway/share-protection/worker.ts"
 
-/** The API of a shape and its routes. Templates are there in Shape B only. */
+/** The API of a shape and its routes. Shape B alone has templates. */
 export const served = (shape: Shape) => {
   const api = apiOf(shape)
   const handlers = Layer.mergeAll(

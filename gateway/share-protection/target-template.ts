@@ -1,15 +1,15 @@
-/** Target templates: who handles their endpoints. Source: document 2 §4; DECISIONS, template. */
+/** Handlers of target templates. Source: document 2 §4; DECISIONS, template. */
 import { Effect, Layer } from "effect"
 import { HttpApiBuilder } from "effect/http-api"
 import { address } from "#actors/commands.ts"
 import { createTemplate, deleteTemplate } from "#actors/share-protection/requests.ts"
 import * as actor from "#actors/share-protection/target-template.ts"
-import { answer, nothing, page } from "#gateway/share-protection/answer.ts"
 import { TargetTemplateApi } from "#gateway/share-protection/apis/target-template.ts"
 import { existing, ownDomain } from "#gateway/share-protection/checks/ownership.ts"
-import { type Asked, pageOf } from "#gateway/share-protection/page.ts"
-import { type Patch, unchanged } from "#gateway/share-protection/patch.ts"
-import { once, send } from "#gateway/share-protection/sending.ts"
+import { createOnce, send } from "#gateway/share-protection/commands.ts"
+import { type PageQuery, pageOf } from "#gateway/share-protection/page.ts"
+import { type Patch, requireUnchanged } from "#gateway/share-protection/patch.ts"
+import { emptyResponse, jsonResponse, pageResponse } from "#gateway/share-protection/responses.ts"
 import { ShareProtectionModel } from "#projections/share-protection/blueprint.ts"
 import {
   findTargetTemplate,
@@ -45,11 +45,11 @@ const ownedTemplate = Effect.fnUntraced(function* (text: string) {
   return is_own ? row : yield* new NotFound({ detail: "No such target template." })
 })
 
-const templatePage = Effect.fnUntraced(function* (query: Asked, domain_id?: DomainId) {
+const templatePage = Effect.fnUntraced(function* (query: PageQuery, domain_id?: DomainId) {
   const { db } = yield* ShareProtectionModel
-  const asked = yield* pageOf(query)
-  const listed = yield* listTargetTemplates(db, { domain_id }, asked)
-  return yield* page("target_templates", listed, asked.limit, Effect.succeed)
+  const paging = yield* pageOf(query)
+  const listed = yield* listTargetTemplates(db, { domain_id }, paging)
+  return yield* pageResponse("target_templates", listed, paging.limit, Effect.succeed)
 })
 
 const create = Effect.fnUntraced(function* (body: typeof NewTargetTemplate.Type) {
@@ -57,12 +57,12 @@ const create = Effect.fnUntraced(function* (body: typeof NewTargetTemplate.Type)
   if (body.domain_id !== undefined && body.domain_id !== domain_id) {
     return yield* new ValidationError({ detail: "body.domain_id: not the token's own domain" })
   }
-  const unset = { ...nullsOf(TargetTemplate.fields), addressing_mode: "path" } as const
-  const template = { ...unset, ...body, domain_id }
-  const made = yield* once("target-template", (id) =>
+  const defaults = { ...nullsOf(TargetTemplate.fields), addressing_mode: "path" } as const
+  const template = { ...defaults, ...body, domain_id }
+  const made = yield* createOnce("target-template", (id) =>
     send(createTemplate(TargetTemplateId.make(id), template), [Conflict]),
   )
-  return answer(yield* ownedTemplate(made.id), { status: 201, position: made.position })
+  return jsonResponse(yield* ownedTemplate(made.id), { status: 201, position: made.position })
 })
 
 const update = Effect.fnUntraced(function* (
@@ -70,22 +70,22 @@ const update = Effect.fnUntraced(function* (
   patch: Patch<typeof TargetTemplateChanges.Type>,
 ) {
   const row = yield* ownedTemplate(text)
-  yield* unchanged(patch, row)
+  yield* requireUnchanged(patch, row)
   const command = UpdateTargetTemplate.make(patch.changes)
   const position = yield* send([address(actor.TargetTemplate, row.id, command)], [NotFound])
-  return answer(yield* ownedTemplate(text), { position })
+  return jsonResponse(yield* ownedTemplate(text), { position })
 })
 
 const remove = Effect.fnUntraced(function* (text: string) {
   const { id, domain_id } = yield* ownedTemplate(text)
-  return nothing(yield* send(deleteTemplate(id, domain_id), [NotFound, TargetHasDependents]))
+  return emptyResponse(yield* send(deleteTemplate(id, domain_id), [NotFound, TargetHasDependents]))
 })
 
 const templates = HttpApiBuilder.group(TargetTemplateApi, "target-templates", (handlers) =>
   handlers.handleAll({
     list: ({ query }) => Effect.flatMap(domainOf, (domain_id) => templatePage(query, domain_id)),
     create: ({ payload }) => create(payload),
-    get: ({ params }) => Effect.map(ownedTemplate(params.id), (row) => answer(row)),
+    get: ({ params }) => Effect.map(ownedTemplate(params.id), (row) => jsonResponse(row)),
     update: ({ params, payload }) => update(params.id, payload),
     delete: ({ params }) => remove(params.id),
   }),

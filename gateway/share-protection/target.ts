@@ -1,5 +1,5 @@
 /**
- * Targets: who handles their endpoints.
+ * Handlers of targets.
  *
  * Source: document 2 §3 Target, §4 rule 4; DECISIONS, document 2, target create, target Shape B.
  */
@@ -8,7 +8,6 @@ import { HttpApiBuilder } from "effect/http-api"
 import { address } from "#actors/commands.ts"
 import { createTarget, deleteTarget, restartEnrollment } from "#actors/share-protection/requests.ts"
 import { Target } from "#actors/share-protection/target.ts"
-import { answer, begun, nothing, page } from "#gateway/share-protection/answer.ts"
 import type { ShareProtectionApi } from "#gateway/share-protection/apis/api.ts"
 import {
   callerOf,
@@ -18,11 +17,17 @@ import {
 } from "#gateway/share-protection/checks/ownership.ts"
 import { preflight } from "#gateway/share-protection/checks/preflight.ts"
 import { quotaOf } from "#gateway/share-protection/checks/quota.ts"
-import { registered, verified } from "#gateway/share-protection/checks/registration.ts"
+import { newTarget, verifyTrust } from "#gateway/share-protection/checks/registration.ts"
+import { caughtUp, createOnce, send } from "#gateway/share-protection/commands.ts"
 import { Deployment } from "#gateway/share-protection/deployment.ts"
-import { type Asked, pageOf } from "#gateway/share-protection/page.ts"
-import { type Patch, unchanged } from "#gateway/share-protection/patch.ts"
-import { caughtUp, once, send } from "#gateway/share-protection/sending.ts"
+import { type PageQuery, pageOf } from "#gateway/share-protection/page.ts"
+import { type Patch, requireUnchanged } from "#gateway/share-protection/patch.ts"
+import {
+  acceptedResponse,
+  emptyResponse,
+  jsonResponse,
+  pageResponse,
+} from "#gateway/share-protection/responses.ts"
 import type { NewTarget, TargetChanges } from "#gateway/share-protection/shapes/shape.ts"
 import { Transport } from "#gateway/transport.ts"
 import { ShareProtectionModel } from "#projections/share-protection/blueprint.ts"
@@ -39,28 +44,28 @@ import {
 } from "#schemas/share-protection/rejection.ts"
 import { type TargetRow, UpdateTarget } from "#schemas/share-protection/target.ts"
 
-/** A batch of the log has room for so many jobs beside the target's own streams. */
+/** Maximum number of jobs in one batch of the log, next to the target's own streams. */
 const waiting_jobs_max = 90
 
-export const shownTarget = (row: TargetRow) =>
-  Effect.map(Deployment, ({ shape }) => shape.target.shown(row))
+export const targetView = (row: TargetRow) =>
+  Effect.map(Deployment, ({ shape }) => shape.target.toView(row))
 
-interface ListAsked extends Asked {
+interface ListQuery extends PageQuery {
   readonly status?: TargetRow["status"]
   readonly project_id?: ProjectId
   readonly as_of?: string
 }
 
-export const targetPage = Effect.fnUntraced(function* (query: ListAsked, filter: TargetFilter) {
+export const targetPage = Effect.fnUntraced(function* (query: ListQuery, filter: TargetFilter) {
   const { db } = yield* ShareProtectionModel
-  const asked = yield* pageOf(query)
+  const paging = yield* pageOf(query)
   const { status, as_of } = query
-  const listed = yield* listTargets(db, { ...filter, status }, asked, as_of)
-  return yield* page("targets", listed, asked.limit, shownTarget)
+  const listed = yield* listTargets(db, { ...filter, status }, paging, as_of)
+  return yield* pageResponse("targets", listed, paging.limit, targetView)
 })
 
-/** A project's own targets; those of a domain's templates for the domain's owner. */
-const list = Effect.fnUntraced(function* (query: ListAsked) {
+/** A project's own targets, or those of a domain's templates for the domain's owner. */
+const list = Effect.fnUntraced(function* (query: ListQuery) {
   const { project_id } = yield* callerOf
   const domain_id = yield* ownDomain
   if (project_id !== undefined || domain_id === null) {
@@ -69,28 +74,28 @@ const list = Effect.fnUntraced(function* (query: ListAsked) {
   return yield* targetPage(query, { domain_id })
 })
 
-const create = Effect.fnUntraced(function* (asked: NewTarget) {
+const create = Effect.fnUntraced(function* (request: NewTarget) {
   const { newId } = yield* Transport
-  const made = yield* once("target", (id) =>
+  const made = yield* createOnce("target", (id) =>
     Effect.gen(function* () {
-      const target = { ...(yield* registered(asked)), job_id: JobId.make(newId()) }
+      const target = { ...(yield* newTarget(request)), job_id: JobId.make(newId()) }
       const limit = yield* quotaOf(target.domain_id, "targets")
       const batch = createTarget(TargetId.make(id), target, limit)
       return yield* send(batch, [Conflict, QuotaExceeded, NotFound])
     }),
   ).pipe(
-    // The template went while it was asked for.
+    // The template was deleted during the request.
     Effect.catchIf(
       (error) => error instanceof NotFound,
       () => new ValidationError({ detail: "body.template_id: no such template" }),
     ),
   )
   const row = yield* ownedTarget(made.id)
-  return yield* begun("target", yield* shownTarget(row), row.job_id, made)
+  return yield* acceptedResponse("target", yield* targetView(row), row.job_id, made)
 })
 
-/** Fields by which an enrollment may come out otherwise. */
-const enrolling = [
+/** Fields that affect the result of an enrollment. */
+const enrollment_fields = [
   "endpoint",
   "bucket",
   "trust_id",
@@ -114,21 +119,23 @@ const secretsOf = Effect.fnUntraced(function* (
   return { vault_secret_map: { access_key, secret_key } }
 })
 
-/** Changes the target; after a failed enrollment what bears on it begins another one. */
+/**
+ * Updates the target; after a failed enrollment, a change to one of its fields starts another one.
+ */
 const update = Effect.fnUntraced(function* (text: string, patch: Patch<TargetChanges>) {
   const row = yield* ownedTarget(text)
   const { changes } = patch
-  yield* unchanged(patch, yield* shownTarget(row))
-  if (changes.trust_id !== row.trust_id) yield* verified(changes.trust_id, row.project_id)
+  yield* requireUnchanged(patch, yield* targetView(row))
+  if (changes.trust_id !== row.trust_id) yield* verifyTrust(changes.trust_id, row.project_id)
   const secrets = yield* secretsOf(row, changes)
   const command = UpdateTarget.make({ ...Struct.omit(changes, ["key_refs"]), ...secrets })
   let position = yield* send([address(Target, row.id, command)], [NotFound, Conflict])
-  if (row.status === "error" && enrolling.some((field) => field in changes)) {
+  if (row.status === "error" && enrollment_fields.some((field) => field in changes)) {
     const job_id = JobId.make((yield* Transport).newId())
     const batch = restartEnrollment(row.id, row.project_id, job_id)
     position = yield* send(batch, [NotFound, Conflict], "-enroll")
   }
-  return answer(yield* shownTarget(yield* ownedTarget(text)), { position })
+  return jsonResponse(yield* targetView(yield* ownedTarget(text)), { position })
 })
 
 const remove = Effect.fnUntraced(function* (text: string) {
@@ -143,20 +150,22 @@ const remove = Effect.fnUntraced(function* (text: string) {
   }
   const ids = waiting.rows.map(({ id }) => id)
   const batch = deleteTarget(row.id, row, ids)
-  return nothing(yield* send(batch, [NotFound, Conflict, RepositoryLocked, TargetHasDependents]))
+  return emptyResponse(
+    yield* send(batch, [NotFound, Conflict, RepositoryLocked, TargetHasDependents]),
+  )
 })
 
-/** Enrolls again after an error; while the enrollment waits, its job is answered. */
+/** Enrolls again after an error; while the enrollment is queued, returns its job. */
 const enroll = Effect.fnUntraced(function* (text: string) {
   const before = yield* ownedTarget(text)
   const { position } = yield* ShareProtectionModel
   const made = yield* before.status === "pending"
     ? Effect.map(position, (position) => ({ position }))
-    : once("job", (id) =>
+    : createOnce("job", (id) =>
         send(restartEnrollment(before.id, before.project_id, JobId.make(id)), [NotFound, Conflict]),
       )
   const row = yield* ownedTarget(text)
-  return yield* begun("target", yield* shownTarget(row), row.job_id, made)
+  return yield* acceptedResponse("target", yield* targetView(row), row.job_id, made)
 })
 
 export const targetHandlers = (api: ShareProtectionApi) =>
@@ -165,13 +174,13 @@ export const targetHandlers = (api: ShareProtectionApi) =>
       list: ({ query }) => list(query),
       create: ({ payload }) => create(payload),
       get: ({ params, query }) =>
-        Effect.map(Effect.flatMap(ownedTarget(params.id, query.as_of), shownTarget), (body) =>
-          answer(body),
+        Effect.map(Effect.flatMap(ownedTarget(params.id, query.as_of), targetView), (body) =>
+          jsonResponse(body),
         ),
       update: ({ params, payload }) => update(params.id, payload),
       delete: ({ params }) => remove(params.id),
       preflight: ({ params }) =>
-        Effect.map(Effect.flatMap(ownedTarget(params.id), preflight), (body) => answer(body)),
+        Effect.map(Effect.flatMap(ownedTarget(params.id), preflight), (body) => jsonResponse(body)),
       enroll: ({ params }) => enroll(params.id),
     }),
   )

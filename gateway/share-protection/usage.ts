@@ -1,10 +1,10 @@
-/** What is protected, and what it takes. Source: document 2 §2; DECISIONS, coverage and usage. */
+/** Protected shares and their storage. Source: document 2 §2; DECISIONS, coverage and usage. */
 import { Effect, Stream } from "effect"
 import { HttpApiBuilder } from "effect/http-api"
 import { Shares } from "#actors/share-protection/ports/shares.ts"
-import { answer } from "#gateway/share-protection/answer.ts"
 import type { ShareProtectionApi } from "#gateway/share-protection/apis/api.ts"
 import { ownProject } from "#gateway/share-protection/checks/ownership.ts"
+import { jsonResponse } from "#gateway/share-protection/responses.ts"
 import { ShareProtectionModel } from "#projections/share-protection/blueprint.ts"
 import { type CoverageRow, coverageOf, usageOf } from "#projections/share-protection/usage.ts"
 import type { ProjectId, ShareId } from "#schemas/share-protection/id.ts"
@@ -16,8 +16,8 @@ const usage = Effect.fnUntraced(function* (as_of: string | undefined) {
   const { reader } = yield* ShareProtectionModel
   const project_id = yield* ownProject
   const [row] = yield* usageOf(reader, { project_id }, as_of)
-  const shown: Usage = { ...(row ?? nothing), project_id }
-  return answer(shown)
+  const usage_row: Usage = { ...(row ?? nothing), project_id }
+  return jsonResponse(usage_row)
 })
 
 interface CoverageAsked {
@@ -25,7 +25,7 @@ interface CoverageAsked {
   readonly as_of?: string
 }
 
-/** A share of which nothing is known but that it is there. */
+/** A share known only from the share service. */
 const unprotected = (share_id: ShareId, project_id: ProjectId): CoverageRow => ({
   share_id,
   project_id,
@@ -38,7 +38,7 @@ const unprotected = (share_id: ShareId, project_id: ProjectId): CoverageRow => (
   restore_test_failure: null,
 })
 
-/** What is and was protected, and, of now, whatever else the share service lists. */
+/** Current and past protection; a query for now adds the remaining shares of the share service. */
 const coverage = Effect.fnUntraced(function* ({ project_id, as_of }: CoverageAsked) {
   const { reader } = yield* ShareProtectionModel
   const known = new Map(
@@ -56,7 +56,7 @@ const coverage = Effect.fnUntraced(function* ({ project_id, as_of }: CoverageAsk
     (row) => project_id === undefined || row.project_id === project_id,
   )
   rows.sort((one, other) => (one.share_id < other.share_id ? -1 : 1))
-  return answer({ coverage: rows, pagination: { count: rows.length } })
+  return jsonResponse({ coverage: rows, pagination: { count: rows.length } })
 })
 
 export const usageHandlers = (api: ShareProtectionApi) =>

@@ -1,4 +1,4 @@
-/** Rows as the API shows them, but for what each shape words in its own way. */
+/** Rows as the API returns them, apart from what differs between shapes. */
 import { DateTime, Effect, Struct } from "effect"
 import { LiveWorkers } from "#actors/share-protection/ports/live-workers.ts"
 import type { BackupRow } from "#projections/share-protection/backup.ts"
@@ -16,24 +16,24 @@ export const backupView = (row: BackupRow) => ({
   crash_consistent: row.crash_consistent ?? false,
 })
 
-/** A job, with what its worker said of it last. */
+/** A job, with the last progress that its worker reported. */
 export const jobView = (row: JobRow): Effect.Effect<Job, never, LiveWorkers> =>
   Effect.map(LiveWorkers, ({ progressOf }) => {
     const { error_code: code, error_detail: detail } = row
-    const said = progressOf(row.id)
-    const told = row.state === "available" ? 100 : (said?.progress ?? 0)
+    const live = progressOf(row.id)
+    const progress = row.state === "available" ? 100 : (live?.progress ?? 0)
     return {
       ...Struct.omit(row, ["error_code", "error_detail", "cancelled"]),
-      progress: row.state === "queued" ? 0 : told,
-      // Its worker spoke last a moment before the end.
-      bytes_done: (row.state === "available" && said?.bytes_total) || (said?.bytes_done ?? null),
-      // The worker says 0 while it does not know.
-      bytes_total: said?.bytes_total || null,
+      progress: row.state === "queued" ? 0 : progress,
+      // The worker's last report is slightly older than the end.
+      bytes_done: (row.state === "available" && live?.bytes_total) || (live?.bytes_done ?? null),
+      // The worker reports 0 until it knows the total.
+      bytes_total: live?.bytes_total || null,
       error: code === null ? null : { code, detail: detail ?? "" },
     }
   })
 
-/** A worker, with when it was heard last. */
+/** A worker, with its last heartbeat. */
 export const workerView = (row: WorkerRow): Effect.Effect<Worker, never, LiveWorkers> =>
   Effect.map(LiveWorkers, ({ find }) => {
     const heard_at = find(row.id)?.received_at

@@ -1,13 +1,13 @@
-/** Workers: who handles their endpoints. Source: document 2 §3 Worker, §4; DECISIONS, worker. */
+/** Handlers of workers. Source: document 2 §3 Worker, §4; DECISIONS, worker. */
 import { Effect } from "effect"
 import { HttpApiBuilder } from "effect/http-api"
 import { address } from "#actors/commands.ts"
 import { Worker } from "#actors/share-protection/worker.ts"
-import { answer, page } from "#gateway/share-protection/answer.ts"
 import type { ShareProtectionApi } from "#gateway/share-protection/apis/api.ts"
 import { existing } from "#gateway/share-protection/checks/ownership.ts"
-import { type Asked, pageOf } from "#gateway/share-protection/page.ts"
-import { send } from "#gateway/share-protection/sending.ts"
+import { send } from "#gateway/share-protection/commands.ts"
+import { type PageQuery, pageOf } from "#gateway/share-protection/page.ts"
+import { jsonResponse, pageResponse } from "#gateway/share-protection/responses.ts"
 import { workerView } from "#gateway/share-protection/view.ts"
 import { ShareProtectionModel } from "#projections/share-protection/blueprint.ts"
 import { findWorker, listWorkers, type WorkerFilter } from "#projections/share-protection/worker.ts"
@@ -15,12 +15,12 @@ import { WorkerId } from "#schemas/share-protection/id.ts"
 import { Conflict, NotFound } from "#schemas/share-protection/rejection.ts"
 import { DrainWorker, RetireWorker } from "#schemas/share-protection/worker.ts"
 
-const list = Effect.fnUntraced(function* (query: Asked & WorkerFilter) {
+const list = Effect.fnUntraced(function* (query: PageQuery & WorkerFilter) {
   const { db } = yield* ShareProtectionModel
-  const asked = yield* pageOf(query)
+  const paging = yield* pageOf(query)
   const { image_version, state } = query
-  const listed = yield* listWorkers(db, { image_version, state }, asked)
-  return yield* page("workers", listed, asked.limit, workerView)
+  const listed = yield* listWorkers(db, { image_version, state }, paging)
+  return yield* pageResponse("workers", listed, paging.limit, workerView)
 })
 
 const anyWorker = Effect.fnUntraced(function* (text: string) {
@@ -28,20 +28,20 @@ const anyWorker = Effect.fnUntraced(function* (text: string) {
   return yield* existing("worker", WorkerId, text, (id) => findWorker(db, id))
 })
 
-const tell = Effect.fnUntraced(function* (
+const sendToWorker = Effect.fnUntraced(function* (
   text: string,
   command: typeof DrainWorker.Type | typeof RetireWorker.Type,
 ) {
   const { id } = yield* anyWorker(text)
   const position = yield* send([address(Worker, id, command)], [NotFound, Conflict])
-  return answer(yield* workerView(yield* anyWorker(id)), { status: 202, position })
+  return jsonResponse(yield* workerView(yield* anyWorker(id)), { status: 202, position })
 })
 
 export const workerHandlers = (api: ShareProtectionApi) =>
   HttpApiBuilder.group(api, "workers", (handlers) =>
     handlers.handleAll({
       list: ({ query }) => list(query),
-      drain: ({ params }) => tell(params.id, DrainWorker.make({})),
-      retire: ({ params }) => tell(params.id, RetireWorker.make({})),
+      drain: ({ params }) => sendToWorker(params.id, DrainWorker.make({})),
+      retire: ({ params }) => sendToWorker(params.id, RetireWorker.make({})),
     }),
   )

@@ -2,11 +2,11 @@
 import { Effect, type Scope } from "effect"
 import pg from "pg"
 import type {
-  Comparing,
+  DatabaseComparison,
   DatabaseUnusable,
   Differences,
+  DumpValue,
   RowDifference,
-  ShownValue,
 } from "#projections/database.ts"
 import { failureOf } from "./failure.ts"
 import { readCheckpoint } from "./schema.ts"
@@ -19,7 +19,7 @@ export interface ComparedSchemas {
   readonly rows_max: number
 }
 
-type Row = Readonly<Record<string, ShownValue>>
+type Row = Readonly<Record<string, DumpValue>>
 
 /** Rows per fetch from each side. */
 const fetched_rows = 500
@@ -73,7 +73,7 @@ async function* rowsOf(client: pg.Client, { table, key }: Table): AsyncGenerator
 }
 
 /** The order of the columns: by bytes, nulls last. */
-const compareValues = (one: ShownValue = null, other: ShownValue = null): number => {
+const compareValues = (one: DumpValue = null, other: DumpValue = null): number => {
   if (one === null || other === null) return Number(one === null) - Number(other === null)
   if (typeof one === "number" && typeof other === "number") return one - other
   return Buffer.compare(Buffer.from(String(one)), Buffer.from(String(other)))
@@ -127,7 +127,7 @@ const compareTable = async (
 export const postgresComparison = Effect.fnUntraced(function* (
   server: PostgresServer,
   schemas: ComparedSchemas,
-): Effect.fn.Return<Comparing, DatabaseUnusable, Scope.Scope> {
+): Effect.fn.Return<DatabaseComparison, DatabaseUnusable, Scope.Scope> {
   const kept = yield* snapshot(server, schemas.kept)
   const compare = async (rebuilt: pg.Client): Promise<Differences> => {
     const { rows: tables } = await kept.client.query<Table>(table_keys_query, [schemas.kept])

@@ -127,7 +127,7 @@ const beside = Effect.fnUntraced(function* <Tables>({
     checkpoint: () => known,
     dump: own.run((client) => dumpOf(client, place)),
     place: () => "own",
-    beside: Effect.fail(new DatabaseUnusable({ detail: "This database is a rebuild itself." })),
+    shadow: Effect.fail(new DatabaseUnusable({ detail: "This database is a rebuild itself." })),
     replace: () => Effect.succeed(false),
     compare: () => Effect.fail(new DatabaseUnusable({ detail: "This database is a rebuild." })),
   }
@@ -219,7 +219,7 @@ const database = Effect.fnUntraced(function* <Tables>(
     dump: own.run((client) => dumpOf(client, schema)),
     // If the schema is dropped, the next session creates it and the writer fills it again.
     place: () => "own",
-    beside: beside({ server, design, schema }),
+    shadow: beside({ server, design, schema }),
     replace: replaceWith(schema, moved),
     compare: (other, rows_max) => {
       const rebuilt = openedOf(other).schema

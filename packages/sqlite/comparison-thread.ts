@@ -3,7 +3,7 @@
  */
 import { workerData } from "node:worker_threads"
 import Sqlite from "better-sqlite3"
-import type { Differences, RowDifference, ShownValue } from "#projections/database.ts"
+import type { Differences, DumpValue, RowDifference } from "#projections/database.ts"
 import { serveCalls } from "#threads"
 
 /** The files to compare. `rebuilt` is still being built when the thread starts. */
@@ -29,7 +29,7 @@ type Row = Readonly<Record<string, Value>>
 const quoteName = (name: string) => `"${name.replaceAll('"', '""')}"`
 
 /** Converts bytes and bigints, which JSON does not have. */
-const jsonValue = (value: Value = null): ShownValue => {
+const jsonValue = (value: Value = null): DumpValue => {
   if (value instanceof Uint8Array) return `0x${Buffer.from(value).toString("hex")}`
   return typeof value === "bigint" ? String(value) : value
 }

@@ -1,6 +1,6 @@
 /** Compares two SQLite files in a thread, so that the event loop stays free. */
 import { Effect, type Scope } from "effect"
-import { type Comparing, DatabaseUnusable } from "#projections/database.ts"
+import { type DatabaseComparison, DatabaseUnusable } from "#projections/database.ts"
 import { threadCall } from "#threads"
 import type { Comparison, ComparisonResponse, ComparisonStep } from "./comparison-thread.ts"
 
@@ -12,7 +12,7 @@ const program = new URL("./comparison-thread.ts", import.meta.url)
  */
 export const comparison = Effect.fnUntraced(function* (
   files: Comparison,
-): Effect.fn.Return<Comparing, DatabaseUnusable, Scope.Scope> {
+): Effect.fn.Return<DatabaseComparison, DatabaseUnusable, Scope.Scope> {
   const thread = yield* Effect.acquireRelease(
     Effect.sync(() =>
       threadCall<ComparisonStep, ComparisonResponse>({

@@ -224,7 +224,7 @@ const database = <Tables>(
         const other = (beside as ReturnType<typeof database<Tables>>).file()
         return comparison({ kept: file.path, rebuilt: other.path, rows_max })
       }),
-    beside: Effect.acquireRelease(
+    shadow: Effect.acquireRelease(
       attempt(first.path, () => {
         const path = `${first.path}.building`
         removeFile(path)

@@ -1,4 +1,4 @@
-/** Blob storage's read model: its tables, and how they are kept. */
+/** Blob storage's read model: its tables, and how they are maintained. */
 import { Context, Layer } from "effect"
 import { type NodeTables, node } from "#projections/blob-storage/node.ts"
 import { type VolumeTables, volume } from "#projections/blob-storage/volume.ts"
@@ -17,6 +17,6 @@ export class BlobStorageModel extends Context.Service<
   BlobStorageModel,
   ReadModel<BlobStorageTables>
 >()("projections/BlobStorageModel") {
-  /** Follows the log for as long as the layer lives. */
+  /** Follows the log for the lifetime of the layer. */
   static readonly layer = Layer.effect(this, readModel(blueprint))
 }

@@ -1,4 +1,4 @@
-/** The cluster and its nodes as ClusterService shows them. Source: document 1 §2, §4. */
+/** The cluster and its nodes, as ClusterService reports them. Source: document 1 §2, §4. */
 import { Effect } from "effect"
 import { type Kysely, sql } from "kysely"
 import { ClusterEvent } from "#events/blob-storage/cluster.ts"
@@ -50,7 +50,7 @@ const configure = write<ClusterRow>((db, { name, vnodes_per_node }) =>
     .onConflict((same) =>
       same.column("name").doUpdateSet({
         vnodes_per_node,
-        // A ring without nodes is the same ring, however many points each would have.
+        // A ring without nodes stays the same, however many points each node would have.
         ring_version: sql`blob_storage_cluster.ring_version + case when exists(
           select 1 from blob_storage_node where cluster = ${name} and state = 'active'
         ) then 1 else 0 end`,
@@ -101,7 +101,7 @@ const raise = write<Pick<Which, "cluster">>((db, { cluster }) =>
     .set({ ring_version: sql`ring_version + 1` }),
 )
 
-/** A node that is not active is not on the ring: what happens to it leaves the ring as it is. */
+/** An inactive node is not on the ring: its changes leave the ring unchanged. */
 const raiseIfActive = write<Which>((db, { cluster, node_id }) =>
   db
     .updateTable("blob_storage_cluster")

@@ -1,34 +1,34 @@
 /**
- * What blob storage tells subscribers, in the words of its published types.
+ * Published events of blob storage.
  *
- * A blob's events are told under the aggregate `blob` with the blob's id as their subject, though
- * the log keeps them in the node's volume: that is what a subscriber looks for.
+ * Blob events are published under the aggregate `blob` with the blob's id as their subject,
+ * although the log keeps them in the node's volume: subscribers look for the blob.
  */
 import { ClusterEvent } from "#events/blob-storage/cluster.ts"
 import { happenedAt, VolumeEvent } from "#events/blob-storage/volume.ts"
-import { publication, type ToldOf } from "#projections/published-events.ts"
+import { type EventDraftOf, publication } from "#projections/published-events.ts"
 import type { published as types } from "#schemas/blob-storage/published.ts"
 
-type Told = ToldOf<typeof types>
+type Draft = EventDraftOf<typeof types>
 
 const cluster = publication({
   part: "blob-storage.cluster",
   event: ClusterEvent,
-  tell: (event): Told =>
+  toDraft: (event): Draft =>
     ClusterEvent.match(event, {
-      RingConfigured: ({ type: _, ...data }): Told => ({ type: "ring_configured", data }),
-      NodeJoined: ({ type: _, ...data }): Told => ({ type: "node_joined", data }),
-      NodeActivated: ({ node_id }): Told => ({ type: "node_activated", data: { node_id } }),
-      NodeChanged: ({ type: _, ...data }): Told => ({ type: "node_changed", data }),
-      // The fence is between us and our watchdogs.
-      NodeWentOffline: ({ node_id, remove_at }): Told => ({
+      RingConfigured: ({ type: _, ...data }): Draft => ({ type: "ring_configured", data }),
+      NodeJoined: ({ type: _, ...data }): Draft => ({ type: "node_joined", data }),
+      NodeActivated: ({ node_id }): Draft => ({ type: "node_activated", data: { node_id } }),
+      NodeChanged: ({ type: _, ...data }): Draft => ({ type: "node_changed", data }),
+      // The fence stays internal, between the cluster and its watchdogs.
+      NodeWentOffline: ({ node_id, remove_at }): Draft => ({
         type: "node_went_offline",
         data: { node_id, remove_at },
       }),
-      NodeRevived: ({ node_id }): Told => ({ type: "node_revived", data: { node_id } }),
-      NodeLeaveStarted: ({ node_id }): Told => ({ type: "node_leave_started", data: { node_id } }),
-      NodeLeft: ({ node_id }): Told => ({ type: "node_left", data: { node_id } }),
-      NodeRemoved: ({ node_id, reason }): Told => ({
+      NodeRevived: ({ node_id }): Draft => ({ type: "node_revived", data: { node_id } }),
+      NodeLeaveStarted: ({ node_id }): Draft => ({ type: "node_leave_started", data: { node_id } }),
+      NodeLeft: ({ node_id }): Draft => ({ type: "node_left", data: { node_id } }),
+      NodeRemoved: ({ node_id, reason }): Draft => ({
         type: "node_removed",
         data: { node_id, reason },
       }),
@@ -51,7 +51,7 @@ const shortfall_types = {
 const volume = publication({
   part: "blob-storage.volume",
   event: VolumeEvent,
-  tell: (event, { id: node_id }): Told => {
+  toDraft: (event, { id: node_id }): Draft => {
     if (!("cursor" in event)) {
       const { active_nodes, under_replicated } = event
       return {

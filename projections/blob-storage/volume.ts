@@ -1,4 +1,4 @@
-/** What each node holds by the log: how far its journal is in it, blobs by policy, and bytes. */
+/** Contents of each node according to the log: journal cursor, blobs by policy, and bytes. */
 import { Effect } from "effect"
 import { type Kysely, type RawBuilder, sql } from "kysely"
 import { type BlobEvent, changeOf, VolumeEvent } from "#events/blob-storage/volume.ts"
@@ -8,7 +8,7 @@ import { type ReplicationPolicy, storedPolicy } from "#schemas/blob-storage/blob
 
 export interface VolumeRow {
   readonly node_id: string
-  /** The journal's last fact that the log holds. */
+  /** The journal's last fact in the log. */
   readonly cursor: number
   readonly blobs: number
   readonly bytes: number
@@ -26,8 +26,8 @@ export interface VolumeTables {
 }
 
 /**
- * What several facts come to: `sum` is added, and the result is `floor` at least. As in the chart
- * no count goes below zero after any of them, whatever is told of a copy of which nothing is known.
+ * Combined effect of several facts: adds `sum`, with a result of at least `floor`. As in the chart,
+ * no count goes below zero after any fact, even if a fact reports an unknown copy.
  */
 export interface Change {
   readonly sum: number
@@ -36,7 +36,7 @@ export interface Change {
 
 const unchanged: Change = { sum: 0, floor: 0 }
 
-/** One fact more: max(0, max(floor, x + sum) + by) is max(max(0, floor + by), x + sum + by). */
+/** Adds a fact: max(0, max(floor, x + sum) + by) is max(max(0, floor + by), x + sum + by). */
 export const changedBy = ({ sum, floor }: Change, by: number): Change => ({
   sum: sum + by,
   floor: Math.max(0, floor + by),
@@ -49,12 +49,12 @@ interface Counted extends Pick<VolumeRow, "node_id" | "cursor"> {
   readonly bytes_min: number
 }
 
-/** The larger of two, in words that every database has. */
+/** The larger of two values, in SQL that every database supports. */
 const larger = (floor: number, value: RawBuilder<number>) =>
   sql<number>`case when ${value} > cast(${floor} as bigint)
     then ${value} else cast(${floor} as bigint) end`
 
-/** A commit's facts; a count that is not there yet is 0. */
+/** Adds a commit's facts; a missing count is 0. */
 const count = statement<VolumeTables>()<Counted>(
   (db, { node_id, cursor, blobs, blobs_min, bytes, bytes_min }) =>
     db
@@ -74,7 +74,7 @@ const count = statement<VolumeTables>()<Counted>(
       ),
 )
 
-/** A commit's facts of one policy. */
+/** Adds a commit's facts of one policy. */
 const countPolicy = statement<VolumeTables>()<VolumePolicyRow & { readonly blobs_min: number }>(
   (db, { node_id, policy, blobs, blobs_min }) =>
     db
@@ -87,14 +87,14 @@ const countPolicy = statement<VolumeTables>()<VolumePolicyRow & { readonly blobs
       ),
 )
 
-/** A few statements for a commit, of whose facts there may be hundreds: every node counts all. */
+/** Few statements per commit, which may have hundreds of facts: every node counts all of them. */
 const project = (events: ReadonlyArray<VolumeEvent>, { id: node_id }: CommitPlace) => {
   const policies = new Map<ReplicationPolicy, Change>()
   let blobs = unchanged
   let bytes = unchanged
   let last: BlobEvent | undefined
   for (const event of events) {
-    // Whether there are nodes enough is asked of the nodes that are active when it is asked.
+    // The number of active nodes is checked at query time instead.
     if (!("cursor" in event)) continue
     last = event
     const change = changeOf(event)
@@ -149,10 +149,10 @@ export const findVolume = (db: Kysely<VolumeTables>, node_id: string) =>
       .executeTakeFirst(),
   )
 
-/** How many blobs of which policy each of these nodes holds; what is not there is none. */
+/** Number of blobs per policy on each of these nodes; a missing row means none. */
 export const listPolicies = (db: Kysely<VolumeTables>, node_ids: ReadonlyArray<string>) =>
   Effect.promise(async () => {
-    // A list of nothing is no SQL of PostgreSQL's.
+    // PostgreSQL has no SQL for an empty list.
     if (node_ids.length === 0) return []
     return await db
       .selectFrom("blob_storage_volume_policy")

@@ -1,4 +1,4 @@
-/** The dashboard's read model: its tables, and how they are kept. */
+/** The dashboard's read model: its tables, and how they are maintained. */
 import { Context, Layer } from "effect"
 import { type CompositeTables, compositeDay } from "#projections/capital-pressure/composite-day.ts"
 import { type FeedTables, feed } from "#projections/capital-pressure/feed.ts"
@@ -26,6 +26,6 @@ export class CapitalPressureModel extends Context.Service<
   CapitalPressureModel,
   ReadModel<CapitalPressureTables>
 >()("projections/CapitalPressureModel") {
-  /** Follows the log for as long as the layer lives. */
+  /** Follows the log for the lifetime of the layer. */
   static readonly layer = Layer.effect(this, readModel(blueprint))
 }

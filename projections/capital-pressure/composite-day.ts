@@ -1,4 +1,4 @@
-/** The composite of each day that has one. Source: document 3 §2 A CompositeHistoryPoint. */
+/** The composite of each day with one. Source: document 3 §2 A CompositeHistoryPoint. */
 import { CompositeEvent } from "#events/capital-pressure/composite.ts"
 import { upsert } from "#projections/capital-pressure/upsert.ts"
 import { projection } from "#projections/projection.ts"
@@ -10,7 +10,7 @@ export interface CompositeTables {
     /** Days since 1970-01-01. */
     readonly day: number
     readonly z: number
-    /** Null where the tier had no data that day. */
+    /** Null if the tier had no data that day. */
     readonly tier_1: number | null
     readonly tier_2: number | null
     readonly tier_3: number | null

@@ -1,5 +1,5 @@
 /**
- * The composite: one number for the pressure of a day, the mean of its tiers' means.
+ * The composite: one number for a day's pressure, the mean of its tiers' means.
  *
  * Source: document 3 §2 A CompositeOut; decisions of document 3; market facts, A2.3.
  */
@@ -9,8 +9,8 @@ import { pressureOf, type Score, scoresOf } from "./score.ts"
 import type { CompositeSeries, Store } from "./store.ts"
 
 /**
- * The composite of each business day from `from_day` to `to_day`, both included, that has one:
- * each of what was known that day. `onProgress` hears how many metrics of how many are done.
+ * The composite of each business day in `from_day`..`to_day` (inclusive) that has one, from the
+ * data known on that day. `onProgress` receives the number of metrics done and the total.
  */
 export const compositeHistory = (
   observations: Store["observations"],
@@ -23,7 +23,7 @@ export const compositeHistory = (
   return withComposite(compositeOf(scoresOf(observations), days, onProgress))
 }
 
-/** The composite of each of these ascending days; NaN where nothing counts. Gauges do not. */
+/** The composite of each of these ascending days; NaN if no metric counts. Gauges never count. */
 export const compositeOf = (
   scores: ReadonlyArray<Score>,
   days: Int32Array,
@@ -49,7 +49,7 @@ const fourOf = <A>(make: (tier: 0 | 1 | 2 | 3) => A): [A, A, A, A] => [
   make(3),
 ]
 
-/** Adds a metric's pressure to the days on which it has a z-score that is not too old. */
+/** Adds a metric's pressure to the days on which its z-score is recent enough. */
 const addPressure = (score: Score, days: Int32Array, sum: Float64Array, count: Float64Array) => {
   const { metric, available } = score
   const age_max = carry_days_max[metric.cadence]
@@ -65,11 +65,11 @@ const addPressure = (score: Score, days: Int32Array, sum: Float64Array, count: F
   }
 }
 
-/** NaN where nothing was counted. */
+/** NaN if the count is 0. */
 const ratios = (sums: Float64Array, counts: Float64Array) =>
   sums.map((sum, index) => sum / (counts[index] ?? 0))
 
-/** Of each day the mean of the tiers that have one. */
+/** For each day, the mean of the tiers with data. */
 const meansOf = (tiers: CompositeSeries["tiers"], length: number) =>
   Float64Array.from({ length }, (_, index) => {
     let sum = 0
@@ -83,7 +83,7 @@ const meansOf = (tiers: CompositeSeries["tiers"], length: number) =>
     return sum / count
   })
 
-/** Without the days that have none. */
+/** Removes days without a composite. */
 const withComposite = ({ days, z, tiers }: CompositeSeries): CompositeSeries => {
   const isThere = (_: number, index: number) => !Number.isNaN(z[index])
   return {

@@ -20,10 +20,10 @@ import { scoresOf } from "./score.ts"
 import type { PriceSeries, Store } from "./store.ts"
 import { tierCardsOf, tierColumn } from "./tier.ts"
 
-/** Business days of a year. Source: document 3 §8 A. */
+/** Business days per year. Source: document 3 §8 A. */
 const history_points_max = 252
 
-/** Everything of the first page, as of this day (days since 1970-01-01). */
+/** Content of the first page as of this day (days since 1970-01-01). */
 export const dashboardOf = (store: Store, today: number): Dashboard => {
   const scores = scoresOf(store.observations)
   const live = compositeOf(scores, Int32Array.of(today))
@@ -39,7 +39,7 @@ export const dashboardOf = (store: Store, today: number): Dashboard => {
   }
 }
 
-/** Votes are counted of the metrics that may count, and do: neither gauges nor stale ones. */
+/** Counts votes of eligible metrics only: neither gauges nor stale ones. */
 const compositeCard = (readings: ReadonlyArray<Reading>, pressure: number): Composite | null => {
   const z = roundedZ(pressure)
   if (z === null) return null

@@ -1,33 +1,33 @@
 /**
- * What moves the made-up history of demo.ts: stress with its crises, the cycle of rates, and each
- * metric's own noise. All of it is a function of the seed and the day.
+ * Factors of the generated history in demo.ts: stress with its crises, the interest rate cycle, and
+ * each metric's own noise. All are functions of the seed and the day.
  *
- * Source: decisions of document 3, "generated data that says so"; each metric's usual range is that
- * of its publisher's series since 2003, roughly.
+ * Source: decisions of document 3, "generated data that says so"; each metric's usual range is
+ * roughly that of its publisher's series since 2003.
  */
 import { dayOf, last_date, yearOf } from "#schemas/capital-pressure/day.ts"
 
 export interface Factors {
   readonly seed: number
-  /** The first and the last day that there is. */
+  /** The first and the last day available. */
   readonly from: number
   readonly to: number
   /** 0 in quiet times; 4.5 at the worst. */
   readonly stress: (day: number) => number
-  /** Stress as central banks answer it: months later, and for longer. */
+  /** Stress as central banks respond to it: months later, and for longer. */
   readonly relief: (day: number) => number
   /** -1 to 1: rates low and falling to high and rising. */
   readonly cycle: (day: number) => number
   /** The index in points. */
   readonly index: (day: number) => number
-  /** The index against output; 0 where it began. */
+  /** The index relative to output; 0 at its beginning. */
   readonly valuation: (day: number) => number
 }
 
-/** The first day of all: fixed, so that a day's value never depends on when it is asked for. */
+/** The first day overall: fixed, so that a day's value never depends on the time of the request. */
 const first_day = dayOf("2003-01-01")
 
-/** Peaks of stress: when, how high, and days of its rise and of its decay to a third. */
+/** Peaks of stress: date, height, and days of the rise and of the decay to a third. */
 const crises: ReadonlyArray<readonly [peak: string, height: number, rise: number, decay: number]> =
   [
     ["2008-10-20", 4.5, 160, 170],
@@ -41,13 +41,13 @@ const crises: ReadonlyArray<readonly [peak: string, height: number, rise: number
     ["2026-08-20", 0.6, 60, 45],
   ]
 
-/** From here on a year has a crisis by chance, until the last year that there is. */
+/** From this year on crises are random, up to the last year. */
 const first_unknown_year = 2027
 const last_year = Number(yearOf(last_date))
 
 const days_of_year = 365.25
 
-/** 0 to below 1, another for each place of each named row: a finalised integer hash. */
+/** From 0 to below 1, different for each place of each named row: a finalised integer hash. */
 const drawn = (seed: number, place: number) => {
   let x = Math.imul(seed ^ Math.imul(place + 1, 0x9e3779b1), 0x85ebca6b)
   x = Math.imul(x ^ (x >>> 13), 0xc2b2ae35)
@@ -62,15 +62,15 @@ const hashOf = (name: string) => {
   return hash
 }
 
-/** Normally distributed (Box and Muller). */
+/** Normally distributed (Box-Muller). */
 const normal = (seed: number, place: number) => {
   const radius = Math.sqrt(-2 * Math.log(1 - drawn(seed, 2 * place)))
   return radius * Math.cos(2 * Math.PI * drawn(seed, 2 * place + 1))
 }
 
 /**
- * Noise that comes back to 0: of this standard deviation, half of it over after `half_life` days.
- * The name tells one row from another.
+ * Mean-reverting noise with this standard deviation; it halves after `half_life` days. The name
+ * distinguishes one row from another.
  */
 export const path = (
   { seed, from, to }: Pick<Factors, "seed" | "from" | "to">,
@@ -90,7 +90,7 @@ export const path = (
   return (day: number) => values[day - from] ?? 0
 }
 
-/** Rises before which a crisis is not felt, so that most of them cost nothing. */
+/** A crisis has no effect earlier than this many rise times, so that most of them cost nothing. */
 const rises_felt = 12
 
 const wave = (day: number, peak: number, height: number, rise: number, decay: number) => {
@@ -98,7 +98,7 @@ const wave = (day: number, peak: number, height: number, rise: number, decay: nu
   return height * Math.exp(day < peak ? (day - peak) / rise : (peak - day) / decay)
 }
 
-/** The crises that are known, and those of all years after: each is felt before its own year. */
+/** The known crises and the random ones; each has an effect before its own year. */
 const wavesOf = (seed: number) => {
   const waves = crises.map(([peak, ...shape]) => [dayOf(peak), ...shape] as const)
   const own_seed = seed ^ hashOf("crises")
@@ -110,21 +110,21 @@ const wavesOf = (seed: number) => {
   return waves
 }
 
-/** A value for each day, kept. */
+/** A precomputed value for each day. */
 const kept = (from: number, to: number, dayValue: (day: number) => number) => {
   const values = Float64Array.from({ length: to - from + 1 }, (_, i) => dayValue(from + i))
   return (day: number) => values[day - from] ?? 0
 }
 
-/** Part of the day before that relief keeps: half of it is over after half a year. */
+/** Fraction of the previous day that relief keeps: it halves in half a year. */
 const relief_kept = 0.5 ** (1 / 180)
 
-/** Points of the index at the beginning, and its growth a year. */
+/** Points of the index at the beginning, and its yearly growth. */
 const index_start = 880
 const index_growth = 0.085
-/** Growth of output a year. */
+/** Yearly growth of output. */
 const output_growth = 0.052
-/** What a unit of stress takes off the index. */
+/** Effect of a unit of stress on the index. */
 const index_fear = 0.13
 
 export const factorsOf = (today: number, seed: number): Factors => {
@@ -161,7 +161,9 @@ export const factorsOf = (today: number, seed: number): Factors => {
   return { ...span, stress, relief, cycle, index, valuation }
 }
 
-/** A value around a base, by what moves it and how much; `noise` is its own standard deviation. */
+/**
+ * A value around a base, with its factors and their weights; `noise` is its own standard deviation.
+ */
 export interface Level {
   readonly base: number
   readonly stress?: number
@@ -169,14 +171,14 @@ export interface Level {
   readonly cycle?: number
   readonly valuation?: number
   readonly noise: number
-  /** Days after which half of its own noise is over. */
+  /** Days after which its own noise halves. */
   readonly half_life: number
   readonly low: number
   readonly high: number
   readonly decimals: number
 }
 
-/** By metric_id, in the unit that is stored. */
+/** By metric_id, in the stored unit. */
 export const levels: Readonly<Record<string, Level>> = {
   hy_spread: {
     base: 3.9,
@@ -328,14 +330,14 @@ export const levels: Readonly<Record<string, Level>> = {
   },
 }
 
-/** What is kept of these is a level that grows; what is shown is by how much in a year. */
+/** These metrics store a growing level; the displayed value is its growth over a year. */
 export interface Growth extends Omit<Level, "low" | "high"> {
   readonly start: number
-  /** Part of the level that comes and goes with the year. */
+  /** Fraction of the level that varies with the season. */
   readonly season?: number
 }
 
-/** By metric_id: a yearly rate of growth, and the level of 2003 in the unit that is stored. */
+/** By metric_id: a yearly rate of growth, and the level of 2003 in the stored unit. */
 export const growing: Readonly<Record<string, Growth>> = {
   net_liquidity: {
     start: 720_000,

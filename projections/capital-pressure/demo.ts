@@ -1,10 +1,10 @@
 /**
- * A made-up history of the dashboard: regimes, two crises that look like 2008 and 2020, seasons,
- * and values that come back to where they usually are. Nothing of it was ever published.
+ * A generated history of the dashboard: regimes, two crises like 2008 and 2020, seasons, and values
+ * that revert to their usual range. None of it was ever published.
  *
- * It is a plain function of the seed and of the day: what is told of a day stays as it is on every
- * later day, so that a second run a month later only adds a month.
- * Source: decisions of document 3, "generated data that says so (`ingest --demo`)".
+ * It is a pure function of the seed and the day: a day's values stay the same on every later day,
+ * so a second run a month later only adds a month. Source: decisions of document 3, "generated data
+ * that says so (`ingest --demo`)".
  */
 import {
   type Factors,
@@ -29,20 +29,20 @@ import { metrics } from "#schemas/capital-pressure/registry.ts"
 import { benchmark, type WatchlistTarget, watchlist } from "#schemas/capital-pressure/watchlist.ts"
 
 export interface Demo {
-  /** By metric_id, each metric that has a feed. */
+  /** By metric_id, each metric with a feed. */
   readonly observations: ReadonlyMap<string, Series>
   /** By ticker: the watchlist, its benchmark, and the index. */
   readonly prices: ReadonlyMap<string, PriceSeries>
   readonly targets: ReadonlyArray<WatchlistTarget>
 }
 
-/** The history that `ingest --demo` tells, unless a test asks for another. */
+/** The default seed of `ingest --demo`. */
 export const demo_seed = 20_031_001
 
-/** How far back it goes, in years. */
+/** Length of the history, in years. */
 export const demo_years = 20
 
-/** All that is known on the day `today`, of the years before it. */
+/** All data known on the day `today`, including the years before it. */
 export const demoOf = (today: number, seed: number = demo_seed): Demo => {
   const factors = factorsOf(today, seed)
   const from = yearsBefore(today, demo_years)
@@ -63,13 +63,13 @@ const tickers = [...watchlist.map(({ ticker }) => ticker), benchmark, index_tick
 
 const weekdays = ["Sun", "Mon", "Tue", "Wed", "Thu", "Fri", "Sat"]
 
-/** Days on which exchanges are closed, as MM-DD; a few are enough to be like a calendar. */
+/** Days on which exchanges are closed, as MM-DD; a few suffice to resemble a calendar. */
 const holidays = new Set(["01-01", "07-04", "12-25"])
 
 const isTradingDay = (day: number) =>
   isBusinessDay(day) && !holidays.has(dateOf(day).slice("YYYY-".length))
 
-/** Whether a publisher dates a value of this metric by this day. */
+/** Whether a publisher dates a value of this metric on this day. */
 const isDated = ({ cadence, cadence_label }: Metric) => {
   if (cadence === "daily") return isTradingDay
   const weekday = weekdays.findIndex((name) => cadence_label.includes(`(${name})`))
@@ -93,7 +93,7 @@ const observed = (factors: Factors, metric: Metric, from: number, today: number)
   return { days, values: Float64Array.from(days, (day) => rounded(at(day), decimals)) }
 }
 
-/** How a metric's value of a day comes about, and how many decimals its publisher writes. */
+/** A generator of a metric's daily value, and the number of decimals its publisher prints. */
 const generatorOf = (factors: Factors, metric_id: string) => {
   const growth = growing[metric_id]
   if (growth !== undefined) {
@@ -103,12 +103,12 @@ const generatorOf = (factors: Factors, metric_id: string) => {
     return { at, decimals }
   }
   const level = levels[metric_id]
-  // Each metric with a feed is in one of the tables; the tests look at all of them.
+  // Each metric with a feed is in one of the tables; the tests check all of them.
   if (level === undefined) throw new Error(`No demo values for ${metric_id}.`)
   return { at: bounded(factors, metric_id, level), decimals: level.decimals }
 }
 
-/** The base with what each factor adds, held softly between what was ever seen. */
+/** The base plus the effect of each factor, softly limited to the historical range. */
 const bounded = (factors: Factors, name: string, level: Level) => {
   const { base, stress = 0, relief = 0, cycle = 0, valuation = 0, low, high } = level
   const own = path(factors, name, level.noise, level.half_life)
@@ -124,7 +124,7 @@ const bounded = (factors: Factors, name: string, level: Level) => {
   }
 }
 
-/** Part of the range at either end where a value is slowed down, so that none stands at a limit. */
+/** Fraction of the range at either end where values slow down, so that none sticks to a limit. */
 const edge = 0.1
 
 const softly = (value: number, low: number, high: number) => {
@@ -159,7 +159,7 @@ const grown = (
   return (day: number) => Math.exp(logs[day - factors.from] ?? log)
 }
 
-/** A ticker against the index: where it began in 2003, its own growth a year, and its swings. */
+/** A ticker relative to the index: its start in 2003, its own yearly growth, and its swings. */
 const stocks: Readonly<Record<string, readonly [start: number, drift: number, noise: number]>> = {
   UNH: [20, 0.035, 0.11],
   LLY: [46, 0.02, 0.13],
@@ -187,17 +187,17 @@ const closeOf = (factors: Factors, ticker: string) => {
   }
 }
 
-/** Days after which half of a stock's own swing is over. */
+/** Days after which a stock's own swing halves. */
 const stock_half_life = 120
 
-/** Nothing is ever paid out or split, so that both closes are the same. */
+/** Without dividends or splits both closes are equal. */
 const quoted = (close: (day: number) => number, from: number, today: number): PriceSeries => {
   const days = daysOf(from, today - 1, isTradingDay)
   const closes = Float64Array.from(days, (day) => rounded(close(day), 2))
   return { days, close: closes, adjusted: closes }
 }
 
-/** What an operator might have thought at the beginning of the year. */
+/** Plausible price targets at the beginning of the year. */
 const hopes: Readonly<Record<string, readonly [of_price: number, fwd_pe: number]>> = {
   UNH: [1.12, 16.8],
   LLY: [1.02, 31.4],
@@ -209,7 +209,7 @@ const hopes: Readonly<Record<string, readonly [of_price: number, fwd_pe: number]
   CVS: [1.2, 10.4],
 }
 
-/** Days into a year before which the targets of the year before stand. */
+/** Days into a year before the previous year's targets are replaced. */
 const new_year_days = 10
 
 const targetsOf = (factors: Factors, today: number): Demo["targets"] => {

@@ -1,5 +1,5 @@
 /**
- * One metric in full: what it is, its reading, and every value that there is of it.
+ * One metric in full: its description, its reading, and all its values.
  *
  * Source: document 3 §2 A HistoryOut, MetricDetailOut.
  */
@@ -14,11 +14,11 @@ import type { Series, Store } from "./store.ts"
 
 const no_observations: Series = { days: new Int32Array(), values: new Float64Array() }
 
-/** A stub's has no reading and an empty series, whatever the store holds. */
+/** A stub has no reading and an empty series, whatever the store holds. */
 const observedOf = ({ observations }: Store, { metric_id, stub }: Metric): Series =>
   (stub === null ? observations.get(metric_id) : undefined) ?? no_observations
 
-/** The reading is of `today` (days since 1970-01-01); the series goes on to the newest value. */
+/** The reading is of `today` (days since 1970-01-01); the series extends to the newest value. */
 export const detailOf = (store: Store, metric: Metric, today: number): MetricDetail => {
   const observed = observedOf(store, metric)
   const score = scoreOf(metric, observed)
@@ -53,7 +53,7 @@ export const detailOf = (store: Store, metric: Metric, today: number): MetricDet
   }
 }
 
-/** The values as they were stored, from `since` (days since 1970-01-01) on, oldest first. */
+/** The stored values since `since` (days since 1970-01-01), oldest first. */
 export const historyOf = (store: Store, metric: Metric, since?: number): MetricHistory => {
   const { days, values } = observedOf(store, metric)
   const first = since === undefined ? 0 : lastIndexUntil(days, since - 1) + 1

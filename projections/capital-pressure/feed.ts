@@ -1,4 +1,4 @@
-/** How each feed went last. Source: document 3 §2 A SourcesOut. */
+/** Last result of each feed. Source: document 3 §2 A SourcesOut. */
 import { FeedEvent } from "#events/capital-pressure/feed.ts"
 import { upsert } from "#projections/capital-pressure/upsert.ts"
 import { projection } from "#projections/projection.ts"
@@ -7,12 +7,12 @@ export interface FeedTables {
   readonly capital_feed: {
     /** A metric's id, `prices` or `watchlist`. */
     readonly id: string
-    /** RFC 3339 in UTC, as the next. */
+    /** RFC 3339 in UTC, like the next. */
     readonly last_ingested_at: string | null
     readonly last_error_at: string | null
-    /** Null after an ingest that went well. */
+    /** Null after a successful ingest. */
     readonly last_error: string | null
-    /** 1 where what it told was generated. */
+    /** 1 if its data was generated. */
     readonly demo: number
   }
 }

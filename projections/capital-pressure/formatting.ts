@@ -1,5 +1,5 @@
 /**
- * Formatting: numbers as the dashboard writes them, and the words and classes beside them.
+ * Formatting: numbers as the dashboard prints them, with their labels and CSS classes.
  *
  * Source: market facts, A2.4 and A2.5.
  */
@@ -7,11 +7,11 @@ import type { Format, Metric, VoteDirection } from "#schemas/capital-pressure/me
 
 interface Writing {
   readonly decimals: number
-  /** Behind the number. */
+  /** Printed after the number. */
   readonly unit: string
-  /** Whether a plus is written too. */
+  /** Whether a plus sign is printed too. */
   readonly is_signed: boolean
-  /** How a change is written where it is not as the value is. */
+  /** Format of a change, if it differs from the value's. */
   readonly change?: { readonly factor: number; readonly decimals: number; readonly unit: string }
 }
 
@@ -30,10 +30,10 @@ const writings: Readonly<Record<Format, Writing>> = {
   growth: { decimals: 1, unit: "%", is_signed: true },
 }
 
-/** Whether that many decimals of it are all zero. */
+/** Whether the number rounds to zero at this many decimals. */
 const isZero = (number: number, decimals: number) => Number(number.toFixed(decimals)) === 0
 
-/** So many decimals of it; never "-0.00". */
+/** The number at this many decimals; never "-0.00". */
 const fixed = (number: number, decimals: number) =>
   (isZero(number, decimals) ? 0 : number).toFixed(decimals)
 
@@ -53,9 +53,9 @@ export interface Delta {
 }
 
 /**
- * The change of an indicator since the observation before (NaN: there is none), in its unit and
- * always signed, that of a spread in basis points: "+7 bp", "unch", "n/a". Bear is a change
- * towards pressure, neutral one that rounds to none.
+ * The signed change of an indicator since the previous observation (NaN: none) in its unit, for a
+ * spread in basis points: "+7 bp", "unch", "n/a". Bear is a change towards pressure; neutral is a
+ * change that rounds to zero.
  */
 export const deltaOf = (
   { format, direction_kind }: Pick<Metric, "format" | "direction_kind">,
@@ -63,14 +63,14 @@ export const deltaOf = (
 ): Delta => {
   if (Number.isNaN(change)) return { delta: "n/a", delta_class: "neutral" }
   const { factor, decimals, unit } = { factor: 1, ...(writings[format].change ?? writings[format]) }
-  const shown = change * factor
-  if (isZero(shown, decimals)) return { delta: "unch", delta_class: "neutral" }
-  const is_pressure = shown > 0 === (direction_kind === "higher_bearish")
-  return { delta: `${signed(shown, decimals)}${unit}`, delta_class: is_pressure ? "bear" : "bull" }
+  const scaled = change * factor
+  if (isZero(scaled, decimals)) return { delta: "unch", delta_class: "neutral" }
+  const is_pressure = scaled > 0 === (direction_kind === "higher_bearish")
+  return { delta: `${signed(scaled, decimals)}${unit}`, delta_class: is_pressure ? "bear" : "bull" }
 }
 
 interface Scale {
-  /** Where one word ends and the next begins; the first ends what is neutral. */
+  /** Boundaries between the labels; the first one ends the neutral range. */
   readonly steps: readonly [number, number, number]
   readonly near: string
   readonly bull: readonly [string, string, string]
@@ -84,7 +84,7 @@ const scales: Readonly<Record<"metric" | "composite", Scale>> = {
     bull: ["mildly easy", "easy", "very easy"],
     bear: ["mildly tight", "tight", "very tight"],
   },
-  // Narrower, since a mean of many moves less than each.
+  // Narrower, because a mean of many metrics moves less than each of them.
   composite: {
     steps: [0.25, 0.75, 1.5],
     near: "balanced",
@@ -98,7 +98,7 @@ export interface Label {
   readonly class: VoteDirection
 }
 
-/** The word and the class of a pressure, of one metric or of the composite. */
+/** Label and class of a pressure, of one metric or of the composite. */
 export const labelOf = (kind: keyof typeof scales, pressure: number): Label => {
   const scale = scales[kind]
   const strength = scale.steps.filter((step) => Math.abs(pressure) >= step).length
@@ -112,17 +112,17 @@ const fraction_decimals = 6
 
 const rounded = (number: number, decimals: number) => {
   const factor = 10 ** decimals
-  // Plus zero: there is no -0 in JSON.
+  // Plus zero: JSON has no -0.
   return Math.round(number * factor) / factor + 0
 }
 
-/** A z-score as it is told; null of NaN. */
+/** A z-score rounded for output; null for NaN. */
 export const roundedZ = (z: number): number | null =>
   Number.isNaN(z) ? null : rounded(z, z_decimals)
 
-/** An indicator or a fraction as it is told. */
+/** An indicator or a fraction rounded for output. */
 export const roundedFraction = (fraction: number): number => rounded(fraction, fraction_decimals)
 
-/** The dashboard's times have no zone: they are in UTC. Source: document 3 §2 A. */
+/** The dashboard's times have no zone suffix: they are in UTC. Source: document 3 §2 A. */
 export const zoneless = (instant: string | null): string | null =>
   instant === null ? null : instant.replace(/Z$/, "")

@@ -1,6 +1,6 @@
 /**
- * Indicators: what the z-score of a metric is made of. A level is the observation itself, a yoy its
- * growth over a year.
+ * Indicators: the input of a metric's z-score. A level is the observation itself, a yoy its growth
+ * over a year.
  *
  * Source: document 3 §2 A indicator_kind; market facts, A2.2.
  */
@@ -8,16 +8,16 @@ import { yearBefore } from "#schemas/capital-pressure/day.ts"
 import type { Cadence, Metric } from "#schemas/capital-pressure/metric.ts"
 import type { Series } from "./store.ts"
 
-/** Days from one observation to the next, at most, when none is missing. */
+/** Maximum number of days between two consecutive observations if none is missing. */
 const period_days = { daily: 1, weekly: 7, monthly: 31, quarterly: 92 } as const
 
-/** How much older than a period the value of a year before may be; beyond it there is none. */
+/** Maximum extra age, beyond one period, of the comparison value from a year before. */
 const comparison_slack_days = 10
 
 /**
- * The indicator of each observation that has one: of a level the value, of a yoy the growth in
- * percent since the newest value at or before the same date a year earlier. No growth where that
- * one is not positive, or older than a period and ten days by then.
+ * The indicator of each observation that has one: the value of a level, or for a yoy the growth in
+ * percent since the newest value at or before the same date a year earlier. No growth if that value
+ * is not positive, or was older than a period and ten days by then.
  */
 export const indicatorOf = (
   { indicator_kind, cadence }: Pick<Metric, "indicator_kind" | "cadence">,

@@ -1,5 +1,5 @@
 /**
- * Every value of every metric, as it is told now and as it was told first.
+ * Every value of every metric, current and as first published.
  *
  * Source: decisions of document 3, dashboard storage.
  */
@@ -17,10 +17,10 @@ export interface ObservationTables {
     /** Days since 1970-01-01. */
     readonly day: number
     readonly value: number
-    /** What was told first: no revision changes it. */
+    /** The value first published: revisions do not change it. */
     readonly first_value: number
   }
-  /** Each revision, in the order in which they came. */
+  /** All revisions, in order of arrival. */
   readonly capital_revision: {
     readonly metric_id: string
     readonly day: number

@@ -1,17 +1,17 @@
-/** What the capital pressure dashboard tells subscribers, in the words of its published types. */
+/** Published events of the capital pressure dashboard. */
 import { Order, Struct } from "effect"
 import { CompositeEvent } from "#events/capital-pressure/composite.ts"
 import { FeedEvent } from "#events/capital-pressure/feed.ts"
 import { WatchlistEvent } from "#events/capital-pressure/watchlist.ts"
-import { publication, type ToldOf } from "#projections/published-events.ts"
+import { type EventDraftOf, publication } from "#projections/published-events.ts"
 import type { published as types } from "#schemas/capital-pressure/published.ts"
 
-type Told = ToldOf<typeof types>
+type Draft = EventDraftOf<typeof types>
 
 const feed = publication({
   part: "capital-pressure.feed",
   event: FeedEvent,
-  tell: (event, { id: feed_id }): Told => {
+  toDraft: (event, { id: feed_id }): Draft => {
     switch (event.type) {
       case "FeedIngested": {
         const data = { feed_id, ...Struct.omit(event, ["type"]) }
@@ -30,7 +30,7 @@ const byDate = Order.mapInput(Order.String, ({ ts }: { readonly ts: string }) =>
 const composite = publication({
   part: "capital-pressure.composite",
   event: CompositeEvent,
-  tell: (event): Told => {
+  toDraft: (event): Draft => {
     if (event.type === "CompositeWithdrawn") {
       return { type: "composite_withdrawn", data: { dates: event.days.toSorted() } }
     }
@@ -44,11 +44,11 @@ const composite = publication({
 const watchlist = publication({
   part: "capital-pressure.watchlist",
   event: WatchlistEvent,
-  tell: ({ targets, demo }): Told => ({
+  toDraft: ({ targets, demo }): Draft => ({
     type: "watchlist_set",
     data: { tickers: targets.map(({ ticker }) => ticker), demo },
   }),
 })
 
-/** Every kind of the dashboard that publishes. */
+/** All publications of the dashboard. */
 export const published = [feed, composite, watchlist]

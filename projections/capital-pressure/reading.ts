@@ -1,5 +1,5 @@
 /**
- * Readings: what a metric shows on a day.
+ * Readings: the display values of a metric on a day.
  *
  * Source: document 3 §2 A ReadingOut; market facts, A2.4 and A2.5.
  */
@@ -10,14 +10,14 @@ import { isStale, lastIndexUntil } from "./point-in-time.ts"
 import { pressureOf, type Score } from "./score.ts"
 import { voteOf } from "./vote.ts"
 
-/** Values of a sparkline: of a quarter, a year, three and five years. */
+/** Number of values in a sparkline: a quarter, a year, three years and five years. */
 const sparkline_points = { daily: 60, weekly: 52, monthly: 36, quarterly: 20 } as const
 
 const unscored: Label = { label: "n/a", class: "neutral" }
 
 /**
- * The newest value that was known on this day, however old: a stale one is shown, and counts
- * nowhere. Undefined before the first. `demo`: the metric's values were generated.
+ * The newest value known on this day, of any age: a stale value is displayed but never counts.
+ * Undefined before the first value. `demo`: the values were generated.
  */
 export const readingOf = (score: Score, day: number, demo: boolean): Reading | undefined => {
   const { metric, days, indicator } = score

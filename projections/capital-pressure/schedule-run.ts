@@ -1,4 +1,4 @@
-/** How each job of the scheduler went last. Source: document 3 §2 A SchedulerOut. */
+/** Last run of each scheduled job. Source: document 3 §2 A SchedulerOut. */
 import { ScheduleEvent } from "#events/capital-pressure/schedule.ts"
 import { upsert } from "#projections/capital-pressure/upsert.ts"
 import { projection } from "#projections/projection.ts"
@@ -6,11 +6,11 @@ import { projection } from "#projections/projection.ts"
 export interface ScheduleTables {
   readonly capital_job: {
     readonly id: string
-    /** When it was started last. RFC 3339 in UTC, as the others. */
+    /** Start of the last run. RFC 3339 in UTC, like the others. */
     readonly last_run_at: string | null
     readonly last_success_at: string | null
     readonly last_error_at: string | null
-    /** Of the run that failed at `last_error_at`, whatever came after it. */
+    /** Error of the run that failed at `last_error_at`, regardless of later runs. */
     readonly last_error: string | null
   }
 }

@@ -1,10 +1,10 @@
-/** The scheduler's jobs and how they went. Source: document 3 §2 A SchedulerOut. */
+/** The scheduler's jobs and their results. Source: document 3 §2 A SchedulerOut. */
 import type { SchedulerStatus } from "#schemas/capital-pressure/dashboard.ts"
 import { type ScheduledJob, scheduled_jobs } from "#schemas/capital-pressure/schedule.ts"
 import { zoneless } from "./formatting.ts"
 import type { Store } from "./store.ts"
 
-/** `nextRunOf` answers RFC 3339 in UTC; null of all where the scheduler does not run. */
+/** `nextRunOf` returns RFC 3339 in UTC; null for every job if the scheduler does not run. */
 export const schedulerOf = (
   { jobs }: Store,
   nextRunOf: (job: ScheduledJob) => string | null,

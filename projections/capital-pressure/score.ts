@@ -1,4 +1,4 @@
-/** Scores: a metric's indicator with its z-scores, and from when on each was known. */
+/** Scores: a metric's indicator and z-scores, with the day each became known. */
 import type { Metric } from "#schemas/capital-pressure/metric.ts"
 import { metrics } from "#schemas/capital-pressure/registry.ts"
 import { indicatorOf } from "./indicator.ts"
@@ -8,16 +8,16 @@ import { zScores } from "./zscore.ts"
 
 export interface Score {
   readonly metric: Metric
-  /** Dates of the observations that have an indicator, ascending; the rest is in their order. */
+  /** Dates of observations with an indicator, ascending; the other arrays are in the same order. */
   readonly days: Int32Array
   readonly indicator: Float64Array
-  /** Plain, not turned by direction; NaN where there is none. */
+  /** Not adjusted for direction; NaN if missing. */
   readonly z: Float64Array
-  /** The business day from which each counts. */
+  /** The business day from which each value counts. */
   readonly available: Int32Array
 }
 
-/** Every value of it is the same when later observations are taken away. */
+/** Each value depends on earlier observations only. */
 export const scoreOf = (metric: Metric, observed: Series): Score => {
   const indicator = indicatorOf(metric, observed)
   return {
@@ -29,7 +29,7 @@ export const scoreOf = (metric: Metric, observed: Series): Score => {
   }
 }
 
-/** The metrics with a feed that have an indicator, in the registry's order. */
+/** Metrics with a feed and an indicator, in the registry's order. */
 export const scoresOf = (observations: Store["observations"]): ReadonlyArray<Score> =>
   metrics.flatMap((metric) => {
     const observed = observations.get(metric.metric_id)
@@ -38,6 +38,6 @@ export const scoresOf = (observations: Store["observations"]): ReadonlyArray<Sco
     return score.days.length === 0 ? [] : [score]
   })
 
-/** A z-score turned by direction: positive is pressure. Source: document 3, directional z. */
+/** A z-score adjusted for direction: positive means pressure. Source: document 3, directional z. */
 export const pressureOf = ({ direction_kind }: Metric, z: number): number =>
   direction_kind === "higher_bearish" ? z : -z

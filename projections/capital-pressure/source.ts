@@ -1,4 +1,4 @@
-/** Where each metric comes from, and how its feed does. Source: document 3 §2 A SourcesOut. */
+/** The source of each metric and the state of its feed. Source: document 3 §2 A SourcesOut. */
 import type { Sources } from "#schemas/capital-pressure/dashboard.ts"
 import { dateOf } from "#schemas/capital-pressure/day.ts"
 import type { Metric } from "#schemas/capital-pressure/metric.ts"
@@ -6,15 +6,15 @@ import { metrics } from "#schemas/capital-pressure/registry.ts"
 import { zoneless } from "./formatting.ts"
 import type { Store } from "./store.ts"
 
-/** Decisions of document 3: the one source whose certificate is not checked. */
+/** Decisions of document 3: the only source whose certificate is not verified. */
 const unverified_note =
   "The publisher's certificate is not checked, unless capital.cftc_tls_verify is set: its rows are."
 
-/** What a person should know of a source: why there is none, or why to trust it less. */
+/** A note for users: why there is no source, or why it is less reliable. */
 const noteOf = ({ stub, source_kind }: Metric): string | null =>
   stub ?? (source_kind === "cftc" ? unverified_note : null)
 
-/** All 24 metrics in the registry's order, stubs too. */
+/** All 24 metrics in the registry's order, including stubs. */
 export const sourcesOf = ({ observations, feeds }: Store): Sources => ({
   rows: metrics.map((metric) => {
     const { metric_id, name, tier, source, source_kind, stub } = metric

@@ -1,4 +1,4 @@
-/** What the operator thinks of the watchlist's names. Source: document 3 §2 A WatchlistOut. */
+/** The operator's price targets for the watchlist. Source: document 3 §2 A WatchlistOut. */
 import { WatchlistEvent } from "#events/capital-pressure/watchlist.ts"
 import { upsert } from "#projections/capital-pressure/upsert.ts"
 import { projection } from "#projections/projection.ts"
@@ -12,7 +12,7 @@ export interface TargetTables {
     readonly fwd_pe: number | null
     /** YYYY-MM-DD */
     readonly set_on: string | null
-    /** 1 where it was generated. */
+    /** 1 if it was generated. */
     readonly demo: number
   }
 }

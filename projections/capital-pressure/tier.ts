@@ -1,5 +1,5 @@
 /**
- * Tiers: the mean pressure of each, today and since.
+ * Tiers: the mean pressure of each, today and over time.
  *
  * Source: document 3 §2 A TierOut, TierHistoryOut.
  */
@@ -10,13 +10,13 @@ import { type TierName, tiers } from "#schemas/capital-pressure/tier.ts"
 import { roundedZ } from "./formatting.ts"
 import type { CompositeSeries, Store } from "./store.ts"
 
-/** The tier's own column of a composite; NaN on a day without data. */
+/** The tier's column of a composite; NaN on a day without data. */
 export const tierColumn = ({ tiers: columns }: CompositeSeries, tier: Tier): Float64Array => {
   const index = { 1: 0, 2: 1, 3: 2, 4: 3 } as const
   return columns[index[tier]]
 }
 
-/** The four cards; `live` is the composite of the day that the readings are of. */
+/** The four cards; `live` is the composite of the readings' day. */
 export const tierCardsOf = (
   readings: ReadonlyArray<Reading>,
   live: CompositeSeries,
@@ -36,7 +36,7 @@ const nameOf = (tier: Tier): TierName => {
   return found
 }
 
-/** The days that `backfill-composite` computed; empty before it has run. */
+/** The days computed by `backfill-composite`; empty before its first run. */
 export const tierHistoryOf = ({ composite }: Store, tier: Tier): TierHistory => {
   const { name, tag } = nameOf(tier)
   const column = tierColumn(composite, tier)

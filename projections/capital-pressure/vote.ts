@@ -1,5 +1,5 @@
 /**
- * Votes: what a reading says of the market, bull, neutral or bear, and why.
+ * Votes: whether a reading is bull, neutral or bear for the market, and why.
  *
  * Source: document 3 §2 A VoteOut; market facts, A1.3.
  */
@@ -7,7 +7,7 @@ import type { LevelRule, Metric, VoteDirection } from "#schemas/capital-pressure
 import { signed } from "./formatting.ts"
 import { pressureOf } from "./score.ts"
 
-/** Pressure from which a z-score votes. */
+/** Minimum pressure at which a z-score votes. */
 const pressure_min = 0.5
 const reason_z_decimals = 2
 
@@ -33,8 +33,8 @@ const directionOf = (pressure: number): VoteDirection => {
 }
 
 /**
- * The vote of an indicator and its plain z-score (NaN: there is none, which is neutral). The
- * first level rule that holds decides alone, and is named in the reason.
+ * The vote of an indicator and its unadjusted z-score (NaN: none, therefore neutral). The first
+ * matching level rule decides alone, and the reason names it.
  */
 export const voteOf = (metric: Metric, indicator: number, z: number): Vote => {
   if (Number.isNaN(z)) {

@@ -12,12 +12,12 @@ import type { PriceSeries, Store } from "./store.ts"
 
 const return_days = 30
 const sparkline_points = 30
-/** How much older than the day asked for a close may be: longer than any holiday. */
+/** Maximum age of a close relative to the requested day: longer than any holiday. */
 const close_age_days_max = 10
 const below_target_max = 0.95
 const above_target_min = 1.05
 
-/** One row a name, in the registry's order, whether there are prices of it or not. */
+/** One row per name, in the registry's order, with or without prices. */
 export const watchlistOf = ({ prices, targets, feeds }: Store): Watchlist => {
   const demo = ["prices", "watchlist"].some((id) => feeds.get(id)?.demo ?? false)
   return {
@@ -47,7 +47,7 @@ export const watchlistOf = ({ prices, targets, feeds }: Store): Watchlist => {
 
 const peText = (fwd_pe: number | null) => (fwd_pe === null ? "n/a" : `${fwd_pe.toFixed(1)}x`)
 
-/** A target of 0 is one that the operator has not set. */
+/** A target of 0 is unset. */
 const statusOf = (price: number | null, target: number): string => {
   if (price === null) return "no price"
   if (target === 0) return "no target"
@@ -61,7 +61,7 @@ interface Close {
   readonly adjusted: number
 }
 
-/** The last close that is not after this day, nor much before it. */
+/** The last close up to this day, if it is recent enough. */
 const closeAsOf = (series: PriceSeries | undefined, day: number): Close | undefined => {
   if (series === undefined) return undefined
   const index = lastIndexUntil(series.days, day)
@@ -70,7 +70,7 @@ const closeAsOf = (series: PriceSeries | undefined, day: number): Close | undefi
   return day - found > close_age_days_max ? undefined : { day: found, adjusted }
 }
 
-/** The adjusted close of this very day. */
+/** The adjusted close of exactly this day. */
 const adjustedOn = (series: PriceSeries | undefined, day: number): number | undefined => {
   const close = closeAsOf(series, day)
   return close?.day === day ? close.adjusted : undefined
@@ -82,8 +82,8 @@ interface Returns {
 }
 
 /**
- * Over the 30 calendar days to the name's last close. The fund's is over the very two dates of the
- * name's: where it has no close on one of them there is nothing to compare with.
+ * Returns over the 30 calendar days to the name's last close. The fund's return covers the same two
+ * dates: without a close on one of them there is no comparison.
  */
 const returnsOf = (series: PriceSeries | undefined, fund: PriceSeries | undefined): Returns => {
   const none = { return_30d: null, return_30d_relative: null }

@@ -1,5 +1,5 @@
 /**
- * Rolling z-scores: how far an indicator is from its own recent past.
+ * Rolling z-scores: distance of an indicator from its recent past.
  *
  * Source: document 3 §2 A; decisions of document 3, rolling z; market facts, A2.2.
  */
@@ -7,30 +7,30 @@ import { yearsBefore } from "#schemas/capital-pressure/day.ts"
 import type { Cadence, Metric } from "#schemas/capital-pressure/metric.ts"
 import type { Series } from "./store.ts"
 
-/** How many days late the first observation of a window that counts as filled may be. */
+/** Maximum delay, in days, of the first observation in a window that counts as filled. */
 const fill_tolerance_days = { daily: 7, weekly: 10, monthly: 45, quarterly: 120 } as const
 
-/** A deviation of so small a part of the mean is a constant's rounding. */
+/** A deviation below this fraction of the mean is the rounding error of a constant. */
 const deviation_ratio_min = 1e-12
 
-/** Running sums are made anew after so many steps, */
+/** Running sums are recomputed after this many steps, */
 const steps_max = 512
 /**
- * and when what they have held is so much larger than what is left of it: together that keeps ten
- * digits of the deviation, whatever an outlier or a trend left behind.
+ * and when they have held this many times what remains: together this keeps ten digits of the
+ * deviation, whatever an outlier or a trend left behind.
  */
 const cancellation_max = 256
 
-/** Observations that a window must hold for a z-score. */
+/** Minimum number of observations in a window for a z-score. */
 export const observationsMin = (cadence: Cadence, years: number): number => {
   const of_year = { daily: 150, weekly: 40, monthly: 10 }
   return cadence === "quarterly" ? 10 : of_year[cadence] * years
 }
 
 /**
- * The z-score of each value among the values of (day - zscore_years, day], itself included, by
- * the sample standard deviation (ddof 1). NaN where the series does not reach back that far, the
- * window holds too few values, or they do not differ. A value depends on none after it.
+ * The z-score of each value among the values of (day - zscore_years, day], itself included, by the
+ * sample standard deviation (ddof 1). NaN if the series does not reach back that far, the window
+ * holds too few values, or they are all equal. A value never depends on later ones.
  */
 export const zScores = (
   { cadence, zscore_years }: Pick<Metric, "cadence" | "zscore_years">,
@@ -55,13 +55,13 @@ export const zScores = (
   return z
 }
 
-/** Sums of the differences to a centre near the mean, and of their squares. */
+/** Sums of the differences from a center near the mean, and of their squares. */
 interface Window {
   count: number
   centre: number
   sum: number
   squares: number
-  /** The most that `squares` was since the sums were made. */
+  /** Maximum of `squares` since the sums were computed. */
   peak: number
   steps: number
 }
@@ -84,7 +84,7 @@ const remove = (window: Window, value: number) => {
   window.squares -= difference * difference
 }
 
-/** Sum of the squared differences to the mean. */
+/** Sum of squared differences from the mean. */
 const spreadOf = ({ count, sum, squares }: Window) => squares - (sum * sum) / count
 
 const isExact = (window: Window) =>

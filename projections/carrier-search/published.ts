@@ -1,15 +1,15 @@
-/** What carrier search tells subscribers, in the words of its published types. */
+/** Published events of carrier search. */
 import { SearchEvent } from "#events/carrier-search/search.ts"
-import { publication, type ToldOf } from "#projections/published-events.ts"
+import { type EventDraftOf, publication } from "#projections/published-events.ts"
 import type { published as types } from "#schemas/carrier-search/published.ts"
 import { subjectOf } from "#schemas/carrier-search/search.ts"
 
-type Told = ToldOf<typeof types>
+type Draft = EventDraftOf<typeof types>
 
 const search = publication({
   part: "carrier-search.search",
   event: SearchEvent,
-  tell: (event, { id: node_id }): Told => {
+  toDraft: (event, { id: node_id }): Draft => {
     const { start, end, registry, outcome, found, answered, reason, duration_ms } = event
     const { at, actor, request_id, correlation_id } = event
     return {
@@ -31,5 +31,5 @@ const search = publication({
   },
 })
 
-/** Every kind of carrier search that publishes. */
+/** All publications of carrier search. */
 export const published = [search]

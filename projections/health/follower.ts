@@ -1,29 +1,31 @@
-/** How far a follower of the log is behind it, in seconds, and whether it is stuck. */
+/** Lag of a follower of the log in seconds, and whether the follower is stuck. */
 import { Clock, Effect, Stream } from "effect"
 import { Log, type Part } from "#events/log.ts"
 
 /** A read model, or the publisher. */
 export interface Follower {
-  /** The part of the log that it follows. */
+  /** The part of the log it follows. */
   readonly part: Part
-  /** The last commit that it processed; undefined where it does not work in this process. */
+  /** The last commit it processed; undefined if it does not run in this process. */
   readonly position: Effect.Effect<number | undefined>
-  /** Why it waits at this position; undefined while it does not. */
+  /** Why it waits at this position; undefined if it does not wait. */
   readonly waits: () => string | undefined
 }
 
 const ms_per_s = 1000
 
-/** A follower that has not moved for longer than this with work before it stands, in seconds. */
+/**
+ * Longest time without progress before a follower with pending work counts as stuck, in seconds.
+ */
 const standing_s_max = 10
 
-/** A log that does not answer within this has no say here: commands report it. */
+/** A log that is slower than this is ignored here: commands report it. */
 const answer_max = "1 second"
 
-/** How long a follower that is late is watched for any progress, in milliseconds. */
+/** How long a lagging follower is watched for progress, in milliseconds. */
 const watch_ms = 250
 
-/** Seconds since the oldest commit of a part after this position; 0 where there is none. */
+/** Seconds since the oldest commit of a part after this position; 0 if there is none. */
 export const lagSeconds = Effect.fnUntraced(function* (part: Part, position: number) {
   const log = yield* Log
   if ((yield* log.head(part)) <= position) return 0
@@ -34,8 +36,8 @@ export const lagSeconds = Effect.fnUntraced(function* (part: Part, position: num
 })
 
 /**
- * Why a follower stands: its lag in seconds and what it waits for. Undefined while it has nothing
- * to do or moves, however far behind it is, and where the log cannot be asked.
+ * Why a follower is stuck: its lag in seconds and what it waits for. Undefined if it is idle or
+ * makes progress, however far behind, and if the log is unreachable.
  */
 export const standstill = ({ part, position, waits }: Follower) =>
   Effect.gen(function* () {

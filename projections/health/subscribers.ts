@@ -1,38 +1,38 @@
-/** The stored published events, and how far their durable NATS subscribers are behind. */
+/** The stored published events, and the lag of their durable NATS subscribers. */
 import { Context, type Effect } from "effect"
 import type { PublishFailed } from "#projections/published-events.ts"
 
-/** A stream of published events as it is stored. */
+/** A stored stream of published events. */
 export interface StoredEvents {
-  /** The stream that the publisher writes, or the mirror that NATS subscribers read. */
+  /** The stream written by the publisher, or the mirror read by NATS subscribers. */
   readonly name: "events" | "mirror"
   readonly bytes: number
-  /** Bytes at which the oldest events are discarded; 0: there is no limit. */
+  /** Size at which the oldest events are discarded, in bytes; 0: unlimited. */
   readonly limit_bytes: number
   readonly messages: number
-  /** Age of the oldest event that is kept, in seconds; 0 where none is. */
+  /** Age of the oldest stored event, in seconds; 0 if none. */
   readonly oldest_s: number
 }
 
-/** A durable NATS consumer of a subscriber. */
+/** A subscriber's durable NATS consumer. */
 export interface Subscriber {
   readonly name: string
-  /** Age of the oldest event that it has not acknowledged, in seconds; 0: there is none. */
+  /** Age of its oldest unacknowledged event, in seconds; 0 if none. */
   readonly lag_s: number
   /**
-   * Events that were discarded before it acknowledged them. Of a consumer with a filter, at most so
-   * many: how many of them its filter would have passed is unknown.
+   * Events discarded before they were acknowledged. An upper bound for a consumer with a filter:
+   * the number that would have passed the filter is unknown.
    */
   readonly missed: number
 }
 
 export interface SubscribersNow {
   readonly stored: ReadonlyArray<StoredEvents>
-  /** Age of the oldest event that the mirror does not have yet, in seconds; 0: it has all. */
+  /** Age of the oldest event that the mirror lacks, in seconds; 0 if it has all of them. */
   readonly mirror_lag_s: number
-  /** Durable consumers in all. */
+  /** Number of durable consumers. */
   readonly count: number
-  /** Those that are furthest behind, the worst first; bounded. */
+  /** The consumers furthest behind, worst first; bounded. */
   readonly behind: ReadonlyArray<Subscriber>
 }
 

@@ -1,14 +1,14 @@
-/** What plant disease prediction tells subscribers, in the words of its published types. */
+/** Published events of plant disease prediction. */
 import { PredictionEvent } from "#events/plant-disease/prediction.ts"
-import { publication, type ToldOf } from "#projections/published-events.ts"
+import { type EventDraftOf, publication } from "#projections/published-events.ts"
 import type { published as types } from "#schemas/plant-disease/published.ts"
 
-type Told = ToldOf<typeof types>
+type Draft = EventDraftOf<typeof types>
 
 const prediction = publication({
   part: "plant-disease.prediction",
   event: PredictionEvent,
-  tell: (event, { id: node_id }): Told => {
+  toDraft: (event, { id: node_id }): Draft => {
     const { probability, image_sha256, image_bytes, model_sha256, milliseconds } = event
     const { at, actor, request_id, correlation_id } = event
     return {
@@ -28,5 +28,5 @@ const prediction = publication({
   },
 })
 
-/** Every kind of plant disease prediction that publishes. */
+/** All publications of plant disease prediction. */
 export const published = [prediction]

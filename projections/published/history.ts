@@ -1,8 +1,8 @@
 /**
- * All published events there ever were: those that the stream keeps, and older ones from the log.
+ * The full history of published events: stored ones from the stream, older ones from the log.
  *
- * A subscriber's place is an epoch and a number. The epoch changes where numbers begin to mean
- * other events, which is at a restore; a subscriber with another one gets `state_restored` first.
+ * A subscriber's place is an epoch and a number. A restore starts a new epoch because numbers then
+ * refer to other events; a subscriber with an old epoch first receives `state_restored`.
  *
  * Source: DECISIONS "published events"; decision 0172.
  */
@@ -34,46 +34,48 @@ import {
 import type { CloudEvent } from "#schemas/cloud-event.ts"
 import { MissingRange } from "#schemas/system/restoration.ts"
 
-/** Characters of an epoch: 32 bits tell a few hundred restores apart. */
+/** Characters of an epoch: 32 bits distinguish a few hundred restores. */
 const epoch_chars = 8
 
-/** How often it is tried to read a stream that is being made again, and the pause between. */
+/** How often reading a stream that is being recreated is retried, and the pause between retries. */
 const tries_max = 20
 const pause_ms = 250
 
-/** Where a subscriber was. Without an epoch, as before there were any: it is the present one. */
-export interface Was {
+/**
+ * A subscriber's last known place. Without an epoch (before epochs existed) it is the current one.
+ */
+export interface SubscriberPlace {
   readonly epoch?: string | undefined
   readonly sequence: number
 }
 
-/** Where it goes on. */
+/** Where a subscriber resumes. */
 export interface Resumed {
   readonly epoch: string
-  /** After the event of this number. */
+  /** It continues after this event number. */
   readonly after: number
-  /** The position that the last restore went back to; 0: there was none. */
+  /** The position that the last restore went back to; 0 if there was none. */
   readonly restored_to: number
-  /** To be told first: the numbers that it knows are not those of now. */
+  /** Delivered first: the subscriber's numbers are from another history. */
   readonly restored: CloudEvent | undefined
 }
 
 export class PublishedHistory extends Context.Service<
   PublishedHistory,
   {
-    /** The number of the last event; 0: there is none. */
+    /** The number of the last event; 0 if there is none. */
     readonly end: Effect.Effect<number, PublishFailed>
-    /** The epoch that begins with the event of a restore. */
+    /** The epoch that begins with a restore's event. */
     readonly epochOf: (restoration: CloudEvent) => string
-    /** Whether somebody can follow now. */
+    /** Whether a subscriber can follow now. */
     readonly ready: Effect.Effect<void, PublishFailed>
-    /** Where a subscriber goes on who was there. */
-    readonly resume: (was: Was) => Effect.Effect<Resumed, PublishFailed>
+    /** Where a subscriber from this place resumes. */
+    readonly resume: (was: SubscriberPlace) => Effect.Effect<Resumed, PublishFailed>
     /** The number of the last event that was published before a time (epoch milliseconds). */
     readonly before: (time_ms: number) => Effect.Effect<number, PublishFailed>
-    /** The event of this number; undefined where there is none yet. */
+    /** The event of this number; undefined if it does not exist yet. */
     readonly at: (sequence: number) => Effect.Effect<CloudEvent | undefined, PublishFailed>
-    /** Those after `sequence`, oldest first, and then each new one. It never ends. */
+    /** Events after `sequence`, oldest first, then each new one. Never ends. */
     readonly follow: (sequence: number, wanted: Wanted) => Stream.Stream<Delivered, PublishFailed>
   }
 >()("projections/PublishedHistory") {
@@ -97,15 +99,15 @@ export class PublishedHistory extends Context.Service<
     )
 }
 
-/** Spans whose counting is remembered. */
+/** Maximum number of spans whose count is cached. */
 const counted_max = 1_000
 
-/** What is published, and the spans that counting is known to come out for. */
+/** What is published, and the spans whose count is verified. */
 interface Counted extends Publishing {
   readonly counted: Set<string>
 }
 
-/** The same with the restores of the log. */
+/** The same with the log's restores. */
 interface Known extends Counted {
   readonly restores: ReadonlyArray<Restored>
 }
@@ -116,14 +118,14 @@ const unreadable = ({ detail }: LogUnavailable) =>
 const readable = (failure: PublishFailed | LogUnavailable) =>
   failure instanceof PublishFailed ? failure : unreadable(failure)
 
-/** The stream's bounds. One that is gone is made again within seconds, by the publisher. */
+/** The stream's bounds. The publisher recreates a lost stream within seconds. */
 const present = Effect.gen(function* () {
   const bounds = yield* (yield* PublishedEvents).bounds
   return bounds ?? (yield* gone)
 }).pipe(Effect.retry({ times: tries_max, schedule: Schedule.spaced(pause_ms) }))
 const gone = new PublishFailed({ detail: "The stream of published events is being made again." })
 
-/** The epoch after each restore, and before the first. */
+/** The epoch after each restore, and the first one. */
 const epochOf = (log: Log["Service"], id: string) => log.hashOf(id).slice(0, epoch_chars)
 
 /** The epochs of the log, oldest first; each begins after the restore's position. */
@@ -137,23 +139,23 @@ const epochs = Effect.fnUntraced(function* (restores: ReadonlyArray<Restored>) {
   ]
 })
 
-/** The event that tells of a restore. */
+/** The event that reports a restore. */
 const restorationOf = Effect.fnUntraced(function* (
   { publications, restores }: Known,
   { restore_id, position }: Restored,
 ) {
   const log = yield* Log
-  const told = log.read(restoration_stream, position).pipe(
+  const restorations = log.read(restoration_stream, position).pipe(
     Stream.map((recorded) => publishedOf(publications, recorded, restores)),
     Stream.flattenIterable,
     Stream.map(({ event }) => event),
     Stream.filter(({ data }) => data.restore_id === restore_id),
   )
-  const found = yield* Stream.runHead(told)
+  const found = yield* Stream.runHead(restorations)
   return found._tag === "None" ? undefined : found.value
 })
 
-/** The event for an epoch that the log does not know: nothing that was seen in it counts. */
+/** The event for an epoch unknown to the log: everything seen in it is invalid. */
 const unknownEpoch = (epoch: string, present: string): CloudEvent => ({
   specversion: "1.0",
   id: `0.0.${present}`,
@@ -167,7 +169,10 @@ const unknownEpoch = (epoch: string, present: string): CloudEvent => ({
   data: { restore_id: epoch, backup_id: "", made_at: new Date(0).toISOString(), position: 0 },
 })
 
-const resume = Effect.fnUntraced(function* (publishing: Counted, { epoch, sequence }: Was) {
+const resume = Effect.fnUntraced(function* (
+  publishing: Counted,
+  { epoch, sequence }: SubscriberPlace,
+) {
   const restores = yield* readRestores
   const all = yield* epochs(restores)
   const now = all.at(-1)?.epoch ?? ""
@@ -190,7 +195,7 @@ const resume = Effect.fnUntraced(function* (publishing: Counted, { epoch, sequen
   } satisfies Resumed
 }, Effect.mapError(readable))
 
-/** The number of the last event that was published from up to a position of the log. */
+/** The number of the last event published from the log up to a position. */
 const numberAt = Effect.fnUntraced(function* (known: Known, position: number) {
   const anchors = yield* readAnchors(known)
   const from = anchors.findLast((one) => one.position <= position)
@@ -199,7 +204,7 @@ const numberAt = Effect.fnUntraced(function* (known: Known, position: number) {
   return from.sequence + (yield* countBetween(known, from, to, from.types))
 })
 
-/** Whether counting from an anchor comes to the number that another place is known to have. */
+/** Whether counting from an anchor yields the known number of another place. */
 const isCounted = Effect.fnUntraced(function* (known: Known, from: Anchor, to: Reached) {
   const { counted } = known
   const span = `${from.sequence} ${to.sequence}`
@@ -213,7 +218,7 @@ const isCounted = Effect.fnUntraced(function* (known: Known, from: Anchor, to: R
 
 const isMissing = Schema.is(Schema.Array(MissingRange))
 
-/** The event of the last accepted loss of commits between two places; undefined without one. */
+/** The event of the last accepted loss of commits between two places; undefined if none. */
 const lossBetween = Effect.fnUntraced(function* (
   { publications, restores }: Known,
   { position: after }: LogPlace,
@@ -233,7 +238,7 @@ const lossBetween = Effect.fnUntraced(function* (
   return found._tag === "None" ? undefined : found.value
 })
 
-/** Events after `sequence` that the stream does not keep any more, and where they end. */
+/** Events after `sequence` that the stream no longer stores, and where they end. */
 const older = Effect.fnUntraced(function* (publishing: Counted, sequence: number) {
   const known = { ...publishing, restores: yield* readRestores }
   const anchors = yield* readAnchors(known)
@@ -256,8 +261,8 @@ const older = Effect.fnUntraced(function* (publishing: Counted, sequence: number
           `after event ${to.sequence}; the audit log has what is left of those before.`,
       })
     }
-    // What is left between has no numbers: the subscriber learns of the loss in its place. The
-    // stream's first event is there itself.
+    // Lost events in between have no numbers: the subscriber receives the loss in their place. The
+    // stream itself holds its first event.
     const until = is_next ? to.sequence : to.sequence - 1
     return { events: Stream.succeed({ sequence: until, event }), until }
   }
@@ -311,7 +316,7 @@ const before = Effect.fnUntraced(function* (publishing: Counted, time_ms: number
   const { first } = yield* present
   const sequence = yield* sequenceBefore(time_ms)
   if (sequence >= first || first === 1) return sequence
-  // The stream begins later: the log knows when each was written.
+  // The stream begins later: the log knows when each event was written.
   const anchors = yield* readAnchors(publishing)
   const from = anchors.findLast((one) => one.at_ms < time_ms && one.sequence < first)
   let last = from?.sequence ?? 0

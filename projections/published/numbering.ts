@@ -1,9 +1,9 @@
 /**
  * Numbers of published events, counted from the log.
  *
- * The number of an event is how many were published before it, plus one. Anchors in the log say
- * which event had which number, so that counting begins near it. Two histories of one log share
- * their numbers up to the restore between them. Source: decision 0172.
+ * An event's number is the count of events published before it, plus one. Anchors in the log record
+ * the numbers of some events, so that counting starts nearby. Two histories of one log share their
+ * numbers up to the restore between them. Source: decision 0172.
  */
 import { Effect, Schema, Stream, Struct } from "effect"
 import { Log, type LogUnavailable, type Recorded } from "#events/log.ts"
@@ -21,7 +21,7 @@ import {
 } from "#projections/published-events.ts"
 import type { CloudEvent } from "#schemas/cloud-event.ts"
 
-/** Where an event is in the log: its commit, and its place among that commit's events. */
+/** An event's place in the log: its commit, and its index in that commit. */
 export interface LogPlace {
   readonly position: number
   readonly index: number
@@ -33,22 +33,22 @@ export interface Reached extends LogPlace {
 }
 
 export interface Anchor extends Reached {
-  /** `<service>.<type>` of all that was published from here on; empty: no matter which. */
+  /** `<service>.<type>` of everything published from here on; empty: any types. */
   readonly types: ReadonlyArray<string>
   /** When it was recorded, in epoch milliseconds. */
   readonly at_ms: number
 }
 
-/** What is published, and by which types. */
+/** Publications and the types they publish. */
 export interface Publishing {
   readonly publications: ReadonlyArray<Publication>
-  /** `<service>.<type>` of all of it; empty: it is not known, and no anchors are made. */
+  /** `<service>.<type>` of all published events; empty: unknown, and no anchors are recorded. */
   readonly types: ReadonlyArray<string>
-  /** What releases published that made no anchors yet. */
+  /** Types published by releases that recorded no anchors. */
   readonly types_before: ReadonlyArray<string>
 }
 
-/** What counting needs of the log. */
+/** The log operations that counting uses. */
 interface Counting {
   readonly publications: ReadonlyArray<Publication>
   readonly restores: ReadonlyArray<Restored>
@@ -64,12 +64,12 @@ export const isAfter = (one: LogPlace, other: LogPlace) =>
 
 const decodeAnchored = Schema.decodeUnknownSync(PublicationEvent)
 
-/** All anchors, oldest first, after one of the beginning. */
+/** All anchors, oldest first, preceded by one for the beginning of the log. */
 export const readAnchors = Effect.fnUntraced(function* ({ types_before: types }: Publishing) {
   const log = yield* Log
   const recorded = yield* Stream.runCollect(log.read(publication_stream))
   const restorations = yield* Stream.runCollect(log.read(restoration_stream))
-  // Of commits that were lost in the middle of the log the anchors after them are left.
+  // After a loss of commits in the middle of the log, later anchors remain.
   const isValid = (anchor: Recorded) =>
     !restorations.some((restoration) => {
       const to = restoresAt(restoration).at(-1)?.position ?? 0
@@ -89,7 +89,7 @@ export const readAnchors = Effect.fnUntraced(function* ({ types_before: types }:
 
 const decodeRestored = Schema.decodeUnknownSync(RestorationContext)
 
-/** The restores of the log, as of the commit of one. */
+/** The log's restores as of one restore's commit. */
 export const restoresAt = ({ commit }: Pick<Recorded, "commit">) =>
   decodeRestored(commit.snapshot.context).restores
 
@@ -98,7 +98,7 @@ export const readRestores = Effect.gen(function* () {
   return last === undefined ? [] : restoresAt(last)
 })
 
-/** Events of the log after a place, oldest first, up to its end now, of these types. */
+/** Events of these types after a place in the log, oldest first, up to the current end. */
 const eventsAfter = (
   { publications, restores }: Counting,
   after: LogPlace,
@@ -109,7 +109,7 @@ const eventsAfter = (
     isAfter(placeOf(event), after) && (known.size === 0 || known.has(`${service}.${event.type}`))
   return Stream.unwrap(
     Effect.map(Log, (log) =>
-      // The place's own commit is read again: other events of it may come after.
+      // The place's own commit is read again: it may contain later events.
       log.read("", Math.max(0, after.position - 1)).pipe(
         Stream.map((one) => publishedOf(publications, one, restores).filter(isCounted)),
         Stream.flattenIterable,
@@ -119,7 +119,7 @@ const eventsAfter = (
   )
 }
 
-/** Published events of the log after an anchor, numbered by counting, up to the log's end now. */
+/** Published events after an anchor, numbered by counting, up to the log's current end. */
 export const countedFrom = (
   counting: Counting,
   from: Reached,
@@ -131,7 +131,7 @@ export const countedFrom = (
     (last, event) => [last + 1, [{ sequence: last + 1, event }]] as const,
   )
 
-/** How many events come after the one place and not after the other. */
+/** Number of events after the first place but not after the second. */
 export const countBetween = (
   counting: Counting,
   from: LogPlace,

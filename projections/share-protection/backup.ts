@@ -1,5 +1,5 @@
 /**
- * Backups as tenants see them, and which of them could be restored at any time.
+ * Backups as tenants see them, and which of them were restorable at any time.
  *
  * Source: document 2 §2 Backup, §3 Backup, §4 rules 1 and 3; DECISIONS, document 2, backup status.
  */
@@ -22,7 +22,7 @@ import type {
 
 export type BackupRow = Schema.Struct<typeof backup_row>["Type"]
 
-/** What usage and coverage ask of a backup. */
+/** Fields of a backup used by usage and coverage. */
 type Restorable = Pick<
   BackupRow,
   "id" | "project_id" | "share_id" | "target_id" | "domain_id" | "bytes" | "taken_at"
@@ -42,7 +42,7 @@ const backups = table({
   usual: is_shown_by_default,
 })
 
-/** While a backup is available. */
+/** Versions while a backup is available. */
 const past = history({
   name: "share_protection_backup_history",
   of: backups,
@@ -66,7 +66,7 @@ const setDomain = statement<{
     }),
 )
 
-/** Its finished backups stay when a policy goes. Source: document 2 §4 rule 3. */
+/** Deleting a policy keeps its finished backups. Source: document 2 §4 rule 3. */
 export const detachBackups = statement<{
   share_protection_backup: Pick<BackupRow, "policy_id">
 }>()<{ readonly policy_id: PolicyId }>((db, { policy_id }) =>
@@ -76,7 +76,7 @@ export const detachBackups = statement<{
     .set({ policy_id: null }),
 )
 
-/** Whatever is available in a target is locked for at least as long as its repository is. */
+/** Every available backup of a target is locked at least as long as its repository. */
 export const extendProtection = statement<{
   share_protection_backup: Pick<BackupRow, "target_id" | "status" | "protected_until">
 }>()<{ readonly target_id: TargetId; readonly protected_until: string }>(
@@ -89,7 +89,7 @@ export const extendProtection = statement<{
       .set({ protected_until }),
 )
 
-/** What is known of the locks when it expires is known of what was deleted. */
+/** The lock state at expiry applies to the deleted data. */
 const noteRecoverable = statement<{
   share_protection_backup: Pick<BackupRow, "id" | "protected_until" | "recoverable_until">
 }>()<Pick<BackupRow, "id">>((db, { id }) =>
@@ -158,13 +158,13 @@ const project = (event: BackupEvent, { id: backup_id, commit: { at } }: Place) =
       }),
       ...past.record(id, at),
     ],
-    // It is expired until it is back.
+    // It stays expired until it is restored.
     BackupUndeleteStarted: () => [],
     BackupUndeleteFailed: () => [],
-    // What the share's coverage shows.
+    // The share's coverage shows this.
     BackupRestoreTested: () => [],
     BackupRestoreTestFailed: () => [],
-    // Between the backup and its restores.
+    // Internal between the backup and its restores.
     BackupRestoreStarted: () => [],
     BackupRestoreFinished: () => [],
   })
@@ -179,7 +179,7 @@ export const backup = projection<BackupTables, BackupEvent>({
 
 export const findBackup = (db: Kysely<BackupTables>, id: BackupId) => findRow(db, backups, id)
 
-/** What a retention decides about. */
+/** The fields that a retention uses. */
 export interface RetainableRow {
   readonly backup_id: BackupId
   readonly taken_at: string
@@ -188,7 +188,7 @@ export interface RetainableRow {
   readonly stored_bytes: number | null
 }
 
-/** The available backups of a policy, at most so many, in no order. */
+/** The available backups of a policy, up to a limit, in no order. */
 export const listRetainable = (
   db: Kysely<BackupTables>,
   policy_id: PolicyId,
@@ -210,9 +210,9 @@ interface BackupFilter {
   readonly share_id?: ShareId | undefined
   readonly target_id?: TargetId | undefined
   readonly policy_id?: PolicyId | undefined
-  /** `expired` shows those only. */
+  /** `expired` lists expired backups only. */
   readonly status?: BackupStatus | undefined
-  /** Absent or false: expired ones are hidden, unless the status asks for them. */
+  /** Absent or false: expired backups are hidden, unless the status selects them. */
   readonly include_expired?: boolean | undefined
 }
 

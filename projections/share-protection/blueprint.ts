@@ -1,4 +1,4 @@
-/** Share protection's read model: its tables, and how they are kept. */
+/** Share protection's read model: its tables, and how they are maintained. */
 import { Context, Layer } from "effect"
 import { type Blueprint, type ReadModel, readModel } from "#projections/read-model.ts"
 import { type BackupTables, backup } from "#projections/share-protection/backup.ts"
@@ -60,6 +60,6 @@ export class ShareProtectionModel extends Context.Service<
   ShareProtectionModel,
   ReadModel<ShareProtectionTables>
 >()("projections/ShareProtectionModel") {
-  /** Follows the log for as long as the layer lives. */
+  /** Follows the log for the lifetime of the layer. */
   static readonly layer = Layer.effect(this, readModel(blueprint))
 }

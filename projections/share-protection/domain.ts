@@ -18,7 +18,7 @@ export interface DomainTables {
 
 const domains = table({ name: "share_protection_domain", fields: domain_row })
 
-/** What is configured holds from here. */
+/** The configuration applies from here. */
 const apply = statement<DomainTables>()<Pick<DomainRow, "id" | "applied_at">>(
   (db, { id, applied_at }) =>
     db
@@ -52,5 +52,5 @@ export const domain = projection<DomainTables, DomainEvent>({
   project,
 })
 
-/** Undefined while nothing was configured. */
+/** Undefined while nothing is configured. */
 export const findDomain = (db: Kysely<DomainTables>, id: DomainId) => findRow(db, domains, id)

@@ -1,8 +1,8 @@
 /**
- * Histories: what the rows of a table were at any time, as versions that each hold for a while.
+ * Histories: the past rows of a table, as versions with a period of validity.
  *
- * Clocks differ, so that commits of one stream may have times that fall: a version ends whatever
- * was to hold after it began. So there is at most one at a time: that of the last commit, in the
+ * Clocks differ, so times within one stream can decrease: a new version ends every version that
+ * would begin after it. At most one version is valid at a time: that of the last commit, in the
  * log's order, that is not later.
  */
 import { Effect } from "effect"
@@ -21,17 +21,17 @@ import {
 import { type AnyTables, type Table, typeOf } from "#projections/share-protection/table.ts"
 import { statement, type Write } from "#projections/statement.ts"
 
-/** The end of what still holds: above every time. */
+/** End of a version that is still valid: after every time. */
 const open_end = "open"
 
-/** The last time there is: what still holds, holds then. */
+/** The last possible time: a version that is still valid is valid then. */
 const last_instant = "9999-12-31T23:59:59.999Z"
 
-/** That a version holds at this time, an `Instant`; when there is none, that it still does. */
+/** Matches the version valid at this time, an `Instant`; without one, the version still valid. */
 export const holds = (as_of: string = last_instant): Term =>
   sql`valid_from <= ${as_of} and valid_to > ${as_of}`
 
-/** A version as SQLite holds it. */
+/** A version as stored in SQLite. */
 export type Version<Row> = Row & {
   /** RFC 3339 in UTC. */
   readonly valid_from: string
@@ -40,21 +40,24 @@ export type Version<Row> = Row & {
 
 export interface History {
   readonly name: string
-  /** The columns that are kept, for a select. */
+  /** The versioned columns, for a select. */
   readonly columns: Term
   readonly create: (schema: SchemaModule) => ReadonlyArray<Compilable>
-  /** What the table has now holds from `at` on. */
+  /** Records the table's current row as valid from `at` on. */
   readonly record: (by: string, at: string) => ReadonlyArray<Write>
-  /** Nothing holds from `at` on. */
+  /** Ends the current version at `at`. */
   readonly end: (by: string, at: string) => ReadonlyArray<Write>
 }
 
 interface Declared<Row> {
   readonly name: string
   readonly of: Table<Row>
-  /** The column that writes name the versions by; at most one of each value holds at a time. */
+  /**
+   * The column that identifies the versions of one row; at most one of each value is valid at a
+   * time.
+   */
   readonly by: Extract<keyof Row, string>
-  /** Columns that are kept. */
+  /** The versioned columns. */
   readonly keeps: ReadonlyArray<Extract<keyof Row, string>>
   readonly indexes: ReadonlyArray<ReadonlyArray<Extract<keyof Row, string> | "valid_to">>
 }
@@ -86,8 +89,8 @@ const writes = <Row>({ name, of, keeps, ...declared }: Declared<Row>) => {
     drop: write<Moment>((db, { by: value, at }) =>
       db.deleteFrom(name).where(by, "=", value).where("valid_from", ">=", at),
     ),
-    // Only the last version can still hold at `at`, because each ends when the next begins. Reading
-    // that one by its key takes the same time however many there are.
+    // Only the last version can still be valid at `at`, because each ends when the next begins.
+    // Reading it by its key takes constant time, however many versions exist.
     close: write<Moment>((db, { by: value, at }) =>
       db
         .updateTable(name)
@@ -128,7 +131,7 @@ const creates = <Row>({ name, of, by, keeps, indexes }: Declared<Row>, schema: S
     kept
       .addColumn("valid_from", "text", (column) => column.notNull())
       .addColumn("valid_to", "text", (column) => column.notNull()),
-    // At most one of the versions holds at a time, so that none begins when another does.
+    // At most one version is valid at a time, so no two begin at the same time.
     schema.createIndex(`${name}_version`).on(name).columns(version).unique(),
     ...indexes.map((index) => {
       const columns: Array<string> = [...index]
@@ -140,7 +143,9 @@ const creates = <Row>({ name, of, by, keeps, indexes }: Declared<Row>, schema: S
   ]
 }
 
-/** Reads a table as it is, or as of an `Instant`: what `then` selects is narrowed to that time. */
+/**
+ * Reads a table now, or as of an `Instant`: the rows that `then` selects are narrowed to that time.
+ */
 export const dated = <Found, Row extends { readonly id: string }>(
   source: Source<Found, Row>,
   then: (as_of: string) => Term,
@@ -156,9 +161,9 @@ export const dated = <Found, Row extends { readonly id: string }>(
   ): Effect.Effect<Listed<Row>> => {
     if (as_of === undefined) return listRows(db, source, { filter, order: "asc" }, page)
     const terms = [...termsOf(db, filter, indexes), holds(as_of)]
-    return pageOf(db, { select: then(as_of), terms, order: "asc" }, page, source.shown)
+    return pageOf(db, { select: then(as_of), terms, order: "asc" }, page, source.toRow)
   }
-  /** Undefined when there is none. */
+  /** Undefined if there is none. */
   const find = (
     db: QueryExecutorProvider,
     id: string,

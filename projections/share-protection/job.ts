@@ -43,7 +43,7 @@ const cancelled = {
 } as const
 const untaken = { worker_id: null, started_at: null, finished_at: null, cancelled: false }
 
-/** What is queued for a target that is gone already has no row. */
+/** A job queued for a target that was already deleted has no row. */
 const removeIfOrphan = statement<{
   share_protection_job: JobRow
   share_protection_target: { id: string }
@@ -62,7 +62,7 @@ const removeIfOrphan = statement<{
     ),
 )
 
-/** The rows of a target's jobs go with it. Source: document 2 §4 rule 4. */
+/** The rows of a target's jobs are deleted with it. Source: document 2 §4 rule 4. */
 export const removeJobsOf = statement<JobTables>()<Pick<JobRow, "target_id">>((db, { target_id }) =>
   db.deleteFrom("share_protection_job").where("target_id", "=", target_id),
 )
@@ -100,7 +100,7 @@ const project = (event: JobEvent, { id: job_id, commit: { at } }: Place) => {
       }),
     JobCancelled: () => update({ state: "error", finished_at: at, cancelled: true, ...cancelled }),
     JobRetried: ({ attempt }) => update({ state: "queued", attempt, ...untaken, ...no_error }),
-    // Between the conductor and itself.
+    // Internal to the conductor.
     JobRecast: () => [],
   })
 }

@@ -1,6 +1,5 @@
 /**
- * Domains of which anything is known: none is ever made, so what is known of one is that something
- * of it is here.
+ * Known domains. Domains are never created here, so a domain is known if any of its resources is.
  *
  * Source: document 2 §2 Rollout descriptor; DECISIONS, document 2, domains, rollouts.
  */
@@ -14,7 +13,7 @@ import type { DomainId } from "#schemas/share-protection/id.ts"
 
 type Tables = DomainTables & TargetTables & TargetTemplateTables & WorkerTables
 
-/** Which of these domains have, or had, a worker, a setting, a template or a target. */
+/** The domains, of those given, that have or had a worker, a setting, a template or a target. */
 export const knownDomains = (db: Kysely<Tables>, ids: ReadonlyArray<DomainId>) =>
   Effect.promise(async () => {
     const found = await sql<{ readonly id: DomainId }>`

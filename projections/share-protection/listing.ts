@@ -1,49 +1,49 @@
-/** Listings: pages of a table's rows in the order of their ids. Source: document 2 §2, §8. */
+/** Lists: pages of a table's rows in the order of their ids. Source: document 2 §2, §8. */
 import { Effect } from "effect"
 import { type QueryExecutorProvider, type RawBuilder, sql } from "kysely"
 import { unindexed } from "#projections/dialect.ts"
 
 export interface Page {
-  /** Rows of a page. */
+  /** Maximum number of rows in a page. */
   readonly limit: number
-  /** The id after which the page begins; its row may be gone. */
+  /** The id after which the page begins; its row may have been deleted. */
   readonly marker?: string | undefined
 }
 
 export interface Listed<Row> {
   readonly rows: ReadonlyArray<Row>
-  /** The id of the last row when there are more, else null. */
+  /** The id of the last row if there are more, else null. */
   readonly next_marker: string | null
 }
 
-/** Values that columns must have; what is undefined may be any. */
+/** Required values of columns; undefined matches any value. */
 export type Filter = Readonly<Record<string, string | undefined>>
 
 export type Term = RawBuilder<unknown>
 
-/** A table to read; `shown` makes of what SQLite holds what is answered. */
+/** A table to read; `toRow` converts a stored row to the result row. */
 export interface Source<Found, Row> {
   readonly name: string
   readonly indexes: ReadonlyArray<ReadonlyArray<string>>
-  readonly shown: (found: Found) => Row
+  readonly toRow: (found: Found) => Row
 }
 
-/** The row of this id; undefined when there is none. */
+/** The row of this id; undefined if there is none. */
 export const findRow = <Found, Row>(
   db: QueryExecutorProvider,
-  { name, shown }: Source<Found, Row>,
+  { name, toRow }: Source<Found, Row>,
   id: string,
 ): Effect.Effect<Row | undefined> =>
   Effect.promise(async () => {
     const query = sql<Found>`select * from ${sql.table(name)} where id = ${id}`
     const [row] = (await query.execute(db)).rows
-    return row && shown(row)
+    return row && toRow(row)
   })
 
-/** A page of a table. New ids are above older ones: `desc` is newest first. */
+/** A page of a table. New ids sort after older ones: `desc` is newest first. */
 export const listRows = <Found, Row extends { readonly id: string }>(
   db: QueryExecutorProvider,
-  { name, indexes, shown }: Source<Found, Row>,
+  { name, indexes, toRow }: Source<Found, Row>,
   {
     filter,
     order,
@@ -64,10 +64,12 @@ export const listRows = <Found, Row extends { readonly id: string }>(
       order,
     },
     page,
-    shown,
+    toRow,
   )
 
-/** The conditions of a filter, led by the first of `indexes` whose columns it all names. */
+/**
+ * The conditions of a filter, starting with the first of `indexes` whose columns are all filtered.
+ */
 export const termsOf = (
   db: QueryExecutorProvider,
   filter: Filter,
@@ -81,7 +83,7 @@ export const termsOf = (
   })
 }
 
-/** A page of what is selected where all terms hold. */
+/** A page of the selected rows that match all terms. */
 export const pageOf = <Found, Row extends { readonly id: string }>(
   db: QueryExecutorProvider,
   {
@@ -94,16 +96,16 @@ export const pageOf = <Found, Row extends { readonly id: string }>(
     readonly order: "asc" | "desc"
   },
   { limit, marker }: Page,
-  shown: (found: Found) => Row,
+  toRow: (found: Found) => Row,
 ): Effect.Effect<Listed<Row>> =>
   Effect.promise(async () => {
     const beyond = order === "asc" ? sql`id > ${marker}` : sql`id < ${marker}`
     const all = marker === undefined ? terms : [...terms, beyond]
     const where = all.length === 0 ? sql`` : sql`where ${sql.join(all, sql` and `)}`
-    // One more than is shown tells whether there are more.
+    // One extra row reveals whether there are more.
     const query = sql<Found>`
       ${select} ${where} order by id ${sql.raw(order)} limit ${limit + 1}`
     const found = (await query.execute(db)).rows
-    const rows = found.slice(0, limit).map(shown)
+    const rows = found.slice(0, limit).map(toRow)
     return { rows, next_marker: found.length > limit ? (rows.at(-1)?.id ?? null) : null }
   })

@@ -1,5 +1,5 @@
 /**
- * Policies as tenants see them, now and at any time before.
+ * Policies as tenants see them, now and at any earlier time.
  *
  * Source: document 2 §2 Policy; DECISIONS, document 2, policy.
  */
@@ -48,7 +48,7 @@ const past = history({
   indexes: [["id"], ["target_id", "id"], ["project_id", "id"]],
 })
 
-/** A policy is of the domain that owns its target, or its template. */
+/** A policy belongs to the domain that owns its target or its template. */
 const setDomain = statement<{
   share_protection_policy: Pick<PolicyRow, "share_id" | "domain_id">
 }>()<Pick<PolicyRow, "share_id" | "target_id" | "target_template_id">>(
@@ -134,7 +134,7 @@ const read = dated(
     from ${sql.table(past.name)}`,
 )
 
-/** The policy now, or as of an `Instant`; undefined when there is none. */
+/** The policy now, or as of an `Instant`; undefined if there is none. */
 export const findPolicy = (
   db: Kysely<PolicyTables>,
   id: PolicyId,
@@ -149,7 +149,7 @@ export const listPolicies = (
   as_of?: string,
 ): Effect.Effect<Listed<PolicyRow>> => read.list(db, { ...filter }, page, as_of)
 
-/** Each schedule of an enabled policy once: there are few, however many policies there are. */
+/** The distinct schedules of enabled policies: few, however many policies there are. */
 export const listSchedules = (db: Kysely<PolicyTables>) =>
   Effect.promise(() =>
     db

@@ -1,9 +1,9 @@
 /**
- * What share protection tells subscribers, in the words of its published types.
+ * Published events of share protection.
  *
- * What an event leaves out of its own resource is in the state that its commit holds. An event has
- * its resource's project; what belongs to none is for operators. No secret is told, nor where one
- * is, nor a trust. A rollout that halts is told under its documented name only.
+ * Fields of the resource that an event omits come from the state in its commit. An event carries
+ * its resource's project; events without a project are for operators. Secrets, their locations and
+ * trusts are never published. A halted rollout is published under its documented name only.
  */
 import { Schema, Struct } from "effect"
 import { BackupEvent } from "#events/share-protection/backup.ts"
@@ -16,7 +16,7 @@ import { SchedulerEvent } from "#events/share-protection/scheduler.ts"
 import { TargetEvent } from "#events/share-protection/target.ts"
 import { WorkerEvent } from "#events/share-protection/worker.ts"
 import type { Place } from "#projections/projection.ts"
-import { publication, type ToldOf } from "#projections/published-events.ts"
+import { type EventDraftOf, publication } from "#projections/published-events.ts"
 import { request_fields } from "#schemas/share-protection/backup.ts"
 import { ProjectId } from "#schemas/share-protection/id.ts"
 import { job_fields } from "#schemas/share-protection/job.ts"
@@ -26,20 +26,20 @@ import { CreateRollout } from "#schemas/share-protection/rollout.ts"
 import { target_fields } from "#schemas/share-protection/target.ts"
 import { Count } from "#schemas/share-protection/text.ts"
 
-type Told = ToldOf<typeof types>
+type Draft = EventDraftOf<typeof types>
 
-/** Reads a part of the state after the commit. */
+/** Decodes a part of the state after the commit. */
 const state = <State>(schema: Schema.ConstraintCodec<State, unknown>) => {
   const decode = Schema.decodeUnknownSync(schema)
   return ({ commit }: Place) => decode(commit.snapshot.context)
 }
 
-/** A field that is absent where there is nothing to tell. */
-const given = <const Name extends string, Value>(name: Name, value: Value | null) =>
+/** A field that is omitted if its value is null. */
+const optionalField = <const Name extends string, Value>(name: Name, value: Value | null) =>
   // One field of this name, or none.
   (value === null ? {} : { [name]: value }) as { readonly [_ in Name]?: Value }
 
-/** Whose it is. */
+/** The owning project. */
 const of = (project_id: string | null) => (project_id === null ? {} : { project_id })
 
 const targetState = state(Schema.Struct(Struct.pick(target_fields, ["project_id"])))
@@ -47,14 +47,20 @@ const targetState = state(Schema.Struct(Struct.pick(target_fields, ["project_id"
 const target = publication({
   part: "share-protection.target",
   event: TargetEvent,
-  tell: (event, place): Told | undefined => {
+  toDraft: (event, place): Draft | undefined => {
     const { project_id } = targetState(place)
     const target_id = place.id
     const own = of(project_id)
     switch (event.type) {
       case "TargetCreated": {
         const { name, bucket, template_id, job_id } = event
-        const data = { target_id, name, bucket, job_id, ...given("template_id", template_id) }
+        const data = {
+          target_id,
+          name,
+          bucket,
+          job_id,
+          ...optionalField("template_id", template_id),
+        }
         return { type: "target_created", ...own, data }
       }
       case "TargetUpdated":
@@ -91,7 +97,7 @@ const target = publication({
   },
 })
 
-/** Names in the alphabet's order: that of the event is nobody's promise. */
+/** Sorted names: the order within the event is not guaranteed. */
 const changedBy = (event: object) =>
   Object.keys(event)
     .filter((field) => field !== "type" && field !== "policy_id")
@@ -104,15 +110,15 @@ const policyState = state(
 const policy = publication({
   part: "share-protection.policy",
   event: PolicyEvent,
-  tell: (event, place): Told | undefined => {
+  toDraft: (event, place): Draft | undefined => {
     const share_id = place.id
-    const whose = () => of(policyState(place).policy?.project_id ?? null)
+    const policyProject = () => of(policyState(place).policy?.project_id ?? null)
     switch (event.type) {
       case "PolicyDefined": {
         const { id: policy_id, project_id, name, schedule, timezone, enabled } = event
         const to = {
-          ...given("target_id", event.target_id),
-          ...given("target_template_id", event.target_template_id),
+          ...optionalField("target_id", event.target_id),
+          ...optionalField("target_template_id", event.target_template_id),
         }
         const data = { policy_id, share_id, name, schedule, timezone, enabled, ...to }
         return { type: "policy_created", subject: policy_id, project_id, data }
@@ -120,7 +126,7 @@ const policy = publication({
       case "PolicyUpdated": {
         const { policy_id } = event
         const data = { policy_id, share_id, changed: changedBy(event) }
-        return { type: "policy_updated", subject: policy_id, ...whose(), data }
+        return { type: "policy_updated", subject: policy_id, ...policyProject(), data }
       }
       case "PolicyDeleted": {
         const { policy_id, project_id } = event
@@ -130,7 +136,7 @@ const policy = publication({
       case "TickSkipped": {
         const { policy_id, tick, reason } = event
         const data = { policy_id, share_id, tick, reason }
-        return { type: "scheduled_backup_skipped", subject: policy_id, ...whose(), data }
+        return { type: "scheduled_backup_skipped", subject: policy_id, ...policyProject(), data }
       }
       case "ShareBackupStarted":
       case "ShareBackupFinished":
@@ -146,9 +152,14 @@ const backupState = state(
 const backup = publication({
   part: "share-protection.backup",
   event: BackupEvent,
-  tell: (event, place): Told | undefined => {
+  toDraft: (event, place): Draft | undefined => {
     const { project_id, share_id, target_id, policy_id } = backupState(place)
-    const about = { backup_id: place.id, share_id, target_id, ...given("policy_id", policy_id) }
+    const about = {
+      backup_id: place.id,
+      share_id,
+      target_id,
+      ...optionalField("policy_id", policy_id),
+    }
     switch (event.type) {
       case "BackupRequested":
         return { type: "backup_requested", project_id, data: { ...about, job_id: event.job_id } }
@@ -167,7 +178,7 @@ const backup = publication({
       case "BackupLost":
         return { type: "backup_lost", project_id, data: { ...about, reason: event.reason } }
       case "BackupUndeleted": {
-        const data = { ...about, ...given("protected_until", event.protected_until) }
+        const data = { ...about, ...optionalField("protected_until", event.protected_until) }
         return { type: "backup_undeleted", project_id, data }
       }
       case "BackupRestoreTested": {
@@ -192,7 +203,7 @@ const backup = publication({
 const snapshotOf = (event: Extract<BackupEvent, { readonly engine_snapshot_id: string }>) => ({
   ...Struct.pick(event, ["engine_snapshot_id", "taken_at", "crash_consistent", "partial"]),
   ...Struct.pick(event, ["bytes", "stored_bytes", "files"]),
-  ...given("protected_until", event.protected_until),
+  ...optionalField("protected_until", event.protected_until),
 })
 
 const restoreState = state(
@@ -204,7 +215,7 @@ const restoreState = state(
 const restore = publication({
   part: "share-protection.restore",
   event: RestoreEvent,
-  tell: (event, place): Told | undefined => {
+  toDraft: (event, place): Draft | undefined => {
     const { project_id, dry_run, ...restored } = restoreState(place)
     const about = { restore_id: place.id, ...restored, ...(dry_run ? { dry_run } : {}) }
     switch (event.type) {
@@ -214,7 +225,7 @@ const restore = publication({
         return { type: "restore_started", project_id, data: about }
       case "RestoreCompleted": {
         const { files, bytes, new_share_id } = event
-        const data = { ...about, files, bytes, ...given("new_share_id", new_share_id) }
+        const data = { ...about, files, bytes, ...optionalField("new_share_id", new_share_id) }
         return { type: "restore_completed", project_id, data }
       }
       case "RestoreFailed":
@@ -241,9 +252,9 @@ const jobState = state(
 const job = publication({
   part: "share-protection.job",
   event: JobEvent,
-  tell: (event, place): Told | undefined => {
-    const { project_id, ...asked } = jobState(place)
-    const about = { job_id: place.id, ...asked }
+  toDraft: (event, place): Draft | undefined => {
+    const { project_id, ...job } = jobState(place)
+    const about = { job_id: place.id, ...job }
     const own = of(project_id)
     switch (event.type) {
       case "JobQueued":
@@ -274,11 +285,11 @@ const job = publication({
 const worker = publication({
   part: "share-protection.worker",
   event: WorkerEvent,
-  tell: (event, { id: worker_id }): Told | undefined => {
+  toDraft: (event, { id: worker_id }): Draft | undefined => {
     switch (event.type) {
       case "WorkerRegistered": {
-        const told = Struct.omit(event, ["type", "project_id", "domain_id"])
-        const data = { worker_id, ...told, ...given("domain_id", event.domain_id) }
+        const fields = Struct.omit(event, ["type", "project_id", "domain_id"])
+        const data = { worker_id, ...fields, ...optionalField("domain_id", event.domain_id) }
         return { type: "worker_registered", data }
       }
       case "WorkerBootFailed":
@@ -306,7 +317,7 @@ const rolloutState = state(
 const rollout = publication({
   part: "share-protection.rollout",
   event: RolloutEvent,
-  tell: (event, place): Told | undefined => {
+  toDraft: (event, place): Draft | undefined => {
     const { image, replaced_workers } = rolloutState(place)
     const about = { rollout_id: place.id, image }
     switch (event.type) {
@@ -330,7 +341,7 @@ const rollout = publication({
 const scheduler = publication({
   part: "share-protection.scheduler",
   event: SchedulerEvent,
-  tell: ({ type }, { commit }): Told => ({
+  toDraft: ({ type }, { commit }): Draft => ({
     type: type === "SchedulerPaused" ? "scheduler_paused" : "scheduler_resumed",
     data: { occurred_at: commit.at },
   }),
@@ -339,7 +350,7 @@ const scheduler = publication({
 const reconciliation = publication({
   part: "share-protection.reconciliation",
   event: ReconciliationEvent,
-  tell: (event): Told | undefined =>
+  toDraft: (event): Draft | undefined =>
     event.type === "ReconciliationFinished"
       ? { type: "reconciliation_finished", data: { drift_count: event.drift_count } }
       : undefined,

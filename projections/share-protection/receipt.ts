@@ -1,5 +1,6 @@
 /**
- * Receipts: what a POST with an `Idempotency-Key` made, so that sent again it is answered alike.
+ * Receipts: the result of a POST with an `Idempotency-Key`, so that a repeated request gets the
+ * same response.
  *
  * Source: DECISIONS, "request ids".
  */
@@ -13,9 +14,9 @@ import { type Stored, table } from "#projections/share-protection/table.ts"
 const fields = {
   /** `<command id> <aggregate>` */
   id: Schema.String,
-  /** What the command made of that kind. */
+  /** The id of the created resource. */
   resource_id: Schema.String,
-  /** Of what was asked, where that is known. */
+  /** Fingerprint of the request, if known. */
   fingerprint: Schema.NullOr(Schema.String),
 }
 
@@ -37,7 +38,7 @@ const births = new Set([
 
 const idOf = (command_id: string, aggregate: string) => `${command_id} ${aggregate}`
 
-/** A request without a key is a command of the request's own id. */
+/** A request without a key has a command id equal to its own id. */
 export const receipt: Projection<ReceiptTables> = {
   part: "share-protection",
   create: ({ schema }) => receipts.create(schema),
@@ -54,6 +55,6 @@ export const receipt: Projection<ReceiptTables> = {
   },
 }
 
-/** The id of the `aggregate` that the command made; undefined when it made none. */
+/** The id of the `aggregate` that the command created; undefined if none. */
 export const findReceipt = (db: Kysely<ReceiptTables>, command_id: string, aggregate: string) =>
   findRow(db, receipts, idOf(command_id, aggregate))

@@ -34,7 +34,7 @@ export const reconciliation = projection<ReconciliationTables, ReconciliationEve
   create: ({ schema }) => reconciliations.create(schema),
   project: (event, { id }) =>
     ReconciliationEvent.match(event, {
-      // It is idle until the run begins that was asked for.
+      // It stays idle until the requested run begins.
       ReconciliationTriggered: () => [],
       ReconciliationStarted: ({ at }) => [
         reconciliations.ensure(fresh(id)),

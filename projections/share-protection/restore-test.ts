@@ -1,5 +1,5 @@
 /**
- * Restore tests: the backup of each share that was proven last, and what failed since.
+ * Restore tests: the last verified backup of each share, and failures since then.
  *
  * Source: beyond the document; docs/decisions/0066-beyond.md.
  */
@@ -14,9 +14,9 @@ import { BackupId, ShareId } from "#schemas/share-protection/id.ts"
 import { Reason } from "#schemas/share-protection/text.ts"
 
 const fields = {
-  /** The share's. */
+  /** The share's id. */
   id: ShareId,
-  /** These three are null while no backup of the share was proven. */
+  /** These three are null until a backup of the share is verified. */
   proven_backup_id: Schema.NullOr(BackupId),
   proven_taken_at: Schema.NullOr(Instant),
   proven_at: Schema.NullOr(Instant),

@@ -54,14 +54,14 @@ export const rollout = projection<RolloutTables, RolloutEvent>({
   project,
 })
 
-const shown = (stored: Stored<RolloutRow>): Rollout => {
-  const { domain_index, ...row } = rollouts.shown(stored)
+const toRollout = (stored: Stored<RolloutRow>): Rollout => {
+  const { domain_index, ...row } = rollouts.toRow(stored)
   return { ...row, current_domain_id: row.domain_ids[domain_index] ?? null }
 }
 
 export const findRollout = (db: Kysely<RolloutTables>, id: RolloutId) =>
-  findRow(db, { ...rollouts, shown }, id)
+  findRow(db, { ...rollouts, toRow: toRollout }, id)
 
 /** Oldest first. */
 export const listRollouts = (db: Kysely<RolloutTables>, page: Page) =>
-  listRows(db, { ...rollouts, shown }, { filter: {}, order: "asc" }, page)
+  listRows(db, { ...rollouts, toRow: toRollout }, { filter: {}, order: "asc" }, page)

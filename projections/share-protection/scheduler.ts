@@ -30,7 +30,7 @@ export const scheduler = projection<SchedulerTables, SchedulerEvent>({
   },
 })
 
-/** It runs until it is paused for the first time. */
+/** It runs until it is first paused. */
 const running = (id: string): SchedulerRow => ({ id, paused: false, paused_at: null })
 
 export const findScheduler = (db: Kysely<SchedulerTables>, id = "main") =>

@@ -1,5 +1,5 @@
 /**
- * A table of resources: the list of their fields says how it is made, written and read.
+ * A table of resources, derived from the list of their fields: its definition, writes and reads.
  *
  * Each statement is compiled once for each set of columns that it writes.
  */
@@ -8,7 +8,7 @@ import { type Compilable, type Kysely, type SchemaModule, sql } from "kysely"
 import { statement, type Write } from "#projections/statement.ts"
 import { isNullable, kindOf } from "#schemas/fields.ts"
 
-/** What SQLite holds of a value: of a boolean 0 or 1, of an object its JSON. */
+/** SQLite representation of a value: 0 or 1 for a boolean, JSON for an object. */
 type StoredValue<Value> = Value extends boolean
   ? number
   : Value extends string | number | null
@@ -19,34 +19,34 @@ export type Stored<Row> = { readonly [Column in keyof Row]: StoredValue<Row[Colu
 
 export interface Table<Row> {
   readonly name: string
-  /** The kind of each column; with a question mark it may be null. */
+  /** The kind of each column; a question mark means that it may be null. */
   readonly columns: { readonly [Column in Extract<keyof Row, string>]: string }
-  /** Columns of each index; of those that serve a query, the first is taken. */
+  /** Columns of each index; a query uses the first matching one. */
   readonly indexes: ReadonlyArray<ReadonlyArray<string>>
   readonly create: (schema: SchemaModule) => ReadonlyArray<Compilable>
   readonly insert: (row: Row) => Write
-  /** Inserts a row unless one of its id is there. */
+  /** Inserts a row unless its id exists. */
   readonly ensure: (row: Row) => Write
-  /** Changes nothing when there is no such row. */
+  /** Does nothing if the row does not exist. */
   readonly update: (by: string, values: Partial<Row>) => Write
   /** Adds to numbers. */
   readonly add: (by: string, values: Partial<Row>) => Write
   readonly remove: (by: string) => Write
-  /** The row that SQLite answered. */
-  readonly shown: (stored: Stored<Row>) => Row
+  /** Converts a row returned by SQLite. */
+  readonly toRow: (stored: Stored<Row>) => Row
 }
 
 type Fields = Schema.Struct.Fields
 
 interface Declared<F extends Fields> {
   readonly name: string
-  /** What a row holds: its columns are of these kinds. */
+  /** The fields of a row define its columns. */
   readonly fields: F
-  /** The column that writes name a row by, where that is not the id. */
+  /** The column that identifies a row in writes, if it is not the id. */
   readonly by?: Extract<keyof F, string>
-  /** In each index, rows of the same values are in the order of their ids. */
+  /** In each index, rows with the same values are in the order of their ids. */
   readonly indexes?: ReadonlyArray<ReadonlyArray<Extract<keyof F, string>>>
-  /** A condition on what most listings ask for: each index has these rows apart, too. */
+  /** A condition that most lists use: each index also separates these rows. */
   readonly usual?: string
 }
 
@@ -57,10 +57,10 @@ export const table = <F extends Fields>(declared: Declared<F>): Table<Schema.Str
   const columns = columnsOf(declared.fields)
   const design = { ...declared, columns }
   const { insert, ensure, update, add, remove } = writers(design)
-  const show = shower(Object.entries(columns))
+  const parseRow = rowParser(Object.entries(columns))
   return {
     name,
-    // Each field is one column of its own name.
+    // Each field is one column of the same name.
     columns: columns as Table<Row>["columns"],
     indexes,
     create: (schema) => [tableOf(design, schema), ...indexesOf(design, schema)],
@@ -69,8 +69,8 @@ export const table = <F extends Fields>(declared: Declared<F>): Table<Schema.Str
     update: (by, values) => update(values, by),
     add: (by, values) => add(values, by),
     remove: (by) => remove({}, by),
-    // The fields say of each column of a row what it is.
-    shown: (row) => show(row) as Row,
+    // The fields define the type of each column of a row.
+    toRow: (row) => parseRow(row) as Row,
   }
 }
 
@@ -90,7 +90,7 @@ interface Design {
   readonly usual?: string
 }
 
-/** The type in SQLite of a column of this kind. */
+/** The SQLite type of a column of this kind. */
 export const typeOf = (kind: string) => (/text|json/.test(kind) ? "text" : "integer")
 
 const tableOf = ({ name, columns }: Design, schema: SchemaModule) =>
@@ -113,8 +113,8 @@ const indexesOf = ({ name, indexes = [], usual }: Design, schema: SchemaModule) 
     return [whole, part.where(sql.raw<boolean>(usual))]
   })
 
-/** Parses what is not held as it is; a row of texts and numbers is answered as it came. */
-const shower = (kinds: ReadonlyArray<readonly [string, unknown]>) => {
+/** Parses values whose stored form differs; a row of texts and numbers is returned unchanged. */
+const rowParser = (kinds: ReadonlyArray<readonly [string, unknown]>) => {
   const columns = (wanted: string) =>
     kinds.flatMap(([column, kind]) => (String(kind).startsWith(wanted) ? [column] : []))
   const flags = columns("boolean")
@@ -131,7 +131,7 @@ const shower = (kinds: ReadonlyArray<readonly [string, unknown]>) => {
   }
 }
 
-/** A value as SQLite holds it. */
+/** A value as stored in SQLite. */
 const stored = (value: unknown) => {
   if (typeof value === "boolean") return value ? 1 : 0
   return typeof value === "object" && value !== null ? JSON.stringify(value) : value
@@ -139,18 +139,18 @@ const stored = (value: unknown) => {
 
 type Values = Readonly<Record<string, unknown>>
 
-/** Tables that a statement knows by their names only. */
+/** Tables addressed by name only. */
 export type AnyTables = Record<string, Record<string, unknown>>
 
 type Build = (db: Kysely<AnyTables>, columns: ReadonlyArray<string>, slots: Values) => Compilable
 
-/** The slot of the value that names a row: no column is called so. */
-const named = "="
+/** The slot of the value that identifies a row: no column has this name. */
+const key_slot = "="
 
 /**
- * A statement over whatever columns it is given, for the row that `by` names.
+ * A statement over any set of columns, for the row identified by `by`.
  *
- * What is no column is left out: an event may have got a field since that nobody shows.
+ * Unknown columns are ignored: an event may have a newer field that no view shows.
  */
 const writer = (known: ReadonlySet<string>, build: Build) => {
   const compiled = new Map<string, (values: Values) => Write>()
@@ -162,7 +162,7 @@ const writer = (known: ReadonlySet<string>, build: Build) => {
       compiled.get(name) ?? statement<AnyTables>()<Values>((db, slots) => build(db, columns, slots))
     compiled.set(name, write)
     const values = Object.fromEntries(entries.map(([column, value]) => [column, stored(value)]))
-    return write({ ...values, [named]: by })
+    return write({ ...values, [key_slot]: by })
   }
 }
 
@@ -180,14 +180,14 @@ const writers = ({ name, columns, by = "id" }: Design) => {
       db
         .updateTable(name)
         .set(each(columns, (column) => slots[column]))
-        .where(by, "=", slots[named]),
+        .where(by, "=", slots[key_slot]),
     ),
     add: writer(known, (db, columns, slots) =>
       db
         .updateTable(name)
         .set(each(columns, (column) => sql`${sql.ref(column)} + ${slots[column]}`))
-        .where(by, "=", slots[named]),
+        .where(by, "=", slots[key_slot]),
     ),
-    remove: writer(known, (db, _, slots) => db.deleteFrom(name).where(by, "=", slots[named])),
+    remove: writer(known, (db, _, slots) => db.deleteFrom(name).where(by, "=", slots[key_slot])),
   }
 }

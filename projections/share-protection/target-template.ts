@@ -32,7 +32,7 @@ const project = (event: TargetTemplateEvent, { id: template_id, commit: { at } }
       templates.update(id, { ...changes, updated_at: at }),
     ],
     TargetTemplateDeleted: () => [templates.remove(id)],
-    // Who references it is counted where it matters, and shown by nobody.
+    // References are counted elsewhere and not part of the view.
     TemplateTargetRegistered: () => [],
     TemplateTargetDeregistered: () => [],
     TemplatePolicyRegistered: () => [],

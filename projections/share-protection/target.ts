@@ -1,5 +1,5 @@
 /**
- * Targets as tenants and operators see them, now and at any time before.
+ * Targets as tenants see them, now and at any earlier time.
  *
  * Source: document 2 §2 Target, §3 Target; DECISIONS, document 2, target create.
  */
@@ -35,7 +35,7 @@ const targets = table({
   indexes: [["template_id"], ["project_id"], ["domain_id"], ["status"]],
 })
 
-/** What is measured often is kept apart from what is changed seldom. */
+/** Frequent measurements are stored apart from settings, which rarely change. */
 const kept = Struct.keys(targets.columns).filter((column) => column !== "usage_stats")
 
 const past = history({
@@ -46,7 +46,7 @@ const past = history({
   indexes: [["id"], ["project_id", "id"], ["domain_id", "id"], ["status", "id"]],
 })
 
-/** What each target's repository took, from one measurement to the next. */
+/** Size of each target's repository, from one measurement to the next. */
 const usage = history({
   name: "share_protection_usage",
   of: targets,
@@ -101,11 +101,11 @@ const project = (event: TargetEvent, { id: target_id, commit: { at } }: Place) =
     TargetFormatUpgradeStarted: ({ job_id }) => change({ format_job_id: job_id }),
     TargetFormatUpgraded: ({ to_format }) => change({ format: to_format, format_job_id: null }),
     TargetFormatUpgradeFailed: () => change({ format_job_id: null }),
-    // Nothing is told of each backup: what holds for their repository holds for them.
+    // Individual backups have no event: their repository's lock applies to them.
     TargetLocksExtended: ({ protected_until }) => [
       extendProtection({ target_id: id, protected_until }),
     ],
-    // A measurement changes nothing of the target itself.
+    // A measurement does not change the target itself.
     TargetUsageMeasured: ({ usage_stats }) => [
       targets.update(id, { usage_stats }),
       ...usage.record(id, at),
@@ -116,7 +116,7 @@ const project = (event: TargetEvent, { id: target_id, commit: { at } }: Place) =
       ...usage.end(id, at),
       removeJobsOf({ target_id: id }),
     ],
-    // Who references it is counted where it matters, and shown by nobody.
+    // References are counted elsewhere and not part of the view.
     TargetPolicyRegistered: () => [],
     TargetPolicyDeregistered: () => [],
     TargetBackupRegistered: () => [],
@@ -151,7 +151,7 @@ const read = dated(targets, (as_of) => {
     from ${sql.table(past.name)} as past`
 })
 
-/** The target now, or as of an `Instant`; undefined when there is none. */
+/** The target now, or as of an `Instant`; undefined if there is none. */
 export const findTarget = (
   db: Kysely<TargetTables>,
   id: TargetId,

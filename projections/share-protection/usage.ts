@@ -1,8 +1,8 @@
 /**
- * Usage and coverage: what is protected, and what that takes, now and at any time before.
+ * Usage and coverage: protected shares and their storage, now and at any earlier time.
  *
- * Both look at everything: they are for the thread that only reads.
- * Source: document 2 §2 Usage, Coverage entry; DECISIONS, document 2, coverage and usage.
+ * Both scan whole tables and belong on the read-only thread. Source: document 2 §2 Usage, Coverage
+ * entry; DECISIONS, document 2, coverage and usage.
  */
 import { Effect } from "effect"
 import { type Kysely, type RawBuilder, sql } from "kysely"
@@ -31,21 +31,21 @@ interface UsageRow {
   readonly project_id: ProjectId | null
   /** Shares with an enabled policy. */
   readonly protected_shares: number
-  /** Backups that are available. */
+  /** Number of available backups. */
   readonly backup_count: number
   /** Bytes of the newest available backup of each protected share. */
   readonly protected_bytes: number
-  /** Bytes that the repositories hold, as last measured. */
+  /** Bytes in the repositories, as last measured. */
   readonly stored_bytes: number
 }
 
 interface UsageFilter {
   readonly project_id?: ProjectId | undefined
-  /** What lies in this domain's targets. */
+  /** Only this domain's targets. */
   readonly domain_id?: DomainId | undefined
 }
 
-/** The versions that hold then, of a project and a domain if these are named. */
+/** The versions valid at that time, optionally of one project and one domain. */
 const versions = (
   table: keyof Tables,
   { project_id, domain_id }: UsageFilter,
@@ -59,7 +59,7 @@ const versions = (
   return sql`select * from ${sql.table(table)} where ${sql.join(terms, sql` and `)}`
 }
 
-/** The newest of each share's available backups, and how many there are. */
+/** The newest available backup of each share, and the number of them. */
 const newest = sql`
   select share_id, bytes, target_id, project_id, taken_at, backup_count from (
     select *, count(*) over (partition by share_id) as backup_count,
@@ -68,9 +68,9 @@ const newest = sql`
   ) as placed where place = 1`
 
 /**
- * A row for each project of which anything is known, by id.
+ * A row for each known project, by id.
  *
- * `as_of` is an `Instant`; without it the answer is of now.
+ * `as_of` is an `Instant`; without it the result is current.
  */
 export const usageOf = (
   db: Kysely<Tables>,
@@ -104,15 +104,19 @@ export interface CoverageRow {
   readonly share_id: ShareId
   readonly project_id: ProjectId
   readonly policy_id: PolicyId | null
-  /** The policy's; that of the newest backup where there is no policy or it names a template. */
+  /**
+   * The policy's target; that of the newest backup if there is no policy or it names a template.
+   */
   readonly target_id: TargetId | null
   /** Whether it has an enabled policy. */
   readonly protected: boolean
-  /** Backups that are available. */
+  /** Number of available backups. */
   readonly backup_count: number
-  /** When the newest of them was taken, an `Instant`; null where there is none. */
+  /** When the newest of them was taken, an `Instant`; null if none. */
   readonly last_backup_at: string | null
-  /** The backup that a restore test proved last, which may be gone since; null: none was. */
+  /**
+   * The last backup verified by a restore test, which may have been deleted since; null if none.
+   */
   readonly last_proven_restorable: {
     readonly backup_id: BackupId
     readonly taken_at: string
@@ -134,7 +138,7 @@ interface FoundCoverage
   readonly enabled: number
 }
 
-const shownCoverage = (found: FoundCoverage): CoverageRow => {
+const toCoverageRow = (found: FoundCoverage): CoverageRow => {
   const { enabled, proven_backup_id, proven_taken_at, proven_at, ...row } = found
   const { failed_backup_id, failed_at, failure, ...about } = row
   const is_proven = proven_backup_id !== null && proven_taken_at !== null && proven_at !== null
@@ -152,9 +156,9 @@ const shownCoverage = (found: FoundCoverage): CoverageRow => {
 }
 
 /**
- * A row for each share that has a policy or an available backup, by id.
+ * A row for each share with a policy or an available backup, by id.
  *
- * `as_of` is an `Instant`; without it the answer is of now.
+ * `as_of` is an `Instant`; without it the result is current.
  */
 export const coverageOf = (
   db: Kysely<Tables>,
@@ -178,7 +182,7 @@ export const coverageOf = (
           left join tested on tested.id = coalesce(policy.share_id, newest.share_id)
         order by 1`,
     ),
-    (rows) => rows.map(shownCoverage),
+    (rows) => rows.map(toCoverageRow),
   )
 
 const rowsOf = <Row>(

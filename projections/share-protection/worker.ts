@@ -9,7 +9,7 @@ import { nullsOf } from "#schemas/fields.ts"
 import type { WorkerId } from "#schemas/share-protection/id.ts"
 import { Worker, type WorkerState } from "#schemas/share-protection/worker.ts"
 
-/** A worker but for its heartbeat, which is a live value. */
+/** A worker without its heartbeat, which is a live value. */
 const fields = Struct.omit(Worker.fields, ["heartbeat_at"])
 export type WorkerRow = Schema.Struct<typeof fields>["Type"]
 
@@ -27,17 +27,17 @@ const project = (event: WorkerEvent, { id: worker_id, commit: { at } }: Place) =
   // The stream's own id.
   const id = worker_id as WorkerId
   const enter = (state: WorkerState) => [workers.update(id, { state, updated_at: at })]
-  // What is not known yet of a worker that is not there.
+  // Initial values of a worker without a row.
   const fresh = { ...nullsOf(fields), running_jobs: 0, created_at: at, updated_at: at }
   return WorkerEvent.match(event, {
     WorkerBootStarted: ({ project_id, domain_id }) => [
       workers.insert({ id, ...fresh, project_id, domain_id, state: "booting" }),
     ],
-    WorkerRegistered: ({ type: _, ...told }) => [
-      workers.ensure({ id, ...fresh, ...told, state: "ready" }),
-      workers.update(id, { ...told, state: "ready", updated_at: at }),
+    WorkerRegistered: ({ type: _, ...fields }) => [
+      workers.ensure({ id, ...fresh, ...fields, state: "ready" }),
+      workers.update(id, { ...fields, state: "ready", updated_at: at }),
     ],
-    // Slots are taken and freed all the time: that changes nothing of the worker itself.
+    // Assigning and freeing slots does not change the worker's other fields.
     WorkerJobAssigned: () => [workers.add(id, { running_jobs: 1 })],
     WorkerJobReleased: () => [workers.add(id, { running_jobs: -1 })],
     WorkerDrainStarted: () => enter("draining"),

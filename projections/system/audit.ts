@@ -1,5 +1,5 @@
 /**
- * Every event of the log as a row, for whoever asks who did what and when.
+ * Every event of the log as a row, so that operators can search for actors, actions and times.
  *
  * Source: DECISIONS "audit log for operators".
  */
@@ -12,7 +12,7 @@ import { type Message, typesOf } from "#schemas/message.ts"
 import type { AuditEvent, AuditFilters, AuditPage } from "#schemas/system/audit.ts"
 
 interface EventRow {
-  /** `position * events_max + index`: the order of the log as one number. */
+  /** `position * events_max + index`: the log's order as one number. */
   readonly place: number
   readonly at: string
   readonly at_ms: number
@@ -29,7 +29,7 @@ interface EventRow {
   readonly data: string
 }
 
-/** Where the events of an hour lie, so that a time narrows a search though rows have their own. */
+/** Range of places in an hour, so that a time range narrows a search although rows have times. */
 interface HourRow {
   readonly hour: number
   readonly first: number
@@ -41,12 +41,12 @@ export interface AuditTables {
   readonly system_audit_hour: HourRow
 }
 
-/** More events than a commit can hold: commit_bytes_max over `{"type":"A"},`, the shortest. */
+/** More events than fit in a commit: commit_bytes_max divided by `{"type":"A"},`, the shortest. */
 const events_max = 2 ** 16
 
 const hour_ms = 3_600_000
 
-/** What an event tells of itself where it knows more than its commit. */
+/** Details in an event that its commit lacks. */
 export interface Known {
   /** RFC 3339 in UTC. */
   readonly at?: string
@@ -56,7 +56,7 @@ export interface Known {
   readonly correlation_id?: string
 }
 
-/** Where a kind of aggregate records what others did, as a journal does. */
+/** For aggregates that record the actions of others, such as a journal. */
 export interface Detail {
   readonly part: Part
   readonly know: (event: Message) => Known
@@ -74,19 +74,19 @@ export const detail = <Event>({
 }): Detail => {
   const decode = Schema.decodeUnknownSync(event)
   const types = typesOf(event)
-  // Of what a newer release has written, no more is known than its commit tells.
+  // Of a newer release's events only the commit's metadata is known.
   return { part, know: (message) => (types.has(message.type) ? know(decode(message)) : {}) }
 }
 
 type Audited = Pick<Recorded, "position" | "stream" | "commit">
 
-/** What is shown of an event; what its commit tells of all of them is looked up once. */
+/** Audit view of each event; metadata of the commit is looked up once for all of them. */
 const auditOf = (details: ReadonlyArray<Detail>, { position, stream, commit }: Audited) => {
   const { name, id } = parseStream(stream)
   const [service = "", aggregate = ""] = name.split(".")
   const { at, actor, request_id, correlation_id, cause } = commit
   const know = details.find(({ part }) => isPartOf(part, stream))?.know
-  const told = {
+  const metadata = {
     ...(request_id === undefined ? {} : { request_id }),
     ...(correlation_id === undefined ? {} : { correlation_id }),
     ...(cause === undefined ? {} : { cause }),
@@ -103,7 +103,7 @@ const auditOf = (details: ReadonlyArray<Detail>, { position, stream, commit }: A
       subject: id,
       type,
       actor,
-      ...told,
+      ...metadata,
       ...know?.(event),
       // The log's own JSON.
       data: data as Schema.Json,
@@ -111,19 +111,19 @@ const auditOf = (details: ReadonlyArray<Detail>, { position, stream, commit }: A
   }
 }
 
-/** A commit's events as the audit shows them. */
+/** A commit's events as the audit log shows them. */
 export const auditedEvents = (
   details: ReadonlyArray<Detail>,
   recorded: Recorded,
 ): ReadonlyArray<AuditEvent> => recorded.commit.events.map(auditOf(details, recorded))
 
-/** Nearly all are in UTC and say so; any other is read as DateTime reads it, or refused. */
+/** Nearly all times are explicit UTC; DateTime parses or rejects any other. */
 const msOf = (at: string) => {
   const at_ms = at.endsWith("Z") ? Date.parse(at) : Number.NaN
   return Number.isNaN(at_ms) ? DateTime.toEpochMillis(DateTime.makeUnsafe(at)) : at_ms
 }
 
-/** Whether an event is among those asked for. */
+/** Whether an event matches a filter. */
 export const isAskedFor = ({ from, to, ...equals }: AuditFilters, event: AuditEvent) => {
   if (from !== undefined && msOf(event.at) < from) return false
   if (to !== undefined && msOf(event.at) >= to) return false
@@ -156,7 +156,7 @@ const extend = write<HourRow>((db, { hour, first, last }) =>
     .onConflict((same) => same.column("hour").doUpdateSet({ last })),
 )
 
-/** Columns that a filter names; SQLite keeps each index in the order of the log. */
+/** Columns used by filters; SQLite keeps each index in the log's order. */
 const indexed = [
   "service",
   "aggregate",
@@ -167,7 +167,7 @@ const indexed = [
   "correlation_id",
 ] as const
 
-/** The rows of all events. Their schemas are not asked: what the log holds is shown as it is. */
+/** The rows of all events. Events are stored as they are in the log, without schemas. */
 export const audit = (details: ReadonlyArray<Detail>): Projection<AuditTables> => ({
   part: "",
   create: ({ schema }) => [
@@ -199,7 +199,7 @@ export const audit = (details: ReadonlyArray<Detail>): Projection<AuditTables> =
   projectSome: (events, place) => rowsOf(details, events, place),
 })
 
-/** A row for each event, and one for each hour in which any of them was. */
+/** A row for each event, and one for each hour with events. */
 const rowsOf = (details: ReadonlyArray<Detail>, events: ReadonlyArray<Message>, from: Place) => {
   const audited = auditOf(details, from)
   const hours = new Map<number, HourRow>()
@@ -221,12 +221,12 @@ const placeOf = (marker: string) => {
   return position * events_max + index
 }
 
-const shown = ({ place, at_ms: _, data, ...row }: EventRow): AuditEvent => {
+const toAuditEvent = ({ place, at_ms: _, data, ...row }: EventRow): AuditEvent => {
   const present = Object.entries(row).filter(([, value]) => value !== null)
   return {
     position: Math.floor(place / events_max),
     index: place % events_max,
-    // What is not null has the row's own name and type.
+    // A non-null value has the row's own name and type.
     ...(Object.fromEntries(present) as Omit<AuditEvent, "position" | "index" | "data">),
     data: JSON.parse(data),
   }
@@ -238,7 +238,7 @@ export interface Page {
   readonly marker?: string | undefined
 }
 
-/** The events asked for, in the log's order or against it. */
+/** The matching events, in the log's order or in reverse. */
 const select = (
   db: Kysely<AuditTables>,
   { from, to, ...equals }: AuditFilters,
@@ -268,7 +268,9 @@ const select = (
   return query
 }
 
-/** A page of the events asked for. `db` should have a thread of its own: filters may be wide. */
+/**
+ * A page of the matching events. `db` should have a thread of its own: filters may match many rows.
+ */
 export const listEvents = (
   db: Kysely<AuditTables>,
   filters: AuditFilters,
@@ -277,7 +279,7 @@ export const listEvents = (
   Effect.promise(async () => {
     const { limit } = page
     const rows = await select(db, filters, { ...page, limit: limit + 1 }).execute()
-    const events = rows.slice(0, limit).map(shown)
+    const events = rows.slice(0, limit).map(toAuditEvent)
     const last = events.at(-1)
     if (rows.length <= limit || last === undefined) return { events }
     return { events, next_marker: `${last.position}.${last.index}` }

@@ -1,12 +1,12 @@
-/** The machinery's own read model: its tables, and how they are kept. */
+/** Almanac's own read model: its tables, and how they are maintained. */
 import { Context, Layer } from "effect"
-import { type Blueprint, type ReadModel, readModel, unkept } from "#projections/read-model.ts"
+import { type Blueprint, type ReadModel, readModel, unmaintained } from "#projections/read-model.ts"
 import { type AuditTables, audit, type Detail } from "#projections/system/audit.ts"
 import { type QuarantineTables, quarantine } from "#projections/system/quarantine.ts"
 
 export type SystemTables = AuditTables & QuarantineTables
 
-/** It reads the whole log; `details` are what services' events tell beyond their commits. */
+/** Reads the whole log; `details` are what services' events contain beyond their commits. */
 export const blueprint = (details: ReadonlyArray<Detail>): Blueprint<SystemTables> => ({
   service: "system",
   version: 2,
@@ -18,7 +18,7 @@ export const blueprint = (details: ReadonlyArray<Detail>): Blueprint<SystemTable
 export class SystemModel extends Context.Service<SystemModel, ReadModel<SystemTables>>()(
   "projections/SystemModel",
 ) {
-  /** Follows the log for as long as the layer lives, unless this process is not to. */
+  /** Follows the log for the lifetime of the layer, unless this process must not. */
   static readonly layer = (details: ReadonlyArray<Detail>, is_kept = true) =>
-    Layer.effect(this, (is_kept ? readModel : unkept)(blueprint(details)))
+    Layer.effect(this, (is_kept ? readModel : unmaintained)(blueprint(details)))
 }

@@ -1,9 +1,11 @@
-/** One aggregate's past, read from the log itself. Source: DECISIONS "audit log for operators". */
+/**
+ * One aggregate's history, read directly from the log. Source: DECISIONS "audit log for operators".
+ */
 import { Effect, Option, Stream, Struct } from "effect"
 import { Log, type LogUnavailable, type Recorded } from "#events/log.ts"
 import type { AuditCommit, AuditHistory, AuditState, SnapshotThen } from "#schemas/system/audit.ts"
 
-/** A page ends early when it is this large, in bytes of JSON: a commit may have 512 KB. */
+/** A page ends early at this size, in bytes of JSON: a single commit may have 512 KB. */
 const page_bytes_max = 8 * 1024 * 1024
 
 export interface AggregateName {
@@ -12,7 +14,7 @@ export interface AggregateName {
   readonly id: string
 }
 
-/** A moment of an aggregate: after its last commit not beyond this place, or this time. */
+/** A moment of an aggregate: after its last commit up to this position, or this time. */
 export type Moment =
   | { readonly position: number }
   /** Epoch milliseconds. */
@@ -20,7 +22,7 @@ export type Moment =
 
 const streamOf = ({ service, aggregate, id }: AggregateName) => `${service}.${aggregate}.${id}`
 
-/** A commit as operators see it; the ids of earlier commands are left out. */
+/** A commit as operators see it, without the ids of earlier commands. */
 const shownCommit = ({ position, commit, hash }: Recorded): AuditCommit => {
   const { commands, events, snapshot, ...rest } = Struct.omit(commit, ["v"])
   return {
@@ -34,7 +36,7 @@ const shownCommit = ({ position, commit, hash }: Recorded): AuditCommit => {
   }
 }
 
-/** A page of the commits after `after`, oldest first; undefined when there was never one. */
+/** A page of the commits after `after`, oldest first; undefined if the aggregate has none. */
 export const history = Effect.fnUntraced(function* (
   name: AggregateName,
   { limit, after }: { readonly limit: number; readonly after: number },
@@ -58,7 +60,7 @@ export const history = Effect.fnUntraced(function* (
   return { ...name, commits, ...more }
 })
 
-/** The aggregate as it was at a moment; undefined when there was no commit by then. */
+/** The aggregate's state at a moment; undefined if it had no commit yet. */
 export const stateAt = Effect.fnUntraced(function* (
   name: AggregateName,
   moment: Moment,
@@ -75,7 +77,10 @@ export const stateAt = Effect.fnUntraced(function* (
   return { ...name, position, at, actor, state: snapshot as typeof SnapshotThen.Type }
 })
 
-/** Times come from several machines: the last commit, as the log orders them, that is not later. */
+/**
+ * Clocks of several machines differ: selects the last commit, in the log's order, that is not
+ * later.
+ */
 const lastBy = (moment: Moment, commits: Stream.Stream<Recorded, LogUnavailable>) => {
   const near =
     "position" in moment ? Stream.takeWhile(commits, (one) => isBy(moment, one)) : commits

@@ -1,23 +1,25 @@
-/** What the machinery tells subscribers, in the words of its published types. */
+/** Published events of the system service. */
 import { Schema, Struct } from "effect"
 import { RestorationEvent } from "#events/system/restoration.ts"
 import { TokenEvent, TokenIssued } from "#events/system/token.ts"
 import { WebhookEvent } from "#events/system/webhook.ts"
-import { publication, type ToldOf } from "#projections/published-events.ts"
+import { type EventDraftOf, publication } from "#projections/published-events.ts"
 import type { published as types } from "#schemas/system/published.ts"
 import { CreateWebhook } from "#schemas/system/webhook.ts"
 
-type Told = ToldOf<typeof types>
+type Draft = EventDraftOf<typeof types>
 
 const decode = Schema.decodeUnknownSync(
   Schema.Struct(Struct.pick(CreateWebhook.fields, ["project_id"])),
 )
 
-/** An event has its webhook's project; one that gets everybody's events is for operators. */
+/**
+ * An event carries its webhook's project; a webhook for all events is visible to operators only.
+ */
 const webhook = publication({
   part: "system.webhook",
   event: WebhookEvent,
-  tell: (event, { id: webhook_id, commit }): Told | undefined => {
+  toDraft: (event, { id: webhook_id, commit }): Draft | undefined => {
     const { project_id } = decode(commit.snapshot.context)
     const own = project_id === null ? {} : { project_id }
     switch (event.type) {
@@ -45,7 +47,7 @@ const webhook = publication({
       }
       case "WebhookDeleted":
         return { type: "webhook_deleted", ...own, data: { webhook_id } }
-      // What is told of a delivery would have to be delivered, too.
+      // Publishing deliveries would cause further deliveries.
       case "WebhookReplayStarted":
       case "WebhookDeliveriesAbandoned":
       case "WebhookRedeliveryStarted":
@@ -58,7 +60,7 @@ const webhook = publication({
 const restoration = publication({
   part: "system.restoration",
   event: RestorationEvent,
-  tell: (event, { commit }): Told => {
+  toDraft: (event, { commit }): Draft => {
     if (event.type === "StateRestored") {
       return { type: "state_restored", data: Struct.omit(event, ["type"]) }
     }
@@ -75,7 +77,7 @@ const decodeToken = Schema.decodeUnknownSync(
 const token = publication({
   part: "system.token",
   event: TokenEvent,
-  tell: (event, { commit }): Told => {
+  toDraft: (event, { commit }): Draft => {
     const { name, project_id } = decodeToken(commit.snapshot.context)
     const own = project_id === null ? {} : { project_id }
     if (event.type === "TokenRevoked") return { type: "token_revoked", ...own, data: { name } }

@@ -1,6 +1,6 @@
 /**
- * The commits that cannot be read, as rows: for metrics, `/readyz` and `doctor`, which cannot walk
- * the log. Source: decision 0189.
+ * Unreadable commits as rows: for metrics, `/readyz` and `doctor`, which cannot scan the log.
+ * Source: decision 0189.
  */
 import { Effect, Schema } from "effect"
 import type { Kysely } from "kysely"
@@ -13,7 +13,7 @@ interface UnreadableRow {
   readonly stream: string
   readonly hash: string
   readonly reason: string
-  /** 1 where an operator has acknowledged it, else 0. */
+  /** 1 if an operator has acknowledged it, else 0. */
   readonly acknowledged: number
 }
 
@@ -21,7 +21,7 @@ export interface QuarantineTables {
   readonly system_unreadable: UnreadableRow
 }
 
-/** Longest stream name that is kept, in characters: a subject from outside may be any text. */
+/** Longest stored stream name, in characters: a foreign subject may be any text. */
 const stream_chars_max = 256
 
 const write = statement<QuarantineTables>()
@@ -63,7 +63,7 @@ export const quarantine: Projection<QuarantineTables> = {
   ],
 }
 
-/** How many commits cannot be read, by whether an operator has acknowledged them. */
+/** Number of unreadable commits, acknowledged and not. */
 export interface UnreadableCounts {
   readonly acknowledged: number
   readonly open: number

@@ -1,6 +1,6 @@
 /**
- * The webhooks' read model. It has a database of its own: the machinery's other one reads the
- * whole log, and may be far behind where this one has nothing to read.
+ * The webhooks' read model. It has a database of its own: the system model reads the whole log and
+ * may be far behind, while this one has little to read.
  */
 import { Context, Layer } from "effect"
 import { type Blueprint, type ReadModel, readModel } from "#projections/read-model.ts"
@@ -16,6 +16,6 @@ export const blueprint: Blueprint<WebhookTables> = {
 export class WebhookModel extends Context.Service<WebhookModel, ReadModel<WebhookTables>>()(
   "projections/WebhookModel",
 ) {
-  /** Follows the log for as long as the layer lives. */
+  /** Follows the log for the lifetime of the layer. */
   static readonly layer = Layer.effect(this, readModel(blueprint))
 }

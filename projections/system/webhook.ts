@@ -1,4 +1,4 @@
-/** Webhooks, and the events that each could not deliver. Source: issue 10 §3; decision 0131. */
+/** Webhooks, and their undeliverable events. Source: issue 10 §3; decision 0131. */
 import { Effect, Struct } from "effect"
 import type { Compilable, Kysely } from "kysely"
 import {
@@ -23,7 +23,7 @@ interface WebhookRow {
   readonly reason: string | null
   readonly detail: string | null
   readonly secret_version: number
-  /** Until when the secret before signs too. */
+  /** Until when the previous secret also signs. */
   readonly previous_until: string | null
   readonly created_at: string
   readonly updated_at: string
@@ -39,7 +39,7 @@ interface LetterRow {
   readonly first_failed_at: string
   readonly given_up_at: string
   readonly detail: string
-  /** 1 while it is tried again. */
+  /** 1 while it is being redelivered. */
   readonly is_redelivering: number
 }
 
@@ -50,7 +50,7 @@ export interface WebhookTables {
 
 const db = compiler<WebhookTables>()
 
-/** A write as it is: what is written for webhooks is written rarely. */
+/** An uncompiled write: webhooks are rarely written. */
 const write = (query: Compilable): Write => {
   const { sql, parameters } = query.compile()
   return { sql, parameters }
@@ -59,7 +59,7 @@ const write = (query: Compilable): Write => {
 const change = (id: string, values: Partial<WebhookRow>) =>
   write(db.updateTable("system_webhook").set(values).where("id", "=", id))
 
-/** Names as a row holds them. */
+/** Names as stored in a row. */
 const listed = ({
   types,
   services,
@@ -76,7 +76,7 @@ const add = (webhook_id: string, given_up_at: string, letter: Letter) => {
     db
       .insertInto("system_webhook_letter")
       .values({ ...row, is_redelivering: 0 })
-      // Given up twice, in a replay or where a deliverer was killed in between: it is one letter.
+      // An event abandoned twice, in a replay or after a killed deliverer, is one dead letter.
       .onConflict((same) => same.columns(["webhook_id", "sequence"]).doUpdateSet(row)),
   )
 }
@@ -155,7 +155,7 @@ const project = (event: WebhookEvent, { id, commit: { at } }: Place): ReadonlyAr
           .where("id", "=", id),
       ),
     ],
-    // Its place is its cursor's, which is shown beside the row.
+    // Its cursor, which is reported separately, holds the position.
     WebhookReplayStarted: () => [],
     WebhookDeliveriesAbandoned: ({ letters }) => letters.map((letter) => add(id, at, letter)),
     WebhookRedeliveryStarted: ({ sequences }) =>
@@ -204,24 +204,24 @@ export const webhook = projection<WebhookTables, WebhookEvent>({
   project,
 })
 
-/** A webhook as its owner sees it; its secret is never here. */
+/** A webhook as its owner sees it, without its secret. */
 export interface WebhookFound extends Omit<WebhookRow, "types" | "services"> {
   readonly types: ReadonlyArray<string>
   readonly services: ReadonlyArray<string>
 }
 
-const shown = ({ types, services, ...row }: WebhookRow): WebhookFound => ({
+const toWebhook = ({ types, services, ...row }: WebhookRow): WebhookFound => ({
   ...row,
   types: JSON.parse(types),
   services: JSON.parse(services),
 })
 
-/** The webhook of this id; undefined when there is none. */
+/** The webhook of this id; undefined if there is none. */
 export const findWebhook = (db: Kysely<WebhookTables>, id: string) =>
   Effect.promise(async () => {
     const query = db.selectFrom("system_webhook").selectAll().where("id", "=", id)
     const row = await query.executeTakeFirst()
-    return row && shown(row)
+    return row && toWebhook(row)
   })
 
 /** Webhooks in the order of their ids after `marker`, of a project or (null) of all. */
@@ -233,10 +233,10 @@ export const listWebhooks = (
   Effect.promise(async () => {
     const all = db.selectFrom("system_webhook").selectAll().where("id", ">", marker)
     const some = project_id === null ? all : all.where("project_id", "=", project_id)
-    return (await some.orderBy("id").limit(limit).execute()).map(shown)
+    return (await some.orderBy("id").limit(limit).execute()).map(toWebhook)
   })
 
-/** How many webhooks a project has; null: those that get everybody's events. */
+/** Number of webhooks of a project; null: webhooks for all events. */
 export const countWebhooks = (db: Kysely<WebhookTables>, project_id: string | null) =>
   Effect.promise(async () => {
     const { count } = await db
@@ -268,7 +268,7 @@ export const listLetters = (
     }))
   })
 
-/** Dead letters of all webhooks that are not being tried again. */
+/** Dead letters of all webhooks that are not being redelivered. */
 export const countLetters = (db: Kysely<WebhookTables>) =>
   Effect.promise(async () => {
     const { count } = await db

@@ -8,7 +8,7 @@ import { dashboard } from "#gateway/capital-pressure/dashboard.ts"
 import { DashboardReader } from "#gateway/capital-pressure/dashboard-reader.ts"
 import { appOf } from "#gateway/routes.ts"
 import { CapitalPressureModel } from "#projections/capital-pressure/blueprint.ts"
-import { Behind } from "#projections/waiting.ts"
+import { Behind } from "#projections/waiters.ts"
 import type { Settings } from "#schemas/settings.ts"
 
 export interface CapitalPressureOptions {

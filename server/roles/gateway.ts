@@ -72,7 +72,7 @@ const protection = Effect.fnUntraced(function* ({ current, parts, conductor }: G
   const mounted = yield* Effect.provideContext(mount({ ...known, ready }), models)
   const texts = yield* Effect.provideContext(shareProtectionMetrics, models)
   const collectors: ReadonlyArray<Collector> = [
-    { name: "share-protection", text: texts.standing },
+    { name: "share-protection", text: texts.statistics },
     { name: "coverage", text: texts.coverage },
   ]
   return { mounted, collectors }

@@ -13,7 +13,7 @@ import { jsonBody } from "#gateway/json.ts"
 import { Streamed } from "#gateway/limits.ts"
 import { RequestContext } from "#gateway/request-context.ts"
 import { appOf } from "#gateway/routes.ts"
-import { Behind } from "#projections/waiting.ts"
+import { Behind } from "#projections/waiters.ts"
 import { BlobIdFromText } from "#schemas/blob-storage/blob.ts"
 import { NodeUnknown, NotFound, rejections } from "#schemas/blob-storage/rejection.ts"
 

@@ -77,7 +77,10 @@ const told = (list: Shares["Service"]["list"]) =>
       // As above.
       Context.add(Shares, { list } as never),
     )
-    const { standing, coverage } = yield* Effect.provideContext(shareProtectionMetrics, around)
+    const { statistics: standing, coverage } = yield* Effect.provideContext(
+      shareProtectionMetrics,
+      around,
+    )
     const stands = yield* standing
     const covers = yield* Effect.exit(coverage)
     const is_covered = Exit.isSuccess(covers)

@@ -42,7 +42,7 @@ import { findReconciliation } from "#projections/share-protection/reconciliation
 import { findRestore } from "#projections/share-protection/restore.ts"
 import { findRollout } from "#projections/share-protection/rollout.ts"
 import { findScheduler } from "#projections/share-protection/scheduler.ts"
-import { standingOf } from "#projections/share-protection/standing.ts"
+import { statisticsOf } from "#projections/share-protection/statistics.ts"
 import { findTarget } from "#projections/share-protection/target.ts"
 import { findTargetTemplate } from "#projections/share-protection/target-template.ts"
 import { usageOf } from "#projections/share-protection/usage.ts"
@@ -211,7 +211,7 @@ describePostgres("SQLite and PostgreSQL", () => {
           const domains = [domain_id, DomainId.make("misspelt")]
           yield* answer("known domains", (db) => knownDomains(db, domains))
           yield* answer("reconciliation", (db) => findReconciliation(db))
-          yield* answer("standing", (db) => standingOf(db))
+          yield* answer("standing", (db) => statisticsOf(db))
           yield* answer("scheduler", (db) => findScheduler(db))
           yield* answer("receipt", (db) => findReceipt(db, "c", idOf("backup", 1)))
           yield* answer("schedules", (db) =>
@@ -244,7 +244,7 @@ describePostgres("SQLite and PostgreSQL", () => {
         }
         yield* tell(log)
         assert.isAbove(yield* agree, 100)
-        const { queued } = yield* answer("standing", (db) => standingOf(db))
+        const { queued } = yield* answer("standing", (db) => statisticsOf(db))
         assert.isNotNull(queued)
         const usage = yield* answer("usage", (db) => usageOf(db, {}))
         assert.isNull(usage[0]?.project_id)

@@ -155,7 +155,7 @@ describePostgres("a PostgreSQL server", () => {
       Effect.gen(function* () {
         const url = yield* database
         const open = yield* opened(url)
-        const beside = yield* open.beside
+        const beside = yield* open.shadow
         const sessions = Effect.map(
           ask(url, "select 1 from pg_stat_activity where datname = current_database()"),
           (rows) => rows.length,

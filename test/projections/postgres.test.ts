@@ -221,7 +221,7 @@ describePostgres("a read model in PostgreSQL", () => {
         const url = yield* database
         const [open, other] = [yield* opened(url), yield* opened(url)]
         const commit = recordedOf(1)
-        const beside = yield* other.beside
+        const beside = yield* other.shadow
         yield* project(beside, blueprint, [commit])
         const waiting = (count: number) =>
           until(

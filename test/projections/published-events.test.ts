@@ -12,7 +12,7 @@ import { publishingOf } from "../world/publishing.ts"
 const counters = publication({
   part: "test.counter",
   event: CounterEvent,
-  tell: (event) =>
+  toDraft: (event) =>
     CounterEvent.match(event, {
       Counted: ({ by }) => ({ type: "counted", data: { by }, project_id: "p1" }),
       ClosePlanned: () => undefined,

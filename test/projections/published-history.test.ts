@@ -23,7 +23,7 @@ const notes = (types: ReadonlyArray<string>) =>
   publication({
     part: "test.note",
     event: Noted,
-    tell: ({ n }) => {
+    toDraft: ({ n }) => {
       const type = ["odd", "even", "internal"][n % 3] ?? ""
       return types.includes(`test.${type}`) ? { type, data: { n } } : undefined
     },

@@ -16,7 +16,7 @@ import { CoverageGroup, UsageGroup } from "#gateway/share-protection/apis/usage.
 import { workerGroup } from "#gateway/share-protection/apis/worker.ts"
 import { body_bytes_max, type Shape, strict } from "#gateway/share-protection/shapes/shape.ts"
 
-/** What both shapes have; Shape B serves TargetTemplateApi beside it. */
+/** The endpoints of both shapes; Shape B also serves TargetTemplateApi. */
 export const apiOf = (shape: Shape) =>
   HttpApi.make("share-protection")
     .add(targetGroup(shape), policyGroup(shape), backupGroup(shape), restoreGroup(shape))

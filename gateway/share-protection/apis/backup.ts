@@ -2,7 +2,12 @@
 import { Schema } from "effect"
 import { HttpApiEndpoint, HttpApiGroup, HttpApiSchema, OpenApi } from "effect/http-api"
 import { Needs } from "#gateway/access.ts"
-import { begunOf, listOf, located, type Shape } from "#gateway/share-protection/shapes/shape.ts"
+import {
+  acceptedOf,
+  listOf,
+  type Shape,
+  withJobLocation,
+} from "#gateway/share-protection/shapes/shape.ts"
 import { BackupStatus } from "#schemas/share-protection/backup.ts"
 import { PolicyId, ShareId, TargetId } from "#schemas/share-protection/id.ts"
 import {
@@ -38,11 +43,11 @@ export const backupGroup = (shape: Shape) => {
         .annotate(Needs, { rule: "share-protection:backups:list" }),
       HttpApiEndpoint.post("create", "/v1/backups", {
         payload: New,
-        success: begunOf(shape, "backup", View).pipe(HttpApiSchema.status(202)),
+        success: acceptedOf(shape, "backup", View).pipe(HttpApiSchema.status(202)),
         error: rejections(NotFound, Conflict, QuotaExceeded, RepositoryLocked),
       })
         .annotate(OpenApi.Summary, "Back up a share")
-        .annotate(OpenApi.Transform, located)
+        .annotate(OpenApi.Transform, withJobLocation)
         .annotate(Needs, { rule: "share-protection:backups:create" }),
       HttpApiEndpoint.get("get", "/v1/backups/:id", {
         params,
@@ -53,11 +58,11 @@ export const backupGroup = (shape: Shape) => {
         .annotate(Needs, { rule: "share-protection:backups:get" }),
       HttpApiEndpoint.post("undelete", "/v1/backups/:id/undelete", {
         params,
-        success: begunOf(shape, "backup", View).pipe(HttpApiSchema.status(202)),
+        success: acceptedOf(shape, "backup", View).pipe(HttpApiSchema.status(202)),
         error: rejections(NotFound, Conflict, QuotaExceeded, RepositoryLocked),
       })
         .annotate(OpenApi.Summary, "Bring an expired backup back")
-        .annotate(OpenApi.Transform, located)
+        .annotate(OpenApi.Transform, withJobLocation)
         .annotate(Needs, { rule: "share-protection:backups:undelete" }),
       HttpApiEndpoint.delete("delete", "/v1/backups/:id", {
         params,

@@ -2,7 +2,12 @@
 import { Schema } from "effect"
 import { HttpApiEndpoint, HttpApiGroup, HttpApiSchema, OpenApi } from "effect/http-api"
 import { Needs } from "#gateway/access.ts"
-import { begunOf, listOf, located, type Shape } from "#gateway/share-protection/shapes/shape.ts"
+import {
+  acceptedOf,
+  listOf,
+  type Shape,
+  withJobLocation,
+} from "#gateway/share-protection/shapes/shape.ts"
 import { BackupId } from "#schemas/share-protection/id.ts"
 import {
   Conflict,
@@ -27,11 +32,11 @@ export const restoreGroup = (shape: Shape) =>
         .annotate(Needs, { rule: "share-protection:restores:list" }),
       HttpApiEndpoint.post("create", "/v1/restores", {
         payload: NewRestore,
-        success: begunOf(shape, "restore", Restore).pipe(HttpApiSchema.status(202)),
+        success: acceptedOf(shape, "restore", Restore).pipe(HttpApiSchema.status(202)),
         error: rejections(NotFound, Conflict, ForceRequired, RepositoryLocked),
       })
         .annotate(OpenApi.Summary, "Restore a backup")
-        .annotate(OpenApi.Transform, located)
+        .annotate(OpenApi.Transform, withJobLocation)
         .annotate(Needs, { rule: "share-protection:restores:create" }),
       HttpApiEndpoint.get("get", "/v1/restores/:id", {
         params: { id: Schema.String },

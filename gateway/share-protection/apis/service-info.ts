@@ -1,4 +1,4 @@
-/** Who this service is. Source: document 2 §2 Service info, §5. */
+/** Description of this service. Source: document 2 §2 Service info, §5. */
 import { HttpApiEndpoint, HttpApiGroup, OpenApi } from "effect/http-api"
 import { Needs } from "#gateway/access.ts"
 import { rejections } from "#schemas/share-protection/rejection.ts"

@@ -74,7 +74,7 @@ const adminTemplates = HttpApiGroup.make("admin-target-templates")
       .annotate(Needs, { rule: "share-protection:admin:target_templates:list" }),
   )
 
-/** What only Shape B has. */
+/** The endpoints that only Shape B has. */
 export const TargetTemplateApi = HttpApi.make("share-protection/target-template")
   .add(templates, adminTemplates)
   .annotate(HttpApi.PayloadParseOptions, strict)

@@ -2,7 +2,12 @@
 import { Schema } from "effect"
 import { HttpApiEndpoint, HttpApiGroup, HttpApiSchema, OpenApi } from "effect/http-api"
 import { Needs } from "#gateway/access.ts"
-import { begunOf, listOf, located, type Shape } from "#gateway/share-protection/shapes/shape.ts"
+import {
+  acceptedOf,
+  listOf,
+  type Shape,
+  withJobLocation,
+} from "#gateway/share-protection/shapes/shape.ts"
 import { ProjectId } from "#schemas/share-protection/id.ts"
 import {
   Conflict,
@@ -19,11 +24,11 @@ import { as_of_query, page_query } from "#schemas/share-protection/views/page.ts
 import { PreflightResult } from "#schemas/share-protection/views/target.ts"
 
 const params = { id: Schema.String }
-/** What tenants do with targets; in Shape B a domain's owner registers them. */
+/** Targets for tenants; in Shape B domain owners register them. */
 export const targetGroup = (shape: Shape) => {
   const { View, New, Patch } = shape.target
   const status = Schema.optionalKey(shape.TargetStatus)
-  const begun = begunOf(shape, "target", View).pipe(HttpApiSchema.status(202))
+  const begun = acceptedOf(shape, "target", View).pipe(HttpApiSchema.status(202))
   return HttpApiGroup.make("targets")
     .annotate(OpenApi.Description, "Targets: buckets with a repository each.")
     .add(
@@ -46,7 +51,7 @@ export const targetGroup = (shape: Shape) => {
         ),
       })
         .annotate(OpenApi.Summary, "Register a bucket as a target")
-        .annotate(OpenApi.Transform, located)
+        .annotate(OpenApi.Transform, withJobLocation)
         .annotate(Needs, { rule: "share-protection:targets:create" }),
       HttpApiEndpoint.get("get", "/v1/targets/:id", {
         params,
@@ -83,7 +88,7 @@ export const targetGroup = (shape: Shape) => {
         error: rejections(NotFound, Conflict),
       })
         .annotate(OpenApi.Summary, "Enroll a target again after an error")
-        .annotate(OpenApi.Transform, located)
+        .annotate(OpenApi.Transform, withJobLocation)
         .annotate(Needs, { rule: "share-protection:targets:enroll" }),
     )
 }
@@ -104,11 +109,11 @@ export const adminTargetGroup = (shape: Shape) => {
         .annotate(Needs, { rule: "share-protection:admin:targets:list" }),
       HttpApiEndpoint.post("upgrade", "/v1/admin/targets/:id/repo-format-upgrade", {
         params,
-        success: begunOf(shape, "target", View).pipe(HttpApiSchema.status(202)),
+        success: acceptedOf(shape, "target", View).pipe(HttpApiSchema.status(202)),
         error: rejections(NotFound, Conflict, RepositoryLocked),
       })
         .annotate(OpenApi.Summary, "Upgrade the format of a target's repository")
-        .annotate(OpenApi.Transform, located)
+        .annotate(OpenApi.Transform, withJobLocation)
         .annotate(Needs, { rule: "share-protection:admin:targets:repo_format_upgrade" }),
     )
 }

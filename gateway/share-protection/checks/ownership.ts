@@ -1,12 +1,12 @@
 /**
- * Whose a resource is. What is another's is not there: this is the one place that says so.
+ * Ownership of resources. A resource of another owner is reported as missing, here and only here.
  *
  * Source: document 2 §5, §7 svc.not_found; DECISIONS, document 2, target Shape B.
  */
 import { Effect, Option, Schema } from "effect"
 import type { Caller } from "#gateway/caller.ts"
 import { RequestContext } from "#gateway/request-context.ts"
-import { caughtUp } from "#gateway/share-protection/sending.ts"
+import { caughtUp } from "#gateway/share-protection/commands.ts"
 import { ShareProtectionModel } from "#projections/share-protection/blueprint.ts"
 import { findJob, type JobRow } from "#projections/share-protection/job.ts"
 import { findTarget } from "#projections/share-protection/target.ts"
@@ -27,15 +27,15 @@ export const ownProject = Effect.flatMap(callerOf, ({ project_id }) =>
     : Effect.fail(new Forbidden({ detail: "The token is not one of a project." })),
 )
 
-/** The domain of the caller's token, or of its project; null where that is not known. */
+/** The domain of the caller's token, or of its project; null if unknown. */
 export const ownDomain = Effect.map(callerOf, ({ domain_id, project_domain_id }) => {
   const own = domain_id ?? project_domain_id
   return isDomainId(own) ? own : null
 })
 
 /**
- * The row of this id. Before it is said that there is none, all is shown that the log holds;
- * what is no id is the id of nothing.
+ * The row of this id. Reports a missing row only after the read model has caught up with the log;
+ * an invalid id matches nothing.
  */
 export const existing = Effect.fnUntraced(function* <Id extends string, Row>(
   noun: string,
@@ -66,7 +66,7 @@ export const owned = Effect.fnUntraced(function* <
   return is_own ? row : yield* new NotFound({ detail: `No such ${noun}.` })
 })
 
-/** A domain's owner sees what is registered against the domain's templates. */
+/** A domain's owner sees the targets registered against the domain's templates. */
 const isOfTarget = ({ project_id, domain_id }: Caller, target: TargetRow) =>
   project_id === undefined
     ? domain_id !== undefined && target.template_id !== null && target.domain_id === domain_id
@@ -88,7 +88,7 @@ const isOfJob = Effect.fnUntraced(function* (caller: Caller, job: JobRow) {
   return target !== undefined && isOfTarget(caller, target)
 })
 
-/** The job, if the caller may see it: with a domain's target its owner sees the target's jobs. */
+/** The job, if the caller may see it: the owner of a domain's target sees the target's jobs. */
 export const ownedJob = Effect.fnUntraced(function* (text: string) {
   const { db } = yield* ShareProtectionModel
   const job = yield* existing("job", idText(JobId), text, (id) => findJob(db, id))

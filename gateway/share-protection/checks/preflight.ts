@@ -1,5 +1,5 @@
 /**
- * Preflight: the checks of a bucket, made now and in the tenant's name.
+ * Preflight: checks of a bucket, run immediately and on behalf of the tenant.
  *
  * Source: document 2 §4 rule 6; DECISIONS, document 2, preflight.
  */
@@ -9,8 +9,8 @@ import { type BucketLocation, withKeys } from "#actors/share-protection/bucket-k
 import { Buckets, preflightDetail } from "#actors/share-protection/ports/buckets.ts"
 import { Trusts } from "#actors/share-protection/ports/trusts.ts"
 import { Target } from "#actors/share-protection/target.ts"
+import { send } from "#gateway/share-protection/commands.ts"
 import { Deployment } from "#gateway/share-protection/deployment.ts"
-import { send } from "#gateway/share-protection/sending.ts"
 import {
   BackendUnavailable,
   NotFound,
@@ -23,8 +23,8 @@ import {
 } from "#schemas/share-protection/target.ts"
 import { reasonOf } from "#schemas/share-protection/text.ts"
 
-/** Makes the checks with keys that the trust gives. */
-export const checked = Effect.fnUntraced(function* (located: BucketLocation, trust_id: string) {
+/** Runs the checks with the keys that the trust provides. */
+export const runChecks = Effect.fnUntraced(function* (located: BucketLocation, trust_id: string) {
   const buckets = yield* Effect.serviceOption(Buckets)
   if (Option.isNone(buckets)) {
     const detail = "Buckets cannot be checked here: there is no adapter to S3."
@@ -41,7 +41,7 @@ const locate = (target: TargetRow) => {
   return { trust_id, place: { ...target, vault_secret_map: { access_key, secret_key } } }
 }
 
-const recorded = (target: TargetRow, capabilities: Capabilities | null, reason: string | null) =>
+const record = (target: TargetRow, capabilities: Capabilities | null, reason: string | null) =>
   Effect.gen(function* () {
     const at = DateTime.formatIso(DateTime.makeUnsafe(yield* Clock.currentTimeMillis))
     const command = RecordPreflight.make({
@@ -52,19 +52,19 @@ const recorded = (target: TargetRow, capabilities: Capabilities | null, reason: 
     yield* send([address(Target, target.id, command)], [NotFound])
   })
 
-/** Checks a target's bucket now, and records what was found. */
+/** Checks a target's bucket now, and records the result. */
 export const preflight = Effect.fnUntraced(function* (target: TargetRow) {
   const located = locate(target)
   if (located === undefined) {
     const detail = preflightDetail("read_write", "the target has no trust or no keys yet.")
     return yield* new TargetPreflightFailed({ detail })
   }
-  const capabilities = yield* checked(located.place, located.trust_id).pipe(
+  const capabilities = yield* runChecks(located.place, located.trust_id).pipe(
     Effect.catchIf(
       (error) => error instanceof TargetPreflightFailed,
-      (error) => Effect.andThen(recorded(target, null, error.detail), Effect.fail(error)),
+      (error) => Effect.andThen(record(target, null, error.detail), Effect.fail(error)),
     ),
   )
-  yield* recorded(target, capabilities, null)
+  yield* record(target, capabilities, null)
   return { target_id: target.id, status: "available" as const, detail: null }
 })

@@ -1,4 +1,4 @@
-/** How much a project may have. Source: DECISIONS, document 2, quotas, domains. */
+/** Quotas of a project. Source: DECISIONS, document 2, quotas, domains. */
 import { Effect } from "effect"
 import { Deployment } from "#gateway/share-protection/deployment.ts"
 import { ShareProtectionModel } from "#projections/share-protection/blueprint.ts"
@@ -6,7 +6,7 @@ import { findDomain } from "#projections/share-protection/domain.ts"
 import type { DomainId } from "#schemas/share-protection/id.ts"
 import type { Quotas } from "#schemas/share-protection/ledger.ts"
 
-/** The domain's own limit where it has one that holds, else the configuration's. */
+/** The domain's own limit if one applies, else the configured one. */
 export const quotaOf = Effect.fnUntraced(function* (
   domain_id: DomainId | null,
   what: keyof Quotas,

@@ -1,12 +1,12 @@
 /**
- * Registration: what a new target is made of, and what is asked before it is.
+ * Registration: the fields of a new target, and the checks before it is created.
  *
  * Source: document 2 §4 rule 6, §5; DECISIONS, document 2, target create, target Shape B.
  */
 import { Effect, Struct } from "effect"
 import { Trusts } from "#actors/share-protection/ports/trusts.ts"
 import { callerOf, ownDomain, ownProject } from "#gateway/share-protection/checks/ownership.ts"
-import { checked } from "#gateway/share-protection/checks/preflight.ts"
+import { runChecks } from "#gateway/share-protection/checks/preflight.ts"
 import { Deployment } from "#gateway/share-protection/deployment.ts"
 import type { KeyRefs, NewTarget } from "#gateway/share-protection/shapes/shape.ts"
 import { ShareProtectionModel } from "#projections/share-protection/blueprint.ts"
@@ -16,21 +16,21 @@ import { ValidationError } from "#schemas/share-protection/rejection.ts"
 import type { CreateTarget } from "#schemas/share-protection/target.ts"
 import { nameOf } from "#schemas/share-protection/text.ts"
 
-type Registered = Omit<typeof CreateTarget.Type, "type" | "job_id">
+type NewTargetFields = Omit<typeof CreateTarget.Type, "type" | "job_id">
 
-const whole = ({ access_key, secret_key }: KeyRefs) =>
+const completeKeys = ({ access_key, secret_key }: KeyRefs) =>
   access_key === undefined || secret_key === undefined ? null : { access_key, secret_key }
 
-/** Whose the target is, and where: the caller's own project, or what a template says. */
-const placed = Effect.fnUntraced(function* (asked: NewTarget) {
-  const { template_id, endpoint } = asked
-  if (template_id !== null) return yield* placedByTemplate(asked, template_id)
-  // Without a template the body must have it.
+/** Owner and location of the target: the caller's own project, or those of a template. */
+const placementOf = Effect.fnUntraced(function* (request: NewTarget) {
+  const { template_id, endpoint } = request
+  if (template_id !== null) return yield* templatePlacement(request, template_id)
+  // Without a template the body requires it.
   const place = { endpoint: endpoint ?? "" }
   return { ...place, project_id: yield* ownProject, domain_id: yield* ownDomain }
 })
 
-const placedByTemplate = Effect.fnUntraced(function* (
+const templatePlacement = Effect.fnUntraced(function* (
   { project_id }: NewTarget,
   template_id: TargetTemplateId,
 ) {
@@ -54,34 +54,34 @@ const placedByTemplate = Effect.fnUntraced(function* (
   ])
 })
 
-/** That the trust may be used: the caller's own, or in Shape B that of the bucket's project. */
-export const verified = Effect.fnUntraced(function* (
+/** Requires a usable trust: the caller's own, or in Shape B that of the bucket's project. */
+export const verifyTrust = Effect.fnUntraced(function* (
   trust_id: string | null | undefined,
   project_id: ProjectId | null,
 ) {
   if (trust_id === null || trust_id === undefined) return
   const { verify, redeem } = yield* Trusts
   const { project_id: own_project, user_id } = yield* callerOf
-  // Of a bucket that projects share it is only known that the trust works.
+  // For a shared bucket it is only known that the trust works.
   if (project_id === null) yield* redeem(trust_id)
   else yield* verify(trust_id, { project_id, user_id: own_project ? (user_id ?? null) : null })
 })
 
-/** What is to be registered. With `enrollment.dispatch=inline` its bucket has passed all checks. */
-export const registered = Effect.fnUntraced(function* (asked: NewTarget) {
+/** The new target's fields. With `enrollment.dispatch=inline` its bucket has passed all checks. */
+export const newTarget = Effect.fnUntraced(function* (request: NewTarget) {
   const { user_id, actor } = yield* callerOf
   const { settings } = yield* Deployment
-  const { key_refs, ...given } = asked
-  const target: Registered = {
-    ...given,
-    ...(yield* placed(asked)),
-    vault_secret_map: key_refs === null ? null : whole(key_refs),
+  const { key_refs, ...fields } = request
+  const target: NewTargetFields = {
+    ...fields,
+    ...(yield* placementOf(request)),
+    vault_secret_map: key_refs === null ? null : completeKeys(key_refs),
     registered_by: nameOf(user_id ?? actor),
   }
   const { trust_id, vault_secret_map: keys } = target
-  yield* verified(trust_id, target.project_id)
+  yield* verifyTrust(trust_id, target.project_id)
   if (settings().enrollment.dispatch === "inline" && trust_id !== null && keys !== null) {
-    yield* checked({ ...target, vault_secret_map: keys }, trust_id)
+    yield* runChecks({ ...target, vault_secret_map: keys }, trust_id)
   }
   return target
 })

@@ -1,7 +1,7 @@
 /** Shape A: a target carries its endpoint and bucket. Source: document 2 §1, §2, §4. */
 import { Struct } from "effect"
-import { patchOf, taken } from "#gateway/share-protection/patch.ts"
-import { type Shape, unset } from "#gateway/share-protection/shapes/shape.ts"
+import { mappedBody, patchOf } from "#gateway/share-protection/patch.ts"
+import { type Shape, target_defaults } from "#gateway/share-protection/shapes/shape.ts"
 import { backupView, policyView } from "#gateway/share-protection/view.ts"
 import { TargetStatus } from "#schemas/share-protection/target.ts"
 import { BackupA, NewBackupA } from "#schemas/share-protection/views/backup.ts"
@@ -19,7 +19,7 @@ interface Secrets {
   readonly vault_secret_refs?: readonly [string, string]
 }
 
-/** Either form of the keys' hrefs; undefined when neither is there. */
+/** Either form of the keys' hrefs; undefined if neither is present. */
 const keyRefsOf = ({ vault_secret_map, vault_secret_refs: refs }: Secrets) =>
   refs === undefined ? vault_secret_map : { access_key: refs[0], secret_key: refs[1] }
 
@@ -28,11 +28,11 @@ const secret_forms = ["vault_secret_map", "vault_secret_refs"] as const
 export const shape_a: Shape = {
   name: "A",
   keyOf: (noun) => noun,
-  begun: (noun, resource, job) => ({ [noun]: resource, job }),
+  acceptedBody: (noun, resource, job) => ({ [noun]: resource, job }),
   TargetStatus,
   target: {
     View: TargetA,
-    shown: (row) => {
+    toView: (row) => {
       const { access_key_ref: access_key, secret_key_ref: secret_key } = row
       const is_whole = access_key !== null && secret_key !== null
       return {
@@ -40,8 +40,8 @@ export const shape_a: Shape = {
         vault_secret_map: is_whole ? { access_key, secret_key } : null,
       }
     },
-    New: taken(NewTargetA, (body) => ({
-      ...unset,
+    New: mappedBody(NewTargetA, (body) => ({
+      ...target_defaults,
       ...Struct.omit(body, secret_forms),
       key_refs: keyRefsOf(body) ?? null,
     })),
@@ -53,14 +53,14 @@ export const shape_a: Shape = {
   },
   policy: {
     View: PolicyA,
-    shown: (row) => ({ ...policyView(row), target_id: row.target_id }),
-    New: taken(NewPolicyA, (body) => ({ ...body, target_template_id: null })),
+    toView: (row) => ({ ...policyView(row), target_id: row.target_id }),
+    New: mappedBody(NewPolicyA, (body) => ({ ...body, target_template_id: null })),
     Patch: patchOf(PolicyChanges, PolicyA, (changes) => changes),
   },
   backup: {
     View: BackupA,
-    shown: (row) => ({ ...backupView(row), target_id: row.target_id }),
-    New: taken(NewBackupA, ({ share_id, target_id, policy_id, crash_consistent }) => ({
+    toView: (row) => ({ ...backupView(row), target_id: row.target_id }),
+    New: mappedBody(NewBackupA, ({ share_id, target_id, policy_id, crash_consistent }) => ({
       share_id,
       target_id: target_id ?? null,
       policy_id: policy_id ?? null,

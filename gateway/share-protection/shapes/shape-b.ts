@@ -1,7 +1,11 @@
 /** Shape B: buckets are registered against a domain's templates. Source: document 2 §1, §2, §4. */
 import { Schema, SchemaGetter, Struct } from "effect"
-import { patchOf, taken } from "#gateway/share-protection/patch.ts"
-import { type KeyRefs, type Shape, unset } from "#gateway/share-protection/shapes/shape.ts"
+import { mappedBody, patchOf } from "#gateway/share-protection/patch.ts"
+import {
+  type KeyRefs,
+  type Shape,
+  target_defaults,
+} from "#gateway/share-protection/shapes/shape.ts"
 import { backupView, policyView } from "#gateway/share-protection/view.ts"
 import { TargetStatus } from "#schemas/share-protection/target.ts"
 import { BackupB, NewBackupB } from "#schemas/share-protection/views/backup.ts"
@@ -33,7 +37,7 @@ const key_forms = ["s3_access_key_ref", "s3_secret_key_ref"] as const
 export const shape_b: Shape = {
   name: "B",
   keyOf: () => "items",
-  begun: (_noun, resource) => resource,
+  acceptedBody: (_noun, resource) => resource,
   TargetStatus: StatusB.pipe(
     Schema.decodeTo(TargetStatus, {
       decode: SchemaGetter.transform((status) => (status === "enrolling" ? "pending" : status)),
@@ -42,12 +46,12 @@ export const shape_b: Shape = {
   ),
   target: {
     View: TargetB,
-    shown: (row) => ({
+    toView: (row) => ({
       ...Struct.renameKeys(Struct.omit(row, hidden_b), names_b),
       status: statuses[row.status],
     }),
-    New: taken(NewTargetB, ({ bucket_name: bucket, ...body }) => ({
-      ...unset,
+    New: mappedBody(NewTargetB, ({ bucket_name: bucket, ...body }) => ({
+      ...target_defaults,
       name: bucket,
       ...Struct.omit(body, key_forms),
       endpoint: null,
@@ -66,14 +70,14 @@ export const shape_b: Shape = {
   },
   policy: {
     View: PolicyB,
-    shown: (row) => ({ ...policyView(row), target_template_id: row.target_template_id }),
-    New: taken(NewPolicyB, (body) => ({ ...body, target_id: null })),
+    toView: (row) => ({ ...policyView(row), target_template_id: row.target_template_id }),
+    New: mappedBody(NewPolicyB, (body) => ({ ...body, target_id: null })),
     Patch: patchOf(PolicyChanges, PolicyB, (changes) => changes),
   },
   backup: {
     View: BackupB,
-    shown: (row) => ({ ...backupView(row), target_bucket_id: row.target_id }),
-    New: taken(NewBackupB, ({ share_id, policy_id, crash_consistent }) => ({
+    toView: (row) => ({ ...backupView(row), target_bucket_id: row.target_id }),
+    New: mappedBody(NewBackupB, ({ share_id, policy_id, crash_consistent }) => ({
       share_id,
       target_id: null,
       policy_id,

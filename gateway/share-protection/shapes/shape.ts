@@ -1,5 +1,5 @@
 /**
- * The shapes of the tenant surface: what each words in its own way.
+ * The shapes of the tenant API: everything that differs between them.
  *
  * Source: document 2 §1, §2, §4 Response conventions; DECISIONS, document 2, which shape.
  */
@@ -20,9 +20,9 @@ import {
 import { Job } from "#schemas/share-protection/views/job.ts"
 import { Pagination } from "#schemas/share-protection/views/page.ts"
 
-type Words = Readonly<Record<string, unknown>>
+type Json = Readonly<Record<string, unknown>>
 
-/** Some of the keys' hrefs: what is absent stays as it is. */
+/** Hrefs of the keys; an absent one is unchanged. */
 export interface KeyRefs {
   readonly access_key?: string
   readonly secret_key?: string
@@ -30,7 +30,7 @@ export interface KeyRefs {
 
 type Values<Fields extends Schema.Struct.Fields> = Schema.Struct<Fields>["Type"]
 
-/** Null is what the shape leaves to the template, or to nobody. */
+/** Null fields come from the template, or stay unset. */
 export interface NewTarget
   extends Omit<
     Values<typeof target_fields>,
@@ -40,17 +40,17 @@ export interface NewTarget
   readonly key_refs: KeyRefs | null
 }
 
-/** What a new target has of which its body says nothing. */
-export const unset = { ...nullsOf(target_fields), addressing_mode: "path" } as const
+/** Defaults of a new target's optional fields. */
+export const target_defaults = { ...nullsOf(target_fields), addressing_mode: "path" } as const
 
-/** `key_refs` null takes both away. */
+/** A null `key_refs` removes both. */
 export interface TargetChanges extends Omit<Values<typeof target_changes>, "vault_secret_map"> {
   readonly key_refs?: KeyRefs | null
 }
 
 export type PolicyChanges = Values<typeof policy_changes>
 
-/** One of target and template is null. Without a retention the template's default holds. */
+/** Either target or template is null. Without a retention the template's default applies. */
 export interface NewPolicy extends PolicyChanges {
   readonly name: string
   readonly share_id: ShareId
@@ -60,7 +60,7 @@ export interface NewPolicy extends PolicyChanges {
   readonly retention?: Retention
 }
 
-/** Without a target the policy says where to. */
+/** Without a target the policy determines it. */
 export interface NewBackup {
   readonly share_id: ShareId
   readonly target_id: TargetId | null
@@ -68,10 +68,10 @@ export interface NewBackup {
   readonly crash_consistent: boolean | null
 }
 
-/** A resource: how it is shown, and how a new one is asked for. */
+/** A resource: its view, and the body that creates it. */
 interface Resource<Row, New> {
   readonly View: Schema.Codec<unknown, unknown>
-  readonly shown: (row: Row) => Words
+  readonly toView: (row: Row) => Json
   readonly New: Schema.Codec<New, unknown>
 }
 
@@ -83,8 +83,8 @@ export interface Shape {
   readonly name: "A" | "B"
   /** The name of a collection's array. */
   readonly keyOf: (noun: string) => string
-  /** What is answered when a job of a resource begins. */
-  readonly begun: (noun: string, resource: object, job: object) => object
+  /** The response body when a resource's job has started. */
+  readonly acceptedBody: (noun: string, resource: object, job: object) => object
   /** A target's status in a query. */
   readonly TargetStatus: Schema.Codec<TargetStatus, string>
   readonly target: Changeable<TargetRow, NewTarget, TargetChanges>
@@ -96,8 +96,8 @@ export interface Shape {
 export const listOf = ({ keyOf }: Shape, noun: string, Item: Schema.Codec<unknown, unknown>) =>
   Schema.Struct({ [keyOf(noun)]: Schema.Array(Item), pagination: Pagination })
 
-/** What is answered when a job of a resource begins. */
-export const begunOf = ({ name }: Shape, noun: string, View: Schema.Codec<unknown, unknown>) =>
+/** The response schema when a resource's job has started. */
+export const acceptedOf = ({ name }: Shape, noun: string, View: Schema.Codec<unknown, unknown>) =>
   name === "A" ? Schema.Struct({ [noun]: View, job: Job }) : View
 
 const location = {
@@ -106,16 +106,16 @@ const location = {
   description: "Where the job is.",
 }
 
-/** Documents that a 202 names the job's place, which Shape B tells nowhere else. */
-export const located = (operation: { readonly [field: string]: unknown }) => {
+/** Documents the location header of a 202, the only place where Shape B returns the job. */
+export const withJobLocation = (operation: { readonly [field: string]: unknown }) => {
   const { responses } = operation
-  // The library's own document: an operation's answers by their status.
+  // The library's own document: an operation's responses by status.
   const { 202: begun, ...others } = responses as Record<string, object>
   return { ...operation, responses: { 202: { ...begun, headers: { location } }, ...others } }
 }
 
-/** Three times the largest body there is: a policy whose patterns are at their bound. */
+/** Three times the largest valid body: a policy with the maximum number of patterns. */
 export const body_bytes_max = 64 * 1024
 
-/** A body has no field that it may not have, and is told all that is wrong with it. */
+/** Rejects unknown fields, and reports all errors of a body. */
 export const strict = { onExcessProperty: "error", errors: "all" } as const

@@ -173,7 +173,7 @@ describeNats("generations of the log", (it) => {
         publication({
           part: "test.counter",
           event: CounterEvent,
-          tell: (event) => ({ type: "counted", data: { ...event } }),
+          toDraft: (event) => ({ type: "counted", data: { ...event } }),
         }),
       ]
       const events = yield* Effect.provide(

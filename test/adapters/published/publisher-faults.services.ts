@@ -23,7 +23,7 @@ const publications = [
   publication({
     part: "test.note",
     event: Noted,
-    tell: ({ n }) => (n % 5 === 0 ? undefined : { type: "noted", data: { n, padding } }),
+    toDraft: ({ n }) => (n % 5 === 0 ? undefined : { type: "noted", data: { n, padding } }),
   }),
 ]
 
@@ -208,7 +208,7 @@ describeWithServer("the publisher on JetStream", () => {
       const older = publication({
         part: "test.note",
         event: Noted,
-        tell: ({ n }) => {
+        toDraft: ({ n }) => {
           if (n !== 13) return { type: "noted", data: { n } }
           tries++
           throw new Error("Expected a Noted of before 13.")

@@ -19,7 +19,7 @@ const publishing = publishingOf([
   publication({
     part: "test.note",
     event: Noted,
-    tell: ({ n }) => ({ type: "noted", data: { n, padding } }),
+    toDraft: ({ n }) => ({ type: "noted", data: { n, padding } }),
   }),
 ])
 

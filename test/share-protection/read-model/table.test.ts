@@ -25,9 +25,9 @@ describe("a table", () => {
     )
     assert.deepEqual(parameters, ["a", null, 1, 1, '["x"]'])
     const stored = { id: "a", owner: null, count: 1, done: 1, parts: '["x"]' }
-    assert.deepEqual(things.shown(stored), row)
+    assert.deepEqual(things.toRow(stored), row)
     const other = { ...stored, done: 0, parts: null }
-    assert.deepEqual(things.shown(other), { ...row, done: false, parts: null })
+    assert.deepEqual(things.toRow(other), { ...row, done: false, parts: null })
   })
 
   it("changes the given columns of the named row", () => {

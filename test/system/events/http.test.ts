@@ -337,7 +337,7 @@ const gone = PublishedEvents.of({
   bounds: down,
   last: down,
   ready: down,
-  remake: () => down,
+  recreate: () => down,
   at: () => down,
   next: () => down,
   append: () => down,

@@ -1,13 +1,13 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, Exit, Fiber, Scope } from "effect"
 import { TestClock } from "effect/testing"
-import { waiting } from "#projections/waiting.ts"
+import { makeWaiters } from "#projections/waiters.ts"
 
 /** A place that tests move, and the names of those who went on, in their order. */
 const place = Effect.gen(function* () {
   const at = { position: 0 }
   const gone: Array<string> = []
-  const { wake, waitFor } = yield* waiting("The test's read model", () => at.position)
+  const { wake, waitFor } = yield* makeWaiters("The test's read model", () => at.position)
   const wait = (name: string, position: number) =>
     waitFor(position).pipe(
       Effect.tap(() => Effect.sync(() => gone.push(name))),

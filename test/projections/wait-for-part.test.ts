@@ -2,16 +2,16 @@ import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
 import { Log } from "#events/log.ts"
 import { logMemory } from "#journal"
-import { showing } from "#projections/showing.ts"
-import { waiting } from "#projections/waiting.ts"
+import { waitForPart } from "#projections/wait-for-part.ts"
+import { makeWaiters } from "#projections/waiters.ts"
 import { a, c, write } from "../contract/log-commits.ts"
 
 /** A model of one part of the log that shows what tests say, and who waited for it. */
 const model = Effect.gen(function* () {
   const at = { position: 0 }
-  const { wake, waitFor } = yield* waiting("The test's read model", () => at.position)
+  const { wake, waitFor } = yield* makeWaiters("The test's read model", () => at.position)
   const shown: Array<number> = []
-  const show = showing(
+  const show = waitForPart(
     yield* Log,
     { position: Effect.sync(() => at.position), waitFor },
     "test.one",

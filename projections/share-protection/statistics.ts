@@ -1,8 +1,8 @@
 /**
- * How share protection stands, in numbers: what operators are told of by metrics.
+ * Statistics of share protection, for operators' metrics.
  *
- * Counts look at all rows of a table, so they are for the thread that only reads.
- * Source: issue 10 §7; document 2 §2.
+ * Counts scan whole tables, so they belong on the read-only thread. Source: issue 10 §7; document 2
+ * §2.
  */
 import { Effect } from "effect"
 import { type Kysely, sql } from "kysely"
@@ -21,7 +21,7 @@ type Tables = TargetTables &
   (BackupTables & RestoreTables & JobTables & WorkerTables & RolloutTables) &
   (PolicyTables & RestoreTestTables & ReconciliationTables)
 
-/** A table, and its column that says how each row stands. */
+/** Tables and their state columns. */
 const counted = {
   jobs: ["share_protection_job", "state"],
   backups: ["share_protection_backup", "status"],
@@ -39,7 +39,7 @@ const countsOf = (db: Kysely<Tables>, [table, column]: (typeof counted)[Counted]
     const query = sql<{ readonly state: string; readonly count: number | string }>`
       select ${state} as state, count(*) as count from ${sql.table(table)} group by ${state}`
     const { rows } = await query.execute(db)
-    // PostgreSQL writes a count as its digits.
+    // PostgreSQL returns a count as digits.
     return new Map(rows.map(({ state, count }) => [state, Number(count)]))
   })
 
@@ -48,7 +48,10 @@ interface Waits {
   readonly running: string | null
 }
 
-/** RFC 3339: since when the oldest job of this attempt is queued, and since when one runs. */
+/**
+ * RFC 3339: when the oldest job of this attempt was queued, and when the oldest running one
+ * started.
+ */
 const waitsOf = (db: Kysely<Tables>): Effect.Effect<Waits> =>
   Effect.promise(async () => {
     const query = sql<Waits>`
@@ -61,18 +64,18 @@ const waitsOf = (db: Kysely<Tables>): Effect.Effect<Waits> =>
     return row ?? { queued: null, running: null }
   })
 
-export interface Standing extends Waits {
-  /** Rows by how they stand; what no row is in is missing. */
+export interface Statistics extends Waits {
+  /** Number of rows by state; states without rows are missing. */
   readonly counts: ReadonlyMap<Counted, ReadonlyMap<string, number>>
 }
 
-export const standingOf = Effect.fnUntraced(function* (db: Kysely<Tables>) {
+export const statisticsOf = Effect.fnUntraced(function* (db: Kysely<Tables>) {
   const counts = new Map<Counted, ReadonlyMap<string, number>>()
   for (const name of Object.keys(counted)) {
     // The keys of `counted` are its own.
     const kind = name as Counted
     counts.set(kind, yield* countsOf(db, counted[kind]))
   }
-  const standing: Standing = { counts, ...(yield* waitsOf(db)) }
+  const standing: Statistics = { counts, ...(yield* waitsOf(db)) }
   return standing
 })

@@ -1,13 +1,13 @@
-/** Who waits for a position to be reached. */
+/** Waits for a position to be reached. */
 import { Effect, Latch, Schema } from "effect"
 
-/** How long a reader waits to see its own write, in milliseconds; a thousandth of it is usual. */
+/** How long a reader waits for its own write, in milliseconds; usually a thousandth suffices. */
 const wait_ms = 2000
 
-/** How often those are looked for that have waited so long, in milliseconds. */
+/** How often expired waiters are swept, in milliseconds. */
 const sweep_ms = 250
 
-/** Sweeps until one has waited so long, where the first comes at once. */
+/** Sweeps until a waiter expires; the first may come immediately. */
 const sweeps = wait_ms / sweep_ms + 1
 
 /** The position was not reached within `wait_ms`, and up to `sweep_ms` more. */
@@ -17,30 +17,30 @@ export class Behind extends Schema.TaggedError<Behind>()("Behind", {
 
 interface Waiter {
   readonly position: number
-  /** The sweep that gives it up. */
+  /** The sweep that expires it. */
   readonly last: number
   readonly resume: (how: Effect.Effect<void, Behind>) => void
 }
 
 /**
- * Waiters for what `reached` answers, until the scope closes; `wake` lets those go whose position
- * it has come to.
+ * Waiters for the position that `reached` returns, until the scope closes; `wake` resumes those
+ * whose position is reached.
  *
- * One fiber gives up for all of them: a race against a timer costs each three times its wait.
+ * One fiber expires all of them: racing each against a timer would triple the cost of a wait.
  */
-export const waiting = Effect.fnUntraced(function* (name: string, reached: () => number) {
-  // In the order in which they came. Who is interrupted stays until it would go, and hears nothing.
+export const makeWaiters = Effect.fnUntraced(function* (name: string, reached: () => number) {
+  // In order of arrival. An interrupted waiter stays until it is woken or expires, without effect.
   const waiters = new Set<Waiter>()
   let swept = 0
-  // Open while somebody waits, or did when it was last looked at.
-  const asked = Latch.makeUnsafe(false)
+  // Open while there are waiters, or were at the last wake.
+  const pending = Latch.makeUnsafe(false)
 
   const wake = () => {
     const position = reached()
     for (const waiter of waiters) {
       if (waiter.position <= position && waiters.delete(waiter)) waiter.resume(Effect.void)
     }
-    if (waiters.size === 0) asked.closeUnsafe()
+    if (waiters.size === 0) pending.closeUnsafe()
   }
   const giveUp = (sweep: number) => {
     for (const waiter of waiters) {
@@ -62,10 +62,10 @@ export const waiting = Effect.fnUntraced(function* (name: string, reached: () =>
       if (reached() >= position) return Effect.void
       return Effect.callback((resume) => {
         waiters.add({ position, last: swept + sweeps, resume })
-        asked.openUnsafe()
+        pending.openUnsafe()
       })
     })
-  return { wake, waitFor, isAwaited: () => waiters.size > 0, awaited: asked.await }
+  return { wake, waitFor, isAwaited: () => waiters.size > 0, awaited: pending.await }
 })
 
-export type Waiting = Effect.Success<ReturnType<typeof waiting>>
+export type Waiters = Effect.Success<ReturnType<typeof makeWaiters>>

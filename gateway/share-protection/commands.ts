@@ -1,5 +1,5 @@
 /**
- * Requests as commands: sent, seen in the read model, and done once however often they come.
+ * Requests as commands: sent, shown by the read model, and idempotent.
  *
  * Source: DESIGN of the running system, 2 to 4; DECISIONS, "request ids".
  */
@@ -19,10 +19,10 @@ export const unavailable = ({ detail }: { readonly detail: string }) =>
   new BackendUnavailable({ detail })
 
 /**
- * Answers the position that shows what the commands did, which the read model shows by then.
+ * Sends the commands and returns their position once the read model shows it.
  *
- * It fails with these refusals; whatever else an aggregate refuses is a mistake of ours.
- * `part` names what a request sends besides its first commands.
+ * Fails with the expected rejections; any other rejection is a bug and dies. `part` distinguishes
+ * commands of one request after the first batch.
  */
 export const send = Effect.fnUntraced(function* <const Expected extends ReadonlyArray<Refusal>>(
   batch: Batch,
@@ -30,13 +30,13 @@ export const send = Effect.fnUntraced(function* <const Expected extends Readonly
   part = "",
 ) {
   const { waitFor } = yield* ShareProtectionModel
-  const asked = yield* origin
-  const command_id = `${asked.command_id}${part}`
-  const position = yield* (yield* Commands).send({ ...asked, command_id }, ...batch).pipe(
+  const request = yield* origin
+  const command_id = `${request.command_id}${part}`
+  const position = yield* (yield* Commands).send({ ...request, command_id }, ...batch).pipe(
     Effect.catch((refusal) => {
       if (!("code" in refusal)) return notDone(unavailable)(refusal)
       const is_expected = expected.some((Class) => refusal instanceof Class)
-      // What is of one of these classes is of their union.
+      // An instance of one of these classes belongs to their union.
       const known = refusal as InstanceType<Expected[number]>
       return is_expected ? Effect.fail(known) : Effect.die(refusal)
     }),
@@ -45,40 +45,40 @@ export const send = Effect.fnUntraced(function* <const Expected extends Readonly
   return position
 })
 
-/** All that the log holds now is shown after it. */
+/** Waits until the read model shows everything in the log. */
 export const caughtUp = Effect.flatMap(ShareProtectionModel, ({ catchUp }) =>
   Effect.mapError(catchUp, unavailable),
 )
 
-/** What was made, and the position that shows it. */
+/** The created resource, and the position that shows it. */
 export interface Made {
   readonly id: string
   readonly position: number
 }
 
 /**
- * Makes an `aggregate` under a fresh id, unless a request with the same key made one before.
+ * Creates an `aggregate` under a new id, unless an earlier request with the same key did.
  *
- * `make` sends the commands that make the one of this id and answers their position.
+ * `make` sends the commands that create it under the given id, and returns their position.
  */
-export const once = Effect.fnUntraced(function* <E, R>(
+export const createOnce = Effect.fnUntraced(function* <E, R>(
   aggregate: string,
   make: (id: string) => Effect.Effect<number, E, R>,
 ) {
-  const { command_id, request_id, ...asked } = yield* RequestContext
+  const { command_id, request_id, ...context } = yield* RequestContext
   const id = (yield* Transport).newId()
-  // A request without a key is never sent again.
+  // A request without a key is never repeated.
   if (command_id === request_id) return { id, position: yield* make(id) } satisfies Made
   const { db, position } = yield* ShareProtectionModel
   const earlier = Effect.andThen(caughtUp, findReceipt(db, command_id, aggregate))
   const known = yield* earlier
   const before = known?.fingerprint ?? null
-  if (before !== null && asked.fingerprint !== undefined) {
-    const is_same = before === (yield* asked.fingerprint)
+  if (before !== null && context.fingerprint !== undefined) {
+    const is_same = before === (yield* context.fingerprint)
     if (!is_same) return yield* Effect.die(new KeyReused())
   }
   if (known === undefined) yield* make(id)
-  // Of several at the same time the log has taken one, which may not be this one.
+  // Of several concurrent requests the log accepted one, which may not be this one.
   const made = known ?? (yield* earlier)
   return { id: made?.resource_id ?? id, position: yield* position } satisfies Made
 })

@@ -1,17 +1,17 @@
-/** A read model asked for a position that may be of another part of the log than its own. */
+/** Waits for a position of the whole log in a read model that covers only a part of it. */
 import { Effect } from "effect"
 import type { Log, Part } from "#events/log.ts"
 import type { ReadModel } from "#projections/read-model.ts"
-import { Behind } from "#projections/waiting.ts"
+import { Behind } from "#projections/waiters.ts"
 
-/** What is asked of the model: of any tables. */
+/** The members used here, for a model of any tables. */
 type Positioned = Pick<ReadModel<unknown>, "position" | "waitFor">
 
 /**
- * Waits until it shows all of its part up to a position. Where that is beyond the last commit of
- * the part, there is no more to wait for than that one.
+ * Waits until the model shows its part of the log up to a position. A position beyond the part's
+ * last commit only requires that last commit.
  */
-export const showing =
+export const waitForPart =
   (log: Log["Service"], { position, waitFor }: Positioned, part: Part) =>
   (asked: number): Effect.Effect<void, Behind> =>
     Effect.flatMap(position, (shown) => {

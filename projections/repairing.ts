@@ -1,0 +1,36 @@
+/** Repairs a read model whose database disappears while the process runs. */
+import { Effect, type Semaphore } from "effect"
+import type { LogUnavailable } from "#events/log.ts"
+import type { Database, DatabaseUnusable } from "#projections/database.ts"
+import { warnOnce } from "#projections/warn-once.ts"
+
+/**
+ * Rebuilds a database that other processes no longer find at its place. A foreign file there stays
+ * untouched, and each problem is logged once.
+ */
+export const repairing = <Tables>(
+  name: string,
+  database: Database<Tables>,
+  build: Effect.Effect<number, LogUnavailable | DatabaseUnusable>,
+  building: Semaphore.Semaphore,
+) => {
+  const { tell: warn, forget } = warnOnce(name)
+  const repair = Effect.suspend(() => {
+    if (database.place() !== "lost") return Effect.void
+    return Effect.andThen(warn("is gone: building it again."), build)
+  }).pipe(
+    Effect.catch(({ detail }) => warn(`is gone and cannot be built again yet: ${detail}`)),
+    building.withPermit,
+  )
+  // Processes that still find the database continue during the rebuild.
+  return Effect.suspend(() => {
+    const place = database.place()
+    if (place === "lost") return repair
+    if (place === "foreign") return warn("is not where it was: what is there is left as it is.")
+    forget()
+    return Effect.void
+  }).pipe(
+    // The folder may be inaccessible for a moment: the next check looks again.
+    Effect.catchDefect((defect) => warn(`cannot be looked for: ${defect}`)),
+  )
+}
