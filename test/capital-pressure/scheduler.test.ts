@@ -59,7 +59,7 @@ const done: RunJob = () => Effect.void
 const daily = "2026-11-18T22:00:00.000Z"
 
 describe("the scheduler", () => {
-  it.effect("runs a job at its tick, and not before", () =>
+  it.effect("runs a job at its tick, and not earlier", () =>
     Effect.gen(function* () {
       yield* clockAt("2026-11-15T12:00:00Z")
       yield* started(done)
@@ -74,7 +74,7 @@ describe("the scheduler", () => {
     }).pipe(Effect.provide(app)),
   )
 
-  it.effect("goes by New York's clocks", () =>
+  it.effect("uses New York time", () =>
     Effect.gen(function* () {
       yield* clockAt("2026-07-05T12:00:00Z")
       yield* started(done)
@@ -83,7 +83,7 @@ describe("the scheduler", () => {
     }).pipe(Effect.provide(app)),
   )
 
-  it.effect("makes up once for a tick of the last day, and for no older one", () =>
+  it.effect("runs a missed tick of the last day once, and no older one", () =>
     Effect.gen(function* () {
       yield* clockAt("2026-11-19T21:59:00Z")
       const first = yield* started(done)
@@ -130,7 +130,7 @@ describe("the scheduler", () => {
     }).pipe(Effect.provide(app)),
   )
 
-  it.effect("tells why a run failed, and takes the next tick", () =>
+  it.effect("records why a run failed, and runs at the next tick", () =>
     Effect.gen(function* () {
       yield* clockAt("2026-11-18T22:00:00Z")
       const detail = "2 of 22 feeds failed: nfci, skew."
@@ -149,7 +149,7 @@ describe("the scheduler", () => {
     }).pipe(Effect.provide(app)),
   )
 
-  it.effect("tells of a run that died with its server, and does not repeat it", () =>
+  it.effect("records a run that died with its server, and does not repeat it", () =>
     Effect.gen(function* () {
       yield* clockAt("2026-11-18T22:00:00Z")
       const first = yield* started(() => Effect.never)
@@ -164,8 +164,8 @@ describe("the scheduler", () => {
   )
 })
 
-describe("a scheduler that starts verbs", () => {
-  it.live("waits until they find its server", () =>
+describe("a scheduler that starts commands", () => {
+  it.live("waits until they can find its server", () =>
     Effect.gen(function* () {
       const folder = yield* temporaryFolder
       const waiting = yield* Effect.forkScoped(announced(folder))
@@ -197,8 +197,8 @@ const script = (code: string, ...args: ReadonlyArray<string>) => ({
   environment: process.env,
 })
 
-describe("a verb as a process of its own", () => {
-  it.live("ends well, or with the last line that it said", () =>
+describe("a command as a child process", () => {
+  it.live("succeeds, or fails with its last line of output", () =>
     Effect.gen(function* () {
       yield* runChild(script("console.error('all is well')"))
       const failed = yield* Effect.flip(
@@ -212,7 +212,7 @@ describe("a verb as a process of its own", () => {
     }),
   )
 
-  it.live("is stopped with whoever started it", () =>
+  it.live("stops when its parent ends", () =>
     Effect.gen(function* () {
       const folder = mkdtempSync(join(tmpdir(), "almanac-child-"))
       yield* Effect.addFinalizer(() => Effect.sync(() => rmSync(folder, { recursive: true })))
@@ -234,7 +234,7 @@ describe("a verb as a process of its own", () => {
     }).pipe(Effect.scoped),
   )
 
-  it("has its settings from the environment, its file and its flags", () => {
+  it("gets its settings from the environment, the file and the flags", () => {
     const { args, environment } = commandProgram({ config: "a.toml", set: ["log.level=debug"] }, [
       "x",
     ])
@@ -245,7 +245,7 @@ describe("a verb as a process of its own", () => {
     assert.equal(commandProgram({ config: "", set: [] }, ["x"]).args.at(-1), "x")
   })
 
-  it("tells the last line, without what writes on terminals", () => {
+  it("reports the last line without control characters", () => {
     assert.equal(lastLine("one\r\n\u001b[31mtwo\u0007 \n\n"), "[31mtwo")
     assert.equal(lastLine(""), "")
     assert.equal(lastLine("x".repeat(900)).length, 500)
@@ -253,7 +253,7 @@ describe("a verb as a process of its own", () => {
 })
 
 describe("a job", () => {
-  it("asks for everything daily, and for what comes less often on Fridays", () => {
+  it("requests everything daily, and rarer series on Fridays", () => {
     assert.deepEqual(ingestArguments("daily_ingest"), [])
     const asked = ingestArguments("release_ingest").filter((word) => word !== "--metric")
     assert.deepEqual(
@@ -266,7 +266,7 @@ describe("a job", () => {
     assert.notInclude(asked, "skew")
   })
 
-  it.live("computes the composite after an ingest of which something came", () =>
+  it.live("computes the composite after a partial ingest", () =>
     Effect.gen(function* () {
       const folder = mkdtempSync(join(tmpdir(), "almanac-job-"))
       yield* Effect.addFinalizer(() => Effect.sync(() => rmSync(folder, { recursive: true })))

@@ -26,8 +26,8 @@ const world = Effect.gen(function* () {
 
 const command = { command_id: "c", actor: "user:a", at: "2026-01-01T00:00:00Z" }
 
-describe("the path of commands", () => {
-  it.effect("is probed once where nobody wrote for minutes, however often it is asked", () =>
+describe("the command path", () => {
+  it.effect("is probed once after minutes without a commit, despite many checks", () =>
     Effect.gen(function* () {
       const { state, ask } = yield* world
       for (let asked = 0; asked < 100; asked++) {
@@ -41,7 +41,7 @@ describe("the path of commands", () => {
     }),
   )
 
-  it.effect("is not probed where this process or another one writes", () =>
+  it.effect("is not probed while this process or another one writes", () =>
     Effect.gen(function* () {
       const { state, ask, send } = yield* world
       yield* send(command)
@@ -58,7 +58,7 @@ describe("the path of commands", () => {
     }),
   )
 
-  it.effect("fails from the first failure on, until something is committed again", () =>
+  it.effect("fails from the first failure until the next commit", () =>
     Effect.gen(function* () {
       const { state, ask, send } = yield* world
       yield* send(command)
@@ -78,7 +78,7 @@ describe("the path of commands", () => {
     }),
   )
 
-  it.effect("fails while a command is not answered, and only one probe waits", () =>
+  it.effect("fails while a command gets no response, with only one pending probe", () =>
     Effect.gen(function* () {
       const { state, ask, send } = yield* world
       yield* send(command)

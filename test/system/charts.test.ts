@@ -28,14 +28,14 @@ describe("GET /v1/admin/charts", () => {
 
   const get = (headers = {}) => served.fetch("/v1/admin/charts", { headers })
 
-  it("is an operator's alone", async () => {
+  it("is for operators only", async () => {
     expect((await get()).status).toBe(401)
     for (const token of ["reader", "writer", "member", "owner", "stranger"]) {
       expect([token, (await get(as(token))).status]).toEqual([token, 403])
     }
   })
 
-  it("answers every chart that there is, by id", async () => {
+  it("returns every chart, sorted by id", async () => {
     const answer = await get(as("admin"))
     expect(answer.status).toBe(200)
     const { charts: told } = Schema.decodeUnknownSync(ChartList)(await answer.json())

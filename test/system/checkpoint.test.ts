@@ -23,19 +23,19 @@ const make = (from: number, to: number, commits = to - from + 1) =>
 const checkpoints = given(Checkpoint)
 
 describe("the checkpoints of the log", () => {
-  it("begin with the first commit", () => checkpoints().when(make(1, 5)).thenEvents(made(1, 5)))
+  it("start with the first commit", () => checkpoints().when(make(1, 5)).thenEvents(made(1, 5)))
 
-  it("do not begin later", () => checkpoints().when(make(2, 5)).thenRejected("svc.conflict"))
+  it("do not start later", () => checkpoints().when(make(2, 5)).thenRejected("svc.conflict"))
 
-  it("follow one another", () => checkpoints(made(1, 5)).when(make(6, 6)).thenEvents(made(6, 6)))
+  it("are consecutive", () => checkpoints(made(1, 5)).when(make(6, 6)).thenEvents(made(6, 6)))
 
-  it("leave no gap, and do not overlap", () => {
+  it("have no gaps and do not overlap", () => {
     checkpoints(made(1, 5)).when(make(7, 9)).thenRejected("svc.conflict")
     checkpoints(made(1, 5)).when(make(5, 9)).thenRejected("svc.conflict")
     checkpoints(made(1, 5)).when(make(1, 5)).thenRejected("svc.conflict")
   })
 
-  it("hold no more commits than places, and do not end before they begin", () => {
+  it("have at most one commit per position, and do not end before their start", () => {
     checkpoints()
       .when(make(1, 5, 6))
       .thenRejected("svc.conflict")
@@ -107,7 +107,7 @@ describe("the checkpointer", () => {
     }).pipe(Effect.provide(app)),
   )
 
-  it.effect("seals fewer when the first of them has waited long enough", () =>
+  it.effect("seals fewer after the first one has waited long enough", () =>
     Effect.gen(function* () {
       yield* running(1000, 300)
       yield* count("x", 3)
@@ -140,7 +140,7 @@ describe("the checkpointer", () => {
     }).pipe(Effect.provide(app)),
   )
 
-  it.effect("seals a log that is long already in few steps, and goes on where it ends", () =>
+  it.effect("seals an existing long log in few steps, and continues at its end", () =>
     Effect.gen(function* () {
       yield* count("x", 95)
       yield* running(10, 300)
@@ -156,7 +156,7 @@ describe("the checkpointer", () => {
     }).pipe(Effect.provide(app)),
   )
 
-  it.effect("names each try by where it begins, and the commit that made it due", () =>
+  it.effect("derives the command id of an attempt from its start, and records its cause", () =>
     Effect.gen(function* () {
       yield* running(2, 300)
       yield* count("x", 2)
@@ -183,7 +183,7 @@ describe("the checkpointer", () => {
     }).pipe(Effect.provide(app)),
   )
 
-  it.effect("is not misled by commits that it sees again", () =>
+  it.effect("ignores commits that are delivered twice", () =>
     Effect.gen(function* () {
       const log = yield* Log
       const sealing = yield* running(10, 300)
@@ -209,7 +209,7 @@ describe("the checkpointer", () => {
     }).pipe(Effect.provide(app)),
   )
 
-  it.effect("killed anywhere and started again, makes one gap-free sequence", () =>
+  it.effect("makes one gap-free sequence despite kills and restarts", () =>
     Effect.gen(function* () {
       for (let i = 0; i < 60; i++) {
         const process = yield* running(3, 5)
@@ -245,7 +245,7 @@ describe("the checkpointer", () => {
     }).pipe(Effect.provide(app)),
   )
 
-  it.effect("goes on where another ended, whichever of them did", () =>
+  it.effect("continues from the end of another checkpointer", () =>
     Effect.gen(function* () {
       for (const gone of [0, 1]) {
         const both = [yield* running(3, 5), yield* running(3, 5)] as const
@@ -268,7 +268,7 @@ describe("the tree of a checkpoint", () => {
       tree: { size, peaks: Array.from({ length: peaks }, () => root) },
     })
 
-  it("holds all commits up to its end, with as many peaks as that takes", () => {
+  it("covers all commits up to its end, with the right number of peaks", () => {
     const holding = withTree(5, 5, 2)
     checkpoints()
       .when(holding)
@@ -299,7 +299,7 @@ describe("the tree of a checkpoint", () => {
     }).pipe(Effect.provide(app)),
   )
 
-  it.effect("is compared with the log, where its root is right but the tree is not", () =>
+  it.effect("is a fault if its root is right but its tree is wrong", () =>
     Effect.gen(function* () {
       yield* running(3, 300)
       yield* count("x", 9)

@@ -78,7 +78,7 @@ describe("an export", () => {
     }).pipe(Effect.provide(emptyLog)),
   )
 
-  it.effect("is of one aggregate, of a kind, of a time", () =>
+  it.effect("may select one aggregate, a kind, or a period", () =>
     Effect.gen(function* () {
       yield* story
       const positions = (asked: ExportRequest) =>
@@ -100,7 +100,7 @@ describe("an export", () => {
     }).pipe(Effect.provide(emptyLog)),
   )
 
-  it.effect("ends where the log ended when it began", () =>
+  it.effect("ends at the log's end at its start", () =>
     Effect.gen(function* () {
       for (let i = 1; i <= 3; i++) yield* count("a", i)
       let came = 0
@@ -122,7 +122,7 @@ describe("an export", () => {
     assert.isUndefined(partOf("plant-disease", "blob-storage.cluster.x"))
   })
 
-  it.effect("is a private file, also compressed, and never written over another", () =>
+  it.effect("is a private file, also compressed, and never overwrites another", () =>
     Effect.gen(function* () {
       yield* story
       const folder = yield* temporaryFolder
@@ -171,8 +171,8 @@ const withRoutes = <A>(
     return yield* Effect.promise(() => body(served))
   }).pipe(Effect.scoped, Effect.updateService(Log, over))
 
-describe("the audit for those outside, over HTTP", () => {
-  it.live("answers the log as lines, or a part of it", () =>
+describe("the audit export over HTTP", () => {
+  it.live("returns the log or a part of it as lines", () =>
     Effect.gen(function* () {
       yield* story
       yield* withRoutes(async ({ fetch }) => {
@@ -211,7 +211,7 @@ describe("the audit for those outside, over HTTP", () => {
 
   const hurried: Setup = { settings: { api: { request_timeout_seconds: 1 } } }
 
-  it.live("goes on while the log is read without a line for longer than a stream may idle", () =>
+  it.live("continues while the log is read without a line for longer than the idle limit", () =>
     Effect.gen(function* () {
       yield* story
       const slowly = (log: Log["Service"]): Log["Service"] => ({
@@ -262,14 +262,14 @@ describe("the audit for those outside, over HTTP", () => {
     }).pipe(Effect.provide(emptyLog)),
   )
 
-  it.live("answers 404 while nothing is sealed", () =>
+  it.live("responds with 404 while nothing is sealed", () =>
     withRoutes(async ({ fetch }) => {
       const response = await fetch("/v1/admin/audit/head", { headers: as("admin") })
       assert.equal(response.status, 404)
     }).pipe(Effect.provide(emptyLog)),
   )
 
-  it.live("is the operators' alone", () =>
+  it.live("is for operators only", () =>
     withRoutes(async ({ fetch }) => {
       for (const path of ["audit/export", "audit/head", "audit/key", "log"]) {
         assert.equal((await fetch(`/v1/admin/${path}`)).status, 401, path)
@@ -295,7 +295,7 @@ describe("the log's size", () => {
     }).pipe(Effect.provide(emptyLog)),
   )
 
-  it("is a reason to warn from 70 and from 85 of a hundred on", () => {
+  it("causes warnings from 70% and from 85%", () => {
     const at = (bytes: number) =>
       warningOf({
         generation: 1,
@@ -314,7 +314,7 @@ describe("the log's size", () => {
 })
 
 describe("the installation's key", () => {
-  it.live("is made once, also by two at the same time, and only its owner may read it", () =>
+  it.live("is created once, also concurrently, and only its owner may read it", () =>
     Effect.gen(function* () {
       const folder = mkdtempSync(join(yield* temporaryFolder, "data-"))
       const made = Effect.provide(Notary, Layer.fresh(notary(folder)))
@@ -324,7 +324,7 @@ describe("the installation's key", () => {
     }).pipe(Effect.scoped),
   )
 
-  it.live("is another's where a file is named, and then none is made", () =>
+  it.live("is read from the configured file, and then none is created", () =>
     Effect.gen(function* () {
       const folder = yield* temporaryFolder
       const [own, other] = [join(folder, "own"), join(folder, "other")]
@@ -337,7 +337,7 @@ describe("the installation's key", () => {
     }).pipe(Effect.scoped),
   )
 
-  it.live("is never replaced: a file that is no key is an error that does not show it", () =>
+  it.live("is never replaced: an invalid file is an error that does not reveal it", () =>
     Effect.gen(function* () {
       const folder = yield* temporaryFolder
       writeFileSync(notaryKeyPath(folder), "-----BEGIN PRIVATE KEY-----\nsecret\n")

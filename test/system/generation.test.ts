@@ -27,18 +27,18 @@ const start = (...asked: Parameters<typeof range>) => StartGeneration.make(range
 const generations = given(Generation)
 
 describe("the generations of the log", () => {
-  it("follow one another, each after a later position", () => {
+  it("are consecutive, at rising positions", () => {
     generations().when(start(2, 5)).thenEvents(started(2, 5))
     generations(started(2, 5)).when(start(3, 6)).thenEvents(started(3, 6))
   })
 
-  it("leave none out, and do not begin before the one before", () => {
+  it("have no gaps, and do not start before the previous one", () => {
     generations().when(start(3, 5)).thenRejected("svc.conflict")
     generations(started(2, 5)).when(start(2, 9)).thenRejected("svc.conflict")
     generations(started(2, 5)).when(start(3, 5)).thenRejected("svc.conflict")
   })
 
-  it("begin with the tree over all that was before", () =>
+  it("start with the tree over all earlier commits", () =>
     generations()
       .when(start(2, 5, 4))
       .thenRejected("svc.conflict"))
@@ -63,8 +63,8 @@ const loadedFrom = (
     })
   }).pipe(Effect.provide(tamperedLog(commits)))
 
-describe("the copies that a generation begins with", () => {
-  it.effect("are the last commits of the log, each and no other", () =>
+describe("the copies at the start of a generation", () => {
+  it.effect("are exactly the last commits of the streams", () =>
     Effect.gen(function* () {
       const commits = yield* story
       const same = yield* loadedFrom(commits, (lasts) => lasts)
@@ -100,7 +100,7 @@ describe("the copies that a generation begins with", () => {
     }),
   )
 
-  it.effect("are no fault where a commit came while it was looked at", () =>
+  it.effect("are not a fault if a commit arrives during the verification", () =>
     Effect.gen(function* () {
       const commits = yield* story
       const later = yield* loadedFrom(commits, (lasts) =>
@@ -112,7 +112,7 @@ describe("the copies that a generation begins with", () => {
 })
 
 describe("the first commit of a generation", () => {
-  it.effect("is found out where it names another root or another end", () =>
+  it.effect("is a fault if it has a wrong root or a wrong end", () =>
     Effect.gen(function* () {
       const commands = yield* Commands
       const log = yield* Log

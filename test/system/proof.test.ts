@@ -128,8 +128,8 @@ const tamperings: Readonly<Record<string, (proof: AuditProof) => unknown>> = {
 }
 
 const whenChecked = () =>
-  describe("a proof, as a third party checks it", () => {
-    it.effect("holds, and shows what happened", () =>
+  describe("a proof that a third party verifies", () => {
+    it.effect("is valid, and shows the events", () =>
       Effect.gen(function* () {
         const { proof, verifier, kept } = yield* story
         const said = yield* verdict(proof, verifier, kept)
@@ -143,7 +143,7 @@ const whenChecked = () =>
       }).pipe(Effect.provide(emptyLog)),
     )
 
-    it.effect("does not hold when anything in it was changed", () =>
+    it.effect("is invalid after any change", () =>
       Effect.gen(function* () {
         const { proof, verifier } = yield* story
         const said = yield* Effect.forEach(
@@ -176,10 +176,10 @@ const whenChecked = () =>
   })
 
 if (has_python) whenChecked()
-else describeAbsent("a proof, as a third party checks it", "python3", "Install Python 3.")
+else describeAbsent("a proof that a third party verifies", "python3", "Install Python 3.")
 
 describe("a proof", () => {
-  it.effect("is of all the aggregate's commits up to a position", () =>
+  it.effect("covers all of the aggregate's commits up to a position", () =>
     Effect.gen(function* () {
       const { proof } = yield* story
       const log = yield* Log

@@ -53,19 +53,19 @@ const recorded = Effect.fnUntraced(function* (through: number, command_id: strin
 })
 
 describe("acknowledgements", () => {
-  it("reach further, each than the one before", () => {
+  it("must have rising positions", () => {
     given(Quarantine)().when(command(5)).thenEvents(event(5))
     given(Quarantine)(event(5)).when(command(6)).thenEvents(event(6))
     assert.equal(quarantine_stream, `${Quarantine.name}.${quarantine_id}`)
   })
-  it("do not go back", () => {
+  it("cannot have an earlier position", () => {
     given(Quarantine)(event(5)).when(command(5)).thenRejected("svc.conflict")
     given(Quarantine)(event(5)).when(command(4)).thenRejected("svc.conflict")
   })
 })
 
 describe("a commit that no release wrote", () => {
-  it.live("is skipped: its aggregate goes on after it, from its last commit", () =>
+  it.live("is skipped: its aggregate continues from its last commit", () =>
     withLog(
       Effect.gen(function* () {
         const log = yield* Log
@@ -83,7 +83,7 @@ describe("a commit that no release wrote", () => {
     ),
   )
 
-  it.effect("is listed, and is a fault until it is acknowledged", () =>
+  it.effect("is listed, and counts as a fault until it is acknowledged", () =>
     withLog(
       Effect.gen(function* () {
         const positions = [yield* publish(stream), yield* publish(stream)]

@@ -28,7 +28,7 @@ describe("an issued token", () => {
       { command: RevokeToken.make({}), in: { active: [revoked] }, otherwise: "svc.not_found" },
     ],
   })
-  it("fits in a commit, with as much as one may grant", () => {
+  it("fits into a commit with the maximum number of grants", () => {
     const longest = "x".repeat(128)
     const largest = TokenIssued.make({
       name: longest,

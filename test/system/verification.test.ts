@@ -69,7 +69,7 @@ describe("a whole log", () => {
     }),
   )
 
-  it.effect("has the same root up to a position for ever", () =>
+  it.effect("always has the same root up to a position", () =>
     Effect.gen(function* () {
       const commits = yield* written
       const until = 25
@@ -112,7 +112,7 @@ describe("a whole log", () => {
     }),
   )
 
-  it.effect("may hold snapshots of kinds that are not known", () =>
+  it.effect("may have snapshots of unknown kinds", () =>
     Effect.gen(function* () {
       const commits = yield* written
       const found = yield* Effect.provide(verify({ deciders: [] }), tamperedLog(commits))
@@ -122,8 +122,8 @@ describe("a whole log", () => {
   )
 })
 
-describe("a log that was tampered with", () => {
-  it.effect("shows a changed event", () =>
+describe("a tampered log", () => {
+  it.effect("reveals a changed event", () =>
     Effect.gen(function* () {
       const { target, found, commits } = yield* tampered("test.counter.b", 5, (one) => [
         changed(one, { events: [{ type: "Counted", by: 999 } as { type: string }] }),
@@ -144,7 +144,7 @@ describe("a log that was tampered with", () => {
     }),
   )
 
-  it.effect("shows a changed snapshot", () =>
+  it.effect("reveals a changed snapshot", () =>
     Effect.gen(function* () {
       const { target, found } = yield* tampered("test.counter.b", 5, (one) => [
         changed(one, {
@@ -159,7 +159,7 @@ describe("a log that was tampered with", () => {
     }),
   )
 
-  it.effect("shows an event that could not have happened", () =>
+  it.effect("reveals an event without a transition", () =>
     Effect.gen(function* () {
       const { target, found } = yield* tampered("test.counter.a", 3, (one) => [
         changed(one, { events: [{ type: "Exploded" }] }),
@@ -180,7 +180,7 @@ describe("a log that was tampered with", () => {
     }),
   )
 
-  it.effect("shows a first commit that follows another", () =>
+  it.effect("reveals a first commit with a predecessor", () =>
     Effect.gen(function* () {
       const { found } = yield* tampered("test.counter.b", 0, (one) => [
         changed(one, { prev: "f".repeat(64) }),
@@ -191,7 +191,7 @@ describe("a log that was tampered with", () => {
     }),
   )
 
-  it.effect("shows a missing commit", () =>
+  it.effect("reveals a missing commit", () =>
     Effect.gen(function* () {
       const { target, found } = yield* tampered("test.counter.b", 5, () => [])
       const gap = ofKind(found.faults, "gap")
@@ -202,7 +202,7 @@ describe("a log that was tampered with", () => {
     }),
   )
 
-  it.effect("shows a missing stretch as one", () =>
+  it.effect("reports a missing range as one fault", () =>
     Effect.gen(function* () {
       const commits = yield* written
       const found = yield* check(commits.filter(({ position }) => position < 5 || position > 9))
@@ -212,7 +212,7 @@ describe("a log that was tampered with", () => {
     }),
   )
 
-  it.effect("shows a missing commit whose place was taken by those behind it", () =>
+  it.effect("reveals a missing commit whose position later commits have taken", () =>
     Effect.gen(function* () {
       const commits = yield* written
       const closed_up = commits
@@ -224,7 +224,7 @@ describe("a log that was tampered with", () => {
     }),
   )
 
-  it.effect("shows commits that changed places", () =>
+  it.effect("reveals swapped commits", () =>
     Effect.gen(function* () {
       const commits = yield* written
       const [one, other] = commits.filter(({ stream }) => stream === "test.counter.b").slice(2, 4)
@@ -257,7 +257,7 @@ describe("a log that was tampered with", () => {
     }),
   )
 
-  it.effect("shows a position that comes again", () =>
+  it.effect("reveals a repeated position", () =>
     Effect.gen(function* () {
       const { target, found } = yield* tampered("test.counter.b", 3, (one) => [one, one])
       const order = ofKind(found.faults, "order")
@@ -267,7 +267,7 @@ describe("a log that was tampered with", () => {
     }),
   )
 
-  it.effect("shows an old commit that stands among newer ones, and misses nothing after it", () =>
+  it.effect("reveals an old commit among newer ones, and no gap after it", () =>
     Effect.gen(function* () {
       const commits = yield* written
       const [first] = commits
@@ -278,7 +278,7 @@ describe("a log that was tampered with", () => {
     }),
   )
 
-  it.effect("shows a command that was done twice", () =>
+  it.effect("reveals a command that was executed twice", () =>
     Effect.gen(function* () {
       const { target, found } = yield* tampered("test.counter.b", 3, (one) => [
         changed(one, { commands: ["command-1", ...one.commit.commands] }),
@@ -290,7 +290,7 @@ describe("a log that was tampered with", () => {
     }),
   )
 
-  it.effect("shows more commands than are remembered, and none", () =>
+  it.effect("reveals too many or no command ids", () =>
     Effect.gen(function* () {
       const many = Array.from({ length: 65 }, (_, i) => `id-${i}`)
       for (const commands of [many, []]) {
@@ -311,7 +311,7 @@ describe("a forged checkpoint", () => {
       changed(one, { events: one.commit.events.map((event) => ({ ...event, ...change })) }),
     ])
 
-  it.effect("shows by its root, and the next one is not blamed", () =>
+  it.effect("is detected by its root, without a fault in the next one", () =>
     Effect.gen(function* () {
       const { target, found } = yield* forge({ root: "f".repeat(64) })
       const faults = found.faults.filter(({ kind }) => kind === "checkpoint")
@@ -322,7 +322,7 @@ describe("a forged checkpoint", () => {
     }),
   )
 
-  it.effect("shows by its number of commits", () =>
+  it.effect("is detected by its number of commits", () =>
     Effect.gen(function* () {
       const { target, found } = yield* forge({ commits: 3 })
       const fault = ofKind(found.faults, "checkpoint")
@@ -331,7 +331,7 @@ describe("a forged checkpoint", () => {
     }),
   )
 
-  it.effect("shows by where it begins", () =>
+  it.effect("is detected by its start", () =>
     Effect.gen(function* () {
       const { target, found } = yield* forge({ from: 2 })
       const fault = ofKind(found.faults, "checkpoint")
@@ -340,7 +340,7 @@ describe("a forged checkpoint", () => {
     }),
   )
 
-  it.effect("shows by an end beyond itself", () =>
+  it.effect("is detected by an end after its own position", () =>
     Effect.gen(function* () {
       const { target, found } = yield* forge({ to: 10_000 })
       const fault = ofKind(found.faults, "checkpoint")
@@ -349,7 +349,7 @@ describe("a forged checkpoint", () => {
     }),
   )
 
-  it.effect("shows when it is no checkpoint at all", () =>
+  it.effect("is detected if it is not a valid checkpoint", () =>
     Effect.gen(function* () {
       const { target, found } = yield* forge({ root: "short" })
       assert.equal(ofKind(found.faults, "snapshot")?.position, target.position)
@@ -358,7 +358,7 @@ describe("a forged checkpoint", () => {
 })
 
 describe("the report", () => {
-  it.effect("holds the first faults, and counts all of them", () =>
+  it.effect("lists the first faults and counts all of them", () =>
     Effect.gen(function* () {
       const commits = yield* written
       const wrong = commits.map((one) => changed(one, { prev: "wrong" }))
