@@ -136,7 +136,7 @@ const makeHeartbeat = Effect.fnUntraced(function* (
 ) {
   const live = yield* LiveWorkers
   return Effect.suspend(() =>
-    live.beat({ worker_id, jobs: [...slots.values()].map(({ run }) => run.last_progress) }),
+    live.publish({ worker_id, jobs: [...slots.values()].map(({ run }) => run.last_progress) }),
   )
 })
 

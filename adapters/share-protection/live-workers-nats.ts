@@ -38,7 +38,7 @@ const telling = (
   { record, find, progressOf }: ReturnType<typeof makeLiveWorkers>,
 ) =>
   LiveWorkers.of({
-    beat: (beat) => Effect.andThen(record(beat), tell(connection, beat)),
+    publish: (beat) => Effect.andThen(record(beat), tell(connection, beat)),
     find,
     progressOf,
   })

@@ -126,7 +126,7 @@ const active = <const Outcome>(outcome: Outcome) => ({
   running: outcome,
   "running without having been queued": outcome,
 })
-/** The same outcome wherever its snapshot is there, and nothing reads it. */
+/** The outcome in each state with a snapshot and without readers. */
 const unread = <const Outcome>(outcome: Outcome) => ({
   available: outcome,
   "available, adopted": outcome,

@@ -19,7 +19,7 @@ const seed_max = 2 ** 31
 /** On a machine that does many other things too, in milliseconds. */
 const timeout_ms = 300_000
 
-/** What must have happened in a hundred runs, or they prove little. */
+/** Faults that must occur in a hundred runs, else the runs prove little. */
 const wanted = [
   "BackupCompleted",
   "BackupDeleted",
@@ -75,7 +75,7 @@ const wanted = [
   "BackupRestoreTested",
 ]
 
-/** What happens in so few runs that a hundred may do without. */
+/** Faults too rare to be required in a hundred runs. */
 const rare = ["BackupUndeleteFailed", "a snapshot is gone for good"]
 const rare_runs = 1000
 

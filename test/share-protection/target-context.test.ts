@@ -190,7 +190,7 @@ describe("the context of a target", () => {
       TargetUsageMeasured.make({ usage_stats: usage }),
       { ...upgrade_started, from_format: 99 },
     ])
-    // A reason is only had before there is a repository.
+    // Only a target without a repository has a reason.
     const failure = TargetEnrollmentFailed.make({ job_id, reason: longest(1024) })
     const saved = assertStorable(Target, [TargetCreated.make(everything), failure])
     assert.isAbove(JSON.stringify(saved).length, 10_000)

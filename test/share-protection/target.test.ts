@@ -79,7 +79,7 @@ const enrolledAlready = <const Outcome>(outcome: Outcome) => ({
   "holding a backup, upgrading": outcome,
 })
 
-/** The same change is made wherever the target is not there for good. */
+/** The same change in each state except deleted. */
 const changes = [
   ["its name", { name: "Another" }],
   ["its trust", { trust_id: null }],

@@ -16,14 +16,14 @@ import type { ShareId, TargetId, WorkerId } from "#schemas/share-protection/id.t
 import { type LeaseMode, lease_holds_max } from "#schemas/share-protection/lease.ts"
 
 /** A worker and its number of free slots. */
-export interface Slots {
+export interface FreeSlots {
   readonly worker_id: WorkerId
   readonly position: number
   free: number
 }
 
-export const freeSlots = ({ workers }: DispatchView): Array<Slots> => {
-  const slots: Array<Slots> = []
+export const freeSlots = ({ workers }: DispatchView): Array<FreeSlots> => {
+  const slots: Array<FreeSlots> = []
   for (const [worker_id, { state, capacity_slots, running_jobs, position }] of workers) {
     const free = (capacity_slots ?? 0) - running_jobs.length
     if (state === "ready" && free > 0) slots.push({ worker_id, position, free })
@@ -32,8 +32,8 @@ export const freeSlots = ({ workers }: DispatchView): Array<Slots> => {
 }
 
 /** The worker with the most free slots. */
-export const leastLoaded = (slots: ReadonlyArray<Slots>): Slots | undefined =>
-  slots.reduce<Slots | undefined>(
+export const leastLoaded = (slots: ReadonlyArray<FreeSlots>): FreeSlots | undefined =>
+  slots.reduce<FreeSlots | undefined>(
     (best, slot) => (slot.free > (best?.free ?? 0) ? slot : best),
     undefined,
   )

@@ -25,7 +25,7 @@ import {
   type Hold,
   type JobFacts,
   type JobFailure,
-  type Result,
+  type JobResult,
   settleJob,
   startJob,
   unassignJob,
@@ -119,7 +119,7 @@ const isRefusal = (failure: Rejection | Unavailable): failure is Rejection =>
   !(failure instanceof Unavailable)
 
 /** Forgets the snapshot of a job that had ended before its result was recorded. */
-const discardUnrecorded = ({ repository }: State, exit: Exit.Exit<Result, unknown>) =>
+const discardUnrecorded = ({ repository }: State, exit: Exit.Exit<JobResult, unknown>) =>
   Exit.isSuccess(exit) && exit.value.job_type === "backup" && repository !== undefined
     ? discardSnapshot(repository, exit.value.made.engine_snapshot_id)
     : Effect.void
@@ -216,7 +216,7 @@ const timeLimited =
 const outcome = Effect.fnUntraced(function* (
   run: Run,
   state: State,
-  exit: Exit.Exit<Result, Dropped | StepFailure>,
+  exit: Exit.Exit<JobResult, Dropped | StepFailure>,
 ) {
   const facts = factsOf(run.order)
   const hold = holdOf(run.order)

@@ -20,7 +20,7 @@ import {
   wasDropped,
   withTimeout,
 } from "#actors/share-protection/jobs/step-context.ts"
-import type { Result } from "#actors/share-protection/jobs/transitions.ts"
+import type { JobResult } from "#actors/share-protection/jobs/transitions.ts"
 import { type Bucket, Buckets } from "#actors/share-protection/ports/buckets.ts"
 import {
   Engine,
@@ -57,7 +57,7 @@ const cleanup_timeout = Duration.minutes(1)
 const release_tries_max = 3
 
 type Ports = Buckets | Engine | FileSystem.FileSystem | Shares | Trusts | Vault
-type Steps = Effect.Effect<Result, Dropped | StepFailure, Ports>
+type Steps = Effect.Effect<JobResult, Dropped | StepFailure, Ports>
 
 /** Runs all steps of a job that has started. */
 export const runSteps = (order: JobOrder, context: StepContext, options: StepOptions): Steps => {

@@ -154,7 +154,7 @@ export const startJob = ({ job_id, job_type, resource_id }: JobFacts, hold: Hold
 ]
 
 /** The result of a job, by job type. */
-export type Result =
+export type JobResult =
   | { readonly job_type: "backup"; readonly made: Fields<typeof CompleteBackup.Type> }
   | { readonly job_type: "restore"; readonly made: Fields<typeof CompleteRestore.Type> }
   | {
@@ -172,7 +172,7 @@ export type Result =
   | { readonly job_type: "retention" }
 
 /** The job succeeded; nothing of it runs any more. */
-export const completeJob = (job: JobFacts, hold: Hold, result: Result): Batch => [
+export const completeJob = (job: JobFacts, hold: Hold, result: JobResult): Batch => [
   address(Job, job.job_id, CompleteJob.make(hold)),
   ...completeResource(job, result),
   ...settleJob(job, hold),
@@ -180,7 +180,7 @@ export const completeJob = (job: JobFacts, hold: Hold, result: Result): Batch =>
 
 const completeResource = (
   { job_id, resource_id, share_id, backup_id }: JobFacts,
-  result: Result,
+  result: JobResult,
 ): Batch => {
   switch (result.job_type) {
     case "backup":

@@ -36,7 +36,7 @@ export class LiveWorkers extends Context.Service<
   LiveWorkers,
   {
     /** Publishes a heartbeat to all processes. Never fails: the next heartbeat replaces it. */
-    readonly beat: (beat: WorkerHeartbeat) => Effect.Effect<void>
+    readonly publish: (beat: WorkerHeartbeat) => Effect.Effect<void>
     /** The latest heartbeat of the worker; undefined if this process received none. */
     readonly find: (worker_id: string) => LiveWorker | undefined
     /** The latest progress of the job; undefined if no worker runs it. */
@@ -46,7 +46,7 @@ export class LiveWorkers extends Context.Service<
   /** For a single process. */
   static readonly memory = Layer.sync(this, () => {
     const { record, find, progressOf } = makeLiveWorkers()
-    return { beat: record, find, progressOf }
+    return { publish: record, find, progressOf }
   })
 }
 

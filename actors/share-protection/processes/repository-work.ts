@@ -15,7 +15,7 @@ import {
   type StepOptions,
   withTimeout,
 } from "#actors/share-protection/jobs/step-context.ts"
-import type { Result } from "#actors/share-protection/jobs/transitions.ts"
+import type { JobResult } from "#actors/share-protection/jobs/transitions.ts"
 import { Buckets } from "#actors/share-protection/ports/buckets.ts"
 import { Engine, type Repository } from "#actors/share-protection/ports/engine.ts"
 import type { JobOrder } from "#schemas/share-protection/job-order.ts"
@@ -27,7 +27,7 @@ const sample_bytes_max = 64 * 1024 * 1024
 
 type Order = Exclude<JobOrder, { readonly job_type: "backup" | "restore" | "target_enroll" }>
 type Ordered<Type extends Order["job_type"]> = Extract<Order, { readonly job_type: Type }>
-type Work = Effect.Effect<Result, StepFailure, Buckets | Engine | FileSystem.FileSystem>
+type Work = Effect.Effect<JobResult, StepFailure, Buckets | Engine | FileSystem.FileSystem>
 
 /**
  * Runs the steps of a started job. The job holds the lease exclusively, except for a restore test,

@@ -11,7 +11,7 @@ import { DateTime } from "effect"
 import type { Caused, Due } from "#actors/process.ts"
 import { derivedId } from "#actors/share-protection/derived-id.ts"
 import { jitterOf } from "#actors/share-protection/processes/schedule.ts"
-import type { Available, UpkeepView } from "#actors/share-protection/processes/upkeep-view.ts"
+import type { AvailableBackup, UpkeepView } from "#actors/share-protection/processes/upkeep-view.ts"
 import { testBackup } from "#actors/share-protection/requests.ts"
 import { JobId, type ShareId } from "#schemas/share-protection/id.ts"
 
@@ -26,8 +26,8 @@ const turnOf = (share_id: ShareId, interval_ms: number, now: number) => {
   return Math.floor((now - offset) / interval_ms) * interval_ms + offset
 }
 
-const newest = (backups: Iterable<Available>): Available | undefined => {
-  let best: Available | undefined
+const newest = (backups: Iterable<AvailableBackup>): AvailableBackup | undefined => {
+  let best: AvailableBackup | undefined
   for (const backup of backups) {
     if (best === undefined || backup.taken_at > best.taken_at) best = backup
   }
@@ -50,7 +50,7 @@ export const restoreTests = (view: UpkeepView, interval_ms: number, now: number)
   return { now: items, next }
 }
 
-const test = (backup: Available, share_id: ShareId, turn: number): Caused => {
+const test = (backup: AvailableBackup, share_id: ShareId, turn: number): Caused => {
   const command_id = `restore-test-${share_id}-${turn}`
   const job_id = JobId.make(derivedId(command_id, instantOf(turn)))
   const { backup_id, project_id, target_id } = backup

@@ -25,14 +25,14 @@ export interface RetainableBackup {
 export type RetentionRule = keyof Retention
 
 /** A kept backup and its rules: none if its tenant undeleted it or the policy has no rules. */
-export interface Kept {
+export interface KeptBackup {
   readonly backup_id: BackupId
   readonly rules: ReadonlyArray<RetentionRule>
 }
 
-export interface Retained {
+export interface RetentionResult {
   /** Newest first, followed by undeleted backups. */
-  readonly keep: ReadonlyArray<Kept>
+  readonly keep: ReadonlyArray<KeptBackup>
   /** Newest first. */
   readonly expire: ReadonlyArray<BackupId>
 }
@@ -46,12 +46,12 @@ export const retain = (
   backups: ReadonlyArray<RetainableBackup>,
   retention: Retention,
   timezone: string,
-): Retained => {
+): RetentionResult => {
   const zone = DateTime.zoneMakeNamedUnsafe(timezone)
   const counts = rules
     .map((rule) => ({ rule, left: retention[rule] ?? 0, last: Number.NaN }))
     .filter(({ left }) => left > 0)
-  const keep: Array<Kept> = []
+  const keep: Array<KeptBackup> = []
   const expire: Array<BackupId> = []
 
   const undeleted = backups.filter(({ kept }) => kept === true)

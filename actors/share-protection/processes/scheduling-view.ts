@@ -19,7 +19,7 @@ import {
 import type { DefinePolicy } from "#schemas/share-protection/policy.ts"
 
 /** An enabled policy. */
-export interface Scheduled {
+export interface ScheduledPolicy {
   readonly policy: Omit<typeof DefinePolicy.Type, "type">
   readonly schedule: Schedule
   /** Only later ticks count, as epoch milliseconds. */
@@ -28,15 +28,15 @@ export interface Scheduled {
   readonly position: number
 }
 
-export interface Place {
+export interface TargetPlacement {
   readonly project_id: ProjectId | null
   readonly domain_id: DomainId | null
   readonly template_id: TargetTemplateId | null
 }
 
 export interface SchedulingView {
-  readonly policies: Map<ShareId, Scheduled>
-  readonly targets: Map<TargetId, Place>
+  readonly policies: Map<ShareId, ScheduledPolicy>
+  readonly targets: Map<TargetId, TargetPlacement>
   readonly domains: Map<DomainId, DomainSettings>
   /** Parsed schedules, which policies share. */
   readonly schedules: Map<string, Schedule>
@@ -114,7 +114,7 @@ const isRestart = (event: Message) =>
   (event.type === "PolicyUpdated" &&
     ["schedule", "timezone", "enabled"].some((field) => field in event))
 
-const scheduleOf = ({ schedules }: SchedulingView, policy: Scheduled["policy"]) => {
+const scheduleOf = ({ schedules }: SchedulingView, policy: ScheduledPolicy["policy"]) => {
   const key = `${policy.timezone} ${policy.schedule}`
   const known = schedules.get(key)
   if (known) return known

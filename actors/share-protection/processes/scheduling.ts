@@ -16,7 +16,7 @@ import { jitterOf, ticksAt } from "#actors/share-protection/processes/schedule.t
 import {
   emptySchedulingView,
   foldScheduling,
-  type Scheduled,
+  type ScheduledPolicy,
   type SchedulingView,
 } from "#actors/share-protection/processes/scheduling-view.ts"
 import { type BackupRequest, requestBackup } from "#actors/share-protection/requests.ts"
@@ -38,7 +38,10 @@ export interface SchedulingOptions {
 }
 
 /** The target of a policy's backups: its own, or the project's or shared one of its template. */
-const targetOf = ({ targets }: SchedulingView, { policy }: Scheduled): TargetId | undefined => {
+const targetOf = (
+  { targets }: SchedulingView,
+  { policy }: ScheduledPolicy,
+): TargetId | undefined => {
   if (policy.target_id !== null) return policy.target_id
   let shared: TargetId | undefined
   for (const [target_id, { template_id, project_id }] of targets) {
@@ -68,7 +71,7 @@ const takeTick = (
   commands: Commands["Service"],
   options: SchedulingOptions,
   share_id: ShareId,
-  scheduled: Scheduled,
+  scheduled: ScheduledPolicy,
   tick_ms: number,
 ): Caused => {
   const tick = DateTime.formatIso(DateTime.makeUnsafe(tick_ms))
@@ -96,7 +99,7 @@ const unavailable = "target_unavailable"
 
 const skip = (
   share_id: ShareId,
-  { id: policy_id }: Scheduled["policy"],
+  { id: policy_id }: ScheduledPolicy["policy"],
   tick: string,
   reason: SkipReason,
 ): Batch => [address(Policy, share_id, SkipTick.make({ policy_id, tick, reason }))]
@@ -104,7 +107,7 @@ const skip = (
 const requestOf = (
   command_id: string,
   share_id: ShareId,
-  { id: policy_id, project_id, max_retries }: Scheduled["policy"],
+  { id: policy_id, project_id, max_retries }: ScheduledPolicy["policy"],
   target_id: TargetId,
   tick: string,
 ): BackupRequest => ({
@@ -150,7 +153,7 @@ export const scheduling = (options: SchedulingOptions) =>
         const found = new Map<ShareId, { readonly taken: Caused; readonly until: number }>()
         const interval_ms = options.scheduler_interval_seconds * 1000
 
-        const ticksOf = ({ policy, schedule, since }: Scheduled, now: number) =>
+        const ticksOf = ({ policy, schedule, since }: ScheduledPolicy, now: number) =>
           ticksAt(schedule, {
             since: Math.max(since, view.resumed_at),
             now,

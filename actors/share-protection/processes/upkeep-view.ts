@@ -20,7 +20,7 @@ import type { JobState } from "#schemas/share-protection/job.ts"
 import type { Retention } from "#schemas/share-protection/retention.ts"
 
 /** An available backup of a policy. */
-export interface Available extends Forgotten {
+export interface AvailableBackup extends Forgotten {
   readonly project_id: ProjectId
   readonly target_id: TargetId
   readonly policy_id: PolicyId
@@ -39,7 +39,7 @@ export interface UpkeepPolicy {
 }
 
 /** A failed job that may be retried automatically. */
-export interface Failed extends JobFacts {
+export interface RetryableJob extends JobFacts {
   readonly position: number
   /** Epoch milliseconds. */
   readonly failed_at: number
@@ -47,17 +47,17 @@ export interface Failed extends JobFacts {
 }
 
 /** An enrolled target. */
-export interface Enrolled {
+export interface EnrolledTarget {
   readonly project_id: ProjectId | null
   readonly position: number
 }
 
 export interface UpkeepView {
   readonly policies: Map<ShareId, UpkeepPolicy>
-  readonly backups: Map<ShareId, Map<BackupId, Available>>
+  readonly backups: Map<ShareId, Map<BackupId, AvailableBackup>>
   /** Shares to check for retention, and the position of the commit that caused it. */
   readonly changed: Map<ShareId, number>
-  readonly targets: Map<TargetId, Enrolled>
+  readonly targets: Map<TargetId, EnrolledTarget>
   /**
    * When each target was enrolled or last maintained, as epoch milliseconds: the end of the last
    * such job, because a target's own last commit may be about anything.
@@ -65,7 +65,7 @@ export interface UpkeepView {
   readonly maintained: Map<TargetId, number>
   /** Open maintenance jobs. */
   readonly maintaining: Map<JobId, TargetId>
-  readonly failed: Map<JobId, Failed>
+  readonly failed: Map<JobId, RetryableJob>
   /** The turn of each share's last restore test, as epoch milliseconds. */
   readonly tested: Map<ShareId, number>
   /** Open restore tests. */
@@ -108,7 +108,7 @@ const foldBackup: Reader = Effect.fnUntraced(function* (log, view, recorded, id)
   const backup = yield* backupAfter(log, recorded)
   const { state, share_id, project_id, target_id, policy_id, restores } = backup
   const { engine_snapshot_id, taken_at, kept } = backup
-  const known = view.backups.get(share_id) ?? new Map<BackupId, Available>()
+  const known = view.backups.get(share_id) ?? new Map<BackupId, AvailableBackup>()
   if (state === "available" && policy_id !== null && engine_snapshot_id !== null) {
     const about = { backup_id, engine_snapshot_id, project_id, target_id, policy_id, kept }
     known.set(backup_id, { ...about, taken_at: taken_at ?? "", is_restored: restores.length > 0 })

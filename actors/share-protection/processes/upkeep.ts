@@ -14,10 +14,10 @@ import { retryJob } from "#actors/share-protection/jobs/transitions.ts"
 import { restoreTests } from "#actors/share-protection/processes/restore-testing.ts"
 import { retain } from "#actors/share-protection/processes/retention.ts"
 import {
-  type Available,
+  type AvailableBackup,
   emptyUpkeepView,
-  type Failed,
   foldUpkeep,
+  type RetryableJob,
   type UpkeepView,
 } from "#actors/share-protection/processes/upkeep-view.ts"
 import { expireBackups, queueTargetJob } from "#actors/share-protection/requests.ts"
@@ -68,13 +68,13 @@ const expiries = (
     })
 }
 
-const chunks = (backups: ReadonlyArray<Available>) =>
+const chunks = (backups: ReadonlyArray<AvailableBackup>) =>
   Array.from({ length: Math.ceil(backups.length / forgotten_max) }, (_, i) =>
     backups.slice(i * forgotten_max, (i + 1) * forgotten_max),
   )
 
 /** All backups of a group have the same project and target. */
-const expireAll = (group: ReadonlyArray<Available>, job_id: JobId) => {
+const expireAll = (group: ReadonlyArray<AvailableBackup>, job_id: JobId) => {
   const [first] = group
   if (first === undefined) return []
   const { project_id, target_id } = first
@@ -121,7 +121,7 @@ const retries = (view: UpkeepView, log: Log["Service"], now: number): Due => {
   return { now: items, next }
 }
 
-const retry = ({ policies }: UpkeepView, log: Log["Service"], job: Failed): Caused => ({
+const retry = ({ policies }: UpkeepView, log: Log["Service"], job: RetryableJob): Caused => ({
   command_id: `retry-${job.job_id}-${job.position}`,
   cause: String(job.position),
   batch: Effect.map(policyOf(log, job.backup_id), (own) => {

@@ -25,7 +25,7 @@ export const promises: Readonly<Record<string, Effect.Effect<void, never, LiveWo
   }),
 
   "knows what a worker said last, and when": Effect.gen(function* () {
-    const { beat, find, progressOf } = yield* LiveWorkers
+    const { publish: beat, find, progressOf } = yield* LiveWorkers
     const before = Date.now()
     yield* beat({ worker_id, jobs: [said(1, 5)] })
     yield* beat({ worker_id, jobs: [said(1, 6), said(2, 7)] })
@@ -38,7 +38,7 @@ export const promises: Readonly<Record<string, Effect.Effect<void, never, LiveWo
   }),
 
   "forgets a job that its worker does not name any more": Effect.gen(function* () {
-    const { beat, find, progressOf } = yield* LiveWorkers
+    const { publish: beat, find, progressOf } = yield* LiveWorkers
     yield* beat({ worker_id, jobs: [said(1, 5), said(2, 5)] })
     yield* beat({ worker_id, jobs: [said(2, 6)] })
     assert.isUndefined(progressOf(jobId(1)))
@@ -48,7 +48,7 @@ export const promises: Readonly<Record<string, Effect.Effect<void, never, LiveWo
   }),
 
   "follows a job from one worker to the next": Effect.gen(function* () {
-    const { beat, find, progressOf } = yield* LiveWorkers
+    const { publish: beat, find, progressOf } = yield* LiveWorkers
     yield* beat({ worker_id, jobs: [said(1, 50)] })
     yield* beat({ worker_id: other_id, jobs: [said(1, 3)] })
     assert.deepEqual(progressOf(jobId(1)), said(1, 3))

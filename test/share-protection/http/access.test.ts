@@ -28,7 +28,7 @@ interface Endpoint {
 const endpointsOf = (shape: "A" | "B") => {
   const endpoints: Array<Endpoint> = []
   const { api } = servedOf(shape === "A" ? shape_a : shape_b)
-  // Whatever is an HttpApi has these properties; the library erases their types in this way.
+  // Every HttpApi has these properties; the library erases their types.
   HttpApi.reflect(api as HttpApi.Constraint as HttpApi.Top, {
     onGroup: () => undefined,
     onEndpoint: ({ endpoint: { method, path }, mergedAnnotations }) => {
@@ -191,11 +191,11 @@ const walkForeign = Effect.fnUntraced(function* (
       ? { retention: { keep_last: 1 } }
       : undefined
     const body = method === "PATCH" ? { name: "Mine" } : preview
-    // Templates are there for every project of their domain.
+    // Templates are visible to every project of their domain.
     const strangers = noun === "target-templates" ? ["other_owner"] : tokens
     for (const token of strangers) {
       const answer = yield* ask(method, path.replace(":id", id), body, { token })
-      // A rule lets whoever has no such role not even ask.
+      // A rule rejects callers without the role before the lookup.
       if (answer.status !== 403) isRefused(answer, 404, "svc.not_found")
       else isRefused(answer, 403, "svc.forbidden")
       if (token === "tenant_b" && shape === "A") assert.equal(answer.status, 404, nameOf(endpoint))

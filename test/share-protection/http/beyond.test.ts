@@ -1,4 +1,4 @@
-/** What tenants and operators can ask for beyond the document, in either shape. */
+/** Endpoints beyond the document, for tenants and operators, in either shape. */
 import { assert, describe } from "@effect/vitest"
 import { Effect, Struct } from "effect"
 import { address } from "#actors/commands.ts"
@@ -55,7 +55,7 @@ const backedUpInBucket = Effect.fnUntraced(function* (ask: Client) {
   return { backup_id: String(backup.id), target_id: String(target.id), policy_id }
 })
 
-/** A job goes through its steps, and ends with this plan. */
+/** Runs a job through its steps to its end with this plan. */
 const planned = Effect.fnUntraced(function* (job_id: string, fence: number) {
   const { facts, hold } = yield* begin(job_id, fence)
   for (const to of job_steps.slice(1)) {

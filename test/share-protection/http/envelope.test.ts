@@ -41,9 +41,9 @@ const documented: ReadonlyArray<readonly [string, number, "tenant" | "operator"]
 
 const encode = Schema.encodeSync(Rejection)
 
-/** Each class of rejections as it is answered. */
+/** The response of each class of rejections. */
 const rows: ReadonlyArray<Row> = Rejection.members.map((Class) => {
-  // Each class has its own fixed code; what they have in common is the detail.
+  // Each class has its own fixed code; they share only the detail.
   const Made = Class as unknown as new (fields: { detail: string }) => typeof Rejection.Type
   // As it is answered: an object of these texts.
   const { code, title, category } = encode(new Made({ detail: "" })) as Omit<Row, "status">

@@ -21,7 +21,7 @@ import { type Client, isRefused, served } from "../../world/share-protection/htt
 
 const instant = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/
 
-/** A backup that is asked for, into an enrolled target. */
+/** Requests a backup into an enrolled target. */
 const backup = Effect.fnUntraced(function* (ask: Client) {
   const target_id = yield* available(ask)
   const { backup, job } = yield* made(ask, "/v1/backups", { share_id: share_a, target_id })
@@ -67,11 +67,11 @@ describe("GET /v1/jobs/{id}", () => {
         assert.match(body.started_at, instant)
       }
       const jobs = [{ job_id: JobId.make(job_id), progress: 42, bytes_done: 420, bytes_total: 0 }]
-      yield* (yield* LiveWorkers).beat({ worker_id, jobs })
+      yield* (yield* LiveWorkers).publish({ worker_id, jobs })
       const told = (yield* ask("GET", path)).body
       assert.deepInclude(told, { progress: 42, bytes_done: 420, bytes_total: null })
       const known = jobs.map((job) => ({ ...job, bytes_total: 1000 }))
-      yield* (yield* LiveWorkers).beat({ worker_id, jobs: known })
+      yield* (yield* LiveWorkers).publish({ worker_id, jobs: known })
       assert.include((yield* ask("GET", path)).body, { bytes_total: 1000 })
     }),
   )
@@ -80,7 +80,7 @@ describe("GET /v1/jobs/{id}", () => {
       const { job_id } = yield* backup(ask)
       const late = { progress: 90, bytes_done: 900, bytes_total: 1000 }
       const jobs = [{ job_id: JobId.make(job_id), ...late }]
-      yield* (yield* LiveWorkers).beat({ worker_id, jobs })
+      yield* (yield* LiveWorkers).publish({ worker_id, jobs })
       yield* run(job_id, 2)
       const { body } = yield* ask("GET", `/v1/jobs/${job_id}`)
       const whole = { progress: 100, bytes_done: 1000, bytes_total: 1000 }

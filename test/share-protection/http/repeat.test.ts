@@ -116,7 +116,7 @@ describe("a POST that is sent again under its Idempotency-Key", () => {
       }
       assert.equal((yield* ask("GET", path)).body.name, "second")
       assert.equal((yield* ask("PATCH", path, { name: "x" }, keyed("\n"))).status, 400)
-      // What deletes is another command, whatever its key was used for.
+      // A deletion is a different command, even with the same key.
       yield* ask("DELETE", path, undefined, keyed("to second"))
       assert.equal((yield* ask("GET", path)).status, 404)
     }),

@@ -38,7 +38,7 @@ describe("GET /v1/admin/workers", () => {
     Effect.gen(function* () {
       yield* register()
       yield* register(other_worker_id, "worker-2")
-      yield* (yield* LiveWorkers).beat({ worker_id, jobs: [] })
+      yield* (yield* LiveWorkers).publish({ worker_id, jobs: [] })
       const { status, body } = yield* get(ask, "/v1/admin/workers")
       assert.equal(status, 200)
       const [one, other] = body.workers

@@ -35,7 +35,7 @@ import { availableTarget, backUp } from "../../world/share-protection/conducted-
 import { factsOf } from "../../world/share-protection/deployment.ts"
 import { jobId, project_id } from "../../world/share-protection/samples.ts"
 
-const deaf = { beat: () => Effect.void, progressOf: () => undefined, heard: () => 0 }
+const deaf = { publish: () => Effect.void, progressOf: () => undefined, heard: () => 0 }
 
 const first = WorkerId.make("first")
 const boot = { project_id, domain_id: null, image: "image-1" }
@@ -56,7 +56,7 @@ describe("a silent worker", () => {
       yield* standing("alive")
       yield* keeping(undefined)
       yield* pass("50 seconds")
-      // It beat last at 40 s.
+      // Its last heartbeat was at 40 s.
       yield* Fiber.interrupt(silent)
       yield* pass("49 seconds")
       assert.deepEqual(yield* secondsOf("worker", "WorkerDied"), [])

@@ -31,7 +31,7 @@ const options = { ...dispatch_options, worker_boot_max_failures: 2 }
 
 const beat = Effect.fnUntraced(function* (...jobs: ReadonlyArray<JobId>) {
   const said = jobs.map((job_id) => ({ job_id, progress: 1, bytes_done: 0, bytes_total: 0 }))
-  yield* (yield* LiveWorkers).beat({ worker_id, jobs: said })
+  yield* (yield* LiveWorkers).publish({ worker_id, jobs: said })
 })
 
 /** A number of heartbeats, one every 20 s. */

@@ -1,4 +1,4 @@
-/** What a page costs: it is found by an index in its order, and never sorted. */
+/** Query plans of pages: found by an index in its order, and never sorted. */
 import { assert, describe, it } from "@effect/vitest"
 import Sqlite from "better-sqlite3"
 import { Effect } from "effect"
@@ -40,7 +40,7 @@ const emptyDatabase = () => {
   return database
 }
 
-/** How SQLite would run a statement. */
+/** The query plan of a statement in SQLite. */
 const detailsOf = (
   database: Sqlite.Database,
   { sql, parameters }: Pick<CompiledQuery, "sql" | "parameters">,
@@ -50,12 +50,12 @@ const detailsOf = (
     .all(...parameters)
     .map(({ detail }) => detail)
 
-/** How SQLite would run what `list` asks. */
+/** The query plans of `list` in SQLite. */
 const planOf = async (list: (db: Db) => Effect.Effect<Listed<unknown>>) => {
   const database = emptyDatabase()
   const asked: Array<CompiledQuery> = []
   const db = new Kysely<ShareProtectionTables>({
-    // A database of better-sqlite3 is what Kysely asks for, but for `iterate`'s narrower type.
+    // better-sqlite3 has the type that Kysely needs, except for the narrower `iterate`.
     dialect: new SqliteDialect({ database: database as unknown as SqliteDatabase }),
     log: ({ query }) => {
       asked.push(query)

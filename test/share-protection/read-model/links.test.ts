@@ -1,4 +1,4 @@
-/** Rows that follow from more than one aggregate: what goes with what, usage and coverage. */
+/** Rows that derive from several aggregates: deletions, schedules, usage and coverage. */
 import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
 import { findBackup } from "#projections/share-protection/backup.ts"

@@ -1,6 +1,6 @@
 /**
- * The past: as of a time, the read model answers what it answered when the log ended there. And a
- * rebuild of the whole answers what the followed one does.
+ * Reads as of a time: the read model equals its state when the log ended at that time. A full
+ * rebuild equals the live model.
  */
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, Layer } from "effect"
@@ -44,7 +44,7 @@ describe("the read model as of a time", () => {
         for (const [index, one] of log.entries()) {
           yield* growing.tellAll([one])
           const { at } = one.commit
-          // Whatever else happened at that time belongs to it.
+          // All commits of that time belong to it.
           if (log[index + 1]?.commit.at === at) continue
           assert.deepEqual(yield* answers(full.db, at), yield* answers(growing.db), at)
         }

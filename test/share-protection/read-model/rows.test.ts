@@ -49,7 +49,7 @@ const length_max = 12
 type Db = Effect.Success<typeof emptyModel>["db"]
 type History = ReadonlyArray<Message>
 
-/** Which event happened last of those that `is` says; undefined if none did. */
+/** The last event that matches `is`, if any. */
 const last = (history: History, is: (type: string) => boolean) => {
   const index = history.findLastIndex(({ type }) => is(type))
   return index < 0 ? undefined : { event: history[index], at: second(index) }
@@ -64,11 +64,11 @@ const times = (history: History, births: ReadonlyArray<string>, silent: Readonly
 interface Pair {
   /** The row, in the n-th history. */
   readonly find: (db: Db, n: number) => Effect.Effect<object | undefined>
-  /** What it must be. */
+  /** The expected value. */
   readonly row: (state: AnyMachineSnapshot, history: History, n: number) => object | undefined
   /** The stream's id, a UUID unless it is another. */
   readonly id?: (n: number) => string
-  /** What the row's own id is in the events. */
+  /** The field of the row's own id in the events. */
   readonly own?: string
 }
 
@@ -157,7 +157,7 @@ const backup: Pair = {
     const made = last(history, (type) => type === "BackupCompleted" || type === "BackupAdopted")
     const is_expired = state.value === "expired" || state.value === "undeleting"
     const is_made = state.value === "available" || is_expired
-    // The chart came there by this event.
+    // The chart reached this state by this event.
     const snapshot = made?.event as Extract<BackupEvent, { type: "BackupCompleted" }>
     return {
       id: uuid(n),
@@ -191,7 +191,7 @@ const restore: Pair = {
   row: (state, history, n) => {
     if (isGone(state)) return undefined
     const end = last(history, (type) => type === "RestoreCompleted")?.event
-    // The chart came there by this event.
+    // The chart reached this state by this event.
     const told = end as Extract<RestoreEvent, { type: "RestoreCompleted" }>
     const made = state.value === "available" ? Struct.pick(told, ["files", "bytes", "plan"]) : {}
     const at = times(history, ["RestoreRequested"], [])
@@ -210,7 +210,7 @@ const restore: Pair = {
   },
 }
 
-/** What a job's row does not show. */
+/** Fields of a job that its row omits. */
 const unshown = [
   "max_retries",
   "forget",

@@ -183,7 +183,7 @@ const ledgerNow = Effect.gen(function* () {
   return yield* ledgerAfter(log, last)
 })
 
-/** What the project's ledger and the target count. */
+/** The counts of the project's ledger and of the target. */
 const counted = Effect.gen(function* () {
   const { policies, backups } = yield* targetNow
   return { ledger: Struct.omit(yield* ledgerNow, ["state"]), target: { policies, backups } }

@@ -48,7 +48,7 @@ const live = Effect.fnUntraced(function* (boot: Boot) {
 
 /** Beats every 20 s, until it is interrupted. */
 export const beating = Effect.fnUntraced(function* (worker_id: WorkerId) {
-  const { beat } = yield* LiveWorkers
+  const { publish: beat } = yield* LiveWorkers
   yield* Effect.repeat(beat({ worker_id, jobs: [] }), Schedule.spaced("20 seconds"))
 })
 

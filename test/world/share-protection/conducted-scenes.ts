@@ -8,7 +8,7 @@ import {
   completeJob,
   type Hold,
   type JobFacts,
-  type Result,
+  type JobResult,
   startJob,
 } from "#actors/share-protection/jobs/transitions.ts"
 import { Policy } from "#actors/share-protection/policy.ts"
@@ -164,7 +164,7 @@ const results = {
   retention: { job_type: "retention" },
   target_enroll: { job_type: "target_enroll", made: enrolled },
   repo_format_upgrade: { job_type: "repo_format_upgrade", made: { to_format: 3 } },
-} satisfies Record<JobFacts["job_type"], Result>
+} satisfies Record<JobFacts["job_type"], JobResult>
 
 /** The worker takes its job, and ends it well. */
 export const finish = Effect.fnUntraced(function* (job_id: JobId) {

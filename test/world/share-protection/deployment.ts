@@ -12,7 +12,7 @@ import {
   completeJob,
   type Hold,
   type JobFacts,
-  type Result,
+  type JobResult,
   startJob,
 } from "#actors/share-protection/jobs/transitions.ts"
 import { Lease, leaseAfter } from "#actors/share-protection/lease.ts"
@@ -146,7 +146,7 @@ export const toStep = (job_id: JobId, hold: Hold, to: JobStep): Batch => [
 export const advance = (job_id: JobId, hold: Hold, to: JobStep) => send(toStep(job_id, hold, to))
 
 /** Everything that a worker does with a job, to its good end. */
-export const walk = Effect.fnUntraced(function* (job_id: JobId, hold: Hold, result: Result) {
+export const walk = Effect.fnUntraced(function* (job_id: JobId, hold: Hold, result: JobResult) {
   const job = yield* factsOf(job_id)
   yield* send(admitJob(job))
   yield* begin(job, hold)

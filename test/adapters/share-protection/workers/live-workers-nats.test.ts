@@ -50,7 +50,7 @@ describeNats("LiveWorkers over NATS", (it) => {
       const worker_id = WorkerId.make("w".repeat(64))
       const [server, other, worker] = [yield* one(hears), yield* one(hears), yield* one(tells)]
       const jobs = Array.from({ length: capacity_slots_max }, (_, n) => job(n))
-      yield* worker.beat({ worker_id, jobs })
+      yield* worker.publish({ worker_id, jobs })
       for (const ears of [server, other]) {
         yield* until(() => ears.find(worker_id) !== undefined)
         assert.deepEqual(ears.find(worker_id)?.jobs, jobs)
@@ -75,7 +75,7 @@ describeNats("LiveWorkers over NATS", (it) => {
       ]
       for (const text of bad) connection.publish(subject, text)
       const last = WorkerId.make("worker-3")
-      yield* mouth.beat({ worker_id: last, jobs: [] })
+      yield* mouth.publish({ worker_id: last, jobs: [] })
       yield* until(() => ears.find(last) !== undefined)
       assert.isUndefined(ears.find(worker_id))
       assert.isUndefined(ears.find("worker-2"))

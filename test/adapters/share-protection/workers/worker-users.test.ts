@@ -103,7 +103,7 @@ describeNats("a worker's user", (it) => {
       // The server knows of these ears.
       yield* Effect.promise(() => core.flush())
       const mouth = Context.get(yield* Layer.build(liveWorkersTold(connection)), LiveWorkers)
-      yield* mouth.beat({ worker_id: one, jobs: [] })
+      yield* mouth.publish({ worker_id: one, jobs: [] })
       yield* Effect.repeat(
         Effect.sync(() => find(one)),
         { until: (heard) => heard !== undefined, schedule: Schedule.spaced(5), times: 1000 },

@@ -9,7 +9,7 @@ import {
   failJob,
   type JobFacts,
   type JobFailure,
-  type Result,
+  type JobResult,
   startJob,
 } from "#actors/share-protection/jobs/transitions.ts"
 import { Worker } from "#actors/share-protection/worker.ts"
@@ -93,7 +93,7 @@ const results = {
   maintenance: { job_type: "maintenance", made: { protected_until: null } },
   undelete: { job_type: "undelete", made: { protected_until: null } },
   restore_test: { job_type: "restore_test", made: { files: 1, bytes: 2 } },
-} satisfies Readonly<Record<JobFacts["job_type"], Result>>
+} satisfies Readonly<Record<JobFacts["job_type"], JobResult>>
 
 /** Runs the job to its good end. */
 export const run = Effect.fnUntraced(function* (job_id: string, fence: number, made: object = {}) {
@@ -101,10 +101,10 @@ export const run = Effect.fnUntraced(function* (job_id: string, fence: number, m
   for (const to of job_steps.slice(1)) {
     yield* tell(address(Job, facts.job_id, AdvanceJob.make({ ...hold, to })))
   }
-  const result: Result = results[facts.job_type]
+  const result: JobResult = results[facts.job_type]
   const told = "made" in result ? { ...result, made: { ...result.made, ...made } } : result
   // `made` changes values of fields that are there.
-  yield* tell(...completeJob(facts, hold, told as Result))
+  yield* tell(...completeJob(facts, hold, told as JobResult))
 })
 
 export const engine_failure: JobFailure = {

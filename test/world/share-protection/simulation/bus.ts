@@ -142,7 +142,7 @@ export const frailAgents = (world: World, command_timeout_seconds: number): Agen
 /** Heartbeats of a machine; those of one that is cut off are lost. */
 export const beatsFrom = (world: World, machine: Machine): LiveWorkers["Service"] => ({
   ...beats(world),
-  beat: (said) =>
+  publish: (said) =>
     Effect.suspend(() =>
       isCut(world, machine) || happens(world, "a heartbeat is lost", 0.02)
         ? Effect.void
@@ -151,7 +151,7 @@ export const beatsFrom = (world: World, machine: Machine): LiveWorkers["Service"
 })
 
 export const beats = ({ heard }: World): LiveWorkers["Service"] => ({
-  beat: heard.record,
+  publish: heard.record,
   find: heard.find,
   progressOf: heard.progressOf,
 })
