@@ -224,7 +224,7 @@ const retrying = <E extends { readonly detail: string }>(
   )
 }
 
-interface Maintained<Tables> {
+interface Maintenance<Tables> {
   readonly log: Log["Service"]
   readonly database: Database<Tables>
   readonly blueprint: Blueprint<Tables>
@@ -238,8 +238,8 @@ interface Maintained<Tables> {
  * Starts following the log, alone or in turns with other processes; returns once everything in the
  * log at the start is shown.
  */
-const maintain = Effect.fnUntraced(function* <Tables>(kept: Maintained<Tables>) {
-  const { log, database, blueprint, waits, rebuild, following, stall } = kept
+const maintain = Effect.fnUntraced(function* <Tables>(maintenance: Maintenance<Tables>) {
+  const { log, database, blueprint, waits, rebuild, following, stall } = maintenance
   const { part, service } = blueprint
   const { sharing } = database
   const name = `The ${service} read model`

@@ -3,7 +3,7 @@ import { Effect } from "effect"
 import { HttpApiBuilder } from "effect/http-api"
 import { startFormatUpgrade } from "#actors/share-protection/requests.ts"
 import type { ShareProtectionApi } from "#gateway/share-protection/apis/api.ts"
-import { existing } from "#gateway/share-protection/checks/ownership.ts"
+import { findExisting } from "#gateway/share-protection/checks/ownership.ts"
 import { createOnce, send } from "#gateway/share-protection/commands.ts"
 import { requireSingleImage } from "#gateway/share-protection/fleet.ts"
 import { acceptedResponse } from "#gateway/share-protection/responses.ts"
@@ -16,7 +16,7 @@ import { idText } from "#schemas/share-protection/views/page.ts"
 
 const anyTarget = Effect.fnUntraced(function* (text: string) {
   const { db } = yield* ShareProtectionModel
-  return yield* existing("target", idText(TargetId), text, (id) => findTarget(db, id))
+  return yield* findExisting("target", idText(TargetId), text, (id) => findTarget(db, id))
 })
 
 /** Source: document 2 §4 repo-format-upgrade, §9. */

@@ -7,7 +7,7 @@ import { Clock, DateTime, Effect } from "effect"
 import { HttpApiBuilder } from "effect/http-api"
 import { deleteBackup, requestBackup, undeleteBackup } from "#actors/share-protection/requests.ts"
 import type { ShareProtectionApi } from "#gateway/share-protection/apis/api.ts"
-import { owned, ownProject } from "#gateway/share-protection/checks/ownership.ts"
+import { findOwned, ownProject } from "#gateway/share-protection/checks/ownership.ts"
 import { quotaOf } from "#gateway/share-protection/checks/quota.ts"
 import {
   bucketOf,
@@ -49,7 +49,7 @@ import {
 
 export const ownedBackup = Effect.fnUntraced(function* (text: string) {
   const { db } = yield* ShareProtectionModel
-  return yield* owned("backup", BackupId, text, (id) => findBackup(db, id))
+  return yield* findOwned("backup", BackupId, text, (id) => findBackup(db, id))
 })
 
 const toBackupView = (row: BackupRow) =>
@@ -98,7 +98,7 @@ const destination = Effect.fnUntraced(function* (request: NewBackup, policy: Pol
   return yield* namedTarget(wanted)
 })
 
-const requested = Effect.fnUntraced(function* (backup_id: BackupId, body: NewBackup) {
+const backupBatch = Effect.fnUntraced(function* (backup_id: BackupId, body: NewBackup) {
   const project_id = yield* ownProject
   const { share_id, crash_consistent } = body
   yield* namedShare(project_id, share_id)
@@ -122,7 +122,7 @@ const requested = Effect.fnUntraced(function* (backup_id: BackupId, body: NewBac
 
 const create = Effect.fnUntraced(function* (request: NewBackup) {
   const made = yield* createOnce("backup", (id) =>
-    Effect.flatMap(requested(BackupId.make(id), request), (batch) =>
+    Effect.flatMap(backupBatch(BackupId.make(id), request), (batch) =>
       send(batch, [Conflict, QuotaExceeded, RepositoryLocked, NotFound]).pipe(namedBy("target_id")),
     ),
   )
@@ -130,7 +130,7 @@ const create = Effect.fnUntraced(function* (request: NewBackup) {
   return yield* acceptedResponse("backup", yield* toBackupView(row), row.job_id ?? "", made)
 })
 
-const undelete_refusals = [NotFound, Conflict, QuotaExceeded, RepositoryLocked] as const
+const undelete_rejections = [NotFound, Conflict, QuotaExceeded, RepositoryLocked] as const
 
 /** A job checks whether the snapshot is recoverable: until then the backup stays expired. */
 const undelete = Effect.fnUntraced(function* (text: string) {
@@ -140,7 +140,7 @@ const undelete = Effect.fnUntraced(function* (text: string) {
   const limit = yield* quotaOf(target?.domain_id ?? null, "backups")
   const about = { backup_id, project_id, share_id, target_id }
   const made = yield* createOnce("job", (id) =>
-    send(undeleteBackup(JobId.make(id), about, limit), undelete_refusals),
+    send(undeleteBackup(JobId.make(id), about, limit), undelete_rejections),
   )
   const row = yield* ownedBackup(text)
   return yield* acceptedResponse("backup", yield* toBackupView(row), made.id, made)

@@ -13,7 +13,7 @@ import { findReceipt } from "#projections/share-protection/receipt.ts"
 import { BackendUnavailable, type Rejection } from "#schemas/share-protection/rejection.ts"
 
 /** A class of rejections. */
-type Refusal = abstract new (...fields: never) => Rejection
+type RejectionClass = abstract new (...fields: never) => Rejection
 
 export const unavailable = ({ detail }: { readonly detail: string }) =>
   new BackendUnavailable({ detail })
@@ -24,11 +24,9 @@ export const unavailable = ({ detail }: { readonly detail: string }) =>
  * Fails with the expected rejections; any other rejection is a bug and dies. `part` distinguishes
  * commands of one request after the first batch.
  */
-export const send = Effect.fnUntraced(function* <const Expected extends ReadonlyArray<Refusal>>(
-  batch: Batch,
-  expected: Expected,
-  part = "",
-) {
+export const send = Effect.fnUntraced(function* <
+  const Expected extends ReadonlyArray<RejectionClass>,
+>(batch: Batch, expected: Expected, part = "") {
   const { waitFor } = yield* ShareProtectionModel
   const request = yield* origin
   const command_id = `${request.command_id}${part}`

@@ -6,7 +6,7 @@ import { Domain } from "#actors/share-protection/domain.ts"
 import { workersOf } from "#actors/share-protection/fleet/options.ts"
 import { Images } from "#actors/share-protection/ports/compute.ts"
 import type { ShareProtectionApi } from "#gateway/share-protection/apis/api.ts"
-import { existing } from "#gateway/share-protection/checks/ownership.ts"
+import { findExisting } from "#gateway/share-protection/checks/ownership.ts"
 import { caughtUp, send } from "#gateway/share-protection/commands.ts"
 import { Deployment } from "#gateway/share-protection/deployment.ts"
 import { checkBootable } from "#gateway/share-protection/image.ts"
@@ -20,7 +20,7 @@ import { ValidationError } from "#schemas/share-protection/rejection.ts"
 /** The domain's settings; an unconfigured domain is reported as missing. */
 const domainView = Effect.fnUntraced(function* (domain_id: DomainId) {
   const { db } = yield* ShareProtectionModel
-  const row = yield* existing("domain", DomainId, domain_id, (id) => findDomain(db, id))
+  const row = yield* findExisting("domain", DomainId, domain_id, (id) => findDomain(db, id))
   return Struct.omit(row, ["applied_quotas"])
 })
 

@@ -9,7 +9,7 @@ import { cancelJob, type JobFacts, retryJob } from "#actors/share-protection/job
 import type { ShareProtectionApi } from "#gateway/share-protection/apis/api.ts"
 import {
   callerOf,
-  existing,
+  findExisting,
   ownedJob,
   ownedTarget,
   ownProject,
@@ -77,7 +77,7 @@ const factsOf = ({ id, ...row }: JobRow): JobFacts => ({ job_id: id, ...row, hol
 
 const anyJob = Effect.fnUntraced(function* (text: string) {
   const { db } = yield* ShareProtectionModel
-  return yield* existing("job", idText(JobId), text, (id) => findJob(db, id))
+  return yield* findExisting("job", idText(JobId), text, (id) => findJob(db, id))
 })
 
 const changed = Effect.fnUntraced(function* ({ id }: JobRow, position: number) {

@@ -9,7 +9,7 @@ import { address } from "#actors/commands.ts"
 import { Policy } from "#actors/share-protection/policy.ts"
 import { definePolicy, deletePolicy } from "#actors/share-protection/requests.ts"
 import type { ShareProtectionApi } from "#gateway/share-protection/apis/api.ts"
-import { owned, ownProject } from "#gateway/share-protection/checks/ownership.ts"
+import { findOwned, ownProject } from "#gateway/share-protection/checks/ownership.ts"
 import { quotaOf } from "#gateway/share-protection/checks/quota.ts"
 import {
   namedBy,
@@ -39,7 +39,7 @@ import {
 
 export const ownedPolicy = Effect.fnUntraced(function* (text: string, as_of?: string) {
   const { db } = yield* ShareProtectionModel
-  return yield* owned("policy", PolicyId, text, (id) => findPolicy(db, id, as_of))
+  return yield* findOwned("policy", PolicyId, text, (id) => findPolicy(db, id, as_of))
 })
 
 const toPolicyView = (row: PolicyRow) =>
@@ -71,7 +71,7 @@ const destination = Effect.fnUntraced(function* ({ target_id, target_template_id
   return { domain_id, default_retention: null }
 })
 
-const defined = Effect.fnUntraced(function* (id: PolicyId, request: NewPolicy) {
+const policyBatch = Effect.fnUntraced(function* (id: PolicyId, request: NewPolicy) {
   const project_id = yield* ownProject
   const { share_id, ...policy } = request
   const { timezone = "UTC" } = policy
@@ -90,7 +90,7 @@ const defined = Effect.fnUntraced(function* (id: PolicyId, request: NewPolicy) {
 
 const create = Effect.fnUntraced(function* (request: NewPolicy) {
   const made = yield* createOnce("policy", (id) =>
-    Effect.flatMap(defined(PolicyId.make(id), request), (batch) =>
+    Effect.flatMap(policyBatch(PolicyId.make(id), request), (batch) =>
       send(batch, [Conflict, QuotaExceeded, NotFound]).pipe(namedBy("target_id")),
     ),
   )

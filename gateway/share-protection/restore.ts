@@ -4,7 +4,7 @@ import { HttpApiBuilder } from "effect/http-api"
 import { requestRestore } from "#actors/share-protection/requests.ts"
 import type { ShareProtectionApi } from "#gateway/share-protection/apis/api.ts"
 import { ownedBackup } from "#gateway/share-protection/backup.ts"
-import { owned, ownProject } from "#gateway/share-protection/checks/ownership.ts"
+import { findOwned, ownProject } from "#gateway/share-protection/checks/ownership.ts"
 import { createOnce, send } from "#gateway/share-protection/commands.ts"
 import { type PageQuery, pageOf } from "#gateway/share-protection/page.ts"
 import {
@@ -27,7 +27,7 @@ import type { NewRestore } from "#schemas/share-protection/views/restore.ts"
 
 const ownedRestore = Effect.fnUntraced(function* (text: string) {
   const { db } = yield* ShareProtectionModel
-  return yield* owned("restore", RestoreId, text, (id) => findRestore(db, id))
+  return yield* findOwned("restore", RestoreId, text, (id) => findRestore(db, id))
 })
 
 interface ListQuery extends PageQuery {
@@ -42,7 +42,7 @@ const list = Effect.fnUntraced(function* (query: ListQuery) {
   return yield* pageResponse("restores", listed, paging.limit, Effect.succeed)
 })
 
-const requested = Effect.fnUntraced(function* (restore_id: RestoreId, request: NewRestore) {
+const restoreBatch = Effect.fnUntraced(function* (restore_id: RestoreId, request: NewRestore) {
   const { mode = "new_share", sub_path = null, force = false } = request
   const { dry_run = false, plan_hash = null } = request
   if (mode !== "in_place" && (dry_run || plan_hash !== null)) {
@@ -65,7 +65,7 @@ const requested = Effect.fnUntraced(function* (restore_id: RestoreId, request: N
 
 const create = Effect.fnUntraced(function* (request: NewRestore) {
   const made = yield* createOnce("restore", (id) =>
-    Effect.flatMap(requested(RestoreId.make(id), request), (batch) =>
+    Effect.flatMap(restoreBatch(RestoreId.make(id), request), (batch) =>
       send(batch, [NotFound, Conflict, RepositoryLocked]),
     ),
   )

@@ -8,7 +8,7 @@ import { Images } from "#actors/share-protection/ports/compute.ts"
 import { Trusts } from "#actors/share-protection/ports/trusts.ts"
 import { Rollout } from "#actors/share-protection/rollout.ts"
 import type { ShareProtectionApi } from "#gateway/share-protection/apis/api.ts"
-import { existing, ownDomain } from "#gateway/share-protection/checks/ownership.ts"
+import { findExisting, ownDomain } from "#gateway/share-protection/checks/ownership.ts"
 import { caughtUp, createOnce, send } from "#gateway/share-protection/commands.ts"
 import { checkBootable } from "#gateway/share-protection/image.ts"
 import { type PageQuery, pageOf } from "#gateway/share-protection/page.ts"
@@ -37,7 +37,7 @@ const rolloutView = (row: RolloutShown): RolloutShown => {
 const anyRollout = Effect.fnUntraced(function* (text: string) {
   const { db } = yield* ShareProtectionModel
   const find = (id: RolloutId) => findRollout(db, id)
-  return rolloutView(yield* existing("rollout", idText(RolloutId), text, find))
+  return rolloutView(yield* findExisting("rollout", idText(RolloutId), text, find))
 })
 
 const list = Effect.fnUntraced(function* (query: PageQuery) {

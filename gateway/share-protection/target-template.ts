@@ -5,7 +5,7 @@ import { address } from "#actors/commands.ts"
 import { createTemplate, deleteTemplate } from "#actors/share-protection/requests.ts"
 import * as actor from "#actors/share-protection/target-template.ts"
 import { TargetTemplateApi } from "#gateway/share-protection/apis/target-template.ts"
-import { existing, ownDomain } from "#gateway/share-protection/checks/ownership.ts"
+import { findExisting, ownDomain } from "#gateway/share-protection/checks/ownership.ts"
 import { createOnce, send } from "#gateway/share-protection/commands.ts"
 import { type PageQuery, pageOf } from "#gateway/share-protection/page.ts"
 import { type Patch, requireUnchanged } from "#gateway/share-protection/patch.ts"
@@ -40,7 +40,7 @@ const domainOf = Effect.flatMap(ownDomain, (domain_id) =>
 const ownedTemplate = Effect.fnUntraced(function* (text: string) {
   const { db } = yield* ShareProtectionModel
   const id = idText(TargetTemplateId)
-  const row = yield* existing("target template", id, text, (id) => findTargetTemplate(db, id))
+  const row = yield* findExisting("target template", id, text, (id) => findTargetTemplate(db, id))
   const is_own = row.domain_id === (yield* ownDomain)
   return is_own ? row : yield* new NotFound({ detail: "No such target template." })
 })

@@ -4,7 +4,7 @@ import { HttpApiBuilder } from "effect/http-api"
 import { address } from "#actors/commands.ts"
 import { Worker } from "#actors/share-protection/worker.ts"
 import type { ShareProtectionApi } from "#gateway/share-protection/apis/api.ts"
-import { existing } from "#gateway/share-protection/checks/ownership.ts"
+import { findExisting } from "#gateway/share-protection/checks/ownership.ts"
 import { send } from "#gateway/share-protection/commands.ts"
 import { type PageQuery, pageOf } from "#gateway/share-protection/page.ts"
 import { jsonResponse, pageResponse } from "#gateway/share-protection/responses.ts"
@@ -25,7 +25,7 @@ const list = Effect.fnUntraced(function* (query: PageQuery & WorkerFilter) {
 
 const anyWorker = Effect.fnUntraced(function* (text: string) {
   const { db } = yield* ShareProtectionModel
-  return yield* existing("worker", WorkerId, text, (id) => findWorker(db, id))
+  return yield* findExisting("worker", WorkerId, text, (id) => findWorker(db, id))
 })
 
 const sendToWorker = Effect.fnUntraced(function* (

@@ -48,7 +48,7 @@ const last_year = Number(yearOf(last_date))
 const days_of_year = 365.25
 
 /** From 0 to below 1, different for each place of each named row: a finalised integer hash. */
-const drawn = (seed: number, place: number) => {
+const fractionOf = (seed: number, place: number) => {
   let x = Math.imul(seed ^ Math.imul(place + 1, 0x9e3779b1), 0x85ebca6b)
   x = Math.imul(x ^ (x >>> 13), 0xc2b2ae35)
   x = Math.imul(x ^ (x >>> 16), 0x27d4eb2f)
@@ -64,8 +64,8 @@ const hashOf = (name: string) => {
 
 /** Normally distributed (Box-Muller). */
 const normal = (seed: number, place: number) => {
-  const radius = Math.sqrt(-2 * Math.log(1 - drawn(seed, 2 * place)))
-  return radius * Math.cos(2 * Math.PI * drawn(seed, 2 * place + 1))
+  const radius = Math.sqrt(-2 * Math.log(1 - fractionOf(seed, 2 * place)))
+  return radius * Math.cos(2 * Math.PI * fractionOf(seed, 2 * place + 1))
 }
 
 /**
@@ -79,12 +79,12 @@ export const path = (
   half_life: number,
 ) => {
   const own_seed = seed ^ hashOf(name)
-  const kept = 0.5 ** (1 / half_life)
-  const moved = deviation * Math.sqrt(1 - kept * kept)
+  const precomputed = 0.5 ** (1 / half_life)
+  const moved = deviation * Math.sqrt(1 - precomputed * precomputed)
   const values = new Float64Array(to - from + 1)
   let value = deviation * normal(own_seed, 0)
   for (const i of values.keys()) {
-    value = kept * value + moved * normal(own_seed, i + 1)
+    value = precomputed * value + moved * normal(own_seed, i + 1)
     values[i] = value
   }
   return (day: number) => values[day - from] ?? 0
@@ -103,8 +103,8 @@ const wavesOf = (seed: number) => {
   const waves = crises.map(([peak, ...shape]) => [dayOf(peak), ...shape] as const)
   const own_seed = seed ^ hashOf("crises")
   for (let year = first_unknown_year; year <= last_year; year++) {
-    const peak = dayOf(`${year}-01-01`) + Math.floor(drawn(own_seed, 2 * year) * days_of_year)
-    const height = 2 * drawn(own_seed, 2 * year + 1) ** 2
+    const peak = dayOf(`${year}-01-01`) + Math.floor(fractionOf(own_seed, 2 * year) * days_of_year)
+    const height = 2 * fractionOf(own_seed, 2 * year + 1) ** 2
     waves.push([peak, height, 40, 70])
   }
   return waves

@@ -198,7 +198,7 @@ const quoted = (close: (day: number) => number, from: number, today: number): Pr
 }
 
 /** Plausible price targets at the beginning of the year. */
-const hopes: Readonly<Record<string, readonly [of_price: number, fwd_pe: number]>> = {
+const initial_targets: Readonly<Record<string, readonly [of_price: number, fwd_pe: number]>> = {
   UNH: [1.12, 16.8],
   LLY: [1.02, 31.4],
   JNJ: [1.06, 15.2],
@@ -215,7 +215,7 @@ const new_year_days = 10
 const targetsOf = (factors: Factors, today: number): Demo["targets"] => {
   const set_on = `${yearOf(dateOf(today - new_year_days))}-01-02`
   return watchlist.map(({ ticker }) => {
-    const [of_price = 1, fwd_pe = null] = hopes[ticker] ?? []
+    const [of_price = 1, fwd_pe = null] = initial_targets[ticker] ?? []
     const target = Math.round(closeOf(factors, ticker)(dayOf(set_on)) * of_price)
     return { ticker, target, fwd_pe, set_on }
   })

@@ -239,7 +239,7 @@ const lossBetween = Effect.fnUntraced(function* (
 })
 
 /** Events after `sequence` that the stream no longer stores, and where they end. */
-const older = Effect.fnUntraced(function* (publishing: Counted, sequence: number) {
+const olderThanStream = Effect.fnUntraced(function* (publishing: Counted, sequence: number) {
   const known = { ...publishing, restores: yield* readRestores }
   const anchors = yield* readAnchors(known)
   const { first } = yield* present
@@ -292,7 +292,7 @@ const follow = (
           Stream.catchIf(isDiscarded, ({ after }) => next(after)),
         )
       }
-      const { events, until } = yield* older(publishing, sequence)
+      const { events, until } = yield* olderThanStream(publishing, sequence)
       return Stream.concat(
         Stream.filter(events, isIt),
         Stream.suspend(() => next(until)),
@@ -307,7 +307,7 @@ const at = Effect.fnUntraced(function* (publishing: Counted, sequence: number) {
   const kept = yield* (yield* PublishedEvents).at(sequence)
   if (kept !== undefined) return kept.event
   if (isKept(yield* present, sequence - 1)) return undefined
-  const { events } = yield* older(publishing, sequence - 1)
+  const { events } = yield* olderThanStream(publishing, sequence - 1)
   const found = yield* Stream.runHead(events)
   return found._tag === "None" ? undefined : found.value.event
 })
@@ -321,7 +321,7 @@ const before = Effect.fnUntraced(function* (publishing: Counted, time_ms: number
   const from = anchors.findLast((one) => one.at_ms < time_ms && one.sequence < first)
   let last = from?.sequence ?? 0
   while (last < first - 1) {
-    const { events, until } = yield* older(publishing, last)
+    const { events, until } = yield* olderThanStream(publishing, last)
     const earlier = yield* Stream.runLast(
       Stream.takeWhile(events, ({ event }) => Date.parse(event.time) < time_ms),
     )

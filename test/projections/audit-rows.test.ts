@@ -96,7 +96,7 @@ describe("the audit's rows", () => {
     )
   }
 
-  it("tell of a blob what its event does: who, when, and which", () => {
+  it("show actor, time and id of a blob event", () => {
     const [event] = auditedEvents(details, commit(7, 0, [0]))
     assert.deepEqual<unknown>(event, {
       ...{ position: 7, index: 0, service: "blob-storage", aggregate: "volume", id: "n1" },

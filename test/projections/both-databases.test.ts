@@ -178,7 +178,7 @@ const askers = [
 const declared = /^export const (\w+) = (?:Effect\.fnUntraced\(function\* )?\(\s*db: Kysely</gm
 
 describe("every query", () => {
-  it("is asked of both databases here", () => {
+  it("is tested on both databases", () => {
     const texts = askers.map((path) => readFileSync(path, "utf8")).join("")
     const queries = folders.flatMap((folder) =>
       readdirSync(folder).flatMap((name) =>

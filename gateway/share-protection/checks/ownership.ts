@@ -37,7 +37,7 @@ export const ownDomain = Effect.map(callerOf, ({ domain_id, project_domain_id })
  * The row of this id. Reports a missing row only after the read model has caught up with the log;
  * an invalid id matches nothing.
  */
-export const existing = Effect.fnUntraced(function* <Id extends string, Row>(
+export const findExisting = Effect.fnUntraced(function* <Id extends string, Row>(
   noun: string,
   id: Schema.Codec<Id, string>,
   text: string,
@@ -51,7 +51,7 @@ export const existing = Effect.fnUntraced(function* <Id extends string, Row>(
 })
 
 /** The row of this id, if the caller's project owns it. */
-export const owned = Effect.fnUntraced(function* <
+export const findOwned = Effect.fnUntraced(function* <
   Id extends string,
   Row extends { readonly project_id: string | null },
 >(
@@ -61,7 +61,7 @@ export const owned = Effect.fnUntraced(function* <
   find: (id: Id) => Effect.Effect<Row | undefined>,
 ) {
   const { project_id } = yield* callerOf
-  const row = yield* existing(noun, idText(id), text, find)
+  const row = yield* findExisting(noun, idText(id), text, find)
   const is_own = project_id !== undefined && row.project_id === project_id
   return is_own ? row : yield* new NotFound({ detail: `No such ${noun}.` })
 })
@@ -76,7 +76,7 @@ const isOfTarget = ({ project_id, domain_id }: Caller, target: TargetRow) =>
 export const ownedTarget = Effect.fnUntraced(function* (text: string, as_of?: string) {
   const { db } = yield* ShareProtectionModel
   const find = (id: TargetId) => findTarget(db, id, as_of)
-  const target = yield* existing("target", idText(TargetId), text, find)
+  const target = yield* findExisting("target", idText(TargetId), text, find)
   const is_own = isOfTarget(yield* callerOf, target)
   return is_own ? target : yield* new NotFound({ detail: "No such target." })
 })
@@ -91,7 +91,7 @@ const isOfJob = Effect.fnUntraced(function* (caller: Caller, job: JobRow) {
 /** The job, if the caller may see it: the owner of a domain's target sees the target's jobs. */
 export const ownedJob = Effect.fnUntraced(function* (text: string) {
   const { db } = yield* ShareProtectionModel
-  const job = yield* existing("job", idText(JobId), text, (id) => findJob(db, id))
+  const job = yield* findExisting("job", idText(JobId), text, (id) => findJob(db, id))
   const is_own = yield* isOfJob(yield* callerOf, job)
   return is_own ? job : yield* new NotFound({ detail: "No such job." })
 })
