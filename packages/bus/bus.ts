@@ -1,4 +1,4 @@
-/** nats-server as a child or elsewhere, connections to it, and its streams. README.md says more. */
+/** nats-server (child process or external), connections to it, and its streams. See README.md. */
 export { answer, answerSubject, core_inbox } from "./connection/answer.ts"
 export { type Ask, asker } from "./connection/asker.ts"
 export {

@@ -1,4 +1,4 @@
-/** The log over JetStream, its generations, and its guard against loss. README.md says more. */
+/** The log over JetStream, its generations, and its guard against loss. See README.md. */
 export { decode, digest, type Encoded, sha256 } from "./commits/codec.ts"
 export { logMemory } from "./commits/memory.ts"
 export {

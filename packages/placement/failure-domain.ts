@@ -1,23 +1,23 @@
 /**
- * Failure domains: nodes of one host are gone together when it is, so the copies of a blob, or its
- * shards, go to as many hosts as there are. A node's host is in the address that it tells: nobody
- * configures it. Pure.
+ * Failure domains: nodes on one host fail together, so the copies or shards of a blob are spread
+ * over as many hosts as possible. A node's host is derived from its address and is not configured.
+ * Pure.
  *
  * Source: blob facts §7; decision 0164.
  */
 
-/** The host of `host:port`: nodes that differ in their ports alone are on one machine. */
+/** The host of `host:port`: nodes that differ only in their ports are on one machine. */
 export const hostOf = (address: string) => address.replace(/:\d+$/, "").toLowerCase()
 
-/** Which nodes share which host. */
+/** Assignment of nodes to failure domains. */
 export interface Domains {
-  /** Of each node its domain, from 0. */
+  /** The domain of each node, from 0. */
   readonly domain_of: ReadonlyArray<number>
-  /** Nodes in each. */
+  /** Number of nodes per domain. */
   readonly sizes: ReadonlyArray<number>
 }
 
-/** The domains of nodes, by their hosts; a node without one has a domain of its own. */
+/** Groups nodes into domains by host; a node without a host has a domain of its own. */
 export const domainsOf = (hosts: ReadonlyArray<string | undefined>): Domains => {
   const numbers = new Map<string | number, number>()
   const domain_of = hosts.map((host, at) => {
@@ -31,7 +31,7 @@ export const domainsOf = (hosts: ReadonlyArray<string | undefined>): Domains => 
   return { domain_of, sizes }
 }
 
-/** How many of so many copies one domain has at most, where they are spread as far as they go. */
+/** Maximum copies in one domain when `copies` copies are spread as widely as possible. */
 export const copiesInOne = ({ domain_of, sizes }: Domains, copies: number) => {
   const wanted = Math.min(copies, domain_of.length)
   let most = 1
@@ -40,8 +40,7 @@ export const copiesInOne = ({ domain_of, sizes }: Domains, copies: number) => {
 }
 
 /**
- * The part of so many copies that each weight deserves, where none has more than `most` allows it:
- * what is above goes to the others.
+ * Divides copies by weight, with at most `most` for each: the excess is divided among the others.
  */
 const divided = (
   weights: ReadonlyArray<number>,
@@ -68,7 +67,7 @@ const divided = (
 }
 
 /**
- * How many of `copies` copies each node deserves, by its weight and its domain's: none has two of
+ * Fair share of `copies` copies per node, by its weight and its domain's: no node has two copies of
  * one blob, and no domain more than `copiesInOne`.
  */
 export const sharesOf = (

@@ -1,34 +1,34 @@
 /**
- * The partition table: which nodes keep a partition of all identifiers, in which order.
+ * The partition table: the ordered owners of each partition of the identifier space.
  *
- * The ring alone loads one of ten nodes a seventh more than the mean. So the circle is cut into
- * equal partitions, each prefers the nodes in the order in which the ring meets them, and a node
- * that has two percent above its share is passed over, as is one on whose host the partition has
- * its part. A partition is what moves, is repaired and compared. It is a pure function of the ring
- * and of who shares a host: every node draws the same.
+ * With the ring alone, one of ten nodes has a seventh more load than the mean. So the circle is
+ * divided into equal partitions. Each prefers the nodes in ring order, but skips a node that is two
+ * percent above its share, or whose host has its maximum of this partition. Partitions are the unit
+ * of movement, repair and comparison. The table is a pure function of the ring and the hosts: every
+ * node computes the same one.
  *
  * Source: document 1 §2 SyncRingResponse; blob facts §7; decision 0164.
  */
 import { copiesInOne, type Domains, domainsOf, sharesOf } from "./failure-domain.ts"
 import { type Ring, type RingDescription, ring } from "./ring.ts"
 
-/** The most that a node may have, as a part of its share. */
+/** Maximum load of a node relative to its share. */
 const load_max = 1.02
 
-/** Nodes of one partition: an erasure code of 8 + 2 has a shard on each. */
+/** Maximum owners of one partition: an erasure code of 8 + 2 has a shard on each. */
 export const owners_max = 10
 
 /**
- * Points of a node here for each that it has on the ring: the evener the ring is, the fewer are
- * passed over, and the less moves that need not. Eight times as many move 6% more than must be when
- * an eleventh node comes, and as many 22%.
+ * Factor of a node's points here over the ring's: a more even ring skips fewer nodes and moves less
+ * data. When an eleventh node joins, a factor of eight moves 6% more than the minimum, a factor of
+ * one 22%.
  */
 const fineness = 8
 
-/** Partitions for each node at least, so that two percent of a share are some whole ones. */
+/** Minimum partitions per node, so that two percent of a share are several partitions. */
 const partitions_per_node = 100
 
-/** Binary digits of the number of partitions. */
+/** Limits of the table's size: base-2 logarithm of the number of partitions. */
 const digits_min = 12
 const digits_max = 17
 
@@ -40,9 +40,9 @@ export interface Placement {
   readonly partitions: number
   /** The partition of an identifier, from 0. */
   readonly partitionOf: (id: string) => number
-  /** The first `count` owners of a partition, at most ten: fewer where there are fewer nodes. */
+  /** The first `count` owners of a partition, at most ten, or all if there are fewer. */
   readonly ownersOf: (partition: number, count: number) => ReadonlyArray<string>
-  /** The part of all copies, where each partition has `count`, that a node keeps: 0 to 1. */
+  /** The fraction of all copies that a node keeps if each partition has `count`. */
   readonly share: (node_id: string, count: number) => number
 }
 
@@ -58,7 +58,7 @@ const middleOf = (partition: number, digits: number) => {
   return (place >>> 0).toString(16).padStart(8, "0").padEnd(id_digits, "0")
 }
 
-/** What each node may have at most. */
+/** Maximum number of partitions per node. */
 const limitsOf = (shares: ReadonlyArray<number>, partitions: number) =>
   shares.map((share) => {
     const deserved = share * partitions
@@ -66,9 +66,9 @@ const limitsOf = (shares: ReadonlyArray<number>, partitions: number) =>
   })
 
 /**
- * Gives each partition its owners, first the first owner of each, then the second, and so on: so
- * that the first owners alone are even too. The owner at `rank` of a partition is the first that
- * the ring names and that has room left, on a host that has no more owners than it must.
+ * Assigns owners rank by rank (the first owner of every partition, then the second, and so on), so
+ * that the first owners alone are balanced too. The owner at `rank` is the first node in ring order
+ * that is below its limit and whose host is below its own.
  */
 const drawn = (circle: Ring, weights: ReadonlyArray<number>, domains: Domains, digits: number) => {
   const partitions = 2 ** digits
@@ -92,7 +92,7 @@ const drawn = (circle: Ring, weights: ReadonlyArray<number>, domains: Domains, d
       const isApart = (node: number) => (taken[placeOf(node)] ?? 0) < most
       const hasRoom = (node: number) => (loads[node] ?? 0) < (limits[node] ?? 0)
       const best = wanted.findIndex((node) => isApart(node) && hasRoom(node))
-      // Where all that are left are full, the ring's own order holds.
+      // If all remaining nodes are full, ring order decides.
       const [node = 0] = wanted.splice(best < 0 ? wanted.findIndex(isApart) : best, 1)
       const place = placeOf(node)
       taken[place] = (taken[place] ?? 0) + 1
@@ -103,7 +103,9 @@ const drawn = (circle: Ring, weights: ReadonlyArray<number>, domains: Domains, d
   return { table, ranks }
 }
 
-/** Draws the table. The order of the nodes does not matter; those without weight have no place. */
+/**
+ * Computes the table. The order of the nodes does not matter; nodes without weight are excluded.
+ */
 export const placement = (description: RingDescription): Placement => {
   const nodes = description.nodes.filter(({ weight_percent }) => weight_percent > 0)
   const vnodes_per_node = description.vnodes_per_node * fineness

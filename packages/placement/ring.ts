@@ -1,31 +1,31 @@
 /**
- * The ring: which nodes keep a blob. A pure function of who is eligible, with which weight, and
- * how many points each has; `ring_version` names it.
+ * Consistent-hash ring: maps a blob to the nodes that keep it. A pure function of the eligible
+ * nodes, their weights and the points per node, identified by `ring_version`.
  *
- * Each node has points on a circle of 2^52 places, a blob's identifier is a place, and its owners
- * are the distinct nodes met first from there on. A node that comes takes from the others and
- * moves nothing between them. A partition table can be drawn from `owners` at any moment.
+ * Each node has points on a circle of 2^52 places. A blob's identifier is a place, and its owners
+ * are the first distinct nodes clockwise from there. A new node takes places from the others and
+ * moves nothing between them. `owners` is the input of the partition table.
  *
  * Source: document 1 §1 and §2 SyncRingResponse; DECISIONS, document 1, sync-ring.
  */
 
-/** Places on the circle: as many as thirteen hex digits tell apart, exact as a number. */
+/** Places on the circle: thirteen hex digits, exact as a number. */
 const places = 2 ** 52
 
-/** Points of a node at most: 16 times the most that can be configured. */
+/** Maximum points of a node: 16 times the largest setting. */
 const points_max = 16 * 1024
 
-/** Steps between a capacity and its double: within one step nothing moves (9% up or down). */
+/** Weight steps per doubling of capacity: within one step nothing moves (9% up or down). */
 const steps_per_doubling = 4
 
-/** A capacity counts at most 16 times the unit, and at least a sixteenth. */
+/** A capacity counts at most 16 times the unit and at least a sixteenth. */
 const doublings_max = 4
 
 export interface RingNode {
   readonly node_id: string
   /** Points as percent of `vnodes_per_node`. */
   readonly weight_percent: number
-  /** What it has in common with nodes that fail when it does; nothing unless given. */
+  /** The failure domain; without one the node has a domain of its own. */
   readonly host?: string
 }
 
@@ -40,13 +40,13 @@ export interface Ring {
   readonly vnodes_per_node: number
   /** The eligible nodes by id. */
   readonly node_ids: ReadonlyArray<string>
-  /** The first `count` distinct nodes from the blob's place on: fewer where there are fewer. */
+  /** The first `count` distinct nodes from the blob's place on, or all if there are fewer. */
   readonly owners: (id: string, count: number) => ReadonlyArray<string>
-  /** The part of all identifiers, 0 to 1, whose first owner the node is; 0 for others. */
+  /** The fraction of all identifiers whose first owner is the node; 0 for unknown nodes. */
   readonly share: (node_id: string) => number
 }
 
-/** Percent of the points that a capacity deserves, in steps; 0 for a node without capacity. */
+/** Weight of a capacity in percent, rounded to steps; 0 for a node without capacity. */
 export const weightPercent = (capacity_bytes: string, capacity_unit_bytes: string) => {
   if (capacity_bytes === "0") return 0
   const doublings = Math.log2(Number(capacity_bytes) / Number(capacity_unit_bytes))
@@ -54,7 +54,7 @@ export const weightPercent = (capacity_bytes: string, capacity_unit_bytes: strin
   return Math.round(100 * 2 ** Math.max(-doublings_max, Math.min(step, doublings_max)))
 }
 
-/** How many points a node has. */
+/** The number of a node's points. */
 export const pointsOf = ({ weight_percent }: RingNode, vnodes_per_node: number) =>
   weight_percent === 0
     ? 0
@@ -63,8 +63,8 @@ export const pointsOf = ({ weight_percent }: RingNode, vnodes_per_node: number) 
 /**
  * The place of a node's point `n`, in 0..2^52.
  *
- * Two 32-bit lanes over `<node_id>#<n>`, each FNV-1a with a prime of its own, then mixed with one
- * another by the finalizer of MurmurHash3: similar names must not give similar places.
+ * Two 32-bit lanes over `<node_id>#<n>`, each FNV-1a with its own prime, mixed with the finalizer
+ * of MurmurHash3, so that similar names give unrelated places.
  */
 export const placeOfPoint = (node_id: string, n: number) => {
   const text = `${node_id}#${n}`
@@ -86,7 +86,7 @@ const finalize = (lane: number) => {
   return second ^ (second >>> 16)
 }
 
-/** A blob's place: its identifier is a hash already, and the first 52 bits of it are taken. */
+/** A blob's place: the first 52 bits of its identifier, which is a hash already. */
 export const placeOfBlob = (id: string) => Number.parseInt(id.slice(0, 13), 16)
 
 /** Draws a ring. The order of the nodes does not matter. */
@@ -117,7 +117,7 @@ export const ring = ({ ring_version, vnodes_per_node, nodes }: RingDescription):
   }
 }
 
-/** The distinct nodes met from a place on, once around the circle at most. */
+/** The first distinct nodes from a place on, at most once around the circle. */
 const walk = (
   node_ids: ReadonlyArray<string>,
   place_of: Float64Array,
@@ -145,7 +145,7 @@ const firstAtOrAfter = (sorted: Float64Array, place: number) => {
   return low
 }
 
-/** Each node's part of the circle: the arcs that end at its points. */
+/** Each node's share of the circle: the arcs that end at its points. */
 const sharesOf = (
   node_ids: ReadonlyArray<string>,
   place_of: Float64Array,

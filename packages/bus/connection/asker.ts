@@ -1,8 +1,8 @@
 /**
- * Questions to the server whose answers come to one inbox.
+ * Requests to the server whose responses share one inbox.
  *
- * The client's own `request` makes an error with its stack for each question that is answered, and
- * sets a timer for each: together as dear as the rest of a small append.
+ * The client's own `request` creates an error with a stack trace and a timer for each request,
+ * which together cost as much as the rest of a small append.
  */
 import {
   createInbox,
@@ -15,10 +15,10 @@ import {
 import { Effect } from "effect"
 import { type Link, LinkLost } from "./link.ts"
 
-/** How often questions are looked through for those that wait too long, in milliseconds. */
+/** Milliseconds between two checks for requests that have timed out. */
 const sweep_ms = 250
 
-/** HTTP's and JetStream's code for "nobody is there". */
+/** NATS status code for "no responders". */
 const no_responders = 503
 
 interface Open {
@@ -28,10 +28,10 @@ interface Open {
   readonly reject: (cause: unknown) => void
 }
 
-/** Answers the reply, or rejects: NoRespondersError, LinkLost, or TimeoutError after `wait_ms`. */
+/** Sends a request. Rejects with NoRespondersError, LinkLost, or TimeoutError after `wait_ms`. */
 export type Ask = (subject: string, data: Uint8Array, headers: MsgHdrs) => Promise<Msg>
 
-/** Asks over a connection for as long as the scope lives; no question waits beyond `wait_ms`. */
+/** Sends requests over a connection until the scope closes, each with a timeout of `wait_ms`. */
 export const asker = Effect.fnUntraced(function* (
   connection: NatsConnection,
   link: Link,
@@ -61,7 +61,7 @@ export const asker = Effect.fnUntraced(function* (
   const sweep = () => {
     const now = performance.now()
     for (const [token, { due }] of open) {
-      // They are in the order in which they were asked, and all wait equally long.
+      // They are in the order in which they were sent, and share one timeout.
       if (due > now) return
       close(token)?.reject(new TimeoutError())
     }

@@ -1,4 +1,4 @@
-/** Connections to the bus: kept for ever, checked once, drained at the end. */
+/** Connections to the bus: reconnect forever, checked once, drained on shutdown. */
 import { readFileSync } from "node:fs"
 import type { Socket } from "node:net"
 import {
@@ -23,22 +23,22 @@ import { type NatsLogin, NatsServer, type NatsTls } from "../server/server.ts"
 import { isLate, isLeaderless } from "./passing.ts"
 
 /**
- * The JetStream API level of nats-server 2.15, the oldest that honours all our options: older
- * servers accept some of them (time to live, atomic batches) and silently ignore them.
+ * The JetStream API level of nats-server 2.15, the oldest that supports all our options: older
+ * servers silently ignore some of them (time to live, atomic batches).
  */
 const api_level_min = 5
 
-/** No connection: nobody answers, the login is refused, or a file of it cannot be read. */
+/** No connection: no response, a rejected login, or an unreadable credentials file. */
 export class NatsUnreachable extends Schema.TaggedError<NatsUnreachable>()("NatsUnreachable", {
   message: Schema.String,
 }) {}
 
-/** The server is older than what is asked of it; the message says what to install. */
+/** The server is too old; the message contains the version to install. */
 export class NatsTooOld extends Schema.TaggedError<NatsTooOld>()("NatsTooOld", {
   message: Schema.String,
 }) {}
 
-/** A connection with its JetStream, thin on purpose: the vendor's own types are the interface. */
+/** A connection and its JetStream. Deliberately thin: the vendor's types are the interface. */
 export interface Bus {
   readonly connection: Connection
   readonly js: JetStreamClient
@@ -69,39 +69,38 @@ export interface BusOptions {
   readonly servers: ReadonlyArray<string>
   readonly login: NatsLogin
   readonly tls?: NatsTls | undefined
-  /** First token of the subjects that answers come to, `_INBOX` if absent. */
+  /** First token of reply subjects, `_INBOX` if absent. */
   readonly inbox?: string
-  /** Whether the login may be so new that the server has yet to hear of it. */
+  /** Whether the login may be so new that the server does not know it yet. */
   readonly is_new?: boolean
 }
 
-/** Milliseconds for one attempt, and attempts for the first connection, 500 ms apart. */
+/** Timeout of one attempt in milliseconds, and attempts for the first connection, 500 ms apart. */
 const connect_ms = 5_000
 const connect_attempts_max = 10
 const connect_wait_ms = 500
-/** Milliseconds between two attempts to come back, and the random part on top of them. */
+/** Milliseconds between two attempts to reconnect, plus jitter. */
 const reconnect_ms = 100
 const reconnect_jitter_ms = 200
 /**
- * Milliseconds between pings, and how many may go unanswered before a connection is dead: a server
- * that stands still, or that nothing reaches, is left after four to six seconds, in time for what
- * is held by leases of ten.
+ * Milliseconds between pings, and unanswered pings until a connection is dead: a hanging or
+ * unreachable server is detected after four to six seconds, before leases of ten seconds expire.
  */
 const ping_ms = 2_000
 const pings_lost_max = 2
-/** Milliseconds in which JetStream must be there at the start, with a leader where it is many. */
+/** Milliseconds within which JetStream must respond at startup, with a leader in a cluster. */
 const jetstream_ms_max = 60_000
-/** Milliseconds that what is under way gets when a connection is closed, or less in a stop. */
+/** Drain timeout in milliseconds when a connection is closed; may be less on shutdown. */
 const drain_ms = 3_000
 
 /**
- * Connects, checks that the server honours what we ask of it, comes back for ever after losses,
- * and drains with the scope. A refused login fails at once. NatsUnreachable, NatsTooOld.
+ * Connects, checks the server's API level, reconnects forever, and drains with the scope. A
+ * rejected login fails immediately. Fails with NatsUnreachable or NatsTooOld.
  */
 export const connectBus = Effect.fnUntraced(function* (options: BusOptions) {
   const connection = yield* connectPlain(options)
   const jsm = yield* Effect.tryPromise({
-    // Whether it is there is asked next, and once is enough.
+    // The next request checks whether JetStream is available.
     try: () => jetstreamManager(connection, { checkAPI: false }),
     catch: (cause) => unreachable(options, `JetStream does not answer: ${causeText(cause)}`),
   })
@@ -109,8 +108,8 @@ export const connectBus = Effect.fnUntraced(function* (options: BusOptions) {
     try: () => jsm.getAccountInfo(),
     catch: (cause) => cause,
   }).pipe(
-    // A server that reads its streams in, or a machine that stands still, answers late; a cluster
-    // that finds together says so.
+    // A server that recovers its streams, or a stalled machine, times out; a cluster that is
+    // forming reports no leader.
     Effect.retry({
       schedule: Schedule.spaced(connect_wait_ms).pipe(
         Schedule.upTo({ duration: jetstream_ms_max }),
@@ -130,11 +129,11 @@ export const connectBus = Effect.fnUntraced(function* (options: BusOptions) {
 })
 
 /**
- * Connects for messages alone: where JetStream is out of reach. It comes back for ever after
- * losses, and drains with the scope. NatsUnreachable.
+ * Connects for core messages only, without JetStream. Reconnects forever, and drains with the
+ * scope. Fails with NatsUnreachable.
  */
 export const connectPlain = Effect.fnUntraced(function* (options: BusOptions) {
-  // Told to stop, a process waits for no server that does not answer.
+  // Interruptible: a shutdown must not wait for a server that does not respond.
   const connection = yield* Effect.acquireRelease(open(options), close, { interruptible: true })
   yield* Effect.forkScoped(
     Stream.runForEach(Stream.fromAsyncIterable(connection.status(), String), (status) => {
@@ -171,9 +170,9 @@ const connectionOptions = ({ servers, login, tls, inbox }: BusOptions): Connecti
   reconnectTimeWait: reconnect_ms,
   reconnectJitter: reconnect_jitter_ms,
   reconnectJitterTLS: reconnect_jitter_ms,
-  // A server that is being set up may refuse for a while: that must not end the process.
+  // A server that is being set up may reject logins for a while: that must not end the process.
   ignoreAuthErrorAbort: true,
-  // Otherwise each request takes the stack trace of an error that it almost never needs.
+  // Otherwise each request captures a stack trace that is almost never needed.
   noAsyncTraces: true,
   pingInterval: ping_ms,
   maxPingOut: pings_lost_max,
@@ -198,7 +197,7 @@ const keys = ({ creds_file, seed }: NatsLogin): ConnectionOptions => ({
   ...(seed && { authenticator: nkeyAuthenticator(Buffer.from(Redacted.value(seed))) }),
 })
 
-/** Without a file of ours the server decides whether it is TLS: an empty object would insist. */
+/** Without files the server decides whether to use TLS: an empty object would require it. */
 const tlsFiles = ({ ca_file, cert_file, key_file }: NatsTls): ConnectionOptions => {
   const tls = {
     ...(ca_file && { caFile: ca_file }),
@@ -221,11 +220,11 @@ const close = (connection: Connection) =>
   })
 
 /**
- * Ends the socket of a connection that nobody is at the other end of. The client itself first waits
- * until what it has still to send is sent: what is more than the kernel holds never is.
+ * Destroys the socket of a connection whose peer does not respond. The client itself would first
+ * flush pending data, which never completes if it exceeds the kernel's buffer.
  */
 const abandon = (connection: Connection) => {
-  // The client has no way to say this: the parts of it that it keeps to itself, as of 3.4.
+  // The client has no API for this; these are its private fields as of 3.4.
   const { protocol } = connection as unknown as {
     readonly protocol?: { readonly transport?: { readonly socket?: Socket } }
   }

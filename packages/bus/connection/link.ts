@@ -1,13 +1,13 @@
-/** Whether a connection to the bus is up, told at once to those who wait for answers over it. */
+/** State of a connection to the bus. A loss fails pending requests immediately. */
 import type { NatsConnection, Status } from "@nats-io/transport-node"
 import { Effect, Schema, Stream } from "effect"
 
-/** The client says nothing to a request whose connection is lost: its answer never comes. */
+/** Needed because the client leaves a request pending when its connection is lost. */
 export interface Link {
   readonly isUp: () => boolean
-  /** Whether it is given up for good. */
+  /** Whether it is closed permanently. */
   readonly isClosed: () => boolean
-  /** Calls back at each loss and return of the connection, until the answer is called. */
+  /** Calls back at each loss and reconnect; the returned function unsubscribes. */
   readonly onChange: (listener: () => void) => () => void
 }
 
@@ -35,12 +35,12 @@ export const watchLink = Effect.fnUntraced(function* (connection: NatsConnection
   } satisfies Link
 })
 
-/** The connection went away before the answer came. */
+/** The connection was lost before the response arrived. */
 export class LinkLost extends Schema.TaggedError<LinkLost>()("LinkLost", {
   message: Schema.String,
 }) {}
 
-/** What `ask` answers, or rejects with LinkLost as soon as the connection is lost, or if it is. */
+/** Runs a request; rejects with LinkLost if the connection is down or as soon as it is lost. */
 export const overLink = <A>(link: Link, ask: () => Promise<A>): Promise<A> =>
   new Promise((resolve, reject) => {
     if (!link.isUp()) return reject(new LinkLost({ message: "there is no connection" }))

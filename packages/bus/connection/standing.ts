@@ -1,19 +1,19 @@
-/** Whether the bus can be asked, for a process that says so of itself. */
+/** Availability of the bus, for health reports. */
 import type { NatsConnection } from "@nats-io/transport-node"
 import { Clock, Effect } from "effect"
 import { type Link, watchLink } from "./link.ts"
 
 /**
- * How long a connection may be lost before the bus is away, in milliseconds: one that comes back
- * needs a third of a second, and a nats-server of our own that starts again one or two. One that
- * stands still is lost after four to six seconds (`nats-connection.ts`).
+ * Milliseconds without a connection after which the bus counts as offline: a reconnect takes a
+ * third of a second, and a restart of our own nats-server one or two seconds. A hanging server is
+ * detected after four to six seconds (`connection.ts`).
  */
 export const away_ms = 3_000
 
-/** The connection as it is now, and whether that has lasted. */
+/** Present state of the connection, and whether it has been down for long. */
 export interface BusStanding {
   readonly isUp: () => boolean
-  /** Why nothing can be asked of the bus; undefined while it can, or may be back in a moment. */
+  /** Why the bus is unavailable; undefined while it is up or was lost only a moment ago. */
   readonly trouble: Effect.Effect<string | undefined>
 }
 

@@ -1,4 +1,4 @@
-/** One nats-server process: started, watched until it answers, and ended with its scope. */
+/** One nats-server process: started, awaited until ready, and stopped with its scope. */
 import type { ChildProcess } from "node:child_process"
 import { readdirSync, readFileSync } from "node:fs"
 import { join } from "node:path"
@@ -9,45 +9,47 @@ import { StopDeadline, spawnGuarded } from "#processes"
 import { NatsServerFailed } from "./failure.ts"
 import { natsArguments } from "./orphans.ts"
 
-/** The environment variable that has the port: the configuration says `port: $...`. */
+/** The environment variable with the port, which the configuration references (`port: $...`). */
 const port_variable = "ALMANAC_NATS_PORT"
 
-/** What a start of the child needs; `environment` is all that it gets. */
+/** Options of a child; `environment` is its complete environment. */
 export interface NatsChildOptions {
   readonly binary: string
   readonly conf: string
   readonly folder: string
   readonly ports: string
   readonly environment: Readonly<Record<string, string>>
-  /** Gets each line that the child logs. */
+  /** Called with each line that the child logs. */
   readonly heard?: (line: string) => void
 }
 
 /** A running child. */
 export interface NatsChild {
   readonly pid: number
-  /** Answers how the process ended, for instance "signal SIGKILL", once it has. */
+  /** Completes when the process ends, with the cause, for example "signal SIGKILL". */
   readonly ended: Effect.Effect<string>
-  /** Answers the port when the server takes connections, its store recovered. */
+  /** Completes with the port once the server accepts connections and its store is recovered. */
   readonly port: Effect.Effect<number, NatsServerFailed>
-  /** Has it read its configuration again. Before it is ready the signal would end it. */
+  /** Reloads the configuration. Before the child is ready the signal would kill it. */
   readonly reload: Effect.Effect<void>
 }
 
-/** Milliseconds that a stopping server gets for its store, as far as the whole stop has them. */
+/** Shutdown timeout of the server in milliseconds, within the deadline of the whole shutdown. */
 const stop_ms = 5_000
-/** Milliseconds between two looks for the ports file, which 2.15 writes 11 to 80 ms after start. */
+/** Milliseconds between two polls for the ports file, which 2.15 writes 11 to 80 ms after start. */
 const look_ms = 10
-/** Milliseconds until ready: 1,000,000 messages took 540, and a hundred times more may lie. */
+/**
+ * Startup timeout in milliseconds: 1,000,000 messages took 540, and 100 times more are possible.
+ */
 const ready_ms = 60_000
-/** Lines of the child kept for the message of a failed start, and characters of one line. */
+/** Lines kept for the message of a failed start, and characters of one line. */
 const lines_max = 5
 const line_chars_max = 2_000
 
 /**
- * Starts nats-server on `port` (-1: any free one) in a session of its own, so that a Ctrl-C at the
- * terminal reaches it only through us. SIGTERM when the scope closes, SIGKILL 5 s later at most;
- * its guard does the same when this process is killed.
+ * Starts nats-server on `port` (-1: any free one) in its own session, so that Ctrl-C in the
+ * terminal reaches only this process. Sends SIGTERM when the scope closes, and SIGKILL at most 5 s
+ * later; the guard does the same if this process is killed.
  */
 export const natsChild = Effect.fnUntraced(function* (options: NatsChildOptions, port: number) {
   const context = yield* Effect.context()
@@ -93,11 +95,11 @@ const start = (
     child.once("error", (error) => {
       resume(Effect.fail(failed(`${binary} cannot be run: ${error.message}`, [])))
     })
-    // Not "exit": its last words may still be on their way then.
+    // Not "exit": output may still be pending then.
     child.once("close", (code, signal) => {
       Deferred.doneUnsafe(ended, Effect.succeed(signal ? `signal ${signal}` : `code ${code}`))
     })
-    // A process id is there as soon as the process is: node says so with this event.
+    // The process id is defined once Node emits this event.
     child.once("spawn", () => resume(Effect.succeed(child as Running)))
   })
 
@@ -122,7 +124,7 @@ const ready = (ports: string, pid: number, lines: ReadonlyArray<string>) =>
     const name = readdirSync(ports).find((file) => file.endsWith(`_${pid}.ports`))
     return Schema.decodeEffect(Ports)(name ? readFileSync(join(ports, name), "utf8") : "")
   }).pipe(
-    // The file may not be there yet, or only half of it.
+    // The file may be missing or incomplete.
     Effect.retry({ schedule: Schedule.spaced(look_ms) }),
     Effect.orDie,
     Effect.map(({ nats: [url] }) => Number(new URL(url).port)),
@@ -138,14 +140,14 @@ const failed = (what: string, lines: ReadonlyArray<string>) =>
 const redact = (line: string, environment: Readonly<Record<string, string>>) =>
   Object.values(environment).reduce((text, secret) => text.replaceAll(secret, "<redacted>"), line)
 
-/** The child's "[pid] [LVL] text" as a line of ours; its news are details to us. */
+/** Converts the child's "[pid] [LVL] text" to a log line of ours; its info lines become debug. */
 const logged = (line: string) => {
   const [, level = "", text = line] = /^\[\d+\] \[(\w{3})\] (.*)$/.exec(line) ?? []
   const log = text === expected_warning ? Effect.logDebug : (levels[level] ?? Effect.logDebug)
   return log(text).pipe(Effect.annotateLogs({ process: "nats-server" }))
 }
 
-/** Said at each start. Ours are 192 random bits that live as long as the process. */
+/** Logged at each start. Our passwords are 192 random bits that live as long as the process. */
 const expected_warning = "Plaintext passwords detected, use nkeys or bcrypt"
 
 const levels: Readonly<Record<string, (text: string) => Effect.Effect<void>>> = {

@@ -1,6 +1,6 @@
 import { Schema } from "effect"
 
-/** nats-server could not be started, kept running or ended; the message says what to do. */
+/** nats-server could not be started, kept running or stopped; the message contains a remedy. */
 export class NatsServerFailed extends Schema.TaggedError<NatsServerFailed>()("NatsServerFailed", {
   message: Schema.String,
 }) {}

@@ -1,23 +1,23 @@
-/** nats-servers of ours that outlived both the process that started them and their guard. */
+/** Our own nats-servers that survived both their parent process and its guard. */
 import { execFileSync } from "node:child_process"
 import { readdirSync, readFileSync } from "node:fs"
 import { Effect, Schedule } from "effect"
 import { guard_name } from "#processes"
 import { NatsServerFailed } from "./failure.ts"
 
-/** The name of the server, which nats.conf has too: a reload refuses another one. */
+/** The server's name, equal to the one in nats.conf: a reload rejects a different name. */
 export const server_name = "almanac"
 
-/** Milliseconds that an orphan gets for each signal; its store is synced, so it needs few. */
+/** Milliseconds to wait after each signal; the store is synced, so few are needed. */
 const signal_ms = 5_000
-/** Milliseconds between two looks whether it is gone. */
+/** Milliseconds between two checks whether it has ended. */
 const look_ms = 20
-/** Bytes of a process list, for machines without /proc. */
+/** Maximum bytes of a process list, for machines without /proc. */
 const list_bytes_max = 16_777_216
 
 /**
- * The arguments of a nats-server of ours. The server's name marks it in a list of processes,
- * whatever the program's file is called: no other program is given it after this file.
+ * The arguments of our own nats-server. The server's name identifies it in a process list, whatever
+ * the binary is called: no other program has it after this file.
  */
 export const natsArguments = (conf: string): ReadonlyArray<string> => [
   "-c",
@@ -27,10 +27,10 @@ export const natsArguments = (conf: string): ReadonlyArray<string> => [
 ]
 
 /**
- * Ends every nats-server that runs with this configuration file: one that is still stopping after
+ * Stops every nats-server that runs with this configuration file: one that is still stopping after
  * its parent was killed, or whose guard was killed as well. Two servers on one store both
- * acknowledge and lose data. A process is ours only if its command line says so, looked at again
- * before each signal; no remembered id is trusted.
+ * acknowledge and lose data. A process is ours only if its command line matches, which is checked
+ * again before each signal; stored ids are not trusted.
  */
 export const endOrphans = Effect.fnUntraced(function* (conf: string) {
   for (const signal of ["SIGTERM", "SIGKILL"] as const) {
@@ -62,7 +62,7 @@ export const serversOf = (conf: string) =>
       new NatsServerFailed({ message: `The list of processes cannot be read: ${cause}` }),
   })
 
-/** A process that ended meanwhile, or that is not ours to signal, shows in the next look. */
+/** Ignores failures: the next check finds a process that is still running. */
 const send = (pid: number, signal: NodeJS.Signals) =>
   Effect.ignore(Effect.try({ try: () => process.kill(pid, signal), catch: String }))
 
@@ -81,7 +81,7 @@ const commandLine = (pid: number): ReadonlyArray<string> => {
   try {
     return readFileSync(`/proc/${pid}/cmdline`, "utf8").split("\0")
   } catch {
-    // It ended between the two looks.
+    // It ended after the folder was listed.
     return []
   }
 }

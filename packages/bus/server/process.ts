@@ -1,6 +1,6 @@
 /**
- * A nats-server of our own: a child process that is restarted whenever it dies, hangs, or cannot
- * write any more. Source: facts on two servers over one store.
+ * Our own nats-server: a child process that is restarted whenever it dies, hangs, or can no longer
+ * write. Source: facts on two servers over one store.
  */
 import { chmodSync, mkdirSync, renameSync, rmSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
@@ -19,30 +19,30 @@ export interface NatsFolders {
 }
 
 export interface NatsProcessOptions {
-  /** Absolute path of a folder that this process alone uses. */
+  /** Absolute path of a folder that only this process uses. */
   readonly folder: string
   /** Path of nats-server. */
   readonly binary: string
   /** The text of nats.conf. It must have `ports_file_dir` and `store_dir`, and no secret. */
   readonly configuration: (folders: NatsFolders, users: ReadonlyArray<BusUser>) => string
-  /** Secrets that the configuration names as `$VARIABLE`. */
+  /** Secrets that the configuration references as `$VARIABLE`. */
   readonly environment: Readonly<Record<string, string>>
   /** Runs before each start of the child, with the folder of its store. */
   readonly before?: (store: string) => Effect.Effect<void>
-  /** How much silence gets the child killed and restarted: a minute by default. */
+  /** Silence after which the child is killed and restarted: a minute by default. */
   readonly patience?: Patience
 }
 
-/** Milliseconds before the first restart of a child that died, doubled up to the second figure. */
+/** Restart delay of a child that died, in milliseconds: doubled each time up to the maximum. */
 const restart_ms_min = 100
 const restart_ms_max = 5_000
-/** A child that ran this long was well: its next death starts over at the shortest wait. */
+/** A child that ran this long in milliseconds was stable: the next restart delay is the minimum. */
 const well_ms = 60_000
 
 /**
- * Starts nats-server and returns once it takes connections. Its port is new with every start of
- * this process and is kept when the child is restarted. An orphan of an earlier crash is ended
- * first. Fails with NatsServerFailed when the first start does.
+ * Starts nats-server and returns once it accepts connections. The port changes with every start of
+ * this process and is kept when the child is restarted. An orphan of an earlier crash is stopped
+ * first. Fails with NatsServerFailed if the first start fails.
  */
 export const natsProcess = Effect.fnUntraced(function* (given: NatsProcessOptions) {
   const {
@@ -70,7 +70,7 @@ export const natsProcess = Effect.fnUntraced(function* (given: NatsProcessOption
   }
 })
 
-/** The child that runs now, and how often its configuration was written. */
+/** State of the supervisor: the running child and a counter of configuration writes. */
 interface Now {
   child: NatsChild | undefined
   written: number
@@ -80,7 +80,7 @@ interface Now {
 
 type Write = (users: ReadonlyArray<BusUser>) => void
 
-/** Writes the users, and makes the child read them. One that starts meanwhile does so later. */
+/** Writes the users and reloads the child. A child that is starting reloads once it is ready. */
 const rewritten = (write: Write, now: Now) => (users: ReadonlyArray<BusUser>) =>
   Effect.suspend(() => {
     write(users)
@@ -100,11 +100,11 @@ const prepare = (
   Effect.try({
     try: () => {
       const [store, ports] = [join(folder, "jetstream"), join(folder, "ports")]
-      // Ports files of servers that were killed would stay for ever.
+      // Killed servers leave their ports files behind.
       rmSync(ports, { recursive: true, force: true })
       for (const path of [store, ports]) mkdirSync(path, { recursive: true, mode: 0o700 })
       const write: Write = (users) => {
-        // In one step: a server that starts meanwhile reads the old one or the new one.
+        // Atomic: a server that starts concurrently reads either the old or the new file.
         writeFileSync(`${conf}.new`, configuration({ store, ports }, users), { mode: 0o600 })
         renameSync(`${conf}.new`, conf)
       }
@@ -115,7 +115,7 @@ const prepare = (
     catch: (cause) => new NatsServerFailed({ message: `${folder} cannot be written: ${cause}` }),
   })
 
-/** Keeps a child running until the scope closes; answers the port once the first one is ready. */
+/** Keeps a child running until the scope closes; returns the port once the first one is ready. */
 const supervise = Effect.fnUntraced(function* (
   options: NatsChildOptions,
   status: SubscriptionRef.SubscriptionRef<NatsServerStatus>,
@@ -131,14 +131,14 @@ const supervise = Effect.fnUntraced(function* (
       const child = yield* natsChild({ ...options, heard: recovery.heard }, port)
       const at = yield* child.port
       now.child = child
-      // Changed while it started: which of the two it has read nobody knows.
+      // The file changed during the start, so the child may have read either version.
       if (now.written !== written) yield* child.reload
       yield* SubscriptionRef.set(status, "running")
       yield* Deferred.succeed(first, at)
       return yield* Effect.raceAllFirst([child.ended, recovery.isDue, hangs(at, now.patience)])
     },
     Effect.scoped,
-    // A machine without memory or descriptors throws: who supervises must outlive that.
+    // spawn throws without memory or descriptors: the supervisor must survive that.
     Effect.catchDefect((cause) =>
       Effect.fail(new NatsServerFailed({ message: `nats-server cannot be started: ${cause}` })),
     ),

@@ -1,37 +1,37 @@
 /**
- * When a nats-server of our own has to be started again although it still runs. After a failed
- * write nats-server 2.15 takes no message into that stream, and answers none, until it is
- * restarted, also when the disk has room again.
+ * Decides when our own nats-server must be restarted although it still runs. After a failed write
+ * nats-server 2.15 accepts and acknowledges no message of that stream until it is restarted, even
+ * if the disk has free space again.
  */
 import { statfs } from "node:fs/promises"
 import { connect } from "node:net"
 import { Deferred, Effect } from "effect"
 
-/** Free bytes with which a stopped server may start again: several blocks of a stream (8 MB). */
+/** Free bytes required for a restart: several blocks of a stream (8 MB each). */
 const free_bytes_min = 32 * 1024 * 1024
 
-/** Milliseconds between two looks at the disk. */
+/** Milliseconds between two checks of the disk. */
 const look_ms = 1_000
 
-/** Milliseconds between two restarts for a failed write: doubled up to the second figure. */
+/** Milliseconds between two restarts after failed writes: doubled up to the maximum. */
 const pause_ms_min = 1_000
 const pause_ms_max = 60_000
 
-/** A server that ran this long without a failed write was well, in milliseconds. */
+/** A server that ran this long in milliseconds without a failed write was stable. */
 const well_ms = 120_000
 
-/** After how much silence a server hangs. */
+/** Liveness check: how long a server may be silent. */
 export interface Patience {
-  /** Milliseconds between two connections that ask whether it lives, and for its answer. */
+  /** Milliseconds between two probe connections, and the timeout of one. */
   readonly ping_ms: number
   readonly answer_ms_max: number
-  /** Connections in a row that are not answered. */
+  /** Consecutive probes without a response. */
   readonly unanswered_max: number
 }
 
 /**
- * More than a minute, and longer than a busy machine pauses. One that is killed loses nothing
- * acknowledged.
+ * More than a minute, which is longer than pauses of a busy machine. Killing the server loses no
+ * acknowledged data.
  */
 export const patience_default: Patience = {
   ping_ms: 10_000,
@@ -39,14 +39,14 @@ export const patience_default: Patience = {
   unanswered_max: 6,
 }
 
-/** What nats-server 2.15 logs when a store is closed to writes until the next start. */
+/** nats-server 2.15 logs this when it disables writes to a store until the next start. */
 const critical = /critical write error|will be DISABLED/i
 
-/** What failed, as nats-server says it; undefined in a line about anything else. */
+/** The failure reported in a line of nats-server's log; undefined for any other line. */
 const criticalIn = (line: string): string | undefined =>
   critical.test(line) ? (/: ([^:/]+)$/.exec(line)?.[1] ?? "JetStream is disabled") : undefined
 
-/** Free bytes of the disk; a folder that cannot be looked at has none. */
+/** Free bytes of the disk; 0 if the folder cannot be read. */
 const freeOf = (folder: string) =>
   Effect.promise(() =>
     statfs(folder).then(
@@ -56,17 +56,17 @@ const freeOf = (folder: string) =>
   )
 
 export interface Recovery {
-  /** Why the server takes no commit although it runs; undefined while it does. */
+  /** Why the server accepts no commits although it runs; undefined while it does. */
   readonly trouble: () => string | undefined
-  /** Reads each line that the server logs. */
+  /** Processes one line of the server's log. */
   readonly heard: (line: string) => void
-  /** Begins to watch a server that has just started. */
+  /** Resets the state for a server that has just started. */
   readonly began: () => void
-  /** Answers why the running server has to be started again, once that helps. */
+  /** Completes with the reason for a restart, once a restart would help. */
   readonly isDue: Effect.Effect<string>
 }
 
-/** Watches the writes of the servers that run one after another over this folder. */
+/** Tracks write failures of the successive servers on this folder. */
 export const newRecovery = (folder: string, now: () => number): Recovery => {
   let failed = Deferred.makeUnsafe<string>()
   let why: string | undefined
@@ -116,7 +116,7 @@ const answers = (port: number, answer_ms_max: number) =>
     return Effect.sync(() => socket.destroy())
   })
 
-/** Answers once the server on this port has not greeted anybody for as long as is waited. */
+/** Completes once the server on this port has failed the liveness check. */
 export const hangs = Effect.fnUntraced(function* (
   port: number,
   { ping_ms, answer_ms_max, unanswered_max }: Patience,

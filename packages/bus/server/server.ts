@@ -1,72 +1,74 @@
 /**
- * The NATS server that this process works with: a child of its own, or one that is given.
+ * The NATS server that this process uses: its own child process, or an external one.
  * Source: DECISIONS "How it is run and reached" (NATS), facts on two servers over one store.
  */
 import { Context, Effect, Layer, type Redacted, SubscriptionRef } from "effect"
 import type { BusUsers } from "./users.ts"
 
-/** Who a connection is; absent parts are not sent. */
+/** Credentials of a connection; absent parts are not sent. */
 export interface NatsLogin {
   readonly user?: string | undefined
   readonly password?: Redacted.Redacted | undefined
   readonly token?: Redacted.Redacted | undefined
   /** Path of a credentials file (JWT and seed). */
   readonly creds_file?: string | undefined
-  /** Of an nkey. */
+  /** Seed of an nkey. */
   readonly seed?: Redacted.Redacted | undefined
 }
 
-/** Files (PEM) for a server that is reached by TLS. */
+/** PEM files for a server with TLS. */
 export interface NatsTls {
   readonly ca_file?: string | undefined
   readonly cert_file?: string | undefined
   readonly key_file?: string | undefined
 }
 
-/** "running" is what an outside server always is: its connection tells more. */
+/** An external server is always "running": its real state is visible only from the connection. */
 export type NatsServerStatus = "running" | "restarting"
 
-/** Where the bus is and who may do what there. */
+/** Address of the bus, and the logins for its accounts. */
 export class NatsServer extends Context.Service<
   NatsServer,
   {
     /** One URL or several of one cluster. */
     readonly servers: ReadonlyArray<string>
     readonly tls: NatsTls | undefined
-    /** The log, leases, timers, commands. */
+    /** Login for the log, leases, timers and commands. */
     readonly core: NatsLogin
-    /** Writes the published events, in an account of their own, and keeps the mirror of them. */
+    /**
+     * Login that writes the published events, in a separate account, and maintains their mirror.
+     */
     readonly publisher: NatsLogin
-    /** May only read the mirror of the published events; undefined with an outside server. */
+    /** Login that may only read the mirror of the published events; undefined if external. */
     readonly subscriber: NatsLogin | undefined
-    /** The same for subscribers by name, each with consumers and an inbox of its own. */
+    /** Logins of named subscribers, each with its own consumers and inbox. */
     readonly subscribers: ReadonlyMap<string, NatsLogin>
-    /** Users that come and go; undefined where somebody else runs the server. */
+    /** Users that are added and removed at run time; undefined for an external server. */
     readonly users: BusUsers | undefined
-    /** The present status, its changes, and a way to wait for one. */
+    /** The current status and its changes. */
     readonly status: SubscriptionRef.SubscriptionRef<NatsServerStatus>
-    /** Why it takes no commit although it may run; undefined where nothing is known of that. */
+    /** Why the server accepts no commits although it may run; undefined if none is known. */
     readonly trouble: () => string | undefined
-    /** Process id of the child that runs now; undefined with an outside server. */
+    /** Process id of the running child; undefined for an external server. */
     readonly pid: Effect.Effect<number | undefined>
   }
 >()("almanac/adapters/NatsServer") {
-  /** A server or cluster that somebody else runs. */
+  /** An external server or cluster. */
   static readonly outside = (options: OutsideNatsOptions) =>
     Layer.effect(NatsServer, outsideNats(options))
 }
 
 export interface OutsideNatsOptions {
-  /** URLs with commas between them, as in `nats.url`. */
+  /** Comma-separated URLs, as in `nats.url`. */
   readonly url: string
   readonly login: NatsLogin
   readonly tls?: NatsTls | undefined
-  /** Where published events have an account of their own; the login above writes them otherwise. */
+  /** Login of a separate account for published events; `login` if absent. */
   readonly publisher?: NatsLogin | undefined
   readonly subscriber?: NatsLogin | undefined
 }
 
-/** The given server as a value; whether it answers shows when a connection is made. */
+/** An external server, which is not contacted until a connection is made. */
 export const outsideNats = Effect.fnUntraced(function* (options: OutsideNatsOptions) {
   const { url, login, tls, publisher, subscriber } = options
   const status = yield* SubscriptionRef.make<NatsServerStatus>("running")

@@ -1,6 +1,6 @@
 /**
- * Users of a nats-server of our own that come and go while it runs. Each is known by a public key,
- * so its configuration holds no secret.
+ * Users that are added to and removed from our own nats-server while it runs. Each is identified by
+ * a public key, so the configuration contains no secret.
  */
 import { Effect, Schema } from "effect"
 
@@ -19,19 +19,19 @@ export class BusUserRefused extends Schema.TaggedError<BusUserRefused>()("BusUse
 }) {}
 
 export interface BusUsers {
-  /** Admits the user by this key alone; connections with an earlier key of it are closed. */
+  /** Admits the user with this key only; connections with an earlier key are closed. */
   readonly admit: (user: BusUser) => Effect.Effect<void, BusUserRefused>
-  /** Removes the user and closes its connections; without effect if there is no such user. */
+  /** Removes the user and closes its connections; no effect if the user does not exist. */
   readonly dismiss: (name: string) => Effect.Effect<void>
 }
 
-/** Users at one server: far above the workers of a machine. */
+/** Maximum users of one server: far more than the workers of a machine. */
 const users_max = 1000
 
-/** The public key of an nkey user: nothing else may get into the server's configuration. */
+/** Public key of an nkey user. The check prevents injection into the server's configuration. */
 const is_public_key = /^U[A-Z2-7]{55}$/
 
-/** Remembers the admitted users; `apply` makes the server read them. */
+/** Keeps the list of admitted users; `apply` makes the server reload it. */
 export const busUsers = (
   apply: (users: ReadonlyArray<BusUser>) => Effect.Effect<void, BusUserRefused>,
 ): BusUsers => {
@@ -62,6 +62,6 @@ export const busUsers = (
   }
 }
 
-/** The line of the user in nats.conf. */
+/** The user's line in nats.conf. */
 export const userText = ({ public_key, permissions }: BusUser) =>
   `{ nkey: ${public_key}, permissions: {\n${permissions} } }`

@@ -1,8 +1,8 @@
-/** A key-value bucket as a stream: a message for each key, the last one, kept on disk. */
+/** A key-value bucket as a stream: the last message of each key, kept on disk. */
 import { DiscardPolicy, RetentionPolicy, StorageType } from "@nats-io/jetstream"
 import type { WantedStream } from "./stream.ts"
 
-/** The bucket's stream, as the key-value clients make it. */
+/** The bucket's stream, as the key-value clients create it. */
 export const bucketStream = (bucket: string, replicas: number) =>
   ({
     name: `KV_${bucket}`,

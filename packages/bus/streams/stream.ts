@@ -1,4 +1,4 @@
-/** Makes a stream, or proves that the one that is there is the one that was asked for. */
+/** Creates a stream, or verifies that the existing one has the wanted configuration. */
 import {
   JetStreamApiError,
   type JetStreamManager,
@@ -10,8 +10,8 @@ import { causeText } from "#schemas/cause-text.ts"
 import { isPassing } from "../connection/passing.ts"
 
 /**
- * A stream differs from what was asked. Servers drop options that they do not know, and rewrite
- * some that they do, without a word: this is how we notice.
+ * A stream's configuration differs from the wanted one. Servers silently drop unknown options and
+ * rewrite some known ones: this error makes that visible.
  */
 export class StreamMismatch extends Schema.TaggedError<StreamMismatch>()("StreamMismatch", {
   message: Schema.String,
@@ -21,13 +21,13 @@ export class StreamMismatch extends Schema.TaggedError<StreamMismatch>()("Stream
   ),
 }) {}
 
-/** The server did not answer, or refused to make or change the stream. */
+/** The server did not respond, or refused to create or change the stream. */
 export class StreamFailed extends Schema.TaggedError<StreamFailed>()("StreamFailed", {
   message: Schema.String,
   stream: Schema.String,
 }) {}
 
-/** Options by name: the server may send more of them than the client's types know. */
+/** Options by name: the server may send options that the client's types do not have. */
 type Options = Readonly<Record<string, unknown>>
 
 interface Difference {
@@ -36,12 +36,12 @@ interface Difference {
   readonly found: unknown
 }
 
-/** Options of a stream; what is absent must have the server's default. */
+/** Options of a stream; absent ones must have the server's default. */
 export type WantedStream = Partial<StreamConfig> & Pick<StreamConfig, "name">
 
 /**
- * Whether an option may be changed in place: only where that loses nothing and promises no less.
- * A smaller size throws messages away, unless the stream refuses new ones when it is full.
+ * Whether an option may be changed in place: only if that neither loses data nor weakens a
+ * guarantee. A smaller size discards messages, unless the stream rejects new ones when it is full.
  */
 const isChangeable = ({ discard }: WantedStream, { option, wanted, found }: Difference) => {
   if (option === "description" || option === "compression") return true
@@ -53,7 +53,7 @@ const isChangeable = ({ discard }: WantedStream, { option, wanted, found }: Diff
 const isMore = (wanted: unknown, found: unknown) =>
   wanted === -1 || (found !== -1 && Number(wanted) > Number(found))
 
-/** What nats-server 2.15 answers for options that were not asked; others are absent or false. */
+/** Defaults of nats-server 2.15 for options that are not set; others are absent or false. */
 const defaults: Options = {
   retention: "limits",
   storage: "file",
@@ -68,7 +68,7 @@ const defaults: Options = {
   max_consumers: -1,
 }
 
-/** Nanoseconds in which doubles are noticed: two minutes, or as long as a message lives. */
+/** Default deduplication window in nanoseconds: two minutes, or the maximum age if shorter. */
 const duplicateWindow = ({ max_age = 0 }: WantedStream) =>
   max_age > 0 ? Math.min(max_age, duplicate_window_ns) : duplicate_window_ns
 const duplicate_window_ns = 120_000_000_000
@@ -76,24 +76,23 @@ const duplicate_window_ns = 120_000_000_000
 /** JetStream's code for "stream not found". */
 const not_found = 10_059
 
-/** What stands for a stream, or what is asked of it, that is not there. */
+/** Maps "stream not found" to undefined; rethrows any other error. */
 export const undefinedWhereNone = (cause: unknown) => {
   if (cause instanceof JetStreamApiError && cause.code === not_found) return undefined
   throw cause
 }
 
-/** Milliseconds in which a cluster may find together to make a stream, and between two tries. */
+/** Milliseconds that a cluster may take to form and create a stream, and between two attempts. */
 const patience_ms = 60_000
 const pause_ms = 500
-/** Milliseconds between two looks whether a new stream has a leader. */
+/** Milliseconds between two checks whether a new stream has a leader. */
 const look_ms = 50
 
 /**
- * Answers the stream's info once it exists with exactly these options. `description`, the
- * `compression` of what is still to come, a larger `max_bytes` and more `num_replicas` are brought
- * up to date, and so are those of `changeable`, whatever they do to what is in the stream; any
- * other difference fails with StreamMismatch. StreamFailed when the server does not
- * answer or refuses.
+ * Returns the stream's info once it exists with exactly these options. `description`, `compression`
+ * (of new messages), a larger `max_bytes` and more `num_replicas` are updated in place, and so are
+ * the options in `changeable`, whatever their effect on stored messages. Any other difference fails
+ * with StreamMismatch. Fails with StreamFailed if the server does not respond or refuses.
  */
 export const ensureStream = Effect.fnUntraced(function* (
   jsm: JetStreamManager,
@@ -117,13 +116,13 @@ export const ensureStream = Effect.fnUntraced(function* (
   return left.length === 0 ? updated : yield* mismatch(wanted.name, left)
 })
 
-/** The stream as it is; undefined where there is none. StreamFailed. */
+/** The stream's info; undefined if it does not exist. Fails with StreamFailed. */
 export const findStream = (jsm: JetStreamManager, name: string) =>
   asked(name, () => jsm.streams.info(name).catch(undefinedWhereNone))
 
 /**
- * Waits until copies of a stream have a leader: before that, what is sent to it may be dropped
- * without a word. One that has none for long is none the less made.
+ * Waits until a replicated stream has a leader: before that, messages may be dropped silently.
+ * Continues after a timeout, because the stream exists.
  */
 const led =
   (jsm: JetStreamManager) =>
@@ -138,7 +137,7 @@ const led =
           Effect.asVoid,
         )
 
-/** Asks for as long as a cluster may take to find together. */
+/** Retries a request for as long as a cluster may take to form. */
 const asked = <A>(stream: string, ask: () => Promise<A>) =>
   Effect.tryPromise({ try: ask, catch: (cause) => cause }).pipe(
     Effect.retry({
@@ -148,7 +147,7 @@ const asked = <A>(stream: string, ask: () => Promise<A>) =>
     Effect.mapError((cause) => failed(stream, cause)),
   )
 
-/** Every option that is not as asked, whether it was asked for or only found. */
+/** Every option that differs, whether it is wanted or only found. */
 export const differencesOf = (
   wanted: WantedStream,
   found: Partial<StreamConfig>,
@@ -161,11 +160,11 @@ export const differencesOf = (
     .map((option) => ({ option, wanted: asked[option], found: there[option] }))
 }
 
-/** The server notes its own version beside what it was given. */
+/** The metadata without the server's own entries, such as its version. */
 const ownMetadata = ({ metadata = {} }: Partial<StreamConfig>) =>
   Object.fromEntries(Object.entries(metadata).filter(([key]) => !key.startsWith("_nats.")))
 
-/** An option that is absent, false, zero or empty says the same thing four ways. */
+/** Absent, false, zero and empty options are equivalent. */
 const same = (wanted: unknown, found: unknown): boolean => {
   if (isObject(wanted) && isObject(found)) {
     const keys = [...new Set([...Object.keys(wanted), ...Object.keys(found)])]

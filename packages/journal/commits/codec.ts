@@ -1,4 +1,4 @@
-/** Commits as bytes, and the chain of hashes over them. */
+/** Encodes and decodes commits, and computes their hashes. */
 import { isUtf8 } from "node:buffer"
 import { createHash } from "node:crypto"
 import {
@@ -10,13 +10,13 @@ import {
   snapshot_bytes_max,
 } from "#events/log.ts"
 
-/** Most commits of one append, as the port promises. */
+/** Maximum commits of one append, as the port promises. */
 export const append_commits_max = 100
 
 /** A commit ready to be stored. */
 export interface Encoded {
   readonly stream: string
-  /** The version that the stream must still have. */
+  /** The expected version of the stream. */
   readonly expected: number
   readonly bytes: Uint8Array
   /** Of a copy: the position of the commit that it is a copy of. */
@@ -33,8 +33,8 @@ export const digest = (data: Uint8Array): Uint8Array => createHash("sha256").upd
 const stream_pattern = /^[\w-]+\.[\w-]+\.[\w-]+$/
 
 /**
- * Reads what one append was asked as bytes of JSON. Throws, since it is a defect of the caller,
- * when a limit of the port is broken; nothing has been sent by then.
+ * Encodes the commits of one append as JSON. Throws if a limit of the port is exceeded, which is a
+ * defect of the caller; nothing has been sent by then.
  */
 export const encode = (appends: ReadonlyArray<Append>): ReadonlyArray<Encoded> => {
   if (appends.length === 0 || appends.length > append_commits_max) {
@@ -50,10 +50,10 @@ export const encode = (appends: ReadonlyArray<Append>): ReadonlyArray<Encoded> =
   }))
 }
 
-/** Whether a release can have given a stream this name. */
+/** Whether this is a valid name of a stream. */
 export const isStream = (name: string) => stream_pattern.test(name)
 
-/** The stream's name, which becomes a subject: a wildcard in it would be read as one. */
+/** Validates a stream's name, which becomes a subject: a wildcard in it would take effect. */
 export const checked = (stream: string) => {
   if (isStream(stream)) return stream
   throw new Error(`"${stream}" is not <service>.<aggregate>.<id>.`)
@@ -64,24 +64,24 @@ const encodeCommit = (stream: string, commit: Commit) => {
   if (bytes.length > commit_bytes_max) {
     throw new Error(`A commit of ${bytes.length} bytes for ${stream}: ${commit_bytes_max} at most.`)
   }
-  // A snapshot is part of its commit: only a large commit can hold a large one.
+  // A snapshot is part of its commit, so only a large commit can contain a large snapshot.
   if (bytes.length <= snapshot_bytes_max) return bytes
   const snapshot = Buffer.byteLength(JSON.stringify(commit.snapshot))
   if (snapshot <= snapshot_bytes_max) return bytes
   throw new Error(`A snapshot of ${snapshot} bytes for ${stream}: ${snapshot_bytes_max} at most.`)
 }
 
-/** How every commit begins that a release wrote: the version is for ever. */
+/** The first bytes of every commit that a release wrote: the version never changes. */
 const beginning = Buffer.from('{"v":1,')
 
-/** A line feed: JSON as we write it has none, and lines of an export hold one commit each. */
+/** Line feed: our JSON contains none, and an export has one commit per line. */
 const line_feed = 10
 
 const no_judge: Judge = () => undefined
 
 /**
- * What is stored at `position`: a commit, or what no release can have written. This is the one
- * place that judges an envelope; `judge` judges the events and the snapshot in it.
+ * Decodes the message at `position`: a commit, or an entry that no release wrote. The envelope is
+ * validated here only; `judge` validates the events and the snapshot in it.
  */
 export const decode = (
   position: number,
@@ -103,7 +103,7 @@ export const decode = (
   return Object.assign(place, typeof read === "string" ? { unreadable: read } : { commit: read })
 }
 
-/** An entry that was not judged yet, from an archive for example. */
+/** Applies the judge to an entry that was decoded without it, for example from an archive. */
 export const judged = (entry: Entry, judge: Judge): Entry => {
   if ("unreadable" in entry || entry.bytes === undefined) return entry
   const unreadable = judge(entry.stream, entry.commit)
@@ -112,7 +112,7 @@ export const judged = (entry: Entry, judge: Judge): Entry => {
   return { position, stream, hash, bytes, unreadable }
 }
 
-/** The commit, or why it is none. */
+/** The commit, or the reason why the bytes are not one. */
 const commitOf = (stream: string, bytes: Uint8Array, judge: Judge): Commit | string => {
   if (!isStream(stream)) return "its subject names no <service>.<aggregate>.<id>"
   if (bytes.length === 0) return "it is empty"
@@ -124,7 +124,7 @@ const commitOf = (stream: string, bytes: Uint8Array, judge: Judge): Commit | str
   if (parsed === undefined) return "it is no JSON"
   const fault = faultOf(parsed)
   if (fault !== undefined) return fault
-  // Any release writes the version first, and no white space.
+  // Every release writes the version first, and no white space.
   if (!beginning.equals(bytes.subarray(0, beginning.length)) || bytes.includes(line_feed)) {
     return "it is not written as a release writes JSON"
   }
@@ -153,7 +153,7 @@ const isMessage = (value: unknown) => isObject(value) && isText(value.type)
 const isSnapshot = (value: unknown) =>
   isObject(value) && Number.isSafeInteger(value.machine) && "value" in value && "context" in value
 
-/** The fields of a commit that its readers rely on; those that a newer release adds are its own. */
+/** The fields of a commit that readers rely on; unknown fields of newer releases are ignored. */
 const fields = {
   events: (value: unknown) => Array.isArray(value) && value.every(isMessage),
   snapshot: isSnapshot,
@@ -170,7 +170,7 @@ const fields = {
 
 const checks = Object.entries(fields)
 
-/** What is wrong with the shape of a commit; undefined where nothing is. */
+/** Describes what is wrong with the shape of a commit; undefined if it is valid. */
 const faultOf = (commit: unknown) => {
   if (!isObject(commit)) return "it is no JSON object"
   if (commit.v !== 1) return "its version is not 1"

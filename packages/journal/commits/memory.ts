@@ -1,4 +1,4 @@
-/** The log in memory: for tests, and for trying a service without a bus. */
+/** The log in memory: for tests and for running a service without a bus. */
 import { Effect, Layer, Option, Stream } from "effect"
 import {
   CommitJudge,
@@ -13,7 +13,7 @@ import {
 import { checked, decode, digest, type Encoded, encode, sha256 } from "./codec.ts"
 import { lastReadable, readable, replaced } from "./readable.ts"
 
-/** Commits that a reader is given at once. */
+/** Maximum commits of one chunk. */
 const chunk_commits_max = 500
 
 interface Stored {
@@ -22,13 +22,13 @@ interface Stored {
   readonly bytes: Uint8Array
 }
 
-/** A log that is empty at first and gone with its scope. */
+/** A log that starts empty and is discarded with its scope. */
 export const logMemory = Layer.effect(
   Log,
   Effect.map(CommitJudge, (judge) => logOf(judge)),
 )
 
-/** How what is stored is read. */
+/** Decodes a stored commit. */
 type Read = (stored: Stored) => Entry
 
 const logOf = (judge: Judge) => {
@@ -99,7 +99,7 @@ const logOf = (judge: Judge) => {
 }
 
 const reads = (commits: ReadonlyArray<Stored>, waiting: Set<() => void>, read: Read) => {
-  /** What there is for a reader; the index of the first commit that it has not seen moves on. */
+  /** The reader's next chunk; advances `from.index`. */
   const next = (part: Part, from: { index: number }, end: number) => {
     const chunk: Array<Entry> = []
     while (from.index < end && chunk.length < chunk_commits_max) {

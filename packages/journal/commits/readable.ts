@@ -1,6 +1,6 @@
 /**
- * Readers of a log that see only commits, and the search for the last commit before an entry that
- * cannot be read. Only a stream that ends with such an entry costs that search.
+ * Reads that skip unreadable entries, and the search for the last commit before one. Only a stream
+ * that ends with an unreadable entry needs that search.
  *
  * Source: decision 0182.
  */
@@ -14,32 +14,32 @@ import {
 } from "#events/log.ts"
 import { isStream } from "./codec.ts"
 
-/** Positions of the log that the search reads first, and how much more with each further try. */
+/** Positions that the search reads first, and the growth factor of each further step. */
 const span_positions = 1_000
 const span_growth = 16
 
-/** Answers that are remembered, the last used longest: each holds one commit of 1 KB as a rule. */
+/** Maximum number of cached results (LRU): each usually holds one commit of 1 KB. */
 const remembered_max = 10_000
 
-/** Streams whose last commit is looked for at the same time. */
+/** Maximum number of concurrent searches. */
 const searches_max = 16
 
-/** Entries of a part after a position, up to the log's end. */
+/** Entries of a part after a position, up to the end of the log. */
 type Entries = (part: Part, after: number) => Stream.Stream<Entry, LogUnavailable>
 
-/** The last commit of a part before a position at which there is none. */
+/** Finds the last commit of a part before an unreadable entry. */
 export type LastBefore = (
   part: Part,
   position: number,
 ) => Effect.Effect<Recorded | undefined, LogUnavailable>
 
-/** The commits alone. */
+/** Filters out unreadable entries. */
 export const readable = <E, R>(entries: Stream.Stream<Entry, E, R>) =>
   Stream.filter(entries, isReadable)
 
 /**
- * Searches backwards, in windows that grow, so that a subject of many large commits is not read
- * from its beginning. What was found for a part is where the next search for it stops.
+ * Searches backwards in growing windows, so that a subject with many large commits is not read from
+ * the beginning. The next search for a part stops at the last result.
  */
 export const lastReadable = (entries: Entries): LastBefore => {
   const known = new Map<Part, { readonly position: number; readonly last: Recorded | undefined }>()
@@ -73,7 +73,7 @@ export const lastReadable = (entries: Entries): LastBefore => {
   })
 }
 
-/** Last entries of streams, each that cannot be read replaced by the stream's last commit. */
+/** Replaces each unreadable last entry with the last commit of its stream. */
 export const replaced = (
   lasts: Stream.Stream<Entry, LogUnavailable>,
   lastBefore: LastBefore,

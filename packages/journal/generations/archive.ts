@@ -1,9 +1,9 @@
 /**
- * Generations of the log that are over, as files: compressed lines of JSON, a commit each.
+ * Archived generations of the log: files of compressed JSON lines, one commit each.
  *
- * A file is a sequence of gzip members, so that `zcat` reads it whole and we read one block of it.
- * Its index says where each block is and what kinds of aggregates are in it. The index is written
- * last: without one there is no archive.
+ * A file is a sequence of gzip members, so that `zcat` reads all of it and we can read single
+ * blocks. Its index has the offset of each block and the kinds of aggregates in it. The index is
+ * written last: without it there is no archive.
  */
 import { createHash } from "node:crypto"
 import { createReadStream } from "node:fs"
@@ -27,14 +27,14 @@ import { causeText } from "#schemas/cause-text.ts"
 import { Position, Sha256 } from "#schemas/system/checkpoint.ts"
 import { decode } from "../commits/codec.ts"
 
-/** A block is full with this many commits or bytes of lines: some 10 ms of a reader. */
+/** Maximum commits and bytes of one block: a reader takes about 10 ms for it. */
 const block_commits_max = 1000
 const block_bytes_max = 1024 * 1024
 
-/** A block at its largest when unpacked: one more commit of the largest, with its line. */
+/** Maximum size of an unpacked block: a full one plus one commit of maximum size. */
 const unpacked_bytes_max = block_bytes_max + 2 * 1024 * 1024
 
-/** The largest index that is read: of some 300,000 blocks. */
+/** Maximum size of an index: about 300,000 blocks. */
 const index_bytes_max = 64 * 1024 * 1024
 
 const zip = promisify(gzip)
@@ -45,7 +45,7 @@ const Block = Schema.Struct({
   last: Position,
   offset: Schema.Int,
   bytes: Schema.Int,
-  /** `<service>.<aggregate>` of what is in it. */
+  /** `<service>.<aggregate>` of the commits in it. */
   kinds: Schema.Array(Schema.String),
 })
 
@@ -60,7 +60,7 @@ export const ArchiveIndex = Schema.Struct({
 })
 export type ArchiveIndex = typeof ArchiveIndex.Type
 
-/** A commit as it is stored, at its place. */
+/** A commit as stored, with its position. */
 export interface StoredCommit {
   readonly position: number
   readonly stream: string
@@ -72,7 +72,7 @@ const dataPath = (folder: string, generation: number) =>
 const indexPath = (folder: string, generation: number) =>
   join(folder, `generation-${generation}.json`)
 
-/** A commit's line: what an export writes, with the very bytes that are stored. */
+/** A commit's line, in the format of an export, with the stored bytes unchanged. */
 const lineOf = ({ position, stream, bytes }: StoredCommit) => {
   const entry = decode(position, stream, bytes)
   if (!isReadable(entry)) return Buffer.from(unreadableLine(entry))
@@ -82,10 +82,10 @@ const line_end = Buffer.from("}\n")
 
 type Place = Pick<StoredCommit, "position" | "stream">
 
-/** A line's entry, which is decoded only where it is wanted. */
+/** Parses a line; decodes its entry only if it is wanted. */
 const ofLine = (line: string, isWanted: (place: Place) => boolean): ReadonlyArray<Entry> => {
   const at = line.indexOf(commit_mark)
-  // Of `lineOf`: what is no such line is no JSON, and fails.
+  // Written by `lineOf`; any other line fails to parse as JSON.
   const place = JSON.parse(at < 0 ? line : `${line.slice(0, at)}}`) as Place & {
     readonly bytes?: string
   }
@@ -97,10 +97,10 @@ const ofLine = (line: string, isWanted: (place: Place) => boolean): ReadonlyArra
   return [decode(place.position, place.stream, bytes)]
 }
 
-/** Writes an archive: blocks as they fill, then the index. Nothing is there before `end`. */
+/** Writes an archive: blocks as they fill, then the index. The archive exists only after `end`. */
 export const openArchive = async (folder: string, generation: number) => {
   await mkdir(folder, { recursive: true, mode: 0o700 })
-  // The folder may be new, and what is in it is only there for good once it is.
+  // The folder may be new: its files are durable only once its own entry is synced.
   await syncFolder(dirname(folder))
   const path = dataPath(folder, generation)
   const partial = `${path}.tmp`
@@ -135,7 +135,7 @@ export const openArchive = async (folder: string, generation: number) => {
       kinds.add(parseStream(commit.stream).name)
       if (lines.length >= block_commits_max || size >= block_bytes_max) await flush()
     },
-    /** All that was added is on disk, under its name; the index says so. */
+    /** Syncs and publishes the file, then writes the index. */
     end: async (): Promise<ArchiveIndex> => {
       await flush()
       await file.sync()
@@ -154,7 +154,7 @@ export const openArchive = async (folder: string, generation: number) => {
       await Effect.runPromise(writePrivate(indexPath(folder, generation), JSON.stringify(index)))
       return index
     },
-    /** What was begun is gone. */
+    /** Discards the unfinished file. */
     drop: async () => {
       await file.close()
       await rm(partial, { force: true })
@@ -169,14 +169,14 @@ const unavailable = (folder: string, generation: number, why: string) =>
     detail: `Generation ${generation} of the log is not in ${folder}: ${why}. Put its files back.`,
   })
 
-/** The index of an archived generation; LogUnavailable where its files are not there. */
+/** The index of an archived generation; LogUnavailable if it is missing. */
 export const archiveIndex = (folder: string, generation: number) =>
   readBounded(indexPath(folder, generation), index_bytes_max).pipe(
     Effect.flatMap(decodeIndex),
     Effect.mapError((cause) => unavailable(folder, generation, cause.message)),
   )
 
-/** The index of an archived generation whose file is there, in its length; LogUnavailable. */
+/** The index of an archived generation; LogUnavailable if its file is missing or truncated. */
 export const standingArchive = (folder: string, generation: number) =>
   archiveIndex(folder, generation).pipe(
     Effect.tap(({ bytes }) =>
@@ -190,7 +190,7 @@ export const standingArchive = (folder: string, generation: number) =>
     ),
   )
 
-/** Whether a generation's file is there up to `base`, byte for byte what its index says. */
+/** Whether a generation is archived up to `base`, with the checksum of its index. */
 export const isArchived = (folder: string, generation: number, base: number) =>
   archiveIndex(folder, generation).pipe(
     Effect.flatMap(({ last, sha256 }) =>
@@ -221,7 +221,7 @@ const readBlock = async (
 const mayHold = (part: Part, kinds: ReadonlyArray<string>) =>
   part === "" || kinds.some((kind) => isPartOf(part, kind) || isPartOf(kind, part))
 
-/** The commits of a part in one archived generation, after `after`, oldest first. */
+/** Reads the entries of a part in one archived generation after a position, oldest first. */
 export const readArchive = (
   folder: string,
   generation: number,

@@ -2,11 +2,11 @@
  * Generations of the log: streams of JetStream that follow one another.
  *
  * A generation begins with a copy of each aggregate's last commit, byte for byte, so that loading,
- * the chain of hashes and the ids of commands go on. The copies take the sequences up to the last
- * position of the log before, of which there are enough: so each commit keeps its position, and the
- * next one takes the next. A copy's header tells the position that the commit has.
+ * the hash chain and the command ids continue. The copies take the sequences up to the last
+ * position of the previous generation, so each commit keeps its position and new commits continue
+ * from there. A copy's header holds the position of its commit.
  *
- * A generation counts from its first commit that is no copy: until then the one before is the log.
+ * A generation is current from its first commit that is not a copy; until then the previous one is.
  */
 import type { JetStreamManager, StreamInfo } from "@nats-io/jetstream"
 import type { MsgHdrs } from "@nats-io/transport-node"
@@ -15,14 +15,14 @@ import { Effect, Schema } from "effect"
 /** The header of a copy: the position of the commit that it is a copy of. */
 export const position_header = "Almanac-Position"
 
-/** What a stream says of itself in its metadata. */
+/** Metadata keys of a stream. */
 const base_key = "almanac-base"
 const ended_key = "almanac-ended"
 
-/** The metadata of a log that is being restored, until all of it is there: the backup's id. */
+/** Metadata key of a log while it is being restored: the id of the backup. */
 export const restoring_key = "almanac-restoring"
 
-/** The streams cannot be listed, or are not what this program makes. */
+/** The streams cannot be listed, or were not made by this program. */
 export class GenerationsUnknown extends Schema.TaggedError<GenerationsUnknown>()(
   "GenerationsUnknown",
   { message: Schema.String },
@@ -32,11 +32,11 @@ export interface Generation {
   /** 1, 2, 3, … */
   readonly number: number
   readonly stream: string
-  /** First token of its subjects: two streams share none. */
+  /** First token of its subjects, unique to the stream. */
   readonly head: string
-  /** The last position of the generation before; 0 for the first. */
+  /** The last position of the previous generation; 0 for the first. */
   readonly base: number
-  /** Copies that it begins with. */
+  /** Number of copies at its beginning. */
   readonly copies: number
 }
 
@@ -63,13 +63,13 @@ export const nextGeneration = (
   head: `commit-${number + 1}`,
 })
 
-/** What a generation's stream is asked for beyond what every log's stream is. */
+/** Options of a generation's stream in addition to those of every log. */
 export const generationConfig = ({ number, base, copies }: Generation) =>
   number === 1 ? {} : { first_seq: base - copies + 1, metadata: { [base_key]: String(base) } }
 
 /**
- * What has the first generation's name once that is over: a release that knows no generations finds
- * another stream than it asks for, and does not begin a log of its own.
+ * A stream that takes the first generation's name once that has ended: a release without support
+ * for generations fails on the mismatch instead of starting a new log.
  */
 export const endedMark = (name: string) => ({
   name,
@@ -104,8 +104,8 @@ const generationOf = (name: string, { config }: StreamInfo): Generation | undefi
 const isWhole = ({ base }: Generation, { state }: StreamInfo) => base === 0 || state.last_seq > base
 
 /**
- * The generation that is the log now, and streams of others: of an older one that is archived, or
- * of a newer one that was begun and is not whole.
+ * Finds the current generation, and streams of others: of an older one that is archived, or of a
+ * newer one that is incomplete.
  */
 export const findGenerations = Effect.fnUntraced(function* (jsm: JetStreamManager, name: string) {
   const infos = yield* Effect.tryPromise({
@@ -136,7 +136,7 @@ export const findGenerations = Effect.fnUntraced(function* (jsm: JetStreamManage
   return {
     current,
     others: others.filter(({ stream }) => stream !== current.stream),
-    /** The first generation is over, and the stream of no later one is there. */
+    /** The first generation has ended, and no later one has a stream. */
     is_gone: has_ended && current.number === 1,
   }
 })

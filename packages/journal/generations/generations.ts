@@ -1,4 +1,4 @@
-/** The log over all its generations: the stream of the newest, and the files of those before. */
+/** The log over all its generations: the newest is a stream, earlier ones are files. */
 import { Effect, Layer, Option, Stream } from "effect"
 import { ensureStream, NatsConnection } from "#bus"
 import { Log, type Part } from "#events/log.ts"
@@ -9,16 +9,16 @@ import { readArchive } from "./archive.ts"
 import { endedMark, findGenerations, type Generation } from "./generation.ts"
 
 export interface GenerationsOptions {
-  /** The name of the first generation's stream, which those of the others begin with. */
+  /** The name of the first generation's stream, and the prefix of all later ones. */
   readonly name: string
-  /** Where the files of generations are that are over. */
+  /** Folder of the archived generations. */
   readonly folder: string
   /** Copies in a cluster. */
   readonly replicas: number
   readonly as_it_is?: LogOptions["as_it_is"]
 }
 
-/** What of a generation's log is asked of JetStream. */
+/** Options of a generation's stream. */
 export const optionsOf = (
   { folder, replicas, as_it_is }: GenerationsOptions,
   generation: Generation,
@@ -31,7 +31,7 @@ export const optionsOf = (
   return { stream, head, replicas, as_it_is, earlier: { generation, read } }
 }
 
-/** The log in its newest generation that is whole; made where there is none. */
+/** The log in its newest complete generation; created if there is none. */
 export const logGenerations = (options: GenerationsOptions) =>
   Layer.unwrap(
     Effect.gen(function* () {
@@ -42,7 +42,7 @@ export const logGenerations = (options: GenerationsOptions) =>
         yield* checkAbsent(watch)
         if (watch.trouble() !== undefined) return Layer.succeed(Log, absentLog(watch))
       }
-      // Who removed the first one may have been killed before saying so.
+      // A process that removed the first stream may have been killed before it made the marker.
       if (options.as_it_is !== true && current.number > 1 && others.length === 0) {
         yield* ensureStream(jsm, endedMark(options.name))
       }

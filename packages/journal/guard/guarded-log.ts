@@ -1,4 +1,4 @@
-/** The log as it is when its guard has something to say: read-only, or gone. */
+/** Write guard of the log, and a stand-in for a log whose stream is gone. */
 import { Effect, Result, Stream } from "effect"
 import type { Link } from "#bus"
 import { Log, LogUnavailable } from "#events/log.ts"
@@ -13,8 +13,8 @@ interface Guarding {
 }
 
 /**
- * Writes only to a log that is whole: after each lost connection the stream is compared again,
- * since its server may have restarted on a damaged store. Each success moves the mark.
+ * Writes only to a complete log: the stream is checked again after each lost connection, because
+ * its server may have restarted on a damaged store. Each success advances the mark.
  */
 export const guarded = Effect.fnUntraced(function* (
   write: Write,
@@ -52,7 +52,7 @@ export const guarded = Effect.fnUntraced(function* (
   return guard
 })
 
-/** What stands for a log whose stream is gone: it holds nothing and takes nothing. */
+/** Stand-in for a log whose stream is gone: empty and read-only. */
 export const absentLog = (watch: Watch) =>
   Log.of({
     hashOf: sha256,

@@ -2,10 +2,10 @@
  * The high-water mark: the last commit that this process knows to be acknowledged, in a file
  * outside JetStream's store. A log that ends before it has lost commits.
  *
- * It is written behind the answer, never before it. A process that is killed leaves it at most
- * `write_ms` behind, since what was handed to the kernel outlives the process. A power cut leaves
- * it at most `sync_ms` behind. That is enough: the log itself syncs each commit before the answer,
- * so the mark need not prove the last second; damage at rest takes older commits with it.
+ * It is written after the acknowledgement, never before. It lags by at most `write_ms` if the
+ * process is killed, because data in the page cache survives the process, and by at most `sync_ms`
+ * after a power cut. That is enough: the log itself syncs each commit before it is acknowledged, so
+ * the mark need not cover the last second; disk damage affects older commits too.
  */
 import { type FileHandle, open, readFile } from "node:fs/promises"
 import { Effect, Schema } from "effect"
@@ -18,33 +18,33 @@ const fields = {
   position: Schema.Int,
   /** SHA-256 (hex) of that commit as stored. */
   hash: Schema.String,
-  /** The stream that holds it, and when that was made: RFC 3339. */
+  /** The stream that holds it, and the stream's creation time (RFC 3339). */
   stream: Schema.String,
   stream_created: Schema.String,
-  /** The last restore or accepted loss that the log had when this process last started on it. */
+  /** The log's last restore or accepted loss when this process last started on it. */
   restore_id: Schema.NullOr(Schema.String),
 } as const
 
 export const Mark = Schema.Struct(fields)
 export type Mark = typeof Mark.Type
 
-/** The mark's file cannot be made, read or written; the message says what to do. */
+/** The mark's file cannot be created, read or written; the message contains a remedy. */
 export class MarkUnusable extends Schema.TaggedError<MarkUnusable>()("MarkUnusable", {
   message: Schema.String,
 }) {}
 
-/** The mark's name in the data folder. */
+/** The mark's file name in the data folder. */
 export const mark_file = "log-mark"
 
-/** Milliseconds that the mark may be behind in a process that is killed. */
+/** Maximum lag of the mark in milliseconds when the process is killed. */
 const write_ms = 20
 
-/** Milliseconds that it may be behind on disk. */
+/** Maximum lag of the mark on disk in milliseconds. */
 const sync_ms = 1_000
 
 /**
- * Bytes of one of the file's two slots. They are written by turns, so that one is whole whenever
- * the other is torn; a sector of a disk is at least as large.
+ * Bytes of one of the file's two slots. They are written alternately, so that one is complete if
+ * the other is torn; a disk sector is at least as large.
  */
 const slot_bytes = 512
 const slots = 2
@@ -53,7 +53,7 @@ const file_mode = 0o600
 
 const decode = Schema.decodeUnknownSync(Schema.fromJsonString(Mark))
 
-/** `<checksum> <JSON>`, filled with spaces up to a line break at the slot's end. */
+/** `<checksum> <JSON>`, padded with spaces up to a line feed at the end of the slot. */
 const encodeSlot = (mark: Mark) => {
   const text = JSON.stringify(mark)
   return Buffer.from(`${sha256(text)} ${text}`.padEnd(slot_bytes - 1).concat("\n"))
@@ -77,7 +77,7 @@ const readSlots = (bytes: Buffer) =>
     decodeSlot(bytes.subarray(i * slot_bytes, (i + 1) * slot_bytes)),
   )
 
-/** A later restore counts more than a larger position: it takes positions back. */
+/** A later restore takes precedence over a larger position, because it rolls positions back. */
 const newest = (marks: ReadonlyArray<Mark | undefined>, first: number) => {
   const found = marks.flatMap((mark) => (mark === undefined ? [] : [mark]))
   const [one, other] = found
@@ -86,12 +86,12 @@ const newest = (marks: ReadonlyArray<Mark | undefined>, first: number) => {
   return one.position >= other.position ? one : other
 }
 
-/** Which slot was written last is the file's last byte, beyond both. */
+/** Offset of the byte after both slots that holds the index of the last written one. */
 const turn_at = slots * slot_bytes
 
 const turnIn = (bytes: Buffer) => (bytes[turn_at] === 1 ? 1 : 0)
 
-/** The mark in a file's bytes; undefined in an empty file. Throws where no slot is whole. */
+/** Decodes a file's mark; undefined if the file is empty. Throws if no slot is valid. */
 const markIn = (bytes: Buffer): Mark | undefined => {
   if (bytes.length === 0) return undefined
   const mark = newest(readSlots(bytes), turnIn(bytes))
@@ -109,7 +109,7 @@ const unusable = (path: string, cause: unknown) =>
 const isAbsent = (cause: unknown) =>
   cause instanceof Error && "code" in cause && cause.code === "ENOENT"
 
-/** Reads the mark without changing it; undefined where there is none. MarkUnusable. */
+/** Reads the mark without changing it; undefined if there is none. Fails with MarkUnusable. */
 export const readMark = (path: string) =>
   Effect.tryPromise({
     try: () =>
@@ -120,31 +120,31 @@ export const readMark = (path: string) =>
     catch: (cause) => unusable(path, cause),
   })
 
-/** A mark that its process keeps. */
+/** The mark of a running process. */
 export interface KeptMark {
-  /** As it was when it was opened. */
+  /** The mark when the file was opened. */
   readonly found: Mark | undefined
-  /** The last commit that this process knows to be in the log: its own, or the mark's. */
+  /** The last commit known to be in the log: this process's own, or the mark's. */
   readonly known: () => Mark | undefined
-  /** Names the stream that later marks are of. */
+  /** Sets the stream of later marks. */
   readonly identify: (identity: Identity) => void
-  /** Moves it to a later commit, soon. An earlier one changes nothing. */
+  /** Advances the mark to a later commit, asynchronously. Ignores an earlier one. */
   readonly advance: (position: number, bytes: Uint8Array) => void
-  /** Sets it to this commit, or a later one of this process, whatever it was before. */
+  /** Sets the mark to this commit, or to a later one of this process, unconditionally. */
   readonly settle: (last: Settled) => Effect.Effect<void, MarkUnusable>
 }
 
-/** The stream that a mark is of. */
+/** The stream of a mark. */
 export type Identity = Pick<Mark, "stream" | "stream_created">
 
-/** What a mark is set to. */
+/** The new value of a mark. */
 export type Settled = Omit<Mark, keyof Identity>
 
 const no_identity: Identity = { stream: "", stream_created: "" }
 
 /**
- * Opens the mark, made where there is none, and keeps it until the scope closes; then it is exact.
- * `report` hears of a write that failed, once for each failure in a row.
+ * Opens or creates the mark and maintains it until the scope closes, when it is written exactly.
+ * `report` receives the first of consecutive write failures.
  */
 export const openMark = Effect.fnUntraced(function* (
   path: string,
@@ -169,7 +169,7 @@ export const openMark = Effect.fnUntraced(function* (
 
 interface Opened {
   readonly handle: FileHandle
-  /** The slot that was written last: the next mark goes to the other. */
+  /** The slot that was written last; the next mark goes to the other. */
   readonly turn: number
   readonly found: Mark | undefined
 }
@@ -198,7 +198,7 @@ interface Latest {
   readonly bytes: Uint8Array
 }
 
-/** Writes marks into the file's slots, one after another. */
+/** Writes marks to the file's slots, one at a time. */
 const slotWriter = ({ handle, turn }: Opened, failed: (cause: unknown) => void) => {
   let slot = turn
   let last: Promise<void> = Promise.resolve()
@@ -208,7 +208,7 @@ const slotWriter = ({ handle, turn }: Opened, failed: (cause: unknown) => void) 
     await handle.write(encodeSlot(mark), 0, slot_bytes, slot * slot_bytes)
     await handle.write(Buffer.of(slot), 0, 1, turn_at)
   }
-  /** Does it after what was begun before; a failure is reported, once in a row. */
+  /** Runs after all earlier writes; reports only the first of consecutive failures. */
   const inTurn = (work: () => Promise<void>) => {
     last = last.then(work).then(
       () => {
@@ -224,7 +224,7 @@ const slotWriter = ({ handle, turn }: Opened, failed: (cause: unknown) => void) 
   return {
     put: (mark: Mark) => inTurn(() => put(mark)),
     sync: () => inTurn(() => handle.datasync()),
-    /** Rejects where it cannot be written. */
+    /** Rejects if the write fails. */
     putNow: async (mark: Mark) => {
       await last
       await put(mark)
@@ -240,7 +240,7 @@ const keeper = (opened: Opened, failed: (cause: unknown) => void) => {
   let identity: Identity = found ?? no_identity
   let settled = found
   let position = found?.position ?? 0
-  // Of this process: what it knows is of the log as it is now.
+  // The last commit that this process itself appended to the current log.
   let acknowledged: Latest | undefined
   let restore_id = found?.restore_id ?? null
   let latest: Latest | undefined
@@ -278,7 +278,7 @@ const keeper = (opened: Opened, failed: (cause: unknown) => void) => {
     settle: (last: Settled) => {
       latest = undefined
       restore_id = last.restore_id
-      // What this process has appended since the caller looked is later.
+      // This process may have appended since the caller read the log.
       const is_later = acknowledged !== undefined && acknowledged.position > last.position
       const { stream, stream_created } = identity
       const now =

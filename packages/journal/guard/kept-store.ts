@@ -1,10 +1,10 @@
 /**
- * What the disk holds of the log before nats-server opens it.
+ * Preserves the log's blocks on disk before nats-server opens them.
  *
- * A server that finds a damaged block may shorten it in place, or delete the whole stream, when it
- * starts after a crash. So each start first keeps a second name (a hard link) for every block, and
- * a copy of the last one, which is still written to. They are dropped once the log was compared
- * with its high-water mark, and stay where commits are missing.
+ * A server that finds a damaged block after a crash may truncate it in place or delete the whole
+ * stream. So each start first hard-links every block, and copies the last one, which is still
+ * written to. The links are removed once the log matches its high-water mark, and stay if commits
+ * are missing.
  */
 import { constants } from "node:fs"
 import { copyFile, link, mkdir, readdir, rename, rm } from "node:fs/promises"
@@ -18,7 +18,7 @@ const folder_mode = 0o700
 
 const namesIn = (folder: string) => readdir(folder).catch((): Array<string> => [])
 
-/** Folders of the log's streams in a store of JetStream. */
+/** Folders of the log's streams in a JetStream store. */
 const streamsIn = async (store: string, name: string) => {
   const root = join(store, "jetstream")
   const found: Array<{ readonly stream: string; readonly folder: string }> = []
@@ -53,8 +53,8 @@ const keepStream = async (from: string, to: string) => {
 }
 
 /**
- * Has nats-server read and check every record, in 0.5 s for a million of them: of blocks that it
- * finds in its index it reads only the last one, and serves a log with holes as if it were whole.
+ * Makes nats-server read and verify every record, which takes 0.5 s for a million: with an index it
+ * reads only the last block, and serves a log with holes as if it were complete.
  */
 const dropIndexes = async (store: string, name: string) => {
   for (const { folder } of await streamsIn(store, name)) {
@@ -63,9 +63,9 @@ const dropIndexes = async (store: string, name: string) => {
 }
 
 /**
- * Keeps the blocks of the log's streams in `kept`, unless an earlier start left some there: those
- * are closer to what was lost. Once they are safe, nats-server has to read them all. Answers what
- * went wrong, if anything did: the start goes on.
+ * Preserves the blocks of the log's streams in `kept`, unless an earlier start left some there:
+ * those are closer to the loss. Then removes the indexes. Returns an error message on failure,
+ * which does not stop the start.
  */
 export const keepBlocks = async (store: string, name: string, kept: string) => {
   const partial = `${kept}.tmp`
@@ -79,7 +79,7 @@ export const keepBlocks = async (store: string, name: string, kept: string) => {
     for (const { stream, folder } of await streamsIn(store, name)) {
       blocks += await keepStream(folder, join(partial, stream))
     }
-    // In one step: what is in place is whole.
+    // Atomic: the folder is either complete or missing.
     if (blocks > 0) await rename(partial, kept)
     await dropIndexes(store, name)
     return undefined
@@ -91,5 +91,5 @@ export const keepBlocks = async (store: string, name: string, kept: string) => {
   }
 }
 
-/** Removes what was kept: the log is whole. */
+/** Removes the preserved blocks of a log that is complete. */
 export const dropBlocks = (kept: string) => rm(kept, { recursive: true, force: true })

@@ -1,11 +1,11 @@
-/** Takes the log as it is once everything that stands on it has started. */
+/** Sets the high-water mark once everything that depends on the log has started. */
 import { Effect, Option, Stream } from "effect"
 import { Log } from "#events/log.ts"
 import { LogWatch } from "./watch.ts"
 
 /**
  * Sets the high-water mark to the log's last commit, once every read model has been compared with
- * the log. Until then the mark of before a restore explains why a read model shows more.
+ * the log. Until then a mark from before a restore explains why a read model is ahead of the log.
  */
 export const settleMark = Effect.gen(function* () {
   const watch = Option.getOrUndefined(yield* Effect.serviceOption(LogWatch))

@@ -1,9 +1,9 @@
 /**
- * The blob store as a witness of the log: the last commit of its node's journal, in a file beside
- * the blobs. They may be on another disk than the log and the read models, and outlive both.
+ * The blob store as a witness of the log: the last commit of its node's journal, in a file next to
+ * the blobs. They may be on a different disk from the log and the read models, and survive both.
  *
- * The file is written behind the commit and never synced: an older one, or none after a power cut,
- * only knows less. Source: decision 0190.
+ * The file is written after the commit and never synced: a stale or missing file after a power cut
+ * only weakens the witness. Source: decision 0190.
  */
 import { renameSync, rmSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
@@ -18,10 +18,10 @@ import {
   volume_witness_file,
 } from "./witnesses.ts"
 
-/** Milliseconds that it may be behind while the process runs. */
+/** Maximum lag in milliseconds while the process runs. */
 const behind_ms = 5_000
 
-/** A log that does not answer within this is not waited for, in milliseconds. */
+/** Timeout of one read of the log in milliseconds. */
 const write_ms_max = 1_000
 
 const file_mode = 0o600
@@ -34,8 +34,8 @@ const write = (dir: string, known: Omit<Checkpointed, "name">) => {
 }
 
 /**
- * Compares the log with what the blob store knows. What is not explained makes the log read-only; a
- * restore or an accepted loss explains it, and what the store knew counts no more.
+ * Compares the log with the blob store's witness. An unexplained difference makes the log
+ * read-only; if a restore or an accepted loss explains it, the witness is removed.
  */
 export const compareVolume = Effect.fnUntraced(function* (dir: string) {
   const watch = Option.getOrUndefined(yield* Effect.serviceOption(LogWatch))
@@ -48,8 +48,8 @@ export const compareVolume = Effect.fnUntraced(function* (dir: string) {
 })
 
 /**
- * Keeps the witness of a node's journal, whose commits are of this stream, for as long as the scope
- * lives, and once more at its end. A folder that cannot be written is left as it is.
+ * Updates the witness from the node's journal, which is this stream, until the scope closes, and
+ * once more at the end. Write failures are ignored.
  */
 export const keepVolumeWitness = Effect.fnUntraced(function* (stream: string, dir: string) {
   const log = yield* Log
@@ -57,7 +57,7 @@ export const keepVolumeWitness = Effect.fnUntraced(function* (stream: string, di
   let written = 0
   const keep = Effect.gen(function* () {
     const last = yield* log.load(stream)
-    // A log that has lost commits is no measure of what there was.
+    // A log that has lost commits must not overwrite the witness.
     if (last === undefined || last.position === written || watch?.trouble() !== undefined) return
     write(dir, { position: last.position, hash: last.hash })
     written = last.position

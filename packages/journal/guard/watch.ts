@@ -1,6 +1,6 @@
 /**
- * The guard of the log over JetStream: it compares the log with the high-water mark when the log is
- * opened and after each lost connection, and closes the log to writers when commits are missing.
+ * The guard of the log over JetStream: compares the log with the high-water mark when the log is
+ * opened and after each lost connection, and makes the log read-only when commits are missing.
  *
  * Source: docs/decisions/0169.
  */
@@ -18,31 +18,31 @@ import { RestorationContext, restoration_stream } from "#events/system/restorati
 import { sha256 } from "../commits/codec.ts"
 import type { KeptMark, Mark } from "./high-water-mark.ts"
 
-/** The guard of this process, and what the log over JetStream tells it. */
+/** The guard of this process, with the inputs from the log over JetStream. */
 export interface Watch extends Guard {
-  /** The last commit that is known to have been in the log; undefined: none is. */
+  /** The last commit known to have been in the log, if any. */
   readonly known: () => Mark | undefined
-  /** Names the stream that holds the log. */
+  /** Sets the stream that holds the log. */
   readonly identify: (info: Pick<Found, "config" | "created">) => void
-  /** Learns the restores and accepted losses that the log holds. */
+  /** Sets the restores and accepted losses recorded in the log. */
   readonly learn: (context: typeof RestorationContext.Type) => void
-  /** The mark's commit was found in the log: a witness of less is wrong itself. */
+  /** The mark's commit was found in the log, so a witness with an earlier one is wrong itself. */
   readonly confirm: () => void
-  /** Ranges that were given up. */
+  /** Ranges of accepted losses. */
   readonly accepted: () => ReadonlyArray<Missing>
-  /** Moves the mark behind an acknowledged commit. */
+  /** Advances the mark to an acknowledged commit. */
   readonly advance: (position: number, bytes: Uint8Array) => void
-  /** Drops what was kept of the log's files for the case that it is damaged. */
+  /** Removes the preserved files of the log. */
   readonly release: Effect.Effect<void>
-  /** Takes the log as it is for what is known from now on: the restores that it has included. */
+  /** Sets the mark to the log's present state, including its restores. */
   readonly settle: (last: Pick<Mark, "position" | "hash">) => Effect.Effect<void>
 }
 
 export class LogWatch extends Context.Service<LogWatch, Watch>()("almanac/adapters/LogWatch") {}
 
 /**
- * A guard with what it knows. `kept` is the mark where this process may write it; `release` runs
- * when the log turns out to be whole.
+ * Makes a guard from the last mark. `kept` is the mark if this process may write it; `release` runs
+ * when the log is found to be complete.
  */
 export const newWatch = (
   mark: Mark | undefined,
@@ -54,7 +54,7 @@ export const newWatch = (
   let context: typeof RestorationContext.Type = { restores: [] }
   let is_confirmed = false
 
-  /** Restores that happened after this folder's process had started on the log last. */
+  /** Restores since this data folder was last used with the log. */
   const news = () => {
     const known = context.restores.findIndex(({ restore_id }) => restore_id === mark?.restore_id)
     return context.restores.slice(known + 1)
@@ -96,7 +96,7 @@ export const newWatch = (
       if (is_confirmed_later || news().some((restore) => restore.position < position)) {
         return !is_closed
       }
-      // What is missing at the end is named beside holes that were found first.
+      // A loss at the end is reported in addition to gaps that were found first.
       if (is_closed && position <= head) return false
       const missing = [{ from: Math.min(head + 1, position), to: position }]
       const kind = position > head ? "shorter" : "other"
@@ -115,16 +115,16 @@ export const newWatch = (
   }
 }
 
-/** How a stream is: what the guard reads of JetStream's answer. */
+/** The part of JetStream's stream info that the guard reads. */
 interface Found extends Pick<StreamInfo, "created"> {
   readonly config: Pick<StreamInfo["config"], "name">
   readonly state: Pick<StreamState, "first_seq" | "last_seq" | "messages"> & {
-    /** Only where they were asked for. */
+    /** Only if requested. */
     readonly deleted?: ReadonlyArray<number>
   }
 }
 
-/** What the guard asks JetStream; a JetStreamManager answers it. */
+/** The part of a JetStreamManager that the guard uses. */
 export interface Questions {
   readonly streams: {
     info(stream: string, options?: { readonly deleted_details: boolean }): Promise<Found>
@@ -135,21 +135,21 @@ export interface Questions {
   }
 }
 
-/** The log's stream as it must be, and how to ask for it. */
+/** The log's stream, its expected layout, and the API to query it. */
 export interface Watched {
   readonly jsm: Questions
   readonly stream: string
   /** First token of its subjects. */
   readonly head: string
-  /** The first sequence that the stream was made with. */
+  /** The stream's configured first sequence. */
   readonly first: number
-  /** The last position of the generation before; earlier ones are not in this stream. */
+  /** The last position of the previous generation; earlier positions are not in this stream. */
   readonly base: number
 }
 
 const mark_name = "the high-water mark"
 
-/** What the log says of its own restores; nothing, where it cannot be read. */
+/** Decodes the restores recorded in the log; none if unreadable. */
 const learned = Schema.decodeUnknownOption(
   Schema.fromJsonString(
     Schema.Struct({ snapshot: Schema.Struct({ context: RestorationContext }) }),
@@ -163,7 +163,7 @@ const restorationsOf = async ({ jsm, stream, head }: Watched) => {
   return Option.getOrUndefined(learned(last.string()))?.snapshot.context
 }
 
-/** Sequences that follow one another as ranges. */
+/** Merges consecutive sequences into ranges. */
 const rangesOf = (sequences: ReadonlyArray<number>): ReadonlyArray<Missing> => {
   const ranges: Array<{ from: number; to: number }> = []
   for (const sequence of sequences.toSorted((one, other) => one - other)) {
@@ -174,11 +174,11 @@ const rangesOf = (sequences: ReadonlyArray<number>): ReadonlyArray<Missing> => {
   return ranges
 }
 
-/** Sequences between the first and the last that the stream does not hold. */
+/** Sequences missing between the first and the last of the stream. */
 const gapsIn = async ({ jsm, stream, first }: Watched, { state }: Found) => {
   const whole = state.last_seq - first + 1
   if (state.last_seq < first || state.messages === whole) return []
-  // Messages from the front on are gone where the stream begins later than it was made.
+  // A stream that begins after its configured first sequence has lost messages at the front.
   const front = state.first_seq > first ? [{ from: first, to: state.first_seq - 1 }] : []
   const { state: detailed } = await jsm.streams.info(stream, { deleted_details: true })
   const deleted = detailed.deleted ?? []
@@ -190,7 +190,7 @@ const hashAt = async ({ jsm, stream }: Watched, seq: number) => {
   return found === null ? undefined : sha256(found.data)
 }
 
-/** Closes the log whose stream is gone, if this process has seen commits of it. */
+/** Closes a log whose stream is gone, if this process has seen commits of it. */
 export const checkAbsent = Effect.fnUntraced(function* (watch: Watch) {
   const mark = watch.known()
   if (mark === undefined) return
@@ -204,8 +204,8 @@ export const checkAbsent = Effect.fnUntraced(function* (watch: Watch) {
 })
 
 /**
- * Compares the stream with the mark and with itself, and closes the log where commits are missing
- * that no restore and no accepted loss explains.
+ * Checks the stream for gaps and compares it with the mark; closes the log if commits are missing
+ * that no restore or accepted loss explains.
  */
 export const checkStream = Effect.fnUntraced(function* (watch: Watch, watched: Watched) {
   yield* compare(watch, watched)
@@ -230,7 +230,7 @@ const compare = Effect.fnUntraced(function* (watch: Watch, watched: Watched) {
   const witness = { name: mark_name, position }
   if (mark.stream === watched.stream && mark.stream_created !== info.created) {
     if (yield* watch.explains(witness, head)) return
-    // None of its commits are ours, not even where both logs have a commit at a position.
+    // It is another log: none of its commits are ours, even at equal positions.
     const missing = [{ from: 1, to: position }]
     yield* watch.close({ kind: "other", witness: "the stream's identity", position, head, missing })
     return
@@ -239,7 +239,7 @@ const compare = Effect.fnUntraced(function* (watch: Watch, watched: Watched) {
     yield* watch.explains(witness, head)
     return
   }
-  // The file of an earlier generation was compared with its stream when it was written.
+  // An archive of an earlier generation was verified against its stream when it was written.
   if (position <= watched.base) return
   const found = yield* tried(() => hashAt(watched, position))
   if (found === hash) watch.confirm()

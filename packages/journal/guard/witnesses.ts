@@ -1,6 +1,6 @@
 /**
- * What else knows what the log held, beside the high-water mark: read models in files, and blobs.
- * They are opened to be read only, as they are.
+ * Witnesses of the log in addition to the high-water mark: read models in files, and the blob
+ * store. They are opened read-only.
  */
 import { existsSync, readdirSync, readFileSync } from "node:fs"
 import { basename, join } from "node:path"
@@ -9,7 +9,7 @@ import { Effect, Option, Schema, Stream } from "effect"
 import { Log } from "#events/log.ts"
 import type { Watch } from "./watch.ts"
 
-/** The last commit that a witness knows. */
+/** The last commit that a witness has recorded. */
 export interface Checkpointed {
   readonly name: string
   readonly position: number
@@ -21,7 +21,7 @@ const read = (path: string): ReadonlyArray<Checkpointed> => {
   try {
     const exists = sqlite.prepare("select 1 from sqlite_schema where name = 'checkpoint'").get()
     if (exists === undefined) return []
-    // The table's only row has these columns, as the read models make it.
+    // The read models create the table with these columns and one row.
     const row = sqlite.prepare("select position, hash from checkpoint").get() as
       | Pick<Checkpointed, "position" | "hash">
       | undefined
@@ -32,7 +32,7 @@ const read = (path: string): ReadonlyArray<Checkpointed> => {
   }
 }
 
-/** The checkpoints of all read models in a data folder; one that cannot be read is left out. */
+/** The checkpoints of all read models in a data folder, without unreadable ones. */
 const readCheckpoints = (data_dir: string): ReadonlyArray<Checkpointed> => {
   const folder = join(data_dir, "read-models")
   const inside = existsSync(folder) ? readdirSync(folder).map((name) => join(folder, name)) : []
@@ -43,26 +43,26 @@ const readCheckpoints = (data_dir: string): ReadonlyArray<Checkpointed> => {
       try {
         return read(path)
       } catch {
-        // Damaged, or in the middle of being made: it is no witness.
+        // Damaged or incomplete: not a witness.
         return []
       }
     })
 }
 
-/** Name of the blob store's witness, in the folder of the blobs. */
+/** File name of the blob store's witness, in the folder of the blobs. */
 export const volume_witness_file = "log-witness.json"
 
 const decode = Schema.decodeUnknownOption(
   Schema.fromJsonString(Schema.Struct({ position: Schema.Int, hash: Schema.String })),
 )
 
-/** What a blob store knows of the log: nothing before the first commit of its journal. */
+/** Reads the blob store's witness; empty before the first commit of its journal. */
 export const readVolumeWitness = (dir: string): ReadonlyArray<Checkpointed> => {
   try {
     const known = decode(readFileSync(join(dir, volume_witness_file), "utf8"))
     return Option.toArray(known).map((one) => ({ name: "the blob store", ...one }))
   } catch {
-    // There is none, or it cannot be read: it is no witness.
+    // Missing or unreadable: not a witness.
     return []
   }
 }
@@ -72,8 +72,8 @@ export const readWitnesses = (data_dir: string, blob_dir: string) =>
   Effect.sync(() => [...readCheckpoints(data_dir), ...readVolumeWitness(blob_dir)])
 
 /**
- * Compares the log with each witness; what is not explained closes the log. Answers whether any
- * knows another log, explained or not.
+ * Compares the log with each witness; an unexplained difference closes the log. Returns whether any
+ * witness differs, explained or not.
  */
 export const compareWith = Effect.fnUntraced(function* (
   watch: Watch,

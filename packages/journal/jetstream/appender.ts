@@ -1,8 +1,8 @@
 /**
- * Group commit: what gathers while a write is under way goes together in the next one.
+ * Group commit: commands that arrive during a write share the next one.
  *
- * There is one write at a time. So a lone caller never waits for others, and many callers share
- * the sync of the disk.
+ * There is one write at a time, so a lone caller never waits for others, and many callers share
+ * one disk sync.
  */
 import { Result } from "effect"
 import type { Link } from "#bus"
@@ -13,7 +13,7 @@ import type { Pace } from "./pace.ts"
 import { type Answer, type Command, commandQueue } from "./queue.ts"
 import { append_timeout_ms, type Write } from "./write.ts"
 
-/** Milliseconds between two tries while the server has no stream yet: it starts in 11 to 90 ms. */
+/** Milliseconds between two attempts while the stream is missing: startup takes 11 to 90 ms. */
 const absent_pause_ms = 20
 
 export interface AppenderOptions {
@@ -24,7 +24,10 @@ export interface AppenderOptions {
   readonly now: () => number
 }
 
-/** Answers once what it is given is written, or is not. What it returns withdraws it, unsent. */
+/**
+ * Appends commits and calls back with the result. The returned function withdraws them if they have
+ * not been sent yet.
+ */
 export type Appender = (
   commits: ReadonlyArray<Encoded>,
   answer: (answer: Answer) => void,
@@ -60,9 +63,9 @@ export const appender = (options: AppenderOptions): Appender => {
   }
 }
 
-/** Sends a group the cheaper way, and answers its commands or puts them back. */
+/** Sends a group in the faster mode; resolves its commands or returns them to the queue. */
 const sender = ({ write, pace, now }: AppenderOptions, queue: ReturnType<typeof commandQueue>) => {
-  /** Whether nobody took the last group: it is kept for when somebody does. */
+  /** Whether no server received the last group, which is then queued again. */
   let absent = false
   const isUntaken = (cause: unknown) => isAbsent(cause) || isLeaderless(cause)
 
@@ -85,7 +88,7 @@ const sender = ({ write, pace, now }: AppenderOptions, queue: ReturnType<typeof 
   const together = async (group: ReadonlyArray<Command>, commits: ReadonlyArray<Encoded>) => {
     const result = await write(commits)
     if (Result.isFailure(result)) {
-      // One conflict fails one caller: each command tries alone.
+      // A conflict fails only one caller, so each command is retried alone.
       if (isUntaken(result.failure)) again(group)
       else if (isRefused(result.failure)) await Promise.all(group.map(alone))
       else for (const command of group) settle(command, result)
@@ -102,7 +105,7 @@ const sender = ({ write, pace, now }: AppenderOptions, queue: ReturnType<typeof 
   const send = async (group: ReadonlyArray<Command>) => {
     absent = false
     const commits = group.flatMap(({ commits }) => commits)
-    // A command of several commits needs a batch in any case: the others may as well join it.
+    // A command of several commits needs a batch anyway, so the others join it.
     const mixed = commits.length > group.length
     const way = mixed ? "batch" : pace.choose(commits.length)
     const since = now()

@@ -1,8 +1,8 @@
 /**
- * One consumer of a JetStream stream that hands messages over in order, with back-pressure.
+ * One consumer of a JetStream stream that delivers messages in order, with back-pressure.
  *
- * It is never repaired. After anything odd (a gap, silence, a lost connection) it is broken, and
- * who reads leaves it behind and opens another after the last message that it took.
+ * It is never repaired. A gap, a missed heartbeat or a lost connection breaks it, and the reader
+ * replaces it with a new consumer after the last message that it took.
  */
 import {
   AckPolicy,
@@ -13,34 +13,34 @@ import {
 import { createInbox, type Msg, type NatsConnection, nanos, nuid } from "@nats-io/transport-node"
 import { type Link, overLink } from "#bus"
 
-/** How much is on its way or waits to be taken. */
+/** Limit of messages in flight and buffered. */
 interface Window {
   readonly messages: number
-  /** Bytes of one request; undefined: it names none. */
+  /** Byte limit of one request; undefined: none. */
   readonly request_bytes: number | undefined
 }
 
-/** Bytes of one request, and of what waits before another is made: 16 of the largest commits. */
+/** Byte limit of one request, and of the buffer before the next: 16 of the largest commits. */
 const window_bytes = 8 * 1024 * 1024
 
 /** Four pages of a reader. */
 const page_window: Window = { messages: 2_000, request_bytes: window_bytes }
 
 /**
- * Of the last message of each subject. nats-server 2.15 takes a message off the list of those
- * before it sees that it is too large for the rest of a request, and never puts it back: it would
- * be missing, with nothing that tells. So no bytes are named, and fewer messages, at most 128 MiB.
+ * For the last message of each subject. nats-server 2.15 removes a message from its list before it
+ * finds that it exceeds the rest of a request, and never puts it back: the message would be lost
+ * silently. So requests have no byte limit and fewer messages, at most 128 MiB.
  */
 const lasts_window: Window = { messages: 256, request_bytes: undefined }
 
-/** Milliseconds that one request stays open, and between signs of life while it does. */
+/** Milliseconds that one request stays open, and between its heartbeats. */
 const request_ms = 30_000
 const heartbeat_ms = 2_000
 
-/** Milliseconds without a message or sign of life until the consumer counts as broken. */
+/** Milliseconds without a message or heartbeat until the consumer counts as broken. */
 const silence_ms = 5_000
 
-/** Milliseconds after which the server forgets a consumer that nobody asks. */
+/** Milliseconds after which the server deletes an unused consumer. */
 const inactive_ms = 30_000
 
 /** A message and its position in the stream. */
@@ -50,16 +50,16 @@ export interface Delivered {
 }
 
 export interface Consumer {
-  /** What has arrived in order, at most `messages_max`. */
+  /** Takes messages that have arrived, in order, at most `messages_max`. */
   readonly take: (messages_max: number) => ReadonlyArray<Delivered>
   readonly isBroken: () => boolean
-  /** Calls back once, when there is something to take or the consumer is broken. */
+  /** Calls back once, when messages are available or the consumer is broken. */
   readonly onNews: (listener: () => void) => void
-  /** Stops, and asks the server to forget it; rejects never. */
+  /** Stops, and deletes the consumer at the server; never rejects. */
   readonly close: () => Promise<void>
 }
 
-/** Where a consumer lives. */
+/** The stream to read and the connection to it. */
 export interface Source {
   readonly connection: NatsConnection
   readonly jsm: JetStreamManager
@@ -68,7 +68,7 @@ export interface Source {
   readonly name: string
 }
 
-/** Opens a consumer from `start` on. Rejects with whatever the client or the server says. */
+/** Opens a consumer from `start` on. Rejects with the error of the client or the server. */
 export const openConsumer = async (
   { connection, jsm, link, name: stream }: Source,
   start: Partial<ConsumerConfig>,
@@ -85,12 +85,12 @@ export const openConsumer = async (
       name,
       ack_policy: AckPolicy.None,
       inactive_threshold: nanos(inactive_ms),
-      // It is gone with the server, as is its reader's place in it.
+      // It does not survive the server; the reader then opens another one.
       mem_storage: true,
       num_replicas: 1,
     }),
   ).catch((cause) => {
-    // It may exist, though no answer came.
+    // It may exist even though no response arrived.
     if (link.isUp()) void forget()
     throw cause
   })
@@ -121,7 +121,7 @@ const consume = (
   let broken = false
   let listener: (() => void) | undefined
 
-  /** Not before all that came with it has arrived too: who is told takes whole pages. */
+  /** Defers the callback until all messages of this tick have arrived, for full pages. */
   const tell = () => {
     const told = listener
     listener = undefined
@@ -176,7 +176,7 @@ const consume = (
   }
 }
 
-/** Keeps requests open for as much as there is room for. */
+/** Keeps requests open for the free part of the window. */
 const flowOf = (
   pull: (batch: number) => void,
   waiting: ReturnType<typeof backlog>,
@@ -185,16 +185,16 @@ const flowOf = (
   let asked = 0
   let heard = performance.now()
   return {
-    /** Messages that are asked for no more, since they came or their request ended. */
+    /** Counts messages that arrived, or that an ended request no longer covers. */
     came: (count: number) => {
       asked -= count
       heard = performance.now()
     },
-    /** Asks for more when half of the window is free. */
+    /** Requests more when half of the window is free. */
     ask: () => {
       const batch = messages - asked - waiting.count()
       if (batch < messages / 2 || waiting.bytes() >= window_bytes) return
-      // Silence counts only from when there is something to hear.
+      // Silence counts only while a request is open.
       if (asked <= 0) heard = performance.now()
       asked += batch
       pull(batch)
@@ -211,7 +211,7 @@ const request = (batch: number, { request_bytes }: Window) =>
     idle_heartbeat: nanos(heartbeat_ms),
   })
 
-/** What has arrived and is not taken yet. */
+/** Messages that have arrived and are not taken yet. */
 const backlog = ({ messages }: Window) => {
   const arrived: Array<Delivered> = []
   let taken = 0
@@ -227,7 +227,7 @@ const backlog = ({ messages }: Window) => {
       const some = arrived.slice(taken, taken + messages_max)
       taken += some.length
       for (const { message } of some) bytes -= message.data.length
-      // Not each time, since what is left moves.
+      // Not on each call, because it moves the rest of the array.
       if (taken === arrived.length || taken >= messages) taken -= arrived.splice(0, taken).length
       return some
     },
@@ -235,7 +235,7 @@ const backlog = ({ messages }: Window) => {
 }
 
 /**
- * A delivered message carries its place in its reply subject:
+ * Parses the sequences in the reply subject of a delivered message:
  * `$JS.ACK.[<domain>.<account>.]<stream>.<consumer>.<tries>.<position>.<delivered>.<time>.…`
  */
 const placeOf = (reply: string) => {
@@ -244,7 +244,7 @@ const placeOf = (reply: string) => {
   return { position: Number(tokens[at]), delivered: Number(tokens[at + 1]) }
 }
 
-/** Messages that an ended request did not bring; undefined when it is the consumer that ended. */
+/** Messages that an ended request did not deliver; undefined if the consumer itself ended. */
 const leftOf = ({ headers }: Msg) => {
   if (headers?.code === 100) return 0
   const left = headers?.get("Nats-Pending-Messages")

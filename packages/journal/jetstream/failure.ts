@@ -1,4 +1,4 @@
-/** What the bus says when it does not do what the log asked, read as the log's own errors. */
+/** Maps errors of the bus to the log's own errors. */
 import { JetStreamApiError } from "@nats-io/jetstream"
 import {
   ClosedConnectionError,
@@ -15,14 +15,14 @@ export type AppendFailure = VersionConflict | LogUnavailable | OutcomeUnknown
 /** JetStream's codes for "wrong last sequence", with and without the sequence that it has. */
 const conflicts: ReadonlySet<number> = new Set([10_071, 10_164])
 
-/** "Duplicate message id in batch": it is there already, by an attempt that we do not know of. */
+/** "Duplicate message id in batch": an attempt with unknown outcome stored it already. */
 const duplicate = 10_201
 
-/** "Store failed": the disk said no, or a limit of the stream did; the description tells which. */
+/** "Store failed": a disk error or a limit of the stream; the description distinguishes them. */
 const store_failed = 10_077
 const stream_limit = /maximum (bytes|messages|message size)|insufficient/
 
-/** Codes of class 5xx that are said before anything is stored; another may be said after. */
+/** Codes of class 5xx that the server sends before storing anything; others may come after. */
 const refusals: ReadonlySet<number> = new Set([
   10_008, // no leader of the cluster's metadata
   10_009, // this server is not the leader
@@ -32,7 +32,7 @@ const refusals: ReadonlySet<number> = new Set([
   10_076, // JetStream is not enabled
 ])
 
-/** Why an append did not answer its positions. Unknown errors count as an unknown outcome. */
+/** Classifies an append error. Unknown errors count as an unknown outcome. */
 export const appendFailure = (cause: unknown): AppendFailure => {
   if (cause instanceof LogUnavailable) return cause
   const detail = detailOf(cause)
@@ -43,12 +43,12 @@ export const appendFailure = (cause: unknown): AppendFailure => {
   return isUnsent(cause) ? new LogUnavailable({ detail }) : new OutcomeUnknown({ detail })
 }
 
-/** Why the log could not be read. */
+/** Maps a read error. */
 export const readFailure = (cause: unknown) => new LogUnavailable({ detail: detailOf(cause) })
 
 /**
- * Whether the server refused to write. Then nothing of a group is stored, and what it said may
- * concern one of the commands only.
+ * Whether the server refused to write. Then nothing of a group is stored, and the error may concern
+ * only one of its commands.
  */
 export const isRefused = (cause: unknown) =>
   cause instanceof JetStreamApiError && !(appendFailure(cause) instanceof OutcomeUnknown)
@@ -59,7 +59,7 @@ const isRefusal = ({ code, status, message }: JetStreamApiError) => {
   return status < 500 || refusals.has(code)
 }
 
-/** The client says these while it sends, or the server in place of taking the message. */
+/** Errors that the client raises while sending, or the server before accepting the message. */
 const isUnsent = (cause: unknown) =>
   isAbsent(cause) ||
   cause instanceof ClosedConnectionError ||

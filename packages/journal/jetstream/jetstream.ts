@@ -64,38 +64,38 @@ import { recentCommits } from "./recent-commits.ts"
 import { append_timeout_ms, type Write, writer } from "./write.ts"
 
 export interface LogOptions {
-  /** The stream's name. Generations follow one another, so nothing else may know it. */
+  /** The stream's name. It changes with each generation, so no other code may depend on it. */
   readonly stream: string
   /** First token of its subjects, `commit` if absent. */
   readonly head?: string
-  /** What was before this stream, if anything was. */
+  /** Earlier generations, if any. */
   readonly earlier?: Earlier
   /** Copies in a cluster, 1 if absent. */
   readonly replicas?: number
-  /** What it may take on disk, without limit if absent. */
+  /** Maximum size on disk, unlimited if absent. */
   readonly max_bytes?: number
-  /** Neither creates nor changes the stream: for those who only read. */
+  /** Neither creates nor changes the stream. */
   readonly as_it_is?: boolean | undefined
 }
 
 /** The generations before this one. */
 export interface Earlier {
   readonly generation: Generation
-  /** What they hold of a part after a position, oldest first. */
+  /** Reads their entries of a part after a position, oldest first. */
   readonly read: (part: Part, after: number) => Stream.Stream<Entry, LogUnavailable>
 }
 
-/** Streams that are read from the leader next time, since others may be behind. */
+/** Maximum number of streams whose next read goes to the leader, because replicas may lag. */
 const suspects_max = 10_000
 
-/** Milliseconds between two tries to read while the server is away, and for how long: 5 s. */
+/** Milliseconds between two attempts to read while the server is offline, and their limit: 5 s. */
 const pause_ms = 50
 const patience_ms = 5_000
 
-/** Milliseconds until a question is asked again: who was to answer may stand still or be gone. */
+/** Timeout of one read in milliseconds: the server may hang or be gone. */
 const read_ms = 1_500
 
-/** Milliseconds in which message ids are compared. We send none: the version is checked. */
+/** Deduplication window in milliseconds. Unused: appends check versions and send no message id. */
 const duplicate_window_ms = 1_000
 
 const absent = (stream: string) =>
@@ -103,7 +103,7 @@ const absent = (stream: string) =>
     detail: `There is no ${stream} on this bus. Look at nats.url, or start the server on it first.`,
   })
 
-/** The log over the connection of the bus; fails when the stream is not as it must be. */
+/** The log over the connection of the bus; fails if the stream's configuration differs. */
 export const logJetStream = (options: LogOptions) =>
   Layer.effect(
     Log,
@@ -112,7 +112,7 @@ export const logJetStream = (options: LogOptions) =>
       const watch = Option.getOrUndefined(yield* Effect.serviceOption(LogWatch))
       if (watch !== undefined && (yield* findStream(jsm, options.stream)) === undefined) {
         yield* checkAbsent(watch)
-        // Making a stream of that name could overwrite what is left of the old one on disk.
+        // Creating a stream of that name could overwrite the remains of the old one on disk.
         if (watch.trouble() !== undefined) return absentLog(watch)
       }
       if (options.as_it_is !== true) yield* ensureStream(jsm, wanted(options))
@@ -158,7 +158,7 @@ const watchedOf = (jsm: JetStreamManager, options: LogOptions): Watched => {
   }
 }
 
-/** What the log's stream must be. `deny_delete` and `deny_purge` cannot be taken back. */
+/** Configuration of the log's stream. `deny_delete` and `deny_purge` cannot be reverted. */
 export const wanted = (options: LogOptions) => {
   const { stream, head = "commit", replicas = 1, max_bytes, earlier } = options
   return {
@@ -202,7 +202,7 @@ const loadAndAppend = (
   })
   const suspects = new Set<string>()
 
-  /** After a failure only the leader is sure to know what is there. */
+  /** After a failure only the leader is certain to have the last version. */
   const suspect = (appends: ReadonlyArray<Append>) => {
     if (suspects.size > suspects_max - append_commits_max) suspects.clear()
     for (const { stream } of appends) suspects.add(stream)
@@ -223,14 +223,16 @@ const loadAndAppend = (
   const lastOf = (stream: string) =>
     Effect.suspend(() => {
       const query = { last_by_subj: `${head}.${checked(stream)}` }
-      // Of several copies any answers a direct question, also one that is behind: what is refused
-      // by that would be refused wrongly.
+      // Any replica answers a direct get, even one that lags: its answer could cause a false
+      // conflict.
       const is_sure = replicas === 1 && !suspects.has(stream)
       const get = is_sure ? jsm.direct.getMessage.bind(jsm.direct) : leaderMessage
       return asked(link, () => get(name, query))
     }).pipe(Effect.tap(() => Effect.sync(() => suspects.delete(stream))))
 
-  /** Of a version from before this stream the copy's sequence, which the server compares. */
+  /**
+   * Maps a version of an earlier generation to the sequence of its copy, which the server checks.
+   */
   const inSequence = (one: Encoded) => {
     const { stream, expected } = one
     if (expected === 0 || expected > base) return Effect.succeed(one)
@@ -254,7 +256,7 @@ const loadAndAppend = (
   return { load, tip, append: submit }
 }
 
-/** Waits for the answer to what is appended, unless it is withdrawn before. */
+/** Waits for the result of an append; withdraws it on interruption. */
 const writtenBy = (append: ReturnType<typeof appender>) => (encoded: ReadonlyArray<Encoded>) =>
   Effect.callback<Answer>((resume) => {
     const withdraw = append(encoded, (answer) => resume(Effect.succeed(answer)))
@@ -271,7 +273,7 @@ const entryOf = (
   judge: Judge,
 ): Entry => decode(placeOf(base, seq, header), stream, data, judge)
 
-/** How a stream ends whose last entry this is. */
+/** The tip of the stream with this last entry. */
 const tipOf = (entry: Entry, lastBefore: LastBefore): Effect.Effect<Tip, LogUnavailable> => {
   const { position, hash } = entry
   if (isReadable(entry)) return Effect.succeed({ position, hash, last: entry })
@@ -305,7 +307,7 @@ const reads = (
       ...(end && { ...end, until: lastSequence(part) }),
     }).pipe(Stream.map(recorded))
 
-  /** What is before this stream from where it is kept, then what is in it and no copy. */
+  /** Reads earlier generations first, then this stream without its copies. */
   const spanning = (part: Part, after: number, end: { readonly lasts?: boolean } | undefined) => {
     if (earlier === undefined || after >= base) return read(part, after, end)
     const before = earlier.read(part, after).pipe(Stream.map((entry) => judged(entry, judge)))
@@ -334,13 +336,13 @@ const reads = (
   return { port, lastBefore }
 }
 
-/** The subjects of a part; one of three tokens is one stream. */
+/** The subjects of a part; a part of three tokens is a single stream. */
 const filter = (head: string, part: Part) => {
   if (part === "") return `${head}.>`
   return part.split(".").length === 3 ? `${head}.${checked(part)}` : `${head}.${part}.>`
 }
 
-/** Reads as soon as there is a server, within a bound. */
+/** Retries a read until a server responds, within a limit. */
 const asked = <A>(link: Link, ask: () => Promise<A>): Effect.Effect<A, LogUnavailable> =>
   Effect.tryPromise({ try: () => overLink(link, ask), catch: (cause) => cause }).pipe(
     Effect.retry({

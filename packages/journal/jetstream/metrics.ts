@@ -1,4 +1,4 @@
-/** What is measured of the log: how long it takes to write, and why it did not. */
+/** Metrics of the log: append durations, commits and failures. */
 import { Effect, Metric } from "effect"
 import type { LogUnavailable, OutcomeUnknown, VersionConflict } from "#events/log.ts"
 import { counter, histogram } from "#schemas/metric.ts"
@@ -29,7 +29,7 @@ const ns_per_s = 1e9
 
 type AppendFailure = VersionConflict | LogUnavailable | OutcomeUnknown
 
-/** Measures one append of so many commits. */
+/** Measures one append of `count` commits. */
 export const measuringAppend =
   (count: number) =>
   <A, R>(append: Effect.Effect<A, AppendFailure, R>): Effect.Effect<A, AppendFailure, R> =>

@@ -1,25 +1,26 @@
 /**
- * Which way to write a group costs less: each commit alone, or all as one atomic batch.
+ * Chooses the faster write mode for a group: each commit alone, or all as one atomic batch.
  *
- * A server that syncs each message takes its time per commit; a batch takes longer, but once. Disks
- * differ, and differ from minute to minute: so both ways are measured, by size of the group.
+ * A server that syncs each message pays that cost per commit; a batch costs more, but only once.
+ * Disks differ, and their speed changes from minute to minute, so both modes are measured per group
+ * size.
  */
 
-/** Weight of the newest measurement of the way in use: the last ten or so count. */
+/** Weight of the newest measurement of the mode in use: about the last ten count. */
 const weight = 0.1
 
-/** Weight of a probe of the other way: they are rare, and must tell soon when things changed. */
+/** Weight of a probe of the other mode: probes are rare and must detect a change quickly. */
 const probe_weight = 0.5
 
-/** A single stall of the disk counts as this many times what is usual, not more. */
+/** A single disk stall counts at most this many times the average. */
 const outlier_factor = 4
 
-/** Share of the time that may go into measuring the way that costs more. */
+/** Maximum share of the time spent on probes of the slower mode. */
 const probe_share = 1 / 64
 
 /**
- * First guesses in milliseconds, until there are measurements: 2 cores, ext4 on a virtio disk,
- * nats-server 2.15 with `sync_interval: always`; the two meet at about 11 commits.
+ * Initial estimates in milliseconds, until there are measurements: 2 cores, ext4 on a virtio disk,
+ * nats-server 2.15 with `sync_interval: always`; both modes break even at about 11 commits.
  */
 const guess = {
   alone: (commits: number) => 0.25 + 0.25 * commits,
@@ -28,7 +29,7 @@ const guess = {
 
 export type Way = keyof typeof guess
 
-/** Chooses a way for groups of a size, and learns what it took. */
+/** Chooses a write mode by group size, and records how long each write took. */
 export interface Pace {
   readonly choose: (commits: number) => Way
   readonly learn: (commits: number, way: Way, took_ms: number) => void
@@ -39,7 +40,7 @@ const other = (way: Way): Way => (way === "alone" ? "batch" : "alone")
 export const pace = (): Pace => {
   const sizes = new Map<number, { alone: number; batch: number; spent: number }>()
 
-  /** Groups are alike within a power of two. */
+  /** Groups within one power of two share their timings. */
   const of = (commits: number) => {
     const size = Math.floor(Math.log2(commits))
     const known = sizes.get(size)

@@ -1,32 +1,32 @@
-/** Commands that wait to be written, and which of them may travel together. */
+/** Queue of commands to be written; selects the commands of the next group. */
 import { Result } from "effect"
 import { LogUnavailable, VersionConflict } from "#events/log.ts"
 import type { Encoded } from "../commits/codec.ts"
 import type { AppendFailure } from "./failure.ts"
 
-/** Commits of one group; the server takes 1,000 in a batch. */
+/** Maximum commits of one group; the server accepts 1,000 per batch. */
 const group_commits_max = 256
 
-/** Bytes of one group: what the server holds for a batch, beside what it has stored. */
+/** Maximum bytes of one group: the server buffers a batch in memory until it is committed. */
 const group_bytes_max = 4 * 1024 * 1024
 
-/** Commands that may wait: a second's worth at 10,000 a second. */
+/** Maximum queue length: one second at 10,000 commands per second. */
 const queue_commands_max = 10_000
 
 export type Answer = Result.Result<ReadonlyArray<number>, AppendFailure>
 
-/** All commits of one command: written together, whatever group they travel in. */
+/** All commits of one command: always written together, whatever else is in their group. */
 export interface Command {
   readonly commits: ReadonlyArray<Encoded>
   readonly bytes: number
-  /** When it is given up unsent, on the monotonic clock, in milliseconds. */
+  /** Deadline for sending it, in milliseconds of the monotonic clock. */
   readonly due: number
   readonly answer: (answer: Answer) => void
 }
 
 export const commandQueue = (now: () => number) => {
   let queue: Array<Command> = []
-  /** Where the last group's streams are: who expects less has lost already. */
+  /** Versions after the last group, by stream: a command that expects less conflicts already. */
   let written = new Map<string, number>()
 
   const behind = ({ commits }: Command) =>
@@ -35,13 +35,13 @@ export const commandQueue = (now: () => number) => {
   return {
     isEmpty: () => queue.length === 0,
 
-    /** Answers a command itself, when too many wait. */
+    /** Rejects the command if the queue is full. */
     add: (command: Command) => {
       if (queue.length < queue_commands_max) queue.push(command)
       else command.answer(unavailable(`${queue_commands_max} commands wait already.`))
     },
 
-    /** Puts back what was taken but not written, to be next. */
+    /** Returns commands that were taken but not written to the front of the queue. */
     putBack: (group: ReadonlyArray<Command>) => queue.unshift(...group),
 
     withdraw: (command: Command) => {
@@ -52,7 +52,7 @@ export const commandQueue = (now: () => number) => {
       for (const [i, { stream }] of commits.entries()) written.set(stream, positions[i] ?? 0)
     },
 
-    /** Answers those that have waited too long: they were never sent. */
+    /** Fails commands past their deadline: they were never sent. */
     giveUp: (detail: string) => {
       const time = now()
       const late = queue.filter(({ due }) => due <= time)
@@ -60,7 +60,7 @@ export const commandQueue = (now: () => number) => {
       for (const { answer } of late) answer(unavailable(detail))
     },
 
-    /** The next group, in order. A stream's later commits wait for the answer to the earlier. */
+    /** The next group, in order. Later commits of a stream wait for the result of earlier ones. */
     take: () => {
       const lost = queue.filter(behind)
       const group: Array<Command> = []

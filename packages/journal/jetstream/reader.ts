@@ -1,4 +1,4 @@
-/** Reads of a JetStream stream, page by page, which outlive consumers, connections and servers. */
+/** Paged reads of a JetStream stream that survive lost consumers, connections and servers. */
 import { type ConsumerConfig, DeliverPolicy, JetStreamApiError } from "@nats-io/jetstream"
 import { Cause, Effect, Result, Stream } from "effect"
 import { overLink } from "#bus"
@@ -6,23 +6,23 @@ import type { LogUnavailable } from "#events/log.ts"
 import { type Consumer, type Delivered, openConsumer, type Source } from "./consumer.ts"
 import { readFailure } from "./failure.ts"
 
-/** Messages that a reader is given at once. */
+/** Maximum messages of one page. */
 const page_messages_max = 500
 
-/** Milliseconds between two tries to open a consumer. */
+/** Milliseconds between two attempts to open a consumer. */
 const pause_ms = 50
 
-/** Milliseconds after which a read that has an end gives up on a log that does not answer. */
+/** Timeout in milliseconds of a bounded read on a log that does not respond. */
 const patience_ms = 10_000
 
-/** Refusals by a server that does answer, after which even one without an end gives up: 10 s. */
+/** Refusals by a responding server after which even an unbounded read fails: 10 s. */
 const refusals_max = 200
 
 /**
- * Milliseconds without a message after which a reader asks the stream's leader whether there is
- * one; each time twice as long, up to the most. A consumer that then brings nothing is left: it may
- * be on a server whose copy cannot be read, which gives signs of life and no messages (2.15.1).
- * Twice, so that one that only has much to skip comes to its end.
+ * Milliseconds without a message after which a reader checks the stream's leader for one; doubled
+ * each time, up to the maximum. A consumer that still delivers nothing is replaced: it may be on a
+ * server whose replica cannot be read, which sends heartbeats but no messages (2.15.1). The time
+ * doubles so that a consumer that only has many messages to skip can finish.
  */
 const look_ms = 5_000
 const look_ms_max = 60_000
@@ -30,17 +30,17 @@ const look_ms_max = 60_000
 export interface Reading {
   /** Subjects to read, with wildcards; of several, none may be within another. */
   readonly filter: string | ReadonlyArray<string>
-  /** The position that is read already. */
+  /** The last position that has been read. */
   readonly after: number
-  /** The position that ends it, asked when it begins; without it, it goes on for ever. */
+  /** The last position to read, evaluated at the start; without it the read never ends. */
   readonly until?: Effect.Effect<number, LogUnavailable>
-  /** Whether to begin with the last message of each subject rather than with all of them. */
+  /** Whether to begin with the last message of each subject instead of all messages. */
   readonly lasts?: boolean
 }
 
 /**
- * Messages in order, each once, in pages. With `lasts`, a subject comes again, newer, when the
- * connection was lost in the middle and the subject has changed meanwhile.
+ * Reads messages in order, each once, in pages. With `lasts`, a subject can appear again, newer, if
+ * it changed while the connection was lost.
  */
 export const readMessages = (
   source: Source,
@@ -58,7 +58,7 @@ export const readMessages = (
       yield* Effect.addFinalizer(() => close)
 
       const open = Effect.gen(function* () {
-        // The last message of a subject may be another by now, beyond the end.
+        // The last message of a subject may have changed and now be beyond the end.
         if (reading.lasts && consumer) until = yield* end
         yield* close
         yield* persist(source, reading, async () => {
@@ -91,14 +91,14 @@ export const readMessages = (
 
 type Page = readonly [Delivered, ...Array<Delivered>]
 
-/** What is after the one and not beyond the first that is at the other, or after it. */
+/** The messages after `after`, up to the first at or beyond `until`. */
 const page = (taken: ReadonlyArray<Delivered> = [], after: number, until: number) => {
   const fresh = taken.filter(({ position }) => position > after)
   const last = fresh.findIndex(({ position }) => position >= until)
   return last < 0 ? fresh : fresh.slice(0, last + 1)
 }
 
-/** Waits for something to take, or for the consumer's end: false when there was neither in time. */
+/** Waits for messages or the end of the consumer; false on timeout. */
 const hasNews = (consumer: Consumer, ms: number) =>
   Effect.callback<boolean>((resume) => {
     const timer = setTimeout(() => resume(Effect.succeed(false)), ms)
@@ -110,7 +110,7 @@ const hasNews = (consumer: Consumer, ms: number) =>
     return Effect.sync(stop)
   })
 
-/** Whether the leader has a message after the one that was read. One that does not say has none. */
+/** Whether the leader has a message after `position`; false if it does not respond. */
 const isBehind = ({ jsm, link, name }: Source, { filter }: Reading, position: number) =>
   Effect.tryPromise(() =>
     overLink(link, () =>
@@ -131,7 +131,7 @@ const filtered = (filter: Reading["filter"]): Partial<ConsumerConfig> => {
   return others.length === 0 ? { filter_subject: first } : { filter_subjects: [first, ...others] }
 }
 
-/** Tries to open for as long as it makes sense for this reading. */
+/** Opens a consumer, with retries within the limits of this read. */
 const persist = Effect.fnUntraced(function* (
   { link }: Source,
   { until }: Reading,
@@ -139,7 +139,7 @@ const persist = Effect.fnUntraced(function* (
 ) {
   const since = performance.now()
   for (let refusals = 0; ; ) {
-    // Not to be interrupted, since what is open must be known to be closed.
+    // Uninterruptible: otherwise an open consumer could leak.
     const opened = yield* Effect.tryPromise({ try: open, catch: (cause) => cause }).pipe(
       Effect.uninterruptible,
       Effect.result,

@@ -1,15 +1,15 @@
 /**
- * The last large commits that were read, so that each of a process's readers is given the same one:
- * parsed and hashed once and not by each, of whom a commit of a node's journal has five.
+ * Cache of the last large commits, shared by a process's readers: each commit is parsed and hashed
+ * once instead of by every reader. A commit of a node's journal has five readers.
  */
 
 import type { Entry, Judge } from "#events/log.ts"
 import { decode } from "../commits/codec.ts"
 
-/** Smaller ones are parsed faster than it matters, and come by hundreds when a log is replayed. */
+/** Parsing smaller commits is cheap, and a replay reads hundreds of them. */
 const large_bytes = 16 * 1024
 
-/** Of all that are kept, as bytes of JSON; parsed they are some four times as much. */
+/** Size of the cache in bytes of JSON; parsed commits take about four times as much. */
 const kept_bytes_max = 2 * 1024 * 1024
 
 interface Kept {
@@ -19,7 +19,7 @@ interface Kept {
 
 const isSame = (one: Uint8Array, other: Uint8Array) => Buffer.compare(one, other) === 0
 
-/** As `decode`: what it answers is only ever read. */
+/** Like `decode`; callers must not modify the entry. */
 export const recentCommits = (
   judge: Judge,
 ): ((position: number, stream: string, bytes: Uint8Array) => Entry) => {

@@ -6,42 +6,42 @@ import type { Ask } from "#bus"
 import type { Encoded } from "../commits/codec.ts"
 import { position_header } from "../generations/generation.ts"
 
-/** Milliseconds until an answer is given up: a disk that syncs slower than that is no disk. */
+/** Timeout of one append in milliseconds: a disk whose sync takes longer is considered failed. */
 export const append_timeout_ms = 5_000
 
-/** Positions in order, or what the client or the server said. It never rejects. */
+/** Positions in order, or the error of the client or the server. It never rejects. */
 export type Written = Promise<Result.Result<ReadonlyArray<number>, unknown>>
 
 /** Writes all or nothing. */
 export type Write = (commits: ReadonlyArray<Encoded>) => Written
 
-/** What of a connection is used: a batch's parts go out without an answer. */
+/** The part of a connection that is used: a batch's messages are published without a response. */
 type Publisher = Pick<NatsConnection, "publish">
 
-/** What of an answer is read. */
+/** The part of a response that is read. */
 type Answer = Pick<Msg, "json">
 
 type AskFor = (...asked: Parameters<Ask>) => Promise<Answer>
 
-/** Where commits go. */
+/** Destination of commits. */
 export interface Target {
   readonly stream: string
   /** First token of the subjects. */
   readonly head: string
 }
 
-/** Answers as soon as the server did, the connection was lost, or the time is over. */
+/** Completes when the server responds, the connection is lost, or the request times out. */
 export const writer =
   (connection: Publisher, ask: AskFor, target: Target): Write =>
   (commits) =>
     send(connection, ask, target, commits)
       .then((message) => Result.map(positionOf(message), (last) => places(commits, last)))
-      // Also of an answer that is none: whoever waits behind it would wait for ever.
+      // An invalid response fails too: otherwise the queue behind it would wait forever.
       .catch(Result.fail)
 
 /**
- * All parts and the commit of a batch in one tick: one round trip, and no batch stays open (50
- * open ones block every other).
+ * Sends all messages of a batch and its commit in one tick: one round trip, and no batch stays open
+ * (50 open batches block all others).
  */
 const send = (
   connection: Publisher,
@@ -88,6 +88,6 @@ const positionOf = (message: Answer): Result.Result<number, unknown> => {
   return seq === undefined ? Result.fail(new Error("no answer of JetStream")) : Result.succeed(seq)
 }
 
-/** A batch takes consecutive positions, of which the server tells the last. */
+/** A batch takes consecutive positions; the server returns the last. */
 const places = (commits: ReadonlyArray<Encoded>, last: number) =>
   commits.map((_, i) => last - commits.length + 1 + i)
