@@ -2,7 +2,7 @@
 import { readFile, statfs } from "node:fs/promises"
 import { join } from "node:path"
 import { Effect, Schema } from "effect"
-import { LastBackup, last_backup_file } from "#adapters/state/last.ts"
+import { LastBackup, last_backup_file } from "#adapters/state/last-backup.ts"
 import { familyText, plainText } from "#schemas/metric.ts"
 import type { Settings } from "#schemas/settings.ts"
 

@@ -40,7 +40,7 @@ export interface Witness {
 
 export interface Guard {
   /** Why the log is read-only; undefined while it accepts commits. */
-  readonly trouble: () => string | undefined
+  readonly problem: () => string | undefined
   readonly findings: () => ReadonlyArray<Finding>
   /** Makes the log read-only until the process ends. Each finding is logged once. */
   readonly close: (finding: Finding) => Effect.Effect<void>
@@ -54,7 +54,7 @@ export interface Guard {
 /** Without a guard, as in a test of one part, every difference is explained. */
 export const LogGuard = Context.Reference<Guard>("events/LogGuard", {
   defaultValue: () => ({
-    trouble: () => undefined,
+    problem: () => undefined,
     findings: () => [],
     close: () => Effect.void,
     explains: () => Effect.succeed(true),

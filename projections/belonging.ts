@@ -21,8 +21,8 @@ export const continues = Effect.fnUntraced(function* <Tables>(
 })
 
 /** Fails if the log has lost commits: a model built from it would lack them. */
-export const logIsWhole = Effect.flatMap(LogGuard, ({ trouble }) => {
-  const detail = trouble()
+export const logIsWhole = Effect.flatMap(LogGuard, ({ problem }) => {
+  const detail = problem()
   return detail === undefined ? Effect.void : Effect.fail(new DatabaseUnusable({ detail }))
 })
 

@@ -27,7 +27,7 @@ export const leased = Effect.fnUntraced(function* <E, R>(
   work: (fence: number) => Effect.Effect<unknown, E, R>,
 ) {
   // Without commits, no leader can be elected.
-  if ((yield* LogGuard).trouble() !== undefined) return
+  if ((yield* LogGuard).problem() !== undefined) return
   const leases = yield* Leases
   const commands = yield* Commands
   const elect = Effect.gen(function* () {

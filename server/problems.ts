@@ -5,7 +5,7 @@
  */
 import { Clock, Effect } from "effect"
 import { CommandPath, failing_ms_max } from "#actors/health/command-path.ts"
-import type { BusStanding } from "#bus"
+import type { BusAvailability } from "#bus"
 import { NatsServer } from "#bus"
 import { Log } from "#events/log.ts"
 import { type Follower, standstill } from "#projections/health/follower.ts"
@@ -42,10 +42,10 @@ const measured = Effect.gen(function* () {
  * Why this process cannot commit commands. Known causes come first, so that the message names them;
  * the measurement covers unknown causes.
  */
-export const commandProblem = Effect.fnUntraced(function* ({ trouble }: BusStanding) {
+export const commandProblem = Effect.fnUntraced(function* ({ problem }: BusAvailability) {
   const server = yield* NatsServer
   const refused = (why: string | undefined) => why && `takes no commands: ${why}`
-  const known: ReadonlyArray<Problem> = [Effect.sync(() => refused(server.trouble())), trouble]
+  const known: ReadonlyArray<Problem> = [Effect.sync(() => refused(server.problem())), problem]
   const probed = Effect.map(yield* measured, refused)
   return firstOf(...known, probed)
 })

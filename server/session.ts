@@ -6,7 +6,7 @@ import { ownServerLayer } from "#adapters/bus/own-server.ts"
 import { findInstance, type Instance } from "#adapters/data-folder/instance-file.ts"
 import { DataFolder } from "#adapters/data-folder/lock.ts"
 import { refusingLog } from "#adapters/health/refusing-log.ts"
-import { logStanding } from "#adapters/log/standing.ts"
+import { logStanding } from "#adapters/log/size-monitor.ts"
 import { notary } from "#adapters/system/notary.ts"
 import { connectBus, EventsConnection, NatsConnection, NatsServer } from "#bus"
 import { CommitJudge } from "#events/log.ts"
@@ -141,7 +141,7 @@ export const attachedLog = (settings: Settings) =>
 /** The log for readers: its stream is neither created nor changed. */
 export const logAsItIs = (settings: Settings) =>
   Layer.provideMerge(
-    logGenerations({ ...generations(settings), as_it_is: true }),
+    logGenerations({ ...generations(settings), read_only: true }),
     watching(settings),
   )
 

@@ -9,7 +9,7 @@ import type { Msg, NatsConnection } from "@nats-io/transport-node"
 import { Duration, Effect, FiberSet, Layer, Option, Result, Schedule, Schema } from "effect"
 import { type Addressed, Commands, streamOf, Unavailable } from "#actors/commands.ts"
 import type { AnyDecider } from "#actors/decider.ts"
-import { answer, answerSubject, core_inbox, type Link, overLink, watchLink } from "#bus"
+import { core_inbox, type Link, overLink, responseSubject, sendResponse, watchLink } from "#bus"
 import type { Origin } from "#events/log.ts"
 import { traceNow, underTrace } from "#events/trace.ts"
 import { StopDeadline } from "#processes"
@@ -236,7 +236,7 @@ export const answerCommands = Effect.fnUntraced(function* (
     run(Effect.logWarning(`Ignored a request on ${subject}: its reply subject is not in ${where}.`))
   }
   const respond = (message: Msg, reply: Reply) =>
-    answer(connection, inbox(message.subject), message, encode(reply))
+    sendResponse(connection, inbox(message.subject), message, encode(reply))
   const work = (message: Msg) =>
     Effect.map(carryOut(message), (reply) => respond(message, reply)).pipe(
       // The host ends before it is done: another goes on with it, under the same id.
@@ -250,7 +250,7 @@ export const answerCommands = Effect.fnUntraced(function* (
         queue: serving.queue,
         callback: (error, message) => {
           if (error !== null) return
-          if (answerSubject(inbox(message.subject), message) === undefined) return ignore(message)
+          if (responseSubject(inbox(message.subject), message) === undefined) return ignore(message)
           if (count >= under_way_max) return respond(message, { busy: true })
           count++
           run(work(message))

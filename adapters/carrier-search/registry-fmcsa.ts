@@ -10,7 +10,7 @@ import { makeEngine } from "#actors/carrier-search/engine.ts"
 import { type Lookup, LookupFailed } from "#actors/carrier-search/lookup.ts"
 import { Registry } from "#actors/carrier-search/registry.ts"
 import { failure, readAnswer } from "#adapters/carrier-search/response.ts"
-import { readBody } from "#adapters/outside/answer-body.ts"
+import { readBody } from "#adapters/outside/response-body.ts"
 import { afterOf } from "#adapters/outside/retry-after.ts"
 import type { Source } from "#schemas/carrier-search/source.ts"
 

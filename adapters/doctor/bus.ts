@@ -11,13 +11,13 @@ import { events_stream } from "#adapters/published/stream-name.ts"
 import { differencesOf, NatsConnection } from "#bus"
 import { Log } from "#events/log.ts"
 import {
+  completeArchive,
   findGenerations,
   type GenerationsOptions,
   logGenerations,
+  logStreamConfig,
   optionsOf,
   readFailure,
-  standingArchive,
-  wanted,
 } from "#journal"
 
 /** Clocks that differ more than this make times in the log lie; leases live for ten seconds. */
@@ -95,7 +95,7 @@ const log = Effect.fnUntraced(function* (options: GenerationsOptions) {
   const before_ms = Date.now()
   const info = yield* asked(() => jsm.streams.info(current.stream))
   const time = clock(info, before_ms, Date.now())
-  const wrong = differencesOf(wanted(optionsOf(options, current)), info.config)
+  const wrong = differencesOf(logStreamConfig(optionsOf(options, current)), info.config)
   const lasting = wrong.filter(({ option }) => option !== "num_replicas" && option !== "max_bytes")
   const found = lasting.map(({ option }) => option)
   const stream =
@@ -104,7 +104,7 @@ const log = Effect.fnUntraced(function* (options: GenerationsOptions) {
       : fail("log", `${current.stream} is not as it must be: ${some(found)}. Who changed it?`)
   const files: Array<Finding> = []
   for (let number = 1; number < current.number; number++) {
-    const index = yield* Effect.result(standingArchive(options.folder, number))
+    const index = yield* Effect.result(completeArchive(options.folder, number))
     if (Result.isFailure(index)) files.push(fail("log", index.failure.detail))
   }
   return [time, stream, ...files]
@@ -122,7 +122,7 @@ const size = Effect.gen(function* () {
 
 /** The log, without creating or changing its stream. */
 const looked = (options: GenerationsOptions) =>
-  Layer.build(logGenerations({ ...options, as_it_is: true }))
+  Layer.build(logGenerations({ ...options, read_only: true }))
 
 /** Whether what runs seals the log; `runs`: whether anything does. */
 const checkpoints = Effect.fnUntraced(function* ({

@@ -11,12 +11,12 @@ export const refusingLog = Layer.effect(
   Log,
   Effect.gen(function* () {
     const log = yield* Log
-    const { trouble } = yield* NatsServer
+    const { problem } = yield* NatsServer
     return Log.of({
       ...log,
       append: (commits) =>
         Effect.suspend(() => {
-          const detail = trouble()
+          const detail = problem()
           return detail === undefined
             ? log.append(commits)
             : Effect.fail(new LogUnavailable({ detail }))

@@ -9,7 +9,7 @@ import { Clock, Effect, Layer } from "effect"
 import { mirror_api, mirror_consumer } from "#adapters/bus/config.ts"
 import { nextOf } from "#adapters/published/jetstream.ts"
 import { events_stream, events_subject } from "#adapters/published/stream-name.ts"
-import { EventsConnection, undefinedWhereNone } from "#bus"
+import { EventsConnection, undefinedIfMissing } from "#bus"
 import { type StoredEvents, type Subscriber, Subscribers } from "#projections/health/subscribers.ts"
 import { PublishFailed } from "#projections/published-events.ts"
 import { causeText } from "#schemas/cause-text.ts"
@@ -98,7 +98,7 @@ const behindOf = async (
 }
 
 const look = async (source: JetStreamManager, mirror: JetStreamManager, now_ms: number) => {
-  const events = await source.streams.info(events_stream).catch(undefinedWhereNone)
+  const events = await source.streams.info(events_stream).catch(undefinedIfMissing)
   // A server without the account of the mirror answers nothing there.
   const copy = await mirror.streams.info(events_stream).catch(() => undefined)
   const stored = [

@@ -17,7 +17,7 @@ import {
   ensureStream,
   NatsConnection,
   overLink,
-  undefinedWhereNone,
+  undefinedIfMissing,
   type WantedStream,
   watchLink,
 } from "#bus"
@@ -113,7 +113,7 @@ export const leasesHeld = Effect.fnUntraced(function* (bucket: string) {
   return yield* Effect.tryPromise({
     try: async () => {
       const filter = { subjects_filter: `${head}>` }
-      const info = await jsm.streams.info(name, filter).catch(undefinedWhereNone)
+      const info = await jsm.streams.info(name, filter).catch(undefinedIfMissing)
       const held: Array<{ readonly name: string; readonly holder: string }> = []
       for (const last_by_subj of Object.keys(info?.state.subjects ?? {}).toSorted()) {
         const found = await jsm.streams.getMessage(name, { last_by_subj })

@@ -14,7 +14,7 @@ import { host } from "#actors/host.ts"
 import { firstRoot, nextRoot } from "#actors/system/checkpoint.ts"
 import { generation_id, generation_stream, Generation as Kind } from "#actors/system/generation.ts"
 import { empty_tree, growing, leafOf, openTree, sealedTree } from "#actors/system/tree.ts"
-import { asker, ensureStream, NatsConnection, watchLink } from "#bus"
+import { ensureStream, NatsConnection, requester, watchLink } from "#bus"
 import { type Entry, Log } from "#events/log.ts"
 import { LogGuard } from "#events/log-guard.ts"
 import { GenerationEvent } from "#events/system/generation.ts"
@@ -31,14 +31,14 @@ import {
   type GenerationsOptions,
   isArchived,
   logJetStream,
+  logStreamConfig,
   nextGeneration,
   openArchive,
   optionsOf,
-  placeOf,
+  positionOf,
   readArchive,
   readMessages,
   sha256,
-  wanted,
   writer,
 } from "#journal"
 import { StartGeneration } from "#schemas/system/generation.ts"
@@ -100,7 +100,7 @@ const archive = Effect.fnUntraced(function* (
   const written = yield* seal(log)
   const out = yield* Effect.acquireRelease(
     asked("The archive cannot be written", () => openArchive(folder, number)),
-    ({ drop }) => Effect.promise(drop),
+    ({ discard: drop }) => Effect.promise(drop),
   )
   yield* readMessages(source, {
     filter: `${head}.>`,
@@ -140,7 +140,7 @@ const copies = (source: Source, { head, base }: Generation, last: number) =>
         stream: message.subject.slice(head.length + 1),
         expected: 0,
         bytes: message.data,
-        copy_of: placeOf(base, position, message.headers),
+        copy_of: positionOf(base, position, message.headers),
       }),
     ),
     Stream.mapArray((some) => groups(some)),
@@ -171,7 +171,7 @@ const fill = Effect.fnUntraced(function* (
   after: NonNullable<RollOptions["after"]>,
 ) {
   const { connection, jsm, link } = source
-  const ask = yield* asker(connection, link, append_timeout_ms)
+  const ask = yield* requester(connection, link, append_timeout_ms)
   const write = writer(connection, ask, to)
   yield* Stream.runForEach(copies(source, from, to.base), (group) =>
     Effect.gen(function* () {
@@ -250,7 +250,7 @@ export const rollLog = Effect.fnUntraced(function* (options: RollOptions) {
   const built = yield* Layer.build(logJetStream(optionsOf(options, current)))
   const log = yield* Effect.provideContext(Log, built)
   // What is missing now would be missing from its file for ever.
-  const lost = (yield* LogGuard).trouble()
+  const lost = (yield* LogGuard).problem()
   if (lost !== undefined) return yield* failed(lost)
   const link = yield* watchLink(connection)
   const source: Source = { connection, jsm, link, name: current.stream }
@@ -263,7 +263,7 @@ export const rollLog = Effect.fnUntraced(function* (options: RollOptions) {
   yield* after("archived")
 
   const to = optionsOf(options, next)
-  yield* ensureStream(jsm, wanted(to))
+  yield* ensureStream(jsm, logStreamConfig(to))
   yield* after("made the stream")
   yield* fill(source, current, next, after)
   yield* after("copied")

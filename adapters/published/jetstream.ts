@@ -23,7 +23,7 @@ import {
   NatsServer,
   overLink,
   StreamMismatch,
-  undefinedWhereNone,
+  undefinedIfMissing,
   watchLink,
 } from "#bus"
 import { openConsumer, type Delivered as Placed, readMessages, type Source } from "#journal"
@@ -207,7 +207,7 @@ export const publishedEventsJetStream = (replicas: number, retention = retention
       const link = yield* watchLink(connection)
       const attempt = <A>(ask: () => Promise<A>) =>
         Effect.tryPromise({ try: () => overLink(link, ask), catch: failed })
-      const info = attempt(() => jsm.streams.info(events_stream).catch(undefinedWhereNone))
+      const info = attempt(() => jsm.streams.info(events_stream).catch(undefinedIfMissing))
       const replaced = yield* watchStream(info)
 
       const source = { connection, jsm, link, name: events_stream }
@@ -250,7 +250,7 @@ export const publishedEventsJetStream = (replicas: number, retention = retention
         ready: attempt(() => proveReadable(source)),
         recreate: (after) =>
           attempt(async () => {
-            await jsm.streams.delete(events_stream).catch(undefinedWhereNone)
+            await jsm.streams.delete(events_stream).catch(undefinedIfMissing)
             const asked = wanted(replicas, retention, is_unsynced)
             await jsm.streams.add({ ...asked, first_seq: after + 1 })
           }),

@@ -16,7 +16,7 @@ import type { NatsConnection } from "@nats-io/transport-node"
 import { Effect, Option, Schedule, Struct } from "effect"
 import { mirror_api, mirror_consumer, mirror_deliveries, source_api } from "#adapters/bus/config.ts"
 import { events_stream } from "#adapters/published/stream-name.ts"
-import { EventsConnection, isPassing, NatsServer, undefinedWhereNone } from "#bus"
+import { EventsConnection, isTransient, NatsServer, undefinedIfMissing } from "#bus"
 import { causeText } from "#schemas/cause-text.ts"
 
 /** Milliseconds between two looks whether the mirror is still there, and of the same stream. */
@@ -109,11 +109,11 @@ const carryOver = async (source: Jsm, mirror: Jsm) => {
 
 /** The mirror as it must be now; without a source there is nothing to do. */
 const kept = async (connection: NatsConnection, source: Jsm, mirror: Jsm, is_own: boolean) => {
-  const from = await source.streams.info(events_stream).catch(undefinedWhereNone)
+  const from = await source.streams.info(events_stream).catch(undefinedIfMissing)
   if (from === undefined) return
   const { config, created } = from
   const wanted = mirrorOptions(from)
-  let at = await mirror.streams.info(events_stream).catch(undefinedWhereNone)
+  let at = await mirror.streams.info(events_stream).catch(undefinedIfMissing)
   const is_same = at?.config.metadata?.[source_key] === created
   if (at !== undefined && !is_same && !goesOn(at, from)) {
     await mirror.streams.delete(events_stream)
@@ -151,7 +151,7 @@ export const keepMirror = Effect.gen(function* () {
   )
   let told = ""
   const tell = (cause: unknown) => {
-    const why = isPassing(cause) ? "" : causeText(cause)
+    const why = isTransient(cause) ? "" : causeText(cause)
     if (why === told) return Effect.void
     told = why
     return Effect.logWarning(`The mirror of the published events is not kept: ${why}`)

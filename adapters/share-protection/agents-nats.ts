@@ -15,7 +15,7 @@ import {
 import { Effect, FiberSet, Layer, Option, Schema } from "effect"
 import { type Agent, Agents } from "#actors/share-protection/ports/agents.ts"
 import { agentSubject } from "#adapters/share-protection/worker-users.ts"
-import { core_inbox, type Link, overLink, answer as respond, watchLink } from "#bus"
+import { core_inbox, type Link, overLink, sendResponse as respond, watchLink } from "#bus"
 import { type Trace, traceNow, underTrace } from "#events/trace.ts"
 import { JobId, type WorkerId } from "#schemas/share-protection/id.ts"
 import { JobOrder, job_order_bytes_max } from "#schemas/share-protection/job-order.ts"

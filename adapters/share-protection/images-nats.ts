@@ -7,7 +7,7 @@
 import type { Msg, NatsConnection } from "@nats-io/transport-node"
 import { Effect, Layer, Option, Result, Schedule, Schema, Stream } from "effect"
 import { type Compute, Images } from "#actors/share-protection/ports/compute.ts"
-import { core_inbox, overLink, answer as respond, watchLink } from "#bus"
+import { core_inbox, overLink, sendResponse as respond, watchLink } from "#bus"
 import { BackendUnavailable } from "#schemas/share-protection/rejection.ts"
 import { Name } from "#schemas/share-protection/text.ts"
 

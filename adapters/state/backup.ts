@@ -27,7 +27,7 @@ import {
   type Stretch,
 } from "#adapters/state/stream-copy.ts"
 import { webhook_cursors } from "#adapters/system/webhook/cursors-jetstream.ts"
-import { type Bus, EventsConnection, NatsConnection, undefinedWhereNone, watchLink } from "#bus"
+import { type Bus, EventsConnection, NatsConnection, undefinedIfMissing, watchLink } from "#bus"
 import { Log } from "#events/log.ts"
 import { GenerationEvent } from "#events/system/generation.ts"
 import type { GenerationsOptions } from "#journal"
@@ -69,7 +69,7 @@ const asked = <A>(run: () => Promise<A>) =>
 /** The last sequence of a stream, and what it holds; 0 where there is no stream. */
 const standingOf = ({ jsm }: Bus, name: string) =>
   asked(async () => {
-    const info = await jsm.streams.info(name).catch(undefinedWhereNone)
+    const info = await jsm.streams.info(name).catch(undefinedIfMissing)
     return { last: info?.state.last_seq ?? 0, messages: info?.state.messages ?? 0 }
   })
 const lastOf = (bus: Bus, name: string) => Effect.map(standingOf(bus, name), ({ last }) => last)

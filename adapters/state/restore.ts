@@ -26,7 +26,7 @@ import {
   webhook_cursors,
   webhookCursorsJetStream,
 } from "#adapters/system/webhook/cursors-jetstream.ts"
-import { EventsConnection, ensureStream, NatsConnection, undefinedWhereNone } from "#bus"
+import { EventsConnection, ensureStream, NatsConnection, undefinedIfMissing } from "#bus"
 import { findBounded, makeFolder, removeFile, writePrivate } from "#files"
 import {
   endedMark,
@@ -34,10 +34,10 @@ import {
   type Generation,
   type GenerationsOptions,
   logGenerations,
+  logStreamConfig,
   optionsOf,
   restoring_key,
   sha256,
-  wanted,
 } from "#journal"
 import { causeText } from "#schemas/cause-text.ts"
 import { Token } from "#schemas/message.ts"
@@ -161,7 +161,7 @@ const standing = Effect.fnUntraced(function* (
 const isThere = Effect.fnUntraced(function* ({ stream }: Generation, { last, hash }: StoredLog) {
   const { jsm } = yield* NatsConnection
   const found = yield* tried("The log does not answer", () =>
-    jsm.streams.getMessage(stream, { seq: last }).catch(undefinedWhereNone),
+    jsm.streams.getMessage(stream, { seq: last }).catch(undefinedIfMissing),
   )
   return found !== null && found !== undefined && sha256(found.data) === hash
 })
@@ -170,7 +170,7 @@ const isThere = Effect.fnUntraced(function* ({ stream }: Generation, { last, has
 const streamOf = (options: GenerationsOptions, generation: Generation, id?: string) => {
   const { metadata = {}, ...config } = {
     metadata: undefined,
-    ...wanted(optionsOf(options, generation)),
+    ...logStreamConfig(optionsOf(options, generation)),
   }
   const mark = id === undefined ? {} : { [restoring_key]: id }
   return { ...config, metadata: { ...metadata, ...mark } }

@@ -9,7 +9,7 @@ import type { JetStreamManager } from "@nats-io/jetstream"
 import { headers, type NatsConnection, nuid } from "@nats-io/transport-node"
 import { Effect, Schema, Stream } from "effect"
 import type { Bytes } from "#adapters/state/seal.ts"
-import { undefinedWhereNone } from "#bus"
+import { undefinedIfMissing } from "#bus"
 import type { LogUnavailable } from "#events/log.ts"
 import type { Delivered, Source } from "#journal"
 import { append_timeout_ms, position_header, readMessages } from "#journal"
@@ -97,7 +97,7 @@ export const packedMessages = (
  */
 export const lastMessages = async (jsm: JetStreamManager, stream: string, filter: string) => {
   const found: Array<KeptMessage> = []
-  const info = await jsm.streams.info(stream, { subjects_filter: filter }).catch(undefinedWhereNone)
+  const info = await jsm.streams.info(stream, { subjects_filter: filter }).catch(undefinedIfMissing)
   for (const subject of Object.keys(info?.state.subjects ?? {})) {
     const last = await jsm.streams.getMessage(stream, { last_by_subj: subject })
     if (last === null || last.data.length === 0) continue

@@ -11,7 +11,7 @@ import { ownServerLayer } from "#adapters/bus/own-server.ts"
 import { DataFolder } from "#adapters/data-folder/lock.ts"
 import { NatsConnection } from "#bus"
 import { type Commit, commands_remembered_max } from "#events/log.ts"
-import { wanted } from "#journal"
+import { logStreamConfig } from "#journal"
 import type { Contestant } from "../harness/contestant.ts"
 import { type Command, eventOf, inTurn } from "./work.ts"
 
@@ -63,7 +63,7 @@ export const bareLog: Contestant = {
   start: async ({ folder }) => {
     const runtime = ManagedRuntime.make(bus(folder))
     const { connection, jsm } = await runtime.runPromise(NatsConnection)
-    await jsm.streams.add(wanted({ stream: "LOG" }))
+    await jsm.streams.add(logStreamConfig({ stream: "LOG" }))
     const lasts = new Map<string, Last>()
 
     const run = inTurn(async (job) => {

@@ -7,7 +7,7 @@ import { join } from "node:path"
 import { setTimeout as wait } from "node:timers/promises"
 import { jetstreamManager } from "@nats-io/jetstream"
 import { connect } from "@nats-io/transport-node"
-import { wanted } from "#journal"
+import { logStreamConfig } from "#journal"
 import { findBinary } from "../../launcher/binaries.mjs"
 import type { Settings } from "../harness/suite.ts"
 import { commitOf, messages, stream } from "./commit.ts"
@@ -63,7 +63,7 @@ export const addressIn = async (folder: string): Promise<string> => {
 const fill = async (url: string): Promise<void> => {
   const connection = await connect({ servers: url })
   const manager = await jetstreamManager(connection)
-  await manager.streams.add(wanted({ stream }))
+  await manager.streams.add(logStreamConfig({ stream }))
   for (let i = 0; i < messages; i++) {
     const { subject, commit } = commitOf(i)
     connection.publish(subject, JSON.stringify(commit))

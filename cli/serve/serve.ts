@@ -201,7 +201,7 @@ const listen = Effect.fnUntraced(function* (
   })
   const guard = yield* LogGuard
   // A log that lost commits takes none: load balancers send requests elsewhere.
-  const closed = Effect.sync(guard.trouble)
+  const closed = Effect.sync(guard.problem)
   const lines = [...mounted, ...told].map((line) => ({
     ...line,
     ready: firstOf(closed, line.ready),

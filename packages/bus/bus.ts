@@ -1,6 +1,11 @@
 /** nats-server (child process or external), connections to it, and its streams. See README.md. */
-export { answer, answerSubject, core_inbox } from "./connection/answer.ts"
-export { type Ask, asker } from "./connection/asker.ts"
+
+export {
+  availabilityOf,
+  type BusAvailability,
+  busAvailability,
+  offline_ms,
+} from "./connection/availability.ts"
 export {
   type Bus,
   connectBus,
@@ -9,8 +14,9 @@ export {
   NatsConnection,
 } from "./connection/connection.ts"
 export { type Link, LinkLost, overLink, watchLink } from "./connection/link.ts"
-export { isAbsent, isLeaderless, isPassing } from "./connection/passing.ts"
-export { away_ms, type BusStanding, busStanding, standingOf } from "./connection/standing.ts"
+export { requester, type SendRequest } from "./connection/requester.ts"
+export { core_inbox, responseSubject, sendResponse } from "./connection/response.ts"
+export { isAbsent, isLeaderless, isTransient } from "./connection/transient.ts"
 export { NatsServerFailed } from "./server/failure.ts"
 export { server_name, serversOf } from "./server/orphans.ts"
 export { type NatsFolders, type NatsProcessOptions, natsProcess } from "./server/process.ts"
@@ -22,6 +28,6 @@ export {
   ensureStream,
   findStream,
   StreamMismatch,
-  undefinedWhereNone,
+  undefinedIfMissing,
   type WantedStream,
 } from "./streams/stream.ts"

@@ -4,10 +4,10 @@ export { logMemory } from "./commits/memory.ts"
 export {
   type ArchiveIndex,
   archiveIndex,
+  completeArchive,
   isArchived,
   openArchive,
   readArchive,
-  standingArchive,
 } from "./generations/archive.ts"
 export {
   endedMark,
@@ -15,21 +15,21 @@ export {
   firstGeneration,
   type Generation,
   nextGeneration,
-  placeOf,
   position_header,
+  positionOf,
   restoring_key,
 } from "./generations/generation.ts"
 export { type GenerationsOptions, logGenerations, optionsOf } from "./generations/generations.ts"
 export { type Mark, mark_file, openMark, readMark } from "./guard/high-water-mark.ts"
 export { dropBlocks, keepBlocks, kept_folder } from "./guard/kept-store.ts"
-export { settleMark } from "./guard/settled.ts"
+export { settleMark } from "./guard/settle-mark.ts"
 export { compareVolume, keepVolumeWitness } from "./guard/volume-witness.ts"
 export {
   checkAbsent,
   checkStream,
   LogWatch,
   newWatch,
-  type Questions,
+  type StreamQueries,
   type Watched,
 } from "./guard/watch.ts"
 export {
@@ -41,9 +41,9 @@ export {
 export { appender } from "./jetstream/appender.ts"
 export { type Delivered, openConsumer, type Source } from "./jetstream/consumer.ts"
 export { appendFailure, isRefused, readFailure } from "./jetstream/failure.ts"
-export { logJetStream, wanted } from "./jetstream/jetstream.ts"
-export { pace, type Way } from "./jetstream/pace.ts"
-export type { Answer } from "./jetstream/queue.ts"
+export { logJetStream, logStreamConfig } from "./jetstream/jetstream.ts"
+export { pace, type WriteMode } from "./jetstream/pace.ts"
+export type { AppendResult } from "./jetstream/queue.ts"
 export { readMessages } from "./jetstream/reader.ts"
 export { recentCommits } from "./jetstream/recent-commits.ts"
 export { append_timeout_ms, type Write, writer } from "./jetstream/write.ts"

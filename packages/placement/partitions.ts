@@ -70,7 +70,12 @@ const limitsOf = (shares: ReadonlyArray<number>, partitions: number) =>
  * that the first owners alone are balanced too. The owner at `rank` is the first node in ring order
  * that is below its limit and whose host is below its own.
  */
-const drawn = (circle: Ring, weights: ReadonlyArray<number>, domains: Domains, digits: number) => {
+const assignOwners = (
+  circle: Ring,
+  weights: ReadonlyArray<number>,
+  domains: Domains,
+  digits: number,
+) => {
   const partitions = 2 ** digits
   const { domain_of, sizes } = domains
   const taken = new Uint8Array(partitions * sizes.length)
@@ -116,7 +121,7 @@ export const placement = (description: RingDescription): Placement => {
   const domains = domainsOf(node_ids.map((node_id) => node_of.get(node_id)?.host))
   const digits = digitsFor(node_ids.length)
   const partitions = 2 ** digits
-  const { table, ranks } = drawn(circle, weights, domains, digits)
+  const { table, ranks } = assignOwners(circle, weights, domains, digits)
   const hex_digits = Math.ceil(digits / bits_of_digit)
   const spare_bits = hex_digits * bits_of_digit - digits
 

@@ -109,7 +109,7 @@ export const ring = ({ ring_version, vnodes_per_node, nodes }: RingDescription):
     ring_version,
     vnodes_per_node,
     node_ids,
-    owners: (id, count) => walk(node_ids, place_of, owner_of, placeOfBlob(id), count),
+    owners: (id, count) => ownersFrom(node_ids, place_of, owner_of, placeOfBlob(id), count),
     share: (node_id) => {
       shares ??= sharesOf(node_ids, place_of, owner_of)
       return shares.get(node_id) ?? 0
@@ -118,7 +118,7 @@ export const ring = ({ ring_version, vnodes_per_node, nodes }: RingDescription):
 }
 
 /** The first distinct nodes from a place on, at most once around the circle. */
-const walk = (
+const ownersFrom = (
   node_ids: ReadonlyArray<string>,
   place_of: Float64Array,
   owner_of: Uint16Array,

@@ -209,7 +209,7 @@ const publishFrom = Effect.fnUntraced(function* <R>(
   publishing: Publishing,
   record: RecordAnchor<R>,
 ) {
-  const detail = (yield* LogGuard).trouble()
+  const detail = (yield* LogGuard).problem()
   if (detail !== undefined) return yield* blocked(detail)
   const { publications } = publishing
   const log = yield* Log

@@ -63,7 +63,7 @@ export const conductor = Effect.fnUntraced(function* (
   yield* upkeep(settings, node_id, parts)
   if (services.includes("blob-storage")) yield* watchCluster(settings, node_id, parts)
   if (services.includes("capital-pressure")) yield* capitalScheduler(node_id, settings, sources)
-  if (!services.includes("share-protection")) return bus.trouble
+  if (!services.includes("share-protection")) return bus.problem
   const around = yield* parts.outside
   return yield* conducting(node_id, current, around.services, bus)
 })

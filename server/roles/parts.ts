@@ -8,7 +8,7 @@ import { Effect, Layer } from "effect"
 import { natsLiveNodes } from "#adapters/blob-storage/nats-live-nodes.ts"
 import { sqliteLiveNodes } from "#adapters/blob-storage/sqlite-live-nodes.ts"
 import { threadRest } from "#adapters/thread-share.ts"
-import { busStanding, NatsConnection } from "#bus"
+import { busAvailability, NatsConnection } from "#bus"
 import { BlobStorageModel } from "#projections/blob-storage/blueprint.ts"
 import { Rest } from "#projections/read-model.ts"
 import { ShareProtectionModel } from "#projections/share-protection/blueprint.ts"
@@ -43,7 +43,7 @@ const liveNodes = ({ data, cluster }: Settings) =>
   )
 
 /** The status of the bus. */
-const bus = Effect.flatMap(NatsConnection, ({ connection }) => busStanding(connection))
+const bus = Effect.flatMap(NatsConnection, ({ connection }) => busAvailability(connection))
 
 /** Why this process cannot commit commands. */
 const commands = Effect.flatMap(bus, commandProblem)

@@ -10,7 +10,7 @@ import type { Loop } from "#actors/share-protection/processes/reconciling.ts"
 import { repositoryRebuild } from "#actors/share-protection/processes/repository-rebuild.ts"
 import { sharePolling } from "#actors/share-protection/processes/share-polling.ts"
 import { serveImages } from "#adapters/share-protection/images-nats.ts"
-import type { BusStanding } from "#bus"
+import type { BusAvailability } from "#bus"
 import { NatsConnection } from "#bus"
 import type { Settings } from "#schemas/settings.ts"
 import { ProjectId } from "#schemas/share-protection/id.ts"
@@ -23,7 +23,7 @@ const lease = "share-protection-conductor"
 
 /** The problem of the bus or of the lease's holder, as `describe` sees it. */
 const leaseProblem = Effect.fnUntraced(function* (
-  { isUp, trouble }: BusStanding,
+  { isUp, problem }: BusAvailability,
   describe: (holder: string | undefined) => string | undefined,
 ) {
   const { holderOf } = yield* Leases
@@ -34,11 +34,11 @@ const leaseProblem = Effect.fnUntraced(function* (
       Effect.sync(() => (isUp() ? `cannot be asked after: ${detail}` : undefined)),
     ),
   )
-  return firstOf(trouble, elsewhere)
+  return firstOf(problem, elsewhere)
 })
 
 /** Why no other process conducts; undefined if one does. */
-export const conductedElsewhere = (bus: BusStanding) =>
+export const conductedElsewhere = (bus: BusAvailability) =>
   leaseProblem(bus, (holder) => (holder === undefined ? "is in no process now" : undefined))
 
 /** The reconciliation loops that this deployment supports. */
@@ -94,7 +94,7 @@ export const conducting = Effect.fnUntraced(function* (
   node_id: string,
   settings: () => Settings,
   outside: Context.Context<never>,
-  bus: BusStanding,
+  bus: BusAvailability,
 ) {
   const { connection } = yield* NatsConnection
   const turn = yield* leaseProblem(bus, () => undefined)
@@ -125,7 +125,7 @@ export const conducting = Effect.fnUntraced(function* (
   )
   const own = Effect.sync(() => why)
   return firstOf(
-    bus.trouble,
+    bus.problem,
     Effect.suspend(() => (conducts ? own : firstOf(own, turn))),
   )
 })

@@ -5,7 +5,7 @@
 import type { Msg, NatsConnection } from "@nats-io/transport-node"
 import { Effect, FiberSet, Schema } from "effect"
 import { type WorkerUser, workerUser } from "#adapters/share-protection/worker-users.ts"
-import { answer, BusUserRefused, type BusUsers, core_inbox } from "#bus"
+import { BusUserRefused, type BusUsers, core_inbox, sendResponse } from "#bus"
 import { WorkerId } from "#schemas/share-protection/id.ts"
 
 const subject = "worker-users.admit"
@@ -30,7 +30,7 @@ export const serveEntry = Effect.fnUntraced(function* (
       Effect.flatMap((worker) => users.admit(workerUser(worker))),
       Effect.match({ onSuccess: () => "", onFailure: ({ message }) => message }),
       Effect.map((why) =>
-        answer(connection, core_inbox, message, Schema.encodeSync(Response)({ why })),
+        sendResponse(connection, core_inbox, message, Schema.encodeSync(Response)({ why })),
       ),
     )
   yield* Effect.acquireRelease(

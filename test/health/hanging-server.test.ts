@@ -8,7 +8,7 @@ import { DataFolder, lockDataFolder } from "#adapters/data-folder/lock.ts"
 import { describeWithServer, temporaryFolder } from "../world/programs/nats.ts"
 
 /** A minute and more by default; what is waited for here is the same, only sooner. */
-const patience = { ping_ms: 300, answer_ms_max: 200, unanswered_max: 3 }
+const liveness = { ping_ms: 300, probe_ms_max: 200, unanswered_max: 3 }
 
 /** A hung process does not handle SIGTERM; it is killed five seconds later. */
 const restart_ms_max = 30_000
@@ -24,7 +24,11 @@ describeWithServer("a nats-server that hangs", () => {
         ])
         yield* Effect.gen(function* () {
           const folder = yield* lockDataFolder(yield* temporaryFolder)
-          const server = yield* Effect.provideService(ownServer({ patience }), DataFolder, folder)
+          const server = yield* Effect.provideService(
+            ownServer({ patience: liveness }),
+            DataFolder,
+            folder,
+          )
           const { user = "", password = Redacted.make("") } = server.core
           const connection = yield* Effect.acquireRelease(
             Effect.promise(() =>
@@ -45,9 +49,9 @@ describeWithServer("a nats-server that hangs", () => {
           const pid = (yield* server.pid) ?? assert.fail("no server")
 
           process.kill(pid, "SIGSTOP")
-          yield* Effect.sleep(patience.ping_ms)
+          yield* Effect.sleep(liveness.ping_ms)
           process.kill(pid, "SIGCONT")
-          yield* Effect.sleep(2 * patience.unanswered_max * patience.ping_ms)
+          yield* Effect.sleep(2 * liveness.unanswered_max * liveness.ping_ms)
           assert.equal(yield* server.pid, pid, "it only stood still")
 
           process.kill(pid, "SIGSTOP")

@@ -3,7 +3,7 @@ import { assert } from "@effect/vitest"
 import { Effect, Redacted } from "effect"
 import { afterAll } from "vitest"
 import { ensureStream, NatsConnection, NatsServer } from "#bus"
-import { wanted } from "#journal"
+import { logStreamConfig } from "#journal"
 import { describeNats } from "../world/programs/nats.ts"
 import { cleanUp, newFolder, runVerb } from "../world/server/server.ts"
 
@@ -55,7 +55,7 @@ describeNats("a verb that looks, on a bus of somebody else", (it) => {
   it.effect("doctor leaves the log as it is, whatever this command's settings want", () =>
     Effect.gen(function* () {
       const { jsm } = yield* NatsConnection
-      const made = wanted({ stream, max_bytes: 2 ** 30 })
+      const made = logStreamConfig({ stream, max_bytes: 2 ** 30 })
       yield* ensureStream(jsm, made)
       const configOf = Effect.promise(async () => (await jsm.streams.info(stream)).config)
       const before = yield* configOf

@@ -98,7 +98,7 @@ const found = Effect.gen(function* () {
   const log = yield* Log
   const findings = guard.findings()
   const missing = mergeMissing(findings.flatMap((finding) => finding.missing))
-  return { findings, missing, head: yield* log.head(""), trouble: guard.trouble() }
+  return { findings, missing, head: yield* log.head(""), trouble: guard.problem() }
 })
 
 describeWithServer("a log that lost commits on disk", () => {

@@ -15,7 +15,7 @@ import {
   checkStream,
   type Mark,
   newWatch,
-  type Questions,
+  type StreamQueries,
   sha256,
   type Watched,
 } from "#journal"
@@ -41,8 +41,8 @@ type Context = {
 }
 
 /** What the guard asks of JetStream, answered from the store. */
-const questionsTo = (store: Store, context: Context | undefined): Questions => {
-  const info: Questions["streams"]["info"] = (_, options) => {
+const questionsTo = (store: Store, context: Context | undefined): StreamQueries => {
+  const info: StreamQueries["streams"]["info"] = (_, options) => {
     const sequences = [...store.messages.keys()].toSorted((one, other) => one - other)
     const first_seq = sequences[0] ?? store.last + 1
     const deleted = Array.from({ length: store.last - first_seq + 1 }, (_, i) => first_seq + i)
@@ -60,7 +60,7 @@ const questionsTo = (store: Store, context: Context | undefined): Questions => {
     })
   }
   const restored = context && JSON.stringify({ snapshot: { context } })
-  const getMessage: Questions["streams"]["getMessage"] = (_, query) => {
+  const getMessage: StreamQueries["streams"]["getMessage"] = (_, query) => {
     const text = "seq" in query ? store.messages.get(query.seq) : restored
     const found = text === undefined ? null : { data: Buffer.from(text), string: () => text }
     return Promise.resolve(found)
@@ -169,7 +169,7 @@ describe("the guard of the log", () => {
         const lost = [...truth].filter(([n, text]) => store.messages.get(n) !== text)
         const unnamed = lost.map(([n]) => n).filter((n) => !isWithin(n, missing))
         assert.deepEqual(unnamed, [], "neither there nor named")
-        assert.equal(watch.trouble() !== undefined, lost.length > 0)
+        assert.equal(watch.problem() !== undefined, lost.length > 0)
       }).pipe(Effect.provide(Logger.layer([]))),
     )
   }
@@ -188,7 +188,7 @@ describe("the guard of the log", () => {
         const watch = newWatch({ ...known.mark, restore_id: null })
         const jsm = questionsTo(store, context)
         yield* checkStream(watch, { jsm, stream, head: "commit", first: 1, base: 0 })
-        assert.isUndefined(watch.trouble())
+        assert.isUndefined(watch.problem())
       }).pipe(Effect.provide(Logger.layer([]))),
     )
   }

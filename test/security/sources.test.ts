@@ -52,7 +52,7 @@ describe("the sources", () => {
     expect(holding(server, /\.respond\(/)).toEqual([])
     // The reply subject of a message is read in one place, and that of JetStream's own in another.
     expect(holding(server, /\bmessage\.reply\b|\{[^}]*\breply\b[^}]*\}: (Pick<)?Msg\b/)).toEqual([
-      "packages/bus/connection/answer.ts",
+      "packages/bus/connection/response.ts",
       "packages/journal/jetstream/consumer.ts",
     ])
   })

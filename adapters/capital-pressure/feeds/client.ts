@@ -23,7 +23,7 @@ import {
   publishers,
 } from "#adapters/capital-pressure/feeds/plan.ts"
 import { unverifiedAgent, verifyingAgent } from "#adapters/capital-pressure/feeds/tls.ts"
-import { readBody } from "#adapters/outside/answer-body.ts"
+import { readBody } from "#adapters/outside/response-body.ts"
 import { afterOf } from "#adapters/outside/retry-after.ts"
 
 /** Validators for a conditional request. */

@@ -20,7 +20,7 @@ import { Context, Effect, Layer, Option, Redacted, Schedule, Schema, Stream } fr
 import { StopDeadline } from "#processes"
 import { causeText } from "#schemas/cause-text.ts"
 import { type NatsLogin, NatsServer, type NatsTls } from "../server/server.ts"
-import { isLate, isLeaderless } from "./passing.ts"
+import { isLate, isLeaderless } from "./transient.ts"
 
 /**
  * The JetStream API level of nats-server 2.15, the oldest that supports all our options: older
@@ -138,7 +138,7 @@ export const connectPlain = Effect.fnUntraced(function* (options: BusOptions) {
   yield* Effect.forkScoped(
     Stream.runForEach(Stream.fromAsyncIterable(connection.status(), String), (status) => {
       if (status.type === "staleConnection") abandon(connection)
-      return told(status)
+      return logStatus(status)
     }).pipe(Effect.ignore),
   )
   return connection
@@ -231,7 +231,7 @@ const abandon = (connection: Connection) => {
   protocol?.transport?.socket?.destroy()
 }
 
-const told = (status: Status) => {
+const logStatus = (status: Status) => {
   const { type } = status
   if (type === "disconnect") return Effect.logWarning(`connection to ${status.server} lost`)
   if (type === "reconnect") return Effect.logInfo(`connected to ${status.server} again`)

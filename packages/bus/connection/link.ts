@@ -15,14 +15,14 @@ export interface Link {
 export const watchLink = Effect.fnUntraced(function* (connection: NatsConnection) {
   const listeners = new Set<() => void>()
   let up = true
-  const told = ({ type }: Status) => {
+  const changed = ({ type }: Status) => {
     if (type !== "disconnect" && type !== "reconnect" && type !== "close") return
     up = type === "reconnect"
     for (const listener of [...listeners]) listener()
   }
   yield* Effect.forkScoped(
     Stream.runForEach(Stream.fromAsyncIterable(connection.status(), String), (status) =>
-      Effect.sync(() => told(status)),
+      Effect.sync(() => changed(status)),
     ).pipe(Effect.ignore),
   )
   return {

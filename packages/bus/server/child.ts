@@ -20,7 +20,7 @@ export interface NatsChildOptions {
   readonly ports: string
   readonly environment: Readonly<Record<string, string>>
   /** Called with each line that the child logs. */
-  readonly heard?: (line: string) => void
+  readonly onLine?: (line: string) => void
 }
 
 /** A running child. */
@@ -37,7 +37,7 @@ export interface NatsChild {
 /** Shutdown timeout of the server in milliseconds, within the deadline of the whole shutdown. */
 const stop_ms = 5_000
 /** Milliseconds between two polls for the ports file, which 2.15 writes 11 to 80 ms after start. */
-const look_ms = 10
+const poll_ms = 10
 /**
  * Startup timeout in milliseconds: 1,000,000 messages took 540, and 100 times more are possible.
  */
@@ -57,11 +57,11 @@ export const natsChild = Effect.fnUntraced(function* (options: NatsChildOptions,
   const lines: Array<string> = []
   const ended = yield* Deferred.make<string>()
   const heard = (line: string) => {
-    const told = redact(line.slice(0, line_chars_max), options.environment)
-    lines.push(told)
+    const text = redact(line.slice(0, line_chars_max), options.environment)
+    lines.push(text)
     lines.splice(0, lines.length - lines_max)
-    options.heard?.(told)
-    log(logged(told))
+    options.onLine?.(text)
+    log(logged(text))
   }
   const child = yield* Effect.acquireRelease(start(options, port, ended, heard), (running) =>
     stop(running, Deferred.await(ended)),
@@ -125,7 +125,7 @@ const ready = (ports: string, pid: number, lines: ReadonlyArray<string>) =>
     return Schema.decodeEffect(Ports)(name ? readFileSync(join(ports, name), "utf8") : "")
   }).pipe(
     // The file may be missing or incomplete.
-    Effect.retry({ schedule: Schedule.spaced(look_ms) }),
+    Effect.retry({ schedule: Schedule.spaced(poll_ms) }),
     Effect.orDie,
     Effect.map(({ nats: [url] }) => Number(new URL(url).port)),
     Effect.timeoutOrElse({

@@ -11,7 +11,7 @@ export const server_name = "almanac"
 /** Milliseconds to wait after each signal; the store is synced, so few are needed. */
 const signal_ms = 5_000
 /** Milliseconds between two checks whether it has ended. */
-const look_ms = 20
+const poll_ms = 20
 /** Maximum bytes of a process list, for machines without /proc. */
 const list_bytes_max = 16_777_216
 
@@ -40,7 +40,7 @@ export const endOrphans = Effect.fnUntraced(function* (conf: string) {
     yield* Effect.logWarning(`ending nats-server ${names} of an earlier run by ${signal}`)
     yield* Effect.forEach(orphans, (pid) => send(pid, signal))
     yield* serversOf(conf).pipe(
-      Effect.repeat({ until: (left) => left.length === 0, schedule: Schedule.spaced(look_ms) }),
+      Effect.repeat({ until: (left) => left.length === 0, schedule: Schedule.spaced(poll_ms) }),
       Effect.timeoutOption(signal_ms),
     )
   }

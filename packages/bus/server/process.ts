@@ -8,7 +8,13 @@ import { Clock, Deferred, Effect, SubscriptionRef } from "effect"
 import { type NatsChild, type NatsChildOptions, natsChild } from "./child.ts"
 import { NatsServerFailed } from "./failure.ts"
 import { endOrphans } from "./orphans.ts"
-import { hangs, newRecovery, type Patience, patience_default, type Recovery } from "./recovery.ts"
+import {
+  type Liveness,
+  liveness_default,
+  newRecovery,
+  type Recovery,
+  unresponsive,
+} from "./recovery.ts"
 import type { NatsServerStatus } from "./server.ts"
 import { type BusUser, BusUserRefused, busUsers } from "./users.ts"
 
@@ -30,62 +36,62 @@ export interface NatsProcessOptions {
   /** Runs before each start of the child, with the folder of its store. */
   readonly before?: (store: string) => Effect.Effect<void>
   /** Silence after which the child is killed and restarted: a minute by default. */
-  readonly patience?: Patience
+  readonly patience?: Liveness
 }
 
 /** Restart delay of a child that died, in milliseconds: doubled each time up to the maximum. */
 const restart_ms_min = 100
 const restart_ms_max = 5_000
 /** A child that ran this long in milliseconds was stable: the next restart delay is the minimum. */
-const well_ms = 60_000
+const stable_ms = 60_000
 
 /**
  * Starts nats-server and returns once it accepts connections. The port changes with every start of
  * this process and is kept when the child is restarted. An orphan of an earlier crash is stopped
  * first. Fails with NatsServerFailed if the first start fails.
  */
-export const natsProcess = Effect.fnUntraced(function* (given: NatsProcessOptions) {
+export const natsProcess = Effect.fnUntraced(function* (options: NatsProcessOptions) {
   const {
     binary,
     folder,
     environment,
     before = () => Effect.void,
-    patience = patience_default,
-  } = given
+    patience = liveness_default,
+  } = options
   const conf = join(folder, "nats.conf")
   yield* endOrphans(conf)
-  const { store, ports, write } = yield* prepare(folder, conf, given.configuration)
+  const { store, ports, write } = yield* prepare(folder, conf, options.configuration)
   const status = yield* SubscriptionRef.make<NatsServerStatus>("restarting")
   const clock = yield* Clock.Clock
   const recovery = newRecovery(folder, () => clock.currentTimeMillisUnsafe())
-  const now: Now = { child: undefined, written: 0, recovery, patience }
-  const options = { binary, conf, folder, ports, environment }
-  const port = yield* supervise(options, status, now, before(store))
+  const state: Supervisor = { child: undefined, config_writes: 0, recovery, patience }
+  const child_options = { binary, conf, folder, ports, environment }
+  const port = yield* supervise(child_options, status, state, before(store))
   return {
     port,
-    users: busUsers(rewritten(write, now)),
+    users: busUsers(applyUsers(write, state)),
     status,
-    trouble: recovery.trouble,
-    pid: Effect.sync(() => now.child?.pid),
+    problem: recovery.problem,
+    pid: Effect.sync(() => state.child?.pid),
   }
 })
 
 /** State of the supervisor: the running child and a counter of configuration writes. */
-interface Now {
+interface Supervisor {
   child: NatsChild | undefined
-  written: number
+  config_writes: number
   readonly recovery: Recovery
-  readonly patience: Patience
+  readonly patience: Liveness
 }
 
 type Write = (users: ReadonlyArray<BusUser>) => void
 
 /** Writes the users and reloads the child. A child that is starting reloads once it is ready. */
-const rewritten = (write: Write, now: Now) => (users: ReadonlyArray<BusUser>) =>
+const applyUsers = (write: Write, state: Supervisor) => (users: ReadonlyArray<BusUser>) =>
   Effect.suspend(() => {
     write(users)
-    now.written++
-    return now.child?.reload ?? Effect.void
+    state.config_writes++
+    return state.child?.reload ?? Effect.void
   }).pipe(
     Effect.catchDefect((cause) =>
       Effect.fail(new BusUserRefused({ message: `nats.conf cannot be written: ${cause}` })),
@@ -119,23 +125,27 @@ const prepare = (
 const supervise = Effect.fnUntraced(function* (
   options: NatsChildOptions,
   status: SubscriptionRef.SubscriptionRef<NatsServerStatus>,
-  now: Now,
+  state: Supervisor,
   prepared: Effect.Effect<void>,
 ) {
   const first = yield* Deferred.make<number, NatsServerFailed>()
-  const once = Effect.fnUntraced(
+  const runOnce = Effect.fnUntraced(
     function* (port: number) {
-      const { written, recovery } = now
+      const { config_writes, recovery } = state
       yield* prepared
-      recovery.began()
-      const child = yield* natsChild({ ...options, heard: recovery.heard }, port)
+      recovery.onStart()
+      const child = yield* natsChild({ ...options, onLine: recovery.onLine }, port)
       const at = yield* child.port
-      now.child = child
+      state.child = child
       // The file changed during the start, so the child may have read either version.
-      if (now.written !== written) yield* child.reload
+      if (state.config_writes !== config_writes) yield* child.reload
       yield* SubscriptionRef.set(status, "running")
       yield* Deferred.succeed(first, at)
-      return yield* Effect.raceAllFirst([child.ended, recovery.isDue, hangs(at, now.patience)])
+      return yield* Effect.raceAllFirst([
+        child.ended,
+        recovery.isDue,
+        unresponsive(at, state.patience),
+      ])
     },
     Effect.scoped,
     // spawn throws without memory or descriptors: the supervisor must survive that.
@@ -143,24 +153,24 @@ const supervise = Effect.fnUntraced(function* (
       Effect.fail(new NatsServerFailed({ message: `nats-server cannot be started: ${cause}` })),
     ),
   )
-  const again = Effect.fnUntraced(function* (port: number) {
+  const restartForever = Effect.fnUntraced(function* (port: number) {
     let wait_ms = restart_ms_min
     while (true) {
-      now.child = undefined
+      state.child = undefined
       yield* SubscriptionRef.set(status, "restarting")
       yield* Effect.sleep(wait_ms)
       const started = yield* Clock.currentTimeMillis
-      const how = yield* Effect.catch(once(port), ({ message }) => Effect.succeed(message))
-      const well = (yield* Clock.currentTimeMillis) - started > well_ms
-      wait_ms = well ? restart_ms_min : Math.min(2 * wait_ms, restart_ms_max)
-      yield* Effect.logError(`nats-server ended (${how}): started again in ${wait_ms} ms`)
+      const cause = yield* Effect.catch(runOnce(port), ({ message }) => Effect.succeed(message))
+      const was_stable = (yield* Clock.currentTimeMillis) - started > stable_ms
+      wait_ms = was_stable ? restart_ms_min : Math.min(2 * wait_ms, restart_ms_max)
+      yield* Effect.logError(`nats-server ended (${cause}): started again in ${wait_ms} ms`)
     }
   })
-  const whole = Effect.gen(function* () {
-    const how = yield* once(-1)
+  const supervised = Effect.gen(function* () {
+    const how = yield* runOnce(-1)
     yield* Effect.logError(`nats-server ended (${how}): started again in ${restart_ms_min} ms`)
-    return yield* again(yield* Deferred.await(first))
+    return yield* restartForever(yield* Deferred.await(first))
   })
-  yield* Effect.forkScoped(Effect.catch(whole, (error) => Deferred.fail(first, error)))
+  yield* Effect.forkScoped(Effect.catch(supervised, (error) => Deferred.fail(first, error)))
   return yield* Deferred.await(first)
 })

@@ -11,20 +11,20 @@ import { Deferred, Effect } from "effect"
 const free_bytes_min = 32 * 1024 * 1024
 
 /** Milliseconds between two checks of the disk. */
-const look_ms = 1_000
+const poll_ms = 1_000
 
 /** Milliseconds between two restarts after failed writes: doubled up to the maximum. */
 const pause_ms_min = 1_000
 const pause_ms_max = 60_000
 
 /** A server that ran this long in milliseconds without a failed write was stable. */
-const well_ms = 120_000
+const stable_ms = 120_000
 
 /** Liveness check: how long a server may be silent. */
-export interface Patience {
+export interface Liveness {
   /** Milliseconds between two probe connections, and the timeout of one. */
   readonly ping_ms: number
-  readonly answer_ms_max: number
+  readonly probe_ms_max: number
   /** Consecutive probes without a response. */
   readonly unanswered_max: number
 }
@@ -33,9 +33,9 @@ export interface Patience {
  * More than a minute, which is longer than pauses of a busy machine. Killing the server loses no
  * acknowledged data.
  */
-export const patience_default: Patience = {
+export const liveness_default: Liveness = {
   ping_ms: 10_000,
-  answer_ms_max: 5_000,
+  probe_ms_max: 5_000,
   unanswered_max: 6,
 }
 
@@ -47,7 +47,7 @@ const criticalIn = (line: string): string | undefined =>
   critical.test(line) ? (/: ([^:/]+)$/.exec(line)?.[1] ?? "JetStream is disabled") : undefined
 
 /** Free bytes of the disk; 0 if the folder cannot be read. */
-const freeOf = (folder: string) =>
+const freeBytes = (folder: string) =>
   Effect.promise(() =>
     statfs(folder).then(
       ({ bavail, bsize }) => bavail * bsize,
@@ -57,11 +57,11 @@ const freeOf = (folder: string) =>
 
 export interface Recovery {
   /** Why the server accepts no commits although it runs; undefined while it does. */
-  readonly trouble: () => string | undefined
+  readonly problem: () => string | undefined
   /** Processes one line of the server's log. */
-  readonly heard: (line: string) => void
+  readonly onLine: (line: string) => void
   /** Resets the state for a server that has just started. */
-  readonly began: () => void
+  readonly onStart: () => void
   /** Completes with the reason for a restart, once a restart would help. */
   readonly isDue: Effect.Effect<string>
 }
@@ -73,28 +73,28 @@ export const newRecovery = (folder: string, now: () => number): Recovery => {
   let began_ms = now()
   let pause_ms = pause_ms_min
   return {
-    trouble: () => why,
-    heard: (line) => {
+    problem: () => why,
+    onLine: (line) => {
       const found = criticalIn(line)
       if (found === undefined || why !== undefined) return
       why = `nats-server could not write to ${folder}: ${found}`
       Deferred.doneUnsafe(failed, Effect.succeed(found))
     },
-    began: () => {
+    onStart: () => {
       failed = Deferred.makeUnsafe()
       why = undefined
       began_ms = now()
     },
     isDue: Effect.gen(function* () {
       const found = yield* Deferred.await(failed)
-      pause_ms = now() - began_ms > well_ms ? pause_ms_min : Math.min(2 * pause_ms, pause_ms_max)
+      pause_ms = now() - began_ms > stable_ms ? pause_ms_min : Math.min(2 * pause_ms, pause_ms_max)
       yield* Effect.logError(
         `nats-server could not write to ${folder} (${found}): no commit is taken until it is ` +
           `started again, once ${free_bytes_min / 1024 ** 2} MB are free there.`,
       )
       yield* Effect.sleep(pause_ms)
-      yield* freeOf(folder).pipe(
-        Effect.tap((free) => (free < free_bytes_min ? Effect.sleep(look_ms) : Effect.void)),
+      yield* freeBytes(folder).pipe(
+        Effect.tap((free) => (free < free_bytes_min ? Effect.sleep(poll_ms) : Effect.void)),
         Effect.repeat({ until: (free) => free >= free_bytes_min }),
       )
       return `a write failed: ${found}; there is room now`
@@ -103,27 +103,27 @@ export const newRecovery = (folder: string, now: () => number): Recovery => {
 }
 
 /** Whether a server sends its greeting to a new connection in time. */
-const answers = (port: number, answer_ms_max: number) =>
+const isAlive = (port: number, probe_ms_max: number) =>
   Effect.callback<boolean>((resume) => {
     const socket = connect({ host: "127.0.0.1", port })
     const end = (is_answered: boolean) => {
       socket.destroy()
       resume(Effect.succeed(is_answered))
     }
-    socket.setTimeout(answer_ms_max, () => end(false))
+    socket.setTimeout(probe_ms_max, () => end(false))
     socket.once("data", () => end(true))
     socket.once("error", () => end(false))
     return Effect.sync(() => socket.destroy())
   })
 
 /** Completes once the server on this port has failed the liveness check. */
-export const hangs = Effect.fnUntraced(function* (
+export const unresponsive = Effect.fnUntraced(function* (
   port: number,
-  { ping_ms, answer_ms_max, unanswered_max }: Patience,
+  { ping_ms, probe_ms_max, unanswered_max }: Liveness,
 ) {
   for (let unanswered = 0; unanswered < unanswered_max; ) {
     yield* Effect.sleep(ping_ms)
-    unanswered = (yield* answers(port, answer_ms_max)) ? 0 : unanswered + 1
+    unanswered = (yield* isAlive(port, probe_ms_max)) ? 0 : unanswered + 1
   }
   return `it did not answer for ${(unanswered_max * ping_ms) / 1000} s`
 })

@@ -48,7 +48,7 @@ export class NatsServer extends Context.Service<
     /** The current status and its changes. */
     readonly status: SubscriptionRef.SubscriptionRef<NatsServerStatus>
     /** Why the server accepts no commits although it may run; undefined if none is known. */
-    readonly trouble: () => string | undefined
+    readonly problem: () => string | undefined
     /** Process id of the running child; undefined for an external server. */
     readonly pid: Effect.Effect<number | undefined>
   }
@@ -82,7 +82,7 @@ export const outsideNats = Effect.fnUntraced(function* (options: OutsideNatsOpti
     subscribers: new Map(),
     users: undefined,
     status,
-    trouble: () => undefined,
+    problem: () => undefined,
     pid: Effect.undefined,
   })
 })

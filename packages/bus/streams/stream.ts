@@ -7,7 +7,7 @@ import {
 } from "@nats-io/jetstream"
 import { Effect, Schedule, Schema } from "effect"
 import { causeText } from "#schemas/cause-text.ts"
-import { isPassing } from "../connection/passing.ts"
+import { isTransient } from "../connection/transient.ts"
 
 /**
  * A stream's configuration differs from the wanted one. Servers silently drop unknown options and
@@ -77,7 +77,7 @@ const duplicate_window_ns = 120_000_000_000
 const not_found = 10_059
 
 /** Maps "stream not found" to undefined; rethrows any other error. */
-export const undefinedWhereNone = (cause: unknown) => {
+export const undefinedIfMissing = (cause: unknown) => {
   if (cause instanceof JetStreamApiError && cause.code === not_found) return undefined
   throw cause
 }
@@ -86,7 +86,7 @@ export const undefinedWhereNone = (cause: unknown) => {
 const patience_ms = 60_000
 const pause_ms = 500
 /** Milliseconds between two checks whether a new stream has a leader. */
-const look_ms = 50
+const poll_ms = 50
 
 /**
  * Returns the stream's info once it exists with exactly these options. `description`, `compression`
@@ -100,8 +100,8 @@ export const ensureStream = Effect.fnUntraced(function* (
   changeable: ReadonlyArray<string> = [],
 ) {
   const found = yield* findStream(jsm, wanted.name)
-  const added = asked(wanted.name, () => jsm.streams.add(wanted))
-  const info = found ?? (yield* Effect.tap(added, led(jsm)))
+  const added = withRetries(wanted.name, () => jsm.streams.add(wanted))
+  const info = found ?? (yield* Effect.tap(added, waitForLeader(jsm)))
   const differences = differencesOf(wanted, info.config)
   if (differences.length === 0) return info
   const mayChange = (difference: Difference) =>
@@ -110,21 +110,21 @@ export const ensureStream = Effect.fnUntraced(function* (
     return yield* mismatch(wanted.name, differences)
   }
   const changes = Object.fromEntries(differences.map(({ option, wanted }) => [option, wanted]))
-  const updated = yield* asked(wanted.name, () => jsm.streams.update(wanted.name, changes))
-  yield* led(jsm)(updated)
+  const updated = yield* withRetries(wanted.name, () => jsm.streams.update(wanted.name, changes))
+  yield* waitForLeader(jsm)(updated)
   const left = differencesOf(wanted, updated.config)
   return left.length === 0 ? updated : yield* mismatch(wanted.name, left)
 })
 
 /** The stream's info; undefined if it does not exist. Fails with StreamFailed. */
 export const findStream = (jsm: JetStreamManager, name: string) =>
-  asked(name, () => jsm.streams.info(name).catch(undefinedWhereNone))
+  withRetries(name, () => jsm.streams.info(name).catch(undefinedIfMissing))
 
 /**
  * Waits until a replicated stream has a leader: before that, messages may be dropped silently.
  * Continues after a timeout, because the stream exists.
  */
-const led =
+const waitForLeader =
   (jsm: JetStreamManager) =>
   ({ config }: StreamInfo) =>
     config.num_replicas === 1
@@ -132,17 +132,17 @@ const led =
       : findStream(jsm, config.name).pipe(
           Effect.repeat({
             until: (info) => info?.cluster?.leader !== undefined,
-            schedule: Schedule.spaced(look_ms).pipe(Schedule.upTo({ duration: patience_ms })),
+            schedule: Schedule.spaced(poll_ms).pipe(Schedule.upTo({ duration: patience_ms })),
           }),
           Effect.asVoid,
         )
 
 /** Retries a request for as long as a cluster may take to form. */
-const asked = <A>(stream: string, ask: () => Promise<A>) =>
+const withRetries = <A>(stream: string, ask: () => Promise<A>) =>
   Effect.tryPromise({ try: ask, catch: (cause) => cause }).pipe(
     Effect.retry({
       schedule: Schedule.spaced(pause_ms).pipe(Schedule.upTo({ duration: patience_ms })),
-      while: isPassing,
+      while: isTransient,
     }),
     Effect.mapError((cause) => failed(stream, cause)),
   )
@@ -153,11 +153,11 @@ export const differencesOf = (
   found: Partial<StreamConfig>,
 ): ReadonlyArray<Difference> => {
   const kept = { ...defaults, duplicate_window: duplicateWindow(wanted) }
-  const asked: Options = { ...kept, ...wanted }
-  const there: Options = { ...found, metadata: ownMetadata(found) }
-  return [...new Set([...Object.keys(asked), ...Object.keys(there)])]
-    .filter((option) => !same(asked[option], there[option]))
-    .map((option) => ({ option, wanted: asked[option], found: there[option] }))
+  const expected: Options = { ...kept, ...wanted }
+  const actual: Options = { ...found, metadata: ownMetadata(found) }
+  return [...new Set([...Object.keys(expected), ...Object.keys(actual)])]
+    .filter((option) => !isEquivalent(expected[option], actual[option]))
+    .map((option) => ({ option, wanted: expected[option], found: actual[option] }))
 }
 
 /** The metadata without the server's own entries, such as its version. */
@@ -165,27 +165,27 @@ const ownMetadata = ({ metadata = {} }: Partial<StreamConfig>) =>
   Object.fromEntries(Object.entries(metadata).filter(([key]) => !key.startsWith("_nats.")))
 
 /** Absent, false, zero and empty options are equivalent. */
-const same = (wanted: unknown, found: unknown): boolean => {
+const isEquivalent = (wanted: unknown, found: unknown): boolean => {
   if (isObject(wanted) && isObject(found)) {
     const keys = [...new Set([...Object.keys(wanted), ...Object.keys(found)])]
-    return keys.every((key) => same(wanted[key], found[key]))
+    return keys.every((key) => isEquivalent(wanted[key], found[key]))
   }
-  return isNothing(wanted) ? isNothing(found) : wanted === found
+  return isEmpty(wanted) ? isEmpty(found) : wanted === found
 }
 
 const isObject = (value: unknown): value is Options => typeof value === "object" && value !== null
 
-const isNothing = (value: unknown) => (isObject(value) ? Object.keys(value).length === 0 : !value)
+const isEmpty = (value: unknown) => (isObject(value) ? Object.keys(value).length === 0 : !value)
 
 const mismatch = (stream: string, differences: StreamMismatch["differences"]) => {
-  const told = differences.map(
-    ({ option, wanted, found }) => `${option} is ${shown(found)}, wanted ${shown(wanted)}`,
+  const details = differences.map(
+    ({ option, wanted, found }) => `${option} is ${display(found)}, wanted ${display(wanted)}`,
   )
-  const message = `The stream ${stream} is not as asked: ${told.join("; ")}`
+  const message = `The stream ${stream} is not as asked: ${details.join("; ")}`
   return new StreamMismatch({ message, stream, differences })
 }
 
-const shown = (value: unknown) => (value === undefined ? "absent" : JSON.stringify(value))
+const display = (value: unknown) => (value === undefined ? "absent" : JSON.stringify(value))
 
 const failed = (stream: string, cause: unknown) => {
   const why = causeText(cause)

@@ -11,7 +11,7 @@ import {
   VersionConflict,
 } from "#events/log.ts"
 import { checked, decode, digest, type Encoded, encode, sha256 } from "./codec.ts"
-import { lastReadable, readable, replaced } from "./readable.ts"
+import { lastReadable, readable, withReadableLasts } from "./readable.ts"
 
 /** Maximum commits of one chunk. */
 const chunk_commits_max = 500
@@ -73,9 +73,9 @@ const logOf = (judge: Judge) => {
           return Effect.fail(new VersionConflict({ detail }))
         }
         const answer = encoded.map(store)
-        const woken = [...waiting]
+        const notified = [...waiting]
         waiting.clear()
-        for (const wake of woken) wake()
+        for (const wake of notified) wake()
         return Effect.succeed(answer)
       }),
     lasts: (part) =>
@@ -86,7 +86,7 @@ const logOf = (judge: Judge) => {
             .sort((one, other) => one.position - other.position)
             .map(read),
         ),
-      ).pipe((found) => replaced(found, lastBefore)),
+      ).pipe((found) => withReadableLasts(found, lastBefore)),
     head: (part) =>
       Effect.suspend(() => {
         const last = commits.findLast(({ stream }) => isPartOf(part, stream))

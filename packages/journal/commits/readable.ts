@@ -19,7 +19,7 @@ const span_positions = 1_000
 const span_growth = 16
 
 /** Maximum number of cached results (LRU): each usually holds one commit of 1 KB. */
-const remembered_max = 10_000
+const cached_max = 10_000
 
 /** Maximum number of concurrent searches. */
 const searches_max = 16
@@ -67,18 +67,18 @@ export const lastReadable = (entries: Entries): LastBefore => {
     const last = found ?? (is_known ? before.last : undefined)
     known.delete(part)
     known.set(part, { position, last })
-    const [oldest] = known.size > remembered_max ? known.keys() : []
+    const [oldest] = known.size > cached_max ? known.keys() : []
     if (oldest !== undefined) known.delete(oldest)
     return last
   })
 }
 
 /** Replaces each unreadable last entry with the last commit of its stream. */
-export const replaced = (
+export const withReadableLasts = (
   lasts: Stream.Stream<Entry, LogUnavailable>,
   lastBefore: LastBefore,
 ): Stream.Stream<Recorded, LogUnavailable> => {
-  const instead = (entry: Entry) =>
+  const readableOf = (entry: Entry) =>
     isReadable(entry) || !isStream(entry.stream)
       ? Effect.succeed(entry)
       : Effect.map(lastBefore(entry.stream, entry.position), (last) => last ?? entry)
@@ -86,7 +86,7 @@ export const replaced = (
     Stream.mapArrayEffect((some) =>
       some.every(isReadable)
         ? Effect.succeed(some)
-        : Effect.forEach(some, instead, { concurrency: searches_max }),
+        : Effect.forEach(some, readableOf, { concurrency: searches_max }),
     ),
     readable,
   )

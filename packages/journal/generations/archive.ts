@@ -83,7 +83,7 @@ const line_end = Buffer.from("}\n")
 type Place = Pick<StoredCommit, "position" | "stream">
 
 /** Parses a line; decodes its entry only if it is wanted. */
-const ofLine = (line: string, isWanted: (place: Place) => boolean): ReadonlyArray<Entry> => {
+const entriesOfLine = (line: string, isWanted: (place: Place) => boolean): ReadonlyArray<Entry> => {
   const at = line.indexOf(commit_mark)
   // Written by `lineOf`; any other line fails to parse as JSON.
   const place = JSON.parse(at < 0 ? line : `${line.slice(0, at)}}`) as Place & {
@@ -155,7 +155,7 @@ export const openArchive = async (folder: string, generation: number) => {
       return index
     },
     /** Discards the unfinished file. */
-    drop: async () => {
+    discard: async () => {
       await file.close()
       await rm(partial, { force: true })
     },
@@ -177,7 +177,7 @@ export const archiveIndex = (folder: string, generation: number) =>
   )
 
 /** The index of an archived generation; LogUnavailable if its file is missing or truncated. */
-export const standingArchive = (folder: string, generation: number) =>
+export const completeArchive = (folder: string, generation: number) =>
   archiveIndex(folder, generation).pipe(
     Effect.tap(({ bytes }) =>
       Effect.tryPromise({
@@ -215,7 +215,7 @@ const readBlock = async (
   return text
     .trimEnd()
     .split("\n")
-    .flatMap((line) => ofLine(line, isWanted))
+    .flatMap((line) => entriesOfLine(line, isWanted))
 }
 
 const mayHold = (part: Part, kinds: ReadonlyArray<string>) =>

@@ -79,7 +79,7 @@ export const endedMark = (name: string) => ({
 })
 
 /** The position of the commit in a message. */
-export const placeOf = (base: number, sequence: number, headers: MsgHdrs | undefined) => {
+export const positionOf = (base: number, sequence: number, headers: MsgHdrs | undefined) => {
   if (sequence > base) return sequence
   const position = Number(headers?.get(position_header))
   if (Number.isSafeInteger(position) && position > 0) return position

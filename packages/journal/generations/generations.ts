@@ -15,20 +15,20 @@ export interface GenerationsOptions {
   readonly folder: string
   /** Copies in a cluster. */
   readonly replicas: number
-  readonly as_it_is?: LogOptions["as_it_is"]
+  readonly read_only?: LogOptions["read_only"]
 }
 
 /** Options of a generation's stream. */
 export const optionsOf = (
-  { folder, replicas, as_it_is }: GenerationsOptions,
+  { folder, replicas, read_only }: GenerationsOptions,
   generation: Generation,
 ): LogOptions => {
   const { number, stream, head } = generation
-  if (number === 1) return { stream, head, replicas, as_it_is }
+  if (number === 1) return { stream, head, replicas, read_only }
   const before = Array.from({ length: number - 1 }, (_, i) => i + 1)
   const read = (part: Part, after: number) =>
     Stream.flatMap(Stream.fromIterable(before), (one) => readArchive(folder, one, part, after))
-  return { stream, head, replicas, as_it_is, earlier: { generation, read } }
+  return { stream, head, replicas, read_only, earlier: { generation, read } }
 }
 
 /** The log in its newest complete generation; created if there is none. */
@@ -40,10 +40,10 @@ export const logGenerations = (options: GenerationsOptions) =>
       const watch = Option.getOrUndefined(yield* Effect.serviceOption(LogWatch))
       if (is_gone && watch !== undefined) {
         yield* checkAbsent(watch)
-        if (watch.trouble() !== undefined) return Layer.succeed(Log, absentLog(watch))
+        if (watch.problem() !== undefined) return Layer.succeed(Log, absentLog(watch))
       }
       // A process that removed the first stream may have been killed before it made the marker.
-      if (options.as_it_is !== true && current.number > 1 && others.length === 0) {
+      if (options.read_only !== true && current.number > 1 && others.length === 0) {
         yield* ensureStream(jsm, endedMark(options.name))
       }
       return logJetStream(optionsOf(options, current))

@@ -41,7 +41,7 @@ export const guarded = Effect.fnUntraced(function* (
       const checked = await check()
       if (Result.isFailure(checked)) return Result.fail(checked.failure)
     }
-    const detail = watch.trouble()
+    const detail = watch.problem()
     if (detail !== undefined) return Result.fail(new LogUnavailable({ detail }))
     const written = await write(commits)
     const position = Result.isSuccess(written) ? written.success.at(-1) : undefined
@@ -59,7 +59,7 @@ export const absentLog = (watch: Watch) =>
     digest,
     load: () => Effect.undefined,
     tip: () => Effect.undefined,
-    append: () => Effect.fail(new LogUnavailable({ detail: watch.trouble() ?? "" })),
+    append: () => Effect.fail(new LogUnavailable({ detail: watch.problem() ?? "" })),
     read: () => Stream.empty,
     follow: () => Stream.never,
     lasts: () => Stream.empty,

@@ -42,7 +42,7 @@ export const compareVolume = Effect.fnUntraced(function* (dir: string) {
   if (watch === undefined) return
   const known = readVolumeWitness(dir)
   const { differs } = yield* compareWith(watch, known)
-  if (differs && watch.trouble() === undefined) {
+  if (differs && watch.problem() === undefined) {
     rmSync(join(dir, volume_witness_file), { force: true })
   }
 })
@@ -58,7 +58,7 @@ export const keepVolumeWitness = Effect.fnUntraced(function* (stream: string, di
   const keep = Effect.gen(function* () {
     const last = yield* log.load(stream)
     // A log that has lost commits must not overwrite the witness.
-    if (last === undefined || last.position === written || watch?.trouble() !== undefined) return
+    if (last === undefined || last.position === written || watch?.problem() !== undefined) return
     write(dir, { position: last.position, hash: last.hash })
     written = last.position
   }).pipe(

@@ -25,7 +25,7 @@ export interface Watch extends Guard {
   /** Sets the stream that holds the log. */
   readonly identify: (info: Pick<Found, "config" | "created">) => void
   /** Sets the restores and accepted losses recorded in the log. */
-  readonly learn: (context: typeof RestorationContext.Type) => void
+  readonly setRestorations: (context: typeof RestorationContext.Type) => void
   /** The mark's commit was found in the log, so a witness with an earlier one is wrong itself. */
   readonly confirm: () => void
   /** Ranges of accepted losses. */
@@ -55,11 +55,11 @@ export const newWatch = (
   let is_confirmed = false
 
   /** Restores since this data folder was last used with the log. */
-  const news = () => {
+  const newRestores = () => {
     const known = context.restores.findIndex(({ restore_id }) => restore_id === mark?.restore_id)
     return context.restores.slice(known + 1)
   }
-  const trouble = () => {
+  const problem = () => {
     const [first] = findings
     if (first === undefined) return undefined
     const others = findings.length > 1 ? ` (and ${findings.length - 1} more findings)` : ""
@@ -80,10 +80,10 @@ export const newWatch = (
     known,
     identify: ({ config, created }) =>
       kept?.identify({ stream: config.name, stream_created: created }),
-    trouble,
+    problem,
     findings: () => findings,
     close,
-    learn: (found) => {
+    setRestorations: (found) => {
       context = found
     },
     confirm: () => {
@@ -93,7 +93,7 @@ export const newWatch = (
     explains: Effect.fnUntraced(function* ({ name, position }, head) {
       const is_closed = findings.length > 0
       const is_confirmed_later = is_confirmed && (known()?.position ?? 0) >= position
-      if (is_confirmed_later || news().some((restore) => restore.position < position)) {
+      if (is_confirmed_later || newRestores().some((restore) => restore.position < position)) {
         return !is_closed
       }
       // A loss at the end is reported in addition to gaps that were found first.
@@ -125,7 +125,7 @@ interface Found extends Pick<StreamInfo, "created"> {
 }
 
 /** The part of a JetStreamManager that the guard uses. */
-export interface Questions {
+export interface StreamQueries {
   readonly streams: {
     info(stream: string, options?: { readonly deleted_details: boolean }): Promise<Found>
     getMessage(
@@ -137,7 +137,7 @@ export interface Questions {
 
 /** The log's stream, its expected layout, and the API to query it. */
 export interface Watched {
-  readonly jsm: Questions
+  readonly jsm: StreamQueries
   readonly stream: string
   /** First token of its subjects. */
   readonly head: string
@@ -150,7 +150,7 @@ export interface Watched {
 const mark_name = "the high-water mark"
 
 /** Decodes the restores recorded in the log; none if unreadable. */
-const learned = Schema.decodeUnknownOption(
+const decodeRestorations = Schema.decodeUnknownOption(
   Schema.fromJsonString(
     Schema.Struct({ snapshot: Schema.Struct({ context: RestorationContext }) }),
   ),
@@ -160,7 +160,7 @@ const restorationsOf = async ({ jsm, stream, head }: Watched) => {
   const query = { last_by_subj: `${head}.${restoration_stream}` }
   const last = await jsm.streams.getMessage(stream, query)
   if (last === null) return undefined
-  return Option.getOrUndefined(learned(last.string()))?.snapshot.context
+  return Option.getOrUndefined(decodeRestorations(last.string()))?.snapshot.context
 }
 
 /** Merges consecutive sequences into ranges. */
@@ -209,18 +209,18 @@ export const checkAbsent = Effect.fnUntraced(function* (watch: Watch) {
  */
 export const checkStream = Effect.fnUntraced(function* (watch: Watch, watched: Watched) {
   yield* compare(watch, watched)
-  if (watch.trouble() === undefined) yield* watch.release
+  if (watch.problem() === undefined) yield* watch.release
 })
 
 const compare = Effect.fnUntraced(function* (watch: Watch, watched: Watched) {
   const mark = watch.known()
-  const info = yield* tried(() => watched.jsm.streams.info(watched.stream))
+  const info = yield* attempt(() => watched.jsm.streams.info(watched.stream))
   watch.identify(info)
   const head = info.state.last_seq
-  const context = yield* tried(() => restorationsOf(watched))
-  if (context !== undefined) watch.learn(context)
+  const context = yield* attempt(() => restorationsOf(watched))
+  if (context !== undefined) watch.setRestorations(context)
 
-  const gaps = withoutRanges(yield* tried(() => gapsIn(watched, info)), watch.accepted())
+  const gaps = withoutRanges(yield* attempt(() => gapsIn(watched, info)), watch.accepted())
   if (gaps.length > 0) {
     const position = gaps.at(-1)?.to ?? head
     yield* watch.close({ kind: "gap", witness: "its stream", position, head, missing: gaps })
@@ -241,9 +241,10 @@ const compare = Effect.fnUntraced(function* (watch: Watch, watched: Watched) {
   }
   // An archive of an earlier generation was verified against its stream when it was written.
   if (position <= watched.base) return
-  const found = yield* tried(() => hashAt(watched, position))
+  const found = yield* attempt(() => hashAt(watched, position))
   if (found === hash) watch.confirm()
   else if (found !== undefined) yield* watch.explains(witness, head)
 })
 
-const tried = <A>(run: () => Promise<A>) => Effect.tryPromise({ try: run, catch: (cause) => cause })
+const attempt = <A>(run: () => Promise<A>) =>
+  Effect.tryPromise({ try: run, catch: (cause) => cause })

@@ -10,7 +10,7 @@ import { isAbsent, isLeaderless } from "#bus"
 import type { Encoded } from "../commits/codec.ts"
 import { appendFailure, isRefused } from "./failure.ts"
 import type { Pace } from "./pace.ts"
-import { type Answer, type Command, commandQueue } from "./queue.ts"
+import { type AppendResult, type Command, commandQueue } from "./queue.ts"
 import { append_timeout_ms, type Write } from "./write.ts"
 
 /** Milliseconds between two attempts while the stream is missing: startup takes 11 to 90 ms. */
@@ -30,7 +30,7 @@ export interface AppenderOptions {
  */
 export type Appender = (
   commits: ReadonlyArray<Encoded>,
-  answer: (answer: Answer) => void,
+  resolve: (result: AppendResult) => void,
 ) => () => void
 
 export const appender = (options: AppenderOptions): Appender => {
@@ -44,19 +44,19 @@ export const appender = (options: AppenderOptions): Appender => {
     while (!queue.isEmpty()) {
       if (wasAbsent() || !link.isUp()) {
         await new Promise((resolve) => setTimeout(resolve, absent_pause_ms))
-        queue.giveUp("The log's server is out of reach.")
+        queue.expire("The log's server is out of reach.")
       }
       if (!link.isUp()) continue
-      queue.giveUp("The log's server is slow.")
+      queue.expire("The log's server is slow.")
       const group = queue.take()
       if (group.length > 0) await send(group)
     }
     busy = false
   }
 
-  return (commits, answer) => {
+  return (commits, resolve) => {
     const bytes = commits.reduce((sum, { bytes }) => sum + bytes.length, 0)
-    const command = { commits, bytes, due: now() + append_timeout_ms, answer }
+    const command = { commits, bytes, due: now() + append_timeout_ms, resolve }
     queue.add(command)
     if (!busy) void pump()
     return () => queue.withdraw(command)
@@ -66,31 +66,31 @@ export const appender = (options: AppenderOptions): Appender => {
 /** Sends a group in the faster mode; resolves its commands or returns them to the queue. */
 const sender = ({ write, pace, now }: AppenderOptions, queue: ReturnType<typeof commandQueue>) => {
   /** Whether no server received the last group, which is then queued again. */
-  let absent = false
-  const isUntaken = (cause: unknown) => isAbsent(cause) || isLeaderless(cause)
+  let is_absent = false
+  const isNotReceived = (cause: unknown) => isAbsent(cause) || isLeaderless(cause)
 
   const settle = (command: Command, result: Result.Result<ReadonlyArray<number>, unknown>) => {
-    if (Result.isSuccess(result)) queue.note(command, result.success)
-    command.answer(Result.mapError(result, appendFailure))
+    if (Result.isSuccess(result)) queue.recordPositions(command, result.success)
+    command.resolve(Result.mapError(result, appendFailure))
   }
 
-  const again = (group: ReadonlyArray<Command>) => {
-    absent = true
+  const requeue = (group: ReadonlyArray<Command>) => {
+    is_absent = true
     queue.putBack(group)
   }
 
-  const alone = async (command: Command) => {
+  const writeAlone = async (command: Command) => {
     const result = await write(command.commits)
-    if (Result.isFailure(result) && isUntaken(result.failure)) again([command])
+    if (Result.isFailure(result) && isNotReceived(result.failure)) requeue([command])
     else settle(command, result)
   }
 
-  const together = async (group: ReadonlyArray<Command>, commits: ReadonlyArray<Encoded>) => {
+  const writeTogether = async (group: ReadonlyArray<Command>, commits: ReadonlyArray<Encoded>) => {
     const result = await write(commits)
     if (Result.isFailure(result)) {
       // A conflict fails only one caller, so each command is retried alone.
-      if (isUntaken(result.failure)) again(group)
-      else if (isRefused(result.failure)) await Promise.all(group.map(alone))
+      if (isNotReceived(result.failure)) requeue(group)
+      else if (isRefused(result.failure)) await Promise.all(group.map(writeAlone))
       else for (const command of group) settle(command, result)
       return
     }
@@ -103,16 +103,16 @@ const sender = ({ write, pace, now }: AppenderOptions, queue: ReturnType<typeof 
   }
 
   const send = async (group: ReadonlyArray<Command>) => {
-    absent = false
+    is_absent = false
     const commits = group.flatMap(({ commits }) => commits)
     // A command of several commits needs a batch anyway, so the others join it.
     const mixed = commits.length > group.length
-    const way = mixed ? "batch" : pace.choose(commits.length)
+    const mode = mixed ? "batch" : pace.choose(commits.length)
     const since = now()
-    if (group.length === 1 || way === "alone") await Promise.all(group.map(alone))
-    else await together(group, commits)
-    if (!mixed) pace.learn(commits.length, way, now() - since)
+    if (group.length === 1 || mode === "alone") await Promise.all(group.map(writeAlone))
+    else await writeTogether(group, commits)
+    if (!mixed) pace.learn(commits.length, mode, now() - since)
   }
 
-  return { send, wasAbsent: () => absent }
+  return { send, wasAbsent: () => is_absent }
 }

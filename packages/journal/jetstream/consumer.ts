@@ -54,7 +54,7 @@ export interface Consumer {
   readonly take: (messages_max: number) => ReadonlyArray<Delivered>
   readonly isBroken: () => boolean
   /** Calls back once, when messages are available or the consumer is broken. */
-  readonly onNews: (listener: () => void) => void
+  readonly onReady: (listener: () => void) => void
   /** Stops, and deletes the consumer at the server; never rejects. */
   readonly close: () => Promise<void>
 }
@@ -74,7 +74,7 @@ export const openConsumer = async (
   start: Partial<ConsumerConfig>,
 ): Promise<Consumer> => {
   const name = `read-${nuid.next()}`
-  const forget = () =>
+  const deleteConsumer = () =>
     jsm.consumers.delete(stream, name).then(
       () => undefined,
       () => undefined,
@@ -91,12 +91,15 @@ export const openConsumer = async (
     }),
   ).catch((cause) => {
     // It may exist even though no response arrived.
-    if (link.isUp()) void forget()
+    if (link.isUp()) void deleteConsumer()
     throw cause
   })
   const is_of_lasts = start.deliver_policy === DeliverPolicy.LastPerSubject
   const window = is_of_lasts ? lasts_window : page_window
-  return consume({ connection, link }, { name: `${stream}.${name}`, window, forget })
+  return consume(
+    { connection, link },
+    { name: `${stream}.${name}`, window, forget: deleteConsumer },
+  )
 }
 
 interface Opened {
@@ -112,8 +115,8 @@ const consume = (
   const inbox = createInbox()
   const pull = (batch: number) => {
     if (connection.isClosed() || connection.isDraining()) return fail()
-    const asked = request(batch, window)
-    connection.publish(`$JS.API.CONSUMER.MSG.NEXT.${name}`, asked, { reply: inbox })
+    const body = requestBody(batch, window)
+    connection.publish(`$JS.API.CONSUMER.MSG.NEXT.${name}`, body, { reply: inbox })
   }
   const waiting = backlog(window)
   const flow = flowOf(pull, waiting, window)
@@ -122,49 +125,49 @@ const consume = (
   let listener: (() => void) | undefined
 
   /** Defers the callback until all messages of this tick have arrived, for full pages. */
-  const tell = () => {
-    const told = listener
+  const notify = () => {
+    const callback = listener
     listener = undefined
-    if (told) setImmediate(told)
+    if (callback) setImmediate(callback)
   }
   const fail = () => {
     broken = true
-    tell()
+    notify()
   }
 
   const deliver = (message: Msg) => {
-    const { position, delivered } = placeOf(message.reply ?? "")
+    const { position, delivered } = sequencesOf(message.reply ?? "")
     if (broken || delivered !== sequence + 1) return fail()
     sequence = delivered
     waiting.add({ position, message })
-    flow.came(1)
-    tell()
+    flow.received(1)
+    notify()
   }
 
   const subscription = connection.subscribe(inbox, {
     callback: (error, message) => {
       if (error) return fail()
       if (message.subject !== inbox) return deliver(message)
-      const left = leftOf(message)
+      const left = undeliveredOf(message)
       if (left === undefined) return fail()
-      flow.came(left)
-      if (!broken) flow.ask()
+      flow.received(left)
+      if (!broken) flow.request()
     },
   })
   const stopWatching = link.onChange(fail)
   const watchdog = setInterval(() => flow.isSilent() && fail(), heartbeat_ms)
-  flow.ask()
+  flow.request()
 
   return {
     take: (messages_max) => {
       const some = waiting.take(messages_max)
-      if (!broken) flow.ask()
+      if (!broken) flow.request()
       return some
     },
     isBroken: () => broken,
-    onNews: (next) => {
+    onReady: (next) => {
       listener = next
-      if (broken || waiting.count() > 0) tell()
+      if (broken || waiting.count() > 0) notify()
     },
     close: async () => {
       broken = true
@@ -182,28 +185,28 @@ const flowOf = (
   waiting: ReturnType<typeof backlog>,
   { messages }: Window,
 ) => {
-  let asked = 0
-  let heard = performance.now()
+  let requested = 0
+  let last_seen = performance.now()
   return {
     /** Counts messages that arrived, or that an ended request no longer covers. */
-    came: (count: number) => {
-      asked -= count
-      heard = performance.now()
+    received: (count: number) => {
+      requested -= count
+      last_seen = performance.now()
     },
     /** Requests more when half of the window is free. */
-    ask: () => {
-      const batch = messages - asked - waiting.count()
+    request: () => {
+      const batch = messages - requested - waiting.count()
       if (batch < messages / 2 || waiting.bytes() >= window_bytes) return
       // Silence counts only while a request is open.
-      if (asked <= 0) heard = performance.now()
-      asked += batch
+      if (requested <= 0) last_seen = performance.now()
+      requested += batch
       pull(batch)
     },
-    isSilent: () => asked > 0 && performance.now() - heard > silence_ms,
+    isSilent: () => requested > 0 && performance.now() - last_seen > silence_ms,
   }
 }
 
-const request = (batch: number, { request_bytes }: Window) =>
+const requestBody = (batch: number, { request_bytes }: Window) =>
   JSON.stringify({
     batch,
     ...(request_bytes !== undefined && { max_bytes: request_bytes }),
@@ -238,14 +241,14 @@ const backlog = ({ messages }: Window) => {
  * Parses the sequences in the reply subject of a delivered message:
  * `$JS.ACK.[<domain>.<account>.]<stream>.<consumer>.<tries>.<position>.<delivered>.<time>.…`
  */
-const placeOf = (reply: string) => {
+const sequencesOf = (reply: string) => {
   const tokens = reply.split(".")
   const at = tokens.length === 9 ? 5 : 7
   return { position: Number(tokens[at]), delivered: Number(tokens[at + 1]) }
 }
 
 /** Messages that an ended request did not deliver; undefined if the consumer itself ended. */
-const leftOf = ({ headers }: Msg) => {
+const undeliveredOf = ({ headers }: Msg) => {
   if (headers?.code === 100) return 0
   const left = headers?.get("Nats-Pending-Messages")
   return left ? Number(left) : undefined

@@ -16,13 +16,13 @@ import {
 import { type MsgHdrs, nanos } from "@nats-io/transport-node"
 import { Effect, Layer, Option, Schedule, Stream } from "effect"
 import {
-  asker,
   ensureStream,
   findStream,
-  isPassing,
+  isTransient,
   type Link,
   NatsConnection,
   overLink,
+  requester,
   type WantedStream,
   watchLink,
 } from "#bus"
@@ -49,8 +49,8 @@ import {
   judged,
   sha256,
 } from "../commits/codec.ts"
-import { type LastBefore, lastReadable, readable, replaced } from "../commits/readable.ts"
-import { type Generation, generationConfig, placeOf } from "../generations/generation.ts"
+import { type LastBefore, lastReadable, readable, withReadableLasts } from "../commits/readable.ts"
+import { type Generation, generationConfig, positionOf } from "../generations/generation.ts"
 import { absentLog, guarded } from "../guard/guarded-log.ts"
 import { checkAbsent, checkStream, LogWatch, type Watched } from "../guard/watch.ts"
 import { appender } from "./appender.ts"
@@ -58,7 +58,7 @@ import type { Delivered, Source } from "./consumer.ts"
 import { readFailure } from "./failure.ts"
 import { measuringAppend } from "./metrics.ts"
 import { pace } from "./pace.ts"
-import type { Answer } from "./queue.ts"
+import type { AppendResult } from "./queue.ts"
 import { readMessages } from "./reader.ts"
 import { recentCommits } from "./recent-commits.ts"
 import { append_timeout_ms, type Write, writer } from "./write.ts"
@@ -75,7 +75,7 @@ export interface LogOptions {
   /** Maximum size on disk, unlimited if absent. */
   readonly max_bytes?: number
   /** Neither creates nor changes the stream. */
-  readonly as_it_is?: boolean | undefined
+  readonly read_only?: boolean | undefined
 }
 
 /** The generations before this one. */
@@ -86,11 +86,11 @@ export interface Earlier {
 }
 
 /** Maximum number of streams whose next read goes to the leader, because replicas may lag. */
-const suspects_max = 10_000
+const uncertain_max = 10_000
 
 /** Milliseconds between two attempts to read while the server is offline, and their limit: 5 s. */
 const pause_ms = 50
-const patience_ms = 5_000
+const retry_ms = 5_000
 
 /** Timeout of one read in milliseconds: the server may hang or be gone. */
 const read_ms = 1_500
@@ -98,7 +98,7 @@ const read_ms = 1_500
 /** Deduplication window in milliseconds. Unused: appends check versions and send no message id. */
 const duplicate_window_ms = 1_000
 
-const absent = (stream: string) =>
+const missingStream = (stream: string) =>
   new LogUnavailable({
     detail: `There is no ${stream} on this bus. Look at nats.url, or start the server on it first.`,
   })
@@ -113,32 +113,32 @@ export const logJetStream = (options: LogOptions) =>
       if (watch !== undefined && (yield* findStream(jsm, options.stream)) === undefined) {
         yield* checkAbsent(watch)
         // Creating a stream of that name could overwrite the remains of the old one on disk.
-        if (watch.trouble() !== undefined) return absentLog(watch)
+        if (watch.problem() !== undefined) return absentLog(watch)
       }
-      if (options.as_it_is !== true) yield* ensureStream(jsm, wanted(options))
+      if (options.read_only !== true) yield* ensureStream(jsm, logStreamConfig(options))
       else if ((yield* findStream(jsm, options.stream)) === undefined) {
-        return yield* absent(options.stream)
+        return yield* missingStream(options.stream)
       }
-      const asking = yield* Effect.promise(() =>
+      const query_jsm = yield* Effect.promise(() =>
         jetstreamManager(connection, { checkAPI: false, timeout: read_ms }),
       )
       const link = yield* watchLink(connection)
-      const ask = yield* asker(connection, link, append_timeout_ms)
+      const ask = yield* requester(connection, link, append_timeout_ms)
       const source = { connection, jsm, link, name: options.stream }
-      const watched = watchedOf(asking, options)
+      const watched = watchedOf(query_jsm, options)
       const judge = yield* CommitJudge
       if (watch !== undefined) {
         yield* Effect.mapError(checkStream(watch, watched), readFailure)
       }
       const { head = "commit" } = options
       const write = writer(connection, ask, { stream: options.stream, head })
-      const reading = reads(source, asking, options, judge)
+      const reading = reads(source, query_jsm, options, judge)
       return Log.of({
         hashOf: sha256,
         digest,
         ...reading.port,
         ...loadAndAppend(
-          { ...source, jsm: asking },
+          { ...source, jsm: query_jsm },
           watch === undefined ? write : yield* guarded(write, { watch, watched, link }),
           { ...options, lastBefore: reading.lastBefore, judge },
         ),
@@ -159,7 +159,7 @@ const watchedOf = (jsm: JetStreamManager, options: LogOptions): Watched => {
 }
 
 /** Configuration of the log's stream. `deny_delete` and `deny_purge` cannot be reverted. */
-export const wanted = (options: LogOptions) => {
+export const logStreamConfig = (options: LogOptions) => {
   const { stream, head = "commit", replicas = 1, max_bytes, earlier } = options
   return {
     name: stream,
@@ -200,24 +200,24 @@ const loadAndAppend = (
     pace: pace(),
     now: () => performance.now(),
   })
-  const suspects = new Set<string>()
+  const uncertain = new Set<string>()
 
   /** After a failure only the leader is certain to have the last version. */
-  const suspect = (appends: ReadonlyArray<Append>) => {
-    if (suspects.size > suspects_max - append_commits_max) suspects.clear()
-    for (const { stream } of appends) suspects.add(stream)
+  const markUncertain = (appends: ReadonlyArray<Append>) => {
+    if (uncertain.size > uncertain_max - append_commits_max) uncertain.clear()
+    for (const { stream } of appends) uncertain.add(stream)
   }
 
   const submit = (appends: ReadonlyArray<Append>) =>
     Effect.suspend(() => {
       const encoded = encode(appends)
       const is_old = encoded.some(({ expected }) => expected > 0 && expected <= base)
-      const sequenced = is_old ? Effect.forEach(encoded, inSequence) : Effect.succeed(encoded)
+      const sequenced = is_old ? Effect.forEach(encoded, withSequence) : Effect.succeed(encoded)
       return Effect.flatMap(sequenced, writtenBy(append))
     }).pipe(
       measuringAppend(appends.length),
       spanned("append", { attributes: () => ({ "almanac.commits": appends.length }) }),
-      Effect.tapError(() => Effect.sync(() => suspect(appends))),
+      Effect.tapError(() => Effect.sync(() => markUncertain(appends))),
     )
 
   const lastOf = (stream: string) =>
@@ -225,19 +225,19 @@ const loadAndAppend = (
       const query = { last_by_subj: `${head}.${checked(stream)}` }
       // Any replica answers a direct get, even one that lags: its answer could cause a false
       // conflict.
-      const is_sure = replicas === 1 && !suspects.has(stream)
+      const is_sure = replicas === 1 && !uncertain.has(stream)
       const get = is_sure ? jsm.direct.getMessage.bind(jsm.direct) : leaderMessage
-      return asked(link, () => get(name, query))
-    }).pipe(Effect.tap(() => Effect.sync(() => suspects.delete(stream))))
+      return withRetries(link, () => get(name, query))
+    }).pipe(Effect.tap(() => Effect.sync(() => uncertain.delete(stream))))
 
   /**
    * Maps a version of an earlier generation to the sequence of its copy, which the server checks.
    */
-  const inSequence = (one: Encoded) => {
+  const withSequence = (one: Encoded) => {
     const { stream, expected } = one
     if (expected === 0 || expected > base) return Effect.succeed(one)
     return Effect.flatMap(lastOf(stream), (last) => {
-      if (last && placeOf(base, last.seq, last.header) === expected) {
+      if (last && positionOf(base, last.seq, last.header) === expected) {
         return Effect.succeed({ ...one, expected: last.seq })
       }
       return Effect.fail(
@@ -258,12 +258,12 @@ const loadAndAppend = (
 
 /** Waits for the result of an append; withdraws it on interruption. */
 const writtenBy = (append: ReturnType<typeof appender>) => (encoded: ReadonlyArray<Encoded>) =>
-  Effect.callback<Answer>((resume) => {
+  Effect.callback<AppendResult>((resume) => {
     const withdraw = append(encoded, (answer) => resume(Effect.succeed(answer)))
     return Effect.sync(withdraw)
   }).pipe(
     Effect.flatMap(Effect.fromResult),
-    Effect.map((positions) => encoded.map(({ bytes }, i) => placed(positions[i] ?? 0, bytes))),
+    Effect.map((positions) => encoded.map(({ bytes }, i) => locate(positions[i] ?? 0, bytes))),
   )
 
 const entryOf = (
@@ -271,7 +271,7 @@ const entryOf = (
   stream: string,
   { seq, header, data }: StoredMsg,
   judge: Judge,
-): Entry => decode(placeOf(base, seq, header), stream, data, judge)
+): Entry => decode(positionOf(base, seq, header), stream, data, judge)
 
 /** The tip of the stream with this last entry. */
 const tipOf = (entry: Entry, lastBefore: LastBefore): Effect.Effect<Tip, LogUnavailable> => {
@@ -280,11 +280,11 @@ const tipOf = (entry: Entry, lastBefore: LastBefore): Effect.Effect<Tip, LogUnav
   return Effect.map(lastBefore(entry.stream, position), (last) => ({ position, hash, last }))
 }
 
-const placed = (position: number, bytes: Uint8Array) => ({ position, hash: sha256(bytes) })
+const locate = (position: number, bytes: Uint8Array) => ({ position, hash: sha256(bytes) })
 
 const reads = (
   source: Source,
-  asking: JetStreamManager,
+  query_jsm: JetStreamManager,
   { head: first = "commit", earlier }: LogOptions,
   judge: Judge,
 ) => {
@@ -292,12 +292,14 @@ const reads = (
   const base = earlier?.generation.base ?? 0
   const decodeOnce = recentCommits(judge)
   const readAs = (sequence: number, subject: string, data: Uint8Array, of?: MsgHdrs) =>
-    decodeOnce(placeOf(base, sequence, of), subject.slice(first.length + 1), data)
-  const recorded = ({ position, message: { subject, data, headers } }: Delivered) =>
+    decodeOnce(positionOf(base, sequence, of), subject.slice(first.length + 1), data)
+  const entryOfMessage = ({ position, message: { subject, data, headers } }: Delivered) =>
     readAs(position, subject, data, headers)
 
   const last = (part: Part) =>
-    asked(link, () => asking.streams.getMessage(name, { last_by_subj: filter(first, part) }))
+    withRetries(link, () =>
+      query_jsm.streams.getMessage(name, { last_by_subj: filter(first, part) }),
+    )
   const lastSequence = (part: Part) => Effect.map(last(part), (message) => message?.seq ?? 0)
 
   const read = (part: Part, after: number, end: { readonly lasts?: boolean } | undefined) =>
@@ -305,16 +307,21 @@ const reads = (
       filter: filter(first, part),
       after,
       ...(end && { ...end, until: lastSequence(part) }),
-    }).pipe(Stream.map(recorded))
+    }).pipe(Stream.map(entryOfMessage))
 
   /** Reads earlier generations first, then this stream without its copies. */
-  const spanning = (part: Part, after: number, end: { readonly lasts?: boolean } | undefined) => {
+  const acrossGenerations = (
+    part: Part,
+    after: number,
+    end: { readonly lasts?: boolean } | undefined,
+  ) => {
     if (earlier === undefined || after >= base) return read(part, after, end)
     const before = earlier.read(part, after).pipe(Stream.map((entry) => judged(entry, judge)))
     return Stream.concat(before, read(part, base, end))
   }
-  const entries = (part: Part, position = 0) => spanning(part, position, {})
-  const followEntries = (part: Part, position: number) => spanning(part, position, undefined)
+  const entries = (part: Part, position = 0) => acrossGenerations(part, position, {})
+  const followEntries = (part: Part, position: number) =>
+    acrossGenerations(part, position, undefined)
   const lastBefore = lastReadable(entries)
 
   const head = Effect.fnUntraced(function* (part: Part) {
@@ -326,12 +333,12 @@ const reads = (
   })
   const port = {
     head,
-    end: Effect.map(last(""), (found) => (found ? placeOf(base, found.seq, found.header) : 0)),
+    end: Effect.map(last(""), (found) => (found ? positionOf(base, found.seq, found.header) : 0)),
     entries,
     followEntries,
     read: (part: Part, position = 0) => readable(entries(part, position)),
     follow: (part: Part, position: number) => readable(followEntries(part, position)),
-    lasts: (part: Part) => replaced(read(part, 0, { lasts: true }), lastBefore),
+    lasts: (part: Part) => withReadableLasts(read(part, 0, { lasts: true }), lastBefore),
   }
   return { port, lastBefore }
 }
@@ -343,11 +350,11 @@ const filter = (head: string, part: Part) => {
 }
 
 /** Retries a read until a server responds, within a limit. */
-const asked = <A>(link: Link, ask: () => Promise<A>): Effect.Effect<A, LogUnavailable> =>
+const withRetries = <A>(link: Link, ask: () => Promise<A>): Effect.Effect<A, LogUnavailable> =>
   Effect.tryPromise({ try: () => overLink(link, ask), catch: (cause) => cause }).pipe(
     Effect.retry({
-      schedule: Schedule.spaced(pause_ms).pipe(Schedule.upTo({ duration: patience_ms })),
-      while: (cause) => isPassing(cause) && !link.isClosed(),
+      schedule: Schedule.spaced(pause_ms).pipe(Schedule.upTo({ duration: retry_ms })),
+      while: (cause) => isTransient(cause) && !link.isClosed(),
     }),
     Effect.mapError(readFailure),
   )

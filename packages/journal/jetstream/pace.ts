@@ -22,30 +22,30 @@ const probe_share = 1 / 64
  * Initial estimates in milliseconds, until there are measurements: 2 cores, ext4 on a virtio disk,
  * nats-server 2.15 with `sync_interval: always`; both modes break even at about 11 commits.
  */
-const guess = {
+const initial_ms = {
   alone: (commits: number) => 0.25 + 0.25 * commits,
   batch: (commits: number) => 2.8 + 0.015 * commits,
 }
 
-export type Way = keyof typeof guess
+export type WriteMode = keyof typeof initial_ms
 
 /** Chooses a write mode by group size, and records how long each write took. */
 export interface Pace {
-  readonly choose: (commits: number) => Way
-  readonly learn: (commits: number, way: Way, took_ms: number) => void
+  readonly choose: (commits: number) => WriteMode
+  readonly learn: (commits: number, mode: WriteMode, took_ms: number) => void
 }
 
-const other = (way: Way): Way => (way === "alone" ? "batch" : "alone")
+const other = (mode: WriteMode): WriteMode => (mode === "alone" ? "batch" : "alone")
 
 export const pace = (): Pace => {
   const sizes = new Map<number, { alone: number; batch: number; spent: number }>()
 
   /** Groups within one power of two share their timings. */
-  const of = (commits: number) => {
+  const timingsOf = (commits: number) => {
     const size = Math.floor(Math.log2(commits))
     const known = sizes.get(size)
     if (known) return known
-    const fresh = { alone: guess.alone(commits), batch: guess.batch(commits), spent: 0 }
+    const fresh = { alone: initial_ms.alone(commits), batch: initial_ms.batch(commits), spent: 0 }
     sizes.set(size, fresh)
     return fresh
   }
@@ -53,20 +53,20 @@ export const pace = (): Pace => {
   return {
     choose: (commits) => {
       if (commits === 1) return "alone"
-      const known = of(commits)
-      const cheap: Way = known.alone <= known.batch ? "alone" : "batch"
-      const dear = other(cheap)
-      if (known.spent * probe_share < known[dear]) return cheap
+      const known = timingsOf(commits)
+      const faster: WriteMode = known.alone <= known.batch ? "alone" : "batch"
+      const slower = other(faster)
+      if (known.spent * probe_share < known[slower]) return faster
       known.spent = 0
-      return dear
+      return slower
     },
-    learn: (commits, way, took_ms) => {
+    learn: (commits, mode, took_ms) => {
       if (commits === 1) return
-      const known = of(commits)
-      const counted = Math.min(took_ms, known[way] * outlier_factor)
-      const used = known[way] <= known[other(way)]
-      known[way] += (used ? weight : probe_weight) * (counted - known[way])
-      known.spent += counted
+      const known = timingsOf(commits)
+      const counted_ms = Math.min(took_ms, known[mode] * outlier_factor)
+      const used = known[mode] <= known[other(mode)]
+      known[mode] += (used ? weight : probe_weight) * (counted_ms - known[mode])
+      known.spent += counted_ms
     },
   }
 }

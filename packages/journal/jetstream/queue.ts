@@ -13,7 +13,7 @@ const group_bytes_max = 4 * 1024 * 1024
 /** Maximum queue length: one second at 10,000 commands per second. */
 const queue_commands_max = 10_000
 
-export type Answer = Result.Result<ReadonlyArray<number>, AppendFailure>
+export type AppendResult = Result.Result<ReadonlyArray<number>, AppendFailure>
 
 /** All commits of one command: always written together, whatever else is in their group. */
 export interface Command {
@@ -21,7 +21,7 @@ export interface Command {
   readonly bytes: number
   /** Deadline for sending it, in milliseconds of the monotonic clock. */
   readonly due: number
-  readonly answer: (answer: Answer) => void
+  readonly resolve: (result: AppendResult) => void
 }
 
 export const commandQueue = (now: () => number) => {
@@ -29,7 +29,7 @@ export const commandQueue = (now: () => number) => {
   /** Versions after the last group, by stream: a command that expects less conflicts already. */
   let written = new Map<string, number>()
 
-  const behind = ({ commits }: Command) =>
+  const staleCommit = ({ commits }: Command) =>
     commits.find(({ stream, expected }) => expected < (written.get(stream) ?? 0))
 
   return {
@@ -38,7 +38,7 @@ export const commandQueue = (now: () => number) => {
     /** Rejects the command if the queue is full. */
     add: (command: Command) => {
       if (queue.length < queue_commands_max) queue.push(command)
-      else command.answer(unavailable(`${queue_commands_max} commands wait already.`))
+      else command.resolve(unavailable(`${queue_commands_max} commands wait already.`))
     },
 
     /** Returns commands that were taken but not written to the front of the queue. */
@@ -48,28 +48,28 @@ export const commandQueue = (now: () => number) => {
       queue = queue.filter((other) => other !== command)
     },
 
-    note: ({ commits }: Command, positions: ReadonlyArray<number>) => {
+    recordPositions: ({ commits }: Command, positions: ReadonlyArray<number>) => {
       for (const [i, { stream }] of commits.entries()) written.set(stream, positions[i] ?? 0)
     },
 
     /** Fails commands past their deadline: they were never sent. */
-    giveUp: (detail: string) => {
+    expire: (detail: string) => {
       const time = now()
       const late = queue.filter(({ due }) => due <= time)
       if (late.length > 0) queue = queue.filter(({ due }) => due > time)
-      for (const { answer } of late) answer(unavailable(detail))
+      for (const { resolve } of late) resolve(unavailable(detail))
     },
 
     /** The next group, in order. Later commits of a stream wait for the result of earlier ones. */
     take: () => {
-      const lost = queue.filter(behind)
+      const conflicting = queue.filter(staleCommit)
       const group: Array<Command> = []
       const rest: Array<Command> = []
       const streams = new Set<string>()
       const room = { commits: group_commits_max, bytes: group_bytes_max }
       for (const command of queue) {
         const { commits, bytes } = command
-        if (behind(command)) continue
+        if (staleCommit(command)) continue
         const fits = group.length === 0 || (commits.length <= room.commits && bytes <= room.bytes)
         if (fits && commits.every(({ stream }) => !streams.has(stream))) {
           group.push(command)
@@ -79,14 +79,14 @@ export const commandQueue = (now: () => number) => {
         for (const { stream } of commits) streams.add(stream)
       }
       queue = rest
-      for (const { answer, commits } of lost) answer(Result.fail(stale(commits)))
+      for (const { resolve, commits } of conflicting) resolve(Result.fail(stale(commits)))
       written = new Map()
       return group
     },
   }
 }
 
-const unavailable = (detail: string): Answer => Result.fail(new LogUnavailable({ detail }))
+const unavailable = (detail: string): AppendResult => Result.fail(new LogUnavailable({ detail }))
 
 const stale = (commits: ReadonlyArray<Encoded>) =>
   new VersionConflict({

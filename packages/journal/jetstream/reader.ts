@@ -13,7 +13,7 @@ const page_messages_max = 500
 const pause_ms = 50
 
 /** Timeout in milliseconds of a bounded read on a log that does not respond. */
-const patience_ms = 10_000
+const bounded_read_ms = 10_000
 
 /** Refusals by a responding server after which even an unbounded read fails: 10 s. */
 const refusals_max = 200
@@ -24,8 +24,8 @@ const refusals_max = 200
  * server whose replica cannot be read, which sends heartbeats but no messages (2.15.1). The time
  * doubles so that a consumer that only has many messages to skip can finish.
  */
-const look_ms = 5_000
-const look_ms_max = 60_000
+const probe_ms = 5_000
+const probe_ms_max = 60_000
 
 export interface Reading {
   /** Subjects to read, with wildcards; of several, none may be within another. */
@@ -52,7 +52,7 @@ export const readMessages = (
       let until = yield* end
       let position = reading.after
       let consumer: Consumer | undefined
-      let wait_ms = look_ms
+      let wait_ms = probe_ms
       let is_stalled = false
       const close = Effect.promise(async () => consumer?.close())
       yield* Effect.addFinalizer(() => close)
@@ -61,8 +61,8 @@ export const readMessages = (
         // The last message of a subject may have changed and now be beyond the end.
         if (reading.lasts && consumer) until = yield* end
         yield* close
-        yield* persist(source, reading, async () => {
-          consumer = await openConsumer(source, start(reading, position))
+        yield* openWithRetries(source, reading, async () => {
+          consumer = await openConsumer(source, consumerConfig(reading, position))
         })
       })
 
@@ -71,15 +71,15 @@ export const readMessages = (
           const [first, ...others] = page(consumer?.take(page_messages_max), position, until)
           if (first) {
             position = others.at(-1)?.position ?? first.position
-            wait_ms = look_ms
+            wait_ms = probe_ms
             is_stalled = false
             return [first, ...others]
           }
           if (!consumer || consumer.isBroken() || is_stalled) {
             yield* open
             is_stalled = false
-          } else if (!(yield* hasNews(consumer, wait_ms))) {
-            wait_ms = Math.min(2 * wait_ms, look_ms_max)
+          } else if (!(yield* waitForMessages(consumer, wait_ms))) {
+            wait_ms = Math.min(2 * wait_ms, probe_ms_max)
             is_stalled = yield* isBehind(source, reading, position)
           }
         }
@@ -99,11 +99,11 @@ const page = (taken: ReadonlyArray<Delivered> = [], after: number, until: number
 }
 
 /** Waits for messages or the end of the consumer; false on timeout. */
-const hasNews = (consumer: Consumer, ms: number) =>
+const waitForMessages = (consumer: Consumer, ms: number) =>
   Effect.callback<boolean>((resume) => {
     const timer = setTimeout(() => resume(Effect.succeed(false)), ms)
     const stop = () => clearTimeout(timer)
-    consumer.onNews(() => {
+    consumer.onReady(() => {
       stop()
       resume(Effect.succeed(true))
     })
@@ -132,7 +132,7 @@ const filtered = (filter: Reading["filter"]): Partial<ConsumerConfig> => {
 }
 
 /** Opens a consumer, with retries within the limits of this read. */
-const persist = Effect.fnUntraced(function* (
+const openWithRetries = Effect.fnUntraced(function* (
   { link }: Source,
   { until }: Reading,
   open: () => Promise<void>,
@@ -146,7 +146,7 @@ const persist = Effect.fnUntraced(function* (
     )
     if (Result.isSuccess(opened)) return
     if (opened.failure instanceof JetStreamApiError) refusals++
-    const late = until && performance.now() - since > patience_ms
+    const late = until && performance.now() - since > bounded_read_ms
     if (late || refusals > refusals_max || link.isClosed()) {
       return yield* readFailure(opened.failure)
     }
@@ -154,7 +154,7 @@ const persist = Effect.fnUntraced(function* (
   }
 })
 
-const start = ({ filter, lasts }: Reading, position: number): Partial<ConsumerConfig> =>
+const consumerConfig = ({ filter, lasts }: Reading, position: number): Partial<ConsumerConfig> =>
   lasts
     ? { ...filtered(filter), deliver_policy: DeliverPolicy.LastPerSubject }
     : {

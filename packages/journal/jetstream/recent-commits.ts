@@ -10,9 +10,9 @@ import { decode } from "../commits/codec.ts"
 const large_bytes = 16 * 1024
 
 /** Size of the cache in bytes of JSON; parsed commits take about four times as much. */
-const kept_bytes_max = 2 * 1024 * 1024
+const cache_bytes_max = 2 * 1024 * 1024
 
-interface Kept {
+interface Cached {
   readonly bytes: Uint8Array
   readonly entry: Entry
 }
@@ -23,19 +23,19 @@ const isSame = (one: Uint8Array, other: Uint8Array) => Buffer.compare(one, other
 export const recentCommits = (
   judge: Judge,
 ): ((position: number, stream: string, bytes: Uint8Array) => Entry) => {
-  const recent = new Map<number, Kept>()
-  let kept_bytes = 0
+  const recent = new Map<number, Cached>()
+  let cached_bytes = 0
 
-  const forget = (position: number, { bytes }: Kept) => {
+  const evict = (position: number, { bytes }: Cached) => {
     recent.delete(position)
-    kept_bytes -= bytes.length
+    cached_bytes -= bytes.length
   }
-  const keep = (bytes: Uint8Array, entry: Entry) => {
+  const add = (bytes: Uint8Array, entry: Entry) => {
     recent.set(entry.position, { bytes, entry })
-    kept_bytes += bytes.length
+    cached_bytes += bytes.length
     for (const [position, oldest] of recent) {
-      if (kept_bytes <= kept_bytes_max) break
-      forget(position, oldest)
+      if (cached_bytes <= cache_bytes_max) break
+      evict(position, oldest)
     }
   }
 
@@ -44,9 +44,9 @@ export const recentCommits = (
     const known = recent.get(position)
     // Another log may have been put in this one's place.
     if (known?.entry.stream === stream && isSame(known.bytes, bytes)) return known.entry
-    if (known !== undefined) forget(position, known)
+    if (known !== undefined) evict(position, known)
     const entry = decode(position, stream, bytes, judge)
-    keep(bytes, entry)
+    add(bytes, entry)
     return entry
   }
 }

@@ -2,7 +2,7 @@
 import { JetStreamApiError } from "@nats-io/jetstream"
 import { headers, type Msg, type NatsConnection, nuid } from "@nats-io/transport-node"
 import { Result } from "effect"
-import type { Ask } from "#bus"
+import type { SendRequest } from "#bus"
 import type { Encoded } from "../commits/codec.ts"
 import { position_header } from "../generations/generation.ts"
 
@@ -19,9 +19,9 @@ export type Write = (commits: ReadonlyArray<Encoded>) => Written
 type Publisher = Pick<NatsConnection, "publish">
 
 /** The part of a response that is read. */
-type Answer = Pick<Msg, "json">
+type Reply = Pick<Msg, "json">
 
-type AskFor = (...asked: Parameters<Ask>) => Promise<Answer>
+type SendFor = (...args: Parameters<SendRequest>) => Promise<Reply>
 
 /** Destination of commits. */
 export interface Target {
@@ -32,10 +32,10 @@ export interface Target {
 
 /** Completes when the server responds, the connection is lost, or the request times out. */
 export const writer =
-  (connection: Publisher, ask: AskFor, target: Target): Write =>
+  (connection: Publisher, ask: SendFor, target: Target): Write =>
   (commits) =>
     send(connection, ask, target, commits)
-      .then((message) => Result.map(positionOf(message), (last) => places(commits, last)))
+      .then((message) => Result.map(positionOf(message), (last) => positionsUpTo(commits, last)))
       // An invalid response fails too: otherwise the queue behind it would wait forever.
       .catch(Result.fail)
 
@@ -45,10 +45,10 @@ export const writer =
  */
 const send = (
   connection: Publisher,
-  ask: AskFor,
+  ask: SendFor,
   { stream, head }: Target,
   commits: ReadonlyArray<Encoded>,
-): Promise<Answer> => {
+): Promise<Reply> => {
   const batch = nuid.next()
   try {
     for (const [i, commit] of commits.entries()) {
@@ -82,12 +82,12 @@ interface Ack {
   }
 }
 
-const positionOf = (message: Answer): Result.Result<number, unknown> => {
+const positionOf = (message: Reply): Result.Result<number, unknown> => {
   const { seq, error } = message.json<Ack>()
   if (error) return Result.fail(new JetStreamApiError(error))
   return seq === undefined ? Result.fail(new Error("no answer of JetStream")) : Result.succeed(seq)
 }
 
 /** A batch takes consecutive positions; the server returns the last. */
-const places = (commits: ReadonlyArray<Encoded>, last: number) =>
+const positionsUpTo = (commits: ReadonlyArray<Encoded>, last: number) =>
   commits.map((_, i) => last - commits.length + 1 + i)

@@ -1,13 +1,13 @@
 /** Where answers go: into the asker's own inbox, whatever it names. */
 import { assert, describe, it } from "vitest"
-import { answerSubject } from "#bus"
+import { responseSubject } from "#bus"
 
 const inbox = "_INBOX_worker-1"
 
 describe("the subject of an answer", () => {
   it("is in the inbox of whoever asked", () => {
     for (const reply of [`${inbox}.aZ09`, `${inbox}.AB12.CD34`]) {
-      assert.equal(answerSubject(inbox, { reply }), reply)
+      assert.equal(responseSubject(inbox, { reply }), reply)
     }
   })
 
@@ -35,7 +35,7 @@ describe("the subject of an answer", () => {
   ]
   for (const reply of hostile) {
     it(`is none for ${JSON.stringify(reply)}`, () => {
-      assert.isUndefined(answerSubject(inbox, reply === undefined ? {} : { reply }))
+      assert.isUndefined(responseSubject(inbox, reply === undefined ? {} : { reply }))
     })
   }
 })

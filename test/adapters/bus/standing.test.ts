@@ -1,7 +1,7 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
 import { TestClock } from "effect/testing"
-import { away_ms, standingOf } from "#bus"
+import { availabilityOf, offline_ms } from "#bus"
 
 /** A link that is lost and comes back when a test says so. */
 const newLink = () => {
@@ -26,28 +26,28 @@ describe("the bus", () => {
   it.effect("is away once its connection was lost for seconds, and at once no more", () =>
     Effect.gen(function* () {
       const { link, become } = newLink()
-      const { trouble } = yield* standingOf(link)
-      assert.isUndefined(yield* trouble)
+      const { problem } = yield* availabilityOf(link)
+      assert.isUndefined(yield* problem)
       become(false)
-      yield* TestClock.adjust(away_ms - 1)
-      assert.isUndefined(yield* trouble)
+      yield* TestClock.adjust(offline_ms - 1)
+      assert.isUndefined(yield* problem)
       // Each attempt that fails is told of as another loss.
       become(false)
       yield* TestClock.adjust(1)
-      assert.equal(yield* trouble, "has no connection to the bus")
+      assert.equal(yield* problem, "has no connection to the bus")
       become(true)
-      assert.isUndefined(yield* trouble)
+      assert.isUndefined(yield* problem)
     }),
   )
 
   it.effect("is not away while it comes back each time", () =>
     Effect.gen(function* () {
       const { link, become } = newLink()
-      const { trouble } = yield* standingOf(link)
+      const { problem } = yield* availabilityOf(link)
       for (let times = 0; times < 10; times++) {
         become(false)
-        yield* TestClock.adjust(away_ms - 1)
-        assert.isUndefined(yield* trouble)
+        yield* TestClock.adjust(offline_ms - 1)
+        assert.isUndefined(yield* problem)
         become(true)
       }
     }),
@@ -56,7 +56,7 @@ describe("the bus", () => {
   it.effect("is watched no longer than the scope", () =>
     Effect.gen(function* () {
       const { link, count } = newLink()
-      yield* Effect.scoped(standingOf(link))
+      yield* Effect.scoped(availabilityOf(link))
       assert.equal(count(), 0)
     }),
   )

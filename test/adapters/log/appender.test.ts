@@ -3,8 +3,8 @@ import { assert, describe, it } from "@effect/vitest"
 import { JetStreamApiError } from "@nats-io/jetstream"
 import { NoRespondersError, TimeoutError } from "@nats-io/transport-node"
 import { Result } from "effect"
-import type { Answer, Encoded } from "#journal"
-import { appender, pace, type Way, type Write, writer } from "#journal"
+import type { AppendResult, Encoded } from "#journal"
+import { appender, pace, type Write, type WriteMode, writer } from "#journal"
 
 const commit = (stream: string, expected = 0): Encoded => ({
   stream,
@@ -13,7 +13,12 @@ const commit = (stream: string, expected = 0): Encoded => ({
 })
 
 /** A server of few words: what was written, and where it ends is up to each test. */
-const served = (options: { way: Way; up?: () => boolean; now?: () => number; write?: Write }) => {
+const served = (options: {
+  mode: WriteMode
+  up?: () => boolean
+  now?: () => number
+  write?: Write
+}) => {
   const writes: Array<string> = []
   const answers = new Map<string, string>()
   let position = 0
@@ -25,7 +30,7 @@ const served = (options: { way: Way; up?: () => boolean; now?: () => number; wri
   const append = appender({
     write,
     link: { isUp: options.up ?? (() => true), isClosed: () => false, onChange: () => () => {} },
-    pace: { choose: () => options.way, learn: () => {} },
+    pace: { choose: () => options.mode, learn: () => {} },
     now: options.now ?? (() => 0),
   })
   const send = (...commits: ReadonlyArray<Encoded>) => {
@@ -34,7 +39,7 @@ const served = (options: { way: Way; up?: () => boolean; now?: () => number; wri
     const settled = new Promise<void>((resolve) => {
       settle = resolve
     })
-    const withdraw = append(commits, (answer: Answer) => {
+    const withdraw = append(commits, (answer: AppendResult) => {
       answers.set(name, Result.isSuccess(answer) ? answer.success.join() : answer.failure._tag)
       settle()
     })
@@ -50,7 +55,7 @@ const conflict = new JetStreamApiError({ err_code: 10_071, code: 400, descriptio
 
 describe("group commit", () => {
   it("a lone command is sent at once, alone", async () => {
-    const { writes, answers, send } = served({ way: "batch" })
+    const { writes, answers, send } = served({ mode: "batch" })
     const sent = send(commit("a"))
     assert.deepEqual(writes, ["a"])
     await sent.settled
@@ -58,7 +63,7 @@ describe("group commit", () => {
   })
 
   it("what gathers meanwhile goes together, and each hears its own positions", async () => {
-    const { writes, answers, send } = served({ way: "batch" })
+    const { writes, answers, send } = served({ mode: "batch" })
     await all([
       send(commit("a")),
       send(commit("b")),
@@ -70,7 +75,7 @@ describe("group commit", () => {
   })
 
   it("where that costs less each goes alone, but the commits of a command stay one", async () => {
-    const { writes, send } = served({ way: "alone" })
+    const { writes, send } = served({ mode: "alone" })
     await all([send(commit("a")), send(commit("b")), send(commit("c"))])
     assert.deepEqual(writes, ["a", "b", "c"])
     await all([send(commit("d"), commit("e"))])
@@ -78,7 +83,7 @@ describe("group commit", () => {
   })
 
   it("two commands of one stream never travel together, and keep their order", async () => {
-    const { writes, send } = served({ way: "batch" })
+    const { writes, send } = served({ mode: "batch" })
     await all([
       send(commit("x")),
       send(commit("a", 7)),
@@ -90,7 +95,7 @@ describe("group commit", () => {
   })
 
   it("who expects less than was just written has lost without being sent", async () => {
-    const { writes, answers, send } = served({ way: "batch" })
+    const { writes, answers, send } = served({ mode: "batch" })
     await all([send(commit("a")), send(commit("a"), commit("b"))])
     assert.deepEqual(writes, ["a"])
     assert.strictEqual(answers.get("a+b"), "VersionConflict")
@@ -99,7 +104,7 @@ describe("group commit", () => {
   it("after the refusal of a group each command tries alone", async () => {
     let position = 0
     const { writes, answers, send } = served({
-      way: "batch",
+      mode: "batch",
       write: async (commits) =>
         commits.some(({ stream }) => stream === "stale")
           ? Result.fail(conflict)
@@ -122,7 +127,7 @@ describe("group commit", () => {
 
   it("a group without an answer is unknown for all, and is not sent again", async () => {
     const { writes, answers, send } = served({
-      way: "batch",
+      mode: "batch",
       write: async (commits) =>
         commits.length > 1 ? Result.fail(new TimeoutError()) : Result.succeed([1]),
     })
@@ -141,7 +146,7 @@ describe("group commit", () => {
     it(`while ${what} it tries again, and gives up in the end`, async () => {
       let time = 0
       const { writes, answers, send } = served({
-        way: "batch",
+        mode: "batch",
         now: () => (time += 500),
         write: async () => Result.fail(cause),
       })
@@ -153,7 +158,7 @@ describe("group commit", () => {
 
   it("without a connection nothing is sent, and all of it once there is one", async () => {
     let up = false
-    const { writes, send } = served({ way: "batch", up: () => up })
+    const { writes, send } = served({ mode: "batch", up: () => up })
     const sent = [send(commit("a")), send(commit("b")), send(commit("c"))]
     assert.deepEqual(writes, [])
     sent[1]?.withdraw()
@@ -164,7 +169,7 @@ describe("group commit", () => {
 
   it("the queue is bounded", async () => {
     let up = false
-    const { answers, send } = served({ way: "batch", up: () => up })
+    const { answers, send } = served({ mode: "batch", up: () => up })
     const sent = Array.from({ length: 10_000 }, (_, i) => send(commit(`s${i}`)))
     send(commit("one-too-many"))
     assert.strictEqual(answers.get("one-too-many"), "LogUnavailable")
@@ -178,16 +183,16 @@ describe("the pace of writing", () => {
   const cost = { alone: (n: number) => 0.2 + 0.3 * n, batch: () => 3 }
   const run = (size: number, rounds: number, costs: typeof cost) => {
     const { choose, learn } = pace()
-    const ways: Array<Way> = []
+    const modes: Array<WriteMode> = []
     for (let i = 0; i < rounds; i++) {
-      const way = choose(size)
-      ways.push(way)
-      learn(size, way, costs[way](size))
+      const mode = choose(size)
+      modes.push(mode)
+      learn(size, mode, costs[mode](size))
     }
-    return ways
+    return modes
   }
-  const share = (ways: ReadonlyArray<Way>, way: Way) =>
-    ways.filter((one) => one === way).length / ways.length
+  const share = (modes: ReadonlyArray<WriteMode>, mode: WriteMode) =>
+    modes.filter((one) => one === mode).length / modes.length
 
   it("writes few alone and many together", () => {
     assert.strictEqual(pace().choose(1), "alone")
@@ -195,10 +200,10 @@ describe("the pace of writing", () => {
     assert.strictEqual(pace().choose(64), "batch")
   })
 
-  it("finds the cheaper way when the disk is another, and probes little", () => {
+  it("finds the cheaper mode when the disk is another, and probes little", () => {
     const fast = { alone: (n: number) => 0.02 * n, batch: () => 3 }
-    const ways = run(64, 3_000, fast)
-    assert.isAbove(share(ways.slice(-500), "alone"), 0.97)
+    const modes = run(64, 3_000, fast)
+    assert.isAbove(share(modes.slice(-500), "alone"), 0.97)
     const slow = { alone: (n: number) => 5 * n, batch: () => 8 }
     assert.isAbove(share(run(4, 3_000, slow).slice(-500), "batch"), 0.97)
     assert.isAbove(share(run(64, 1_000, cost), "batch"), 0.97)

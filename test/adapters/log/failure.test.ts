@@ -9,7 +9,7 @@ import {
   RequestError,
   TimeoutError,
 } from "@nats-io/transport-node"
-import { isAbsent, isPassing, LinkLost } from "#bus"
+import { isAbsent, isTransient, LinkLost } from "#bus"
 import { appendFailure, isRefused } from "#journal"
 
 const api = (err_code: number, code = 400, description = "said") =>
@@ -75,7 +75,7 @@ describe("what the bus says to an append", () => {
   })
 
   it("what passes by itself is asked again, and nothing that was decided", () => {
-    const passing = cases.filter(([, cause]) => isPassing(cause)).map(([what]) => what)
+    const passing = cases.filter(([, cause]) => isTransient(cause)).map(([what]) => what)
     assert.deepEqual(passing, [
       "no leader of the cluster",
       "no responders",

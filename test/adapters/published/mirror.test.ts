@@ -17,7 +17,7 @@ import { ownServerLayer } from "#adapters/bus/own-server.ts"
 import { DataFolder } from "#adapters/data-folder/lock.ts"
 import { publishedEventsJetStream } from "#adapters/published/jetstream.ts"
 import { events_stream, events_subject } from "#adapters/published/stream-name.ts"
-import { EventsConnection, NatsServer, undefinedWhereNone } from "#bus"
+import { EventsConnection, NatsServer, undefinedIfMissing } from "#bus"
 import { findBinary } from "../../../launcher/binaries.mjs"
 import { describeWithServer, temporaryFolder } from "../../world/programs/nats.ts"
 
@@ -59,7 +59,7 @@ const mirrored = Effect.fnUntraced(function* (messages: number, last: number) {
   const { jsm } = yield* subscriber
   // It is gone for a moment where it is made again.
   const held = Effect.promise(async () => {
-    const info = await jsm.streams.info(events_stream).catch(undefinedWhereNone)
+    const info = await jsm.streams.info(events_stream).catch(undefinedIfMissing)
     return [info?.state.messages, info?.state.last_seq]
   })
   yield* Effect.repeat(held, {

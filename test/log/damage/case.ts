@@ -115,7 +115,7 @@ const answerOf = Effect.fnUntraced(function* ({ place, acknowledged }: Master) {
     served,
     unreadable,
     is_still,
-    trouble: guard.trouble(),
+    trouble: guard.problem(),
     missing,
     is_other: findings.some(({ kind }) => kind === "other"),
   } satisfies Answer

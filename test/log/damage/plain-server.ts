@@ -4,8 +4,8 @@ import type { StreamInfo } from "@nats-io/jetstream"
 import { Effect } from "effect"
 import { ownServer } from "#adapters/bus/own-server.ts"
 import { DataFolder } from "#adapters/data-folder/lock.ts"
-import { connectBus, undefinedWhereNone } from "#bus"
-import { wanted } from "#journal"
+import { connectBus, undefinedIfMissing } from "#bus"
+import { logStreamConfig } from "#journal"
 
 /** Bytes of a stream for which nats-server chooses blocks of 32 KB instead of 8 MB. */
 const small_stream_bytes = 120_000
@@ -26,11 +26,11 @@ export const smallBlocks = (data_dir: string, stream: string) =>
   Effect.scoped(
     Effect.gen(function* () {
       const { jsm } = yield* bus(data_dir)
-      const found = yield* Effect.promise(() => jsm.streams.info(stream).catch(undefinedWhereNone))
+      const found = yield* Effect.promise(() => jsm.streams.info(stream).catch(undefinedIfMissing))
       const max_bytes = small_stream_bytes
       yield* Effect.promise<StreamInfo>(() =>
         found === undefined
-          ? jsm.streams.add({ ...wanted({ stream }), max_bytes })
+          ? jsm.streams.add({ ...logStreamConfig({ stream }), max_bytes })
           : jsm.streams.update(stream, { max_bytes }),
       )
     }),

@@ -21,7 +21,7 @@ const sweep_ms = 250
 /** NATS status code for "no responders". */
 const no_responders = 503
 
-interface Open {
+interface Pending {
   readonly subject: string
   readonly due: number
   readonly resolve: (message: Msg) => void
@@ -29,51 +29,51 @@ interface Open {
 }
 
 /** Sends a request. Rejects with NoRespondersError, LinkLost, or TimeoutError after `wait_ms`. */
-export type Ask = (subject: string, data: Uint8Array, headers: MsgHdrs) => Promise<Msg>
+export type SendRequest = (subject: string, data: Uint8Array, headers: MsgHdrs) => Promise<Msg>
 
 /** Sends requests over a connection until the scope closes, each with a timeout of `wait_ms`. */
-export const asker = Effect.fnUntraced(function* (
+export const requester = Effect.fnUntraced(function* (
   connection: NatsConnection,
   link: Link,
   wait_ms: number,
 ) {
   const inbox = createInbox()
-  const open = new Map<string, Open>()
-  let asked = 0
+  const pending = new Map<string, Pending>()
+  let sent = 0
 
-  const close = (token: string) => {
-    const question = open.get(token)
-    open.delete(token)
-    return question
+  const remove = (token: string) => {
+    const request = pending.get(token)
+    pending.delete(token)
+    return request
   }
-  const heard = (message: Msg) => {
-    const question = close(message.subject.slice(inbox.length + 1))
+  const receive = (message: Msg) => {
+    const question = remove(message.subject.slice(inbox.length + 1))
     if (message.data.length === 0 && message.headers?.code === no_responders) {
       question?.reject(new NoRespondersError(question.subject))
     } else question?.resolve(message)
   }
-  const lose = () => {
+  const failAll = () => {
     if (link.isUp()) return
-    for (const token of [...open.keys()]) {
-      close(token)?.reject(new LinkLost({ message: "the connection was lost" }))
+    for (const token of [...pending.keys()]) {
+      remove(token)?.reject(new LinkLost({ message: "the connection was lost" }))
     }
   }
   const sweep = () => {
     const now = performance.now()
-    for (const [token, { due }] of open) {
+    for (const [token, { due }] of pending) {
       // They are in the order in which they were sent, and share one timeout.
       if (due > now) return
-      close(token)?.reject(new TimeoutError())
+      remove(token)?.reject(new TimeoutError())
     }
   }
 
   yield* Effect.acquireRelease(
     Effect.sync(() => {
       const callback = (error: Error | null, message: Msg) => {
-        if (error === null) heard(message)
+        if (error === null) receive(message)
       }
       const subscription = connection.subscribe(`${inbox}.*`, { callback })
-      const forget = link.onChange(lose)
+      const forget = link.onChange(failAll)
       const sweeping = setInterval(sweep, sweep_ms)
       sweeping.unref()
       return { subscription, forget, sweeping }
@@ -86,17 +86,17 @@ export const asker = Effect.fnUntraced(function* (
       }),
   )
 
-  const ask: Ask = (subject, data, headers) =>
+  const send: SendRequest = (subject, data, headers) =>
     new Promise((resolve, reject) => {
       if (!link.isUp()) return reject(new LinkLost({ message: "there is no connection" }))
-      const token = `${asked++}`
-      open.set(token, { subject, due: performance.now() + wait_ms, resolve, reject })
+      const token = `${sent++}`
+      pending.set(token, { subject, due: performance.now() + wait_ms, resolve, reject })
       try {
         connection.publish(subject, data, { headers, reply: `${inbox}.${token}` })
       } catch (cause) {
-        close(token)
+        remove(token)
         reject(cause)
       }
     })
-  return ask
+  return send
 })

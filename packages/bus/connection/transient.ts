@@ -4,7 +4,7 @@ import { NoRespondersError, RequestError } from "@nats-io/transport-node"
 import { LinkLost } from "./link.ts"
 
 /** JetStream's codes for errors that end once its cluster has formed. */
-const passing: ReadonlySet<number> = new Set([
+const transient_codes: ReadonlySet<number> = new Set([
   10_005, // no suitable peers: they have not connected yet
   10_006, // the cluster is not active
   10_007, // the stream is not assigned to a server
@@ -23,8 +23,8 @@ export const isLate = (cause: unknown) => cause instanceof Error && cause.name =
 
 /** Whether the cluster reports that it is electing or losing a leader. */
 export const isLeaderless = (cause: unknown) =>
-  cause instanceof JetStreamApiError && passing.has(cause.code)
+  cause instanceof JetStreamApiError && transient_codes.has(cause.code)
 
 /** Whether the request is worth retrying. */
-export const isPassing = (cause: unknown) =>
+export const isTransient = (cause: unknown) =>
   isAbsent(cause) || isLate(cause) || isLeaderless(cause) || cause instanceof LinkLost

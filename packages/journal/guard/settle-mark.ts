@@ -9,7 +9,7 @@ import { LogWatch } from "./watch.ts"
  */
 export const settleMark = Effect.gen(function* () {
   const watch = Option.getOrUndefined(yield* Effect.serviceOption(LogWatch))
-  if (watch === undefined || watch.trouble() !== undefined) return
+  if (watch === undefined || watch.problem() !== undefined) return
   const log = yield* Log
   const head = yield* log.head("")
   if (head === 0) return

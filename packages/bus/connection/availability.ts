@@ -8,17 +8,17 @@ import { type Link, watchLink } from "./link.ts"
  * third of a second, and a restart of our own nats-server one or two seconds. A hanging server is
  * detected after four to six seconds (`connection.ts`).
  */
-export const away_ms = 3_000
+export const offline_ms = 3_000
 
 /** Present state of the connection, and whether it has been down for long. */
-export interface BusStanding {
+export interface BusAvailability {
   readonly isUp: () => boolean
   /** Why the bus is unavailable; undefined while it is up or was lost only a moment ago. */
-  readonly trouble: Effect.Effect<string | undefined>
+  readonly problem: Effect.Effect<string | undefined>
 }
 
 /** Watches a link for as long as the scope is open. */
-export const standingOf = Effect.fnUntraced(function* ({ isUp, onChange }: Link) {
+export const availabilityOf = Effect.fnUntraced(function* ({ isUp, onChange }: Link) {
   const clock = yield* Clock.Clock
   const now = () => clock.currentTimeMillisUnsafe()
   let lost_at = isUp() ? undefined : now()
@@ -29,13 +29,13 @@ export const standingOf = Effect.fnUntraced(function* ({ isUp, onChange }: Link)
     Effect.sync(() => onChange(changed)),
     (forget) => Effect.sync(forget),
   )
-  const isAway = () => lost_at !== undefined && now() - lost_at >= away_ms
+  const isOffline = () => lost_at !== undefined && now() - lost_at >= offline_ms
   return {
     isUp,
-    trouble: Effect.sync(() => (isAway() ? "has no connection to the bus" : undefined)),
-  } satisfies BusStanding
+    problem: Effect.sync(() => (isOffline() ? "has no connection to the bus" : undefined)),
+  } satisfies BusAvailability
 })
 
 /** Watches a connection for as long as the scope is open. */
-export const busStanding = (connection: NatsConnection) =>
-  Effect.flatMap(watchLink(connection), standingOf)
+export const busAvailability = (connection: NatsConnection) =>
+  Effect.flatMap(watchLink(connection), availabilityOf)

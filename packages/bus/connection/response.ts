@@ -15,7 +15,7 @@ export const core_inbox = "_INBOX"
 const tail = /^[A-Za-z0-9]{1,64}(\.[A-Za-z0-9]{1,64})?$/
 
 /** Subject of the response; undefined if the request's reply subject is not in that inbox. */
-export const answerSubject = (inbox: string, { reply }: Pick<Msg, "reply">) => {
+export const responseSubject = (inbox: string, { reply }: Pick<Msg, "reply">) => {
   const prefix = `${inbox}.`
   if (reply?.startsWith(prefix) !== true) return undefined
   const rest = reply.slice(prefix.length)
@@ -26,7 +26,12 @@ export const answerSubject = (inbox: string, { reply }: Pick<Msg, "reply">) => {
  * Sends the response to the requester's inbox. No effect if the reply subject is not in it, or if
  * the connection is closed: the request times out, and the requester retries.
  */
-export const answer = (connection: NatsConnection, inbox: string, message: Msg, text: string) => {
-  const subject = answerSubject(inbox, message)
+export const sendResponse = (
+  connection: NatsConnection,
+  inbox: string,
+  message: Msg,
+  text: string,
+) => {
+  const subject = responseSubject(inbox, message)
   if (subject !== undefined && !connection.isClosed()) connection.publish(subject, text)
 }
