@@ -1,5 +1,5 @@
 /**
- * How far this process's heap may grow before V8 collects all of it.
+ * Sets how far this process's heap may grow before a full collection.
  *
  * The bytes of requests are outside V8's heap, and by default V8 collects the whole heap for every
  * 64 MB of them. Counted with the heap they wait for the next collection that is due. After idle
@@ -10,7 +10,7 @@
  */
 import { setFlagsFromString } from "node:v8"
 
-/** Sets it for the rest of this process's life. */
+/** Sets it for the lifetime of this process. */
 export const growHeap = () => {
   setFlagsFromString("--external-memory-accounted-in-global-limit")
   setFlagsFromString("--heap-growing-percent=100")

@@ -1,8 +1,8 @@
-/** Logs on standard error: lines for people on a terminal, JSON for machines otherwise. */
+/** Logs to standard error: readable lines on a terminal, JSON otherwise. */
 import { Formatter, Layer, Logger, LogLevel, References } from "effect"
 import type { Settings } from "#schemas/settings.ts"
 
-/** What standard error is to the logs. */
+/** Output of the logger. */
 export interface Sink {
   readonly is_terminal: boolean
   readonly write: (line: string) => void
@@ -15,7 +15,7 @@ const standard_error: Sink = {
   },
 }
 
-/** Only these names differ from Effect's in more than their first letter. */
+/** Level names of settings, mapped to Effect's. */
 const levels: Readonly<Record<Settings["log"]["level"], LogLevel.LogLevel>> = {
   trace: "Trace",
   debug: "Debug",
@@ -25,11 +25,11 @@ const levels: Readonly<Record<Settings["log"]["level"], LogLevel.LogLevel>> = {
   fatal: "Fatal",
 }
 
-/** Credentials as they stand in headers and URLs, wherever they got into a text. */
+/** Patterns of credentials in headers and URLs, anywhere in a text. */
 const credentials = [
   [/\b(bearer|basic)\s+[\w.~+/=-]{4,}/gi, "$1 <redacted>"],
   [/((?:authorization|x-auth-token|cookie)["']?\s*[:=]\s*["']?)[^\s"',}]+/gi, "$1<redacted>"],
-  // No scheme is longer: without a bound a long text of dots would take seconds.
+  // Limited, because a long text of dots would otherwise take seconds.
   [/(\b[a-z][a-z\d+.-]{0,30}:\/\/)[^\s/@"]+@/gi, "$1<redacted>@"],
 ] as const
 
@@ -49,7 +49,7 @@ const colours: Readonly<Record<string, string>> = {
 type Entry =
   typeof Logger.formatStructured extends Logger.Logger<unknown, infer Output> ? Output : never
 
-/** Control characters as escapes that are seen: what others sent forges no line, and hides none. */
+/** Escapes control characters, so that external input can neither forge nor hide log lines. */
 const harmless = (text: string) =>
   text.replaceAll(/\p{Cc}/gu, (one) => `\\x${one.charCodeAt(0).toString(16).padStart(2, "0")}`)
 
@@ -65,7 +65,7 @@ const pretty = ({ timestamp, level, message, annotations, cause }: Entry) => {
   return `${head} ${harmless(`${words}${notes.join("")}`)}${trace}`
 }
 
-/** The only logger of the process; `level` is asked for each line, so that it can be reloaded. */
+/** The only logger of the process; `level` is evaluated per line, so that it can be reloaded. */
 export const logging = (level: () => Settings["log"]["level"], sink: Sink = standard_error) => {
   const write = sink.is_terminal ? pretty : (entry: Entry) => Formatter.formatJson(entry)
   const logger = Logger.make<unknown, void>((options) => {

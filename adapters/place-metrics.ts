@@ -1,4 +1,4 @@
-/** Prometheus text of where the process stands: its disk, its certificate, its release. */
+/** Prometheus text about the process's environment: disk, certificate, release, backups. */
 import { readFile, statfs } from "node:fs/promises"
 import { join } from "node:path"
 import { Effect, Schema } from "effect"
@@ -20,7 +20,7 @@ const build = {
   help: "1, with the release and the runtime as labels.",
 } as const
 
-/** When state was backed up from this folder; 0 where it never was, or nobody can tell. */
+/** Time of the last state backup of this folder; 0 if never or unknown. */
 const lastBackup = (data_dir: string) =>
   Effect.tryPromise(() => readFile(join(data_dir, last_backup_file), "utf8")).pipe(
     Effect.flatMap(Schema.decodeUnknownEffect(LastBackup)),
@@ -31,8 +31,8 @@ const lastBackup = (data_dir: string) =>
 const backup_help = "When state was last backed up from here, in Unix time; 0: never."
 
 /**
- * Fails where the data folder cannot be read. `certificateEnds` answers when the certificate that
- * is served runs out, in Unix time; undefined where none is.
+ * Fails if the data folder cannot be read. `certificateEnds` returns the expiry of the served
+ * certificate in Unix time; undefined without one.
  */
 export const placeMetrics = (
   { data }: Settings,

@@ -1,17 +1,17 @@
-/** Prometheus text of the process and of every Effect Metric in it. */
+/** Prometheus text of the process and all its Effect metrics. */
 import { readdir } from "node:fs/promises"
 import { monitorEventLoopDelay } from "node:perf_hooks"
 import { Effect } from "effect"
 import { PrometheusMetrics } from "effect/observability"
 import { declared_families, familyText, plainText } from "#schemas/metric.ts"
 
-/** How finely the event loop's delay is sampled. */
+/** Sampling interval of the event loop's delay. */
 const resolution_ms = 20
 const ns_per_s = 1e9
 const us_per_s = 1e6
 const ms_per_s = 1000
 
-/** Files and sockets that this process has open; 0 where the system does not tell. */
+/** Open files and sockets of this process; 0 if unknown. */
 const openFiles = Effect.promise(() =>
   readdir("/proc/self/fd").then(
     ({ length }) => length,
@@ -19,14 +19,14 @@ const openFiles = Effect.promise(() =>
   ),
 )
 
-/** What is counted here and did not happen yet. */
+/** Initial zero values of counters. */
 const silent = (metrics: string) =>
   declared_families
     .filter(({ name }) => !metrics.includes(`# TYPE ${name} `))
     .map((family) => familyText(family, []))
     .join("")
 
-/** Answers how to read the metrics; the event loop is watched for as long as the scope lives. */
+/** Returns a reader of the metrics; samples the event loop until the scope closes. */
 export const processMetrics = Effect.gen(function* () {
   const delay = yield* Effect.acquireRelease(
     Effect.sync(() => {
@@ -40,7 +40,7 @@ export const processMetrics = Effect.gen(function* () {
   const text = (open_files: number) => {
     const { rss, heapUsed, external } = process.memoryUsage()
     const { user, system } = process.cpuUsage()
-    // The timer that samples is itself so long under way: what is beyond that is delay.
+    // The sampling timer's own interval is subtracted: the rest is delay.
     const quantile = (share: number) =>
       Math.max(0, delay.percentile(share) / ns_per_s - resolution_ms / ms_per_s)
     const of_process = plainText("process_", [
@@ -57,7 +57,7 @@ export const processMetrics = Effect.gen(function* () {
       ["gauge", "eventloop_delay_p99_seconds", "Delay of the event loop at p99.", quantile(99)],
       ["gauge", "eventloop_delay_max_seconds", "Largest delay of the event loop.", quantile(100)],
     ])
-    // Each reading tells of the time since the one before.
+    // Each reading covers the time since the previous one.
     delay.reset()
     return of_process + of_node
   }

@@ -1,13 +1,13 @@
 /**
- * What a process must not tell of itself: its memory and its environment hold passwords. Core dumps
- * are off by how it is started. Source: decision 0146.
+ * Protects the process's memory and environment, which contain passwords. The launcher disables
+ * core dumps. Source: decision 0146.
  */
 
-/** Once, at the start of a process. */
+/** Called once at startup. */
 export const keepPrivate = () => {
-  // Node's own answer to this signal is a debugger on loopback, where any user of the machine may
-  // run what he likes as this one.
+  // By default Node opens a debugger on loopback for this signal, where any local user could run
+  // code as this user.
   process.on("SIGUSR1", () => undefined)
-  // Reports are written where NODE_OPTIONS asks for them: then without the environment.
+  // Reports enabled by NODE_OPTIONS are written without the environment.
   if (process.report !== undefined) process.report.excludeEnv = true
 }

@@ -21,9 +21,9 @@ import {
 import { type Settings, settings, settings_by_path, variableOf } from "#schemas/settings.ts"
 import { disagreement } from "#schemas/settings-rules.ts"
 
-/** Where settings are taken from; each overrides the one before it, after the defaults. */
+/** Sources of settings; each overrides the previous one and the defaults. */
 export interface Sources {
-  /** The value of `--config`; without it the file that ALMANAC_CONFIG names. */
+  /** The value of `--config`; without it ALMANAC_CONFIG names the file. */
   readonly config?: string | undefined
   readonly env: Readonly<Record<string, string | undefined>>
   /** The values of `--set`, each `section.name=value`. */
@@ -32,23 +32,23 @@ export interface Sources {
 
 export interface Loaded {
   readonly settings: Settings
-  /** By dotted name where a setting was given, for example `environment ALMANAC_LOG__LEVEL`. */
+  /** Source of each setting by dotted name, for example `environment ALMANAC_LOG__LEVEL`. */
   readonly sources: ReadonlyMap<string, string>
 }
 
-/** A wrong name, type or range; one line that says which and where, and holds no secret. */
+/** A wrong name, type or range; one line with the setting and its source, without secrets. */
 export class InvalidSettings extends Schema.TaggedError<InvalidSettings>()("InvalidSettings", {
   message: Schema.String,
 }) {}
 
-/** A configuration is written by a person. */
+/** Maximum size of a configuration file, which is written by hand. */
 const config_bytes_max = 2 ** 20
-/** The longest secret is a private key. */
+/** Maximum size of a secret; the longest is a private key. */
 const secret_bytes_max = 2 ** 16
 
 /**
- * Reads every source. Folders are answered as absolute paths, and what the embedded identity has
- * development values for is filled in.
+ * Reads all sources. Makes folders absolute, and fills in development values for the embedded
+ * identity.
  */
 export const readSettings = Effect.fnUntraced(function* (sources: Sources) {
   const config = sources.config || sources.env.ALMANAC_CONFIG
@@ -65,7 +65,7 @@ export const readSettings = Effect.fnUntraced(function* (sources: Sources) {
   const sourceOf = ({ path }: Wrong) => where.get(path.replace(/\[.*/, ""))
   const decoded = decodeSection(settings, raw, "")
   const complete = yield* withSecrets(settings, yield* valid(decoded, sourceOf), "", where)
-  // Every name of `settings` is in it, each decoded by its own schema.
+  // It has every name of `settings`, each decoded by its own schema.
   const read = developed(located(complete as unknown as Settings), where)
   const wrong = disagreement(read) ?? hashedTwice(read) ?? ungiven(read, where)
   if (wrong !== undefined) return yield* refuse(wrong, sourceOf(wrong))
@@ -108,7 +108,7 @@ const fromFile = Effect.fnUntraced(function* (path: string) {
   return yield* walk(settings, table, "", source)
 })
 
-/** The parser's message goes on with the lines themselves, which may hold a secret. */
+/** Shortens the parser's message, which includes source lines that may contain a secret. */
 const notToml = (cause: unknown) =>
   cause instanceof TomlError
     ? `, line ${cause.line}, column ${cause.column}: ${cause.message.split("\n", 1)[0]}`
@@ -144,7 +144,7 @@ const meant = (name: string | undefined) => (name === undefined ? "" : `; did yo
 
 const prefix = "ALMANAC_"
 
-/** Short names of settings, by which other programs know them too. */
+/** Short names of environment variables, as other programs use them. */
 const short_names: ReadonlyMap<string, string> = new Map([
   ["ALMANAC_DATA_DIR", "data.dir"],
   ["FRED_API_KEY", "capital.fred_key"],
@@ -153,13 +153,13 @@ const short_names: ReadonlyMap<string, string> = new Map([
   ["CFTC_TLS_VERIFY", "capital.cftc_tls_verify"],
 ])
 
-/** Settings by variable. */
+/** Setting paths by environment variable. */
 const paths_by_variable = new Map([
   ...paths.map((path) => [variableOf(path), path] as const),
   ...short_names,
 ])
 
-/** The longer name of a setting comes last, so it wins where both are set. */
+/** The longer name of a setting comes last, so it wins if both are set. */
 const variables = (env: Sources["env"]) =>
   Object.entries(env)
     .filter(
@@ -168,13 +168,13 @@ const variables = (env: Sources["env"]) =>
     .filter(([variable]) => variable !== "ALMANAC_CONFIG")
     .sort(([a], [b]) => Number(short_names.has(b)) - Number(short_names.has(a)))
 
-/** Of a flag, what a short name's variable says as programs do: 1 or 0. */
+/** Numeric booleans that short names accept. */
 const numbered = new Map([
   ["1", "true"],
   ["0", "false"],
 ])
 
-/** Variables of the launcher and the tests have one underscore and are not near a setting. */
+/** Ignores variables of the launcher and the tests, which have one underscore. */
 const fromVariable = ([variable, text]: readonly [string, string | undefined]) => {
   const path = paths_by_variable.get(variable)
   const setting = path === undefined ? undefined : settings_by_path.get(path)
@@ -195,7 +195,7 @@ const fromVariable = ([variable, text]: readonly [string, string | undefined]) =
 const fromFlag = (text: string) => {
   const source = "flag --set"
   const end = text.indexOf("=")
-  // Without a name in front the text could be anything, a secret too.
+  // Without a name the text could be a secret, so it is not repeated.
   if (end < 1) return invalid("--set needs section.name=value")
   const path = text.slice(0, end).trim()
   const setting = settings_by_path.get(path)
@@ -229,7 +229,7 @@ const decodeSection = (
   return Result.map(Result.all(entries), Object.fromEntries)
 }
 
-/** Fills each secret whose `<name>_file` is given, in tables as well. */
+/** Reads each secret whose `<name>_file` is set, also in tables. */
 const withSecrets: (
   group: Group,
   values: Section,
@@ -242,7 +242,7 @@ const withSecrets: (
       const path = prefix + name
       const file = values[`${name}_file`]
       if (!isSetting(node)) {
-        // A section's value is a section, by the decoding above; a table's rows alike.
+        // Decoding above ensures that sections and table rows are sections.
         filled[name] = yield* withSecrets(node, values[name] as Section, `${path}.`, where)
       } else if (node.form === "tables") {
         const rows = values[name] as ReadonlyArray<Section>
@@ -263,7 +263,7 @@ const withSecrets: (
   },
 )
 
-/** A file that an editor wrote ends in a line break, which is not part of the secret. */
+/** Reads a secret without a trailing line feed, which editors add. */
 const readSecret = Effect.fnUntraced(function* (path: string) {
   const secret = (yield* readBounded(path, secret_bytes_max)).replace(/\r?\n$/, "")
   if (secret === "") return yield* new FileFailure({ message: `${path} is empty`, code: "EMPTY" })
@@ -298,24 +298,24 @@ const located = (settings: Settings): Settings => {
   }
 }
 
-/** Who asks with a wrong token is sent to Keystone, where it decides. */
+/** Sets the Keystone URL for callers without a valid token. */
 const sentToKeystone = ({ identity, keystone_authtoken }: Settings) => {
   const { www_authenticate_uri: uri, auth_url } = keystone_authtoken
   if (identity.kind !== "keystone" || uri !== "") return keystone_authtoken
   return { ...keystone_authtoken, www_authenticate_uri: auth_url }
 }
 
-/** What a connection string of SQLite begins with; a folder follows. */
+/** Prefix of an SQLite connection string, followed by a folder. */
 const sqlite = "sqlite:///"
 
-/** What has a development value with the embedded identity alone: a machine works by itself. */
+/** Fills in development values, which exist only for the embedded identity. */
 const developed = (settings: Settings, where: ReadonlyMap<string, string>): Settings => {
   const { conductor, engine, compute, identity } = settings
   const given = (path: string, is_developed: boolean) => where.has(path) || !is_developed
   const is_embedded = identity.kind === "embedded"
-  // DECISIONS, FIPS profile: without one where nobody asked for it.
+  // DECISIONS, FIPS profile: off unless configured.
   const has_profile = given("engine.require_fips_profile", is_embedded)
-  // An S3 server to try stands on this machine, or beside it.
+  // A development S3 server runs on this machine or in its network.
   const has_networks = given("targets.allowed_networks", is_embedded)
   const has_image = given("conductor.worker_boot_image", is_embedded && compute.kind === "local")
   return {
@@ -326,10 +326,10 @@ const developed = (settings: Settings, where: ReadonlyMap<string, string>): Sett
   }
 }
 
-/** Loopback and private networks, and no link-local ones: there a cloud tells machines' secrets. */
+/** Loopback and private networks, without link-local: cloud metadata services are there. */
 const neighbours = "127.0.0.0/8 ::1/128 10.0.0.0/8 172.16.0.0/12 192.168.0.0/16 fc00::/7".split(" ")
 
-/** A token that another entry gives as its hash: what the schemas, which hash nothing, let by. */
+/** Finds a token that another entry has as a hash, which the schemas cannot detect. */
 const hashedTwice = ({ auth: { tokens } }: Settings): Wrong | undefined => {
   const hashes = tokens.map(({ token, sha256 }) => sha256 || hash("sha256", Redacted.value(token)))
   const again = hashes.findIndex((sha256, n) => hashes.indexOf(sha256) !== n)
@@ -338,7 +338,7 @@ const hashedTwice = ({ auth: { tokens } }: Settings): Wrong | undefined => {
   return { path: `auth.tokens[${again}]`, problem: `is the same token as that of ${first.name}` }
 }
 
-/** Without a default where the identity is not the embedded one (DECISIONS, configuration). */
+/** Settings without a default unless the identity is embedded (DECISIONS, configuration). */
 const required = ["database.connection", "worker.capacity_slots"]
 
 const ungiven = ({ identity }: Settings, where: ReadonlyMap<string, string>): Wrong | undefined => {

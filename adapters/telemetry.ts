@@ -1,26 +1,26 @@
-/** Traces over OTLP where the settings name a collector, and nothing otherwise. */
+/** Traces over OTLP if a collector is configured. */
 import { Effect, Layer, Option, References, Tracer } from "effect"
 import { FetchHttpClient } from "effect/http"
 import { OtlpSerialization, OtlpTracer } from "effect/observability"
 import { redacted } from "#adapters/logging.ts"
 import type { Settings } from "#schemas/settings.ts"
 
-/** Spans wait at most this long before they are sent. */
+/** Maximum buffering time of spans. */
 const export_interval = "2 seconds"
-/** A collector that takes longer does not answer: what waits for it is memory. In milliseconds. */
+/** Timeout of an export in milliseconds: pending spans take memory. */
 const send_ms_max = 5_000
 /** The process ends within ten seconds, of which requests have eight. */
 const shutdown_timeout = "1 second"
 
 /**
- * What is random in a trace's id is its last 14 digits; of them a number holds 13 exactly.
+ * The random part of a trace id is its last 14 digits, of which a number holds 13 exactly.
  * Source: W3C Trace Context, level 2.
  */
 const random = { from: -14, to: -1, digits: 13 }
 
 const decoder = new TextDecoder()
 
-/** The last door: what a failure's message may have brought into a span does not leave. */
+/** Redacts credentials in exported spans, for example from error messages. */
 const redactingFetch =
   (send_ms: number): typeof globalThis.fetch =>
   (input, init = {}) => {
@@ -36,13 +36,13 @@ const redactingFetch =
   }
 
 /**
- * Whether a trace is of this share of all: every process says the same of it, and one with a larger
- * share sends it too. Source: OpenTelemetry, TraceState: probability sampling, R >= T.
+ * Whether a trace is sampled at this ratio. All processes agree, and a process with a larger ratio
+ * samples it too. Source: OpenTelemetry, TraceState: probability sampling, R >= T.
  */
 export const isSampled = (trace_id: string, ratio: number) =>
   Number.parseInt(trace_id.slice(random.from, random.to), 16) / 16 ** random.digits >= 1 - ratio
 
-/** The tracer, which sends this share of the traces that begin here. */
+/** A tracer that samples this ratio of new traces. */
 const sampling = (ratio: number) =>
   Layer.effect(
     Tracer.Tracer,
@@ -51,7 +51,7 @@ const sampling = (ratio: number) =>
         span: (options) => {
           const span = tracer.span(options)
           const is_first = Option.isNone(options.parent)
-          // Its id is made with it; nobody has the span before this.
+          // The id is created with the span, which is not shared before this.
           return is_first && !isSampled(span.traceId, ratio)
             ? Object.assign(span, { sampled: false })
             : span
@@ -61,8 +61,8 @@ const sampling = (ratio: number) =>
   )
 
 /**
- * The tracer for `telemetry.otlp_url`, which is the collector's base: `/v1/traces` is added. Spans
- * are of the service `name`.
+ * The tracer for `telemetry.otlp_url`, the collector's base URL: `/v1/traces` is appended. Spans
+ * have the service name `name`.
  */
 export const telemetry = (
   { telemetry: { otlp_url, sample_ratio } }: Pick<Settings, "telemetry">,

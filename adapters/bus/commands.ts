@@ -1,9 +1,9 @@
 /**
- * Commands over the bus: request and reply on `command.<service>.<aggregate>.<id>`, or on whatever
- * subject somebody's own commands come by.
+ * Commands over the bus: request and reply on `command.<service>.<aggregate>.<id>`, or on a subject
+ * that the caller chooses.
  *
  * Hosts of one service form a queue group, so any of them serves. The version check of the log
- * keeps two hosts from contradicting each other, and the command's id makes a second try safe.
+ * prevents conflicting writes by two hosts, and the command's id makes a retry idempotent.
  */
 import type { Msg, NatsConnection } from "@nats-io/transport-node"
 import { Duration, Effect, FiberSet, Layer, Option, Result, Schedule, Schema } from "effect"
@@ -14,36 +14,36 @@ import type { Origin } from "#events/log.ts"
 import { traceNow, underTrace } from "#events/trace.ts"
 import { StopDeadline } from "#processes"
 
-/** How long one try waits for its answer, in milliseconds: the log's own limit and a margin. */
+/** Timeout of one attempt in milliseconds: the log's own timeout plus a margin. */
 const answer_ms_max = 12_000
 
-/** Tries in all, each under the same command id: 1.5 s for a host or a connection to come back. */
+/** Maximum attempts, with one command id: 1.5 s for a host or connection to recover. */
 const attempts_max = 5
 
-/** First pause between two tries, in milliseconds; it doubles. */
+/** First pause between two attempts in milliseconds; it doubles. */
 const pause_ms = 100
 
-/** All tries together, in milliseconds: half of what a request has by default. */
+/** Timeout of all attempts in milliseconds: half of a request's default timeout. */
 const whole_ms_max = 30_000
 
-/** Commands that a host works on at the same time: each may hold a message of 1 MB. */
+/** Maximum concurrent commands of a host: each may hold a message of 1 MB. */
 const under_way_max = 256
 
-/** How long commands under way get when the host ends, in milliseconds; in a stop maybe less. */
+/** Drain timeout of commands in progress in milliseconds; may be less on shutdown. */
 const ending_ms_max = 5_000
 
-/** Characters of a command's id, an actor and the like: 64 ids stay below a commit's limit. */
+/** Maximum characters of a command's id or an actor: 64 ids stay below a commit's limit. */
 const name_chars_max = 1000
 
 const Name = Schema.String.check(Schema.isMaxLength(name_chars_max))
 
-/** RFC 3339 in UTC, as every reader of a commit takes it. */
+/** RFC 3339 in UTC, the format that readers of a commit expect. */
 const Moment = Schema.String.check(
   Schema.isPattern(/^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d{1,9})?Z$/),
   Schema.makeFilter((text) => !Number.isNaN(Date.parse(text))),
 )
 
-/** What a commit keeps of its sender for ever, so nothing else gets into it over the bus. */
+/** Sender fields that are stored in a commit; anything else from the bus is dropped. */
 const Sender = Schema.Struct({
   command_id: Name,
   fingerprint: Schema.optionalKey(Name),
@@ -65,14 +65,14 @@ type Request = typeof Request.Type
 
 const decodeRequest = Schema.decodeUnknownOption(Schema.fromJsonString(Request))
 
-/** Milliseconds between two log lines about requests that name no inbox. */
+/** Milliseconds between two log lines about requests without a valid inbox. */
 const warning_ms = 10_000
 
 type Reply =
   | { readonly position: number }
   | { readonly rejection: unknown; readonly of: string }
   | { readonly unavailable: string; readonly is_reused?: boolean }
-  /** Another host may have room, or this one soon. */
+  /** Another host may have capacity, or this one soon. */
   | { readonly busy: true }
 
 const encode = (value: unknown) => JSON.stringify(value)
@@ -86,7 +86,7 @@ const requestOf = (origin: Origin, commands: ReadonlyArray<Addressed<unknown>>):
   })),
 })
 
-/** One try; it fails at once when nobody listens or the connection is lost. */
+/** One attempt; fails immediately if there is no responder or the connection is lost. */
 const ask = (
   connection: NatsConnection,
   link: Link,
@@ -110,11 +110,11 @@ const too_late = Effect.fail(new Unavailable({ detail: "No host answered in time
 export interface RemoteOptions {
   readonly answer_ms?: number
   readonly whole_ms?: number
-  /** Where all commands go, whatever they are for. */
+  /** Subject of all commands, overriding the one derived from the aggregate. */
   readonly subject?: string
 }
 
-/** Sends each command to whichever host of its service is free, or of that subject. */
+/** Sends each command to a free host of its service or subject. */
 export const remoteCommands = (
   connection: NatsConnection,
   { answer_ms = answer_ms_max, whole_ms = whole_ms_max, subject }: RemoteOptions = {},
@@ -150,15 +150,15 @@ export const remoteCommands = (
     }),
   )
 
-/** Where commands are waited for, and which. */
+/** Subscription of a host and the commands that it accepts. */
 export interface Serving {
   readonly subject: string
-  /** Who of this name is free serves a command; the others never hear of it. */
+  /** Queue group: one free member receives each command. */
   readonly queue: string
-  /** First token of the inbox that answers go to, by the request's subject; `_INBOX` if absent. */
+  /** First token of the inbox for responses, by the request's subject; `_INBOX` if absent. */
   readonly inbox?: (subject: string) => string
   readonly deciders: ReadonlyArray<AnyDecider>
-  /** Why this is not carried out, if it is not: a rejection of the first command's decider. */
+  /** Access check: a rejection by the first command's decider, or none. */
   readonly refuse?: (
     subject: string,
     origin: Origin,
@@ -166,7 +166,7 @@ export interface Serving {
   ) => Effect.Effect<unknown, Unavailable>
 }
 
-/** Carries out what a message asks; whatever is wrong with it becomes an answer. */
+/** Executes the commands in a message; failures become responses. */
 const answerOf = (
   commands: Commands["Service"],
   { deciders, refuse = () => Effect.undefined }: Serving,
@@ -206,7 +206,7 @@ const answerOf = (
   )
 }
 
-/** Answers the commands of a service with the `Commands` of this process. See answerCommands. */
+/** Serves the commands of a service with the `Commands` of this process. See answerCommands. */
 export const serveCommands = (
   connection: NatsConnection,
   service: string,
@@ -214,8 +214,8 @@ export const serveCommands = (
 ) => answerCommands(connection, { subject: `command.${service}.>`, queue: service, deciders })
 
 /**
- * Answers commands with the `Commands` of this process, until the scope closes: then it takes no
- * more, and those under way get their answers. What is not done within 5 s goes to another host.
+ * Serves commands with the `Commands` of this process until the scope closes. Then it accepts no
+ * more and completes those in progress; commands not done within 5 s go to another host.
  */
 export const answerCommands = Effect.fnUntraced(function* (
   connection: NatsConnection,
@@ -228,7 +228,7 @@ export const answerCommands = Effect.fnUntraced(function* (
   let count = 0
   let warned_at = Number.NEGATIVE_INFINITY
 
-  // No inbox could receive the answer, so nothing is carried out either.
+  // Without an inbox for the response the command is not executed either.
   const ignore = ({ subject }: Msg) => {
     if (performance.now() - warned_at < warning_ms) return
     warned_at = performance.now()
@@ -239,7 +239,7 @@ export const answerCommands = Effect.fnUntraced(function* (
     sendResponse(connection, inbox(message.subject), message, encode(reply))
   const work = (message: Msg) =>
     Effect.map(carryOut(message), (reply) => respond(message, reply)).pipe(
-      // The host ends before it is done: another goes on with it, under the same id.
+      // The host stops before it is done: another host retries under the same id.
       Effect.onInterrupt(() => Effect.sync(() => respond(message, { busy: true }))),
       Effect.ensuring(Effect.sync(() => count--)),
     )
@@ -260,7 +260,7 @@ export const answerCommands = Effect.fnUntraced(function* (
     Effect.fnUntraced(function* (subscription) {
       const wait_ms = yield* (yield* StopDeadline).part(ending_ms_max)
       yield* Effect.tryPromise({ try: () => subscription.drain(), catch: String }).pipe(
-        // A connection that is gone has nothing to drain.
+        // A closed connection has nothing to drain.
         Effect.ignore,
         Effect.andThen(FiberSet.awaitEmpty(under_way)),
         Effect.timeoutOption(wait_ms),
@@ -269,7 +269,7 @@ export const answerCommands = Effect.fnUntraced(function* (
   )
 })
 
-/** A rejection is an answer of one of the deciders asked: the one whose schema it fits. */
+/** Encodes a rejection with the schema of the decider that made it. */
 const rejected = (addressed: ReadonlyArray<Addressed<unknown>>, failure: unknown): Reply => {
   for (const { to } of addressed) {
     if (Schema.is(to.rejection)(failure)) {

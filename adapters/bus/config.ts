@@ -1,5 +1,5 @@
 /**
- * The configuration of our own nats-server: nats.conf of the root folder, filled in.
+ * The configuration of our own nats-server, rendered from the template nats.conf.
  * Source: DECISIONS "How it is run and reached", "All services" (published events); decision 0171.
  */
 import { readFileSync } from "node:fs"
@@ -9,32 +9,32 @@ import { deniedToOthers, subscriberUserText } from "#adapters/published/subscrib
 import type { NatsFolders } from "#bus"
 import { type BusUser, userText } from "#bus"
 
-/** The environment variables by which the child gets what no file and no argument may hold. */
+/** Environment variables that pass secrets to the child, which no file or argument may contain. */
 export const variables = {
   core: "ALMANAC_NATS_CORE",
   publisher: "ALMANAC_NATS_PUBLISHER",
   subscriber: "ALMANAC_NATS_SUBSCRIBER",
 } as const
 
-/** The same for the password of a named subscriber. */
+/** Environment variable with the password of a named subscriber. */
 export const namedVariable = (name: string) => `${variables.subscriber}_${name.toUpperCase()}`
 
-/** The consumer of the stream that feeds the mirror, and where the server delivers for it. */
+/** The consumer that feeds the mirror, and its delivery subject. */
 export const mirror_consumer = "MIRROR"
 export const mirror_deliveries = `mirror.${events_stream}`
 
-/** How the publisher reaches JetStream of the mirror's account, and the mirror the source's. */
+/** API prefixes: the publisher's to the mirror's account, and the mirror's to the source's. */
 export const mirror_api = "MIRROR.API"
 export const source_api = "EVENTS.API"
 
-/** What all streams of our own server may take on its disk: `max_file_store`. */
+/** Maximum disk usage of all streams of our own server: `max_file_store`. */
 export const store_bytes_max = 100 * 1024 ** 3
 
 const template = fileURLToPath(new URL("../../nats.conf", import.meta.url))
 const written =
   "# Written by Almanac at each start, and when a worker comes or goes: changes are lost."
 
-/** Replaces a mark that nats.conf has once. */
+/** Replaces a placeholder that occurs once in nats.conf. */
 const filled = (text: string, [mark, value]: readonly [mark: string, value: string]) => {
   const [before, after, ...more] = text.split(mark)
   if (after === undefined || more.length > 0) throw new Error(`${template} needs one ${mark}`)
@@ -44,8 +44,8 @@ const filled = (text: string, [mark, value]: readonly [mark: string, value: stri
 const lines = (all: ReadonlyArray<string>) => all.map((line) => `${line}\n`).join("")
 
 /**
- * The child's configuration: nats.conf of the root folder with its places and users. Nothing secret
- * is in it: `$ALMANAC_...` are environment variables, and of workers it has public keys.
+ * Renders the child's configuration: nats.conf with its folders and users. It contains no secret:
+ * `$ALMANAC_...` are environment variables, and workers are identified by public keys.
  */
 export const natsConf = (
   { store, ports }: NatsFolders,

@@ -12,13 +12,13 @@ import { type NatsProcessOptions, NatsServer, NatsServerFailed, natsProcess } fr
 import { findBinary, missingBinary } from "../../launcher/binaries.mjs"
 
 export interface OwnServerOptions extends Pick<NatsProcessOptions, "before" | "patience"> {
-  /** Path of nats-server; PATH and the cache are searched when it is absent or empty. */
+  /** Path of nats-server; if absent or empty, PATH and the cache are searched. */
   readonly binary?: string | undefined
-  /** Names of subscribers that have a user of their own, of letters and digits. */
+  /** Names of subscribers with their own user: letters and digits. */
   readonly subscribers?: ReadonlyArray<string> | undefined
 }
 
-/** The path of a nats-server that is new enough; fails with what to install. */
+/** Finds a nats-server that is new enough; the error says what to install. */
 const natsBinary = (configured?: string) =>
   Effect.suspend(() => {
     // An empty setting means "not configured".
@@ -29,10 +29,10 @@ const natsBinary = (configured?: string) =>
       : Effect.fail(new NatsServerFailed({ message: missingBinary("nats-server", options) }))
   })
 
-/** 192 random bits; the letter in front keeps the configuration from reading a number. */
+/** 192 random bits; the leading letter prevents nats.conf from parsing it as a number. */
 const password = () => Redacted.make(`p${randomBytes(24).toString("hex")}`)
 
-/** Passwords are new with every start of this process. Fails with NatsServerFailed. */
+/** Starts the server. Passwords are new on every start. Fails with NatsServerFailed. */
 export const ownServer = Effect.fnUntraced(function* (options: OwnServerOptions) {
   const { subscribers: names = [], before = () => Effect.void } = options
   const { nats: folder } = yield* DataFolder
@@ -70,6 +70,6 @@ export const ownServer = Effect.fnUntraced(function* (options: OwnServerOptions)
   })
 })
 
-/** The same as a layer: the child ends with it. */
+/** `ownServer` as a layer, which stops the child on release. */
 export const ownServerLayer = (options: OwnServerOptions = {}) =>
   Layer.effect(NatsServer, ownServer(options))

@@ -1,4 +1,4 @@
-/** Where a running instance is: `run/instance.json` in the data folder, for the verbs beside it. */
+/** `run/instance.json` in the data folder: address of the running instance, for CLI commands. */
 import { readFileSync } from "node:fs"
 import { join } from "node:path"
 import { Effect, Option, Schema, Struct } from "effect"
@@ -7,19 +7,19 @@ import { type FileFailure, findBounded, removeFile, writePrivate } from "#files"
 
 const Secret = Schema.RedactedFromValue(Schema.String)
 
-/** A running instance, as it says of itself. Source: decisions, "verbs beside a running server". */
+/** A running instance. Source: decisions, "verbs beside a running server". */
 export const Instance = Schema.Struct({
   /** The HTTP address, `http://127.0.0.1:9797` for example. */
   url: Schema.String,
-  /** The certificate that it shows, as an absolute path; absent without TLS, and in older files. */
+  /** Absolute path of its certificate; absent without TLS, and in older files. */
   tls_cert: Schema.optionalKey(Schema.String),
   nats: Schema.Struct({ url: Schema.String, user: Schema.String, password: Secret }),
-  /** Who keeps the published events, where they have an account of their own. */
+  /** Login of the publisher, if published events have a separate account. */
   events: Schema.optionalKey(Schema.Struct({ user: Schema.String, password: Secret })),
-  /** What a verb shows to the instance's own control paths. */
+  /** Token of CLI commands for the instance's control paths. */
   control_token: Secret,
   pid: Schema.Int,
-  /** What it runs with, for those who judge it; absent in older files. */
+  /** Its settings, for health checks; absent in older files. */
   settings: Schema.optionalKey(RunningSettings),
   /** RFC 3339, UTC. */
   started_at: Schema.String,
@@ -27,7 +27,7 @@ export const Instance = Schema.Struct({
 
 export type Instance = typeof Instance.Type
 
-/** With the kernel's start time of the process, since process ids come again. */
+/** Includes the process's start time, because process ids are reused. */
 const File = Schema.fromJsonString(
   Schema.Struct({ ...Instance.fields, process_start: Schema.NullOr(Schema.String) }),
 )
@@ -36,7 +36,9 @@ const file_bytes_max = 2 ** 20
 
 const pathIn = (data_dir: string) => join(data_dir, "run", "instance.json")
 
-/** Writes the file (0600) and removes it when the scope closes, unless another has taken over. */
+/**
+ * Writes the file (0600), and removes it when the scope closes unless another process took over.
+ */
 export const publishInstance = (data_dir: string, instance: Instance) => {
   const file = { ...instance, process_start: processStart(instance.pid) }
   const write = writePrivate(pathIn(data_dir), Schema.encodeSync(File)(file))
@@ -50,7 +52,7 @@ const withdraw = Effect.fnUntraced(function* (data_dir: string, { pid, started_a
   if (is_ours) yield* removeFile(pathIn(data_dir))
 })
 
-/** Answers the instance that runs on this data folder; none when its process is gone. */
+/** Finds the instance that runs on this data folder; none if its process is gone. */
 export const findInstance = (
   data_dir: string,
 ): Effect.Effect<Option.Option<Instance>, FileFailure> =>
@@ -58,7 +60,7 @@ export const findInstance = (
     Option.map(Option.filter(found, isRunning), Struct.omit(["process_start"])),
   )
 
-/** A file that is not ours to read names no instance: the data folder's lock still protects. */
+/** Reads the file; unreadable means no instance, because the data folder's lock still protects. */
 const readFile = (data_dir: string) =>
   Effect.map(
     findBounded(pathIn(data_dir), file_bytes_max),
@@ -69,22 +71,22 @@ const isRunning = ({ pid, process_start }: typeof File.Type) =>
   exists(pid) && processStart(pid) === process_start
 
 const exists = (pid: number) => {
-  // Zero and below would ask about groups of processes.
+  // Zero and negative values would signal process groups.
   if (pid <= 0) return false
   try {
     process.kill(pid, 0)
     return true
   } catch (error) {
-    // A process of another user is there as well.
+    // EPERM: the process exists and belongs to another user.
     return error instanceof Error && "code" in error && error.code === "EPERM"
   }
 }
 
-/** The 22nd field of proc(5)'s stat, in ticks since the boot; null where there is no /proc. */
+/** Start time: field 22 of proc(5)'s stat, in ticks since boot; null without /proc. */
 const processStart = (pid: number) => {
   try {
     const stat = readFileSync(`/proc/${pid}/stat`, "latin1")
-    // The second field is the command in brackets and may hold anything; 20 more follow it.
+    // The second field, the command in parentheses, may contain anything; 20 more follow it.
     return stat.slice(stat.lastIndexOf(")") + 2).split(" ")[19] ?? null
   } catch {
     return null

@@ -1,4 +1,4 @@
-/** The data folder: made, locked for one process, and given to what writes into it. */
+/** The data folder: created, locked for one process, and provided as a service. */
 import {
   chmodSync,
   existsSync,
@@ -20,7 +20,7 @@ import { releaseReserve } from "#adapters/data-folder/reserve.ts"
 import { makeFolder } from "#files"
 import { causeText } from "#schemas/cause-text.ts"
 
-/** Another process holds the data folder; the message says which one and what to do. */
+/** Another process holds the data folder; the message names it and a remedy. */
 export class DataFolderLocked extends Schema.TaggedError<DataFolderLocked>()("DataFolderLocked", {
   message: Schema.String,
   path: Schema.String,
@@ -28,15 +28,15 @@ export class DataFolderLocked extends Schema.TaggedError<DataFolderLocked>()("Da
   pid: Schema.NullOr(Schema.Int),
 }) {}
 
-/** The data folder cannot be made or written; the message is one line for the operator. */
+/** The data folder cannot be created or written; the message is one line for the operator. */
 export class DataFolderUnusable extends Schema.TaggedError<DataFolderUnusable>()(
   "DataFolderUnusable",
   { message: Schema.String, path: Schema.String, reason: Schema.String },
 ) {}
 
 /**
- * The data folder of this process, held exclusively for as long as the layer lives. What must
- * never be run twice on one folder (nats-server takes no lock of its own) asks for this service.
+ * The data folder of this process, locked until the layer is released. Anything that must not run
+ * twice on one folder (nats-server has no lock of its own) depends on this service.
  */
 export class DataFolder extends Context.Service<
   DataFolder,
@@ -48,9 +48,9 @@ export class DataFolder extends Context.Service<
   }
 >()("almanac/adapters/DataFolder") {
   /**
-   * Makes the folder where needed, locks it, and lets go of it with the scope. A folder in which a
-   * restore was begun and not finished is DataFolderUnusable. Who has it for long removes what a
-   * process that was killed has left half written.
+   * Creates the folder if needed, locks it, and unlocks it with the scope. Fails with
+   * DataFolderUnusable if a restore is unfinished. A lasting holder removes partial files of killed
+   * processes.
    */
   static readonly layer = (data_dir: string, use: Use = "lasting") =>
     Layer.effect(
@@ -64,15 +64,15 @@ export class DataFolder extends Context.Service<
       ),
     )
 
-  /** The folder of a restore, which alone may finish it. */
+  /** The folder for a restore, which may be unfinished. */
   static readonly restored = (data_dir: string) =>
     Layer.effect(DataFolder, lockDataFolder(data_dir))
 }
 
-/** What the folder is held for: a server lasts; most verbs end by themselves in a second or two. */
+/** Duration of the lock: a server keeps it; most commands end within a second or two. */
 export type Use = "lasting" | "brief"
 
-/** In a data folder for as long as a restore is under way (docs/decisions/0143). */
+/** File that exists while a restore is unfinished (docs/decisions/0143). */
 export const restoring_file = "restoring.json"
 
 const cleared = (path: string) =>
@@ -86,28 +86,28 @@ const halfRestored = (path: string) =>
   })
 
 /**
- * How long who begins waits for a verb that holds the folder, in milliseconds: `doctor` starts and
- * ends a nats-server of its own, a second where the log is short.
+ * How long a start waits for a command that holds the folder, in milliseconds: `doctor` runs its
+ * own nats-server for about a second if the log is short.
  */
 const brief_ms_max = 10_000
-/** How often it is tried meanwhile, in milliseconds. */
+/** Retry interval in milliseconds. */
 const look_ms = 50
 
-/** Only the owner may look inside: the folder holds credentials and what tenants stored. */
+/** Accessible by the owner only: the folder contains credentials and tenants' data. */
 const folder_mode = 0o700
 const file_mode = 0o600
 
 /**
- * Makes `data_dir` with its folders (0700) and holds the lock until the scope closes. The lock is
- * a POSIX lock inside SQLite, so that it dies with the process, whatever killed it, and no child
- * inherits it. Nothing else may open `run/lock.sqlite`: closing any descriptor of it in this
- * process would let go of the lock. Waits some seconds for a brief holder, for no other: fails with
+ * Creates `data_dir` with its folders (0700) and holds the lock until the scope closes. It is a
+ * POSIX lock through SQLite, so the kernel releases it when the process dies, and children do not
+ * inherit it. No other code may open `run/lock.sqlite`: closing any descriptor of it in this
+ * process would release the lock. Waits some seconds only for a brief holder. Fails with
  * DataFolderLocked or DataFolderUnusable.
  */
 export const lockDataFolder = (data_dir: string, use: Use = "lasting") =>
   Effect.andThen(releaseReserve(data_dir), lockFolder(data_dir, ["run", "nats"], use))
 
-/** As `lockDataFolder`, with no more folders than these: the lock is in `run`. */
+/** Like `lockDataFolder`, with these folders only: the lock is in `run`. */
 export const lockFolder = Effect.fnUntraced(function* (
   path: string,
   inner: ReadonlyArray<"run" | "nats">,
@@ -138,8 +138,8 @@ export const lockFolder = Effect.fnUntraced(function* (
 })
 
 /**
- * Whether the holder ends by itself. Who took the lock a moment ago has not said so yet, and what
- * is written there may be of a process that was killed.
+ * Whether the holder is brief. A new holder may not have written its note yet, and the note may be
+ * from a killed process.
  */
 const isBrief = (folder: Folder) => {
   const said = noteOf(folder)
@@ -151,7 +151,7 @@ const isAlive = (pid: number) => {
     process.kill(pid, 0)
     return true
   } catch (cause) {
-    // Another user's cannot be asked, and is there.
+    // EPERM: the process exists and belongs to another user.
     return Predicate.hasProperty(cause, "code") && cause.code === "EPERM"
   }
 }
@@ -178,13 +178,13 @@ const makeFolders = (path: string, inner: ReadonlyArray<"run" | "nats">) =>
     catch: (cause) => (cause instanceof DataFolderUnusable ? cause : unusable(path, cause)),
   })
 
-/** It may have been made for this, by a shell that lets others look into it. */
+/** Restricts the mode of an empty folder, which may have been created with a permissive umask. */
 const closeEmpty = (folder: string) => {
   if (statSync(folder).uid !== process.getuid?.() || readdirSync(folder).length > 0) return
   chmodSync(folder, folder_mode)
 }
 
-/** Whose a file is that we make there; it is not made through a link that another has left. */
+/** The owner of files created there; rejects a link left by another user. */
 const ownerIn = (folder: string) => {
   const probe = join(folder, `.probe-${process.pid}`)
   rmSync(probe, { force: true })
@@ -194,14 +194,14 @@ const ownerIn = (folder: string) => {
   return uid
 }
 
-/** Whether what root uses or makes at `path` is root's own, and no link of another user's. */
+/** Whether `path` is root's own when used by root, and not a link of another user. */
 const mayMake = (real: string, path: string) => {
   const owner = lstatSync(existsSync(path) ? path : real).uid
   const ours = ownerIn(real)
   if (owner !== ours) throw ofAnother(real, owner, ours)
 }
 
-/** Root may write everywhere; whose folder it is could not read what root leaves there. */
+/** Root may write everywhere, but the folder's owner could not read root's files. */
 const ofAnother = (path: string, owner: number, ours: number) =>
   new DataFolderUnusable({
     message:
@@ -255,7 +255,7 @@ const locked = (folder: Folder) => {
 
 const whose = (pid: number | null) => (pid === null ? "another process" : `process ${pid}`)
 
-/** What the holder has written: its process id, and on a second line that it is brief. */
+/** The holder's note: its process id, and a second line if it is brief. */
 const noteOf = (folder: Folder): { readonly pid: number; readonly use: Use } | undefined => {
   try {
     const [first = "", second] = readFileSync(pidFile(folder), "utf8").split("\n")

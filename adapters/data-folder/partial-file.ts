@@ -1,14 +1,14 @@
-/** Files that a killed process began and never put in their place: secrets may be in them. */
+/** Temporary files that a killed process left behind; they may contain secrets. */
 import { readdirSync, rmSync } from "node:fs"
 import { join } from "node:path"
 
-/** What is written beside a file before it takes its place, by `writePrivate` and others. */
+/** Name of a temporary file before its atomic rename, as used by `writePrivate` and others. */
 const is_partial = /\.[\da-f]{8}(-[\da-f]{4}){3}-[\da-f]{12}\.tmp$/
 
-/** Where such files are in a data folder; in blobs and shares others choose the names. */
+/** Folders with such files; in blobs and shares the names are chosen by users. */
 const folders = ["", "run", "identity", "vault", join("vault", "secrets"), "images"]
 
-/** Removes them; nobody else may write in the data folder meanwhile. Throws as the file system. */
+/** Removes them; requires exclusive access to the data folder. Throws file system errors. */
 export const removePartials = (data_dir: string) => {
   for (const folder of folders.map((name) => join(data_dir, name))) {
     for (const name of namesIn(folder)) {
@@ -21,7 +21,7 @@ const namesIn = (folder: string) => {
   try {
     return readdirSync(folder)
   } catch {
-    // It is not made yet, or not ours to look into: then there is nothing of ours.
+    // Missing or not readable: it has no files of ours.
     return []
   }
 }

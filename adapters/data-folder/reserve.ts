@@ -1,8 +1,8 @@
 /**
- * A file in the data folder whose only use is its space: a start on a full disk removes it, so that
- * the lock, the log, the read models and the tokens can be written, and somebody can delete blobs.
+ * A file in the data folder that reserves disk space: a start on a full disk removes it, so that
+ * the lock, the log, the read models and the tokens can be written, and blobs can be deleted.
  *
- * The floor of free space keeps blobs from filling the disk; other programs may still do so.
+ * The minimum of free space prevents blobs from filling the disk, but other programs may fill it.
  *
  * Source: DECISIONS of document 1, limits not shown ("a server starts on a full disk"); decision
  * 0178.
@@ -16,12 +16,12 @@ import { causeText } from "#schemas/cause-text.ts"
 
 export const reserve_file = "disk-reserve"
 
-/** A start writes half a MB; the rest is for the facts of deletes, and for whatever else grows. */
+/** A start writes half a MB; the rest is for events of deletes and other growth. */
 const reserve_bytes = 16 * 2 ** 20
 
-/** The file is made where so much is free. */
+/** Free space required to create the file. */
 const free_bytes_min = 4 * reserve_bytes
-/** When that is looked at: not while a start has other things to write, and then so often. */
+/** Delay of the first check, after the start's own writes, and interval of later ones. */
 const first_look_s = 5
 const look_every_s = 60
 
@@ -33,7 +33,7 @@ const freeBytes = (folder: string) => {
   return bavail * bsize
 }
 
-/** Removes the reserve where the disk is nearly full. A folder without one is left as it is. */
+/** Removes the reserve if the disk is nearly full. No effect without a reserve. */
 export const releaseReserve = (data_dir: string) =>
   Effect.suspend(() => {
     const folder = resolve(data_dir)
@@ -51,7 +51,7 @@ const write = async (path: string) => {
   try {
     const file = await open(unfinished, "w", file_mode)
     try {
-      // Random bytes: zeros take no space on a file system that compresses.
+      // Random bytes, because a compressing file system would store zeros without space.
       const piece = randomBytes(piece_bytes)
       for (let at = 0; at < reserve_bytes; at += piece_bytes) await file.write(piece)
       await file.datasync()
@@ -65,7 +65,7 @@ const write = async (path: string) => {
   }
 }
 
-/** Makes the reserve where it is missing and the disk has room for it. */
+/** Creates the reserve if it is missing and the disk has enough free space. */
 const make = (folder: string) =>
   Effect.tryPromise({
     try: async () => {
@@ -75,7 +75,7 @@ const make = (folder: string) =>
     catch: causeText,
   }).pipe(Effect.catch((reason) => Effect.logWarning(`No space is kept for a start: ${reason}`)))
 
-/** Keeps a reserve in the folder until it is interrupted. */
+/** Maintains the reserve until interrupted. */
 export const keepReserve = (folder: string) =>
   Effect.repeat(make(folder), Schedule.spaced(`${look_every_s} seconds`)).pipe(
     Effect.delay(`${first_look_s} seconds`),

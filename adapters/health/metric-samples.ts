@@ -1,4 +1,4 @@
-/** Reads values out of Prometheus text as our servers write it. */
+/** Parses Prometheus text as our servers write it. */
 
 export interface MetricSample {
   readonly labels: Readonly<Record<string, string>>
@@ -10,7 +10,7 @@ const label = /([a-z_]+)="((?:[^"\\]|\\.)*)"/g
 const plain = (value: string) =>
   value.replaceAll(/\\(.)/g, (_, char: string) => (char === "n" ? "\n" : char))
 
-/** All samples of one metric; none where it is not there. */
+/** All samples of one metric; empty if it does not exist. */
 export const samplesOf = (text: string, name: string): ReadonlyArray<MetricSample> =>
   text.split("\n").flatMap((line) => {
     if (!line.startsWith(name) || !/^[{ ]/.test(line.slice(name.length))) return []

@@ -1,11 +1,11 @@
-/** Refuses commits at once while the log's server is known to take none. */
+/** Rejects commits immediately while the log's server is known not to accept any. */
 import { Effect, Layer } from "effect"
 import { NatsServer } from "#bus"
 import { Log, LogUnavailable } from "#events/log.ts"
 
 /**
- * The log as it is, but for appends: a server whose store failed a write answers none of them, so
- * that each would wait for its whole timeout and be tried again.
+ * The log with guarded appends: a server whose store failed a write does not respond, so that each
+ * append would wait for its timeout and be retried.
  */
 export const refusingLog = Layer.effect(
   Log,

@@ -1,6 +1,6 @@
 /**
- * The settings of a running process, for a command beside it: without secrets, and without tables,
- * which hold tokens.
+ * The settings of a running process, for CLI commands: without secrets, and without tables, which
+ * contain tokens.
  */
 import { resolve } from "node:path"
 import { Equal, Result, Schema } from "effect"
@@ -8,14 +8,14 @@ import { decodeSetting, type Setting } from "#schemas/setting.ts"
 import { type Settings, settings_by_path } from "#schemas/settings.ts"
 
 export const RunningSettings = Schema.Struct({
-  /** By dotted path, as a file would have them; file names are absolute. */
+  /** By dotted path, as in a configuration file; file names are absolute. */
   values: Schema.Record(Schema.String, Schema.Json),
   /** Paths of the secrets that are set. */
   secrets: Schema.Array(Schema.String),
 })
 export type RunningSettings = typeof RunningSettings.Type
 
-/** Names of settings whose value is a file, from the folder that a process was started in. */
+/** Names of settings whose value is a file, relative to the working directory. */
 const is_file = /(^|[._])(file|cert|key|ca|client_ca|binary|creds_file)$/
 
 const isShown = ({ form }: Setting) => form !== "secret" && form !== "tables"
@@ -23,7 +23,7 @@ const isShown = ({ form }: Setting) => form !== "secret" && form !== "tables"
 const valueAt = (settings: Settings, path: string) =>
   path
     .split(".")
-    // Every path of the declaration leads to a value.
+    // Every declared path has a value.
     .reduce<unknown>((node, name) => (node as Readonly<Record<string, unknown>>)[name], settings)
 
 const placedAt = (settings: Settings, path: string, value: unknown): Settings => {
@@ -38,7 +38,7 @@ const placedAt = (settings: Settings, path: string, value: unknown): Settings =>
   return place(settings, name, rest) as Settings
 }
 
-/** A value as another process may read it. */
+/** A value without secrets, for other processes. */
 const shownAt = (settings: Settings, path: string, { form }: Setting) => {
   const value = valueAt(settings, path)
   return form === "text" && is_file.test(path) && value !== "" ? resolve(String(value)) : value
@@ -50,7 +50,7 @@ export const runningOf = (settings: Settings): RunningSettings => {
     values: Object.fromEntries(
       all
         .filter(([, setting]) => isShown(setting))
-        // What is no secret and no table is text, a number, a flag or a list of texts.
+        // Other settings are text, a number, a flag or a list of texts.
         .map(([path, setting]) => [path, shownAt(settings, path, setting) as Schema.Json]),
     ),
     secrets: all.flatMap(([path, { form }]) =>
@@ -65,15 +65,15 @@ const isSet = (settings: Settings, path: string) => {
 }
 
 export interface Judged {
-  /** Those of the running process, with the secrets of one's own. */
+  /** Those of the running process, with this process's secrets. */
   readonly settings: Settings
-  /** Paths of settings that the running process has another value of. */
+  /** Paths of settings that differ in the running process. */
   readonly differing: ReadonlyArray<string>
-  /** Paths of secrets that the running process has and this one lacks. */
+  /** Paths of secrets that only the running process has. */
   readonly lacking: ReadonlyArray<string>
 }
 
-/** The settings that a running process is judged by. The data folder is the one it was found in. */
+/** The settings to check a running process with. The data folder is this process's. */
 export const judgedBy = (own: Settings, { values, secrets }: RunningSettings): Judged => {
   let settings = own
   const differing: Array<string> = []

@@ -1,4 +1,4 @@
-/** Reads from JetStream how large the published events are, and how far subscribers have read. */
+/** Reads the size of the published events and the lag of subscribers from JetStream. */
 import {
   type ConsumerInfo,
   type JetStreamManager,
@@ -16,9 +16,9 @@ import { causeText } from "#schemas/cause-text.ts"
 
 const ms_per_s = 1000
 
-/** Subscribers whose lag in seconds is looked up: those with the most events ahead of them. */
+/** Maximum subscribers whose lag in seconds is read: those with the most pending events. */
 const subscribers_max = 100
-/** Messages that are read at the same time. */
+/** Maximum concurrent reads of messages. */
 const reads_at_once = 16
 
 /** Seconds since a time of the server; clocks may differ. */
@@ -42,8 +42,8 @@ const filtersOf = ({ config }: ConsumerInfo) => {
 }
 
 /**
- * Events that were discarded before a consumer acknowledged them. One with a filter to which
- * nothing is pending has reached the end: its acknowledged sequence says nothing then.
+ * Number of events discarded before a consumer acknowledged them. A filtered consumer without
+ * pending events has reached the end, whatever its acknowledged sequence.
  */
 const missedBy = (consumer: ConsumerInfo, { state }: StreamInfo) => {
   const { ack_floor, num_pending, num_ack_pending } = consumer
@@ -54,7 +54,7 @@ const missedBy = (consumer: ConsumerInfo, { state }: StreamInfo) => {
 
 const waitingFor = ({ num_pending, num_ack_pending }: ConsumerInfo) => num_pending + num_ack_pending
 
-/** The durable consumers of subscribers. Ordered consumers keep no place. */
+/** The durable consumers of subscribers. Ordered consumers have no stored position. */
 const durables = async (jsm: JetStreamManager) => {
   const found: Array<ConsumerInfo> = []
   for await (const consumer of jsm.consumers.list(events_stream)) {
@@ -68,12 +68,12 @@ const lagOf = async (source: JetStreamManager, consumer: ConsumerInfo, now_ms: n
   if (waitingFor(consumer) === 0) return 0
   const filters = filtersOf(consumer)
   const subjects = filters.length === 0 ? [events_subject] : filters
-  // The mirror has the sequences of its source.
+  // The mirror has the same sequences as its source.
   const next = await nextOf(source, consumer.ack_floor.stream_seq, subjects)
   return next === undefined ? 0 : ageOf(next.time.getTime(), now_ms)
 }
 
-/** The worst of them, each with its lag. */
+/** The subscribers furthest behind, with their lag. */
 const behindOf = async (
   source: JetStreamManager,
   all: ReadonlyArray<{ readonly consumer: ConsumerInfo; readonly missed: number }>,
@@ -99,7 +99,7 @@ const behindOf = async (
 
 const look = async (source: JetStreamManager, mirror: JetStreamManager, now_ms: number) => {
   const events = await source.streams.info(events_stream).catch(undefinedIfMissing)
-  // A server without the account of the mirror answers nothing there.
+  // A server without the mirror's account does not respond.
   const copy = await mirror.streams.info(events_stream).catch(() => undefined)
   const stored = [
     ...(events === undefined ? [] : [storedOf("events", events, now_ms)]),

@@ -1,5 +1,5 @@
 /**
- * The development principals and the file that tells their tokens.
+ * The development principals and the file with their tokens.
  * Source: decisions, "development principals" and "safety of defaults".
  */
 import { join } from "node:path"
@@ -58,7 +58,7 @@ const principals = {
   admin: Schema.Struct({ token: Token }),
 }
 
-/** Who is in the file; what is said of the bus is of the start that wrote it. */
+/** The principals in the file; the bus credentials are from the start that wrote it. */
 export const Principals = Schema.Struct(principals)
 export type Principals = typeof Principals.Type
 
@@ -71,8 +71,8 @@ export const developmentCredentialsPath = (data_dir: string) =>
   join(data_dir, "dev-credentials.json")
 
 /**
- * Answers the principals of `dev-credentials.json`; where the file is missing, new ones are made
- * and those of an earlier file are revoked. The file is rewritten (0600) with this start's `nats`.
+ * Reads the principals of `dev-credentials.json`. If the file is missing, creates new ones and
+ * revokes those of an earlier file. Rewrites the file (0600) with this start's `nats`.
  */
 export const developmentCredentials = Effect.fnUntraced(function* (
   data_dir: string,
@@ -85,7 +85,7 @@ export const developmentCredentials = Effect.fnUntraced(function* (
   const found = Option.isNone(text) ? newPrincipals(secret) : yield* decoded(path, text.value)
   const credentials: DevelopmentCredentials = { ...found, nats }
   const file = `${JSON.stringify(credentials, undefined, 2)}\n`
-  // The file before the store: a token that was made is told, whatever happens in between.
+  // The file first: a created token is always visible, even after a crash in between.
   yield* Effect.mapError(writePrivate(path, file), unavailable)
   const created_at = yield* Clock.currentTimeMillis
   const records = recordsOf(found, created_at)
@@ -117,7 +117,7 @@ const newPrincipals = (secret: Redacted.Redacted): Principals => {
     blob_read: { token: newToken() },
     tenant: tenant(),
     tenant_b: tenant(),
-    // All projects and users are in it, whichever process of a deployment is asked.
+    // Shared by all processes of a deployment, because all projects and users are in it.
     domain_owner: { token: newToken(), domain_id: sharedId(secret, "domain"), project_id: v7() },
     admin: { token: newToken() },
   }
@@ -161,7 +161,7 @@ const recordsOf = (of: Principals, created_at: number): ReadonlyArray<TokenRecor
   ]
 }
 
-/** The caller of every request while `api.noauth` is set: the tenant with all there is. */
+/** The caller of every request while `api.noauth` is set: the tenant with all roles. */
 export const everyone = ({ tenant, domain_owner: owner }: Principals): Caller => ({
   actor: "noauth",
   kind: "noauth",

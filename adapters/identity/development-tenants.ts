@@ -1,5 +1,5 @@
 /**
- * What `dev-credentials.json` promises of its tenants: a trust that works, and a share with files.
+ * Creates the resources of development tenants: a valid trust and a share with files.
  *
  * Source: decisions, "development principals" and "shares".
  */
@@ -15,8 +15,8 @@ import { causeText } from "#schemas/cause-text.ts"
 type Tenant = Principals["tenant"]
 
 /**
- * Makes the tenants' trusts where the store has never seen them, and their shares where a tenant
- * has no folder yet: what was revoked or removed stays so.
+ * Creates trusts that the store has never seen, and shares for tenants without a folder, so that
+ * revoked or removed ones are not recreated.
  */
 export const developmentTenants = Effect.fnUntraced(function* (
   { tenant, tenant_b }: Pick<Principals, "tenant" | "tenant_b">,
@@ -62,7 +62,7 @@ A folder beside it whose name is a UUID is another share of the same project.
 
 const rows = Array.from({ length: 1000 }, (_, n) => `${n},${(Math.sin(n / 50) * 20).toFixed(2)}`)
 
-/** Pixels of each side of the picture. */
+/** Width and height of the image in pixels. */
 const side = 256
 const pixels = Uint8Array.from({ length: side * side }, (_, n) => (n % side) ^ Math.floor(n / side))
 

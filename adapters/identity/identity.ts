@@ -1,6 +1,6 @@
 /**
- * Who callers are: by our own tokens, static tokens, JWTs, client certificates and, in a cloud,
- * Keystone, in this order. Source: decisions of document 1, "auth"; document 2 §5.
+ * Authenticates callers by our own tokens, static tokens, JWTs, client certificates and, in a
+ * cloud, Keystone, in this order. Source: decisions of document 1, "auth"; document 2 §5.
  */
 import { Clock, Effect, Layer, Redacted } from "effect"
 import { v7 } from "uuid"
@@ -23,16 +23,16 @@ import { type Authenticate, Identity, Unauthenticated } from "#gateway/identity.
 import type { Settings } from "#schemas/settings.ts"
 import type { TokenRequest } from "#schemas/token.ts"
 
-/** The tokens that we made: those of this machine, and those that every process knows. */
+/** Our own tokens: those of this machine, and those of the whole deployment. */
 export interface OwnTokens {
   readonly store: TokenStore
   readonly issued: IssuedTokens
 }
 
 /**
- * Identity for these settings; with `api.noauth` everyone is the development tenant with all roles.
- * Its projects and users are all in one domain, that of the development domain owner. Fails when
- * the file of public keys cannot be read.
+ * Identity for these settings; with `api.noauth` every caller is the development tenant with all
+ * roles. All projects and users are in the domain of the development domain owner. Fails if the
+ * file of public keys cannot be read.
  */
 export const identity = (settings: Settings, own: OwnTokens, principals: Principals) =>
   Layer.effect(
@@ -50,8 +50,8 @@ export const identity = (settings: Settings, own: OwnTokens, principals: Princip
   )
 
 /**
- * Identity of a cloud: what is none of our own tokens Keystone is asked about. Fails when the file
- * of public keys cannot be read.
+ * Identity of a cloud: Keystone validates tokens that are not our own. Fails if the file of public
+ * keys cannot be read.
  */
 export const identityKeystone = (settings: Settings, own: OwnTokens) =>
   Layer.effect(
@@ -63,7 +63,7 @@ export const identityKeystone = (settings: Settings, own: OwnTokens) =>
     }),
   )
 
-/** What this deployment knows by itself: nobody else is asked. The log is, last of all. */
+/** Authenticators without external services; the log is queried last. */
 const configured = Effect.fnUntraced(function* (settings: Settings, own: OwnTokens) {
   const { auth, tls } = settings
   const clock = yield* Clock.Clock
@@ -77,17 +77,17 @@ const configured = Effect.fnUntraced(function* (settings: Settings, own: OwnToke
   ]
 })
 
-/** `capital.token`, where it is set: it reads the dashboard, and nothing else. */
+/** `capital.token`, if set: grants access to the dashboard only. */
 const dashboardToken = ({ capital: { token } }: Settings) => {
   if (Redacted.value(token) === "") return []
   const grant = { scopes: [dashboard_scope], roles: [], project_id: "", domain_id: "", user_id: "" }
   return [{ name: "dashboard", token, sha256: "", ...grant }]
 }
 
-/** What the dashboard's paths need. */
+/** Scope of the dashboard's paths. */
 const dashboard_scope = "dashboard:read"
 
-/** What was made of each of these, for as long as it lives: callers cost more than a lookup. */
+/** Memoizes by object identity, because creating a caller costs more than a lookup. */
 const remembered = <A extends object, B>(make: (from: A) => B) => {
   const made = new WeakMap<A, B>()
   return (from: A): B => {
@@ -99,7 +99,7 @@ const remembered = <A extends object, B>(make: (from: A) => B) => {
   }
 }
 
-/** The caller with the domain of its project and user. */
+/** Adds the domain to a caller. */
 const inDomain = (domain_id: string) =>
   remembered(
     (caller: Caller): Caller => ({
@@ -109,10 +109,10 @@ const inDomain = (domain_id: string) =>
     }),
   )
 
-/** No header that carries a token is longer: Node takes 16 KiB of headers. */
+/** Maximum length of a token: Node accepts 16 KiB of headers. */
 const token_length_max = 16_384
 
-/** Asks each in turn until one knows the token or the certificate. */
+/** Tries authenticators in order until one recognizes the credentials. */
 export const inOrder =
   (authenticators: ReadonlyArray<Authenticate>): Authenticate =>
   (credentials) => {
@@ -134,20 +134,20 @@ export const inOrder =
 
 const refused = (reason: Unauthenticated["reason"]) => Effect.fail(new Unauthenticated({ reason }))
 
-/** All authenticators but one say it of a token: made once, since an error is not cheap. */
+/** Shared instance: all authenticators but one return it, and creating an error is expensive. */
 const unknown = refused("unknown")
 
-/** Tokens that we made, as far as they are known at once. */
+/** Our own tokens that are in memory. */
 export const keptTokens =
   (store: Pick<TokenStore, "find">, clock: Clock.Clock): Authenticate =>
   ({ token }) => {
     if (token === undefined || !token().startsWith(token_prefix)) return unknown
-    // A guess learns nothing from the time of this search: what it compares is hashed.
+    // Not a timing leak: the lookup compares hashes.
     const record = store.find(sha256Of(token()))
     return record === undefined ? unknown : callerBy(record, clock)
   }
 
-/** Tokens of `token issue` that are not known at once: the log tells. */
+/** Tokens of `token issue` that are not in memory, looked up in the log. */
 const recordedTokens =
   ({ ask }: IssuedTokens, clock: Clock.Clock): Authenticate =>
   ({ token }) => {
@@ -158,12 +158,12 @@ const recordedTokens =
   }
 
 const callerBy = (record: TokenRecord, clock: Clock.Clock) =>
-  // Known at once, without an effect that asks for the time: direct routes then wait for nothing.
+  // Synchronous, with an unsafe clock read, so that direct routes need not wait.
   hasExpired(record, clock.currentTimeMillisUnsafe())
     ? refused("expired")
     : Effect.succeed(callerOfRecord(record))
 
-/** A record never changes: another one takes its place. */
+/** Records are immutable and are replaced as a whole. */
 const callerOfRecord = remembered((record: TokenRecord) => callerOf(record))
 
 const callerOf = (record: TokenRecord): Caller => ({
@@ -176,12 +176,13 @@ const callerOf = (record: TokenRecord): Caller => ({
   ...(record.user_id !== null && { user_id: record.user_id }),
 })
 
-/** For a day a client is told that its token expired; then the record goes. */
+/** Expired records are kept for a day, so that clients get "expired" instead of "unknown". */
 const expired_kept_ms = 86_400_000
 
 /**
- * Issues and revokes tokens that one machine alone knows: of its control, and of the releases that
- * kept all of them so. IdentityUnavailable: the file cannot be written, or holds too many.
+ * Issues and revokes tokens of one machine: for its control commands, and for earlier releases,
+ * which kept all tokens so. Fails with IdentityUnavailable if the file cannot be written or is
+ * full.
  */
 export const tokenIssuer = (store: TokenStore) => ({
   issue: Effect.fnUntraced(function* (request: TokenRequest) {

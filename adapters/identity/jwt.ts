@@ -1,4 +1,4 @@
-/** Callers by JWT: HS256 by a shared secret, RS256 and EdDSA by public keys (JWKS). */
+/** Authentication by JWT: HS256 with a shared secret, RS256 and EdDSA with public keys (JWKS). */
 import { Clock, Effect, Redacted, Schema } from "effect"
 import type { JWTVerifyGetKey } from "jose"
 import { createLocalJWKSet, createRemoteJWKSet, customFetch, errors, jwtVerify } from "jose"
@@ -15,14 +15,13 @@ type JwtSettings = Settings["auth"]["jwt"]
 const jwks_bytes_max = 2 ** 20
 
 /**
- * How long a token that was verified is known without another look, in milliseconds: a key that
- * was withdrawn counts that much longer.
+ * Cache time of a verified token in milliseconds; a withdrawn key is accepted that much longer.
  */
 const known_ms = 60_000
 
 /**
- * Section `[auth.jwt]`. A token must have `sub` and `exp`, and `iss` and `aud` where settings name
- * them. Without any key every token is unknown. Fails when `jwks_file` cannot be read.
+ * Section `[auth.jwt]`. A token must have `sub` and `exp`, and `iss` and `aud` if configured.
+ * Without keys every token is unknown. Fails if `jwks_file` cannot be read.
  */
 export const jwts = Effect.fnUntraced(function* (settings: JwtSettings) {
   const secret = new TextEncoder().encode(Redacted.value(settings.hs256_secret))
@@ -54,7 +53,7 @@ export const jwts = Effect.fnUntraced(function* (settings: JwtSettings) {
     const claims = Schema.decodeUnknownEffect(Claims)(payload)
     const refused = () => new Unauthenticated({ reason: "claims" })
     const caller = callerOf(yield* Effect.mapError(claims, refused))
-    // jose has seen to it that there is one, and that it is a number.
+    // jose has verified that it exists and is a number.
     const expires_s = Number(payload.exp) + settings.clock_tolerance_seconds
     known.keep(token, caller, now, expires_s * 1000)
     return caller
@@ -89,7 +88,7 @@ const publicKeys = Effect.fnUntraced(function* ({ jwks_url, jwks_file }: JwtSett
   })
 })
 
-/** Fetches the keys; jose bounds the time (5 s), keeps them 10 minutes, and we bound the length. */
+/** Fetches the keys. jose limits the time (5 s) and caches for 10 minutes; this limits the size. */
 const fetchBounded = async (url: string, options: RequestInit) => {
   const response = await fetch(url, options)
   const chunks: Array<Uint8Array> = []
@@ -102,7 +101,7 @@ const fetchBounded = async (url: string, options: RequestInit) => {
   return new Response(Buffer.concat(chunks), { status: response.status })
 }
 
-/** What jose says of a token; anything else is that the keys are not to be had. */
+/** Maps jose's errors; any other error means that the keys are unavailable. */
 const refusal = (cause: unknown): Unauthenticated | IdentityUnavailable => {
   const reason = cause instanceof errors.JOSEError ? reasons[cause.code] : undefined
   if (reason === undefined) {
@@ -117,7 +116,7 @@ const reasons: Readonly<Record<string, Unauthenticated["reason"]>> = {
   ERR_JWT_CLAIM_VALIDATION_FAILED: "claims",
   ERR_JWS_SIGNATURE_VERIFICATION_FAILED: "signature",
   ERR_JWKS_NO_MATCHING_KEY: "signature",
-  // Several keys fit a token that names none (`kid`): its issuer has to name one.
+  // Several keys match a token without `kid`: its issuer must set one.
   ERR_JWKS_MULTIPLE_MATCHING_KEYS: "malformed",
   ERR_JOSE_ALG_NOT_ALLOWED: "algorithm",
   ERR_JOSE_NOT_SUPPORTED: "algorithm",
@@ -125,7 +124,7 @@ const reasons: Readonly<Record<string, Unauthenticated["reason"]>> = {
   ERR_JWT_INVALID: "malformed",
 }
 
-/** A name for the log: at most 200 characters, none of them a control character. */
+/** A name for the log: at most 200 characters, no control characters. */
 const Subject = Schema.String.check(Schema.isPattern(/^\P{Cc}{1,200}$/u))
 const Words = Schema.Union([Schema.String, Schema.Array(Schema.String)])
 
@@ -153,6 +152,6 @@ const callerOf = ({
   ...ids,
 })
 
-/** RFC 8693 §4.2 separates scopes by spaces; some issuers send a list. */
+/** RFC 8693 §4.2 separates scopes with spaces; some issuers send a list. */
 const words = (claim: typeof Words.Type) =>
   typeof claim === "string" ? claim.split(" ").filter((word) => word !== "") : claim

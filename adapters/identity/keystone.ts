@@ -1,8 +1,8 @@
 /**
- * Callers by Keystone: a token counts for as long as Keystone says so, asked at every request.
+ * Authentication by Keystone, which validates tokens on each request, apart from a cache.
  *
- * Headers that say who somebody is (`X-Roles` and the like) are never read: they are for services
- * behind a proxy that makes them. Source: document 2 §5.
+ * Identity headers (`X-Roles` and the like) are never read: they are for services behind an
+ * authenticating proxy. Source: document 2 §5.
  */
 import { Cache, Clock, Duration, Effect, Redacted, Schema } from "effect"
 import { knownTokens } from "#adapters/identity/known-token.ts"
@@ -13,7 +13,7 @@ import { type Authenticate, IdentityUnavailable, Unauthenticated } from "#gatewa
 import type { BackendUnavailable } from "#schemas/share-protection/rejection.ts"
 import { PrincipalId } from "#schemas/token.ts"
 
-/** Tokens that are asked about at the same time. */
+/** Maximum concurrent validations. */
 const tokens_max = 10_000
 
 const ms_per_s = 1000
@@ -25,7 +25,7 @@ const Validated = Schema.Struct({
   token: Schema.Struct({
     user: Schema.Struct({ id: PrincipalId, domain: Domain }),
     expires_at: Schema.String,
-    /** Absent where the token has no scope. */
+    /** Absent for an unscoped token. */
     roles: Schema.optionalKey(Schema.Array(Schema.Struct({ name: Schema.String }))),
     project: Schema.optionalKey(Schema.Struct({ id: PrincipalId, domain: Domain })),
     domain: Schema.optionalKey(Domain),
@@ -35,8 +35,8 @@ const Validated = Schema.Struct({
 const refused = (reason: Unauthenticated["reason"]) => Effect.fail(new Unauthenticated({ reason }))
 
 /**
- * Asks Keystone about each token, once for all requests that show it at the same time, and not
- * again for `cache_s` seconds where it was valid. What cannot be a token is refused unasked.
+ * Validates tokens with Keystone, once for concurrent requests with the same token; valid ones are
+ * cached for `cache_s` seconds. Malformed tokens are rejected locally.
  */
 export const keystoneTokens = Effect.fnUntraced(function* (cache_s: number) {
   const session = yield* KeystoneSession
@@ -47,7 +47,7 @@ export const keystoneTokens = Effect.fnUntraced(function* (cache_s: number) {
     known.keep(Redacted.value(subject), caller, now_ms, expires_ms)
     return caller
   })
-  // For those who ask at the same time; what was found is known from then on.
+  // Deduplicates concurrent validations; results are in `known` afterwards.
   const asked = yield* Cache.makeWith(validate, {
     capacity: tokens_max,
     timeToLive: () => Duration.zero,
@@ -62,7 +62,7 @@ export const keystoneTokens = Effect.fnUntraced(function* (cache_s: number) {
   return authenticate
 })
 
-/** Keystone drops the connection at a header of 70 kB, and its tokens are some hundred long. */
+/** Valid tokens: Keystone's have a few hundred characters, and it rejects headers of 70 kB. */
 const visible = new RegExp(`^[\\x21-\\x7e]{1,${token_length_max}}$`)
 
 const down = ({ detail }: BackendUnavailable) => new IdentityUnavailable({ message: detail })
@@ -73,14 +73,14 @@ const validated = Effect.fnUntraced(function* (
 ) {
   const call = keystoneCall(session, "GET", "/auth/tokens?nocatalog", { subject })
   const answer = yield* Effect.mapError(session.askAsService(call), down)
-  // A trust's token whose trustor lost a role is 403, and so is a service user without its role.
+  // 403 if the trustor of a trust lost a role, or the service user lacks its role.
   if (answer.status === 404 || (answer.status === 403 && !isOurFault(answer))) {
     return yield* refused("unknown")
   }
   if (answer.status !== 200) return yield* down(unexpected(keystone, answer))
   const { token } = yield* Effect.mapError(decoded(Validated, keystone, answer), down)
   const expires_ms = Date.parse(token.expires_at)
-  // Keystone has found it good: a time of another form is no reason to refuse it.
+  // Keystone has validated it: an unparsable time is no reason to reject it.
   return { caller: callerOf(token), expires_ms: Number.isNaN(expires_ms) ? Infinity : expires_ms }
 })
 

@@ -1,17 +1,16 @@
 /**
- * Tokens that were found good a moment ago: to verify a signature, or to ask Keystone, costs more
- * than the rest of a small request. Their callers are known at once, and direct routes wait for
- * nothing.
+ * Cache of recently verified tokens: verifying a signature or a request to Keystone costs more than
+ * the rest of a small request. Hits are synchronous, so that direct routes need not wait.
  */
 import type { Clock } from "effect"
 import type { Caller } from "#gateway/caller.ts"
 
-/** Tokens known at once: about 1 KB each. */
+/** Maximum number of cached tokens, about 1 KB each. */
 const known_max = 10_000
 
 /**
- * A token is known for `known_ms`, and no longer than it is good itself: so long one that was
- * withdrawn counts at most. A clock that was set back forgets it too.
+ * Caches a token for `known_ms`, but not beyond its own expiry; a revoked token is accepted for at
+ * most that time. Setting the clock back invalidates entries too.
  */
 export const knownTokens = (clock: Clock.Clock, known_ms: number) => {
   const known = new Map<string, { readonly caller: Caller; from_ms: number; until_ms: number }>()
@@ -26,7 +25,7 @@ export const knownTokens = (clock: Clock.Clock, known_ms: number) => {
     },
     keep: (token: string, caller: Caller, from_ms: number, expires_ms: number) => {
       const until_ms = Math.min(from_ms + known_ms, expires_ms)
-      // It could not be found, and would take the place of one that can.
+      // It could never be found and would evict a valid one.
       if (until_ms <= from_ms) return
       known.set(token, { caller, from_ms, until_ms })
       const [oldest] = known.keys()

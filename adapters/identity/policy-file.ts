@@ -1,15 +1,15 @@
 /**
- * The operator's file of policy rules, over the default ones: read at the start, and again when it
- * changes.
+ * The operator's policy rules, which override the defaults: read at startup, and again when the
+ * file changes.
  *
- * JSON, or the lines of YAML that oslo.policy's own samples have: `"name": "rule"`.
+ * JSON, or the YAML lines of oslo.policy's own samples: `"name": "rule"`.
  * Source: document 2 §5; DECISIONS, document 2, default policy rules.
  */
 import { Effect, Option, Result, Schema } from "effect"
 import { readBounded, watched } from "#files"
 import { parseRule, type Rule, type Rules } from "#schemas/policy-rule.ts"
 
-/** The file is not to be used; the message is one line that says why. */
+/** The file is invalid; the message is one line with the reason. */
 export class PolicyFileInvalid extends Schema.TaggedError<PolicyFileInvalid>()(
   "PolicyFileInvalid",
   { message: Schema.String },
@@ -19,8 +19,8 @@ export class PolicyFileInvalid extends Schema.TaggedError<PolicyFileInvalid>()(
 const file_bytes_max = 2 ** 20
 
 /**
- * Answers who tells the rules that hold now; without a `path` they are the default ones. Fails
- * when the file cannot be used; one that cannot be used later changes nothing and is logged.
+ * Returns a getter of the current rules; without a `path` the defaults. Fails if the file is
+ * invalid at startup; a later invalid version is logged and ignored.
  */
 export const policyRules = Effect.fnUntraced(function* (
   path: string,
@@ -63,9 +63,9 @@ const readRules = (path: string) =>
     Effect.mapError(({ message }) => new PolicyFileInvalid({ message: `policy.file: ${message}` })),
   )
 
-/** The rules of a file's text by name; what is wrong with it begins with its line, where known. */
+/** Parses rules by name; errors begin with the line number, if known. */
 export const rulesIn = (text: string): Result.Result<Readonly<Record<string, Rule>>, string> => {
-  // An editor may have put a byte order mark in front.
+  // An editor may have added a byte order mark.
   const plain = text.replace(/^\uFEFF/, "")
   if (plain.trimStart().startsWith("{")) {
     const decoded = Schema.decodeUnknownOption(Json)(plain)
@@ -102,7 +102,7 @@ const pairIn = (line: string) => {
   return name === undefined || rule === undefined ? [] : [textOf(name), textOf(rule)]
 }
 
-/** What a scalar says; undefined where its escapes are not JSON's too. */
+/** Decodes a scalar; undefined if it has escapes that JSON does not have. */
 const textOf = (scalar: string): string | undefined => {
   if (scalar.startsWith("'")) return scalar.slice(1, -1).replaceAll("''", "'")
   if (!scalar.startsWith('"')) return scalar

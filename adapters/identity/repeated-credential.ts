@@ -1,7 +1,7 @@
 /**
- * What a request makes that may come again under one Idempotency-Key: it is derived from a key of
- * this server and the command's id, so that a retry gets the same credential, and it is kept
- * nowhere in clear. Source: decision 0180.
+ * Credentials created by requests with an Idempotency-Key: derived from a key of this server and
+ * the command's id, so that a retry gets the same credential and it is never stored in plain text.
+ * Source: decision 0180.
  */
 import { createHmac, randomBytes } from "node:crypto"
 import { join } from "node:path"
@@ -14,16 +14,16 @@ import type { Settings } from "#schemas/settings.ts"
 
 /** SHA-256's own width: HMAC gains nothing from a longer key. */
 const key_bytes = 32
-/** The key in hex with its line end, and room to see that a file holds more than that. */
+/** The key in hex with a line feed, plus room to detect a longer file. */
 const file_bytes_max = 4 * key_bytes
 
-/** Another command had this key: its credential is not for this request. */
+/** The key was used by a different request, whose credential must not be returned. */
 export const key_reused = new IdentityUnavailable({
   message: "The Idempotency-Key was used before, by a request with another body.",
   is_reused: true,
 })
 
-/** 256 bits for this command and purpose; undefined where the command cannot come again. */
+/** 256 bits for this command and purpose; undefined if the command cannot be retried. */
 export const derivedBytes = (
   key: Uint8Array,
   purpose: "token" | "trust" | "secret",
@@ -33,15 +33,15 @@ export const derivedBytes = (
     ? undefined
     : createHmac("sha256", key).update(`repeated-${purpose}\0${command_id}`).digest()
 
-/** The same as a UUID. */
+/** Like `derivedBytes`, as a UUID. */
 export const derivedId = (...given: Parameters<typeof derivedBytes>): string | undefined => {
   const random = derivedBytes(...given)
   return random && v4({ random })
 }
 
 /**
- * The key for tokens: of `cluster.secret`, which all processes have alike, else of the file
- * `identity/retry-key` in the data folder, made where it is missing.
+ * The key for tokens: derived from `cluster.secret`, which all processes share, or else from the
+ * file `identity/retry-key` in the data folder, which is created if missing.
  */
 export const retryKey = Effect.fnUntraced(function* ({
   data,

@@ -1,4 +1,4 @@
-/** Callers that the configuration names: by a static token, or by a client certificate. */
+/** Callers from the configuration: by static token or client certificate. */
 import { timingSafeEqual } from "node:crypto"
 import type { TLSSocket } from "node:tls"
 import { Effect, Redacted } from "effect"
@@ -9,7 +9,7 @@ import type { Settings } from "#schemas/settings.ts"
 
 type Certificate = Settings["tls"]["client_certificates"][number]
 
-/** What a caller is given; a scope may be one that no setting can name. */
+/** Rights of a caller; may include scopes that settings cannot name. */
 interface Grant extends Omit<Certificate, "subject" | "scopes"> {
   readonly scopes: ReadonlyArray<string>
 }
@@ -23,7 +23,7 @@ export interface StaticToken extends Grant {
 
 const unknown = Effect.fail(new Unauthenticated({ reason: "unknown" }))
 
-/** Section `[[auth.tokens]]`; every entry is compared, each in constant time. */
+/** Section `[[auth.tokens]]`; compares every entry in constant time. */
 export const staticTokens = (tokens: ReadonlyArray<StaticToken>): Authenticate => {
   const known = tokens.map((entry) => ({
     sha256: Buffer.from(hashOf(entry), "hex"),
@@ -40,7 +40,9 @@ export const staticTokens = (tokens: ReadonlyArray<StaticToken>): Authenticate =
 const hashOf = ({ sha256, token }: StaticToken) =>
   sha256 === "" ? sha256Of(Redacted.value(token)) : sha256
 
-/** Section `[[tls.client_certificates]]`; a token in the request, even a wrong one, goes first. */
+/**
+ * Section `[[tls.client_certificates]]`; a token in the request, even a wrong one, has priority.
+ */
 export const certificates = (entries: Settings["tls"]["client_certificates"]): Authenticate => {
   const known = entries.map((entry) => ({
     subject: entry.subject,
@@ -63,7 +65,7 @@ const callerOf = (kind: "static" | "certificate", name: string, grant: Grant): C
   ...(grant.user_id !== "" && { user_id: grant.user_id }),
 })
 
-/** The names in a connection's client certificate; undefined where TLS did not verify one. */
+/** The names in a connection's client certificate; undefined if TLS did not verify one. */
 export const clientCertificate = (socket: TLSSocket): ClientCertificate | undefined => {
   if (!socket.authorized) return undefined
   const { subject, subjectaltname } = socket.getPeerCertificate()
@@ -72,8 +74,8 @@ export const clientCertificate = (socket: TLSSocket): ClientCertificate | undefi
 }
 
 /**
- * Names as settings write them. Node quotes an alternative name that holds a comma or worse; a
- * certificate with one could pass for two names, so its alternative names do not count at all.
+ * Names in the format of settings. Node quotes an alternative name with a comma or similar; such a
+ * certificate could pass for two names, so all its alternative names are ignored.
  */
 export const subjectsOf = (
   common_name: string | ReadonlyArray<string> | undefined,

@@ -1,11 +1,11 @@
-/** The tokens that we issued: their hashes and what they grant, in one private file. */
+/** The issued tokens: their hashes and grants, in one private file. */
 import { hash, randomBytes } from "node:crypto"
 import { join } from "node:path"
 import { Effect, Option, Schema, Semaphore } from "effect"
 import { findBounded, writePrivate } from "#files"
 import { IdentityUnavailable } from "#gateway/identity.ts"
 
-/** An issued token as it is kept; the token itself is not in it. */
+/** Stored record of an issued token, without the token itself. */
 export const TokenRecord = Schema.Struct({
   /** Lower-case hex. */
   sha256: Schema.String.check(Schema.isPattern(/^[0-9a-f]{64}$/)),
@@ -27,40 +27,40 @@ const TokenFile = Schema.fromJsonString(
   Schema.Struct({ version: Schema.Literal(1), tokens: Schema.Array(TokenRecord) }),
 )
 
-/** The file is written whole at each change: 10,000 records are about 4 MB. */
+/** Maximum number of records: each change rewrites the file, and 10,000 are about 4 MB. */
 export const tokens_max = 10_000
 const file_bytes_max = 64 * 2 ** 20
 
-/** RFC 6750 allows it in a header as it is; the prefix lets scanners find a leaked one. */
+/** Valid in a header by RFC 6750; the prefix lets scanners find a leaked token. */
 export const token_prefix = "alm_"
 /** 256 random bits, in bytes. */
 const token_bytes = 32
 
-/** 256 random bits that no rule can guess; 47 characters, safe in a URL. */
+/** A new token of 256 random bits: 47 characters, URL-safe. */
 export const newToken = (bytes: Buffer = randomBytes(token_bytes)) =>
   token_prefix + bytes.toString("base64url")
 
 export const token_pattern = /^alm_[\w-]{43}$/
 
-/** Lower-case hex. Tokens are random, so that neither salt nor a slow hash adds anything. */
+/** Lower-case hex. Tokens are random, so neither a salt nor a slow hash is needed. */
 export const sha256Of = (token: string) => hash("sha256", token)
 
-/** Whether its time is over at `now`, in Unix milliseconds. */
+/** Whether it has expired at `now`, in Unix milliseconds. */
 export const hasExpired = ({ expires_at }: Pick<TokenRecord, "expires_at">, now: number) =>
   expires_at !== null && now >= expires_at
 
 export interface TokenStore {
   readonly find: (sha256: string) => TokenRecord | undefined
   readonly all: () => ReadonlyArray<TokenRecord>
-  /** Replaces the records by what `change` answers of them; durable before it answers. */
+  /** Replaces the records with the result of `change`; durable when it completes. */
   readonly update: (
     change: (records: ReadonlyArray<TokenRecord>) => ReadonlyArray<TokenRecord>,
   ) => Effect.Effect<void, IdentityUnavailable>
 }
 
 /**
- * Opens `identity/tokens.json` in the data folder. One process at a time may: who has no lock on
- * the folder asks the running server. Fails when the file is not what we wrote.
+ * Opens `identity/tokens.json` in the data folder. Only the process that holds the folder's lock
+ * may do so; others send requests to the running server. Fails if the file is invalid.
  */
 export const openTokenStore = Effect.fnUntraced(function* (data_dir: string) {
   const path = join(data_dir, "identity", "tokens.json")

@@ -1,6 +1,6 @@
 /**
- * Gives up commits that are missing from the log: records them as an event, so that everything
- * that knew more goes on from what there is. Source: docs/decisions/0169.
+ * Accepts the loss of commits that are missing from the log: records an event, so that everything
+ * that was ahead continues from the remaining commits. Source: docs/decisions/0169.
  */
 import { cp, mkdir, readdir, rename } from "node:fs/promises"
 import { join } from "node:path"
@@ -13,10 +13,10 @@ import { kept_folder } from "#journal"
 import { causeText } from "#schemas/cause-text.ts"
 import { AcceptLoss } from "#schemas/system/restoration.ts"
 
-/** Where read models and blocks go that knew of the missing commits. */
+/** Folder for the read models and blocks that contain the missing commits. */
 export const lost_folder = "log-lost"
 
-/** Nothing was changed; the message says why and what to do. */
+/** Nothing was changed; the message contains the reason and a remedy. */
 export class LossNotAccepted extends Schema.TaggedError<LossNotAccepted>()("LossNotAccepted", {
   message: Schema.String,
 }) {}
@@ -36,8 +36,8 @@ const unlessAbsent = (cause: unknown) => {
 }
 
 /**
- * Copies the read models, which the next start builds again, and moves the blocks that a start
- * kept. Answers the folder. A file of SQLite is copied with what lies beside it.
+ * Copies the read models, which the next start rebuilds, and moves the preserved blocks. Returns
+ * the folder. An SQLite file is copied together with its WAL files.
  */
 const setAside = ({ data_dir, restore_id }: AcceptOptions) =>
   Effect.tryPromise({
@@ -60,7 +60,7 @@ const setAside = ({ data_dir, restore_id }: AcceptOptions) =>
       }),
   })
 
-/** Records the loss in the log, which is open to this command alone. Answers where copies are. */
+/** Records the loss in the log, which accepts only this command. Returns the folder of copies. */
 export const acceptLoss = Effect.fnUntraced(function* (options: AcceptOptions) {
   const { restore_id, missing, reason } = options
   const folder = yield* setAside(options)

@@ -1,11 +1,11 @@
-/** What `almanac doctor` finds of commits that the log has lost. */
+/** Findings of `almanac doctor` about lost commits. */
 import { Effect } from "effect"
 import { type Finding, fail, ok } from "#adapters/doctor/finding.ts"
 import { Log } from "#events/log.ts"
 import { findingText, way_out } from "#events/log-guard.ts"
 import { compareWith, LogWatch, readWitnesses } from "#journal"
 
-/** The log's end beside the high-water mark, and what read models and blobs know of it. */
+/** Compares the log with the high-water mark, read models and the blob store. */
 export const lossFindings = Effect.fnUntraced(function* (data_dir: string, blob_dir: string) {
   const watch = yield* LogWatch
   const witnesses = yield* readWitnesses(data_dir, blob_dir)

@@ -1,9 +1,9 @@
 /**
- * Begins a new generation of the log, while nothing else writes to it.
+ * Starts a new generation of the log, while nothing else writes to it.
  *
- * Killed anywhere, it leaves the old generation or the new one whole: the new one counts from its
- * first commit, which is written when the old one is in a file and the copies are all there. What
- * is left over is removed by the next one.
+ * If it is killed at any point, either the old or the new generation is complete: the new one is
+ * current from its first commit, which is written once the old one is archived and all copies
+ * exist. The next roll removes leftovers.
  *
  * Source: DESIGN of the running system, 9.
  */
@@ -43,27 +43,27 @@ import {
 } from "#journal"
 import { StartGeneration } from "#schemas/system/generation.ts"
 
-/** Copies that are written at once, and their bytes: as the log's own groups. */
+/** Maximum copies and bytes of one write, equal to the log's own groups. */
 const group_commits_max = 256
 const group_bytes_max = 4 * 1024 * 1024
 
-/** What was asked is not done. The log is whole, in the old generation or in the new one. */
+/** The roll failed. The log is complete, in the old generation or in the new one. */
 export class RollFailed extends Schema.TaggedError<RollFailed>()("RollFailed", {
   message: Schema.String,
 }) {}
 
 export interface RollOptions extends GenerationsOptions {
-  /** Called after each step with its name: tests end it there. */
+  /** Called after each step with its name, so that tests can stop there. */
   readonly after?: (step: string) => Effect.Effect<void, RollFailed>
 }
 
-/** What was done. */
+/** Result of a roll. */
 export interface Rolled {
   readonly generation: number
-  /** The last position of the generation before. */
+  /** The last position of the previous generation. */
   readonly base: number
   readonly aggregates: number
-  /** Bytes of the file that holds the generation before; undefined: it was begun earlier. */
+  /** Bytes of the previous generation's archive; undefined if this finished an earlier roll. */
   readonly archive_bytes: number | undefined
 }
 
@@ -72,7 +72,9 @@ const failed = (message: string) => new RollFailed({ message })
 const asked = <A>(what: string, run: () => Promise<A>) =>
   Effect.tryPromise({ try: run, catch: (cause) => failed(`${what}: ${String(cause)}`) })
 
-/** The chain and the tree over all commits so far: from the last generation's beginning on. */
+/**
+ * Computes the hash chain and the Merkle tree over all commits, starting at the last generation.
+ */
 const seal = Effect.fnUntraced(function* (log: Log["Service"]) {
   const last = yield* log.load(generation_stream)
   const began = last?.commit.events.at(-1)
@@ -89,7 +91,7 @@ const seal = Effect.fnUntraced(function* (log: Log["Service"]) {
   }
 })
 
-/** Writes a generation's commits into its file, and reads them back. */
+/** Archives a generation's commits and reads them back. */
 const archive = Effect.fnUntraced(function* (
   { folder }: GenerationsOptions,
   source: Source,
@@ -127,7 +129,7 @@ const archive = Effect.fnUntraced(function* (
   return { index, sealed }
 })
 
-/** The last commit of each aggregate, in order, in groups as they are written. */
+/** The last commit of each aggregate, in order, in groups for writing. */
 const copies = (source: Source, { head, base }: Generation, last: number) =>
   readMessages(source, {
     filter: `${head}.>`,
@@ -146,7 +148,7 @@ const copies = (source: Source, { head, base }: Generation, last: number) =>
     Stream.mapArray((some) => groups(some)),
   )
 
-/** Cuts commits where as many or as large ones have gathered as one write takes. */
+/** Splits commits into groups within the limits of one write. */
 const groups = (all: ReadonlyArray<Encoded>): [Array<Encoded>, ...Array<Array<Encoded>>] => {
   let group: Array<Encoded> = []
   const some: [Array<Encoded>, ...Array<Array<Encoded>>] = [group]
@@ -163,7 +165,7 @@ const groups = (all: ReadonlyArray<Encoded>): [Array<Encoded>, ...Array<Array<En
   return some
 }
 
-/** Fills the new stream with the copies; it must end exactly where the positions go on. */
+/** Writes the copies to the new stream, which must end exactly at the last position. */
 const fill = Effect.fnUntraced(function* (
   source: Source,
   from: Generation,
@@ -193,7 +195,7 @@ const fill = Effect.fnUntraced(function* (
   }
 })
 
-/** The commit from which on the new generation is the log. */
+/** Writes the first commit of the new generation, which makes it current. */
 const begin = Effect.fnUntraced(function* (
   generation: Generation,
   sealed: { readonly root: string; readonly tree: ReturnType<typeof sealedTree> },
@@ -215,7 +217,7 @@ const begin = Effect.fnUntraced(function* (
     throw new Error(`The generation began at ${position}, not ${base + 1}.`)
 })
 
-/** An old stream goes only when its file holds all of it, up to where the next one begins. */
+/** Verifies that an old stream is archived up to the start of the next, before it is removed. */
 const proveArchived = Effect.fnUntraced(function* (
   { folder }: GenerationsOptions,
   jsm: JetStreamManager,
@@ -223,7 +225,7 @@ const proveArchived = Effect.fnUntraced(function* (
   { base }: Generation,
 ) {
   const { state } = yield* asked("The log does not answer", () => jsm.streams.info(stream))
-  // By a release that knows no generations: those commits are in no file.
+  // Written by a release without generations: those commits are in no archive.
   if (state.last_seq > base) {
     return yield* failed(`Generation ${number} ended at ${base} and was written to since.`)
   }
@@ -234,7 +236,7 @@ const proveArchived = Effect.fnUntraced(function* (
 const remove = (jsm: JetStreamManager, stream: string) =>
   asked(`The stream ${stream} cannot be removed`, () => jsm.streams.delete(stream))
 
-/** Begins a generation, or finishes what was interrupted after its beginning. RollFailed. */
+/** Starts a generation, or finishes an interrupted roll. Fails with RollFailed. */
 export const rollLog = Effect.fnUntraced(function* (options: RollOptions) {
   const { after = () => Effect.void, name } = options
   const { connection, jsm } = yield* NatsConnection
@@ -249,7 +251,7 @@ export const rollLog = Effect.fnUntraced(function* (options: RollOptions) {
 
   const built = yield* Layer.build(logJetStream(optionsOf(options, current)))
   const log = yield* Effect.provideContext(Log, built)
-  // What is missing now would be missing from its file for ever.
+  // Commits that are missing now would be missing from the archive too.
   const lost = (yield* LogGuard).problem()
   if (lost !== undefined) return yield* failed(lost)
   const link = yield* watchLink(connection)

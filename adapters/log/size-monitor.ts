@@ -1,4 +1,4 @@
-/** Asks JetStream how large the log is, and tells in time when it comes near its limit. */
+/** Monitors the size of the log, and warns before it reaches its limit. */
 import { statfs } from "node:fs/promises"
 import type { JetStreamManager, StreamInfo } from "@nats-io/jetstream"
 import { Effect, Layer, Metric, Schedule } from "effect"
@@ -11,13 +11,13 @@ import type { LogFigures } from "#schemas/system/audit.ts"
 export interface StandingOptions {
   /** The name of the log's first generation. */
   readonly name: string
-  /** The folder of our own server's store; undefined: it is elsewhere. */
+  /** Store folder of our own server; undefined if external. */
   readonly store: string | undefined
-  /** What our own server may take on its disk, in bytes. */
+  /** Maximum disk usage of our own server in bytes. */
   readonly store_bytes_max: number
 }
 
-/** Between two looks, in milliseconds: a log that fills in a minute is no log of ours. */
+/** Interval between two checks in milliseconds: no log of ours fills within a minute. */
 const look_ms = 60_000
 
 const bytes_gauge = gauge("almanac_log_bytes", "Bytes of the log's newest generation as stored.")
@@ -35,7 +35,7 @@ const limitsOf = async (
   const limit = [config.max_bytes, limits.max_storage].filter((bytes) => bytes > 0)
   if (store !== undefined) {
     const { bavail, bsize } = await statfs(store)
-    // All of our server's streams share its room, and the disk with everything else on it.
+    // All of our server's streams share its limit, and the disk is shared with other programs.
     const others = storage - state.bytes
     limit.push(store_bytes_max - others, state.bytes + bavail * bsize)
   }
@@ -61,7 +61,7 @@ const figuresOf = async (
   }
 }
 
-/** Looks once a minute for as long as the layer lives; each warning is told once. */
+/** Checks once a minute until the layer is released; logs each warning once. */
 export const logStanding = (options: StandingOptions) =>
   Layer.effect(
     LogStanding,

@@ -1,6 +1,6 @@
 /**
- * Where a tenant's addresses may lead, of webhooks and of buckets: nowhere that is this machine's
- * own or its neighbours', by whatever name. So nobody can make it ask what only it can reach.
+ * SSRF protection for tenants' addresses (webhooks and buckets): connections to this machine or its
+ * private networks are refused, whatever the host name.
  *
  * Source: RFC 6890 and IANA's special-purpose registries; issue 10 §3; decision 0146.
  */
@@ -10,7 +10,7 @@ import { isIP, type LookupFunction } from "node:net"
 import { Duplex } from "node:stream"
 import { blockList, embeddedV4 } from "#http"
 
-/** Not reachable from everywhere: this host, private, link-local (metadata), shared, reserved. */
+/** Not globally reachable: this host, private, link-local (metadata), shared, reserved. */
 const special_v4 = [
   "0.0.0.0/8",
   "10.0.0.0/8",
@@ -22,7 +22,7 @@ const special_v4 = [
   "192.0.2.0/24",
   "192.88.99.0/24",
   "192.168.0.0/16",
-  // Azure's own, which each machine there reaches and nobody else.
+  // Azure's platform address, reachable only from its virtual machines.
   "168.63.129.16/32",
   "198.18.0.0/15",
   "198.51.100.0/24",
@@ -31,7 +31,7 @@ const special_v4 = [
   "240.0.0.0/4",
 ]
 
-/** Of IPv6 only what is global unicast is allowed, and of that not what leads elsewhere. */
+/** For IPv6 only global unicast is allowed, except the special ranges below. */
 const global_v6 = "2000::/3"
 const special_v6 = [
   // Teredo and 6to4 carry an IPv4 address; the others are for examples, benchmarks and overlays.
@@ -45,10 +45,10 @@ const refused_v4 = blockList(special_v4)
 const refused_v6 = blockList(special_v6)
 const allowed_v6 = blockList([global_v6])
 
-/** Whether this address may be connected to; of what is no address, never. */
+/** Whether connections to this address are allowed; false if it is not an address. */
 export type AddressRule = (address: string) => boolean
 
-/** Decides of addresses; `networks` are CIDRs that are allowed all the same. */
+/** Makes a rule; `networks` are CIDRs that are allowed in addition. */
 export const addressRule = (networks: ReadonlyArray<string>): AddressRule => {
   const excepted = blockList(networks)
   const isAllowed: AddressRule = (address) => {
@@ -63,20 +63,20 @@ export const addressRule = (networks: ReadonlyArray<string>): AddressRule => {
   return isAllowed
 }
 
-/** The code of the error with which a refused connection ends. */
+/** Error code of a refused connection. */
 export const refused_address = "ERR_ADDRESS_REFUSED"
 
-/** Nothing at this host may be connected to. */
+/** Error of a refused host. */
 export const refusedAddress = (host: string) =>
   Object.assign(new Error(`${host} has no address that may be reached`), { code: refused_address })
 
-/** Whether this host is an address, as URLs write it, and one that may not be connected to. */
+/** Whether this host is an address literal, as in URLs, that is refused. */
 export const isRefusedHost = (isAllowed: AddressRule, host: string) => {
   const address = host.replace(/^\[|\]$/g, "")
   return isIP(address) !== 0 && !isAllowed(address)
 }
 
-/** How a name is looked up; the system's own way, unless a test has another. */
+/** Name resolution: the system's, except in tests. */
 export type Resolve = (
   host: string,
   answer: (error: Error | null, found: ReadonlyArray<LookupAddress>) => void,
@@ -86,8 +86,8 @@ const systemResolve: Resolve = (host, answer) =>
   lookup(host, { all: true }, (error, found) => answer(error, found ?? []))
 
 /**
- * A lookup for connections: what it answers is what is connected to, so that a name cannot mean
- * one address when it is judged and another one then.
+ * A lookup for connections. The checked address is the one that is connected to, which prevents DNS
+ * rebinding.
  */
 export const guardedLookup =
   (isAllowed: AddressRule, resolve = systemResolve): LookupFunction =>
@@ -102,13 +102,13 @@ export const guardedLookup =
     })
   }
 
-/** The same agent, which connects to nothing else; where it connects to is judged as it does. */
+/** Restricts an agent to allowed addresses, checked on connect. */
 export const guardedAgent = <A extends Agent>(agent: A, isAllowed: AddressRule): A => {
   const connect = agent.createConnection.bind(agent)
   const lookup = guardedLookup(isAllowed)
   agent.createConnection = (options, callback) => {
     const host = options.host ?? ""
-    // An address is not looked up.
+    // Address literals are not looked up.
     if (!isRefusedHost(isAllowed, host)) return connect({ ...options, lookup }, callback)
     callback?.(refusedAddress(host), new Duplex())
     return undefined
@@ -116,7 +116,7 @@ export const guardedAgent = <A extends Agent>(agent: A, isAllowed: AddressRule):
   return agent
 }
 
-/** Finds what a name means now; fails where none of it may be reached, or it means nothing. */
+/** Resolves a name; fails if no address is found or allowed. */
 export const judgedName = (isAllowed: AddressRule, host: string, resolve?: Resolve) =>
   new Promise<void>((settle, reject) => {
     if (isRefusedHost(isAllowed, host)) return reject(refusedAddress(host))

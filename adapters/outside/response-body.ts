@@ -1,14 +1,14 @@
-/** An answer's bytes: unpacked and counted while they come. */
+/** Reads a response body, decompressing and counting its bytes. */
 import type { Readable } from "node:stream"
 import { createGunzip } from "node:zlib"
 
-/** Throws with code TOO_LARGE, BAD_ENCODING, one of zlib's (Z_...) or one of the connection. */
+/** Throws with code TOO_LARGE, BAD_ENCODING, one of zlib's (Z_...) or of the connection. */
 export const readBody = async (
   body: Readable,
   encoding: string,
   bytes_max: number,
 ): Promise<Uint8Array> => {
-  // A body that is left before its end says so once more, when nobody listens.
+  // An aborted body emits another error when there is no listener left.
   body.on("error", () => undefined)
   if (!["", "identity", "gzip", "x-gzip"].includes(encoding)) {
     body.destroy()
@@ -30,7 +30,7 @@ export const readBody = async (
   return Buffer.concat(parts)
 }
 
-/** A connection that breaks off breaks off the unpacking, and the other way round. */
+/** Links the connection and the decompression: an error of one ends the other. */
 const unpacked = (body: Readable) => {
   const gunzip = createGunzip()
   body.once("error", (error) => gunzip.destroy(error))

@@ -1,6 +1,6 @@
-/** How long a host asks to be left alone. Source: RFC 9110 §10.2.3. */
+/** Parses Retry-After. Source: RFC 9110 §10.2.3. */
 
-/** Milliseconds that a Retry-After means, in seconds or as a date; undefined of anything else. */
+/** Milliseconds of a Retry-After in seconds or as a date; undefined if invalid. */
 export const afterOf = (header: string | undefined, now: number): number | undefined => {
   if (header === undefined) return undefined
   const text = header.trim()

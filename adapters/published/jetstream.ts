@@ -1,9 +1,9 @@
 /**
  * Published events as a JetStream stream, `events.<service>.<aggregate>.<type>`.
  *
- * What is in it can be made again from the log, so our own server does not sync each message. One
- * of a cluster must, and a stream is never changed from the one to the other: so no stream on a
- * server of somebody else begins without, as long as it may become one of several copies.
+ * The stream can be rebuilt from the log, so our own server does not sync each message. A cluster
+ * must, and a stream cannot be switched later, so a stream on an external server is always synced
+ * because it may become replicated.
  */
 import {
   DiscardPolicy,
@@ -40,13 +40,13 @@ import { causeText } from "#schemas/cause-text.ts"
 import type { CloudEvent } from "#schemas/cloud-event.ts"
 import { retention_bytes_default, retention_days_default } from "#schemas/system/settings.ts"
 
-/** Milliseconds in which the server remembers ids; it wants at least 100. */
+/** Deduplication window in milliseconds; the server's minimum is 100. */
 const duplicate_window_ms = 1_000
 
-/** Events that one answer of the bus is for. */
+/** Events per acknowledgement of the bus. */
 const chunk_events_max = 256
 
-/** Milliseconds until an answer is given up: nothing is synced, so it is there in a few. */
+/** Timeout of an acknowledgement in milliseconds: without syncs it takes a few. */
 const answer_ms_max = 5_000
 
 const subjectOf = ({ service, aggregate, event }: Published) =>
@@ -55,12 +55,13 @@ const subjectOf = ({ service, aggregate, event }: Published) =>
 const failed = (error: unknown) => new PublishFailed({ detail: causeText(error) })
 
 /**
- * Sends all in one go, each only to be kept right after the one before it: so the last one is kept
- * only if all are, and its answer is the answer for all. The first names the sequence before it.
+ * Sends all events at once, each conditional on its predecessor, so that the last one is stored
+ * only if all are, and its acknowledgement covers all. The first is conditional on the last
+ * sequence.
  *
- * As one atomic batch where the stream is synced. Where it is not it takes none, and each names the
- * message before it, which a stream of several copies must not be told: the refusal of one such
- * message, as of nats-server 2.15, leaves all later ones without an answer.
+ * A synced stream gets one atomic batch. An unsynced one does not support batches, so each event
+ * names the message before it. A replicated stream must not get that: in nats-server 2.15 the
+ * rejection of one such message leaves all later ones without a response.
  */
 const send = (
   connection: NatsConnection,
@@ -95,8 +96,8 @@ const send = (
 const utf8 = new TextEncoder()
 
 /**
- * The headers as the client's own would be sent, which cost several times what the rest of an event
- * does: each name is looked for among the others, and written in its proper case. Ours are.
+ * Headers in the client's wire format. The client's own class costs several times the rest of an
+ * event, because it looks up and canonicalizes each name. Ours are unique and canonical.
  */
 export const headersOf = (checks: ReadonlyArray<readonly [string, string]>) => {
   let text = "NATS/1.0\r\n"
@@ -110,14 +111,14 @@ interface Ack {
   readonly error?: { readonly description: string }
 }
 
-/** Throws when the event that was answered for is not at the place where it must be. */
+/** Throws if the acknowledged event is not at its expected sequence. */
 const proveKept = (answer: Msg, sequence: number) => {
   const { seq, error } = answer.json<Ack>()
   if (error !== undefined) throw new Error(error.description)
   if (seq !== sequence) throw new Error(`The event is at ${seq} instead of ${sequence}.`)
 }
 
-// What is in the stream came through `append`.
+// Everything in the stream was written by `append`.
 const delivered = (sequence: number, message: { json: <T>() => T }): Delivered => ({
   sequence,
   event: message.json<CloudEvent>(),
@@ -149,7 +150,7 @@ const unraisable = new StreamMismatch({
   differences: [],
 })
 
-/** Whether the stream is not to be synced with each message. */
+/** Whether the stream is not synced on each message. */
 const isUnsynced = Effect.fnUntraced(function* (found: StreamInfo | undefined, replicas: number) {
   const server = yield* Effect.serviceOption(NatsServer)
   const is_own = Option.exists(server, ({ users }) => users !== undefined)
@@ -158,7 +159,7 @@ const isUnsynced = Effect.fnUntraced(function* (found: StreamInfo | undefined, r
   return found === undefined ? is_own && replicas === 1 : is_found_so
 })
 
-/** How much is kept: whichever limit is reached first. */
+/** Retention limits: whichever is reached first. */
 export interface Retention {
   readonly bytes: number
   readonly days: number
@@ -178,19 +179,19 @@ const wanted = (replicas: number, retention: Retention, is_unsynced: boolean) =>
   allow_direct: true,
   deny_delete: true,
   deny_purge: true,
-  // The oldest go, so that a limit never stops the publisher: the log has them for ever.
+  // Discards the oldest, so that a limit never stops the publisher: the log keeps them.
   discard: DiscardPolicy.Old,
   max_bytes: retention.bytes,
   max_age: nanos(retention.days * day_ms),
   ...(is_unsynced ? { persist_mode: PersistMode.Async } : { allow_atomic: true }),
-  // Each event is expected by its place, so nothing is left to find doubles by.
+  // Each event is conditional on its sequence, so no deduplication is needed.
   duplicate_window: nanos(duplicate_window_ms),
 })
 
-/** What may change of a stream that can be made again: how much it keeps. */
+/** Options that may be changed on an existing stream: its retention. */
 const changeable = ["max_bytes", "max_age"] as const
 
-/** Makes the stream if need be. StreamMismatch when it is another than this one. */
+/** Creates the stream if it is missing. Fails with StreamMismatch if its options differ. */
 export const publishedEventsJetStream = (replicas: number, retention = retention_default) =>
   Layer.effect(
     PublishedEvents,
@@ -258,7 +259,7 @@ export const publishedEventsJetStream = (replicas: number, retention = retention
     }),
   )
 
-/** Opens a reader and closes it. */
+/** Checks that a consumer can be opened. */
 const proveReadable = async (source: Source) => {
   const consumer = await openConsumer(source, { filter_subject: restored_subject })
   await consumer.close()
@@ -269,12 +270,12 @@ const boundsOf = ({ state }: StreamInfo): Bounds => ({
   last: state.last_seq,
 })
 
-/** Subjects of one consumer: beyond so many it gets all, and its reader drops the others. */
+/** Maximum subjects of one consumer: beyond that it receives all, and its reader filters. */
 const subjects_max = 64
 
 const restored_subject = "events.system.restoration.state_restored"
 
-/** The subjects of what is wanted, and of restores; none of them is within another. */
+/** The wanted subjects plus that of restores, without overlaps. */
 export const subjectsOf = ({ services = [], types = [] }: Wanted): ReadonlyArray<string> => {
   const any = (names: ReadonlyArray<string>) => (names.length === 0 ? ["*"] : [...new Set(names)])
   const chosen = any(services).flatMap((service) =>
@@ -287,12 +288,12 @@ export const subjectsOf = ({ services = [], types = [] }: Wanted): ReadonlyArray
   return is_within ? chosen : [...chosen, restored_subject]
 }
 
-/** How long a look at the stream's beginning holds for a reader in its newer half, in ms. */
+/** Cache time of the stream's first sequence for readers in its newer half, in ms. */
 const look_ms = 5_000
 
 /**
- * Passes pages on that nothing is missing in. What is discarded before it is read leaves no gap
- * that a reader with a filter could see: it looks where the stream begins after a page has come.
+ * Passes on only pages without missing events. A filtered reader cannot see a gap left by discarded
+ * events, so the stream's first sequence is checked after each page.
  */
 const proven = (info: Effect.Effect<StreamInfo | undefined, PublishFailed>, sequence: number) => {
   let after = sequence
@@ -303,7 +304,7 @@ const proven = (info: Effect.Effect<StreamInfo | undefined, PublishFailed>, sequ
       const found = yield* info
       const { first, last } = found === undefined ? { first: 1, last: 0 } : boundsOf(found)
       if (after + 1 < first) return yield* new EventsDiscarded({ after })
-      // Half of what is kept is not written within the time.
+      // The older half of the stream is not overwritten within that time.
       if (after > (first + last) / 2) looked_ms = performance.now()
     }
     after = page.at(-1)?.position ?? after
@@ -311,10 +312,10 @@ const proven = (info: Effect.Effect<StreamInfo | undefined, PublishFailed>, sequ
   })
 }
 
-/** How often a process looks whether the stream is still the same, in milliseconds. */
+/** Interval in milliseconds between two checks that the stream is still the same. */
 const watch_ms = 2_000
 
-/** Fails each time that the stream is another than before: its readers begin again. */
+/** Fails whenever the stream was replaced: readers start over. */
 const watchStream = Effect.fnUntraced(function* (
   info: Effect.Effect<StreamInfo | undefined, PublishFailed>,
 ) {

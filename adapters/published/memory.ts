@@ -10,9 +10,9 @@ import {
   type Wanted,
 } from "#projections/published-events.ts"
 
-/** What a test does to the stream from outside. */
+/** External changes to the stream, for tests. */
 export interface Tampering {
-  /** Discards those before this number, as retention does. */
+  /** Discards events before this sequence, as retention does. */
   readonly discard: (first: number) => Effect.Effect<void>
   /** Deletes the stream. */
   readonly lose: Effect.Effect<void>
@@ -26,13 +26,13 @@ interface Memory {
   kept: Array<Kept>
   last: number
   is_lost: boolean
-  /** Counts the streams there were. */
+  /** Number of streams created so far. */
   made: number
 }
 
 const firstOf = ({ kept, last }: Memory) => kept[0]?.sequence ?? last + 1
 
-/** Those after a number, and then each new one, until the stream is another. */
+/** Events after a sequence, then new ones, until the stream is replaced. */
 const following =
   (stream: Memory, news: PubSub.PubSub<void>) => (sequence: number, wanted: Wanted) =>
     Stream.unwrap(
@@ -44,7 +44,7 @@ const following =
           if (stream.is_lost || stream.made !== own) return Effect.fail(lost)
           if (after + 1 < firstOf(stream)) return Effect.fail(new EventsDiscarded({ after }))
           const some = stream.kept.filter((one) => one.sequence > after)
-          // A request beyond the end waits until it is reached.
+          // A read beyond the end waits until it is reached.
           after = Math.max(after, stream.last)
           return Effect.succeed(
             some
@@ -61,7 +61,7 @@ const following =
       }),
     )
 
-/** The stream, and what a test can do to it. */
+/** The stream and its test controls. */
 export const makeMemory = Effect.gen(function* () {
   const stream: Memory = { kept: [], last: 0, is_lost: false, made: 0 }
   const news = yield* PubSub.unbounded<void>()

@@ -1,8 +1,8 @@
 /**
- * The mirror of the published events that subscribers read, in an account of its own. It is kept by
- * the publisher: made, brought up to date, and made again where its source is another stream.
+ * The mirror of the published events for subscribers, in a separate account. The publisher
+ * maintains it: creates and updates it, and recreates it when its source was replaced.
  *
- * The mirror keeps the sequences of its source. Its subscribers' durable consumers live in it.
+ * The mirror has the sequences of its source, and contains the subscribers' durable consumers.
  *
  * Source: docs/decisions/0171.
  */
@@ -19,13 +19,13 @@ import { events_stream } from "#adapters/published/stream-name.ts"
 import { EventsConnection, isTransient, NatsServer, undefinedIfMissing } from "#bus"
 import { causeText } from "#schemas/cause-text.ts"
 
-/** Milliseconds between two looks whether the mirror is still there, and of the same stream. */
+/** Milliseconds between two checks that the mirror exists and has the same source. */
 const look_ms = 2_000
 
-/** Messages on their way to the mirror, and what is confirmed in one go. */
+/** Maximum unacknowledged messages on their way to the mirror. */
 const ack_pending_max = 20_000
 
-/** In the mirror's metadata: when its source was made, which tells one stream from the next. */
+/** Metadata key of the mirror: the creation time of its source, which identifies the stream. */
 const source_key = "almanac.source"
 
 /** JetStream's code for "consumer not found". */
@@ -58,11 +58,11 @@ const mirrorOptions = ({ config, created }: StreamInfo) => {
   }
 }
 
-/** Whether sequences of the source go on behind those of the mirror. */
+/** Whether the source's sequences continue those of the mirror. */
 const goesOn = (mirror: StreamInfo, { config }: StreamInfo) =>
   mirror.state.last_seq > 0 && (config.first_seq ?? 0) > mirror.state.last_seq
 
-/** Makes the consumer that feeds the mirror from behind `after`. */
+/** Creates the consumer that feeds the mirror after sequence `after`. */
 const feed = async (connection: NatsConnection, after: number, num_replicas: number) => {
   const from =
     after === 0
@@ -79,7 +79,7 @@ const feed = async (connection: NatsConnection, after: number, num_replicas: num
     max_ack_pending: ack_pending_max,
     num_replicas,
   }
-  // The client's types know neither this kind of acknowledgement nor a mirror's own consumer.
+  // The client's types have neither this acknowledgement policy nor a mirror's own consumer.
   const answer = await connection.request(
     `$JS.API.CONSUMER.CREATE.${events_stream}.${mirror_consumer}`,
     JSON.stringify({ stream_name: events_stream, config }),
@@ -88,7 +88,7 @@ const feed = async (connection: NatsConnection, after: number, num_replicas: num
   if (error !== undefined) throw new Error(error.description)
 }
 
-/** Durable consumers that subscribers had on the stream itself go on at the mirror. */
+/** Moves durable consumers of subscribers from the stream to the mirror. */
 const carryOver = async (source: Jsm, mirror: Jsm) => {
   const theirs: Array<ConsumerInfo> = []
   for await (const consumer of source.consumers.list(events_stream)) {
@@ -96,7 +96,7 @@ const carryOver = async (source: Jsm, mirror: Jsm) => {
     if (durable_name !== undefined && durable_name !== mirror_consumer) theirs.push(consumer)
   }
   for (const { name, config, ack_floor } of theirs) {
-    // Where a pushing one delivers is out of reach of subscribers.
+    // The delivery subject of a push consumer is not accessible to subscribers.
     if (config.deliver_subject === undefined) {
       const opt_start_seq = ack_floor.stream_seq + 1
       const kept = Struct.omit(config, ["opt_start_time", "metadata"])
@@ -107,7 +107,7 @@ const carryOver = async (source: Jsm, mirror: Jsm) => {
   }
 }
 
-/** The mirror as it must be now; without a source there is nothing to do. */
+/** Brings the mirror up to date; without a source there is nothing to do. */
 const kept = async (connection: NatsConnection, source: Jsm, mirror: Jsm, is_own: boolean) => {
   const from = await source.streams.info(events_stream).catch(undefinedIfMissing)
   if (from === undefined) return
@@ -138,9 +138,8 @@ const isCurrent = ({ config }: StreamInfo, wanted: ReturnType<typeof mirrorOptio
   config.metadata?.[source_key] === wanted.metadata[source_key]
 
 /**
- * Keeps the mirror for as long as the scope is open. Where the server has no account for it, there
- * are no subscribers to keep it for. A mirror that cannot be kept is logged and tried again: the
- * published events go on without it.
+ * Maintains the mirror until the scope closes. A server without an account for it has no
+ * subscribers. Failures are logged and retried; the published events do not depend on the mirror.
  */
 export const keepMirror = Effect.gen(function* () {
   const { connection, jsm } = yield* EventsConnection

@@ -1,3 +1,3 @@
-/** The stream of published events and what its messages are called. */
+/** Name and subjects of the stream of published events. */
 export const events_stream = "ALMANAC_EVENTS"
 export const events_subject = "events.>"

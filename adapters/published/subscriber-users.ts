@@ -1,25 +1,25 @@
 /**
- * Users of the bus for subscribers that do not trust each other. Each has consumers and an inbox
- * that no other user can name. Permissions of nats-server match whole tokens, so a named
- * subscriber's consumers have names out of a fixed list, not names that begin with its own.
+ * Users of the bus for mutually untrusted subscribers. Each has consumers and an inbox that no
+ * other user can access. Permissions of nats-server match whole tokens, so a named subscriber's
+ * consumers have names from a fixed list instead of a prefix.
  *
  * Source: decision 0174.
  */
 import { events_stream } from "#adapters/published/stream-name.ts"
 
-/** A named subscriber as nats.conf has it; `password` is text of that file. */
+/** A named subscriber in nats.conf; `password` is literal text of that file. */
 export interface NamedSubscriber {
   readonly name: string
   readonly password: string
 }
 
-/** Consumers of a named subscriber beside the one that has its name. */
+/** Additional consumers of a named subscriber besides the one with its name. */
 const more_consumers = 9
 
-/** Its login. */
+/** User name of a named subscriber. */
 export const userOf = (name: string) => `subscriber-${name}`
 
-/** What its client must set as inbox prefix. */
+/** Inbox prefix that its client must set. */
 export const inboxOf = (name: string) => `_INBOX_${name}`
 
 /** Every consumer that a named subscriber may have: `billing`, `billing-1` to `billing-9`. */
@@ -28,7 +28,7 @@ export const consumersOf = (name: string): ReadonlyArray<string> => [
   ...Array.from({ length: more_consumers }, (_, index) => `${name}-${index + 1}`),
 ]
 
-/** All that concerns one consumer of the mirror. */
+/** Subjects of all requests about one consumer of the mirror. */
 const requestsFor = (consumer: string): ReadonlyArray<string> => [
   `$JS.API.CONSUMER.CREATE.${events_stream}.${consumer}`,
   `$JS.API.CONSUMER.CREATE.${events_stream}.${consumer}.>`,
@@ -41,7 +41,7 @@ const requestsFor = (consumer: string): ReadonlyArray<string> => [
 
 const of_all = ["$JS.API.INFO", `$JS.API.STREAM.INFO.${events_stream}`]
 
-/** The line of a named subscriber's user. */
+/** The line of a named subscriber's user in nats.conf. */
 export const subscriberUserText = ({ name, password }: NamedSubscriber) => {
   const allowed = [...of_all, ...consumersOf(name).flatMap(requestsFor)]
   return `\
@@ -51,8 +51,8 @@ export const subscriberUserText = ({ name, password }: NamedSubscriber) => {
 }
 
 /**
- * What the user whom everybody else shares is denied: consumers of named subscribers, and the
- * request whose subject names no consumer, so that its body could name one of theirs.
+ * Subjects denied to the shared user: consumers of named subscribers, and the request without a
+ * consumer in its subject, because its body could name one of theirs.
  */
 export const deniedToOthers = (names: ReadonlyArray<string>): ReadonlyArray<string> =>
   names.length === 0

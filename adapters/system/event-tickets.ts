@@ -1,6 +1,6 @@
 /**
- * How tickets for event streams are sealed: AES-256-GCM under a key that the processes of a
- * deployment share by `cluster.secret`. Without one the key is this process's own and dies with it.
+ * Encryption of tickets for event streams: AES-256-GCM with a key that the processes of a
+ * deployment derive from `cluster.secret`. Without a secret each process has its own temporary key.
  * Source: decision 0173.
  */
 import { createCipheriv, createDecipheriv, randomBytes } from "node:crypto"
@@ -14,7 +14,7 @@ const key_bytes = 32
 const nonce_bytes = 12
 const tag_bytes = 16
 
-/** Seals with this key of 32 bytes. */
+/** Seals with this 32-byte key. */
 export const sealWith = (key: Uint8Array): Seal => ({
   seal: (text) => {
     const nonce = randomBytes(nonce_bytes)
@@ -24,7 +24,7 @@ export const sealWith = (key: Uint8Array): Seal => ({
   },
   unseal: (sealed) => {
     const bytes = Buffer.from(sealed, "base64url")
-    // Decoding skips what is no base64url: two texts would be one ticket.
+    // The decoder skips invalid characters, so that two texts could be the same ticket.
     if (bytes.length < nonce_bytes + tag_bytes || bytes.toString("base64url") !== sealed) {
       return undefined
     }

@@ -1,6 +1,6 @@
 /**
- * The tokens that `token issue` makes, which every process of a deployment knows: their hashes and
- * what they grant are in the log, and each process holds them in memory.
+ * Tokens of `token issue`, valid in every process of a deployment: their hashes and grants are in
+ * the log, and each process caches them in memory.
  *
  * Source: decisions, "secrets and trusts"; decision 0153.
  */
@@ -27,24 +27,24 @@ import { Conflict, NotFound } from "#schemas/system/rejection.ts"
 import { IssueToken, RevokeToken, type TokenCommand } from "#schemas/system/token.ts"
 import { isScope, type TokenRequest } from "#schemas/token.ts"
 
-/** Questions to the log for tokens that this process does not know: all strangers share them. */
+/** Maximum concurrent lookups in the log for unknown tokens, shared by all callers. */
 const asked_max = 16
 
-/** As the key of a server's own, in bytes. */
+/** Size of the retry key in bytes, equal to a server's own. */
 const retry_key_bytes = 32
 
-/** How long such a question waits, its turn included, in milliseconds. */
+/** Timeout of such a lookup in milliseconds, including its wait. */
 const ask_ms_max = 2_000
 
-/** How long a revocation waits until this process has heard of it, in milliseconds. */
+/** How long a revocation waits until this process has applied it, in milliseconds. */
 const heard_ms_max = 2_000
 const look_ms = 5
 
-/** What a process asks of the issued tokens. */
+/** Lookups of issued tokens. */
 export interface IssuedTokens {
-  /** At once: the token of this hash, where it surely holds, or did until it expired. */
+  /** Synchronous: the token of this hash, if it is certainly valid or was until it expired. */
   readonly find: (sha256: string) => LivingToken | undefined
-  /** The same of the log: of a token that was issued this moment, and where `find` is not sure. */
+  /** Looks up the log: for tokens that were issued just now, or that `find` is unsure about. */
   readonly ask: (sha256: string) => Effect.Effect<LivingToken | undefined, IdentityUnavailable>
 }
 
@@ -59,8 +59,8 @@ const too_late = Effect.fail(
 )
 
 /**
- * Holds them, and issues and revokes, for as long as the scope lives. What is held is trusted for
- * `stale_ms` without the log.
+ * Caches, issues and revokes tokens until the scope closes. Cached tokens are trusted for
+ * `stale_ms` without contact with the log.
  */
 export const issuedTokens = Effect.fnUntraced(function* (stale_ms: number, retry_key?: Uint8Array) {
   const log = yield* Log
@@ -73,7 +73,7 @@ export const issuedTokens = Effect.fnUntraced(function* (stale_ms: number, retry
   const heard = (position: number) =>
     Effect.suspend(() => (held.position() >= position ? Effect.void : Effect.fail("not yet"))).pipe(
       Effect.retry(Schedule.spaced(look_ms)),
-      // It is revoked in the log, and this process hears of it as any other.
+      // It is revoked in the log; this process learns of it like any other.
       Effect.timeoutOption(heard_ms_max),
       Effect.ignore,
     )
@@ -100,19 +100,19 @@ export const issuedTokens = Effect.fnUntraced(function* (stale_ms: number, retry
   }
 })
 
-/** Commands that are sent at the same time: they share one write of the log. */
+/** Maximum concurrent commands, which share one write of the log. */
 const sent_at_once = 32
 
 const isoAt = (now: number) => DateTime.formatIso(DateTime.makeUnsafe(now))
 
 /**
- * Issues and revokes over the log. A request that may come again gets the same token each time,
- * where there is a key to derive it from. IdentityUnavailable: none carries it out, or too many do.
+ * Issues and revokes over the log. With a retry key, a repeated request gets the same token. Fails
+ * with IdentityUnavailable if no host responds or all are busy.
  */
 const logIssuerWith = Effect.fnUntraced(function* (retry_key?: Uint8Array) {
   const log = yield* Log
   const commands = yield* Commands
-  /** Every token of the log that still holds at `now`. */
+  /** Every token of the log that is valid at `now`. */
   const living = (now: number) =>
     log.lasts(Token.name).pipe(
       Stream.mapEffect((last) => tokenAfter(log, last)),
@@ -142,12 +142,12 @@ const logIssuerWith = Effect.fnUntraced(function* (retry_key?: Uint8Array) {
       user_id: grant.user_id ?? null,
       expires_at: ttl_seconds === undefined ? null : isoAt(now + ttl_seconds * 1000),
     })
-    // It refuses a token that was issued before, unless this is the command that did it.
+    // Rejects a token that was issued before, unless by this same command.
     yield* send(origin, sha256Of(token), command).pipe(Effect.mapError(toldOfKey))
     return Redacted.make(token)
   })
 
-  /** Positions of the tokens that this command revoked when it was sent before. */
+  /** Positions of the tokens that an earlier attempt of this command revoked. */
   const revokedBefore = ({ command_id, fingerprint }: Origin) =>
     fingerprint === undefined
       ? Effect.succeed([])
@@ -158,7 +158,7 @@ const logIssuerWith = Effect.fnUntraced(function* (retry_key?: Uint8Array) {
           Effect.mapError(told),
         )
 
-  /** Answers how many there were, and the position that shows the last of them revoked. */
+  /** Returns the number of revoked tokens and the position of the last revocation. */
   const revoke = Effect.fnUntraced(function* (name: string, origin: Origin) {
     const found = (yield* living(yield* Clock.currentTimeMillis)).filter(
       (token) => token.name === name,
@@ -168,7 +168,7 @@ const logIssuerWith = Effect.fnUntraced(function* (retry_key?: Uint8Array) {
       found,
       ({ sha256 }) =>
         send(origin, sha256, RevokeToken.make({})).pipe(
-          // Somebody else was faster: then it is revoked.
+          // A concurrent request revoked it.
           Effect.catchIf(
             (refusal) => refusal instanceof NotFound,
             () => Effect.succeed(0),
@@ -183,15 +183,15 @@ const logIssuerWith = Effect.fnUntraced(function* (retry_key?: Uint8Array) {
   return { issue, revoke }
 })
 
-/** For a program of its own: its retries under one origin get one token, no others do. */
+/** For a standalone program: its retries under one origin get the same token. */
 export const logIssuer = Effect.suspend(() => logIssuerWith(randomBytes(retry_key_bytes)))
 
-/** Pause before a file's tokens are told again, in milliseconds. */
+/** Pause before the migration is retried in milliseconds. */
 const retry_ms = 5_000
 
 /**
- * Tells the log of the tokens that a release before this one kept in the machine's own file, but
- * for those of the name `own`, and takes them out of it: then they can be revoked as all others.
+ * Moves tokens that an earlier release kept in the machine's own file to the log, except those
+ * named `own`, so that they can be revoked like all others.
  */
 export const adoptTokens = Effect.fnUntraced(function* (store: TokenStore, own: string) {
   const commands = yield* Commands
@@ -228,7 +228,7 @@ export const adoptTokens = Effect.fnUntraced(function* (store: TokenStore, own: 
       : store.update((kept) => kept.filter(({ sha256 }) => !adopted.has(sha256))),
   )
   if (old.length === 0) return
-  // Also where others failed: what was told may be revoked, and the file hears nothing of that.
+  // Even if others failed: a moved token may be revoked, which the file would not show.
   yield* Effect.exit(adopting).pipe(
     Effect.flatMap((ended) => Effect.andThen(taken, ended)),
     Effect.retry(Schedule.spaced(retry_ms)),

@@ -1,4 +1,4 @@
-/** The installation's key: an Ed25519 key in the data folder, which never leaves it. */
+/** The installation's signing key: an Ed25519 key that never leaves the data folder. */
 import {
   createHash,
   createPrivateKey,
@@ -16,7 +16,9 @@ import { type Head, Notary } from "#actors/system/notary.ts"
 import { findBounded, makeFolder, syncFolder } from "#files"
 import type { AuditKey } from "#schemas/system/audit.ts"
 
-/** The key's file cannot be made, or is none. It is never replaced: it would be another log's. */
+/**
+ * The key file cannot be created or is invalid. It is never replaced: that would change the log.
+ */
 export class KeyUnusable extends Schema.TaggedError<KeyUnusable>()("KeyUnusable", {
   message: Schema.String,
 }) {}
@@ -24,14 +26,14 @@ export class KeyUnusable extends Schema.TaggedError<KeyUnusable>()("KeyUnusable"
 /** An Ed25519 key in PEM has 119 bytes. */
 const file_bytes_max = 1024
 
-/** The algorithm's number in a signed note, and how much of a hash tells keys apart. */
+/** The algorithm's number in a signed note, and the length of a key id. */
 const ed25519_mark = Uint8Array.of(1)
 const id_bytes = 4
 
-/** Of the DER of an Ed25519 public key, the key itself: the last 32 bytes. */
+/** The last 32 bytes of an Ed25519 public key in DER are the raw key. */
 const raw_bytes = 32
 
-/** Where the key is. */
+/** Path of the key file. */
 export const notaryKeyPath = (data_dir: string) => join(data_dir, "audit-key.pem")
 
 /** Signs with this key. */
@@ -60,7 +62,7 @@ export const notaryWith = (secret: KeyObject): Notary["Service"] => {
   }
 }
 
-/** Writes the file if nobody was first: two starts at once agree on one key. */
+/** Creates the file exclusively, so that two concurrent starts agree on one key. */
 const writeOnce = async (path: string, text: string) => {
   makeFolder(dirname(path), 0o700)
   const partial = `${path}.${randomUUID()}.tmp`
@@ -91,13 +93,13 @@ const readKey = Effect.fnUntraced(function* (path: string) {
       if (key.asymmetricKeyType !== "ed25519") throw new Error("it is of another kind")
       return key
     },
-    // What a parser says of a key may tell of the key.
+    // The parser's message could leak parts of the key.
     catch: () =>
       new KeyUnusable({ message: `${path} is no Ed25519 key: put back the one it was.` }),
   })
 })
 
-/** The key at `path`, made where there is none. */
+/** The key at `path`, created if missing. */
 const keptKey = Effect.fnUntraced(function* (path: string) {
   const kept = yield* readKey(path)
   if (kept !== undefined) return kept
@@ -106,21 +108,21 @@ const keptKey = Effect.fnUntraced(function* (path: string) {
     try: () => writeOnce(path, privateKey.export({ type: "pkcs8", format: "pem" }).toString()),
     catch: () => new KeyUnusable({ message: `${path} cannot be written.` }),
   })
-  // To its end, once begun: whoever is told to stop leaves no key half written.
+  // Uninterruptible, so that a shutdown does not leave a partial key file.
   yield* Effect.uninterruptible(writing)
   const made = yield* readKey(path)
   return made ?? (yield* new KeyUnusable({ message: `${path} is gone.` }))
 })
 
-/** A key that somebody gave is never made here: two machines would make two. */
+/** A configured key file is never created here: two machines would create different keys. */
 const givenKey = Effect.fnUntraced(function* (path: string) {
   const given = yield* readKey(path)
   return given ?? (yield* new KeyUnusable({ message: `audit.key_file: there is no ${path}.` }))
 })
 
 /**
- * The notary of this data folder, its key made when there is none, mode 0600; or that of
- * `key_file`, where processes that share a log are to sign alike.
+ * The notary of this data folder, whose key is created (mode 0600) if missing; or that of
+ * `key_file`, for processes that share a log and a key.
  */
 export const notary = (data_dir: string, key_file = "") =>
   Layer.effect(

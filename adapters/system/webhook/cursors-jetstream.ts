@@ -1,4 +1,4 @@
-/** Webhooks' cursors in a key-value bucket of JetStream: the last one of each webhook. */
+/** Webhooks' cursors in a JetStream key-value bucket: the last one of each webhook. */
 import { headers } from "@nats-io/transport-node"
 import { Effect, Layer, Schema } from "effect"
 import {
@@ -11,7 +11,7 @@ import { causeText } from "#schemas/cause-text.ts"
 
 const bucket = "ALMANAC_WEBHOOKS"
 const stream = `KV_${bucket}`
-/** Where they are, for what copies them. */
+/** Location of the cursors, for backups. */
 export const webhook_cursors = { stream, subjects: `$KV.${bucket}.>` } as const
 const keyOf = (id: string) => `$KV.${bucket}.${id}`
 
@@ -21,7 +21,7 @@ const encode = Schema.encodeSync(Kept)
 
 const unavailable = (cause: unknown) => new CursorsUnavailable({ detail: causeText(cause) })
 
-/** Makes the bucket if it is not there. */
+/** Creates the bucket if it is missing. */
 export const webhookCursorsJetStream = (replicas: number) =>
   Layer.effect(
     WebhookCursors,
@@ -32,11 +32,11 @@ export const webhookCursorsJetStream = (replicas: number) =>
       const asked = <A>(ask: () => Promise<A>) =>
         Effect.tryPromise({ try: () => overLink(link, ask), catch: unavailable })
 
-      /** Of the leader: another server may not know the last one yet. */
+      /** Reads from the leader: replicas may lag. */
       const last = Effect.fnUntraced(function* (id: string) {
         const query = { last_by_subj: keyOf(id) }
         const found = yield* asked(() => jsm.streams.getMessage(stream, query))
-        // What was forgotten leaves a mark without a value.
+        // A deleted cursor leaves a marker without a value.
         return found === null || found.data.length === 0 ? undefined : found
       })
 
@@ -54,7 +54,7 @@ export const webhookCursorsJetStream = (replicas: number) =>
             ),
             ({ seq }) => seq,
           ),
-        // A deliverer that begins forgets every webhook that was ever deleted: most are forgotten.
+        // On startup a deliverer deletes the cursors of all deleted webhooks; most are gone already.
         forget: Effect.fnUntraced(function* (id) {
           if ((yield* last(id)) === undefined) return
           yield* asked(() => {

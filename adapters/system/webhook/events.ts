@@ -1,4 +1,4 @@
-/** The published events, as the deliverer of webhooks reads them. */
+/** The published events, for the deliverer of webhooks. */
 import { Effect, Layer, Stream } from "effect"
 import { EventsUnavailable, WebhookEvents } from "#actors/system/webhooks/events.ts"
 import { PublishedHistory } from "#projections/published/history.ts"

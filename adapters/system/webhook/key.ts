@@ -1,6 +1,6 @@
 /**
- * Webhooks' secrets, made from one key: none of them is kept anywhere, so that none can leak from
- * the log, a table or a backup of them.
+ * Webhooks' secrets, derived from one key. They are not stored, so they cannot leak from the log, a
+ * table or a backup.
  */
 import { createHash, createHmac, randomBytes } from "node:crypto"
 import { join } from "node:path"
@@ -13,18 +13,18 @@ import type { Settings } from "#schemas/settings.ts"
 
 /** SHA-256's own width: HMAC gains nothing from a longer key. */
 const key_bytes = 32
-/** The key in hex with its line end, and room to see that a file holds more than that. */
+/** The key in hex with a line feed, plus room to detect a longer file. */
 const file_bytes_max = 4 * key_bytes
-/** Hex digits by which the log names a key. */
+/** Hex digits of a key id in the log. */
 const id_digits = 16
 
-/** The key's file is damaged. Another key would sign what no receiver takes. */
+/** The key's file is damaged. Receivers would reject signatures of a new key. */
 export class WebhookKeyDamaged extends Schema.TaggedError<WebhookKeyDamaged>()(
   "WebhookKeyDamaged",
   { message: Schema.String },
 ) {}
 
-/** Secrets of this key. */
+/** Secrets derived from this key. */
 export const secretsWith = (key: Uint8Array): WebhookSecrets["Service"] => ({
   key_id: createHash("sha256")
     .update("webhook-key\0")
@@ -37,7 +37,7 @@ export const secretsWith = (key: Uint8Array): WebhookSecrets["Service"] => ({
   },
 })
 
-/** The key in `webhook-key`; undefined where there is no such file. */
+/** The key in `webhook-key`; undefined if the file does not exist. */
 const keptKey = Effect.fnUntraced(function* (data_dir: string) {
   const path = keyPath(data_dir)
   const kept = yield* findBounded(path, file_bytes_max)
@@ -47,7 +47,7 @@ const keptKey = Effect.fnUntraced(function* (data_dir: string) {
   return yield* new WebhookKeyDamaged({ message: `${path} is damaged: put its copy back.` })
 })
 
-/** A new key for `webhook-key`, at the first start. */
+/** Creates `webhook-key` at the first start. */
 const madeKey = Effect.fnUntraced(function* (data_dir: string) {
   const made = randomBytes(key_bytes)
   yield* writePrivate(keyPath(data_dir), `${made.toString("hex")}\n`)
@@ -57,8 +57,8 @@ const madeKey = Effect.fnUntraced(function* (data_dir: string) {
 const keyPath = (data_dir: string) => join(data_dir, "webhook-key")
 
 /**
- * The secrets of `webhooks.key`; without one, of the data folder's key, which an older start has
- * made; else of the key that processes with one `cluster.secret` have alike.
+ * The secrets of `webhooks.key`; without it, those of an existing key file in the data folder; else
+ * those of the key derived from `cluster.secret`.
  */
 export const webhookSecrets = ({ webhooks, data, cluster }: Settings) =>
   Layer.effect(

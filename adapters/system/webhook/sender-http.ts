@@ -1,6 +1,6 @@
 /**
- * Webhooks over HTTP: one POST for each try, signed; no redirect is followed, no answer is read
- * beyond a bound, and no address is reached that the rule does not allow.
+ * Webhooks over HTTP: one signed POST per attempt. Redirects are not followed, responses are read
+ * up to a limit, and addresses are checked by the rule.
  *
  * Source: Standard Webhooks 1.0.0; CloudEvents 1.0.2, HTTP binding, structured mode.
  */
@@ -24,12 +24,12 @@ import { signedHeaders } from "#adapters/system/webhook/signature.ts"
 import type { Settings } from "#schemas/settings.ts"
 import { detail_chars_max } from "#schemas/system/webhook.ts"
 
-/** Of an answer no more is read than this, in bytes: nothing in it is asked for. */
+/** Maximum bytes read of a response, whose content is ignored. */
 const answer_bytes_max = 16 * 1024
-/** A connection that was not used for this long is closed, in milliseconds. */
+/** Idle timeout of a connection in milliseconds. */
 const idle_ms_max = 10_000
 
-/** Where an address may be reached, and where not. */
+/** A connector that refuses disallowed addresses. */
 const connector = (isAllowed: AddressRule, timeout: number, resolve?: Resolve) => {
   const connect = buildConnector({
     timeout,
@@ -38,7 +38,7 @@ const connector = (isAllowed: AddressRule, timeout: number, resolve?: Resolve) =
     lookup: guardedLookup(isAllowed, resolve),
   })
   const guarded: buildConnector.connector = (options, callback) => {
-    // An address is not looked up.
+    // Address literals are not looked up.
     const { hostname } = options
     if (isRefusedHost(isAllowed, hostname)) callback(refusedAddress(hostname), null)
     else connect(options, callback)
@@ -46,7 +46,7 @@ const connector = (isAllowed: AddressRule, timeout: number, resolve?: Resolve) =
   return guarded
 }
 
-/** RFC 9110 §10.2.3: seconds, or a date. Undefined of anything else. */
+/** RFC 9110 §10.2.3: seconds or a date. Undefined if invalid. */
 export const retryAfterMs = (text: string | undefined, now_ms: number) => {
   if (text === undefined) return undefined
   if (/^\d{1,9}$/.test(text)) return Number(text) * 1000
@@ -54,11 +54,11 @@ export const retryAfterMs = (text: string | undefined, now_ms: number) => {
   return Number.isNaN(at) ? undefined : Math.max(0, at - now_ms)
 }
 
-/** Reads an answer to its end, or to the bound: leaving the loop closes what is left. */
+/** Reads a response to its end or to the limit; leaving the loop closes the rest. */
 const drained = async (body: Dispatcher.ResponseData["body"]) => {
   let bytes = 0
   for await (const chunk of body) {
-    // Buffers: no encoding is set.
+    // Buffers, because no encoding is set.
     bytes += (chunk as Buffer).length
     if (bytes > answer_bytes_max) break
   }
@@ -70,7 +70,7 @@ const codeOf = (error: unknown) => {
   return "code" in error && typeof error.code === "string" ? error.code : error.name
 }
 
-/** What a failure is called: never more of a receiver's answer than its status. */
+/** Describes a failure, without any content of the receiver's response except its status. */
 const worded = (error: unknown): Outcome => ({
   is_delivered: false,
   detail: `No answer: ${codeOf(error)}.`.slice(0, detail_chars_max),
@@ -91,10 +91,10 @@ const judged = (status: number, retry_after: string | undefined, now_ms: number)
   }
 }
 
-/** An event's id without a dot, which would end it in what is signed. */
+/** An event's id without dots, which are the delimiters of the signed content. */
 const messageId = (id: string) => `evt_${id.replaceAll(".", "_")}`
 
-/** What a try sends. */
+/** The message of one attempt. */
 const messageOf = (
   { event, sequence, secrets, webhook_id }: Parcel,
   { key_id, reveal }: WebhookSecrets["Service"],
@@ -119,7 +119,7 @@ const another_key: Outcome = {
   detail: "The key of its secret is not this server's any more: rotate the secret.",
 }
 
-/** Over these settings; `resolve` looks names up where the system's own way is not meant. */
+/** The sender for these settings; `resolve` replaces the system's name resolution. */
 export const webhookSenderHttp = ({ webhooks }: Pick<Settings, "webhooks">, resolve?: Resolve) =>
   Layer.effect(
     WebhookSender,
@@ -131,7 +131,7 @@ export const webhookSenderHttp = ({ webhooks }: Pick<Settings, "webhooks">, reso
       const agent = yield* Effect.acquireRelease(
         Effect.sync(
           () =>
-            // No bound for one host: webhooks of others may go there too, and each has its own.
+            // No limit per host: webhooks of several tenants may share one, and each is limited.
             new Agent({
               pipelining: 1,
               keepAliveTimeout: idle_ms_max,

@@ -1,26 +1,26 @@
-/** How a webhook's message is signed. Source: Standard Webhooks 1.0.0, signature scheme. */
+/** Signs a webhook's message. Source: Standard Webhooks 1.0.0, signature scheme. */
 import { createHmac } from "node:crypto"
 
 const prefix = "whsec_"
 
-/** A secret as its receiver needs it. */
+/** A secret in the format for its receiver. */
 export const secretText = (bytes: Uint8Array) => prefix + Buffer.from(bytes).toString("base64")
 
-/** The version and the signature of one secret, of `<id>.<timestamp>.<body>`. */
+/** Version and signature of `<id>.<timestamp>.<body>` with one secret. */
 const signature = (secret: string, content: string) => {
   const key = Buffer.from(secret.slice(prefix.length), "base64")
   return `v1,${createHmac("sha256", key).update(content).digest("base64")}`
 }
 
 export interface Signed {
-  /** Without a dot: a dot ends it in what is signed. */
+  /** Without dots, which are delimiters of the signed content. */
   readonly id: string
   /** Seconds since 1970. */
   readonly timestamp: number
   readonly body: string
 }
 
-/** The three headers of a message; a receiver takes it if one of the signatures is good. */
+/** The three headers of a message; a receiver accepts it if one of the signatures is valid. */
 export const signedHeaders = (
   secrets: ReadonlyArray<string>,
   { id, timestamp, body }: Signed,
