@@ -1,75 +1,75 @@
-/** What holding a lease is, wherever leases are kept: win, renew, stop in time, give back. */
+/** Lease protocol, independent of the store: acquire, renew, stop in time, release. */
 import { Clock, Effect, Metric, Option, Random, Result, Schema, Semaphore } from "effect"
 import { Unavailable } from "#actors/commands.ts"
 import { Leases, Term } from "#actors/leases.ts"
 import { StopDeadline } from "#processes"
 import { counter, gauge } from "#schemas/metric.ts"
 
-/** The store of leases did not answer: the lease may be ours or not. */
+/** The lease store did not respond; it is unknown whether this process holds the lease. */
 export class LeaseUnknown extends Schema.TaggedError<LeaseUnknown>()("LeaseUnknown", {
   detail: Schema.String,
 }) {}
 
-/** Names one change of a lease: who knows the last one may make the next. */
+/** Version of a lease: the holder of the last version may write the next. */
 export type LeaseToken = number
 
-/** Where leases are kept. Undefined: another holds it. */
+/** A lease store. `undefined` means that another process holds the lease. */
 export interface LeaseStore {
   /**
-   * Takes a lease that is free, has run out, or is ours without our knowing; with `takeover` also
-   * what another life of this holder has.
+   * Acquires a lease that is free, expired, or already ours after a lost response; with `takeover`
+   * also one held by an earlier process of this holder.
    */
   readonly take: (
     name: string,
     takeover: boolean,
   ) => Effect.Effect<LeaseToken | undefined, LeaseUnknown>
-  /** Holds it for another TTL. */
+  /** Extends it by another TTL. */
   readonly renew: (
     name: string,
     token: LeaseToken,
   ) => Effect.Effect<LeaseToken | undefined, LeaseUnknown>
-  /** Who holds it now; undefined: nobody. */
+  /** The present holder, if any. */
   readonly holderOf: (name: string) => Effect.Effect<string | undefined, LeaseUnknown>
-  /** Frees it, if it is still ours. */
+  /** Releases it if it is still ours. */
   readonly release: (name: string, token: LeaseToken) => Effect.Effect<void, LeaseUnknown>
 }
 
 export interface LeaseOptions {
-  /** Who holds, the same after a restart: it takes over at once what its earlier life held. */
+  /** Stable name of the holder: after a restart it takes over its earlier leases immediately. */
   readonly holder: string
-  /** Milliseconds after which a lease that is not renewed is free; the bus wants 1,000 or more. */
+  /** Milliseconds after which a lease that is not renewed expires; the bus requires 1,000. */
   readonly ttl_ms: number
 }
 
 /** Renewals within a TTL: two of them may fail. */
 const renewals_per_ttl = 3
 
-/** Looks within a TTL whether a lease is free, by those who wait for it. */
+/** Attempts to acquire a lease per TTL. */
 const looks_per_ttl = 5
 
-/** Tries to renew within a TTL, while the store does not answer. */
+/** Retries of a renewal per TTL, while the store does not respond. */
 const tries_per_ttl = 20
 
-/** Part of the TTL after which a question to the store is asked again: who answers may be gone. */
+/** Divisor of the TTL that gives the timeout of one request to the store. */
 const answers_per_ttl = 4
 
-/** Part of the TTL that a holder stops early: work needs time to end, and clocks run unevenly. */
+/** Fraction of the TTL that a holder stops early, for its work to end and for clock drift. */
 const margin = 0.2
 
-/** A lease that is held, and when the store was last asked for it, in monotonic milliseconds. */
+/** A held lease and the start of its last renewal, in monotonic milliseconds. */
 interface Held {
   token: LeaseToken
   since: number
 }
 
-/** Leases over a store. Nothing but the local monotonic clock says how long one is held. */
+/** Leases over a store. Expiry depends only on the local monotonic clock. */
 export const leases = ({ ttl_ms }: LeaseOptions, store: LeaseStore) => {
   const inTime = answeredIn(ttl_ms / answers_per_ttl)
   const turnOf = turns()
 
   /**
-   * Only the first look takes over: an earlier life is dead by then. A later one may have been
-   * started by mistake beside us, and two that take over from each other would never end.
+   * Only the first attempt takes over, when an earlier process is dead. Later there may be a second
+   * process with the same name by mistake, and two takeovers would alternate forever.
    */
   const looked = new Set<string>()
 
@@ -81,13 +81,13 @@ export const leases = ({ ttl_ms }: LeaseOptions, store: LeaseStore) => {
       if (Result.isSuccess(token) && token.success !== undefined) {
         return { token: token.success, since }
       }
-      // Spread, so that those who wait do not all ask at once.
+      // Jitter, so that waiting processes do not all retry at once.
       const spread = 0.5 + (yield* Random.next) / 2
       yield* Effect.sleep((ttl_ms / looks_per_ttl) * spread)
     }
   })
 
-  /** Renews, and answers when the lease is lost: soon enough to stop before another has it. */
+  /** Renews until the lease is lost; completes early enough to stop before another holds it. */
   const keep = Effect.fnUntraced(function* (name: string, held: Held) {
     let pause = ttl_ms / renewals_per_ttl
     for (;;) {
@@ -115,7 +115,7 @@ export const leases = ({ ttl_ms }: LeaseOptions, store: LeaseStore) => {
     yield* store.release(name, token).pipe(Effect.timeoutOption(wait_ms), Effect.ignore)
   })
 
-  /** One term as the holder: what `work` answered, or nothing when the lease was lost. */
+  /** One term as the holder: the result of `work`, or none if the lease was lost. */
   const term = <A, E, R>(name: string, work: Effect.Effect<A, E, R>) =>
     Effect.uninterruptibleMask((restore) =>
       Effect.flatMap(restore(win(name)), (held) =>
@@ -141,7 +141,7 @@ export const leases = ({ ttl_ms }: LeaseOptions, store: LeaseStore) => {
   })
 }
 
-/** Two fibers of one process would be one holder to the store: here only one of them is it. */
+/** Local mutex per lease: to the store two fibers of one process are the same holder. */
 const turns = () => {
   const taken = new Map<string, Semaphore.Semaphore>()
   return (name: string) => {
@@ -151,7 +151,7 @@ const turns = () => {
   }
 }
 
-/** A change that was made unknown to us is found by the next question. */
+/** Applies a timeout; the next request detects a change whose response was lost. */
 const answeredIn =
   (ms: number) =>
   <A>(asking: Effect.Effect<A, LeaseUnknown>) =>
@@ -160,7 +160,7 @@ const answeredIn =
       orElse: () => Effect.fail(new LeaseUnknown({ detail: "no answer in time" })),
     })
 
-/** When it must be done with, in monotonic milliseconds. */
+/** End of the holder's term, in monotonic milliseconds. */
 const endOf = ({ since }: Held, ttl_ms: number) => since + ttl_ms * (1 - margin)
 
 const termOf = (held: Held, ttl_ms: number) => ({
@@ -173,7 +173,7 @@ const held_gauge = gauge(
 )
 const terms_counter = counter("almanac_lease_terms_total", "Times that this process won the lease.")
 
-/** Counts a term, and shows for as long as it lasts that this process is the holder. */
+/** Metrics of a term: counts it, and sets the gauge while it lasts. */
 const asHolder = (lease: string) => {
   const gauge = Metric.withAttributes(held_gauge, { lease })
   return <A, E, R>(work: Effect.Effect<A, E, R>) =>

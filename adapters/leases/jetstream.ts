@@ -1,6 +1,6 @@
 /**
- * Leases in a key-value bucket of JetStream: a key per lease, its value the holder, gone by itself
- * after its TTL.
+ * Leases in a JetStream key-value bucket: one key per lease, whose value is the holder and which
+ * expires after the TTL.
  */
 import { JetStreamApiCodes, JetStreamApiError, type StoredMsg } from "@nats-io/jetstream"
 import { headers, nanos, nuid } from "@nats-io/transport-node"
@@ -29,10 +29,10 @@ export interface LeaseBucketOptions extends LeaseOptions {
   readonly replicas?: number
 }
 
-/** Milliseconds that the mark of a lease that ran out stays, for those who watch the bucket. */
+/** Milliseconds that the marker of an expired lease is kept, for watchers of the bucket. */
 const marker_ttl_ms = 60_000
 
-/** One holder's leases in a bucket, which is made if it is not there. */
+/** One holder's leases in a bucket, which is created if missing. */
 export const leasesJetStream = (options: LeaseBucketOptions) =>
   Layer.effect(
     Leases,
@@ -43,7 +43,7 @@ export const leasesJetStream = (options: LeaseBucketOptions) =>
       yield* ensureStream(jsm, wanted(options))
       const link = yield* watchLink(connection)
 
-      /** Tells this life of the holder from its earlier ones, whose leases it takes over. */
+      /** Distinguishes this process from earlier ones of the holder, whose leases it takes over. */
       const life = JSON.stringify({ holder, life: nuid.next() })
       const key = (name: string) => `$KV.${bucket}.${name}`
 
@@ -53,7 +53,7 @@ export const leasesJetStream = (options: LeaseBucketOptions) =>
           catch: (cause) => new LeaseUnknown({ detail: String(cause) }),
         })
 
-      // Of the leader: another server may not know yet who holds.
+      // Read from the leader: replicas may lag.
       const last = (name: string) => jsm.streams.getMessage(stream, { last_by_subj: key(name) })
 
       const put = (name: string, expected: LeaseToken) =>
@@ -64,7 +64,7 @@ export const leasesJetStream = (options: LeaseBucketOptions) =>
           })
           .then(({ seq }) => seq, undefinedAfterConflict)
 
-      /** The last change if this life made it: an answer to a renewal may have been lost. */
+      /** The last change if this process made it: the response to a renewal may have been lost. */
       const own = async (name: string, token: LeaseToken) => {
         const found = await last(name)
         return found?.string() === life && found.seq !== token ? found.seq : undefined
@@ -106,7 +106,7 @@ export const leasesJetStream = (options: LeaseBucketOptions) =>
     }),
   )
 
-/** Who holds which lease now; none where there is no bucket. LogUnavailable. */
+/** The present holders; empty if the bucket does not exist. Fails with LogUnavailable. */
 export const leasesHeld = Effect.fnUntraced(function* (bucket: string) {
   const { jsm } = yield* NatsConnection
   const [name, head] = [`KV_${bucket}`, `$KV.${bucket}.`]
@@ -126,7 +126,7 @@ export const leasesHeld = Effect.fnUntraced(function* (bucket: string) {
   })
 })
 
-/** The bucket's stream. On disk: a restart frees no lease. */
+/** The bucket's stream. On disk, so that a restart does not release leases. */
 const wanted = ({ bucket, replicas = 1 }: LeaseBucketOptions) =>
   ({
     ...bucketStream(bucket, replicas),
@@ -145,7 +145,7 @@ const undefinedAfterConflict = (cause: unknown) => {
   throw cause
 }
 
-/** Given back, or run out: both leave a mark without a value. */
+/** Released or expired: both leave a marker without a value. */
 const isFree = ({ data }: StoredMsg) => data.length === 0
 
 const holderOf = (message: StoredMsg) =>

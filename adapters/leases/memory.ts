@@ -1,19 +1,19 @@
-/** Leases in memory: for tests, and where one process is all there is. */
+/** Leases in memory: for tests and single-process deployments. */
 import { Clock, Effect, Layer } from "effect"
 import { Leases } from "#actors/leases.ts"
 import { type LeaseOptions, LeaseUnknown, leases } from "#adapters/leases/holder.ts"
 
-/** What several holders share. */
+/** State shared by several holders. */
 export interface LeaseTable {
-  /** By name: who holds which change of it until when, in monotonic milliseconds. */
+  /** By name: holder, version and expiry in monotonic milliseconds. */
   readonly leases: Map<string, { holder: string; life: object; token: number; until: number }>
-  /** Holders that cannot reach the table, as after a broken cable. */
+  /** Holders that cannot reach the table, to simulate a network partition. */
   readonly unreachable: Set<string>
-  /** Changes so far. */
+  /** Number of changes so far. */
   changes: number
 }
 
-/** A table in which nobody holds anything. */
+/** An empty table. */
 export const leaseTable = (): LeaseTable => ({
   leases: new Map(),
   unreachable: new Set(),

@@ -1,8 +1,8 @@
 /**
- * A spool's file: facts as JSON in SQLite, by cursor. All of it is synchronous, and throws.
+ * A spool's file: facts as JSON in SQLite, keyed by cursor. Synchronous; throws on failure.
  *
- * WAL with synchronous=FULL: what is written outlives a power cut. That waits for the disk, so it
- * is done in a thread of its own.
+ * WAL with synchronous=FULL: written facts survive a power cut. Because writes wait for the disk,
+ * they run in a separate thread.
  */
 import Sqlite from "better-sqlite3"
 import { v7 } from "uuid"
@@ -15,12 +15,12 @@ const setup = `
 `
 
 /**
- * Cursors that are set aside with each write. Facts may be recorded and lost before they are
- * written: no cursor of theirs is used again while they are fewer than this.
+ * Cursors reserved with each write. Facts that are lost before they are written do not have their
+ * cursors reused as long as there are fewer than this.
  */
 const cursors_ahead = 1_000_000
 
-/** Cursors in a millisecond, so that a file of an older state begins after what it forgot. */
+/** Cursors per millisecond, so that a restored older file starts after the cursors it lost. */
 const cursors_per_ms = 1_000
 
 export interface Row {
@@ -35,25 +35,25 @@ export type Question =
   | { readonly call: "scan"; readonly after: number; readonly max: number }
   | { readonly call: "forget"; readonly cursor: number }
 
-/** What a file is after a question. */
+/** State of a file after a request. */
 export interface Held {
   readonly epoch: string
   /**
-   * The cursor of the first fact that is added: above all that were ever used in this file, also
-   * where it was put back from a copy, unless the clock was put back too.
+   * The cursor of the first new fact: above all that were ever used in this file, even if it was
+   * restored from a copy, unless the clock was set back too.
    */
   readonly first: number
-  /** Rows that it holds. */
+  /** Number of rows. */
   readonly kept: number
-  /** What a scan found; empty otherwise. */
+  /** Rows of a scan; empty for other requests. */
   readonly rows: ReadonlyArray<Row>
 }
 
-/** Opens or makes the file, and answers one question after another. */
+/** Opens or creates the file, and handles requests. */
 export const spoolFile = (path: string, now_ms: number): ((question: Question) => Held) => {
   const sqlite = new Sqlite(path, { timeout: 0 })
   try {
-    // The data folder has one process: whoever else has the file open is a mistake, at once seen.
+    // The data folder belongs to one process, so a lock conflict must fail immediately.
     sqlite.pragma("locking_mode = EXCLUSIVE")
     sqlite.pragma("journal_mode = WAL")
     sqlite.pragma("synchronous = FULL")
@@ -67,7 +67,7 @@ export const spoolFile = (path: string, now_ms: number): ((question: Question) =
 }
 
 const answering = (sqlite: Sqlite.Database, now_ms: number) => {
-  // The table has this one row, by `setup` and the line after it.
+  // The table has exactly one row, made by `setup`.
   const { epoch, ceiling } = sqlite.prepare("select epoch, ceiling from spool").get() as {
     readonly epoch: string
     readonly ceiling: number
@@ -77,7 +77,7 @@ const answering = (sqlite: Sqlite.Database, now_ms: number) => {
   raise.run(first + cursors_ahead)
   let kept = sqlite.prepare<[], number>("select count(*) from fact").pluck().get() ?? 0
 
-  // A write whose answer nobody waited for is made again.
+  // A write whose response was not awaited is repeated.
   const insert = sqlite.prepare<[number, string]>("insert or ignore into fact values (?, ?)")
   const keep = sqlite.transaction((rows: ReadonlyArray<Row>) => {
     let changes = 0

@@ -1,13 +1,13 @@
-/** A spool in memory: for tests, and for a process whose disk takes none. */
+/** A spool in memory: for tests, and as a fallback if the disk is not writable. */
 import { Effect, Metric } from "effect"
 import { v7 } from "uuid"
 import type { Spool, Spooled } from "#actors/spool.ts"
 import { counter } from "#schemas/metric.ts"
 
-/** Facts that wait in memory, at most: some megabytes. */
+/** Maximum facts in memory: several megabytes. */
 export const waiting_max = 10_000
 
-/** A spool that is empty at first and gone with the process. `name` is what logs call it. */
+/** A spool that starts empty and is lost with the process. `name` appears in logs. */
 export const spoolMemory = <Fact>(name = "in memory"): Effect.Effect<Spool<Fact>> =>
   Effect.sync(() => {
     let facts: Array<Spooled<Fact>> = []
@@ -36,7 +36,7 @@ const dropped_counter = counter(
   {},
 )
 
-/** Says once when a spool begins to drop facts, and once how many they were. */
+/** Logs when a spool starts to drop facts, and later how many were dropped. */
 export const dropCounter = (name: string) => {
   let dropped = 0
   return {

@@ -1,6 +1,6 @@
 /**
- * A spool in a file of the data folder. Facts wait in memory for some milliseconds and are written
- * together, so that no request waits for the disk.
+ * A spool in a file of the data folder. Facts are buffered for a few milliseconds and written in
+ * batches, so that no request waits for the disk.
  *
  * Source: decisions, facts of searches and predictions; docs/decisions/0090.
  */
@@ -12,19 +12,19 @@ import type { Held } from "#adapters/spool/file.ts"
 import { dropCounter, spoolMemory, waiting_max } from "#adapters/spool/memory.ts"
 import { gauge } from "#schemas/metric.ts"
 
-/** How long a fact waits for others before it is written, in milliseconds. */
+/** Buffering time before a write in milliseconds. */
 const gather_ms = 20
 
-/** Facts in one transaction. */
+/** Maximum facts of one transaction. */
 const batch_max = 500
 
-/** Facts that the file holds while the log is out of reach: some hundred megabytes. */
+/** Maximum facts in the file while the log is unreachable: several hundred megabytes. */
 const kept_max = 1_000_000
 
-/** Characters of one fact as JSON: a fraction of what a commit holds. */
+/** Maximum characters of one fact as JSON: a fraction of a commit's limit. */
 const fact_chars_max = 64 * 1024
 
-/** Pause after the file could not be written, in milliseconds. */
+/** Pause after a failed write in milliseconds. */
 const retry_ms = 1_000
 
 const facts_gauge = gauge(
@@ -38,8 +38,8 @@ interface Waiting<Fact> extends Spooled<Fact> {
 }
 
 /**
- * The spool at `path`, written until the scope closes, what waits included. It never fails: where
- * the file cannot be opened the facts stay in memory, which an error in the log says.
+ * The spool at `path`, flushed when the scope closes. It never fails: if the file cannot be opened,
+ * facts stay in memory and an error is logged.
  */
 export const spoolSqlite = Effect.fnUntraced(function* <Fact>(
   path: string,
@@ -56,7 +56,7 @@ export const spoolSqlite = Effect.fnUntraced(function* <Fact>(
   return yield* spoolMemory<Fact>(path)
 })
 
-/** What waits in memory and what the file holds, as one queue. */
+/** One queue over the buffer in memory and the file. */
 const queueOver = <Fact>(held: Held, ask: Ask, decode: (text: string) => Fact) => {
   let waiting: Array<Waiting<Fact>> = []
   let kept = held.kept
@@ -77,7 +77,7 @@ const queueOver = <Fact>(held: Held, ask: Ask, decode: (text: string) => Fact) =
     depth: () => kept + waiting.length,
     isFull: () => waiting.length >= waiting_max || kept + waiting.length >= kept_max,
     push: (fact: Fact, text: string) => void waiting.push({ cursor: next++, fact, text }),
-    /** Writes one batch of what waits. */
+    /** Writes one batch of the buffer. */
     write: Effect.suspend(() => {
       const rows = waiting.slice(0, batch_max).map(({ cursor, text }) => ({ cursor, fact: text }))
       const last = rows.at(-1)?.cursor ?? 0
@@ -93,7 +93,7 @@ const queueOver = <Fact>(held: Held, ask: Ask, decode: (text: string) => Fact) =
     }),
     scan: (after: number, max: number) =>
       Effect.suspend(() => {
-        // Looked at first: what is written meanwhile is told by the file, too.
+        // Read first: facts written meanwhile are found in the file.
         const unwritten = waiting.filter(({ cursor }) => cursor > after).slice(0, max)
         if (kept === 0) return Effect.succeed(unwritten)
         return Effect.flatMap(asked({ call: "scan", after, max }), ({ rows }) =>
@@ -110,14 +110,14 @@ const queueOver = <Fact>(held: Held, ask: Ask, decode: (text: string) => Fact) =
     forget: (cursor: number) =>
       Effect.suspend(() => {
         forgetWaiting(cursor)
-        // The file may be about to have what is forgotten: it is told after that.
+        // A write in progress may contain them, so they are deleted after it.
         const has_none = kept === 0 && !is_writing
         return has_none ? Effect.void : Effect.asVoid(asked({ call: "forget", cursor }))
       }),
   }
 }
 
-/** A spool over an open file, `held`, that is asked by `ask` and closed with the scope. */
+/** A spool over an open file, `held`, accessed through `ask` and closed with the scope. */
 export const spoolOver = Effect.fnUntraced(function* <Fact>(
   path: string,
   schema: Schema.ConstraintCodec<Fact, unknown>,
@@ -165,7 +165,7 @@ export const spoolOver = Effect.fnUntraced(function* <Fact>(
   return spool
 })
 
-/** Writes whenever there is news, and says once that it cannot, and once that it can again. */
+/** Writes whenever facts arrive; logs the first of consecutive failures and the recovery. */
 const writer = (write: Effect.Effect<void, SpoolFailed>, news: Latch.Latch) => {
   let is_told = false
   const tell = ({ detail }: SpoolFailed) => {

@@ -1,4 +1,4 @@
-/** The thread that has a spool's file, so that no other one waits for the disk. */
+/** Worker thread of a spool's file, so that no other thread waits for the disk. */
 import { workerData } from "node:worker_threads"
 import { type Question, spoolFile } from "#adapters/spool/file.ts"
 import { serveCalls } from "#threads"
@@ -8,7 +8,7 @@ export interface Place {
   readonly now_ms: number
 }
 
-// What `spoolThread` starts it with.
+// Passed by `spoolThread`.
 const { path, now_ms } = workerData as Place
 let file: ReturnType<typeof spoolFile> | undefined
 

@@ -1,9 +1,10 @@
 /**
- * A backup of the control plane's own data, beside a running server or while none runs.
+ * Backs up the control plane's own data, with or without a running server.
  *
- * The order of reading makes it one moment. What runs behind the log is read before the log's end
- * is asked (webhooks' cursors, published events), so that it never knows of a commit that is not in
- * the backup; what the log names is read after it (secrets, tokens), so that it is there.
+ * The order of reading makes the backup consistent. Data that lags behind the log (webhooks'
+ * cursors, published events) is read before the log's last position is determined, so that it never
+ * refers to a commit outside the backup. Data that the log refers to (secrets, tokens) is read
+ * afterwards.
  *
  * Source: docs/decisions/0143.
  */
@@ -52,7 +53,7 @@ export interface BackupOptions {
   /** The data folder. */
   readonly folder: string
   readonly log: GenerationsOptions
-  /** Whether no server runs: one keeps its spools to itself, and has them in the log at once. */
+  /** Whether no server runs. A running one owns its spools and soon writes them to the log. */
   readonly is_alone: boolean
   /** This program's version. */
   readonly almanac: string
@@ -60,13 +61,13 @@ export interface BackupOptions {
   readonly told: (line: string) => Effect.Effect<void>
 }
 
-/** Modes of what is no file of the data folder. */
+/** File mode of parts that are not files of the data folder. */
 const part_mode = 0o600
 
 const asked = <A>(run: () => Promise<A>) =>
   Effect.tryPromise({ try: run, catch: (cause) => readFailure(cause) })
 
-/** The last sequence of a stream, and what it holds; 0 where there is no stream. */
+/** The last sequence and the number of messages of a stream; 0 if it does not exist. */
 const standingOf = ({ jsm }: Bus, name: string) =>
   asked(async () => {
     const info = await jsm.streams.info(name).catch(undefinedIfMissing)
@@ -77,13 +78,13 @@ const lastOf = (bus: Bus, name: string) => Effect.map(standingOf(bus, name), ({ 
 interface Part {
   readonly bus: Bus
   readonly name: string
-  /** What the file is called in the manifest. */
+  /** The file's name in the manifest. */
   readonly called: string
   readonly stretch: Stretch
   readonly each?: (message: KeptMessage) => void
 }
 
-/** One more file with the messages of a stretch; undefined where there are none. */
+/** Adds a file with the messages of a stretch; undefined if there are none. */
 const added = Effect.fnUntraced(function* (
   store: StateStore,
   { bus, name, called, stretch, each }: Part,
@@ -107,7 +108,7 @@ const putPart = ({ put }: StateStore, path: string, bytes: Bytes) =>
     catch: (cause) => unusable(`${path} cannot be copied: ${causeText(cause)}`),
   })
 
-/** What is added to must be there still. */
+/** Verifies that the existing files of an incremental backup are still present. */
 const proveHeld = Effect.fnUntraced(function* (
   { folder, holds }: StateStore,
   { parts }: StoredStream,
@@ -130,7 +131,7 @@ const grown = (
   parts: [...(before?.parts ?? []), ...(more === undefined ? [] : [more.part])],
 })
 
-/** The published events so far. What was in the backup stays: they are only ever added to. */
+/** Backs up the published events incrementally: the stream is append-only. */
 const events = Effect.fnUntraced(function* ({ store }: BackupOptions) {
   const bus = yield* EventsConnection
   const { last: until, messages } = yield* standingOf(bus, events_stream)
@@ -139,7 +140,7 @@ const events = Effect.fnUntraced(function* ({ store }: BackupOptions) {
   if (after > until) return yield* unusable(anotherLog(store.folder))
   if (before !== undefined) yield* proveHeld(store, before)
   const stretch = { filter: events_subject, after, until }
-  // What is discarded for its age cannot be read, though it was the last.
+  // Events discarded for their age cannot be read, even the last one.
   const more =
     messages === 0
       ? undefined
@@ -147,7 +148,7 @@ const events = Effect.fnUntraced(function* ({ store }: BackupOptions) {
   return grown(before, more, until)
 })
 
-/** The cursors of webhooks, all of them: they are few, and each change is one more. */
+/** Backs up all webhook cursors: they are few and change often. */
 const webhooks = Effect.fnUntraced(function* ({ store }: BackupOptions) {
   const { jsm } = yield* NatsConnection
   const { stream, subjects } = webhook_cursors
@@ -162,7 +163,7 @@ const anotherLog = (folder: string) =>
   `${folder} holds the backup of another log, or of one that went on differently: ` +
   "give an empty folder."
 
-/** Whether the log still has what was its last commit in the backup. */
+/** Verifies that the log still contains the backup's last commit. */
 const proveSame = Effect.fnUntraced(function* ({ folder }: StateStore, { last, hash }: StoredLog) {
   const log = yield* Log
   const found = yield* Stream.runHead(log.entries("", last - 1))
@@ -170,19 +171,19 @@ const proveSame = Effect.fnUntraced(function* ({ folder }: StateStore, { last, h
   if (!is_same) return yield* unusable(anotherLog(folder))
 })
 
-/** What the log says of the beginning of its generation, which is not the first. */
+/** The event that started the current generation, which is not the first. */
 const begun = Effect.gen(function* () {
   const log = yield* Log
   const event = (yield* log.load(generation_stream))?.commit.events.at(-1)
   return yield* Schema.decodeUnknownEffect(GenerationEvent)(event)
 })
 
-/** The tree over all commits before the generation's first that is no copy. */
+/** The Merkle tree over all commits before the generation's first own commit. */
 const treeBefore = Effect.fnUntraced(function* ({ number }: Generation) {
   return number === 1 ? empty_tree : openTree((yield* begun).tree)
 })
 
-/** The newest generation of the log; those before it are files of the data folder. */
+/** Backs up the newest generation of the log; earlier ones are files of the data folder. */
 const commits = Effect.fnUntraced(function* ({ store, folder, log: of }: BackupOptions) {
   const bus = yield* NatsConnection
   const notary = yield* Notary
@@ -221,7 +222,7 @@ const commits = Effect.fnUntraced(function* ({ store, folder, log: of }: BackupO
   } satisfies StoredLog
 })
 
-/** A file of the data folder; what is as it was is not written again. Undefined: it is gone. */
+/** Backs up a file of the data folder unless it is unchanged; undefined if it is gone. */
 const fileOf = Effect.fnUntraced(function* (
   { store, folder }: BackupOptions,
   { path, mode }: FoundFile,
@@ -234,7 +235,7 @@ const fileOf = Effect.fnUntraced(function* (
         if (is_held && known.sha256 === (await digestOf(folder, path))) return { ...known, mode }
         return await store.put(path, mode, bytesOf(folder, path))
       } catch (cause) {
-        // It was there when the folder was listed: a secret that was removed, say.
+        // Removed after the folder was listed, for example a secret.
         if (isGone(cause, join(folder, path))) return undefined
         throw cause
       }
@@ -268,7 +269,7 @@ const files = Effect.fnUntraced(function* (options: BackupOptions) {
   return kept.filter((one) => one !== undefined)
 })
 
-/** Whether the generations before are among the files, each as its index says. */
+/** Verifies that the files include all earlier generations, with the checksums of their indexes. */
 const proveEarlier = Effect.fnUntraced(function* (
   { log: { folder } }: BackupOptions,
   of: Pick<StateManifest, "files" | "log">,
@@ -287,7 +288,7 @@ const proveEarlier = Effect.fnUntraced(function* (
   }
 })
 
-/** Writes a backup, or adds to the one that is there. StateUnusable, LogUnavailable. */
+/** Writes a backup or updates an existing one. Fails with StateUnusable or LogUnavailable. */
 export const backupState = Effect.fnUntraced(function* (options: BackupOptions) {
   const { store, almanac, told } = options
   const cursors = yield* webhooks(options)

@@ -1,5 +1,5 @@
 /**
- * The files of a data folder that a backup of state keeps, and those that it leaves.
+ * Selects the files of a data folder for a state backup.
  *
  * Source: docs/architecture.md, "The data folder".
  */
@@ -12,10 +12,10 @@ import Sqlite from "better-sqlite3"
 import type { Bytes } from "#adapters/state/seal.ts"
 import { syncFolder } from "#files"
 
-/** Why something of the data folder is not in a backup of state. */
+/** Why a file of the data folder is excluded from a state backup. */
 export type Left = "in_streams" | "made_again" | "large"
 
-/** What is left, by its name; all else is kept, also what a later release puts there. */
+/** Excluded names; all other files are included, also unknown ones of later releases. */
 const left: ReadonlyArray<readonly [RegExp, Left]> = [
   // The log, the published events and the cursors of webhooks are read from the bus.
   [/^nats$/, "in_streams"],
@@ -23,16 +23,16 @@ const left: ReadonlyArray<readonly [RegExp, Left]> = [
   [/^(capital-pressure|carriers)\.sqlite(-wal|-shm|-journal)?$/, "made_again"],
   [/^spool-.*\.sqlite-(wal|shm|journal)$/, "made_again"],
   [/^(last-backup|restoring)\.json$|\.tmp$|^(log-(mark|kept)|disk-reserve)$/, "made_again"],
-  // Blocks of a damaged log, and read models that showed more than it: for a person to look at.
+  // Blocks of a damaged log, and read models that were ahead of it: for manual inspection.
   [/^log-lost$/, "large"],
-  // A backup of their own: docs/guide-backup-state.md.
+  // Backed up separately: docs/guide-backup-state.md.
   [/^(blobs|shares)$/, "large"],
 ]
 
-/** Why it is left; undefined: it is kept. */
+/** Why a file is excluded; undefined if it is included. */
 export const leftOf = (name: string) => left.find(([pattern]) => pattern.test(name))?.[1]
 
-/** Facts on their way into the log, which change all the time. */
+/** Queues of facts for the log, which change constantly. */
 export const isSpool = (path: string) => /^spool-.*\.sqlite$/.test(path)
 
 export interface FoundFile {
@@ -42,9 +42,9 @@ export interface FoundFile {
 }
 
 /**
- * The regular files below a folder that are kept, in order, and those that links lead to; none
- * where there is no folder. A link to the folder `without` is not followed: a backup keeps not
- * itself. Rejects where something cannot be looked at.
+ * The included regular files below a folder, in order, following links; empty if the folder does
+ * not exist. A link to the folder `without` is not followed, so that a backup does not contain
+ * itself. Rejects if a file cannot be read.
  */
 export const keptFiles = async (
   folder: string,
@@ -72,7 +72,9 @@ const filesAt = async (
   ).flat()
 }
 
-/** Root follows a user's links to what is that user's alone: a restore hands it to that user. */
+/**
+ * Root follows a user's links only to that user's files, because a restore gives them that owner.
+ */
 const followed = async (path: string) => {
   const found = await stat(path)
   const { uid } = await lstat(path)
@@ -82,7 +84,7 @@ const followed = async (path: string) => {
   return found
 }
 
-/** What stands for a file that is not there, or not any more. */
+/** Maps a missing file to `none`. */
 const noneIfGone =
   <A>(none: A) =>
   (cause: unknown) => {
@@ -90,11 +92,11 @@ const noneIfGone =
     throw cause
   }
 
-/** A file's bytes at one moment: they are replaced in one step, or are a database's. */
+/** A consistent read of a file: files are replaced atomically, and databases are snapshotted. */
 export const bytesOf = (folder: string, path: string): AsyncIterable<Uint8Array> =>
   isSpool(path) ? databaseBytes(folder, path) : createReadStream(join(folder, path))
 
-/** A database that is written to meanwhile: SQLite copies it as it was at one moment. */
+/** Snapshot of a database that may be in use, made by SQLite. */
 async function* databaseBytes(folder: string, path: string): AsyncIterable<Uint8Array> {
   const copy = join(folder, "run", `${path}.${randomUUID()}.tmp`)
   const database = new Sqlite(join(folder, path), { readonly: true, fileMustExist: true })
@@ -107,7 +109,7 @@ async function* databaseBytes(folder: string, path: string): AsyncIterable<Uint8
   }
 }
 
-/** Writes a new file (0600), synced; what was begun is removed where the source or disk fails. */
+/** Writes and syncs a new file (0600); removes it if the source or the disk fails. */
 export const writeSynced = async (path: string, source: Bytes) => {
   const file = await open(path, "wx", 0o600)
   try {
@@ -121,7 +123,7 @@ export const writeSynced = async (path: string, source: Bytes) => {
   }
 }
 
-/** Writes a file in one step, synced, with folders of mode 0700 around it. */
+/** Writes and syncs a file atomically, and creates its folders with mode 0700. */
 export const putFile = async (folder: string, { path, mode }: FoundFile, source: Bytes) => {
   const whole = join(folder, path)
   const first_made = await mkdir(dirname(whole), { recursive: true, mode: 0o700 })
@@ -131,7 +133,7 @@ export const putFile = async (folder: string, { path, mode }: FoundFile, source:
   await rename(partial, whole)
   await syncFolder(dirname(whole))
   if (first_made === undefined) return
-  // Folders that were made are only there for good once those around them are.
+  // A new folder is durable only once its parent is synced.
   for (let made = dirname(whole); made.length >= first_made.length; made = dirname(made)) {
     await syncFolder(dirname(made))
   }

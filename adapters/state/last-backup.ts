@@ -1,4 +1,4 @@
-/** When state was backed up last: a note in the data folder, for `almanac doctor`. */
+/** The time of the last state backup, stored in the data folder for `almanac doctor`. */
 import { join } from "node:path"
 import { Schema } from "effect"
 import { writeForOwner } from "#files"

@@ -1,6 +1,6 @@
 /**
- * Whether a backup of state is what it was, before anything is made of it: every byte, the chain of
- * each aggregate, and the tree over all commits with its signed head.
+ * Verifies a state backup before it is used: every byte, the hash chain of each aggregate, and the
+ * Merkle tree over all commits with its signed head.
  *
  * Source: docs/decisions/0132 and 0143.
  */
@@ -18,13 +18,13 @@ import { decode, digest, firstGeneration, nextGeneration, sha256 } from "#journa
 import { causeText } from "#schemas/cause-text.ts"
 import type { StateManifest, StoredLog, StoredStream } from "#schemas/system/state-backup.ts"
 
-/** The generation whose stream a backup holds. */
+/** The generation whose stream is in a backup. */
 export const generationOf = (name: string, { generation, base, copies }: StoredLog) =>
   generation === 1
     ? firstGeneration(name)
     : nextGeneration(name, { ...firstGeneration(name), number: generation - 1 }, base, copies)
 
-/** The messages of a stream, in order; throws StateUnusable of what is damaged. */
+/** The messages of a stream, in order; throws StateUnusable for a damaged file. */
 export async function* messagesOf(store: StateStore, { parts }: StoredStream) {
   for (const part of parts) {
     try {
@@ -44,11 +44,11 @@ const der_head = Buffer.from("302a300506032b6570032100", "hex")
 const id_bytes = 4
 const mark_bytes = 1
 
-/** Whether a signed note was signed with a key, both as 0132 has them. */
+/** Verifies the signature of a signed note, in the formats of decision 0132. */
 const isSignedBy = (verifier: string, note: string) => {
   const text = note.slice(0, note.indexOf("\n\n") + 1)
   const signature = Buffer.from(note.trimEnd().split(" ").at(-1) ?? "", "base64")
-  // The name and its id have no plus; base64 may.
+  // The name and id contain no plus sign, but base64 may.
   const raw = Buffer.from(verifier.split("+").slice(2).join("+"), "base64")
   try {
     const der = Buffer.concat([der_head, raw.subarray(mark_bytes)])
@@ -59,13 +59,13 @@ const isSignedBy = (verifier: string, note: string) => {
   }
 }
 
-/** The chain of each aggregate, which a commit must go on. */
+/** Checks that each commit continues the hash chain of its aggregate. */
 const chains = (base: number) => {
   const last = new Map<string, string>()
   return (entry: Entry) => {
     const { position, stream, hash } = entry
     const before = last.get(stream) ?? sha256(stream)
-    // What a copy goes on is in the generation before.
+    // The predecessor of a copy is in the previous generation.
     if (position > base && isReadable(entry) && entry.commit.prev !== before) {
       throw unusable(`The commit at ${position} does not follow its aggregate's last one.`)
     }
@@ -75,7 +75,7 @@ const chains = (base: number) => {
 
 const decodeGeneration = Schema.decodeUnknownSync(GenerationEvent)
 
-/** What the first commit of a generation says of those before it. */
+/** The event in the first commit of a generation, which describes the previous one. */
 const begun = (entry: Entry, { generation }: StoredLog) => {
   const { stream } = entry
   const event = isReadable(entry) ? entry.commit.events.at(-1) : undefined
@@ -83,7 +83,7 @@ const begun = (entry: Entry, { generation }: StoredLog) => {
   throw unusable(`Generation ${generation} of the log does not begin as one.`)
 }
 
-/** Files of the generations before, with their indexes, which are part of the log. */
+/** Verifies the archives of earlier generations and their indexes. */
 export const proveArchives = (
   { files, log: { generation } }: Pick<StateManifest, "files" | "log">,
   { archive }: GenerationEvent,
@@ -148,7 +148,7 @@ const proveOrder = async (store: StateStore, called: string, stored: StoredStrea
   }
 }
 
-/** Reads all of it, for what is thrown at its end. */
+/** Reads to the end, where a checksum error is thrown. */
 const drained = async (pieces: AsyncIterable<Uint8Array>) => {
   let bytes = 0
   for await (const { length } of pieces) bytes += length
@@ -156,8 +156,8 @@ const drained = async (pieces: AsyncIterable<Uint8Array>) => {
 }
 
 /**
- * Reads all of a backup and counts the commits of its newest generation that cannot be read: they
- * are copied as they are. StateUnusable names the first file that is not what it was.
+ * Verifies a whole backup and counts the unreadable entries of its newest generation, which are
+ * copied unchanged. Fails with StateUnusable, which names the first damaged file.
  */
 export const proveState = (
   store: StateStore,

@@ -1,8 +1,8 @@
 /**
- * Puts a backup of state into a data folder and a bus that hold nothing yet.
+ * Restores a state backup into an empty data folder and bus.
  *
- * Until all is there two marks refuse every start: a file in the folder, and one in the metadata of
- * the log's stream, for those who share the bus. Killed anywhere it is repeated, and goes on.
+ * Until the restore is complete two markers prevent every start: a file in the folder, and metadata
+ * of the log's stream for other processes on the bus. An interrupted restore resumes when repeated.
  *
  * Source: docs/decisions/0143.
  */
@@ -50,10 +50,10 @@ export interface RestoreOptions {
   /** The data folder. */
   readonly folder: string
   readonly log: GenerationsOptions
-  /** Whether the bus has its log still, and only the folder was lost. */
+  /** Whether only the folder was lost and the bus still has the log. */
   readonly is_files_only?: boolean
   readonly told: (line: string) => Effect.Effect<void>
-  /** Called after each step with its name: tests end it there. */
+  /** Called after each step with its name, so that tests can stop there. */
   readonly after?: (step: string) => Effect.Effect<void, StateUnusable>
 }
 
@@ -66,7 +66,7 @@ const tried = <A>(what: string, run: () => Promise<A>) =>
         : unusable(`${what}: ${causeText(cause)}. Repeat restore-state: it goes on from here.`),
   })
 
-/** `is_written`: all is there, and the log may be open to others already. */
+/** `is_written`: everything is restored, and the log may already be open to others. */
 const Mark = Schema.fromJsonString(
   Schema.Struct({ backup_id: Schema.String, restore_id: Token, is_written: Schema.Boolean }),
 )
@@ -75,7 +75,7 @@ const mark_bytes_max = 4096
 
 const markPath = (folder: string) => join(folder, restoring_file)
 
-/** What was begun in this folder. */
+/** The unfinished restore in this folder, if any. */
 const begunIn = (folder: string) =>
   findBounded(markPath(folder), mark_bytes_max).pipe(
     Effect.map(Option.flatMap((text) => Schema.decodeUnknownOption(Mark)(text))),
@@ -88,7 +88,7 @@ const mark = (folder: string, said: Mark) =>
     Effect.mapError(({ message }) => unusable(message)),
   )
 
-/** What was begun of it in this folder; refused where anything else is in there. */
+/** The unfinished restore of this backup in the folder; fails if it contains anything else. */
 export const claimable = Effect.fnUntraced(function* (folder: string, manifest: StateManifest) {
   const begun = yield* begunIn(folder)
   if (begun !== undefined && begun.backup_id !== manifest.id) {
@@ -107,10 +107,10 @@ export const claimable = Effect.fnUntraced(function* (folder: string, manifest: 
   return begun
 })
 
-/** Marks an empty folder, or one in which the same was begun; any other is refused, untouched. */
+/** Claims a folder that is empty or has an unfinished restore of this backup; rejects others. */
 export const claimFolder = Effect.fnUntraced(function* (folder: string, manifest: StateManifest) {
   const begun = yield* claimable(folder, manifest)
-  // It may have been made for this, by a shell that lets others look into it.
+  // The operator may have created it with a permissive umask.
   yield* tried(`${folder} cannot be closed to others`, async () => {
     makeFolder(folder, 0o700)
     await chmod(folder, 0o700)
@@ -119,7 +119,7 @@ export const claimFolder = Effect.fnUntraced(function* (folder: string, manifest
   yield* mark(folder, { backup_id: manifest.id, restore_id: v7(), is_written: false })
 })
 
-/** What is on the bus of the log to be restored. */
+/** State of the restored log on the bus. */
 type Standing = "nothing" | "begun" | "done"
 
 const listed = async <A>(all: AsyncIterable<A>) => {
@@ -130,7 +130,7 @@ const listed = async <A>(all: AsyncIterable<A>) => {
 
 const markOf = ({ config }: StreamInfo) => config.metadata?.[restoring_key]
 
-/** Whether this bus may be written to: it holds nothing of ours, or the same restore was begun. */
+/** Checks that the bus is empty or has an unfinished restore of this backup. */
 const standing = Effect.fnUntraced(function* (
   { manifest, folder, log: { name } }: RestoreOptions,
   generation: Generation,
@@ -157,7 +157,7 @@ const standing = Effect.fnUntraced(function* (
   return "nothing" satisfies Standing
 })
 
-/** Whether the log on the bus is the one of the backup; it may have gone on. */
+/** Whether the log on the bus is that of the backup; it may have later commits. */
 const isThere = Effect.fnUntraced(function* ({ stream }: Generation, { last, hash }: StoredLog) {
   const { jsm } = yield* NatsConnection
   const found = yield* tried("The log does not answer", () =>
@@ -166,7 +166,7 @@ const isThere = Effect.fnUntraced(function* ({ stream }: Generation, { last, has
   return found !== null && found !== undefined && sha256(found.data) === hash
 })
 
-/** The stream's options, with the mark until all is there. */
+/** The stream's options, with the marker until the restore is complete. */
 const streamOf = (options: GenerationsOptions, generation: Generation, id?: string) => {
   const { metadata = {}, ...config } = {
     metadata: undefined,
@@ -176,7 +176,7 @@ const streamOf = (options: GenerationsOptions, generation: Generation, id?: stri
   return { ...config, metadata: { ...metadata, ...mark } }
 }
 
-/** Cursors are a value each. */
+/** Restores the webhook cursors, one value each. */
 const cursors = Effect.fnUntraced(function* ({ store, manifest, log }: RestoreOptions) {
   const { js } = yield* NatsConnection
   yield* Layer.build(webhookCursorsJetStream(log.replicas))
@@ -193,7 +193,7 @@ const cursors = Effect.fnUntraced(function* ({ store, manifest, log }: RestoreOp
 const published = Effect.fnUntraced(function* ({ store, manifest, log }: RestoreOptions) {
   const { connection, jsm } = yield* EventsConnection
   yield* Layer.build(publishedEventsJetStream(log.replicas))
-  // With some of them discarded, the publisher makes the stream again from the log's anchors.
+  // If some are discarded, the publisher rebuilds the stream from the log's anchors.
   if (manifest.events.messages !== manifest.events.last) return
   const to = { connection, jsm, stream: events_stream }
   yield* tried("Published events cannot be written", () =>
@@ -232,7 +232,7 @@ const commits = Effect.fnUntraced(function* (options: RestoreOptions, generation
   }
 })
 
-/** All that is on the bus, in a log that is opened when all is there. */
+/** Restores all streams, then opens the log. */
 const streams = Effect.fnUntraced(function* (
   options: RestoreOptions,
   generation: Generation,
@@ -260,8 +260,8 @@ const streams = Effect.fnUntraced(function* (
 })
 
 /**
- * Tells in the log that it was restored, once: before anything else where the bus is our own. On
- * one of others a process that begins right then may be first, so they are to be stopped.
+ * Records the restore in the log, once. On our own bus it is the first commit. On an external bus a
+ * process that starts at this moment may be first, so other processes must be stopped.
  */
 const tell = Effect.fnUntraced(function* ({ manifest, log }: RestoreOptions, restore_id: string) {
   const { id: backup_id, created_at: made_at } = manifest
@@ -280,7 +280,7 @@ const tell = Effect.fnUntraced(function* ({ manifest, log }: RestoreOptions, res
   )
 })
 
-/** Writes all of a proven backup, or goes on with it. The data folder is locked, and claimed. */
+/** Restores a verified backup, or resumes. The data folder must be locked and claimed. */
 export const restoreState = Effect.fnUntraced(function* (options: RestoreOptions) {
   const { manifest, folder, log, is_files_only = false } = options
   const generation = generationOf(log.name, manifest.log)
@@ -288,7 +288,7 @@ export const restoreState = Effect.fnUntraced(function* (options: RestoreOptions
   if (begun === undefined) return yield* unusable(`${folder} is not claimed for a restore.`)
   if (is_files_only) {
     const { jsm } = yield* NatsConnection
-    // A log that is half restored is nobody's yet.
+    // No process uses a partially restored log.
     yield* Effect.mapError(findGenerations(jsm, log.name), ({ message }) => unusable(message))
     if (!(yield* isThere(generation, manifest.log))) {
       return yield* unusable("The bus does not hold the log of this backup: restore all of it.")

@@ -1,7 +1,7 @@
 /**
- * What a state backup is sealed with: AES-256-GCM under a key that scrypt makes of a passphrase.
+ * Encryption of a state backup: AES-256-GCM with a key derived from a passphrase by scrypt.
  *
- * Source: RFC 7914 (scrypt); NIST SP 800-38D: 96 bits of nonce, random ones for 2^32 objects.
+ * Source: RFC 7914 (scrypt); NIST SP 800-38D: random 96-bit nonces for up to 2^32 objects.
  */
 import { createCipheriv, createDecipheriv, randomBytes, scrypt } from "node:crypto"
 import { createReadStream } from "node:fs"
@@ -14,11 +14,11 @@ const key_bytes = 32
 const nonce_bytes = 12
 const tag_bytes = 16
 const salt_bytes = 16
-/** scrypt's cost: 128 MiB of memory and half a second for one guess at a passphrase. */
+/** scrypt's cost: 128 MiB of memory and half a second per guess. */
 const cost = { N: 2 ** 17, r: 8, p: 1 } as const
 const memory_bytes_max = 256 * 1024 * 1024
 
-/** How the key is made of the passphrase: what the manifest's first line tells. */
+/** Parameters of the key derivation, in the manifest's first line. */
 export const Derivation = Schema.Struct({
   kdf: Schema.Literal("scrypt"),
   N: Schema.Literal(cost.N),
@@ -49,7 +49,7 @@ export const keyOf = (passphrase: string, derivation: Derivation) =>
     )
   })
 
-/** Nonce, what is sealed, tag. */
+/** Encrypts to nonce, ciphertext, tag. */
 export async function* sealed({ secret }: Key, source: Bytes): AsyncIterable<Uint8Array> {
   const nonce = randomBytes(nonce_bytes)
   const cipher = createCipheriv("aes-256-gcm", secret, nonce, { authTagLength: tag_bytes })
@@ -60,7 +60,7 @@ export async function* sealed({ secret }: Key, source: Bytes): AsyncIterable<Uin
   yield cipher.getAuthTag()
 }
 
-/** What was sealed in a file. It throws at the end where the file or the key is another. */
+/** Decrypts a file. Throws at the end if the file is damaged or the key is wrong. */
 export async function* unsealed(key: Key, path: string): AsyncIterable<Uint8Array> {
   const file = await open(path)
   try {
@@ -84,7 +84,7 @@ export async function* unsealed(key: Key, path: string): AsyncIterable<Uint8Arra
   }
 }
 
-/** A short text as one piece, and back; opening throws where text or key is another. */
+/** Encrypts and decrypts a short text; decryption throws if the text or the key is wrong. */
 export const sealText = async (key: Key, text: string) => {
   const pieces: Array<Uint8Array> = []
   for await (const piece of sealed(key, [Buffer.from(text)])) pieces.push(piece)

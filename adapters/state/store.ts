@@ -1,7 +1,7 @@
 /**
- * A folder that holds a backup of state: objects by the hash of their bytes, and a manifest that
- * names them, which is replaced in one step. So a backup that is stopped anywhere leaves the one
- * before it whole, and what did not change is not written again.
+ * A folder with a state backup: content-addressed objects and a manifest that lists them, which is
+ * replaced atomically. So an interrupted backup leaves the previous one intact, and unchanged files
+ * are not written again.
  *
  * Source: docs/decisions/0143.
  */
@@ -27,23 +27,23 @@ import { causeText } from "#schemas/cause-text.ts"
 import { Sha256 } from "#schemas/system/checkpoint.ts"
 import { StateManifest, type StoredFile, storedFiles } from "#schemas/system/state-backup.ts"
 
-/** What was asked is not done: the message names the file and says what to do. */
+/** The operation failed; the message names the file and a remedy. */
 export class StateUnusable extends Schema.TaggedError<StateUnusable>()("StateUnusable", {
   message: Schema.String,
 }) {}
 
-/** The largest manifest that is written or read: of some 400,000 files. */
+/** Maximum size of a manifest: about 400,000 files. */
 const manifest_bytes_max = 128 * 1024 * 1024
 
-/** The first line is far shorter. */
+/** Maximum size of the first line, far above the actual one. */
 const head_bytes_max = 4096
 
 const Head = Schema.fromJsonString(
   Schema.Struct({
     format: Schema.Literal("almanac-state-1"),
-    /** Of the line that follows, without its end. */
+    /** Of the following line, without its line feed. */
     sha256: Sha256,
-    /** Absent: it is not sealed. */
+    /** Absent if the backup is not encrypted. */
     sealed: Schema.optionalKey(Derivation),
   }),
 )
@@ -53,26 +53,26 @@ const sha256 = (text: string) => createHash("sha256").update(text).digest("hex")
 
 export const unusable = (message: string) => new StateUnusable({ message })
 
-/** What a cause says of itself. */
+/** Text of an error. */
 export interface StateStore {
   readonly folder: string
-  /** What is there; undefined: nothing is. */
+  /** The present manifest, if any. */
   readonly manifest: StateManifest | undefined
   readonly is_sealed: boolean
-  /** Writes a file's bytes, synced; rejects where the source or the disk does. */
+  /** Writes and syncs a file's bytes; rejects if the source or the disk fails. */
   readonly put: (path: string, mode: number, source: Bytes) => Promise<StoredFile>
-  /** Whether its object is there, in its full length. */
+  /** Whether its object exists with its full length. */
   readonly holds: (file: StoredFile) => Promise<boolean>
-  /** Its bytes. It throws at the end, naming both files, where they are not what they were. */
+  /** Its bytes. Throws at the end, naming both files, if they are damaged. */
   readonly read: (file: StoredFile) => AsyncIterable<Uint8Array>
-  /** From here on this is the backup; what it does not name is removed. */
+  /** Makes this the current backup and removes objects that it does not list. */
   readonly commit: (manifest: StateManifest) => Effect.Effect<void, StateUnusable>
 }
 
 const manifestPath = (folder: string) => join(folder, "manifest.jsonl")
 const objectsIn = (folder: string) => join(folder, "objects")
 
-/** Whether it is a folder, and bits of its mode that let others look into it; undefined: none. */
+/** Whether it is a folder, and its group and other mode bits; undefined if it does not exist. */
 const findFolder = async (folder: string) => {
   try {
     const found = await stat(folder)
@@ -83,8 +83,8 @@ const findFolder = async (folder: string) => {
 }
 
 /**
- * Opens a folder of a backup. With `make` it is made, or added to; a folder that others may read is
- * refused then, unless all in it is sealed. StateUnusable says what is wrong with which file.
+ * Opens a backup folder. With `make` it is created or updated; a folder that others may read is
+ * then rejected unless the backup is encrypted. Fails with StateUnusable.
  */
 export const openStateStore = Effect.fnUntraced(function* (
   folder: string,
@@ -121,7 +121,7 @@ const made = (folder: string) =>
     catch: (cause) => unusable(`${folder} cannot be made: ${causeText(cause)}`),
   })
 
-/** The manifest in a text of two lines, and the key of what it names. */
+/** Parses the manifest's two lines and derives the key. */
 const opened = Effect.fnUntraced(function* (
   folder: string,
   text: string,
@@ -195,10 +195,10 @@ const storeOf = (
   }
 }
 
-/** An object, or one that was begun. */
+/** File name of an object or an unfinished one. */
 const ours = /^([0-9a-f]{64}|\.[0-9a-f-]{36}\.tmp)$/
 
-/** What nothing names any more is of no use; what cannot be removed does no harm. */
+/** Removes unreferenced objects; failures are harmless. */
 const swept = async (objects: string, kept: ReadonlySet<string>) => {
   for (const name of await readdir(objects)) {
     if (kept.has(name) || !ours.test(name)) continue
@@ -206,7 +206,7 @@ const swept = async (objects: string, kept: ReadonlySet<string>) => {
   }
 }
 
-/** Counts and hashes what passes. */
+/** Counts and hashes the bytes that pass through. */
 const measure = () => {
   const hash = createHash("sha256")
   let bytes = 0
@@ -237,7 +237,7 @@ const written = async (
   return { ...of, ...plain.end(), object, stored_bytes }
 }
 
-/** An object's bytes as they were before they were sealed. */
+/** An object's decrypted bytes. */
 async function* proven(
   path: string,
   key: Key | undefined,

@@ -1,6 +1,6 @@
 /**
- * Messages of a JetStream stream as compressed lines of JSON, and back into a stream, each at the
- * sequence that it had.
+ * Exports messages of a JetStream stream as compressed JSON lines, and imports them with their
+ * original sequences.
  */
 import { isUtf8 } from "node:buffer"
 import { pipeline } from "node:stream/promises"
@@ -15,29 +15,29 @@ import type { Delivered, Source } from "#journal"
 import { append_timeout_ms, position_header, readMessages } from "#journal"
 import { Position } from "#schemas/system/checkpoint.ts"
 
-/** Messages that are written at once, and their bytes: as the log's own groups. */
+/** Maximum messages and bytes of one write, equal to the log's own groups. */
 const group_messages_max = 256
 const group_bytes_max = 4 * 1024 * 1024
 
-/** The longest line: a message of the bus has 1 MiB at most, and few characters are escaped. */
+/** Maximum length of a line: a message has at most 1 MiB, and few characters are escaped. */
 const line_chars_max = 8 * 1024 * 1024
 
-/** A message as it is kept. */
+/** An exported message. */
 export const KeptMessage = Schema.Struct({
   sequence: Position,
   subject: Schema.String,
   /** Of a copy: the position of the commit that it is a copy of (docs/decisions/0133). */
   position: Schema.optionalKey(Position),
-  /** What it says: JSON as a rule, and nothing where it is a mark. */
+  /** Its content: usually JSON, empty for a marker. */
   data: Schema.String,
-  /** Instead of `data`, of a message that is no text: its bytes in base64. */
+  /** Content in base64, instead of `data`, if it is not UTF-8. */
   base64: Schema.optionalKey(Schema.String),
 })
 export type KeptMessage = typeof KeptMessage.Type
 
 const decodeLine = Schema.decodeUnknownSync(Schema.fromJsonString(KeptMessage))
 
-/** A message's bytes, as text where they are. */
+/** Encodes a message's bytes, as text if possible. */
 const saidBy = (bytes: Uint8Array): Pick<KeptMessage, "data" | "base64"> => {
   const buffer = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength)
   return isUtf8(bytes)
@@ -45,13 +45,13 @@ const saidBy = (bytes: Uint8Array): Pick<KeptMessage, "data" | "base64"> => {
     : { data: "", base64: buffer.toString("base64") }
 }
 
-/** The bytes of a message as they were. */
+/** Decodes a message's original bytes. */
 export const bytesSaid = ({ data, base64 }: Pick<KeptMessage, "data" | "base64">) =>
   base64 === undefined ? Buffer.from(data) : Buffer.from(base64, "base64")
 
 const keptOf = ({ position: sequence, message }: Delivered): KeptMessage => {
   const of = Number(message.headers?.get(position_header))
-  // Something else than a roll may have written the header: what is no position is left out.
+  // The header may not be from a roll: an invalid position is ignored.
   const place = Number.isSafeInteger(of) && of > 0 ? { position: of } : {}
   return { sequence, subject: message.subject, ...place, ...saidBy(message.data) }
 }
@@ -60,21 +60,21 @@ const lineOf = (message: KeptMessage) => `${JSON.stringify(message)}\n`
 
 const packed = (lines: AsyncIterable<string> | Iterable<string>): Bytes => {
   const gzip = createGzip()
-  // Who reads the compressed bytes hears of it.
+  // The error reaches the reader of the compressed bytes.
   pipeline(lines, gzip).catch(() => undefined)
   return gzip
 }
 
-/** What is to be read of a stream. */
+/** A range of a stream. */
 export interface Stretch {
   readonly filter: string
-  /** The sequence that is read already. */
+  /** The last sequence before the range. */
   readonly after: number
-  /** The last one that is read. */
+  /** The last sequence of the range. */
   readonly until: number
 }
 
-/** A stretch of a stream, compressed; `each` sees every message on its way. */
+/** Exports a range of a stream, compressed; calls `each` with every message. */
 export const packedMessages = (
   source: Source,
   { filter, after, until }: Stretch,
@@ -91,9 +91,9 @@ export const packedMessages = (
   )
 
 /**
- * The last message of each subject of a stream that keeps no other, in order; none where there is
- * no stream. Each is asked for by itself: one that is replaced meanwhile is the newer one, where a
- * reading up to some sequence would miss it. What says nothing is left out.
+ * The last message of each subject of a stream that keeps only those, in order; empty if the stream
+ * does not exist. Each is read separately: if one is replaced meanwhile the newer one is read,
+ * while a read up to a sequence would miss it. Empty messages are skipped.
  */
 export const lastMessages = async (jsm: JetStreamManager, stream: string, filter: string) => {
   const found: Array<KeptMessage> = []
@@ -106,10 +106,10 @@ export const lastMessages = async (jsm: JetStreamManager, stream: string, filter
   return found.toSorted((one, other) => one.sequence - other.sequence)
 }
 
-/** Some messages, compressed. */
+/** Exports the given messages, compressed. */
 export const packedSome = (messages: ReadonlyArray<KeptMessage>) => packed(messages.map(lineOf))
 
-/** The messages of a file; throws where it is none of this form. */
+/** Parses the messages of an export; throws if the format is invalid. */
 export async function* unpackedMessages(file: Bytes): AsyncIterable<KeptMessage> {
   const gunzip = createGunzip()
   pipeline(file, gunzip).catch(() => undefined)
@@ -124,7 +124,7 @@ export async function* unpackedMessages(file: Bytes): AsyncIterable<KeptMessage>
   if (rest !== "") throw new Error("its last line is cut off")
 }
 
-/** Where messages are put back. */
+/** Destination of an import. */
 export interface Refill {
   readonly connection: NatsConnection
   readonly jsm: JetStreamManager
@@ -137,8 +137,8 @@ interface Ack {
 }
 
 /**
- * All of a group, each only right after the one before it; answers when the last is kept. With one
- * sync of the disk where the stream takes several at once.
+ * Writes a group, each message conditional on its predecessor; completes when the last is stored.
+ * A stream with atomic batches syncs the disk once.
  */
 const send = async (
   { connection, stream }: Refill,
@@ -170,7 +170,7 @@ const send = async (
   }
 }
 
-/** Messages in groups as they are written. */
+/** Splits messages into groups for writing. */
 async function* grouped(messages: AsyncIterable<KeptMessage>, after: number) {
   let group: Array<KeptMessage> = []
   let bytes = 0
@@ -189,8 +189,8 @@ async function* grouped(messages: AsyncIterable<KeptMessage>, after: number) {
 }
 
 /**
- * Writes what the stream does not have yet, each message at its own sequence. Rejects where the
- * stream ends elsewhere than the messages go on: then nothing of the rest is written.
+ * Writes the messages that the stream does not have yet, each at its original sequence. Rejects
+ * without writing if the stream's end does not match.
  */
 export const refill = async (
   to: Refill,
