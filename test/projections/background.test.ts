@@ -120,7 +120,7 @@ const live = <A, E>(body: Effect.Effect<A, E, Log | Scope.Scope>) =>
   body.pipe(Effect.scoped, Effect.provide(Layer.fresh(logMemory)))
 
 describe("a read model in the background", () => {
-  it.live("shows what one in the foreground shows, large commits and small ones", () =>
+  it.live("shows the same as a foreground model, for large and small commits", () =>
     live(
       Effect.gen(function* () {
         const rests = resting(1)
@@ -138,7 +138,7 @@ describe("a read model in the background", () => {
     ),
   )
 
-  it.live("rests within a commit, and is at its end before it says so", () =>
+  it.live("pauses within a commit, and reports its position only at the end", () =>
     live(
       Effect.gen(function* () {
         const rests = resting(1)
@@ -173,7 +173,7 @@ describe("a read model in the background", () => {
     ),
   )
 
-  it.live("lets who waits go at its position, and rests again behind it", () =>
+  it.live("resumes waiters at their position, then pauses again", () =>
     live(
       Effect.gen(function* () {
         const rests = resting(3_600_000)
@@ -186,7 +186,7 @@ describe("a read model in the background", () => {
     ),
   )
 
-  it.live("gathers what is little, and waits for nothing more where much is there", () =>
+  it.live("gathers small batches, and projects large ones immediately", () =>
     live(
       Effect.gen(function* () {
         const rests = resting(0, 3_600_000)

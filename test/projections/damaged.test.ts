@@ -67,7 +67,7 @@ describe("a read model's file that SQLite calls damaged", () => {
     ["whose pages are overwritten", (path) => spoil(path, 1)],
   ]
   for (const [what, damage] of damages) {
-    it.live(`${what} is set aside at the start, told, and built again`, () =>
+    it.live(`${what} is set aside at startup, logged, and rebuilt`, () =>
       given((world) =>
         Effect.gen(function* () {
           const bytes = damage(world.path)
@@ -81,7 +81,7 @@ describe("a read model's file that SQLite calls damaged", () => {
     )
   }
 
-  it.live("is set aside when the start writes what the log holds beyond it", () =>
+  it.live("is set aside when startup catches up with the log", () =>
     given((world) =>
       Effect.gen(function* () {
         // After the schema's page and the checkpoint's.
@@ -94,7 +94,7 @@ describe("a read model's file that SQLite calls damaged", () => {
     ),
   )
 
-  it.live("is set aside when a query finds it, and built again within seconds", () =>
+  it.live("is set aside when a query finds the damage, and rebuilt within seconds", () =>
     given((world) =>
       Effect.gen(function* () {
         const bytes = spoil(world.path, 2)
@@ -138,7 +138,7 @@ describe("a read model's file that cannot be opened for another reason", () => {
     ),
   )
 
-  it.live("stops the start in one line, and stays: a folder is there", () =>
+  it.live("is a folder: startup fails with one line and leaves it untouched", () =>
     given(({ path, opened, said }) =>
       Effect.gen(function* () {
         rmSync(path)

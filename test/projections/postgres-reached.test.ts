@@ -16,7 +16,7 @@ import { database, model, opened, schema, totals, until, withLog } from "./postg
 
 describePostgres("a PostgreSQL server", () => {
   layer(Postgres.layer, { excludeTestServices: true, timeout: "60 seconds" })((it) => {
-    it.effect("comes in by a password that no message tells", () =>
+    it.effect("connects with a password that no message contains", () =>
       Effect.gen(function* () {
         const url = yield* database
         const secret = "s p/a@c&e%41"
@@ -52,7 +52,7 @@ describePostgres("a PostgreSQL server", () => {
       }).pipe(Effect.scoped),
     )
 
-    it.effect("is reached again where what its URL names was not there for a moment", () =>
+    it.effect("reads the files named in its URL again on each retry", () =>
       Effect.gen(function* () {
         const path = join(yield* temporaryFolder, "ca.pem")
         const options = optionsOf(`${yield* database}?sslrootcert=${path}`)
@@ -81,7 +81,7 @@ describePostgres("a PostgreSQL server", () => {
       }).pipe(Effect.scoped),
     )
 
-    it.effect("is written by who is asked to, whatever the roles of a process are", () =>
+    it.effect("is written by the configured process, whatever its roles are", () =>
       withLog(
         Effect.gen(function* () {
           yield* count("x", 1)
@@ -95,7 +95,7 @@ describePostgres("a PostgreSQL server", () => {
       ),
     )
 
-    it.effect("answers what a key bounds while all that is long takes its time", () =>
+    it.effect("answers keyed queries while long ones run", () =>
       Effect.gen(function* () {
         const open = yield* opened(yield* database)
         for (let n = 0; n < 8; n++) {

@@ -39,7 +39,7 @@ const recordedOf = (position: number): Recorded => ({
 
 describePostgres("a read model in PostgreSQL", () => {
   layer(Postgres.layer, { excludeTestServices: true, timeout: "60 seconds" })((it) => {
-    it.effect("shows what one process writes in all, as soon as it is written", () =>
+    it.effect("shows one process's writes in all processes immediately", () =>
       withLog(
         Effect.gen(function* () {
           yield* count("x", 2)
@@ -57,7 +57,7 @@ describePostgres("a read model in PostgreSQL", () => {
       ),
     )
 
-    it.effect("only reads by what queries are asked of", () =>
+    it.effect("runs queries on a read-only connection", () =>
       withLog(
         Effect.gen(function* () {
           const { reader } = yield* model(yield* database)
@@ -88,7 +88,7 @@ describePostgres("a read model in PostgreSQL", () => {
       ),
     )
 
-    it.effect("writes each commit once, whoever thinks that it may write", () =>
+    it.effect("writes each commit once, even with competing writers", () =>
       withLog(
         Effect.gen(function* () {
           const url = yield* database
@@ -154,7 +154,7 @@ describePostgres("a read model in PostgreSQL", () => {
       }).pipe(Effect.scoped),
     )
 
-    it.effect("leaves nothing of a commit whose session ended between two of its slices", () =>
+    it.effect("rolls back a commit whose session ended between two slices", () =>
       Effect.gen(function* () {
         const url = yield* database
         const open = yield* opened(url)
@@ -181,7 +181,7 @@ describePostgres("a read model in PostgreSQL", () => {
       }).pipe(Effect.scoped),
     )
 
-    it.effect("finds by a text with a NUL what was told of it", () =>
+    it.effect("finds rows by a text with a NUL", () =>
       Effect.gen(function* () {
         const open = yield* opened(yield* database)
         yield* open.apply([counted({ id: "a\0b", by: 1 })], { position: 1, hash: "h" })
@@ -216,7 +216,7 @@ describePostgres("a read model in PostgreSQL", () => {
       ),
     )
 
-    it.effect("writes nothing to what a rebuild replaces while it waits to write", () =>
+    it.effect("does not write to a database replaced by a rebuild while it waits", () =>
       Effect.gen(function* () {
         const url = yield* database
         const [open, other] = [yield* opened(url), yield* opened(url)]
@@ -252,7 +252,7 @@ describePostgres("a read model in PostgreSQL", () => {
       }).pipe(Effect.scoped),
     )
 
-    it.effect("tells rows that differ from their rebuild, by key and column", () =>
+    it.effect("reports rows that differ from their rebuild, by key and column", () =>
       withLog(
         Effect.gen(function* () {
           const url = yield* database
@@ -335,7 +335,7 @@ describePostgres("a read model in PostgreSQL", () => {
       ),
     )
 
-    it.effect("says that its tables are used for as long as it has them", () =>
+    it.effect("reports its tables as used while it holds them", () =>
       Effect.gen(function* () {
         const url = yield* database
         yield* sweepPeriodically(optionsOf(url), blueprint)
@@ -351,7 +351,7 @@ describePostgres("a read model in PostgreSQL", () => {
       }).pipe(Effect.scoped, Effect.provide(TestClock.layer())),
     )
 
-    it.effect("is built again of another log, and where its tables were removed", () =>
+    it.effect("is rebuilt for another log, and after its tables were removed", () =>
       Effect.gen(function* () {
         const url = yield* database
         const shown = (...by: ReadonlyArray<number>) =>

@@ -233,7 +233,7 @@ describe("the history of published events", () => {
     )
   }
 
-  it.live("says which commits were given up, in place of events that have no number any more", () =>
+  it.live("reports accepted losses in place of events that no longer have a number", () =>
     Effect.gen(function* () {
       const world = yield* makeWorld
       for (let n = 0; n < 12; n++) world.write(`test.note.s${n}`, [Noted.make({ n })])

@@ -42,7 +42,7 @@ describe("a statement", () => {
 })
 
 describe("a read model", () => {
-  it.live("shows what the log held when it was opened", () =>
+  it.live("shows everything in the log at opening", () =>
     inFolder((path) =>
       Effect.gen(function* () {
         yield* count("x", 2)
@@ -54,7 +54,7 @@ describe("a read model", () => {
     ),
   )
 
-  it.live("shows a command's result to who waits for its position", () =>
+  it.live("shows a command's result once its position is reached", () =>
     inFolder((path) =>
       Effect.gen(function* () {
         const model = yield* opened(path, blueprint)
@@ -69,7 +69,7 @@ describe("a read model", () => {
     ),
   )
 
-  it.live("says so when a position does not come", () =>
+  it.live("fails when a position is not reached", () =>
     inFolder((path) =>
       Effect.gen(function* () {
         const model = yield* opened(path, blueprint)
@@ -79,7 +79,7 @@ describe("a read model", () => {
     ),
   )
 
-  it.live("goes on where it was when it is opened again", () =>
+  it.live("resumes at its checkpoint when reopened", () =>
     inFolder((path) =>
       Effect.gen(function* () {
         yield* count("x", 1)
@@ -121,7 +121,7 @@ describe("a read model", () => {
     ),
   )
 
-  it.live("is built again when its tables have another version", () =>
+  it.live("is rebuilt when the version of its tables changes", () =>
     inFolder((path) =>
       Effect.gen(function* () {
         yield* count("x", 1)
@@ -133,7 +133,7 @@ describe("a read model", () => {
     ),
   )
 
-  it.live("is built again when it is of another log", () =>
+  it.live("is rebuilt when it belongs to another log", () =>
     Effect.gen(function* () {
       const path = yield* folder
       const fill = (by: number) =>
@@ -159,7 +159,7 @@ describe("a read model", () => {
     ),
   )
 
-  it.live("queries the tables that took the place of others, also while it is asked", () =>
+  it.live("queries the replaced tables, even during concurrent queries", () =>
     inFolder((path) =>
       Effect.gen(function* () {
         const { reader, rebuild, waitFor } = yield* opened(path, blueprint)

@@ -31,7 +31,7 @@ const model = Effect.gen(function* () {
 const settled = Effect.forEach(Array.from({ length: 20 }), () => Effect.yieldNow)
 
 describe("a read model of one part of the log", () => {
-  it.effect("shows a position of another part when it shows all of its own before it", () =>
+  it.effect("reaches a position of another part once its own part is complete up to it", () =>
     Effect.gen(function* () {
       const own = yield* write(a, "own")
       const other = yield* write(c, "other")
@@ -45,7 +45,7 @@ describe("a read model of one part of the log", () => {
     }).pipe(Effect.scoped, Effect.provide(logMemory)),
   )
 
-  it.effect("shows a position of its own part when it has come to it, and not before", () =>
+  it.effect("reaches a position of its own part only when it shows that position", () =>
     Effect.gen(function* () {
       const first = yield* write(a, "first")
       const second = yield* write(a, "second")

@@ -20,7 +20,7 @@ const place = Effect.gen(function* () {
   return { gone, wait, reach }
 })
 
-describe("who waits for a position", () => {
+describe("waiters for a position", () => {
   it.effect("goes on at once when it is reached already", () =>
     Effect.gen(function* () {
       const { gone, wait, reach } = yield* place
@@ -45,7 +45,7 @@ describe("who waits for a position", () => {
     }),
   )
 
-  it.effect("is told that it is behind, after two seconds and before another half", () =>
+  it.effect("fail after 2 to 2.5 seconds", () =>
     Effect.gen(function* () {
       const { gone, wait, reach } = yield* place
       yield* TestClock.adjust("249 millis")
