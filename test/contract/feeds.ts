@@ -157,7 +157,7 @@ const faultsContract = (test: Test) => {
     Effect.gen(function* () {
       const { fetch } = yield* Feeds
       const stub = findMetric("put_call")
-      if (stub) yield* refused(fetch(stub), /no feed|is not there/)
+      if (stub) yield* refused(fetch(stub), /no feed|does not exist/)
     }))
 }
 

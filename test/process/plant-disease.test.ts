@@ -191,7 +191,7 @@ describeWithServer("a server whose model is none", () => {
     }
     const ready = await fetch(`${server.url}/readyz`)
     expect(ready.status).toBe(503)
-    const why = "could not start: The model file is damaged: it does not begin as a .h5 does."
+    const why = "could not start: The model file is damaged: it does not begin like a .h5 file."
     expect(await ready.text()).toContain(`plant-disease ${why}\n`)
     const lines = server.printed.stderr.split("\n").filter((line) => line.includes("plant-disease"))
     expect(lines).toHaveLength(1)
@@ -207,7 +207,7 @@ describeWithServer("a server whose model is none", () => {
   })
 
   it.each([
-    ["nothing", /is not there/],
+    ["nothing", /does not exist/],
     ['{"a": 0, "b": 5}', /could not start: The class file/],
   ])("says so of a class file that has %s", { timeout: minute_ms }, async (text, why) => {
     const classes = join(newFolder(), "classes.json")

@@ -39,8 +39,8 @@ describe("feeds of a folder", () => {
         Feeds,
         feedsFile(folder, join(folder, "feeds")),
       )
-      yield* refused(fetch(metricOf("nfci")), /nfci\.csv is not there\. Put the file/)
-      yield* refused(prices("XLV"), /XLV\.csv is not there/)
+      yield* refused(fetch(metricOf("nfci")), /nfci\.csv does not exist\. Put the file/)
+      yield* refused(prices("XLV"), /XLV\.csv does not exist/)
       yield* Effect.promise(() => mkdir(join(folder, "nfci.csv")))
       yield* refused(fetch(metricOf("nfci")), /nfci\.csv cannot be read \(EISDIR\)/)
       const large = Buffer.alloc(16 * 1024 * 1024 + 1, "date,value\n")

@@ -70,8 +70,8 @@ describeWithServer("almanac ingest", () => {
     const some = await ingest("--metric", "nfci", "--metric", "skew")
     expect(some.code).toBe(2)
     expect(some.stdout).toMatch(/^nfci +0 +0 /m)
-    expect(some.stdout).toMatch(/^skew +- +- +- +.*skew\.csv is not there/m)
-    expect(some.stderr).toMatch(/almanac: 1 of 2 feeds failed: skew\. .*skew\.csv is not there/)
+    expect(some.stdout).toMatch(/^skew +- +- +- +.*skew\.csv does not exist/m)
+    expect(some.stderr).toMatch(/almanac: 1 of 2 feeds failed: skew\. .*skew\.csv does not exist/)
     const all = await ingest("--metric", "skew")
     expect([all.code, all.stderr]).toEqual([1, expect.stringMatching(/1 of 1 feeds failed: skew/)])
 

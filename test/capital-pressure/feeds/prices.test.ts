@@ -186,7 +186,7 @@ describe("the chain of providers", () => {
       }
       // Both are at one address here: its refusal of the first keeps us from the second too.
       assert.deepEqual([...(yield* prices("UNH")).close], [55])
-      const detail = yield* refused(prices("LLY"), /^LLY: Yahoo .*Stooq .*LLY\.csv is not there/)
+      const detail = yield* refused(prices("LLY"), /^LLY: Yahoo .*Stooq .*LLY\.csv does not exist/)
       assert.notInclude(detail, "wrong")
     }),
   )
@@ -197,7 +197,7 @@ describe("the chain of providers", () => {
       const prices_dir = yield* folderWith(place.folder, "UNH")
       const { prices, fake } = yield* given({ prices_source: "csv", prices_dir })
       assert.deepEqual([...(yield* prices("UNH")).close], [55])
-      yield* refused(prices("LLY"), /LLY\.csv is not there/)
+      yield* refused(prices("LLY"), /LLY\.csv does not exist/)
       assert.deepEqual(fake.asked, [])
       const without = yield* given({ prices_source: "csv" })
       yield* refused(without.prices("UNH"), /Set capital\.prices_dir\.$/)
