@@ -54,7 +54,7 @@ export const webhookCursorsJetStream = (replicas: number) =>
             ),
             ({ seq }) => seq,
           ),
-        // On startup a deliverer deletes the cursors of all deleted webhooks; most are gone already.
+        // On startup a deliverer deletes cursors of all deleted webhooks; most are gone already.
         forget: Effect.fnUntraced(function* (id) {
           if ((yield* last(id)) === undefined) return
           yield* asked(() => {
