@@ -6,7 +6,7 @@ import { Composite } from "#actors/capital-pressure/composite.ts"
 import { address, Commands } from "#actors/commands.ts"
 import { loadComposite } from "#adapters/capital-pressure/store.ts"
 import { readSettings } from "#adapters/settings.ts"
-import { DashboardFile, fileShows } from "#cli/dashboard/dashboard-file.ts"
+import { DashboardFile, waitForFile } from "#cli/dashboard/dashboard-file.ts"
 import { capitalSession } from "#cli/dashboard/session.ts"
 import { RecordComposite } from "#schemas/capital-pressure/composite.ts"
 import { dateOf, yearOf } from "#schemas/capital-pressure/day.ts"
@@ -33,7 +33,7 @@ const spoil = Effect.gen(function* () {
   const asked = Array.from(years, ([year, days]) =>
     address(Composite, year, RecordComposite.make({ days })),
   )
-  yield* fileShows(yield* commands.send(origin, ...asked))
+  yield* waitForFile(yield* commands.send(origin, ...asked))
 })
 
 const { settings } = await Effect.runPromise(

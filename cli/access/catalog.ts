@@ -1,4 +1,4 @@
-/** `almanac catalog register`: the endpoint in the service catalogue of Keystone. */
+/** `almanac catalog register`: registers the endpoint in Keystone's service catalogue. */
 
 import { Console, Effect, Schema } from "effect"
 import { Command, Flag } from "effect/cli"
@@ -7,7 +7,7 @@ import { keystoneSession } from "#adapters/keystone/session.ts"
 import { summaries } from "#cli/client/summaries.ts"
 import { settings } from "#cli/root.ts"
 
-/** Nothing was asked of Keystone, or it did not do it; one line that says why. */
+/** The endpoint was not registered; the message is one line that says why. */
 export class NotRegistered extends Schema.TaggedError<NotRegistered>()("NotRegistered", {
   message: Schema.String,
 }) {}

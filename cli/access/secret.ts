@@ -1,4 +1,4 @@
-/** `almanac secret put`: a secret of a project, in the embedded secrets manager. */
+/** `almanac secret put`: stores a project's secret in the embedded secrets manager. */
 
 import { Console, Effect, Option, Schema, Stdio, Stream } from "effect"
 import { Command, Flag } from "effect/cli"
@@ -11,17 +11,17 @@ import { SecretRequest, secret_bytes_max } from "#schemas/secret.ts"
 
 const Put = Schema.fromJsonString(Schema.Struct({ href: Schema.String }))
 
-/** Nothing that could be a secret came in; the message never shows what did. */
+/** Standard input is no valid secret; the message never contains it. */
 class InputUnusable extends Schema.TaggedError<InputUnusable>()("InputUnusable", {
   message: Schema.String,
 }) {}
 
 const utf8 = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true })
 
-/** The line end that a shell adds, which is no part of a secret. */
+/** The trailing newline that a shell adds. */
 const line_end = /\r?\n$/
 
-/** What comes in on standard input; of too much no more than shows that it is too much. */
+/** Reads standard input, at most one byte more than allowed. */
 const payload = Effect.gen(function* () {
   const { stdin } = yield* Stdio.Stdio
   let bytes = 0
@@ -49,15 +49,21 @@ const put = Command.make(
   },
   Effect.fn(function* ({ project, name }) {
     const configured = yield* embeddedSettings("openstack secret store")
-    const asked = {
+    const request_body = {
       project_id: project,
       payload: yield* payload,
       ...(Option.isSome(name) && { name: name.value }),
     }
-    const request = yield* Schema.decodeUnknownEffect(SecretRequest)(asked)
+    const request = yield* Schema.decodeUnknownEffect(SecretRequest)(request_body)
     const running = yield* instance(configured)
     if (running !== undefined) {
-      const answer = yield* callInstance(running, configured, "POST", "/v1/admin/secrets", asked)
+      const answer = yield* callInstance(
+        running,
+        configured,
+        "POST",
+        "/v1/admin/secrets",
+        request_body,
+      )
       const { href } = yield* Schema.decodeUnknownEffect(Put)(answer)
       return yield* Console.log(href)
     }

@@ -1,4 +1,4 @@
-/** `almanac token`: tokens that every process of a deployment knows. */
+/** `almanac token`: tokens for all processes of a deployment. */
 
 import { Clock, Console, DateTime, Effect, Layer, Option, Redacted, Schedule, Schema } from "effect"
 import { Argument, Command, Flag } from "effect/cli"
@@ -12,15 +12,15 @@ import type { Settings } from "#schemas/settings.ts"
 import { TokenName, TokenRequest } from "#schemas/token.ts"
 import { attachedLog } from "#server/session.ts"
 
-/** Roles or scopes of one token. */
+/** Maximum number of roles or scopes of one token. */
 const grants_max = 32
 
-/** One that is good for nothing is asked for, or none has the name. */
+/** The requested token would grant nothing, or no token has the name. */
 class TokenRefused extends Schema.TaggedError<TokenRefused>()("TokenRefused", {
   message: Schema.String,
 }) {}
 
-/** Of one run of this command: all tries are one request. */
+/** Origin of one run of this command, shared by its retries. */
 const originNow = Effect.map(
   Clock.currentTimeMillis,
   (now): Origin => ({
@@ -33,10 +33,10 @@ const originNow = Effect.map(
 
 type Issuer = Effect.Success<typeof logIssuer>
 
-/** Where it is not known whether the log took the command, the same one is sent again. */
+/** Retries the same command if it is unknown whether the log accepted it. */
 const tries = { times: 2, schedule: Schedule.spaced("1 second") }
 
-/** Over the log, whichever processes run: all of them hear of it. */
+/** Works through the log, which all running processes follow. */
 const overLog = <A, E>(
   configured: Settings,
   use: (issuer: Issuer, origin: Origin) => Effect.Effect<A, E>,

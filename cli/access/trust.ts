@@ -1,4 +1,4 @@
-/** `almanac trust`: what the service may do in a tenant's name, with the embedded identity. */
+/** `almanac trust`: delegations from tenants to the service, with the embedded identity. */
 
 import { Console, Effect, Option, Schema } from "effect"
 import { Argument, Command, Flag } from "effect/cli"
@@ -12,19 +12,19 @@ import { no_trust } from "#gateway/system/credentials.ts"
 import type { Settings } from "#schemas/settings.ts"
 import { TrustId, TrustRequest } from "#schemas/trust.ts"
 
-/** Roles of one trust. */
+/** Maximum number of roles of one trust. */
 const roles_max = 32
 
 const Created = Schema.fromJsonString(Schema.Struct({ trust_id: Schema.String }))
 
-/** There is no such trust, or it was revoked before. */
+/** The trust does not exist or was already revoked. */
 class NoSuchTrust extends Schema.TaggedError<NoSuchTrust>()("NoSuchTrust", {
   message: Schema.String,
 }) {}
 
 const noTrust = (trust_id: string) => new NoSuchTrust({ message: `No such trust: ${trust_id}` })
 
-/** The issuer on this data folder, for as long as nobody else has it. */
+/** The issuer on this data folder, with exclusive access. */
 const issuerOf = ({ data, cluster }: Settings) =>
   Effect.map(openTrustStore(data.dir, cluster.secret), trustIssuer)
 

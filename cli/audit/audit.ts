@@ -1,7 +1,7 @@
-/** `almanac audit`: the log for its operators. Source: DECISIONS "audit log for operators". */
+/** `almanac audit`: inspects the log. Source: DECISIONS "audit log for operators". */
 
 import { Command } from "effect/cli"
-import { exportVerb } from "#cli/audit/export.ts"
+import { exportCommand } from "#cli/audit/export.ts"
 import { follow, list } from "#cli/audit/list.ts"
 import { head, key, prove } from "#cli/audit/prove.ts"
 import { replay } from "#cli/audit/replay.ts"
@@ -23,7 +23,7 @@ export const audit = Command.make("audit").pipe(
     replay,
     state,
     verify,
-    exportVerb,
+    exportCommand,
     prove,
     head,
     key,

@@ -1,4 +1,4 @@
-/** `almanac audit export`: the log, or a part of it, as a file that others can check. */
+/** `almanac audit export`: writes the log, or a part of it, to a file that others can verify. */
 import { open } from "node:fs/promises"
 import { pipeline } from "node:stream/promises"
 import { createGzip } from "node:zlib"
@@ -18,9 +18,9 @@ export interface ExportTo {
   readonly gzip: boolean
 }
 
-/** Writes the export; CannotRun when the file is there already or cannot be written. */
+/** Writes the export. CannotRun if the file exists or cannot be written. */
 export const exportTo = Effect.fnUntraced(function* (
-  asked: ExportRequest,
+  request: ExportRequest,
   { path, gzip }: ExportTo,
 ) {
   const failed = (cause: unknown) => {
@@ -28,11 +28,11 @@ export const exportTo = Effect.fnUntraced(function* (
     return new CannotRun({ message: `${path} cannot be written: ${why}` })
   }
   const file = yield* Effect.tryPromise({ try: () => open(path, "wx", 0o600), catch: failed })
-  const pieces = yield* Stream.toAsyncIterableEffect(exported(asked))
+  const pieces = yield* Stream.toAsyncIterableEffect(exported(request))
   yield* Effect.tryPromise({
     try: async () => {
       const out = file.createWriteStream({ flush: true })
-      // What is read from the log waits for what the disk takes.
+      // Backpressure: reading the log waits for the disk.
       if (gzip) await pipeline(pieces, createGzip(), out)
       else await pipeline(pieces, out)
     },
@@ -41,7 +41,7 @@ export const exportTo = Effect.fnUntraced(function* (
   yield* Console.log(`exported to ${path}`)
 })
 
-export const exportVerb = Command.make(
+export const exportCommand = Command.make(
   "export",
   {
     since: time("since", "Commits from this time on"),

@@ -6,7 +6,7 @@ import { type AuditFilters, AuditQuery } from "#schemas/system/audit.ts"
 const text = (name: string, what: string, schema: Schema.ConstraintCodec<string, string>) =>
   Flag.String(name).pipe(Flag.withDescription(what), Flag.withSchema(schema), Flag.optional)
 
-/** A time as RFC 3339, 2026-11-20T12:00:00Z for example; epoch milliseconds afterwards. */
+/** A time flag: RFC 3339, 2026-11-20T12:00:00Z for example; parsed to epoch milliseconds. */
 export const time = (name: string, what: string) =>
   Flag.String(name).pipe(
     Flag.withDescription(`${what} (2026-11-20T12:00:00Z)`),
@@ -14,7 +14,7 @@ export const time = (name: string, what: string) =>
     Flag.optional,
   )
 
-/** Filters on what an event is; the same as those of GET /v1/admin/audit. */
+/** Filters on events, as in GET /v1/admin/audit. */
 export const what = {
   service: text("service", "Only this service's events", AuditQuery.service.schema),
   aggregate: text("aggregate", "Only this kind of aggregate", AuditQuery.aggregate.schema),

@@ -1,4 +1,4 @@
-/** `almanac audit list` and `almanac audit follow`: events by who, what and when. */
+/** `almanac audit list` and `almanac audit follow`: events by actor, type and time. */
 import { Console, Effect, Option, Schema, Stream } from "effect"
 import { Command, Flag } from "effect/cli"
 import { filtersOf, json, what, when } from "#cli/audit/flags.ts"
@@ -25,11 +25,11 @@ type Query = typeof Query.Type
 const encodeQuery = Schema.encodeSync(Query)
 const Page = Schema.fromJsonString(AuditPage)
 
-/** The address of a page; each value as the API reads it. */
+/** The URL path of a page. */
 const pathOf = (query: Query) =>
   `/v1/admin/audit?${new URLSearchParams(Object.entries(encodeQuery(query)))}`
 
-/** The matching events of a stretch of the log. */
+/** The matching events in a range of the log. */
 const matching = (filters: AuditFilters) => {
   const matches = (event: AuditEvent) => isAskedFor(filters, event)
   return Stream.flatMap((recorded: Parameters<typeof auditedEvents>[1]) =>
@@ -44,7 +44,7 @@ const isBefore = (one: AuditEvent, marker: string) => {
   return one.position < position || (one.position === position && one.index < index)
 }
 
-/** A page from the log itself, which is read from its beginning: for when nothing runs. */
+/** Reads a page from the start of the log itself, for use without a running instance. */
 export const listFromLog = Effect.fnUntraced(function* ({
   order,
   limit,
@@ -76,12 +76,12 @@ export const listFromLog = Effect.fnUntraced(function* ({
   return { events: shown, ...more, position } satisfies AuditPage
 })
 
-/** Of a name that is misspelt nothing is found, or ever comes. */
-const tellUnknown = (filters: AuditFilters) =>
+/** Warns of unknown names, because a misspelt filter matches nothing. */
+const warnUnknownNames = (filters: AuditFilters) =>
   Effect.forEach(unknownNames(filters), (line) => Console.error(line), { discard: true })
 
-/** What a page prints. */
-const told = ({ events, next_marker }: AuditPage, as_json: boolean) =>
+/** Prints a page. */
+const printPage = ({ events, next_marker }: AuditPage, as_json: boolean) =>
   Effect.gen(function* () {
     if (as_json) {
       for (const event of events) yield* Console.log(JSON.stringify(event))
@@ -113,7 +113,7 @@ export const list = Command.make(
   Effect.fn(function* ({ order, limit, marker, json, ...given }) {
     const configured = yield* settings
     const filters = filtersOf(given)
-    yield* tellUnknown(filters)
+    yield* warnUnknownNames(filters)
     const query: Query = {
       ...filters,
       order,
@@ -127,7 +127,7 @@ export const list = Command.make(
         : yield* Schema.decodeEffect(Page)(
             yield* callInstance(running, configured, "GET", pathOf(query)),
           )
-    yield* told(page, json)
+    yield* printPage(page, json)
   }),
 ).pipe(
   Command.withDescription("Events of the log, the newest first: who did what, and when"),
@@ -143,7 +143,7 @@ export const list = Command.make(
   ]),
 )
 
-/** The events that come, each as a line, until it is interrupted. */
+/** Prints new events, one per line, until interrupted. */
 export const followLog = Effect.fnUntraced(function* (filters: AuditFilters, as_json: boolean) {
   const log = yield* Log
   const head = yield* log.head("")
@@ -161,7 +161,7 @@ export const follow = Command.make(
   Effect.fn(function* ({ json, ...given }) {
     const configured = yield* settings
     const filters = filtersOf(given)
-    yield* tellUnknown(filters)
+    yield* warnUnknownNames(filters)
     yield* Effect.provide(followLog(filters, json), attachedLogReadOnly(configured))
   }),
 ).pipe(

@@ -1,10 +1,10 @@
-/** Names in the audit's filters that no event of this release has: nothing would ever match. */
+/** Finds names in audit filters that no event of this release has. */
 import { typesOf } from "#schemas/message.ts"
 import { nearest, quoted } from "#schemas/setting.ts"
 import type { AuditFilters } from "#schemas/system/audit.ts"
 import { deciders } from "#server/aggregate-kinds.ts"
 
-/** The service and the kind of aggregate of each. */
+/** Service and aggregate kind of each decider. */
 const parts = () => deciders.map(({ name }) => name.split("."))
 
 const known = {
@@ -16,8 +16,8 @@ const known = {
 const fields = ["service", "aggregate", "type"] as const
 
 /**
- * A line for each such name, with the one that was probably meant. No refusal: a newer release,
- * which runs on the same log, may write events of other names.
+ * A warning for each unknown name, with the closest known one. It is no error, because a newer
+ * release on the same log may write events with other names.
  */
 export const unknownNames = (filters: AuditFilters): ReadonlyArray<string> =>
   fields.flatMap((field) => {

@@ -1,4 +1,4 @@
-/** `almanac audit prove`, `head` and `key`: what a third party needs to check the log. */
+/** `almanac audit prove`, `head` and `key`: proofs for third parties that verify the log. */
 import { Console, Effect, Option, Schema } from "effect"
 import { Command, Flag } from "effect/cli"
 import { Notary, signedHead } from "#actors/system/notary.ts"
@@ -10,10 +10,10 @@ import { readBounded } from "#files"
 import { PartName } from "#schemas/system/audit.ts"
 import { witnessed } from "#server/session.ts"
 
-/** A head has some 200 bytes, and each witness's signature as many again. */
+/** Maximum size of a signed head: about 200 bytes, plus as many per witness's signature. */
 const head_bytes_max = 64 * 1024
 
-/** The size that a signed head tells: its second line. */
+/** Tree size of a signed head, from its second line. */
 const sizeOf = Effect.fnUntraced(function* (path: string) {
   const text = yield* readBounded(path, head_bytes_max).pipe(
     Effect.mapError(({ message }) => new CannotRun({ message })),
@@ -47,8 +47,8 @@ export const prove = Command.make(
   Effect.fn(function* ({ aggregate, at, kept }) {
     const configured = yield* settings
     const size = Option.isNone(kept) ? undefined : yield* sizeOf(kept.value)
-    const asked = { stream: aggregate, at: Option.getOrUndefined(at), kept: size }
-    const proof = yield* proofOf(asked).pipe(
+    const request = { stream: aggregate, at: Option.getOrUndefined(at), kept: size }
+    const proof = yield* proofOf(request).pipe(
       Effect.catchTag("NoProof", ({ message }) => Effect.fail(new CannotRun({ message }))),
       Effect.provide(witnessed(configured)),
     )

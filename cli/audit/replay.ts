@@ -1,4 +1,4 @@
-/** `almanac audit replay`: a stretch of the log as it is stored. */
+/** `almanac audit replay`: prints a range of the log as it is stored. */
 import { Console, DateTime, Effect, Option, Schema, Stream } from "effect"
 import { Command, Flag } from "effect/cli"
 import { time } from "#cli/audit/flags.ts"
@@ -8,13 +8,13 @@ import { attachedLogReadOnly } from "#server/session.ts"
 
 export interface Stretch {
   readonly part: Part
-  /** Positions, both counted in. */
+  /** Positions, both inclusive. */
   readonly first?: number | undefined
   readonly last?: number | undefined
-  /** Epoch milliseconds; `to` is not counted in. */
+  /** Epoch milliseconds; `to` is exclusive. */
   readonly from?: number | undefined
   readonly to?: number | undefined
-  /** How many times as fast as it happened; undefined: at once. */
+  /** Factor of the original speed; undefined: without pauses. */
   readonly speed?: number | undefined
 }
 
@@ -23,13 +23,13 @@ const msOf = ({ commit }: Recorded) => DateTime.toEpochMillis(DateTime.makeUnsaf
 const line = ({ position, stream, hash, commit }: Recorded) =>
   JSON.stringify({ position, stream, hash, commit })
 
-/** Prints the commits of a stretch, oldest first, one JSON object a line. */
+/** Prints the commits of a range, oldest first, as NDJSON. */
 export const replayLog = Effect.fnUntraced(function* (stretch: Stretch) {
   const { part, first = 1, last, from, to, speed } = stretch
   const log = yield* Log
   let before: number | undefined
 
-  /** Waits as long as it took then, divided by the speed. */
+  /** Waits for the original pause, divided by the speed. */
   const pace = (recorded: Recorded) => {
     if (speed === undefined) return Effect.void
     const at = msOf(recorded)

@@ -1,4 +1,4 @@
-/** `almanac audit state`: one aggregate as it was. */
+/** `almanac audit state`: the state of one aggregate at a time or position. */
 import { Console, DateTime, Effect, Option, Schema } from "effect"
 import { Argument, Command, Flag } from "effect/cli"
 import type { Instance } from "#adapters/data-folder/instance-file.ts"
@@ -17,7 +17,7 @@ const Name = Schema.String.check(
 )
 const State = Schema.fromJsonString(AuditState)
 
-/** No commit has this position: the state as of now. */
+/** The current state: no commit has this position. */
 const now: Moment = { position: Number.MAX_SAFE_INTEGER }
 
 const nameOf = (stream: string): AggregateName => {
@@ -26,18 +26,18 @@ const nameOf = (stream: string): AggregateName => {
   return { service, aggregate, id }
 }
 
-/** The most that a position in the address may be: 15 digits. */
+/** Maximum position in a URL: 15 digits. */
 const position_max = 10 ** 15 - 1
 
 const pathOf = ({ service, aggregate, id }: AggregateName, moment: Moment) => {
-  const asked =
+  const query =
     "at" in moment
       ? { at: DateTime.formatIso(DateTime.makeUnsafe(moment.at)) }
       : { position: String(Math.min(moment.position, position_max)) }
-  return `/v1/admin/audit/${service}/${aggregate}/${id}?${new URLSearchParams(asked)}`
+  return `/v1/admin/audit/${service}/${aggregate}/${id}?${new URLSearchParams(query)}`
 }
 
-/** As a running instance knows it; of what was not there it says what we would. */
+/** Requests the state from a running instance. CannotRun if the aggregate did not exist. */
 const stateBy = (running: Instance, of: Settings, path: string) =>
   callInstance(running, of, "GET", path).pipe(
     Effect.flatMap(Schema.decodeEffect(State)),

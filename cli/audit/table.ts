@@ -1,15 +1,15 @@
-/** Events as a table for people. */
+/** Formats events as a table. */
 import type { AuditEvent } from "#schemas/system/audit.ts"
 
-/** Widest cell but the last, in characters: a hash or an id fits, a long name is cut. */
+/** Maximum width of cells before the last, in characters: hashes and ids fit. */
 const cell_chars_max = 40
 
-/** Widest data, in characters: the rest is in --json. */
+/** Maximum width of the data, in characters; --json has all of it. */
 const data_chars_max = 120
 
 const head = ["POSITION", "AT", "ACTOR", "WHAT", "SUBJECT", "DATA"]
 
-/** Control characters would let a stored text write on the operator's terminal. */
+/** Replaces control characters: stored text must not control the operator's terminal. */
 const printable = (text: string) => text.replaceAll(/\p{Cc}/gu, "?")
 
 const cut = (text: string, chars_max: number) =>
@@ -41,7 +41,7 @@ const line = (row: ReadonlyArray<string>, widths: ReadonlyArray<number>) =>
     .join("  ")
     .trimEnd()
 
-/** A table with its head; its columns are as wide as they need to be. */
+/** A table with a header and fitting column widths. */
 export const table = (events: ReadonlyArray<AuditEvent>) => {
   const rows = [head, ...events.map(cells)]
   const widths = head
@@ -50,8 +50,8 @@ export const table = (events: ReadonlyArray<AuditEvent>) => {
   return rows.map((row) => line(row, widths)).join("\n")
 }
 
-/** Widths of a table that is not known as a whole, as a live one is not. */
+/** Fixed column widths of a live table. */
 const live_widths = [10, 24, 20, 40, 36]
 
-/** One event as a line of a table without end. */
+/** One event as a row of a live table. */
 export const tableLine = (event: AuditEvent) => line(cells(event), live_widths)

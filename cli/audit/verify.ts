@@ -1,4 +1,4 @@
-/** `almanac audit verify`: whether the log is whole. */
+/** `almanac audit verify`: verifies the integrity of the log. */
 import { Cause, Console, Effect, Option, Schema } from "effect"
 import { Command, Flag } from "effect/cli"
 import type { AnyDecider } from "#actors/decider.ts"
@@ -15,7 +15,7 @@ import type { Fault } from "#schemas/system/audit.ts"
 import { deciders } from "#server/aggregate-kinds.ts"
 import { attachedLogReadOnly } from "#server/session.ts"
 
-/** Faults that are printed unless asked otherwise: the first ones tell most. */
+/** Default number of faults to print: the first ones are the most useful. */
 const faults_shown = 20
 const faults_shown_max = 10_000
 
@@ -34,7 +34,7 @@ const summary = (found: Verification) => {
   )
 }
 
-/** The line that overwrites itself on a terminal. */
+/** Progress line on a terminal. */
 const progress = (position: number, head: number) =>
   Effect.sync(() => {
     if (process.stderr.isTTY) process.stderr.write(`\r${position} of ${head} `)
@@ -46,11 +46,11 @@ export interface VerifyOptions {
   readonly faults_max: number
   readonly as_json: boolean
   readonly until?: number | undefined
-  /** What is known of the log outside of it, once it was walked. */
+  /** Findings from outside the log, evaluated after the scan. */
   readonly findings?: Effect.Effect<ReadonlyArray<Finding>, LogUnavailable, Log>
 }
 
-/** A finding as a fault; what is missing inside the log shows in the walk as gaps. */
+/** Converts findings to faults, except gaps, which the scan reports itself. */
 const faultsOf = (findings: ReadonlyArray<Finding>): ReadonlyArray<Fault> =>
   findings
     .filter(({ kind }) => kind !== "gap")
@@ -62,15 +62,15 @@ const faultsOf = (findings: ReadonlyArray<Finding>): ReadonlyArray<Fault> =>
       found: findingText(finding),
     }))
 
-/** Walks the log and prints what it found; LogFaulty when that is anything. */
+/** Scans the log and prints its faults. LogFaulty if there are any. */
 export const verifyLog = Effect.fnUntraced(function* (options: VerifyOptions) {
-  const { as_json, findings = Effect.succeed([]), ...walked } = options
-  const seen = yield* walk({ ...walked, onProgress: progress })
+  const { as_json, findings = Effect.succeed([]), ...scan_options } = options
+  const scanned = yield* walk({ ...scan_options, onProgress: progress })
   const losses = faultsOf(yield* findings)
   const found = {
-    ...seen,
-    fault_count: seen.fault_count + losses.length,
-    faults: [...seen.faults, ...losses],
+    ...scanned,
+    fault_count: scanned.fault_count + losses.length,
+    faults: [...scanned.faults, ...losses],
   }
   if (as_json) yield* Console.log(JSON.stringify(found))
   else {
@@ -80,15 +80,15 @@ export const verifyLog = Effect.fnUntraced(function* (options: VerifyOptions) {
   if (found.fault_count > 0) return yield* new LogFaulty({ message: "The log has faults." })
 })
 
-/** What the high-water mark and the read models know that the log does not hold. */
-const lossesOf = Effect.fnUntraced(function* ({ data, blob }: Settings) {
+/** Commits known to the high-water mark or read models but missing from the log. */
+const findLosses = Effect.fnUntraced(function* ({ data, blob }: Settings) {
   const watch = Option.getOrUndefined(yield* Effect.serviceOption(LogWatch))
   if (watch === undefined) return []
   yield* compareWith(watch, yield* readWitnesses(data.dir, blob.dir))
   return watch.findings()
 })
 
-/** Whatever else goes wrong, a commit that cannot be read too: nothing was proven either way. */
+/** Maps all other errors, including unreadable commits: the result is unknown. */
 const cannotRun = (cause: Cause.Cause<unknown>) => {
   const error = Cause.squash(cause)
   if (error instanceof LogFaulty || Cause.hasInterruptsOnly(cause)) return Effect.failCause(cause)
@@ -120,7 +120,7 @@ export const verify = Command.make(
       faults_max: faults,
       as_json: json,
       until: Option.getOrUndefined(until),
-      findings: Option.isSome(until) ? Effect.succeed([]) : lossesOf(configured),
+      findings: Option.isSome(until) ? Effect.succeed([]) : findLosses(configured),
     }
     yield* Effect.provide(verifyLog(options), attachedLogReadOnly(configured))
   }, Effect.catchCause(cannotRun)),

@@ -1,8 +1,8 @@
-/** `almanac blobs`: what is stored, over HTTP; and upkeep of this node's store. */
+/** `almanac blobs`: blobs over HTTP, and compaction of this node's store. */
 
 import { Effect, Option } from "effect"
 import { Argument, Command, Flag } from "effect/cli"
-import { blobFields, listBlobs, blobs as noun } from "#cli/client/blob-storage/blob.ts"
+import { blobFields, blobs as group, listBlobs } from "#cli/client/blob-storage/blob.ts"
 import { blobId } from "#cli/client/blob-storage/id.ts"
 import { failure } from "#cli/client/failure.ts"
 import { isObject } from "#cli/client/json.ts"
@@ -10,7 +10,7 @@ import { showItems, showOne } from "#cli/client/session.ts"
 import { summaries } from "#cli/client/summaries.ts"
 import { limit, pairs, runEach, shared, withSession } from "#cli/requests.ts"
 
-/** Blobs on one command line. */
+/** Maximum number of blobs on one command line. */
 const blobs_max = 10_000
 
 const policies = ["NONE", "REPLICA2", "REPLICA3", "EC42", "EC82"] as const
@@ -171,8 +171,8 @@ const compact = Command.make(
   ]),
 )
 
-export const blobs = Command.make(noun.name).pipe(
-  Command.withDescription(summaries[noun.name]),
+export const blobs = Command.make(group.name).pipe(
+  Command.withDescription(summaries[group.name]),
   Command.withExamples(put.examples),
   Command.withSubcommands([put, get, ls, stat, rm, compact]),
 )

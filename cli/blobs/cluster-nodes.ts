@@ -1,6 +1,6 @@
 /**
- * Nodes of one cluster as processes of this machine: the first has the bus, and the others join
- * through it.
+ * Runs the nodes of one cluster as processes on this machine: the first runs the bus, and the
+ * others join through it.
  */
 import { randomBytes } from "node:crypto"
 import { mkdtempSync, rmSync, statfsSync } from "node:fs"
@@ -14,29 +14,29 @@ import { ClusterNodeFailed, type NodeProcess, startNode } from "#cli/blobs/clust
 import { writePrivate } from "#files"
 import type { SettingsSources } from "#server/program.ts"
 
-/** Of the disk: the rest is for logs, read models and everybody else, as with one node. */
+/** Share of the disk for blobs; the rest is for logs, read models and other programs. */
 const capacity_share = 0.9
 
-/** How long all nodes may take to see one another, and how often they are asked. */
+/** Timeout for all nodes to see one another, and its polling interval. */
 const joined_ms_max = 30_000
-const look_ms = 100
+const poll_ms = 100
 
-/** What a node is started with, beside its environment. */
+/** Options of a demo cluster. */
 export interface DemoClusterOptions {
   readonly nodes: number
-  /** The first node's port, or free ones. */
+  /** The first node's port; undefined: free ports. */
   readonly port: number | undefined
-  /** What keeps their data, or a folder that goes with them. */
+  /** Folder for their data; undefined: a temporary folder. */
   readonly dir: string | undefined
   readonly sources: SettingsSources
   readonly started: (node: NodeProcess) => Effect.Effect<void>
-  /** Told of a node that ended though nobody asked it to. */
+  /** Called if a node ends unexpectedly. */
   readonly ended: (line: string) => Effect.Effect<void>
 }
 
 type Environment = Readonly<Record<string, string>>
 
-/** A folder of theirs that another cluster runs in would have two of each node. */
+/** The failure if another cluster runs in the folder. */
 const inUse = (dir: string, pid: number | null) => {
   const holder = pid === null ? "another process" : `process ${pid}`
   const message = `${dir} is in use by ${holder}: end that cluster first, or take another --dir`
@@ -60,11 +60,11 @@ const folderOf = (dir: string | undefined) => {
   )
 }
 
-/** What is given by the user's environment stays as it is. */
-const unlessGiven = (environment: Environment): Environment =>
+/** Drops variables that the user's environment sets. */
+const unlessSet = (environment: Environment): Environment =>
   Object.fromEntries(Object.entries(environment).filter(([name]) => !(name in process.env)))
 
-/** What all nodes are told: one secret, one token, and an even part of the disk for each. */
+/** Environment of all nodes: one secret, one token, and an equal share of the disk. */
 const common = (folder: string, nodes: number, token: string): Environment => {
   const { bavail, bsize } = statfsSync(folder)
   const sha256 = sha256Of(token)
@@ -73,7 +73,7 @@ const common = (folder: string, nodes: number, token: string): Environment => {
     ALMANAC_API__BIND_HOST: "127.0.0.1",
     ALMANAC_CLUSTER__SECRET: randomBytes(32).toString("base64url"),
     ALMANAC_AUTH__TOKENS: JSON.stringify([{ name: "cluster", sha256, scopes }]),
-    ...unlessGiven({
+    ...unlessSet({
       ALMANAC_SERVICES: "blob-storage",
       ALMANAC_LOG__LEVEL: "warning",
       ALMANAC_CLUSTER__CAPACITY_BYTES: String(
@@ -83,7 +83,7 @@ const common = (folder: string, nodes: number, token: string): Environment => {
   }
 }
 
-/** How the others reach the bus of the first, which is new with each of its starts. */
+/** Environment for joining the first node's bus, whose address and password change per start. */
 const busOf = Effect.fnUntraced(function* ({ node_id, data_dir, url }: NodeProcess) {
   const found = yield* findInstance(data_dir)
   if (Option.isNone(found)) {
@@ -102,8 +102,8 @@ const State = Schema.Struct({
   nodes: Schema.Array(Schema.Struct({ node_id: Schema.String, state: Schema.String })),
 })
 
-/** Whether this node sees all of them active. */
-const sees = (url: string, token: string, node_ids: ReadonlyArray<string>) =>
+/** Whether this node sees all nodes as active. */
+const seesAll = (url: string, token: string, node_ids: ReadonlyArray<string>) =>
   Effect.tryPromise(async () => {
     const headers = { authorization: `Bearer ${token}` }
     const answer = await fetch(new URL("/v1/cluster/state", url), { headers })
@@ -112,17 +112,17 @@ const sees = (url: string, token: string, node_ids: ReadonlyArray<string>) =>
     return node_ids.every((node_id) => active.includes(node_id))
   }).pipe(Effect.catch(() => Effect.succeed(false)))
 
-const allSee = (nodes: ReadonlyArray<NodeProcess>, token: string) => {
+const everyNodeSeesAll = (nodes: ReadonlyArray<NodeProcess>, token: string) => {
   const node_ids = nodes.map(({ node_id }) => node_id)
-  const seen = Effect.forEach(nodes, ({ url }) => sees(url, token, node_ids), {
+  const seen = Effect.forEach(nodes, ({ url }) => seesAll(url, token, node_ids), {
     concurrency: "unbounded",
   })
   return seen.pipe(
     Effect.map((all) => all.every((is_so) => is_so)),
     Effect.repeat({
       until: (is_so) => is_so,
-      schedule: Schedule.spaced(look_ms),
-      times: joined_ms_max / look_ms,
+      schedule: Schedule.spaced(poll_ms),
+      times: joined_ms_max / poll_ms,
     }),
     Effect.flatMap((is_so) =>
       is_so ? Effect.void : new ClusterNodeFailed({ message: "the nodes do not find one another" }),
@@ -130,7 +130,7 @@ const allSee = (nodes: ReadonlyArray<NodeProcess>, token: string) => {
   )
 }
 
-/** Starts the nodes, which end with the scope: the first last, since it has the others' bus. */
+/** Starts the nodes, which stop with the scope: the first one last, because it runs the bus. */
 export const demoCluster = Effect.fnUntraced(function* (options: DemoClusterOptions) {
   const { nodes, port, sources, started, ended } = options
   const folder = yield* folderOf(options.dir)
@@ -156,17 +156,17 @@ export const demoCluster = Effect.fnUntraced(function* (options: DemoClusterOpti
   const first = yield* start(1, {})
   const bus = yield* busOf(first)
   const numbers = Array.from({ length: nodes - 1 }, (_, n) => n + 2)
-  // They end at once, and before the first.
+  // They stop in parallel, before the first.
   const together = yield* Scope.fork(yield* Effect.scope, "parallel")
-  // One index of all events is enough, and each costs its node more than what it stores itself.
-  const more = { ...bus, ...unlessGiven({ ALMANAC_AUDIT__INDEX: "false" }) }
+  // One audit index is enough; each costs its node more than its own data.
+  const more = { ...bus, ...unlessSet({ ALMANAC_AUDIT__INDEX: "false" }) }
   const others = yield* Effect.forEach(numbers, (number) => start(number, more), {
     concurrency: "unbounded",
   }).pipe(Scope.provide(together))
   const all = [first, ...others]
-  yield* allSee(all, token)
+  yield* everyNodeSeesAll(all, token)
   const file = join(folder, "cluster.json")
-  const told = all.map(({ node_id, url, pid }) => ({ node_id, url, pid }))
-  yield* writePrivate(file, `${JSON.stringify({ token, nodes: told })}\n`)
+  const listed = all.map(({ node_id, url, pid }) => ({ node_id, url, pid }))
+  yield* writePrivate(file, `${JSON.stringify({ token, nodes: listed })}\n`)
   return { file, urls: all.map(({ url }) => url) }
 })

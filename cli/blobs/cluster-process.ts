@@ -1,4 +1,4 @@
-/** A node of a cluster on this machine: `almanac serve` as a child process. */
+/** Runs a cluster node on this machine: `almanac serve` as a child process. */
 import { type ChildProcessByStdio, spawn } from "node:child_process"
 import { join } from "node:path"
 import { createInterface } from "node:readline"
@@ -7,13 +7,13 @@ import { Effect, Schema } from "effect"
 import type { SettingsSources } from "#server/program.ts"
 import { root } from "../../launcher/cache.mjs"
 
-/** DECISIONS, address: a server ends within ten seconds; a machine under load gets more. */
+/** Time to stop: a server needs at most ten seconds (DECISIONS, address), more under load. */
 const end_ms_max = 20_000
 
-/** What a server says of itself at its start, which the cluster says once for all. */
-const said_by_each = /^(?:Credentials: |curl )/
+/** Startup lines that every node would print and the cluster prints once. */
+const repeated_line = /^(?:Credentials: |curl )/
 
-/** A node that does not start, or does not do what it must; the message is for a person. */
+/** A node did not start or failed; the message is for a person. */
 export class ClusterNodeFailed extends Schema.TaggedError<ClusterNodeFailed>()(
   "ClusterNodeFailed",
   { message: Schema.String },
@@ -36,26 +36,26 @@ export interface NodeProcessOptions {
 
 type Child = ChildProcessByStdio<Writable, Readable, Readable>
 
-/** The child's descriptor of our own standard error, which stays when we are killed. */
-const told_fd = 3
+/** The child's descriptor of our standard error, which stays open if we are killed. */
+const stderr_fd = 3
 
 const spawned = ({ data_dir, environment, sources }: NodeProcessOptions): Child => {
   const config = sources.config === "" ? [] : ["--config", sources.config]
   const set = sources.set.flatMap((one) => ["--set", one])
-  const own = ["--with-parent", String(told_fd), ...config, ...set]
-  // A group of its own: Ctrl-C at a terminal comes to the cluster, which ends them in order.
+  const own = ["--with-parent", String(stderr_fd), ...config, ...set]
+  // A process group of its own: Ctrl-C reaches only the cluster, which stops the nodes in order.
   const child = spawn(process.execPath, [join(root, "launcher", "run.mjs"), "serve", ...own], {
     env: { ...process.env, ALMANAC_DATA_DIR: data_dir, ...environment },
     stdio: ["pipe", "pipe", "pipe", process.stderr.fd],
     detached: true,
   })
-  // Three of its descriptors are pipes to us, which the types of a list of four do not say.
+  // The first three descriptors are pipes; the types lose this for a list of four.
   return child as Child
 }
 
 const hasEnded = ({ exitCode, signalCode }: Child) => exitCode !== null || signalCode !== null
 
-/** Told to end, and what does not is ended. */
+/** Stops the child; kills it after the timeout. */
 const end = (child: Child) =>
   Effect.promise(async () => {
     if (hasEnded(child)) return
@@ -66,7 +66,7 @@ const end = (child: Child) =>
     clearTimeout(late)
   })
 
-/** The line in which it says that it is ready; fails with its last words where it ends instead. */
+/** Waits for the ready line and returns its URL; fails with the last line if the child ends. */
 const ready = (child: Child, { node_id }: NodeProcessOptions) =>
   Effect.callback<string, ClusterNodeFailed>((resume) => {
     let last = ""
@@ -78,13 +78,13 @@ const ready = (child: Child, { node_id }: NodeProcessOptions) =>
     })
     createInterface({ input: child.stderr }).on("line", (line) => {
       last = line
-      if (!said_by_each.test(line)) process.stderr.write(`${node_id}: ${line}\n`)
+      if (!repeated_line.test(line)) process.stderr.write(`${node_id}: ${line}\n`)
     })
     child.once("error", ({ message }) => failed(message))
     child.once("close", () => failed(last))
   })
 
-/** Starts a node and waits until it is ready; it ends with the scope. */
+/** Starts a node and waits until it is ready; it stops with the scope. */
 export const startNode = Effect.fnUntraced(function* (options: NodeProcessOptions) {
   const { node_id, data_dir, ended } = options
   let is_over = false
@@ -99,8 +99,8 @@ export const startNode = Effect.fnUntraced(function* (options: NodeProcessOption
   const url = yield* ready(child, options)
   const run = Effect.runForkWith(yield* Effect.context<never>())
   child.once("close", (code, signal) => {
-    const how = signal === null ? `with ${code}` : `by ${signal}`
-    if (!is_over) run(ended(`${node_id} ended ${how}; the others go on`))
+    const outcome = signal === null ? `with ${code}` : `by ${signal}`
+    if (!is_over) run(ended(`${node_id} ended ${outcome}; the others go on`))
   })
   const node: NodeProcess = { node_id, url, data_dir, pid: child.pid ?? 0 }
   return node

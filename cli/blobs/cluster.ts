@@ -1,6 +1,6 @@
 /**
- * `almanac cluster`: a cluster of blob nodes on one machine, to try out what several are for; and
- * what a node says of its cluster, over HTTP.
+ * `almanac cluster`: runs a trial cluster of blob nodes on one machine, and queries a node's
+ * cluster over HTTP.
  */
 
 import { Console, Effect, Option, Schema } from "effect"
@@ -13,7 +13,7 @@ import { nodes_max } from "#schemas/blob-storage/cluster.ts"
 
 const port_max = 65_535
 
-/** The flags' values do not do; the message says why. */
+/** Invalid flag values; the message says why. */
 class FlagUnusable extends Schema.TaggedError<FlagUnusable>()("FlagUnusable", {
   message: Schema.String,
 }) {}
@@ -67,7 +67,7 @@ export const cluster = Command.make(
   ]),
 )
 
-/** In the words of docs/guide-cluster.md, which goes on from here. */
+/** Next steps, as in docs/guide-cluster.md, which continues from here. */
 const hints = ({ file, urls }: { readonly file: string; readonly urls: ReadonlyArray<string> }) => {
   const [first = "", last = first] = [urls[0], urls.at(-1)]
   const policy = urls.length >= 6 ? "EC42" : "REPLICA2"

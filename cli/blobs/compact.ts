@@ -1,6 +1,6 @@
 /**
- * `almanac blobs compact`: gives the space of deleted blobs back to the disk. The node on the data
- * folder does it, or the one that a profile names; while none runs, this process does.
+ * `almanac blobs compact`: frees the disk space of deleted blobs. The node on the data folder or in
+ * the profile does the work; if none runs, this process does.
  */
 import { existsSync } from "node:fs"
 import { Console, Effect, Runtime, Schema } from "effect"
@@ -19,14 +19,14 @@ import type { Settings } from "#schemas/settings.ts"
 import { exclusive } from "#server/session.ts"
 import { volumeFolder } from "#volume"
 
-/** Not all was given back, or nothing could be done: exit code 1. */
+/** Some space was not freed, or compaction failed: exit code 1. */
 class NotCompacted extends Schema.TaggedError<NotCompacted>()("NotCompacted", {
   message: Schema.String,
 }) {
   override readonly [Runtime.errorExitCode] = 1
 }
 
-/** A number of bytes, which a server writes as text where its `json.int64` is "string". */
+/** A number of bytes, which a server sends as a string if its `json.int64` is "string". */
 const Bytes = Schema.Union([Schema.Finite, Schema.FiniteFromString])
 
 const Figures = Schema.Struct({
@@ -43,12 +43,12 @@ const path = "/v1/cluster/compact"
 const decode = Schema.decodeUnknownEffect(Figures)
 const decodeText = Schema.decodeUnknownEffect(Schema.fromJsonString(Figures))
 
-/** How long one look at this process's own run takes, in milliseconds. */
-const look_ms = 500
-/** No progress is shown of a run that is over sooner, in milliseconds. */
+/** Length of one slice of work in this process, in milliseconds. */
+const slice_ms = 500
+/** Runs shorter than this print no progress, in milliseconds. */
 const quiet_ms = 2000
 
-/** Repeats the request until it is done, and shows on standard error how far it is. */
+/** Repeats the request until compaction is done; reports progress on standard error. */
 const untilDone = <E, R>(next: Effect.Effect<Figures, E, R>) =>
   Effect.gen(function* () {
     const progress = progressOn(screen(), quiet_ms)
@@ -76,8 +76,8 @@ const outcome = Effect.fnUntraced(function* (found: Figures, is_json: boolean) {
   if (problem !== undefined) return yield* new NotCompacted({ message: problem })
 })
 
-/** While nothing runs on the data folder: what was stored goes into the log first. */
-const alone = (configured: Settings) =>
+/** Compacts without a running instance; records stored blobs in the log first. */
+const compactOffline = (configured: Settings) =>
   Effect.gen(function* () {
     const { blob, cluster, data } = configured
     const node_id = yield* nodeId(cluster.node_id, data.dir)
@@ -92,12 +92,12 @@ const alone = (configured: Settings) =>
       Effect.provideService(Blobs, volume),
       Effect.catch((cause) => Effect.logWarning(`The log takes no facts: ${faultText(cause)}`)),
     )
-    return yield* untilDone(fromEngine(() => volume.reclaim(look_ms))).pipe(
+    return yield* untilDone(fromEngine(() => volume.reclaim(slice_ms))).pipe(
       Effect.mapError((fault) => new NotCompacted({ message: faultText(fault) })),
     )
   }).pipe(Effect.scoped, Effect.provide(host), Effect.provide(exclusive(configured)))
 
-const here = Effect.fnUntraced(function* (configured: Settings) {
+const compactLocal = Effect.fnUntraced(function* (configured: Settings) {
   const running = yield* instance(configured)
   if (running !== undefined) {
     const text = callInstance(running, configured, "POST", path)
@@ -107,19 +107,19 @@ const here = Effect.fnUntraced(function* (configured: Settings) {
   if (!existsSync(folder)) {
     return yield* new NotCompacted({ message: `There is no volume in ${folder} (blob.dir).` })
   }
-  return yield* alone(configured)
+  return yield* compactOffline(configured)
 })
 
-/** Whether a server is named that is to be asked, instead of the one on the data folder. */
-const isNamed = ({ profile }: Shared) =>
+/** Whether the command line or environment names a server other than that of the data folder. */
+const isRemote = ({ profile }: Shared) =>
   [profile, process.env.ALMANAC_PROFILE, process.env.ALMANAC_URL].some(Boolean)
 
-/** Another server, over HTTP. */
-const elsewhere = Effect.fnUntraced(function* (shared: Shared) {
+/** Compacts a remote server over HTTP. */
+const compactRemote = Effect.fnUntraced(function* (shared: Shared) {
   const found: Array<Figures> = []
   yield* withSession(shared, async ({ http, signal }) => {
-    const asked = { method: "POST", path, need: "blob", signal } as const
-    const next = Effect.promise(() => http.json(asked))
+    const request = { method: "POST", path, need: "blob", signal } as const
+    const next = Effect.promise(() => http.json(request))
     const done = untilDone(Effect.flatMap(next, ({ body }) => decode(body)))
     found.push(await Effect.runPromise(done))
   })
@@ -127,6 +127,8 @@ const elsewhere = Effect.fnUntraced(function* (shared: Shared) {
 })
 
 export const compactBlobs = Effect.fnUntraced(function* (shared: Shared) {
-  const found = isNamed(shared) ? yield* elsewhere(shared) : [yield* here(yield* settings)]
+  const found = isRemote(shared)
+    ? yield* compactRemote(shared)
+    : [yield* compactLocal(yield* settings)]
   for (const one of found) yield* outcome(one, shared.json)
 })

@@ -25,22 +25,22 @@ import { settings } from "#cli/root.ts"
 import { CalendarDate } from "#schemas/capital-pressure/day.ts"
 import { causeText } from "#schemas/cause-text.ts"
 
-/** Nothing was imported, and the mirror is as it was: exit code 1. */
+/** Nothing was imported and the mirror is unchanged: exit code 1. */
 class ImportFailed extends Schema.TaggedError<ImportFailed>()("ImportFailed", {
   message: Schema.String,
 }) {}
 
-/** The mirror was filled without some rows that could not be read: exit code 2. */
+/** The mirror was filled, except for some invalid rows: exit code 2. */
 class RowsRejected extends Schema.TaggedError<RowsRejected>()("RowsRejected", {
   message: Schema.String,
 }) {
   override readonly [Runtime.errorExitCode] = 2
 }
 
-/** There is no mirror that a search could use: exit code 1. */
+/** No usable mirror: exit code 1. */
 class NoMirror extends Schema.TaggedError<NoMirror>()("NoMirror", { message: Schema.String }) {}
 
-/** Files on one command line: pages of one that was loaded in parts. */
+/** Maximum number of files on one command line: pages of one download. */
 const files_max = 1000
 const megabyte = 1_000_000
 
@@ -73,7 +73,7 @@ const rejectionsOf = (report: FileReport) =>
       `  unusable: ${counted(rows, "row")} with ${problem}, the first in line ${first}`,
   )
 
-/** What the other of the two files would add. Source: market facts B2. */
+/** Advice on the other of the two files. Source: market facts B2. */
 const noteOn = ({ files }: ImportReport) => {
   const has = (kind: FileReport["kind"]) => files.some((file) => file.kind === kind)
   if (!has("motus")) return ["Without the file of Motus, nothing since May 2026 is in it."]
@@ -84,7 +84,7 @@ const noteOn = ({ files }: ImportReport) => {
 const demo_note =
   "These carriers are generated: none of them exists, and each name begins with DEMO."
 
-const told = (report: ImportReport, path: string, is_demo: boolean) =>
+const reportText = (report: ImportReport, path: string, is_demo: boolean) =>
   [
     ...report.files.flatMap((file) => [lineOf(file), ...rejectionsOf(file)]),
     `The mirror has ${counted(report.numbers, "MC number")}, and ` +
@@ -98,7 +98,7 @@ interface Flags {
   readonly as_of: Option.Option<string>
 }
 
-/** Carriers that exist are never replaced by some that do not. */
+/** Refuses to replace real carriers by generated ones. */
 const refuseMixed = (path: string, { files, demo, as_of }: Flags) => {
   if (!demo) {
     return files.length === 0 ? Effect.fail(failed("name the files, or give --demo")) : Effect.void
@@ -144,8 +144,8 @@ const imported = Effect.fnUntraced(function* (path: string, flags: Flags) {
   const { files, seen, size } = yield* Effect.try({ try: () => filesOf(flags, now), catch: failed })
   const progress = progressTo(files.length)
   const shown = { megabytes: 0 }
-  /** Redrawn for each megabyte, between two pieces of a file. */
-  const watched = files.map((file) => ({
+  /** Redraws progress per megabyte. */
+  const observed_files = files.map((file) => ({
     ...file,
     bytes: async function* () {
       for await (const chunk of file.bytes()) {
@@ -162,7 +162,7 @@ const imported = Effect.fnUntraced(function* (path: string, flags: Flags) {
       importCarriers({
         path,
         signal,
-        files: watched,
+        files: observed_files,
         is_demo: flags.demo,
         imported_at: now.toISOString(),
         onFile: (report) => Effect.runSync(progress.done(lineOf(report))),
@@ -192,7 +192,7 @@ const importing = Command.make(
     const path = mirrorFile(yield* settings)
     yield* refuseMixed(path, flags)
     const report = yield* imported(path, flags)
-    yield* Console.log(told(report, path, flags.demo))
+    yield* Console.log(reportText(report, path, flags.demo))
     const rejected = sum(report.files.map(rejectedIn))
     if (rejected > 0) {
       return yield* new RowsRejected({ message: `${counted(rejected, "row")} could not be used` })

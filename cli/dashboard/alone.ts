@@ -1,4 +1,4 @@
-/** A verb of the dashboard where no instance runs: the lock, a bus, and the read model are ours. */
+/** Session of a dashboard command without a running instance: locks the data folder. */
 import { Effect, Layer } from "effect"
 import { host } from "#actors/host.ts"
 import { capitalFile } from "#adapters/capital-pressure/dashboard-file.ts"
@@ -8,8 +8,8 @@ import type { Settings } from "#schemas/settings.ts"
 import { databases } from "#server/read-models.ts"
 import { exclusive } from "#server/session.ts"
 
-/** As capitalSession, for a process that is alone on its data folder. */
-export const capitalAlone = (settings: Settings) => {
+/** Like capitalSession, with exclusive access: this process runs the bus and the read model. */
+export const exclusiveSession = (settings: Settings) => {
   const path = capitalFile(settings)
   const file = Layer.effect(
     DashboardFile,

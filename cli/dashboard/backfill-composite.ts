@@ -1,4 +1,4 @@
-/** `almanac backfill-composite`: the composite's history. Source: document 3 §1 A. */
+/** `almanac backfill-composite`: computes the composite's history. Source: document 3 §1 A. */
 
 import { Console, Effect, Option, Schema } from "effect"
 import { Command, Flag } from "effect/cli"
@@ -10,12 +10,12 @@ import { progressTo } from "#cli/progress.ts"
 import { settings } from "#cli/root.ts"
 import { CalendarDate, dateOf, dayOf, isBusinessDay } from "#schemas/capital-pressure/day.ts"
 
-/** There is nothing to compute with: exit code 1. */
+/** No data to compute from: exit code 1. */
 class NothingComputed extends Schema.TaggedError<NothingComputed>()("NothingComputed", {
   message: Schema.String,
 }) {}
 
-/** `5219 days from 2006-11-22 to 2026-11-20, 12 changed`, and how many have none any more. */
+/** `5219 days from 2006-11-22 to 2026-11-20, 12 changed`, and the number of withdrawn days. */
 export const backfillLine = ({ days, changed, withdrawn, first, last }: BackfillReport) =>
   [
     days === 0 ? "no day has a composite" : `${days} days from ${first} to ${last}`,
@@ -23,7 +23,7 @@ export const backfillLine = ({ days, changed, withdrawn, first, last }: Backfill
     ...(withdrawn === 0 ? [] : [`${withdrawn} withdrawn`]),
   ].join(", ")
 
-/** Why nothing can be computed from this date on; undefined where something can. */
+/** An error if no composite can exist from this date on; otherwise undefined. */
 export const sinceTooLate = (since: string | undefined, now: number) => {
   const last = [now, now - 1, now - 2].find(isBusinessDay)
   return since === undefined || last === undefined || dayOf(since) <= last
@@ -31,12 +31,12 @@ export const sinceTooLate = (since: string | undefined, now: number) => {
     : `--since ${since} is later than ${dateOf(last)}, the last day that can have a composite`
 }
 
-/** Of an indicator's own values; a growth begins a year after its series. Market facts, A2.2. */
+/** History that an indicator needs; growth starts a year after its series. Market facts, A2.2. */
 const history_needed =
   "a metric counts after 3 years of values, hy_spread after 1, growth on the year before after 4"
 
-/** Why no day has one, though it could. */
-export const whyNothing = (since: string | undefined) => {
+/** Why no day has a composite. */
+export const noCompositeReason = (since: string | undefined) => {
   const what =
     since === undefined
       ? "no day has a composite yet: ingest metrics first"
@@ -69,7 +69,7 @@ export const backfill = Command.make(
       onProgress: (done, total) => at("metrics", done, total),
     }).pipe(Effect.provide(capitalSession(configured)), outOfReach, Effect.ensuring(end))
     const is_nothing = report.days + report.withdrawn === 0
-    if (is_nothing) return yield* new NothingComputed({ message: whyNothing(since) })
+    if (is_nothing) return yield* new NothingComputed({ message: noCompositeReason(since) })
     yield* Console.log(backfillLine(report))
   }, stoppedEarly),
 ).pipe(

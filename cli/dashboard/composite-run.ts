@@ -1,7 +1,6 @@
 /**
- * The composite of each business day, computed from what the dashboard's file holds and put into
- * the log where it differs from what was computed before; a day that has none any more, since
- * values were corrected, is withdrawn.
+ * Computes the composite of each business day from the dashboard's file and records the differences
+ * to the stored ones in the log. Withdraws days that lost their composite through corrected values.
  *
  * Source: document 3 §1 A, backfill-composite; decisions of document 3, point in time.
  */
@@ -10,26 +9,26 @@ import { v7 } from "uuid"
 import { Composite } from "#actors/capital-pressure/composite.ts"
 import { address, Commands } from "#actors/commands.ts"
 import { loadComposite, loadObservations, type Vintage } from "#adapters/capital-pressure/store.ts"
-import { DashboardFile, fileShows } from "#cli/dashboard/dashboard-file.ts"
+import { DashboardFile, waitForFile } from "#cli/dashboard/dashboard-file.ts"
 import { Log } from "#events/log.ts"
 import { compositeHistory } from "#projections/capital-pressure/composite.ts"
 import type { CompositeSeries } from "#projections/capital-pressure/store.ts"
 import type { CompositeDay } from "#schemas/capital-pressure/composite.ts"
 import { dateOf, dayAt, yearOf, yearsBefore } from "#schemas/capital-pressure/day.ts"
 
-/** How far back it goes where nobody says, in years: market facts, A5.1. */
+/** Default range in years: market facts, A5.1. */
 const years_default = 20
 
-/** Years of one write of the log: the file takes the first in while the next are decided. */
+/** Years per write: the file applies one batch while the next is decided. */
 const years_of_write = 10
 
-/** Decimals that are kept of a composite (schemas/capital-pressure/composite.ts). */
+/** Precision of a stored composite (schemas/capital-pressure/composite.ts). */
 const millionth = 1e6
 
 /** Days since 1970-01-01, in UTC. */
 export const today = Effect.map(Clock.currentTimeMillis, dayAt)
 
-/** The dashboard's file is not there, or is not what it should be. */
+/** The dashboard's file is missing or invalid. */
 export class FileUnreadable extends Schema.TaggedError<FileUnreadable>()("FileUnreadable", {
   message: Schema.String,
 }) {}
@@ -37,27 +36,27 @@ export class FileUnreadable extends Schema.TaggedError<FileUnreadable>()("FileUn
 export interface BackfillOptions {
   /** The first day; undefined: 20 years back. */
   readonly since?: number | undefined
-  /** "first": of each value what was told first, as if nothing had ever been revised. */
+  /** "first": uses the first published value, ignoring revisions. */
   readonly vintage: Vintage
   readonly onProgress?: (done: number, total: number) => void
 }
 
 export interface BackfillReport {
-  /** Days that have a composite, and those of them that it was not known of, or otherwise. */
+  /** Days with a composite, and the new or changed ones among them. */
   readonly days: number
   readonly changed: number
-  /** Days that had a composite and have none. */
+  /** Days whose composite was withdrawn. */
   readonly withdrawn: number
   readonly first: string | null
   readonly last: string | null
 }
 
-/** Computes, and stores what differs. Done twice it changes nothing. */
+/** Computes and stores the differences. Idempotent. */
 export const runBackfill = Effect.fnUntraced(function* (options: BackfillOptions) {
   const { since, vintage, onProgress } = options
   const log = yield* Log
   const { path } = yield* DashboardFile
-  yield* fileShows(yield* log.head("capital-pressure"))
+  yield* waitForFile(yield* log.head("capital-pressure"))
   const now = yield* today
   const { observations, stored } = yield* Effect.try({
     try: () => ({
@@ -85,7 +84,7 @@ export const runBackfill = Effect.fnUntraced(function* (options: BackfillOptions
   return report
 })
 
-/** Of NaN, which is a tier without data, one is like another. */
+/** Compares at stored precision; NaN, a tier without data, equals NaN. */
 const isSame = (one = Number.NaN, other = Number.NaN) =>
   Number.isNaN(one)
     ? Number.isNaN(other)
@@ -104,7 +103,7 @@ const changedDays = (computed: CompositeSeries, stored: CompositeSeries) => {
   return changed
 }
 
-/** Of the days that were asked for, those that are stored and have none. */
+/** Stored days in the range that have no composite now. */
 const withdrawnDays = (
   computed: CompositeSeries,
   stored: CompositeSeries,
@@ -130,7 +129,7 @@ const dayOfSeries = ({ days, z, tiers }: CompositeSeries, at: number): Composite
   }
 }
 
-/** Into the log, year by year, and waits until the file shows it. */
+/** Records the changes year by year and waits until the file contains them. */
 const record = Effect.fnUntraced(function* (
   changes: ReadonlyArray<CompositeDay>,
   withdrawn: ReadonlyArray<string>,
@@ -138,18 +137,18 @@ const record = Effect.fnUntraced(function* (
   const commands = yield* Commands
   const changed = Map.groupBy(changes, ({ ts }) => yearOf(ts))
   const gone = Map.groupBy(withdrawn, yearOf)
-  const asked = Array.from(new Set([...changed.keys(), ...gone.keys()]), (year) => {
+  const addressed = Array.from(new Set([...changed.keys(), ...gone.keys()]), (year) => {
     const [days, none] = [changed.get(year) ?? [], gone.get(year)]
-    // Not `make`: the events are checked, day by day, and that is half of a backfill's own time.
+    // Not `make`: the events are validated anyway, and validation takes half of a backfill's time.
     const command = { type: "RecordComposite" as const, days, ...(none && { withdrawn: none }) }
     return address(Composite, year, command)
   })
   const at = DateTime.formatIso(DateTime.makeUnsafe(yield* Clock.currentTimeMillis))
   const correlation_id = v7()
   let position = 0
-  for (let sent = 0; sent < asked.length; sent += years_of_write) {
+  for (let sent = 0; sent < addressed.length; sent += years_of_write) {
     const origin = { command_id: v7(), actor: "verb:backfill-composite", at, correlation_id }
-    position = yield* commands.send(origin, ...asked.slice(sent, sent + years_of_write))
+    position = yield* commands.send(origin, ...addressed.slice(sent, sent + years_of_write))
   }
-  yield* fileShows(position)
+  yield* waitForFile(position)
 })

@@ -1,38 +1,38 @@
 /**
- * The dashboard's file while a verb runs, and waiting until it shows what the verb did.
+ * The dashboard's file during a command, and waiting until it contains the command's changes.
  *
  * Source: decisions of document 3, dashboard storage.
  */
 import { Clock, Context, Effect, Schema } from "effect"
 
-/** Pause between two looks at how far the file is, in milliseconds. */
-const look_ms = 5
+/** Polling interval of the file's position, in milliseconds. */
+const poll_ms = 5
 
-/** How long the file may stand still before it is no longer waited for, in milliseconds. */
+/** Time without progress after which waiting for the file fails, in milliseconds. */
 const stall_ms_max = 10_000
 
-/** The file does not show what is in the log; the message says what to do. */
+/** The file does not catch up with the log; the message says what to do. */
 export class FileBehind extends Schema.TaggedError<FileBehind>()("FileBehind", {
   message: Schema.String,
 }) {}
 
-/** The dashboard's file while a verb runs. */
+/** The dashboard's file during a command. */
 export class DashboardFile extends Context.Service<
   DashboardFile,
   {
     readonly path: string
-    /** The last commit that it shows; 0 where it cannot be read. */
+    /** Position of the last commit in the file; 0 if it cannot be read. */
     readonly position: Effect.Effect<number>
   }
 >()("cli/DashboardFile") {}
 
-/** Waits until the file shows the commit at `position`, for as long as it comes nearer. */
-export const fileShows = Effect.fnUntraced(function* (position: number, stall_ms = stall_ms_max) {
+/** Waits until the file contains the commit at `position`, as long as it makes progress. */
+export const waitForFile = Effect.fnUntraced(function* (position: number, stall_ms = stall_ms_max) {
   const file = yield* DashboardFile
   let shown = yield* file.position
   let since = yield* Clock.currentTimeMillis
   while (shown < position) {
-    yield* Effect.sleep(look_ms)
+    yield* Effect.sleep(poll_ms)
     const next = yield* file.position
     const now = yield* Clock.currentTimeMillis
     if (next !== shown) since = now

@@ -1,28 +1,28 @@
-/** How an ingest ends, and the table that says so. */
+/** Exit codes and the summary table of an ingest. */
 import { Effect, Runtime, Schema } from "effect"
 import { Unavailable } from "#actors/commands.ts"
 import type { FeedReport } from "#cli/dashboard/ingest-run.ts"
 import { LogUnavailable } from "#events/log.ts"
 import { DemoMixed } from "#schemas/capital-pressure/rejection.ts"
 
-/** Some feeds failed, and the others are stored: exit code 2. */
+/** Some feeds failed and the others were stored: exit code 2. */
 export class SomeFailed extends Schema.TaggedError<SomeFailed>()("SomeFailed", {
   message: Schema.String,
 }) {
   override readonly [Runtime.errorExitCode] = 2
 }
 
-/** No feed could be read, or none was asked for: exit code 1. */
+/** No feed could be read, or none was selected: exit code 1. */
 export class NoneIngested extends Schema.TaggedError<NoneIngested>()("NoneIngested", {
   message: Schema.String,
 }) {
   override readonly [Runtime.errorExitCode] = 1
 }
 
-/** What shells say of a command that was interrupted. */
+/** Exit code of an interrupted command in shells. */
 const interrupted = 130
 
-/** Told to stop before its end, a verb that is known by its exit code does not end with 0. */
+/** Sets the exit code of an interrupted command, so that it does not report success. */
 export const stoppedEarly = <A, E, R>(work: Effect.Effect<A, E, R>) =>
   Effect.onInterrupt(work, () =>
     Effect.sync(() => {
@@ -30,7 +30,7 @@ export const stoppedEarly = <A, E, R>(work: Effect.Effect<A, E, R>) =>
     }),
   )
 
-/** The log's own failures, worded for whoever typed the command. */
+/** Rewords failures of the log for the user. */
 export const outOfReach = <A, E, R>(work: Effect.Effect<A, E, R>) =>
   Effect.mapError(work, (failure) => {
     if (failure instanceof DemoMixed) return new NoneIngested({ message: failure.detail })
@@ -40,10 +40,10 @@ export const outOfReach = <A, E, R>(work: Effect.Effect<A, E, R>) =>
     return failure
   })
 
-/** Control characters would let a publisher's text write on the operator's terminal. */
+/** Replaces control characters: a publisher's text must not control the terminal. */
 const printable = (text: string) => text.replaceAll(/\p{Cc}/gu, "?")
 
-/** What a feed's line says beside its name. */
+/** Cells of a feed's row after its name. */
 const cellsOf = (report: FeedReport): ReadonlyArray<string> => {
   if (report.outcome === "failed") return ["-", "-", "-", printable(report.detail)]
   const { observed, revised, newest, is_unchanged } = report
@@ -53,7 +53,7 @@ const cellsOf = (report: FeedReport): ReadonlyArray<string> => {
 
 const head = ["FEED", "NEW", "REVISED", "NEWEST", ""]
 
-/** A table of all feeds, with its head; the last column says why not. */
+/** A table of all feeds with a header; the last column holds errors. */
 export const summary = (feeds: ReadonlyArray<FeedReport>) => {
   const rows = [head, ...feeds.map((report) => [report.feed, ...cellsOf(report)])]
   const widths = head.map((_, i) => Math.max(...rows.map((row) => row[i]?.length ?? 0)))
@@ -77,7 +77,7 @@ export const lineOf = (report: FeedReport) => {
   return `${feed}: ${observed} new, ${revised} revised, newest ${newest ?? "-"}`
 }
 
-/** Fails as the exit code has to be: not at all where every feed was read. */
+/** Fails with the exit code of the outcome; succeeds if every feed was read. */
 export const outcomeOf = (feeds: ReadonlyArray<FeedReport>) => {
   const failed = feeds.filter((report) => report.outcome === "failed")
   const [first] = failed

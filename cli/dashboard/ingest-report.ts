@@ -1,8 +1,8 @@
 /**
- * What a feed tells, on its way into the log: what of it is news, and that it was told.
+ * Records a feed's data in the log: the changed values together with the ingest itself, so that
+ * every folder with values of a metric records whether they are generated.
  *
- * Both happen together, so that a folder that holds anything of a metric says whether that is
- * generated. Source: decisions of document 3, dashboard storage.
+ * Source: decisions of document 3, dashboard storage.
  */
 import { Clock, DateTime, Effect, Result } from "effect"
 import { v7 } from "uuid"
@@ -15,30 +15,30 @@ import { dateOf } from "#schemas/capital-pressure/day.ts"
 import { RecordFeedFailure, RecordIngest } from "#schemas/capital-pressure/feed.ts"
 import type { Rejection } from "#schemas/capital-pressure/rejection.ts"
 
-/** Aggregates that are looked at together. */
+/** Aggregates loaded concurrently. */
 const loads_at_once = 32
 
-/** Streams of one write of the log, which takes 100, without the feed's own. */
+/** Maximum number of streams per write besides the feed's own; the log accepts 100. */
 const streams_max = 99
 
 const actor = "verb:ingest"
 
-/** Commands of whatever aggregates, each of another, and the newest day that they tell of. */
-export interface Telling {
+/** Commands to distinct aggregates, and the newest day in them. */
+export interface FeedData {
   readonly commands: ReadonlyArray<Addressed<Rejection>>
   readonly newest: number | undefined
 }
 
-/** What of it was not known, and what was known otherwise. */
-export interface Told {
+/** Numbers of new and of revised values. */
+export interface FeedCounts {
   readonly observed: number
   readonly revised: number
-  /** The newest date that was told; null where none was. */
+  /** Newest date in the data; null without data. */
   readonly newest: string | null
 }
 
-/** An aggregate's command with what it would make happen now. */
-const newsOf = Effect.fnUntraced(function* (asked: Addressed<Rejection>) {
+/** Decides a command without sending it; returns the types of its events. */
+const eventsOf = Effect.fnUntraced(function* (asked: Addressed<Rejection>) {
   const { to, command } = asked
   const log = yield* Log
   const last = yield* log.load(streamOf(asked))
@@ -48,8 +48,8 @@ const newsOf = Effect.fnUntraced(function* (asked: Addressed<Rejection>) {
   return { asked, types: decided.success.map(({ type }) => type) }
 })
 
-/** Tells the log of feeds, all in one ingest: one time, one correlation id. */
-export const teller = Effect.fnUntraced(function* (demo: boolean) {
+/** Records the feeds of one ingest, with one time and one correlation id. */
+export const feedRecorder = Effect.fnUntraced(function* (demo: boolean) {
   const commands = yield* Commands
   const at = DateTime.formatIso(DateTime.makeUnsafe(yield* Clock.currentTimeMillis))
   const correlation_id = v7()
@@ -67,47 +67,49 @@ export const teller = Effect.fnUntraced(function* (demo: boolean) {
       ),
     )
 
-  /** Sends what is news; what is left goes with the feed's own command. */
-  const most = Effect.fnUntraced(function* ({ commands, newest }: Telling) {
-    const looked = yield* Effect.forEach(commands, newsOf, { concurrency: loads_at_once })
-    const news = looked.filter(({ types }) => types.length > 0)
-    const types = news.flatMap(({ types }) => types)
+  /** Sends the commands that change anything, except the rest that fits the feed's own write. */
+  const sendChanges = Effect.fnUntraced(function* ({ commands, newest }: FeedData) {
+    const decided_commands = yield* Effect.forEach(commands, eventsOf, {
+      concurrency: loads_at_once,
+    })
+    const changing = decided_commands.filter(({ types }) => types.length > 0)
+    const types = changing.flatMap(({ types }) => types)
     const revised = types.filter((type) => /Re(vised|quoted)$/.test(type)).length
-    const asked = news.map(({ asked }) => asked)
+    const asked = changing.map(({ asked }) => asked)
     let sent = 0
     for (; asked.length - sent > streams_max; sent += streams_max) {
       yield* send(...asked.slice(sent, sent + streams_max))
     }
-    const told: Told = {
+    const counts: FeedCounts = {
       observed: types.length - revised,
       revised,
       newest: newest === undefined ? null : dateOf(newest),
     }
-    return { told, left: asked.slice(sent) }
+    return { counts, rest: asked.slice(sent) }
   })
 
   return {
-    /** Tells it without saying of which feed it was. */
-    tell: Effect.fnUntraced(function* (telling: Telling) {
-      const { told, left } = yield* most(telling)
-      if (left.length > 0) yield* send(...left)
-      return told
+    /** Records data without an ingest of a feed. */
+    record: Effect.fnUntraced(function* (data: FeedData) {
+      const { counts, rest } = yield* sendChanges(data)
+      if (rest.length > 0) yield* send(...rest)
+      return counts
     }),
-    /** That a feed told this. */
-    ingested: Effect.fnUntraced(function* (feed: string, telling: Telling) {
-      const { told, left } = yield* most(telling)
-      yield* send(...left, address(Feed, feed, RecordIngest.make({ at, ...told, demo })))
-      return told
+    /** Records data and the feed's ingest. */
+    recordIngest: Effect.fnUntraced(function* (feed: string, data: FeedData) {
+      const { counts, rest } = yield* sendChanges(data)
+      yield* send(...rest, address(Feed, feed, RecordIngest.make({ at, ...counts, demo })))
+      return counts
     }),
-    /** That a feed told things which are in the log already. */
-    summed: (feed: string, told: Told) =>
-      send(address(Feed, feed, RecordIngest.make({ at, ...told, demo }))),
-    /** That a feed could not be read. */
-    failed: (feed: string, detail: string) =>
+    /** Records a feed's ingest of data that is already in the log. */
+    recordTotals: (feed: string, counts: FeedCounts) =>
+      send(address(Feed, feed, RecordIngest.make({ at, ...counts, demo }))),
+    /** Records that a feed could not be read. */
+    recordFailure: (feed: string, detail: string) =>
       send(address(Feed, feed, RecordFeedFailure.make({ at, detail }))),
-    /** The log's position that shows all that was told. */
+    /** Log position of the last write. */
     position: () => position,
   }
 })
 
-export type Teller = Effect.Success<ReturnType<typeof teller>>
+export type FeedRecorder = Effect.Success<ReturnType<typeof feedRecorder>>

@@ -1,8 +1,8 @@
 /**
- * One ingest: what publishers tell becomes commands, feed by feed and several at a time. A feed
- * that fails leaves what is stored as it is, and the others go on.
+ * Runs one ingest: turns the publishers' data into commands, several feeds at a time. A failed feed
+ * leaves the stored data unchanged, and the others continue.
  *
- * Killed anywhere and repeated, it ends where one that was left alone does.
+ * Killed at any point and repeated, it reaches the same result as an uninterrupted run.
  * Source: document 3 §1 A; decisions of document 3, dashboard storage.
  */
 import { Effect, Stream } from "effect"
@@ -14,7 +14,12 @@ import { Watchlist, watchlist_id } from "#actors/capital-pressure/watchlist.ts"
 import { demoMixed } from "#actors/capital-pressure/year.ts"
 import { address } from "#actors/commands.ts"
 import { stateAfter } from "#actors/host.ts"
-import { type Teller, type Telling, type Told, teller } from "#cli/dashboard/ingest-report.ts"
+import {
+  type FeedCounts,
+  type FeedData,
+  type FeedRecorder,
+  feedRecorder,
+} from "#cli/dashboard/ingest-report.ts"
 import { Log } from "#events/log.ts"
 import { dateOf, dayOf, yearOf } from "#schemas/capital-pressure/day.ts"
 import { detailOf } from "#schemas/capital-pressure/feed.ts"
@@ -28,96 +33,106 @@ import {
   watchlist,
 } from "#schemas/capital-pressure/watchlist.ts"
 
-/** Feeds at a time: each waits for another publisher, mostly. */
+/** Concurrent feeds: most of them wait for different publishers. */
 const feeds_at_once = 6
 
-/** Tickers at a time: all of one publisher. */
+/** Concurrent tickers: all from one publisher. */
 const tickers_at_once = 2
 
-/** Whose closes are kept. */
+/** Tickers whose closing prices are stored. */
 const tickers: ReadonlyArray<string> = [
   ...watchlist.map(({ ticker }) => ticker),
   benchmark,
   index_ticker,
 ]
 
-/** What is to be ingested. */
-export interface Wanted {
+/** Feeds to ingest. */
+export interface IngestOptions {
   readonly metrics: ReadonlyArray<Metric>
   readonly prices: boolean
   /** Reads the targets; undefined leaves the watchlist as it is. */
   readonly targets: Effect.Effect<ReadonlyArray<WatchlistTarget>, FeedFailed> | undefined
-  /** Days since 1970-01-01; undefined asks for everything. */
+  /** Days since 1970-01-01; undefined fetches everything. */
   readonly since: number | undefined
-  /** Whether it is generated. */
+  /** Whether the data is generated. */
   readonly demo: boolean
 }
 
-/** How one feed went: what it told, or why it could not be read. */
+/** Result of one feed: its counts, or why it could not be read. */
 export type FeedReport =
-  | ({ readonly feed: string; readonly outcome: "ingested"; readonly is_unchanged: boolean } & Told)
+  | ({
+      readonly feed: string
+      readonly outcome: "ingested"
+      readonly is_unchanged: boolean
+    } & FeedCounts)
   | { readonly feed: string; readonly outcome: "failed"; readonly detail: string }
 
 export interface IngestReport {
   readonly feeds: ReadonlyArray<FeedReport>
-  /** The log's position that shows all of it. */
+  /** Log position of the last write. */
   readonly position: number
 }
 
-/** How many feeds there are to go through. */
-export const countOf = ({ metrics, prices, targets }: Wanted) =>
+/** Number of feeds to ingest. */
+export const countOf = ({ metrics, prices, targets }: IngestOptions) =>
   metrics.length + (prices ? 1 : 0) + (targets === undefined ? 0 : 1)
 
-/** Goes through all that is wanted; `onDone` hears of each feed as it ends. */
+/** Ingests all selected feeds; calls `onDone` after each. */
 export const runIngest = Effect.fnUntraced(function* (
-  wanted: Wanted,
+  options: IngestOptions,
   onDone: (report: FeedReport) => Effect.Effect<void>,
 ) {
-  yield* refuseOtherKind(wanted.demo)
-  const told = yield* teller(wanted.demo)
-  const reported = <E, R>(feed: string, of: Effect.Effect<FeedReport, E | FeedFailed, R>) =>
+  yield* refuseMixedData(options.demo)
+  const recorder = yield* feedRecorder(options.demo)
+  const reportFeed = <E, R>(feed: string, of: Effect.Effect<FeedReport, E | FeedFailed, R>) =>
     of.pipe(
       Effect.catchIf(isFeedFailed, ({ detail }) =>
-        Effect.as(told.failed(feed, detail), { feed, outcome: "failed", detail } as const),
+        Effect.as(recorder.recordFailure(feed, detail), {
+          feed,
+          outcome: "failed",
+          detail,
+        } as const),
       ),
       Effect.tap(onDone),
     )
-  // The smallest first: a folder says from its first commit on whether it holds generated data.
-  const { targets } = wanted
+  // The smallest first: the first commit of a folder records whether its data is generated.
+  const { targets } = options
   const first =
     targets === undefined
       ? []
-      : [yield* reported("watchlist", targetsFeed(told, targets, wanted.demo))]
+      : [yield* reportFeed("watchlist", targetsFeed(recorder, targets, options.demo))]
   const feeds = [
-    ...wanted.metrics.map((metric) => reported(metric.metric_id, metricFeed(told, metric, wanted))),
-    ...(wanted.prices ? [reported("prices", pricesFeed(told, wanted))] : []),
+    ...options.metrics.map((metric) =>
+      reportFeed(metric.metric_id, metricFeed(recorder, metric, options)),
+    ),
+    ...(options.prices ? [reportFeed("prices", pricesFeed(recorder, options))] : []),
   ]
   const others = yield* Effect.all(feeds, { concurrency: feeds_at_once })
-  const report: IngestReport = { feeds: [...others, ...first], position: told.position() }
+  const report: IngestReport = { feeds: [...others, ...first], position: recorder.position() }
   return report
 })
 
-/** Generated data never meet real ones, not even in a metric that has none yet. */
-const refuseOtherKind = Effect.fnUntraced(function* (demo: boolean) {
+/** Refuses to mix generated with real data in one folder, even across metrics. */
+const refuseMixedData = Effect.fnUntraced(function* (demo: boolean) {
   const log = yield* Log
   yield* Stream.runForEach(log.lasts(Feed.name), (recorded) =>
     Effect.gen(function* () {
       const state = yield* stateAfter(log, Feed, recorded)
-      // The decider's context is deferred: it is that of its chart.
+      // The decider's context type is deferred: its chart defines it.
       const { demo: known } = state.context as { readonly demo: boolean | null }
       if (known !== null && known !== demo) return yield* demoMixed(demo)
     }),
   )
 })
 
-const ingested = (feed: string, told: Told, is_unchanged = false): FeedReport => ({
+const feedReport = (feed: string, counts: FeedCounts, is_unchanged = false): FeedReport => ({
   feed,
   outcome: "ingested",
   is_unchanged,
-  ...told,
+  ...counts,
 })
 
-/** A series as the values of its years: one aggregate each. */
+/** Groups a series by year; each year is one aggregate. */
 const yearsOf = <A extends { readonly ts: string }>(
   days: Int32Array,
   make: (ts: string, index: number) => A,
@@ -128,18 +143,22 @@ const yearsOf = <A extends { readonly ts: string }>(
 
 const isFeedFailed = (failure: unknown): failure is FeedFailed => failure instanceof FeedFailed
 
-const metricFeed = Effect.fnUntraced(function* (told: Teller, metric: Metric, wanted: Wanted) {
+const metricFeed = Effect.fnUntraced(function* (
+  recorder: FeedRecorder,
+  metric: Metric,
+  options: IngestOptions,
+) {
   const { metric_id } = metric
-  const { demo, since } = wanted
+  const { demo, since } = options
   const feeds = yield* Feeds
   const log = yield* Log
-  // What was kept to ask with is of another log where this one knows nothing of the feed.
+  // If the log has no data of the feed, cached request state belongs to another log.
   const is_known = (yield* log.load(`${Feed.name}.${metric_id}`)) !== undefined
   if (!is_known) yield* feeds.forget(metric)
   const fetched = yield* feeds.fetch(metric, since)
   if (fetched === unchanged) {
-    const nothing: Telling = { commands: [], newest: undefined }
-    return ingested(metric_id, yield* told.ingested(metric_id, nothing), true)
+    const nothing: FeedData = { commands: [], newest: undefined }
+    return feedReport(metric_id, yield* recorder.recordIngest(metric_id, nothing), true)
   }
   const { days, values, kept } = fetched
   const years = yearsOf(days, (ts, index) => ({ ts, value: values[index] ?? Number.NaN }))
@@ -147,30 +166,30 @@ const metricFeed = Effect.fnUntraced(function* (told: Teller, metric: Metric, wa
     const command = ObserveMetric.make({ observations, demo })
     return address(Observation, observationId(metric_id, year), command)
   })
-  // What was kept before stands for what is stored now: killed after this, all is asked for again.
+  // Drop the cached request state first, so that a crash below leads to a full fetch.
   yield* feeds.forget(metric)
-  const report = yield* told.ingested(metric_id, { commands, newest: days.at(-1) })
+  const report = yield* recorder.recordIngest(metric_id, { commands, newest: days.at(-1) })
   yield* kept
-  return ingested(metric_id, report)
+  return feedReport(metric_id, report)
 })
 
 const targetsFeed = Effect.fnUntraced(function* (
-  told: Teller,
-  read: NonNullable<Wanted["targets"]>,
+  recorder: FeedRecorder,
+  read: NonNullable<IngestOptions["targets"]>,
   demo: boolean,
 ) {
   const targets = yield* read
   const commands = [address(Watchlist, watchlist_id, SetWatchlist.make({ targets, demo }))]
   const dates = targets.flatMap(({ set_on }) => (set_on === null ? [] : [dayOf(set_on)]))
   const newest = dates.length === 0 ? undefined : Math.max(...dates)
-  return ingested("watchlist", yield* told.ingested("watchlist", { commands, newest }))
+  return feedReport("watchlist", yield* recorder.recordIngest("watchlist", { commands, newest }))
 })
 
-/** What a ticker tells is kept, whatever becomes of the others. */
-const tickerTold = Effect.fnUntraced(function* (
-  told: Teller,
+/** Records one ticker's prices, even if other tickers fail. */
+const ingestTicker = Effect.fnUntraced(function* (
+  recorder: FeedRecorder,
   ticker: string,
-  { since, demo }: Wanted,
+  { since, demo }: IngestOptions,
 ) {
   const feeds = yield* Feeds
   const { days, close, adjusted } = yield* feeds.prices(ticker, since)
@@ -182,18 +201,18 @@ const tickerTold = Effect.fnUntraced(function* (
   const commands = years.map(([year, prices]) =>
     address(Price, observationId(ticker, year), QuotePrices.make({ prices, demo })),
   )
-  return yield* told.tell({ commands, newest: days.at(-1) })
+  return yield* recorder.record({ commands, newest: days.at(-1) })
 })
 
-const pricesFeed = Effect.fnUntraced(function* (told: Teller, wanted: Wanted) {
+const pricesFeed = Effect.fnUntraced(function* (recorder: FeedRecorder, options: IngestOptions) {
   const failed: Array<FeedFailed> = []
   const all = yield* Effect.forEach(
     tickers,
     (ticker) =>
-      Effect.catchIf(tickerTold(told, ticker, wanted), isFeedFailed, (failure) =>
+      Effect.catchIf(ingestTicker(recorder, ticker, options), isFeedFailed, (failure) =>
         Effect.as(
           Effect.sync(() => failed.push(failure)),
-          no_news,
+          no_changes,
         ),
       ),
     { concurrency: tickers_at_once },
@@ -203,14 +222,14 @@ const pricesFeed = Effect.fnUntraced(function* (told: Teller, wanted: Wanted) {
     const detail = `${failed.length} of ${tickers.length} tickers failed. ${first.detail}`
     return yield* new FeedFailed({ detail: detailOf(detail) })
   }
-  const sum = all.reduce(joined)
-  yield* told.summed("prices", sum)
-  return ingested("prices", sum)
+  const sum = all.reduce(addCounts)
+  yield* recorder.recordTotals("prices", sum)
+  return feedReport("prices", sum)
 })
 
-const no_news: Told = { observed: 0, revised: 0, newest: null }
+const no_changes: FeedCounts = { observed: 0, revised: 0, newest: null }
 
-const joined = (one: Told, other: Told): Told => ({
+const addCounts = (one: FeedCounts, other: FeedCounts): FeedCounts => ({
   observed: one.observed + other.observed,
   revised: one.revised + other.revised,
   newest: (one.newest ?? "") > (other.newest ?? "") ? one.newest : other.newest,

@@ -1,5 +1,5 @@
 /**
- * `almanac ingest`: what publishers tell of the dashboard's metrics, into the log.
+ * `almanac ingest`: records the publishers' data of the dashboard's metrics in the log.
  *
  * Source: document 3 §1 A; decisions of document 3, dashboard storage and metric registry.
  */
@@ -12,7 +12,7 @@ import { FeedFailed, type Feeds } from "#actors/capital-pressure/feeds.ts"
 import { summaries } from "#cli/client/summaries.ts"
 import { backfillLine } from "#cli/dashboard/backfill-composite.ts"
 import { runBackfill } from "#cli/dashboard/composite-run.ts"
-import { fileShows } from "#cli/dashboard/dashboard-file.ts"
+import { waitForFile } from "#cli/dashboard/dashboard-file.ts"
 import {
   lineOf,
   outcomeOf,
@@ -20,7 +20,7 @@ import {
   stoppedEarly,
   summary,
 } from "#cli/dashboard/ingest-outcome.ts"
-import { countOf, runIngest, type Wanted } from "#cli/dashboard/ingest-run.ts"
+import { countOf, type IngestOptions, runIngest } from "#cli/dashboard/ingest-run.ts"
 import { capitalSession } from "#cli/dashboard/session.ts"
 import { demoFeeds, demoTargets } from "#cli/demo/feeds.ts"
 import { progressTo } from "#cli/progress.ts"
@@ -32,12 +32,12 @@ import { nearest } from "#schemas/setting.ts"
 import type { Settings } from "#schemas/settings.ts"
 import { version } from "#server/program.ts"
 
-/** The command line asks for what there is not: exit code 1. */
+/** A flag's value is invalid: exit code 1. */
 class FlagUnusable extends Schema.TaggedError<FlagUnusable>()("FlagUnusable", {
   message: Schema.String,
 }) {}
 
-/** Metrics and other feeds on one command line. */
+/** Maximum number of metrics and other feeds on one command line. */
 const metric_flags_max = 100
 
 const live = metrics.filter(({ stub }) => stub === null)
@@ -97,7 +97,7 @@ const feedsOf = (configured: Settings, folder: string | undefined) =>
     }),
   )
 
-/** The operator's own file; a fault in it is the watchlist's, and no other feed's. */
+/** Reads the operator's watchlist file; an error in it fails only the watchlist feed. */
 const targetsOf = ({ capital, data }: Settings) =>
   Effect.gen(function* () {
     const { readWatchlist } = yield* Effect.promise(
@@ -110,25 +110,25 @@ const targetsOf = ({ capital, data }: Settings) =>
     )
   })
 
-const wantedOf = (configured: Settings, { metric, since, demo }: Flags): Wanted => {
-  const is_asked = (id: string) => metric.length === 0 || metric.includes(id)
+const optionsOf = (configured: Settings, { metric, since, demo }: Flags): IngestOptions => {
+  const isSelected = (id: string) => metric.length === 0 || metric.includes(id)
   const targets = demo ? demoTargets : targetsOf(configured)
   return {
-    metrics: live.filter(({ metric_id }) => is_asked(metric_id)),
-    prices: is_asked("prices"),
-    targets: is_asked("watchlist") ? targets : undefined,
+    metrics: live.filter(({ metric_id }) => isSelected(metric_id)),
+    prices: isSelected("prices"),
+    targets: isSelected("watchlist") ? targets : undefined,
     since: Option.getOrUndefined(Option.map(since, dayOf)),
     demo,
   }
 }
 
-/** Ingests, and of a demo computes the composite too, so that the page can be seen at once. */
-const ingested = Effect.fnUntraced(function* (wanted: Wanted) {
-  const progress = progressTo(countOf(wanted))
+/** Ingests; for a demo it also computes the composite, so that the page has data at once. */
+const runWithProgress = Effect.fnUntraced(function* (options: IngestOptions) {
+  const progress = progressTo(countOf(options))
   return yield* Effect.gen(function* () {
-    const report = yield* runIngest(wanted, (feed) => progress.done(lineOf(feed)))
-    yield* fileShows(report.position)
-    if (!wanted.demo) return { feeds: report.feeds, composite: undefined }
+    const report = yield* runIngest(options, (feed) => progress.done(lineOf(feed)))
+    yield* waitForFile(report.position)
+    if (!options.demo) return { feeds: report.feeds, composite: undefined }
     const onProgress = (done: number, total: number) => progress.at("composite", done, total)
     const composite = yield* runBackfill({ vintage: "latest", onProgress })
     return { feeds: report.feeds, composite }
@@ -163,8 +163,8 @@ export const ingest = Command.make(
   Effect.fn(function* (flags) {
     const configured = yield* settings
     const folder = yield* checked(flags)
-    const wanted = wantedOf(configured, flags)
-    const { feeds, composite } = yield* ingested(wanted).pipe(
+    const options = optionsOf(configured, flags)
+    const { feeds, composite } = yield* runWithProgress(options).pipe(
       Effect.provide(flags.demo ? demoFeeds : feedsOf(configured, folder)),
       Effect.provide(capitalSession(configured)),
       outOfReach,

@@ -1,6 +1,6 @@
 /**
- * What a verb of the dashboard works with: the log's commands, and the file that shows what they
- * did. Beside a running instance that one writes the file; without one this process does.
+ * Services of a dashboard command: commands to the log, and the dashboard's file. A running
+ * instance writes the file; without one this process does.
  *
  * Source: decisions, "verbs beside a running server"; decisions of document 3, dashboard storage.
  */
@@ -13,7 +13,7 @@ import { DashboardFile } from "#cli/dashboard/dashboard-file.ts"
 import type { Settings } from "#schemas/settings.ts"
 import { attachedLog } from "#server/session.ts"
 
-/** How far a file is that another process writes; opened anew, since it may be replaced. */
+/** Position of a file that another process writes; reopened, because it may be replaced. */
 const positionAt = (path: string) => {
   try {
     const file = openStore(path)
@@ -36,12 +36,12 @@ const besideInstance = (settings: Settings) => {
   )
 }
 
-/** What only a process needs that is alone is loaded only then: that is half of the time. */
-const alone = (settings: Settings) =>
+/** Loaded on demand, because it takes half of the startup time. */
+const withoutInstance = (settings: Settings) =>
   Layer.unwrap(
     Effect.map(
       Effect.promise(() => import("#cli/dashboard/alone.ts")),
-      ({ capitalAlone }) => capitalAlone(settings),
+      ({ exclusiveSession: capitalAlone }) => capitalAlone(settings),
     ),
   )
 
@@ -51,10 +51,10 @@ const either = <A, E, OtherE>(
   other: Layer.Layer<A, OtherE>,
 ): Layer.Layer<A, E | OtherE> => (is_first ? first : other)
 
-/** Commands, the log and the file, which shows all that the log held when it began. */
+/** Commands, the log, and the file, which has caught up with the log at the start. */
 export const capitalSession = (settings: Settings) =>
   Layer.unwrap(
     Effect.map(findInstance(settings.data.dir), (instance) =>
-      either(Option.isSome(instance), besideInstance(settings), alone(settings)),
+      either(Option.isSome(instance), besideInstance(settings), withoutInstance(settings)),
     ),
   )

@@ -1,11 +1,11 @@
-/** The bucket of `almanac demo s3`, on an S3 server of its own. */
+/** The bucket of `almanac demo s3` on its own S3 server. */
 import { CreateBucketCommand, PutObjectLockConfigurationCommand } from "@aws-sdk/client-s3"
 import { Effect } from "effect"
 import type { Bucket } from "#actors/share-protection/ports/buckets.ts"
 import { type Radosgw, type RadosgwOptions, radosgw } from "#adapters/share-protection/radosgw.ts"
 import { request, s3_bounds, withBucket } from "#adapters/share-protection/s3/client.ts"
 
-/** Starts the server, which ends with the scope, and makes a bucket with object lock. */
+/** Starts the server, which stops with the scope, and creates a bucket with object lock. */
 export const demoBucket = Effect.fnUntraced(function* (options: RadosgwOptions) {
   const bucket = bucketOn(yield* radosgw(options))
   yield* makeBucket(bucket)
@@ -22,7 +22,7 @@ const bucketOn = ({ endpoint, access_key, secret_key }: Radosgw): Bucket => ({
   secret_key,
 })
 
-/** The shortest lock that a bucket can give by itself, and one that its owner can end. */
+/** The shortest default retention of a bucket, in the mode that its owner can bypass. */
 const day_lock = {
   ObjectLockEnabled: "Enabled",
   Rule: { DefaultRetention: { Mode: "GOVERNANCE", Days: 1 } },

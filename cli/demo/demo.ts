@@ -1,4 +1,4 @@
-/** `almanac demo`: what somebody needs who tries Almanac out and has nothing yet. */
+/** `almanac demo`: servers for trying Almanac. */
 
 import { spawn } from "node:child_process"
 import { existsSync, mkdtempSync, rmSync } from "node:fs"
@@ -11,7 +11,7 @@ import { summaries } from "#cli/client/summaries.ts"
 import { root } from "../../launcher/cache.mjs"
 import { findTree } from "../../launcher/trees.mjs"
 
-/** The flags' values do not do; the message says why. */
+/** Invalid flag values; the message says why. */
 class FlagUnusable extends Schema.TaggedError<FlagUnusable>()("FlagUnusable", {
   message: Schema.String,
 }) {}
@@ -31,16 +31,16 @@ const s3 = Command.make(
     ),
   },
   Effect.fn(function* ({ port, folder }) {
-    const wanted = Option.getOrUndefined(port)
-    if (wanted !== undefined && (wanted < 1 || wanted > port_max)) {
+    const requested_port = Option.getOrUndefined(port)
+    if (requested_port !== undefined && (requested_port < 1 || requested_port > port_max)) {
       return yield* new FlagUnusable({ message: `--port is between 1 and ${port_max}` })
     }
     if (findTree("radosgw") === undefined) yield* fetchRadosgw
-    const place = yield* ownFolder(Option.getOrUndefined(folder))
+    const data_folder = yield* ownFolder(Option.getOrUndefined(folder))
     const store = Option.isSome(folder) ? "bluestore" : "memstore"
-    // No other verb need wait until the S3 client is loaded.
+    // Loaded on demand, to keep other commands fast.
     const { demoBucket } = yield* Effect.promise(() => import("#cli/demo/bucket.ts"))
-    const bucket = yield* demoBucket({ folder: place, store, port: wanted })
+    const bucket = yield* demoBucket({ folder: data_folder, store, port: requested_port })
     for (const line of lines(bucket)) yield* Console.log(line)
     for (const line of hints) yield* Console.error(line)
     return yield* Effect.never
@@ -64,7 +64,7 @@ export const demo = Command.make("demo").pipe(
   Command.withSubcommands([s3]),
 )
 
-/** The launcher says what it does and what to install by hand; without it radosgw says so too. */
+/** The launcher prints its progress and what to install by hand. */
 const fetchRadosgw = Effect.callback<void>((resume) => {
   const bootstrap = join(root, "launcher", "bootstrap.mjs")
   const child = spawn(process.execPath, [bootstrap, "demo"], {
@@ -75,7 +75,7 @@ const fetchRadosgw = Effect.callback<void>((resume) => {
   return Effect.sync(() => child.kill())
 })
 
-/** A folder that was not there before is gone afterwards. */
+/** The given folder, or a temporary one that is removed afterwards. */
 const ownFolder = (given: string | undefined) => {
   if (given !== undefined && existsSync(given)) return Effect.succeed(resolve(given))
   return Effect.acquireRelease(
@@ -91,7 +91,7 @@ const lines = ({ endpoint, bucket, access_key, secret_key }: Bucket) => [
   `bucket=${bucket}`,
 ]
 
-/** In the words of docs/guide-share-protection.md, which goes on from here. */
+/** Next steps, as in docs/guide-share-protection.md, which continues from here. */
 const hints = [
   "",
   "S3 runs until Ctrl-C. In another terminal, beside a running server:",

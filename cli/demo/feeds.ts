@@ -1,4 +1,4 @@
-/** The made-up history as feeds. Source: decisions of document 3, "generated data that says so". */
+/** Feeds of generated history. Source: decisions of document 3, "generated data that says so". */
 import { Effect, Layer } from "effect"
 import { FeedFailed, Feeds } from "#actors/capital-pressure/feeds.ts"
 import { today } from "#cli/dashboard/composite-run.ts"
@@ -9,7 +9,7 @@ const demo = Effect.map(today, (day) => demoOf(day))
 const notGenerated = (what: string) =>
   Effect.fail(new FeedFailed({ detail: `${what} is not generated.` }))
 
-/** Feeds that tell what was generated; `since` is not asked of them. */
+/** Feeds with generated data; they ignore `since`. */
 export const demoFeeds = Layer.effect(
   Feeds,
   Effect.map(demo, ({ observations, prices }: Demo) =>
@@ -28,5 +28,5 @@ export const demoFeeds = Layer.effect(
   ),
 )
 
-/** Targets that nobody ever set. */
+/** Generated targets. */
 export const demoTargets = Effect.map(demo, ({ targets }) => targets)

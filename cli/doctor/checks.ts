@@ -1,4 +1,4 @@
-/** All checks of `almanac doctor`, and whose settings they go by. */
+/** All checks of `almanac doctor`, and the settings that they use. */
 import { existsSync } from "node:fs"
 import { join } from "node:path"
 import { Cause, Clock, Effect, Layer } from "effect"
@@ -26,20 +26,20 @@ import { judge } from "#server/aggregate-kinds.ts"
 import { leases_bucket } from "#server/leased.ts"
 import { attachedBus, generations, logAsItIs, standing } from "#server/session.ts"
 
-/** A hung bus is not waited for as at a start; a server of our own reads its store first. */
+/** Timeout of the bus: shorter than at startup, yet enough for our own server to read its store. */
 const bus_ms_max = 20_000
 
-/** The checks of a gateway; one that cannot be reached is the finding. */
+/** The checks of a gateway; an unreachable gateway is a finding. */
 const gatewayOf = (get: () => Promise<Get>, is_all: boolean) =>
   Effect.tryPromise({ try: get, catch: causeText }).pipe(
-    Effect.map((asking) => gatewayChecks(asking, is_all)),
+    Effect.map((getPath) => gatewayChecks(getPath, is_all)),
     Effect.catch((why) => Effect.succeed([promised("gateway", async () => fail("gateway", why))])),
   )
 
-type OnBus = Check<LogStanding | NatsConnection>
+type BusCheck = Check<LogStanding | NatsConnection>
 
-/** What is missing from the log, as it is; nothing where this folder never had one. */
-const logEnd = (of: Settings): OnBus => {
+/** Checks for lost commits; no findings for a folder without a log. */
+const logEnd = (of: Settings): BusCheck => {
   const { data, blob } = of
   const look = Effect.provide(lossFindings(data.dir, blob.dir), logAsItIs(of))
   return {
@@ -48,8 +48,8 @@ const logEnd = (of: Settings): OnBus => {
   }
 }
 
-/** The checks of the bus, and what this folder knows of its log. */
-const onBus = (of: Settings, runs: boolean): ReadonlyArray<OnBus> => {
+/** The checks of the bus and of the log in this folder. */
+const checksOnBus = (of: Settings, runs: boolean): ReadonlyArray<BusCheck> => {
   const look = {
     ...generations(of),
     leases_bucket,
@@ -60,10 +60,10 @@ const onBus = (of: Settings, runs: boolean): ReadonlyArray<OnBus> => {
   return [...busChecks(look), logEnd(of)]
 }
 
-/** Runs checks on the bus beside what runs, or over a server of our own where nothing does. */
-const busFindings = (of: Settings, checks: ReadonlyArray<OnBus>) => {
+/** Runs checks on the running bus, or on a server of our own if none runs. */
+const busFindings = (of: Settings, checks: ReadonlyArray<BusCheck>) => {
   const { nats, data } = of
-  // To look is not to make, and what is half restored is not to be opened.
+  // Checks must not create a bus, nor open a partial restore.
   const is_nothing =
     (nats.url === "" && !existsSync(join(data.dir, "nats"))) ||
     existsSync(join(data.dir, restoring_file))
@@ -104,7 +104,7 @@ const database = ({ database }: Settings) =>
     database.connection.startsWith("postgres") ? await databaseFindings(database) : [],
   )
 
-/** Whose settings the checks go by, where a server runs. */
+/** Reports whose settings the checks use if a server runs. */
 const settingsCheck = (running: Instance | undefined, judged: Judged | undefined): Check => ({
   name: "settings",
   look: Effect.sync((): ReadonlyArray<Finding> => {
@@ -124,57 +124,57 @@ const settingsCheck = (running: Instance | undefined, judged: Judged | undefined
   }),
 })
 
-/** The settings of the server that runs, with the certificate that it names itself. */
-const judgedOf = (own: Settings, running: Instance | undefined) =>
+/** Settings of the running server; undefined without one. */
+const judgedSettings = (own: Settings, running: Instance | undefined) =>
   running?.settings === undefined ? undefined : judgedBy(own, running.settings)
 
-/** With the server's own certificate, as older releases record it. */
+/** Adds the server's certificate path, which older releases record separately. */
 const withCertificate = (of: Settings, running: Instance | undefined): Settings =>
   of.tls.cert !== "" || running?.tls_cert === undefined
     ? of
     : { ...of, tls: { ...of.tls, cert: running.tls_cert } }
 
-const proven = (names: ReadonlyArray<string>, only: ReadonlyArray<string>) => {
+const requireKnown = (names: ReadonlyArray<string>, only: ReadonlyArray<string>) => {
   const unknown = only.filter((name) => !names.includes(name))
   if (unknown.length === 0) return Effect.void
   const message = `There is no check ${unknown.join(", ")}. There are: ${names.join(", ")}.`
   return Effect.fail(new UnknownCheck({ message }))
 }
 
-const namesOf = (checks: ReadonlyArray<Check<never> | OnBus>) => checks.map(({ name }) => name)
+const namesOf = (checks: ReadonlyArray<Check<never> | BusCheck>) => checks.map(({ name }) => name)
 
-/** What the checks of these names find on this machine and what runs on it; without names, all. */
+/** Findings of the named checks, or of all, on this machine and its server. */
 export const localFindings = Effect.fnUntraced(function* (only: ReadonlyArray<string>) {
   const own = yield* settings
   const now_ms = yield* Clock.currentTimeMillis
   const running = yield* instance(own)
-  const judged = judgedOf(own, running)
+  const judged = judgedSettings(own, running)
   const served = withCertificate(judged?.settings ?? own, running)
   const none = `None runs on ${own.data.dir}: this looks at what is kept.`
   const gateway =
     running === undefined
       ? [promised("server", async () => warn("server", none))]
       : yield* gatewayOf(() => byInstance(running, served), false)
-  const alone: ReadonlyArray<Check> = [
+  const without_bus: ReadonlyArray<Check> = [
     settingsCheck(running, judged),
     ...machineChecks(served, now_ms),
     identity(served),
     database(served),
     ...gateway,
   ]
-  const of_bus = onBus(served, running !== undefined)
-  yield* proven([...namesOf(alone), ...namesOf(of_bus)], only)
-  const found = yield* runChecks(chosen(alone, only))
+  const of_bus = checksOnBus(served, running !== undefined)
+  yield* requireKnown([...namesOf(without_bus), ...namesOf(of_bus)], only)
+  const found = yield* runChecks(chosen(without_bus, only))
   return [...found, ...(yield* busFindings(served, chosen(of_bus, only)))]
 })
 
-/** The same of a gateway elsewhere. */
+/** Findings of the named checks, or of all, on a remote gateway. */
 export const remoteFindings = Effect.fnUntraced(function* (
   url: string,
   data_dir: string,
   only: ReadonlyArray<string>,
 ) {
   const checks = yield* gatewayOf(() => byAddress(url, data_dir), true)
-  yield* proven(namesOf(checks), only)
+  yield* requireKnown(namesOf(checks), only)
   return yield* runChecks(chosen(checks, only))
 })

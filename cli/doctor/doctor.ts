@@ -1,4 +1,4 @@
-/** `almanac doctor`: whether this machine, or a deployment, is as it should be. */
+/** `almanac doctor`: checks this machine or a deployment. */
 
 import { Console, Effect, Runtime, Schema } from "effect"
 import { Command, Flag } from "effect/cli"
@@ -6,12 +6,14 @@ import { type Finding, ok, some } from "#adapters/doctor/finding.ts"
 import { summaries } from "#cli/client/summaries.ts"
 import { localFindings, remoteFindings } from "#cli/doctor/checks.ts"
 
-/** Something must be mended; the lines say what: exit code 1. */
-class Unwell extends Schema.TaggedError<Unwell>()("Unwell", { message: Schema.String }) {
+/** Some checks failed; the printed lines say why: exit code 1. */
+class ChecksFailed extends Schema.TaggedError<ChecksFailed>()("Unwell", {
+  message: Schema.String,
+}) {
   override readonly [Runtime.errorExitCode] = 1
 }
 
-/** Checks that one command line may name. */
+/** Maximum number of checks on one command line. */
 const only_max = 50
 
 const word_chars = 12
@@ -44,7 +46,7 @@ export const doctor = Command.make(
     else for (const one of all) yield* Console.log(lineOf(one))
     const failed = all.filter(({ status }) => status === "fail").map(({ what }) => what)
     if (failed.length > 0) {
-      return yield* new Unwell({ message: `to be mended: ${some([...new Set(failed)])}` })
+      return yield* new ChecksFailed({ message: `to be mended: ${some([...new Set(failed)])}` })
     }
   }),
 ).pipe(

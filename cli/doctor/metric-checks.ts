@@ -1,19 +1,19 @@
-/** What `almanac doctor` reads out of a server's metrics: its own figures, not ours. */
+/** Checks of `almanac doctor` on a server's metrics. */
 import { type Finding, fail, ok, some, spell, warn } from "#adapters/doctor/finding.ts"
 import { samplesOf } from "#adapters/health/metric-samples.ts"
 import { full_share, kept_s_min, lag_s_max } from "#schemas/health-limits.ts"
 import { version } from "#server/program.ts"
 
-/** Findings in the text of `/metrics`; none where this server has nothing of the kind. */
+/** Findings in the text of `/metrics`; none if the server lacks these metrics. */
 export type MetricLook = (text: string) => ReadonlyArray<Finding>
 
-const lasting = (seconds: number) => spell(seconds * 1000)
+const durationText = (seconds: number) => spell(seconds * 1000)
 const gigabytes = (bytes: number) => `${(bytes / 1e9).toFixed(1)} GB`
 
-/** The samples of a metric by the value of their label, the largest first. */
+/** The samples of a metric with their label's value, largest first. */
 const largest = (text: string, name: string, label: string) =>
   samplesOf(text, name)
-    .map(({ labels, value }) => ({ who: labels[label] ?? "", value }))
+    .map(({ labels, value }) => ({ label: labels[label] ?? "", value }))
     .toSorted((one, other) => other.value - one.value)
 
 const publisher: MetricLook = (text) => {
@@ -21,7 +21,7 @@ const publisher: MetricLook = (text) => {
   if (lag === undefined) {
     return [ok("publisher", "another process publishes: its metrics have the lag")]
   }
-  const late = `the oldest commit that is not published is ${lasting(lag.value)} old`
+  const late = `the oldest commit that is not published is ${durationText(lag.value)} old`
   return lag.value > lag_s_max.publisher
     ? [warn("publisher", `${late}: /readyz and the log of this process say why.`)]
     : [ok("publisher", lag.value === 0 ? "every commit is published" : late)]
@@ -32,7 +32,7 @@ const webhookLag: MetricLook = (text) => {
   const late = all.filter(({ value }) => value > lag_s_max.webhook)
   if (all.length === 0) return []
   if (late.length === 0) return [ok("webhook lag", `${all.length} active, none is late`)]
-  const names = late.map(({ who, value }) => `${who} is ${lasting(value)} behind`)
+  const names = late.map(({ label, value }) => `${label} is ${durationText(value)} behind`)
   return [warn("webhook lag", `${some(names)}: almanac webhooks show ID says why.`)]
 }
 
@@ -53,7 +53,7 @@ const subscribers: MetricLook = (text) => {
   const late = lags.filter(({ value }) => value > lag_s_max.subscriber)
   const found: Array<Finding> = []
   if (beyond.length > 0) {
-    const names = beyond.map(({ who, value }) => `${who} missed up to ${value} events`)
+    const names = beyond.map(({ label, value }) => `${label} missed up to ${value} events`)
     found.push(
       fail(
         "subscribers",
@@ -63,7 +63,7 @@ const subscribers: MetricLook = (text) => {
     )
   }
   if (late.length > 0) {
-    const names = late.map(({ who, value }) => `${who} is ${lasting(value)} behind`)
+    const names = late.map(({ label, value }) => `${label} is ${durationText(value)} behind`)
     const why = "it misses events once they are older than events.retention_days"
     found.push(warn("subscribers", `${some(names)}: ${why}; inform its owner.`))
   }
@@ -85,14 +85,14 @@ const events: MetricLook = (text) => {
     const limit = limits.get(stream) ?? 0
     const kept_s = oldest.get(stream) ?? 0
     const share = limit === 0 ? "" : ` of ${gigabytes(limit)}`
-    const shown = `${stream}: ${gigabytes(bytes)}${share}, the oldest is ${lasting(kept_s)} old`
+    const summary = `${stream}: ${gigabytes(bytes)}${share}, the oldest is ${durationText(kept_s)} old`
     return limit > 0 && bytes / limit > full_share && kept_s < kept_s_min
-      ? warn("events", `${shown}: raise events.retention_bytes.`)
-      : ok("events", shown)
+      ? warn("events", `${summary}: raise events.retention_bytes.`)
+      : ok("events", summary)
   })
   const [mirror] = samplesOf(text, "almanac_mirror_lag_seconds")
   if (mirror === undefined || mirror.value <= lag_s_max.mirror) return found
-  const late = `the mirror for NATS subscribers is ${lasting(mirror.value)} behind`
+  const late = `the mirror for NATS subscribers is ${durationText(mirror.value)} behind`
   return [...found, warn("events", `${late}: the log of the process that publishes says why.`)]
 }
 
@@ -100,25 +100,27 @@ const diskFloor: MetricLook = (text) => {
   const [free] = samplesOf(text, "almanac_volume_disk_free_bytes")
   const [floor] = samplesOf(text, "almanac_volume_disk_floor_bytes")
   if (free === undefined || floor === undefined) return []
-  const shown =
+  const summary =
     `${gigabytes(free.value)} free where blobs are, and puts leave ` +
     `${gigabytes(floor.value)} (blob.free_floor_bytes)`
   if (free.value < floor.value)
-    return [fail("disk floor", `${shown}: puts are refused; make room.`)]
-  return [free.value < 2 * floor.value ? warn("disk floor", `${shown}.`) : ok("disk floor", shown)]
+    return [fail("disk floor", `${summary}: puts are refused; make room.`)]
+  return [
+    free.value < 2 * floor.value ? warn("disk floor", `${summary}.`) : ok("disk floor", summary),
+  ]
 }
 
 const release: MetricLook = (text) => {
   const [build] = samplesOf(text, "almanac_build_info")
   if (build === undefined) return []
   const { version: served = "", node = "" } = build.labels
-  const shown = `the server is ${served} on Node ${node}`
+  const summary = `the server is ${served} on Node ${node}`
   return served === version
-    ? [ok("version", shown)]
-    : [warn("version", `${shown}, and this command ${version}: use one release for both.`)]
+    ? [ok("version", summary)]
+    : [warn("version", `${summary}, and this command ${version}: use one release for both.`)]
 }
 
-/** By the names of their checks. */
+/** Metric checks by name. */
 export const metric_looks: Readonly<Record<string, MetricLook>> = {
   publisher,
   "webhook-lag": webhookLag,

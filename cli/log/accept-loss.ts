@@ -1,10 +1,10 @@
-/** `almanac log accept-loss`: gives up commits that the log has lost, and says so in the log. */
+/** `almanac log accept-loss`: gives up lost commits and records the loss in the log. */
 import { Console, Effect, Layer, Option } from "effect"
 import { Command, Flag } from "effect/cli"
 import { v7 } from "uuid"
 import { host } from "#actors/host.ts"
 import { acceptLoss, LossNotAccepted } from "#adapters/log/accept-loss.ts"
-import { whyNotAlone } from "#cli/log/alone.ts"
+import { inUseReason } from "#cli/log/alone.ts"
 import { settings } from "#cli/root.ts"
 import { findingText, mergeMissing, missingText } from "#events/log-guard.ts"
 import { compareWith, LogWatch, logGenerations, readWitnesses } from "#journal"
@@ -14,7 +14,7 @@ import { busAlone, generations, log } from "#server/session.ts"
 
 const refused = (message: string) => new LossNotAccepted({ message })
 
-/** What the log lacks, as everybody knows who can be asked while nothing runs. */
+/** Losses of the log by every witness that is readable while nothing runs. */
 const examined = Effect.fnUntraced(function* ({ data, blob }: Settings) {
   const watch = yield* LogWatch
   yield* compareWith(watch, yield* readWitnesses(data.dir, blob.dir))
@@ -43,7 +43,7 @@ const accept = Effect.fnUntraced(function* (configured: Settings, reason: string
   }
   const restore_id = v7()
   const options = { data_dir: configured.data.dir, restore_id, missing, reason }
-  // Without its guard: this one commit is what opens the log again.
+  // Without the guard, because this commit reopens the log.
   const open = Layer.provideMerge(host, Layer.fresh(logGenerations(generations(configured))))
   const { folder, position } = yield* Effect.provide(acceptLoss(options), open)
   yield* Console.log(`recorded as ${restore_id}: the log goes on after ${position}`)
@@ -61,7 +61,7 @@ export const acceptLossCommand = Command.make(
   },
   Effect.fn(function* ({ reason }) {
     const configured = yield* settings
-    const why = yield* whyNotAlone(configured)
+    const why = yield* inUseReason(configured)
     if (why !== undefined) return yield* refused(why)
     yield* Effect.provide(accept(configured, Option.getOrUndefined(reason)), busAlone(configured))
   }),

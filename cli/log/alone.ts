@@ -1,10 +1,10 @@
-/** What is done to the log itself is done while nothing else uses it. */
+/** Commands on the log itself need exclusive access. */
 import { Effect } from "effect"
 import { instance } from "#cli/instance.ts"
 import type { Settings } from "#schemas/settings.ts"
 
-/** Why the log cannot be worked on now; undefined where nothing else can write to it. */
-export const whyNotAlone = Effect.fnUntraced(function* (configured: Settings) {
+/** Why another process may write to the log; undefined if none can. */
+export const inUseReason = Effect.fnUntraced(function* (configured: Settings) {
   if (configured.nats.url !== "") {
     return "The log is on a server of its own (nats.url), where others may write to it."
   }

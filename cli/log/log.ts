@@ -1,4 +1,4 @@
-/** `almanac log`: the log itself, its size and its generations. */
+/** `almanac log`: the log's size and generations. */
 
 import { Console, Effect, Layer } from "effect"
 import { Command } from "effect/cli"
@@ -8,13 +8,13 @@ import { logStanding } from "#adapters/log/size-monitor.ts"
 import { json } from "#cli/audit/flags.ts"
 import { summaries } from "#cli/client/summaries.ts"
 import { acceptLossCommand } from "#cli/log/accept-loss.ts"
-import { whyNotAlone } from "#cli/log/alone.ts"
+import { inUseReason } from "#cli/log/alone.ts"
 import { acknowledgeCommand, quarantine } from "#cli/log/quarantine.ts"
 import { settings } from "#cli/root.ts"
 import type { LogFigures } from "#schemas/system/audit.ts"
 import { attachedBus, busAlone, generations, standing, watching } from "#server/session.ts"
 
-const told = ({ generation, position, aggregates, bytes, limit_bytes }: LogFigures) => {
+const figuresLine = ({ generation, position, aggregates, bytes, limit_bytes }: LogFigures) => {
   const limit = limit_bytes === null ? "without a limit" : `of ${limit_bytes}`
   return (
     `generation ${generation}: position ${position}, ${aggregates} aggregates, ` +
@@ -31,7 +31,7 @@ const show = Command.make(
       Effect.provide(logStanding(standing(configured))),
       Effect.provide(attachedBus(configured)),
     )
-    yield* Console.log(json ? JSON.stringify(found) : told(found))
+    yield* Console.log(json ? JSON.stringify(found) : figuresLine(found))
     const warning = warningOf(found)
     if (warning !== undefined) yield* Console.error(warning.text)
   }),
@@ -45,7 +45,7 @@ const roll = Command.make(
   {},
   Effect.fn(function* () {
     const configured = yield* settings
-    const why = yield* whyNotAlone(configured)
+    const why = yield* inUseReason(configured)
     if (why !== undefined) return yield* new RollFailed({ message: why })
     const options = generations(configured)
     const { generation, base, aggregates, archive_bytes } = yield* Effect.provide(

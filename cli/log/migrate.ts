@@ -1,4 +1,4 @@
-/** `almanac migrate`: what this version needs, made or brought up to date. */
+/** `almanac migrate`: creates or updates the streams and tables that this version needs. */
 
 import { Console, Effect, Layer } from "effect"
 import { Command } from "effect/cli"
@@ -14,8 +14,8 @@ import { leasesOf, retentionOf } from "#server/machinery.ts"
 import { databases, read_models } from "#server/read-models.ts"
 import { exclusive } from "#server/session.ts"
 
-/** Each is at the end of the log when it is told of: a start finds nothing left to do. */
-const all = Effect.fnUntraced(function* ({ audit }: Settings) {
+/** Reports each position, which is the log's last, so that startup has nothing left to do. */
+const migrateAll = Effect.fnUntraced(function* ({ audit }: Settings) {
   const log = yield* Log
   yield* Console.log(`log: at position ${yield* log.head("")}`)
   const published = yield* PublishedEvents
@@ -44,7 +44,7 @@ export const migrate = Command.make(
       leasesOf(configured, "migrate"),
       databases(configured, true),
     ).pipe(Layer.provideMerge(exclusive(configured)))
-    yield* all(configured).pipe(Effect.scoped, Effect.provide(streams))
+    yield* migrateAll(configured).pipe(Effect.scoped, Effect.provide(streams))
   }),
 ).pipe(
   Command.withDescription(summaries.migrate),

@@ -1,4 +1,4 @@
-/** `almanac log quarantine` and `log acknowledge`: what the log holds that no release wrote. */
+/** `almanac log quarantine` and `log acknowledge`: unreadable commits in the log. */
 import { Console, DateTime, Effect, Layer } from "effect"
 import { Command, Flag } from "effect/cli"
 import { v7 } from "uuid"
@@ -9,7 +9,7 @@ import { settings } from "#cli/root.ts"
 import { Acknowledgement } from "#schemas/system/quarantine.ts"
 import { attachedLog, attachedLogReadOnly } from "#server/session.ts"
 
-/** Entries that are printed unless asked otherwise; all are counted. */
+/** Default number of entries to print; the count includes all. */
 const shown_default = 100
 
 const lineOf = ({ position, stream, hash, reason, acknowledged }: UnreadableCommit) =>

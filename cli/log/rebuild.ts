@@ -1,4 +1,4 @@
-/** `almanac rebuild`: read models from nothing, in their place or to compare with. */
+/** `almanac rebuild`: rebuilds read models from the log, or compares them with it. */
 
 import { Console, Effect, Layer, Runtime, Schema } from "effect"
 import { Argument, Command, Flag } from "effect/cli"
@@ -12,14 +12,14 @@ import type { Settings } from "#schemas/settings.ts"
 import { databases, read_models } from "#server/read-models.ts"
 import { exclusive } from "#server/session.ts"
 
-/** There is no read model of that name, and nothing was done: exit code 2. */
+/** Unknown name of a read model; nothing was done: exit code 2. */
 class NoReadModel extends Schema.TaggedError<NoReadModel>()("NoReadModel", {
   message: Schema.String,
 }) {
   override readonly [Runtime.errorExitCode] = 2
 }
 
-/** A row differs; which was printed: exit code 1. */
+/** Rows differ, which the command printed: exit code 1. */
 class ReadModelDiffers extends Schema.TaggedError<ReadModelDiffers>()("ReadModelDiffers", {
   message: Schema.String,
 }) {
@@ -30,19 +30,19 @@ const Differs = Schema.fromJsonString(ReadModelDifference)
 
 const Rebuilt = Schema.fromJsonString(Schema.Struct({ position: Schema.Int }))
 
-const say = (name: string, position: number) =>
+const printRebuilt = (name: string, position: number) =>
   Console.log(`${name}: rebuilt from nothing, shows position ${position}`)
 
-/** By the instance, which alone may write them. */
+/** Rebuilds through the running instance, the only writer of its read models. */
 const byInstance = Effect.fnUntraced(function* (running: Instance, of: Settings, name: string) {
   const answer = yield* callInstance(running, of, "POST", `/v1/admin/read-models/${name}/rebuild`)
   const { position } = yield* Schema.decodeUnknownEffect(Rebuilt)(answer)
-  yield* say(name, position)
+  yield* printRebuilt(name, position)
 })
 
 type Opened = typeof read_models extends Map<string, infer Open> ? Effect.Success<Open> : never
 
-const here = <A, E>(
+const locally = <A, E>(
   of: Settings,
   names: ReadonlyArray<string>,
   work: (name: string, model: Opened) => Effect.Effect<A, E>,
@@ -55,15 +55,17 @@ const here = <A, E>(
 const rebuildAll = Effect.fnUntraced(function* (of: Settings, names: ReadonlyArray<string>) {
   const running = yield* instance(of)
   if (running === undefined) {
-    return yield* here(of, names, (name, { rebuild }) =>
-      Effect.flatMap(rebuild, (position) => say(name, position)),
+    return yield* locally(of, names, (name, { rebuild }) =>
+      Effect.flatMap(rebuild, (position) => printRebuilt(name, position)),
     )
   }
   return yield* Effect.forEach(names, (name) => byInstance(running, of, name))
 })
 
-const compareHere = (of: Settings, names: ReadonlyArray<string>) =>
-  here(of, names, (name, { difference }) => Effect.map(difference, (found) => ({ name, ...found })))
+const compareLocally = (of: Settings, names: ReadonlyArray<string>) =>
+  locally(of, names, (name, { difference }) =>
+    Effect.map(difference, (found) => ({ name, ...found })),
+  )
 
 const compareBy = (running: Instance, of: Settings, names: ReadonlyArray<string>) =>
   Effect.forEach(names, (name) =>
@@ -73,7 +75,7 @@ const compareBy = (running: Instance, of: Settings, names: ReadonlyArray<string>
     ),
   )
 
-/** What differs, a line each; ReadModelDiffers when anything does. */
+/** Prints the differences, one per line. ReadModelDiffers if there are any. */
 const compareAll = Effect.fnUntraced(function* (
   of: Settings,
   names: ReadonlyArray<string>,
@@ -81,8 +83,8 @@ const compareAll = Effect.fnUntraced(function* (
 ) {
   const running = yield* instance(of)
   const found =
-    running === undefined ? yield* compareHere(of, names) : yield* compareBy(running, of, names)
-  for (const one of found) yield* Console.log(as_json ? JSON.stringify(one) : told(one))
+    running === undefined ? yield* compareLocally(of, names) : yield* compareBy(running, of, names)
+  for (const one of found) yield* Console.log(as_json ? JSON.stringify(one) : differenceText(one))
   if (found.some(({ count }) => count > 0)) {
     return yield* new ReadModelDiffers({ message: "A read model is not what the log says." })
   }
@@ -96,7 +98,7 @@ const rowLine = ({ table, key, kind, columns }: ReadModelDifference["rows"][numb
   return [`  ${kind} ${table} ${JSON.stringify(key)}`, ...changes].join(" ")
 }
 
-const told = ({ name, position, tables, count, rows }: ReadModelDifference) => {
+const differenceText = ({ name, position, tables, count, rows }: ReadModelDifference) => {
   const outcome = count === 0 ? "as the log says" : `${count} rows differ`
   return [`${name}: ${outcome}, ${tables} tables at position ${position}`, ...rows.map(rowLine)]
     .join("\n")
@@ -108,10 +110,10 @@ const names = Argument.String("name").pipe(
   Argument.variadic(),
 )
 
-/** The read models that were named, or all. */
-const namedBy = Effect.fnUntraced(function* (asked: ReadonlyArray<string>) {
-  const unknown = asked.find((name) => !read_models.has(name))
-  if (unknown === undefined) return asked.length > 0 ? asked : [...read_models.keys()]
+/** The named read models, or all. */
+const selectNames = Effect.fnUntraced(function* (selected: ReadonlyArray<string>) {
+  const unknown = selected.find((name) => !read_models.has(name))
+  if (unknown === undefined) return selected.length > 0 ? selected : [...read_models.keys()]
   const known = [...read_models.keys()].join(", ")
   return yield* new NoReadModel({ message: `no read model ${unknown}: there are ${known}` })
 })
@@ -121,7 +123,7 @@ export const diff = Command.make(
   "diff",
   { names, json },
   Effect.fn(function* ({ names, json }) {
-    yield* compareAll(yield* settings, yield* namedBy(names), json)
+    yield* compareAll(yield* settings, yield* selectNames(names), json)
   }),
 ).pipe(
   Command.withDescription(
@@ -146,9 +148,9 @@ export const rebuild = Command.make(
   },
   Effect.fn(function* ({ names, diff }) {
     const configured = yield* settings
-    const asked = yield* namedBy(names)
-    if (diff) yield* compareAll(configured, asked, false)
-    else yield* rebuildAll(configured, asked)
+    const selected = yield* selectNames(names)
+    if (diff) yield* compareAll(configured, selected, false)
+    else yield* rebuildAll(configured, selected)
   }),
 ).pipe(
   Command.withDescription(summaries.rebuild),

@@ -1,4 +1,4 @@
-/** `almanac agent`: a worker on this machine, started by hand or by what boots machines. */
+/** `almanac agent`: a worker on this machine, started by hand or when a machine boots. */
 
 import { Effect, Option, Schema } from "effect"
 import { Command, Flag } from "effect/cli"
@@ -20,7 +20,7 @@ import { runAgent } from "#server/agent/run.ts"
 import { version } from "#server/program.ts"
 import { requestEntry } from "#server/share-protection/worker-entry.ts"
 
-/** There is nobody to work for; the message says what to do. */
+/** No server to work for; the message says what to do. */
 class NoServer extends Schema.TaggedError<NoServer>()("NoServer", { message: Schema.String }) {}
 
 const flag = <A extends string>(name: string, schema: Schema.Codec<A, string>, what: string) =>
@@ -34,10 +34,10 @@ const flags = {
 }
 
 /**
- * A way onto the bus: at a server of somebody else's as the settings say, beside a server of this
- * machine as a user of its own, whom that server lets in.
+ * Credentials for the bus: those of the settings for an external bus, or a bus user of its own that
+ * the server on this machine admits.
  */
-const entry = Effect.fnUntraced(function* (settings: Settings, worker_id: WorkerId) {
+const busCredentials = Effect.fnUntraced(function* (settings: Settings, worker_id: WorkerId) {
   const { nats, data } = settings
   if (nats.url !== "") {
     const servers = nats.url.split(",").map((server) => server.trim())
@@ -61,16 +61,16 @@ const entry = Effect.fnUntraced(function* (settings: Settings, worker_id: Worker
 export const agent = Command.make(
   "agent",
   flags,
-  Effect.fn(function* (asked) {
+  Effect.fn(function* (input) {
     const read = yield* settings
-    const worker_id = Option.getOrElse(asked.worker_id, () => WorkerId.make(v7()))
+    const worker_id = Option.getOrElse(input.worker_id, () => WorkerId.make(v7()))
     const work = Effect.gen(function* () {
-      const nats = yield* entry(read, worker_id)
+      const nats = yield* busCredentials(read, worker_id)
       const credentials: AgentCredentials = {
         worker_id,
-        project_id: Option.getOrUndefined(asked.project_id) ?? (yield* workerProject(read)),
-        domain_id: Option.getOrNull(asked.domain_id),
-        image_version: Option.getOrElse(asked.image, () => default_image),
+        project_id: Option.getOrUndefined(input.project_id) ?? (yield* workerProject(read)),
+        domain_id: Option.getOrNull(input.domain_id),
+        image_version: Option.getOrElse(input.image, () => default_image),
         nats,
         sources: yield* sources,
       }

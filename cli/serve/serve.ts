@@ -1,6 +1,6 @@
 /**
- * `almanac serve`: the roles and services of these settings in one process, all by default. What
- * `npm start` runs. Source: decision 0140.
+ * `almanac serve`: runs the configured roles and services in one process, all by default. `npm
+ * start` runs it. Source: decision 0140.
  */
 
 import * as NodeHttpServer from "@effect/platform-node/NodeHttpServer"
@@ -49,13 +49,13 @@ import { conductedElsewhere } from "#server/share-protection/conductor.ts"
 import { noteOfOthers, noteOfProfile } from "#server/share-protection/embedded.ts"
 import { parentExit } from "#server/with-parent.ts"
 
-/** No service could start; the log says why of each. */
+/** No service could start; the log has the reasons. */
 class NothingServed extends Schema.TaggedError<NothingServed>()("NothingServed", {
   message: Schema.String,
 }) {}
 
-/** What shows something of a service, and whose token it needs: the first that is here is told. */
-const first_looks = {
+/** A first request to try per service, with its principal; the first enabled one is printed. */
+const first_requests = {
   "blob-storage": { path: "/v1/cluster/state", principal: "blob" },
   "share-protection": { path: "/v1/jobs", principal: "tenant" },
   "capital-pressure": { path: "/api/dashboard", principal: "admin" },
@@ -63,19 +63,19 @@ const first_looks = {
   "plant-disease": { path: "/predict/model", principal: "admin" },
 } as const
 
-/** One that works as it stands. */
+/** A curl command that works as printed. */
 const curl = ({ data, services, roles }: Settings, url: string) => {
   const file = JSON.stringify(developmentCredentialsPath(data.dir))
   const here = services.filter((name) => name !== "blob-storage" || roles.includes("blob"))
-  const service = Struct.keys(first_looks).find((name) => here.includes(name))
+  const service = Struct.keys(first_requests).find((name) => here.includes(name))
   if (service === undefined) return undefined
-  const { path, principal } = first_looks[service]
+  const { path, principal } = first_requests[service]
   const token = `$(node -p 'require(${file}).${principal}.token')`
   return `curl -H "Authorization: Bearer ${token}" ${url}${path}`
 }
 
-/** What is said once it answers, and where to begin with it. */
-const introduce = Effect.fnUntraced(function* (settings: Settings, url: string) {
+/** Prints the credentials' path and a first request, once the server responds. */
+const printGettingStarted = Effect.fnUntraced(function* (settings: Settings, url: string) {
   if (settings.services.includes("share-protection")) yield* noteOfProfile(settings)
   if (settings.identity.kind !== "embedded") return
   yield* Console.error(`Credentials: ${developmentCredentialsPath(settings.data.dir)}`)
@@ -83,7 +83,7 @@ const introduce = Effect.fnUntraced(function* (settings: Settings, url: string) 
   if (look !== undefined) yield* Console.error(look)
 })
 
-/** A role without paths is told of in `/readyz` where no service is. */
+/** A role without paths, as a line in `/readyz`. */
 const roleOf = (name: Role, ready: Mounted["ready"]) => ({ name, ready })
 
 interface Process {
@@ -94,43 +94,43 @@ interface Process {
   readonly parts: RoleParts
 }
 
-/** All roles of this process that have no paths, with what they say of themselves. */
+/** Starts the roles without paths; returns their `/readyz` lines. */
 const background = Effect.fnUntraced(function* ({ current, sources, node_id, parts }: Process) {
   const settings = current()
   const { roles, services } = settings
   const does = (role: Role) => roles.includes(role)
-  const said: Array<ReturnType<typeof roleOf>> = []
+  const role_lines: Array<ReturnType<typeof roleOf>> = []
   const bus = yield* parts.bus
   let conducts = yield* conductedElsewhere(bus)
-  let farewell: Effect.Effect<void> = Effect.void
-  // Both at once: each reads its part of the log from where it stands.
+  let shutdown: Effect.Effect<void> = Effect.void
+  // Concurrently: each reads its part of the log from its own position.
   const models = does("projections") || does("gateway") ? parts.models : Effect.void
   const of_blobs = does("projections") || does("blob") ? parts.blobs : Effect.void
   yield* Effect.all([models, of_blobs], { concurrency: "unbounded", discard: true })
   if (does("projections")) {
-    const trouble = problemOf(Context.get(yield* parts.models, ShareProtectionModel))
+    const problem = problemOf(Context.get(yield* parts.models, ShareProtectionModel))
     const model = Context.get(yield* parts.models, ShareProtectionModel)
     const stands = yield* modelProblem("share-protection", share_blueprint.part, model)
-    said.push(roleOf("projections", firstOf(trouble, yield* parts.commands, stands)))
+    role_lines.push(roleOf("projections", firstOf(problem, yield* parts.commands, stands)))
   }
   if (does("actors")) {
     yield* actors(settings)
-    said.push(roleOf("actors", yield* parts.commands))
+    role_lines.push(roleOf("actors", yield* parts.commands))
   }
   if (does("conductor")) {
     conducts = yield* conductor(current, node_id, sources, parts)
-    if (services.includes("share-protection")) farewell = (yield* parts.outside).shutdown
+    if (services.includes("share-protection")) shutdown = (yield* parts.outside).shutdown
     const stands = yield* publisherProblem
-    said.push(roleOf("conductor", firstOf(yield* parts.commands, conducts, stands)))
+    role_lines.push(roleOf("conductor", firstOf(yield* parts.commands, conducts, stands)))
   } else if (does("agent") && services.includes("share-protection")) {
     const works = yield* worker(settings, sources)
-    farewell = works.shutdown
-    said.push(roleOf("agent", firstOf(yield* parts.commands, works.ready)))
+    shutdown = works.shutdown
+    role_lines.push(roleOf("agent", firstOf(yield* parts.commands, works.ready)))
   }
-  return { said, conducts, farewell }
+  return { role_lines, conducts, shutdown }
 })
 
-/** The blob store and its paths, where it is here; `advertised` is where other nodes reach it. */
+/** The blob store and its paths, if enabled; `advertised` is its address for other nodes. */
 const blobs = Effect.fnUntraced(function* (
   { current, node_id, parts }: Process,
   advertised: Deferred.Deferred<string>,
@@ -152,13 +152,13 @@ const blobs = Effect.fnUntraced(function* (
   )
 })
 
-/** Every role of this process; what has paths is mounted. */
+/** Starts every role of this process; mounts those with paths. */
 const enabled = Effect.fnUntraced(function* (
   process: Process,
   advertised: Deferred.Deferred<string>,
 ) {
   const { current } = process
-  const { said, conducts, farewell } = yield* background(process)
+  const { role_lines, conducts, shutdown } = yield* background(process)
   const store = yield* blobs(process, advertised)
   const is_gateway = current().roles.includes("gateway")
   const front = is_gateway ? yield* gateway({ ...process, conductor: conducts }) : undefined
@@ -170,27 +170,27 @@ const enabled = Effect.fnUntraced(function* (
   return {
     mounted: [...mounted, ...(front === undefined ? [] : [front.operations])],
     is_gateway,
-    // A gateway's services tell of it as they always did.
-    told: is_gateway ? [] : said,
+    // A gateway's services already have `/readyz` lines.
+    role_lines: is_gateway ? [] : role_lines,
     joined: store?.joined ?? Effect.void,
     internal: store?.internal,
     collectors: [...of_store, ...(front?.collectors ?? [])],
     serves: front?.serves ?? Effect.void,
-    farewell,
+    shutdown,
   }
 })
 
 type Enabled = Effect.Success<ReturnType<typeof enabled>>
 
-/** Listens, for the paths of these services and for what the process says of itself. */
+/** Listens for requests to these services, health and metrics. */
 const listen = Effect.fnUntraced(function* (
-  { mounted, is_gateway, told, collectors, internal, farewell }: Enabled,
+  { mounted, is_gateway, role_lines, collectors, internal, shutdown }: Enabled,
   current: () => Settings,
 ) {
   let is_ending = false
   const requests = requestMetrics()
   const settings = current()
-  // Known once it listens: before that nobody asks.
+  // Set once it listens; no request arrives earlier.
   let certificateEnds = (): number | undefined => undefined
   const metrics = yield* measures({
     settings,
@@ -200,9 +200,9 @@ const listen = Effect.fnUntraced(function* (
     certificateEnds: () => certificateEnds(),
   })
   const guard = yield* LogGuard
-  // A log that lost commits takes none: load balancers send requests elsewhere.
+  // A log with lost commits accepts no writes, so load balancers must send requests elsewhere.
   const closed = Effect.sync(guard.problem)
-  const lines = [...mounted, ...told].map((line) => ({
+  const lines = [...mounted, ...role_lines].map((line) => ({
     ...line,
     ready: firstOf(closed, line.ready),
   }))
@@ -216,25 +216,25 @@ const listen = Effect.fnUntraced(function* (
   const { port, url, drain, ...listening } = yield* httpServer(settings, door, { internal })
   certificateEnds = listening.certificateEnds
   const deadline = yield* StopDeadline
-  // The first to be done at the end: workers stop while the last requests are answered. Nobody
-  // balances load over a process without paths of services.
+  // The first shutdown step: workers stop while the last requests are answered. A process without
+  // service paths is behind no load balancer.
   const drained = Effect.suspend(() => {
     const { drain_seconds } = current().api
     if (mounted.length === 0 || drain_seconds === 0) return Effect.void
-    // What follows has all of its time.
+    // The deadline starts after the drain.
     return Effect.andThen(drain(drain_seconds), deadline.begin)
   })
   yield* Effect.addFinalizer(() => {
     is_ending = true
     return Effect.logInfo("The process stops.").pipe(
-      Effect.andThen(farewell),
+      Effect.andThen(shutdown),
       Effect.andThen(drained),
     )
   })
   return { port, url }
 })
 
-/** Serves until it is interrupted. */
+/** Serves until interrupted. */
 const run = Effect.fnUntraced(function* (
   settings: Settings,
   current: () => Settings,
@@ -258,7 +258,7 @@ const run = Effect.fnUntraced(function* (
     yield* announce(settings, url, control_token)
     yield* Console.log(`almanac ready ${url}`)
     yield* all.serves
-    if (is_gateway) yield* introduce(settings, url)
+    if (is_gateway) yield* printGettingStarted(settings, url)
     return yield* Effect.never
   })
   const built = yield* Layer.build(machinery(settings, meanwhile))
@@ -282,7 +282,7 @@ export const serve = Command.make(
       Flag.optional,
     ),
   },
-  Effect.fn(function* ({ "with-parent": told_fd }) {
+  Effect.fn(function* ({ "with-parent": stderr_fd }) {
     yield* Effect.sync(growHeap)
     const first = yield* settings
     let current = () => first
@@ -294,7 +294,7 @@ export const serve = Command.make(
       current = yield* reloading(first, settings)
       const deadline = yield* StopDeadline
       const serving = run(first, current, yield* sources).pipe(Effect.ensuring(deadline.begin))
-      return yield* Option.match(told_fd, {
+      return yield* Option.match(stderr_fd, {
         onNone: () => serving,
         onSome: (fd) => Effect.raceFirst(serving, parentExit(first.cluster.node_id, fd)),
       })

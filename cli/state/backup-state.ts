@@ -1,4 +1,4 @@
-/** `almanac backup-state`: the control plane's own data, beside a running server or without one. */
+/** `almanac backup-state`: backs up the control plane, with or without a running server. */
 
 import { existsSync, realpathSync } from "node:fs"
 import { basename, dirname, join, resolve, sep } from "node:path"
@@ -12,24 +12,29 @@ import { notary } from "#adapters/system/notary.ts"
 import { summaries } from "#cli/client/summaries.ts"
 import { instance } from "#cli/instance.ts"
 import { settings } from "#cli/root.ts"
-import { passphraseFile, passphraseOf, StateRefused, told } from "#cli/state/state-flags.ts"
+import {
+  passphraseFile,
+  passphraseOf,
+  printProgress,
+  StateRefused,
+} from "#cli/state/state-flags.ts"
 import type { Settings } from "#schemas/settings.ts"
 import { storedFiles } from "#schemas/system/state-backup.ts"
 import { version } from "#server/program.ts"
 import { attachedBuses, generations, log } from "#server/session.ts"
 
-/** All that is read: the log, the events, and the key that its head is signed with. */
+/** Sources of the backup: the log, the events, and the key that signs heads. */
 const sources = (of: Settings) =>
   Layer.provideMerge(
     Layer.merge(log(of), notary(of.data.dir, of.audit.key_file)),
     attachedBuses(of),
   )
 
-/** Where a path leads, also one of which the end is not there yet. */
+/** Resolves links in a path whose last components may not exist yet. */
 const realOf = (path: string): string =>
   existsSync(path) ? realpathSync(path) : join(realOf(dirname(path)), basename(path))
 
-/** A backup in the folder that it is of is lost with it. */
+/** Whether a path is within the data folder: such a backup would be lost with it. */
 const isWithin = (folder: string, other: string) =>
   `${realOf(resolve(folder))}${sep}`.startsWith(`${realOf(resolve(other))}${sep}`)
 
@@ -57,11 +62,11 @@ export const backup = Command.make(
     const phrase = secret && Redacted.value(secret)
     const open = openStateStore(to, { passphrase: phrase, make: true })
     const is_alone = (yield* instance(configured)) === undefined
-    // Looked at before it is locked, which makes it.
+    // Checked before locking, which creates the folder.
     yield* open
     yield* lockFolder(to, ["run"])
     const manifest = yield* Effect.flatMap(open, (store) =>
-      backupState({ store, folder: dir, is_alone, almanac: version, told, log: of }),
+      backupState({ store, folder: dir, is_alone, almanac: version, told: printProgress, log: of }),
     ).pipe(Effect.provide(sources(configured)))
     const { last, generation } = manifest.log
     yield* noteBackup(dir, { at: manifest.created_at, position: last, to: resolve(to) })

@@ -1,4 +1,4 @@
-/** `almanac restore-state`: a backup of state into a data folder and a bus that hold nothing. */
+/** `almanac restore-state`: restores a backup of state into an empty data folder and bus. */
 
 import { Console, Effect, Redacted } from "effect"
 import { Command, Flag } from "effect/cli"
@@ -7,7 +7,12 @@ import { claimable, claimFolder, restoreState } from "#adapters/state/restore.ts
 import { openStateStore } from "#adapters/state/store.ts"
 import { summaries } from "#cli/client/summaries.ts"
 import { settings } from "#cli/root.ts"
-import { passphraseFile, passphraseOf, StateRefused, told } from "#cli/state/state-flags.ts"
+import {
+  passphraseFile,
+  passphraseOf,
+  printProgress,
+  StateRefused,
+} from "#cli/state/state-flags.ts"
 import { CommitJudge } from "#events/log.ts"
 import { judge } from "#server/aggregate-kinds.ts"
 import { busRestored, generations } from "#server/session.ts"
@@ -36,7 +41,7 @@ export const restore = Command.make(
       return yield* new StateRefused({ message: `${from} holds no backup.` })
     }
     const { dir: folder } = configured.data
-    // Whoever cannot put it there need not wait until all of it has been read.
+    // Fail early, before reading the whole backup.
     if (!check) yield* claimable(folder, manifest)
     const log = generations(configured)
     const { unreadable } = yield* proveState(store, manifest, log).pipe(
@@ -48,9 +53,14 @@ export const restore = Command.make(
     yield* Console.log(`whole: position ${last}, made ${manifest.created_at}${quarantined}`)
     if (check) return
     yield* claimFolder(folder, manifest)
-    yield* restoreState({ store, manifest, folder, log, told, is_files_only: files }).pipe(
-      Effect.provide(busRestored(configured)),
-    )
+    yield* restoreState({
+      store,
+      manifest,
+      folder,
+      log,
+      told: printProgress,
+      is_files_only: files,
+    }).pipe(Effect.provide(busRestored(configured)))
     yield* Console.log(`restored to ${folder}: position ${last}; start it with almanac serve`)
   }),
 ).pipe(

@@ -1,12 +1,12 @@
-/** What backup-state and restore-state have in common. */
+/** Flags shared by backup-state and restore-state. */
 import { Console, Effect, Option, Redacted, Runtime, Schema, Stdio, Stream } from "effect"
 import { Flag } from "effect/cli"
 import { readBounded } from "#files"
 
-/** Bytes of a passphrase: longer ones are no better. */
+/** Maximum size of a passphrase, in bytes. */
 const passphrase_bytes_max = 1024
 
-/** Nothing was done; what is there already is as it was: exit code 1. */
+/** Nothing was changed: exit code 1. */
 export class StateRefused extends Schema.TaggedError<StateRefused>()("StateRefused", {
   message: Schema.String,
 }) {
@@ -31,7 +31,7 @@ const standardInput = Effect.gen(function* () {
   return Buffer.concat(parts).toString()
 })
 
-/** The passphrase, or undefined where none is asked for; never one from the command line. */
+/** Reads the passphrase; undefined without the flag. It never comes from the command line. */
 export const passphraseOf = Effect.fnUntraced(function* (file: Option.Option<string>) {
   if (Option.isNone(file)) return undefined
   const text =
@@ -42,5 +42,5 @@ export const passphraseOf = Effect.fnUntraced(function* (file: Option.Option<str
   return yield* new StateRefused({ message })
 })
 
-/** Progress goes to standard error: standard output is the verb's answer. */
-export const told = (line: string) => Console.error(line)
+/** Prints progress to standard error, because standard output carries the result. */
+export const printProgress = (line: string) => Console.error(line)

@@ -13,7 +13,7 @@ import { rollLog } from "#adapters/log/roll.ts"
 import { logStanding } from "#adapters/log/size-monitor.ts"
 import { noteBackup } from "#adapters/state/last-backup.ts"
 import { NatsConnection } from "#bus"
-import { type Answered, type Get, gatewayChecks } from "#cli/doctor/gateway.ts"
+import { type GatewayResponse, type Get, gatewayChecks } from "#cli/doctor/gateway.ts"
 import type { GenerationsOptions } from "#journal"
 import type { Settings } from "#schemas/settings.ts"
 import { fresh, opened, written } from "../../world/log/generation-log.ts"
@@ -223,7 +223,7 @@ const gatewayFindings = (get: Get) => Effect.runPromise(runChecks(gatewayChecks(
 /** A gateway that answers this. */
 const answering =
   (answers: Readonly<Record<string, unknown>>) =>
-  async (path: string): Promise<Answered> => {
+  async (path: string): Promise<GatewayResponse> => {
     const found = answers[path]
     if (typeof found === "number") return { status: found, text: "" }
     if (typeof found === "string") return { status: 200, text: found }

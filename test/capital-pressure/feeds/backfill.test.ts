@@ -1,9 +1,9 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, Result } from "effect"
 import { loadComposite, loadObservations } from "#adapters/capital-pressure/store.ts"
-import { backfillLine, sinceTooLate, whyNothing } from "#cli/dashboard/backfill-composite.ts"
+import { backfillLine, sinceTooLate, noCompositeReason } from "#cli/dashboard/backfill-composite.ts"
 import { runBackfill, today } from "#cli/dashboard/composite-run.ts"
-import { DashboardFile, fileShows } from "#cli/dashboard/dashboard-file.ts"
+import { DashboardFile, waitForFile } from "#cli/dashboard/dashboard-file.ts"
 import { Log } from "#events/log.ts"
 import { CapitalPressureModel } from "#projections/capital-pressure/blueprint.ts"
 import { compositeHistory } from "#projections/capital-pressure/composite.ts"
@@ -138,7 +138,7 @@ describe("backfill-composite", () => {
       const now = rounded(yield* stored)
       assert.deepEqual(now, rounded(yield* computed("latest")))
       const { rebuild } = yield* CapitalPressureModel
-      yield* fileShows(yield* rebuild)
+      yield* waitForFile(yield* rebuild)
       assert.deepEqual(rounded(yield* stored), now)
       const before = yield* head
       const again = { ...rest, changed: 0, withdrawn: 0 }
@@ -213,11 +213,11 @@ describe("a backfill of nothing", () => {
       "a metric counts after 3 years of values, hy_spread after 1, growth on the year before " +
       "after 4"
     assert.equal(
-      whyNothing(undefined),
+      noCompositeReason(undefined),
       `no day has a composite yet: ingest metrics first; ${needs}`,
     )
     assert.equal(
-      whyNothing("2026-11-02"),
+      noCompositeReason("2026-11-02"),
       "no day from 2026-11-02 on has a composite: ingest newer values, or more of the past; " +
         needs,
     )
@@ -254,7 +254,7 @@ describe("waiting for the file", () => {
     Effect.gen(function* () {
       let at = 0
       const moving = DashboardFile.of({ path: "", position: Effect.sync(() => at++) })
-      yield* Effect.provideService(fileShows(4, 1000), DashboardFile, moving)
+      yield* Effect.provideService(waitForFile(4, 1000), DashboardFile, moving)
       assert.isAtLeast(at, 5)
     }),
   )
@@ -262,7 +262,7 @@ describe("waiting for the file", () => {
   it.live("is given up when the file stands still, and says so", () =>
     Effect.gen(function* () {
       const waited = yield* Effect.result(
-        Effect.provideService(fileShows(4, 50), DashboardFile, still(3)),
+        Effect.provideService(waitForFile(4, 50), DashboardFile, still(3)),
       )
       assert.isTrue(Result.isFailure(waited))
       if (Result.isFailure(waited))

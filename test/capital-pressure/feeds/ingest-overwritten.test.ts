@@ -7,7 +7,7 @@ import type { Feeds } from "#actors/capital-pressure/feeds.ts"
 import { Commands } from "#actors/commands.ts"
 import { feedsFile } from "#adapters/capital-pressure/feeds-file.ts"
 import { feedsHttp } from "#adapters/capital-pressure/feeds-http.ts"
-import { fileShows } from "#cli/dashboard/dashboard-file.ts"
+import { waitForFile } from "#cli/dashboard/dashboard-file.ts"
 import { runIngest } from "#cli/dashboard/ingest-run.ts"
 import { tempFolder } from "../../world/capital-pressure/feed-given.ts"
 import { metricsOf, rows, wanted, world } from "../../world/capital-pressure/ingested.ts"
@@ -41,7 +41,7 @@ const ingest = Effect.fnUntraced(function* (feeds: Layer.Layer<Feeds>) {
   const { feeds: reports, position } = yield* runIngest(asked, () => Effect.void).pipe(
     Effect.provide(feeds),
   )
-  yield* fileShows(position)
+  yield* waitForFile(position)
   return reports[0]
 })
 

@@ -6,8 +6,8 @@ import Sqlite from "better-sqlite3"
 import { Effect, Layer, type Scope } from "effect"
 import { FeedFailed, Feeds, unchanged } from "#actors/capital-pressure/feeds.ts"
 import { host } from "#actors/host.ts"
-import { DashboardFile, fileShows } from "#cli/dashboard/dashboard-file.ts"
-import { runIngest, type Wanted } from "#cli/dashboard/ingest-run.ts"
+import { DashboardFile, waitForFile } from "#cli/dashboard/dashboard-file.ts"
+import { type IngestOptions, runIngest } from "#cli/dashboard/ingest-run.ts"
 import { logMemory } from "#journal"
 import { CapitalPressureModel } from "#projections/capital-pressure/blueprint.ts"
 import type { Series } from "#projections/capital-pressure/store.ts"
@@ -74,7 +74,7 @@ export const metricsOf = (...ids: ReadonlyArray<string>) =>
     ? metrics.filter(({ stub }) => stub === null)
     : ids.flatMap((id) => findMetric(id) ?? [])
 
-export const wanted = (of: Partial<Wanted>): Wanted => ({
+export const wanted = (of: Partial<IngestOptions>): IngestOptions => ({
   metrics: [],
   prices: false,
   targets: undefined,
@@ -105,9 +105,9 @@ export const world = Layer.unwrap(
 ).pipe(Layer.provideMerge(logMemory))
 
 /** Ingests, waits until the file shows it, and answers how it went. */
-export const ingests = Effect.fnUntraced(function* (of: Publishers, what: Partial<Wanted>) {
+export const ingests = Effect.fnUntraced(function* (of: Publishers, what: Partial<IngestOptions>) {
   const report = yield* runIngest(wanted(what), () => Effect.void).pipe(Effect.provide(feedsOf(of)))
-  yield* fileShows(report.position)
+  yield* waitForFile(report.position)
   return report
 })
 
