@@ -38,14 +38,14 @@ export interface FeedCounts {
 }
 
 /** Decides a command without sending it; returns the types of its events. */
-const eventsOf = Effect.fnUntraced(function* (asked: Addressed<Rejection>) {
-  const { to, command } = asked
+const eventsOf = Effect.fnUntraced(function* (addressed: Addressed<Rejection>) {
+  const { to, command } = addressed
   const log = yield* Log
-  const last = yield* log.load(streamOf(asked))
+  const last = yield* log.load(streamOf(addressed))
   const state = last === undefined ? to.initialState : yield* stateAfter(log, to, last)
   const decided = to.decide(state, command)
   if (Result.isFailure(decided)) return yield* new FeedFailed({ detail: decided.failure.detail })
-  return { asked, types: decided.success.map(({ type }) => type) }
+  return { addressed, types: decided.success.map(({ type }) => type) }
 })
 
 /** Records the feeds of one ingest, with one time and one correlation id. */
@@ -55,8 +55,8 @@ export const feedRecorder = Effect.fnUntraced(function* (demo: boolean) {
   const correlation_id = v7()
   let position = 0
 
-  const send = (...asked: ReadonlyArray<Addressed<Rejection>>) =>
-    commands.send({ command_id: v7(), actor, at, correlation_id }, ...asked).pipe(
+  const send = (...addressed: ReadonlyArray<Addressed<Rejection>>) =>
+    commands.send({ command_id: v7(), actor, at, correlation_id }, ...addressed).pipe(
       Effect.tap((reached) =>
         Effect.sync(() => {
           position = Math.max(position, reached)
@@ -75,17 +75,17 @@ export const feedRecorder = Effect.fnUntraced(function* (demo: boolean) {
     const changing = decided_commands.filter(({ types }) => types.length > 0)
     const types = changing.flatMap(({ types }) => types)
     const revised = types.filter((type) => /Re(vised|quoted)$/.test(type)).length
-    const asked = changing.map(({ asked }) => asked)
+    const addressed = changing.map(({ addressed }) => addressed)
     let sent = 0
-    for (; asked.length - sent > streams_max; sent += streams_max) {
-      yield* send(...asked.slice(sent, sent + streams_max))
+    for (; addressed.length - sent > streams_max; sent += streams_max) {
+      yield* send(...addressed.slice(sent, sent + streams_max))
     }
     const counts: FeedCounts = {
       observed: types.length - revised,
       revised,
       newest: newest === undefined ? null : dateOf(newest),
     }
-    return { counts, rest: asked.slice(sent) }
+    return { counts, rest: addressed.slice(sent) }
   })
 
   return {

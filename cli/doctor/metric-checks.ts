@@ -85,10 +85,10 @@ const events: MetricLook = (text) => {
     const limit = limits.get(stream) ?? 0
     const kept_s = oldest.get(stream) ?? 0
     const share = limit === 0 ? "" : ` of ${gigabytes(limit)}`
-    const summary = `${stream}: ${gigabytes(bytes)}${share}, the oldest is ${durationText(kept_s)} old`
+    const line = `${stream}: ${gigabytes(bytes)}${share}, the oldest is ${durationText(kept_s)} old`
     return limit > 0 && bytes / limit > full_share && kept_s < kept_s_min
-      ? warn("events", `${summary}: raise events.retention_bytes.`)
-      : ok("events", summary)
+      ? warn("events", `${line}: raise events.retention_bytes.`)
+      : ok("events", line)
   })
   const [mirror] = samplesOf(text, "almanac_mirror_lag_seconds")
   if (mirror === undefined || mirror.value <= lag_s_max.mirror) return found
@@ -100,24 +100,21 @@ const diskFloor: MetricLook = (text) => {
   const [free] = samplesOf(text, "almanac_volume_disk_free_bytes")
   const [floor] = samplesOf(text, "almanac_volume_disk_floor_bytes")
   if (free === undefined || floor === undefined) return []
-  const summary =
+  const line =
     `${gigabytes(free.value)} free where blobs are, and puts leave ` +
     `${gigabytes(floor.value)} (blob.free_floor_bytes)`
-  if (free.value < floor.value)
-    return [fail("disk floor", `${summary}: puts are refused; make room.`)]
-  return [
-    free.value < 2 * floor.value ? warn("disk floor", `${summary}.`) : ok("disk floor", summary),
-  ]
+  if (free.value < floor.value) return [fail("disk floor", `${line}: puts are refused; make room.`)]
+  return [free.value < 2 * floor.value ? warn("disk floor", `${line}.`) : ok("disk floor", line)]
 }
 
 const release: MetricLook = (text) => {
   const [build] = samplesOf(text, "almanac_build_info")
   if (build === undefined) return []
   const { version: served = "", node = "" } = build.labels
-  const summary = `the server is ${served} on Node ${node}`
+  const line = `the server is ${served} on Node ${node}`
   return served === version
-    ? [ok("version", summary)]
-    : [warn("version", `${summary}, and this command ${version}: use one release for both.`)]
+    ? [ok("version", line)]
+    : [warn("version", `${line}, and this command ${version}: use one release for both.`)]
 }
 
 /** Metric checks by name. */
