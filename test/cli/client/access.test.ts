@@ -48,7 +48,7 @@ const headersOf = async (
 }
 
 describe("the development server of the data folder", () => {
-  it("is asked as whoever an operation needs", async () => {
+  it("receives the token of the principal that an operation needs", async () => {
     development()
     for (const need of ["tenant", "admin", "blob", "domain_owner"] as const) {
       const { url, authorization } = await headersOf(asking(), need)
@@ -58,7 +58,7 @@ describe("the development server of the data folder", () => {
     assert.isUndefined((await headersOf(asking(), "none")).authorization)
   })
 
-  it("is asked as another of its principals, if there is such a one", async () => {
+  it("accepts --as for an existing principal", async () => {
     development()
     const other = await headersOf(asking({}, { as: "tenant_b" }))
     assert.equal(other.authorization, "Bearer tenant_b-token")
@@ -67,7 +67,7 @@ describe("the development server of the data folder", () => {
     assert.match(message, /it has tenant, tenant_b, admin/)
   })
 
-  it("is none where nothing runs, and that is said", async () => {
+  it("is missing if nothing runs, which the error says", async () => {
     const { ending, message } = await endingOf(accessOf(asking()))
     assert.equal(ending, "usage")
     assert.match(message, /none runs on .*npm start/s)
@@ -75,7 +75,7 @@ describe("the development server of the data folder", () => {
 })
 
 describe("the environment", () => {
-  it("goes before the development server, and its token is never sent elsewhere", async () => {
+  it("overrides the development server, and its token is never sent elsewhere", async () => {
     development()
     const env = { ALMANAC_URL: "http://other:1/v1/" }
     assert.deepEqual(await headersOf(asking(env)), { url: "http://other:1" })
@@ -88,7 +88,7 @@ describe("the environment", () => {
     })
   })
 
-  it("has no other principal to be: that is said, and not passed over", async () => {
+  it("rejects --as", async () => {
     development()
     const env = { ALMANAC_URL: "http://other:1", ALMANAC_TOKEN: "t" }
     const { ending, message } = await endingOf(accessOf(asking(env, { as: "tenant_b" })))
@@ -96,12 +96,12 @@ describe("the environment", () => {
     assert.match(message, /--as/)
   })
 
-  it("names an address in any case", async () => {
+  it("accepts a URL in any case", async () => {
     const env = { ALMANAC_URL: "HTTPS://A:1/v1/" }
     assert.equal((await headersOf(asking(env))).url, "https://a:1")
   })
 
-  it("names a file with the token, which others must not read", async () => {
+  it("names a file with the token, which other users must not be able to read", async () => {
     const path = join(folder, "token")
     writeFileSync(path, "t\n", { mode: 0o600 })
     const env = { ALMANAC_URL: "http://a:1", ALMANAC_TOKEN_FILE: path }
@@ -122,7 +122,7 @@ describe("a profile", () => {
   const text =
     '[default]\nurl = "http://d:1"\ntoken = "dt"\n[lab]\nurl = "http://l:1"\ntoken = "lt"\n'
 
-  it("is chosen by name, or is the default where nothing else is named", async () => {
+  it("is selected by name, or is the default", async () => {
     profiles(text)
     development()
     assert.equal((await headersOf(asking())).authorization, "Bearer dt")
@@ -140,12 +140,12 @@ describe("a profile", () => {
     assert.match(message, /holds secrets, and others may read it/)
   })
 
-  it("without secrets may be read by all", async () => {
+  it("without secrets may be readable by other users", async () => {
     profiles('[default]\nurl = "http://d:1"\n', 0o644)
     assert.deepEqual(await headersOf(asking()), { url: "http://d:1" })
   })
 
-  it("is refused in one line that shows no secret", async () => {
+  it("is rejected with one line that contains no secret", async () => {
     const wrong = [
       ['[default]\nurl = "http://d:1"\ntokem = "geheim"\n', /has no tokem/],
       ['[default]\nurl = "http://d:1"\ntoken = "geheim\n', /profiles\.toml: /],
@@ -214,7 +214,7 @@ describe("Keystone", () => {
     await keystone.close()
   })
 
-  it("is signed in to again before the token ends, and not sooner", async () => {
+  it("renews the token shortly before it expires", async () => {
     let tokens = 0
     const issued_at = Date.UTC(2026, 10, 22)
     const keystone = await scripted((_, answer) => {
@@ -235,7 +235,7 @@ describe("Keystone", () => {
     await keystone.close()
   })
 
-  it("has an address, or is refused before anything is sent", async () => {
+  it("needs a valid URL before anything is sent", async () => {
     for (const OS_AUTH_URL of ["keystone", "http://u:geheim@k:1"]) {
       const { ending, message } = await endingOf(accessOf(asking({ ...user, OS_AUTH_URL })))
       assert.equal(ending, "usage")
@@ -243,7 +243,7 @@ describe("Keystone", () => {
     }
   })
 
-  it("refuses with what to check, and never with the password", async () => {
+  it("fails with advice and without the password", async () => {
     const keystone = await scripted((_, answer) => json(answer, 401, { error: { message: "no" } }))
     const env = { ...user, OS_AUTH_URL: keystone.url }
     const { ending, message } = await endingOf(accessOf(asking(env)))

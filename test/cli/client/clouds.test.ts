@@ -40,7 +40,7 @@ const lab = `clouds:
 `
 
 describe("a cloud", () => {
-  it("is what stands in its auth and around it; digits stay as they are", async () => {
+  it("consists of auth and the keys next to it; digits stay strings", async () => {
     write(own, lab)
     assert.deepEqual(await findCloud(env(), "lab"), {
       auth_url: "http://keystone:5000/v3",
@@ -52,7 +52,7 @@ describe("a cloud", () => {
     })
   })
 
-  it("is in the first file that is there: the one named, ours, as YAML or JSON", async () => {
+  it("is read from the first existing file, as YAML or JSON", async () => {
     const named = (name: string) => `clouds: {lab: {auth: {auth_url: "http://${name}"}}}`
     write(
       ".config/openstack/clouds.json",
@@ -70,7 +70,7 @@ describe("a cloud", () => {
     assert.equal(await urlOf({ OS_CLIENT_CONFIG_FILE: path }), "http://mine")
   })
 
-  it("takes its secrets from secure.yaml beside it", async () => {
+  it("takes its secrets from secure.yaml", async () => {
     write(own, lab.replace("      password: 0123\n", ""), 0o644)
     write(".config/openstack/secure.yaml", "clouds: {lab: {auth: {password: geheim}}}")
     assert.equal((await findCloud(env(), "lab")).password, "geheim")
@@ -79,7 +79,7 @@ describe("a cloud", () => {
     assert.match(message, /secure\.yaml holds secrets, and others may read it\n {2}next: chmod 600/)
   })
 
-  it("is read as those clients read YAML: merged from another, a folder of one's own", async () => {
+  it("supports merge keys and the home folder", async () => {
     write(
       own,
       `base: &base {auth: {auth_url: "http://base", password: 07}, region_name: one}
@@ -98,7 +98,7 @@ clouds:
     })
   })
 
-  it("is refused where a password is no YAML, which neither error nor warning quotes", async () => {
+  it("is rejected if a password is no YAML, without quoting it", async () => {
     const warned: Array<string> = []
     const hear = ({ message }: Error) => void warned.push(message)
     process.on("warning", hear)
@@ -118,7 +118,7 @@ clouds:
     }
   })
 
-  it("is refused in words that show no secret", async () => {
+  it("is rejected without showing a secret", async () => {
     const cases = [
       ["clouds: {other: {}}", /has no cloud lab; it has other/],
       ["clouds: [", /clouds\.yaml: /],
@@ -147,7 +147,7 @@ clouds:
 const bomb = (name: string, of: string) => `${name}: &${name} [${`*${of},`.repeat(9)}]\n`
 
 describe("OS_CLOUD", () => {
-  it("signs in with it, whatever else the environment has, in the region asked for", async () => {
+  it("overrides the rest of the environment, except for the region", async () => {
     const keystone = await scripted((_, answer) =>
       json(
         answer,

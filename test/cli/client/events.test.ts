@@ -23,7 +23,7 @@ describe("a stream of events", () => {
     return all
   }
 
-  it("is read wherever it is cut, with any line ends", async () => {
+  it("is parsed with any chunk boundaries and line endings", async () => {
     const text =
       ': connected\n\nid: 1\nevent: a\ndata: {"x":1}\n\nid: 2\r\ndata: b\r\ndata: c\r\n\r\n'
     const whole = ['1:{"x":1}', "2:b\nc"]
@@ -32,7 +32,7 @@ describe("a stream of events", () => {
     assert.deepEqual(await told([`${text}id: 3\ndata: not ended`]), whole)
   })
 
-  it("is bounded, in one line and in the lines of one event", async () => {
+  it("limits the size of a line and of an event", async () => {
     const long = "x".repeat(2 ** 20)
     const whole = `data: ${long}\n\n`
     assert.equal((await told([whole, whole, whole])).length, 3)
@@ -43,7 +43,7 @@ describe("a stream of events", () => {
     }
   })
 
-  it("goes on where it broke, without loss or repetition", () =>
+  it("resumes after a break without loss or repetition", () =>
     withServer(
       ({ headers }, answer, nth) => {
         if (nth === 2) return void answer.destroy()
@@ -68,7 +68,7 @@ describe("a stream of events", () => {
       },
     ))
 
-  it("that breaks before its first event goes on from when it began", () =>
+  it("resumes from its start if it breaks before its first event", () =>
     withServer(
       (_, answer, nth) => {
         answer.writeHead(200, {
@@ -88,7 +88,7 @@ describe("a stream of events", () => {
       },
     ))
 
-  it("goes on after an outage of whatever length, from where it was", () =>
+  it("resumes after an outage of any length", () =>
     withServer(
       (_, answer, nth) => {
         if (nth > 1 && nth < 40) {
@@ -115,7 +115,7 @@ describe("a stream of events", () => {
       },
     ))
 
-  it("is read no faster than what is told of it", () =>
+  it("is read no faster than its events are printed", () =>
     withServer(
       (_, answer) => {
         answer.writeHead(200, { "content-type": "text/event-stream" })
@@ -127,7 +127,7 @@ describe("a stream of events", () => {
         const waiting = Promise.withResolvers<void>()
         const screen = {
           ...session.screen,
-          taken: () => {
+          drained: () => {
             waiting.resolve()
             return reader.promise
           },
@@ -141,7 +141,7 @@ describe("a stream of events", () => {
       },
     ))
 
-  it("says where it was also where it is refused in the middle", () =>
+  it("prints its position if a reconnection is refused", () =>
     withServer(
       (_, answer, nth) => {
         if (nth > 1) return json(answer, 401, { code: "svc.unauthorized", detail: "expired" })
@@ -156,7 +156,7 @@ describe("a stream of events", () => {
       },
     ))
 
-  it("whose place the server does not have any more is not said to go on there", () =>
+  it("prints no position that the server no longer has", () =>
     withServer(
       (_, answer, nth) => {
         if (nth > 1) return json(answer, 400, { detail: "There is no event 7" })
@@ -171,7 +171,7 @@ describe("a stream of events", () => {
       },
     ))
 
-  it("waits as long as the server asks, and goes on whatever it was that it could not", () =>
+  it("waits for Retry-After and resumes after any server error", () =>
     withServer(
       (_, answer, nth) => {
         const [status, headers = {}] = refusals[nth - 1] ?? [200]
@@ -196,7 +196,7 @@ describe("a stream of events", () => {
       },
     ))
 
-  it("is given up after as long as somebody asked for, before a wait that is longer", async () => {
+  it("gives up after --retry-for, before a wait that exceeds it", async () => {
     const given = (retry_for_s: number) => ({ filters: [], after: "3", count: 2, retry_for_s })
     await withServer(
       (_, answer) => answer.destroy(),
@@ -218,7 +218,7 @@ describe("a stream of events", () => {
     )
   })
 
-  it("is none where the answer is a page, and that is said", () =>
+  it("fails if the response is a page", () =>
     withServer(
       (_, answer) => answer.writeHead(200, { "content-type": "text/html" }).end("<html>"),
       async ({ url, heard }) => {
@@ -228,7 +228,7 @@ describe("a stream of events", () => {
       },
     ))
 
-  it("is not asked for again where it is refused", () =>
+  it("is not retried after a refusal", () =>
     withServer(
       (_, answer) => json(answer, 403, { code: "svc.forbidden", detail: "no" }),
       async ({ url, heard }) => {

@@ -30,7 +30,7 @@ const list: Operation = {
 const nothing = { arguments: {}, fields: {}, limit: 0, wait: false }
 
 describe("a request", () => {
-  it("is tried again after 503 and 504 only, with one key", () =>
+  it("is retried after 503 and 504 only, with one key", () =>
     withServer(
       (_, answer, nth) => json(answer, [503, 504, 201][nth - 1] ?? 500, { id: "p1" }),
       async ({ url, heard }) => {
@@ -48,7 +48,7 @@ describe("a request", () => {
       },
     ))
 
-  it("has another key the next time, and none where nothing is made", () =>
+  it("has a new key for each request, and none for GET", () =>
     withServer(
       (_, answer) => json(answer, 200, { jobs: [], id: "p1" }),
       async ({ url, heard }) => {
@@ -78,7 +78,7 @@ describe("a request", () => {
     ),
   )
 
-  it("says the reason of every service's envelope", async () => {
+  it("reports the reason in every service's envelope", async () => {
     const envelopes = [
       [
         { code: "NOT_FOUND", message: "not found", detail: "", request_id: "r" },
@@ -98,7 +98,7 @@ describe("a request", () => {
     }
   })
 
-  it("says where to look for what is not there, as it fits the noun", () =>
+  it("gives advice after a 404 that fits the command group", () =>
     withServer(
       (_, answer) => json(answer, 404, { detail: "Unknown metric: nope" }),
       async ({ url }) => {
@@ -111,7 +111,7 @@ describe("a request", () => {
       },
     ))
 
-  it("ends as unreachable where nothing listens, or the answer is cut off", async () => {
+  it("ends as unreachable if nothing listens or the response is cut off", async () => {
     const { url, close } = await scripted(() => undefined)
     await close()
     const refused = await endingOf(runOperation(sessionWith(url).session, list, nothing))
@@ -129,7 +129,7 @@ describe("a request", () => {
     )
   })
 
-  it("that is sent on to another address is not done", () =>
+  it("does not follow redirections", () =>
     withServer(
       (_, answer) => answer.writeHead(308, { location: "https://other/v1" }).end(),
       async ({ url }) => {
@@ -155,7 +155,7 @@ describe("a request", () => {
     ),
   )
 
-  it("for a work of minutes is answered in lines, the last of which is the outcome", () =>
+  it("of a long operation returns the last line of its response", () =>
     withServer(
       ({ headers }, answer, nth) => {
         if (headers.accept !== "application/x-ndjson") return json(answer, 406, {})
@@ -177,7 +177,7 @@ describe("a request", () => {
       },
     ))
 
-  it("says of an answer that is too long that it is", () =>
+  it("reports a response that is too long", () =>
     withServer(
       (_, answer) => {
         const part = Buffer.alloc(2 ** 24, " ")
@@ -193,7 +193,7 @@ describe("a request", () => {
       },
     ))
 
-  it("ends as interrupted while it waits to be tried again", () =>
+  it("ends as interrupted during the wait before a retry", () =>
     withServer(
       (_, answer) => json(answer, 503, {}, { "retry-after": "30" }),
       async ({ url, heard }) => {
@@ -234,7 +234,7 @@ describe("a list", () => {
       assert.equal(written.err, "")
     }))
 
-  it("ends at its limit, and says that there is more", () =>
+  it("ends at its limit and reports that there are more items", () =>
     withServer(pages, async ({ url, heard }) => {
       const { session, written } = sessionWith(url, { json: true })
       await runOperation(session, list, { ...nothing, limit: 1_001 })
@@ -246,7 +246,7 @@ describe("a list", () => {
       assert.match(written.err, /--limit 0/)
     }))
 
-  it("is read where the server allows smaller pages than the client asks for", () =>
+  it("is read if the server allows only smaller pages", () =>
     withServer(
       (asked, answer, nth) => {
         const { pathname, searchParams } = new URL(asked.path, "http://x")
@@ -275,7 +275,7 @@ describe("a list", () => {
       },
     ))
 
-  it("that is refused for another reason says that", () =>
+  it("reports other refusals", () =>
     withServer(
       (_, answer) => json(answer, 400, { code: "svc.validation_error", detail: "no such state" }),
       async ({ url }) => {
@@ -339,7 +339,7 @@ describe("a list", () => {
       },
     ))
 
-  it("goes out page by page, in the same words as if it was whole", () =>
+  it("is printed page by page in the format of a whole list", () =>
     withServer(pages, async ({ url, heard }) => {
       const all = Array.from({ length: 2_500 }, (_, i) => ({ id: `${i + 1}` }))
       const { session, written } = sessionWith(url, { json: true })
@@ -373,7 +373,7 @@ describe("a list", () => {
 })
 
 describe("the exit codes", () => {
-  it("are those that the guide shows", () => {
+  it("match the guide", () => {
     const guide = readFileSync(join(import.meta.dirname, "../../../docs/guide-client.md"), "utf8")
     const rows = [...guide.matchAll(/^\| (\d+) +\| (.+?) +\|$/gm)]
     const shown = rows.map(([, code, what]) => [Number(code), what])
@@ -383,7 +383,7 @@ describe("the exit codes", () => {
     )
   })
 
-  it("are one for each ending", () => {
+  it("are distinct", () => {
     const codes = Object.values(exit_codes).map(([code]) => code)
     assert.equal(new Set(codes).size, codes.length)
   })

@@ -50,7 +50,7 @@ const doing = async (noun: CommandGroup, name: string, typed: Partial<typeof not
 }
 
 describe("a name in place of an id", () => {
-  it("is looked for on all pages, whatever is in it", async () => {
+  it("is searched on all pages, with any characters", async () => {
     for (const { name, id } of [known[0], known[3]].flatMap((one) => one ?? [])) {
       const { asked } = await doing(targets, "delete", { arguments: { id: name } })
       assert.equal(asked, `DELETE /v1/targets/${id}`)
@@ -59,7 +59,7 @@ describe("a name in place of an id", () => {
     assert.equal(asked, `GET /v1/policies/${id(1)}`)
   })
 
-  it("is taken in queries and bodies too", async () => {
+  it("is resolved in queries and bodies too", async () => {
     const listed = await doing(backups, "list", { fields: { target_id: "nightly" } })
     assert.equal(listed.asked, `GET /v1/backups?target_id=${id(1)}&limit=10`)
     const fields = { share_id: "nightly", target_id: "nightly", policy_id: id(9) }
@@ -69,7 +69,7 @@ describe("a name in place of an id", () => {
     assert.deepEqual(JSON.parse(body), { share_id: "nightly", target_id: id(1), policy_id: id(9) })
   })
 
-  it("is whose it was at the time that is asked about", async () => {
+  it("resolves as of the requested time", async () => {
     const { heard } = await doing(targets, "show", {
       arguments: { id: "nightly" },
       fields: { as_of: "2026-11-01T00:00:00Z" },
@@ -81,7 +81,7 @@ describe("a name in place of an id", () => {
     )
   })
 
-  it("that two have is refused, and both are named", async () => {
+  it("is rejected if it is ambiguous, with both matches", async () => {
     const { ending, message, heard } = await doing(targets, "delete", {
       arguments: { id: "twice" },
     })
@@ -91,14 +91,14 @@ describe("a name in place of an id", () => {
     assert.isTrue(heard.every(({ method }) => method === "GET"))
   })
 
-  it("that nothing has is not found, and nothing is done", async () => {
+  it("fails if nothing matches, without sending a request", async () => {
     const { ending, message, heard } = await doing(targets, "delete", { arguments: { id: "none" } })
     assert.equal(ending, "not_found")
     assert.equal(message, "There is no target named none")
     assert.isTrue(heard.every(({ method }) => method === "GET"))
   })
 
-  it("is one of all projects for an operator", async () => {
+  it("is searched in all projects for an operator", async () => {
     const { heard } = await doing(targets, "upgrade-format", { arguments: { id: "nightly" } })
     assert.equal(heard[0]?.path, "/v1/admin/targets")
     assert.match(heard.at(-1)?.path ?? "", /^\/v1\/admin\/targets\/0193/)

@@ -46,7 +46,7 @@ const retention = { keep_daily: 7, keep_weekly: 4 }
 const policy = { id, name: "nightly", retention }
 
 describe("an operator's --wait", () => {
-  it("looks at the job as an operator: it may be of any project", async () => {
+  it("watches the job as an operator, because any project may own it", async () => {
     const job = { id, job_type: "backup", state: "available" }
     const asked = await sent(jobs, "retry", {}, { present: job, made: job, wait: true })
     assert.deepEqual(asked, [
@@ -57,7 +57,7 @@ describe("an operator's --wait", () => {
 })
 
 describe("a flag of one member of an object", () => {
-  it("leaves the others as they are", async () => {
+  it("leaves the other members unchanged", async () => {
     const asked = await sent(
       policies,
       "update",
@@ -83,12 +83,12 @@ describe("a flag of one member of an object", () => {
     ])
   })
 
-  it("is laid over nothing where nothing is set", async () => {
+  it("is sent alone if nothing is set", async () => {
     const asked = await sent(domains, "update", { "quotas.targets": 5 })
     assert.deepEqual(asked.at(-1), ["PATCH /v1/admin/domains/d", { quotas: { targets: 5 } }])
   })
 
-  it("is laid over the object of a file, where that has one", async () => {
+  it("is merged into the object of a file", async () => {
     const body = { retention: { keep_last: 3 } }
     const fields = { "retention.keep_daily": 14 }
     const [, change] = await sent(policies, "update", fields, { present: policy, body })

@@ -76,16 +76,16 @@ const askedAs = (tls_cert: string, own?: string) => {
 const named = (host: string) => ({ ALMANAC_URL: `https://${host}:${port}` })
 
 describe("the server of a data folder", () => {
-  it("is taken by its certificate alone, whoever signed it", async () => {
+  it("is trusted by its certificate alone, whatever its issuer", async () => {
     assert.deepEqual(await askedAs("server.pem"), { id: "v1" })
   })
 
-  it("is taken by the certificate that it names itself, and no other", async () => {
+  it("is trusted only by the certificate in its instance file", async () => {
     assert.deepEqual(await askedAs("none.pem", "server.pem"), { id: "v1" })
     assert.equal((await endingOf(askedAs("server.pem", "theirs.pem"))).ending, "unreachable")
   })
 
-  it("is refused with another, of the same authority too", async () => {
+  it("is rejected with another certificate of the same authority", async () => {
     certificate("other", "ours", ["-addext", "basicConstraints=CA:FALSE"])
     for (const name of ["other.pem", "theirs.pem"]) {
       const { ending, message } = await endingOf(askedAs(name))
@@ -94,7 +94,7 @@ describe("the server of a data folder", () => {
     }
   })
 
-  it("is refused with another of the authority that the certificate's chain holds", async () => {
+  it("is rejected with another certificate of an authority in its chain", async () => {
     const own = ["other.pem", "ours.pem"].map((name) => readFileSync(at(name), "utf8"))
     writeFileSync(at("chain.pem"), own.join(""))
     const { ending, message } = await endingOf(askedAs("chain.pem"))
@@ -104,7 +104,7 @@ describe("the server of a data folder", () => {
 })
 
 describe("a server by an authority of one's own", () => {
-  it("is taken where that is named: by a variable, OpenStack's, or a profile", async () => {
+  it("is trusted if a variable or a profile names the authority", async () => {
     const answer = { id: "v1" }
     assert.deepEqual(await asked({ ...named("localhost"), ALMANAC_CACERT: at("ours.pem") }), answer)
     assert.deepEqual(await asked({ ...named("localhost"), OS_CACERT: at("ours.pem") }), answer)
@@ -123,7 +123,7 @@ describe("a server by an authority of one's own", () => {
     assert.match(message, /certificate/i)
   })
 
-  it("is refused also where Node is told to believe everybody", async () => {
+  it("is rejected despite NODE_TLS_REJECT_UNAUTHORIZED=0", async () => {
     const { NODE_TLS_REJECT_UNAUTHORIZED: before } = process.env
     process.env.NODE_TLS_REJECT_UNAUTHORIZED = "0"
     try {
@@ -134,7 +134,7 @@ describe("a server by an authority of one's own", () => {
     }
   })
 
-  it("is not asked where the authority's file is not there", async () => {
+  it("receives no request if the authority's file is missing", async () => {
     const env = { ...named("localhost"), ALMANAC_CACERT: at("none.pem") }
     const { ending, message } = await endingOf(asked(env))
     assert.equal(ending, "usage")

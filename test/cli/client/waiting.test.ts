@@ -41,7 +41,7 @@ const toldOf = async (
 }
 
 describe("watching a job that is queued", () => {
-  it("says that its target's enrollment failed, why, and what to do, once", async () => {
+  it("reports a failed enrollment of its target once, with advice", async () => {
     const failed = { ...whole, status: "error", reason: "object_lock: it is off." }
     for (const is_operator of [false, true]) {
       const told = await toldOf([failed, failed], { is_operator })
@@ -53,14 +53,14 @@ describe("watching a job that is queued", () => {
     }
   })
 
-  it("says what its target lacks", async () => {
+  it("reports the missing members of its target", async () => {
     const lacking = { ...whole, status: "pending", trust_id: null, vault_secret_map: null }
     const told = await toldOf([lacking], { type: "target_enroll" })
     assert.include(told[0], "target nightly lacks trust_id, vault_secret_map")
     assert.include(told[1], "almanac targets update t1 --trust-id ID --access-key HREF")
   })
 
-  it("says that its target comes first, and nothing where it only waits its turn", async () => {
+  it("reports an enrollment in progress, and nothing if it only waits for its turn", async () => {
     const pending = { ...whole, status: "pending" }
     const available = { ...whole, status: "available" }
     assert.include((await toldOf([pending, available]))[0], "until target nightly is enrolled")
@@ -68,7 +68,7 @@ describe("watching a job that is queued", () => {
     assert.deepEqual(await toldOf([pending], { type: "target_enroll" }), [""])
   })
 
-  it("goes on where its target cannot be read", async () => {
+  it("continues if its target cannot be read", async () => {
     assert.deepEqual(await toldOf([undefined]), [""])
   })
 })
