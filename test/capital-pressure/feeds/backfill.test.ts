@@ -1,7 +1,7 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, Result } from "effect"
 import { loadComposite, loadObservations } from "#adapters/capital-pressure/store.ts"
-import { backfillLine, sinceTooLate, noCompositeReason } from "#cli/dashboard/backfill-composite.ts"
+import { backfillLine, noCompositeReason, sinceTooLate } from "#cli/dashboard/backfill-composite.ts"
 import { runBackfill, today } from "#cli/dashboard/composite-run.ts"
 import { DashboardFile, waitForFile } from "#cli/dashboard/dashboard-file.ts"
 import { Log } from "#events/log.ts"
