@@ -2,8 +2,7 @@
  * The memory of a whole server under a mixed load: starts one in a fresh folder, sends about 85
  * requests a second, and reads its memory and descriptors until some minutes after the load.
  */
-import { readdirSync, readFileSync, readlinkSync } from "node:fs"
-import { rm } from "node:fs/promises"
+import { readdirSync, readFileSync, readlinkSync, rmSync } from "node:fs"
 import { setTimeout as pause } from "node:timers/promises"
 import { parseArgs } from "node:util"
 import { usedSeconds } from "../blob/process.ts"
@@ -164,9 +163,10 @@ const main = async () => {
   const idle = number("idle-minutes", values["idle-minutes"])
   const rss_max = number("rss-max", values["rss-max"])
   const folder = await scratchFolder()
-  const { readings, errors, count, per_s } = await measure(folder, minutes, idle).finally(() =>
-    rm(folder, { recursive: true, force: true }),
-  )
+  const run = measure(folder, minutes, idle)
+  const { readings, errors, count, per_s } = await run.finally(() => {
+    rmSync(folder, { recursive: true, force: true })
+  })
   const [first, last] = [readings[0], readings.at(-1)]
   const peak = last?.peak_mb ?? Number.NaN
   const leaked = (last?.descriptors ?? 0) - (first?.descriptors ?? 0)

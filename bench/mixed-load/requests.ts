@@ -27,6 +27,7 @@ export interface Mix {
 }
 
 interface Sent extends RequestOptions {
+  readonly headers?: Readonly<Record<string, string>>
   readonly body?: Uint8Array | string
   /** A status that is no error either. */
   readonly accepts?: number

@@ -170,7 +170,6 @@ export const rollbackGuard = (local: NodeEngine, timing: Timing): RollbackGuard 
     if (forgotten !== undefined && forgotten >= reported_since) reported_since = forgotten + 1n
   }
   const renewRead = makeRenew(local, turns, tell)
-  const isQueried = (id: BlobId) => queries.values().some((ids) => ids.has(id))
 
   const receive: NodeEngine["receive"] = (order, bytes) => {
     const receiving: Receiving = local.receive(order, bytes)
@@ -201,7 +200,7 @@ export const rollbackGuard = (local: NodeEngine, timing: Timing): RollbackGuard 
   /** Removes a shard while no transfer or query of the blob is running. */
   const release = (id: BlobId, isWanted: (copy: HeldCopy) => boolean) =>
     turns.take(id, async () => {
-      if (isQueried(id)) return false
+      if (queries.values().some((ids) => ids.has(id))) return false
       const [copy] = await local.copiesOf([id])
       if (copy?.kind !== "shard" || !isWanted(copy)) return false
       const { replaced } = arrivals.get(id) ?? {}

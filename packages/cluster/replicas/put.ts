@@ -125,20 +125,22 @@ const makeYieldToShards = (parts: ClusterParts) => {
   }
 }
 
+/** The stored bytes, once they are no longer in memory. */
+const stored = async ({ local }: ClusterParts, id: BlobId, at: bigint): Promise<CopyBytes> => {
+  const { data, windows } = await local.read(id, {}, at)
+  return data === undefined ? windows() : [data]
+}
+
+/** An existing copy may turn out corrupt while it is read for sending. */
+const isHere = async ({ local }: ClusterParts, id: BlobId) => {
+  const [here] = await local.copiesOf([id])
+  return here !== undefined && here.kind !== "tombstone"
+}
+
 /** Sends the replicas of a blob that is stored here, and reports on which nodes it is durable. */
 const makeReplicate = (parts: ClusterParts, failures: Failures) => {
-  const { local, peers, members } = parts
+  const { peers, members } = parts
   const yieldToShards = makeYieldToShards(parts)
-  /** The stored bytes, once they are no longer in memory. */
-  const stored = async (id: BlobId, at: bigint): Promise<CopyBytes> => {
-    const { data, windows } = await local.read(id, {}, at)
-    return data === undefined ? windows() : [data]
-  }
-  /** An existing copy may turn out corrupt while it is read for sending. */
-  const isHere = async (id: BlobId) => {
-    const [here] = await local.copiesOf([id])
-    return here !== undefined && here.kind !== "tombstone"
-  }
   const sendTo = async (
     peer: Peer,
     order: CopyOrder,
@@ -146,7 +148,8 @@ const makeReplicate = (parts: ClusterParts, failures: Failures) => {
   ): Promise<CopyResult> => {
     const { node_id } = peer
     try {
-      await peers.send(peer, order, bytes ?? (await stored(order.id, at)), "put", idle_ms_max)
+      const content = bytes ?? (await stored(parts, order.id, at))
+      await peers.send(peer, order, content, "put", idle_ms_max)
       return { ...durable, node_id }
     } catch (cause) {
       const code = isPeerFailure(cause) ? cause.code : undefined
@@ -198,7 +201,7 @@ const makeReplicate = (parts: ClusterParts, failures: Failures) => {
       sent.flatMap(({ failed }) => failed),
     )
     const others = nodesWith(true)
-    if (others.length === sent.length || (await isHere(answer.id))) {
+    if (others.length === sent.length || (await isHere(parts, answer.id))) {
       return { ...answer, durable_on: [members_then.node_id, ...others] }
     }
     if (others.length === 0) throw unreachable(content_gone)

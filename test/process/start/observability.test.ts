@@ -289,7 +289,7 @@ describeWithRadosgw("a server that is watched", () => {
     assert.isDefined(after, `${page} has lost its two marks`)
     const table = tableOf(families.values())
     const made = [before, begin, mark_line, "\n\n", table, "\n\n", end, after].join("")
-    await expect(made).toMatchFileSnapshot(`../../${page}`)
+    await expect(made).toMatchFileSnapshot(`../../../${page}`)
   })
 
   it("has alerts on what there is, each with its line in the runbook", () => {
