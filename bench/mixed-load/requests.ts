@@ -39,7 +39,8 @@ const bodyOf = async (response: IncomingMessage) => {
   return Buffer.concat(chunks)
 }
 
-const leafForm = async () => {
+/** A photograph as a form of `POST /predict`. */
+export const leafForm = async () => {
   const image = await sharp({
     create: {
       width: image_width,
@@ -59,7 +60,7 @@ const leafForm = async () => {
 }
 
 /** Sends a request over `agent`; rejects any status but 2xx and what the request accepts. */
-const sender = (origin: string, agent: Agent) => async (path: string, sent: Sent) => {
+export const sender = (origin: string, agent: Agent) => async (path: string, sent: Sent) => {
   const { body, accepts, ...options } = sent
   const length = body === undefined ? {} : { "content-length": Buffer.byteLength(body) }
   const headers = { ...options.headers, ...length }

@@ -313,7 +313,7 @@ describe("a training", () => {
     mkdirSync(join(folder, "taken"))
     await writeFile(join(folder, "taken", "mine.txt"), "mine")
     const exit = await Effect.runPromiseExit(training(wanted("taken", 1), () => undefined))
-    expect(Exit.isFailure(exit) && String(exit.cause)).toMatch(/not empty: give another folder/)
+    expect(Exit.isFailure(exit) && String(exit.cause)).toMatch(/not empty: choose another folder/)
     expect(readdirSync(join(folder, "taken"))).toEqual(["mine.txt"])
   })
 
