@@ -46,7 +46,7 @@ const startVersion = async (checkout: string, folder: string): Promise<Contestan
   const script = join(checkout, "launcher/start.sh")
   const server = [node, join(checkout, "launcher/run.mjs"), "serve"]
   const command = existsSync(script) ? ["/bin/sh", script, ...server] : server
-  const [program = "", ...args] = [...command, "--set", "api.bind_host=127.0.0.1"]
+  const [program, ...args] = [...command, "--set", "api.bind_host=127.0.0.1"]
   const environment = { ALMANAC_DATA_DIR: folder, ALMANAC_API__BIND_PORT: "0" }
   const child = spawn(program, args, {
     cwd: checkout,
@@ -106,16 +106,35 @@ const cellsOf = ([name, before, after, raw]: Row) => {
   ]
 }
 
-/** Processor seconds of one command of a checkout's CLI, with all of its children. */
-const commandSeconds = (checkout: string, args: ReadonlyArray<string>) => {
+interface Version {
+  readonly checkout: string
+  readonly folder: string
+}
+
+/** Processor seconds of one command beside the server of a checkout, with all of its children. */
+const commandSeconds = ({ checkout, folder }: Version, args: ReadonlyArray<string>) => {
   const script = '"$@" >/dev/null; times'
   const command = ["-c", script, "bash", join(checkout, "almanac"), ...args]
-  const text = execFileSync("bash", command, { encoding: "utf8", stdio: ["ignore", "pipe", 2] })
+  const text = execFileSync("bash", command, {
+    encoding: "utf8",
+    env: { ...process.env, ALMANAC_DATA_DIR: folder },
+    stdio: ["ignore", "pipe", "inherit"],
+  })
   const [, children = ""] = text.trim().split("\n").slice(-2)
   return [...children.matchAll(/(\d+)m([\d.]+)s/g)].reduce(
     (sum, [, minutes, seconds]) => sum + Number(minutes) * 60 + Number(seconds),
     0,
   )
+}
+
+/** Runs a command of both by turns; the first run, which may install something, does not count. */
+const compareCommand = (before: Version, now: Version, rounds: number, args: Array<string>) => {
+  for (const version of [before, now]) commandSeconds(version, args)
+  const ratios = Array.from(
+    { length: rounds },
+    () => commandSeconds(now, args) / commandSeconds(before, args),
+  )
+  console.log(`almanac ${args.join(" ")}: CPU, now / before ${spreadOf(ratios)}`)
 }
 
 const main = async (before: string, rounds: number) => {
@@ -148,13 +167,12 @@ const main = async (before: string, rounds: number) => {
   }
   const head = ["", "CPU us", "CPU, before / now", "rate, now / before", "rate, now / node:http"]
   console.log(aligned([head, ...rows.map(cellsOf)]))
-  for (const args of [["--help"], ["jobs", "list", "--url", contestants[1]?.origin ?? ""]]) {
-    const ratios = Array.from({ length: rounds }, () => {
-      const seconds = [before, here].map((checkout) => commandSeconds(checkout, args))
-      return (seconds[1] ?? Number.NaN) / (seconds[0] ?? Number.NaN)
-    })
-    console.log(`almanac ${args.slice(0, 2).join(" ")}: CPU, now / before ${spreadOf(ratios)}`)
-  }
+  const [old_version, new_version] = [
+    { checkout: before, folder: old_folder },
+    { checkout: here, folder: new_folder },
+  ]
+  compareCommand(old_version, new_version, rounds, ["--help"])
+  compareCommand(old_version, new_version, rounds, ["jobs", "list", "--as", "tenant"])
   for (const { stop } of contestants) await stop()
   for (const folder of folders) rmSync(folder, { recursive: true, force: true })
 }
