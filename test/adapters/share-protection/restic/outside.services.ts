@@ -166,7 +166,7 @@ describeWithRestic("restic outside", () => {
             const gone = { ...repository, bucket: "no-such-bucket" }
             const failure = yield* Effect.flip(engine.init(gone))
             assert(failure instanceof EngineFailed)
-            assert.include(failure.detail, "not there")
+            assert.include(failure.detail, "does not exist")
             assert.isTrue(failure.wrote_nothing)
           }),
         ),
