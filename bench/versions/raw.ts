@@ -36,7 +36,8 @@ export const startRaw = async (): Promise<Contestant> => {
     credentials: undefined,
     pid: child.pid ?? 0,
     stop: async () => {
-      child.disconnect()
+      // Its connections stay open otherwise.
+      child.kill()
       await once(child, "exit")
     },
   }
