@@ -64,14 +64,14 @@ export const caughtUp = Effect.fnUntraced(function* <Tables>({
   database,
   part,
   waitFor,
-  report: tell,
+  report,
 }: Following<Tables>) {
   const head = yield* log.head(part)
   const reached = Effect.gen(function* () {
     if (!(yield* continues(log, database, part))) return yield* not_yet
     yield* waitFor(head)
   })
-  const reported = Effect.tapError(reached, () => tell("waits for a process that writes it."))
+  const reported = Effect.tapError(reached, () => report("waits for a process that writes it."))
   yield* Effect.retry(reported, { schedule: Schedule.spaced(retry_ms), while: isBehind })
 })
 

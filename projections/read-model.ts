@@ -212,7 +212,7 @@ const retrying = <E extends { readonly detail: string }>(
   following: Effect.Effect<void, E>,
   stall: Stall,
 ) => {
-  const { tell: warn, forget } = warnOnce(name)
+  const { warn, forget } = warnOnce(name)
   return following.pipe(
     Effect.catchDefect((defect) => Effect.fail({ detail: String(defect) })),
     Effect.tapError(({ detail }) => {
@@ -270,7 +270,7 @@ const maintain = Effect.fnUntraced(function* <Tables>(maintenance: Maintenance<T
   yield* retrying(name, Effect.scoped(turns), stall)
   // A damaged log never catches up, so nothing waits for it: existing rows stay readable.
   if (!(yield* belongsTogether)) return
-  const { tell: warn } = warnOnce(name)
+  const { warn } = warnOnce(name)
   yield* caughtUp({ log, database, part, report: warn, waitFor: waits.waitFor })
 })
 

@@ -14,7 +14,7 @@ export const repairing = <Tables>(
   build: Effect.Effect<number, LogUnavailable | DatabaseUnusable>,
   building: Semaphore.Semaphore,
 ) => {
-  const { tell: warn, forget } = warnOnce(name)
+  const { warn, forget } = warnOnce(name)
   const repair = Effect.suspend(() => {
     if (database.place() !== "lost") return Effect.void
     return Effect.andThen(warn("is gone: building it again."), build)

@@ -13,11 +13,11 @@ type Positioned = Pick<ReadModel<unknown>, "position" | "waitFor">
  */
 export const waitForPart =
   (log: Log["Service"], { position, waitFor }: Positioned, part: Part) =>
-  (asked: number): Effect.Effect<void, Behind> =>
+  (wanted: number): Effect.Effect<void, Behind> =>
     Effect.flatMap(position, (shown) => {
-      if (shown >= asked) return Effect.void
+      if (shown >= wanted) return Effect.void
       return log.head(part).pipe(
         Effect.mapError(({ detail }) => new Behind({ detail })),
-        Effect.flatMap((head) => waitFor(Math.min(asked, head))),
+        Effect.flatMap((head) => waitFor(Math.min(wanted, head))),
       )
     })

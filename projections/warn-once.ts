@@ -8,5 +8,5 @@ export const warnOnce = (name: string) => {
     logged.add(warning)
     return Effect.logWarning(`${name} ${warning}`)
   }
-  return { tell: warn, forget: () => logged.clear() }
+  return { warn: warn, forget: () => logged.clear() }
 }

@@ -9,7 +9,7 @@ export const settingsPage = () =>
 const introduction = `# Configuration
 
 This page is made from \`schemas/settings.ts\`; a test holds it equal
-(\`npx vitest run --project test test/schemas/settings.test.ts -u\` writes it anew).
+(\`npx vitest run --project test test/schemas/settings.test.ts -u\` rewrites it).
 
 Almanac starts without any configuration. Each source overrides the one before it:
 

@@ -6,12 +6,17 @@
  */
 import { Effect } from "effect"
 import { Cluster, type ClusterContext, clusterAfter } from "#actors/blob-storage/cluster.ts"
-import { Volume, type VolumeContext, volumeAfter } from "#actors/blob-storage/volume.ts"
+import {
+  shortfallChange,
+  underReplicated,
+  Volume,
+  type VolumeContext,
+  volumeAfter,
+} from "#actors/blob-storage/volume.ts"
 import { address } from "#actors/commands.ts"
 import type { Due, Process } from "#actors/process.ts"
 import { Log } from "#events/log.ts"
 import type { NodeState } from "#schemas/blob-storage/node.ts"
-import { shortfallChange, underReplicated } from "#schemas/blob-storage/replication.ts"
 import { RecordShortfall } from "#schemas/blob-storage/volume.ts"
 
 /** How many of a cluster's nodes can hold copies; a node that is alone still keeps its own. */

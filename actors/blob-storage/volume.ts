@@ -1,6 +1,6 @@
 /**
- * A volume: how far a node's journal is in the log, what the node holds by it, and whether there
- * are nodes enough for what its blobs' policies ask.
+ * A volume: how far a node's journal is in the log, the blobs that the node holds according to it,
+ * and whether there are enough nodes for their policies.
  *
  * Source: DESIGN of the running system, "The exception: bytes"; DECISIONS, document 1, replica
  * count not reachable.
@@ -22,18 +22,32 @@ import {
   VolumeEvent,
 } from "#events/blob-storage/volume.ts"
 import type { Log, Recorded } from "#events/log.ts"
-import { storedPolicy } from "#schemas/blob-storage/blob.ts"
-import {
-  type PolicyCounts,
-  shortfallChange,
-  underReplicated,
-} from "#schemas/blob-storage/replication.ts"
+import { type ReplicationPolicy, storedPolicy } from "#schemas/blob-storage/blob.ts"
+import { nodes_needed } from "#schemas/blob-storage/replication.ts"
 import {
   FactsOutOfOrder,
   type RecordShortfall,
   VolumeCommand,
   type VolumeFact,
 } from "#schemas/blob-storage/volume.ts"
+
+/** The number of blobs with each policy; a policy without blobs is absent. */
+type PolicyCounts = Readonly<Partial<Record<ReplicationPolicy, number>>>
+
+/** The number of these blobs whose policy needs more nodes than are active. */
+export const underReplicated = (blobs: PolicyCounts, active_nodes: number) =>
+  Object.entries(blobs).reduce((sum, [policy, count]) => {
+    // The keys of PolicyCounts are policies.
+    const needed = nodes_needed[storedPolicy(policy as ReplicationPolicy)]
+    return needed > active_nodes ? sum + count : sum
+  }, 0)
+
+/** Whether a shortfall begins or ends; undefined while nothing changes. */
+export const shortfallChange = (was_short: boolean, under_replicated: number) => {
+  const is_short = under_replicated > 0
+  if (is_short === was_short) return undefined
+  return is_short ? "began" : "ended"
+}
 
 export interface VolumeContext {
   /** The journal's last fact that is recorded. */
@@ -42,7 +56,6 @@ export interface VolumeContext {
   readonly last: Pick<BlobEvent, "id" | "at"> | null
   readonly blobs: number
   readonly bytes: number
-  /** How many of the blobs have which policy; none is 0. */
   readonly policies: PolicyCounts
   /** Whether the last shortfall that began has not ended. */
   readonly is_short: boolean

@@ -4,7 +4,7 @@ import { workerData } from "node:worker_threads"
 import { gzipSync } from "node:zlib"
 import { watchedFile } from "#adapters/capital-pressure/reader-file.ts"
 import { readStore } from "#adapters/capital-pressure/store.ts"
-import type { Asked, Shown } from "#gateway/capital-pressure/dashboard-reader.ts"
+import type { DashboardQuery, EncodedPage } from "#gateway/capital-pressure/dashboard-reader.ts"
 import { dashboardOf } from "#projections/capital-pressure/dashboard.ts"
 import { detailOf, historyOf } from "#projections/capital-pressure/detail.ts"
 import { schedulerOf } from "#projections/capital-pressure/schedule.ts"
@@ -20,8 +20,8 @@ import { serveCalls } from "#threads"
 /** The next run of each job, in RFC 3339; a missing job does not run. */
 export type NextRuns = Readonly<Partial<Record<JobId, string>>>
 
-export interface Question {
-  readonly asked: Asked
+export interface PageRequest {
+  readonly query: DashboardQuery
   /** Days since 1970-01-01. */
   readonly today: number
   readonly next_runs: NextRuns
@@ -40,7 +40,7 @@ const metricOf = (metric_id: string) => {
 
 const sinceOf = (date: string | null) => (date === null ? undefined : dayOf(date))
 
-const pageOf = (store: Store, { asked, today, next_runs }: Question): unknown => {
+const pageOf = (store: Store, { query: asked, today, next_runs }: PageRequest): unknown => {
   switch (asked.kind) {
     case "dashboard":
       return dashboardOf(store, today)
@@ -59,7 +59,7 @@ const pageOf = (store: Store, { asked, today, next_runs }: Question): unknown =>
   }
 }
 
-const encodePage = (page: unknown): Shown => {
+const encodePage = (page: unknown): EncodedPage => {
   const bytes = new TextEncoder().encode(JSON.stringify(page))
   const tag = createHash("sha256").update(bytes).digest("base64url").slice(0, tag_digits)
   // Copied, because zlib's result may be part of a larger buffer, which cannot be transferred.
@@ -71,7 +71,7 @@ const responder = (path: string) => {
   const watched = watchedFile(path)
   let store: Store | undefined
   let loaded = 0
-  return (question: Question): Shown => {
+  return (question: PageRequest): EncodedPage => {
     try {
       const change = watched.look()
       if (store === undefined || change !== loaded) store = readStore(watched.file(), "latest")

@@ -7,11 +7,11 @@
 import { Cron } from "croner"
 import { Clock, Effect, Layer } from "effect"
 import { watchedFile } from "#adapters/capital-pressure/reader-file.ts"
-import type { NextRuns, Question } from "#adapters/capital-pressure/reader-thread.ts"
+import type { NextRuns, PageRequest } from "#adapters/capital-pressure/reader-thread.ts"
 import {
-  type Asked,
+  type DashboardQuery,
   DashboardReader,
-  type Shown,
+  type EncodedPage,
 } from "#gateway/capital-pressure/dashboard-reader.ts"
 import { dayAt } from "#schemas/capital-pressure/day.ts"
 import { Unreadable } from "#schemas/capital-pressure/rejection.ts"
@@ -37,9 +37,9 @@ const program = new URL("./reader-thread.ts", import.meta.url)
 const resourceLimits = { maxYoungGenerationSizeMb: 8 }
 
 /** A queued or running computation. */
-interface Computation extends PromiseWithResolvers<Shown> {
+interface Computation extends PromiseWithResolvers<EncodedPage> {
   readonly key: string
-  readonly asked: Asked
+  readonly query: DashboardQuery
   readonly next_runs: NextRuns
 }
 
@@ -47,15 +47,15 @@ interface Computation extends PromiseWithResolvers<Shown> {
 interface Cache {
   readonly change: number
   readonly today: number
-  readonly responses: Map<string, Shown>
+  readonly responses: Map<string, EncodedPage>
   bytes: number
 }
 
 /** Caches a response as the most recently used, and evicts the oldest beyond the limit. */
-const store = (cache: Cache, key: string, shown: Shown) => {
+const store = (cache: Cache, key: string, page: EncodedPage) => {
   evict(cache, key)
-  cache.responses.set(key, shown)
-  cache.bytes += sizeOf(shown)
+  cache.responses.set(key, page)
+  cache.bytes += sizeOf(page)
   for (const other of cache.responses.keys()) {
     if (cache.bytes <= cache_bytes_max) return
     evict(cache, other)
@@ -63,19 +63,19 @@ const store = (cache: Cache, key: string, shown: Shown) => {
 }
 
 const evict = (cache: Cache, key: string) => {
-  const shown = cache.responses.get(key)
-  if (shown === undefined) return
+  const known = cache.responses.get(key)
+  if (known === undefined) return
   cache.responses.delete(key)
-  cache.bytes -= sizeOf(shown)
+  cache.bytes -= sizeOf(known)
 }
 
-const sizeOf = ({ bytes, gzip }: Shown) => bytes.length + (gzip?.length ?? 0)
+const sizeOf = ({ bytes, gzip }: EncodedPage) => bytes.length + (gzip?.length ?? 0)
 
 /** Computes one response at a time. Requests for a queued response share it. */
 const cachedReader = (options: CapitalReaderOptions) => {
   const { path } = options
   const watched = watchedFile(path, 0)
-  const thread = threadCall<Question, Shown>({
+  const thread = threadCall<PageRequest, EncodedPage>({
     name: "The reading thread",
     program: options.program ?? program,
     workerData: path,
@@ -94,16 +94,16 @@ const cachedReader = (options: CapitalReaderOptions) => {
   const next = () => {
     const [computation] = queue.values()
     if (running !== undefined || computation === undefined) return
-    const { key, asked, next_runs } = computation
+    const { key, query, next_runs } = computation
     queue.delete(key)
     const started = cache
     running = { computation, cache: started }
     const { today } = started
-    thread.request({ asked, today, next_runs }).then(
-      (shown) => {
-        store(started, key, shown)
+    thread.request({ query, today, next_runs }).then(
+      (response) => {
+        store(started, key, response)
         finish()
-        computation.resolve(shown)
+        computation.resolve(response)
       },
       (error: unknown) => {
         finish()
@@ -115,13 +115,18 @@ const cachedReader = (options: CapitalReaderOptions) => {
     running = undefined
     next()
   }
-  const compute = (key: string, asked: Asked, next_runs: NextRuns) => {
+  const compute = (key: string, query: DashboardQuery, next_runs: NextRuns) => {
     if (running?.computation.key === key && running.cache === cache)
       return running.computation.promise
     const shared = queue.get(key)
     if (shared !== undefined) return shared.promise
     if (queue.size >= queue_max) throw new Error("Too many responses are queued.")
-    const computation: Computation = { key, asked, next_runs, ...Promise.withResolvers<Shown>() }
+    const computation: Computation = {
+      key,
+      query,
+      next_runs,
+      ...Promise.withResolvers<EncodedPage>(),
+    }
     queue.set(key, computation)
     next()
     return computation.promise
@@ -130,11 +135,15 @@ const cachedReader = (options: CapitalReaderOptions) => {
     watched,
     thread,
     /** Returns a cached or future response. Throws if the file cannot be read. */
-    shown: (asked: Asked, today: number, next_runs: NextRuns): Shown | Promise<Shown> => {
+    page: (
+      query: DashboardQuery,
+      today: number,
+      next_runs: NextRuns,
+    ): EncodedPage | Promise<EncodedPage> => {
       refresh(today)
-      const key = JSON.stringify([asked, next_runs])
+      const key = JSON.stringify([query, next_runs])
       const known = cache.responses.get(key)
-      if (known === undefined) return compute(key, asked, next_runs)
+      if (known === undefined) return compute(key, query, next_runs)
       // Move it to the end of the LRU order.
       if (cache.responses.size > 1) store(cache, key, known)
       return known
@@ -173,7 +182,7 @@ export const capitalReader = (options: CapitalReaderOptions) =>
     DashboardReader,
     Effect.gen(function* () {
       const clock = yield* Clock.Clock
-      const { watched, thread, shown } = cachedReader(options)
+      const { watched, thread, page } = cachedReader(options)
       const runsAt = options.scheduler ? nextRuns() : () => no_runs
       let trouble: string | undefined
       yield* Effect.addFinalizer(() =>
@@ -191,17 +200,17 @@ export const capitalReader = (options: CapitalReaderOptions) =>
         const log = Effect.logError(`The dashboard's file ${options.path} cannot be read: ${why}`)
         return Effect.andThen(is_new ? log : Effect.void, Effect.fail(internal))
       }
-      const awaitResponse = (promise: Promise<Shown>) =>
+      const awaitResponse = (promise: Promise<EncodedPage>) =>
         Effect.tryPromise({ try: () => promise, catch: (error) => error }).pipe(
           Effect.tap(() => Effect.sync(() => (trouble = undefined))),
           Effect.catch(fail),
         )
-      const show = (asked: Asked) =>
+      const show = (query: DashboardQuery) =>
         Effect.suspend(() => {
           const now = clock.currentTimeMillisUnsafe()
-          const next_runs = asked.kind === "scheduler" ? runsAt(now) : no_runs
+          const next_runs = query.kind === "scheduler" ? runsAt(now) : no_runs
           try {
-            const found = shown(asked, dayAt(now), next_runs)
+            const found = page(query, dayAt(now), next_runs)
             return found instanceof Promise ? awaitResponse(found) : Effect.succeed(found)
           } catch (error) {
             return fail(error)

@@ -24,7 +24,7 @@ export interface AgentCommand {
   readonly args: ReadonlyArray<string>
   readonly environment: NodeJS.ProcessEnv
   /** The line that it reads from its standard input; `seed` is its user's on the bus. */
-  readonly papers: (boot: Boot, seed: Redacted.Redacted<string> | null) => string
+  readonly credentials: (boot: Boot, seed: Redacted.Redacted<string> | null) => string
 }
 
 export interface LocalComputeOptions {
@@ -47,7 +47,7 @@ interface Machine {
 export interface LocalCompute {
   readonly compute: Compute["Service"]
   /** From here none is booted, and all stop: it answers before they have. */
-  readonly farewell: Effect.Effect<void>
+  readonly shutdown: Effect.Effect<void>
 }
 
 /** All machines of this process. */
@@ -66,7 +66,7 @@ export const computeLocal = Effect.fnUntraced(function* (options: LocalComputeOp
   yield* Effect.addFinalizer(() => closed(room))
   const compute = Compute.of({
     image: (name) => findImage(options.images_dir, name),
-    boot: (asked) => boot(room, asked),
+    boot: (request) => boot(room, request),
     destroy: (worker_id) =>
       Effect.suspend(() => {
         const machine = machines.get(worker_id)
@@ -79,13 +79,13 @@ export const computeLocal = Effect.fnUntraced(function* (options: LocalComputeOp
         return machine.child === undefined ? "booting" : "active"
       }),
   })
-  const local: LocalCompute = { compute, farewell: farewell(room) }
+  const local: LocalCompute = { compute, shutdown: endMachines(room) }
   return local
 })
 
-const boot = Effect.fnUntraced(function* (room: Room, asked: Boot) {
+const boot = Effect.fnUntraced(function* (room: Room, request: Boot) {
   const { options, machines } = room
-  const { worker_id, image } = asked
+  const { worker_id, image } = request
   const found = yield* findImage(options.images_dir, image)
   if (machines.has(worker_id)) return
   if (found === undefined) return yield* unavailable(`There is no image ${image}.`)
@@ -97,7 +97,7 @@ const boot = Effect.fnUntraced(function* (room: Room, asked: Boot) {
   const machine: Machine = { child: undefined, is_stopped: false, ended }
   machines.set(worker_id, machine)
   const run = Effect.runForkWith(yield* Effect.context())
-  yield* started(options, asked, machine, (why) => {
+  yield* started(options, request, machine, (why) => {
     const told = Effect.logWarning(`Worker ${worker_id} ended: ${why}`)
     run(Effect.andThen(machine.is_stopped ? Effect.void : told, gone(room, worker_id, machine)))
   }).pipe(Effect.onError(() => gone(room, worker_id, machine)))
@@ -126,7 +126,7 @@ const stop = Effect.fnUntraced(function* ({ options, scope }: Room, machine: Mac
   yield* Effect.forkIn(overdue, scope)
 })
 
-const farewell = (room: Room) =>
+const endMachines = (room: Room) =>
   Effect.suspend(() => {
     room.is_closing = true
     return Effect.forEach([...room.machines.values()], (machine) => stop(room, machine), {
@@ -135,7 +135,7 @@ const farewell = (room: Room) =>
   })
 
 const closed = Effect.fnUntraced(function* (room: Room) {
-  yield* farewell(room)
+  yield* endMachines(room)
   const all = [...room.machines.values()]
   const ended = Effect.forEach(all, (machine) => Deferred.await(machine.ended), {
     concurrency: "unbounded",
@@ -162,16 +162,16 @@ const killGroup = ({ child }: Machine) => {
 /** Lets the worker in, and starts its agent; `onEnd` is called once, however it ends. */
 const started = Effect.fnUntraced(function* (
   { agent, users }: LocalComputeOptions,
-  asked: Boot,
+  request: Boot,
   machine: Machine,
   onEnd: (why: string) => void,
 ) {
   const keys = yield* newWorkerKeys
   const { public_key } = keys
-  yield* (users?.admit(workerUser({ worker_id: asked.worker_id, public_key })) ?? Effect.void).pipe(
-    Effect.mapError(({ message }) => new WorkerUnavailable({ detail: message })),
-  )
-  const papers = agent.papers(asked, users === undefined ? null : keys.seed)
+  yield* (
+    users?.admit(workerUser({ worker_id: request.worker_id, public_key })) ?? Effect.void
+  ).pipe(Effect.mapError(({ message }) => new WorkerUnavailable({ detail: message })))
+  const credentials = agent.credentials(request, users === undefined ? null : keys.seed)
   yield* Effect.callback<void, WorkerUnavailable>((resume) => {
     const child = spawn(agent.program, agent.args, {
       env: agent.environment,
@@ -188,7 +188,7 @@ const started = Effect.fnUntraced(function* (
       child.once("exit", (code, signal) => onEnd(signal ? `signal ${signal}` : `code ${code}`))
       // One that ended at once reads nothing: its end tells.
       child.stdin?.on("error", () => undefined)
-      child.stdin?.write(`${papers}\n`)
+      child.stdin?.write(`${credentials}\n`)
       if (machine.is_stopped) child.kill("SIGTERM")
       resume(Effect.void)
     })

@@ -33,32 +33,32 @@ const Said = Schema.fromJsonString(
 )
 const decode = Schema.decodeUnknownOption(Said)
 
-const telling = (
+const publishing = (
   connection: NatsConnection,
   { record, find, progressOf }: ReturnType<typeof makeLiveWorkers>,
 ) =>
   LiveWorkers.of({
-    publish: (beat) => Effect.andThen(record(beat), tell(connection, beat)),
+    publish: (beat) => Effect.andThen(record(beat), publish(connection, beat)),
     find,
     progressOf,
   })
 
 /** Tells the others; it hears nobody but itself, since a worker's user may not listen. */
 export const liveWorkersTold = (connection: NatsConnection) =>
-  Layer.sync(LiveWorkers, () => telling(connection, makeLiveWorkers()))
+  Layer.sync(LiveWorkers, () => publishing(connection, makeLiveWorkers()))
 
-/** Hears every worker, and tells the others what is said here. */
+/** Receives every worker's heartbeats, and publishes those of this process. */
 export const liveWorkersNats = (connection: NatsConnection) =>
   Layer.effect(
     LiveWorkers,
     Effect.gen(function* () {
-      const heard = makeLiveWorkers()
+      const workers = makeLiveWorkers()
       const messages = yield* Effect.acquireRelease(
         Effect.sync(() => connection.subscribe("live.share-protection.worker.*")),
         (subscription) => Effect.sync(() => subscription.unsubscribe()),
       )
-      yield* listening(messages, heard.record)
-      return telling(connection, heard)
+      yield* listening(messages, workers.record)
+      return publishing(connection, workers)
     }),
   )
 
@@ -68,17 +68,17 @@ const listening = (
 ) =>
   Stream.fromAsyncIterable(messages, String).pipe(
     Stream.runForEach((message) => {
-      const said = message.data.length > bytes_max ? Option.none() : decode(message.string())
-      if (Option.isNone(said)) return Effect.void
-      const is_own = message.subject === beatSubject(said.value.worker_id)
-      return is_own ? record(said.value) : Effect.void
+      const heartbeat = message.data.length > bytes_max ? Option.none() : decode(message.string())
+      if (Option.isNone(heartbeat)) return Effect.void
+      const is_own = message.subject === beatSubject(heartbeat.value.worker_id)
+      return is_own ? record(heartbeat.value) : Effect.void
     }),
     // The subscription ends with the connection, and that with the process.
     Effect.ignore,
     Effect.forkScoped,
   )
 
-const tell = (connection: NatsConnection, beat: WorkerHeartbeat) =>
+const publish = (connection: NatsConnection, beat: WorkerHeartbeat) =>
   Effect.ignore(
     Effect.try({
       try: () => connection.publish(beatSubject(beat.worker_id), Schema.encodeSync(Said)(beat)),

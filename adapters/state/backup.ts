@@ -20,7 +20,7 @@ import { proveArchives } from "#adapters/state/proof.ts"
 import type { Bytes } from "#adapters/state/seal.ts"
 import { type StateStore, StateUnusable, unusable } from "#adapters/state/store.ts"
 import {
-  bytesSaid,
+  decodeBytes,
   type KeptMessage,
   lastMessages,
   packedMessages,
@@ -57,19 +57,19 @@ export interface BackupOptions {
   readonly is_alone: boolean
   /** This program's version. */
   readonly almanac: string
-  /** Hears of each part that is done. */
-  readonly told: (line: string) => Effect.Effect<void>
+  /** Receives a line for each finished part. */
+  readonly onProgress: (line: string) => Effect.Effect<void>
 }
 
 /** File mode of parts that are not files of the data folder. */
 const part_mode = 0o600
 
-const asked = <A>(run: () => Promise<A>) =>
+const attempt = <A>(run: () => Promise<A>) =>
   Effect.tryPromise({ try: run, catch: (cause) => readFailure(cause) })
 
 /** The last sequence and the number of messages of a stream; 0 if it does not exist. */
 const standingOf = ({ jsm }: Bus, name: string) =>
-  asked(async () => {
+  attempt(async () => {
     const info = await jsm.streams.info(name).catch(undefinedIfMissing)
     return { last: info?.state.last_seq ?? 0, messages: info?.state.messages ?? 0 }
   })
@@ -152,7 +152,7 @@ const events = Effect.fnUntraced(function* ({ store }: BackupOptions) {
 const webhooks = Effect.fnUntraced(function* ({ store }: BackupOptions) {
   const { jsm } = yield* NatsConnection
   const { stream, subjects } = webhook_cursors
-  const messages = yield* asked(() => lastMessages(jsm, stream, subjects))
+  const messages = yield* attempt(() => lastMessages(jsm, stream, subjects))
   const last = messages.at(-1)?.sequence ?? 0
   if (last === 0) return grown(undefined, undefined, 0)
   const part = yield* putPart(store, `webhooks/1-${last}.ndjson.gz`, packedSome(messages))
@@ -199,7 +199,7 @@ const commits = Effect.fnUntraced(function* ({ store, folder, log: of }: BackupO
   let hash = before?.hash ?? ""
   const each = ({ sequence: position, subject, ...said }: KeptMessage) => {
     if (position <= base) return
-    hash = sha256(bytesSaid(said))
+    hash = sha256(decodeBytes(said))
     growth.add(leafOf(digest, { position, stream: subject.slice(head.length + 1), hash }))
   }
   const until = yield* lastOf(bus, name)
@@ -290,16 +290,16 @@ const proveEarlier = Effect.fnUntraced(function* (
 
 /** Writes a backup or updates an existing one. Fails with StateUnusable or LogUnavailable. */
 export const backupState = Effect.fnUntraced(function* (options: BackupOptions) {
-  const { store, almanac, told } = options
+  const { store, almanac, onProgress } = options
   const cursors = yield* webhooks(options)
-  yield* told(`webhooks: ${cursors.messages} cursors`)
+  yield* onProgress(`webhooks: ${cursors.messages} cursors`)
   const published = yield* events(options)
-  yield* told(`events: ${published.last} published`)
+  yield* onProgress(`events: ${published.last} published`)
   const log = yield* commits(options)
-  yield* told(`log: generation ${log.generation} up to position ${log.last}`)
+  yield* onProgress(`log: generation ${log.generation} up to position ${log.last}`)
   const kept = yield* files(options)
   yield* proveEarlier(options, { log, files: kept })
-  yield* told(`files: ${kept.length} of the data folder`)
+  yield* onProgress(`files: ${kept.length} of the data folder`)
   const manifest: StateManifest = {
     id: randomUUID(),
     almanac,

@@ -10,7 +10,7 @@ import { generation_stream } from "#actors/system/generation.ts"
 import { empty_tree, growing, leafOf, openTree, rootOf, sealedTree } from "#actors/system/tree.ts"
 import { leftOf } from "#adapters/state/files.ts"
 import { type StateStore, StateUnusable, unusable } from "#adapters/state/store.ts"
-import { bytesSaid, unpackedMessages } from "#adapters/state/stream-copy.ts"
+import { decodeBytes, unpackedMessages } from "#adapters/state/stream-copy.ts"
 import { CommitJudge, type Entry, isReadable, type Judge } from "#events/log.ts"
 import { GenerationEvent } from "#events/system/generation.ts"
 import type { GenerationsOptions } from "#journal"
@@ -110,7 +110,7 @@ const proveLog = async (store: StateStore, manifest: StateManifest, head: string
   for await (const { sequence, subject, ...said } of messagesOf(store, log)) {
     if (sequence !== next++) throw unusable(`The log has no commit at ${next - 1}.`)
     const stream = subject.slice(head.length + 1)
-    const entry = decode(sequence, stream, bytesSaid(said), judge)
+    const entry = decode(sequence, stream, decodeBytes(said), judge)
     if (!isReadable(entry)) unreadable++
     follows(entry)
     if (sequence <= base) continue

@@ -52,7 +52,7 @@ export interface RestoreOptions {
   readonly log: GenerationsOptions
   /** Whether only the folder was lost and the bus still has the log. */
   readonly is_files_only?: boolean
-  readonly told: (line: string) => Effect.Effect<void>
+  readonly onProgress: (line: string) => Effect.Effect<void>
   /** Called after each step with its name, so that tests can stop there. */
   readonly after?: (step: string) => Effect.Effect<void, StateUnusable>
 }
@@ -83,8 +83,8 @@ const begunIn = (folder: string) =>
     Effect.mapError(({ message }) => unusable(message)),
   )
 
-const mark = (folder: string, said: Mark) =>
-  writePrivate(markPath(folder), Schema.encodeSync(Mark)(said)).pipe(
+const mark = (folder: string, value: Mark) =>
+  writePrivate(markPath(folder), Schema.encodeSync(Mark)(value)).pipe(
     Effect.mapError(({ message }) => unusable(message)),
   )
 
@@ -202,23 +202,23 @@ const published = Effect.fnUntraced(function* ({ store, manifest, log }: Restore
 }, Effect.scoped)
 
 const files = Effect.fnUntraced(function* (options: RestoreOptions) {
-  const { store, manifest, folder, told, after } = options
+  const { store, manifest, folder, onProgress, after } = options
   for (const file of manifest.files) {
     yield* tried(`${file.path} cannot be written`, () => putFile(folder, file, store.read(file)))
     yield* after?.("wrote a file") ?? Effect.void
   }
-  yield* told(`files: ${manifest.files.length}`)
+  yield* onProgress(`files: ${manifest.files.length}`)
 })
 
 const commits = Effect.fnUntraced(function* (options: RestoreOptions, generation: Generation) {
-  const { store, manifest, told, after } = options
+  const { store, manifest, onProgress, after } = options
   const { connection, jsm } = yield* NatsConnection
   const to = { connection, jsm, stream: generation.stream }
   yield* tried("The log cannot be written", () =>
     refill(to, messagesOf(store, manifest.log), (sequence) =>
       Effect.runPromise(
         Effect.andThen(
-          told(`log: ${sequence} of ${manifest.log.last}`),
+          onProgress(`log: ${sequence} of ${manifest.log.last}`),
           after?.("wrote commits") ?? Effect.void,
         ),
       ),
@@ -238,7 +238,7 @@ const streams = Effect.fnUntraced(function* (
   generation: Generation,
   restore_id: string,
 ) {
-  const { manifest, folder, log, told, after = () => Effect.void } = options
+  const { manifest, folder, log, onProgress, after = () => Effect.void } = options
   const { jsm } = yield* NatsConnection
   yield* ensureStream(jsm, streamOf(log, generation, manifest.id))
   yield* after("made the log's stream")
@@ -247,10 +247,10 @@ const streams = Effect.fnUntraced(function* (
   yield* commits(options, generation)
   yield* after("wrote the log")
   yield* published(options)
-  yield* told(`events: ${manifest.events.last}`)
+  yield* onProgress(`events: ${manifest.events.last}`)
   yield* after("wrote the events")
   yield* cursors(options)
-  yield* told(`webhooks: ${manifest.webhooks.messages} cursors`)
+  yield* onProgress(`webhooks: ${manifest.webhooks.messages} cursors`)
   yield* after("wrote the cursors")
   yield* mark(folder, { backup_id: manifest.id, restore_id, is_written: true })
   yield* tried("The log's stream cannot be opened", () =>
@@ -263,7 +263,10 @@ const streams = Effect.fnUntraced(function* (
  * Records the restore in the log, once. On our own bus it is the first commit. On an external bus a
  * process that starts at this moment may be first, so other processes must be stopped.
  */
-const tell = Effect.fnUntraced(function* ({ manifest, log }: RestoreOptions, restore_id: string) {
+const recordRestoration = Effect.fnUntraced(function* (
+  { manifest, log }: RestoreOptions,
+  restore_id: string,
+) {
   const { id: backup_id, created_at: made_at } = manifest
   const { last: position } = manifest.log
   const command = RecordRestoration.make({ restore_id, backup_id, made_at, position })
@@ -275,7 +278,9 @@ const tell = Effect.fnUntraced(function* ({ manifest, log }: RestoreOptions, res
   }).pipe(
     Effect.provide(Layer.provide(host, Layer.fresh(logGenerations(log))), { local: true }),
     Effect.mapError((cause) =>
-      unusable(`The restore cannot be told: ${causeText(cause)}. Repeat restore-state.`),
+      unusable(
+        `The restore cannot be recorded in the log: ${causeText(cause)}. Repeat restore-state.`,
+      ),
     ),
   )
 })
@@ -297,8 +302,8 @@ export const restoreState = Effect.fnUntraced(function* (options: RestoreOptions
   } else {
     const found = yield* standing(options, generation)
     if (found !== "done") yield* streams(options, generation, begun.restore_id)
-    yield* tell(options, begun.restore_id)
-    yield* options.after?.("told the log") ?? Effect.void
+    yield* recordRestoration(options, begun.restore_id)
+    yield* options.after?.("recorded in the log") ?? Effect.void
   }
   yield* removeFile(markPath(folder)).pipe(Effect.mapError(({ message }) => unusable(message)))
 })

@@ -38,7 +38,7 @@ export type KeptMessage = typeof KeptMessage.Type
 const decodeLine = Schema.decodeUnknownSync(Schema.fromJsonString(KeptMessage))
 
 /** Encodes a message's bytes, as text if possible. */
-const saidBy = (bytes: Uint8Array): Pick<KeptMessage, "data" | "base64"> => {
+const encodeBytes = (bytes: Uint8Array): Pick<KeptMessage, "data" | "base64"> => {
   const buffer = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength)
   return isUtf8(bytes)
     ? { data: buffer.toString() }
@@ -46,14 +46,14 @@ const saidBy = (bytes: Uint8Array): Pick<KeptMessage, "data" | "base64"> => {
 }
 
 /** Decodes a message's original bytes. */
-export const bytesSaid = ({ data, base64 }: Pick<KeptMessage, "data" | "base64">) =>
+export const decodeBytes = ({ data, base64 }: Pick<KeptMessage, "data" | "base64">) =>
   base64 === undefined ? Buffer.from(data) : Buffer.from(base64, "base64")
 
 const keptOf = ({ position: sequence, message }: Delivered): KeptMessage => {
   const of = Number(message.headers?.get(position_header))
   // The header may not be from a roll: an invalid position is ignored.
   const place = Number.isSafeInteger(of) && of > 0 ? { position: of } : {}
-  return { sequence, subject: message.subject, ...place, ...saidBy(message.data) }
+  return { sequence, subject: message.subject, ...place, ...encodeBytes(message.data) }
 }
 
 const lineOf = (message: KeptMessage) => `${JSON.stringify(message)}\n`
@@ -101,7 +101,7 @@ export const lastMessages = async (jsm: JetStreamManager, stream: string, filter
   for (const subject of Object.keys(info?.state.subjects ?? {})) {
     const last = await jsm.streams.getMessage(stream, { last_by_subj: subject })
     if (last === null || last.data.length === 0) continue
-    found.push({ sequence: last.seq, subject, ...saidBy(last.data) })
+    found.push({ sequence: last.seq, subject, ...encodeBytes(last.data) })
   }
   return found.toSorted((one, other) => one.sequence - other.sequence)
 }
@@ -149,7 +149,7 @@ const send = async (
   const together = is_atomic && group.length > 1
   for (const [i, message] of group.entries()) {
     const { sequence, subject, position } = message
-    const data = bytesSaid(message)
+    const data = decodeBytes(message)
     const checks = headers()
     checks.set("Nats-Expected-Stream", stream)
     if (!together || i === 0) checks.set("Nats-Expected-Last-Sequence", `${sequence - 1}`)
@@ -176,12 +176,12 @@ async function* grouped(messages: AsyncIterable<KeptMessage>, after: number) {
   let bytes = 0
   for await (const message of messages) {
     if (message.sequence <= after) continue
-    bytes += bytesSaid(message).length
+    bytes += decodeBytes(message).length
     const is_full = group.length >= group_messages_max || bytes > group_bytes_max
     if (is_full && group.length > 0) {
       yield group
       group = []
-      bytes = bytesSaid(message).length
+      bytes = decodeBytes(message).length
     }
     group.push(message)
   }
@@ -195,11 +195,11 @@ async function* grouped(messages: AsyncIterable<KeptMessage>, after: number) {
 export const refill = async (
   to: Refill,
   messages: AsyncIterable<KeptMessage>,
-  told: (sequence: number) => Promise<void>,
+  onCopied: (sequence: number) => Promise<void>,
 ) => {
   const { state, config } = await to.jsm.streams.info(to.stream)
   for await (const group of grouped(messages, state.last_seq)) {
     await send(to, group, config.allow_atomic === true)
-    await told(group.at(-1)?.sequence ?? 0)
+    await onCopied(group.at(-1)?.sequence ?? 0)
   }
 }

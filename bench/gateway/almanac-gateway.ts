@@ -1,7 +1,7 @@
 /** Almanac in the gateway suite: the whole server, as `npm start` runs it. */
 import { spawn } from "node:child_process"
 import { once } from "node:events"
-import { readFileSync } from "node:fs"
+import { existsSync, readFileSync } from "node:fs"
 import { join } from "node:path"
 import { createInterface } from "node:readline"
 
@@ -20,10 +20,14 @@ export interface Gateway {
   readonly stop: () => Promise<void>
 }
 
-const launcher = join(import.meta.dirname, "../../launcher")
+const this_checkout = join(import.meta.dirname, "../..")
 
-/** As `npm start` runs it. */
-const command = [join(launcher, "start.sh"), process.execPath, join(launcher, "run.mjs"), "serve"]
+/** As `npm start` of a checkout runs it; earlier ones have no script that sets limits. */
+const commandOf = (checkout: string): readonly [string, ...ReadonlyArray<string>] => {
+  const server = [process.execPath, join(checkout, "launcher/run.mjs"), "serve"] as const
+  const script = join(checkout, "launcher/start.sh")
+  return existsSync(script) ? ["/bin/sh", script, ...server] : server
+}
 
 /**
  * Starts the whole server as `npm start` does, in a process of its own, with data in `folder` and
@@ -32,9 +36,12 @@ const command = [join(launcher, "start.sh"), process.execPath, join(launcher, "r
 export const startGateway = async (
   folder: string,
   more: Readonly<Record<string, string>> = {},
+  checkout = this_checkout,
 ): Promise<Gateway> => {
+  const [program, ...args] = commandOf(checkout)
   const settings = { ALMANAC_DATA_DIR: folder, ALMANAC_API__BIND_PORT: "0", ...more }
-  const server = spawn("/bin/sh", [...command, "--set", "api.bind_host=127.0.0.1"], {
+  const server = spawn(program, [...args, "--set", "api.bind_host=127.0.0.1"], {
+    cwd: checkout,
     env: { ...process.env, ...settings },
     stdio: ["ignore", "pipe", "inherit"],
   })

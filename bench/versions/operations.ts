@@ -2,21 +2,8 @@
 import { randomBytes, randomUUID } from "node:crypto"
 import { Agent } from "node:http"
 import { keyOf } from "../blob/almanac.ts"
+import type { Gateway } from "../gateway/almanac-gateway.ts"
 import { leafForm, sender } from "../mixed-load/requests.ts"
-
-interface Credentials {
-  readonly admin: { readonly token: string }
-  readonly tenant: { readonly token: string; readonly trust_id: string }
-  readonly blob: { readonly token: string }
-}
-
-export interface Contestant {
-  readonly origin: string
-  /** Undefined of the bare server. */
-  readonly credentials: Credentials | undefined
-  readonly pid: number
-  readonly stop: () => Promise<void>
-}
 
 const kib = 1024
 const mib = 1024 * kib
@@ -64,7 +51,9 @@ export const operations: ReadonlyArray<Operation> = [
 type Send = ReturnType<typeof sender>
 const octets = "application/octet-stream"
 
-const rawOperations = (send: Send): Prepared => {
+/** The same against the bare server of the blob suite: its path is the number of bytes to get. */
+export const rawOperations = (origin: string): Prepared => {
+  const send = sender(origin, new Agent({ keepAlive: true, maxSockets: 16 }))
   const get = (bytes: number) => () => send(`/${bytes}`, {})
   const put = (bytes: number) => () =>
     send("/", { method: "POST", body: randomBytes(bytes), headers: { "content-type": octets } })
@@ -109,8 +98,8 @@ const blobOperations = async (send: Send, token: string) => {
 }
 
 /** Renames targets: one command, one event, on a few aggregates. */
-const commandOf = async (send: Send, { token, trust_id }: Credentials["tenant"]) => {
-  const headers = { "x-auth-token": token, "content-type": "application/json" }
+const commandOf = async (send: Send, { tenant, trust_id }: Gateway) => {
+  const headers = { "x-auth-token": tenant, "content-type": "application/json" }
   // Nothing listens there: the first job of each target fails, and that is all of it.
   const endpoint = "http://127.0.0.1:9"
   const secret = `${endpoint}/v1/secrets/${randomUUID()}`
@@ -133,17 +122,16 @@ const commandOf = async (send: Send, { token, trust_id }: Credentials["tenant"])
     })
 }
 
-/** Everything that the operations need at a contestant. */
-export const prepare = async ({ origin, credentials }: Contestant): Promise<Prepared> => {
-  const send = sender(origin, new Agent({ keepAlive: true, maxSockets: 16 }))
-  if (credentials === undefined) return rawOperations(send)
-  const { admin, tenant, blob } = credentials
+/** The requests of each operation, with the resources that they need. */
+export const prepare = async (gateway: Gateway): Promise<Prepared> => {
+  const { url, token, tenant, blob } = gateway
+  const send = sender(new URL(url).origin, new Agent({ keepAlive: true, maxSockets: 16 }))
   const leaf = await leafForm()
-  const asTenant = { headers: { "x-auth-token": tenant.token } }
+  const asTenant = { headers: { "x-auth-token": tenant } }
   return {
-    ...(await blobOperations(send, blob.token)),
-    "small read": () => send("/v1/", { headers: { authorization: `Bearer ${admin.token}` } }),
-    command: await commandOf(send, tenant),
+    ...(await blobOperations(send, blob)),
+    "small read": () => send("/v1/", { headers: { authorization: `Bearer ${token}` } }),
+    command: await commandOf(send, gateway),
     "job list": () => send("/v1/jobs", asTenant),
     dashboard: () => send("/api/dashboard", {}),
     prediction: () => send("/predict", { method: "POST", ...leaf }),

@@ -46,7 +46,7 @@ export const doctor = Command.make(
     else for (const one of all) yield* Console.log(lineOf(one))
     const failed = all.filter(({ status }) => status === "fail").map(({ what }) => what)
     if (failed.length > 0) {
-      return yield* new ChecksFailed({ message: `to be mended: ${some([...new Set(failed)])}` })
+      return yield* new ChecksFailed({ message: `failed checks: ${some([...new Set(failed)])}` })
     }
   }),
 ).pipe(

@@ -66,7 +66,14 @@ export const backup = Command.make(
     yield* open
     yield* lockFolder(to, ["run"])
     const manifest = yield* Effect.flatMap(open, (store) =>
-      backupState({ store, folder: dir, is_alone, almanac: version, told: printProgress, log: of }),
+      backupState({
+        store,
+        folder: dir,
+        is_alone,
+        almanac: version,
+        onProgress: printProgress,
+        log: of,
+      }),
     ).pipe(Effect.provide(sources(configured)))
     const { last, generation } = manifest.log
     yield* noteBackup(dir, { at: manifest.created_at, position: last, to: resolve(to) })

@@ -58,7 +58,7 @@ export const restore = Command.make(
       manifest,
       folder,
       log,
-      told: printProgress,
+      onProgress: printProgress,
       is_files_only: files,
     }).pipe(Effect.provide(busRestored(configured)))
     yield* Console.log(`restored to ${folder}: position ${last}; start it with almanac serve`)

@@ -8,6 +8,7 @@ import { type BlobFault, faultText } from "#actors/blob-storage/ports/fault.ts"
 import { type Heartbeat, LiveNodes } from "#actors/blob-storage/ports/live-nodes.ts"
 import { type NodeProgress, no_progress } from "#actors/blob-storage/ports/repair-progress.ts"
 import { activeNodes } from "#actors/blob-storage/shortfall.ts"
+import { underReplicated } from "#actors/blob-storage/volume.ts"
 import { address, Commands } from "#actors/commands.ts"
 import { BlobStorageApi } from "#gateway/blob-storage/apis/cluster.ts"
 import { answer, jsonBody } from "#gateway/json.ts"
@@ -40,7 +41,6 @@ import {
   ResourceExhausted,
   Unavailable,
 } from "#schemas/blob-storage/rejection.ts"
-import { underReplicated } from "#schemas/blob-storage/replication.ts"
 
 export interface ClusterOptions {
   /** `cluster.name` */

@@ -18,7 +18,7 @@ import { tooFewNodes } from "#schemas/blob-storage/replication.ts"
 const nowhere = (id: BlobId, not_asked: ReadonlyArray<string> = []) => {
   const text = `No node has the blob ${id}`
   if (not_asked.length === 0) return `${text}.`
-  return `${text}; out of reach and not asked: ${not_asked.join(", ")}.`
+  return `${text}; offline and not queried: ${not_asked.join(", ")}.`
 }
 
 /** One row per fault. */

@@ -4,14 +4,14 @@ import type { Tier } from "#schemas/capital-pressure/metric.ts"
 import type { Unreadable } from "#schemas/capital-pressure/rejection.ts"
 
 /** The questions. `since`: YYYY-MM-DD, inclusive; null for the whole history. */
-export type Asked =
+export type DashboardQuery =
   | { readonly kind: "dashboard" | "sources" | "scheduler" | "watchlist" }
   | { readonly kind: "history"; readonly metric_id: string; readonly since: string | null }
   | { readonly kind: "detail"; readonly metric_id: string }
   | { readonly kind: "tier"; readonly tier: Tier }
 
 /** A response as bytes, computed once for each change of the file. */
-export interface Shown {
+export interface EncodedPage {
   readonly bytes: Uint8Array
   /** The same by gzip; null if that saves too little. */
   readonly gzip: Uint8Array | null
@@ -23,7 +23,7 @@ export class DashboardReader extends Context.Service<
   DashboardReader,
   {
     /** From the file at the time of the call, or later. */
-    readonly show: (asked: Asked) => Effect.Effect<Shown, Unreadable>
+    readonly show: (asked: DashboardQuery) => Effect.Effect<EncodedPage, Unreadable>
     /** Why the file cannot be read; undefined when it can. */
     readonly trouble: Effect.Effect<string | undefined>
   }

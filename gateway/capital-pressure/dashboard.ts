@@ -2,7 +2,7 @@ import { Effect, Layer } from "effect"
 import type { HttpServerRequest } from "effect/http"
 import { HttpApiBuilder } from "effect/http-api"
 import { CapitalPressureApi } from "#gateway/capital-pressure/api.ts"
-import { type Asked, DashboardReader } from "#gateway/capital-pressure/dashboard-reader.ts"
+import { type DashboardQuery, DashboardReader } from "#gateway/capital-pressure/dashboard-reader.ts"
 import { represented } from "#gateway/representation.ts"
 import { findMetric } from "#schemas/capital-pressure/registry.ts"
 import { NotFound } from "#schemas/capital-pressure/rejection.ts"
@@ -13,18 +13,18 @@ type Request = HttpServerRequest.HttpServerRequest
 /** Caches store the response and revalidate it each time, mostly with 304. */
 const headers = { "cache-control": "no-cache" }
 
-const show = (request: Request, asked: Asked) =>
+const show = (request: Request, query: DashboardQuery) =>
   Effect.flatMapEager(DashboardReader, (reader) =>
-    Effect.mapEager(reader.show(asked), (shown) =>
+    Effect.mapEager(reader.show(query), (shown) =>
       represented(request, shown, "application/json", headers),
     ),
   )
 
 /** The question about a metric; 404 if it is not registered, whatever the file has. */
-const ofMetric = (request: Request, asked: Asked & { readonly metric_id: string }) =>
-  findMetric(asked.metric_id) === undefined
-    ? Effect.fail(new NotFound({ detail: `Unknown metric: ${asked.metric_id}` }))
-    : show(request, asked)
+const ofMetric = (request: Request, query: DashboardQuery & { readonly metric_id: string }) =>
+  findMetric(query.metric_id) === undefined
+    ? Effect.fail(new NotFound({ detail: `Unknown metric: ${query.metric_id}` }))
+    : show(request, query)
 
 const ofTier = (request: Request, text: string) => {
   const known = tiers.find(({ tier }) => String(tier) === text)

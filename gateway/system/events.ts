@@ -31,7 +31,7 @@ const retry_ms = 1_000
 
 const encoder = new TextEncoder()
 
-/** When to retry, in seconds: nobody knows when a stream will end. */
+/** When to retry, in seconds: the end of a stream cannot be predicted. */
 const stream_retry_s = 10
 
 const refusedStream = (over: OverBudget, { caller_max, all_max }: BudgetLimits) =>

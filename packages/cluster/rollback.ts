@@ -132,7 +132,7 @@ const makeRenewAfterVerify = (
 const makeRenew = (
   local: NodeEngine,
   turns: ReturnType<typeof makeLocks>,
-  tell: (id: BlobId) => void,
+  markReported: (id: BlobId) => void,
 ): NodeEngine["renew"] => {
   const latest = new Map<BlobId, bigint>()
   return (id, put_at, at) => {
@@ -143,7 +143,7 @@ const makeRenew = (
       // The previous holder of the lock may have taken this time along and failed.
       const wanted = others !== undefined && others > put_at ? others : put_at
       const copy = await local.renew(id, wanted, at)
-      if (copy !== undefined) tell(id)
+      if (copy !== undefined) markReported(id)
       return copy
     })
   }
@@ -164,12 +164,12 @@ export const rollbackGuard = (local: NodeEngine, timing: Timing): RollbackGuard 
   const queries = new Set<ReadonlySet<BlobId>>()
   const turns = makeLocks()
 
-  const tell = (id: BlobId) => {
+  const markReported = (id: BlobId) => {
     arrivals.delete(id)
     const forgotten = reported.remember(id, timing.now())
     if (forgotten !== undefined && forgotten >= reported_since) reported_since = forgotten + 1n
   }
-  const renewRead = makeRenew(local, turns, tell)
+  const renewRead = makeRenew(local, turns, markReported)
 
   const receive: NodeEngine["receive"] = (order, bytes) => {
     const receiving: Receiving = local.receive(order, bytes)
@@ -179,7 +179,7 @@ export const rollbackGuard = (local: NodeEngine, timing: Timing): RollbackGuard 
       const received = await receiving.finish(at)
       const replaced = before?.kind === "tombstone" ? before : undefined
       if (received.created && order.shard) arrivals.remember(id, { created_at, replaced })
-      else tell(id)
+      else markReported(id)
       return received
     }
     return { ...receiving, finish: (at) => turns.take(order.id, () => finish(at)) }
@@ -190,7 +190,7 @@ export const rollbackGuard = (local: NodeEngine, timing: Timing): RollbackGuard 
     queries.add(query)
     try {
       const copies = await local.copiesOf(ids)
-      for (const copy of copies) if (copy && copy.kind !== "tombstone") tell(copy.id)
+      for (const copy of copies) if (copy && copy.kind !== "tombstone") markReported(copy.id)
       return copies
     } finally {
       queries.delete(query)

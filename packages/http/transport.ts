@@ -48,22 +48,8 @@ export const idOf = (text: string) => {
   return stringify(bytes)
 }
 
-/** The progress of a request's connection; two equal ones in a row mean that it is idle. */
-interface Progress {
-  /** Whether the request's body has arrived in full. */
-  readonly is_read: boolean
-  /** Bytes over the connection in both directions. */
-  readonly bytes: number
-  /** Bytes received over the connection, including earlier requests. */
-  readonly received_bytes: number
-  /** Whether the rest of the body waits until this process reads what has arrived. */
-  readonly is_held_up: boolean
-  /** Whether the client has received what was written of the response. */
-  readonly is_taken: boolean
-}
-
 /** The progress of a request that no socket brought: it has arrived in full. */
-const no_connection: Progress = {
+const no_connection = {
   is_read: true,
   bytes: 0,
   received_bytes: 0,
@@ -71,7 +57,8 @@ const no_connection: Progress = {
   is_taken: false,
 }
 
-export const progressOf = (source: object): Progress => {
+/** The progress of a request's connection; two equal ones in a row mean that it is idle. */
+export const progressOf = (source: object) => {
   if (!(source instanceof IncomingMessage)) return no_connection
   const { socket } = source
   return {

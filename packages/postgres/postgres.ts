@@ -79,11 +79,11 @@ interface Origin<Tables> {
   readonly schema: string
 }
 
-/** Callers pass only the result of `beside`. */
+/** Callers pass only a database of `shadow`. */
 const openedOf = <Tables>(database: Database<Tables>) => database as Opened<Tables>
 
 /** An empty database for a rebuild, in a second schema. A lock excludes other rebuilds. */
-const beside = Effect.fnUntraced(function* <Tables>({
+const openShadow = Effect.fnUntraced(function* <Tables>({
   server,
   design,
   schema,
@@ -219,7 +219,7 @@ const database = Effect.fnUntraced(function* <Tables>(
     dump: own.run((client) => dumpOf(client, schema)),
     // If the schema is dropped, the next session creates it and the writer fills it again.
     place: () => "own",
-    shadow: beside({ server, design, schema }),
+    shadow: openShadow({ server, design, schema }),
     replace: replaceWith(schema, moved),
     compare: (other, rows_max) => {
       const rebuilt = openedOf(other).schema

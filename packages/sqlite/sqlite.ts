@@ -220,7 +220,7 @@ const database = <Tables>(
     place: () => placeOf(file),
     compare: (beside, rows_max) =>
       Effect.suspend(() => {
-        // Callers pass only the result of `beside`.
+        // Callers pass only a database of `shadow`.
         const other = (beside as ReturnType<typeof database<Tables>>).file()
         return comparison({ kept: file.path, rebuilt: other.path, rows_max })
       }),
@@ -238,7 +238,7 @@ const database = <Tables>(
     ),
     replace: (beside) =>
       attempt(first.path, () => {
-        // Callers pass only the result of `beside`.
+        // Callers pass only a database of `shadow`.
         const other = (beside as ReturnType<typeof database<Tables>>).file()
         if (placeOf(file) === "foreign")
           throw new Error("the file at its path is not a read model and is not overwritten")

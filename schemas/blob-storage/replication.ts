@@ -1,10 +1,10 @@
 /**
- * What a replication policy needs of the cluster, and when a node's blobs fall short of theirs.
+ * What a replication policy needs of the cluster.
  *
  * Source: document 1 §2 Replication policies, §7 FAILED_PRECONDITION, §8 Limits; DECISIONS,
  * document 1, replica count not reachable.
  */
-import { type ReplicationPolicy, storedPolicy } from "#schemas/blob-storage/blob.ts"
+import type { ReplicationPolicy } from "#schemas/blob-storage/blob.ts"
 import { FailedPrecondition } from "#schemas/blob-storage/rejection.ts"
 
 /** Document 1 §8: the active nodes that each policy needs. */
@@ -38,25 +38,4 @@ export const refusedPolicy = (policy: ReplicationPolicy, active_nodes: number) =
   return isErasureCode(policy) && active_nodes < needed
     ? tooFewNodes(active_nodes, needed)
     : undefined
-}
-
-/** Blobs by policy, as a node counts them. */
-export type PolicyCounts = Readonly<Partial<Record<ReplicationPolicy, number>>>
-
-/** How many of these blobs ask for more nodes than are active. */
-export const underReplicated = (blobs: PolicyCounts, active_nodes: number) =>
-  Object.entries(blobs).reduce((sum, [policy, count]) => {
-    // The keys of PolicyCounts are policies.
-    const needed = nodes_needed[storedPolicy(policy as ReplicationPolicy)]
-    return needed > active_nodes ? sum + count : sum
-  }, 0)
-
-/**
- * What there is to record of a node's shortfall: that it began or that it ended, and nothing while
- * it lasts, however many blobs come and go.
- */
-export const shortfallChange = (was_short: boolean, under_replicated: number) => {
-  const is_short = under_replicated > 0
-  if (is_short === was_short) return undefined
-  return is_short ? "began" : "ended"
 }

@@ -65,7 +65,7 @@ export const snapshot_fields = {
   protected_until: Schema.NullOr(Instant),
 }
 
-/** Of a release before this one nobody knows what it was that could not be read. */
+/** Earlier releases did not record which files could not be read. */
 export const completed_fields = { ...snapshot_fields, unread: Schema.optionalKey(Unread) }
 
 /** How much of a backup was restored to prove it. */
@@ -92,7 +92,7 @@ export const backup_row = {
   stored_bytes: Schema.NullOr(Count),
   files: Schema.NullOr(Count),
   protected_until: Schema.NullOr(Instant),
-  /** Of one that is expired: it can be undeleted until then at least; null: nobody knows. */
+  /** Of one that is expired: it can be undeleted until then at least; null if unknown. */
   recoverable_until: Schema.NullOr(Instant),
   /** Whether it was undeleted: no retention lets it go. */
   kept: Schema.Boolean,

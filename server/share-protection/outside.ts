@@ -69,7 +69,7 @@ const localMachines = Effect.fnUntraced(function* (
       args: agent_args,
       // One malloc arena instead of one per core saves 5 MB in a mostly idle process.
       environment: { ...process.env, MALLOC_ARENA_MAX: "1" },
-      papers: ({ image, ...who }: Boot, seed) =>
+      credentials: ({ image, ...who }: Boot, seed) =>
         Schema.encodeSync(AgentCredentials)({
           ...who,
           image_version: image,
@@ -89,7 +89,7 @@ const machines = Effect.fnUntraced(function* (
   const { compute, roles } = settings
   const session = yield* Effect.serviceOption(KeystoneSession)
   if (compute.kind === "nova" && Option.isSome(session)) {
-    return { compute: yield* computeNova(session.value, settings), farewell: Effect.void }
+    return { compute: yield* computeNova(session.value, settings), shutdown: Effect.void }
   }
   const is_here = roles.includes("conductor") && roles.includes("agent")
   if (compute.kind !== "local" || !is_here || engine_version === undefined) return undefined
@@ -119,7 +119,7 @@ export const outside = Effect.fnUntraced(function* (settings: Settings, sources:
   const version = built && Context.get(built.success, Engine).version
   const found = yield* machines(settings, sources, version)
   if (found === undefined) return { ...none, services }
-  const { compute, farewell: shutdown } = found
+  const { compute, shutdown } = found
   const booted = Context.add(services, Compute, compute).pipe(Context.add(Images, compute))
   return { ...none, services: booted, shutdown }
 })

@@ -6,7 +6,7 @@ import type { BlobId } from "#schemas/blob-storage/blob.ts"
 import { causeText } from "#schemas/cause-text.ts"
 
 export type BlobFault =
-  /** `not_asked`: members that are offline, of whom nobody knows what they have. */
+  /** `not_asked`: offline members, whose blobs are unknown. */
   | {
       readonly _tag: "BlobNotFound"
       readonly id: BlobId

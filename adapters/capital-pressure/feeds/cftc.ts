@@ -72,9 +72,11 @@ const shares = (
     const [date = "", time] = report.report_date_as_yyyy_mm_dd.split("T")
     const day = findDay(date)
     if (day === undefined || (time !== undefined && !/^00:00:00(\.000)?$/.test(time))) {
-      return Result.fail(`tells of "${quoted(report.report_date_as_yyyy_mm_dd)}", which is no date`)
+      return Result.fail(
+        `has the date "${quoted(report.report_date_as_yyyy_mm_dd)}", which is not a date`,
+      )
     }
-    if (day > today) return Result.fail(`tells of ${date}, which is still to come`)
+    if (day > today) return Result.fail(`has the date ${date}, which is in the future`)
     const open = Number(report.open_interest_all)
     const long = Number(report.asset_mgr_positions_long)
     const short = Number(report.asset_mgr_positions_short)

@@ -57,7 +57,7 @@ export const connectionFailure = (code: string): RequestFailure => {
     case "UND_ERR_RES_EXCEEDED_MAX_SIZE":
       return permanent("answered more bytes than a feed has", advice.form)
     case "BAD_ENCODING":
-      return permanent("answered in an encoding that was not asked for", advice.form)
+      return permanent("sent an encoding that was not requested", advice.form)
     case "ENOTFOUND":
     case "EAI_AGAIN":
       return temporary("is at a name that cannot be resolved", advice.network)
@@ -66,7 +66,10 @@ export const connectionFailure = (code: string): RequestFailure => {
     case "UND_ERR_BODY_TIMEOUT":
       return temporary("did not answer in time")
     case "ERR_OTHER_HOST":
-      return permanent("is asked without verification at one host only", advice.moved)
+      return permanent(
+        "is requested from one host only, because its certificate is not verified",
+        advice.moved,
+      )
   }
   if (certificate.test(code)) {
     return permanent(`has a certificate that cannot be verified (${code})`, advice.clock)
@@ -78,9 +81,9 @@ export const connectionFailure = (code: string): RequestFailure => {
 /** A redirect to another host; `hostname` is "" for a redirect loop. */
 export const redirectFailure = (hostname: string): RequestFailure =>
   hostname === ""
-    ? permanent("sends us on without end", advice.moved)
+    ? permanent("redirects without end", advice.moved)
     : permanent(
-        `sends us to another place (${hostname.slice(0, hostname_chars_max)})`,
+        `redirects to another host (${hostname.slice(0, hostname_chars_max)})`,
         advice.moved,
       )
 
@@ -91,7 +94,7 @@ const minute_ms = 60_000
 export const pausedFailure = (pause_ms: number): RequestFailure => {
   const minutes = Math.ceil(pause_ms / minute_ms)
   return permanent(
-    "refused an earlier request, so it is left alone",
+    "refused an earlier request, so no more are sent for now",
     `Try again in ${minutes} ${minutes === 1 ? "minute" : "minutes"}.`,
   )
 }

@@ -78,11 +78,11 @@ export const lifted = <A>(read: Result.Result<A, string>): Effect.Effect<A, Unre
 
 /** What a person may do about a feed that failed. */
 export const advice = {
-  later: "It is asked again at the next ingest.",
+  later: "The next ingest requests it again.",
   form: "Its form may have changed: until almanac reads it, use ingest --source file:DIR.",
   moved: "It may have moved: until almanac knows where, use ingest --source file:DIR.",
   refused: "Set capital.contact to say who asks, or fetch it from another network.",
-  network: "See that this machine reaches it; it is asked again at the next ingest.",
+  network: "Check that this machine reaches it; the next ingest requests it again.",
   clock: "See to this machine's clock and certificate authorities: verification stays on.",
 } as const
 

@@ -23,7 +23,7 @@ export const pricesOf = (quotes: ReadonlyArray<Quote>): Result.Result<FetchedPri
   const kept: Array<Quote> = []
   for (const quote of sorted) {
     const date = dateOf(quote.day)
-    if (!(quote.close > 0 && quote.adjusted > 0)) return Result.fail(`tells no price for ${date}`)
+    if (!(quote.close > 0 && quote.adjusted > 0)) return Result.fail(`has no price for ${date}`)
     const last = kept.at(-1)
     if (last?.day !== quote.day) kept.push(quote)
     else if (last.close !== quote.close || last.adjusted !== quote.adjusted) {
@@ -60,12 +60,13 @@ export const pricesIn = (text: string, today: number): Result.Result<FetchedPric
     const quotes: Array<Quote> = []
     for (const [date_text = "", price = "", adjusted_text = ""] of rows) {
       const day = findDay(date_text)
-      if (day === undefined) return Result.fail(`tells of "${quoted(date_text)}", which is no date`)
+      if (day === undefined)
+        return Result.fail(`has the date "${quoted(date_text)}", which is not a date`)
       if (isMissing(price) || isMissing(adjusted_text)) continue
-      if (day > today) return Result.fail(`tells of ${date_text}, which is still to come`)
+      if (day > today) return Result.fail(`has the date ${date_text}, which is in the future`)
       const [close, adjusted] = [numberOf(price), numberOf(adjusted_text)]
       if (close === undefined || adjusted === undefined) {
-        return Result.fail(`tells "${quoted(price)}" for ${date_text}, which is no price`)
+        return Result.fail(`has "${quoted(price)}" for ${date_text}, which is not a price`)
       }
       quotes.push({ day, close, adjusted })
     }

@@ -44,13 +44,13 @@ export const seriesOf = (
   const by_day = new Map<number, number>()
   for (const { date, value } of rows) {
     const day = findDay(date)
-    if (day === undefined) return Result.fail(`tells of "${quoted(date)}", which is no date`)
+    if (day === undefined) return Result.fail(`has the date "${quoted(date)}", which is not a date`)
     if (isMissing(value)) continue
     const found = numberOf(value)
     if (found === undefined) {
-      return Result.fail(`tells "${quoted(value)}" for ${date}, which is no number`)
+      return Result.fail(`has "${quoted(value)}" for ${date}, which is not a number`)
     }
-    if (day > today) return Result.fail(`tells of ${date}, which is still to come`)
+    if (day > today) return Result.fail(`has the date ${date}, which is in the future`)
     const before = by_day.get(day)
     if (before !== undefined && before !== found) {
       return Result.fail(`tells two values for ${date}`)

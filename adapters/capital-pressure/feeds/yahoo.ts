@@ -115,7 +115,7 @@ const quotesOf = (
     )
       continue
     if (day === today && now_s < end) continue
-    if (day > today) return Result.fail(`tells of ${dateOf(day)}, which is still to come`)
+    if (day > today) return Result.fail(`has the date ${dateOf(day)}, which is in the future`)
     quotes.set(day, { day, close: price, adjusted: adjusted_price })
   }
   // A day may occur twice; the later one is the price after the close.

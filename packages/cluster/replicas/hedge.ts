@@ -1,7 +1,7 @@
-/** Hedged requests: when a node is slow, the next one is asked too. */
+/** Hedged requests: when a node is slow, the next one gets the request too. */
 import type { Timing } from "../timing.ts"
 
-/** Delay before the next node is asked, in milliseconds. */
+/** Delay before the next node gets the request, in milliseconds. */
 export const hedge_ms = 50
 
 /**

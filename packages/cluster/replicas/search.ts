@@ -142,8 +142,8 @@ export const makeSearch = (parts: ClusterParts) => {
     note(here)
     const others = othersFor(members(), id).filter(({ node_id }) => !without.has(node_id))
     const { offline = [], unheard = [] } = members()
-    const heard = others.filter(({ node_id }) => !unheard.includes(node_id))
-    const near = heard.slice(0, direct_fetches_max)
+    const responsive = others.filter(({ node_id }) => !unheard.includes(node_id))
+    const near = responsive.slice(0, direct_fetches_max)
     const ordered = first === undefined || without.has(first.node_id) ? near : [first, ...near]
     const known = new Set(ordered)
     const far = others.filter((peer) => !known.has(peer))

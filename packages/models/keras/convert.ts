@@ -89,15 +89,15 @@ interface Context {
 
 /** Converts one call of a layer. */
 const convertLayer = (
-  walk: Context,
+  context: Context,
   layer: Layer,
   operands: ReadonlyArray<Value | Constant>,
 ): Value => {
-  const { graph, network: convertFunctional, parameter_counts: counted } = walk
+  const { graph, network: convertFunctional, parameter_counts: counted } = context
   const input = operands.find((operand) => "name" in operand)
   if (input === undefined)
     return reject(`The layer ${describeLayer(layer)} is called without an input.`)
-  if (layer.model !== undefined) return convertModel(walk, layer.model, input)
+  if (layer.model !== undefined) return convertModel(context, layer.model, input)
   const convert = layers[layer.kind]
   if (convert === undefined) return reject(`The layer ${describeLayer(layer)} is not supported.`)
   const path = [...layer.within, layer.name].join("/")
@@ -118,16 +118,16 @@ const convertLayer = (
 }
 
 /** Converts a call of a model with one value. */
-const convertModel = (walk: Context, model: Model, input: Value): Value =>
-  model.is_sequence ? convertSequential(walk, model, input) : network(walk, model, input)
+const convertModel = (context: Context, model: Model, input: Value): Value =>
+  model.is_sequence ? convertSequential(context, model, input) : network(context, model, input)
 
-const convertSequential = (walk: Context, { layers }: Model, input: Value) =>
+const convertSequential = (context: Context, { layers }: Model, input: Value) =>
   layers
     .filter(({ kind }) => kind !== "InputLayer")
-    .reduce((value, layer) => convertLayer(walk, layer, [value]), input)
+    .reduce((value, layer) => convertLayer(context, layer, [value]), input)
 
 /** Layers may be in any order: each call is converted once its operands are available. */
-const network = (walk: Context, model: Model, input: Value): Value => {
+const network = (context: Context, model: Model, input: Value): Value => {
   const { inputs, outputs, name } = model
   const [from] = inputs
   const [to] = outputs
@@ -163,7 +163,10 @@ const network = (walk: Context, model: Model, input: Value): Value => {
         const value = values.get(keyOf(operand.from))
         return value === undefined ? [] : [value]
       })
-      values.set(keyOf({ layer: layer.name, call, output: 0 }), convertLayer(walk, layer, operands))
+      values.set(
+        keyOf({ layer: layer.name, call, output: 0 }),
+        convertLayer(context, layer, operands),
+      )
     }
     if (blocked.length === pending.length) break
     pending = blocked
@@ -195,9 +198,9 @@ export const convertKeras = (network: Network): ConvertedModel => {
   checkLayers(model)
   checkInput(model)
   const graph = graphBuilder()
-  const walk: Context = { graph, network, parameter_counts: new Map() }
+  const context: Context = { graph, network, parameter_counts: new Map() }
   const image = graph.add("Transpose", ["input"], { perm: [0, 3, 1, 2] })
-  const end = convertModel(walk, model, { name: image, shape: [side, side, 3] })
+  const end = convertModel(context, model, { name: image, shape: [side, side, 3] })
   const last = graph.producerOf(end.name)?.type
   const value = asClasses(graph, end, last)
   const [classes = 0] = value.shape
@@ -208,7 +211,7 @@ export const convertKeras = (network: Network): ConvertedModel => {
     graph: built,
     classes,
     activation: activationOf(built, end, last),
-    parameters: [...walk.parameter_counts.values()].reduce((sum, count) => sum + count, 0),
+    parameters: [...context.parameter_counts.values()].reduce((sum, count) => sum + count, 0),
     has_rescaling: expectsBytes(built, built.input.name),
     layers: kinds.length,
   }

@@ -308,7 +308,7 @@ describeNats("a restore of state", (it) => {
               "wrote the events",
               "wrote the cursors",
               "opened the log",
-              "told the log",
+              "recorded in the log",
             ],
           )
           const told = yield* opened({ ...world.log, folder: join(folder, "log") }, restores)

@@ -1,11 +1,7 @@
 /** What policies need of the cluster. Source: document 1 §2, §8; DECISIONS, replica count. */
 import { describe, expect, it } from "vitest"
-import {
-  nodes_needed,
-  refusedPolicy,
-  shortfallChange,
-  underReplicated,
-} from "#schemas/blob-storage/replication.ts"
+import { shortfallChange, underReplicated } from "#actors/blob-storage/volume.ts"
+import { nodes_needed, refusedPolicy } from "#schemas/blob-storage/replication.ts"
 
 describe("a policy", () => {
   it("is refused only where it is an erasure code, for want of nodes", () => {

@@ -86,7 +86,7 @@ describe("FINRA's workbook", () => {
       const twice = yield* book(margin_headings, [...row], ["2024-02", 1, 1, 1])
       yield* refusing("margin_debt", twice, /two values for 2024-02-28/)
       const coming = yield* book(margin_headings, ["2190-01", 1, 1, 1])
-      yield* refusing("margin_debt", coming, /2190-01-31, which is still to come/)
+      yield* refusing("margin_debt", coming, /2190-01-31, which is in the future/)
       const none = yield* book(margin_headings)
       yield* refusing("margin_debt", none, /no value at all/)
     }),
@@ -133,12 +133,12 @@ describe("the CFTC's rows", () => {
     ["no open interest", { open_interest_all: "0" }, /exceed the open interest/],
     ["longs above it", { asset_mgr_positions_long: "3000000" }, /exceed the open interest/],
     ["shorts above it", { asset_mgr_positions_short: "3000000" }, /exceed the open interest/],
-    ["no date", { report_date_as_yyyy_mm_dd: "2024-13-01T00:00:00.000" }, /no date/],
-    ["a time of day", { report_date_as_yyyy_mm_dd: "2024-01-16T10:00:00.000" }, /no date/],
+    ["no date", { report_date_as_yyyy_mm_dd: "2024-13-01T00:00:00.000" }, /not a date/],
+    ["a time of day", { report_date_as_yyyy_mm_dd: "2024-01-16T10:00:00.000" }, /not a date/],
     [
       "a date to come",
       { report_date_as_yyyy_mm_dd: "2190-01-05T00:00:00.000" },
-      /2190-01-05, which is still to come/,
+      /2190-01-05, which is in the future/,
     ],
     [
       "a date twice",
@@ -177,7 +177,7 @@ describe("FiscalData's and Cboe's answers", () => {
       yield* refusing("treasury_supply", '{"error":"x"}', /JSON of another form/)
       yield* refusing("treasury_supply", '{"data":[', /JSON of another form/)
       yield* refusing("skew", "DATE,VVIX\n01/02/2024,1\n", /other columns.*DATE, VVIX/)
-      yield* refusing("skew", "DATE,SKEW\n2024/01/02,1\n", /"2024\/01\/02", which is no date/)
+      yield* refusing("skew", "DATE,SKEW\n2024/01/02,1\n", /"2024\/01\/02", which is not a date/)
     }),
   )
 

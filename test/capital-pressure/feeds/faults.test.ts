@@ -43,8 +43,8 @@ const hasty = { silence_ms: 60, whole_ms: 150, pause_ms: 1, spacing_ms: 0 }
 const faults: ReadonlyArray<Fault> = [
   status(403, /answered 403, so it refuses us\. Set capital\.contact/, 1),
   status(404, /answered 404\. It may have moved/, 1),
-  status(429, /answered 429, too many requests\. It is asked again/, tries_max),
-  status(500, /answered 500\. It is asked again/, tries_max),
+  status(429, /answered 429, too many requests\. The next ingest/, tries_max),
+  status(500, /answered 500\. The next ingest/, tries_max),
   status(204, /answered 204/, 1),
   {
     name: "answers a web page with 200",
@@ -98,28 +98,28 @@ const faults: ReadonlyArray<Fault> = [
   {
     name: "packs in a way that was not asked for",
     answer: (response) => response.writeHead(200, { "content-encoding": "br" }).end("xx"),
-    because: /encoding that was not asked for/,
+    because: /encoding that was not requested/,
     asked: 1,
   },
   {
-    name: "sends us to another place",
+    name: "redirects to another host",
     answer: (response, { url }) => {
       const { port } = new URL(url)
       response.writeHead(302, { location: `http://localhost:${port}/other` }).end()
     },
-    because: /sends us to another place \(localhost\)/,
+    because: /redirects to another host \(localhost\)/,
     asked: 1,
   },
   {
     name: "sends us to another port",
     answer: (response) => response.writeHead(302, { location: "http://127.0.0.1:9/x" }).end(),
-    because: /sends us to another place/,
+    because: /redirects to another host/,
     asked: 1,
   },
   {
     name: "sends us in circles",
     answer: (response) => response.writeHead(307, { location: "/again" }).end(),
-    because: /sends us on without end/,
+    because: /redirects without end/,
     asked: 4,
   },
   {
@@ -208,7 +208,7 @@ describe("a publisher that wants to be left alone", () => {
       }
       yield* refused(fetch(metricOf("skew")), /answered 429/)
       assert.lengthOf(fake.asked, 1)
-      yield* refused(fetch(metricOf("nfci")), /left alone\. Try again in 60 minutes\.$/)
+      yield* refused(fetch(metricOf("nfci")), /sent for now\. Try again in 60 minutes\.$/)
       assert.lengthOf(fake.asked, 1)
     }),
   )

@@ -91,7 +91,7 @@ describe("prices of Yahoo", () => {
     ["another currency", chart("UNH", [[jan_2, 1, 1]], { currency: "EUR" }), /than USD/],
     ["no close", chart("UNH", [[jan_2, null, null]]), /tells no close/],
     ["a close of nothing", chart("UNH", [[jan_2, 0, 0]]), /no price for 2024-01-02/],
-    ["a day to come", chart("UNH", [[jan_2 + 36_500 * day_s, 1, 1]]), /still to come/],
+    ["a day to come", chart("UNH", [[jan_2 + 36_500 * day_s, 1, 1]]), /in the future/],
     ["a web page", "<html>Sign in</html>", /a web page/],
     ["an error", { chart: { result: null, error: { code: "Not Found" } } }, /an error instead/],
     ["columns of unequal length", uneven(), /unequal length/],

@@ -121,7 +121,7 @@ describe("the agent that does not verify", () => {
       }
       yield* refused(
         fetch(metricOf("cot_am_spx")),
-        /CFTC (sends us to another place|is asked without)/,
+        /CFTC (redirects to another host|is requested from one host)/,
       )
       assert.lengthOf(fake.asked, 1)
     }),

@@ -11,7 +11,7 @@ import { afterEach, beforeEach, describe, expect, it } from "vitest"
 import { type CapitalReaderOptions, capitalReader } from "#adapters/capital-pressure/reader.ts"
 import { watchedFile } from "#adapters/capital-pressure/reader-file.ts"
 import { loadObservations, loadStore } from "#adapters/capital-pressure/store.ts"
-import { type Asked, DashboardReader } from "#gateway/capital-pressure/dashboard-reader.ts"
+import { type DashboardQuery, DashboardReader } from "#gateway/capital-pressure/dashboard-reader.ts"
 import type { Dashboard } from "#schemas/capital-pressure/dashboard.ts"
 import { noon_ms } from "../../world/capital-pressure/served.ts"
 import { empty_store, fillFile, openWriter } from "../../world/capital-pressure/store-file.ts"
@@ -30,7 +30,7 @@ afterEach(async () => {
   rmSync(folder, { recursive: true, force: true })
 })
 
-const dashboard: Asked = { kind: "dashboard" }
+const dashboard: DashboardQuery = { kind: "dashboard" }
 
 const silent = Logger.layer([])
 
@@ -45,8 +45,9 @@ const start = async (options: Partial<CapitalReaderOptions> = {}) => {
   })
   const reader = await Effect.runPromise(Scope.provide(run, scope))
   return {
-    show: (asked: Asked) => Effect.runPromise(reader.show(asked)),
-    exit: (asked: Asked) => Effect.runPromiseExit(Effect.provide(reader.show(asked), silent)),
+    show: (asked: DashboardQuery) => Effect.runPromise(reader.show(asked)),
+    exit: (asked: DashboardQuery) =>
+      Effect.runPromiseExit(Effect.provide(reader.show(asked), silent)),
     trouble: () => Effect.runPromise(Effect.provide(reader.trouble, silent)),
   }
 }

@@ -113,7 +113,7 @@ describeWithServer("of three nodes, the third", () => {
       world.cutFromLog(third)
       const [there, here] = await Promise.all([put(third, "alone"), put(first, "the others")])
       await untilSeen(first.client, "node-3", "offline")
-      const detail = `No node has the blob ${there}; out of reach and not asked: node-3.`
+      const detail = `No node has the blob ${there}; offline and not queried: node-3.`
       expect(said(await getRaw(first.client, there))).toEqual([404, detail])
       await deleteEverywhere(second, doomed)
       expect(await textAt(third, doomed)).toBe("doomed")

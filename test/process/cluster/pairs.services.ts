@@ -81,7 +81,7 @@ describeWithServer("six nodes, of which two are away", () => {
         const { status, detail } = bodyOf(await getRaw(client, id))
         const found = "3 of its shards were found, 3 nodes do not respond."
         expect([status, detail]).toEqual([503, found])
-        const were = "out of reach and not asked: node-4, node-5, node-6"
+        const were = "offline and not queried: node-4, node-5, node-6"
         const absent = { status: 404, detail: `No node has the blob ${nowhere}; ${were}.` }
         expect(bodyOf(await getRaw(client, nowhere))).toMatchObject(absent)
       })

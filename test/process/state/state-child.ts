@@ -20,7 +20,7 @@ await Effect.runPromise(
     const log = generations(settings)
     yield* proveState(store, manifest, log)
     yield* claimFolder(dir, manifest)
-    const options = { store, manifest, folder: dir, log, after, told: () => Effect.void }
+    const options = { store, manifest, folder: dir, log, after, onProgress: () => Effect.void }
     yield* Effect.provide(restoreState(options), busRestored(settings))
   }),
 )

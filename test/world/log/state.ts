@@ -96,10 +96,10 @@ export const backedUp = Effect.fnUntraced(function* (
   { log, folder }: World,
   to: string,
   passphrase?: string,
-  told: BackupOptions["told"] = quiet,
+  onProgress: BackupOptions["onProgress"] = quiet,
 ) {
   const store = yield* openStateStore(to, { passphrase, make: true })
-  const options = { store, folder, log, is_alone: true, almanac: "0", told }
+  const options = { store, folder, log, is_alone: true, almanac: "0", onProgress }
   const events = yield* EventsConnection
   return yield* opened(
     log,
@@ -129,7 +129,7 @@ export const restored = Effect.fnUntraced(function* (
   const log = { name, replicas, folder: join(folder, "log") }
   yield* proveState(store, manifest, log)
   yield* claimFolder(folder, manifest)
-  const options = { store, manifest, folder, log, is_files_only, told: quiet }
+  const options = { store, manifest, folder, log, is_files_only, onProgress: quiet }
   yield* restoreState({ ...options, ...(after && { after }) })
   return log
 })

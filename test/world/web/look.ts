@@ -165,7 +165,8 @@ export const describeLook = (world: () => World) => {
     const shown = await look(browser, served, { colorScheme: "dark" })
     await shown.page.setViewportSize({ width: 720, height: 1020 })
     await shown.page.emulateMedia({ media: "print", colorScheme: "dark" })
-    expect(await overflowOf(shown.page)).toBe(0)
+    // The charts get their new width a moment after the page does.
+    await expect.poll(() => overflowOf(shown.page)).toBe(0)
     const ink = await shown.page.evaluate(() => getComputedStyle(document.documentElement).color)
     expect(ink).toBe("rgb(20, 24, 29)")
     expect(await shown.page.locator(".theme").isVisible()).toBe(false)

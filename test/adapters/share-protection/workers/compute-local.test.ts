@@ -42,7 +42,7 @@ const room = Effect.fnUntraced(function* (
       program: process.execPath,
       args: [join(import.meta.dirname, "hold-agent.ts"), said, ...how],
       environment: { PATH: process.env.PATH },
-      papers: (boot, seed) =>
+      credentials: (boot, seed) =>
         JSON.stringify({ ...boot, seed: seed === null ? null : Redacted.value(seed) }),
     },
     ...options,
@@ -103,7 +103,7 @@ describe("local machines", () => {
     ),
   )
 
-  it.live("give an agent its papers, and let its user in for as long as it runs", () =>
+  it.live("give an agent its credentials, and let its user in for as long as it runs", () =>
     Effect.gen(function* () {
       const { inside, users } = door()
       const { compute, heard } = yield* room([], { users })
@@ -166,14 +166,14 @@ describe("local machines", () => {
     }).pipe(Effect.scoped),
   )
 
-  it.live("end with the server, from its farewell on", () =>
+  it.live("end with the server, once its shutdown begins", () =>
     Effect.gen(function* () {
       const scope = yield* Scope.make()
-      const { compute, farewell, heard } = yield* Effect.provideService(room(), Scope.Scope, scope)
+      const { compute, shutdown, heard } = yield* Effect.provideService(room(), Scope.Scope, scope)
       const boot = asked()
       yield* compute.boot(boot)
       const { pid } = yield* heard
-      yield* farewell
+      yield* shutdown
       const failure = yield* Effect.flip(compute.boot(asked()))
       assert.equal(failure.detail, "The server stops.")
       yield* Scope.close(scope, Exit.void)
