@@ -71,17 +71,19 @@ const evict = (cache: Cache, key: string) => {
 
 const sizeOf = ({ bytes, gzip }: EncodedPage) => bytes.length + (gzip?.length ?? 0)
 
-/** Computes one response at a time. Requests for a queued response share it. */
-const cachedReader = (options: CapitalReaderOptions) => {
-  const { path } = options
-  const watched = watchedFile(path, 0)
-  const thread = threadCall<PageRequest, EncodedPage>({
+const readingThread = (options: CapitalReaderOptions) =>
+  threadCall<PageRequest, EncodedPage>({
     name: "The reading thread",
     program: options.program ?? program,
-    workerData: path,
+    workerData: options.path,
     resourceLimits,
     response_ms_max: options.response_ms_max ?? response_ms_max,
   })
+
+/** Computes one response at a time. Requests for a queued response share it. */
+const cachedReader = (options: CapitalReaderOptions) => {
+  const watched = watchedFile(options.path, 0)
+  const thread = readingThread(options)
   const queue = new Map<string, Computation>()
   let running: { readonly computation: Computation; readonly cache: Cache } | undefined
   let cache: Cache = { change: 0, today: 0, responses: new Map(), bytes: 0 }
