@@ -4,18 +4,21 @@ import { Clock, Effect } from "effect"
 /** The first pause, in milliseconds. */
 const pause_ms_min = 500
 
-/** The longest, in milliseconds: a third of the time that tokens are trusted without the log. */
+/**
+ * The longest pause, in milliseconds: a third of the time for which tokens are trusted without the
+ * log.
+ */
 const pause_ms_max = 10_000
 
 /** The count restarts after this long without a failure, in milliseconds. */
 const rest_ms = 60_000
 
-/** A failure in a row of failures. The 1st, 2nd, 4th, 8th and so on are logged. */
+/** A failure in a series. The 1st, 2nd, 4th, 8th and so on are logged. */
 export interface Backoff {
   readonly is_logged: boolean
-  /** For log messages: the number of failures in a row, if it is more than one. */
+  /** For log messages: the number of consecutive failures, if it is more than one. */
   readonly times: string
-  /** Before the next attempt, in milliseconds. */
+  /** Pause before the next attempt, in milliseconds. */
   readonly pause_ms: number
 }
 

@@ -98,7 +98,7 @@ export const findingText = ({ kind, witness, position, head, missing }: Finding)
   }
 }
 
-/** Options of an operator whose log has lost commits. */
+/** Options for an operator whose log has lost commits. */
 export const way_out =
   "See `almanac doctor`. Put a backup back with `almanac restore-state`, or give the missing " +
   "commits up with `almanac log accept-loss`."

@@ -1,9 +1,9 @@
-/** The part of an IP address by which an unknown caller is counted. Source: RFC 4291 §2.5. */
+/** The network of an anonymous caller, for rate limits. Source: RFC 4291 §2.5. */
 
-/** IPv4 written as IPv6, as a socket that takes both shows it. */
+/** An IPv4-mapped IPv6 address, as dual-stack sockets report it. */
 const mapped = /^::ffff:(\d+\.\d+\.\d+\.\d+)$/i
 
-/** Groups of 16 bits that name a subnet: one customer has all addresses below it. */
+/** 16-bit groups of a subnet prefix: one customer owns every address in it. */
 const prefix_groups = 4
 const groups = 8
 
@@ -16,7 +16,7 @@ const fullGroups = (address: string): ReadonlyArray<string> => {
   return [...head, ...zeros, ...tail]
 }
 
-/** An IPv4 address as it is, an IPv6 address as its /64; an empty text of an empty text. */
+/** An IPv4 address unchanged, an IPv6 address as its /64; empty if the address is. */
 export const callerNetwork = (address: string): string => {
   if (!address.includes(":")) return address
   const v4 = mapped.exec(address)?.[1]

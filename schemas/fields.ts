@@ -1,8 +1,9 @@
 /**
- * Fields of a resource, listed once as schemas: what is derived from their schemas and annotations.
+ * Derives facts about a resource's fields from their schemas and annotations, so that each field is
+ * declared once.
  *
- * A field's key annotations are its `description` and `examples`, for the OpenAPI document and the
- * command line, and its `flag`, where that is not the field's name.
+ * Key annotations of a field are its `description` and `examples`, for the OpenAPI document and the
+ * command line, and its `flag`, if that differs from the field's name.
  */
 import { Schema, SchemaAST, Struct } from "effect"
 
@@ -22,7 +23,7 @@ const kinds = [
   ["boolean", SchemaAST.isBoolean, "boolean"],
 ] as const
 
-/** What a field holds besides null; `json` is a list or an object. */
+/** The type of a field's non-null values; `json` is a list or an object. */
 export const kindOf = ({ ast }: Described) => {
   const types = typesIn(ast).filter((type) => !SchemaAST.isNull(type))
   const found = kinds.find(([, isOf, name]) =>
@@ -35,7 +36,7 @@ export const kindOf = ({ ast }: Described) => {
 
 export const isNullable = ({ ast }: Described) => typesIn(ast).some(SchemaAST.isNull)
 
-/** The texts that a field may hold; undefined where it may hold others. */
+/** The possible values of a field of literals; undefined for other fields. */
 export const choicesOf = ({ ast }: Described) => {
   const choices = typesIn(ast).flatMap((type) => {
     if (SchemaAST.isNull(type)) return []
@@ -44,18 +45,18 @@ export const choicesOf = ({ ast }: Described) => {
   return choices.every((choice) => choice !== undefined) ? choices : undefined
 }
 
-/** The fields of an object; undefined where a field holds anything else. */
+/** The fields of an object; undefined for other types. */
 export const membersOf = ({ ast }: Described) =>
   typesIn(ast)
     .find(SchemaAST.isObjects)
     ?.propertySignatures.map(({ name, type }) => [String(name), { ast: type }] as const)
 
-/** Null for each field that may be null: the values of a resource of which nothing is known. */
+/** Null for each nullable field: a resource whose values are unknown. */
 export const nullsOf = <F extends Fields>(fields: F) =>
-  // The names of the fields that may be null are known at run time only.
+  // Which fields are nullable is known only at runtime.
   Object.fromEntries(
     Object.entries(fields).flatMap(([name, field]) => (isNullable(field) ? [[name, null]] : [])),
   ) as { readonly [Name in keyof F as null extends F[Name]["Type"] ? Name : never]: null }
 
-/** A PATCH's fields: whatever is absent stays as it is. */
+/** The fields of a PATCH: absent fields stay unchanged. */
 export const optional = <F extends Fields>(fields: F) => Struct.map(fields, Schema.optionalKey)

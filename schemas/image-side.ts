@@ -1,2 +1,2 @@
-/** Side of the image that the network sees, in pixels. Source: document 3 §1 C. */
+/** Side length of the network's input image, in pixels. Source: document 3 §1 C. */
 export const side = 224

@@ -17,17 +17,20 @@ const typesIn = (ast: SchemaAST.AST): ReadonlyArray<string> => {
   return tag !== undefined && SchemaAST.isLiteral(tag) ? [String(tag.literal)] : []
 }
 
-/** The types of message that a schema has, as they are written; throws where it has none. */
+/** The message types of a schema, in source order; throws if there are none. */
 export const typesOf = ({ ast }: { readonly ast: SchemaAST.AST }): ReadonlySet<string> => {
   const types = new Set(typesIn(SchemaAST.toEncoded(ast)))
   if (types.size === 0) throw new Error("This schema is of no messages: nothing would be read.")
   return types
 }
 
-/** Longest token of a bus subject: a commit's subject stays under 256 bytes with four of them. */
+/**
+ * Maximum length of a token of a bus subject: a commit's subject has four of them and stays under
+ * 256 bytes.
+ */
 export const token_chars_max = 64
 
-/** An identifier that is also one token of a bus subject: no dot, space or wildcard. */
+/** An identifier that is also one token of a bus subject: no dots, spaces or wildcards. */
 export const Token = Schema.String.check(
   Schema.isPattern(/^[\w-]+$/, { expected: "letters, digits, _ and -" }),
   Schema.isMaxLength(token_chars_max),

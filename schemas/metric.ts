@@ -1,5 +1,5 @@
 /**
- * Metrics as Prometheus text: families, each with its help and type before its samples.
+ * Formats metrics as Prometheus text: each family has its help and type before its samples.
  *
  * Source: Prometheus, text-based exposition format 0.0.4.
  */
@@ -7,7 +7,7 @@
 import { Context, Metric } from "effect"
 import { PrometheusMetrics } from "effect/observability"
 
-/** A metric, whether it has samples already or not. */
+/** A metric, with or without samples. */
 export interface Family {
   /** `almanac_<what>_<unit>`, in base units; a counter ends in `_total`. */
   readonly name: string
@@ -20,12 +20,12 @@ export type Labels = Readonly<Record<string, string>>
 
 const declared: Array<Family> = []
 
-/** What parts of this process count as they go, whether anything of it happened already or not. */
+/** All metrics that parts of this process declared, with or without samples. */
 export const declared_families: ReadonlyArray<Family> = declared
 
 /**
- * Counts up from the start of the process. The series that are known beforehand are told from zero
- * on: of one that begins at one, Prometheus sees no increase.
+ * A counter from the start of the process. Series that are known in advance start at zero, because
+ * Prometheus sees no increase in a series that starts at one.
  */
 export const counter = (name: string, help: string, ...series: ReadonlyArray<Labels>) => {
   declared.push({ name, type: "counter", help })
@@ -36,25 +36,25 @@ export const counter = (name: string, help: string, ...series: ReadonlyArray<Lab
   return made
 }
 
-/** Shows the last value that it was given. */
+/** A gauge of the last value. */
 export const gauge = (name: string, help: string) => {
   declared.push({ name, type: "gauge", help })
   return Metric.gauge(name, { description: help })
 }
 
-/** Counts values by the first of the rising bounds that they do not pass. */
+/** A histogram with ascending upper bounds. */
 export const histogram = (name: string, help: string, boundaries: ReadonlyArray<number>) => {
   declared.push({ name, type: "histogram", help })
   return Metric.histogram(name, { description: help, boundaries })
 }
 
-/** A value and the labels that tell it from the others of its family. */
+/** A value and its labels within the family. */
 export type Sample = readonly [value: number | bigint, labels?: Labels]
 
-/** Times or sizes, counted by the first bound that they do not pass. */
+/** Times or sizes, counted by upper bound. */
 export interface Histogram {
   readonly labels?: Labels
-  /** One count for each bound, and one for what passes them all. */
+  /** One count per bound, and one for values above the last bound. */
   readonly counts: ReadonlyArray<number>
   readonly sum: number
 }
@@ -68,13 +68,13 @@ const zeros = {
 
 interface Series {
   readonly labels?: Labels | undefined
-  /** The state that effect keeps for a metric of this type. */
+  /** The state of an Effect metric of this type. */
   readonly state: object
 }
 
 const nothing = () => undefined
 
-/** The text of a registry that holds this family alone. */
+/** The text of a registry with only this family. */
 const textOf = ({ name, type, help }: Family, all: ReadonlyArray<Series>) => {
   const registry: Metric.MetricRegistry = new Map(
     [...all.entries()].map(([place, { labels, state }]) => [
@@ -97,14 +97,14 @@ const familyOf = (family: Family, all: ReadonlyArray<Series>) => {
   return `${help}\n${type}\n`
 }
 
-/** A family of counters or gauges; without samples only its help and type. */
+/** A family of counters or gauges; without samples, only its help and type. */
 export const familyText = (family: Family, samples: ReadonlyArray<Sample>) =>
   familyOf(
     family,
     samples.map(([value, labels]) => ({ labels, state: { count: value, value } })),
   )
 
-/** A family of histograms over the same rising bounds. */
+/** A family of histograms with the same ascending bounds. */
 export const histogramText = (
   family: Family,
   bounds: ReadonlyArray<number>,
@@ -122,7 +122,7 @@ export const histogramText = (
     }),
   )
 
-/** Families of one sample each, by what follows their common beginning. */
+/** Families of one sample each, whose names share a prefix. */
 export const plainText = (
   beginning: string,
   rows: ReadonlyArray<

@@ -1,27 +1,28 @@
 /**
- * One check of a policy rule, `kind:match`: what is known of the caller against the target.
+ * Parses a single check of a policy rule, `kind:match`, which compares a credential with a value of
+ * the target.
  *
  * Source: document 2 §5 (oslo.policy rules).
  */
 
-/** What is known of one side: values by name, values of values, and lists of which any counts. */
+/** Credentials or a target: values by name, nested, with lists of which any item may match. */
 export type Attributes = Readonly<Record<string, unknown>>
 
 /** Rules by name. */
 export type Checks = ReadonlyMap<string, { readonly check: Check }>
 
-/** True, false, or undefined: it cannot be said, and that denies, whatever stands around it. */
+/** True, false, or undefined if the check cannot be evaluated, which denies the whole rule. */
 export type Check = (asked: Asked) => boolean | undefined
 
 export interface Asked {
   readonly rules: Checks
   readonly target: Attributes
   readonly credentials: Attributes
-  /** Rules on the way here. */
+  /** Names of the rules that are being evaluated. */
   readonly within: ReadonlyArray<string>
 }
 
-/** A word that is no check, what stands in for it, and why. */
+/** A substitute for a word that is not a valid check, and the reason. */
 export interface Unfit {
   readonly check: Check
   readonly problem: string
@@ -30,10 +31,10 @@ export interface Unfit {
 export const always: Check = () => true
 export const never: Check = () => false
 
-/** The rule that stands in for one that is not there. */
+/** The rule that replaces missing ones. */
 const default_rule = "default"
 
-/** What the rule `name` says; a rule that leads to itself cannot be said. */
+/** Evaluates the rule `name`. A rule that refers to itself cannot be evaluated. */
 export const ruleCheck =
   (name: string): Check =>
   (asked) => {
@@ -43,7 +44,7 @@ export const ruleCheck =
     return found.check({ ...asked, within: [...asked.within, name] })
   }
 
-/** Reads one check. */
+/** Parses one check. */
 export const checkOf = (word: string): Check | Unfit => {
   if (word === "@") return always
   if (word === "!" || word === "") return never
@@ -64,7 +65,7 @@ export const checkOf = (word: string): Check | Unfit => {
   return { check, problem: `${kind} is no name or value` }
 }
 
-/** The text with the target's values in it; undefined where the target lacks one. */
+/** Inserts the target's values into the text; undefined if the target lacks one. */
 type Template = (target: Attributes) => string | undefined
 
 const templateOf = (match: string): Template | undefined => {
@@ -83,21 +84,21 @@ const templateOf = (match: string): Template | undefined => {
   }
 }
 
-/** Values are compared as the texts that Python makes of them. */
+/** Values are compared by their Python representations. */
 const python = (value: unknown) => {
   if (value === null || value === undefined) return "None"
   if (typeof value === "boolean") return value ? "True" : "False"
   return typeof value === "string" ? value : JSON.stringify(value)
 }
 
-/** The text of a Python value that stands for itself. */
+/** The representation of a Python literal. */
 const literalOf = (kind: string) => {
   if (/^(True|False|None)$/.test(kind)) return kind
   if (/^[+-]?(0|[1-9]\d*)$/.test(kind)) return String(BigInt(kind))
   return /^(["'])([^"'\\]*)\1$/.exec(kind)?.[2]
 }
 
-/** Words of Python's own: oslo.policy stops at them. */
+/** Python keywords, on which oslo.policy fails. */
 const keywords = new Set(
   (
     "and as assert async await break class continue def del elif else except finally for from " +
@@ -105,7 +106,7 @@ const keywords = new Set(
   ).split(" "),
 )
 
-/** Names with dots between them; what a hyphen joins is one name. */
+/** Dotted names; hyphens are part of a name. */
 const isPath = (kind: string) =>
   /^[^\W\d]\w*([.-][^\W\d]\w*)*$/.test(kind) &&
   !kind.split(/[.-]/).some((name) => keywords.has(name))

@@ -1,8 +1,9 @@
 /**
- * Who may do what, in the rule language of oslo.policy, which an operator may change.
+ * Authorization rules in the language of oslo.policy, which operators may change.
  *
- * It answers what oslo.policy 4.0.0 answers, and denies where that one stops with an exception or
- * asks a remote server. Source: document 2 §5; DECISIONS, document 2, default policy rules.
+ * Results equal those of oslo.policy 4.0.0, except that a rule denies if oslo.policy raises an
+ * exception or calls a remote server. Source: document 2 §5; DECISIONS, document 2, default policy
+ * rules.
  */
 import {
   type Attributes,
@@ -13,24 +14,24 @@ import {
   ruleCheck,
 } from "#schemas/policy-check.ts"
 
-/** A text, or the older form: a list of lists of checks, any of which must hold in full. */
+/** A text, or the older form: a list of alternatives, each a list of checks that must all hold. */
 export type Rule = string | ReadonlyArray<string | ReadonlyArray<string>>
 
 /** A parsed rule. */
 export interface Parsed {
   readonly check: Check
-  /** What is wrong with it, for the operator; such a rule denies, or denies in part. */
+  /** What is wrong with the rule, for the operator; the rule, or a part of it, then denies. */
   readonly problem?: string
 }
 
 /** Parsed rules by name. */
 export type Rules = ReadonlyMap<string, Parsed>
 
-/** Whether the rule `name` lets whoever has these credentials do it to the target. */
+/** Whether the rule `name` allows these credentials to act on the target. */
 export const allows = (rules: Rules, name: string, target: Attributes, credentials: Attributes) =>
   ruleCheck(name)({ rules, target, credentials, within: [] }) === true
 
-/** Parses a rule. One without words allows; one that cannot be read denies and says so. */
+/** Parses a rule. An empty rule allows; an unreadable one denies and has a problem. */
 export const parseRule = (rule: Rule): Parsed => {
   const problems: Array<string> = []
   const read = (word: string) => {
@@ -56,13 +57,13 @@ const parseList = (rule: Exclude<Rule, string>, read: Read): Check => {
 }
 
 type Sign = "(" | ")" | "and" | "or" | "not"
-/** A quoted text is a token of its own that fits nowhere. */
+/** A quoted text is a token that is valid nowhere. */
 type Token = Sign | "quoted" | Check
 
-/** Parentheses in one rule; people write two or three. */
+/** Maximum number of parentheses in a rule; people write two or three. */
 const parentheses_max = 100
 
-/** `or` binds least, `not` most; undefined where the words make no rule. */
+/** `or` has the lowest precedence, `not` the highest; undefined if the rule is malformed. */
 const parseText = (rule: string, read: Read): Check | undefined => {
   if (rule === "") return always
   const tokens = rule.split(/\s+/).flatMap((word) => tokensOf(word, read))
@@ -107,7 +108,7 @@ const signs = new Map<string, Sign>([
   ["not", "not"],
 ])
 
-/** Parentheses count at a word's ends only: inside they belong to `%(name)s`. */
+/** Parentheses count only at the ends of a word: inside they belong to `%(name)s`. */
 const tokensOf = (word: string, read: Read): ReadonlyArray<Token> => {
   const rest = word.replace(/^\(+/, "")
   const inner = rest.replace(/\)+$/, "")

@@ -1,17 +1,18 @@
 /**
- * The types of published events: a contract with subscribers, only ever added to.
+ * The types of published events: a contract with subscribers, which is only ever extended.
  *
- * Each service lists its own in `schemas/<service>/published.ts`; docs/events.md shows them all.
+ * Each service declares its types in `schemas/<service>/published.ts`; docs/events.md documents
+ * them.
  */
 import type { Schema } from "effect"
 
-/** What subscribers are promised of one type. */
+/** The contract of one event type. */
 export interface PublishedType<Fields extends Schema.Struct.Fields = Schema.Struct.Fields> {
   /** The bus subject is `events.<service>.<aggregate>.<type>`. */
   readonly aggregate: string
-  /** What the event's `subject` is the id of. */
+  /** The resource whose id is the event's `subject`. */
   readonly subject: string
-  /** When it is told, as a sentence. */
+  /** When the event is published, as a sentence. */
   readonly told: string
   /** The fields of its `data`, each with a description. */
   readonly data: Schema.Struct<Fields>

@@ -1,8 +1,8 @@
-/** How a secret comes into the embedded vault. Source: decisions, "secrets and trusts". */
+/** Requests to store a secret in the embedded vault. Source: decisions, "secrets and trusts". */
 import { Schema } from "effect"
 import { Token } from "#schemas/message.ts"
 
-/** What Barbican takes by default, in bytes. */
+/** Barbican's default limit in bytes. */
 export const secret_bytes_max = 20_000
 
 const isShort = (payload: string) =>
@@ -14,7 +14,7 @@ export const SecretName = Schema.String.check(
   Schema.isPattern(/^\P{Cc}*$/u, { expected: "no control characters" }),
 )
 
-/** A secret of a project. A mistake in one is told without its value. */
+/** A secret of a project. Error texts never contain its value. */
 export const SecretRequest = Schema.Struct({
   project_id: Token,
   name: Schema.optionalKey(SecretName),

@@ -1,10 +1,10 @@
-/** How one setting is declared: its schema, default, range and meaning, and their source. */
+/** The declaration of a setting: its schema, default, range, meaning and source. */
 import { Option, type Redacted, Result, Schema } from "effect"
 
-/** How a setting's value is written; text from the environment or a flag is read accordingly. */
+/** How a value is written, which decides how text from the environment or a flag is parsed. */
 export type Form = "text" | "url" | "integer" | "ratio" | "flag" | "list" | "tables" | "secret"
 
-/** A type with its range, in the words of the documentation. */
+/** A type with its range, as worded in the documentation. */
 export interface Kind<out A, out Raw> {
   readonly form: Form
   readonly schema: Schema.Decoder<unknown>
@@ -16,23 +16,23 @@ export interface Kind<out A, out Raw> {
 }
 
 export interface Setting<out A = unknown> extends Kind<A, unknown> {
-  /** As it would be written in the file; it passes the schema like any other value. */
+  /** The default as written in the file; it is validated like any other value. */
   readonly initial: unknown
   readonly meaning: string
   readonly source: string
   readonly reloadable: boolean
 }
 
-/** A section: settings and sections by name. A name is a word with underscores. */
+/** A section: settings and sections by name. Names are words with underscores. */
 export interface Group {
   readonly [name: string]: Setting | Group
 }
 
-/** The values of a section, as the rest of the system reads them. */
+/** The decoded values of a section. */
 export type Values<Node> =
   Node extends Setting<infer A> ? A : { readonly [Name in keyof Node]: Values<Node[Name]> }
 
-/** Declares a setting; `meaning` says what it does with its unit, `source` where it comes from. */
+/** Declares a setting; `meaning` describes its effect and unit, `source` is its reference. */
 export const setting = <A, Raw>(
   kind: Kind<A, Raw>,
   initial: NoInfer<Raw>,
@@ -41,7 +41,7 @@ export const setting = <A, Raw>(
 
 const none: Group = {}
 
-/** An integer from `minimum` to `maximum`, both included, in `unit`. */
+/** An integer from `minimum` to `maximum`, inclusive, in `unit`. */
 export const integer = (minimum: number, maximum: number, unit = ""): Kind<number, number> => ({
   form: "integer",
   schema: Schema.Int.check(Schema.isBetween({ minimum, maximum })),
@@ -50,7 +50,7 @@ export const integer = (minimum: number, maximum: number, unit = ""): Kind<numbe
   columns: none,
 })
 
-/** A share of all, from 0 to 1, both included. */
+/** A ratio from 0 to 1, inclusive. */
 export const ratio: Kind<number, number> = {
   form: "ratio",
   schema: Schema.Finite.check(Schema.isBetween({ minimum: 0, maximum: 1 })),
@@ -67,7 +67,7 @@ export const flag: Kind<boolean, boolean> = {
   columns: none,
 }
 
-/** Text of one line; an empty text means "not set" wherever the pattern allows it. */
+/** One line of text; an empty text means "not set" if the pattern allows it. */
 export const text = (pattern = /^[^\r\n\0]*$/, range = ""): Kind<string, string> => ({
   form: "text",
   schema: Schema.String.check(Schema.isMaxLength(text_length_max), Schema.isPattern(pattern)),
@@ -76,10 +76,10 @@ export const text = (pattern = /^[^\r\n\0]*$/, range = ""): Kind<string, string>
   columns: none,
 })
 
-/** Linux allows 4096 bytes in a path, and nothing else here is longer. */
+/** The maximum path length of Linux; nothing else is longer. */
 const text_length_max = 4096
 
-/** A network: an address, and how many bits of it count. */
+/** A network in CIDR notation. */
 export const network = text(/^[0-9a-fA-F.:]+\/\d{1,3}$/, "CIDR, as 10.0.0.0/8 or fd00::/8")
 
 export const choice = <const Values extends ReadonlyArray<string>>(
@@ -92,7 +92,7 @@ export const choice = <const Values extends ReadonlyArray<string>>(
   columns: none,
 })
 
-/** A URL of one of `schemes` without user or password in it; empty means "not set". */
+/** A URL with one of `schemes`, without a user or password; empty means "not set". */
 export const url = (...schemes: ReadonlyArray<string>): Kind<string, string> => ({
   form: "url",
   schema: Schema.String.check(
@@ -104,7 +104,7 @@ export const url = (...schemes: ReadonlyArray<string>): Kind<string, string> => 
   columns: none,
 })
 
-/** Several servers of one cluster are written with commas between them, as NATS does. */
+/** Servers of a cluster are separated by commas, as in NATS. */
 const isPlainUrl = (value: string, schemes: ReadonlyArray<string>) =>
   value.split(",").every((one) => {
     const parsed = URL.canParse(one.trim()) ? new URL(one.trim()) : undefined
@@ -112,7 +112,7 @@ const isPlainUrl = (value: string, schemes: ReadonlyArray<string>) =>
     return schemes.includes(scheme) && parsed?.username === "" && parsed.password === ""
   })
 
-/** A list of texts that each fit `item`; at most 1,000 of them. */
+/** A list of texts that all match `item`; at most 1,000. */
 export const list = <A extends string>(
   item: Kind<A, string>,
 ): Kind<ReadonlyArray<A>, ReadonlyArray<A>> => ({
@@ -123,10 +123,10 @@ export const list = <A extends string>(
   columns: none,
 })
 
-/** A list that a person writes by hand; more than this is a mistake. */
+/** More entries than this in a handwritten list are a mistake. */
 const entries_max = 1000
 
-/** A list of tables with these columns; at most 1,000 of them. */
+/** A list of tables with these columns; at most 1,000. */
 export const tables = <Columns extends Group>(
   columns: Columns,
 ): Kind<ReadonlyArray<Values<Columns>>, ReadonlyArray<Values<Columns>>> => ({
@@ -137,7 +137,7 @@ export const tables = <Columns extends Group>(
   columns,
 })
 
-/** A value that is never printed; empty means "not set". `<name>_file` beside it names a file. */
+/** A value that is never printed; empty means "not set". Its `<name>_file` names a file instead. */
 export const secret: Kind<Redacted.Redacted<string>, string> = {
   form: "secret",
   schema: Schema.RedactedFromValue(Schema.String.check(Schema.isMaxLength(text_length_max))),
@@ -148,15 +148,15 @@ export const secret: Kind<Redacted.Redacted<string>, string> = {
 
 export const isSetting = (node: Setting | Group): node is Setting => typeof node.form === "string"
 
-/** Every setting of a section and the sections in it, with its dotted name, in order. */
+/** All settings of a section and its subsections, by dotted name, in order. */
 export const settingsOf = (group: Group, prefix = ""): ReadonlyArray<readonly [string, Setting]> =>
   Object.entries(group).flatMap(([name, node]) =>
     isSetting(node) ? [[prefix + name, node] as const] : settingsOf(node, `${prefix}${name}.`),
   )
 
 /**
- * Reads a variable's or a flag's text as the file would have written it: integers, true and false,
- * lists by commas or as JSON, tables as JSON. What does not read stays as it is, and is refused.
+ * Parses the text of a variable or a flag into the file's form: integers, true and false, lists
+ * with commas or as JSON, tables as JSON. Unparsable text is returned unchanged, and then rejected.
  */
 export const fromText = (setting: Setting, value: string): unknown => {
   const trimmed = value.trim()
@@ -174,13 +174,13 @@ const Json = Schema.fromJsonString(Schema.Unknown)
 const fromJson = (value: string): unknown =>
   Option.getOrElse(Schema.decodeUnknownOption(Json)(value), () => value)
 
-/** A refused setting: its dotted name, and what is wrong in words that never hold a secret. */
+/** An invalid setting: its dotted name, and the problem without secrets. */
 export interface Wrong {
   readonly path: string
   readonly problem: string
 }
 
-/** Decodes one value as the file writes it, columns of tables included. */
+/** Decodes a value in the file's form, including the columns of tables. */
 export const decodeSetting = (
   path: string,
   setting: Setting,
@@ -189,7 +189,7 @@ export const decodeSetting = (
   const decoded = Schema.decodeUnknownOption(setting.schema)(raw)
   if (Option.isNone(decoded)) return Result.fail({ path, problem: mustBe(setting, raw) })
   if (setting.form !== "tables") return Result.succeed(decoded.value)
-  // The schema of tables has proven an array; each of its items is proven a table below.
+  // The schema guarantees an array; its items are checked below.
   const rows = decoded.value as ReadonlyArray<unknown>
   return Result.all(rows.map((row, n) => decodeRow(`${path}[${n}]`, setting.columns, row)))
 }
@@ -212,13 +212,13 @@ const suggest = (name: string, columns: Group) => {
   return near === undefined ? "" : `; did you mean ${near}?`
 }
 
-/** A table of a TOML file or a JSON object. */
+/** A table of a TOML file, or a JSON object. */
 export const isTable = (raw: unknown): raw is Readonly<Record<string, unknown>> =>
   typeof raw === "object" && raw !== null && !Array.isArray(raw) && !(raw instanceof Date)
 
 const mustBe = ({ form, type, range }: Setting, raw: unknown) => {
   const wanted = range === "" ? type : `${type} (${range})`
-  // A URL may have been given with a password in it, and a table may hold a token.
+  // A URL may contain a password, and a table may contain a token.
   const hidden = form === "secret" || form === "url" || form === "tables"
   return `must be ${wanted}${hidden ? "" : `, not ${shown(raw)}`}`
 }
@@ -229,14 +229,14 @@ const shown = (raw: unknown) => {
   return json.length > shown_length_max ? `${json.slice(0, shown_length_max)}...` : json
 }
 
-/** Enough to recognise what was written, and still one line. */
+/** Maximum excerpt of a value: recognisable, and still one line. */
 const shown_length_max = 60
 
-/** A name as it may be printed: on one line, quoted where it is not a plain name. */
+/** A printable form of a name: on one line, quoted unless it is a plain name. */
 export const quoted = (name: string) =>
   /^[\w.[\]-]{1,100}$/.test(name) ? name : shown(name.slice(0, shown_length_max))
 
-/** The candidate that was probably meant: a misspelt one, or one that ends in the same word. */
+/** The most likely intended name: a near misspelling, or one with the same last word. */
 export const nearest = (name: string, candidates: ReadonlyArray<string>): string | undefined => {
   const section = name.slice(0, name.lastIndexOf(".") + 1)
   const neighbours = candidates.filter((candidate) => candidate.startsWith(section))
@@ -244,7 +244,7 @@ export const nearest = (name: string, candidates: ReadonlyArray<string>): string
   return misspelt(name, candidates) ?? [...neighbours, ...candidates].find(alike)
 }
 
-/** The candidate that is at most two slips away. */
+/** The candidate with the fewest edits, if there are at most two. */
 export const misspelt = (name: string, candidates: ReadonlyArray<string>): string | undefined => {
   if (name.length > compared_length_max) return undefined
   const scored = candidates.map((candidate) => ({ candidate, slips: slips(name, candidate) }))
@@ -254,12 +254,12 @@ export const misspelt = (name: string, candidates: ReadonlyArray<string>): strin
 
 const lastWord = (name: string) => name.slice(name.lastIndexOf(".") + 1)
 
-/** Comparing is quadratic; no setting's name is longer. */
+/** The comparison is quadratic, and no setting's name is longer. */
 const compared_length_max = 100
-/** A swap, a missing or a doubled letter, twice. */
+/** Two swapped, missing or doubled letters. */
 const slips_max = 2
 
-/** The edits (insert, remove, replace, swap neighbours) that turn one name into the other. */
+/** The edit distance of two names (insert, remove, replace, swap neighbours). */
 const slips = (from: string, to: string): number => {
   let before: ReadonlyArray<number> = []
   let row: ReadonlyArray<number> = Array.from({ length: to.length + 1 }, (_, n) => n)

@@ -1,8 +1,8 @@
-/** The page docs/configuration.md, made from the settings themselves. */
+/** Generates docs/configuration.md from the settings. */
 import { type Group, isSetting, type Setting, settingsOf } from "#schemas/setting.ts"
 import { settings, variableOf } from "#schemas/settings.ts"
 
-/** The whole page; a test holds the file equal to it. */
+/** The whole page; a test compares the file with it. */
 export const settingsPage = () =>
   [introduction, ...sectionsOf(settings, "").map(section), reloadables()].join("\n")
 

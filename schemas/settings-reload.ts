@@ -1,18 +1,18 @@
-/** What a running process takes over when its settings are read again (SIGHUP). */
+/** Reloading settings in a running process (SIGHUP). */
 import { Equal } from "effect"
 import { type Group, isSetting } from "#schemas/setting.ts"
 import { type Settings, settings } from "#schemas/settings.ts"
 
 export interface Reload {
-  /** The settings to go on with: the running ones, with the reloadable ones that changed. */
+  /** The settings in effect: the previous ones with all reloadable changes. */
   readonly settings: Settings
-  /** Dotted names that changed and apply now. */
+  /** Dotted names of changes that apply now. */
   readonly applied: ReadonlyArray<string>
-  /** Dotted names that changed and wait for a restart. */
+  /** Dotted names of changes that need a restart. */
   readonly needs_restart: ReadonlyArray<string>
 }
 
-/** Answers what changes between two readings; values are compared and never shown. */
+/** Merges reloaded settings into the running ones. Values are compared, but never printed. */
 export const reload = (running: Settings, read: Settings): Reload => {
   const applied: Array<string> = []
   const needs_restart: Array<string> = []
@@ -20,7 +20,7 @@ export const reload = (running: Settings, read: Settings): Reload => {
     Object.fromEntries(
       Object.entries(group).map(([name, node]) => {
         const [before, after] = [from[name], to[name]]
-        // The values of a section that holds sections are sections, by the type of Values.
+        // By the type of Values, the values of a group are a section.
         if (!isSetting(node)) {
           return [name, merge(node, before as Section, after as Section, `${prefix}${name}.`)]
         }
@@ -30,7 +30,7 @@ export const reload = (running: Settings, read: Settings): Reload => {
         return [name, node.reloadable ? after : before]
       }),
     )
-  // Every name of `settings` is carried over with a value of its own type.
+  // Every name of `settings` keeps a value of its own type.
   const merged = merge(settings, running, read, "") as unknown as Settings
   return { settings: merged, applied, needs_restart }
 }

@@ -1,12 +1,14 @@
-/** What settings must be to one another, beyond each one's own range. */
+/** Rules across settings, beyond the range of each one. */
 import { Redacted } from "effect"
 import type { Wrong } from "#schemas/setting.ts"
 import type { Role, Settings } from "#schemas/settings.ts"
 
-/** RFC 7518 §3.2: an HS256 key is at least as long as its hash. The cluster's secret alike. */
+/**
+ * RFC 7518 §3.2: an HS256 key has at least the length of its hash. So does the cluster's secret.
+ */
 const secret_bytes_min = 32
 
-/** Answers the first thing that is wrong with these settings together, or undefined. */
+/** The first violated rule, or undefined. */
 export const disagreement = (settings: Settings): Wrong | undefined => {
   for (const rule of [
     services,
@@ -32,14 +34,14 @@ export const disagreement = (settings: Settings): Wrong | undefined => {
   return undefined
 }
 
-/** Whether only this machine reaches a listener on this host. */
+/** Whether a listener on this host is reachable from this machine only. */
 export const isLoopback = (host: string) =>
   host === "localhost" || host === "::1" || /^127(\.\d{1,3}){3}$/.test(host)
 
 const services = ({ services }: Settings): Wrong | undefined =>
   services.length > 0 ? undefined : { path: "services", problem: "needs at least one service" }
 
-/** What nobody else can do on a bus that only this process has. */
+/** Roles that a process must take itself if its bus is private. */
 const roles_of_a_bus = ["actors", "conductor"] as const
 
 const roles = ({ roles, services, nats, database }: Settings): Wrong | undefined => {
@@ -80,7 +82,7 @@ const tls = ({ tls }: Settings): Wrong | undefined => {
   return undefined
 }
 
-/** RFC 6750 §2.1: what a bearer token may hold. */
+/** RFC 6750 §2.1: the syntax of a bearer token. */
 const bearer = /^[\w.~+/-]+=*$/
 
 const tokens = ({ auth }: Settings): Wrong | undefined => {
@@ -143,7 +145,7 @@ const needed = (path: string): Wrong => ({
   problem: "must be given: identity.kind is keystone",
 })
 
-/** A machine of the cloud is reached over a bus that it can reach too. */
+/** Machines in the cloud need a bus that they can reach. */
 const machines = ({ compute, identity, nats }: Settings): Wrong | undefined => {
   if (compute.kind !== "nova") return undefined
   const path = "compute.kind"
@@ -152,7 +154,7 @@ const machines = ({ compute, identity, nats }: Settings): Wrong | undefined => {
   return compute.flavor === "" ? { path, problem: "nova needs compute.flavor" } : undefined
 }
 
-/** Each has ten consumers, of the thousand that the mirror may have. */
+/** Each subscriber has ten consumers, of the mirror's thousand. */
 const subscribers_max = 32
 
 const nats = ({ nats }: Settings): Wrong | undefined => {
@@ -251,7 +253,7 @@ const carrier = ({ carrier: { registry, registry_url, web_key } }: Settings): Wr
   return { path: "carrier.web_key", problem: "holds spaces, or what is no ASCII" }
 }
 
-/** A key that was copied with a line break would be refused by FMCSA as unknown. */
+/** FMCSA would reject a key with a copied line break as unknown. */
 const printable = /^[\x21-\x7e]*$/
 
 const webhooks = ({ webhooks }: Settings): Wrong | undefined => {
@@ -274,7 +276,7 @@ const networks = (settings: Settings): Wrong | undefined => {
   return undefined
 }
 
-/** An address and the bits of it that count. */
+/** Checks an address and its prefix length. */
 const isNetwork = (network: string) => {
   const [address = "", bits = ""] = network.split("/")
   const is_v6 = address.includes(":")

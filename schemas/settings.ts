@@ -1,4 +1,4 @@
-/** Every setting with its default, in one place. Source: decisions, "configuration". */
+/** All settings with their defaults. Source: decisions, "configuration". */
 import { blob, cluster } from "#schemas/blob-storage/settings.ts"
 import { capital } from "#schemas/capital-pressure/settings.ts"
 import { carrier } from "#schemas/carrier-search/settings.ts"
@@ -36,10 +36,10 @@ import { api } from "#schemas/system/api-settings.ts"
 import { events, webhooks } from "#schemas/system/settings.ts"
 import { principal_name_pattern, role_pattern, scopes } from "#schemas/token.ts"
 
-/** An hour: a request or a clock that is off by more is a mistake. */
+/** An hour: a longer request or a larger clock difference is a mistake. */
 const hour_s = 3600
 const day_s = 86_400
-/** An error's detail travels in a header-sized answer, never a document. */
+/** An error's detail is a short text, never a document. */
 const detail_bytes_max = 65_536
 const commits_max = 1_000_000
 
@@ -180,7 +180,7 @@ const json = {
 
 const from_nats = "decisions, NATS"
 
-/** A name of consumers too, and in upper case of an environment variable. */
+/** Also a consumer name and, in upper case, part of an environment variable. */
 const subscriber_pattern = /^[a-z][a-z0-9]{0,31}$/
 
 const nats = {
@@ -284,13 +284,13 @@ const services = [
   "plant-disease",
 ] as const
 
-/** What the processes of one deployment share among them. Source: decision 0140. */
+/** The roles that the processes of a deployment divide among themselves. Source: decision 0140. */
 export const roles = ["gateway", "actors", "conductor", "projections", "agent", "blob"] as const
 
-/** A part of the work that a process does; all of them on one machine. */
+/** A part of the work that a process does; a single machine has all of them. */
 export type Role = (typeof roles)[number]
 
-/** Every section and setting, in the order of the documentation. */
+/** All sections and settings, in the order of the documentation. */
 export const settings = {
   services: setting(list(choice(...services)), services, {
     meaning: "Services that this process serves.",
@@ -334,11 +334,11 @@ export const settings = {
   log,
 } satisfies Group
 
-/** The settings that a process runs with; an empty text or secret is "not set". */
+/** The settings of a process; an empty text or secret means "not set". */
 export type Settings = Values<typeof settings>
 
-/** Every setting by its dotted name, `api.bind_port` for example. */
+/** All settings by dotted name, such as `api.bind_port`. */
 export const settings_by_path = new Map(settingsOf(settings))
 
-/** The environment variable of a setting: `ALMANAC_API__BIND_PORT` for `api.bind_port`. */
+/** A setting's environment variable: `ALMANAC_API__BIND_PORT` for `api.bind_port`. */
 export const variableOf = (path: string) => `ALMANAC_${path.replaceAll(".", "__").toUpperCase()}`

@@ -1,22 +1,22 @@
 /**
- * Facts that reach the log through a spool, as commands and events carry them.
+ * Spooled facts in commands and events.
  *
  * Source: decisions, facts of searches and predictions.
  */
 import { Schema } from "effect"
 import { message } from "#schemas/message.ts"
 
-/** Facts in one command, and so events in one commit, at most: as of a node's blobs. */
+/** Maximum number of facts per command, and so of events per commit: the same as for blobs. */
 export const facts_max = 500
 
 const Cursor = Schema.Int.check(Schema.isGreaterThanOrEqualTo(0))
 const Epoch = Schema.String.check(Schema.isPattern(/^[\da-f-]{36}$/))
 
-/** Where the fact of an event is in its spool: so the stream itself shows that none is missing. */
+/** A fact's position in its spool, which shows that the stream has no gaps. */
 export const place = {
-  /** The spool's own UUID. Its cursors mean nothing in another one. */
+  /** The UUID of the spool; cursors are only valid within it. */
   epoch: Epoch,
-  /** The cursor of the fact before it in the same epoch; 0 of the first. */
+  /** The cursor of the previous fact of the epoch; 0 for the first. */
   after: Cursor,
   cursor: Cursor,
 } as const
@@ -34,7 +34,7 @@ export const recording = <const Type extends string, Fact extends Schema.Top>(
     ),
   })
 
-/** The facts do not follow those that are recorded: read the cursor again. */
+/** The facts do not follow the recorded ones: read the cursor again. */
 export class FactsOutOfOrder extends Schema.TaggedError<FactsOutOfOrder>()(
   "SpooledFactsOutOfOrder",
   { code: Schema.tag("FAILED_PRECONDITION"), detail: Schema.String },

@@ -1,4 +1,4 @@
-/** What a token may grant, and how one is asked for. Source: decisions, "secrets and trusts". */
+/** The grants of tokens, and requests for tokens. Source: decisions, "secrets and trusts". */
 import { Schema } from "effect"
 
 /** Reading blobs and the cluster's state; writing and deleting blobs; changing the cluster. */
@@ -8,21 +8,21 @@ export type Scope = (typeof scopes)[number]
 
 export const isScope = Schema.is(Schema.Literals(scopes))
 
-/** A role's name as policy rules write it. */
+/** A role's name in policy rules. */
 export const role_pattern = /^\w[\w.-]{0,63}$/
-/** A project, domain or user: what Keystone and its like use, at most 128 characters. */
+/** The id of a project, domain or user in Keystone and similar services: at most 128 characters. */
 const principal_id_pattern = /^[\w.:@-]{1,128}$/
-/** A name for the log. */
+/** A name for use in the log. */
 export const principal_name_pattern = /^[\w.:@ -]{1,128}$/
 
 export const PrincipalId = Schema.String.check(Schema.isPattern(principal_id_pattern))
 
-/** Ten years, in seconds: longer than any machine lives. */
+/** Ten years, in seconds: no machine lives longer. */
 export const ttl_s_max = 315_360_000
-/** More roles than a policy file knows. */
+/** No policy file has more roles. */
 export const roles_max = 64
 
-/** By what the log knows its bearer, and an operator revokes it. */
+/** The name of a token in the log; operators revoke it by this name. */
 export const TokenName = Schema.String.check(Schema.isPattern(principal_name_pattern))
 
 /** A token to issue; without `ttl_seconds` it does not expire. */

@@ -1,17 +1,20 @@
-/** How a trust of the embedded identity is made. Source: decisions, "secrets and trusts". */
+/**
+ * Requests to create a trust in the embedded identity service. Source: decisions, "secrets and
+ * trusts".
+ */
 import { Schema } from "effect"
 import { Token } from "#schemas/message.ts"
 import { PrincipalId, role_pattern, roles_max, ttl_s_max } from "#schemas/token.ts"
 
-/** A trust's id: Keystone's are 32 hex digits. */
+/** A trust's id; Keystone's have 32 hex digits. */
 export const TrustId = Token
 
 /** A trust for this service; without `ttl_seconds` it does not expire. */
 export const TrustRequest = Schema.Struct({
   project_id: Token,
-  /** Who trusts; without it, the project as a whole. */
+  /** The trustor; absent: the project as a whole. */
   user_id: Schema.optionalKey(PrincipalId),
-  /** What the service may be in the project: the trustor is given these roles there. */
+  /** The roles that the service gets in the project, where the trustor receives them, too. */
   roles: Schema.Array(Schema.String.check(Schema.isPattern(role_pattern))).check(
     Schema.isMinLength(1),
     Schema.isMaxLength(roles_max),

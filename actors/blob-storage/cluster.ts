@@ -1,8 +1,8 @@
 /**
- * The cluster: its members, and the ring's version.
+ * The cluster: its members and the version of its ring.
  *
- * Whether something can happen to a node is the node's chart's to say; the cluster adds what goes
- * beyond one node: room for another, the ring, and which watchdog speaks.
+ * The node's chart decides which events a node accepts. The cluster adds the rules that go beyond
+ * one node: the maximum number of members, the ring, and the fence of the current watchdog.
  *
  * Source: document 1 §3, §4 ClusterService; DECISIONS, document 1, join, heartbeats, leave.
  */
@@ -39,10 +39,10 @@ import {
 } from "#schemas/blob-storage/cluster.ts"
 import type { NodeId, NodeState } from "#schemas/blob-storage/node.ts"
 
-/** Departed nodes that are told one by one. */
+/** Maximum number of departed nodes in the snapshot. */
 const departed_max = 8
 
-/** The unit where the first node contributes nothing: 1 TiB. */
+/** The capacity unit if the first node contributes no capacity: 1 TiB. */
 const capacity_unit_default = String(2 ** 40)
 
 export interface Member {
@@ -51,14 +51,14 @@ export interface Member {
   readonly capacity_bytes: string
   readonly weight_percent: number
   readonly state: NodeState
-  /** RFC 3339, while it is offline. */
+  /** RFC 3339; set while the node is offline. */
   readonly remove_at?: string
 }
 
-/** A node that was removed with what it had. */
+/** A node that was removed while its blobs were still on its disk. */
 interface Departed {
   readonly node_id: NodeId
-  /** RFC 3339; empty where the log does not say. */
+  /** RFC 3339; empty if the log has no time for it. */
   readonly at: string
 }
 
@@ -66,13 +66,13 @@ export interface ClusterContext {
   readonly ring_version: number
   readonly vnodes_per_node: number
   readonly capacity_unit_bytes: string
-  /** The highest that a watchdog has shown. */
+  /** The highest fence of any watchdog so far. */
   readonly fence: number
-  /** By node_id. */
+  /** Sorted by node_id. */
   readonly nodes: ReadonlyArray<Member>
-  /** Those that may come back with their disks, the longest gone first; no more than eight. */
+  /** Removed nodes that may return with their disks, oldest first; at most eight. */
   readonly departed: ReadonlyArray<Departed>
-  /** When the last went of those that are not told any more; empty: none. */
+  /** When the newest node dropped from `departed` was removed; empty if none was dropped. */
   readonly departed_before: string
 }
 
@@ -80,15 +80,15 @@ type Context = ClusterContext
 
 const find = ({ nodes }: Context, node_id: NodeId) => nodes.find((node) => node.node_id === node_id)
 
-/** Who is on the ring: the nodes that get new blobs. */
+/** Nodes on the ring, which receive new blobs. */
 export const eligible = ({ nodes }: Context) => nodes.filter(({ state }) => state === "active")
 
 const ns_per_ms = 1_000_000n
 const present: ReadonlySet<NodeState> = new Set(["active", "leaving"])
 
 /**
- * A time in Unix nanoseconds since when no node is away that had a place in the cluster: what was
- * put after it, only those have that are here. Undefined: one is away now.
+ * The time (Unix nanoseconds) of the last removal of a node: present members hold every copy of
+ * blobs put later. Undefined while a member is offline or joining.
  */
 export const wholeSince = ({ nodes, departed, departed_before }: Context): bigint | undefined => {
   if (!nodes.every(({ state }) => present.has(state))) return undefined
@@ -97,7 +97,7 @@ export const wholeSince = ({ nodes, departed, departed_before }: Context): bigin
   return BigInt(last_ms) * ns_per_ms
 }
 
-/** Who shares a host, where that makes a difference: where several do, and some do not. */
+/** Assigns ring members to hosts, if that affects placement: some but not all share a host. */
 const hostsText = (nodes: ReadonlyArray<Member>) => {
   const { domain_of, sizes } = domainsOf(nodes.map(({ address }) => hostOf(address)))
   return sizes.length === 1 || sizes.length === nodes.length ? [] : [domain_of]
@@ -110,7 +110,7 @@ const ringText = (context: Context) => {
   return JSON.stringify([context.vnodes_per_node, nodes, ...hostsText(on_ring)])
 }
 
-/** The same context, with the version risen if its ring is another than `before`. */
+/** Increments the ring version if the ring differs from that of `before`. */
 const versioned = (before: Context, after: Context): Context => {
   const changed = ringText(before) !== ringText(after)
   return { ...after, ring_version: before.ring_version + (changed ? 1 : 0) }
@@ -122,16 +122,16 @@ const fields = (event: NodeEvent): Partial<Member> => {
   return event.type === "NodeWentOffline" ? { remove_at: event.remove_at } : {}
 }
 
-/** The member after the event; undefined when it is one no more. */
+/** The member after an event; undefined if it is no longer a member. */
 const memberAfter = (before: Member | undefined, event: NodeEvent): Member | undefined => {
   const state = stateAfter(before?.state, event)
   if (state === undefined) return undefined
-  // NodeJoined has all that a member consists of, and every other event has one before it.
+  // NodeJoined sets every field of a member, and all other events require an existing member.
   const { remove_at, ...member } = { ...before, ...fields(event), state } as Member
   return state === "offline" && remove_at !== undefined ? { ...member, remove_at } : member
 }
 
-/** Who is away with its disk: those that were removed, until they join again. */
+/** Removed nodes remain listed until they join again. */
 const departedAfter = ({ departed, departed_before }: Context, event: NodeEvent) => {
   if (event.type !== "NodeRemoved" && event.type !== "NodeJoined") return {}
   const others = departed.filter(({ node_id }) => node_id !== event.node_id)
@@ -232,7 +232,7 @@ const join = (command: typeof JoinNode.Type, context: Context): ReadonlyArray<Cl
   return [...configured, ...changed, ...revived]
 }
 
-/** RFC 3339, so many seconds after another. */
+/** Adds seconds to an RFC 3339 time. */
 const later = (at: string, seconds: number) =>
   DateTime.formatIso(DateTime.add(DateTime.makeUnsafe(at), { seconds }))
 
@@ -252,8 +252,8 @@ const reject = (
 }
 
 /**
- * Snapshots of version 1 did not tell who had departed: they cannot be upcast, and the history is
- * folded until the cluster's next commit.
+ * Version 1 snapshots did not list departed nodes, so they cannot be upcast: the history is folded
+ * until the cluster's next commit.
  */
 export const Cluster = decider({
   machine,
@@ -304,7 +304,7 @@ export const clusterAfter = (log: Log["Service"], recorded: Recorded) =>
     (state) => state.context as ClusterContext,
   )
 
-/** The cluster of that name as the log has it; undefined before its first node. */
+/** Loads the cluster from the log; undefined before its first node. */
 export const loadCluster = Effect.fnUntraced(function* (log: Log["Service"], name: string) {
   const last = yield* log.load(`${Cluster.name}.${name}`)
   return last && (yield* clusterAfter(log, last))

@@ -1,9 +1,9 @@
 /**
- * A node's heart: it joins the cluster at the start, and then says at each interval that the node
- * lives and what it holds.
+ * A node's heartbeat: it joins the cluster at startup and then publishes the node's usage at a
+ * fixed interval.
  *
- * Every node of a cluster reaches the same log and bus, so a heart asks no other node's leave: it
- * joins by a command, and its heartbeats are heard by every process.
+ * All nodes of a cluster share one log and one bus. So a node joins by a command, without asking
+ * other nodes, and every process receives its heartbeats.
  *
  * Source: document 1 §1, §4 rule 1; DECISIONS, document 1, heartbeats, the cluster's log.
  */
@@ -19,21 +19,21 @@ import {
   ReviveNode,
 } from "#schemas/blob-storage/cluster.ts"
 
-/** Pause between two tries to join, in milliseconds: the log may be starting too. */
+/** Pause between attempts to join, in milliseconds: the log may still be starting. */
 const join_retry_ms = 500
 
 export interface HeartOptions {
   readonly cluster: string
-  /** What this node says of itself. */
+  /** The node's own registration. */
   readonly node: Omit<typeof JoinNode.Type, "type">
   readonly heartbeat_interval_seconds: number
-  /** What the node holds now. */
+  /** The node's present usage. */
   readonly usage: Effect.Effect<Omit<Heartbeat, "node_id">>
 }
 
 /**
- * What a heartbeat makes the node's state change to: an offline node is back, and a leaving node
- * that holds nothing and has nothing to move has left. Nothing else is ever changed by one.
+ * The state change that follows from a heartbeat: an offline node returns, and a leaving node that
+ * holds nothing and has nothing to move has left. No other state changes.
  */
 export const commandOf = (
   state: Member["state"],
@@ -45,19 +45,19 @@ export const commandOf = (
 }
 
 /**
- * Whether a node's capacity changed so much, by a quarter, that its share of the ring follows.
- * Smaller changes are only shown: each change of the ring moves blobs.
+ * Whether the capacity changed by at least a quarter, so that the node's share of the ring must
+ * change. Smaller changes are only reported, because each change of the ring moves blobs.
  */
 const isOther = (now: bigint, joined: bigint) => 4n * now < 3n * joined || 4n * now > 5n * joined
 
-/** Beats until it is interrupted. A log out of reach only delays it. */
+/** Sends heartbeats until it is interrupted. It retries while the log is unreachable. */
 export const heart = Effect.fnUntraced(function* (options: HeartOptions) {
   const { cluster, node, heartbeat_interval_seconds, usage } = options
   const commands = yield* Commands
   const log = yield* Log
   const live = yield* LiveNodes
   const { node_id } = node
-  // A node that was asked to leave and has left stays away until it is started again.
+  // A node that has left on request rejoins only after a restart.
   let leaving = false
 
   const send = Effect.fnUntraced(function* (command: ClusterCommand) {
@@ -89,7 +89,7 @@ export const heart = Effect.fnUntraced(function* (options: HeartOptions) {
   const warn = ({ detail }: { readonly detail: string }) =>
     Effect.logWarning(`The node ${node_id} waits for its cluster: ${detail}`)
 
-  // Ended by a defect it would beat no more, and a node that serves would be taken for dead.
+  // A defect must not end the heartbeats, or a node that still serves would be marked offline.
   const goesOn = Effect.catchDefect((defect: unknown) => Effect.fail({ detail: String(defect) }))
 
   yield* join.pipe(goesOn, Effect.tapError(warn), Effect.retry(Schedule.spaced(join_retry_ms)))

@@ -1,8 +1,9 @@
 /**
- * The journal's process: takes the facts of this node's blob store into the log, in order.
+ * The journal process: records the facts of this node's blob store in the log, in order.
  *
- * It keeps nothing. The cursor is in the log, and the aggregate refuses facts that do not follow
- * it; the store forgets a fact only after the log has it. So a kill loses none and doubles none.
+ * It stores nothing. The cursor is in the log, and the aggregate rejects facts that do not follow
+ * it; the store deletes a fact only after the log has recorded it. So a kill neither loses nor
+ * duplicates facts.
  *
  * Source: DESIGN of the running system, "The exception: bytes".
  */
@@ -16,28 +17,28 @@ import { Log } from "#events/log.ts"
 import { facts_max, RecordFacts, type VolumeFact } from "#schemas/blob-storage/volume.ts"
 
 /**
- * Pause before the store is asked again when it had nothing new, and while it is being written to,
- * in milliseconds: a fact costs this process more than the put that it tells of.
+ * Pause before the next scan when the store had no new facts, and initially while it receives
+ * writes, in milliseconds. Recording a fact costs this process more than the put itself.
  */
 const idle_ms = 250
 
 /**
- * The longest pause while it is being written to, in milliseconds. Each is twice the one before
- * where less comes than a commit holds: a commit costs every node of a cluster most of a
- * millisecond, and one with ten facts hardly more than one with one. And it is this one where the
- * thread has no time left: to tell of a blob takes as much as to store it. Decisions 0155, 0162.
+ * The longest pause while the store receives writes, in milliseconds. The pause doubles while less
+ * than a full commit arrives: each commit costs every node of a cluster almost a millisecond, and
+ * ten facts cost hardly more than one. If the thread is saturated, this pause applies at once,
+ * because recording a blob takes as long as storing it. Decisions 0155, 0162.
  */
 const pause_ms_max = 1000
 
-/** How old the last fact in the log may be before the journal no longer pauses, milliseconds. */
+/** The journal stops pausing once the last recorded fact is older than this, in milliseconds. */
 const behind_ms_max = 60_000
 
 const nanos_per_ms = 1e6
 
-/** Pause after the log or the store could not be reached, in milliseconds. */
+/** Pause after the log or the store was unreachable, in milliseconds. */
 const retry_ms = 500
 
-/** In the order of the command's fields, so that it is not made anew. */
+/** Fields in the command's order, so that encoding does not rebuild the object. */
 const volumeFact = (fact: BlobFact): VolumeFact => {
   const { cursor, kind, id, size, checksum, policy, shard, labels } = fact
   const { at, actor, request_id, correlation_id } = fact
@@ -57,25 +58,26 @@ const volumeFact = (fact: BlobFact): VolumeFact => {
   }
 }
 
-/** The store's journal is another than the one whose facts are in the log. */
+/** The store's journal is not the one whose facts are in the log. */
 export class ForeignJournal extends Schema.TaggedError<ForeignJournal>()("ForeignJournal", {
   detail: Schema.String,
 }) {}
 
-/** The volume as the log has it; undefined before its first fact. */
+/** Loads the volume from the log; undefined before its first fact. */
 const loadVolume = Effect.fnUntraced(function* (node_id: string) {
   const log = yield* Log
   const last = yield* log.load(`${Volume.name}.${node_id}`)
   return last && (yield* volumeAfter(log, last))
 })
 
-/** The last fact of the node that the log has; 0 before its first. */
+/** The cursor of the node's last recorded fact; 0 before the first. */
 export const recordedCursor = (node_id: string) =>
   Effect.map(loadVolume(node_id), (volume) => volume?.cursor ?? 0)
 
 /**
- * Refuses a journal that begins anew (its folder was exchanged, say): it has facts up to a cursor
- * that the log has too, and they are not the log's. Acknowledged, they would be gone unrecorded.
+ * Rejects a journal that restarted, for example because its folder was replaced. Its cursors
+ * overlap those in the log but denote other facts, and acknowledging them would delete unrecorded
+ * facts.
  */
 const checkOrigin = Effect.fnUntraced(function* (node_id: string, volume: VolumeContext) {
   const { cursor, last } = volume
@@ -89,7 +91,7 @@ const checkOrigin = Effect.fnUntraced(function* (node_id: string, volume: Volume
   return yield* new ForeignJournal({ detail })
 })
 
-/** A read-only store forgets nothing, and its last facts are recorded all the same. */
+/** A read-only store cannot delete facts, but they are recorded all the same. */
 const acknowledge = Effect.fnUntraced(function* (cursor: number) {
   const blobs = yield* Blobs
   const acknowledged = fromEngine(() => blobs.acknowledge(cursor))
@@ -97,8 +99,7 @@ const acknowledge = Effect.fnUntraced(function* (cursor: number) {
 })
 
 /**
- * Takes one commit's worth of the facts after `from` into the log; answers the last of them, and
- * whether more may wait.
+ * Records one commit of facts after `from`; returns the last one and whether more may be waiting.
  */
 const recordNext = Effect.fnUntraced(function* (node_id: string, from: number) {
   const blobs = yield* Blobs
@@ -123,13 +124,13 @@ const isBehind = ({ at }: VolumeFact) =>
     (now) => Number(now - BigInt(at)) / nanos_per_ms > behind_ms_max,
   )
 
-/** Takes all that the store's journal holds into the log; answers the last fact's cursor. */
+/** Records every fact in the store's journal; returns the cursor of the last one. */
 export const recordAll = Effect.fnUntraced(function* (node_id: string) {
   const volume = yield* loadVolume(node_id)
   let from = volume?.cursor ?? 0
   if (volume !== undefined) {
     yield* checkOrigin(node_id, volume)
-    // A process that was killed may have recorded what it could not acknowledge any more.
+    // A killed process may have recorded facts without acknowledging them.
     yield* acknowledge(from)
   }
   for (;;) {
@@ -140,8 +141,8 @@ export const recordAll = Effect.fnUntraced(function* (node_id: string) {
 })
 
 /**
- * Records until it is interrupted. A log or a store out of reach only delays it. `isFull` is asked
- * after each look whether others have used nearly all of the thread since it was asked last.
+ * Records facts until it is interrupted. It retries while the log or the store is unreachable.
+ * `isFull` returns whether other work has nearly saturated the thread since the previous call.
  */
 export const journal = (node_id: string, isFull: () => boolean = () => false) =>
   Effect.gen(function* () {
@@ -154,7 +155,7 @@ export const journal = (node_id: string, isFull: () => boolean = () => false) =>
       const { blob_count } = yield* fromEngine(blobs.usage)
       const is_busy = blob_count !== count
       const is_little = recorded !== undefined && !recorded.has_more
-      // Asked each time, so that a rest of long ago does not count.
+      // Called on every pass, so that each measurement covers only the latest one.
       const is_full = isFull()
       if (!is_little) pause_ms = recorded !== undefined && is_full ? pause_ms_max : idle_ms
       if (recorded === undefined || (is_busy && !(yield* isBehind(recorded.last)))) {
@@ -165,7 +166,7 @@ export const journal = (node_id: string, isFull: () => boolean = () => false) =>
       count = blob_count
     }
   }).pipe(
-    // Ended by a defect it would never say so, and the volume would keep its facts for ever.
+    // A defect must not end the journal silently, or the volume would keep its facts for ever.
     Effect.catchDefect((defect) => Effect.fail({ _tag: "Defect", detail: String(defect) })),
     Effect.tapError((error) =>
       Effect.logWarning(`The journal of ${node_id} waits: ${faultText(error)}`),

@@ -1,5 +1,6 @@
 /**
- * Who is in the cluster, kept in memory from its commits: put and get ask no log.
+ * The cluster's members, kept in memory from its commits, so that puts and gets do not read the
+ * log.
  *
  * Source: document 1 §2 SyncRingResponse, §3; DECISIONS, document 1, the cluster's log.
  */
@@ -32,7 +33,7 @@ const peersIn = ({ nodes }: ClusterContext, wanted: NodeState): ReadonlyArray<Pe
     .filter(({ state }) => state === wanted)
     .map(({ node_id, address }) => ({ node_id, address }))
 
-/** A placement is drawn when it is first asked for: versions that pass in between cost nothing. */
+/** Computes placements on first use, so that skipped ring versions cost nothing. */
 const drawer = () => {
   let drawn: Placement | undefined
   return (cluster: ClusterContext): Placement => {
@@ -48,7 +49,7 @@ const drawer = () => {
   }
 }
 
-/** The cluster as the node `node_id` knows it: nobody, until it learns of one. */
+/** The cluster as node `node_id` sees it; empty until the first commit. */
 export const heldMembers = (node_id: string) => {
   const draw = drawer()
   let position = 0
@@ -62,7 +63,8 @@ export const heldMembers = (node_id: string) => {
       active: peersIn(cluster, "active"),
       leaving: peersIn(cluster, "leaving"),
       offline: peersIn(cluster, "offline").map((peer) => peer.node_id),
-      // One that has left is not alone in a cluster of its own: it takes nothing until it is back.
+      // A node that has left must not act as a cluster of its own: it accepts nothing until it
+      // rejoins.
       is_leaving: own === undefined ? was_leaving : own.state === "leaving",
       whole_since: wholeSince(cluster),
       get placement() {
@@ -73,12 +75,12 @@ export const heldMembers = (node_id: string) => {
   let members = membersOf(nobody, false)
   return {
     members: () => members,
-    /** Place in the log of the commit that the members are by; 0: none yet. */
+    /** Log position of the commit that the members come from; 0 before the first. */
     position: () => position,
-    /** Whether a node of that name is in the cluster, in whatever state. */
+    /** Whether a node with this id is in the cluster, in any state. */
     isNode: (name: string) => node_ids.has(name),
     learn: (cluster: ClusterContext, at: number) => {
-      // A commit may be seen again, and the cluster must not go back in time.
+      // Commits may be delivered twice, and the cluster must not go back in time.
       if (at <= position) return
       position = at
       members = membersOf(cluster, members.is_leaving)
@@ -89,13 +91,15 @@ export const heldMembers = (node_id: string) => {
 
 export type HeldMembers = ReturnType<typeof heldMembers>
 
-/** Who is asked by gets and lists: nobody waits for "unheard", and "never" is not asked. */
+/**
+ * How reads contact a node: "unheard" nodes are queried but not waited for, "never" are skipped.
+ */
 export type Reach = "reached" | "unheard" | "never"
 
 /**
- * The members as gets and lists ask them. Another node that is never reached counts as offline; one
- * that is unheard does once it has not answered: it may be the bus that is away, and not the node.
- * Both are named where a blob is nowhere, and no answer depends on them.
+ * The members for gets and lists. Other nodes that are "never" reached count as offline. An
+ * "unheard" node counts as offline only if it does not respond, because the bus may be down rather
+ * than the node. Both are named when no node has a blob; no response waits for them.
  */
 export const reached = (
   members: Members,
@@ -122,14 +126,14 @@ export const reached = (
   }
 }
 
-/** Whether the log, asked now, knows no change of the cluster that is not held. */
+/** Whether the copy includes the newest commit of the cluster in the log. */
 export const holdsNewest = (
   log: Log["Service"],
   cluster: string,
   { position }: Pick<HeldMembers, "position">,
 ) => Effect.map(log.head(`${Cluster.name}.${cluster}`), (head) => head === position())
 
-/** Keeps the members up to date with the cluster of that name; it sends no commands. */
+/** Keeps the members of a cluster up to date; it sends no commands. */
 export const membership = (cluster: string, { learn }: Pick<HeldMembers, "learn">): Process => ({
   name: "blob-storage-members",
   part: `${Cluster.name}.${cluster}`,

@@ -1,8 +1,8 @@
 /**
- * A node's life: joining → active ⇄ offline; active and offline → leaving → left; any → removed.
+ * A node: joining → active ⇄ offline; active and offline → leaving → left; any → removed.
  *
- * It is no aggregate of its own: the cluster asks this chart whether something can happen to one
- * of its nodes, and which state it leads to.
+ * It is not an aggregate. The cluster uses this chart to check whether an event can happen to one
+ * of its nodes, and for the resulting state.
  *
  * Source: document 1 §3 States and transitions; DECISIONS, document 1, join, heartbeats.
  */
@@ -49,18 +49,18 @@ const lives = new Map<NodeState | undefined, Life>(
   ]),
 )
 
-// The map holds every state that a member can have, and that of no member.
+// The map has every state of a member, and the state of a node that is not a member.
 const life = (state: NodeState | undefined) => lives.get(state) as Life
 
-/** Whether the event can happen to a node in this state; undefined is one that is no member. */
+/** Whether the event can happen in this state; undefined: the node is not a member. */
 export const canHappen = (state: NodeState | undefined, event: NodeEvent) => life(state).can(event)
 
-/** The state after the event; undefined when the node is a member no more. */
+/** The state after the event; undefined if the node is no longer a member. */
 export const stateAfter = (
   state: NodeState | undefined,
   event: NodeEvent,
 ): NodeState | undefined => {
   const [next] = transition(machine, life(state), event)
-  // What is not final is a state that the interface names too, but for the one before birth.
+  // Every non-final state except the initial one is also a NodeState.
   return next.status === "done" || next.value === "absent" ? undefined : (next.value as NodeState)
 }

@@ -1,6 +1,6 @@
 /**
- * The shortfall's process: tells this node's volume when there are too few active nodes for the
- * copies that its blobs ask for, or copies are found missing, and when all are there again.
+ * The shortfall process: records in this node's volume when a shortfall of copies begins, because
+ * too few nodes are active or because copies are missing, and when it ends.
  *
  * Source: DECISIONS, document 1, replica count not reachable; DESIGN of the running system, 7.
  */
@@ -19,13 +19,13 @@ import { Log } from "#events/log.ts"
 import type { NodeState } from "#schemas/blob-storage/node.ts"
 import { RecordShortfall } from "#schemas/blob-storage/volume.ts"
 
-/** How many of a cluster's nodes can hold copies; a node that is alone still keeps its own. */
+/** Number of nodes that can hold copies; a single node always counts itself. */
 export const activeNodes = (nodes: ReadonlyArray<{ readonly state: NodeState }>) =>
   Math.max(1, nodes.filter(({ state }) => state === "active").length)
 
-/** What the last whole sweep of the repair found. */
+/** The findings of the last complete repair sweep. */
 export interface Checked {
-  /** The ring that it was made by. */
+  /** The ring version of that sweep. */
   readonly ring_version: number
   /** Blobs that lacked copies after it. */
   readonly under_replicated: number
@@ -34,11 +34,13 @@ export interface Checked {
 export interface ShortfallOptions {
   readonly cluster: string
   readonly node_id: string
-  /** Undefined before there was one. Not given: there is no repair, and only nodes are counted. */
+  /**
+   * Returns undefined before the first sweep. Absent without repair: then only nodes are counted.
+   */
   readonly checked?: () => Checked | undefined
 }
 
-/** How often the repair is looked at, in milliseconds: it tells nobody by itself. */
+/** Interval between checks of the repair, in milliseconds: it sends no notifications. */
 const look_ms = 1000
 
 /** A stream's state after its commit at `position`. */
@@ -52,17 +54,17 @@ interface View {
   volume?: At<VolumeContext>
 }
 
-/** How many blobs are known to be short, and whether it is known that no other is. */
+/** The number of blobs known to lack copies, and whether that number is complete. */
 const known = ({ checked }: ShortfallOptions, { cluster, volume }: View) => {
   const active_nodes = activeNodes(cluster?.state.nodes ?? [])
   const too_few_nodes = underReplicated(volume?.state.policies ?? {}, active_nodes)
-  // A node that is alone compares with nobody.
+  // A single node has no other copies to compare with.
   if (checked === undefined || active_nodes === 1) {
     return { active_nodes, under_replicated: too_few_nodes, is_sure: true }
   }
   const found = checked()
   const under_replicated = Math.max(too_few_nodes, found?.under_replicated ?? 0)
-  // What was found by another ring does not say that the copies are where this one wants them.
+  // A sweep of another ring does not prove that copies are where the present ring places them.
   const is_sure = found?.ring_version === cluster?.state.ring_version
   return { active_nodes, under_replicated, is_sure }
 }
@@ -84,7 +86,7 @@ const due = (options: ShortfallOptions, view: View, now: number): Due => {
   }
 }
 
-/** Of the node `node_id`: each node runs its own. */
+/** For node `node_id`; each node runs its own. */
 export const shortfall = (options: ShortfallOptions): Process => ({
   name: "blob-storage-shortfall",
   part: "blob-storage",
@@ -93,7 +95,7 @@ export const shortfall = (options: ShortfallOptions): Process => ({
     const log = yield* Log
     const { cluster, node_id } = options
     const view: View = {}
-    // After the last commits the log is read from before them: what is older tells nothing new.
+    // After the last commits the log is read from an earlier position: skip older commits.
     const isNews = (seen: At<unknown> | undefined, position: number) =>
       position > (seen?.position ?? 0)
     return {

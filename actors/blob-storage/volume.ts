@@ -1,6 +1,6 @@
 /**
- * A volume: how far a node's journal is in the log, the blobs that the node holds according to it,
- * and whether there are enough nodes for their policies.
+ * A volume: the recorded part of a node's journal, the blobs that the node holds according to it,
+ * and whether enough nodes exist for their policies.
  *
  * Source: DESIGN of the running system, "The exception: bytes"; DECISIONS, document 1, replica
  * count not reachable.
@@ -50,14 +50,14 @@ export const shortfallChange = (was_short: boolean, under_replicated: number) =>
 }
 
 export interface VolumeContext {
-  /** The journal's last fact that is recorded. */
+  /** The cursor of the last recorded fact. */
   readonly cursor: number
-  /** What that fact is known by; null before the first. */
+  /** Identifies that fact; null before the first. */
   readonly last: Pick<BlobEvent, "id" | "at"> | null
   readonly blobs: number
   readonly bytes: number
   readonly policies: PolicyCounts
-  /** Whether the last shortfall that began has not ended. */
+  /** Whether a shortfall has begun and not ended. */
   readonly is_short: boolean
 }
 
@@ -72,9 +72,9 @@ const counted = (policies: PolicyCounts, event: BlobEvent): PolicyCounts => {
 }
 
 /**
- * Of a copy whose record is damaged at both ends nobody knows how large it was or under which
- * policy, and a fact that was never told had its record damaged too: the counts are as near as can
- * be then, and never below zero. A fact is not refused for that: the journal would wait for ever.
+ * If a record is damaged at both ends, the size and policy of its blob are unknown, and its fact
+ * may be missing from the journal. The counts are then estimates, and never negative. Such facts
+ * must not be rejected, or the journal would wait for ever.
  */
 const afterFact = (context: Context, event: VolumeEvent): Context => {
   if (!isBlob(event)) return context
@@ -93,7 +93,7 @@ const afterFact = (context: Context, event: VolumeEvent): Context => {
 const follows = (context: Context, event: VolumeEvent) =>
   isBlob(event) && event.after === context.cursor && event.cursor > context.cursor
 
-/** Facts come by hundreds: here the chart's only guard and action of theirs, without the chart. */
+/** Facts arrive by the hundreds, so this applies their only guard and action without the chart. */
 const foldContext = (context: Context, events: ReadonlyArray<VolumeEvent>) => {
   let after = context
   for (const event of events) {
@@ -138,7 +138,7 @@ export const machine = chart.createMachine({
   },
 })
 
-/** The event of a fact, its fields in the order of the schema. */
+/** The event for a fact, with its fields in schema order. */
 const eventOf = (after: number, fact: VolumeFact): VolumeEvent => {
   const { cursor, kind, id, size, checksum, policy, shard, labels } = fact
   const { at, actor, request_id, correlation_id } = fact
@@ -168,7 +168,7 @@ const shortfall = (
 }
 
 const reject = ({ context }: SnapshotFrom<typeof machine>, command: VolumeCommand) => {
-  // What RecordShortfall proposes is read from the same context as the chart's guards.
+  // RecordShortfall proposals read the same context as the chart's guards.
   if (command.type !== "RecordFacts") throw new Error(`${command.type} is never refused`)
   const { from, to } = command
   return new FactsOutOfOrder({
@@ -177,8 +177,8 @@ const reject = ({ context }: SnapshotFrom<typeof machine>, command: VolumeComman
 }
 
 /**
- * Snapshots of version 1 did not count policies: they cannot be upcast, and the history is folded
- * until the volume's next commit.
+ * Version 1 snapshots did not count policies, so they cannot be upcast: the history is folded until
+ * the volume's next commit.
  */
 export const Volume = decider({
   machine,

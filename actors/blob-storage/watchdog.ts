@@ -1,9 +1,9 @@
 /**
- * The watchdog: tells the cluster which of its nodes fell silent.
+ * The watchdog: marks silent nodes of the cluster as offline.
  *
- * One process runs it, the holder of a lease, and `fence` is the number of its election. What it
- * has not heard itself it does not hold against a node: taking over, and when a node becomes
- * active, it grants a full deadline.
+ * The holder of a lease runs it, and `fence` is the number of its election. It may have missed
+ * earlier heartbeats, so it grants every node a full deadline when it takes over and when the node
+ * becomes active.
  *
  * Source: DECISIONS, document 1, heartbeats; DESIGN of the running system, 7.
  */
@@ -23,10 +23,10 @@ export interface WatchdogOptions {
   readonly remove_after_seconds: number
 }
 
-/** Since when each watched node may have been silent, as epoch milliseconds. */
+/** The start of each watched node's deadline, as epoch milliseconds. */
 type Granted = ReadonlyMap<NodeId, number>
 
-/** Those that were watched before keep their time; others begin now. */
+/** Keeps the start times of nodes that were already watched; new ones start now. */
 const grant = (before: Granted, nodes: ReadonlyArray<NodeId>, now: number): Granted =>
   new Map(nodes.map((node_id) => [node_id, before.get(node_id) ?? now]))
 
@@ -76,7 +76,7 @@ const watching = (options: WatchdogOptions, { find }: LiveNodes["Service"]): Pro
   }),
 })
 
-/** Watches until it is interrupted, which is when the lease is lost. */
+/** Runs until it is interrupted, when the lease is lost. */
 export const watchdog = Effect.fnUntraced(function* (options: WatchdogOptions) {
   return yield* runProcess(watching(options, yield* LiveNodes))
 })

@@ -1,6 +1,6 @@
 /**
- * The composite of each business day of a year, as it was computed last: absent → computed. A day
- * that has none any more, since values were corrected, is withdrawn.
+ * The last computed composite of each business day of a year: absent → computed. A day that no
+ * longer has a composite, because values were corrected, is withdrawn.
  *
  * Source: document 3 §1 A, backfill-composite; decisions of document 3, point in time.
  */
@@ -21,15 +21,18 @@ import { CompositeCommand, type CompositeDay } from "#schemas/capital-pressure/c
 import { Rejection } from "#schemas/capital-pressure/rejection.ts"
 
 /**
- * By day the composite and the four tiers in millionths, written in base 36 with commas
- * between them: as decimals a year would be larger than a snapshot may be.
+ * The composite and the four tiers of each day in millionths, in base 36, separated by commas: in
+ * decimal, a year would exceed the maximum snapshot size.
  */
 export type CompositeContext = Year<string>
 
 const millionth = 1e6
 const base = 36
 
-/** Six decimals, and never a negative zero. What is no number never becomes an event. */
+/**
+ * Rounds to six decimals, without negative zero. Throws for NaN and infinity, so that they never
+ * become events.
+ */
 const rounded = (z: number) => {
   if (!Number.isFinite(z)) throw new Error(`a composite of ${z}`)
   return Math.round(z * millionth) / millionth + 0
@@ -102,7 +105,8 @@ export const Composite = decider({
       const [none, ...others] = [...new Set(withdrawn)].filter(
         (ts) => !has_one.has(ts) && (known(context, ts) !== undefined || !isOfYear(context, ts)),
       )
-      // Not `make`: the days are checked above, and to do it again is a third of a backfill.
+      // Without `make`: the days are already checked, and checking again takes a third of a
+      // backfill.
       return [
         ...(first === undefined
           ? []

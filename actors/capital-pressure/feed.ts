@@ -1,5 +1,5 @@
 /**
- * How the ingest of a metric, of `prices` or of `watchlist` goes: never → ingested ⇄ failing.
+ * The ingest status of a metric, of `prices` or of `watchlist`: never → ingested ⇄ failing.
  *
  * Source: document 3 §2 A SourcesOut.
  */
@@ -12,9 +12,9 @@ import { FeedCommand } from "#schemas/capital-pressure/feed.ts"
 import { Rejection } from "#schemas/capital-pressure/rejection.ts"
 
 export interface FeedContext {
-  /** Whether what it told was generated; null while it told nothing. */
+  /** Whether the feed's data is generated; null before its first ingest. */
   readonly demo: boolean | null
-  /** What happened last: the same once more changes nothing. */
+  /** The last event: an equal one changes nothing. */
   readonly last: FeedEvent | null
 }
 
@@ -46,7 +46,7 @@ export const machine = chart.createMachine({
   states: { never: told, ingested: told, failing: told },
 })
 
-/** Nothing where it is what happened last. */
+/** The event, unless it equals the last one. */
 const unlessLast = (event: FeedEvent, { last }: FeedContext) =>
   Equal.equals(event, last) ? [] : [event]
 

@@ -1,5 +1,5 @@
 /**
- * Feeds, the port to the publishers of what the dashboard shows.
+ * Feeds: the port to the publishers of the dashboard's data.
  *
  * Source: document 3 §1 A; decisions of document 3, metric registry; market facts, A1.4.
  */
@@ -8,29 +8,29 @@ import { Detail } from "#schemas/capital-pressure/feed.ts"
 import type { Metric } from "#schemas/capital-pressure/metric.ts"
 
 /**
- * A publisher could not be asked, or its answer not be read: nothing of it may be stored. `detail`
- * names the source, the reason and what to do next, in at most 500 characters and without any key.
+ * A publisher is unreachable or its response is unreadable; none of it may be stored. `detail`
+ * names the source, the reason and a remedy, in at most 500 characters and without keys.
  */
 export class FeedFailed extends Schema.TaggedError<FeedFailed>()("FeedFailed", {
   detail: Detail,
 }) {}
 
-/** The publisher says that it has nothing else than what was kept the last time. */
+/** The publisher reports no changes since the last ingest. */
 export const unchanged = "unchanged"
 export type Unchanged = typeof unchanged
 
-/** Values as they are stored: no growth, no z-score. Days since 1970-01-01 ascend, each once. */
+/** Raw values: no growth rates, no z-scores. Days since 1970-01-01, ascending and unique. */
 export interface Fetched {
   readonly days: Int32Array
   readonly values: Float64Array
   /**
-   * To be run once all of it is in the log: from then on the publisher is asked only for what
-   * changed. Whoever never runs it is told everything again, which is never wrong.
+   * To be run once every value is in the log: later fetches then request only changes. Without it
+   * the publisher sends everything again, which is harmless.
    */
   readonly kept: Effect.Effect<void>
 }
 
-/** Closes in USD; `adjusted` has splits and dividends taken out. Days ascend, each once. */
+/** Closes in USD; `adjusted` is net of splits and dividends. Days are ascending and unique. */
 export interface FetchedPrices {
   readonly days: Int32Array
   readonly close: Float64Array
@@ -41,22 +41,21 @@ export class Feeds extends Context.Service<
   Feeds,
   {
     /**
-     * What the publisher tells of a metric, from the day `since` on; all that it has without one.
-     * It may be nothing where `since` is given. A stub has no feed: FeedFailed.
+     * Fetches a metric's values from day `since`, or all of them. With `since` there may be none.
+     * Fails with FeedFailed for a stub, which has no feed.
      */
     readonly fetch: (
       metric: Metric,
       since?: number,
     ) => Effect.Effect<Fetched | Unchanged, FeedFailed>
     /**
-     * Makes the next `fetch` of the metric from its publisher tell everything, whatever was kept of
-     * it: to be run before other values are stored than those that were kept. FeedFailed where it
-     * cannot be done, and then nothing may be stored.
+     * Makes the next `fetch` of the metric request everything. To be run before values are stored
+     * that differ from the last ingest. If it fails, nothing may be stored.
      */
     readonly forget: (metric: Metric) => Effect.Effect<void, FeedFailed>
     /**
-     * Closes of a ticker, or of `index_ticker`. At least the last year that there is, also where
-     * `since` is later: each dividend changes all adjusted closes before it.
+     * Fetches closes of a ticker or of `index_ticker`: at least the last available year, even if
+     * `since` is later, because each dividend changes all earlier adjusted closes.
      */
     readonly prices: (ticker: string, since?: number) => Effect.Effect<FetchedPrices, FeedFailed>
   }

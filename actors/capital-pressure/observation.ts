@@ -1,8 +1,8 @@
 /**
  * A metric's values in one year: absent → real, or demo. Neither ever becomes the other.
  *
- * What a publisher tells again as it was is no event, and what it no longer tells stays.
- * Source: decisions of document 3, dashboard storage and metric registry.
+ * An unchanged value causes no event, and a value that is no longer published stays. Source:
+ * decisions of document 3, dashboard storage and metric registry.
  */
 import { demoMixed, known, lastOfDay, wrongYear } from "#actors/capital-pressure/year.ts"
 import { yearChart } from "#actors/capital-pressure/year-chart.ts"
@@ -32,7 +32,7 @@ export const Observation = decider({
   rejection: Rejection,
   propose: {
     ObserveMetric: ({ observations, demo }, context, state) => {
-      // What is refused is refused, even where it tells nothing new.
+      // A command of the other kind must be rejected even if its values are already known.
       const is_other = state.matches(demo ? "real" : "demo")
       return lastOfDay(observations).flatMap(({ ts, value }): ReadonlyArray<ObservationEvent> => {
         const previous = known(context, ts)

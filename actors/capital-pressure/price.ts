@@ -11,10 +11,10 @@ import { PriceEvent, PriceQuoted, PriceRequoted } from "#events/capital-pressure
 import { PriceCommand } from "#schemas/capital-pressure/price.ts"
 import { Rejection } from "#schemas/capital-pressure/rejection.ts"
 
-/** Close and adjusted close of a day. */
+/** A day's close and adjusted close. */
 type Quote = readonly [close: number, adjusted: number]
 
-/** More than any exchange quotes; so a year's snapshot has a largest size. */
+/** More than any exchange quotes; bounds the size of a year's snapshot. */
 const significant_digits = 9
 
 const rounded = (price: number) => Number(price.toPrecision(significant_digits))
@@ -38,7 +38,7 @@ export const Price = decider({
   rejection: Rejection,
   propose: {
     QuotePrices: ({ prices, demo }, context, state) => {
-      // What is refused is refused, even where it tells nothing new.
+      // A command of the other kind must be rejected even if its prices are already known.
       const is_other = state.matches(demo ? "real" : "demo")
       return lastOfDay(prices).flatMap((price): ReadonlyArray<PriceEvent> => {
         const { ts } = price

@@ -1,9 +1,8 @@
 /**
- * A job of the scheduler: idle ⇄ running, one run at a time.
+ * A scheduled job: idle ⇄ running, one run at a time.
  *
- * A run is known by the tick for which it was started. One that never ended (its process died) is
- * ended by the next start. What is said of a run that is over changes nothing.
- * Source: document 3 §2 A SchedulerOut.
+ * A run is identified by its tick. If a run never ended, because its process died, the next start
+ * ends it. Reports about earlier runs change nothing. Source: document 3 §2 A SchedulerOut.
  */
 import { assign, setup } from "xstate"
 import { decider } from "#actors/decider.ts"
@@ -17,7 +16,7 @@ import { Rejection } from "#schemas/capital-pressure/rejection.ts"
 import { ScheduleCommand } from "#schemas/capital-pressure/schedule.ts"
 
 export interface ScheduleContext {
-  /** When the last run was due; null before the first. RFC 3339 in UTC, as all ticks are. */
+  /** When the last run was due (RFC 3339 in UTC, like every tick); null before the first. */
   readonly tick: string | null
 }
 

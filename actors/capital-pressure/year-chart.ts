@@ -13,8 +13,8 @@ interface DayEvent {
 }
 
 /**
- * `first` and `again` are the types of a day's first event and of later ones; `replaces` says
- * whether a later event names the value that it replaces.
+ * `first` and `again` are the types of a day's first event and of its later ones. `replaces` checks
+ * that a later event names the value that it replaces.
  */
 export const yearChart = <Value, Event extends DayEvent>({
   id,
@@ -29,7 +29,7 @@ export const yearChart = <Value, Event extends DayEvent>({
   readonly valueIn: (event: Event) => Value
   readonly replaces: (event: Event, value: Value | undefined) => boolean
 }) => {
-  // A chart sees the events of its own aggregate only; XState cannot type them by a parameter.
+  // A chart receives only events of its own aggregate, which XState cannot express by a parameter.
   const own = (event: DayEvent) => event as Event
   const chart = setup({
     types: { context: {} as Year<Value>, events: {} as DayEvent },

@@ -1,28 +1,28 @@
-/** A year's values by their day, as the aggregates of a year keep them; and what they refuse. */
+/** The values of a year by day, as kept in aggregates, and the rejections of wrong days. */
 import { yearOf } from "#schemas/capital-pressure/day.ts"
 import { DemoMixed, WrongYear } from "#schemas/capital-pressure/rejection.ts"
 
-/** `MM` and `DD` of a date, YYYY-MM-DD. */
+/** `MM` and `DD` of a date (YYYY-MM-DD). */
 const monthOf = (ts: string) => ts.slice("YYYY-".length, "YYYY-MM".length)
 const dayOfMonth = (ts: string) => ts.slice("YYYY-MM-".length)
 
 /**
- * Values by month and day, `MM` and `DD`: a year takes hundreds of days in one command, and one
- * event of a day copies a month and not the year. `year` is null before the first.
+ * Values by month and day, `MM` and `DD`: a command may have hundreds of days, and this way an
+ * event for one day copies a month and not the year. `year` is null before the first value.
  */
 export interface Year<Value> {
   readonly year: string | null
   readonly values: Readonly<Record<string, Readonly<Record<string, Value>>>>
 }
 
-/** Before anything is known of it. */
+/** A year without values. */
 export const no_year = { year: null, values: {} } as const
 
-/** What is known of a day; undefined of another year's. */
+/** The value of a day; undefined if there is none, or if the day is in another year. */
 export const known = <Value>({ year, values }: Year<Value>, ts: string): Value | undefined =>
   year === yearOf(ts) ? values[monthOf(ts)]?.[dayOfMonth(ts)] : undefined
 
-/** The year with more days, or other values of some; all of them of one year, and at least one. */
+/** Adds or replaces the values of days, which must all be in the same year. */
 export const withDays = <Value>(
   { year, values }: Year<Value>,
   days: ReadonlyArray<readonly [ts: string, value: Value]>,
@@ -37,7 +37,7 @@ export const withDays = <Value>(
   return { year: first === undefined ? year : yearOf(first[0]), values: { ...values, ...changed } }
 }
 
-/** The year without these days. */
+/** Removes the values of these days. */
 export const withoutDays = <Value>(
   { year, values }: Year<Value>,
   days: ReadonlyArray<string>,
@@ -50,20 +50,20 @@ export const withoutDays = <Value>(
   return { year, values: Object.fromEntries(months) }
 }
 
-/** The year with one more day, or another value of one. */
+/** Adds or replaces the value of one day. */
 export const withDay = <Value>(year: Year<Value>, ts: string, value: Value): Year<Value> =>
   withDays(year, [[ts, value]])
 
-/** A stream keeps one year: that of its first day. */
+/** A stream has a single year: that of its first day. */
 export const isOfYear = ({ year }: Year<unknown>, ts: string) =>
   year === null || year === yearOf(ts)
 
-/** Of several values of one day the last one counts. */
+/** Keeps the last value of each day. */
 export const lastOfDay = <Value extends { readonly ts: string }>(values: ReadonlyArray<Value>) => [
   ...new Map(values.map((value) => [value.ts, value])).values(),
 ]
 
-/** Why the days of a command cannot be; undefined when they all are of one year, and this one. */
+/** The rejection of days that are not all in this stream's year; undefined if they are. */
 export const wrongYear = (
   { year }: Year<unknown>,
   days: ReadonlyArray<{ readonly ts: string }>,
@@ -75,7 +75,7 @@ export const wrongYear = (
   return new WrongYear({ detail: `${other.ts} is not of the year ${own}, which is kept here.` })
 }
 
-/** Why data of one kind cannot join those of the other. */
+/** The rejection of generated data in a real series, or of real data in a generated one. */
 export const demoMixed = (demo: boolean) => {
   const [known, told] = demo ? ["real", "generated"] : ["generated", "real"]
   return new DemoMixed({

@@ -1,31 +1,32 @@
 /**
- * How many questions may be under way at once: one more after each 50 good answers, half as many
- * when the registry says that it is busy or becomes slow. Pure; times are of the clock, in ms.
+ * Limits concurrent lookups by additive increase and multiplicative decrease: one more after every
+ * 50 good responses, half as many when the registry is busy or slows down. Pure; times are clock
+ * milliseconds.
  *
  * Source: market facts B2; docs/decisions/0091-range-engine.md.
  */
 
 export interface Aimd {
-  /** At most so many at once; between 1 and `cap`. */
+  /** Maximum number of concurrent lookups, between 1 and `cap`. */
   readonly limit: number
   readonly cap: number
-  /** Good answers since the limit last changed. */
+  /** Good responses since the limit last changed. */
   readonly good: number
-  /** Good answers since the last one that was not. */
+  /** Good responses since the last bad one. */
   readonly since_bad: number
-  /** Good answers whose time was looked at, and the slowest of them, the fastest first. */
+  /** Number of good responses in the current sample, and the slowest of them, fastest first. */
   readonly sampled: number
   readonly slowest_ms: ReadonlyArray<number>
-  /** The p95 that is usual; null until it is known. */
+  /** The usual p95; null until it is known. */
   readonly usual_ms: number | null
-  /** When it was last halved: what began before says nothing new. */
+  /** When the limit was last halved: lookups that began earlier carry no new information. */
   readonly halved_at: number
 }
 
 export interface Heard {
   readonly began: number
   readonly now: number
-  /** refused: the registry itself asks for less (429). */
+  /** refused: the registry asks for fewer requests (429). */
   readonly answer: "good" | "busy" | "refused"
 }
 
@@ -41,21 +42,24 @@ export const aimd = (cap: number): Aimd => ({
 })
 
 const good_per_step = 50
-/** One bad answer after so many good ones is an accident, as every registry has them; else load. */
+/**
+ * After this many good responses one bad response is an accident, as every registry has them;
+ * otherwise it means load.
+ */
 const alone_min = 19
-/** Answers whose p95 is looked at together: the fastest of the six slowest. */
+/** Responses per sample. The p95 is the fastest of its six slowest. */
 const sample = 100
 const slowest_max = 6
-/** Less is this machine's own unrest. */
+/** Smaller differences are noise of this machine. */
 const slower_ms_min = 50
-/** How much a new p95 counts in what is usual. */
+/** Weight of a new p95 in the usual one. */
 const newest_share = 0.2
 
 export const heed = (state: Aimd, heard: Heard): Aimd =>
   heard.answer === "good" ? onGood(state, heard) : onBusy(state, heard)
 
 const onBusy = (state: Aimd, { began, now, answer }: Heard): Aimd => {
-  // It belongs to a burst that was heeded already.
+  // Part of a burst that has already halved the limit.
   if (began <= state.halved_at) return state
   const is_accident = answer === "busy" && state.since_bad >= alone_min
   return is_accident ? { ...state, since_bad: 0 } : halved(state, now)
@@ -72,7 +76,7 @@ const onGood = (state: Aimd, { began, now }: Heard): Aimd => {
   if (sampled < sample) return { ...grown, sampled, slowest_ms }
   const slow_ms = slowest_ms[0] ?? 0
   const usual_ms = state.usual_ms ?? slow_ms
-  // A registry that stays slow is not asked ever less: what doubled is usual from then on.
+  // The doubled time becomes the usual one, so a permanently slower registry halves the limit once.
   if (slow_ms > 2 * usual_ms && slow_ms - usual_ms >= slower_ms_min) {
     return { ...halved(grown, now), usual_ms: slow_ms }
   }

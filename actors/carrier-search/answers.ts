@@ -1,29 +1,29 @@
 /**
- * Answers that need not be asked for again: those of a cache, if there is one, and those that came
- * while a search was under way, for that search alone.
+ * Lookup results that can be reused: from the cache, if enabled, and from lookups during a search,
+ * for that search only.
  *
- * So a search that began a little later than an equal one asks for what lay before it, and then
- * shares each answer, also where it lags behind. Source: market facts B2.
+ * So if an equal search started slightly earlier, the later one looks up only the beginning of the
+ * range and then shares results, even if it lags behind. Source: market facts B2.
  */
 import type { Found } from "#actors/carrier-search/lookup.ts"
 
 export interface Answers {
-  /** A search begins; what it is told, which is its own. */
+  /** Registers a search and returns its number. */
   readonly begin: () => number
   readonly end: () => void
-  /** A question begins; what `keep` is told of it. */
+  /** The number of the last search when a lookup starts, to pass to `keep`. */
   readonly now: () => number
-  /** Whether anybody may want an answer that comes now. */
+  /** Whether a result that arrives now may be reused. */
   readonly isKept: () => boolean
   readonly find: (mc: number, search: number, now_ms: number) => ReadonlyArray<Found> | undefined
   readonly keep: (mc: number, found: ReadonlyArray<Found>, asked: number, now_ms: number) => void
 }
 
-/** Some hundred bytes each: at most 10 MB with a cache. */
+/** About a hundred bytes each: at most 10 MB with a cache. */
 const cached_max = 50_000
 /** How far a search may lag behind an equal one. */
 const shared_max = 5000
-/** An unknown number may be given to a carrier any day: it is asked for sooner again. */
+/** A carrier may register an unknown number at any time, so unknown numbers expire sooner. */
 const unknown_share = 0.25
 
 interface Kept {
@@ -53,7 +53,7 @@ export const makeAnswers = (ttl_s: number): Answers => {
     find: (mc, search, now_ms) => {
       const one = kept.get(mc)
       if (!one) return undefined
-      // Asked for after the search began, it is as new as an answer of its own.
+      // A lookup that began after the search is as recent as the search's own.
       if (one.asked < search && now_ms >= one.until_ms) return undefined
       kept.delete(mc)
       kept.set(mc, one)

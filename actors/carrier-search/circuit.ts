@@ -1,36 +1,36 @@
 /**
- * Whether the registry is asked at all: not after it failed finally, or 20 times on end. Then one
- * question at a time tries it, the first at once, the next ones after ever longer pauses. Pure;
- * times are of the clock, in ms.
+ * The circuit breaker of the registry. It opens after a final failure or 20 consecutive failures.
+ * One trial at a time then tests the registry: the first at once, further ones after growing
+ * pauses. Pure; times are clock milliseconds.
  *
  * Source: market facts B2; docs/decisions/0091-range-engine.md.
  */
 
 interface Closed {
   readonly state: "closed"
-  /** Failures on end. */
+  /** Consecutive failures. */
   readonly failures: number
-  /** When the last one was counted: of those that were under way together one counts. */
+  /** When the last failure was counted; concurrent failures count once. */
   readonly counted_at: number
 }
 
 interface Open {
   readonly state: "open"
-  /** Why, for a person. */
+  /** The reason, for people. */
   readonly reason: string
-  /** Trials that failed since. */
+  /** Failed trials since it opened. */
   readonly trials: number
-  /** When the next trial may begin. */
+  /** Earliest start of the next trial. */
   readonly trial_at: number
   readonly is_trying: boolean
 }
 
 export type Circuit = Closed | Open
 
-/** With what a question is let in. */
+/** How a lookup was admitted. */
 export type Pass = "free" | "trial"
 
-/** later: when the trial that is under way has ended. */
+/** later: after the current trial has ended. */
 export type Admission = Pass | "later" | "no"
 
 export interface Failure {
@@ -46,7 +46,7 @@ const failures_max = 20
 const pause_ms = 1000
 const pause_ms_max = 30_000
 
-/** A question wants to begin. */
+/** Requests admission for a lookup. */
 export const admit = (circuit: Circuit, now: number): readonly [Admission, Circuit] => {
   if (circuit.state === "closed") return ["free", circuit]
   if (circuit.is_trying) return ["later", circuit]
@@ -54,14 +54,14 @@ export const admit = (circuit: Circuit, now: number): readonly [Admission, Circu
   return ["trial", { ...circuit, is_trying: true }]
 }
 
-/** A question that was let in was answered. */
+/** An admitted lookup succeeded. */
 export const succeeded = (circuit: Circuit, pass: Pass): Circuit => {
-  // What began before it opened says nothing of what is so now.
+  // Lookups from before it opened say nothing about the registry's present state.
   if (circuit.state === "open") return pass === "trial" ? closed : circuit
   return circuit.failures === 0 ? circuit : closed
 }
 
-/** A question that was let in was not answered. */
+/** An admitted lookup failed. */
 export const failed = (circuit: Circuit, pass: Pass, failure: Failure): Circuit => {
   const { is_final, reason, began, now } = failure
   if (circuit.state === "open") {
@@ -78,6 +78,6 @@ export const failed = (circuit: Circuit, pass: Pass, failure: Failure): Circuit 
   return is_counted ? { state: "closed", failures, counted_at: now } : circuit
 }
 
-/** A question that was let in was given up. */
+/** An admitted lookup was interrupted. */
 export const abandoned = (circuit: Circuit, pass: Pass): Circuit =>
   circuit.state === "open" && pass === "trial" ? { ...circuit, is_trying: false } : circuit

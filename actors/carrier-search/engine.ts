@@ -1,5 +1,5 @@
 /**
- * Searches ranges of a registry that answers one number at a time: fast, and politely.
+ * Searches ranges of a registry that has only single lookups: fast, within the registry's limits.
  *
  * Source: market facts B2; docs/decisions/0091-range-engine.md.
  */
@@ -16,11 +16,11 @@ import type { Format } from "#schemas/carrier-search/format.ts"
 
 export interface EngineOptions extends PaceOptions {
   readonly lookup: Lookup
-  /** How often one number is asked for, at most. */
+  /** Maximum number of attempts per number. */
   readonly tries: number
-  /** Repeats that one search may spend, in percent of its numbers. */
+  /** Retries per search, in percent of its numbers. */
   readonly retry_percent: number
-  /** How long answers are kept; 0: no longer than searches that are under way need them. */
+  /** How long results are cached; 0: only while running searches need them. */
   readonly cache_seconds: number
 }
 
@@ -29,12 +29,12 @@ export interface Engine {
   readonly health: Effect.Effect<Health>
 }
 
-/** Repeats that each search may spend, however short it is. */
+/** Minimum number of retries per search, however short it is. */
 const repeats_min = 20
-/** Numbers in hand for each question that may be under way: some wait for their next try. */
+/** Numbers in progress per concurrent lookup: some of them wait for a retry. */
 const in_hand = 2
 
-/** Questions end with the scope. */
+/** Lookups end with the scope. */
 export const makeEngine = Effect.fnUntraced(function* (options: EngineOptions) {
   const answers = makeAnswers(options.cache_seconds)
   const gate = makeGate(options)

@@ -1,30 +1,30 @@
 /**
- * One question under way per number, shared by all searches that want it: asked again while that
- * may help, and given up when nobody waits any more.
+ * At most one lookup in flight per number, shared by all searches that need it. It is retried while
+ * that may help, and interrupted when no search waits for it.
  */
 import { Clock, Effect, Fiber, Random } from "effect"
 import type { Answers } from "#actors/carrier-search/answers.ts"
 import { type Found, type Lookup, LookupFailed } from "#actors/carrier-search/lookup.ts"
 import { rest_ms_max } from "#actors/carrier-search/pace.ts"
 
-/** A search, as its questions know it. */
+/** A search that waits for lookups. */
 export interface Asker {
-  /** What the answers told it when it began. */
+  /** Its number in `Answers`. */
   readonly search: number
-  /** Repeats that it may still spend. */
+  /** Its remaining retries. */
   repeats: number
 }
 
 export interface Flights {
-  /** The answer to a number, of a question that is under way or of a new one. */
+  /** The result for a number, from a lookup in flight or a new one. */
   readonly ask: (mc: number, asker: Asker) => ReturnType<Lookup>
 }
 
 export interface FlightOptions {
-  /** Asks once, when it is its turn. */
+  /** Makes one attempt, in turn. */
   readonly lookup: Lookup
   readonly answers: Answers
-  /** How often one number is asked for, at most. */
+  /** Maximum number of attempts per number. */
   readonly tries: number
 }
 
@@ -33,10 +33,10 @@ interface Flight {
   fiber: Fiber.Fiber<ReadonlyArray<Found>, LookupFailed> | undefined
 }
 
-/** The first pause is at most this, each further one twice the one before. */
+/** Maximum of the first pause, in milliseconds; it doubles with each retry. */
 const pause_ms = 100
 
-/** Questions live in the scope, not in the search that began them. */
+/** Lookups live in this scope, not in the search that started them. */
 export const makeFlights = Effect.fnUntraced(function* (options: FlightOptions) {
   const { answers } = options
   const flights = new Map<number, Flight>()
@@ -66,7 +66,7 @@ export const makeFlights = Effect.fnUntraced(function* (options: FlightOptions) 
     Effect.suspend(() => {
       flight.askers.delete(asker)
       if (flight.askers.size > 0 || !flight.fiber) return Effect.void
-      // Whoever asks from now on asks anew.
+      // Later requests start a new lookup.
       end(mc, flight)
       return Fiber.interrupt(flight.fiber)
     })
@@ -81,7 +81,7 @@ export const makeFlights = Effect.fnUntraced(function* (options: FlightOptions) 
       const under_way = flights.get(mc)
       under_way?.askers.add(asker)
       const flight = under_way ?? begin(mc, asker)
-      // It is set as soon as it is begun.
+      // `begin` has set it.
       if (!flight.fiber) return Effect.die("a question without its fiber")
       return Effect.onInterrupt(Fiber.join(flight.fiber), () => leave(mc, flight, asker))
     })
@@ -104,7 +104,7 @@ const insistently = (mc: number, { askers }: Flight, { lookup, tries }: FlightOp
   return attempt(1)
 }
 
-/** Each that waits pays with one of its repeats; one that can is enough. */
+/** Each waiting search pays with one of its retries; a single one is sufficient. */
 const mayRepeat = (askers: ReadonlySet<Asker>) => {
   const able = [...askers].filter(({ repeats }) => repeats > 0)
   for (const asker of able) asker.repeats -= 1

@@ -1,35 +1,35 @@
-/** Between searches and a registry: who is let through, when, and what is learned of answers. */
+/** The gate to a registry: admits lookups, and learns from their outcomes. */
 import { Cause, Clock, Effect, Exit, Latch } from "effect"
 import * as circuits from "#actors/carrier-search/circuit.ts"
 import { type Found, type Lookup, LookupFailed } from "#actors/carrier-search/lookup.ts"
 import { makePace, type PaceOptions } from "#actors/carrier-search/pace.ts"
 
 export interface Health {
-  /** Why the registry is not asked, for a person; null while it is. */
+  /** Why the circuit is open, for people; null while it is closed. */
   readonly detail: string | null
-  /** Questions that may be under way at once, at present. */
+  /** Present maximum of concurrent lookups. */
   readonly concurrency: number
-  /** In milliseconds of the clock; null: never. */
+  /** Clock milliseconds; null: never. */
   readonly last_answer_at: number | null
   readonly last_error_at: number | null
   readonly last_error: string | null
 }
 
 export interface Gate {
-  /** Asks when the circuit and the pace let it. */
+  /** Makes one lookup when the circuit and the pace allow it. */
   readonly lookup: Lookup
   readonly health: Effect.Effect<Health>
 }
 
 interface Question {
   readonly pass: circuits.Pass
-  /** In milliseconds of the clock. */
+  /** Clock milliseconds. */
   readonly began: number
 }
 
 export const makeGate = (options: PaceOptions & { readonly lookup: Lookup }): Gate => {
   const pace = makePace(options)
-  /** Open while no trial is under way. */
+  /** Open while no trial is running. */
   const settled = Latch.makeUnsafe(true)
   let circuit: circuits.Circuit = circuits.closed
   let last: Pick<Health, "last_answer_at" | "last_error_at" | "last_error"> = {

@@ -1,31 +1,31 @@
-/** The port to a registry that answers one number at a time. */
+/** The port to a registry of single lookups. */
 import { type Effect, Schema } from "effect"
 
-/** A carrier that is active and a carrier alone. Source: document 3 §1 B. */
+/** An active carrier that is nothing but a carrier. Source: document 3 §1 B. */
 export interface Found {
-  /** Its USDOT number. */
+  /** The carrier's USDOT number. */
   readonly dot: number
   /** Legal name, trimmed. */
   readonly name: string
 }
 
 /**
- * refused: the registry asks for less. busy: it may be too much. broken: it is no answer. All three
- * are asked for again, the first two with fewer at once. final: the same would be said of every
- * number, so that asking ends at once. Source: market facts B1.2.
+ * refused: the registry asks for fewer requests. busy: it may be overloaded. broken: invalid
+ * response. These three are retried, the first two with lower concurrency. final: every number
+ * would fail, so lookups stop at once. Source: market facts B1.2.
  */
 export const failures = ["refused", "busy", "broken", "final"] as const
 
-/** A number that was not answered; `reason` is a clause for a person, without any key in it. */
+/** A lookup failed; `reason` is a clause for people, without keys. */
 export class LookupFailed extends Schema.TaggedError<LookupFailed>()("LookupFailed", {
   kind: Schema.Literals(failures),
   reason: Schema.String,
-  /** How long the registry wants to be left alone, in milliseconds. */
+  /** The pause that the registry requested, in milliseconds. */
   after_ms: Schema.optionalKey(Schema.Number),
 }) {}
 
 /**
- * Asks for one number once: its carriers ascending by USDOT number, none of one that is unknown or
- * drops out. Interrupting it ends the request.
+ * Looks up one number once. Returns its carriers in order of USDOT number; none if the number is
+ * unknown or filtered out. Interruption aborts the request.
  */
 export type Lookup = (mc: number) => Effect.Effect<ReadonlyArray<Found>, LookupFailed>

@@ -1,29 +1,29 @@
-/** How many questions are under way at once, how fast they follow, and pauses in between. */
+/** Paces lookups: limits their concurrency and rate, and observes pauses. */
 import { Clock, Effect, Semaphore } from "effect"
 import { aimd, type Heard, heed } from "#actors/carrier-search/aimd.ts"
 
 export interface PaceOptions {
-  /** At once, at most. */
+  /** Maximum number of concurrent lookups. */
   readonly concurrency: number
-  /** Questions begun per second, at most; 0: any number. */
+  /** Maximum number of lookups started per second; 0: unlimited. */
   readonly rate_per_second: number
 }
 
 export interface Pace {
-  /** Asks when it is its turn, in the order of asking. */
+  /** Runs lookups in the order of their calls. */
   readonly take: <A, E>(question: Effect.Effect<A, E>) => Effect.Effect<A, E>
-  /** An answer came: more or fewer are let under way from now on. */
+  /** Adapts the concurrency to an outcome. */
   readonly heard: (heard: Heard) => Effect.Effect<void>
-  /** No question begins before that time of the clock, in milliseconds. */
+  /** No lookup starts before this clock time, in milliseconds. */
   readonly rest: (until: number) => void
-  /** How many may be under way now. */
+  /** The present maximum of concurrent lookups. */
   readonly limit: () => number
 }
 
-/** Timers are late by this much, which the following questions make up for. In milliseconds. */
+/** Timers are late by up to this many milliseconds; the following lookups catch up. */
 const late_ms_max = 20
 
-/** The longest pause that a registry gets its way with, in milliseconds. */
+/** The longest requested pause that is honoured, in milliseconds. */
 export const rest_ms_max = 30_000
 
 export const makePace = ({ concurrency, rate_per_second }: PaceOptions): Pace => {
@@ -41,7 +41,7 @@ export const makePace = ({ concurrency, rate_per_second }: PaceOptions): Pace =>
     Effect.gen(function* () {
       for (;;) {
         const now = yield* Clock.currentTimeMillis
-        // A clock that was set back makes nobody wait for longer than was meant.
+        // If the clock was set back, nothing waits longer than intended.
         rest_until = Math.min(rest_until, now + rest_ms_max)
         free_at = Math.min(free_at, now + spacing_ms)
         const wait_ms = Math.max(free_at, rest_until) - now

@@ -1,22 +1,22 @@
-/** The port to a registry of carriers, as a whole search asks it. */
+/** The port to a registry of carriers, for whole searches. */
 import { Context, type Effect, Schema, type Stream } from "effect"
 import type { Range } from "#schemas/carrier-search/carrier.ts"
 import type { Format } from "#schemas/carrier-search/format.ts"
 import type { Source } from "#schemas/carrier-search/source.ts"
 
-/** The next numbers of a range are answered. Source: document 3 §1 B. */
+/** The results of the next numbers of a range. Source: document 3 §1 B. */
 export interface Piece {
-  /** Numbers answered so far, from the first of the range on. */
+  /** Number of completed lookups from the start of the range. */
   readonly done: number
-  /** Carriers found so far: of these numbers, this piece's included. */
+  /** Number of carriers found so far, including this piece. */
   readonly found: number
-  /** This piece's rows, ascending by number, then by USDOT number; may be empty. */
+  /** This piece's rows, ordered by MC number and then USDOT number; may be empty. */
   readonly rows: Uint8Array
 }
 
 /**
- * Some number could not be answered. `failed` numbers are known to have failed, `first` is the
- * lowest of them; `reason` is for a person, without any key in it.
+ * Some lookup failed. `failed` is the number of known failures and `first` the lowest of them;
+ * `reason` is for people, without keys.
  */
 export class SearchFailed extends Schema.TaggedError<SearchFailed>()("SearchFailed", {
   failed: Schema.Int,
@@ -32,11 +32,11 @@ export class Registry extends Context.Service<
   Registry,
   {
     /**
-     * Answers the range in pieces, each as soon as all numbers before it are known. Ending the
-     * stream early ends all that is under way for it within 100 ms.
+     * Streams the range in pieces, each as soon as all earlier numbers are known. Closing the
+     * stream stops its lookups within 100 ms.
      */
     readonly search: (range: Range, format: Format) => Stream.Stream<Piece, SearchFailed>
-    /** Which one it is, its age and its health. */
+    /** The registry's name, age and health. */
     readonly source: Effect.Effect<Source>
   }
 >()("actors/carrier-search/Registry") {}

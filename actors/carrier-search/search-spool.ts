@@ -1,4 +1,4 @@
-/** Where searches wait until they are in the log. */
+/** The spool of searches that are not yet in the log. */
 import { Context } from "effect"
 import type { Spool } from "#actors/spool.ts"
 import type { SearchFact } from "#schemas/carrier-search/search.ts"

@@ -1,5 +1,5 @@
 /**
- * The searches of one node, as far as its spool is in the log.
+ * The searches of one node, recorded from its spool.
  *
  * Source: decisions, facts of searches and predictions.
  */
@@ -23,7 +23,7 @@ export const Search = decider({
   reject: outOfOrder,
 })
 
-/** What is spooled of searches, and how it is recorded. */
+/** How spooled searches are recorded. */
 export const searches = {
   service: "carrier-search",
   fact: SearchFact,

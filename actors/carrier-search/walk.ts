@@ -1,6 +1,6 @@
 /**
- * A walk over a range: numbers are asked for as they come, a few at once, and answered in their
- * order. What is held at a time is bounded, however long the range is.
+ * Scans a range: looks up several numbers concurrently and emits the results in order. Memory is
+ * bounded, however long the range is.
  */
 import { Cause, Effect, Latch, Stream } from "effect"
 import type { Found, Lookup, LookupFailed } from "#actors/carrier-search/lookup.ts"
@@ -8,36 +8,36 @@ import { type Piece, SearchFailed } from "#actors/carrier-search/registry.ts"
 import { type Range, total } from "#schemas/carrier-search/carrier.ts"
 import { type Format, rowOf } from "#schemas/carrier-search/format.ts"
 
-/** How far the walk goes ahead of the first number that is not known or not taken yet. */
+/** How far lookups run ahead of the first number that is pending or not emitted. */
 const ahead_max = 4096
-/** Text of a piece after which it is given out. */
+/** Characters after which a piece is emitted. */
 const piece_chars = 65_536
 
 export interface WalkOptions {
   readonly range: Range
   readonly format: Format
   readonly ask: Lookup
-  /** Numbers that wait for an answer at once. */
+  /** Number of concurrent lookups. */
   readonly at_once: number
 }
 
 interface Walk extends Pick<WalkOptions, "range" | "format"> {
-  /** The next number that nobody asked for. */
+  /** The next number to look up. */
   next: number
-  /** The first number that was not given out. */
+  /** The first number that is not emitted. */
   base: number
   found: number
-  /** Answers from `base` on, each at its number modulo the length. */
+  /** Results from `base` on; the index is the number modulo the length. */
   readonly ring: Array<ReadonlyArray<Found> | undefined>
-  /** Open when there may be something to give out. */
+  /** Open when there may be results to emit. */
   readonly ready: Latch.Latch
-  /** Open when there may be room in the ring. */
+  /** Open when the ring may have room. */
   readonly room: Latch.Latch
   failed: SearchFailed | undefined
   died: Cause.Cause<never> | undefined
 }
 
-/** Answers the range in pieces; fails at the first number that fails. */
+/** Emits the range in pieces; fails with the first failed number. */
 export const walk = (options: WalkOptions): Stream.Stream<Piece, SearchFailed> =>
   Stream.unwrap(
     Effect.gen(function* () {
@@ -56,7 +56,7 @@ export const walk = (options: WalkOptions): Stream.Stream<Piece, SearchFailed> =
         died: undefined,
       }
       const workers = Array.from({ length: Math.min(at_once, size) }, () => work(it, options.ask))
-      // The first that fails ends the others, and their questions with them.
+      // The first failure interrupts the other workers and their lookups.
       const all = Effect.all(workers, { concurrency: "unbounded", discard: true })
       yield* Effect.forkScoped(Effect.catchCause(all, (cause) => end(it, cause)))
       return Stream.fromPull(Effect.succeed(pull(it)))

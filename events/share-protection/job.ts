@@ -8,11 +8,11 @@ const failure = Struct.omit(RejectJob.fields, ["type"])
 const holder = Struct.omit(AssignJob.fields, ["type"])
 
 export const JobQueued = message("JobQueued", job_fields)
-/** A worker is requested to take it; it is still queued. */
+/** A worker was asked to start it; it is still queued. */
 export const JobAssigned = message("JobAssigned", holder)
-/** That worker did not take it. */
+/** That worker did not start it. */
 export const JobUnassigned = message("JobUnassigned", holder)
-/** The worker took it: it is in provisioning_network. */
+/** The worker started it: it is in provisioning_network. */
 export const JobStarted = message("JobStarted", holder)
 export const JobAdvanced = message("JobAdvanced", { ...holder, to: JobStep })
 export const JobCompleted = message("JobCompleted", holder)

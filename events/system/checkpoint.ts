@@ -1,8 +1,8 @@
 /**
- * Sealed stretches of the log.
+ * Sealed ranges of the log.
  *
- * Stream: system.checkpoint.log. The stretches follow one another without a gap. `root` is the
- * chain over all commits from the first to `to`, so a changed or missing commit shows in it.
+ * Stream: system.checkpoint.log. The ranges follow one another without gaps. `root` is the hash
+ * chain over all commits from the first to `to`, so a changed or missing commit changes it.
  */
 import type { Schema } from "effect"
 import { message } from "#schemas/message.ts"

@@ -22,12 +22,12 @@ export const WebhookChanged = message(
 export const WebhookEnabled = message("WebhookEnabled", {})
 /** Its owner pauses delivery. */
 export const WebhookPaused = message("WebhookPaused", {})
-/** The deliverer disabled it: its address does not exist any more, or has failed for days. */
+/** The deliverer disabled it: its address no longer exists, or deliveries have failed for days. */
 export const WebhookDisabled = message(
   "WebhookDisabled",
   Struct.omit(DisableWebhook.fields, ["type"]),
 )
-/** It signs with a new secret, and for a while with the previous one, too. */
+/** It signs with a new secret and, for a while, also with the previous one. */
 export const WebhookSecretRotated = message(
   "WebhookSecretRotated",
   Struct.omit(RotateWebhookSecret.fields, ["type"]),

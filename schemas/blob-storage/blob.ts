@@ -1,5 +1,5 @@
 /**
- * A blob: bytes under the hash of themselves, what is known about them, and BlobService's messages.
+ * A blob: content-addressed bytes and their metadata, and the messages of BlobService.
  *
  * Source: document 1 §2 Resources, §4 BlobService, §8 Limits.
  */
@@ -9,7 +9,7 @@ import { Schema, SchemaGetter } from "effect"
 export const blob_id_bytes = 16
 /** Document 1 §8: the page size when limit is omitted, zero or negative. */
 export const list_limit_default = 100
-/** DECISIONS, document 1, list: a limit above it is clamped. */
+/** DECISIONS, document 1, list: higher limits are clamped. */
 export const list_limit_max = 10_000
 /** DECISIONS, document 1, framing: one line of a stream. */
 export const stream_line_bytes_max = 16 * 1024 * 1024
@@ -17,23 +17,23 @@ export const stream_line_bytes_max = 16 * 1024 * 1024
  * DECISIONS, document 1, framing: the data of one GetChunk, fifteen checksummed chunks of 64 KiB.
  */
 export const get_chunk_bytes_max = 983_040
-/** DECISIONS, document 1, limits not shown: a JSON body. */
+/** DECISIONS, document 1, limits not shown: size of a JSON body. */
 export const json_body_bytes_max = 64 * 1024 * 1024
-/** DECISIONS, document 1, limits not shown: a streamed blob, 5 TiB. */
+/** DECISIONS, document 1, limits not shown: size of a streamed blob, 5 TiB. */
 export const blob_bytes_max = 5 * 1024 ** 4
-/** DECISIONS, document 1, limits not shown: labels of one blob. */
+/** DECISIONS, document 1, limits not shown: number of labels of a blob. */
 export const labels_max = 64
-/** DECISIONS, document 1, limits not shown: all keys and values of one blob as UTF-8. */
+/** DECISIONS, document 1, limits not shown: UTF-8 bytes of all keys and values of a blob. */
 export const labels_bytes_max = 16 * 1024
-/** The cursors we issue are shorter; anything longer is foreign, and is refused unread. */
+/** Our cursors are shorter; longer ones are invalid and are rejected without decoding. */
 export const cursor_characters_max = 256
 
 const hexId = /^[0-9a-f]{32}$/
 const anyCaseHexId = /^[0-9a-fA-F]{32}$/
-// Sixteen bytes in base64 are 22 digits, the last of which carries two bits; padding is optional.
+// Sixteen bytes are 22 base64 digits, the last of which carries two bits; padding is optional.
 const base64Id = /^(?:[A-Za-z0-9+/]{21}|[A-Za-z0-9_-]{21})[AQgw](?:==)?$/
 
-/** A blob's identifier inside the system: its 16 bytes as 32 lower-case hex characters. */
+/** A blob's identifier inside the system: its 16 bytes as 32 lower-case hex digits. */
 export const BlobId = Schema.String.check(Schema.isPattern(hexId)).pipe(Schema.brand("BlobId"))
 export type BlobId = typeof BlobId.Type
 
@@ -46,7 +46,7 @@ const hexOf = (text: string) => (anyCaseHexId.test(text) ? text.toLowerCase() : 
 
 const hex_of_byte = Array.from({ length: 256 }, (_, byte) => byte.toString(16).padStart(2, "0"))
 
-/** Bytes in base64 as lower-case hex: a checksum of BlobMeta as other parts have it. */
+/** Converts base64, as in BlobMeta's checksum, to lower-case hex. */
 export const hexOfBase64 = (text: string) => {
   const bytes = atob(standardBase64(text))
   let hex = ""
@@ -63,7 +63,7 @@ const IdText = Schema.String.check(
   ),
 )
 
-/** The identifier as a path or a bare string spells it: hex, base64 or base64url; out comes hex. */
+/** An identifier in a path or a bare string: hex, base64 or base64url; decoded to hex. */
 export const BlobIdFromText = IdText.pipe(
   Schema.decodeTo(BlobId, {
     decode: SchemaGetter.transform(hexOf),
@@ -73,7 +73,7 @@ export const BlobIdFromText = IdText.pipe(
 
 const IdMessage = Schema.Struct({ id: IdText })
 
-/** The identifier as a field of type BlobID: `{"id": base64}`; input may be the bare string too. */
+/** An identifier in a field of type BlobID: `{"id": base64}`; a bare string is also accepted. */
 export const BlobIdMessage = Schema.Union([IdMessage, IdText]).pipe(
   Schema.decodeTo(BlobId, {
     decode: SchemaGetter.transform((message) =>
@@ -84,12 +84,12 @@ export const BlobIdMessage = Schema.Union([IdMessage, IdText]).pipe(
 )
 
 /**
- * Document 1's int64 and uint64: bigint inside, a JSON integer or a numeric string on input.
- * Encoded it is a bigint still: the gateway writes it as an exact integer or as a string.
+ * Document 1's int64 and uint64: a bigint inside, a JSON integer or a numeric string on input. It
+ * is encoded as a bigint, which the gateway writes as an exact integer or as a string.
  */
 export const Int64 = Schema.Union([
   Schema.BigInt,
-  // Without bounds in the API's document: an exact integer beyond 2^53 comes and goes as a bigint.
+  // No bounds in the OpenAPI document: exact integers beyond 2^53 are bigints.
   Schema.Number.check(Schema.makeFilter(Number.isSafeInteger, { expected: "an integer" })),
   Schema.String.check(Schema.isPattern(/^-?\d{1,20}$/)),
 ]).pipe(
@@ -107,7 +107,10 @@ export const Int64 = Schema.Union([
   ),
 )
 
-/** Bytes in a JSON body: either base64 alphabet, padded or not, on input; padded base64 out. */
+/**
+ * Bytes in a JSON body: either base64 alphabet, with or without padding, on input; padded base64 on
+ * output.
+ */
 export const Bytes = Schema.String.pipe(
   Schema.decodeTo(Schema.Uint8ArrayFromBase64, {
     decode: SchemaGetter.transform(standardBase64),
@@ -125,7 +128,7 @@ export const ReplicationPolicy = Schema.Literals([
 ])
 export type ReplicationPolicy = typeof ReplicationPolicy.Type
 
-/** UNSPECIFIED is treated, stored and shown as REPLICA3. Source: document 1 §2; DECISIONS. */
+/** UNSPECIFIED is handled, stored and shown as REPLICA3. Source: document 1 §2; DECISIONS. */
 export const storedPolicy = (policy: ReplicationPolicy = "REPLICATION_POLICY_UNSPECIFIED") =>
   policy === "REPLICATION_POLICY_UNSPECIFIED" ? "REPLICATION_POLICY_REPLICA3" : policy
 
@@ -146,7 +149,7 @@ export const BlobLabels = Schema.Record(Schema.String, Schema.String).check(
 )
 export type BlobLabels = typeof BlobLabels.Type
 
-/** What is known of a stored blob. Times in Unix nanoseconds; checksum is BLAKE3-256 in base64. */
+/** Metadata of a stored blob. Times are Unix nanoseconds; the checksum is BLAKE3-256 in base64. */
 export const BlobMeta = Schema.Struct({
   size: Int64,
   created_at: Int64,
@@ -164,7 +167,7 @@ export const PutRequest = Schema.Struct({
 })
 export type PutRequest = typeof PutRequest.Type
 
-/** One message of a put stream. `labels` on the first is ours: document 1 has no other way in. */
+/** One message of a put stream. `labels` in the first one is our extension of document 1. */
 export const PutChunk = Schema.Struct({
   id: Schema.optionalKey(BlobIdMessage),
   data: Bytes,
@@ -175,9 +178,9 @@ export const PutChunk = Schema.Struct({
 export type PutChunk = typeof PutChunk.Type
 
 /**
- * Where a put is durable, beyond the document: the fact of it has number `cursor` in the journal of
- * `node_id`, and so in the log; absent where the blob was stored before. `durable_on` are the nodes
- * that are known to have a copy or a shard by now.
+ * Where a put is durable; an extension of the document. `cursor` is the fact's number in the
+ * journal of `node_id`, and so in the log; absent if the blob was already stored. `durable_on`
+ * lists the nodes known to have a copy or a shard.
  */
 export const PutReceipt = Schema.Struct({
   node_id: Schema.String,
@@ -209,27 +212,27 @@ export const StatResponse = Schema.Struct({
 })
 export type StatResponse = typeof StatResponse.Type
 
-/** Identifiers in one batch at most. */
+/** Maximum number of identifiers in a batch. */
 export const batch_ids_max = 10_000
-/** The body of a batch: as many identifiers in base64, each as a message. */
+/** Maximum size of a batch body: that many identifiers as messages in base64. */
 export const batch_body_bytes_max = 1024 * 1024
 
-/** The blobs that a batch asks for, in the order in which they are answered. */
+/** The requested blobs; responses have the same order. */
 export const BatchRequest = Schema.Array(BlobIdMessage).check(Schema.isMaxLength(batch_ids_max))
 
-/** One line of a batch stat. */
+/** One line of a batch stat response. */
 export const BatchStat = Schema.Struct({
   id: BlobIdMessage,
   exists: Schema.Boolean,
   meta: Schema.optionalKey(BlobMeta),
 })
 
-/** The start of an identifier's hex form. */
+/** A prefix of an identifier in hex. */
 export const BlobIdPrefix = Schema.String.check(
   Schema.isPattern(/^[0-9a-f]{0,32}$/, { expected: "at most 32 hex digits" }),
 )
 
-/** The query of a list, as text; `pageLimit` turns `limit` into a page size. */
+/** The query of a list as text; `pageLimit` converts `limit` to a page size. */
 export const ListRequest = Schema.Struct({
   cursor: Schema.optionalKey(Schema.String.check(Schema.isMaxLength(cursor_characters_max))),
   limit: Schema.optionalKey(Schema.FiniteFromString.pipe(Schema.decodeTo(Schema.Int))),
@@ -244,6 +247,6 @@ export const ListResponse = Schema.Struct({
 })
 export type ListResponse = typeof ListResponse.Type
 
-/** The page size that a list's limit asks for. Source: document 1 §4 rule 5; DECISIONS, list. */
+/** The page size for a list's limit. Source: document 1 §4 rule 5; DECISIONS, list. */
 export const pageLimit = (limit = 0) =>
   limit <= 0 ? list_limit_default : Math.min(limit, list_limit_max)

@@ -1,5 +1,5 @@
 /**
- * The cluster: ClusterService's messages, the commands that change it, and what it refuses.
+ * The cluster: ClusterService's messages, its commands and its rejections.
  *
  * Source: document 1 §2 Responses, §3, §4 ClusterService; DECISIONS, document 1.
  */
@@ -15,17 +15,20 @@ import {
 import { Instant } from "#schemas/instant.ts"
 import { message } from "#schemas/message.ts"
 
-/** Nodes of one cluster: with each field at its longest they fit in one snapshot of 16 KiB. */
+/**
+ * Maximum number of nodes in a cluster: with all fields at their longest they fit in one snapshot
+ * of 16 KiB.
+ */
 export const nodes_max = 40
 
-/** Points of a node on the ring: the bound of `cluster.vnodes_per_node`. */
+/** Maximum number of points of a node on the ring; bounds `cluster.vnodes_per_node`. */
 const vnodes_per_node_max = 1024
 
 export const VnodesPerNode = Schema.Int.check(
   Schema.isBetween({ minimum: 1, maximum: vnodes_per_node_max }),
 )
 
-/** The number of an election: rising, so that whoever was replaced is known by a lower one. */
+/** The number of an election. It increases, so a lower one identifies a replaced process. */
 const Fence = Schema.Int.check(Schema.isGreaterThanOrEqualTo(0))
 
 export const JoinRequest = Schema.Struct({
@@ -59,7 +62,7 @@ export const JoinResponse = Schema.Struct({
 
 export const LeaveResponse = Schema.Struct({ acknowledged: Schema.Boolean })
 
-/** `nodes` is there only when the caller's ring is behind. */
+/** `nodes` is present only if the caller's ring is outdated. */
 export const HeartbeatResponse = Schema.Struct({
   ok: Schema.Boolean,
   ring_version: SignedInt64,
@@ -78,16 +81,17 @@ export const SyncRingResponse = Schema.Struct({
 })
 
 /**
- * How far compaction by hand is on this node (decision 0178): the caller repeats the request
- * until `is_done`. `given_back_bytes` counts from when it began; `remaining_bytes` is dead space in
- * files that are still to be emptied; `problem` says why not all was given back, and what to do.
+ * Progress of a manual compaction on this node (decision 0178): the caller repeats the request
+ * until `is_done`. `given_back_bytes` is counted from its start; `remaining_bytes` is dead space in
+ * files that are still to be emptied; `problem` says why some space was not reclaimed, and what to
+ * do.
  */
 export const CompactResponse = Schema.Struct({
   node_id: NodeId,
   is_done: Schema.Boolean,
   given_back_bytes: Uint64,
   remaining_bytes: Uint64,
-  /** Length of the volume's files, and what stored blobs need of it. */
+  /** Length of the volume's files; `used_bytes` is the part that stored blobs need. */
   disk_bytes: Uint64,
   used_bytes: Uint64,
   problem: Schema.optionalKey(Schema.String),
@@ -95,10 +99,10 @@ export const CompactResponse = Schema.Struct({
 export type CompactResponse = typeof CompactResponse.Type
 
 /**
- * Progress and health of the cluster. Its shape is ours (DECISIONS, document 1). `bytes_moved`,
- * `repairs` and `replication_failures` count from when a node's process began; `ring_share` is the
- * part of all identifiers, 0 to 1, that the ring gives to the node first; `last_heartbeat_at` is
- * Unix nanoseconds, absent when this process has heard none.
+ * Progress and health of the cluster, in a format of our own (DECISIONS, document 1).
+ * `bytes_moved`, `repairs` and `replication_failures` are counted from the start of a node's
+ * process. `ring_share` is the share of all identifiers (0 to 1) whose first owner is the node.
+ * `last_heartbeat_at` is Unix nanoseconds, absent if this process received no heartbeat.
  */
 export const ClusterMetrics = Schema.Struct({
   ring_version: SignedInt64,
@@ -112,46 +116,46 @@ export const ClusterMetrics = Schema.Struct({
     Schema.Struct({
       ...NodeInfo.fields,
       ring_share: Schema.Number,
-      // Copies that have their place on another node.
+      // Copies that belong on another node.
       pending_migrations: Uint64,
-      // What other nodes took from this one.
+      // Bytes that other nodes accepted from this one.
       bytes_moved: Uint64,
-      // Copies that were missing, and that it made or gave.
+      // Missing copies that it restored.
       repairs: Uint64,
-      // Copies of its puts that it could not store elsewhere.
+      // Copies of its puts that it could not store on other nodes.
       replication_failures: Uint64,
-      // Blobs that ask for more nodes than are active, or that were found to lack copies.
+      // Blobs whose policy needs more nodes than are active, or that lack copies.
       under_replicated: Uint64,
       last_heartbeat_at: Schema.optionalKey(Uint64),
     }),
   ),
 })
 
-/** Admits a node, or tells anew where a member is reached and what it contributes. */
+/** Admits a node, or updates the address and capacity of a member. */
 export const JoinNode = message("JoinNode", {
   node_id: NodeId,
   address: NodeAddress,
   capacity_bytes: Uint64Digits,
   vnodes_per_node: VnodesPerNode,
 })
-/** Graceful: the node's blobs move first. Else it is removed at once, with them. */
+/** Graceful: the node moves its blobs first. Otherwise it is removed at once, with its blobs. */
 export const LeaveNode = message("LeaveNode", {
   node_id: NodeId,
   graceful: Schema.Boolean,
   at: Schema.optionalKey(Instant),
 })
-/** Nothing is left on a leaving node that has to move. */
+/** The leaving node has nothing left to move. */
 export const ConfirmLeave = message("ConfirmLeave", { node_id: NodeId })
-/** Nothing was heard of the node for the deadline. Refused from a watchdog that was replaced. */
+/** No heartbeat of the node arrived within the deadline. Rejected from a replaced watchdog. */
 export const MarkNodeOffline = message("MarkNodeOffline", {
   node_id: NodeId,
   fence: Fence,
   at: Instant,
   remove_after_seconds: Schema.Int.check(Schema.isGreaterThan(0)),
 })
-/** An offline node was heard again. */
+/** Heartbeats of an offline node have resumed. */
 export const ReviveNode = message("ReviveNode", { node_id: NodeId })
-/** The node was offline until `remove_at`. Without effect when it was heard meanwhile. */
+/** The node was offline until `remove_at`. No effect if it returned meanwhile. */
 export const RemoveNode = message("RemoveNode", { node_id: NodeId, remove_at: Instant })
 
 export const ClusterCommand = Schema.Union([
@@ -176,13 +180,13 @@ export class ClusterFull extends Schema.TaggedError<ClusterFull>()("ClusterFull"
   detail: Schema.String,
 }) {}
 
-/** The node's state does not allow it. */
+/** The node's state does not allow the command. */
 export class NodeRefuses extends Schema.TaggedError<NodeRefuses>()("NodeRefuses", {
   code: Schema.tag("FAILED_PRECONDITION"),
   detail: Schema.String,
 }) {}
 
-/** Whoever sent this was replaced by another. */
+/** The sender was replaced by another process. */
 export class Superseded extends Schema.TaggedError<Superseded>()("Superseded", {
   code: Schema.tag("ABORTED"),
   detail: Schema.String,

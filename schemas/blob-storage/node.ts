@@ -1,5 +1,5 @@
 /**
- * A node of a blob storage cluster: where it is reached, what it contributes, what it holds.
+ * A node of a blob storage cluster: its address, capacity and usage.
  *
  * Source: document 1 §2 NodeInfo, §3 States; DECISIONS, document 1, states in answers.
  */
@@ -7,7 +7,9 @@ import { Schema } from "effect"
 import { Int64 } from "#schemas/blob-storage/blob.ts"
 import { Token } from "#schemas/message.ts"
 
-/** Longest address: with all fields at their longest a full cluster fits in a snapshot. */
+/**
+ * Maximum length of an address: with all fields at their longest a full cluster fits in a snapshot.
+ */
 export const address_chars_max = 128
 
 const uint64_max = 2n ** 64n - 1n
@@ -23,7 +25,7 @@ const hasPort = (address: string) => {
   return (port >= 1 && port <= port_max) || `the port must be 1 to ${port_max}`
 }
 
-/** `host:port`: a name, an IPv4 address, or an IPv6 address in brackets. */
+/** `host:port`, where host is a name, an IPv4 address, or an IPv6 address in brackets. */
 export const NodeAddress = Schema.String.check(
   Schema.isMaxLength(address_chars_max),
   Schema.isPattern(/^(?:[A-Za-z0-9](?:[\w.-]*[A-Za-z0-9])?|\[[0-9A-Fa-f:.]{2,45}\]):\d{1,5}$/, {
@@ -48,7 +50,7 @@ export const SignedInt64 = Int64.check(
   ),
 )
 
-/** A uint64 inside the log, where JSON could not hold it as a number: decimal digits. */
+/** A uint64 in the log as decimal digits, because a JSON number could not represent it exactly. */
 export const Uint64Digits = Schema.String.check(
   Schema.isPattern(/^(?:0|[1-9]\d{0,19})$/),
   Schema.makeFilter<string>((digits) => BigInt(digits) <= uint64_max || "above 2^64 - 1"),

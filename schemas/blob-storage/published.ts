@@ -1,8 +1,8 @@
 /**
- * What blob storage tells its subscribers, type by type.
+ * The published events of blob storage.
  *
- * A type, a field or what a field means never changes and never goes: they are only added.
- * Source: DECISIONS "published events".
+ * Types, fields and their meanings never change and are never removed. Source: DECISIONS "published
+ * events".
  */
 import { Schema } from "effect"
 import { BlobLabels, ReplicationPolicy } from "#schemas/blob-storage/blob.ts"
@@ -16,7 +16,7 @@ const described = (description: string) => ({ description })
 
 const node_id = NodeId.annotateKey(described("The node."))
 
-/** Where a node is reached and what it contributes. */
+/** A node's address and capacity. */
 const node = {
   node_id,
   address: NodeAddress.annotateKey(described("Where the node is reached, `host:port`.")),
@@ -38,7 +38,7 @@ const copy = {
   ),
 }
 
-/** How much of what the policies ask for the node cannot place. */
+/** The number of blobs that the node cannot store with their full policy. */
 const shortfall = {
   node_id: NodeId.annotateKey(described("The node whose blobs are meant.")),
   active_nodes: Schema.Int.annotateKey(

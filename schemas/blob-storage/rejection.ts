@@ -1,14 +1,14 @@
 /**
- * What the blob service answers instead: one class per row of its error table.
+ * The errors of blob storage: one class per row of the error table.
  *
- * A rejection carries its full detail. What depends on the request or on the settings (request_id,
- * grpc_code, the cut of the detail) is filled in once, where answers leave the system.
+ * A rejection carries its full detail. Values that depend on the request or the settings
+ * (request_id, grpc_code, the truncated detail) are added at the edge.
  *
  * Source: document 1 §7 Errors; decisions of document 1, "authoritative error body".
  */
 import { Effect, Schema, SchemaGetter } from "effect"
 
-/** Status names of gRPC that the table uses, with their numbers. */
+/** The gRPC status names of the error table, with their numbers. */
 export const grpc_codes = {
   INVALID_ARGUMENT: 3,
   DEADLINE_EXCEEDED: 4,
@@ -26,7 +26,7 @@ export const grpc_codes = {
 
 export type Code = keyof typeof grpc_codes
 
-/** Short texts that the document fixes, and those of our own for its other rows. */
+/** Short texts: the document's own, and ours for its other rows. */
 export const messages = {
   invalid_blob_id: "invalid blob ID",
   blob_not_found: "blob not found on any node",
@@ -35,7 +35,7 @@ export const messages = {
   cluster_degraded: "cluster degraded",
 } as const
 
-/** Always in the answer, never in the rejection itself: the edge knows it. */
+/** Always in the response, but never in the rejection: the edge adds it. */
 const RequestId = Schema.String.pipe(
   Schema.decodeTo(Schema.optionalKey(Schema.String), {
     decode: SchemaGetter.passthrough(),
@@ -66,13 +66,13 @@ export class PermissionDenied extends Schema.Error<PermissionDenied>("Permission
   { httpApiStatus: 403 },
 ) {}
 
-/** A blob that no node has. */
+/** No node has the blob. */
 export class NotFound extends Schema.Error<NotFound>("NotFound")(
   row("NOT_FOUND", messages.blob_not_found),
   { httpApiStatus: 404 },
 ) {}
 
-/** A heartbeat from a node that is not in the cluster: `commands` tells it to join again. */
+/** A heartbeat from a node outside the cluster: `commands` requests that it joins again. */
 export class NodeUnknown extends Schema.Error<NodeUnknown>("NodeUnknown")(
   {
     ...row("NOT_FOUND", "node not in the cluster"),
@@ -104,13 +104,13 @@ export class UnsupportedMediaType extends Schema.Error<UnsupportedMediaType>(
   "UnsupportedMediaType",
 )(row("INVALID_ARGUMENT", "unsupported media type"), { httpApiStatus: 415 }) {}
 
-/** A byte range that the blob does not have. */
+/** The requested range is outside the blob. */
 export class OutOfRange extends Schema.Error<OutOfRange>("OutOfRange")(
   row("OUT_OF_RANGE", "range not satisfiable"),
   { httpApiStatus: 416 },
 ) {}
 
-/** Too many requests of one caller, or no capacity left in the cluster. */
+/** Too many requests from one caller, or no capacity left in the cluster. */
 export class ResourceExhausted extends Schema.Error<ResourceExhausted>("ResourceExhausted")(
   row("RESOURCE_EXHAUSTED", "resource exhausted"),
   { httpApiStatus: 429 },
@@ -126,7 +126,7 @@ export class Unimplemented extends Schema.Error<Unimplemented>("Unimplemented")(
   { httpApiStatus: 501 },
 ) {}
 
-/** The volume is read-only after a failed sync, or the log cannot be reached: retry. */
+/** The volume is read-only after a failed sync, or the log is unreachable; retry. */
 export class Unavailable extends Schema.Error<Unavailable>("Unavailable")(
   row("UNAVAILABLE", messages.cluster_degraded),
   { httpApiStatus: 503 },
@@ -137,7 +137,7 @@ export class DeadlineExceeded extends Schema.Error<DeadlineExceeded>("DeadlineEx
   { httpApiStatus: 504 },
 ) {}
 
-/** What every endpoint may answer, whatever it does. */
+/** Errors of every endpoint. */
 const anywhere = [
   InvalidArgument,
   Unauthenticated,
@@ -150,7 +150,7 @@ const anywhere = [
   DeadlineExceeded,
 ] as const
 
-/** An endpoint's `error`: what every endpoint may answer, and these of its own. */
+/** An endpoint's `error`: those of every endpoint, and its own. */
 export const rejections = <const Own extends ReadonlyArray<Schema.Constraint>>(...own: Own) =>
   [...anywhere, ...own] as const
 

@@ -1,5 +1,5 @@
 /**
- * What a replication policy needs of the cluster.
+ * The requirements of replication policies on the cluster.
  *
  * Source: document 1 §2 Replication policies, §7 FAILED_PRECONDITION, §8 Limits; DECISIONS,
  * document 1, replica count not reachable.
@@ -7,7 +7,7 @@
 import type { ReplicationPolicy } from "#schemas/blob-storage/blob.ts"
 import { FailedPrecondition } from "#schemas/blob-storage/rejection.ts"
 
-/** Document 1 §8: the active nodes that each policy needs. */
+/** Document 1 §8: number of active nodes that each policy needs. */
 export const nodes_needed: Readonly<Record<ReplicationPolicy, number>> = {
   REPLICATION_POLICY_UNSPECIFIED: 3,
   REPLICATION_POLICY_NONE: 1,
@@ -22,16 +22,16 @@ const erasure_codes: ReadonlySet<ReplicationPolicy> = new Set([
   "REPLICATION_POLICY_EC82",
 ])
 
-/** Whether a policy cuts a blob into shards. */
+/** Whether a policy splits blobs into shards. */
 export const isErasureCode = (policy: ReplicationPolicy) => erasure_codes.has(policy)
 
-/** That a cluster is too small for an erasure code. Source: document 1 §7. */
+/** The error text if a cluster is too small for an erasure code. Source: document 1 §7. */
 export const tooFewNodes = (have: number, need: number) =>
   new FailedPrecondition({ detail: `not enough nodes for EC (have ${have}, need ${need})` })
 
 /**
- * Why a put is refused for want of nodes, if so. Only an erasure code is: a replica that cannot be
- * made now is made when nodes come.
+ * Why too few nodes reject a put; undefined if they do not. Only erasure codes are rejected:
+ * missing replicas are made when nodes join.
  */
 export const refusedPolicy = (policy: ReplicationPolicy, active_nodes: number) => {
   const needed = nodes_needed[policy]

@@ -1,4 +1,4 @@
-/** The settings that blob storage owns. Source: document 1 §3 and §8 with its decisions. */
+/** Settings of blob storage. Source: document 1 §3 and §8 with its decisions. */
 import { Schema } from "effect"
 import { address_chars_max, NodeAddress } from "#schemas/blob-storage/node.ts"
 import { integer, type Kind, list, secret, setting, text, url } from "#schemas/setting.ts"
@@ -7,17 +7,17 @@ const kibibyte = 2 ** 10
 const mebibyte = 2 ** 20
 const gibibyte = 2 ** 30
 const tebibyte = 2 ** 40
-/** JSON carries exact integers up to here. */
+/** The largest exact integer in JSON. */
 const bytes_max = Number.MAX_SAFE_INTEGER
-/** A day: a node that says nothing for longer is gone. */
+/** A day: a node that is silent for longer is gone. */
 const heartbeat_s_max = 86_400
-/** A year: a node that is away for longer never comes back. */
+/** A year: a node that is absent for longer never returns. */
 const absence_s_max = 31_536_000
-/** A day: a copy that is missing for longer is found by nobody. */
+/** A day: a longer interval would leave missing copies undetected. */
 const sweep_s_max = 86_400
-/** A file of the volume: below, most of it would be what every file has; above, none is faster. */
+/** Size of a volume's file: smaller ones are mostly overhead, larger ones are no faster. */
 const segment_bytes_min = 8 * mebibyte
-/** V8 holds at most 2^29 - 24 characters in one string, and a JSON body is one. */
+/** V8 strings have at most 2^29 - 24 characters, and a JSON body is one string. */
 const json_body_bytes_max = 500 * mebibyte
 
 /** Section `[blob]`. */
@@ -51,10 +51,10 @@ export const blob = {
   }),
 }
 
-/** Names, ids: one token of a bus subject. */
+/** Names and ids: one token of a bus subject. */
 const token = text(/^[\w-]{1,64}$/, "letters, digits, _ and -, at most 64")
 const token_or_empty = text(/^[\w-]{0,64}$/, "letters, digits, _ and -, at most 64")
-/** What a node may tell the others of itself, and nothing that its cluster would refuse. */
+/** The address that a node advertises, with the same rules as in the cluster. */
 const address: Kind<string, string> = {
   ...text(),
   schema: Schema.Union([Schema.Literal(""), NodeAddress]),

@@ -1,5 +1,5 @@
 /**
- * Which part of a blob a fact is about, where it is not the whole.
+ * The part of a blob that a fact is about, if it is not the whole blob.
  *
  * Source: document 1 §2 Replication policies.
  */
@@ -7,6 +7,6 @@ import { Schema } from "effect"
 
 const Count = Schema.Int.check(Schema.isGreaterThanOrEqualTo(0))
 
-/** From 0, the shards of data first; `bytes` are those of this one shard. */
+/** Counted from 0, data shards first; `bytes` is the size of this shard. */
 export const FactShard = Schema.Struct({ index: Count, data_shards: Count, bytes: Count })
 export type FactShard = typeof FactShard.Type

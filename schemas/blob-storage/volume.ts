@@ -1,5 +1,5 @@
 /**
- * A volume: the blobs of one node, as the log knows them.
+ * A volume: the blobs of one node according to the log.
  *
  * Source: DESIGN of the running system, "The exception: bytes".
  */
@@ -8,12 +8,14 @@ import { BlobId, BlobLabels, ReplicationPolicy } from "#schemas/blob-storage/blo
 import { FactShard } from "#schemas/blob-storage/shard.ts"
 import { message } from "#schemas/message.ts"
 
-/** Facts in one command, and so events in one commit, at most. Source: DESIGN, "bytes". */
+/** Maximum number of facts per command, and so of events per commit. Source: DESIGN, "bytes". */
 export const facts_max = 500
 
 const Cursor = Schema.Int.check(Schema.isGreaterThanOrEqualTo(0))
 
-/** One fact of a node's journal, fit for the bus: `at` in Unix nanoseconds as decimal digits. */
+/**
+ * One fact of a node's journal, in a form for the bus: `at` is Unix nanoseconds as decimal digits.
+ */
 export const VolumeFact = Schema.Struct({
   cursor: Cursor,
   kind: Schema.Literals(["stored", "deleted", "quarantined", "lost", "released"]),
@@ -37,8 +39,8 @@ export const RecordFacts = message("RecordFacts", {
   facts: Schema.Array(VolumeFact).check(Schema.isMaxLength(facts_max)),
 })
 /**
- * How many nodes of the cluster are active, this one included: enough for the blobs, or not. And
- * how many of its blobs the node found to lack copies, where it has looked.
+ * The number of active nodes in the cluster, including this one, and the number of this node's
+ * blobs that lack copies, if it has checked.
  */
 export const RecordShortfall = message("RecordShortfall", {
   active_nodes: Schema.Int.check(Schema.isGreaterThan(0)),
@@ -47,7 +49,7 @@ export const RecordShortfall = message("RecordShortfall", {
 export const VolumeCommand = Schema.Union([RecordFacts, RecordShortfall])
 export type VolumeCommand = typeof VolumeCommand.Type
 
-/** The facts do not follow those that are recorded: read the cursor again. */
+/** The facts do not follow the recorded ones: read the cursor again. */
 export class FactsOutOfOrder extends Schema.TaggedError<FactsOutOfOrder>()("FactsOutOfOrder", {
   code: Schema.tag("FAILED_PRECONDITION"),
   detail: Schema.String,

@@ -1,5 +1,5 @@
 /**
- * The composite of each business day, as `backfill-composite` computed it.
+ * The composite of each business day, as computed by `backfill-composite`.
  *
  * Source: document 3 §1 A, §2 A CompositeHistoryPoint.
  */
@@ -7,10 +7,10 @@ import { Schema } from "effect"
 import { CalendarDate } from "#schemas/capital-pressure/day.ts"
 import { message } from "#schemas/message.ts"
 
-/** Business days of a year, at most. */
+/** Maximum number of business days in a year. */
 const days_max = 262
 
-/** Tier averages in the order of the tiers; null of one without data that day. */
+/** Averages in tier order; null for a tier without data on that day. */
 export const CompositeDay = Schema.Struct({
   ts: CalendarDate,
   z: Schema.Finite,
@@ -24,8 +24,8 @@ export const CompositeDay = Schema.Struct({
 export type CompositeDay = typeof CompositeDay.Type
 
 /**
- * The days of one year that have a composite, and others that have none any more; what is as it
- * was changes nothing. Six decimals are kept.
+ * The days of one year that have a composite, and the days that no longer have one. Unchanged days
+ * have no effect. Values are rounded to six decimals.
  */
 export const RecordComposite = message("RecordComposite", {
   days: Schema.Array(CompositeDay).check(Schema.isMaxLength(days_max)),

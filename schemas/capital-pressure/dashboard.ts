@@ -1,4 +1,4 @@
-/** What the dashboard API answers. Source: document 3 §2 A; decisions of document 3. */
+/** Responses of the dashboard API. Source: document 3 §2 A; decisions of document 3. */
 import { Schema } from "effect"
 import { CalendarDate } from "#schemas/capital-pressure/day.ts"
 import {
@@ -9,12 +9,12 @@ import {
   VoteDirection,
 } from "#schemas/capital-pressure/metric.ts"
 
-/** ISO 8601 without a zone, in UTC. */
+/** ISO 8601 in UTC without a time zone. */
 export const ZonelessTime = Schema.String.check(
   Schema.isPattern(/^\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2}(\.\d{3})?$/),
 )
 
-/** A word by which a page may colour something. */
+/** A keyword by which pages choose a colour. */
 export const SignClass = VoteDirection
 
 export const Vote = Schema.Struct({ direction: VoteDirection, reason: Schema.String })
@@ -27,10 +27,10 @@ export const Reading = Schema.Struct({
   unit: Schema.String,
   /** Formatted, with its unit. */
   value: Schema.String,
-  /** Formatted change since the observation before; "unch" where it rounds to none. */
+  /** Formatted change since the previous observation; "unch" if it rounds to zero. */
   delta: Schema.String,
   delta_class: SignClass,
-  /** Plain rolling z-score, not turned by direction; null before its window has filled. */
+  /** Plain rolling z-score, regardless of direction; null until its window is full. */
   z: Schema.NullOr(Schema.Finite),
   z_label: Schema.String,
   z_class: SignClass,
@@ -39,7 +39,7 @@ export const Reading = Schema.Struct({
   vote: Vote,
   include_in_composite: Schema.Boolean,
   description: Schema.NullOr(Schema.String),
-  /** Beyond the document: older than its cadence allows, so that it counts nowhere. */
+  /** Beyond the document: older than its cadence allows, and so not counted. */
   stale: Schema.Boolean,
   /** Beyond the document: generated data. */
   demo: Schema.Boolean,
@@ -49,7 +49,7 @@ export type Reading = typeof Reading.Type
 export const Tally = Schema.Struct({ bull: Schema.Int, neutral: Schema.Int, bear: Schema.Int })
 
 export const Composite = Schema.Struct({
-  /** Positive is pressure: bear. */
+  /** Positive means pressure: bear. */
   z: Schema.Finite,
   z_label: Schema.String,
   sign_class: SignClass,
@@ -72,7 +72,7 @@ export const CompositePoint = Schema.Struct({
   ts: CalendarDate,
   z: Schema.Finite,
   index_close: Schema.NullOr(Schema.Finite),
-  /** By tier, "1" to "4"; a tier without data that day is not there. */
+  /** By tier, "1" to "4"; tiers without data on that day are absent. */
   tier_zs: Schema.Record(Schema.Literals(["1", "2", "3", "4"]), Schema.optionalKey(Schema.Finite)),
 })
 export type CompositePoint = typeof CompositePoint.Type
@@ -81,7 +81,7 @@ export const Dashboard = Schema.Struct({
   composite: Schema.NullOr(Composite),
   tiers: Schema.Array(TierCard),
   composite_history: Schema.Array(CompositePoint),
-  /** Beyond the document: whether any of it is generated data. */
+  /** Beyond the document: whether any of its data is generated. */
   demo: Schema.Boolean,
 })
 export type Dashboard = typeof Dashboard.Type
@@ -144,9 +144,9 @@ export const Sources = Schema.Struct({
       last_observation: Schema.NullOr(CalendarDate),
       last_ingested_at: Schema.NullOr(ZonelessTime),
       obs_count: Schema.Int,
-      /** Beyond the document: why the last try failed; null after one that did not. */
+      /** Beyond the document: why the last attempt failed; null after a success. */
       last_error: Schema.NullOr(Schema.String),
-      /** Beyond the document: what a person should know of the source. */
+      /** Beyond the document: a note about the source, for people. */
       note: Schema.NullOr(Schema.String),
       demo: Schema.Boolean,
     }),
@@ -193,5 +193,5 @@ export const Watchlist = Schema.Struct({
 })
 export type Watchlist = typeof Watchlist.Type
 
-/** Every error of the dashboard API. Source: document 3 §7 A. */
+/** The health of the API. */
 export const Health = Schema.Struct({ status: Schema.Literal("ok") })

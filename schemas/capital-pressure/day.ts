@@ -1,9 +1,9 @@
-/** Days: counted from 1970-01-01 where they are computed with, YYYY-MM-DD where they are told. */
+/** Days: numbers since 1970-01-01 for computation, YYYY-MM-DD in messages. */
 import { Schema } from "effect"
 
 const ms_of_day = 86_400_000
 
-/** The first and last day that a value may have: every date has four digits for its year. */
+/** The first and last permitted day: every year has four digits. */
 export const first_date = "1900-01-01"
 export const last_date = "2199-12-31"
 
@@ -12,20 +12,20 @@ const parsed = (date: string) => Date.parse(`${date}T00:00:00Z`) / ms_of_day
 const first_day = parsed(first_date)
 const last_day = parsed(last_date)
 
-// A run asks for the same few thousand days again and again, at a microsecond each time.
+// A run converts the same few thousand days repeatedly, at a microsecond each.
 const dates = new Map<number, string>()
 const days = new Map<string, number>()
 
-/** Days since 1970-01-01 of a date that there is. */
+/** Days since 1970-01-01 of a valid date. */
 export const dayOf = (date: string): number => days.get(date) ?? parsed(date)
 
-/** The day in UTC of a time, in epoch milliseconds. */
+/** The day in UTC of a time in epoch milliseconds. */
 export const dayAt = (ms: number): number => Math.floor(ms / ms_of_day)
 
 /** YYYY of a date. */
 export const yearOf = (date: string): string => date.slice(0, "YYYY".length)
 
-/** Of a calendar whose years begin on 1 March, so that a leap day is the last of its year. */
+/** Years of this calendar start on 1 March, so that a leap day is the last day of its year. */
 const first_of_march_0000 = -719_468
 const firstOfMarch = (year: number) =>
   first_of_march_0000 +
@@ -36,7 +36,7 @@ const firstOfMarch = (year: number) =>
 
 const days_of_year = 365.2425
 
-/** The year of that calendar that a day is in. */
+/** The year of that calendar to which a day belongs. */
 const yearFromMarch = (day: number) => {
   let year = Math.floor((day - first_of_march_0000) / days_of_year)
   while (firstOfMarch(year) > day) year--
@@ -47,11 +47,11 @@ const yearFromMarch = (day: number) => {
 const march = 2
 const two_digits = Array.from({ length: 32 }, (_, value) => String(value).padStart(2, "0"))
 
-/** From March on five months have 153 days, in the same order each time. */
+/** From March, every five months have 153 days, in the same order. */
 const monthFromMarch = (day_of_year: number) => Math.floor((5 * day_of_year + 2) / 153)
 const daysBefore = (month: number) => Math.floor((153 * month + 2) / 5)
 
-/** A date, without the object that the language has for it: twenty years of them are asked for. */
+/** Formats a day without a Date object, because callers format twenty years of days. */
 const written = (day: number) => {
   const year = yearFromMarch(day)
   const day_of_year = day - firstOfMarch(year)
@@ -80,7 +80,7 @@ const isDate = (text: string) => {
   return Number.isInteger(day) && day >= first_day && day <= last_day && dateOf(day) === text
 }
 
-/** A date that there is: YYYY-MM-DD, from 1900 to 2199. */
+/** A valid date, YYYY-MM-DD, from 1900 to 2199. */
 export const CalendarDate = Schema.String.check(
   Schema.isPattern(/^\d{4}-\d{2}-\d{2}$/),
   Schema.makeFilter(isDate, { expected: "a date that there is, YYYY-MM-DD" }),
@@ -102,19 +102,19 @@ export const isBusinessDay = (day: number): boolean => {
   return weekday !== sunday && weekday !== saturday
 }
 
-/** The day itself, or the Monday after it. */
+/** The day itself, or the following Monday. */
 export const toBusinessDay = (day: number): number => {
   const weekday = weekdayOf(day)
   if (weekday === saturday) return day + 2
   return weekday === sunday ? day + 1 : day
 }
 
-/** The same date so many years before; of 29 February the 28th where that year has none. */
+/** The same date `years` earlier; 28 February for 29 February if that year has none. */
 export const yearsBefore = (day: number, years: number): number => {
   const year = yearFromMarch(day)
   const before = year - years
   return Math.min(firstOfMarch(before) + day - firstOfMarch(year), firstOfMarch(before + 1) - 1)
 }
 
-/** The same date a year before; of 29 February the 28th. */
+/** The same date one year earlier; 28 February for 29 February. */
 export const yearBefore = (day: number): number => yearsBefore(day, 1)

@@ -1,5 +1,5 @@
 /**
- * Metrics: what the dashboard reads, and by which rules.
+ * Metrics: the data series of the dashboard and their rules.
  *
  * Source: document 3 §2 A; decisions of document 3, metric registry.
  */
@@ -32,7 +32,7 @@ export type SourceKind = typeof SourceKind.Type
 export const VoteDirection = Schema.Literals(["bull", "neutral", "bear"])
 export type VoteDirection = typeof VoteDirection.Type
 
-/** A level that decides the vote by itself. `text` is as the reason tells it: ">= 6.0 bear". */
+/** A level that decides the vote by itself. `text` is its wording in reasons: ">= 6.0 bear". */
 export interface LevelRule {
   readonly when: "above" | "at_or_above" | "below"
   readonly level: number
@@ -40,37 +40,37 @@ export interface LevelRule {
   readonly text: string
 }
 
-/** How a value is written: see `formatting`. A spread is a percent whose change is in bp. */
+/** How to format a value: see `formatting`. A spread is a percentage whose change is in bp. */
 export type Format = "spread" | "percent" | "points" | "ratio" | "index" | "basis_points" | "growth"
 
 export interface Metric {
   readonly metric_id: string
   readonly name: string
   readonly tier: Tier
-  /** Who publishes it, for people. */
+  /** The publisher's display name. */
   readonly source: string
   readonly source_kind: SourceKind
-  /** The publisher's own name of the series; null of a stub. */
+  /** The publisher's name of the series; null for a stub. */
   readonly source_series: string | null
   readonly unit: string
   readonly cadence: Cadence
-  /** The cadence with its day, for people: "weekly (Wed)". */
+  /** The cadence with its day, for display: "weekly (Wed)". */
   readonly cadence_label: string
   readonly direction_kind: DirectionKind
   readonly indicator_kind: IndicatorKind
-  /** Days over which the z-score looks back: 365 or 1096. */
+  /** Window of the z-score in days: 365 or 1096. */
   readonly indicator_window: number
-  /** Days back to what a yoy indicator compares with: 365, or 0 of a level. */
+  /** Days between the values that a yoy indicator compares: 365; 0 for a level. */
   readonly indicator_lag: number
   /** Days from an observation's date to its publication. */
   readonly publication_lag: number
   readonly zscore_years: number
-  /** False of a gauge: it is shown, and counts nowhere. */
+  /** False for a gauge, which is displayed but not counted. */
   readonly include_in_composite: boolean
   readonly description: string
   readonly format: Format
   readonly rules: ReadonlyArray<LevelRule>
   readonly reasons: Readonly<Record<VoteDirection, string>>
-  /** What it is registered for without a feed: why there is none. */
+  /** Why a stub has no feed; null for metrics with a feed. */
   readonly stub: string | null
 }

@@ -5,7 +5,7 @@ import { message } from "#schemas/message.ts"
 
 const days_max = 366
 
-/** `adjusted` is the close with splits and dividends taken out: returns are made of it. */
+/** `adjusted` is the close net of splits and dividends, from which returns are computed. */
 export const Price = Schema.Struct({
   ts: CalendarDate,
   close: Schema.Finite.check(Schema.isGreaterThan(0)),
@@ -13,7 +13,7 @@ export const Price = Schema.Struct({
 })
 export type Price = typeof Price.Type
 
-/** What is new is quoted, what differs is requoted, what is missing stays. */
+/** New days are quoted, changed ones are requoted, missing ones stay. */
 export const QuotePrices = message("QuotePrices", {
   prices: Schema.Array(Price).check(Schema.isMaxLength(days_max)),
   demo: Schema.Boolean,
@@ -22,5 +22,5 @@ export const QuotePrices = message("QuotePrices", {
 export const PriceCommand = Schema.Union([QuotePrices])
 export type PriceCommand = typeof PriceCommand.Type
 
-/** The ticker under which the closes of the S&P 500 are kept, that overlay the composite. */
+/** The ticker of the S&P 500, whose closes are shown with the composite. */
 export const index_ticker = "SP500"

@@ -1,9 +1,8 @@
 /**
- * What the capital pressure dashboard tells its subscribers, type by type.
+ * The published events of the capital pressure dashboard.
  *
- * A type, a field or what a field means never changes and never goes: they are only added. An
- * ingest is told once, never each of its values.
- * Source: DECISIONS "published events".
+ * Types, fields and their meanings never change and are never removed. An ingest is one event, not
+ * one per value. Source: DECISIONS "published events".
  */
 import { Schema } from "effect"
 import { CalendarDate } from "#schemas/capital-pressure/day.ts"

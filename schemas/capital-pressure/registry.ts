@@ -1,5 +1,5 @@
 /**
- * The registry: the 24 metrics in four tiers, of which 20 have a feed and 4 are stubs.
+ * The registry: 24 metrics in four tiers; 20 have a feed, and 4 are stubs.
  *
  * Source: decisions of document 3, metric registry (tables A1.1 to A1.3).
  */
@@ -20,12 +20,12 @@ interface Row
     | "reasons"
     | "stub"
   > {
-  /** Where the cadence alone does not say it. */
+  /** For cadences that have a weekday. */
   readonly weekday?: string
   readonly zscore_years?: 1 | 3
   readonly is_gauge?: boolean
   readonly rules?: Metric["rules"]
-  /** Why it votes bull, neutral and bear. */
+  /** Reasons for a bull, neutral and bear vote. */
   readonly reasons: readonly [bull: string, neutral: string, bear: string]
   readonly stub?: string
 }
@@ -41,7 +41,7 @@ const metric = ({ weekday, is_gauge = false, zscore_years = 3, reasons, ...row }
   reasons: { bull: reasons[0], neutral: reasons[1], bear: reasons[2] },
 })
 
-/** In the order in which they are shown. */
+/** In display order. */
 export const metrics: ReadonlyArray<Metric> = [
   metric({
     ...{ metric_id: "hy_spread", name: "High yield spread", tier: 1 },
@@ -368,5 +368,5 @@ export const metrics: ReadonlyArray<Metric> = [
 
 const by_id = new Map(metrics.map((one) => [one.metric_id, one]))
 
-/** The metric of this id; undefined where none is registered. */
+/** The metric with this id, if any. */
 export const findMetric = (metric_id: string): Metric | undefined => by_id.get(metric_id)

@@ -1,4 +1,4 @@
-/** The scheduler's jobs. Source: document 3 §2 A SchedulerOut; market facts, 0.1. */
+/** The scheduled jobs. Source: document 3 §2 A SchedulerOut; market facts, 0.1. */
 import { Schema } from "effect"
 import { Detail } from "#schemas/capital-pressure/feed.ts"
 import { Instant } from "#schemas/instant.ts"
@@ -11,10 +11,10 @@ export interface ScheduledJob {
   readonly id: JobId
   readonly label: string
   readonly description: string
-  /** A cron expression of five fields, in `timezone`. */
+  /** A cron expression of five fields in `timezone`. */
   readonly cron: string
   readonly timezone: string
-  /** The same in words. */
+  /** The schedule in words. */
   readonly schedule_repr: string
 }
 
@@ -39,7 +39,7 @@ export const scheduled_jobs: ReadonlyArray<ScheduledJob> = [
   },
 ]
 
-/** `tick` is when it was due. */
+/** `tick` is when the run was due. */
 export const StartRun = message("StartRun", { tick: Instant, at: Instant })
 export const EndRun = message("EndRun", { tick: Instant, at: Instant })
 export const FailRun = message("FailRun", { tick: Instant, at: Instant, detail: Detail })

@@ -1,4 +1,4 @@
-/** The settings that the capital pressure dashboard owns. Source: decisions of document 3. */
+/** Settings of the capital pressure dashboard. Source: decisions of document 3. */
 import { choice, flag, list, secret, setting, text } from "#schemas/setting.ts"
 
 const from_storage = "decisions of document 3, dashboard storage"

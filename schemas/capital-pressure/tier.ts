@@ -1,4 +1,4 @@
-/** Tiers: what each is called. Source: decisions of document 3, metric registry (A1.1). */
+/** Names of the tiers. Source: decisions of document 3, metric registry (A1.1). */
 import type { Tier } from "#schemas/capital-pressure/metric.ts"
 
 export interface TierName {

@@ -1,5 +1,5 @@
 /**
- * The watchlist: eight healthcare names, and what the operator thinks they are worth.
+ * The watchlist: eight healthcare names with the operator's target prices.
  *
  * Source: document 3 §2 A WatchlistOut; market facts, A3.
  */
@@ -37,10 +37,10 @@ export const watchlist: ReadonlyArray<WatchlistName> = [
   { ticker: "CVS", name: "CVS Health", sub: "Pharmacy and benefits" },
 ]
 
-/** The Health Care Select Sector fund, with whose returns theirs are compared. */
+/** The Health Care Select Sector fund, the benchmark of their returns. */
 export const benchmark = "XLV"
 
-/** What the operator's file says of a name; `fwd_pe` null: not set. Prices in USD. */
+/** An entry of the operator's file; `fwd_pe` is null if not set. Prices are in USD. */
 export const WatchlistTarget = Schema.Struct({
   ticker: Ticker,
   target: Schema.Finite.check(Schema.isGreaterThanOrEqualTo(0)),
@@ -49,7 +49,7 @@ export const WatchlistTarget = Schema.Struct({
 })
 export type WatchlistTarget = typeof WatchlistTarget.Type
 
-/** The whole list, instead of what there was. */
+/** Replaces the whole list. */
 export const SetWatchlist = message("SetWatchlist", {
   targets: Schema.Array(WatchlistTarget).check(Schema.isMaxLength(watchlist.length)),
   demo: Schema.Boolean,

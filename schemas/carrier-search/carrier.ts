@@ -1,16 +1,16 @@
 /**
- * A carrier as a search answers it, and the numbers that it may be asked by.
+ * A carrier in search results, and the range of numbers to search.
  *
  * Source: document 3 §2 B; decisions of document 3, carrier validation.
  */
 import { Schema } from "effect"
 
-/** The largest MC number that can be asked for. */
+/** The largest MC number that can be searched. */
 export const mc_number_max = 99_999_999
 
 export const McNumber = Schema.Int.check(Schema.isBetween({ minimum: 1, maximum: mc_number_max }))
 
-/** Only what is active and a carrier alone is ever shown. Source: document 3 §2 B. */
+/** Only active carriers that are nothing but carriers appear. Source: document 3 §2 B. */
 export const Carrier = Schema.Struct({
   mcNumber: McNumber.annotateKey({ description: "The docket number, without its prefix." }),
   name: Schema.String.annotateKey({ description: "Legal name, as the registry has it." }),
@@ -22,11 +22,11 @@ export type Carrier = typeof Carrier.Type
 export const Carriers = Schema.Struct({ carriers: Schema.Array(Carrier) })
 export type Carriers = typeof Carriers.Type
 
-/** The numbers of one search, both ends included; 1 <= start <= end <= mc_number_max. */
+/** The numbers of a search, inclusive; 1 <= start <= end <= mc_number_max. */
 export interface Range {
   readonly start: number
   readonly end: number
 }
 
-/** How many numbers they are. */
+/** The number of MC numbers in a range. */
 export const total = ({ start, end }: Range): number => end - start + 1

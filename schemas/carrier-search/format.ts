@@ -1,5 +1,5 @@
 /**
- * Carriers as text, one row after the other: the three forms in which a search answers.
+ * Formats carriers as rows in the three response formats.
  *
  * Source: document 3 §4 B; decisions of document 3, carrier range.
  */
@@ -7,13 +7,13 @@
 export const formats = ["json", "ndjson", "csv"] as const
 export type Format = (typeof formats)[number]
 
-/** What ends each row. A JSON list keeps it between its rows alone: the last one is cut off. */
+/** The end of each row. JSON lists need it only between rows, so the last one is cut off. */
 export const row_end: Readonly<Record<Format, string>> = { json: ",\n", ndjson: "\n", csv: "\r\n" }
 
-/** The first line of a CSV answer. Source: RFC 4180. */
+/** The first line of a CSV response. Source: RFC 4180. */
 export const csv_header = "mcNumber,name,authorityStatus,operatingType\r\n"
 
-/** RFC 4180: quoted where it has to be. A leading formula sign is quoted by an apostrophe. */
+/** Quotes a cell if necessary (RFC 4180). An apostrophe disarms a leading formula sign. */
 export const cell = (text: string): string => {
   const safe = /^[=+\-@\t\r]/.test(text) ? `'${text}` : text
   return /[",\r\n]/.test(safe) ? `"${safe.replaceAll('"', '""')}"` : safe
@@ -21,7 +21,7 @@ export const cell = (text: string): string => {
 
 const status = '"authorityStatus":"ACTIVE","operatingType":"CARRIER"'
 
-/** One carrier's row, its end included. */
+/** A carrier's row, including its end. */
 export const rowOf = (mcNumber: number, name: string, format: Format): string =>
   format === "csv"
     ? `${mcNumber},${cell(name)},ACTIVE,CARRIER${row_end.csv}`

@@ -1,11 +1,11 @@
-/** The lines of a search that is answered as it goes. Source: decisions, carrier range. */
+/** The lines of a streamed search response. Source: decisions, carrier range. */
 import { Schema } from "effect"
 import { Carrier } from "#schemas/carrier-search/carrier.ts"
 import { registries } from "#schemas/carrier-search/source.ts"
 
 const Count = Schema.Int.check(Schema.isGreaterThanOrEqualTo(0))
 
-/** At the beginning, and each second at least. */
+/** The first line, and at least one per second. */
 export const Progress = Schema.Struct({
   progress: Schema.Struct({
     done: Count.annotateKey({ description: "Numbers that are answered." }),
@@ -14,7 +14,7 @@ export const Progress = Schema.Struct({
   }),
 })
 
-/** The last line when every number was answered. */
+/** The last line of a complete response. */
 export const Summary = Schema.Struct({
   summary: Schema.Struct({
     total: Count,
@@ -24,7 +24,7 @@ export const Summary = Schema.Struct({
   }),
 })
 
-/** The last line when one was not: what came before it is not all there is. */
+/** The last line if a lookup failed: the lines before it are incomplete. */
 export const Failed = Schema.Struct({ error: Schema.String })
 
 export const Line = Schema.Union([Carrier, Progress, Summary, Failed])

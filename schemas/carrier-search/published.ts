@@ -1,9 +1,8 @@
 /**
- * What carrier search tells its subscribers, type by type.
+ * The published events of carrier search.
  *
- * A type, a field or what a field means never changes and never goes: they are only added. A search
- * is told once, never each of its numbers.
- * Source: DECISIONS "published events".
+ * Types, fields and their meanings never change and are never removed. A search is one event, not
+ * one per number. Source: DECISIONS "published events".
  */
 import { Schema } from "effect"
 import { McNumber } from "#schemas/carrier-search/carrier.ts"

@@ -1,13 +1,13 @@
-/** What carrier search answers instead of carriers: `{error}`. Source: document 3 §7 B. */
+/** The errors of carrier search: `{error}`. Source: document 3 §7 B. */
 import { Schema } from "effect"
 
-/** The range is missing, wrong or too large. */
+/** The range is missing, invalid or too large. */
 export class BadRange extends Schema.Error<BadRange>("CarrierBadRange")(
   { error: Schema.String },
   { httpApiStatus: 400 },
 ) {}
 
-/** Nothing that can be answered is wanted. */
+/** The client accepts none of the response formats. */
 export class NotAcceptable extends Schema.Error<NotAcceptable>("CarrierNotAcceptable")(
   { error: Schema.String },
   { httpApiStatus: 406 },
@@ -23,23 +23,23 @@ export class Internal extends Schema.Error<Internal>("CarrierInternal")(
   { httpApiStatus: 500 },
 ) {}
 
-/** The registry did not answer for each number; nothing partial is told. */
+/** A lookup failed, so the response has no partial results. */
 export class RegistryFailed extends Schema.Error<RegistryFailed>("CarrierRegistryFailed")(
   { error: Schema.String },
   { httpApiStatus: 502 },
 ) {}
 
-/** The service could not start, or the server is about to stop. */
+/** The service could not start, or the server is shutting down. */
 export class Unavailable extends Schema.Error<Unavailable>("CarrierUnavailable")(
   { error: Schema.String },
   { httpApiStatus: 503 },
 ) {}
 
-/** Nothing came of it within the deadline of a request. */
+/** The request exceeded its deadline. */
 export class Late extends Schema.Error<Late>("CarrierLate")(
   { error: Schema.String },
   { httpApiStatus: 504 },
 ) {}
 
-/** What every endpoint may answer. */
+/** Errors of every endpoint. */
 export const anywhere = [TooManyRequests, Internal, Unavailable] as const

@@ -1,5 +1,5 @@
 /**
- * A search that was made, as it is recorded: its range and outcome, never each number.
+ * The record of a search: its range and outcome, but not each number.
  *
  * Source: decisions, facts of searches and predictions.
  */
@@ -10,24 +10,24 @@ import { Instant } from "#schemas/instant.ts"
 import { recording } from "#schemas/spooled.ts"
 
 const Count = Schema.Int.check(Schema.isGreaterThanOrEqualTo(0))
-/** Enough for any failure of a registry. */
+/** Long enough for any failure of a registry. */
 export const reason_chars_max = 500
 
-/** answered: all of it; failed: 502; abandoned: the client went, or the server stopped. */
+/** answered: complete; failed: 502; abandoned: the client disconnected, or the server stopped. */
 export const outcomes = ["answered", "failed", "abandoned"] as const
 
 export const SearchFact = Schema.Struct({
-  /** When it was asked. */
+  /** The time of the request. */
   at: Instant,
   start: McNumber,
   end: McNumber,
   registry: Schema.Literals(registries),
   outcome: Schema.Literals(outcomes),
-  /** Carriers found until then. */
+  /** Carriers found by then. */
   found: Count,
-  /** Numbers that were answered until then. */
+  /** Numbers looked up by then. */
   answered: Count,
-  /** Why it failed; null otherwise. Never with a key in it. */
+  /** Why it failed, without keys; null otherwise. */
   reason: Schema.NullOr(Schema.String.check(Schema.isMaxLength(reason_chars_max))),
   duration_ms: Count,
   actor: Schema.String,
@@ -36,7 +36,7 @@ export const SearchFact = Schema.Struct({
 })
 export type SearchFact = typeof SearchFact.Type
 
-/** What a search is called where events are looked for: `<start>-<end>`. */
+/** A search's subject in event queries: `<start>-<end>`. */
 export const subjectOf = ({ start, end }: Pick<SearchFact, "start" | "end">) => `${start}-${end}`
 
 export const RecordSearches = recording("RecordSearches", SearchFact)

@@ -1,4 +1,4 @@
-/** The settings that carrier search owns. Source: decisions of document 3; market facts B2. */
+/** Settings of carrier search. Source: decisions of document 3; market facts B2. */
 import { mc_number_max } from "#schemas/carrier-search/carrier.ts"
 import { choice, integer, secret, setting, text } from "#schemas/setting.ts"
 

@@ -1,4 +1,4 @@
-/** The registry in use, as `GET /api/search/sources` tells it. */
+/** The registry in use, as `GET /api/search/sources` returns it. */
 import { Schema } from "effect"
 import { Instant } from "#schemas/instant.ts"
 

@@ -1,6 +1,6 @@
-/** What an image may call itself. Source: decisions of document 3, plant errors. */
+/** The media types and file extensions of images. Source: decisions of document 3, plant errors. */
 
-/** The declared type of a part; what it is, its first bytes decide. */
+/** Accepted media types of a part. The actual format is determined by its first bytes. */
 export const part_types: ReadonlyArray<string> = [
   "application/octet-stream",
   "image/jpeg",
@@ -8,5 +8,5 @@ export const part_types: ReadonlyArray<string> = [
   "image/png",
 ]
 
-/** The ending of a file's name, if it has one; in any case of its letters. */
+/** Accepted file extensions, if the name has one; case-insensitive. */
 export const extensions: ReadonlyArray<string> = ["jpg", "jpeg", "png"]

@@ -18,7 +18,7 @@ import {
 } from "#schemas/share-protection/id.ts"
 import { Count, Reason } from "#schemas/share-protection/text.ts"
 
-/** `deleted` is never shown: its record is gone. */
+/** `deleted` is never shown, because the record is removed. */
 export const BackupStatus = Schema.Literals([
   "creating",
   "queued",
@@ -29,17 +29,20 @@ export const BackupStatus = Schema.Literals([
 ])
 export type BackupStatus = typeof BackupStatus.Type
 
-/** Restores of one backup at the same time: their ids are in its snapshot. */
+/** Maximum number of concurrent restores of a backup: their ids are in its snapshot. */
 export const backup_restores_max = 100
 
-/** The engine's id of a snapshot: restic's are 64 hex digits. */
+/** The engine's id of a snapshot; restic's have 64 hex digits. */
 export const EngineSnapshotId = Schema.String.check(Schema.isPattern(/^[\w-]{1,64}$/))
 
-/** Paths that a backup could not read, and their bytes as JSON: beyond them, their folders. */
+/**
+ * Maximum number of unread paths, and of their bytes as JSON; larger lists are reduced to parent
+ * folders.
+ */
 export const unread_max = 100
 export const unread_bytes_max = 8 * 1024
 
-/** Below the share's root, with a slash before each: `/` is all of it. */
+/** Paths below the share's root, with a leading slash: `/` is the whole share. */
 export const Unread = Schema.Array(Schema.String).check(
   Schema.isMaxLength(unread_max),
   Schema.makeFilter<ReadonlyArray<string>>(
@@ -49,26 +52,29 @@ export const Unread = Schema.Array(Schema.String).check(
   ),
 )
 
-/** What the engine made. Bytes are those of the share, `stored_bytes` what they added. */
+/**
+ * Facts from the engine. `bytes` is the size of the share's files, `stored_bytes` what the backup
+ * added to the repository.
+ */
 export const snapshot_fields = {
   engine_snapshot_id: EngineSnapshotId,
-  /** When the engine began it: what retention goes by. */
+  /** When the engine started it; retention uses this time. */
   taken_at: Instant,
-  /** Whether it was taken from a snapshot of the share, and not from the live share. */
+  /** Whether it was taken from a snapshot of the share rather than from the live share. */
   crash_consistent: Schema.Boolean,
-  /** Whether the engine could not read everything. */
+  /** Whether some files could not be read. */
   partial: Schema.Boolean,
   bytes: Count,
   stored_bytes: Count,
   files: Count,
-  /** Until when its objects are locked; null when nothing is known of a lock. */
+  /** End of the lock on its objects; null if no lock is known. */
   protected_until: Schema.NullOr(Instant),
 }
 
-/** Earlier releases did not record which files could not be read. */
+/** Earlier releases did not record unread files. */
 export const completed_fields = { ...snapshot_fields, unread: Schema.optionalKey(Unread) }
 
-/** How much of a backup was restored to prove it. */
+/** Size of the sample that a restore test restored. */
 export const tested_fields = { files: Count, bytes: Count }
 
 /** The fields of a backup, in the order of its table's columns. */
@@ -77,14 +83,14 @@ export const backup_row = {
   project_id: ProjectId,
   share_id: ShareId,
   target_id: TargetId,
-  /** Null without a policy, and since its policy was deleted. */
+  /** Null without a policy, and after its policy was deleted. */
   policy_id: Schema.NullOr(PolicyId),
-  /** The target's. */
+  /** The target's domain. */
   domain_id: Schema.NullOr(DomainId),
-  /** Null for one that was found in the repository. */
+  /** Null for a backup adopted from the repository. */
   job_id: Schema.NullOr(JobId),
   status: BackupStatus,
-  /** These are null until it is available. */
+  /** The following fields are null until the backup is available. */
   engine_snapshot_id: Schema.NullOr(EngineSnapshotId),
   crash_consistent: Schema.NullOr(Schema.Boolean),
   partial: Schema.NullOr(Schema.Boolean),
@@ -92,9 +98,9 @@ export const backup_row = {
   stored_bytes: Schema.NullOr(Count),
   files: Schema.NullOr(Count),
   protected_until: Schema.NullOr(Instant),
-  /** Of one that is expired: it can be undeleted until then at least; null if unknown. */
+  /** An expired backup can be undeleted at least until then; null if unknown. */
   recoverable_until: Schema.NullOr(Instant),
-  /** Whether it was undeleted: no retention lets it go. */
+  /** Whether it was undeleted, which exempts it from retention. */
   kept: Schema.Boolean,
   /** Why it failed. */
   reason: Schema.NullOr(Reason),
@@ -113,7 +119,7 @@ const about = {
   policy_id: Schema.NullOr(PolicyId),
 }
 
-/** `crash_consistent` is a wish: whether to insist on a snapshot, null for where one can be had. */
+/** `crash_consistent`: true requires a snapshot, false the live share; null prefers a snapshot. */
 export const request_fields = {
   ...about,
   job_id: JobId,
@@ -121,39 +127,40 @@ export const request_fields = {
 }
 
 export const RequestBackup = message("RequestBackup", request_fields)
-/** Its target is enrolled: it waits for a worker. */
+/** Its target is enrolled; it waits for a worker. */
 export const QueueBackup = message("QueueBackup", {})
 export const StartBackup = message("StartBackup", {})
 export const CompleteBackup = message("CompleteBackup", completed_fields)
 export const FailBackup = message("FailBackup", { reason: Reason })
-/** A new attempt after an error. */
+/** Starts a new attempt after an error. */
 export const RetryBackup = message("RetryBackup", {})
-/** The retention policy lets it go: its snapshot is forgotten. Refused while it is restored. */
+/** Retention does not keep it, so its snapshot will be forgotten. Rejected during a restore. */
 export const ExpireBackup = message("ExpireBackup", {})
 /**
- * Its record goes. Refused under way, while it is restored, and before `protected_until`.
+ * Deletes the record. Rejected while the backup is in progress or being restored, and before
+ * `protected_until`.
  *
- * `expired` is what the asker takes it for: it is refused when it is otherwise, since what expired
- * counts in no quota any more, and must not be taken off it twice.
+ * `expired` is the caller's view of its state and must be correct: an expired backup no longer
+ * counts in a quota, and must not be subtracted twice.
  */
 export const DeleteBackup = message("DeleteBackup", { at: Instant, expired: Schema.Boolean })
-/** A restore reads it. Refused unless it is available. */
+/** A restore reads it. Rejected unless it is available. */
 export const StartBackupRestore = message("StartBackupRestore", { restore_id: RestoreId })
 export const FinishBackupRestore = message("FinishBackupRestore", { restore_id: RestoreId })
-/** A snapshot was found in the repository that no record tells of. */
+/** Creates a record for an unknown snapshot in the repository. */
 export const AdoptBackup = message("AdoptBackup", { ...about, ...snapshot_fields })
-/** The snapshot is not in the repository any more, though nothing here removed it. */
+/** The snapshot is missing from the repository, although nothing here removed it. */
 export const LoseBackup = message("LoseBackup", { reason: Reason })
-/** An expired one is wanted back: a job looks whether its snapshot can be had. */
+/** Undeletes an expired backup: a job checks whether its snapshot is recoverable. */
 export const StartBackupUndelete = message("StartBackupUndelete", {})
-/** Its snapshot is back, and stays until its tenant deletes it. */
+/** Its snapshot is recovered, and stays until its tenant deletes it. */
 export const CompleteBackupUndelete = message("CompleteBackupUndelete", {
   protected_until: snapshot_fields.protected_until,
 })
 export const FailBackupUndelete = message("FailBackupUndelete", { reason: Reason })
-/** Some of its files were restored, and were as they had been. Of one that is gone: nothing. */
+/** A sample of its files was restored and matched. No effect if the backup is gone. */
 export const RecordRestoreTest = message("RecordRestoreTest", tested_fields)
-/** Files of it could not be had, or were not as they had been. Of one that is gone: nothing. */
+/** Some of its files could not be restored or differed. No effect if the backup is gone. */
 export const FailRestoreTest = message("FailRestoreTest", { reason: Reason })
 
 export const BackupCommand = Schema.Union([
@@ -177,7 +184,7 @@ export const BackupCommand = Schema.Union([
 ])
 export type BackupCommand = typeof BackupCommand.Type
 
-/** What a retention job forgets. */
+/** A backup whose snapshot a retention job forgets. */
 export const Forgotten = Schema.Struct({
   backup_id: BackupId,
   engine_snapshot_id: EngineSnapshotId,

@@ -1,9 +1,12 @@
-/** The settings of the cloud around share protection. Source: document 2 §5 with its decisions. */
+/**
+ * Settings of the cloud services that share protection uses. Source: document 2 §5 with its
+ * decisions.
+ */
 import { choice, integer, secret, setting, text, url } from "#schemas/setting.ts"
 
 const from_cloud = "decisions of document 2, identity, secrets, shares"
 const hour_s = 3600
-/** 64 TiB: larger than what is backed up as one. */
+/** 64 TiB: larger than any share that is backed up. */
 const share_gib_max = 65_536
 
 /** Section `[identity]`. */
@@ -14,7 +17,7 @@ export const identity = {
   }),
 }
 
-/** Section `[keystone_authtoken]`: the service user, and how tokens are asked about. */
+/** Section `[keystone_authtoken]`: the service user, and the validation of tokens. */
 export const keystone_authtoken = {
   www_authenticate_uri: setting(url("http", "https"), "", {
     meaning: "Where tokens are had, as a 401 tells it; empty: `auth_url`, or what was asked.",

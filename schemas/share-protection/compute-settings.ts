@@ -1,8 +1,8 @@
-/** The settings of the machines that workers run on. Source: DECISIONS, document 2, workers. */
+/** Settings of the machines that workers run on. Source: DECISIONS, document 2, workers. */
 import { choice, integer, list, setting, text } from "#schemas/setting.ts"
 
 const from_workers = "decisions of document 2, workers"
-/** A worker takes about 100 MB while it idles. */
+/** An idle worker takes about 100 MB. */
 const machines_max = 1000
 const name = text(/^\P{Cc}{0,255}$/u, "at most 255 characters")
 

@@ -10,7 +10,7 @@ import { message } from "#schemas/message.ts"
 import { DomainId } from "#schemas/share-protection/id.ts"
 import { Count, Name } from "#schemas/share-protection/text.ts"
 
-/** Workers of one domain. */
+/** Maximum number of workers in a domain. */
 const workers_max = 10_000
 
 const Workers = Schema.Int.check(Schema.isBetween({ minimum: 0, maximum: workers_max }))
@@ -34,7 +34,7 @@ const settings = {
   quotas: Schema.NullOr(Schema.Struct(quotas)),
 }
 
-/** Null takes a setting back: the configuration's own holds again. Quotas are set as a whole. */
+/** Null resets a setting to the configuration's. Quotas are always set together. */
 export const domain_changes = optional(settings)
 
 export const DomainSettings = Schema.Struct(domain_changes)
@@ -48,11 +48,11 @@ const progress = {
   updated_at: Instant,
 }
 
-/** Null where the configuration's own holds. */
+/** Null: the configuration's value applies. */
 export const domain_row = {
   id: DomainId,
   ...settings,
-  /** The quotas that hold; what was configured since waits. */
+  /** The quotas in effect, without pending changes. */
   applied_quotas: settings.quotas,
   ...progress,
 }
@@ -61,7 +61,7 @@ export const Domain = Schema.Struct({ id: DomainId, ...domain_changes, ...progre
 export type Domain = typeof Domain.Type
 
 export const ConfigureDomain = message("ConfigureDomain", domain_changes)
-/** What was configured holds from here. Without effect when nothing waits. */
+/** Applies the configured settings. No effect without pending changes. */
 export const ApplyDomain = message("ApplyDomain", {})
 
 export const DomainCommand = Schema.Union([ConfigureDomain, ApplyDomain])

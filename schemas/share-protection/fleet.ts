@@ -1,5 +1,5 @@
 /**
- * The fleet: what goes beyond one worker of a pool. One pool by default, the worker project.
+ * The fleet: rules across the workers of a pool. The worker project is the default pool.
  *
  * Source: document 2 §8 conductor.worker_boot_*; DECISIONS, document 2, worker, rollouts.
  */
@@ -9,12 +9,12 @@ import { message } from "#schemas/message.ts"
 import { RolloutId, WorkerId } from "#schemas/share-protection/id.ts"
 import { Count, Reason } from "#schemas/share-protection/text.ts"
 
-/** Boot failures that are remembered. */
+/** Maximum number of boot failures to remember. */
 export const boot_failures_kept = 100
 
 /**
- * A worker's boot is allowed: not within the cooldown after the last one, and not after so many
- * failures within the window. A rollout's replacement does not wait for the cooldown.
+ * Permits the boot of a worker: rejected within the cooldown after the last boot, and after too
+ * many failures within the window. Replacements of a rollout skip the cooldown.
  */
 export const AllowBoot = message("AllowBoot", {
   worker_id: WorkerId,
@@ -29,7 +29,7 @@ export const RecordBootFailure = message("RecordBootFailure", {
   at: Instant,
   reason: Reason,
 })
-/** Refused while another rollout runs. */
+/** Rejected while another rollout runs. */
 export const AllowRollout = message("AllowRollout", { rollout_id: RolloutId })
 export const EndRollout = message("EndRollout", { rollout_id: RolloutId })
 

@@ -1,8 +1,8 @@
-/** Ids of share protection. Ours are UUIDv7; a share's and a project's are the cloud's own. */
+/** Ids of share protection. Ours are UUIDv7; those of shares and projects come from the cloud. */
 import { Schema } from "effect"
 import { Token } from "#schemas/message.ts"
 
-/** A UUID of whatever version, in lower case. */
+/** A UUID of any version, in lower case. */
 export const Uuid = Schema.String.check(
   Schema.isPattern(/^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/, {
     expected: "a UUID in lower case",
@@ -37,7 +37,7 @@ export type WorkerId = typeof WorkerId.Type
 export const ShareId = Uuid.pipe(Schema.brand("ShareId"))
 export type ShareId = typeof ShareId.Type
 
-/** A project of the identity service: 32 hex digits or a UUID where Keystone is in use. */
+/** A project of the identity service: 32 hex digits or a UUID in Keystone. */
 export const ProjectId = Token.pipe(Schema.brand("ProjectId"))
 export type ProjectId = typeof ProjectId.Type
 

@@ -1,6 +1,6 @@
 /**
- * A job's order: all that a worker is told of a job. It names secrets by their hrefs only; the
- * worker fetches them itself, by the tenant's trust.
+ * A job's order: everything that a worker needs to know about a job. It contains only hrefs of
+ * secrets; the worker reads them itself by the tenant's trust.
  *
  * Source: document 2 §1 Secrets; DECISIONS, document 2, workers.
  */
@@ -22,12 +22,12 @@ import { PlanHash, RestoreMode, SubPath } from "#schemas/share-protection/restor
 import { CreateTarget, VaultSecretMap } from "#schemas/share-protection/target.ts"
 import { Count, SecretRef, TrustId } from "#schemas/share-protection/text.ts"
 
-/** Bytes of an order as JSON. The bounds of its fields keep it below; they may not grow past it. */
+/** Maximum size of an order in bytes of JSON. The limits of its fields must not exceed it. */
 export const job_order_bytes_max = 64 * 1024
 
 const { endpoint, bucket, region, addressing_mode, ca_cert_ref } = CreateTarget.fields
 
-/** The target's bucket, and how to get into it. */
+/** The target's bucket and the access to it. */
 const OrderedTarget = Schema.Struct({
   endpoint,
   bucket,
@@ -43,17 +43,17 @@ const about = {
   job_id: JobId,
   /** From 1. */
   attempt: Count,
-  /** The job's place on its worker and in the repository's lease. */
+  /** The job's hold on its worker and the repository's lease. */
   worker_id: WorkerId,
   fence: Count,
   target_id: TargetId,
   target: OrderedTarget,
 }
 
-/** What is done in a repository that is there. */
+/** The fields of jobs in an existing repository. */
 const enrolled = { ...about, repository_password_ref: SecretRef }
 
-/** What a target's own jobs have for a resource. */
+/** The resource of a target's own jobs. */
 const of_target = { resource_id: TargetId, project_id: QueueJob.fields.project_id }
 
 const { include_patterns, exclude_patterns } = DefinePolicy.fields
@@ -78,7 +78,7 @@ export const RestoreOrder = Schema.Struct({
   project_id: ProjectId,
   resource_id: RestoreId,
   backup_id: BackupId,
-  /** The share that was backed up. */
+  /** The backed-up share. */
   share_id: ShareId,
   engine_snapshot_id: EngineSnapshotId,
   mode: RestoreMode,
@@ -86,23 +86,23 @@ export const RestoreOrder = Schema.Struct({
   sub_path: Schema.NullOr(SubPath),
   dry_run: Schema.Boolean,
   plan_hash: Schema.NullOr(PlanHash),
-  /** What the backup could not read: nothing of it is deleted. */
+  /** Paths that the backup could not read: none of them is deleted. */
   unread: Schema.optionalKey(Unread),
 })
 
-/** Passwords of former targets that are tried: more than one is there only by other failures. */
+/** Maximum number of former passwords to try: more than one exists only after other failures. */
 export const former_passwords_max = 4
 
-/** The password has yet to be made, or to be found where an earlier attempt left it. */
+/** The password does not exist yet, or an earlier attempt has stored it. */
 export const EnrollmentOrder = Schema.Struct({
   job_type: Schema.tag("target_enroll"),
   ...about,
   ...of_target,
-  /** Of deleted targets of the project that had the bucket: one may open what they left there. */
+  /** Passwords of the project's deleted targets for this bucket: one may open their repository. */
   former_password_refs: Schema.optionalKey(
     Schema.Array(SecretRef).check(Schema.isMaxLength(former_passwords_max)),
   ),
-  /** Another target has the bucket: this one is refused, once its own keys have proven good. */
+  /** Another target owns the bucket: the enrollment is rejected after the keys were verified. */
   is_taken: Schema.optionalKey(Schema.Boolean),
 })
 
@@ -125,7 +125,7 @@ export const FormatUpgradeOrder = Schema.Struct({
   ...of_target,
 })
 
-/** One backup whose snapshot is brought back, or tried. */
+/** Fields of an undelete or a restore test of one backup. */
 const of_backup = {
   ...enrolled,
   project_id: ProjectId,

@@ -1,5 +1,5 @@
 /**
- * A job: one asynchronous operation on its way through a worker.
+ * A job: one asynchronous operation that a worker runs.
  *
  * Source: document 2 §2 Job, §3 Job; DECISIONS, document 2, job fields, cancel, retry.
  */
@@ -31,7 +31,7 @@ export const JobType = Schema.Literals([
 ])
 export type JobType = typeof JobType.Type
 
-/** What a worker does one after the other. */
+/** The steps of a worker, in order. */
 export const job_steps = [
   "provisioning_network",
   "provisioning_source",
@@ -50,8 +50,10 @@ export type JobState = typeof JobState.Type
 export const ResourceType = Schema.Literals(["target", "backup", "restore"])
 export type ResourceType = typeof ResourceType.Type
 
-/** Snapshots that one retention job forgets: their ids are in its snapshot, their expiry in one
- * batch. */
+/**
+ * Maximum number of snapshots in a retention job: their ids are in its snapshot, and their
+ * expirations in one batch.
+ */
 export const forgotten_max = 64
 
 /** The fields of a job, in the order of its table's columns. */
@@ -59,22 +61,22 @@ export const job_row = {
   id: JobId,
   job_type: JobType,
   state: JobState,
-  /** Null for what the service does of itself on a bucket that projects share. */
+  /** Null for the service's own jobs on a bucket that projects share. */
   project_id: Schema.NullOr(ProjectId),
   resource_type: ResourceType,
   resource_id: Uuid,
   target_id: TargetId,
   share_id: Schema.NullOr(ShareId),
-  /** What is made, or restored. */
+  /** The backup that the job makes or restores. */
   backup_id: Schema.NullOr(BackupId),
-  /** Who has it, or had it when it ended. */
+  /** The present worker, or the last one. */
   worker_id: Schema.NullOr(WorkerId),
   /** From 1. */
   attempt: Count,
   error_code: Schema.NullOr(ErrorCode),
   error_detail: Schema.NullOr(Reason),
   error_category: Schema.NullOr(ErrorCategory),
-  /** Of this attempt. */
+  /** Start of this attempt. */
   started_at: Schema.NullOr(Instant),
   finished_at: Schema.NullOr(Instant),
   cancelled: Schema.Boolean,
@@ -92,46 +94,51 @@ export const job_fields = {
     "share_id",
     "backup_id",
   ]),
-  /** Attempts that follow a failure by themselves, when it provably wrote no snapshot. */
+  /**
+   * Maximum number of automatic retries, which require that the failure provably wrote no snapshot.
+   */
   max_retries: Count,
-  /** For retention: what is forgotten. */
+  /** For retention: the backups to forget. */
   forget: Schema.Array(Forgotten).check(Schema.isMaxLength(forgotten_max)),
 }
 
-/** Which worker, and the fence of its hold on the repository. */
+/** The worker and the fence of its hold on the repository. */
 const holder = { worker_id: WorkerId, fence: Count }
 
 const failure = {
   code: ErrorCode,
   detail: Reason,
   category: ErrorCategory,
-  /** Whether it is proven that the repository holds no snapshot of this job. */
+  /** Whether the repository provably has no snapshot of this job. */
   wrote_nothing: Schema.Boolean,
 }
 
 export const QueueJob = message("QueueJob", job_fields)
-/** The conductor gives it to a worker, which has yet to take it. */
+/** Assigns the job to a worker, which has not started it yet. */
 export const AssignJob = message("AssignJob", holder)
 /**
- * The worker did not take it in time. Refused once it did, or when it was given to another;
- * without effect when it ended meanwhile, untaken.
+ * The worker did not start it in time. Rejected if it has, or if the job was reassigned; no effect
+ * if the job ended unstarted.
  */
 export const UnassignJob = message("UnassignJob", holder)
-/** The worker takes it: queued becomes provisioning_network. */
+/** The worker starts it: queued becomes provisioning_network. */
 export const StartJob = message("StartJob", holder)
-/** The worker enters the next step, and only the next. */
+/** The worker enters the next step; other steps are rejected. */
 export const AdvanceJob = message("AdvanceJob", { ...holder, to: JobStep })
-/** The last step ended well. */
+/** The last step succeeded. */
 export const CompleteJob = message("CompleteJob", holder)
-/** The worker, or the sweep for it, gives up. From another worker than the job's: refused. */
+/** The worker, or the sweep on its behalf, gives up. Rejected from another worker. */
 export const FailJob = message("FailJob", { ...holder, ...failure })
-/** It ends before a worker took it: no capacity can be had, or its target is never enrolled. */
+/** Ends the job before a worker started it: no capacity, or its target is never enrolled. */
 export const RejectJob = message("RejectJob", failure)
-/** Refused once it ended. */
+/** Rejected after the job has ended. */
 export const CancelJob = message("CancelJob", {})
-/** A new attempt after an error. By itself: only up to max_retries, and only with wrote_nothing. */
+/**
+ * Starts a new attempt after an error. Automatic retries need wrote_nothing and stay within
+ * max_retries.
+ */
 export const RetryJob = message("RetryJob", { automatic: Schema.Boolean })
-/** It waited too long: it is put before the conductor again. */
+/** The job waited too long and returns to the conductor. */
 export const RecastJob = message("RecastJob", {})
 
 export const JobCommand = Schema.Union([

@@ -1,33 +1,33 @@
 /**
- * A repository's lease: who may write into it.
+ * A repository's lease: who may write to it.
  *
- * Each hold has a fence, rising: whoever shows a lower one was thought dead and replaced.
- * Source: document 2 §7 svc.repository_locked; DESIGN of the running system, 7.
+ * The fences of its holds increase, so a lower one identifies a worker that was presumed dead and
+ * replaced. Source: document 2 §7 svc.repository_locked; DESIGN of the running system, 7.
  */
 import { Schema } from "effect"
 import { message } from "#schemas/message.ts"
 import { JobId, WorkerId } from "#schemas/share-protection/id.ts"
 import { Count, Reason } from "#schemas/share-protection/text.ts"
 
-/** `write` beside readers, `read` beside one writer and other readers, `exclusive` alone. */
+/** `write` allows readers, `read` allows readers and one writer, `exclusive` allows nobody else. */
 export const LeaseMode = Schema.Literals(["read", "write", "exclusive"])
 export type LeaseMode = typeof LeaseMode.Type
 
-/** Holds of one repository at the same time: they are in its snapshot. */
+/** Maximum number of concurrent holds of a repository: they are in its snapshot. */
 export const lease_holds_max = 50
 
-/** The new hold's fence must be one above the highest that there was: else the asker is behind. */
+/** The fence must be the highest one so far plus one; otherwise the caller's view is outdated. */
 export const AcquireLease = message("AcquireLease", {
   job_id: JobId,
   worker_id: WorkerId,
   mode: LeaseMode,
   fence: Count,
 })
-/** Without effect when that hold is not there any more. */
+/** No effect if the hold no longer exists. */
 export const ReleaseLease = message("ReleaseLease", { job_id: JobId, fence: Count })
-/** Takes a hold from a worker that is proven dead. Without effect when it is not there any more. */
+/** Removes the hold of a worker that is proven dead. No effect if it no longer exists. */
 export const BreakLease = message("BreakLease", { job_id: JobId, fence: Count, reason: Reason })
-/** The target goes. Refused while there is a hold; nothing acquires it after that. */
+/** The target is deleted. Rejected while holds exist; later acquisitions are rejected. */
 export const CloseLease = message("CloseLease", {})
 
 export const LeaseCommand = Schema.Union([AcquireLease, ReleaseLease, BreakLease, CloseLease])

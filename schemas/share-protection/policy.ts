@@ -1,8 +1,8 @@
 /**
- * A policy: when a share is backed up, where to, and what is kept.
+ * A policy: when and where to back up a share, and which backups to keep.
  *
- * Its stream is named by the share, so that a second policy of one share, and a second backup
- * beside one that is under way, meet the version check of the log.
+ * Its stream is named after the share, so the log's version check prevents a second policy and a
+ * second concurrent backup.
  *
  * Source: document 2 §2 Policy, §4 rules 2 and 3; DECISIONS, document 2, policy, backup create.
  */
@@ -22,27 +22,27 @@ import {
 import { Retention } from "#schemas/share-protection/retention.ts"
 import { Name } from "#schemas/share-protection/text.ts"
 
-/** Attempts beyond the first: document 2 §8. */
+/** Maximum number of retries: document 2 §8. */
 const max_retries_max = 10
 
-/** Bytes of the patterns of one policy, as JSON. */
+/** Maximum size of a policy's patterns in bytes of JSON. */
 const patterns_bytes_max = 4096
 const patterns_max = 256
 
-/** A cron expression of five fields; whether it means something is the scheduler's to say. */
+/** A cron expression of five fields; the scheduler validates its meaning. */
 export const Schedule = Schema.String.check(Schema.isMinLength(1), Schema.isMaxLength(256))
 
-/** Characters between a pattern's brackets: one, or from one to another. */
+/** A bracket expression's content: characters or ranges. */
 const ranges = String.raw`(?:(?:[^\\\-\]]|\\[^])(?:-(?:[^\\\-\]]|\\[^]))?)+`
-/** One part of a path, by the rules of Go's `filepath.Match`: brackets are closed and not empty. */
+/** One path component in the syntax of Go's `filepath.Match`: brackets are closed and not empty. */
 const pattern_part = new RegExp(
   String.raw`^(?:[^\\[]|\\[^]|\[(?:\^${ranges}|(?!\^)${ranges})\])*$`,
   "u",
 )
 
 /**
- * Whether the engine can read the pattern: one that it cannot fails every backup of the policy.
- * By `..` a backup would be empty: nothing is included by it, or the share itself is excluded.
+ * Whether the engine accepts the pattern: an invalid one would fail every backup of the policy.
+ * `..` would make backups empty, because it includes nothing or excludes the whole share.
  */
 export const isReadable = (pattern: string) =>
   pattern.split("/").every((part) => part !== ".." && pattern_part.test(part))
@@ -85,19 +85,19 @@ export const policy_row = {
   /** `target_id` in Shape A, `target_template_id` in Shape B. */
   target_id: Schema.NullOr(TargetId),
   target_template_id: Schema.NullOr(TargetTemplateId),
-  /** The target's, or the template's. */
+  /** The domain of the target or the template. */
   domain_id: Schema.NullOr(DomainId),
   ...editable,
-  /** The last time that its schedule asked for and that was taken or skipped; null as of then. */
+  /** The last tick that was used or skipped; null for an `as_of` query. */
   last_tick: Schema.NullOr(Instant),
-  /** The policy's backup that is under way; null as of then. */
+  /** The policy's backup in progress; null for an `as_of` query. */
   in_flight_backup_id: Schema.NullOr(BackupId),
   created_at: Instant,
-  /** When it was defined or changed; what its schedule does changes nothing of it. */
+  /** When it was defined or last changed; its schedule's activity does not count. */
   updated_at: Instant,
 }
 
-/** What a policy is made of. */
+/** The fields that define a policy. */
 export const policy_fields = {
   ...editable,
   ...Struct.pick(policy_row, ["id", "project_id", "target_id", "target_template_id"]),
@@ -105,7 +105,7 @@ export const policy_fields = {
 
 export const policy_changes = optional(editable)
 
-/** Why a scheduled run did not take place. */
+/** Why a scheduled backup was skipped. */
 export const SkipReason = Schema.Literals([
   "quota_exceeded",
   "backup_in_flight",
@@ -115,25 +115,24 @@ export const SkipReason = Schema.Literals([
 export type SkipReason = typeof SkipReason.Type
 
 export const DefinePolicy = message("DefinePolicy", policy_fields)
-/** Refused when the share has another policy than that by now. */
+/** Rejected if the share has another policy by now. */
 export const UpdatePolicy = message("UpdatePolicy", { policy_id: PolicyId, ...policy_changes })
-/** Refused while a backup of the policy is under way. */
+/** Rejected while a backup of the policy is in progress. */
 export const DeletePolicy = message("DeletePolicy", { policy_id: PolicyId, project_id: ProjectId })
 /**
- * A backup of the share begins: refused while another one is under way.
+ * Starts a backup of the share; rejected while another one is in progress.
  *
- * `policy_id` is null for a backup without a policy, else the share must have that policy.
- * `tick` is the time that the schedule asked for, null for a backup on demand; a tick that was
- * taken or skipped already is refused.
+ * `policy_id` must be the share's policy, or null for a backup without one. `tick` is the scheduled
+ * time, null on demand; a tick that was already used or skipped is rejected.
  */
 export const StartShareBackup = message("StartShareBackup", {
   backup_id: BackupId,
   policy_id: Schema.NullOr(PolicyId),
   tick: Schema.NullOr(Instant),
 })
-/** The share's backup ended, one way or the other. Without effect for another than that. */
+/** The share's backup ended, successfully or not. No effect for other backups. */
 export const FinishShareBackup = message("FinishShareBackup", { backup_id: BackupId })
-/** A tick of the schedule passes without a backup. */
+/** Skips a tick of the schedule without a backup. */
 export const SkipTick = message("SkipTick", {
   policy_id: PolicyId,
   tick: Instant,

@@ -1,4 +1,4 @@
-/** What operators are told of workers, rollouts, the scheduler and reconciliation, type by type. */
+/** The published events of workers, rollouts, the scheduler and reconciliation, for operators. */
 import { Schema } from "effect"
 import { Instant } from "#schemas/instant.ts"
 import { DomainId, RolloutId, WorkerId } from "#schemas/share-protection/id.ts"

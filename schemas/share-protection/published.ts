@@ -1,9 +1,9 @@
 /**
- * What share protection tells its subscribers, type by type.
+ * The published events of share protection.
  *
- * A type, a field or what a field means never changes and never goes: they are only added. So
- * nothing here promises the bounds of a text or a number, which may move.
- * Source: document 2 §6 Events; DECISIONS "published events", document 2, event payloads.
+ * Types, fields and their meanings never change and are never removed. The limits of texts and
+ * numbers may change, so none are documented here. Source: document 2 §6 Events; DECISIONS
+ * "published events", document 2, event payloads.
  */
 import { Schema } from "effect"
 import { Instant } from "#schemas/instant.ts"

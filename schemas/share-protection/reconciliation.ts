@@ -1,5 +1,5 @@
 /**
- * Reconciliation: what is recorded here is compared with what is there.
+ * Reconciliation: compares the records with the real resources.
  *
  * Source: document 2 §2 Reconciliation status, §4; DECISIONS, document 2, other admin answers.
  */
@@ -17,7 +17,7 @@ export const reconciliation_loops = [
 export const ReconciliationLoop = Schema.Literals(reconciliation_loops)
 export type ReconciliationLoop = typeof ReconciliationLoop.Type
 
-/** One difference that a loop found. `kind` is a word such as share_gone or snapshot_unknown. */
+/** A difference found by a loop. `kind` is a keyword such as share_gone or snapshot_unknown. */
 export const Drift = Schema.Struct({
   loop: ReconciliationLoop,
   kind: Schema.String.check(Schema.isPattern(/^[a-z_]{1,64}$/)),
@@ -26,7 +26,7 @@ export const Drift = Schema.Struct({
 })
 export type Drift = typeof Drift.Type
 
-/** Differences of one loop that are kept one by one; the rest is only counted. */
+/** Maximum number of differences to keep per loop; the others are only counted. */
 export const drift_kept_max = 3
 
 export const ReconciliationStatus = Schema.Struct({
@@ -39,10 +39,10 @@ export const ReconciliationStatus = Schema.Struct({
 })
 export type ReconciliationStatus = typeof ReconciliationStatus.Type
 
-/** An operator does not wait for the next tick. Without effect while a run is asked for or runs. */
+/** An operator requests a run now. No effect while one is requested or running. */
 export const TriggerReconciliation = message("TriggerReconciliation", {})
 export const StartReconciliation = message("StartReconciliation", { at: Instant })
-/** All loops are through. */
+/** All loops are finished. */
 export const FinishReconciliation = message("FinishReconciliation", {
   drift: Schema.Array(Drift).check(
     Schema.isMaxLength(drift_kept_max * reconciliation_loops.length),

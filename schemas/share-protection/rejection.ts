@@ -1,5 +1,5 @@
 /**
- * What share protection answers instead: one class per row of its error table.
+ * The errors of share protection: one class per row of the error table.
  *
  * Source: document 2 §7 Errors.
  */
@@ -26,13 +26,13 @@ const row = <
   category,
 })
 
-/** A field is missing, has the wrong type or breaks a bound; or the JSON is malformed. */
+/** A field is missing or invalid, or the JSON is malformed. */
 export class ValidationError extends Schema.Error<ValidationError>("ValidationError")(
   row("svc.validation_error", "Validation error", tenant),
   { httpApiStatus: 400 },
 ) {}
 
-/** PATCH of an immutable field with another value than it has. */
+/** A PATCH changes an immutable field. */
 export class FieldImmutable extends Schema.Error<FieldImmutable>("FieldImmutable")(
   row("svc.field_immutable", "Field immutable", tenant),
   { httpApiStatus: 400 },
@@ -48,7 +48,7 @@ export class Forbidden extends Schema.Error<Forbidden>("Forbidden")(
   { httpApiStatus: 403 },
 ) {}
 
-/** The project's limit of targets, policies or backups is reached. */
+/** The project's quota of targets, policies or backups is used up. */
 export class QuotaExceeded extends Schema.Error<QuotaExceeded>("QuotaExceeded")(
   row("svc.quota_exceeded", "Quota exceeded", tenant),
   { httpApiStatus: 403 },
@@ -60,7 +60,7 @@ export class TrustAccessDenied extends Schema.Error<TrustAccessDenied>("TrustAcc
   { httpApiStatus: 403 },
 ) {}
 
-/** It does not exist, or is another project's. */
+/** The resource does not exist, or belongs to another project. */
 export class NotFound extends Schema.Error<NotFound>("NotFound")(
   row("svc.not_found", "Not found", tenant),
   { httpApiStatus: 404 },
@@ -83,13 +83,13 @@ export class ForceRequired extends Schema.Error<ForceRequired>("ForceRequired")(
   { httpApiStatus: 409 },
 ) {}
 
-/** Policies or backups reference the target that was to be deleted. */
+/** Policies or backups reference the target to be deleted. */
 export class TargetHasDependents extends Schema.Error<TargetHasDependents>("TargetHasDependents")(
   row("svc.target_has_dependents", "Target has dependents", tenant),
   { httpApiStatus: 409 },
 ) {}
 
-/** A backup of the policy that was to be deleted is under way. */
+/** A backup of the policy to be deleted is in progress. */
 export class PolicyHasInflightBackup extends Schema.Error<PolicyHasInflightBackup>(
   "PolicyHasInflightBackup",
 )(row("svc.policy_has_inflight_backup", "Policy has an in-flight backup", tenant), {
@@ -115,46 +115,46 @@ export class WorkerUnavailable extends Schema.Error<WorkerUnavailable>("WorkerUn
   { httpApiStatus: 503 },
 ) {}
 
-/** The secrets manager, the shared file system service, or the bus is out of reach. */
+/** The secrets manager, the shared file system service, or the bus is unreachable. */
 export class BackendUnavailable extends Schema.Error<BackendUnavailable>("BackendUnavailable")(
   row("svc.backend_unavailable", "Backend unavailable", operator),
   { httpApiStatus: 503 },
 ) {}
 
-/** The job's chart has no such edge. */
+/** The job's chart has no such transition. */
 export class InvalidStateTransition extends Schema.Error<InvalidStateTransition>(
   "InvalidStateTransition",
 )(row("svc.invalid_state_transition", "Invalid state transition", operator), {
   httpApiStatus: 500,
 }) {}
 
-/** The backup engine exited non-zero. */
+/** The backup engine exited with an error. */
 export class EngineError extends Schema.Error<EngineError>("EngineError")(
   row("svc.engine_error", "Engine error", operator),
   { httpApiStatus: 500 },
 ) {}
 
-/** The share's metadata do not tell how to attach it to a network. */
+/** The share's metadata do not say how to attach it to a network. */
 export class NetworkStrategyPrecondition extends Schema.Error<NetworkStrategyPrecondition>(
   "NetworkStrategyPrecondition",
 )(row("svc.network_strategy_precondition", "Network strategy precondition", operator), {
   httpApiStatus: 500,
 }) {}
 
-/** The snapshot strategy does not fit what the share can do. */
+/** The share does not support the snapshot strategy. */
 export class SnapshotStrategyPrecondition extends Schema.Error<SnapshotStrategyPrecondition>(
   "SnapshotStrategyPrecondition",
 )(row("svc.snapshot_strategy_precondition", "Snapshot strategy precondition", operator), {
   httpApiStatus: 500,
 }) {}
 
-/** Whatever was not expected; the detail is withheld. */
+/** Unexpected failures; the detail is withheld. */
 export class InternalError extends Schema.Error<InternalError>("InternalError")(
   row("svc.internal_error", "Internal error", operator),
   { httpApiStatus: 500 },
 ) {}
 
-/** What every endpoint may answer, whatever it does. */
+/** Errors of every endpoint. */
 const anywhere = [
   ValidationError,
   Unauthorized,
@@ -163,7 +163,7 @@ const anywhere = [
   InternalError,
 ] as const
 
-/** An endpoint's `error`: what every endpoint may answer, and these of its own. */
+/** An endpoint's `error`: those of every endpoint, and its own. */
 export const rejections = <const Own extends ReadonlyArray<Schema.Constraint>>(...own: Own) =>
   [...anywhere, ...own] as const
 
@@ -188,7 +188,7 @@ export const Rejection = Schema.Union([
 ])
 export type Rejection = typeof Rejection.Type
 
-/** A code that a job's error may carry. */
+/** Error codes of jobs. */
 export const ErrorCode = Schema.Literals([
   "svc.validation_error",
   "svc.field_immutable",

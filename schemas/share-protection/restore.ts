@@ -1,5 +1,5 @@
 /**
- * A restore: a backup's files put into a new share, or back in place.
+ * A restore: writes a backup's files to a new share, or back to the original.
  *
  * Source: document 2 §2 Restore, §4 rule 5; DECISIONS, document 2, restore, backup status.
  */
@@ -15,7 +15,7 @@ export type RestoreMode = typeof RestoreMode.Type
 export const RestoreStatus = Schema.Literals(["pending", "queued", "running", "available", "error"])
 export type RestoreStatus = typeof RestoreStatus.Type
 
-/** Bytes of Linux's longest path. */
+/** Length of Linux's longest path in bytes. */
 const sub_path_bytes_max = 4096
 
 const isInside = (path: string) => {
@@ -26,36 +26,39 @@ const isInside = (path: string) => {
   )
 }
 
-/** Absolute inside the share: `/` is the share itself. */
+/** An absolute path within the share: `/` is the share itself. */
 export const SubPath = Schema.String.check(
   Schema.isMaxLength(sub_path_bytes_max),
   Schema.isPattern(/^\/[^\p{Cc}]*$/u, { expected: "an absolute path inside the share" }),
   Schema.makeFilter<string>(isInside),
 )
 
-/** Names a plan: SHA-256 over its actions, in hex. */
+/** Identifies a plan: SHA-256 of its actions, in hex. */
 export const PlanHash = Schema.String.check(
   Schema.isPattern(/^[0-9a-f]{64}$/, { expected: "64 hex digits" }),
 )
 
-/** Actions that a plan lists, and their bytes as JSON: the rest is only counted. */
+/**
+ * Maximum number of listed actions in a plan, and of their bytes as JSON; the others are only
+ * counted.
+ */
 export const planned_actions_max = 200
 export const planned_bytes_max = 64 * 1024
 
 const PlannedAction = Schema.Struct({
   action: Schema.Literals(["created", "updated", "deleted"]),
-  /** Below the share's root, with a slash before it. */
+  /** Path below the share's root, with a leading slash. */
   path: Schema.String,
 })
 
-/** What a restore in place would do to the share, as it is now. */
+/** What a restore in place would change in the share's present state. */
 export const RestorePlan = Schema.Struct({
   hash: PlanHash,
   created: Count,
   updated: Count,
   deleted: Count,
   unchanged: Count,
-  /** The first ones, in the order of their paths. */
+  /** The first actions, in path order. */
   actions: Schema.Array(PlannedAction).check(Schema.isMaxLength(planned_actions_max)),
 })
 export type RestorePlan = typeof RestorePlan.Type
@@ -63,37 +66,40 @@ export type RestorePlan = typeof RestorePlan.Type
 export const restore_fields = {
   project_id: ProjectId,
   backup_id: BackupId,
-  /** The share that was backed up. */
+  /** The backed-up share. */
   share_id: ShareId,
   target_id: TargetId,
   mode: RestoreMode,
   sub_path: Schema.NullOr(SubPath),
   force: Schema.Boolean,
-  /** Whether it only plans what it would do, in place. */
+  /** Whether to only plan a restore in place. */
   dry_run: Schema.Boolean.pipe(Schema.withDecodingDefaultKey(Effect.succeed(false))),
-  /** It takes place only while its plan is this one; null: whatever is there. */
+  /** Restores only if the plan still has this hash; null: unconditionally. */
   plan_hash: Schema.NullOr(PlanHash).pipe(Schema.withDecodingDefaultKey(Effect.succeed(null))),
   job_id: JobId,
 }
 
 export const restored_fields = {
-  /** The share that was made; null in place. */
+  /** The new share; null in place. */
   new_share_id: Schema.NullOr(ShareId),
   files: Count,
   bytes: Count,
-  /** In place: what the backup could not read, and is not deleted therefore; `/`: nothing is. */
+  /**
+   * In place: paths that the backup could not read and that are therefore not deleted; `/`: nothing
+   * is deleted.
+   */
   left_alone: Schema.optionalKey(Unread),
-  /** Of one that only plans. */
+  /** The plan of a dry run. */
   plan: Schema.NullOr(RestorePlan).pipe(Schema.withDecodingDefaultKey(Effect.succeed(null))),
 }
 
 export const RequestRestore = message("RequestRestore", restore_fields)
-/** Its target can be read: it waits for a worker. */
+/** Its target is readable; it waits for a worker. */
 export const QueueRestore = message("QueueRestore", {})
 export const StartRestore = message("StartRestore", {})
 export const CompleteRestore = message("CompleteRestore", restored_fields)
 export const FailRestore = message("FailRestore", { reason: Reason })
-/** A new attempt after an error. */
+/** Starts a new attempt after an error. */
 export const RetryRestore = message("RetryRestore", {})
 
 export const RestoreCommand = Schema.Union([

@@ -1,7 +1,7 @@
-/** How long backups are kept. Source: document 2 §2 Policy; DECISIONS, document 2, policy. */
+/** Retention rules of backups. Source: document 2 §2 Policy; DECISIONS, document 2, policy. */
 import { Schema } from "effect"
 
-/** More than a backup an hour for a hundred years is a mistake. */
+/** More than one backup an hour for a hundred years is a mistake. */
 const keep_max = 1_000_000
 
 const Keep = Schema.Int.check(Schema.isBetween({ minimum: 0, maximum: keep_max }))
@@ -12,7 +12,7 @@ const kept = (which: string) =>
     flag: `keep-${which}`,
   })
 
-/** How many of the newest, and of the newest of each day, ISO week and month. */
+/** Number of newest backups to keep, and of the newest of each day, ISO week and month. */
 export const Retention = Schema.Struct({
   keep_last: kept("last"),
   keep_daily: kept("daily"),

@@ -1,5 +1,5 @@
 /**
- * A rollout: workers of an old image are replaced, one at a time, domain by domain, canary first.
+ * A rollout: replaces the workers of an old image, one at a time, domain by domain, canary first.
  *
  * Source: document 2 §2 Rollout descriptor, §6, §9; DECISIONS, document 2, rollouts.
  */
@@ -9,13 +9,13 @@ import { message } from "#schemas/message.ts"
 import { DomainId, RolloutId, WorkerId } from "#schemas/share-protection/id.ts"
 import { Count, Name, Reason } from "#schemas/share-protection/text.ts"
 
-/** Domains of one rollout: they are in its snapshot. */
+/** Maximum number of domains in a rollout: they are in its snapshot. */
 export const rollout_domains_max = 100
 
 export const RolloutState = Schema.Literals(["running", "succeeded", "halted"])
 export type RolloutState = typeof RolloutState.Type
 
-/** Canary first; each once. */
+/** Canary first; no duplicates. */
 export const RolloutDomains = Schema.Array(DomainId).check(
   Schema.isMinLength(1),
   Schema.isMaxLength(rollout_domains_max),
@@ -32,7 +32,7 @@ export const rollout_row = {
     description: "The domains in order, the canary first; `default` has the workers of none",
     flag: "domain-id",
   }),
-  /** The domain that it is at, from 0; behind the last when it is through. */
+  /** Index of the present domain; the number of domains when all are complete. */
   domain_index: Count,
   state: RolloutState,
   replaced_workers: Count,
@@ -45,7 +45,7 @@ export type RolloutRow = Schema.Struct<typeof rollout_row>["Type"]
 
 export const Rollout = Schema.Struct({
   ...Struct.omit(rollout_row, ["domain_index"]),
-  /** The domain it is at; null when it is through. */
+  /** The present domain; null when all are complete. */
   current_domain_id: Schema.NullOr(DomainId),
 })
 export type Rollout = typeof Rollout.Type
@@ -54,13 +54,13 @@ const replacement = { old_worker_id: WorkerId, new_worker_id: WorkerId }
 
 export const NewRollout = Schema.Struct(Struct.pick(rollout_row, ["image", "domain_ids"]))
 export const CreateRollout = message("CreateRollout", NewRollout.fields)
-/** An old worker of the present domain is drained, and a new one boots. One at a time. */
+/** Drains an old worker of the present domain and boots its replacement. One at a time. */
 export const StartReplacement = message("StartReplacement", replacement)
 /** The new worker is ready, and the old one retires. */
 export const CompleteReplacement = message("CompleteReplacement", replacement)
-/** The new worker did not come up: the rollout halts. */
+/** The new worker failed to boot: the rollout halts. */
 export const FailReplacement = message("FailReplacement", { ...replacement, reason: Reason })
-/** No worker of the old image is left in the present domain. */
+/** The present domain has no worker of an old image left. */
 export const CompleteRolloutDomain = message("CompleteRolloutDomain", { domain_id: DomainId })
 
 export const RolloutCommand = Schema.Union([

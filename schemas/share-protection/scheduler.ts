@@ -3,7 +3,7 @@ import { Schema } from "effect"
 import { Instant } from "#schemas/instant.ts"
 import { message } from "#schemas/message.ts"
 
-/** `next_run` is null while it is paused, or when no policy is enabled. */
+/** `next_run` is null while it is paused, and if no policy is enabled. */
 export const SchedulingStatus = Schema.Struct({
   paused: Schema.Boolean,
   paused_at: Schema.NullOr(Instant),
@@ -11,9 +11,9 @@ export const SchedulingStatus = Schema.Struct({
 })
 export type SchedulingStatus = typeof SchedulingStatus.Type
 
-/** No tick is taken from here on. Twice: no change. */
+/** Stops the ticks from now on. Idempotent. */
 export const PauseScheduler = message("PauseScheduler", {})
-/** Ticks are taken again from `at` on; those that passed meanwhile are not. Twice: no change. */
+/** Resumes the ticks from `at`; ticks that were missed meanwhile are dropped. Idempotent. */
 export const ResumeScheduler = message("ResumeScheduler", { at: Instant })
 
 export const SchedulerCommand = Schema.Union([PauseScheduler, ResumeScheduler])

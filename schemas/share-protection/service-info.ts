@@ -1,13 +1,13 @@
-/** Who this service is to the identity service. Source: document 2 §2 Service info. */
+/** This service's identity in the identity service. Source: document 2 §2 Service info. */
 import { Schema } from "effect"
 import { PrincipalId } from "#schemas/token.ts"
 
 const named = Schema.Struct({ id: PrincipalId, name: Schema.String })
 
 export const ServiceInfo = Schema.Struct({
-  /** The trustee that a tenant's trust names. */
+  /** The trustee of tenants' trusts. */
   service_user: named,
-  /** The project that the workers are in. */
+  /** The project of the workers. */
   worker_project: named,
 })
 export type ServiceInfo = typeof ServiceInfo.Type

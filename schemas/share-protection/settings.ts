@@ -1,22 +1,22 @@
-/** The settings that share protection owns. Source: document 2 §8 with its decisions. */
+/** Settings of share protection. Source: document 2 §8 with its decisions. */
 import { choice, flag, integer, list, network, secret, setting, text } from "#schemas/setting.ts"
 import { capacity_slots_max } from "#schemas/share-protection/worker.ts"
 
 const hour_s = 3600
 const day_s = 86_400
-/** A minute: that is what a statement has in all. */
+/** A minute: the time limit of a whole statement. */
 const lock_s_max = 60
-/** A year: what waits longer was forgotten. */
+/** A year: nobody waits longer. */
 const year_s = 31_536_000
 const quota_max = 1_000_000
 const workers_max = 10_000
 const failures_max = 100
-/** 100 Gbit/s: faster than any interface of a worker. */
+/** 100 Gbit/s: faster than any network interface of a worker. */
 const kib_per_second_max = 12_500_000
 
 const from_options = "document 2 §8"
 
-/** Section `[DEFAULT]`: OpenStack's own name for settings of no section. */
+/** Section `[DEFAULT]`: OpenStack's name for settings without a section. */
 export const catalog = {
   catalog_type: setting(text(/^[\w-]{1,255}$/, "letters, digits, _ and -"), "share-protection", {
     meaning: "Type under which the endpoint is in the service catalogue.",
@@ -152,7 +152,7 @@ export const worker = {
   }),
 }
 
-/** What says where read models are; PostgreSQL's has a user or not, and no password. */
+/** Locations of read models; a PostgreSQL URL may have a user, but no password. */
 const connections = new RegExp(
   [
     "^$",
@@ -193,7 +193,7 @@ export const database = {
   }),
 }
 
-/** Section `[quota]`, of each project. */
+/** Section `[quota]`: the quotas of each project. */
 export const quota = {
   targets: setting(integer(0, quota_max, "targets"), 10, {
     meaning: "Targets of a project.",
@@ -209,7 +209,7 @@ export const quota = {
   }),
 }
 
-/** Section `[shares]`, of the embedded shares. */
+/** Section `[shares]`: the embedded shares. */
 export const shares = {
   root: setting(text(), "", {
     meaning: "Folder of the shares, `<project>/<share>`; empty: `shares` in the data folder.",

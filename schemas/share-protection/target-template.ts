@@ -1,5 +1,5 @@
 /**
- * A target template (Shape B): an S3 service that a domain's owner offers for buckets.
+ * A target template (Shape B): an S3 service that a domain's owner provides for buckets.
  *
  * Source: document 2 §2 Target template; DECISIONS, document 2, template.
  */
@@ -11,11 +11,11 @@ import { DomainId, TargetTemplateId } from "#schemas/share-protection/id.ts"
 import { Retention } from "#schemas/share-protection/retention.ts"
 import { HttpUrl, Name, SecretRef } from "#schemas/share-protection/text.ts"
 
-/** How a bucket is addressed: in the path, or as part of the host's name. */
+/** Where a bucket's name goes: in the path, or in the host name. */
 export const AddressingMode = Schema.Literals(["path", "virtual"])
 export type AddressingMode = typeof AddressingMode.Type
 
-/** One bucket for the whole domain, or one for each project. */
+/** One bucket for the whole domain, or one per project. */
 export const BucketScheme = Schema.Literals(["shared", "per_project"])
 
 const fields = {
@@ -34,13 +34,13 @@ const fields = {
   default_retention: Schema.NullOr(Retention),
 }
 
-/** What a new template needs; it may be given the other fields. */
+/** Required fields of a new template; the others are optional. */
 export const template_body = {
   ...Struct.pick(fields, ["name", "endpoint", "bucket_scheme"]),
   ...optional(Struct.omit(fields, ["name", "endpoint", "bucket_scheme"])),
 }
 
-/** Whatever is absent stays as it is. */
+/** Absent fields stay unchanged. */
 export const template_changes = optional(Struct.pick(fields, ["name", "default_retention"]))
 
 /** Its fields are in the order of its table's columns. */
@@ -58,10 +58,10 @@ export const CreateTargetTemplate = message("CreateTargetTemplate", {
   ...fields,
 })
 export const UpdateTargetTemplate = message("UpdateTargetTemplate", template_changes)
-/** A bucket is registered against it: it cannot be deleted before that one is. */
+/** Registers a bucket with the template, which cannot be deleted before that bucket. */
 export const RegisterTemplateTarget = message("RegisterTemplateTarget", {})
 export const DeregisterTemplateTarget = message("DeregisterTemplateTarget", {})
-/** A policy names it. */
+/** A policy references the template. */
 export const RegisterTemplatePolicy = message("RegisterTemplatePolicy", {})
 export const DeregisterTemplatePolicy = message("DeregisterTemplatePolicy", {})
 export const DeleteTargetTemplate = message("DeleteTargetTemplate", {})

@@ -1,9 +1,9 @@
 /**
- * A target: a bucket with object lock that holds one repository of the backup engine.
+ * A target: a bucket with object lock for one repository of the backup engine.
  *
- * Both shapes are one aggregate. What Shape B calls bucket_name, s3_access_key_ref,
- * s3_secret_key_ref, engine_key_ref and engine_key_trust_id is here bucket, the two refs of
- * vault_secret_map, repository_password_ref and trust_id; the gateway words each shape.
+ * Both shapes share one aggregate. Shape B's bucket_name, s3_access_key_ref, s3_secret_key_ref,
+ * engine_key_ref and engine_key_trust_id are here bucket, the two refs of vault_secret_map,
+ * repository_password_ref and trust_id; the gateway maps the names of each shape.
  *
  * Source: document 2 §2 Target, §3 Target; DECISIONS, document 2, target create.
  */
@@ -21,7 +21,7 @@ import {
 import { AddressingMode } from "#schemas/share-protection/target-template.ts"
 import { Count, HttpUrl, Name, Reason, SecretRef, TrustId } from "#schemas/share-protection/text.ts"
 
-/** S3's own rule for names that work in either addressing mode. */
+/** S3's rules for bucket names that work in both addressing modes. */
 export const BucketName = Schema.String.check(
   Schema.isPattern(/^[a-z0-9](?:[a-z0-9.-]{1,61})[a-z0-9]$/, {
     expected: "a bucket name: 3 to 63 of a-z, 0-9, dot and hyphen",
@@ -37,22 +37,22 @@ export const VaultSecretMap = Schema.Struct({
 })
 export type VaultSecretMap = typeof VaultSecretMap.Type
 
-/** `pending` is called `enrolling` in Shape B. */
+/** Shape B calls `pending` `enrolling`. */
 export const TargetStatus = Schema.Literals(["pending", "available", "error"])
 export type TargetStatus = typeof TargetStatus.Type
 
-/** What preflight found out about the bucket. */
+/** The bucket's capabilities that preflight found. */
 export const Capabilities = Schema.Struct({
   object_lock: Schema.Boolean,
   versioning: Schema.Boolean,
-  /** Whether no lifecycle rule lets objects expire. */
+  /** Whether lifecycle rules leave all objects in place. */
   lifecycle: Schema.Boolean,
   addressing_mode: AddressingMode,
   checked_at: Instant,
 })
 export type Capabilities = typeof Capabilities.Type
 
-/** What the repository takes in the bucket, in bytes. */
+/** The repository's usage of the bucket, in bytes. */
 export const UsageStats = Schema.Struct({
   stored_bytes: Count,
   noncurrent_bytes: Count,
@@ -64,7 +64,7 @@ export type UsageStats = typeof UsageStats.Type
 /** The engine's repository format; null before enrollment. */
 export const RepositoryFormat = Schema.Int.check(Schema.isBetween({ minimum: 1, maximum: 99 }))
 
-/** Checks of a preflight, in their order. */
+/** Preflight checks in order. */
 export const PreflightCheck = Schema.Literals([
   "reachability",
   "read_write",
@@ -76,12 +76,12 @@ export const PreflightCheck = Schema.Literals([
 export type PreflightCheck = typeof PreflightCheck.Type
 
 /**
- * The fields of a target, in the order of its table's columns. Shape B names some of them otherwise
+ * The fields of a target, in the order of its table's columns. Shape B renames some of them
  * (`views/target.ts`).
  */
 export const target_row = {
   id: TargetId,
-  /** Null below a template with a shared bucket. */
+  /** Null for a template with a shared bucket. */
   project_id: Schema.NullOr(ProjectId).annotateKey({ description: "The project that it is for" }),
   domain_id: Schema.NullOr(DomainId),
   template_id: Schema.NullOr(TargetTemplateId).annotateKey({
@@ -114,7 +114,7 @@ export const target_row = {
   preflight_at: Schema.NullOr(Instant),
   format: Schema.NullOr(RepositoryFormat),
   engine_profile: Schema.NullOr(Name),
-  /** The job that upgrades the format; null when none does. */
+  /** The running job that upgrades the format, if any. */
   format_job_id: Schema.NullOr(JobId),
   job_id: JobId.annotateKey({ description: "The job of its last enrollment" }),
   created_at: Instant,
@@ -135,7 +135,7 @@ const changeable = {
   vault_secret_map: Schema.NullOr(VaultSecretMap),
 }
 
-/** What a target is made of. */
+/** The fields that define a target. */
 export const target_fields = {
   ...changeable,
   ...Struct.pick(target_row, ["project_id", "domain_id", "template_id", "registered_by"]),
@@ -150,17 +150,17 @@ export const enrollment_result = {
   engine_profile: Name,
 }
 
-/** Registers a bucket; its enrollment is the job `job_id`. */
+/** Registers a bucket; `job_id` is its enrollment job. */
 export const CreateTarget = message("CreateTarget", { ...target_fields, job_id: JobId })
 export const UpdateTarget = message("UpdateTarget", target_changes)
-/** What says where a repository is. */
+/** The location of a repository. */
 const Place = Schema.Struct(Struct.pick(target_row, ["endpoint", "bucket", "addressing_mode"]))
 
 /**
  * The enrollment job made the repository, or found it.
  *
- * `place` is where: when the target was moved meanwhile, its enrollment failed. Without it nobody
- * looks.
+ * `place` is its location: if the target was moved meanwhile, the enrollment failed. Not checked if
+ * absent.
  */
 export const CompleteEnrollment = message("CompleteEnrollment", {
   job_id: JobId,
@@ -168,28 +168,28 @@ export const CompleteEnrollment = message("CompleteEnrollment", {
   place: Schema.optionalKey(Place),
 })
 export const FailEnrollment = message("FailEnrollment", { job_id: JobId, reason: Reason })
-/** Enrolls again after an error, by the job `job_id`. */
+/** Enrolls again after an error; `job_id` is the new job. */
 export const RestartEnrollment = message("RestartEnrollment", { job_id: JobId })
-/** What a preflight outside an enrollment found; `reason` is null when all checks passed. */
+/** Result of a preflight outside an enrollment; `reason` is null if all checks passed. */
 export const RecordPreflight = message("RecordPreflight", {
   capabilities: Schema.NullOr(Capabilities),
   reason: Schema.NullOr(Reason),
   at: Instant,
 })
-/** A policy names it. */
+/** A policy references the target. */
 export const RegisterTargetPolicy = message("RegisterTargetPolicy", {})
 export const DeregisterTargetPolicy = message("DeregisterTargetPolicy", {})
-/** A backup goes into it: refused while its format is upgraded. */
+/** A new backup uses the target: rejected during a format upgrade. */
 export const RegisterTargetBackup = message("RegisterTargetBackup", {})
 /**
- * So many of its backups are expired or deleted. `at` is when a tenant deletes what the retention
- * would keep: refused while the repository is locked.
+ * Subtracts expired or deleted backups. `at` is the time of a tenant's delete of a backup that
+ * retention would keep: rejected while the repository is locked.
  */
 export const DeregisterTargetBackups = message("DeregisterTargetBackups", {
   count: Schema.Int.check(Schema.isGreaterThan(0)),
   at: Schema.optionalKey(Instant),
 })
-/** A restore reads from it: refused while its format is upgraded, and otherwise without effect. */
+/** A restore reads from the target: rejected during a format upgrade; no other effect. */
 export const CheckTargetReadable = message("CheckTargetReadable", {})
 export const StartFormatUpgrade = message("StartFormatUpgrade", { job_id: JobId })
 export const CompleteFormatUpgrade = message("CompleteFormatUpgrade", {
@@ -198,7 +198,10 @@ export const CompleteFormatUpgrade = message("CompleteFormatUpgrade", {
 })
 export const FailFormatUpgrade = message("FailFormatUpgrade", { job_id: JobId, reason: Reason })
 export const RecordTargetUsage = message("RecordTargetUsage", { usage_stats: UsageStats })
-/** What its repository needs is locked until then. Without effect unless that is later. */
+/**
+ * All objects that its repository needs are locked until then. No effect if an equal or later time
+ * is known.
+ */
 export const RecordTargetLocks = message("RecordTargetLocks", { protected_until: Instant })
 export const DeleteTarget = message("DeleteTarget", {})
 

@@ -1,18 +1,18 @@
-/** Bounds of what tenants write, so that each aggregate's snapshot stays under 16 KiB. */
+/** Limits of tenants' texts, so that each aggregate's snapshot stays under 16 KiB. */
 import { Schema } from "effect"
 
-/** Characters of a name. */
+/** Maximum characters of a name. */
 const name_chars_max = 255
-/** Characters of a URL or an href. */
+/** Maximum characters of a URL or an href. */
 const url_chars_max = 1024
-/** Characters of a trust id: Keystone's are 32. */
+/** Maximum characters of a trust id; Keystone's have 32. */
 const trust_chars_max = 64
-/** Characters of why something failed. */
+/** Maximum characters of a failure's reason. */
 const reason_chars_max = 1024
 
 const no_control = Schema.isPattern(/^[^\p{Cc}]*$/u, { expected: "no control characters" })
 
-/** Well-formed, so that a character takes at most three bytes of JSON and not six. */
+/** Well-formed, because lone surrogates take six bytes of JSON per character instead of three. */
 export const Name = Schema.String.check(
   Schema.isMinLength(1),
   Schema.isMaxLength(name_chars_max),
@@ -21,7 +21,7 @@ export const Name = Schema.String.check(
   Schema.makeFilter<string>((name) => name.isWellFormed() || "no half of a surrogate pair"),
 )
 
-// RFC 3986: what is not ASCII is written in per cent, or in punycode.
+// RFC 3986: other characters are percent-encoded or in punycode.
 const http_url = /^https?:\/\/[\w[][\w.~:/?[\]@!$&'()*+,;=%-]*$/i
 
 const isWithoutUser = (text: string) => {
@@ -30,14 +30,14 @@ const isWithoutUser = (text: string) => {
   return (username === "" && password === "") || "a URL without a user"
 }
 
-/** An http or https URL without a user, a password or a fragment in it. */
+/** An http or https URL without a user, password or fragment. */
 export const HttpUrl = Schema.String.check(
   Schema.isMaxLength(url_chars_max),
   Schema.isPattern(http_url, { expected: "an http or https URL without a fragment" }),
   Schema.makeFilter<string>(isWithoutUser),
 )
 
-/** Where the secrets manager keeps a secret: never the secret itself. */
+/** The location of a secret in the secrets manager, never the secret itself. */
 export const SecretRef = HttpUrl.check(
   Schema.isPattern(/\/v1\/secrets\/[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}$/i, {
     expected: "an href that ends in /v1/secrets/<uuid>",
@@ -50,13 +50,13 @@ export const TrustId = Schema.String.check(
   Schema.isPattern(/^[\w-]+$/, { expected: "letters, digits, _ and -" }),
 )
 
-/** Cuts a text to what a name may hold. */
+/** Truncates a text to the length of a name. */
 export const nameOf = (text: string) => text.slice(0, name_chars_max).toWellFormed()
 
-/** Cuts a reason to what is kept of it. */
+/** Truncates a reason to its maximum length. */
 export const reasonOf = (text: string) => text.slice(0, reason_chars_max).toWellFormed()
 
 export const Reason = Schema.String.check(Schema.isMaxLength(reason_chars_max))
 
-/** An integer from 0 on. */
+/** A non-negative integer. */
 export const Count = Schema.Int.check(Schema.isGreaterThanOrEqualTo(0))

@@ -9,7 +9,7 @@ import { message } from "#schemas/message.ts"
 import { DomainId, JobId, ProjectId, WorkerId } from "#schemas/share-protection/id.ts"
 import { Count, Name, Reason } from "#schemas/share-protection/text.ts"
 
-/** Jobs of one worker at the same time: their ids are in its snapshot. */
+/** Maximum number of concurrent jobs of a worker: their ids are in its snapshot. */
 export const capacity_slots_max = 128
 
 export const CapacitySlots = Schema.Int.check(
@@ -44,7 +44,7 @@ export type Worker = typeof Worker.Type
 
 const place = { project_id: ProjectId, domain_id: Schema.NullOr(DomainId) }
 
-/** What an agent tells of itself. */
+/** What an agent reports about itself. */
 export const registration = {
   ...place,
   hostname: Name,
@@ -53,28 +53,28 @@ export const registration = {
   capacity_slots: CapacitySlots,
 }
 
-/** A job in one of its slots, and the fence of the job's hold on the repository. */
+/** The job in a slot, and the fence of its hold on the repository. */
 const slot = { job_id: JobId, fence: Count }
 
-/** A machine is asked for; its agent has yet to register. */
+/** A machine is requested; its agent has not registered yet. */
 export const BootWorker = message("BootWorker", { ...place, image: Name })
-/** It did not come up in time, or could not be had. */
+/** The worker did not boot in time, or there was no capacity. */
 export const FailWorkerBoot = message("FailWorkerBoot", { reason: Reason })
-/** Its agent is up. Again with the same words: no change. */
+/** Its agent is running. Repeating it unchanged has no effect. */
 export const RegisterWorker = message("RegisterWorker", registration)
-/** Refused unless it is ready and has a free slot. */
+/** Rejected unless the worker is ready and has a free slot. */
 export const AssignWorkerJob = message("AssignWorkerJob", slot)
-/** Without effect when the worker does not have that job by that fence. */
+/** No effect if the worker does not hold that job with that fence. */
 export const ReleaseWorkerJob = message("ReleaseWorkerJob", slot)
-/** From here it takes no new job. */
+/** The worker accepts no new jobs from now on. */
 export const DrainWorker = message("DrainWorker", {})
-/** A rollout takes its drain back. */
+/** A rollout cancels the drain. */
 export const UndrainWorker = message("UndrainWorker", {})
-/** Refused unless it is draining. */
+/** Rejected unless the worker is draining. */
 export const RetireWorker = message("RetireWorker", {})
-/** Its last job ended: its machine can go. */
+/** Its last job ended, so its machine can be destroyed. */
 export const ConfirmRetirement = message("ConfirmRetirement", {})
-/** Nothing was heard of it for the deadline, or its machine is gone. It never comes back. */
+/** It sent no heartbeat within the deadline, or its machine is gone. Final. */
 export const MarkWorkerDead = message("MarkWorkerDead", { reason: Reason })
 
 export const WorkerCommand = Schema.Union([

@@ -1,20 +1,20 @@
-/** Settings of the listener and of every request. Source: document 2 §8 and DECISIONS. */
+/** Settings of the listener and of requests. Source: document 2 §8 and DECISIONS. */
 import { choice, flag, integer, list, network, setting, text } from "#schemas/setting.ts"
 
-/** An hour: a request that takes longer is a mistake. */
+/** An hour: a longer request is a mistake. */
 const hour_s = 3600
-/** Ten minutes: probes of `/readyz` come more often. */
+/** Ten minutes: probes of `/readyz` are more frequent. */
 const drain_s_max = 600
-/** A million a second is more than one process can answer: as good as off. */
+/** A million per second exceeds the capacity of a process: effectively unlimited. */
 const requests_per_second_max = 1_000_000
-/** What one process of Node can hold with hundreds of GB of memory. */
+/** The capacity of one Node process with hundreds of GB of memory. */
 const connections_max = 1_000_000
-/** Of 8 MiB each: more is more memory than a process has. */
+/** Each takes 8 MiB: more would exceed the memory of a process. */
 const streams_max = 10_000
-/** As fast as a machine's own loopback: more refuses everybody. */
+/** The speed of a loopback interface: a higher minimum would reject every client. */
 const bytes_per_second_max = 2 ** 30
 
-/** Document 2 §8: the hard maximum of a page. */
+/** Document 2 §8: the maximum page size. */
 const page_limit_max = 1000
 
 export const api = {

@@ -1,21 +1,21 @@
 /**
- * What operators ask of the log, and what they are told.
+ * The audit API: operators' queries of the log, and their responses.
  *
  * Source: DECISIONS "audit log for operators".
  */
 import { DateTime, Schema, SchemaGetter } from "effect"
 import { Token } from "#schemas/message.ts"
 
-/** Events on a page: as many as a person asks for, and as many as one answer carries. */
+/** Default and maximum number of events on a page. */
 export const page_limit = 100
 export const page_limit_max = 1000
 
-/** Longest text of a filter: an actor's name at its longest. */
+/** Maximum length of a filter's text: that of an actor's name. */
 const filter_chars_max = 256
 
 const instant = /^\d{4}-\d{2}-\d{2}[Tt]\d{2}:\d{2}:\d{2}(?:\.\d{1,9})?(?:[Zz]|[+-]\d{2}:\d{2})$/
 
-/** RFC 3339 as epoch milliseconds. */
+/** RFC 3339, decoded to epoch milliseconds. */
 export const InstantMs = Schema.String.check(
   Schema.isPattern(instant, { expected: "a time as 2026-11-20T12:00:00Z" }),
   Schema.makeFilter<string>((text) => !Number.isNaN(Date.parse(text)) || "no such time"),
@@ -34,7 +34,7 @@ const digits = (pattern: RegExp, expected: string) =>
     }),
   )
 
-/** A place in the log as a query has it; 0 is before the first commit. */
+/** A log position in a query; 0 is before the first commit. */
 export const PositionText = digits(/^\d{1,15}$/, "a position")
 
 export const PageLimit = digits(/^\d{1,4}$/, `1 to ${page_limit_max}`).check(
@@ -45,7 +45,9 @@ export const Order = Schema.Literals(["asc", "desc"])
 
 const Text = Schema.String.check(Schema.isMinLength(1), Schema.isMaxLength(filter_chars_max))
 
-/** Each narrows the answer; none is all events. `from` counts in, `to` does not. */
+/**
+ * Filters of the audit log; without any, all events match. `from` is inclusive, `to` is exclusive.
+ */
 export const AuditFilters = {
   from: Schema.optionalKey(InstantMs),
   to: Schema.optionalKey(InstantMs),
@@ -60,7 +62,7 @@ export const AuditFilters = {
 const Filters = Schema.Struct(AuditFilters)
 export type AuditFilters = typeof Filters.Type
 
-/** `<position>.<index>` of the last event of the page before. */
+/** `<position>.<index>` of the previous page's last event. */
 export const AuditMarker = Schema.String.check(
   Schema.isPattern(/^\d{1,11}\.\d{1,5}$/, { expected: "the next_marker of an answer" }),
 )
@@ -72,13 +74,13 @@ export const AuditQuery = {
   marker: Schema.optionalKey(AuditMarker),
 } as const
 
-/** A kind of aggregate, also with its service before it, also with an id after it. */
+/** A kind of aggregate, optionally with its service before it and an id after it. */
 export const PartName = Schema.String.check(
   Schema.isPattern(/^[\w-]+(\.[\w-]+){0,2}$/, { expected: "aggregate, or service.aggregate.id" }),
   Schema.isMaxLength(filter_chars_max),
 )
 
-/** What of the log is exported. `since` counts in, `until` does not. */
+/** The exported part of the log. `since` is inclusive, `until` is exclusive. */
 export const ExportQuery = {
   since: Schema.optionalKey(InstantMs),
   until: Schema.optionalKey(InstantMs),
@@ -86,9 +88,9 @@ export const ExportQuery = {
   aggregate: Schema.optionalKey(PartName),
 } as const
 
-/** One event of the log, with all that is known of how it came about. */
+/** One event of the log with its origin. */
 export const AuditEvent = Schema.Struct({
-  /** The commit's place in the log, and the event's in the commit, from 0. */
+  /** The commit's position in the log, and the event's index in the commit, from 0. */
   position: Schema.Int,
   index: Schema.Int,
   /** RFC 3339 in UTC. */
@@ -97,13 +99,13 @@ export const AuditEvent = Schema.Struct({
   aggregate: Schema.String,
   /** The aggregate's id. */
   id: Schema.String,
-  /** What it happened to: the aggregate's id, or something finer that the event names. */
+  /** The affected resource: the aggregate's id, or a finer unit that the event names. */
   subject: Schema.String,
   type: Schema.String,
   actor: Schema.String,
   request_id: Schema.optionalKey(Schema.String),
   correlation_id: Schema.optionalKey(Schema.String),
-  /** Position of the commit that made a process ask for this one. */
+  /** Position of the commit that caused a process to send this command. */
   cause: Schema.optionalKey(Schema.String),
   data: Schema.Json,
 })
@@ -113,7 +115,7 @@ export const AuditPage = Schema.Struct({
   events: Schema.Array(AuditEvent),
   /** Absent on the last page. */
   next_marker: Schema.optionalKey(Schema.String),
-  /** The answer holds every event up to here. */
+  /** The response includes every event up to here. */
   position: Schema.Int,
 })
 export type AuditPage = typeof AuditPage.Type
@@ -124,7 +126,7 @@ export const SnapshotThen = Schema.Struct({
   context: Schema.Json,
 })
 
-/** A commit as the log holds it, at its place. */
+/** A commit and its position in the log. */
 export const AuditCommit = Schema.Struct({
   position: Schema.Int,
   at: Schema.String,
@@ -143,7 +145,7 @@ export type AuditCommit = typeof AuditCommit.Type
 
 const aggregate = { service: Schema.String, aggregate: Schema.String, id: Schema.String } as const
 
-/** An aggregate's commits, oldest first. */
+/** The commits of an aggregate, oldest first. */
 export const AuditHistory = Schema.Struct({
   ...aggregate,
   commits: Schema.Array(AuditCommit),
@@ -152,7 +154,7 @@ export const AuditHistory = Schema.Struct({
 })
 export type AuditHistory = typeof AuditHistory.Type
 
-/** An aggregate as it was, and the commit that made it so. */
+/** A past state of an aggregate, and the commit that produced it. */
 export const AuditState = Schema.Struct({
   ...aggregate,
   position: Schema.Int,
@@ -162,11 +164,11 @@ export const AuditState = Schema.Struct({
 })
 export type AuditState = typeof AuditState.Type
 
-/** The key by which heads of this log are signed. */
+/** The key that signs heads of this log. */
 export const AuditKey = Schema.Struct({
-  /** The log's name, which heads begin with. */
+  /** The log's name, with which heads begin. */
   name: Schema.String,
-  /** The key as verifiers of signed notes take it: name, id and key. */
+  /** The key in the format of signed note verifiers: name, id and key. */
   verifier: Schema.String,
   /** The same key in PEM. */
   public_key: Schema.String,
@@ -175,23 +177,23 @@ export type AuditKey = typeof AuditKey.Type
 
 /** The newest sealed head of the log. */
 export const AuditHead = Schema.Struct({
-  /** Commits in it, from the first on. */
+  /** Number of commits that it covers, from the first. */
   size: Schema.Int,
   /** The signed note. */
   head: Schema.String,
   key: Schema.String,
 })
 
-/** How large the log is. */
+/** Size of the log. */
 export const LogFigures = Schema.Struct({
   /** 1 for the first. */
   generation: Schema.Int,
   /** The last position. */
   position: Schema.Int,
   aggregates: Schema.Int,
-  /** Of the newest generation, as it is stored. */
+  /** Stored bytes of the newest generation. */
   bytes: Schema.Int,
-  /** Null where no limit is known. */
+  /** Null if no limit is known. */
   limit_bytes: Schema.NullOr(Schema.Int),
   /** From 0 to 1. */
   used_share: Schema.NullOr(Schema.Number),
@@ -202,20 +204,20 @@ export type LogFigures = typeof LogFigures.Type
 export interface ExportManifest {
   readonly manifest: 1
   readonly part: string
-  /** Where the log ended when the export began. */
+  /** The log's last position when the export began. */
   readonly position: number
-  /** Commits that are told, and the first and last of their positions. */
+  /** Number of exported commits, and the first and last of their positions. */
   readonly count: number
   readonly first: number | null
   readonly last: number | null
-  /** The last commit of each aggregate; of the last 1000 that changed, where there are more. */
+  /** The last commit of each aggregate, or of the 1000 most recently changed ones. */
   readonly heads: ReadonlyArray<{
     readonly stream: string
     readonly position: number
     readonly hash: string
   }>
   readonly heads_complete: boolean
-  /** The last 1000 checkpoints since the first commit that is told: their trees. */
+  /** The trees of the last 1000 checkpoints since the first exported commit. */
   readonly checkpoints: ReadonlyArray<{
     readonly position: number
     readonly size: number
@@ -228,24 +230,24 @@ export interface ExportManifest {
   readonly sha256: string
 }
 
-/** That an aggregate's commits are in the log. Hashes are hex. */
+/** Proof that an aggregate's commits are in the log. Hashes are hex. */
 export interface AuditProof {
   readonly format: "almanac-audit-proof-1"
   readonly aggregate: string
-  /** From its first on; `path` leads to the checkpoint's root. */
+  /** All commits from the first; `path` leads to the checkpoint's root. */
   readonly commits: ReadonlyArray<{
     readonly position: number
-    /** The stored text; empty where it cannot be read as a commit. */
+    /** The stored text; empty for an unreadable commit. */
     readonly commit: string
-    /** The stored bytes in base64, where they are no commit. */
+    /** The stored bytes of an unreadable commit, in base64. */
     readonly unreadable?: string
     readonly path: ReadonlyArray<string>
   }>
-  /** The tree of the first checkpoint that covers them. */
+  /** The tree of the first checkpoint that covers the commits. */
   readonly checkpoint: { readonly size: number; readonly root: string }
   /** From the checkpoint's tree to the head's. */
   readonly consistency: ReadonlyArray<string>
-  /** From the head that the asker had kept to this one. */
+  /** From the head that the caller kept to this one. */
   readonly kept?: { readonly size: number; readonly path: ReadonlyArray<string> }
   readonly head: string
   readonly key: string
@@ -263,7 +265,7 @@ const fault_kinds = [
   "unreadable",
 ] as const
 
-/** Something in the log that is not as it must be. */
+/** An inconsistency in the log. */
 export interface Fault {
   readonly kind: (typeof fault_kinds)[number]
   readonly position: number

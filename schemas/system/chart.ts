@@ -1,4 +1,4 @@
-/** The chart of a kind of aggregate, for whoever draws it. */
+/** The chart of a kind of aggregate, for drawing. */
 import { Schema } from "effect"
 
 const Kind = Schema.Literals(["atomic", "compound", "parallel", "final"])
@@ -7,24 +7,24 @@ export const ChartState = Schema.Struct({
   /** `present.enrollment.pending` */
   path: Schema.String,
   name: Schema.String,
-  /** Path of the state that it is in; empty where that is the chart. */
+  /** Path of the parent state; empty if that is the chart itself. */
   parent: Schema.String,
   kind: Kind,
-  /** Whether what it is in begins here. */
+  /** Whether it is the initial state of its parent. */
   is_initial: Schema.Boolean,
-  /** What it means, in a sentence or two; null where its name says it. */
+  /** Its meaning in a sentence or two; null if its name is sufficient. */
   told: Schema.NullOr(Schema.String),
 })
 export type ChartState = typeof ChartState.Type
 
 export const ChartWay = Schema.Struct({
-  /** The path of a state; empty: from anywhere. */
+  /** The path of a state; empty: any state. */
   from: Schema.String,
-  /** Null where the state stays. */
+  /** Null if the state does not change. */
   to: Schema.NullOr(Schema.String),
-  /** The type of the event that leads there. */
+  /** The type of the event that causes the transition. */
   event: Schema.String,
-  /** What must be so, by its name; empty where nothing must. */
+  /** The name of its condition; empty if it has none. */
   guard: Schema.String,
 })
 export type ChartWay = typeof ChartWay.Type
@@ -34,11 +34,11 @@ export const Chart = Schema.Struct({
   id: Schema.String,
   told: Schema.NullOr(Schema.String),
   kind: Kind,
-  /** Each before those within it. */
+  /** Parents before their children. */
   states: Schema.Array(ChartState),
   ways: Schema.Array(ChartWay),
 })
 export type Chart = typeof Chart.Type
 
-/** By their ids' order. */
+/** Sorted by id. */
 export const ChartList = Schema.Struct({ charts: Schema.Array(Chart) })

@@ -1,6 +1,6 @@
 /**
- * Generations of the log: a stream that begins with the last state of everything, so that the one
- * before can be put away.
+ * Generations of the log: each starts a new stream with the last state of every aggregate, so that
+ * the previous stream can be archived.
  *
  * Source: DESIGN of the running system, 9.
  */
@@ -8,18 +8,20 @@ import { Schema } from "effect"
 import { message } from "#schemas/message.ts"
 import { Position, SealedTree, Sha256 } from "#schemas/system/checkpoint.ts"
 
-/** What the log held when the generation began. */
+/** The content of the log when the generation began. */
 export const GenerationRange = {
-  /** 2 for the second; nobody begins the first. */
+  /** 2 for the second; the first needs no command. */
   generation: Schema.Int.check(Schema.isGreaterThanOrEqualTo(2)),
-  /** The last position of the generation before. */
+  /** The last position of the previous generation. */
   base: Position,
-  /** Aggregates, each with its last commit, that it begins with. */
+  /** Number of aggregates whose last commits were copied into it. */
   aggregates: Position,
-  /** The chain over all commits up to `base`, as checkpoints have it, and the tree over them. */
+  /**
+   * The root of the hash chain over all commits up to `base`, as in checkpoints, and their tree.
+   */
   root: Sha256,
   tree: SealedTree,
-  /** The file that holds the generation before: its bytes and their SHA-256. */
+  /** Size and SHA-256 of the file with the previous generation. */
   archive: Schema.Struct({ bytes: Position, sha256: Sha256 }),
 } as const
 
@@ -27,7 +29,7 @@ export const StartGeneration = message("StartGeneration", GenerationRange)
 export const GenerationCommand = StartGeneration
 export type GenerationCommand = typeof GenerationCommand.Type
 
-/** The generation does not follow the one that is there. */
+/** The generation does not follow the present one. */
 export class GenerationOutOfOrder extends Schema.TaggedError<GenerationOutOfOrder>()(
   "GenerationOutOfOrder",
   { code: Schema.tag("svc.conflict"), detail: Schema.String },

@@ -1,5 +1,5 @@
 /**
- * The pages for browsers: whose each is, where it stands, and its file as it was built.
+ * The web pages: service, path and built file.
  *
  * Source: decisions of all services, "/".
  */
@@ -7,7 +7,7 @@ export const pages = [
   { service: "capital-pressure", path: "/", file: "index.html" },
   { service: "carrier-search", path: "/carriers", file: "carriers.html" },
   { service: "plant-disease", path: "/plants", file: "plants.html" },
-  // It shows what belongs to no service beside what each has, wherever these run.
+  // The operations console covers the platform and all services, wherever they run.
   { service: "operations", path: "/console", file: "operators.html" },
 ] as const
 

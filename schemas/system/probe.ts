@@ -1,11 +1,11 @@
-/** Probes of the path from a command to its commit. Source: DECISIONS, "health". */
+/** Probes of the command path. Source: DECISIONS, "health". */
 import { Schema } from "effect"
 import { message } from "#schemas/message.ts"
 
-/** Commits something that changes nothing. */
+/** Commits an event that changes nothing. */
 export const ProbePath = message("ProbePath", {})
 export const ProbeCommand = ProbePath
 export type ProbeCommand = typeof ProbeCommand.Type
 
-/** A probe refuses nothing. */
+/** Probes reject no commands. */
 export const ProbeRejection = Schema.Never

@@ -1,8 +1,8 @@
 /**
- * Anchors of the numbering of published events: which event of the log has which number.
+ * Anchors of the numbering of published events: each ties a number to a position in the log.
  *
- * The numbers themselves are nowhere in the log. From an anchor on they can be counted again, for
- * events that the published stream does not hold any more. Source: decision 0172.
+ * The log does not store the numbers themselves. They are counted again from an anchor for events
+ * that the published stream no longer holds. Source: decision 0172.
  */
 import { Schema } from "effect"
 import { message } from "#schemas/message.ts"
@@ -10,12 +10,12 @@ import { message } from "#schemas/message.ts"
 const Count = Schema.Int.check(Schema.isGreaterThanOrEqualTo(0))
 
 export const Anchor = {
-  /** The published event's number; 0: none was published yet. */
+  /** The published event's number; 0 before the first. */
   sequence: Count,
-  /** All after it come after this place: a commit, and an event of it, from 0. */
+  /** The next number belongs to an event after this commit and event index (from 0). */
   position: Count,
   index: Count,
-  /** `<service>.<type>` of all that is published from here on: another release has more types. */
+  /** `<service>.<type>` of all types published from here on; other releases have other types. */
   types: Schema.Array(Schema.String),
 } as const
 
@@ -23,7 +23,7 @@ export const AnchorPublication = message("AnchorPublication", Anchor)
 export const PublicationCommand = AnchorPublication
 export type PublicationCommand = typeof PublicationCommand.Type
 
-/** The log has an anchor of this position or a later one already. */
+/** The log already has an anchor at this position or a later one. */
 export class AnchorOutOfOrder extends Schema.TaggedError<AnchorOutOfOrder>()("AnchorOutOfOrder", {
   code: Schema.tag("svc.conflict"),
   detail: Schema.String,

@@ -1,8 +1,8 @@
 /**
- * What the machinery tells its subscribers, type by type; only ever added to.
+ * The published events of the platform; types are only added.
  *
- * Nothing is told of a single delivery: a webhook that gets everything would be told of that, too.
- * Source: DECISIONS "published events"; issue 10 §3.
+ * Single deliveries are not published, because a webhook that receives all events would cause new
+ * ones. Source: DECISIONS "published events"; issue 10 §3.
  */
 import { Schema } from "effect"
 import type { PublishedTypes } from "#schemas/published.ts"

@@ -1,6 +1,6 @@
 /**
- * Why the paths that belong to no service refuse a request: in the envelope of document 2 §7,
- * which is that of every other `/v1` path.
+ * Errors of paths that belong to no service, in the envelope of document 2 §7 like all other `/v1`
+ * paths.
  */
 import { Schema } from "effect"
 
@@ -58,7 +58,7 @@ export class Conflict extends Schema.Error<Conflict>("system/Conflict")(
   { httpApiStatus: 409 },
 ) {}
 
-/** The project has as many as it may have. */
+/** The project's quota is used up. */
 export class QuotaExceeded extends Schema.Error<QuotaExceeded>("system/QuotaExceeded")(
   {
     code: Schema.tag("svc.quota_exceeded"),
@@ -69,7 +69,7 @@ export class QuotaExceeded extends Schema.Error<QuotaExceeded>("system/QuotaExce
   { httpApiStatus: 403 },
 ) {}
 
-/** The caller holds as many of something as one caller may. */
+/** The caller exceeds a limit per caller. */
 export class TooMany extends Schema.Error<TooMany>("system/TooMany")(
   {
     code: Schema.tag("svc.quota_exceeded"),
@@ -80,8 +80,8 @@ export class TooMany extends Schema.Error<TooMany>("system/TooMany")(
   { httpApiStatus: 429 },
 ) {}
 
-/** What a webhook refuses a command with. */
+/** Rejections of webhook commands. */
 export const WebhookRejection = Schema.Union([NotFound, Conflict])
 
-/** What an issued token refuses a command with. */
+/** Rejections of commands for issued tokens. */
 export const TokenRejection = WebhookRejection

@@ -1,16 +1,16 @@
-/** Settings of what belongs to no service. Source: issue 10 §3, event subscribers. */
+/** Settings that belong to no service. Source: issue 10 §3, event subscribers. */
 import { flag, integer, list, network, secret, setting, text } from "#schemas/setting.ts"
 
 const from = "issue 10 §3; decision 0131"
 
-/** A month: longer than anybody keeps a broken address. */
+/** A month: nobody keeps a broken address for longer. */
 const disable_days_max = 30
-/** Each may have 8 requests under way, and reads the events by itself. */
+/** Each may have 8 concurrent requests and reads the events by itself. */
 const webhooks_max = 1000
 
 const from_events = "decisions, published events; decision 0172"
 
-/** 8 GiB: some ten million events. A server of our own gives their account 20 GB. */
+/** 8 GiB: about ten million events. Our own server's account has 20 GB. */
 export const retention_bytes_default = 8 * 1024 ** 3
 const retention_bytes_min = 256 * 1024 ** 2
 const retention_bytes_max = 16 * 1024 ** 3

@@ -1,5 +1,5 @@
 /**
- * Issued tokens, each under its own SHA-256 in lower-case hex: what it grants, and until when.
+ * Issued tokens, identified by their SHA-256 in lower-case hex: their grants and expiry.
  *
  * Source: decisions, "secrets and trusts"; decision 0153.
  */
@@ -8,7 +8,7 @@ import { Instant } from "#schemas/instant.ts"
 import { message } from "#schemas/message.ts"
 import { PrincipalId, TokenName, TokenRequest } from "#schemas/token.ts"
 
-/** The token of the stream's id. */
+/** Issues the token whose hash is the stream's id. */
 export const IssueToken = message("IssueToken", {
   name: TokenName,
   scopes: TokenRequest.fields.scopes,
@@ -19,7 +19,7 @@ export const IssueToken = message("IssueToken", {
   /** Null: never. */
   expires_at: Schema.NullOr(Instant),
 })
-/** It is worth nothing from then on. */
+/** The token is invalid from now on. */
 export const RevokeToken = message("RevokeToken", {})
 
 export const TokenCommand = Schema.Union([IssueToken, RevokeToken])

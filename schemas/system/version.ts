@@ -1,4 +1,4 @@
-/** Which versions are served. Source: DECISIONS of document 2, "version document". */
+/** The API versions. Source: DECISIONS of document 2, "version document". */
 import { Schema } from "effect"
 
 const Version = Schema.Struct({
@@ -7,9 +7,9 @@ const Version = Schema.Struct({
   links: Schema.Array(Schema.Struct({ rel: Schema.String, href: Schema.String })),
 })
 
-/** Of `/`. */
+/** Response of `/`. */
 export const Versions = Schema.Struct({ versions: Schema.Array(Version) })
-/** Of `/v1/`. */
+/** Response of `/v1/`. */
 export const OneVersion = Schema.Struct({ version: Version })
 
 const current = {

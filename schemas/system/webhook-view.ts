@@ -1,4 +1,4 @@
-/** Webhooks as requests write them and answers show them. Source: issue 10 §3; decision 0131. */
+/** The API's representation of webhooks. Source: issue 10 §3; decision 0131. */
 import { Schema, Struct } from "effect"
 import { optional } from "#schemas/fields.ts"
 import { PageLimit } from "#schemas/system/audit.ts"
@@ -12,13 +12,13 @@ import {
   webhook_fields,
 } from "#schemas/system/webhook.ts"
 
-/** How far its deliverer has come; the last that it saved, which may be a moment old. */
+/** The progress of its deliverer when it last saved its cursor, which may be a moment ago. */
 export const WebhookDelivery = Schema.Struct({
-  /** Every event up to here was delivered, is a dead letter, is not wanted, or is open. */
+  /** Every event up to here is delivered, a dead letter, not wanted, or open. */
   sequence: EventSequence,
-  /** Events that were read and not delivered. */
+  /** Number of events that were read and not delivered. */
   open: Schema.Int,
-  /** Since when every delivery failed; null while they succeed. */
+  /** When deliveries started to fail; null while they succeed. */
   failing_since: Schema.NullOr(Schema.String),
   last_success_at: Schema.NullOr(Schema.String),
   last_failure: Schema.NullOr(Schema.Struct({ at: Schema.String, detail: Schema.String })),
@@ -28,15 +28,15 @@ export type WebhookDelivery = typeof WebhookDelivery.Type
 const fields = {
   id: WebhookId,
   ...webhook_fields,
-  /** Whose events it gets; null: everybody's. */
+  /** The project whose events it receives; null: all projects. */
   project_id: Schema.NullOr(Schema.String),
   state: WebhookState,
-  /** Why it is disabled, null where it is not: the reason's name, and the last answer in words. */
+  /** Why it is disabled (null if it is not), and the last response in words. */
   reason: Schema.NullOr(Schema.String),
   detail: Schema.NullOr(Schema.String),
-  /** Rises with each new secret. */
+  /** Increases with each new secret. */
   secret_version: Schema.Int,
-  /** Until when the secret before signs too. */
+  /** Until when the previous secret signs, too. */
   previous_until: Schema.NullOr(Schema.String),
   created_at: Schema.String,
   updated_at: Schema.String,
@@ -45,13 +45,13 @@ const fields = {
 export const WebhookView = Schema.Struct(fields).annotate({ identifier: "Webhook" })
 export type WebhookView = typeof WebhookView.Type
 
-/** One of them, with how it fares; null before its deliverer has begun. */
+/** A webhook with its delivery status, which is null before its deliverer has started. */
 export const WebhookDetail = Schema.Struct({
   ...fields,
   delivery: Schema.NullOr(WebhookDelivery),
 }).annotate({ identifier: "WebhookDetail" })
 
-/** Its secret is shown this once. */
+/** The response with the secret, which is shown only once. */
 export const WebhookMade = Schema.Struct({ ...fields, secret: Schema.String }).annotate({
   identifier: "WebhookMade",
 })
@@ -61,11 +61,11 @@ export const NewWebhook = Schema.Struct({
   ...optional(webhook_fields),
   url: webhook_fields.url,
   enabled,
-  /** Operators choose; absent: the token's own project or, without one, everybody's. */
+  /** For operators; absent: the token's project, or all projects if it has none. */
   project_id: Schema.optionalKey(
     Schema.NullOr(Schema.String.check(Schema.isMinLength(1), Schema.isMaxLength(128))),
   ).annotateKey({ description: "Whose events it gets; for operators" }),
-  /** Absent: the last there is. */
+  /** Absent: the last event. */
   after: Schema.optionalKey(EventSequence).annotateKey({
     description: "The last event that it does not get",
   }),
@@ -85,10 +85,10 @@ export const NewReplay = Schema.Struct({
   after: EventSequence.annotateKey({ description: "Send what comes after this event" }),
 })
 
-/** What came of a ping. */
+/** The result of a ping. */
 export const Ping = Schema.Struct({
   is_delivered: Schema.Boolean,
-  /** The answer's status, null where none came. */
+  /** The response status; null without a response. */
   status: Schema.NullOr(Schema.Int),
   detail: Schema.String,
   took_ms: Schema.Int,
@@ -97,13 +97,13 @@ export const Ping = Schema.Struct({
 export const DeadLetter = Schema.Struct({
   ...letter_fields,
   given_up_at: Schema.String,
-  /** Whether it is tried again now. */
+  /** Whether it is being redelivered. */
   is_redelivering: Schema.Boolean,
 }).annotate({ identifier: "DeadLetter" })
 
 const pagination = Schema.Struct({
   limit: Schema.Int,
-  /** Items on this page. */
+  /** Number of items on this page. */
   count: Schema.Int,
   /** Null on the last page. */
   next_marker: Schema.NullOr(Schema.String),
@@ -115,7 +115,7 @@ export const DeadLetterPage = Schema.Struct({
   pagination,
 })
 
-/** How many dead letters are tried again by this. */
+/** The number of dead letters to redeliver. */
 export const Redelivery = Schema.Struct({ redelivering: Schema.Int })
 
 export const webhook_page_query = {
@@ -123,7 +123,7 @@ export const webhook_page_query = {
   marker: Schema.optionalKey(WebhookId),
 }
 
-/** The sequence of a page's last letter. */
+/** The sequence of the previous page's last letter. */
 const Marker = Schema.String.check(Schema.isPattern(/^\d{1,15}$/))
 export const letter_page_query = {
   limit: Schema.optionalKey(PageLimit),

@@ -1,5 +1,5 @@
 /**
- * A webhook: published events sent to an address of a subscriber's own.
+ * A webhook: sends published events to a subscriber's address.
  *
  * Source: issue 10 §3; Standard Webhooks 1.0.0; decision 0131.
  */
@@ -13,23 +13,25 @@ export const WebhookId = Schema.String.check(
   Schema.isPattern(/^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/),
 )
 
-/** Longest URL: what proxies and logs take without cutting. */
+/** Maximum length of a URL: proxies and logs do not truncate it. */
 export const url_chars_max = 2000
 const description_chars_max = 256
-/** Names in a filter: there are some seventy types, and six services. */
+/** Maximum number of names in a filter: there are about seventy types, and six services. */
 export const types_max = 100
 export const services_max = 8
-/** Longest text of what went wrong: one line. */
+/** Maximum length of an error detail: one line. */
 export const detail_chars_max = 256
-/** Events of one commit: far below its bound in bytes. */
+/** Maximum number of abandoned events per commit: far below its size limit. */
 export const letters_max = 100
-/** Redeliveries of one webhook under way: their numbers are in its snapshot (16 KiB). */
+/**
+ * Maximum number of redeliveries in progress: their numbers are in the webhook's snapshot (16 KiB).
+ */
 export const redeliveries_max = 300
 
-/** RFC 3986 §2: whatever else is in a URL is written with `%`. */
+/** RFC 3986 §2: other characters of a URL are percent-encoded. */
 const url_characters = /^[\w\-.~:/?#[\]@!$&'()*+,;=%]+$/
 
-/** Without user and password, which every log on the way would show, and without a fragment. */
+/** Without a user and password, which logs would record, and without a fragment. */
 export const WebhookUrl = Schema.String.check(
   Schema.isMaxLength(url_chars_max),
   Schema.isPattern(url_characters),
@@ -42,7 +44,10 @@ export const WebhookUrl = Schema.String.check(
   }),
 )
 
-/** A place among the published events, as `id:` lines of GET /v1/events have it; 0: before all. */
+/**
+ * A sequence number of a published event, as in the `id:` lines of GET /v1/events; 0: before the
+ * first.
+ */
 export const EventSequence = Schema.Int.check(
   Schema.isBetween({ minimum: 0, maximum: Number.MAX_SAFE_INTEGER }),
 )
@@ -53,7 +58,7 @@ const Services = Schema.Array(Token).check(Schema.isMaxLength(services_max))
 const Detail = Schema.String.check(Schema.isMaxLength(detail_chars_max))
 const Project = Schema.String.check(Schema.isMinLength(1), Schema.isMaxLength(2 * token_chars_max))
 
-/** What its owner chooses. An empty list of names is all of them. */
+/** The fields that its owner chooses. Empty lists match all names. */
 export const webhook_fields = {
   url: WebhookUrl.annotateKey({ description: "Where events are sent" }),
   description: Description.annotateKey({ description: "What it is for" }),
@@ -65,17 +70,19 @@ export const enabled = Schema.optionalKey(Schema.Boolean).annotateKey({
   description: "Whether events are sent to it",
 })
 
-/** Which key its secrets are made from: the first half of a hash of it, in hex. */
+/**
+ * Identifies the key from which its secrets are derived: the first half of a hash of it, in hex.
+ */
 export const KeyId = Schema.String.check(Schema.isPattern(/^[0-9a-f]{16}$/))
 
-/** `gone`: it answered 410. `failing`: nothing was delivered for too long. */
+/** `gone`: the receiver responded with 410. `failing`: all deliveries failed for too long. */
 export const DisableReason = Schema.Literals(["gone", "failing"])
 export type DisableReason = typeof DisableReason.Type
 
 export const WebhookState = Schema.Literals(["active", "paused", "disabled"])
 export type WebhookState = typeof WebhookState.Type
 
-/** An event that was given up. */
+/** An abandoned event. */
 export const letter_fields = {
   sequence: EventSequence,
   event_id: Schema.String,
@@ -92,14 +99,14 @@ const Sequences = Schema.Array(EventSequence)
 
 export const CreateWebhook = message("CreateWebhook", {
   ...webhook_fields,
-  /** Whose events it gets; null: everybody's, which only an operator may ask for. */
+  /** The project whose events it receives; null: all projects, which only operators may request. */
   project_id: Schema.NullOr(Project),
   enabled: Schema.Boolean,
-  /** The last event that it does not get. */
+  /** The last event before its first one. */
   after: EventSequence,
   key_id: KeyId,
 })
-/** Whatever is absent stays as it is. */
+/** Absent fields stay unchanged. */
 export const ChangeWebhook = message("ChangeWebhook", {
   ...optional(webhook_fields),
   enabled,
@@ -107,7 +114,7 @@ export const ChangeWebhook = message("ChangeWebhook", {
 export const DisableWebhook = message("DisableWebhook", { reason: DisableReason, detail: Detail })
 export const RotateWebhookSecret = message("RotateWebhookSecret", {
   key_id: KeyId,
-  /** Until when the one before signs too. */
+  /** Until when the previous secret signs, too. */
   previous_until: Instant,
 })
 /** Sends everything after this event again. */

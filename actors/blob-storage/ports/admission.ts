@@ -1,25 +1,25 @@
 /**
- * What a put of bytes means where the same identifier may be stored already. Pure.
+ * Decides a put if its identifier may already be stored. Pure.
  *
  * Source: document 1 §1, §7 ALREADY_EXISTS; DECISIONS, document 1, same content again.
  */
 import type { BlobId, ReplicationPolicy } from "#schemas/blob-storage/blob.ts"
 
-/** Who asked, as the journal and then the audit log tell it. */
+/** The requester, as recorded in the journal and the audit log. */
 export interface BlobOrigin {
   readonly actor: string
   readonly request_id: string
   readonly correlation_id: string
 }
 
-/** The origin of what the store does by itself, such as setting a corrupt copy aside. */
+/** The origin of the store's own actions, such as quarantining a corrupt copy. */
 export const store_origin: BlobOrigin = {
   actor: "system:blob-store",
   request_id: "",
   correlation_id: "",
 }
 
-/** What the rules need to know of a put whose bytes have ended. */
+/** The properties of a completely received put that the rules need. */
 export interface OfferedBlob {
   readonly id: BlobId
   readonly checksum: string
@@ -28,7 +28,7 @@ export interface OfferedBlob {
   readonly if_none_match: boolean
 }
 
-/** What the rules need to know of the blob that is there already. */
+/** The properties of the stored blob that the rules need. */
 export interface PresentBlob {
   readonly checksum: string
   readonly policy: ReplicationPolicy
@@ -42,8 +42,8 @@ export type Admission =
 const exists = (detail: string): Admission => ({ verdict: "exists", detail })
 
 /**
- * Whether to store the offered bytes, keep what is there as it is, or refuse.
- * An unspecified policy agrees with any that is stored.
+ * Returns whether to store the bytes, keep the stored blob, or reject the put. An unspecified
+ * policy matches any stored policy.
  */
 export const admit = (offered: OfferedBlob, present: PresentBlob | undefined): Admission => {
   if (offered.expected_id !== undefined && offered.expected_id !== offered.id) {

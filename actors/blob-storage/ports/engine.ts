@@ -1,7 +1,7 @@
 /**
- * BlobEngine, the port to the bytes that one node keeps and to the journal of their changes. It has
- * promises instead of effects, because most requests for bytes never enter Effect. A method that
- * fails rejects with an Error that carries a BlobFault (`faultOf`).
+ * BlobEngine: the port to one node's blob store and its journal. It uses promises rather than
+ * effects, because most requests for bytes never enter Effect. A failing method rejects with an
+ * Error that carries a BlobFault (`faultOf`).
  *
  * Source: document 1 §1, §4 BlobService; DESIGN, the exception: bytes.
  */
@@ -11,7 +11,7 @@ import type { FactShard } from "#schemas/blob-storage/shard.ts"
 import type { BlobOrigin } from "./admission.ts"
 import { faultOf } from "./fault.ts"
 
-/** Where to look or to delete: on this node, which is the default, or on every node. */
+/** Where to search or delete: on this node (the default) or on every node. */
 export type BlobScope = "node" | "cluster"
 
 /** A put without its bytes. */
@@ -21,21 +21,21 @@ export interface PutOrder {
   readonly origin: BlobOrigin
   readonly expected_id: BlobId | undefined
   readonly if_none_match: boolean
-  /** How many bytes come, where that is certain. */
+  /** The number of bytes, if it is certain. */
   readonly length?: number | undefined
 }
 
-/** Where a put's bytes are durable by the time of its answer. */
+/** Where a put is durable when its response is sent. */
 export interface PutReceipt {
-  /** The fact's place in this node's journal; undefined where the blob was stored before. */
+  /** The fact's cursor in this node's journal; undefined if the blob was already stored. */
   readonly cursor?: number
-  /** The nodes that have a copy or a shard; undefined: this one. */
+  /** The nodes that have a copy or a shard; undefined: only this one. */
   readonly durable_on?: ReadonlyArray<string>
 }
 
 /**
- * `created` is false where the same content was stored before: all of that was read, and is sound,
- * or has the new bytes by now. It is durable in either case.
+ * `created` is false if the same content was already stored. The store has then read and verified
+ * it, or replaced it with the new bytes. The blob is durable in either case.
  */
 export interface PutAnswer extends PutReceipt {
   readonly id: BlobId
@@ -45,36 +45,36 @@ export interface PutAnswer extends PutReceipt {
 
 export type Placed = (answer: PutAnswer) => void
 
-/** A put whose bytes come piece by piece; `abort` in any case ends it and leaves nothing. */
+/** A streamed put. Callers must always call `abort`, which cleans up an unfinished put. */
 export interface BlobUpload {
   /**
-   * Takes the bytes, which must not change any more. Resolves when the next piece may come: at
-   * once while few are under way. A fault of an earlier piece is thrown here or by `finish`.
+   * Accepts bytes, which must not change afterwards. Resolves when the next piece may be written:
+   * immediately while few are in flight. An error of an earlier piece surfaces here or in `finish`.
    */
   readonly write: (bytes: Uint8Array) => Promise<void> | undefined
   /** Stores the blob durably; `at` is Unix nanoseconds. */
   readonly finish: (at: bigint) => Promise<PutAnswer>
-  /** Gives its room back once nothing of it is under way; after `finish` it does nothing. */
+  /** Frees the reserved space once no write is in flight; has no effect after `finish`. */
   readonly abort: () => Promise<void>
 }
 
-/** Bytes from `offset` on, at most `length` of them; what lies past the end is left out. */
+/** At most `length` bytes from `offset`, truncated at the end of the blob. */
 export interface BlobRange {
   readonly offset?: number
   readonly length?: number
 }
 
 /**
- * An open blob. `data` is all of the asked range where it is one window or less; else it comes from
- * `windows`, each of at most 983,040 bytes and verified before it is handed out.
+ * An open blob. `data` is the whole requested range if it fits in one window; otherwise `windows`
+ * yields it in verified pieces of at most 983,040 bytes.
  */
 export interface BlobReading {
   readonly meta: BlobMeta
   readonly data: Uint8Array | undefined
   readonly windows: () => AsyncIterableIterator<Uint8Array>
   /**
-   * May be told of a window that nobody looks at any more, also not the system that sends it: other
-   * bytes are read into it then.
+   * Recycles a window that nobody uses any more, including the socket that sent it: its memory will
+   * be overwritten.
    */
   readonly giveBack?: (window: Uint8Array) => void
 }
@@ -82,28 +82,28 @@ export interface BlobReading {
 export interface BlobPage {
   readonly ids: ReadonlyArray<BlobId>
   readonly has_more: boolean
-  /** What the next page comes after; the last of `ids`, unless given. */
+  /** Where the next page starts; defaults to the last of `ids`. */
   readonly after_id?: string
 }
 
 export interface BlobUsage {
   /** Bytes of content: blobs and shards, without the store's overhead. */
   readonly payload_bytes: number
-  /** Bytes on disk that the store needs for what it holds: content, headers, padding and index. */
+  /** Bytes on disk for stored data: content, headers, padding and index. */
   readonly used_bytes: number
   readonly blob_count: number
-  /** Bytes that the store may use now, by configuration and by what its disk has free. */
+  /** Bytes that the store may use now, limited by configuration and free disk space. */
   readonly capacity_bytes: number
   readonly read_only: boolean
-  /** Copies that were set aside as corrupt or found missing since the store was made. */
+  /** Copies quarantined as corrupt or found missing since the store was created. */
   readonly quarantined: number
 }
 
 /**
- * One fact of the journal: `stored` carries labels; `quarantined` is a copy set aside as corrupt;
- * `lost` is one whose file was gone; `released` is one that is safe on other nodes. `size` is the
- * blob's, also where only a shard is meant, whose bytes here are `shard.bytes`. `cursor` rises from
- * 1 and is never used again; `at` is Unix nanoseconds and rises with it.
+ * One fact of the journal: `stored` carries labels; `quarantined` is a corrupt copy that was set
+ * aside; `lost` is a copy whose file was missing; `released` is a copy that is safe on other nodes.
+ * `size` is the blob's, even for a shard, whose own bytes are `shard.bytes`. `cursor` increases
+ * from 1 and is never reused; `at` is Unix nanoseconds and increases with it.
  */
 export interface BlobFact extends BlobOrigin {
   readonly cursor: number
@@ -117,11 +117,11 @@ export interface BlobFact extends BlobOrigin {
   readonly at: bigint
 }
 
-/** The store of one node knows no other: to it the scope is the same in either case. */
+/** The store of a single node ignores the scope. */
 export interface BlobEngine {
   /**
-   * A put whose bytes are all there, in parts that must not change any more. `placed` may be told,
-   * once at most, what will be answered if the disk takes it, before it is durable.
+   * Stores a blob whose bytes are complete, in parts that must not change afterwards. `placed` is
+   * called at most once, before the put is durable, with the result if the disk accepts it.
    */
   readonly put: (
     order: PutOrder,
@@ -130,42 +130,42 @@ export interface BlobEngine {
     placed?: Placed,
   ) => Promise<PutAnswer>
   /**
-   * Begins a put by pieces, of `size` bytes at most, where that is known. `order` is looked at when
-   * it finishes: a message may say behind its bytes what is to be done with them.
+   * Starts a streamed put of at most `size` bytes, if known. `order` is read only in `finish`,
+   * because a message may specify it after the bytes.
    */
   readonly upload: (order: PutOrder, size: number | undefined) => BlobUpload
   readonly get: (id: BlobId, range: BlobRange, at: bigint) => Promise<BlobReading>
   /**
-   * All of a blob, verified, where that takes no waiting: a small one that was read lately.
-   * Undefined in any other case, whatever it is: `get` answers it.
+   * A whole verified blob, if it is available without waiting: a small one that was read recently.
+   * Undefined otherwise; use `get` then.
    */
   readonly getNow?: (id: BlobId) => BlobReading | undefined
-  /** What is known of a blob, from the index alone. */
+  /** The metadata of a blob, read only from the index. */
   readonly stat: (id: BlobId, scope?: BlobScope) => Promise<BlobMeta>
-  /** Removes a blob and leaves a durable tombstone, whether or not the blob was stored. */
+  /** Deletes a blob and leaves a durable tombstone, even if the blob was not stored. */
   readonly delete: (id: BlobId, origin: BlobOrigin, at: bigint, scope?: BlobScope) => Promise<void>
-  /** When the blob was deleted here, in Unix nanoseconds, unless it was put again since. */
+  /** When the blob was deleted here, in Unix nanoseconds; undefined if it was put again since. */
   readonly tombstone: (id: BlobId) => Promise<bigint | undefined>
-  /** Identifiers in byte order, after `after_id`, that begin with `prefix`. */
+  /** Identifiers after `after_id` with the given prefix, in byte order. */
   readonly list: (
     after_id: string,
     prefix: string,
     limit: number,
     scope?: BlobScope,
   ) => Promise<BlobPage>
-  /** What is used of the capacity, and whether the store still takes writes. */
+  /** Used capacity, and whether the store accepts writes. */
   readonly usage: () => Promise<BlobUsage>
-  /** Facts in commit order after the cursor. */
+  /** Facts after the cursor, in commit order. */
   readonly scan: (after_cursor: number, limit: number) => Promise<ReadonlyArray<BlobFact>>
-  /** Lets the journal forget its facts up to this cursor: they are kept elsewhere now. */
+  /** Deletes facts up to this cursor, which are now recorded elsewhere. */
   readonly acknowledge: (cursor: number) => Promise<void>
-  /** Waits for what is being committed, writes a checkpoint, gives the folder free. */
+  /** Waits for commits in progress, writes a checkpoint and unlocks the folder. */
   readonly shut: () => Promise<void>
 }
 
 /** The engine of this process's node. */
 export class Blobs extends Context.Service<Blobs, BlobEngine>()("almanac/Blobs") {}
 
-/** Awaits the engine within an effect, which fails with the fault that a rejection carries. */
+/** Runs an engine call as an effect that fails with the rejection's fault. */
 export const fromEngine = <A>(ask: (signal: AbortSignal) => Promise<A>) =>
   Effect.tryPromise({ try: ask, catch: faultOf })

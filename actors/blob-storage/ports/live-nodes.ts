@@ -1,6 +1,6 @@
 /**
- * LiveNodes, the port to what the nodes last said of themselves. These values are no events: they
- * are in no commit, and no rebuild of a read model touches them.
+ * LiveNodes: the port to the latest heartbeat of each node. These values are not events: no commit
+ * holds them, and no rebuild of a read model affects them.
  *
  * Source: DESIGN of the running system, 5; document 1 §4 ClusterService, heartbeat.
  */
@@ -9,45 +9,45 @@ import type { NodeProgress } from "#actors/blob-storage/ports/repair-progress.ts
 import { nodes_max } from "#schemas/blob-storage/cluster.ts"
 import type { NodeId } from "#schemas/blob-storage/node.ts"
 
-/** Nodes that are kept in mind: those of the cluster, and as many that left or never joined. */
+/** Maximum number of nodes in memory: a full cluster, and as many that left or never joined. */
 const heard_max = 2 * nodes_max
 
-/** A heartbeat as it was sent. */
+/** A heartbeat as its node sent it. */
 export interface Heartbeat {
   readonly node_id: NodeId
   readonly used_bytes: bigint
   readonly blob_count: bigint
-  /** What the node may store by now, where it says so: its disk may have filled since it joined. */
+  /** The node's present capacity, if reported: its disk may have filled since it joined. */
   readonly capacity_bytes?: bigint
-  /** How far its repair is, where it says so. */
+  /** The progress of its repair, if reported. */
   readonly progress?: NodeProgress
 }
 
-/** A node as this process heard it last. */
+/** The latest heartbeat of a node that this process received. */
 export interface LiveNode extends Heartbeat {
-  /** Epoch milliseconds by this process's own clock: no other clock decides about silence. */
+  /** Epoch milliseconds of this process's clock, which alone decides about silence. */
   readonly heard_at: number
 }
 
 export class LiveNodes extends Context.Service<
   LiveNodes,
   {
-    /** Tells every process of the cluster. It never fails: the next heartbeat tells it anew. */
+    /** Publishes a heartbeat to all processes. Never fails: the next heartbeat replaces it. */
     readonly beat: (heartbeat: Heartbeat) => Effect.Effect<void>
-    /** What this process has heard of the node; undefined when that is nothing. */
+    /** The latest heartbeat of the node; undefined if this process received none. */
     readonly find: (node_id: string) => LiveNode | undefined
   }
 >()("actors/LiveNodes") {
-  /** For one process. */
+  /** For a single process. */
   static readonly memory = Layer.sync(this, () => {
     const heard = hearing()
     return { beat: heard.hear, find: heard.find }
   })
 }
 
-/** Where what was heard outlives the process. It never throws: who is heard is heard without it. */
+/** Stores heartbeats beyond the life of the process. Never throws: storage is optional. */
 export interface LiveKeeper {
-  /** What was heard before, longest ago first. */
+  /** Heartbeats stored earlier, oldest first. */
   readonly kept: ReadonlyArray<LiveNode>
   readonly keep: (node: LiveNode) => void
   readonly forget: (node_id: string) => void
@@ -55,7 +55,7 @@ export interface LiveKeeper {
 
 const nobody: LiveKeeper = { kept: [], keep: () => {}, forget: () => {} }
 
-/** What was heard, bounded: the node that was silent longest is forgotten first. */
+/** A bounded table of heartbeats, which evicts the node that was silent longest. */
 export const hearing = ({ kept, keep, forget }: LiveKeeper = nobody) => {
   const nodes = new Map<string, LiveNode>(kept.map((node) => [node.node_id, node]))
   return {

@@ -1,6 +1,6 @@
 /**
- * NodeEngine, the store of one node as the cluster sees it: whole copies and shards that other
- * nodes made, what is known of any identifier, and copies that are let go.
+ * NodeEngine: one node's store as the cluster uses it. Adds whole copies and shards from other
+ * nodes, the state of any identifier, and the release of copies.
  *
  * Source: document 1 §1 InternalService; DECISIONS, document 1, delete and replicas.
  */
@@ -8,29 +8,29 @@ import type { BlobId, BlobLabels, BlobMeta, ReplicationPolicy } from "#schemas/b
 import type { BlobOrigin } from "./admission.ts"
 import type { BlobEngine, BlobRange, BlobUpload, PutOrder } from "./engine.ts"
 
-/** Which shard of a blob: from 0, the data's first and then two of parity. */
+/** A shard of a blob, counted from 0: data shards first, then two parity shards. */
 export interface Shard {
   readonly index: number
   readonly data_shards: number
 }
 
-/** A blob of which a node has all bytes, or one shard. */
+/** A node's copy of a blob: all of its bytes, or one shard. */
 export interface HeldCopy {
   readonly kind: "whole" | "shard"
   readonly id: BlobId
-  /** Bytes of the blob, whatever part of it is here. */
+  /** Size of the whole blob, even if only a shard is here. */
   readonly size: number
   /** The blob's BLAKE3-256 in hex. */
   readonly checksum: string
   readonly policy: ReplicationPolicy
-  /** When the blob was first put, on whichever node, in Unix nanoseconds: what users are shown. */
+  /** When the blob was first put on any node, in Unix nanoseconds; shown to users. */
   readonly created_at: bigint
   /**
-   * When the same bytes were put last, as far as this copy was told; never before `created_at`.
-   * Deletions take what was put until then.
+   * When the same bytes were last put, as far as this copy knows; never before `created_at`. A
+   * deletion covers puts up to its own time.
    */
   readonly put_at: bigint
-  /** When this copy came here, or took over a later put's time, in Unix nanoseconds. */
+  /** When this copy was stored, or took over the time of a later put, in Unix nanoseconds. */
   readonly stored_at: bigint
   readonly shard: Shard | undefined
 }
@@ -41,18 +41,18 @@ export interface Deletion {
   readonly id: BlobId
   /** Unix nanoseconds. */
   readonly deleted_at: bigint
-  /** Whether every node was meant, also one that was away. */
+  /** Whether it applies to every node, including absent ones. */
   readonly is_cluster_wide: boolean
-  /** Where one of this node alone is younger still: it refuses what was put until then. */
+  /** A newer deletion on this node only: puts up to this time are rejected. */
   readonly refuses_until?: bigint
 }
 
 export type Copy = HeldCopy | Deletion
 
 export interface CopyPage {
-  /** In the order of their identifiers. */
+  /** In identifier order. */
   readonly copies: ReadonlyArray<Copy>
-  /** The identifier to go on after; undefined where nothing follows. */
+  /** Where the next page starts; undefined on the last page. */
   readonly next: BlobId | undefined
 }
 
@@ -61,21 +61,21 @@ export interface CopyOrder {
   readonly id: BlobId
   /** The blob's BLAKE3-256 in hex. */
   readonly checksum: string
-  /** Bytes of the blob. */
+  /** Size of the blob. */
   readonly size: number
   readonly policy: ReplicationPolicy
   readonly labels: BlobLabels
   readonly created_at: bigint
-  /** As a held copy's; `created_at` unless given. */
+  /** As in HeldCopy; defaults to `created_at`. */
   readonly put_at?: bigint
   readonly shard: Shard | undefined
   readonly origin: BlobOrigin
 }
 
 /**
- * `created` is false where the node had the copy, or a whole one in the place of a shard, and has
- * read it, or has these bytes in its place now. That took over the time of the order's put, where
- * it was of an older one.
+ * `created` is false if the node already had the copy (or a whole copy instead of the shard). It
+ * has then read and verified its copy, or replaced it with these bytes. An older copy takes over
+ * the put time of the order.
  */
 export interface Received {
   readonly copy: HeldCopy
@@ -83,19 +83,19 @@ export interface Received {
 }
 
 /**
- * A copy on its way in. `finish` stores it durably: a whole one only if its bytes hash to the
- * checksum (BlobIdMismatch), a shard only if it is as long as the blob's size wants
- * (BlobStoreFailed). A deletion here that is as old as the blob, or younger, refuses it with
- * BlobDeletedHere; a shard here, unless it is the same one, with BlobAlreadyExists.
+ * An incoming copy. `finish` stores it durably. A whole copy must hash to the checksum (else
+ * BlobIdMismatch), and a shard must have the length that the blob's size implies (else
+ * BlobStoreFailed). A local deletion of the same age or newer rejects it with BlobDeletedHere; a
+ * different local shard rejects it with BlobAlreadyExists.
  */
 export interface Receiving {
-  /** As an upload's: the bytes must not change any more. What refuses the copy may say so here. */
+  /** The bytes must not change afterwards. A rejection of the copy may surface here. */
   readonly write: (bytes: Uint8Array) => Promise<void> | undefined
   readonly finish: (at: bigint) => Promise<Received>
   readonly abort: () => Promise<void>
 }
 
-/** The bytes of a copy as they lie here: the blob's, or the shard's. */
+/** The bytes of a copy as stored here: the blob's, or the shard's. */
 export interface CopyReading {
   readonly copy: HeldCopy
   readonly meta: BlobMeta
@@ -104,14 +104,16 @@ export interface CopyReading {
 }
 
 /**
- * Bytes that are on this disk, and belong to no blob yet. A restart forgets them. Those that have
- * no room are refused, unless they may be stored already, as far as this node can know.
+ * Bytes on this disk that belong to no blob yet; a restart discards them. Without free space they
+ * are rejected, unless this node may already store the same content.
  */
 export interface Staging {
   readonly write: (bytes: Uint8Array) => Promise<void> | undefined
-  /** All bytes have come: what they are. They can be read again and again until `abort`. */
+  /**
+   * Completes the bytes and returns their properties. They can be read repeatedly until `abort`.
+   */
   readonly seal: () => Promise<StagedBytes>
-  /** Gives the room back; in any case to be called. */
+  /** Frees the space; callers must always call it. */
   readonly abort: () => Promise<void>
 }
 
@@ -122,47 +124,47 @@ export interface StagedBytes {
   readonly size: number
   readonly windows: () => AsyncIterableIterator<Uint8Array>
   /**
-   * Why the bytes are not here: there is no room, and they were hashed alone since they may be
-   * those of a blob that is stored already. `windows` throws it.
+   * Set if there was no space: the bytes were only hashed, because the content may already be
+   * stored. `windows` then throws this cause.
    */
   readonly no_room?: { readonly cause: unknown }
 }
 
-/** A put by pieces whose bytes may turn out to be no put of this node. */
+/** A streamed put that may turn out to belong on other nodes. */
 export interface NodeUpload extends BlobUpload {
-  /** As `Staging` has it, in the place of `finish`; then only `abort`, in any case. */
+  /** Like `Staging.seal`, instead of `finish`; callers must then call `abort`. */
   readonly seal: () => Promise<StagedBytes>
 }
 
 /**
- * Of a shard `get` says BlobNotFound, while `stat` and `list` show its blob. `usage` counts the
- * bytes that are here.
+ * For a shard, `get` fails with BlobNotFound, while `stat` and `list` include its blob. `usage`
+ * counts the bytes stored here.
  */
 export interface NodeEngine extends BlobEngine {
   readonly upload: (order: PutOrder, size: number | undefined) => NodeUpload
-  /** What is here of each: undefined is nothing, or a copy that was set aside or let go. */
+  /** The local copy of each blob; undefined if there is none or it was quarantined or released. */
   readonly copiesOf: (ids: ReadonlyArray<BlobId>) => Promise<ReadonlyArray<Copy | undefined>>
   /** Copies and deletions with `after_id` < id < `until_id`, both 32 hex digits or "". */
   readonly copies: (after_id: string, until_id: string, limit: number) => Promise<CopyPage>
-  /** `bytes` are those of the copy: the blob's size, or the shard's. */
+  /** `bytes` is the length of the copy: the blob's size, or the shard's. */
   readonly receive: (order: CopyOrder, bytes: number) => Receiving
-  /** Reads what lies here, verified; BlobNotFound, BlobCorrupt as `get`. */
+  /** Reads and verifies the local copy; fails with BlobNotFound or BlobCorrupt like `get`. */
   readonly read: (id: BlobId, range: BlobRange, at: bigint) => Promise<CopyReading>
   readonly stage: (size: number | undefined) => Staging
   /**
-   * Makes what is here a copy of the put of that time, durably, unless it is one of that or a later
-   * put: the same bytes, and no fact. Answers what is here; undefined where nothing is, also where
-   * the copy turns out corrupt. Refused as a put is where the disk is full.
+   * Durably sets the local copy's put time, unless it has the same or a later one. Bytes do not
+   * change, and no fact is written. Returns the local copy; undefined if there is none or it is
+   * corrupt. A full disk rejects it like a put.
    */
   readonly renew: (id: BlobId, put_at: bigint, at: bigint) => Promise<HeldCopy | undefined>
   /**
-   * Lets a copy go that is safe elsewhere: durably, with a fact of its own, without a deletion.
-   * False where the copy is not the one that came at `stored_at` any more.
+   * Durably releases a copy that is safe elsewhere, with its own fact and without a deletion. False
+   * if it is no longer the copy stored at `stored_at`.
    */
   readonly release: (id: BlobId, stored_at: bigint, at: bigint) => Promise<boolean>
   /**
-   * Deletes here, and remembers that every node was meant; a copy that was put after `deleted_at`
-   * stays, and then nothing is remembered.
+   * Deletes the local copy and records that the deletion applies to every node. A copy that was put
+   * after `deleted_at` stays, and then nothing is recorded.
    */
   readonly deleteClusterWide: (id: BlobId, origin: BlobOrigin, deleted_at: bigint) => Promise<void>
 }

@@ -1,10 +1,10 @@
 /**
- * Peers, the port to the other nodes' stores: InternalService without its wire.
+ * Peers: the port to the stores of other nodes, that is InternalService without its wire format.
  *
- * Every method rejects with a PeerFailure, an Error with a `code` of gRPC's: UNAVAILABLE and
- * DEADLINE_EXCEEDED where the node may be back soon; UNAUTHENTICATED; NOT_FOUND; ALREADY_EXISTS
- * where it has another shard; FAILED_PRECONDITION where it has a deletion; RESOURCE_EXHAUSTED where
- * it is full; DATA_LOSS where its copy is corrupt; INTERNAL.
+ * Every method rejects with a PeerFailure, an Error with a gRPC `code`: UNAVAILABLE and
+ * DEADLINE_EXCEEDED if the node may be back soon; UNAUTHENTICATED; NOT_FOUND; ALREADY_EXISTS if it
+ * has another shard; FAILED_PRECONDITION if it has a deletion; RESOURCE_EXHAUSTED if it is full;
+ * DATA_LOSS if its copy is corrupt; INTERNAL.
  *
  * Source: document 1 §1 InternalService, §5; DECISIONS, document 1, InternalService.
  */
@@ -15,30 +15,33 @@ import type { BlobOrigin } from "./admission.ts"
 import type { BlobRange } from "./engine.ts"
 import type { Copy, CopyOrder, HeldCopy, Received } from "./node-engine.ts"
 
-/** An active node. */
 export interface Peer {
   readonly node_id: string
   /** host:port */
   readonly address: string
 }
 
-/** The cluster as this node knows it now. */
+/** The cluster as this node knows it. */
 export interface Members {
-  /** This node. */
+  /** The id of this node. */
   readonly node_id: string
   readonly ring_version: number
-  /** All that are active, with this one where it is. */
+  /** All active nodes, including this one if it is active. */
   readonly active: ReadonlyArray<Peer>
-  /** Those that leave: asked for what they still have, and given nothing more. */
+  /** Leaving nodes: they serve the copies that they still have, and receive no new ones. */
   readonly leaving: ReadonlyArray<Peer>
-  /** The names of those that are silent past their deadline and not removed yet: never asked. */
+  /** Ids of nodes that missed their deadline and are not removed yet; never queried. */
   readonly offline?: ReadonlyArray<string>
-  /** The names of those that leave and are not heard: asked, and counted as offline if silent. */
+  /**
+   * Ids of leaving nodes without heartbeats: queried, and counted as offline if they do not
+   * respond.
+   */
   readonly unheard?: ReadonlyArray<string>
-  /** Whether this node takes no new copies and moves those that it has. */
+  /** Whether this node accepts no new copies and moves its own away. */
   readonly is_leaving: boolean
   /**
-   * A time in Unix nanoseconds since when no node is away that may have copies; undefined: one may.
+   * Since this time (Unix nanoseconds) no node with copies has been absent; undefined if one may
+   * be.
    */
   readonly whole_since?: bigint | undefined
   readonly placement: Placement
@@ -46,21 +49,21 @@ export interface Members {
 
 export type CopyBytes = ReadonlyArray<Uint8Array> | AsyncIterable<Uint8Array>
 
-/** `bytes` run once; whoever stops reading early ends them with `return`. */
+/** `bytes` can be iterated once; to stop early, call `return`. */
 export interface Fetched {
   readonly copy: HeldCopy
   readonly meta: BlobMeta
   readonly bytes: AsyncIterableIterator<Uint8Array>
 }
 
-/** Why a copy is sent: only what is counted differs. */
+/** Why a copy is sent; it only affects metrics. */
 export type Reason = "put" | "repair" | "migrate"
 
 export interface Peers {
   /**
-   * Sends a whole copy, or a shard where the order has one; durable there when it is answered. The
-   * deadline is of the time in which the node takes no bytes. After DEADLINE_EXCEEDED and
-   * UNAVAILABLE the copy may be there all the same.
+   * Sends a whole copy, or a shard if the order has one, and resolves when it is durable there. The
+   * deadline limits the time in which the node accepts no bytes. After DEADLINE_EXCEEDED or
+   * UNAVAILABLE the node may have the copy all the same.
    */
   readonly send: (
     peer: Peer,
@@ -69,12 +72,12 @@ export interface Peers {
     reason: Reason,
     deadline_ms: number,
   ) => Promise<Received>
-  /** Takes a copy back that an unfinished put had made, and only if it came with that put. */
+  /** Discards a copy made by an unfinished put, and only if that put created it. */
   readonly takeBack: (peer: Peer, id: BlobId, created_at: bigint) => Promise<void>
   /**
-   * Makes what lies there a copy of the put of that time, as `renew` of its engine: for one that
-   * found its bytes stored. Answers what lies there, once all of it was read; undefined where
-   * nothing sound does. A node of the release before has not read it.
+   * Sets the copy's put time like `NodeEngine.renew`, for a put whose bytes are already stored
+   * there. Returns the copy after the node has read all of it; undefined if it has no valid one. A
+   * node of the previous release does not read it first.
    */
   readonly renew: (
     peer: Peer,
@@ -82,7 +85,7 @@ export interface Peers {
     put_at: bigint,
     deadline_ms: number,
   ) => Promise<HeldCopy | undefined>
-  /** Deletes there because every node is meant. */
+  /** Deletes the copy there as part of a cluster-wide deletion. */
   readonly deleteClusterWide: (
     peer: Peer,
     id: BlobId,
@@ -90,8 +93,8 @@ export interface Peers {
     deleted_at: bigint,
   ) => Promise<void>
   /**
-   * Reads what lies there: the blob, or the shard that the node has. The deadline is of the wait
-   * for the answer, and then for each of its pieces.
+   * Reads the node's copy: the blob, or its shard. The deadline limits the wait for the response
+   * and then for each piece.
    */
   readonly fetch: (
     peer: Peer,
@@ -99,15 +102,15 @@ export interface Peers {
     range: BlobRange,
     deadline_ms: number,
   ) => Promise<Fetched>
-  /** What lies there of each, at most 10,000. */
+  /** The node's copy of each blob; at most 10,000 ids. */
   readonly have: (
     peer: Peer,
     ids: ReadonlyArray<BlobId>,
   ) => Promise<ReadonlyArray<Copy | undefined>>
   /**
-   * Whether the node is an owner of each by a ring of that version, and keeps what it has: the word
-   * on which another copy may be let go. `is_read`: only what it has read anew, and is sound. At
-   * most 10,000.
+   * Whether the node owns each blob in this ring version and keeps its copy; only then may another
+   * copy be released. `is_read`: only copies that it has read and verified since. At most 10,000
+   * ids.
    */
   readonly keeps: (
     peer: Peer,
@@ -115,9 +118,9 @@ export interface Peers {
     ring_version: number,
     is_read: boolean,
   ) => Promise<ReadonlyArray<boolean>>
-  /** The version of the ring that the node knows now. */
+  /** The node's current ring version. */
   readonly ringVersion: (peer: Peer) => Promise<number>
-  /** One page of a node's list, as `copies` of its engine: for deletions that are to spread. */
+  /** One page of the node's copies like `NodeEngine.copies`, to propagate deletions. */
   readonly copies: (
     peer: Peer,
     after_id: string,

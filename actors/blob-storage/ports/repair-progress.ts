@@ -1,54 +1,56 @@
 /**
- * How far a node's repair is: what `GET /v1/cluster/metrics` shows of it, and what its heartbeat
- * tells the others. Source: DECISIONS, document 1, `GET /v1/cluster/metrics`; decision 0125.
+ * The progress of a node's repair, for `GET /v1/cluster/metrics` and for heartbeats. Source:
+ * DECISIONS, document 1, `GET /v1/cluster/metrics`; decision 0125.
  */
 
-/** One walk over all that a node has. */
+/** The result of one sweep over all copies of a node. */
 export interface SweepResult {
   readonly ring_version: number
   readonly is_leaving: boolean
-  /** Everybody answered, nothing failed, and the ring stayed as it was. */
+  /** Whether every node responded, nothing failed, and the ring did not change. */
   readonly is_complete: boolean
-  /** Things that were begun, whether or not they could be done. */
+  /** Number of repairs that were started, successful or not. */
   readonly acts: number
-  /** Blobs of which an owner has no copy, and this node could not make it so. */
+  /** Number of blobs for which an owner still lacks its copy. */
   readonly lacking: number
-  /** Copies here that have their place elsewhere. */
+  /** Number of local copies that belong on other nodes. */
   readonly displaced: number
-  /** Blobs that were too young to say anything of them. */
+  /** Number of blobs that were too new to judge. */
   readonly early: number
 }
 
-/** Of this process, since it began. */
+/** Counters since this process started. */
 export interface RepairProgress {
-  /** Copies here that have their place elsewhere; of a leaving node at least 1 until it is done. */
+  /** Local copies that belong on other nodes; at least 1 on a leaving node until it is done. */
   readonly pending_migrations: number
-  /** Bytes of copies that other nodes took from this one. */
+  /** Bytes of copies that other nodes accepted from this one. */
   readonly bytes_moved: number
-  /** Copies and shards that were missing, and which this node made or gave. */
+  /** Missing copies and shards that this node restored here or elsewhere. */
   readonly repairs: number
-  /** Things that could not be done when they were tried. */
+  /** Number of failed attempts. */
   readonly failures: number
   readonly last_sweep: SweepResult | undefined
-  /** The version of the ring that the last complete sweep was made by. */
+  /** The ring version of the last complete sweep. */
   readonly checked_ring: number | undefined
-  /** Blobs that lack copies, by the last two complete sweeps; undefined before there was one. */
+  /**
+   * Blobs that lack copies according to the last two complete sweeps; undefined before the first.
+   */
   readonly under_replicated: number | undefined
 }
 
-/** What the last complete sweep found; undefined before there was one. */
+/** The findings of the last complete sweep; undefined before the first. */
 export const checkedOf = ({ checked_ring, under_replicated }: RepairProgress) =>
   checked_ring === undefined || under_replicated === undefined
     ? undefined
     : { ring_version: checked_ring, under_replicated }
 
-/** What a heartbeat tells of it. */
+/** The part of the progress that heartbeats carry. */
 export interface NodeProgress {
   readonly pending_migrations: bigint
   readonly bytes_moved: bigint
   readonly repairs: bigint
   readonly replication_failures: bigint
-  /** Blobs that it found to lack copies. */
+  /** Number of blobs that lack copies. */
   readonly under_replicated: bigint
 }
 
@@ -60,7 +62,7 @@ export const no_progress: NodeProgress = {
   under_replicated: 0n,
 }
 
-/** A node's progress for its heartbeat, with the failures of its own puts. */
+/** A node's progress for its heartbeat, including the failures of its own puts. */
 export const progressOf = (
   { pending_migrations, bytes_moved, repairs, under_replicated = 0 }: RepairProgress,
   { replication_failures }: { readonly replication_failures: number },

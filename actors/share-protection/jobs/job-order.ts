@@ -42,7 +42,7 @@ const stateOf = <A>(
 const asUnavailable = <A>(read: Effect.Effect<A, LogUnavailable>) =>
   Effect.mapError(read, ({ detail }) => new Unavailable({ detail }))
 
-/** Whether the job has not ended and is still held by this worker and fence. */
+/** Whether the job has not ended and this worker still holds it with this fence. */
 export const isHeld = (log: LogService, job_id: JobId, hold: Hold) =>
   asUnavailable(
     Effect.map(stateOf(log, Job, job_id, jobAfter), ({ state, worker_id, fence }) => {
@@ -51,7 +51,7 @@ export const isHeld = (log: LogService, job_id: JobId, hold: Hold) =>
     }),
   )
 
-/** The backup state that a job type requires; the other types accept any state. */
+/** The backup state that a job type requires; other types accept any state. */
 const needed_state: Partial<Record<JobFacts["job_type"], string>> = {
   restore: "available",
   restore_test: "available",

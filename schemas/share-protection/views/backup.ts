@@ -1,5 +1,5 @@
 /**
- * A backup as the API shows it and takes it, in either shape.
+ * The API's representation of a backup, in both shapes.
  *
  * Source: document 2 §2 Backup; DECISIONS, document 2, backup create, backup status.
  */
@@ -9,7 +9,7 @@ import { PolicyId, ShareId, TargetId } from "#schemas/share-protection/id.ts"
 
 const shown = {
   ...Struct.omit(backup_row, ["target_id", "domain_id"]),
-  /** False until it is known. */
+  /** False until known. */
   crash_consistent: Schema.Boolean,
 }
 
@@ -32,7 +32,7 @@ const wish = {
 const share_id = ShareId.annotateKey({ description: "The share" })
 const policy = { description: "The policy whose patterns and retention it has" }
 
-/** Without `target_id` the policy says where to. */
+/** Without `target_id`, the policy determines the target. */
 export const NewBackupA = Schema.Struct({
   share_id,
   target_id: Schema.optionalKey(TargetId).annotateKey({ description: "Where it goes" }),

@@ -5,7 +5,7 @@ import { Uuid } from "#schemas/share-protection/id.ts"
 import { Count } from "#schemas/share-protection/text.ts"
 import { InstantMs, PageLimit } from "#schemas/system/audit.ts"
 
-/** An id in a query: its hex digits in either case. */
+/** An id in a query, with hex digits in either case. */
 export const idText = <Id extends string>(id: Schema.Codec<Id, string>) =>
   Schema.String.pipe(
     Schema.decodeTo(id, {
@@ -14,7 +14,7 @@ export const idText = <Id extends string>(id: Schema.Codec<Id, string>) =>
     }),
   )
 
-/** `marker` is the id of the last item seen; it works also when that one is gone. */
+/** `marker` is the id of the last item of the previous page, which may have been deleted since. */
 export const page_query = {
   limit: Schema.optionalKey(PageLimit),
   marker: Schema.optionalKey(idText(Uuid)),
@@ -22,7 +22,7 @@ export const page_query = {
 
 export const Pagination = Schema.Struct({
   limit: Schema.Int,
-  /** Items on this page. */
+  /** Number of items on this page. */
   count: Count,
   /** Null on the last page. */
   next_marker: Schema.NullOr(Schema.String),
@@ -35,10 +35,10 @@ const Moment = InstantMs.pipe(
   }),
 )
 
-/** `as_of` asks how it was at a time: RFC 3339. */
+/** `as_of` requests the state at a time (RFC 3339). */
 export const as_of_query = { as_of: Schema.optionalKey(Moment) }
 
-/** A boolean in a query, as programs of any language write it. */
+/** A boolean in a query, in the spellings of common languages. */
 export const Flag = Schema.String.check(
   Schema.isPattern(/^(true|false|1|0)$/i, { expected: "true or false" }),
 ).pipe(

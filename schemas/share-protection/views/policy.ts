@@ -1,5 +1,5 @@
 /**
- * A policy as the API shows it and takes it, in either shape.
+ * The API's representation of a policy, in both shapes.
  *
  * Source: document 2 §2 Policy, §4 rule 2; DECISIONS, document 2, policy.
  */
@@ -9,7 +9,7 @@ import { BackupId, TargetId, TargetTemplateId } from "#schemas/share-protection/
 import { isReadable, policy_changes, policy_row } from "#schemas/share-protection/policy.ts"
 import { Count } from "#schemas/share-protection/text.ts"
 
-/** Fields that no shape shows, or not both. */
+/** Fields that are hidden in one shape or both. */
 export const hidden = [
   "target_id",
   "target_template_id",
@@ -31,7 +31,7 @@ export type PolicyB = typeof PolicyB.Type
 
 const { name, share_id, schedule, retention } = policy_row
 
-/** Checked where they come in: what the log has of them stays as it is. */
+/** Checked on input only, because recorded patterns never change. */
 const readable = Schema.makeFilter<ReadonlyArray<string>>((patterns) => {
   const at = patterns.findIndex((pattern) => !isReadable(pattern))
   return (
@@ -57,7 +57,7 @@ export const NewPolicyA = Schema.Struct({
   ...choices,
 }).annotate({ identifier: "NewPolicy" })
 
-/** Without `retention` the template's default holds. */
+/** Without `retention`, the template's default applies. */
 export const NewPolicyB = Schema.Struct({
   name,
   share_id,
@@ -69,7 +69,7 @@ export const NewPolicyB = Schema.Struct({
   ...choices,
 }).annotate({ identifier: "NewPolicyOfTemplate" })
 
-/** Without `timezone` the policy's own holds. */
+/** Without `timezone`, the policy's own applies. */
 export const NewRetentionPreview = Schema.Struct({
   retention,
   timezone: policy_changes.timezone.annotateKey({
@@ -79,12 +79,12 @@ export const NewRetentionPreview = Schema.Struct({
 
 const about_backup = { backup_id: BackupId, taken_at: Instant }
 
-/** What a retention would do to a policy's backups as they are now. */
+/** The effect of a retention on a policy's present backups. */
 export const RetentionPreview = Schema.Struct({
   keep: Schema.Array(
     Schema.Struct({
       ...about_backup,
-      /** The rules that keep it; `undeleted`: its tenant does. */
+      /** The rules that keep it; `undeleted`: its tenant undeleted it. */
       reasons: Schema.Array(
         Schema.Literals(["keep_last", "keep_daily", "keep_weekly", "keep_monthly", "undeleted"]),
       ),
@@ -97,9 +97,9 @@ export const RetentionPreview = Schema.Struct({
       stored_bytes: Schema.NullOr(Count),
     }),
   ),
-  /** Of the files in what would go. */
+  /** Size of the files in backups that would expire. */
   expire_bytes: Count,
-  /** What it had added to the repository: less may be freed, where others share it. */
+  /** Bytes that they added to the repository; less is freed if other backups share them. */
   expire_stored_bytes: Count,
 }).annotate({ identifier: "RetentionPreview" })
 

@@ -1,5 +1,5 @@
 /**
- * A restore as the API shows it and takes it.
+ * The API's representation of a restore.
  *
  * Source: document 2 §2 Restore, §4 rule 5; DECISIONS, document 2, restore.
  */
@@ -24,13 +24,13 @@ export const Restore = Schema.Struct({
   dry_run: Schema.Boolean,
   plan_hash: Schema.NullOr(PlanHash),
   status: RestoreStatus,
-  /** The share that was made; null before, and in place. */
+  /** The new share; null until completion, and in place. */
   new_share_id: Schema.NullOr(ShareId),
   files: Schema.NullOr(Count),
   bytes: Schema.NullOr(Count),
-  /** What its backup could not read: in place that stays, with `/` all that is there. */
+  /** Paths that the backup could not read: they stay in place; `/`: everything stays. */
   left_alone: Schema.NullOr(Unread),
-  /** What it would do, of one that was asked with `dry_run`. */
+  /** The plan of a `dry_run`. */
   plan: Schema.NullOr(RestorePlan),
   /** Why it failed. */
   reason: Schema.NullOr(Reason),

@@ -1,12 +1,12 @@
 /**
- * What the API takes for a target template. Source: document 2 §2 Target template; DECISIONS,
- * document 2, template.
+ * The API's input for target templates. Source: document 2 §2 Target template; DECISIONS, document
+ * 2, template.
  */
 import { Schema } from "effect"
 import { DomainId } from "#schemas/share-protection/id.ts"
 import { template_body, template_changes } from "#schemas/share-protection/target-template.ts"
 
-/** `domain_id` is the caller's own domain, where it is given. */
+/** `domain_id`, if present, is the caller's own domain. */
 export const NewTargetTemplate = Schema.Struct({
   ...template_body,
   domain_id: Schema.optionalKey(DomainId).annotateKey({

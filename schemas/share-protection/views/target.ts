@@ -1,5 +1,5 @@
 /**
- * A target as the API shows it and takes it, in either shape.
+ * The API's representation of a target, in both shapes.
  *
  * Source: document 2 §2 Target, §4 PATCH /v1/targets/{id}; DECISIONS, document 2, target create.
  */
@@ -9,7 +9,7 @@ import { TargetId, TargetTemplateId } from "#schemas/share-protection/id.ts"
 import { target_changes, target_row, VaultSecretMap } from "#schemas/share-protection/target.ts"
 import { Reason, SecretRef } from "#schemas/share-protection/text.ts"
 
-/** Fields that no shape shows, or that it shows in another form. */
+/** Fields that are hidden, or that have another form in the API. */
 export const hidden_a = [
   "domain_id",
   "template_id",
@@ -48,7 +48,7 @@ const vault_secret_refs = Schema.optionalKey(Schema.Tuple([SecretRef, SecretRef]
   flag: "secret-ref",
 })
 
-/** Both forms of the secrets in one body must not contradict each other: there is one of them. */
+/** A body may give the secrets in either form, but not different secrets in both. */
 const oneForm = Schema.makeFilter<{
   readonly vault_secret_map?: unknown
   readonly vault_secret_refs?: unknown
@@ -69,7 +69,7 @@ export const NewTargetA = Schema.Struct({
 
 export const TargetChangesA = Schema.Struct({ ...target_changes, vault_secret_refs }).check(oneForm)
 
-/** What the bucket's template says in Shape B is not changed, and the keys are named otherwise. */
+/** In Shape B the template's fields are immutable, and the keys have other names. */
 const changes_b = Struct.omit(target_changes, [
   "endpoint",
   "bucket",
@@ -84,7 +84,7 @@ const keys_b = {
   s3_secret_key_ref: SecretRef.annotateKey({ description: "Href of the secret key" }),
 }
 
-/** `project_id` is whose bucket it is: needed below a template with a bucket per project. */
+/** `project_id` is the owner of the bucket: required for templates with a bucket per project. */
 export const NewTargetB = Schema.Struct({
   bucket_name: target_row.bucket,
   template_id: TargetTemplateId.annotateKey({
@@ -101,7 +101,7 @@ export const TargetChangesB = Schema.Struct({
   engine_key_trust_id: changes_b.trust_id,
 })
 
-/** What a preflight found; `detail` names the check that failed. */
+/** The result of a preflight; `detail` names the failed check. */
 export const PreflightResult = Schema.Struct({
   target_id: TargetId,
   status: Schema.Literals(["available", "failed"]),

@@ -1,6 +1,6 @@
 /**
- * What is protected, and what it takes. Source: document 2 §2 Usage, Coverage entry; DECISIONS,
- * document 2, coverage and usage.
+ * Protected shares and the storage that they use. Source: document 2 §2 Usage, Coverage entry;
+ * DECISIONS, document 2, coverage and usage.
  */
 import { Schema } from "effect"
 import { Instant } from "#schemas/instant.ts"
@@ -9,18 +9,18 @@ import { Count, Reason } from "#schemas/share-protection/text.ts"
 
 export const Usage = Schema.Struct({
   project_id: ProjectId,
-  /** Shares with a policy that is enabled. */
+  /** Number of shares with an enabled policy. */
   protected_shares: Count,
-  /** Backups that can be restored. */
+  /** Number of restorable backups. */
   backup_count: Count,
-  /** Size of the newest of them of each protected share, summed. */
+  /** Total size of the newest backup of each protected share. */
   protected_bytes: Count,
-  /** What the project's repositories hold, measured. */
+  /** Measured size of the project's repositories. */
   stored_bytes: Count,
 }).annotate({ identifier: "Usage" })
 export type Usage = typeof Usage.Type
 
-/** One share of the share service, or one that a policy or a backup still knows. */
+/** A share of the share service, or one that a policy or a backup still references. */
 export const CoverageEntry = Schema.Struct({
   share_id: ShareId,
   project_id: ProjectId,
@@ -28,9 +28,9 @@ export const CoverageEntry = Schema.Struct({
   target_id: Schema.NullOr(TargetId),
   protected: Schema.Boolean,
   backup_count: Count,
-  /** When the newest of them was taken; null where there is none. */
+  /** When the newest backup was taken; null without backups. */
   last_backup_at: Schema.NullOr(Instant),
-  /** The backup that a restore test proved last, which may be gone since. */
+  /** The backup of the last successful restore test, which may have been deleted since. */
   last_proven_restorable: Schema.NullOr(
     Schema.Struct({ backup_id: BackupId, taken_at: Instant, proven_at: Instant }),
   ),
