@@ -62,7 +62,7 @@ export interface Door {
    * The response to a request that ends here: because its body breaks off and its handler is
    * interrupted, unless another failure is given.
    */
-  readonly broken: (method: string, url: string, failure?: Failure) => Broken
+  readonly errorResponse: (method: string, url: string, failure?: Failure) => Broken
   /** Serves the requests that no direct route serves. */
   readonly app: App
   /** The context of handlers, besides that of the request and of their service. */
@@ -263,7 +263,7 @@ export const openDoor = Effect.fnUntraced(function* (
     close: Effect.asVoid(Deferred.succeed(parts.closing, undefined)),
     inFlight: parts.in_flight.count,
     direct: serve,
-    broken: (method, url, given) => {
+    errorResponse: (method, url, given) => {
       const path = pathOf(url)
       const found = parts.find(method, path)
       const edge = { request_id: parts.transport.newId(), error: settings().error }

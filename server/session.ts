@@ -12,15 +12,15 @@ import { connectBus, EventsConnection, NatsConnection, NatsServer } from "#bus"
 import { CommitJudge } from "#events/log.ts"
 import { LogGuard } from "#events/log-guard.ts"
 import {
-  dropBlocks,
-  keepBlocks,
-  kept_folder,
   LogWatch,
   logGenerations,
   mark_file,
   newWatch,
   openMark,
+  preserveBlocks,
+  preserved_folder,
   readMark,
+  removePreserved,
 } from "#journal"
 import type { Settings } from "#schemas/settings.ts"
 import { judge } from "#server/aggregate-kinds.ts"
@@ -30,15 +30,15 @@ import { natsLogin } from "#server/nats-login.ts"
 const log_name = "ALMANAC_LOG"
 
 const outsideServer = (settings: Settings) =>
-  NatsServer.outside({ url: settings.nats.url, ...natsLogin(settings) })
+  NatsServer.external({ url: settings.nats.url, ...natsLogin(settings) })
 
 /** The folder for the log's blocks until startup has verified the log. */
-const keptIn = ({ data }: Settings) => join(data.dir, kept_folder)
+const keptIn = ({ data }: Settings) => join(data.dir, preserved_folder)
 
 /** Preserves the log's blocks before startup: nats-server may delete damaged ones. */
 const keeping = (settings: Settings) => (store: string) =>
   Effect.flatMap(
-    Effect.promise(() => keepBlocks(store, log_name, keptIn(settings))),
+    Effect.promise(() => preserveBlocks(store, log_name, keptIn(settings))),
     (problem) => (problem === undefined ? Effect.void : Effect.logWarning(problem)),
   )
 
@@ -79,7 +79,7 @@ export const watching = (settings: Settings) =>
     Effect.gen(function* () {
       const folder = yield* Effect.serviceOption(DataFolder)
       const path = join(settings.data.dir, mark_file)
-      const release = Effect.promise(() => dropBlocks(keptIn(settings)).catch(() => undefined))
+      const release = Effect.promise(() => removePreserved(keptIn(settings)).catch(() => undefined))
       const report = Effect.runForkWith(yield* Effect.context())
       const opened = Option.isSome(folder)
         ? Effect.map(
@@ -128,7 +128,7 @@ const attachedServer = (settings: Settings) =>
 /** The bus of a running instance: its own, or the external one from the settings. */
 const serverOfInstance = (settings: Settings, { nats: { url, user, password } }: Instance) =>
   settings.nats.url === ""
-    ? NatsServer.outside({ url, login: { user, password } })
+    ? NatsServer.external({ url, login: { user, password } })
     : outsideServer(settings)
 
 /**

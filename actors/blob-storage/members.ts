@@ -66,7 +66,7 @@ export const heldMembers = (node_id: string) => {
       // A node that has left must not act as a cluster of its own: it accepts nothing until it
       // rejoins.
       is_leaving: own === undefined ? was_leaving : own.state === "leaving",
-      whole_since: wholeSince(cluster),
+      all_online_since: wholeSince(cluster),
       get placement() {
         return draw(cluster)
       },

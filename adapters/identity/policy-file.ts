@@ -6,7 +6,7 @@
  * Source: document 2 §5; DECISIONS, document 2, default policy rules.
  */
 import { Effect, Option, Result, Schema } from "effect"
-import { readBounded, watched } from "#files"
+import { readBounded, watchFiles } from "#files"
 import { parseRule, type Rule, type Rules } from "#schemas/policy-rule.ts"
 
 /** The file is invalid; the message is one line with the reason. */
@@ -28,7 +28,7 @@ export const policyRules = Effect.fnUntraced(function* (
 ) {
   let rules = parsed(defaults)
   if (path === "") return () => rules
-  const whenChanged = yield* watched([path])
+  const whenChanged = yield* watchFiles([path])
   const read = Effect.gen(function* () {
     const given = yield* readRules(path)
     rules = parsed({ ...defaults, ...given })

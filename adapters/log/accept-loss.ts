@@ -9,7 +9,7 @@ import { address, Commands } from "#actors/commands.ts"
 import { Restorations, restoration_id } from "#actors/system/restoration.ts"
 import { Log } from "#events/log.ts"
 import type { Missing } from "#events/log-guard.ts"
-import { kept_folder } from "#journal"
+import { preserved_folder } from "#journal"
 import { causeText } from "#schemas/cause-text.ts"
 import { AcceptLoss } from "#schemas/system/restoration.ts"
 
@@ -51,7 +51,7 @@ const setAside = ({ data_dir, restore_id }: AcceptOptions) =>
         if (!name.startsWith("capital-pressure.sqlite")) continue
         await cp(join(data_dir, name), join(folder, name))
       }
-      await rename(join(data_dir, kept_folder), join(folder, "blocks")).catch(unlessAbsent)
+      await rename(join(data_dir, preserved_folder), join(folder, "blocks")).catch(unlessAbsent)
       return folder
     },
     catch: (cause) =>

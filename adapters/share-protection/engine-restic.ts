@@ -17,7 +17,6 @@ import { type S3Failure, s3Failure } from "#adapters/share-protection/s3/failure
 import {
   backUpFolder,
   type Call,
-  calling,
   codes,
   failsBefore,
   instantOf,
@@ -25,6 +24,7 @@ import {
   isWholeId,
   lineSink,
   listSnapshots,
+  makeCall,
   noRepository,
   placeOf,
   planRestore,
@@ -87,7 +87,7 @@ export const engineResticAt = (
     Engine,
     Effect.map(findRestic(options), (restic) => {
       const on = (repository: Repository): Call => {
-        const call = calling(restic, locate(repository))
+        const call = makeCall(restic, locate(repository))
         if (options.isAllowed === undefined) return call
         const judged = reachable(repository, options.isAllowed, options.resolve).pipe(
           Effect.retry({ while: isPassing, schedule: untilOutage(restic) }),

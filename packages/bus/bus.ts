@@ -20,7 +20,7 @@ export { isAbsent, isLeaderless, isTransient } from "./connection/transient.ts"
 export { NatsServerFailed } from "./server/failure.ts"
 export { server_name, serversOf } from "./server/orphans.ts"
 export { type NatsFolders, type NatsProcessOptions, natsProcess } from "./server/process.ts"
-export { type NatsLogin, NatsServer, type NatsTls, outsideNats } from "./server/server.ts"
+export { externalNats, type NatsLogin, NatsServer, type NatsTls } from "./server/server.ts"
 export { type BusUser, BusUserRefused, type BusUsers, userText } from "./server/users.ts"
 export { bucketStream } from "./streams/bucket.ts"
 export {

@@ -61,9 +61,9 @@ export const makeNewestMap = <V>(pairs_max: number) => {
     // Keys that the iterator has passed are never in the map again, except at its end.
     const { value: id } = oldest.next()
     if (id === undefined) return undefined
-    const forgotten = pairs.get(id)
+    const evicted = pairs.get(id)
     pairs.delete(id)
-    return forgotten
+    return evicted
   }
   return {
     get: (id: BlobId) => pairs.get(id),
@@ -131,13 +131,13 @@ const makeRenewAfterVerify = (
  */
 const makeRenew = (
   local: NodeEngine,
-  turns: ReturnType<typeof makeLocks>,
+  locks: ReturnType<typeof makeLocks>,
   markReported: (id: BlobId) => void,
 ): NodeEngine["renew"] => {
   const latest = new Map<BlobId, bigint>()
   return (id, put_at, at) => {
     if (put_at > (latest.get(id) ?? -1n)) latest.set(id, put_at)
-    return turns.take(id, async () => {
+    return locks.take(id, async () => {
       const others = latest.get(id)
       latest.delete(id)
       // The previous holder of the lock may have taken this time along and failed.
@@ -162,14 +162,14 @@ export const rollbackGuard = (local: NodeEngine, timing: Timing): RollbackGuard 
   /** Reports before this time are unknown. */
   let reported_since = timing.now()
   const queries = new Set<ReadonlySet<BlobId>>()
-  const turns = makeLocks()
+  const locks = makeLocks()
 
   const markReported = (id: BlobId) => {
     arrivals.delete(id)
-    const forgotten = reported.remember(id, timing.now())
-    if (forgotten !== undefined && forgotten >= reported_since) reported_since = forgotten + 1n
+    const evicted = reported.remember(id, timing.now())
+    if (evicted !== undefined && evicted >= reported_since) reported_since = evicted + 1n
   }
-  const renewRead = makeRenew(local, turns, markReported)
+  const renewRead = makeRenew(local, locks, markReported)
 
   const receive: NodeEngine["receive"] = (order, bytes) => {
     const receiving: Receiving = local.receive(order, bytes)
@@ -182,10 +182,10 @@ export const rollbackGuard = (local: NodeEngine, timing: Timing): RollbackGuard 
       else markReported(id)
       return received
     }
-    return { ...receiving, finish: (at) => turns.take(order.id, () => finish(at)) }
+    return { ...receiving, finish: (at) => locks.take(order.id, () => finish(at)) }
   }
   const copiesOf: NodeEngine["copiesOf"] = async (ids) => {
-    while (ids.some(turns.isBusy)) await turns.free()
+    while (ids.some(locks.isBusy)) await locks.free()
     const query = new Set(ids)
     queries.add(query)
     try {
@@ -199,7 +199,7 @@ export const rollbackGuard = (local: NodeEngine, timing: Timing): RollbackGuard 
   const isFromPut = (id: BlobId, created_at: bigint) => arrivals.get(id)?.created_at === created_at
   /** Removes a shard while no transfer or query of the blob is running. */
   const release = (id: BlobId, isWanted: (copy: HeldCopy) => boolean) =>
-    turns.take(id, async () => {
+    locks.take(id, async () => {
       if (queries.values().some((ids) => ids.has(id))) return false
       const [copy] = await local.copiesOf([id])
       if (copy?.kind !== "shard" || !isWanted(copy)) return false

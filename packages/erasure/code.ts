@@ -141,11 +141,11 @@ export const erasureCode = (data_shards: number, shard_bytes_max: number): Erasu
   }
   const rebuildData = (lost: ReadonlyArray<number>, bytes: number) => {
     checked(bytes)
-    const gone = [...new Set(lost)].sort((one, other) => one - other)
-    if (gone.length > parity_shards) {
-      throw new Error(`${gone.length} shards are lost, more than two`)
+    const lost_indexes = [...new Set(lost)].sort((one, other) => one - other)
+    if (lost_indexes.length > parity_shards) {
+      throw new Error(`${lost_indexes.length} shards are lost, more than two`)
     }
-    const [first, second] = gone
+    const [first, second] = lost_indexes
     if (first === undefined || first >= data_shards) return
     if (second !== undefined && second < at_p) rebuildByQ(bytes, first, second)
     else if (second === at_p) rebuildByQ(bytes, first)

@@ -2,8 +2,8 @@
 export { type ErasureCode, erasureCode, parity_shards } from "./code.ts"
 export { step_bytes } from "./kernel.ts"
 export {
+  type AvailableUnits,
   dataOfStripe,
-  type GivenUnits,
   joined,
   rebuiltUnits,
   type Striping,

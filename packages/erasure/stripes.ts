@@ -125,13 +125,13 @@ export const stripeEncoder = (code: ErasureCode) => {
 }
 
 /** The available units of a stripe; undefined for lost ones. */
-export type GivenUnits = ReadonlyArray<Uint8Array | undefined>
+export type AvailableUnits = ReadonlyArray<Uint8Array | undefined>
 
 /** Loads the available units into the code; returns the lost indexes and the unit length. */
-const take = (code: ErasureCode, given: GivenUnits) => {
+const take = (code: ErasureCode, available: AvailableUnits) => {
   const lost: Array<number> = []
   let bytes = 0
-  for (const [shard, unit] of given.entries()) {
+  for (const [shard, unit] of available.entries()) {
     if (unit === undefined) lost.push(shard)
     else code.shard(shard).set(unit)
     bytes = unit?.length ?? bytes
@@ -140,18 +140,18 @@ const take = (code: ErasureCode, given: GivenUnits) => {
 }
 
 /** Reconstructs the lost units of a stripe, at most two. */
-export const rebuiltUnits = (code: ErasureCode, given: GivenUnits): Units => {
-  const { lost, bytes } = take(code, given)
+export const rebuiltUnits = (code: ErasureCode, available: AvailableUnits): Units => {
+  const { lost, bytes } = take(code, available)
   code.rebuild(lost, bytes)
-  return given.map((unit, shard) => unit ?? code.shard(shard).slice(0, bytes))
+  return available.map((unit, shard) => unit ?? code.shard(shard).slice(0, bytes))
 }
 
 /** The data units of a stripe, with lost ones reconstructed. */
-const dataUnits = (code: ErasureCode, given: GivenUnits): Units => {
-  const data = given.slice(0, code.data_shards)
+const dataUnits = (code: ErasureCode, available: AvailableUnits): Units => {
+  const data = available.slice(0, code.data_shards)
   const whole = data.filter((unit) => unit !== undefined)
   if (whole.length === data.length) return whole
-  const { lost, bytes } = take(code, given)
+  const { lost, bytes } = take(code, available)
   code.rebuildData(lost, bytes)
   return data.map((unit, shard) => unit ?? code.shard(shard).slice(0, bytes))
 }
@@ -161,10 +161,10 @@ export const dataOfStripe = (
   code: ErasureCode,
   { size, data_shards }: Striping,
   stripe: number,
-  given: GivenUnits,
+  available: AvailableUnits,
 ): ReadonlyArray<Uint8Array> => {
   let left = size - stripe * data_shards * unit_bytes
-  return dataUnits(code, given).flatMap((unit) => {
+  return dataUnits(code, available).flatMap((unit) => {
     if (left <= 0) return []
     const part = unit.subarray(0, left)
     left -= unit.length

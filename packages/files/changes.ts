@@ -24,14 +24,14 @@ const fingerprintOf = (path: string) =>
  * Notes the current state of the files, and returns a function that runs an effect within a second
  * of a change, until the scope closes. Call it before the first read, so that no change is missed.
  */
-export const watched = Effect.fnUntraced(function* (paths: ReadonlyArray<string>) {
+export const watchFiles = Effect.fnUntraced(function* (paths: ReadonlyArray<string>) {
   const fingerprint = Effect.map(Effect.forEach(paths, fingerprintOf), (all) => all.join())
-  let seen = yield* fingerprint
+  let last_fingerprint = yield* fingerprint
   return <R>(again: Effect.Effect<void, never, R>) => {
     const once = Effect.gen(function* () {
       const found = yield* fingerprint
-      if (found === seen) return
-      seen = found
+      if (found === last_fingerprint) return
+      last_fingerprint = found
       yield* again
     })
     return Effect.forkScoped(Effect.repeat(once, Schedule.spaced(check_interval_ms)))

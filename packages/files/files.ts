@@ -1,5 +1,5 @@
 /** Private, atomically written files and folders on an operator's machine. */
-export { watched } from "./changes.ts"
+export { watchFiles } from "./changes.ts"
 export { entriesOf, inside } from "./entries.ts"
 export { makeFolder } from "./folder.ts"
 export {

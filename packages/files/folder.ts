@@ -8,9 +8,9 @@ import { dirname, resolve } from "node:path"
  * system, such as /proc, reports ENOENT although the parent exists.
  */
 export const makeFolder = (path: string, mode: number) => {
-  const whole = resolve(path)
-  if (!existsSync(whole)) makeOne(outermostMissing(whole), mode)
-  mkdirSync(whole, { recursive: true, mode })
+  const absolute = resolve(path)
+  if (!existsSync(absolute)) makeOne(outermostMissing(absolute), mode)
+  mkdirSync(absolute, { recursive: true, mode })
 }
 
 const outermostMissing = (path: string): string =>

@@ -1,26 +1,28 @@
-/** What a listener serves: the part that answers requests, whatever it is. */
+/** The interface between the listener and the code that handles its requests. */
 import type { IncomingMessage, ServerResponse } from "node:http"
 import type { Duplex } from "node:stream"
 import type { Context, Effect, Scope } from "effect"
 import type { HttpServerRequest, HttpServerResponse } from "effect/http"
 
-/** The answer to a request that goes no further. */
-export interface Broken {
+/** The response to a request that is rejected before it reaches `app`. */
+export interface ErrorResponse {
   readonly status: number
   readonly request_id: string
   readonly body: Readonly<Record<string, unknown>>
 }
 
-/** Status and text for a request that the listener refuses. */
+/** Status and text for a request that the listener rejects. */
 export interface Refusal {
   readonly status: number
   readonly detail: string
 }
 
 export interface Handler {
-  /** Words the answer to a request that goes no further; without `refusal`, its body broke off. */
-  readonly broken: (method: string, url: string, refusal?: Refusal) => Broken
-  /** Sees each request first; calls `next` for one that `app` serves. */
+  /**
+   * Builds the error response to a request. Without `refusal`, the request's body is incomplete.
+   */
+  readonly errorResponse: (method: string, url: string, refusal?: Refusal) => ErrorResponse
+  /** Receives each request first; calls `next` for one that `app` handles. */
   readonly direct: (request: IncomingMessage, response: ServerResponse, next: () => void) => void
   readonly app: Effect.Effect<
     HttpServerResponse.HttpServerResponse,
@@ -29,13 +31,13 @@ export interface Handler {
   >
   /** The context of `app`. */
   readonly context: Context.Context<never>
-  /** Ends what would never end by itself, such as event streams. */
+  /** Ends responses that never end by themselves, such as event streams. */
   readonly close: Effect.Effect<void>
 }
 
-/** A second handler on the same port, for paths of its own: links between nodes. */
+/** A second handler on the same port, for requests between nodes. */
 export interface InternalHandler {
-  /** The path above all of its own, such as `/internal`. */
+  /** The path prefix of its requests, such as `/internal`. */
   readonly prefix: string
   readonly request: (request: IncomingMessage, response: ServerResponse) => void
   readonly upgrade: (request: IncomingMessage, socket: Duplex, head: Buffer) => void
@@ -43,7 +45,7 @@ export interface InternalHandler {
   readonly close: () => void
 }
 
-/** The settings of a listener; README.md says what each limit is for. */
+/** The settings of a listener. README.md describes each limit. */
 export interface ListenerSettings {
   readonly api: {
     readonly bind_host: string
@@ -51,9 +53,9 @@ export interface ListenerSettings {
     readonly request_timeout_seconds: number
     readonly max_connections: number
     readonly max_connections_per_address: number
-    /** CIDRs whose connections are not counted by address. */
+    /** CIDRs that are exempt from the limit per address. */
     readonly unlimited_addresses: ReadonlyArray<string>
   }
-  /** Paths of PEM files; empty where there is none. */
+  /** Paths of PEM files; empty if not configured. */
   readonly tls: { readonly cert: string; readonly key: string; readonly client_ca: string }
 }

@@ -1,4 +1,4 @@
-/** The listener: Node's HTTP server before the front door, with TLS where the settings say so. */
+/** The HTTP listener, with TLS if it is configured. */
 import { createPrivateKey, X509Certificate } from "node:crypto"
 import { readFile } from "node:fs/promises"
 import {
@@ -14,60 +14,60 @@ import type { Duplex } from "node:stream"
 import { createSecureContext, type TLSSocket } from "node:tls"
 import * as NodeHttpServer from "@effect/platform-node/NodeHttpServer"
 import { Context, Duration, Effect, Schema, Scope } from "effect"
-import { watched } from "#files"
+import { watchFiles } from "#files"
 import { work_ms } from "#processes"
-import type { Broken, Handler, InternalHandler, ListenerSettings } from "./handler.ts"
+import type { ErrorResponse, Handler, InternalHandler, ListenerSettings } from "./handler.ts"
+import { intercept, isBelow } from "./intercept.ts"
 import { limitConnections } from "./limits/connection-limit.ts"
-import { cutUnread } from "./limits/unread-answer.ts"
+import { disconnectStalled } from "./limits/stalled-clients.ts"
 import { requireFraming } from "./refusals/request-framing.ts"
-import { inFront, isBelow } from "./request-front.ts"
 
-/** All headers and the request line together; the front door allows half of it for the URL. */
+/** Maximum size of the request line and all headers. The handler allows half of it for the URL. */
 const header_bytes_max = 16 * 1024
-/** Slow heads are cut off: 16 KiB take no client ten seconds. */
+/** Timeout for the head of a request: any client can send 16 KiB within it. */
 const headers_timeout_ms = 10_000
-/** Longer than the usual idle times of proxies, which must be the first to hang up. */
+/** Longer than the usual idle timeouts of proxies, so that a proxy closes its connection first. */
 const keep_alive_ms = 75_000
-/** How often slow heads are looked for. */
+/** Interval between two checks of the head timeout. */
 const checking_interval_ms = 1000
-/** How often connections that have become idle are closed while the server stops. */
+/** Interval at which idle connections are closed during shutdown. */
 const closing_interval_ms = 50
 const ms_per_s = 1000
 const stop_signals = ["SIGTERM", "SIGINT"] as const
 
-/** The address cannot be listened on, or a file of `[tls]` is not usable. */
+/** Cannot listen on the address, or cannot use a file of `[tls]`. */
 export class ListenFailure extends Schema.TaggedError<ListenFailure>()("ListenFailure", {
   message: Schema.String,
 }) {}
 
 export interface Listening {
   readonly port: number
-  /** `http://127.0.0.1:9797` for example: how this machine reaches it. */
+  /** The URL for clients on this machine, such as `http://127.0.0.1:9797`. */
   readonly url: string
   /**
-   * Answers for so many seconds more, each connection's next request as its last: for whoever
-   * balances the load, and has yet to see that this process ends. Another signal ends that.
+   * Serves for so many more seconds, and closes each connection after its next response, until load
+   * balancers have noticed the shutdown. A second signal ends this early.
    */
   readonly drain: (seconds: number) => Effect.Effect<void>
-  /** When the certificate that is served runs out, in Unix time; undefined without TLS. */
+  /** When the present certificate expires, in Unix seconds; undefined without TLS. */
   readonly certificateEnds: () => number | undefined
 }
 
 const options: ServerOptions = {
   headersTimeout: headers_timeout_ms,
-  // Bodies have deadlines of their own, counted from the last byte: a stream may take hours.
+  // The handler limits bodies by the time since their last byte: a stream may take hours.
   requestTimeout: 0,
   keepAliveTimeout: keep_alive_ms,
   maxHeaderSize: header_bytes_max,
   connectionsCheckingInterval: checking_interval_ms,
-  // Such a request is answered in an envelope (`requireFraming`).
+  // `requireFraming` rejects such requests with an envelope.
   requireHostHeader: false,
 }
 
-/** Who does not shake hands holds a connection no longer than who sends no head. */
+/** A TLS handshake has the same timeout as a head. */
 const tls_options = { handshakeTimeout: headers_timeout_ms, minVersion: "TLSv1.2" } as const
 
-/** The files of `[tls]` that are given. */
+/** The configured files of `[tls]`. */
 export const tlsFiles = ({ cert, key, client_ca }: ListenerSettings["tls"]) =>
   [cert, key, client_ca].filter((path) => path !== "")
 
@@ -77,11 +77,12 @@ const readPem = (path: string, name: string) =>
     catch: () => new ListenFailure({ message: `tls.${name}: cannot read ${path}` }),
   })
 
-const isShown = (socket: TLSSocket) => Object.keys(socket.getPeerCertificate()).length > 0
+const hasPeerCertificate = (socket: TLSSocket) =>
+  Object.keys(socket.getPeerCertificate()).length > 0
 
-const unfit = "the key is not that of the certificate"
+const key_mismatch = "the key is not that of the certificate"
 
-/** What the files of `[tls]` hold now, which fit each other; ListenFailure otherwise. */
+/** Reads the files of `[tls]`. Fails with ListenFailure if they cannot be used together. */
 const readTls = Effect.fnUntraced(function* ({ cert, key, client_ca }: ListenerSettings["tls"]) {
   const secure = {
     ...tls_options,
@@ -92,44 +93,44 @@ const readTls = Effect.fnUntraced(function* ({ cert, key, client_ca }: ListenerS
   return yield* Effect.try({
     try: () => {
       createSecureContext(secure)
-      const shown = new X509Certificate(secure.cert)
-      // OpenSSL itself takes a key of another kind, as RSA beside EC, and then shakes no hand.
-      if (!shown.checkPrivateKey(createPrivateKey(secure.key))) throw new Error(unfit)
-      return { secure, ends: Date.parse(shown.validTo) / ms_per_s }
+      const certificate = new X509Certificate(secure.cert)
+      // OpenSSL accepts a key of another type, such as RSA for EC, and then fails each handshake.
+      if (!certificate.checkPrivateKey(createPrivateKey(secure.key))) throw new Error(key_mismatch)
+      return { secure, ends: Date.parse(certificate.validTo) / ms_per_s }
     },
     catch: (cause) => new ListenFailure({ message: `tls: ${String(cause)}` }),
   })
 })
 
 /**
- * With `client_ca` a client may show a certificate, but none that others have signed. Files that
- * are exchanged are those of connections from then on; the others keep what they have.
+ * With `client_ca`, clients may present a certificate, which one of these authorities must have
+ * signed. Changed files apply to new connections only.
  */
 const tlsServer = Effect.fnUntraced(function* (tls: ListenerSettings["tls"]) {
   const has_ca = tls.client_ca !== ""
-  const whenChanged = yield* watched(tlsFiles(tls))
-  let served = yield* readTls(tls)
+  const whenChanged = yield* watchFiles(tlsFiles(tls))
+  let current = yield* readTls(tls)
   const mutual = has_ca ? { requestCert: true, rejectUnauthorized: false } : {}
-  const server = createTlsServer({ ...options, ...served.secure, ...mutual })
-  const again = Effect.gen(function* () {
-    served = yield* readTls(tls)
-    server.setSecureContext(served.secure)
+  const server = createTlsServer({ ...options, ...current.secure, ...mutual })
+  const reload = Effect.gen(function* () {
+    current = yield* readTls(tls)
+    server.setSecureContext(current.secure)
     yield* Effect.logInfo(`The files of [tls] were read again: ${tls.cert} is served.`)
   })
   yield* whenChanged(
-    Effect.catch(again, ({ message }) =>
+    Effect.catch(reload, ({ message }) =>
       Effect.logError(`${message}. What was read before is still served.`),
     ),
   )
-  // Nobody can be answered without a handshake, and Node itself leaves such a connection open.
+  // A failed handshake leaves no way to respond, and Node leaves the connection open.
   server.on("tlsClientError", (_, socket) => socket.destroy())
   server.on("secureConnection", (socket) => {
-    if (has_ca && !socket.authorized && isShown(socket)) socket.destroy()
+    if (has_ca && !socket.authorized && hasPeerCertificate(socket)) socket.destroy()
   })
-  return { server, ends: () => served.ends }
+  return { server, ends: () => current.ends }
 })
 
-const refusals: Readonly<Record<string, readonly [number, string]>> = {
+const parser_errors: Readonly<Record<string, readonly [number, string]>> = {
   HPE_HEADER_OVERFLOW: [431, `The headers are larger than ${header_bytes_max} bytes in all.`],
   ERR_HTTP_REQUEST_TIMEOUT: [408, "The request came too slowly."],
   HPE_INVALID_URL: [400, "The URL has a character that must be percent-encoded, as UTF-8."],
@@ -137,7 +138,7 @@ const refusals: Readonly<Record<string, readonly [number, string]>> = {
 }
 const bad_request = [400, "This is not HTTP."] as const
 
-/** What to do where an address cannot be listened on. */
+/** Remedies for errors of `listen`. */
 const remedies: Readonly<Record<string, string>> = {
   EADDRINUSE: "another program does. Stop it, or set api.bind_port (0 picks a free port)",
   EADDRNOTAVAIL: "it is no address of this machine. Set api.bind_host",
@@ -145,30 +146,30 @@ const remedies: Readonly<Record<string, string>> = {
   EACCES: "it is not allowed to this user. Set api.bind_port to 1024 or above",
 }
 
-const unheard = (cause: unknown) => {
+const listenErrorText = (cause: unknown) => {
   const code = cause instanceof Error && "code" in cause ? String(cause.code) : ""
   const remedy = remedies[code]
   return remedy === undefined ? String(cause) : `${remedy} (${code})`
 }
 
-/** What Node says of what its parser refused; `rawPacket` is the read in which it saw that. */
+/** An error of Node's parser; `rawPacket` is the chunk in which it occurred. */
 type Malformed = Error & { readonly code?: string; readonly rawPacket?: Buffer }
 
-/** Or as much of it as there is room for, where the URL alone is too large. */
+/** Also matches a truncated request line, whose URL is too long. */
 const request_line = /^([A-Z]+) (\/\S*)(?: HTTP\/1\.[01]\r\n|$)/
 
 /**
- * The answer to what is not HTTP. Its path is known where the head came in one read; where it is
- * not, the answer has the envelope of unknown paths.
+ * The response to malformed HTTP. If the head did not arrive in one chunk, its path is unknown, and
+ * the response has the envelope of unknown paths.
  */
-const refused = (error: Malformed, handler: Handler): Broken => {
-  const [status, detail] = refusals[error.code ?? ""] ?? bad_request
+const malformedResponse = (error: Malformed, handler: Handler): ErrorResponse => {
+  const [status, detail] = parser_errors[error.code ?? ""] ?? bad_request
   const head = error.rawPacket?.toString("latin1", 0, header_bytes_max) ?? ""
   const [, method, url] = request_line.exec(head) ?? []
-  return handler.broken(method ?? "", url ?? "/", { status, detail })
+  return handler.errorResponse(method ?? "", url ?? "/", { status, detail })
 }
 
-const written = ({ status, request_id, body }: Broken) => {
+const serialize = ({ status, request_id, body }: ErrorResponse) => {
   const text = JSON.stringify(body)
   return [
     `HTTP/1.1 ${status} ${STATUS_CODES[status] ?? "Error"}`,
@@ -182,7 +183,7 @@ const written = ({ status, request_id, body }: Broken) => {
   ].join("\r\n")
 }
 
-/** Answers malformed HTTP, unless an answer is on its way on this connection already. */
+/** Responds to malformed HTTP, unless a response on this connection has begun. */
 const answerMalformed = (server: Server, handler: Handler) => {
   const exchanges = new WeakMap<Duplex, Parameters<RequestListener>>()
   server.on("request", (request, response) => exchanges.set(request.socket, [request, response]))
@@ -191,77 +192,77 @@ const answerMalformed = (server: Server, handler: Handler) => {
     const is_answering = response?.headersSent === true && !response.writableFinished
     if (!socket.writable || is_answering || error.code === "ECONNRESET") socket.destroy()
     else if (request?.complete === false) {
-      const broken = handler.broken(request.method ?? "", request.url ?? "/")
-      socket.end(written(broken), () => socket.destroy())
-    } else socket.end(written(refused(error, handler)))
+      const broken = handler.errorResponse(request.method ?? "", request.url ?? "/")
+      socket.end(serialize(broken), () => socket.destroy())
+    } else socket.end(serialize(malformedResponse(error, handler)))
   })
 }
 
-/** Answers what expects something unheard of as if it did not: Node's own 417 has no envelope. */
-const overlookExpectations = (server: Server) => {
+/** Ignores unknown expectations, because Node's own 417 has no envelope. */
+const ignoreExpectations = (server: Server) => {
   server.on("checkExpectation", (request, response) => server.emit("request", request, response))
 }
 
-/** Connections that never sent a request, which no server of Node's counts as idle. */
-const silentSockets = (server: Server, is_tls: boolean) => {
-  const silent = new Set<Socket>()
+/** Connections without any request so far, which Node does not count as idle. */
+const unusedSockets = (server: Server, is_tls: boolean) => {
+  const unused = new Set<Socket>()
   server.on(is_tls ? "secureConnection" : "connection", (socket: Socket) => {
-    silent.add(socket)
-    socket.once("close", () => silent.delete(socket))
+    unused.add(socket)
+    socket.once("close", () => unused.delete(socket))
   })
-  server.on("request", ({ socket }) => silent.delete(socket))
-  return silent
+  server.on("request", ({ socket }) => unused.delete(socket))
+  return unused
 }
 
-/** Shows requests to the direct routes before Effect's listener, which serves all others. */
-const directFirst = (server: Server, { direct }: Handler) =>
-  inFront(server, (plain) => (request, response) => {
-    direct(request, response, () => plain(request, response))
+/** Passes requests to the direct routes first, and the others to Effect's listener. */
+const routeDirect = (server: Server, { direct }: Handler) =>
+  intercept(server, (next) => (request, response) => {
+    direct(request, response, () => next(request, response))
   })
 
 type OnUpgrade = InternalHandler["upgrade"]
 
-/** Shows to this door what is for nodes only, before whoever took it until now: all else is his. */
-const internalFirst = (server: Server, internal: InternalHandler | undefined) => {
-  // Only listeners of this event were added to it.
-  const plain_upgrade = server.listeners("upgrade").at(-1) as OnUpgrade | undefined
-  if (internal === undefined || plain_upgrade === undefined) return
-  inFront(
+/** Passes requests between nodes to their handler, and all others to the present listener. */
+const routeInternal = (server: Server, internal: InternalHandler | undefined) => {
+  // Only upgrade listeners were added for this event.
+  const next_upgrade = server.listeners("upgrade").at(-1) as OnUpgrade | undefined
+  if (internal === undefined || next_upgrade === undefined) return
+  intercept(
     server,
-    (plain) => (request, response) =>
+    (next) => (request, response) =>
       isBelow(internal.prefix, request.url)
         ? internal.request(request, response)
-        : plain(request, response),
+        : next(request, response),
   )
-  server.off("upgrade", plain_upgrade)
+  server.off("upgrade", next_upgrade)
   server.on("upgrade", (request, socket, head) =>
     isBelow(internal.prefix, request.url)
       ? internal.upgrade(request, socket, head)
-      : plain_upgrade(request, socket, head),
+      : next_upgrade(request, socket, head),
   )
 }
 
-/** Whoever tells the process to stop once more waits for nobody. */
-const toldAgain = Effect.callback<void>((resume) => {
-  const heard = () => resume(Effect.void)
-  for (const signal of stop_signals) process.once(signal, heard)
+/** Resumes when a second signal requests an immediate stop. */
+const secondSignal = Effect.callback<void>((resume) => {
+  const onSignal = () => resume(Effect.void)
+  for (const signal of stop_signals) process.once(signal, onSignal)
   return Effect.sync(() => {
-    for (const signal of stop_signals) process.off(signal, heard)
+    for (const signal of stop_signals) process.off(signal, onSignal)
   })
 })
 
-/** Says with each answer that its connection ends: none is cut off under a client that asks. */
-const drained = (server: Server) => (seconds: number) =>
+/** Closes each connection with its next response, so that no request is cut off. */
+const makeDrain = (server: Server) => (seconds: number) =>
   Effect.gen(function* () {
     if (seconds === 0) return
     server.prependListener("request", (_, response) => {
       response.shouldKeepAlive = false
     })
     yield* Effect.logInfo(`Answering for ${seconds} s more; told to stop again, it stops now.`)
-    yield* Effect.raceFirst(Effect.sleep(Duration.seconds(seconds)), toldAgain)
+    yield* Effect.raceFirst(Effect.sleep(Duration.seconds(seconds)), secondSignal)
   })
 
-/** How this machine reaches what listens on `host`. */
+/** The URL of `host` for clients on this machine. */
 const urlOf = (scheme: string, host: string, port: number) => {
   const any = host === "0.0.0.0" || host === "::"
   const name = any ? "127.0.0.1" : host
@@ -276,64 +277,66 @@ const listen = (server: Server, { bind_host: host, bind_port: port }: ListenerSe
   }).pipe(
     Effect.mapError(
       ({ cause }) =>
-        new ListenFailure({ message: `cannot listen on ${host}:${port}: ${unheard(cause)}` }),
+        new ListenFailure({
+          message: `cannot listen on ${host}:${port}: ${listenErrorText(cause)}`,
+        }),
     ),
   )
 
-export interface Beside {
+export interface HttpServerOptions {
   readonly internal?: InternalHandler | undefined
 }
 
 /**
- * Listens until the scope closes: then no connection is taken any more, event streams and the links
- * of other nodes end, requests in flight get 8 s, and what is left is cut off.
+ * Listens until the scope closes. Then it accepts no more connections, closes event streams and
+ * links of other nodes, gives requests in flight 8 s, and closes what is left.
  */
 export const httpServer = Effect.fnUntraced(function* (
   { api, tls }: ListenerSettings,
   handler: Handler,
-  { internal }: Beside = {},
+  { internal }: HttpServerOptions = {},
 ) {
   const is_tls = tls.cert !== ""
-  const secured = is_tls ? yield* tlsServer(tls) : undefined
-  const server: Server = secured?.server ?? createServer(options)
+  const tls_server = is_tls ? yield* tlsServer(tls) : undefined
+  const server: Server = tls_server?.server ?? createServer(options)
   answerMalformed(server, handler)
-  overlookExpectations(server)
-  cutUnread(server, is_tls, api.request_timeout_seconds)
-  const silent = silentSockets(server, is_tls)
+  ignoreExpectations(server)
+  disconnectStalled(server, is_tls, api.request_timeout_seconds)
+  const unused = unusedSockets(server, is_tls)
   const { serve } = yield* listen(server, api)
-  let sweeping: ReturnType<typeof setInterval> | undefined
+  let sweep_timer: ReturnType<typeof setInterval> | undefined
   yield* Effect.addFinalizer(() =>
     Effect.sync(() => {
-      clearInterval(sweeping)
+      clearInterval(sweep_timer)
       server.closeAllConnections()
     }),
   )
-  const around = Context.add(handler.context, Scope.Scope, yield* Effect.scope)
-  yield* Effect.setContext(serve(handler.app), around)
-  directFirst(server, handler)
-  internalFirst(server, internal)
+  const context = Context.add(handler.context, Scope.Scope, yield* Effect.scope)
+  yield* Effect.setContext(serve(handler.app), context)
+  routeDirect(server, handler)
+  routeInternal(server, internal)
   limitConnections(server, handler, api, { is_tls, internal })
   requireFraming(server, handler)
-  // Runs first when the scope closes, before the server waits for what is in flight.
+  // Runs first when the scope closes, before the server waits for requests in flight.
   yield* Effect.addFinalizer(() =>
     Effect.andThen(
       handler.close,
       Effect.sync(() => {
         internal?.close()
-        sweeping = setInterval(() => {
+        sweep_timer = setInterval(() => {
           server.closeIdleConnections()
-          for (const socket of silent) if (socket.bytesRead === 0) socket.destroy()
+          for (const socket of unused) if (socket.bytesRead === 0) socket.destroy()
         }, closing_interval_ms)
       }),
     ),
   )
-  // A server that listens on a port has an address of this form.
+  // A server that listens on a port has an AddressInfo.
   const { port } = server.address() as AddressInfo
   const listening: Listening = {
     port,
     url: urlOf(is_tls ? "https" : "http", api.bind_host, port),
-    drain: drained(server),
-    certificateEnds: () => secured?.ends(),
+    drain: makeDrain(server),
+    certificateEnds: () => tls_server?.ends(),
   }
   return listening
 })

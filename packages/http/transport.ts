@@ -1,4 +1,4 @@
-/** Facts about a request's connection, new ids, and a fast way to write a small response. */
+/** Connection state of a request, new ids, and a fast way to send a small response. */
 import { createHash, randomBytes } from "node:crypto"
 import { IncomingMessage, ServerResponse } from "node:http"
 import * as NodeHttpServerRequest from "@effect/platform-node/NodeHttpServerRequest"
@@ -6,16 +6,16 @@ import { Cookies, type HttpServerRequest, type HttpServerResponse } from "effect
 import { stringify } from "uuid"
 
 const uuid_bytes = 16
-/** RFC 9562 §5.8: version 8 is a UUID whose bits are the maker's own. */
+/** RFC 9562 §5.8: version 8 is for custom formats. */
 const version_8 = 0x80
 const variant = 0x80
 
-/** Ids for which random bytes are drawn at once: a draw costs as much as a small request. */
+/** Number of ids per call of `randomBytes`, which costs as much as a small request. */
 const ids_per_draw = 256
-/** Random hex digits of one id, and one more for the variant's bits. */
+/** Random hex digits of an id, and one more for the variant. */
 const digits = 19
 
-/** Makes UUIDv7 (RFC 9562 §5.7). Ids of one millisecond share its digits. */
+/** Generates UUIDv7 (RFC 9562 §5.7). Ids of the same millisecond share its digits. */
 export const newIds = () => {
   let pool = ""
   let used = 0
@@ -40,16 +40,16 @@ export const newIds = () => {
   }
 }
 
-/** A UUID from the hash of a text: the same for the same text. */
-export const idOf = (text: string) => {
+/** Derives a UUID from the hash of a text. */
+export const uuidOf = (text: string) => {
   const bytes = createHash("sha256").update(text).digest().subarray(0, uuid_bytes)
   bytes[6] = version_8 | ((bytes[6] ?? 0) & 0x0f)
   bytes[8] = variant | ((bytes[8] ?? 0) & 0x3f)
   return stringify(bytes)
 }
 
-/** The progress of a request that no socket brought: it has arrived in full. */
-const no_connection = {
+/** For a request without a socket, which has arrived completely. */
+const no_socket = {
   is_read: true,
   bytes: 0,
   received_bytes: 0,
@@ -57,9 +57,9 @@ const no_connection = {
   is_taken: false,
 }
 
-/** The progress of a request's connection; two equal ones in a row mean that it is idle. */
+/** The progress of a request's connection. If two successive results are equal, it is idle. */
 export const progressOf = (source: object) => {
-  if (!(source instanceof IncomingMessage)) return no_connection
+  if (!(source instanceof IncomingMessage)) return no_socket
   const { socket } = source
   return {
     is_read: isRead(source),
@@ -70,7 +70,7 @@ export const progressOf = (source: object) => {
   }
 }
 
-/** Whether Node reads no more of the body until some of it is consumed. */
+/** Whether the body's buffer is full, so that Node stops reading. */
 const isFull = ({ readableLength, readableHighWaterMark }: IncomingMessage) =>
   readableLength >= readableHighWaterMark
 
@@ -78,39 +78,38 @@ const isFull = ({ readableLength, readableHighWaterMark }: IncomingMessage) =>
 export const socketOf = (source: object) =>
   source instanceof IncomingMessage ? source.socket : undefined
 
-/** Larger texts gain nothing from being written at once. */
-const small_bytes_max = 64 * 1024
-/** The same for bytes, which need no encoding. */
-const kept_bytes_max = 4 * 1024 * 1024
+/** Maximum size of a text response: larger ones gain nothing. */
+const text_bytes_max = 64 * 1024
+/** Maximum size of a binary response, which needs no encoding. */
+const binary_bytes_max = 4 * 1024 * 1024
 
 /**
- * Writes a small response at once and returns whether it did. Effect's server sets
- * strictContentLength, with which Node writes head and body separately: twice the system's cost.
- * The server sees afterwards that the response has ended, and does nothing.
+ * Sends a small response with one write, if possible, and returns whether it did. Effect's server
+ * sets strictContentLength, which makes Node write head and body separately, at twice the system's
+ * cost. The server later sees that the response has ended, and does nothing.
  */
-export const hasten = (
+export const sendDirectly = (
   request: HttpServerRequest.HttpServerRequest,
   { status, headers, body, cookies }: HttpServerResponse.HttpServerResponse,
-  more: Readonly<Record<string, string>>,
+  extra_headers: Readonly<Record<string, string>>,
 ) => {
   const { source, method } = request
   if (!(source instanceof IncomingMessage) || method === "HEAD") return false
-  if (!isRead(source) && more.connection !== "close") return false
+  if (!isRead(source) && extra_headers.connection !== "close") return false
   if (body._tag !== "Uint8Array" || !Cookies.isEmpty(cookies)) return false
-  const bytes_max = body.text === undefined ? kept_bytes_max : small_bytes_max
-  if (body.contentLength > bytes_max || bodiless.has(status)) return false
+  const bytes_max = body.text === undefined ? binary_bytes_max : text_bytes_max
+  if (body.contentLength > bytes_max || bodiless_statuses.has(status)) return false
   const response = NodeHttpServerRequest.toServerResponse(request)
   if (!(response instanceof ServerResponse) || response.headersSent || response.destroyed)
     return false
-  response.writeHead(status, { ...headers, ...more })
+  response.writeHead(status, { ...headers, ...extra_headers })
   response.end(body.text ?? body.body)
   return true
 }
 
-/** A request without a body is complete for Node only after its handler was called. */
+/** Node sets `complete` only after the handler was called, even if there is no body. */
 const isRead = ({ complete, headers }: IncomingMessage) =>
   complete ||
   (headers["content-length"] === undefined && headers["transfer-encoding"] === undefined)
 
-/** Statuses without a body. */
-const bodiless = new Set([204, 205, 304])
+const bodiless_statuses = new Set([204, 205, 304])

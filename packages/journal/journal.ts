@@ -21,7 +21,7 @@ export {
 } from "./generations/generation.ts"
 export { type GenerationsOptions, logGenerations, optionsOf } from "./generations/generations.ts"
 export { type Mark, mark_file, openMark, readMark } from "./guard/high-water-mark.ts"
-export { dropBlocks, keepBlocks, kept_folder } from "./guard/kept-store.ts"
+export { preserveBlocks, preserved_folder, removePreserved } from "./guard/preserved-blocks.ts"
 export { settleMark } from "./guard/settle-mark.ts"
 export { compareVolume, keepVolumeWitness } from "./guard/volume-witness.ts"
 export {

@@ -71,8 +71,8 @@ const parseLines = (text: string) => {
 
 /** Parses the text of a class file. Throws a ModelError. */
 export const parseClasses = (text: string, form: "json" | "text" = "json") => {
-  const bare = text.replace(/^\uFEFF/, "")
-  const names = form === "json" ? parseJson(bare) : parseLines(bare)
+  const trimmed = text.replace(/^\uFEFF/, "")
+  const names = form === "json" ? parseJson(trimmed) : parseLines(trimmed)
   if (names.length === 0) return rejectFile("is empty")
   if (names.length > classes_max) return rejectFile(`has more than ${classes_max} classes`)
   if (names.some((name) => name.trim() === "")) return rejectFile("has a class without a name")
@@ -84,8 +84,11 @@ export const parseClasses = (text: string, form: "json" | "text" = "json") => {
 /** The class file next to a model: `<model>.classes.json`, else `class_indices.json`. */
 export const defaultClassFile = (model_path: string): string => {
   const folder = dirname(model_path)
-  const own_file = join(folder, `${basename(model_path, extname(model_path))}.classes.json`)
-  return existsSync(own_file) ? own_file : join(folder, "class_indices.json")
+  const model_classes_file = join(
+    folder,
+    `${basename(model_path, extname(model_path))}.classes.json`,
+  )
+  return existsSync(model_classes_file) ? model_classes_file : join(folder, "class_indices.json")
 }
 
 /** Reads a class file; if `path` is empty, the one next to the model. Throws a ModelError. */

@@ -104,15 +104,15 @@ const createEntry = async (file: ModelFile, folder: string, entry: string, signa
 
 /** Removes the least recently used entries and folders left by killed conversions. */
 const prune = async (cache_dir: string, used: string) => {
-  const aged = await Promise.all(
+  const by_age = await Promise.all(
     (await readdir(cache_dir)).map(async (name) => {
       const stats = await stat(join(cache_dir, name)).catch(() => undefined)
       return { name, used_at: stats?.mtimeMs ?? 0 }
     }),
   )
   const is_entry = ({ name }: { readonly name: string }) => /^[0-9a-f]{64}-v\d+$/.test(name)
-  const entries = aged.filter(is_entry).sort((one, other) => other.used_at - one.used_at)
-  const abandoned = aged.filter(
+  const entries = by_age.filter(is_entry).sort((one, other) => other.used_at - one.used_at)
+  const abandoned = by_age.filter(
     ({ name, used_at }) =>
       name.startsWith("making-") && Date.now() - used_at > 2 * conversion_ms_max,
   )

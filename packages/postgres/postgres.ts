@@ -123,7 +123,7 @@ const openShadow = Effect.fnUntraced(function* <Tables>({
     reader: db,
     session: own,
     schema: place,
-    ...postgresWrites({ session: own, known: () => known, moved, permitted: Effect.void }),
+    ...postgresWrites({ session: own, known: () => known, moved, requireWriter: Effect.void }),
     checkpoint: () => known,
     dump: own.run((client) => dumpOf(client, place)),
     place: () => "own",
@@ -152,10 +152,12 @@ const replaceWith =
   (other, foreign) => {
     const { session: building, checkpoint } = openedOf(other)
     // If a long reader blocks the removal, the next rebuild removes the old schema.
-    const tidied = Effect.ignore(building.run((client) => dropSchema(client, replacedOf(schema))))
+    const dropReplaced = Effect.ignore(
+      building.run((client) => dropSchema(client, replacedOf(schema))),
+    )
     const done = Effect.andThen(
       Effect.sync(() => moved(checkpoint())),
-      tidied,
+      dropReplaced,
     )
     return building
       .run((client) => swapSchemas(client, { schema, foreign, position: checkpoint().position }))
@@ -200,13 +202,13 @@ const database = Effect.fnUntraced(function* <Tables>(
   // Two pools, so that short queries never wait for long ones.
   const db = yield* postgresReader<Tables>(server, schema, short_sessions_max)
   const reader = yield* postgresReader<Tables>(server, schema, long_sessions_max)
-  const { permitted } = sharing
+  const { requireWriter } = sharing
   const writes = postgresWrites({
     session: own,
     channel: schema,
     known: () => known,
     moved,
-    permitted,
+    requireWriter,
   })
   const opened: Opened<Tables> = {
     ...writes,

@@ -13,7 +13,7 @@ import { postgresCompiler } from "./statement.ts"
 export const locks = { used: 0x616c_0001, written: 0x616c_0002, built: 0x616c_0003 } as const
 
 /** How long dropping a table waits for its readers, before it is left for the next start. */
-const drop_wait = "2s"
+const drop_timeout = "2s"
 
 export const prefixOf = (service: string) => `almanac_${service.replaceAll("-", "_")}_v`
 
@@ -80,7 +80,7 @@ export const lockUsed = (client: pg.Client, schema: string) =>
 
 export const dropSchema = async (client: pg.Client, schema: string) => {
   await client.query("begin")
-  await client.query(`set local lock_timeout = '${drop_wait}'`)
+  await client.query(`set local lock_timeout = '${drop_timeout}'`)
   await client.query(`drop schema if exists ${schema} cascade`)
   await client.query("commit")
 }
@@ -118,10 +118,10 @@ export const swapSchemas = async (client: pg.Client, { schema, position, foreign
 export const dumpOf = async (client: pg.Client, schema: string): Promise<Dump> => {
   const query = "select tablename from pg_tables where schemaname = $1"
   const { rows: tables } = await client.query<{ tablename: string }>(query, [schema])
-  const dumped: Record<string, ReadonlyArray<string>> = {}
+  const dump: Record<string, ReadonlyArray<string>> = {}
   for (const table of tables.map(({ tablename }) => tablename).sort()) {
     const { rows } = await client.query(`select * from ${schema}."${table}"`)
-    dumped[table] = rows.map((row) => JSON.stringify(row)).sort()
+    dump[table] = rows.map((row) => JSON.stringify(row)).sort()
   }
-  return dumped
+  return dump
 }

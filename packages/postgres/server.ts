@@ -20,7 +20,7 @@ const connect_ms_max = 5_000
 const statement_s_max = 60
 
 /** Extra time for the server's response after its own timeout, in milliseconds. */
-const way_ms_max = 5_000
+const response_grace_ms = 5_000
 
 /** The driver returns these types as strings; all of our values are exact as numbers. */
 const numeric_types: ReadonlySet<number> = new Set([
@@ -67,7 +67,7 @@ export const sessionOf = (
   application_name: `${schema}@${process.pid}`,
   connectionTimeoutMillis: connect_ms_max,
   // For a lost connection; otherwise the server's timeout comes first.
-  query_timeout: statement_s * 1000 + way_ms_max,
+  query_timeout: statement_s * 1000 + response_grace_ms,
   keepAlive: true,
   types,
 })

@@ -100,10 +100,10 @@ export const postgresSharing = ({ session, schema, is_writer, moved, onMoved }: 
   const shared: Sharing = { turn, watch, is_reached: isReached }
 
   /** Fails if this process was the writer and lost its lock. */
-  const permitted = Effect.suspend(() =>
+  const requireWriter = Effect.suspend(() =>
     holder === undefined || isWriting()
       ? Effect.void
       : Effect.fail(new DatabaseUnusable({ detail: "This process is no longer the writer." })),
   )
-  return { shared, isWriting, permitted }
+  return { shared, isWriting, requireWriter }
 }

@@ -42,7 +42,7 @@ export interface WriteOptions {
   readonly known: () => Checkpoint
   readonly moved: (checkpoint: Checkpoint) => void
   /** Runs before each transaction; fails if this process is no longer the writer. */
-  readonly permitted: Effect.Effect<void, DatabaseUnusable>
+  readonly requireWriter: Effect.Effect<void, DatabaseUnusable>
 }
 
 /** Writes over a session. A failed transaction ends the session and leaves nothing. */
@@ -51,7 +51,7 @@ export const postgresWrites = ({
   channel,
   known,
   moved,
-  permitted,
+  requireWriter,
 }: WriteOptions): Pick<Database<unknown>, "apply" | "applySlowly"> => {
   const bind = binder()
   const last = ({ position, hash }: Checkpoint) => [
@@ -63,7 +63,7 @@ export const postgresWrites = ({
   const finished = ({ position, hash }: Checkpoint) => Effect.sync(() => moved({ position, hash }))
 
   const apply = (writes: ReadonlyArray<Write>, checkpoint: Checkpoint) =>
-    permitted.pipe(
+    requireWriter.pipe(
       Effect.andThen(
         send(() => [
           begin,
@@ -80,7 +80,7 @@ export const postgresWrites = ({
     pause: Effect.Effect<void>,
   ) =>
     Effect.gen(function* () {
-      yield* permitted
+      yield* requireWriter
       const client = yield* session.run(async (connected) => {
         await sendInOrder(connected, [begin, fence(known().position, checkpoint)])
         return connected

@@ -25,7 +25,7 @@ export type Call = (
 ) => Effect.Effect<Ended, EngineFailure>
 
 /** Binds restic to a repository. */
-export const calling =
+export const makeCall =
   (restic: Restic, place: ResticPlace): Call =>
   (run, ...accepted) =>
     Effect.flatMap(spanned(`restic ${run.args[0]}`)(runRestic(restic, place, run)), (ended) => {

@@ -21,8 +21,8 @@ const noPath = new NotFound({ detail: "The backup has nothing at this path." })
 /** The sub path with a leading slash; empty for the root. */
 export const subPathOf = ({ sub_path }: Pick<FolderRestore, "sub_path">) => {
   const parts = (sub_path ?? "").split("/").filter((part) => part !== "")
-  const is_odd = parts.some((part) => part === "." || part === ".." || part.includes("\0"))
-  return is_odd ? Effect.fail(noPath) : Effect.succeed(parts.map((part) => `/${part}`).join(""))
+  const is_invalid = parts.some((part) => part === "." || part === ".." || part.includes("\0"))
+  return is_invalid ? Effect.fail(noPath) : Effect.succeed(parts.map((part) => `/${part}`).join(""))
 }
 
 /** The snapshots with these ids, or all. Unknown ids are left out. */
@@ -32,14 +32,14 @@ export const listSnapshots = Effect.fnUntraced(function* (
 ) {
   const found: Array<NonNullable<ReturnType<typeof readSnapshot>>> = []
   let is_whole = true
-  const lose = () => {
+  const fail = () => {
     is_whole = false
   }
   const sink = elementSink((json) => {
     const snapshot = readSnapshot(json)
-    if (snapshot === undefined) lose()
+    if (snapshot === undefined) fail()
     else found.push(snapshot)
-  }, lose)
+  }, fail)
   yield* call({ args: ["snapshots", "--json", "--no-lock", ...ids], sink })
   // A snapshot missing from the list would be taken for a lost backup.
   if (!is_whole) return yield* failsBefore("The repository's snapshots cannot be read.")
@@ -64,20 +64,20 @@ export const listNodes = Effect.fnUntraced(function* (
   onNode: (node: Node) => void,
 ) {
   if (!isWholeId(id)) return yield* noSnapshot
-  let is_there = path === ""
+  let is_found = path === ""
   const args = ["ls", "--json", "--no-lock", ...(path === "" ? [id] : ["--recursive", id, path])]
   const ended = yield* callLines(call, args, (line) => {
     const node = readNode(line)
     if (node === undefined || node.path === `/${nothing_folder}`) return
     if (path !== "" && node.path !== path && !node.path.startsWith(`${path}/`)) return
-    is_there = true
+    is_found = true
     onNode(node)
   }).pipe(
     Effect.catchTag("EngineFailed", (failure) =>
       Effect.fail(/failed to load snapshot/.test(failure.detail) ? noSnapshot : failure),
     ),
   )
-  if (!is_there) return yield* noPath
+  if (!is_found) return yield* noPath
   return ended
 })
 

@@ -22,7 +22,7 @@ const partsOf = (pattern: string) =>
   pattern.split("/").filter((part) => part !== "" && part !== ".")
 
 /** How a path relates to patterns: matched, a folder that may contain matches, or neither. */
-export type Fit = "matched" | "above" | "none"
+export type PathMatch = "matched" | "above" | "none"
 
 /** A predicate for one item, or "any" for any number of items. */
 type Token<Item> = "any" | ((item: Item) => boolean)
@@ -54,7 +54,7 @@ export const patternsIn = (patterns: ReadonlyArray<string>, path: string) => {
 /** Classifies paths, given as parts relative to the share's folder. */
 export const makeMatcher = (patterns: ReadonlyArray<string>) => {
   const all = patterns.map(tokensOf)
-  return (path: ReadonlyArray<string>): Fit => {
+  return (path: ReadonlyArray<string>): PathMatch => {
     const matches = all.map((tokens) => match(tokens, path))
     if (matches.some(({ is_begun }) => is_begun)) return "matched"
     return matches.some(({ is_open }) => is_open) ? "above" : "none"

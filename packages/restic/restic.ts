@@ -1,6 +1,6 @@
 /** Runs restic as a child process, and parses its output. */
 export { backUpFolder, instantOf } from "./backup.ts"
-export { type Call, calling, codes, failsBefore, noRepository, wrongPassword } from "./call.ts"
+export { type Call, codes, failsBefore, makeCall, noRepository, wrongPassword } from "./call.ts"
 export { lineSink } from "./lines.ts"
 export { isWholeId, listSnapshots } from "./listing.ts"
 export { readConfig, readVersion } from "./message.ts"

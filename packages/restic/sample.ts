@@ -20,8 +20,8 @@ const names_chars_max = 300_000
  */
 export const verifySample = Effect.fnUntraced(function* (call: Call, sample: Sample) {
   const root = yield* realFolder(sample.path)
-  const { offer, chosen } = sampler(sample)
-  yield* listNodes(call, sample.engine_snapshot_id, "", offer)
+  const { consider, chosen } = sampler(sample)
+  yield* listNodes(call, sample.engine_snapshot_id, "", consider)
   const files = chosen()
   if (files.length === 0) return { files: 0, bytes: 0 }
   const args = ["restore", "--json", "--sparse", "--verify", `--target=${root}`]
@@ -46,7 +46,7 @@ interface SampleFile {
 /** Ranks files by a hash of seed and path, and keeps the lowest. */
 const sampler = ({ files_max, bytes_max, seed }: Sample) => {
   const lowest: Array<SampleFile> = []
-  const offer = ({ type, path, size }: Node) => {
+  const consider = ({ type, path, size }: Node) => {
     // Names that are not valid UTF-8 cannot be requested: JSON replaces their bytes.
     if (type !== "file" || path.includes("\uFFFD")) return
     const rank = createHash("sha256").update(`${seed}\0${path}`).digest("hex")
@@ -67,7 +67,7 @@ const sampler = ({ files_max, bytes_max, seed }: Sample) => {
     }
     return files
   }
-  return { offer, chosen }
+  return { consider, chosen }
 }
 
 /** The position of a rank in the sorted list. */

@@ -25,11 +25,11 @@ export const isDamage = (cause: unknown) => {
  * repeated damage does not fill the disk.
  */
 export const moveAside = (path: string) => {
-  const aside = `${path}.damaged`
+  const new_path = `${path}.damaged`
   for (const suffix of file_suffixes) {
-    rmSync(aside + suffix, { force: true })
+    rmSync(new_path + suffix, { force: true })
     if (statSync(path + suffix, { throwIfNoEntry: false }))
-      renameSync(path + suffix, aside + suffix)
+      renameSync(path + suffix, new_path + suffix)
   }
-  return aside
+  return new_path
 }

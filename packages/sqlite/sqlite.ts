@@ -218,10 +218,10 @@ const database = <Tables>(
       catchDamage(Effect.suspend(() => file.applySlowly(slices, checkpoint, pause))),
     dump: catchDamage(Effect.sync(() => dump(file))),
     place: () => placeOf(file),
-    compare: (beside, rows_max) =>
+    compare: (rebuilt, rows_max) =>
       Effect.suspend(() => {
         // Callers pass only a database of `shadow`.
-        const other = (beside as ReturnType<typeof database<Tables>>).file()
+        const other = (rebuilt as ReturnType<typeof database<Tables>>).file()
         return comparison({ kept: file.path, rebuilt: other.path, rows_max })
       }),
     shadow: Effect.acquireRelease(
@@ -230,16 +230,16 @@ const database = <Tables>(
         removeFile(path)
         return database<Tables>(open(path, design), design, { read, onDamaged: () => undefined })
       }),
-      (beside) =>
+      (rebuilt) =>
         Effect.sync(() => {
-          beside.file().close()
+          rebuilt.file().close()
           removeFile(`${first.path}.building`)
         }),
     ),
-    replace: (beside) =>
+    replace: (rebuilt) =>
       attempt(first.path, () => {
         // Callers pass only a database of `shadow`.
-        const other = (beside as ReturnType<typeof database<Tables>>).file()
+        const other = (rebuilt as ReturnType<typeof database<Tables>>).file()
         if (placeOf(file) === "foreign")
           throw new Error("the file at its path is not a read model and is not overwritten")
         file.close()

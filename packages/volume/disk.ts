@@ -110,15 +110,15 @@ const writeAll = async (fd: number, parts: ReadonlyArray<Uint8Array>, position: 
 
 const readAll = async (fd: number, position: number, length: number, into?: Uint8Array) => {
   const buffer = into ?? Buffer.allocUnsafe(length)
-  let have = 0
-  while (have < length) {
+  let read_bytes = 0
+  while (read_bytes < length) {
     const read = await fsCall<number>((callback) =>
-      fs.read(fd, buffer, have, length - have, position + have, callback),
+      fs.read(fd, buffer, read_bytes, length - read_bytes, position + read_bytes, callback),
     )
     if (read === 0) break
-    have += read
+    read_bytes += read
   }
-  return buffer.subarray(0, have)
+  return buffer.subarray(0, read_bytes)
 }
 
 /** Small reads share buffers, because V8 tracks and collects each buffer separately. */
@@ -143,13 +143,13 @@ const sharedMemory = makeShared()
 
 const readSync = (fd: number, position: number, length: number) => {
   const buffer = sharedMemory(length)
-  let have = 0
-  while (have < length) {
-    const read = fs.readSync(fd, buffer, have, length - have, position + have)
+  let read_bytes = 0
+  while (read_bytes < length) {
+    const read = fs.readSync(fd, buffer, read_bytes, length - read_bytes, position + read_bytes)
     if (read === 0) break
-    have += read
+    read_bytes += read
   }
-  return buffer.subarray(0, have)
+  return buffer.subarray(0, read_bytes)
 }
 
 /** Never uses the descriptor after close: its number may belong to another file by then. */

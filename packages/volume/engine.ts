@@ -118,7 +118,7 @@ const limitsOf = (options: VolumeOptions): VolumeLimits => ({
 })
 
 /** False if the disk is full. Any other error is thrown. */
-const unlessFull = async (work: () => Promise<void>) => {
+const ignoreDiskFull = async (work: () => Promise<void>) => {
   try {
     await work()
     return true
@@ -145,10 +145,10 @@ const resumeAfter = (counters: Counters, { resume_after = 0, report }: VolumeOpt
 
 type Recovered = Awaited<ReturnType<typeof recover>>
 
-const open = async (options: VolumeOptions, given_disk: VolumeDisk) => {
+const open = async (options: VolumeOptions, base_disk: VolumeDisk) => {
   const { dir, free_floor_bytes: floor_bytes } = options
   const now = options.now ?? (() => performance.now())
-  const { disk, space } = monitorFreeSpace(given_disk, { dir, floor_bytes, now })
+  const { disk, space } = monitorFreeSpace(base_disk, { dir, floor_bytes, now })
   const limits = limitsOf(options)
   const callbacks: { fail?: (detail: string) => void; noteWritten?: (bytes: number) => void } = {}
   const fail = (detail: string) => callbacks.fail?.(detail)
@@ -264,10 +264,10 @@ const makeReadPaths = (
     },
   )
   if (!is_manual) upkeep.start()
-  const setAside = (headless: ReadonlyArray<HeadlessBlob>) =>
+  const quarantineAll = (headless: ReadonlyArray<HeadlessBlob>) =>
     quarantineHeadless(quarantine, headless, clockOf(options)(), report)
   const renew = makeRenew({ ...parts, copies })
-  return { ...reads, settled: quarantine.settled, setAside, upkeep, renew }
+  return { ...reads, settled: quarantine.settled, quarantineAll, upkeep, renew }
 }
 
 /**
@@ -304,7 +304,7 @@ export const openVolume = async (
   const { counters } = state
   const windows = makeWindows(segments)
   const reads = makeReadPaths(parts, { recovered, windows }, options)
-  await reads.setAside(recovered.headless)
+  await reads.quarantineAll(recovered.headless)
   const last_at = () => counters.last_at
   return {
     ...makeWritePaths(parts, { extents, windows }, reads, last_at),
@@ -339,10 +339,10 @@ export const openVolume = async (
       // Without space for a checkpoint or its mark, the next startup replays more of the log.
       if (
         commits.failed() === undefined &&
-        (await unlessFull(() => parts.checkpoint())) &&
+        (await ignoreDiskFull(() => parts.checkpoint())) &&
         is_in_order
       ) {
-        await unlessFull(() => writeCleanMark(disk, options.dir, checkpoints.serial()))
+        await ignoreDiskFull(() => writeCleanMark(disk, options.dir, checkpoints.serial()))
       }
       await segments.closeAll()
     },

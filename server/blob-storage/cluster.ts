@@ -18,7 +18,7 @@ import { threadRest } from "#adapters/thread-share.ts"
 import type { ErasureParts } from "#cluster"
 import { clusterEngine, peerFailure, rebuildShards, repair, rollbackGuard } from "#cluster"
 import { Log } from "#events/log.ts"
-import { watched } from "#files"
+import { watchFiles } from "#files"
 import { ListenFailure, tlsFiles } from "#http"
 import type { Settings } from "#schemas/settings.ts"
 
@@ -80,7 +80,7 @@ const callerTls = Effect.fnUntraced(function* ({ tls, cluster }: Settings) {
 /** The client to the other nodes, until the scope closes. */
 export const openCalls = Effect.fnUntraced(function* ({ settings, node_id }: NodeOptions) {
   const { name, secret } = settings.cluster
-  const whenChanged = yield* watched(tlsFiles(settings.tls))
+  const whenChanged = yield* watchFiles(tlsFiles(settings.tls))
   const tls = yield* callerTls(settings)
   const options: PeerCallOptions = {
     cluster: name,

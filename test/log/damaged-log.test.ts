@@ -16,7 +16,7 @@ import { acceptLoss, lost_folder } from "#adapters/log/accept-loss.ts"
 import { lossFindings } from "#adapters/log/findings.ts"
 import { Log } from "#events/log.ts"
 import { countMissing, LogGuard, mergeMissing } from "#events/log-guard.ts"
-import { kept_folder } from "#journal"
+import { preserved_folder } from "#journal"
 import { describeWithServer, temporaryFolder } from "../world/programs/nats.ts"
 import {
   blocksOf,
@@ -126,7 +126,7 @@ describeWithServer("a log that lost commits on disk", () => {
             assert.include(JSON.stringify(refused), "read-only", name)
           }).pipe(Effect.provide(guardedLog(damaged)), Effect.scoped)
           if (existsSync(streamFolder(`${image}`)) && !name.includes("folder")) {
-            assert.isTrue(existsSync(join(damaged, kept_folder)), `${name}: blocks are kept`)
+            assert.isTrue(existsSync(join(damaged, preserved_folder)), `${name}: blocks are kept`)
           }
         }
       }).pipe(Effect.scoped),
@@ -143,7 +143,7 @@ describeWithServer("a log that lost commits on disk", () => {
         assert.equal((yield* lossFindings(`${image}`, join(`${image}`, "blobs")))[0]?.status, "ok")
         assert.equal(yield* write(1), commits + 1)
       }).pipe(Effect.provide(guardedLog(`${image}`)), Effect.scoped)
-      assert.isFalse(existsSync(join(`${image}`, kept_folder)))
+      assert.isFalse(existsSync(join(`${image}`, preserved_folder)))
     }).pipe(Effect.scoped),
   )
 

@@ -11,14 +11,14 @@ import { NatsConnection } from "#bus"
 import { Log } from "#events/log.ts"
 import { LogGuard } from "#events/log-guard.ts"
 import {
-  dropBlocks,
-  keepBlocks,
-  kept_folder,
   LogWatch,
   logGenerations,
   mark_file,
   newWatch,
   openMark,
+  preserveBlocks,
+  preserved_folder,
+  removePreserved,
   settleMark,
 } from "#journal"
 import { Count, Counter } from "../world/counter.ts"
@@ -31,7 +31,7 @@ const bus = (folder: string) =>
       ownServerLayer({
         before: (store) =>
           Effect.promise(async () => {
-            await keepBlocks(store, log_name, join(folder, kept_folder))
+            await preserveBlocks(store, log_name, join(folder, preserved_folder))
           }),
       }),
     ),
@@ -43,7 +43,7 @@ const watching = (folder: string) =>
     Effect.map(
       openMark(join(folder, mark_file), () => undefined),
       (kept) => {
-        const release = Effect.promise(() => dropBlocks(join(folder, kept_folder)))
+        const release = Effect.promise(() => removePreserved(join(folder, preserved_folder)))
         const watch = newWatch(kept.found, kept, release)
         return Layer.merge(Layer.succeed(LogWatch, watch), Layer.succeed(LogGuard, watch))
       },

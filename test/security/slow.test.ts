@@ -7,7 +7,7 @@ import { HttpApi, HttpApiBuilder, HttpApiEndpoint, HttpApiGroup } from "effect/h
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
 import { Needs } from "#gateway/access.ts"
 import { appOf } from "#gateway/routes.ts"
-import { cutUnread } from "#http"
+import { disconnectStalled } from "#http"
 import { type Served, startHttp } from "../world/http.ts"
 import { until } from "../world/server/server.ts"
 
@@ -118,7 +118,7 @@ describe("who does not read", () => {
   it("a whole answer too slowly is cut off, though some of it is always taken", async () => {
     const server = createServer((_, response) => response.end(Buffer.alloc(answer_bytes)))
     // Two seconds for all of it, and none without a byte.
-    cutUnread(server, false, 1, answer_bytes)
+    disconnectStalled(server, false, 1, answer_bytes)
     await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve))
     // A server that listens on a port has an address.
     const { port } = server.address() as AddressInfo

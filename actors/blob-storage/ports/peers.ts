@@ -43,7 +43,7 @@ export interface Members {
    * Since this time (Unix nanoseconds) no node with copies has been absent; undefined if one may
    * be.
    */
-  readonly whole_since?: bigint | undefined
+  readonly all_online_since?: bigint | undefined
   readonly placement: Placement
 }
 

@@ -14,10 +14,10 @@ export interface Link {
 /** Watches a connection for as long as the scope is open. */
 export const watchLink = Effect.fnUntraced(function* (connection: NatsConnection) {
   const listeners = new Set<() => void>()
-  let up = true
+  let is_up = true
   const changed = ({ type }: Status) => {
     if (type !== "disconnect" && type !== "reconnect" && type !== "close") return
-    up = type === "reconnect"
+    is_up = type === "reconnect"
     for (const listener of [...listeners]) listener()
   }
   yield* Effect.forkScoped(
@@ -26,7 +26,7 @@ export const watchLink = Effect.fnUntraced(function* (connection: NatsConnection
     ).pipe(Effect.ignore),
   )
   return {
-    isUp: () => up && !connection.isClosed(),
+    isUp: () => is_up && !connection.isClosed(),
     isClosed: () => connection.isClosed(),
     onChange: (listener) => {
       listeners.add(listener)
@@ -47,9 +47,9 @@ export const overLink = <A>(link: Link, ask: () => Promise<A>): Promise<A> =>
     const forget = link.onChange(() => {
       if (!link.isUp()) settle(() => reject(new LinkLost({ message: "the connection was lost" })))
     })
-    const settle = (how: () => void) => {
+    const settle = (complete: () => void) => {
       forget()
-      how()
+      complete()
     }
     ask().then(
       (answer) => settle(() => resolve(answer)),

@@ -47,10 +47,10 @@ export const requester = Effect.fnUntraced(function* (
     return request
   }
   const receive = (message: Msg) => {
-    const question = remove(message.subject.slice(inbox.length + 1))
+    const pending_request = remove(message.subject.slice(inbox.length + 1))
     if (message.data.length === 0 && message.headers?.code === no_responders) {
-      question?.reject(new NoRespondersError(question.subject))
-    } else question?.resolve(message)
+      pending_request?.reject(new NoRespondersError(pending_request.subject))
+    } else pending_request?.resolve(message)
   }
   const failAll = () => {
     if (link.isUp()) return

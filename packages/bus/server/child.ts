@@ -15,7 +15,7 @@ const port_variable = "ALMANAC_NATS_PORT"
 /** Options of a child; `environment` is its complete environment. */
 export interface NatsChildOptions {
   readonly binary: string
-  readonly conf: string
+  readonly config_path: string
   readonly folder: string
   readonly ports: string
   readonly environment: Readonly<Record<string, string>>
@@ -56,18 +56,18 @@ export const natsChild = Effect.fnUntraced(function* (options: NatsChildOptions,
   const log = Effect.runForkWith(context)
   const lines: Array<string> = []
   const ended = yield* Deferred.make<string>()
-  const heard = (line: string) => {
+  const handleLine = (line: string) => {
     const text = redact(line.slice(0, line_chars_max), options.environment)
     lines.push(text)
     lines.splice(0, lines.length - lines_max)
     options.onLine?.(text)
     log(logged(text))
   }
-  const child = yield* Effect.acquireRelease(start(options, port, ended, heard), (running) =>
+  const child = yield* Effect.acquireRelease(start(options, port, ended, handleLine), (running) =>
     stop(running, Deferred.await(ended)),
   )
-  const dead = Effect.flatMap(Deferred.await(ended), (how) =>
-    Effect.fail(failed(`nats-server ended (${how}) before it was ready`, lines)),
+  const dead = Effect.flatMap(Deferred.await(ended), (reason) =>
+    Effect.fail(failed(`nats-server ended (${reason}) before it was ready`, lines)),
   )
   return {
     pid: child.pid,
@@ -80,18 +80,18 @@ export const natsChild = Effect.fnUntraced(function* (options: NatsChildOptions,
 type Running = ChildProcess & { readonly pid: number }
 
 const start = (
-  { binary, conf, folder, environment }: NatsChildOptions,
+  { binary, config_path, folder, environment }: NatsChildOptions,
   port: number,
   ended: Deferred.Deferred<string>,
-  heard: (line: string) => void,
+  handleLine: (line: string) => void,
 ) =>
   Effect.callback<Running, NatsServerFailed>((resume) => {
-    const child = spawnGuarded(binary, natsArguments(conf), {
+    const child = spawnGuarded(binary, natsArguments(config_path), {
       cwd: folder,
       env: { ...environment, [port_variable]: `${port}` },
       stdio: ["ignore", "pipe", "pipe"],
     })
-    for (const output of [child.stdout, child.stderr]) if (output) listen(output, heard)
+    for (const output of [child.stdout, child.stderr]) if (output) listen(output, handleLine)
     child.once("error", (error) => {
       resume(Effect.fail(failed(`${binary} cannot be run: ${error.message}`, [])))
     })
@@ -103,15 +103,15 @@ const start = (
     child.once("spawn", () => resume(Effect.succeed(child as Running)))
   })
 
-const listen = (output: Readable, heard: (line: string) => void) =>
-  createInterface({ input: output }).on("line", heard)
+const listen = (output: Readable, handleLine: (line: string) => void) =>
+  createInterface({ input: output }).on("line", handleLine)
 
 const stop = (child: ChildProcess, ended: Effect.Effect<string>) =>
   Effect.gen(function* () {
     child.kill("SIGTERM")
     const wait_ms = yield* (yield* StopDeadline).rest(stop_ms)
-    const how = yield* Effect.timeoutOption(ended, wait_ms)
-    if (how._tag === "Some") return
+    const reason = yield* Effect.timeoutOption(ended, wait_ms)
+    if (reason._tag === "Some") return
     yield* Effect.logWarning(`nats-server did not stop within ${Math.round(wait_ms)} ms: killed`)
     child.kill("SIGKILL")
     yield* ended

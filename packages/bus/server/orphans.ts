@@ -19,9 +19,9 @@ const list_bytes_max = 16_777_216
  * The arguments of our own nats-server. The server's name identifies it in a process list, whatever
  * the binary is called: no other program has it after this file.
  */
-export const natsArguments = (conf: string): ReadonlyArray<string> => [
+export const natsArguments = (config_path: string): ReadonlyArray<string> => [
   "-c",
-  conf,
+  config_path,
   "-n",
   server_name,
 ]
@@ -32,19 +32,19 @@ export const natsArguments = (conf: string): ReadonlyArray<string> => [
  * acknowledge and lose data. A process is ours only if its command line matches, which is checked
  * again before each signal; stored ids are not trusted.
  */
-export const endOrphans = Effect.fnUntraced(function* (conf: string) {
+export const endOrphans = Effect.fnUntraced(function* (config_path: string) {
   for (const signal of ["SIGTERM", "SIGKILL"] as const) {
-    const orphans = yield* serversOf(conf)
+    const orphans = yield* serversOf(config_path)
     if (orphans.length === 0) return
     const names = orphans.join(", ")
     yield* Effect.logWarning(`ending nats-server ${names} of an earlier run by ${signal}`)
     yield* Effect.forEach(orphans, (pid) => send(pid, signal))
-    yield* serversOf(conf).pipe(
+    yield* serversOf(config_path).pipe(
       Effect.repeat({ until: (left) => left.length === 0, schedule: Schedule.spaced(poll_ms) }),
       Effect.timeoutOption(signal_ms),
     )
   }
-  const left = yield* serversOf(conf)
+  const left = yield* serversOf(config_path)
   if (left.length === 0) return
   return yield* new NatsServerFailed({
     message: `nats-server ${left.join(", ")} runs on this data folder and cannot be ended: end it.`,
@@ -52,12 +52,12 @@ export const endOrphans = Effect.fnUntraced(function* (conf: string) {
 })
 
 /** The ids of the processes that run nats-server with this configuration file. */
-export const serversOf = (conf: string) =>
+export const serversOf = (config_path: string) =>
   Effect.try({
     try: () =>
       (process.platform === "linux"
-        ? fromProc(conf)
-        : fromPs(conf)) satisfies ReadonlyArray<number>,
+        ? fromProc(config_path)
+        : fromPs(config_path)) satisfies ReadonlyArray<number>,
     catch: (cause) =>
       new NatsServerFailed({ message: `The list of processes cannot be read: ${cause}` }),
   })
@@ -66,14 +66,14 @@ export const serversOf = (conf: string) =>
 const send = (pid: number, signal: NodeJS.Signals) =>
   Effect.ignore(Effect.try({ try: () => process.kill(pid, signal), catch: String }))
 
-const fromProc = (conf: string) => {
-  const ours = natsArguments(conf)
+const fromProc = (config_path: string) => {
+  const own_arguments = natsArguments(config_path)
   return readdirSync("/proc")
     .filter((name) => /^\d+$/.test(name))
     .map(Number)
     .filter((pid) => {
       const [, ...args] = commandLine(pid)
-      return ours.every((word, at) => args[at] === word)
+      return own_arguments.every((word, at) => args[at] === word)
     })
 }
 
@@ -86,12 +86,12 @@ const commandLine = (pid: number): ReadonlyArray<string> => {
   }
 }
 
-const fromPs = (conf: string) =>
+const fromPs = (config_path: string) =>
   execFileSync("ps", ["-A", "-ww", "-o", "pid=,command="], {
     encoding: "utf8",
     maxBuffer: list_bytes_max,
   })
     .split("\n")
-    .filter((line) => line.trimEnd().endsWith(` ${natsArguments(conf).join(" ")}`))
+    .filter((line) => line.trimEnd().endsWith(` ${natsArguments(config_path).join(" ")}`))
     .filter((line) => !line.includes(guard_name))
     .map((line) => Number.parseInt(line, 10))

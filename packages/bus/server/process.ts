@@ -58,14 +58,14 @@ export const natsProcess = Effect.fnUntraced(function* (options: NatsProcessOpti
     before = () => Effect.void,
     patience = liveness_default,
   } = options
-  const conf = join(folder, "nats.conf")
-  yield* endOrphans(conf)
-  const { store, ports, write } = yield* prepare(folder, conf, options.configuration)
+  const config_path = join(folder, "nats.conf")
+  yield* endOrphans(config_path)
+  const { store, ports, write } = yield* prepare(folder, config_path, options.configuration)
   const status = yield* SubscriptionRef.make<NatsServerStatus>("restarting")
   const clock = yield* Clock.Clock
   const recovery = newRecovery(folder, () => clock.currentTimeMillisUnsafe())
   const state: Supervisor = { child: undefined, config_writes: 0, recovery, patience }
-  const child_options = { binary, conf, folder, ports, environment }
+  const child_options = { binary, config_path, folder, ports, environment }
   const port = yield* supervise(child_options, status, state, before(store))
   return {
     port,
@@ -167,8 +167,8 @@ const supervise = Effect.fnUntraced(function* (
     }
   })
   const supervised = Effect.gen(function* () {
-    const how = yield* runOnce(-1)
-    yield* Effect.logError(`nats-server ended (${how}): started again in ${restart_ms_min} ms`)
+    const reason = yield* runOnce(-1)
+    yield* Effect.logError(`nats-server ended (${reason}): started again in ${restart_ms_min} ms`)
     return yield* restartForever(yield* Deferred.await(first))
   })
   yield* Effect.forkScoped(Effect.catch(supervised, (error) => Deferred.fail(first, error)))

@@ -54,11 +54,11 @@ export class NatsServer extends Context.Service<
   }
 >()("almanac/adapters/NatsServer") {
   /** An external server or cluster. */
-  static readonly outside = (options: OutsideNatsOptions) =>
-    Layer.effect(NatsServer, outsideNats(options))
+  static readonly external = (options: ExternalNatsOptions) =>
+    Layer.effect(NatsServer, externalNats(options))
 }
 
-export interface OutsideNatsOptions {
+export interface ExternalNatsOptions {
   /** Comma-separated URLs, as in `nats.url`. */
   readonly url: string
   readonly login: NatsLogin
@@ -69,7 +69,7 @@ export interface OutsideNatsOptions {
 }
 
 /** An external server, which is not contacted until a connection is made. */
-export const outsideNats = Effect.fnUntraced(function* (options: OutsideNatsOptions) {
+export const externalNats = Effect.fnUntraced(function* (options: ExternalNatsOptions) {
   const { url, login, tls, publisher, subscriber } = options
   const status = yield* SubscriptionRef.make<NatsServerStatus>("running")
   const servers = url.split(",").map((server) => server.trim())

@@ -104,9 +104,9 @@ export const ensureStream = Effect.fnUntraced(function* (
   const info = found ?? (yield* Effect.tap(added, waitForLeader(jsm)))
   const differences = differencesOf(wanted, info.config)
   if (differences.length === 0) return info
-  const mayChange = (difference: Difference) =>
+  const isUpdatable = (difference: Difference) =>
     changeable.includes(difference.option) || isChangeable(wanted, difference)
-  if (!differences.every(mayChange)) {
+  if (!differences.every(isUpdatable)) {
     return yield* mismatch(wanted.name, differences)
   }
   const changes = Object.fromEntries(differences.map(({ option, wanted }) => [option, wanted]))

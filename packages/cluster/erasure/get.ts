@@ -9,8 +9,8 @@ import type { BlobRange, BlobReading } from "#actors/blob-storage/ports/engine.t
 import { thrown } from "#actors/blob-storage/ports/fault.ts"
 import type { HeldCopy } from "#actors/blob-storage/ports/node-engine.ts"
 import {
+  type AvailableUnits,
   dataOfStripe,
-  type GivenUnits,
   type Striping,
   stripesOf,
   striping,
@@ -90,9 +90,9 @@ const pieceOf = (
   { openCode }: ErasureParts,
   { plan, start, end }: ReadRequest,
   stripe: number,
-  given: GivenUnits,
+  available: AvailableUnits,
 ): Uint8Array => {
-  const units = dataOfStripe(openCode(plan.data_shards), plan, stripe, given)
+  const units = dataOfStripe(openCode(plan.data_shards), plan, stripe, available)
   const stripe_start = stripe * plan.data_shards * unit_bytes
   const stripe_bytes = units.reduce((sum, unit) => sum + unit.length, 0)
   const first = Math.max(stripe_start, start)
@@ -122,10 +122,10 @@ const pieces = async function* (
   let is_short = false
   try {
     for (let stripe = first; stripe < stop; stripe++) {
-      const given = await reading.next(stripe)
+      const available = await reading.next(stripe)
       if (stripe === first) onMeta(reading.meta())
-      is_short ||= given.slice(0, plan.data_shards).some(isMissing)
-      yield pieceOf(parts, request, stripe, given)
+      is_short ||= available.slice(0, plan.data_shards).some(isMissing)
+      yield pieceOf(parts, request, stripe, available)
     }
   } finally {
     reading.close()

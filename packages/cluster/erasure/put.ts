@@ -217,9 +217,9 @@ const durableNodes = async (
   const candidates = assigned.filter(({ peer: { node_id }, is_held }) => {
     return is_held || created.get(node_id) === false
   })
-  const still = await confirmHolders(parts, put, candidates)
+  const confirmed = await confirmHolders(parts, put, candidates)
   const fresh = stored.filter(({ received }) => received.created)
-  return [...fresh, ...still].map(({ peer }) => peer.node_id)
+  return [...fresh, ...confirmed].map(({ peer }) => peer.node_id)
 }
 
 /** Stores the missing shards. Returns undefined after a conflict, with nothing left stored. */
@@ -246,7 +246,7 @@ const store = async (
   }
   const plan = striping(size, data_shards)
   const { labels, policy, origin } = order
-  const shipping: ShardTransfer = {
+  const transfer: ShardTransfer = {
     order: { id, checksum, size, policy, labels, created_at: at, origin },
     data_shards,
     shard_bytes: plan.shard_bytes,
@@ -256,7 +256,7 @@ const store = async (
   const whole = size <= single_message_bytes_max ? await Array.fromAsync(stripes) : undefined
   const stores = openStores(
     parts,
-    whole ? { ...shipping, whole: shardsOf(whole, data_shards) } : shipping,
+    whole ? { ...transfer, whole: shardsOf(whole, data_shards) } : transfer,
     targets,
     parity_shards - missing,
   )

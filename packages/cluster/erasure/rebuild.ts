@@ -77,9 +77,9 @@ const rebuilt = async function* (
   let pending: ReadonlyArray<Uint8Array | undefined> | undefined
   for (let stripe = 0; stripe < plan.stripes; stripe++) {
     await pace?.((plan.data_shards + missing.length) * plan.unitOf(stripe))
-    const given = await reading.next(stripe)
+    const available = await reading.next(stripe)
     if (pending) yield pending
-    const units = rebuiltUnits(code, given)
+    const units = rebuiltUnits(code, available)
     for (const unit of units.slice(0, plan.data_shards)) {
       hash.update(unit.subarray(0, left))
       left = Math.max(0, left - unit.length)
@@ -115,15 +115,15 @@ export const rebuildShards = async (parts: ErasureParts, order: RebuildOrder): P
   const { size, checksum } = copy
   const plan = striping(size, data_shards)
   const { labels, policy, created_at } = await metaOfShards(parts, holders)
-  const shipped = { id, checksum, size, policy, labels, created_at, put_at }
-  const shipping = {
-    order: { ...shipped, origin: store_origin },
+  const copy_order = { id, checksum, size, policy, labels, created_at, put_at }
+  const transfer = {
+    order: { ...copy_order, origin: store_origin },
     data_shards,
     shard_bytes: plan.shard_bytes,
     reason,
   }
   const reading = readStripes({ parts, search, plan, end: plan.stripes, id })
-  const stores = openStores(parts, shipping, missing, missing.length)
+  const stores = openStores(parts, transfer, missing, missing.length)
   try {
     for await (const units of rebuilt(parts, { order, plan, checksum }, reading)) {
       await stores.push(units)

@@ -6,7 +6,7 @@
  */
 
 import { faultOf, thrown } from "#actors/blob-storage/ports/fault.ts"
-import { type GivenUnits, parity_shards, type Striping, unit_bytes } from "#erasure"
+import { type AvailableUnits, parity_shards, type Striping, unit_bytes } from "#erasure"
 import type { BlobId, BlobMeta } from "#schemas/blob-storage/blob.ts"
 import { isPeerFailure } from "../peer-failure.ts"
 import { makeSignal, type Signal } from "../signal.ts"
@@ -163,7 +163,7 @@ export interface StripeReading {
   /** The blob's metadata from the most recent shard that is read. */
   readonly meta: () => BlobMeta
   /** The units of the next stripe, without those that no node sent. */
-  readonly next: (stripe: number) => Promise<GivenUnits>
+  readonly next: (stripe: number) => Promise<AvailableUnits>
   /** Ends all transfers; must always be called. */
   readonly close: () => void
 }
@@ -197,7 +197,7 @@ const indexesOf = (sources: ReadonlyArray<Source>) =>
   new Set(sources.map(({ holder }) => holder.index))
 
 /** The sources whose unit of the stripe has arrived, one per index, data shards first. */
-const readyOf = (sources: ReadonlyArray<Source>, stripe: number, count: number) => {
+const readySources = (sources: ReadonlyArray<Source>, stripe: number, count: number) => {
   const ready = new Map<number, Source>()
   for (const source of sources) {
     const { index } = source.holder
@@ -302,12 +302,12 @@ export const readStripes = (reading: Reading): StripeReading => {
   const gather = async (stripe: number): Promise<ReadonlyArray<Source>> => {
     for (let hedges = 0; hedges * hedge_ms < stall_ms; ) {
       dropLost(stripe)
-      const ready = readyOf(all(), stripe, data_shards)
+      const ready = readySources(all(), stripe, data_shards)
       if (ready) return ready
       if (!(await fill(stripe, hedges))) {
         throw unreachable("Too few nodes send their shards", data_shards)
       }
-      if (readyOf(all(), stripe, data_shards) || hasLost(stripe)) continue
+      if (readySources(all(), stripe, data_shards) || hasLost(stripe)) continue
       await wait(() => {
         hedges += 1
       })
@@ -327,15 +327,15 @@ export const readStripes = (reading: Reading): StripeReading => {
       const ready = await gather(stripe)
       // The other sources are late for this stripe already.
       for (const source of all()) if (!ready.includes(source)) drop(source, false)
-      const given: Array<Uint8Array | undefined> = Array.from({
+      const available: Array<Uint8Array | undefined> = Array.from({
         length: data_shards + parity_shards,
       })
       for (const source of ready) {
         noteMeta(source.meta())
-        given[source.holder.index] = source.unit(stripe)
+        available[source.holder.index] = source.unit(stripe)
         source.next()
       }
-      return given
+      return available
     },
     close,
   }

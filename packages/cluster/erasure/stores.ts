@@ -129,11 +129,11 @@ type Parts = Pick<ErasureParts, "guard" | "peers" | "members" | "timing">
 
 const openStore = (
   parts: Parts,
-  shipping: ShardTransfer,
+  transfer: ShardTransfer,
   target: Target,
   ended: () => void,
 ): Store => {
-  const { order, data_shards, shard_bytes, reason, whole } = shipping
+  const { order, data_shards, shard_bytes, reason, whole } = transfer
   const { peer, index } = target
   const queue = makeQueue()
   const copy: CopyOrder = { ...order, shard: { index, data_shards } }
@@ -193,13 +193,13 @@ const tooManyFailures = (
  */
 export const openStores = (
   parts: Parts,
-  shipping: ShardTransfer,
+  transfer: ShardTransfer,
   targets: ReadonlyArray<Target>,
   failures_max: number,
 ) => {
   const ended = makeSignal()
   const abandoned = new Map<Store, Stored>()
-  const stores = targets.map((target) => openStore(parts, shipping, target, ended.notify))
+  const stores = targets.map((target) => openStore(parts, transfer, target, ended.notify))
 
   const outcomeOf = (store: Store) => abandoned.get(store) ?? store.outcome()
   const outcomes = () => stores.map(outcomeOf).filter((stored) => stored !== undefined)
@@ -216,7 +216,7 @@ export const openStores = (
     })
   const assertFailuresAllowed = () => {
     const failed = failures()
-    if (failed.length > failures_max) throw tooManyFailures(shipping, failed, failures_max)
+    if (failed.length > failures_max) throw tooManyFailures(transfer, failed, failures_max)
   }
   /** Waits until `isReady` for each store. Stores without progress for `stall_ms` are abandoned. */
   const settle = async (isReady: (store: Store) => boolean) => {

@@ -74,7 +74,7 @@ export const erasureUploads = (parts: ErasureParts) => {
     const buffer = makeBuffer(parts)
     let buffered_bytes = 0
     let staging: Staging | undefined
-    let moving: Promise<void> | undefined
+    let move: Promise<void> | undefined
 
     const giveBack = () => {
       all_buffered_bytes -= memoryFor(buffered_bytes)
@@ -95,8 +95,8 @@ export const erasureUploads = (parts: ErasureParts) => {
     const write = (bytes: Uint8Array) => {
       if (staging) return staging.write(bytes)
       if (!hasRoom(bytes.length)) {
-        moving = stage(bytes)
-        return moving
+        move = stage(bytes)
+        return move
       }
       all_buffered_bytes += growth(bytes.length)
       buffer.push(bytes)
@@ -107,7 +107,7 @@ export const erasureUploads = (parts: ErasureParts) => {
       write,
       finish: async (at) => {
         // Takes the memory before any await, so that a later `abort` leaves it alone.
-        if (moving) await moving
+        if (move) await move
         if (staging) return putErasure(parts, order, await staging.seal(), at)
         const source = buffer.end()
         const put = await putErasure(parts, order, source, at)
@@ -117,7 +117,7 @@ export const erasureUploads = (parts: ErasureParts) => {
       abort: async () => {
         giveBack()
         buffer.giveBack(buffer.take())
-        await moving?.catch(() => undefined)
+        await move?.catch(() => undefined)
         await staging?.abort()
       },
     }

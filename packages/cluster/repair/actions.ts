@@ -73,13 +73,13 @@ export interface BlobSurvey {
 
 /** The number of copies made, and whether everything that was tried succeeded. */
 export interface Outcome {
-  readonly made: number
+  readonly succeeded: number
   readonly is_done: boolean
 }
 
-const nothing_made: Outcome = { made: 0, is_done: true }
-const not_done: Outcome = { made: 0, is_done: false }
-const made = (copies: number): Outcome => ({ made: copies, is_done: true })
+const nothing_to_do: Outcome = { succeeded: 0, is_done: true }
+const failed: Outcome = { succeeded: 0, is_done: false }
+const made = (copies: number): Outcome => ({ succeeded: copies, is_done: true })
 
 /**
  * Whether the failure means that the copy exists or is no longer wanted. Both settle the action.
@@ -112,7 +112,7 @@ const makePush = (parts: RepairParts, pace: Pace, tally: RepairTally) =>
     const reason = action.is_migration ? "migrate" : "repair"
     const { local, peers, members, timing } = parts
     const reading = await local.read(copy.id, {}, timing.now())
-    if (reading.copy.stored_at !== copy.stored_at) return nothing_made
+    if (reading.copy.stored_at !== copy.stored_at) return nothing_to_do
     const { id, checksum, size, policy, created_at, put_at, shard } = reading.copy
     const { labels } = reading.meta
     const origin = originOf(members().node_id)
@@ -136,7 +136,7 @@ const makePull = (parts: RepairParts, pace: Pace, tally: RepairTally) =>
     const { local, peers, members, timing } = parts
     const { copy, meta, bytes } = await peers.fetch(peer, id, {}, stall_ms)
     try {
-      if (copy.kind !== "whole") return not_done
+      if (copy.kind !== "whole") return failed
       const { checksum, size, policy, created_at, put_at } = copy
       const times = { created_at, put_at }
       const origin = originOf(members().node_id)
@@ -164,28 +164,28 @@ const makeRenewal = ({ guard, peers, members, timing }: RepairParts, pace: Pace)
     const { node_id: own_id, active, leaving } = members()
     const peer = [...active, ...leaving].find((one) => one.node_id === node_id)
     const held = heldIn(responses).get(node_id)
-    if (held === undefined || (node_id !== own_id && peer === undefined)) return not_done
+    if (held === undefined || (node_id !== own_id && peer === undefined)) return failed
     // The node verifies its copy first.
     await pace(copyBytes(held.size, held.shard))
     const copy =
       node_id === own_id || peer === undefined
         ? await guard.renew(id, put_at, timing.now())
         : await peers.renew(peer, id, put_at, verifyMs(held.size))
-    return copy === undefined ? not_done : made(1)
+    return copy === undefined ? failed : made(1)
   }
 
 /** Turns a failure into an outcome, and counts it unless it settles the action. */
-const makeFailing = (tally: RepairTally) =>
+const makeFail = (tally: RepairTally) =>
   function fail(cause: unknown): Outcome {
     // It was deleted there after the survey; the next plan chooses another node.
-    if (isPeerFailure(cause) && cause.code === "FAILED_PRECONDITION") return not_done
+    if (isPeerFailure(cause) && cause.code === "FAILED_PRECONDITION") return failed
     if (isSettled(cause)) return made(1)
     tally.failures += 1
     tally.cause = causeText(cause)
-    return not_done
+    return failed
   }
 
-type Fail = ReturnType<typeof makeFailing>
+type Fail = ReturnType<typeof makeFail>
 
 const activePeer = ({ active }: Members, node_id: string) =>
   active.find((peer) => peer.node_id === node_id)
@@ -194,13 +194,13 @@ const activePeer = ({ active }: Members, node_id: string) =>
 const makePulls = (parts: RepairParts, pace: Pace, tally: RepairTally, fail: Fail) => {
   const pull = makePull(parts, pace, tally)
   return async function pullFrom(id: BlobId, from: ReadonlyArray<string>) {
-    let outcome = not_done
+    let outcome = failed
     for (const node_id of from) {
       const { active, leaving, is_leaving } = parts.members()
       const peer = [...active, ...leaving].find((one) => one.node_id === node_id)
       if (peer === undefined || is_leaving) continue
       outcome = await pull(id, peer).catch((cause: unknown) => fail(cause))
-      if (outcome.made > 0) return outcome
+      if (outcome.succeeded > 0) return outcome
     }
     return outcome
   }
@@ -215,17 +215,17 @@ const makeRebuilds = (parts: RepairParts, pace: Pace, tally: RepairTally, fail: 
       const peer = activePeer(parts.members(), node_id)
       return peer === undefined ? [] : [{ index, peer }]
     })
-    if (wanted.length === 0) return not_done
+    if (wanted.length === 0) return failed
     const known = heldIn(responses)
     const done = await parts.rebuild({ id, missing: wanted, known, reason: "repair", pace })
     for (const { cause } of done.failed) fail(cause)
     tally.repairs += done.rebuilt.length
-    return { made: done.rebuilt.length, is_done: done.failed.length === 0 }
+    return { succeeded: done.rebuilt.length, is_done: done.failed.length === 0 }
   }
 
 export const makeActions = (parts: RepairParts, pace: Pace, tally: RepairTally) => {
   const { local, guard, peers, members } = parts
-  const fail = makeFailing(tally)
+  const fail = makeFail(tally)
   const push = makePush(parts, pace, tally)
   const pullFrom = makePulls(parts, pace, tally, fail)
   const rebuildAll = makeRebuilds(parts, pace, tally, fail)
@@ -238,14 +238,14 @@ export const makeActions = (parts: RepairParts, pace: Pace, tally: RepairTally) 
     if (action.kind === "renew") return renew(survey, action)
     if (action.kind === "discard") {
       await guard.releaseUnreported(id, action.stored_at, surveyed_at)
-      return nothing_made
+      return nothing_to_do
     }
     if (action.kind === "delete") {
       await local.deleteClusterWide(id, originOf(members().node_id), action.deleted_at)
-      return nothing_made
+      return nothing_to_do
     }
     const peer = action.kind === "push" ? activePeer(members(), action.to) : undefined
-    if (action.kind !== "push" || copy === undefined || peer === undefined) return nothing_made
+    if (action.kind !== "push" || copy === undefined || peer === undefined) return nothing_to_do
     return push(copy, peer, action).catch(fail)
   }
   return {
@@ -256,7 +256,7 @@ export const makeActions = (parts: RepairParts, pace: Pace, tally: RepairTally) 
     sendDeletions: async (peer: Peer, deletions: ReadonlyArray<Deletion>) => {
       for (const { id, deleted_at } of deletions) {
         const origin = originOf(members().node_id)
-        const sent = peers.deleteClusterWide(peer, id, origin, deleted_at).then(() => nothing_made)
+        const sent = peers.deleteClusterWide(peer, id, origin, deleted_at).then(() => nothing_to_do)
         if (!(await sent.catch((cause: unknown) => fail(cause))).is_done) return false
       }
       return true

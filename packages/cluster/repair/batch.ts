@@ -35,7 +35,7 @@ export interface BatchSum {
   lacking: number
   displaced: number
   /** Blobs that a put may still be storing. */
-  early: number
+  settling: number
   /** False if a node did not respond or an action failed. */
   is_complete: boolean
 }
@@ -44,7 +44,7 @@ export const emptySum = (): BatchSum => ({
   acts: 0,
   lacking: 0,
   displaced: 0,
-  early: 0,
+  settling: 0,
   is_complete: true,
 })
 
@@ -67,7 +67,7 @@ export const viewOf = (context: BatchContext, now: bigint): RepairView => ({
   ...viewOfMembers(context.members),
   now,
   sweep_number: context.sweep_number,
-  whole_since: context.members.whole_since,
+  all_online_since: context.members.all_online_since,
   release_after_ns: context.release_after_ns,
 })
 
@@ -188,16 +188,16 @@ const makeSurvey = (lookUpAll: Lookups) =>
  */
 const runActions = async (actions: Actions, tasks: ReadonlyArray<Task>) => {
   const todo = tasks.flatMap((task) => task.plan.actions.map((action) => ({ task, action })))
-  const doOne = async ({ task, action }: (typeof todo)[number]) => {
+  const runOne = async ({ task, action }: (typeof todo)[number]) => {
     if (isRelease(action) || isDiscard(action)) return
     const outcome = await actions.run(action, task.survey)
-    task.made += outcome.made
+    task.made += outcome.succeeded
     if (!outcome.is_done) task.is_done = false
   }
   const small = todo.filter(({ task }) => isSmall(task.survey))
   const large = todo.filter(({ task }) => !isSmall(task.survey))
-  await inParallel(small, doOne, small_parallel_max)
-  await inParallel(large, doOne)
+  await inParallel(small, runOne, small_parallel_max)
+  await inParallel(large, runOne)
   return todo.length
 }
 
@@ -210,8 +210,8 @@ const makeDeletionSpread = (lookUpAll: Lookups, actions: Actions) =>
     const responses = await lookUpAll(new Map(others.map((peer) => [peer, ids])))
     await inParallel(others, async (peer) => {
       const known = responses.get(peer.node_id)
-      const their_copies = ids.map((id) => known?.get(id))
-      const missing = known === undefined ? undefined : missingDeletions(deletions, their_copies)
+      const reported = ids.map((id) => known?.get(id))
+      const missing = known === undefined ? undefined : missingDeletions(deletions, reported)
       sum.acts += missing?.length ?? 0
       if (missing === undefined || !(await actions.sendDeletions(peer, missing)))
         sum.is_complete = false
@@ -283,7 +283,7 @@ export const makeBatches = (
     for (const { survey, plan, made, is_done } of tasks) {
       if (made < plan.gaps) sum.lacking += 1
       if (plan.is_displaced && !gone.has(survey.id)) sum.displaced += 1
-      if (plan.is_early) sum.early += 1
+      if (plan.is_early) sum.settling += 1
       if (!plan.is_known || !is_done) sum.is_complete = false
     }
     return tasks.map(({ survey: { id }, plan, made, is_done }) => {

@@ -9,10 +9,10 @@ import type { Members, Peer } from "#actors/blob-storage/ports/peers.ts"
 /** The deletions that a node does not know, given its copies; a later put there wins. */
 export const missingDeletions = (
   deletions: ReadonlyArray<Deletion>,
-  their_copies: ReadonlyArray<Copy | undefined>,
+  reported: ReadonlyArray<Copy | undefined>,
 ): ReadonlyArray<Deletion> =>
   deletions.filter((deletion, at) => {
-    const copy = their_copies[at]
+    const copy = reported[at]
     if (copy === undefined) return true
     if (copy.kind !== "tombstone") return copy.put_at <= deletion.deleted_at
     return !copy.is_cluster_wide || copy.deleted_at < deletion.deleted_at

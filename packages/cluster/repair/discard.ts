@@ -36,7 +36,7 @@ const makeRingCheck =
     const others = [...active, ...leaving].filter((peer) => peer.node_id !== node_id)
     const requests = others.map((peer) => peers.ringVersion(peer).catch(() => undefined))
     const versions = await Promise.all(requests)
-    if (!versions.every((theirs) => theirs === ring_version)) return false
+    if (!versions.every((version) => version === ring_version)) return false
     const is_current = await isCurrent().catch(() => false)
     return is_current && members().ring_version === ring_version
   }

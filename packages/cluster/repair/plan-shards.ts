@@ -142,11 +142,11 @@ const renewalsOf = (census: Census): ReadonlyArray<Action> => {
 
 /** Whether these are shards of an unfinished put that cannot make a blob. */
 const isOrphan = ({ view, responses, model, holders, data_shards }: Census) => {
-  const { now, whole_since, active, leaving, release_after_ns } = view
-  if (holders.size >= data_shards || whole_since === undefined) return false
+  const { now, all_online_since, active, leaving, release_after_ns } = view
+  if (holders.size >= data_shards || all_online_since === undefined) return false
   const is_old = [model.put_at, model.stored_at].every((at) => now - at >= release_after_ns)
   // A node that left since may have taken the other shards with it, and may come back.
-  const is_seen = model.put_at - skew_ns > whole_since && model.stored_at > whole_since
+  const is_seen = model.put_at - skew_ns > all_online_since && model.stored_at > all_online_since
   // A whole copy with a replication policy is unrelated to the shards.
   const is_alone = [...active, ...leaving].every((node) => {
     const copy = responses.get(node)
@@ -248,8 +248,8 @@ export const planShards = (view: RepairView, responses: Responses, model: HeldCo
   const is_displaced = !owners.includes(view.node_id)
   if (isOrphan(census)) {
     // A leaving node waits until the shard may be discarded.
-    const orphaned = { ...base, gaps: 0, is_displaced: view.is_leaving }
-    return { ...orphaned, actions: [{ kind: "discard", stored_at: model.stored_at }] }
+    const plan = { ...base, gaps: 0, is_displaced: view.is_leaving }
+    return { ...plan, actions: [{ kind: "discard", stored_at: model.stored_at }] }
   }
   const repairs = [...movesOf(census, pairs), ...rebuildsOf(census, pairs), ...renewalsOf(census)]
   return { ...base, is_displaced, actions: [...repairs, ...releaseIfMisplaced(census, mine)] }

@@ -92,8 +92,8 @@ const modelOf = (view: RepairView, responses: Responses): HeldCopy | undefined =
   for (const copy of responses.values()) {
     if (copy === undefined || copy.kind === "tombstone") continue
     const is_younger = model === undefined || copy.put_at > model.put_at
-    const is_fuller = copy.put_at === model?.put_at && copy.kind === "whole"
-    if (is_younger || is_fuller) model = copy
+    const is_preferred = copy.put_at === model?.put_at && copy.kind === "whole"
+    if (is_younger || is_preferred) model = copy
   }
   return model
 }

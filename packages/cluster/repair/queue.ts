@@ -69,9 +69,9 @@ export const makeRepairQueue = (size_max = hints_max): RepairQueue => {
     },
     settle: (id) => void taken.delete(id),
     hasLost: () => {
-      const had_lost = has_lost
+      const result = has_lost
       has_lost = false
-      return had_lost
+      return result
     },
   }
 }

@@ -57,7 +57,7 @@ export const makeReleases = (parts: ReleaseParts) => {
   const releasing = new Set<BlobId>()
 
   /** The ids that a node confirms; none if it does not respond. */
-  const keptBy = async (
+  const confirmedBy = async (
     node_id: string,
     ids: ReadonlyArray<BlobId>,
     ring_version: number,
@@ -76,7 +76,7 @@ export const makeReleases = (parts: ReleaseParts) => {
     const requests = [false, true].flatMap((is_read) => {
       const by_keeper = idsByKeeper(candidates.filter(({ is_last }) => is_last === is_read))
       return Array.from(by_keeper, async ([keeper, ids]) => {
-        const confirmed = await keptBy(keeper, ids, ring_version, is_read)
+        const confirmed = await confirmedBy(keeper, ids, ring_version, is_read)
         kept.set(keeper, (kept.get(keeper) ?? new Set()).union(new Set(confirmed)))
       })
     })

@@ -221,7 +221,7 @@ const makeSweep = (
     }
     const { ring_version, is_leaving } = first
     const is_same = members().ring_version === ring_version && !isOver()
-    const { acts, lacking, displaced, early } = sum
+    const { acts, lacking, displaced, settling: early } = sum
     const is_complete = sum.is_complete && is_same
     const result = { ring_version, is_leaving, acts, lacking, displaced, early, is_complete }
     schedule.end(result, hasWork({ ...sum, is_complete }, is_leaving) || settling.hasLost())

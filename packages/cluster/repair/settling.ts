@@ -8,13 +8,13 @@ import { hints_max } from "./queue.ts"
 import { settle_ns } from "./view.ts"
 
 /** Blobs found together, and the time at which they have settled. */
-interface Young {
+interface SettlingGroup {
   readonly ids: ReadonlyArray<BlobId>
   readonly due: bigint
 }
 
 export const makeSettling = (size_max = hints_max) => {
-  let waiting: Array<Young> = []
+  let waiting: Array<SettlingGroup> = []
   let size = 0
   let has_lost = false
   return {

@@ -48,13 +48,13 @@ export const makeVerifier = ({ local, timing, pace }: VerifierParts) => {
     if (oldest !== undefined && verifications.size >= verifications_max)
       verifications.delete(oldest)
     // The read quarantines a corrupt copy, whatever it fails with.
-    const is_sound = verify(copy).catch(() => false)
+    const is_intact = verify(copy).catch(() => false)
     verifications.set(copy.id, {
       stored_at: copy.stored_at,
       started_at: timing.now(),
-      is_intact: is_sound,
+      is_intact: is_intact,
     })
-    return is_sound
+    return is_intact
   }
   const verificationOf = (copy: HeldCopy) => {
     const known = verifications.get(copy.id)
@@ -71,10 +71,10 @@ export const makeVerifier = ({ local, timing, pace }: VerifierParts) => {
     const intact = new Set<BlobId>()
     const { promise: is_late, cancel } = timeout()
     for (const copy of copies) {
-      const is_sound = await Promise.race([verificationOf(copy), is_late])
-      if (is_sound === undefined) break
+      const is_intact = await Promise.race([verificationOf(copy), is_late])
+      if (is_intact === undefined) break
       verifications.delete(copy.id)
-      if (is_sound) intact.add(copy.id)
+      if (is_intact) intact.add(copy.id)
     }
     cancel()
     return intact

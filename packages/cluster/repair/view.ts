@@ -29,7 +29,7 @@ export interface RepairView {
   /** The number of the sweep since the last ring change, from 1; 0 for a hinted blob. */
   readonly sweep_number: number
   /** Time since which no node that may have copies is offline; undefined if one may be. */
-  readonly whole_since: bigint | undefined
+  readonly all_online_since: bigint | undefined
   /** Age at which a misplaced copy may be released, in nanoseconds. */
   readonly release_after_ns: bigint
 }

@@ -43,9 +43,9 @@ export const makeFailures = ({ timing, report, hint }: ClusterParts): Failures =
     const now = timing.now()
     const last = failed.at(-1)
     // A clock that was set back must not silence the warnings for longer.
-    const is_too_soon =
+    const is_rate_limited =
       warned_at !== undefined && now >= warned_at && now - warned_at < warning_interval_ns
-    if (last === undefined || is_too_soon) return
+    if (last === undefined || is_rate_limited) return
     const what = `${unreported} copies or deletions failed on other nodes and are made later`
     report(`${what}; the last on ${last.node_id}: ${last.detail}`)
     unreported = 0

@@ -25,16 +25,16 @@ const rounds_max = 64
 const digit_after = /[0-9a-e]f*$/
 const digit_before = /[1-9a-f]0*$/
 
-const stepped = (text: string, change: number) =>
+const shiftDigit = (text: string, change: number) =>
   (Number.parseInt(text.slice(0, 1), 16) + change).toString(16)
 
 /** The exclusive bounds of the identifiers that begin with `prefix`. */
 export const boundsOf = (prefix: string) => {
   const up = digit_after.exec(prefix)
-  const until = up && `${prefix.slice(0, up.index)}${stepped(up[0], 1)}`.padEnd(id_digits, "0")
+  const until = up && `${prefix.slice(0, up.index)}${shiftDigit(up[0], 1)}`.padEnd(id_digits, "0")
   const down = digit_before.exec(prefix)
-  const kept = down && `${prefix.slice(0, down.index)}${stepped(down[0], -1)}`
-  return { after: kept?.padEnd(id_digits, "f") ?? "", until: until ?? "" }
+  const after = down && `${prefix.slice(0, down.index)}${shiftDigit(down[0], -1)}`
+  return { after: after?.padEnd(id_digits, "f") ?? "", until: until ?? "" }
 }
 
 /** What all nodes together have of one blob; decides whether it is listed. */

@@ -224,7 +224,7 @@ const makeOrphans = (parts: ClusterParts) => {
     const is_readable = await search.runUntil((holders) => readableCode(holders) !== undefined)
     if (is_readable) return false
     // Without the bytes nothing replaces the shard, so no node may be offline.
-    const is_whole = search.unanswered() === 0 && members().whole_since !== undefined
+    const is_whole = search.unanswered() === 0 && members().all_online_since !== undefined
     if (bytes === undefined && !is_whole) throw unreachable(too_few_shards)
     return local.release(id, here.stored_at, at)
   }

@@ -23,13 +23,13 @@ export interface Found {
 }
 
 /** Codes of a node that certainly has no intact copy. */
-const denials: ReadonlySet<string> = new Set(["NOT_FOUND", "DATA_LOSS"])
+const absence_codes: ReadonlySet<string> = new Set(["NOT_FOUND", "DATA_LOSS"])
 
 /** Number of owners from which the bytes are fetched directly; other nodes are queried first. */
 const direct_fetches_max = nodes_needed.REPLICATION_POLICY_REPLICA3
 
 /** Timeout for nodes without a recent heartbeat, in milliseconds. */
-const unheard_ms_max = 1000
+const overdue_timeout_ms = 1000
 
 /** Ends a response that nobody reads. Its failures do not matter. */
 export const discard = ({ fetched }: Found) => {
@@ -61,7 +61,7 @@ const makeFindings = () => {
     },
     /** Records a failed request, unless the node certainly has no copy. */
     noteFailure: ({ node_id }: Peer, cause: unknown) => {
-      if (!isPeerFailure(cause) || !denials.has(cause.code)) unreachable.push(node_id)
+      if (!isPeerFailure(cause) || !absence_codes.has(cause.code)) unreachable.push(node_id)
     },
     /**
      * Whether a cluster-wide deletion covers this copy, though its node has not received it yet.
@@ -80,7 +80,7 @@ const makeQueries = (parts: ClusterParts, id: BlobId, range: BlobRange) => {
   const lookUp = (peer: Peer) => {
     const lookup = peers.have(peer, [id])
     if (!unheard.includes(peer.node_id)) return lookup
-    return withTimeout(parts, lookup, unheard_ms_max)
+    return withTimeout(parts, lookup, overdue_timeout_ms)
       .catch(() => undefined)
       .then((copies) => {
         if (copies === undefined) timed_out.push(peer.node_id)

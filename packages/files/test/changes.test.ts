@@ -3,13 +3,13 @@ import { join } from "node:path"
 import { it } from "@effect/vitest"
 import { Deferred, Effect } from "effect"
 import { temporaryFolder } from "../../../test/world/programs/nats.ts"
-import { watched } from "../changes.ts"
+import { watchFiles } from "../changes.ts"
 
 it.live("a file whose permissions alone are fixed is read again", () =>
   Effect.gen(function* () {
     const path = join(yield* temporaryFolder, "key.pem")
     writeFileSync(path, "text", { mode: 0o000 })
-    const whenChanged = yield* watched([path])
+    const whenChanged = yield* watchFiles([path])
     const changed = yield* Deferred.make<void>()
     yield* whenChanged(Effect.asVoid(Deferred.succeed(changed, undefined)))
     chmodSync(path, 0o600)

@@ -1,7 +1,7 @@
 /**
- * The maximum number of connections of the listener, in all and for each address. Some more are
- * accepted for probes of the process and for other nodes; any other request over those gets 503
- * with Retry-After.
+ * The maximum number of connections to the listener, in total and per address. A few more are
+ * accepted, for health probes and other nodes; any other request on one of those gets 503 with
+ * Retry-After.
  *
  * Source: decisions 0154 and 0186.
  */
@@ -12,18 +12,18 @@ import type { Duplex } from "node:stream"
 import { Context } from "effect"
 import { counter, gauge } from "#schemas/metric.ts"
 import type { Handler, InternalHandler, ListenerSettings } from "../handler.ts"
-import { answerBroken } from "../refusals/broken-answer.ts"
-import { inFront, isBelow } from "../request-front.ts"
+import { intercept, isBelow } from "../intercept.ts"
+import { sendErrorResponse } from "../refusals/error-response.ts"
 import { connectionShares, type Shares } from "./connection-share.ts"
 
-/** Connections beyond the limit; what comes after them is closed as soon as it is there. */
+/** Connections accepted beyond the limit. Any further ones are closed immediately. */
 const spare_max = 64
 
-/** The part of the files that a process may open which is for connections. */
+/** The share of the process's open files that connections may use. */
 const files_share = 0.75
 
-/** Answered however many connections there are. */
-const watched = new Set(["/livez", "/readyz", "/metrics"])
+/** Served regardless of the number of connections. */
+const probe_paths = new Set(["/livez", "/readyz", "/metrics"])
 
 const open_total = gauge("almanac_http_connections", "Connections that clients have open.")
 const limit = gauge("almanac_http_connections_limit", "Most that they may have open.")
@@ -32,9 +32,9 @@ const refused_total = counter(
   "Connections beyond the limit, or their address's: answered with 503, or closed.",
   {},
 )
-const nowhere = Context.empty()
+const no_labels = Context.empty()
 
-/** What the system lets this process open; as good as no limit where it does not tell. */
+/** The process's limit of open files; infinite if unknown. */
 const filesMax = () => {
   try {
     const [, soft] = /^Max open files +(\d+)/m.exec(readFileSync("/proc/self/limits", "utf8")) ?? []
@@ -44,47 +44,47 @@ const filesMax = () => {
   }
 }
 
-/** How many there may be, by the settings and by the system. */
+/** The maximum number of connections, by the settings and the system. */
 const connectionsMax = ({ max_connections }: ListenerSettings["api"]) =>
   Math.max(1, Math.min(max_connections, Math.floor(filesMax() * files_share)))
 
-/** Names a connection, with TLS on it or without. */
-const ends = ({ remoteAddress, remotePort }: Socket) => `${remoteAddress} ${remotePort}`
+/** Identifies a connection, with or without TLS. */
+const connectionKey = ({ remoteAddress, remotePort }: Socket) => `${remoteAddress} ${remotePort}`
 
-/** Follows which connections are beyond the limit, and closes what is beyond those. */
-const excessive = (
+/** Tracks the connections beyond the limit, and closes those beyond the spare ones. */
+const trackExcess = (
   server: Server,
   { is_tls }: LimitOptions,
   { connections_max, shares }: { readonly connections_max: number; readonly shares: Shares },
 ) => {
   const excess = new Set<Duplex>()
-  /** Of TLS, whose handshakes count as well. */
-  const in_excess = new Set<string>()
+  /** TLS connections beyond the limit, including those before their handshake. */
+  const excess_keys = new Set<string>()
   let open = 0
-  const moved = (by: number) => {
+  const addOpen = (by: number) => {
     open += by
-    open_total.updateUnsafe(open, nowhere)
+    open_total.updateUnsafe(open, no_labels)
   }
   server.maxConnections = connections_max + spare_max
-  server.on("drop", () => refused_total.updateUnsafe(1, nowhere))
+  server.on("drop", () => refused_total.updateUnsafe(1, no_labels))
   server.on("connection", (socket: Socket) => {
-    moved(1)
+    addOpen(1)
     const { remoteAddress = "" } = socket
-    const name = ends(socket)
+    const name = connectionKey(socket)
     const admission = shares.admit(remoteAddress, open)
     socket.once("close", () => {
-      moved(-1)
+      addOpen(-1)
       shares.release(remoteAddress)
       excess.delete(socket)
-      in_excess.delete(name)
+      excess_keys.delete(name)
     })
-    if (admission === "excess") void (is_tls ? in_excess.add(name) : excess.add(socket))
+    if (admission === "excess") void (is_tls ? excess_keys.add(name) : excess.add(socket))
     if (admission !== "closed") return
-    refused_total.updateUnsafe(1, nowhere)
+    refused_total.updateUnsafe(1, no_labels)
     socket.destroy()
   })
   server.on("secureConnection", (socket: Socket) => {
-    if (!in_excess.has(ends(socket))) return
+    if (!excess_keys.has(connectionKey(socket))) return
     excess.add(socket)
     socket.once("close", () => excess.delete(socket))
   })
@@ -96,31 +96,33 @@ export interface LimitOptions {
   readonly internal: InternalHandler | undefined
 }
 
-/** Comes before whoever took requests until now: what is within the limit is theirs. */
+/** Answers requests on connections beyond the limit; passes others to the present listener. */
 export const limitConnections = (
   server: Server,
-  { broken }: Pick<Handler, "broken">,
+  { errorResponse }: Pick<Handler, "errorResponse">,
   api: ListenerSettings["api"],
   options: LimitOptions,
 ) => {
   const connections_max = connectionsMax(api)
-  limit.updateUnsafe(connections_max, nowhere)
+  limit.updateUnsafe(connections_max, no_labels)
   const shares = connectionShares(api, connections_max)
-  const excess = excessive(server, options, { connections_max, shares })
-  const refused: RequestListener = ({ method = "", url = "" }, response) => {
+  const excess = trackExcess(server, options, { connections_max, shares })
+  const refuse: RequestListener = ({ method = "", url = "" }, response) => {
     const detail =
       "Too many connections are open, in all or from this address: try again, or use one for " +
       "several requests."
-    refused_total.updateUnsafe(1, nowhere)
-    answerBroken(response, broken(method, url, { status: 503, detail }), { "retry-after": "1" })
+    refused_total.updateUnsafe(1, no_labels)
+    sendErrorResponse(response, errorResponse(method, url, { status: 503, detail }), {
+      "retry-after": "1",
+    })
   }
-  inFront(server, (plain) => (request, response) => {
-    if (excess.size === 0 || !excess.has(request.socket)) return plain(request, response)
+  intercept(server, (next) => (request, response) => {
+    if (excess.size === 0 || !excess.has(request.socket)) return next(request, response)
     const { url = "" } = request
     const { internal } = options
-    if (internal !== undefined && isBelow(internal.prefix, url)) return plain(request, response)
+    if (internal !== undefined && isBelow(internal.prefix, url)) return next(request, response)
     response.shouldKeepAlive = false
-    if (watched.has(url.split("?", 1)[0] ?? "")) return plain(request, response)
-    refused(request, response)
+    if (probe_paths.has(url.split("?", 1)[0] ?? "")) return next(request, response)
+    refuse(request, response)
   })
 }

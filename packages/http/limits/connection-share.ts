@@ -1,6 +1,6 @@
 /**
- * How many of the connections each address may have: one client that opens many of them keeps no
- * other out, and an operator on this machine always gets in. IPv6 addresses count by their /64.
+ * Limits the connections of each address, so that one client cannot lock others out, and an
+ * operator on this machine can always connect. IPv6 addresses count by their /64.
  *
  * Source: decision 0186.
  */
@@ -9,20 +9,20 @@ import { callerNetwork } from "#schemas/caller-network.ts"
 import type { ListenerSettings } from "../handler.ts"
 import { networksOf } from "./networks.ts"
 
-/** Connections of one address beyond its limit that get an answer; more are closed. */
-const told_max = 16
+/** Connections of one address beyond its limit that get a response; any more are closed. */
+const excess_max = 16
 
-/** Of all connections so many are for unlimited addresses alone, a sixteenth where it is less. */
+/** Connections reserved for unlimited addresses: at most a sixteenth of all. */
 const reserve_max = 64
 const reserve_share = 16
 
-/** Served; answered that there are too many; closed at once. */
+/** "excess": gets 503. "closed": is closed immediately. */
 export type Admission = "served" | "excess" | "closed"
 
 export interface Shares {
-  /** Counts a connection from this address, of which and of all others `open` are open. */
+  /** Counts a new connection. `open` is the number of all connections, including this one. */
   readonly admit: (address: string, open: number) => Admission
-  /** A connection from this address, which was counted, is closed. */
+  /** Uncounts a closed connection. */
   readonly release: (address: string) => void
 }
 
@@ -31,7 +31,7 @@ type ShareSettings = Pick<
   "max_connections_per_address" | "unlimited_addresses"
 >
 
-/** `connections_max` is the maximum of all addresses together. */
+/** `connections_max` is the limit of all addresses together. */
 export const connectionShares = (
   { max_connections_per_address, unlimited_addresses }: ShareSettings,
   connections_max: number,
@@ -48,17 +48,17 @@ export const connectionShares = (
     else by_network.delete(network)
     return now
   }
-  const worse = (one: number, max: number, spare: number): Admission => {
+  const admissionOf = (one: number, max: number, spare: number): Admission => {
     if (one <= max) return "served"
     return one <= max + spare ? "excess" : "closed"
   }
   return {
     admit: (address, open) => {
       const own = count(address, 1)
-      // What is beyond all is closed by the listener itself.
+      // The server itself closes connections beyond `connections_max` and the spare ones.
       if (isUnlimited(address)) return open > connections_max ? "excess" : "served"
-      const of_address = worse(own, max_connections_per_address, told_max)
-      return of_address === "served" ? worse(open, open_max, reserve / 2) : of_address
+      const of_address = admissionOf(own, max_connections_per_address, excess_max)
+      return of_address === "served" ? admissionOf(open, open_max, reserve / 2) : of_address
     },
     release: (address) => void count(address, -1),
   }

@@ -1,7 +1,7 @@
 /** Networks of IP addresses, as CIDRs. */
 import { BlockList, isIP } from "node:net"
 
-/** A list of CIDRs that addresses can be looked up in. */
+/** Makes a list of CIDRs for lookups of addresses. */
 export const blockList = (networks: ReadonlyArray<string>) => {
   const list = new BlockList()
   for (const network of networks) {
@@ -11,7 +11,7 @@ export const blockList = (networks: ReadonlyArray<string>) => {
   return list
 }
 
-/** An IPv4 address that an IPv6 address stands for (RFC 4291 §2.5.5.2, RFC 6052). */
+/** The IPv4 address embedded in an IPv6 address (RFC 4291 §2.5.5.2, RFC 6052). */
 export const embeddedV4 = (address: string) => {
   const canonical = new URL(`http://[${address}]`).hostname.slice(1, -1)
   const [, high, low] =
@@ -22,7 +22,7 @@ export const embeddedV4 = (address: string) => {
   return `${a >> 8}.${a & 255}.${b >> 8}.${b & 255}`
 }
 
-/** Whether an address is in one of these networks, which are CIDRs; of no address: no. */
+/** Returns whether an address is in one of these CIDRs; false for an invalid address. */
 export const networksOf = (networks: ReadonlyArray<string>): ((address: string) => boolean) => {
   const list = blockList(networks)
   return (address) => {

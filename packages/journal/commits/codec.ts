@@ -72,7 +72,7 @@ const encodeCommit = (stream: string, commit: Commit) => {
 }
 
 /** The first bytes of every commit that a release wrote: the version never changes. */
-const beginning = Buffer.from('{"v":1,')
+const commit_prefix = Buffer.from('{"v":1,')
 
 /** Line feed: our JSON contains none, and an export has one commit per line. */
 const line_feed = 10
@@ -104,7 +104,7 @@ export const decode = (
 }
 
 /** Applies the judge to an entry that was decoded without it, for example from an archive. */
-export const judged = (entry: Entry, judge: Judge): Entry => {
+export const applyJudge = (entry: Entry, judge: Judge): Entry => {
   if ("unreadable" in entry || entry.bytes === undefined) return entry
   const unreadable = judge(entry.stream, entry.commit)
   if (unreadable === undefined) return entry
@@ -125,7 +125,7 @@ const commitOf = (stream: string, bytes: Uint8Array, judge: Judge): Commit | str
   const fault = faultOf(parsed)
   if (fault !== undefined) return fault
   // Every release writes the version first, and no white space.
-  if (!beginning.equals(bytes.subarray(0, beginning.length)) || bytes.includes(line_feed)) {
+  if (!commit_prefix.equals(bytes.subarray(0, commit_prefix.length)) || bytes.includes(line_feed)) {
     return "it is not written as a release writes JSON"
   }
   // Its fields have the shapes of a commit's, by the checks above.
@@ -174,6 +174,6 @@ const checks = Object.entries(fields)
 const faultOf = (commit: unknown) => {
   if (!isObject(commit)) return "it is no JSON object"
   if (commit.v !== 1) return "its version is not 1"
-  const wrong = checks.find(([name, holds]) => !holds(commit[name]))
+  const wrong = checks.find(([name, isValid]) => !isValid(commit[name]))
   return wrong === undefined ? undefined : `its field ${wrong[0]} is missing or of another shape`
 }

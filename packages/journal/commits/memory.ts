@@ -34,20 +34,20 @@ type Read = (stored: Stored) => Entry
 const logOf = (judge: Judge) => {
   const read: Read = ({ position, stream, bytes }) => decode(position, stream, bytes, judge)
   const commits: Array<Stored> = []
-  const lasts = new Map<string, Stored>()
+  const last_by_stream = new Map<string, Stored>()
   const waiting = new Set<() => void>()
 
   const store = ({ stream, bytes }: Encoded) => {
     const stored = { position: commits.length + 1, stream, bytes }
     commits.push(stored)
-    lasts.set(stream, stored)
+    last_by_stream.set(stream, stored)
     return { position: stored.position, hash: sha256(bytes) }
   }
 
   const { entries, followEntries } = reads(commits, waiting, read)
   const lastBefore = lastReadable(entries)
   const tip = Effect.fnUntraced(function* (stream: string) {
-    const stored = lasts.get(checked(stream))
+    const stored = last_by_stream.get(checked(stream))
     if (stored === undefined) return undefined
     const entry = read(stored)
     const { position, hash } = entry
@@ -67,7 +67,9 @@ const logOf = (judge: Judge) => {
     append: (appends) =>
       Effect.suspend(() => {
         const encoded = encode(appends)
-        const stale = encoded.find((one) => (lasts.get(one.stream)?.position ?? 0) !== one.expected)
+        const stale = encoded.find(
+          (one) => (last_by_stream.get(one.stream)?.position ?? 0) !== one.expected,
+        )
         if (stale) {
           const detail = `${stale.stream} is not at ${stale.expected} any more.`
           return Effect.fail(new VersionConflict({ detail }))
@@ -81,7 +83,7 @@ const logOf = (judge: Judge) => {
     lasts: (part) =>
       Stream.suspend(() =>
         Stream.fromIterable(
-          [...lasts.values()]
+          [...last_by_stream.values()]
             .filter(({ stream }) => isPartOf(part, stream))
             .sort((one, other) => one.position - other.position)
             .map(read),
@@ -120,20 +122,20 @@ const reads = (commits: ReadonlyArray<Stored>, waiting: Set<() => void>, read: R
       Stream.suspend(() => {
         const from = { index: position }
         const end = commits.length
-        const look = () => {
+        const poll = () => {
           const chunk = next(part, from, end)
           return [chunk, chunk.length > 0 ? Option.some(undefined) : Option.none()] as const
         }
-        return Stream.paginate(undefined, () => Effect.sync(look))
+        return Stream.paginate(undefined, () => Effect.sync(poll))
       }),
     followEntries: (part: Part, position: number) =>
       Stream.suspend(() => {
         const from = { index: position }
-        const look: Effect.Effect<ReadonlyArray<Entry>> = Effect.suspend(() => {
+        const poll: Effect.Effect<ReadonlyArray<Entry>> = Effect.suspend(() => {
           const chunk = next(part, from, commits.length)
-          return chunk.length > 0 ? Effect.succeed(chunk) : Effect.andThen(appended, look)
+          return chunk.length > 0 ? Effect.succeed(chunk) : Effect.andThen(appended, poll)
         })
-        return Stream.fromIterableEffectRepeat(look)
+        return Stream.fromIterableEffectRepeat(poll)
       }),
   }
 }

@@ -6,7 +6,7 @@ import { digest, sha256 } from "../commits/codec.ts"
 import type { Write } from "../jetstream/write.ts"
 import { checkStream, type Watch, type Watched } from "./watch.ts"
 
-interface Guarding {
+interface GuardOptions {
   readonly watch: Watch
   readonly watched: Watched
   readonly link: Link
@@ -16,9 +16,9 @@ interface Guarding {
  * Writes only to a complete log: the stream is checked again after each lost connection, because
  * its server may have restarted on a damaged store. Each success advances the mark.
  */
-export const guarded = Effect.fnUntraced(function* (
+export const guardedWrite = Effect.fnUntraced(function* (
   write: Write,
-  { watch, watched, link }: Guarding,
+  { watch, watched, link }: GuardOptions,
 ) {
   const run = Effect.runPromiseWith(yield* Effect.context())
   let is_checked = true

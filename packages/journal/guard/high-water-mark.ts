@@ -87,14 +87,14 @@ const newest = (marks: ReadonlyArray<Mark | undefined>, first: number) => {
 }
 
 /** Offset of the byte after both slots that holds the index of the last written one. */
-const turn_at = slots * slot_bytes
+const slot_index_at = slots * slot_bytes
 
-const turnIn = (bytes: Buffer) => (bytes[turn_at] === 1 ? 1 : 0)
+const slotIndexIn = (bytes: Buffer) => (bytes[slot_index_at] === 1 ? 1 : 0)
 
 /** Decodes a file's mark; undefined if the file is empty. Throws if no slot is valid. */
 const markIn = (bytes: Buffer): Mark | undefined => {
   if (bytes.length === 0) return undefined
-  const mark = newest(readSlots(bytes), turnIn(bytes))
+  const mark = newest(readSlots(bytes), slotIndexIn(bytes))
   if (mark === undefined) throw new Error("its content is damaged")
   return mark
 }
@@ -121,7 +121,7 @@ export const readMark = (path: string) =>
   })
 
 /** The mark of a running process. */
-export interface KeptMark {
+export interface MarkWriter {
   /** The mark when the file was opened. */
   readonly found: Mark | undefined
   /** The last commit known to be in the log: this process's own, or the mark's. */
@@ -131,14 +131,14 @@ export interface KeptMark {
   /** Advances the mark to a later commit, asynchronously. Ignores an earlier one. */
   readonly advance: (position: number, bytes: Uint8Array) => void
   /** Sets the mark to this commit, or to a later one of this process, unconditionally. */
-  readonly settle: (last: Settled) => Effect.Effect<void, MarkUnusable>
+  readonly settle: (last: MarkPosition) => Effect.Effect<void, MarkUnusable>
 }
 
 /** The stream of a mark. */
 export type Identity = Pick<Mark, "stream" | "stream_created">
 
 /** The new value of a mark. */
-export type Settled = Omit<Mark, keyof Identity>
+export type MarkPosition = Omit<Mark, keyof Identity>
 
 const no_identity: Identity = { stream: "", stream_created: "" }
 
@@ -154,9 +154,9 @@ export const openMark = Effect.fnUntraced(function* (
     Effect.tryPromise({ try: () => openFile(path), catch: (cause) => unusable(path, cause) }),
     ({ handle }) => Effect.promise(() => handle.close().catch(() => undefined)),
   )
-  const kept = keeper(file, (cause) => report(unusable(path, cause).message))
-  yield* Effect.addFinalizer(() => Effect.promise(kept.end))
-  const { known, identify, advance, settle } = kept
+  const writer = newWriter(file, (cause) => report(unusable(path, cause).message))
+  yield* Effect.addFinalizer(() => Effect.promise(writer.end))
+  const { known, identify, advance, settle } = writer
   return {
     found: file.found,
     known,
@@ -164,29 +164,29 @@ export const openMark = Effect.fnUntraced(function* (
     advance,
     settle: (last) =>
       Effect.tryPromise({ try: () => settle(last), catch: (cause) => unusable(path, cause) }),
-  } satisfies KeptMark
+  } satisfies MarkWriter
 })
 
 interface Opened {
   readonly handle: FileHandle
   /** The slot that was written last; the next mark goes to the other. */
-  readonly turn: number
+  readonly slot: number
   readonly found: Mark | undefined
 }
 
 const openFile = async (path: string): Promise<Opened> => {
-  const made = await open(path, "wx+", file_mode).catch((cause) => {
+  const created = await open(path, "wx+", file_mode).catch((cause) => {
     if (cause instanceof Error && "code" in cause && cause.code === "EEXIST") return undefined
     throw cause
   })
-  const handle = made ?? (await open(path, "r+"))
+  const handle = created ?? (await open(path, "r+"))
   try {
-    if (made !== undefined) {
+    if (created !== undefined) {
       await syncFolder(path.slice(0, path.lastIndexOf("/")) || "/")
-      return { handle, turn: 0, found: undefined }
+      return { handle, slot: 0, found: undefined }
     }
     const bytes = await handle.readFile()
-    return { handle, turn: turnIn(bytes), found: markIn(bytes) }
+    return { handle, slot: slotIndexIn(bytes), found: markIn(bytes) }
   } catch (cause) {
     await handle.close()
     throw cause
@@ -199,17 +199,17 @@ interface Latest {
 }
 
 /** Writes marks to the file's slots, one at a time. */
-const slotWriter = ({ handle, turn }: Opened, failed: (cause: unknown) => void) => {
-  let slot = turn
+const slotWriter = ({ handle, slot: last_slot }: Opened, failed: (cause: unknown) => void) => {
+  let slot = last_slot
   let last: Promise<void> = Promise.resolve()
   let has_failed = false
   const put = async (mark: Mark) => {
     slot = (slot + 1) % slots
     await handle.write(encodeSlot(mark), 0, slot_bytes, slot * slot_bytes)
-    await handle.write(Buffer.of(slot), 0, 1, turn_at)
+    await handle.write(Buffer.of(slot), 0, 1, slot_index_at)
   }
   /** Runs after all earlier writes; reports only the first of consecutive failures. */
-  const inTurn = (work: () => Promise<void>) => {
+  const enqueue = (work: () => Promise<void>) => {
     last = last.then(work).then(
       () => {
         has_failed = false
@@ -222,8 +222,8 @@ const slotWriter = ({ handle, turn }: Opened, failed: (cause: unknown) => void) 
     return last
   }
   return {
-    put: (mark: Mark) => inTurn(() => put(mark)),
-    sync: () => inTurn(() => handle.datasync()),
+    put: (mark: Mark) => enqueue(() => put(mark)),
+    sync: () => enqueue(() => handle.datasync()),
     /** Rejects if the write fails. */
     putNow: async (mark: Mark) => {
       await last
@@ -234,7 +234,7 @@ const slotWriter = ({ handle, turn }: Opened, failed: (cause: unknown) => void) 
 }
 
 /** Writes the newest mark at most every `write_ms`, and syncs it at most every `sync_ms`. */
-const keeper = (opened: Opened, failed: (cause: unknown) => void) => {
+const newWriter = (opened: Opened, failed: (cause: unknown) => void) => {
   const { found } = opened
   const file = slotWriter(opened, failed)
   let identity: Identity = found ?? no_identity
@@ -275,7 +275,7 @@ const keeper = (opened: Opened, failed: (cause: unknown) => void) => {
       latest = acknowledged
       write_timer ??= setTimeout(write, write_ms).unref()
     },
-    settle: (last: Settled) => {
+    settle: (last: MarkPosition) => {
       latest = undefined
       restore_id = last.restore_id
       // This process may have appended since the caller read the log.

@@ -16,7 +16,7 @@ import {
 } from "#events/log-guard.ts"
 import { RestorationContext, restoration_stream } from "#events/system/restoration.ts"
 import { sha256 } from "../commits/codec.ts"
-import type { KeptMark, Mark } from "./high-water-mark.ts"
+import type { Mark, MarkWriter } from "./high-water-mark.ts"
 
 /** The guard of this process, with the inputs from the log over JetStream. */
 export interface Watch extends Guard {
@@ -46,10 +46,10 @@ export class LogWatch extends Context.Service<LogWatch, Watch>()("almanac/adapte
  */
 export const newWatch = (
   mark: Mark | undefined,
-  kept?: KeptMark,
+  mark_writer?: MarkWriter,
   release: Effect.Effect<void> = Effect.void,
 ): Watch => {
-  const known = () => (kept === undefined ? mark : kept.known())
+  const known = () => (mark_writer === undefined ? mark : mark_writer.known())
   const findings: Array<Finding> = []
   let context: typeof RestorationContext.Type = { restores: [] }
   let is_confirmed = false
@@ -79,7 +79,7 @@ export const newWatch = (
   return {
     known,
     identify: ({ config, created }) =>
-      kept?.identify({ stream: config.name, stream_created: created }),
+      mark_writer?.identify({ stream: config.name, stream_created: created }),
     problem,
     findings: () => findings,
     close,
@@ -104,11 +104,11 @@ export const newWatch = (
       return false
     }),
     release,
-    advance: (position, bytes) => kept?.advance(position, bytes),
+    advance: (position, bytes) => mark_writer?.advance(position, bytes),
     settle: (last) => {
-      if (kept === undefined) return Effect.void
+      if (mark_writer === undefined) return Effect.void
       const restore_id = context.restores.at(-1)?.restore_id ?? null
-      return kept
+      return mark_writer
         .settle({ ...last, restore_id })
         .pipe(Effect.catch(({ message }) => Effect.logWarning(message)))
     },

@@ -111,7 +111,7 @@ const sender = ({ write, pace, now }: AppenderOptions, queue: ReturnType<typeof 
     const since = now()
     if (group.length === 1 || mode === "alone") await Promise.all(group.map(writeAlone))
     else await writeTogether(group, commits)
-    if (!mixed) pace.learn(commits.length, mode, now() - since)
+    if (!mixed) pace.record(commits.length, mode, now() - since)
   }
 
   return { send, wasAbsent: () => is_absent }

@@ -94,8 +94,8 @@ export const openConsumer = async (
     if (link.isUp()) void deleteConsumer()
     throw cause
   })
-  const is_of_lasts = start.deliver_policy === DeliverPolicy.LastPerSubject
-  const window = is_of_lasts ? lasts_window : page_window
+  const is_last_per_subject = start.deliver_policy === DeliverPolicy.LastPerSubject
+  const window = is_last_per_subject ? lasts_window : page_window
   return consume(
     { connection, link },
     { name: `${stream}.${name}`, window, forget: deleteConsumer },

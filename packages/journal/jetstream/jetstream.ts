@@ -41,17 +41,17 @@ import {
 import { spanned } from "#events/trace.ts"
 import {
   append_commits_max,
+  applyJudge,
   checked,
   decode,
   digest,
   type Encoded,
   encode,
-  judged,
   sha256,
 } from "../commits/codec.ts"
 import { type LastBefore, lastReadable, readable, withReadableLasts } from "../commits/readable.ts"
 import { type Generation, generationConfig, positionOf } from "../generations/generation.ts"
-import { absentLog, guarded } from "../guard/guarded-log.ts"
+import { absentLog, guardedWrite } from "../guard/guarded-log.ts"
 import { checkAbsent, checkStream, LogWatch, type Watched } from "../guard/watch.ts"
 import { appender } from "./appender.ts"
 import type { Delivered, Source } from "./consumer.ts"
@@ -69,7 +69,7 @@ export interface LogOptions {
   /** First token of its subjects, `commit` if absent. */
   readonly head?: string
   /** Earlier generations, if any. */
-  readonly earlier?: Earlier
+  readonly earlier?: EarlierGenerations
   /** Copies in a cluster, 1 if absent. */
   readonly replicas?: number
   /** Maximum size on disk, unlimited if absent. */
@@ -79,7 +79,7 @@ export interface LogOptions {
 }
 
 /** The generations before this one. */
-export interface Earlier {
+export interface EarlierGenerations {
   readonly generation: Generation
   /** Reads their entries of a part after a position, oldest first. */
   readonly read: (part: Part, after: number) => Stream.Stream<Entry, LogUnavailable>
@@ -139,7 +139,7 @@ export const logJetStream = (options: LogOptions) =>
         ...reading.port,
         ...loadAndAppend(
           { ...source, jsm: query_jsm },
-          watch === undefined ? write : yield* guarded(write, { watch, watched, link }),
+          watch === undefined ? write : yield* guardedWrite(write, { watch, watched, link }),
           { ...options, lastBefore: reading.lastBefore, judge },
         ),
       })
@@ -225,8 +225,8 @@ const loadAndAppend = (
       const query = { last_by_subj: `${head}.${checked(stream)}` }
       // Any replica answers a direct get, even one that lags: its answer could cause a false
       // conflict.
-      const is_sure = replicas === 1 && !uncertain.has(stream)
-      const get = is_sure ? jsm.direct.getMessage.bind(jsm.direct) : leaderMessage
+      const is_certain = replicas === 1 && !uncertain.has(stream)
+      const get = is_certain ? jsm.direct.getMessage.bind(jsm.direct) : leaderMessage
       return withRetries(link, () => get(name, query))
     }).pipe(Effect.tap(() => Effect.sync(() => uncertain.delete(stream))))
 
@@ -316,7 +316,7 @@ const reads = (
     end: { readonly lasts?: boolean } | undefined,
   ) => {
     if (earlier === undefined || after >= base) return read(part, after, end)
-    const before = earlier.read(part, after).pipe(Stream.map((entry) => judged(entry, judge)))
+    const before = earlier.read(part, after).pipe(Stream.map((entry) => applyJudge(entry, judge)))
     return Stream.concat(before, read(part, base, end))
   }
   const entries = (part: Part, position = 0) => acrossGenerations(part, position, {})

@@ -32,7 +32,7 @@ export type WriteMode = keyof typeof initial_ms
 /** Chooses a write mode by group size, and records how long each write took. */
 export interface Pace {
   readonly choose: (commits: number) => WriteMode
-  readonly learn: (commits: number, mode: WriteMode, took_ms: number) => void
+  readonly record: (commits: number, mode: WriteMode, took_ms: number) => void
 }
 
 const other = (mode: WriteMode): WriteMode => (mode === "alone" ? "batch" : "alone")
@@ -60,7 +60,7 @@ export const pace = (): Pace => {
       known.spent = 0
       return slower
     },
-    learn: (commits, mode, took_ms) => {
+    record: (commits, mode, took_ms) => {
       if (commits === 1) return
       const known = timingsOf(commits)
       const counted_ms = Math.min(took_ms, known[mode] * outlier_factor)

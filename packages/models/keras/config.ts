@@ -54,7 +54,7 @@ export const isRecord = (value: unknown): value is Json =>
 export const listOf = (value: unknown): ReadonlyArray<unknown> =>
   Array.isArray(value) ? value : []
 
-const textOf = (value: unknown, or: string) => (typeof value === "string" ? value : or)
+const textOf = (value: unknown, fallback: string) => (typeof value === "string" ? value : fallback)
 
 /** Unwraps the objects that Keras 3 writes for types and tuples. */
 const unwrap = (value: unknown): unknown => {

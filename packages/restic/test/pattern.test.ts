@@ -1,8 +1,8 @@
 import { assert, describe, it } from "@effect/vitest"
-import { type Fit, literal, makeMatcher, patternBelow, patternsIn } from "../pattern.ts"
+import { literal, makeMatcher, type PathMatch, patternBelow, patternsIn } from "../pattern.ts"
 
 describe("a pattern", () => {
-  const told: ReadonlyArray<readonly [pattern: string, path: string, is: Fit]> = [
+  const told: ReadonlyArray<readonly [pattern: string, path: string, is: PathMatch]> = [
     ["notes.txt", "notes.txt", "matched"],
     ["notes.txt", "home/u1/notes.txt", "matched"],
     ["notes.txt", "home", "above"],

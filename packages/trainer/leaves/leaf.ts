@@ -6,7 +6,7 @@
  */
 import { paintGround } from "./background.ts"
 import { between, type Canvas, type Colour, canvasOf, develop, dye } from "./canvas.ts"
-import { type LaidLeaf, paintMarks, state_names, yellowing } from "./mark.ts"
+import { type PlacedLeaf, paintMarks, state_names, yellowing } from "./mark.ts"
 import { drawNegative, negative_kinds } from "./negative.ts"
 import { type Noise, noiseOf, type Random, randomOf, seedOf, upTo, within } from "./noise.ts"
 import { type LeafShape, shape_names, shapeOf } from "./shape.ts"
@@ -44,7 +44,7 @@ const poseOf = (random: Random, shape: LeafShape): Pose => ({
 /** The v² at which the bend is zero, so that a bent leaf stays centred. */
 const still = 0.3
 
-const lay = (side: number, shape: LeafShape, pose: Pose): LaidLeaf => {
+const placeLeaf = (side: number, shape: LeafShape, pose: Pose): PlacedLeaf => {
   const scale = (pose.size * side) / 2
   const cosine = Math.cos(pose.turn)
   const sine = Math.sin(pose.turn)
@@ -75,7 +75,7 @@ const lay = (side: number, shape: LeafShape, pose: Pose): LaidLeaf => {
 }
 
 /** Paints the shadow, with a random offset. */
-const paintShadow = ({ side, rgb }: Canvas, { cover }: LaidLeaf, random: Random) => {
+const paintShadow = ({ side, rgb }: Canvas, { cover }: PlacedLeaf, random: Random) => {
   const down = Math.round(side * within(random, 0, 0.03))
   const right = Math.round(side * within(random, -0.03, 0.03))
   const dark = within(random, 0.45, 0.85)
@@ -111,7 +111,7 @@ const fleshOf = (random: Random): Flesh => {
   }
 }
 
-const paintFlesh = ({ side, rgb }: Canvas, leaf: LaidLeaf, shape: LeafShape, flesh: Flesh) => {
+const paintFlesh = ({ side, rgb }: Canvas, leaf: PlacedLeaf, shape: LeafShape, flesh: Flesh) => {
   const dyed: [number, number, number] = [0, 0, 0]
   const { green, vein, old, noise } = flesh
   for (let at = 0; at < side * side; at++) {
@@ -148,7 +148,7 @@ export const drawLeaf = (
   }
   const canvas = canvasOf(side)
   const shape = shapeOf(wanted.shape, random)
-  const leaf = lay(side, shape, poseOf(random, shape))
+  const leaf = placeLeaf(side, shape, poseOf(random, shape))
   paintGround(canvas, random)
   paintShadow(canvas, leaf, random)
   paintFlesh(canvas, leaf, shape, fleshOf(random))

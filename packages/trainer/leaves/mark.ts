@@ -6,7 +6,7 @@ export const state_names = ["healthy", "Leaf_spot", "Rust", "Blight", "Powdery_m
 export type StateName = (typeof state_names)[number]
 
 /** A leaf placed on a canvas, with the leaf's coordinates for each pixel. */
-export interface LaidLeaf {
+export interface PlacedLeaf {
   readonly u: Float32Array
   readonly v: Float32Array
   /** 0 outside to 1 inside; between them at the edge. */
@@ -35,7 +35,7 @@ const tries_max = 900
 const stain_reach = 1.7
 
 const scatter = (
-  leaf: LaidLeaf,
+  leaf: PlacedLeaf,
   random: Random,
   count: number,
   radii: readonly [number, number],
@@ -55,7 +55,7 @@ const scatter = (
 /** Paints marks on the leaf; `ragged` is the unevenness of their edges. */
 const stainAll = (
   { side, rgb }: Canvas,
-  leaf: LaidLeaf,
+  leaf: PlacedLeaf,
   marks: ReadonlyArray<Mark>,
   noise: Noise,
   { ragged, fine, stain }: { ragged: number; fine: number; stain: Stain },
@@ -113,7 +113,7 @@ const mildewStain: Stain = (rgb, at, off, _mark, grain) =>
   dye(rgb, at, [226, 228, 220], Math.min(1, halo(off, 0.2, 1.5) * (0.5 + 0.6 * grain)) * 0.9)
 
 /** Paints the symptoms of a state, with a random but visible severity. */
-const paintState = (canvas: Canvas, leaf: LaidLeaf, state: StateName, random: Random) => {
+const paintState = (canvas: Canvas, leaf: PlacedLeaf, state: StateName, random: Random) => {
   const noise = noiseOf(random)
   const severity = within(random, 0.35, 1)
   switch (state) {
@@ -157,7 +157,7 @@ const paintDirt = ({ side, rgb }: Canvas, random: Random) => {
 }
 
 /** Paints the symptoms of the state, and dirt on some leaves. */
-export const paintMarks = (canvas: Canvas, leaf: LaidLeaf, state: StateName, random: Random) => {
+export const paintMarks = (canvas: Canvas, leaf: PlacedLeaf, state: StateName, random: Random) => {
   paintState(canvas, leaf, state, random)
   paintDirt(canvas, random)
 }

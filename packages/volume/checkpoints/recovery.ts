@@ -119,7 +119,10 @@ const classifyLogs = async (
 }
 
 /** The file as the checkpoint knows it, even if its superblock is damaged. */
-const asKnown = (found: FoundSegment, known: KnownLog | undefined): FoundSegment | undefined => {
+const withKnownFacts = (
+  found: FoundSegment,
+  known: KnownLog | undefined,
+): FoundSegment | undefined => {
   if (!known) return undefined
   if (found.generation === known.generation) return found
   const { generation, bytes } = known
@@ -169,7 +172,7 @@ export const recover = async (options: RecoveryOptions) => {
   const known_files: Array<readonly [Segment, KnownLog]> = []
   for (const one of found.files.filter(({ kind }) => kind === "log")) {
     const log = known.get(one.number)
-    const same = asKnown(one, log)
+    const same = withKnownFacts(one, log)
     if (same && log) known_files.push([segments.adopt(same, false), log])
     else unknown.push(one)
   }

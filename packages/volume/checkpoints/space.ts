@@ -30,7 +30,7 @@ const margin_share = 1 / 8
 const full_share = 2 / 3
 const growth_factor = 2
 /** Minimum time between attempts on a full disk, in milliseconds. */
-const full_again_ms = 200
+const full_retry_ms = 200
 
 export interface CheckpointSpaceParts {
   readonly disk: VolumeDisk
@@ -113,7 +113,7 @@ export const makeCheckpointSpace = (parts: CheckpointSpaceParts): CheckpointSpac
     }
   }
   const growMore = (): Promise<void> => {
-    if (full && now() - full.at < full_again_ms) return Promise.resolve()
+    if (full && now() - full.at < full_retry_ms) return Promise.resolve()
     growing ??= grow().finally(() => {
       growing = undefined
     })

@@ -85,7 +85,7 @@ const makeChanges = (
   const trim = (allocation: Allocation, end: number): Allocation => {
     const state = stateOf(allocation)
     const trimmed = { ...allocation, end }
-    state.free_map.giveUnwritten({ start: end, end: allocation.end })
+    state.free_map.releaseUnwritten({ start: end, end: allocation.end })
     state.reserved.set(allocation.start, trimmed)
     return trimmed
   }
@@ -94,7 +94,7 @@ const makeChanges = (
     // The span may be owned by now, or be free again and another upload's.
     if (state.reserved.get(allocation.start) !== allocation) return
     state.reserved.delete(allocation.start)
-    state.free_map.giveUnwritten({ start: allocation.start, end: allocation.end })
+    state.free_map.releaseUnwritten({ start: allocation.start, end: allocation.end })
   }
   return { extend, trim, release }
 }

@@ -182,7 +182,7 @@ const makeOwnership = ({ of, states, counted }: States) => {
   const giveBack = ({ file, ...span }: Pinned) => {
     const state = of(file)
     state.pinned_bytes -= sizeOf(span)
-    state.free_map.give(span)
+    state.free_map.release(span)
   }
   const { pin, defersFree, cancelFree } = makePins(giveBack)
 
@@ -197,7 +197,7 @@ const makeOwnership = ({ of, states, counted }: States) => {
       counted.spans -= 1
       state.live_bytes -= sizeOf(evicted)
       counted.live_bytes -= sizeOf(evicted)
-      if (state.segment) state.free_map.give(evicted)
+      if (state.segment) state.free_map.release(evicted)
     }
     state.live_bytes += sizeOf(span)
     counted.live_bytes += sizeOf(span)
@@ -214,7 +214,7 @@ const makeOwnership = ({ of, states, counted }: States) => {
     counted.live_bytes -= sizeOf(span)
     if (!state.segment) return
     if (defersFree({ file, ...span })) state.pinned_bytes += sizeOf(span)
-    else state.free_map.give(span)
+    else state.free_map.release(span)
   }
   function* image() {
     for (const [number, { owners }] of states) {

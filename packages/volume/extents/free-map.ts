@@ -16,9 +16,9 @@ export interface Span {
 const sizeOf = ({ start, end }: Span) => end - start
 
 /** Free spans, sorted, with neighbours merged. */
-const makeFree = (given: Span) => {
-  const free: Array<Span> = sizeOf(given) > 0 ? [given] : []
-  let bytes = sizeOf(given)
+const makeFree = (initial: Span) => {
+  const free: Array<Span> = sizeOf(initial) > 0 ? [initial] : []
+  let bytes = sizeOf(initial)
 
   /** The first span that ends after the position. */
   const indexOf = (position: number) => {
@@ -99,40 +99,40 @@ const makeFits = ({ free, indexOf, cut, join, bytes }: ReturnType<typeof makeFre
     return true
   }
   /** Frees what was taken. Throws if any of it was free. */
-  const give = (span: Span) => {
+  const release = (span: Span) => {
     if (sizeOf(span) <= 0) return
     largest = Math.max(largest, sizeOf(join(span)))
   }
-  return { take, takeMost, takeFree, give }
+  return { take, takeMost, takeFree, release }
 }
 
 /**
  * The free space of a file that was written up to the end of `given`, and may grow to `limit`. At 1
  * GiB and extents of 256 KiB it is a few thousand spans: an array with binary search is enough.
  */
-export const makeFreeMap = (given: Span, limit = given.end) => {
-  const spans = makeFree(given)
+export const makeFreeMap = (initial: Span, limit = initial.end) => {
+  const spans = makeFree(initial)
   const { free } = spans
-  const { take, takeMost, takeFree, give } = makeFits(spans)
+  const { take, takeMost, takeFree, release } = makeFits(spans)
   /** The end of what was written, and the end of what was written or allocated. */
-  let written = given.end
-  let reached = given.end
+  let written = initial.end
+  let allocated_end = initial.end
 
   /** Start of the free span at the end of the allocated part. */
   const tailStart = () => {
     const tail = free.at(-1)
-    return tail?.end === reached ? tail.start : reached
+    return tail?.end === allocated_end ? tail.start : allocated_end
   }
   const reach = (end: number) => {
-    if (end <= reached) return
-    give({ start: reached, end })
-    reached = end
+    if (end <= allocated_end) return
+    release({ start: allocated_end, end })
+    allocated_end = end
   }
   /** Takes exactly this span. False if any of it is taken, or after the file's limit. */
   const takeAt = (taken: Span): boolean => {
     if (sizeOf(taken) === 0) return true
-    if (taken.end > Math.max(limit, reached)) return false
-    if (taken.end > reached && taken.start < tailStart()) return false
+    if (taken.end > Math.max(limit, allocated_end)) return false
+    if (taken.end > allocated_end && taken.start < tailStart()) return false
     reach(taken.end)
     return takeFree(taken)
   }
@@ -146,9 +146,9 @@ export const makeFreeMap = (given: Span, limit = given.end) => {
     takeAt(span)
   }
   /** Frees what was written. Throws if any of it was free. */
-  const giveWritten = (span: Span) => {
+  const releaseWritten = (span: Span) => {
     written = Math.max(written, span.end)
-    give(span)
+    release(span)
   }
   /** Allocates at the end of the file. Undefined if the file may not grow that far. */
   const takeNew = (bytes: number): number | undefined => {
@@ -156,10 +156,10 @@ export const makeFreeMap = (given: Span, limit = given.end) => {
     return takeAt({ start, end: start + bytes }) ? start : undefined
   }
   /** Frees what was not written. At the end of the file this undoes its growth. */
-  const giveUnwritten = (span: Span) => {
-    if (span.end !== reached || sizeOf(span) <= 0) return give(span)
-    reached = Math.max(span.start, written)
-    give({ start: span.start, end: reached })
+  const releaseUnwritten = (span: Span) => {
+    if (span.end !== allocated_end || sizeOf(span) <= 0) return release(span)
+    allocated_end = Math.max(span.start, written)
+    release({ start: span.start, end: allocated_end })
   }
   return {
     take,
@@ -167,13 +167,13 @@ export const makeFreeMap = (given: Span, limit = given.end) => {
     takeAt,
     takeOwned,
     takeNew,
-    giveUnwritten,
-    give: giveWritten,
+    releaseUnwritten,
+    release: releaseWritten,
     freeBytes: spans.bytes,
     /** Bytes by which the file may grow. */
-    unreachedBytes: () => Math.max(0, limit - reached),
+    unreachedBytes: () => Math.max(0, limit - allocated_end),
     /** The end of what was ever written or allocated. */
-    reached: () => reached,
+    reached: () => allocated_end,
     spans: (): ReadonlyArray<Span> => free,
   }
 }

@@ -67,7 +67,7 @@ const makeQueue = () => {
   let waiting: Array<Waiting> = []
   /** Takes the operations of the next batch. */
   const take = () => {
-    const taken: Array<Waiting> = []
+    const batch: Array<Waiting> = []
     const later: Array<Waiting> = []
     const ids = new Set<BlobId>()
     let bytes = 0
@@ -81,7 +81,7 @@ const makeQueue = () => {
       const more_parts = 1 + partsOf(operation).length
       const is_full = bytes + more_bytes > batch_bytes_max || parts + more_parts > parts_max
       // A single operation may exceed the size of a batch.
-      if (is_full && taken.length > 0) break
+      if (is_full && batch.length > 0) break
       if (ids.has(operation.id)) {
         later.push(one)
         if (later.length === later_max) {
@@ -91,13 +91,13 @@ const makeQueue = () => {
         continue
       }
       ids.add(operation.id)
-      taken.push(one)
+      batch.push(one)
       bytes += more_bytes
       parts += more_parts
     }
     const rest = next === waiting.length ? [] : waiting.slice(next)
     waiting = later.length === 0 ? rest : [...later, ...rest]
-    return taken
+    return batch
   }
   return {
     take,
@@ -144,13 +144,13 @@ const makeLookUp = ({ state, log }: CommitQueueParts, queue: Queue) => {
     }
     if (operation.kind !== "put" && operation.kind !== "delete") return [one]
     const { id, at } = operation
-    const taken_out = { kind: "quarantined", id, place, detail: damaged_record, at } as const
-    return [{ operation: taken_out, resolve: () => queue.requeue([one]), reject: one.reject }]
+    const quarantined = { kind: "quarantined", id, place, detail: damaged_record, at } as const
+    return [{ operation: quarantined, resolve: () => queue.requeue([one]), reject: one.reject }]
   }
-  return async (taken: ReadonlyArray<Waiting>, lookups: Lookups) => {
-    if (!taken.some(({ operation }) => needsHead(operation))) return taken
+  return async (batch: ReadonlyArray<Waiting>, lookups: Lookups) => {
+    if (!batch.some(({ operation }) => needsHead(operation))) return batch
     const looked = await Promise.all(
-      taken.map(async (one) => (needsHead(one.operation) ? lookUp(one, lookups) : [one])),
+      batch.map(async (one) => (needsHead(one.operation) ? lookUp(one, lookups) : [one])),
     )
     return looked.flat()
   }
@@ -192,10 +192,10 @@ const makeRepeats = (first: ReadonlyArray<NewRecord>) => {
 /** Decides operations one after the other, as long as their records fit into the current file. */
 const makeGather = ({ state, capacityFault }: CommitQueueParts) => {
   const { counters, index } = state
-  return (taken: ReadonlyArray<Waiting>, { heads, tails }: Lookups, limits: Limits) => {
+  return (batch: ReadonlyArray<Waiting>, { heads, tails }: Lookups, limits: Limits) => {
     const written: Array<Written> = []
     let { cursor, last_at } = counters
-    let bytes = limits.taken
+    let bytes = limits.reserved_bytes
     let planned_bytes = 0
     const stamps: Stamps = {
       cursor: () => cursor + 1,
@@ -206,7 +206,7 @@ const makeGather = ({ state, capacityFault }: CommitQueueParts) => {
     }
     const spaceFault: SpaceFault = ({ bytes: wanted, extents }) =>
       limits.put_fault ?? (extents.length > 0 ? undefined : capacityFault(wanted, planned_bytes))
-    for (const [n, waiting] of taken.entries()) {
+    for (const [n, waiting] of batch.entries()) {
       const { operation, resolve, reject } = waiting
       const { id } = operation
       const place = index.find(id)
@@ -219,8 +219,8 @@ const makeGather = ({ state, capacityFault }: CommitQueueParts) => {
       const { record, outcome } = decision
       const record_bytes = recordBytesMax(record)
       if (batchBytesMax(bytes + record_bytes) > limits.available) {
-        const rest_bytes = batchBytesMax(limits.taken + record_bytes)
-        return { written, rest: taken.slice(n), rest_bytes }
+        const rest_bytes = batchBytesMax(limits.reserved_bytes + record_bytes)
+        return { written, rest: batch.slice(n), rest_bytes }
       }
       bytes += record_bytes
       if (record.cursor > cursor) cursor = record.cursor
@@ -243,7 +243,7 @@ interface Limits {
   /** Bytes left in the current file. */
   readonly available: number
   /** Bytes of the batch taken by other records. */
-  readonly taken: number
+  readonly reserved_bytes: number
   /** Why puts are refused at the moment. */
   readonly put_fault: BlobFault | undefined
 }
@@ -284,10 +284,10 @@ const makeBatches = (parts: CommitQueueParts, queue: Queue, writer: LogWriter) =
     for (const { waiting, outcome } of written) waiting.resolve(outcome)
     parts.noteWritten(bytes)
   }
-  const commitBatch = async (taken: ReadonlyArray<Waiting>, lookups: Lookups) => {
-    const put_fault = taken.some(isPut) ? await writer.putFault() : undefined
-    const limits = { available: writer.available(), taken: repeats.bytes(), put_fault }
-    const { written, rest, rest_bytes } = gather(taken, lookups, limits)
+  const commitBatch = async (batch: ReadonlyArray<Waiting>, lookups: Lookups) => {
+    const put_fault = batch.some(isPut) ? await writer.putFault() : undefined
+    const limits = { available: writer.available(), reserved_bytes: repeats.bytes(), put_fault }
+    const { written, rest, rest_bytes } = gather(batch, lookups, limits)
     if (written.length === 0) return makeSpace(rest, rest_bytes)
     queue.requeue(rest)
     await write(written)

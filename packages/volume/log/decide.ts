@@ -158,7 +158,7 @@ const removal = (
   kind: Exclude<NewRecord["kind"], "blob">,
   id: BlobId,
   { head, tail }: Present,
-  how: Pick<NewRecord, "at" | "cursor"> & Partial<NewRecord>,
+  fields: Pick<NewRecord, "at" | "cursor"> & Partial<NewRecord>,
 ): NewRecord => ({
   kind,
   is_moved: false,
@@ -177,7 +177,7 @@ const removal = (
   crcs: [],
   extents: [],
   freed: head?.is_large ? extentsOf(head) : [],
-  ...how,
+  ...fields,
 })
 
 /** Writes a record. The caller gets the outcome once it is durable. */
@@ -190,7 +190,7 @@ const written = (record: NewRecord, { head }: Present): Decision => ({
 type DeleteOperation = Extract<Operation, { readonly kind: "delete" }>
 
 /** Whether a cluster-wide deletion is already known, or was before the last put. */
-const isPast = (cluster_at: bigint, { head, tombstone }: Present) =>
+const isSuperseded = (cluster_at: bigint, { head, tombstone }: Present) =>
   head ? putAtOf(head) > cluster_at : tombstone ? clusterAtOf(tombstone) >= cluster_at : false
 
 const decideDelete = (
@@ -198,14 +198,14 @@ const decideDelete = (
   present: Present,
   stamps: Stamps,
 ): Decision => {
-  if (cluster_at > 0n && isPast(cluster_at, present)) return no_change
+  if (cluster_at > 0n && isSuperseded(cluster_at, present)) return no_change
   const { place, head, tombstone } = present
   const at = stamps.stamp(now)
   // Compared with the present record, because another node's clock may be ahead.
   const before = tombstone ?? head
   const newest = latest(cluster_at > 0n ? cluster_at : at, before ? putAtOf(before) : 0n)
-  const meant = latest(cluster_at, tombstone ? clusterAtOf(tombstone) : 0n)
-  const times = { at, since: zeroIfEqual(at, newest), cluster_at: meant }
+  const deletion_at = latest(cluster_at, tombstone ? clusterAtOf(tombstone) : 0n)
+  const times = { at, since: zeroIfEqual(at, newest), cluster_at: deletion_at }
   const cursor = isHeld(place) ? stamps.cursor() : 0
   return written(removal("tombstone", id, present, { ...times, cursor, origin }), present)
 }
@@ -266,6 +266,10 @@ export const decide = (
   if (operation.kind === "absent") {
     return written(removal("released", id, present, { at, cursor: 0 }), present)
   }
-  const how = { at, cursor: stamps.cursor(), labels: { detail: operation.detail.slice(0, 1000) } }
-  return written(removal(operation.kind, id, present, how), present)
+  const fields = {
+    at,
+    cursor: stamps.cursor(),
+    labels: { detail: operation.detail.slice(0, 1000) },
+  }
+  return written(removal(operation.kind, id, present, fields), present)
 }

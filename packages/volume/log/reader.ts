@@ -133,13 +133,13 @@ export const searchHeader = async (segment: Segment, position: number, sequence:
 const recordsIn = (bytes: Buffer, position: number, seed: number, start = 0): Salvaged => {
   const records: Array<LoggedRecord> = []
   const headless: Array<HeadlessRecord> = []
-  let explained = start
+  let covered_end = start
   for (let at = start; at < bytes.length; ) {
     const head = decodeHead(bytes, at, seed)
     if (head && at + head.record_bytes <= bytes.length) {
       records.push({ head, position: position + at })
       at += toRecords(head.record_bytes)
-      explained = at
+      covered_end = at
       continue
     }
     const tail = decodeTail(bytes.subarray(at, at + tail_bytes), seed)
@@ -147,8 +147,8 @@ const recordsIn = (bytes: Buffer, position: number, seed: number, start = 0): Sa
     if (!tail) continue
     // Sixteen bytes in hex are an id: the first half of the hash.
     const id = tail.hash.slice(0, id_digits) as BlobId
-    headless.push({ id, tail, position: position + explained, bytes: at - explained })
-    explained = at
+    headless.push({ id, tail, position: position + covered_end, bytes: at - covered_end })
+    covered_end = at
   }
   return { records, headless }
 }

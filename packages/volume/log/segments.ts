@@ -231,7 +231,7 @@ const makeFiles = ({ disk, dir, volume_id, space = unmonitored, ...options }: Se
     return segment
   }
   /** Writes one copy after the other, so that a crash leaves a valid one. */
-  const raise = async (segment: Segment, format: number) => {
+  const raiseFormat = async (segment: Segment, format: number) => {
     const pages = encodeSuperblock({ ...segment, volume_id, format })
     for (const copy of [0, page_bytes]) {
       await segment.file.write([pages.subarray(copy, copy + page_bytes)], copy)
@@ -240,7 +240,7 @@ const makeFiles = ({ disk, dir, volume_id, space = unmonitored, ...options }: Se
     segment.format = format
   }
   const { reset } = growths.log
-  return { open, make, regenerate, raise, reset, generation: () => generation }
+  return { open, make, regenerate, raise: raiseFormat, reset, generation: () => generation }
 }
 
 export interface OpenSegments extends Segments {

@@ -9,7 +9,7 @@ import type { OpenSegments } from "./segments.ts"
 import type { LogFileState, VolumeState } from "./state.ts"
 
 /** Minimum time between attempts on a full disk, in milliseconds. */
-const full_again_ms = 200
+const full_retry_ms = 200
 
 /**
  * The next file is created once at most this share of the current one is free. Under load the next
@@ -66,7 +66,7 @@ const makeReserve = ({ segments, now, fail, space }: WriterParts) => {
   }
   /** Creates a spare file, unless the disk was full a moment ago. */
   const add = (): Promise<void> => {
-    if (full && now() - full.at < full_again_ms) return Promise.resolve()
+    if (full && now() - full.at < full_retry_ms) return Promise.resolve()
     making ??= make().finally(() => {
       making = undefined
     })

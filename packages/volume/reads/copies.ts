@@ -110,8 +110,8 @@ const freshFiles = ({ disk, dir }: CopyParts) => {
   return { fileOf, close }
 }
 
-/** The copies of a volume. `setAside` quarantines a damaged one. */
-export const makeCopies = (parts: CopyParts, { setAside }: Pick<Quarantine, "setAside">) => {
+/** The copies of a volume. */
+export const makeCopies = (parts: CopyParts, { quarantine }: Pick<Quarantine, "quarantine">) => {
   const { segments, index } = parts
   const { noteRead, isCached } = makePageCacheEstimate()
 
@@ -168,7 +168,7 @@ export const makeCopies = (parts: CopyParts, { setAside }: Pick<Quarantine, "set
       const damage = damageOf(cause)
       if (!damage) throw cause
       if (!isSamePlace(index.find(id), place)) throw moved
-      await setAside({ id, place, damage, at })
+      await quarantine({ id, place, damage, at })
       throw corrupt(id, damage)
     } finally {
       await fresh.close()

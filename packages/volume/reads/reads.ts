@@ -70,7 +70,7 @@ async function* each(windows: ReadonlyArray<Uint8Array>): AsyncIterableIterator<
 type MakeWindows = BlobReading["windows"]
 
 /** The windows that were already read, for the first call. Later calls read them again. */
-const onceThen = (firstTime: MakeWindows, again: MakeWindows): MakeWindows => {
+const firstThen = (firstTime: MakeWindows, again: MakeWindows): MakeWindows => {
   let is_first = true
   return () => {
     if (!is_first) return again()
@@ -187,7 +187,7 @@ const openLarge = async (
     } catch (cause) {
       const damage = damageOf(cause)
       if (!damage) throw cause
-      await quarantine.setAside({ id, place: find(id), damage, at })
+      await quarantine.quarantine({ id, place: find(id), damage, at })
       throw corrupt(id, damage)
     }
   }
@@ -248,11 +248,15 @@ const makeReadLarge =
     const large = await openLarge(parts, locator, id, at)
     const { head } = large
     const { giveBack } = parts.windows
-    const asOne = (data: Uint8Array): HeadReading => ({ head, data, windows: () => each([data]) })
+    const singleWindow = (data: Uint8Array): HeadReading => ({
+      head,
+      data,
+      windows: () => each([data]),
+    })
     const readAgain = (first?: Uint8Array) =>
       windowsOf(openLarge(parts, locator, id, at), readAhead, range, first)
     const asWindows = (firstTime: MakeWindows): HeadReading => {
-      const windows = onceThen(firstTime, () => readAgain())
+      const windows = firstThen(firstTime, () => readAgain())
       return { head, data: undefined, windows, giveBack }
     }
     try {
@@ -261,12 +265,12 @@ const makeReadLarge =
         const all =
           (await readByHash(large)) ?? (await Array.fromAsync(verifiedWindows(large, span)))
         const [first] = all
-        if (all.length === 1 && first) return asOne(first)
+        if (all.length === 1 && first) return singleWindow(first)
         return asWindows(() => each(all))
       }
       const window = { start: span.start, end: windowEnd(span) }
       const first = window.start === window.end ? no_bytes : await large.read(window)
-      if (window.end === span.end) return asOne(first)
+      if (window.end === span.end) return singleWindow(first)
       return asWindows(() => readAgain(first))
     } finally {
       large.close()

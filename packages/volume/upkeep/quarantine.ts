@@ -39,7 +39,7 @@ export interface Quarantine {
    * Removes the copy from the volume, if it is still the live one. On a read-only volume it is
    * hidden until the next startup instead.
    */
-  readonly setAside: (copy: DamagedCopy) => Promise<void>
+  readonly quarantine: (copy: DamagedCopy) => Promise<void>
   /** Whether the copy was found damaged and could not be removed. */
   readonly isHidden: (id: BlobId, place: Place) => boolean
   /** Resolves when nothing is being copied. */
@@ -138,7 +138,7 @@ export const makeQuarantine = (
       if (!is_done) unpin()
     }
   }
-  const setAside = async (one: DamagedCopy) => {
+  const quarantine = async (one: DamagedCopy) => {
     try {
       await remove(one)
     } catch (cause) {
@@ -147,7 +147,7 @@ export const makeQuarantine = (
     }
   }
   return {
-    setAside,
+    quarantine: quarantine,
     isHidden: (id, place) => hidden.size > 0 && hidden.has(keyOf(id, place)),
     settled: async () => {
       await Promise.all(copying)
@@ -160,7 +160,7 @@ export const makeQuarantine = (
  * it. What cannot be removed now stays in the index, where a read or the scrub finds it.
  */
 export const quarantineHeadless = async (
-  { setAside }: Quarantine,
+  { quarantine }: Quarantine,
   blobs: ReadonlyArray<Pick<DamagedCopy, "id" | "place">>,
   at: bigint,
   report: (problem: string) => void,
@@ -168,7 +168,7 @@ export const quarantineHeadless = async (
   const damage = { kind: "quarantined", detail: damaged_record } as const
   const one = async (blob: Pick<DamagedCopy, "id" | "place">) => {
     try {
-      await setAside({ ...blob, damage, at })
+      await quarantine({ ...blob, damage, at })
       report(`the log record of ${blob.id} is damaged: the blob was quarantined`)
     } catch (cause) {
       report(`${blob.id} is damaged and could not be quarantined: ${String(cause)}`)

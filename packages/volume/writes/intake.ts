@@ -247,12 +247,12 @@ const makeReceiver = (intake: Intake) => {
 export const makeSession = (parts: IntakeParts, extents: ExtentFiles, rules: IntakeRules) => {
   const intake = makeIntake(parts, extents, rules)
   const receiver = makeReceiver(intake)
-  let working: Promise<unknown> | undefined
+  let step_in_progress: Promise<unknown> | undefined
   let ending: Promise<void> | undefined
 
   const end = async () => {
     await receiver.end()
-    await working?.catch(() => undefined)
+    await step_in_progress?.catch(() => undefined)
     await intake.end()
   }
   const step = async <A>(next: () => Promise<A>) => {
@@ -264,7 +264,7 @@ export const makeSession = (parts: IntakeParts, extents: ExtentFiles, rules: Int
     write: receiver.write,
     work: <A>(next: () => Promise<A>): Promise<A> => {
       const mine = step(next)
-      working = mine
+      step_in_progress = mine
       return mine
     },
     abort: () => {

@@ -89,13 +89,13 @@ const presenceOf = (head: RecordHead, is_held: boolean) => ({
 })
 
 /** The present copy, as it is after the order's content replaced its extents, if so. */
-const keptOf = (order: CopyOrder, copy: HeldCopy, record: Outcome["record"]): HeldCopy => {
+const presentCopyOf = (order: CopyOrder, copy: HeldCopy, record: Outcome["record"]): HeldCopy => {
   if (record === undefined) return copy
   return { ...copy, put_at: latest(putAtIn(order), copy.put_at), stored_at: record.at }
 }
 
 const received = (put: PutOperation, order: CopyOrder, { head, record }: Outcome): Received => {
-  if (head) return { copy: keptOf(order, heldCopyOf(head), record), created: false }
+  if (head) return { copy: presentCopyOf(order, heldCopyOf(head), record), created: false }
   if (!record) throw new Error("a copy was neither stored nor present")
   const { id, checksum, size, created_at, shard } = order
   const times = { created_at, put_at: putAtIn(order), stored_at: record.at }
@@ -183,14 +183,14 @@ const receiveSmall = (
     const put = { ...putOf(order, bytes, at), parts, crcs: crcsOf(parts, bytes) }
     return received(put, order, await commits.submit(put))
   }
-  let working: Promise<unknown> | undefined
+  let step_in_progress: Promise<unknown> | undefined
   const abort = async () => {
     broken ??= aborted
-    await working?.catch(() => undefined)
+    await step_in_progress?.catch(() => undefined)
   }
   const work: CopyReceiver["work"] = (next) => {
     const mine = next()
-    working = mine
+    step_in_progress = mine
     return mine
   }
   return { write, store, abort, work }

@@ -14,7 +14,7 @@ import { connect, type NatsConnection } from "@nats-io/transport-node"
 import { Effect, Fiber, Logger, Redacted, Schedule, Stream, SubscriptionRef } from "effect"
 import { ownServer } from "#adapters/bus/own-server.ts"
 import { DataFolder, lockDataFolder } from "#adapters/data-folder/lock.ts"
-import { connectBus, type NatsServer, outsideNats, serversOf } from "#bus"
+import { connectBus, externalNats, type NatsServer, serversOf } from "#bus"
 import { describeWithServer, temporaryFolder } from "../../world/programs/nats.ts"
 
 /** 10 s for what usually takes 0.1 s. */
@@ -259,7 +259,7 @@ describeWithServer("a server that somebody else runs", () => {
     Effect.gen(function* () {
       const { server: running } = yield* started
       const url = `nats://127.0.0.1:1, ${running.servers[0]}`
-      const server = yield* outsideNats({ url, login: running.core })
+      const server = yield* externalNats({ url, login: running.core })
       assert.isUndefined(yield* server.pid)
       assert.isUndefined(server.subscriber)
       assert.deepEqual(server.publisher, running.core)

@@ -30,7 +30,7 @@ const served = (options: {
   const append = appender({
     write,
     link: { isUp: options.up ?? (() => true), isClosed: () => false, onChange: () => () => {} },
-    pace: { choose: () => options.mode, learn: () => {} },
+    pace: { choose: () => options.mode, record: () => {} },
     now: options.now ?? (() => 0),
   })
   const send = (...commits: ReadonlyArray<Encoded>) => {
@@ -182,12 +182,12 @@ describe("group commit", () => {
 describe("the pace of writing", () => {
   const cost = { alone: (n: number) => 0.2 + 0.3 * n, batch: () => 3 }
   const run = (size: number, rounds: number, costs: typeof cost) => {
-    const { choose, learn } = pace()
+    const { choose, record } = pace()
     const modes: Array<WriteMode> = []
     for (let i = 0; i < rounds; i++) {
       const mode = choose(size)
       modes.push(mode)
-      learn(size, mode, costs[mode](size))
+      record(size, mode, costs[mode](size))
     }
     return modes
   }
@@ -210,9 +210,9 @@ describe("the pace of writing", () => {
   })
 
   it("is not turned by one stall", () => {
-    const { choose, learn } = pace()
-    for (let i = 0; i < 50; i++) learn(64, "batch", 4)
-    learn(64, "batch", 900)
+    const { choose, record } = pace()
+    for (let i = 0; i < 50; i++) record(64, "batch", 4)
+    record(64, "batch", 900)
     assert.strictEqual(choose(64), "batch")
   })
 })

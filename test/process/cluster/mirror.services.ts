@@ -82,7 +82,7 @@ const login = (user: string) => ({ user, password: Redacted.make(password) })
 const published = Layer.suspend(() =>
   publishedEventsJetStream(replicas).pipe(
     Layer.provideMerge(EventsConnection.layer),
-    Layer.provideMerge(NatsServer.outside({ url: urls().join(","), login: login("core") })),
+    Layer.provideMerge(NatsServer.external({ url: urls().join(","), login: login("core") })),
     Layer.provideMerge(Logger.layer([])),
   ),
 )

@@ -20,7 +20,7 @@ const view = (more: Partial<RepairView> = {}): RepairView => ({
   is_leaving: false,
   now,
   sweep_number: 1,
-  whole_since: 0n,
+  all_online_since: 0n,
   release_after_ns: hour_ns,
   ownersOf: (_, count) => (more.active ?? nodes).slice(0, count),
   ...more,
@@ -159,7 +159,7 @@ describe("the plan for a replicated blob", () => {
     [
       "it has an older put's, and leaves",
       { a: whole, c: held({ created_at: old - 1n }) },
-      { whole_since: none, node_id: "c", is_leaving: true, active: ["a"] },
+      { all_online_since: none, node_id: "c", is_leaving: true, active: ["a"] },
       ["renew c"],
     ],
     [
@@ -225,7 +225,7 @@ describe("the plan for an erasure coded blob", () => {
       { node_id: "b", sweep_number: 2 },
       ["rebuild 2c 4e"],
     ],
-    ["three are lost", at(0, none, none, none, 4, 5, none), { whole_since: none }, []],
+    ["three are lost", at(0, none, none, none, 4, 5, none), { all_online_since: none }, []],
     ["one is lost, and one is silent", at(0, 1, none, "?", 4, 5, none), {}, []],
     [
       "one is lost, and one is silent for long",
@@ -269,13 +269,13 @@ describe("the plan for an erasure coded blob", () => {
     [
       "no put finished it, and somebody is away",
       at(0, 1, 2, none, none, none, none),
-      { whole_since: none },
+      { all_online_since: none },
       [],
     ],
     [
       "no put finished it, and somebody was away",
       at(0, 1, 2, none, none, none, none),
-      { whole_since: old },
+      { all_online_since: old },
       [],
     ],
     [
@@ -300,13 +300,13 @@ describe("the plan for an erasure coded blob", () => {
     [
       "the same shard before it is of an older put",
       { ...at(0, 1, 2, 3, 4, 2, 5), c: shard(2, { created_at: old - 1n }) },
-      { whole_since: none, node_id: "f" },
+      { all_online_since: none, node_id: "f" },
       [],
     ],
     [
       "its shard is of an older put, and there are enough",
       { ...at(0, 1, 2, 3, 4, 5), a: shard(0, { created_at: old - 1n }), g: none },
-      { whole_since: none },
+      { all_online_since: none },
       ["renew a"],
     ],
     [
@@ -324,7 +324,7 @@ describe("the plan for an erasure coded blob", () => {
     [
       "nobody's shard, and an owner has an older put's",
       { ...at(0, 1, 2, 3, 4, 5, 5), a: shard(0, { created_at: old - 1n }) },
-      { whole_since: none, node_id: "g" },
+      { all_online_since: none, node_id: "g" },
       [],
     ],
     ["a whole copy beside all shards", { ...at(0, 1, 2, 3, 4, 5), g: held() }, {}, []],

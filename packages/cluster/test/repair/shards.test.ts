@@ -81,7 +81,7 @@ describe("the repair of shards", () => {
   })
   it("makes nothing of three that are lost, and loses nothing either", async () => {
     const cluster = makeRepairWorld(six)
-    cluster.setRing({ whole_since: undefined })
+    cluster.setRing({ all_online_since: undefined })
     const blob = cluster.blob("three", "REPLICATION_POLICY_EC42")
     await spread(cluster, blob, 4, [0, 2, 5])
     await cluster.sleep(2 * hour_s)
@@ -158,15 +158,17 @@ describe("the repair of shards", () => {
   it("keeps such shards where a node is away that may have the others, or was", async () => {
     const cluster = makeRepairWorld(seven)
     const blob = cluster.blob("away", "REPLICATION_POLICY_EC42")
-    cluster.setRing({ whole_since: undefined })
+    cluster.setRing({ all_online_since: undefined })
     await spread(cluster, blob, 4, [0, 1, 2])
     await cluster.sleep(3 * hour_s)
     await cluster.sweepAll(2)
     assert.equal((await cluster.shards(blob)).size, 3)
-    cluster.setRing({ whole_since: cluster.world.now() - 2n * BigInt(hour_s) * 1_000_000_000n })
+    cluster.setRing({
+      all_online_since: cluster.world.now() - 2n * BigInt(hour_s) * 1_000_000_000n,
+    })
     await cluster.sweepAll(2)
     assert.equal((await cluster.shards(blob)).size, 3)
-    cluster.setRing({ whole_since: 0n })
+    cluster.setRing({ all_online_since: 0n })
     await cluster.sweepAll(2)
     assert.equal((await cluster.shards(blob)).size, 0)
   })

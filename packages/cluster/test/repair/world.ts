@@ -24,7 +24,7 @@ interface Ring {
   readonly active: ReadonlyArray<string>
   readonly leaving: ReadonlyArray<string>
   /** Unix nanoseconds; undefined: somebody is away. */
-  readonly whole_since?: bigint | undefined
+  readonly all_online_since?: bigint | undefined
 }
 
 const drawn = new Map<string, ReturnType<typeof placement>>()
@@ -43,14 +43,14 @@ const tableOf = (active: ReadonlyArray<string>) => {
 
 const membersOf = (
   node_id: string,
-  { ring_version, active, leaving, whole_since }: Ring,
+  { ring_version, active, leaving, all_online_since }: Ring,
 ): Members => ({
   node_id,
   ring_version,
   active: active.map(peerOf),
   leaving: leaving.map(peerOf),
   is_leaving: leaving.includes(node_id),
-  whole_since,
+  all_online_since,
   placement: { ...tableOf(active), ring_version },
 })
 
@@ -70,7 +70,7 @@ const makeStage = (names: ReadonlyArray<string>, options: WorldOptions) => {
     ring_version: 1,
     active: [...names].sort(),
     leaving: [],
-    whole_since: 0n,
+    all_online_since: 0n,
   }
   /** Nodes that have not heard of the newest ring yet. */
   const old_rings = new Map<string, Ring>()

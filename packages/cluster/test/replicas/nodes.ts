@@ -43,7 +43,7 @@ export const membersOf = (
   offline: ReadonlyArray<string> = [],
 ): Members => ({
   ...{ node_id, ring_version: active.length, is_leaving: leaving.includes(node_id), offline },
-  whole_since: offline.length === 0 ? 0n : undefined,
+  all_online_since: offline.length === 0 ? 0n : undefined,
   active: active.map(peerOf),
   leaving: leaving.map(peerOf),
   placement: placement({

@@ -67,7 +67,7 @@ const membersOf = (
 ): Members => ({
   node_id,
   is_leaving,
-  whole_since: wholeSince(context),
+  all_online_since: wholeSince(context),
   ring_version: context.ring_version,
   active: eligible(context).map(peerOf),
   leaving: context.nodes.filter(({ state }) => state === "leaving").map(peerOf),

@@ -81,7 +81,7 @@ describe("the free space of an extent file", () => {
         } else {
           const [span] = taken.splice(page % Math.max(1, taken.length), 1)
           if (!span) continue
-          room.give(span)
+          room.release(span)
           naive.mark(span, true)
         }
         assert.deepEqual(room.spans(), naive.runs())
@@ -136,8 +136,8 @@ describe("the free space of an extent file", () => {
           map.fill("free", first, end)
           if (is_end) map.fill("new", Math.max(first, written_end), end)
           if (kind === "give") written_end = Math.max(written_end, end)
-          if (kind === "unwritten") room.giveUnwritten(span)
-          else room.give(span)
+          if (kind === "unwritten") room.releaseUnwritten(span)
+          else room.release(span)
         }
         assert.equal(room.reached(), reached() * page_bytes)
         assert.equal(room.unreachedBytes(), (pages - reached()) * page_bytes)
@@ -151,17 +151,17 @@ describe("the free space of an extent file", () => {
     const room = makeFreeMap(spanOf(0, 4))
     room.takeOwned(spanOf(6, 2))
     assert.deepEqual(room.spans(), [spanOf(0, 6)])
-    room.give(spanOf(6, 2))
+    room.release(spanOf(6, 2))
     assert.deepEqual([room.freeBytes(), room.unreachedBytes()], [8 * page_bytes, 0])
   })
 
   it("is never freed twice", () => {
     const room = makeFreeMap(spanOf(0, 8))
     assert.equal(room.take(3 * page_bytes), 0)
-    room.give(spanOf(1, 1))
-    assert.throws(() => room.give(spanOf(1, 1)))
-    assert.throws(() => room.give(spanOf(0, 2)))
-    assert.throws(() => room.give(spanOf(2, 2)))
+    room.release(spanOf(1, 1))
+    assert.throws(() => room.release(spanOf(1, 1)))
+    assert.throws(() => room.release(spanOf(0, 2)))
+    assert.throws(() => room.release(spanOf(2, 2)))
   })
 
   it("counts in pages", () => {

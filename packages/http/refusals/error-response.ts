@@ -1,12 +1,12 @@
-/** The answer to a request that goes no further, as Node's response. */
+/** Sends the response to a rejected request. */
 import type { ServerResponse } from "node:http"
-import type { Broken } from "../handler.ts"
+import type { ErrorResponse } from "../handler.ts"
 
-/** Answers with it; the connection ends, and a body that is still to come is not read. */
-export const answerBroken = (
+/** Sends the response and closes the connection, without reading the rest of the body. */
+export const sendErrorResponse = (
   response: ServerResponse,
-  { status, request_id, body }: Broken,
-  more: Readonly<Record<string, string>> = {},
+  { status, request_id, body }: ErrorResponse,
+  extra_headers: Readonly<Record<string, string>> = {},
 ) => {
   response.shouldKeepAlive = false
   const text = JSON.stringify(body)
@@ -15,7 +15,7 @@ export const answerBroken = (
     "cache-control": "no-store",
     "content-length": Buffer.byteLength(text),
     "x-request-id": request_id,
-    ...more,
+    ...extra_headers,
   })
   response.end(text)
 }

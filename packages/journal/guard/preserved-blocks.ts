@@ -12,7 +12,7 @@ import { join } from "node:path"
 import { causeText } from "#schemas/cause-text.ts"
 
 /** The folder's name in the data folder. */
-export const kept_folder = "log-kept"
+export const preserved_folder = "log-kept"
 
 const folder_mode = 0o700
 
@@ -34,7 +34,7 @@ const streamsIn = async (store: string, name: string) => {
 
 const blockNumber = (name: string) => Number.parseInt(name, 10)
 
-const keepStream = async (from: string, to: string) => {
+const preserveStream = async (from: string, to: string) => {
   await mkdir(to, { recursive: true, mode: folder_mode })
   for (const name of ["meta.inf", "meta.sum"]) {
     await copyFile(join(from, name), join(to, name)).catch(() => undefined)
@@ -67,29 +67,30 @@ const dropIndexes = async (store: string, name: string) => {
  * those are closer to the loss. Then removes the indexes. Returns an error message on failure,
  * which does not stop the start.
  */
-export const keepBlocks = async (store: string, name: string, kept: string) => {
-  const partial = `${kept}.tmp`
+export const preserveBlocks = async (store: string, name: string, preserved: string) => {
+  const partial = `${preserved}.tmp`
   try {
-    if ((await namesIn(kept)).length > 0) {
+    if ((await namesIn(preserved)).length > 0) {
       await dropIndexes(store, name)
       return undefined
     }
     await rm(partial, { recursive: true, force: true })
     let blocks = 0
     for (const { stream, folder } of await streamsIn(store, name)) {
-      blocks += await keepStream(folder, join(partial, stream))
+      blocks += await preserveStream(folder, join(partial, stream))
     }
     // Atomic: the folder is either complete or missing.
-    if (blocks > 0) await rename(partial, kept)
+    if (blocks > 0) await rename(partial, preserved)
     await dropIndexes(store, name)
     return undefined
   } catch (cause) {
     return (
-      `The log's blocks cannot be kept in ${kept} while nats-server starts: ${causeText(cause)}. ` +
+      `The log's blocks cannot be kept in ${preserved} while nats-server starts: ${causeText(cause)}. ` +
       "If the log is damaged, nats-server may remove what is left of it."
     )
   }
 }
 
 /** Removes the preserved blocks of a log that is complete. */
-export const dropBlocks = (kept: string) => rm(kept, { recursive: true, force: true })
+export const removePreserved = (preserved: string) =>
+  rm(preserved, { recursive: true, force: true })
