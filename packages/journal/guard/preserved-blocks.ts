@@ -85,7 +85,8 @@ export const preserveBlocks = async (store: string, name: string, preserved: str
     return undefined
   } catch (cause) {
     return (
-      `The log's blocks cannot be kept in ${preserved} while nats-server starts: ${causeText(cause)}. ` +
+      `The log's blocks cannot be kept in ${preserved} while nats-server starts: ` +
+      `${causeText(cause)}. ` +
       "If the log is damaged, nats-server may remove what is left of it."
     )
   }
