@@ -23,7 +23,7 @@ import {
 const seed = 20_261_122
 /** Not 224, so that images are resized. */
 const photo_side = 288
-const leaves = 300
+const leaves = 150
 const negatives_per_kind = 12
 const bytes_max = 1024 * 1024
 

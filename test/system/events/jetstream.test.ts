@@ -60,7 +60,7 @@ describeWithServer("GET /v1/events over JetStream", () => {
     Effect.gen(function* () {
       const { url } = yield* serveEvents
       const { connection } = yield* EventsConnection
-      const count = 6000
+      const count = 4600
       const pad = "x".repeat(15_000)
       yield* tell(...numbers(count).map((n) => told(n, { data: { pad } })))
       const before = connection.stats().inBytes
