@@ -329,6 +329,13 @@ export const rules: ReadonlyArray<Rule> = [
     { path: "test/a.test.ts", text: 'it.only("a", () => undefined)\n' },
   ),
   forbids(
+    "a module that tests share registers no hook when it is loaded",
+    /(^|\/)test\/(?!.*\.(test|services)\.ts$).*\.ts$/,
+    /^(before|after)(All|Each)\(/,
+    "files share processes, which load a module once: call it in a function that each file calls",
+    { path: "test/world/a.ts", text: "afterAll(() => undefined)\n" },
+  ),
+  forbids(
     "no registry, mirror or workplace is named",
     /./,
     /registry[.](npmjs|yarnpkg)|npm[.]pkg[.]|[.]pkg[.]dev|deb[.]debian|(^|[^\w.])\/work\/(main|shared)/,

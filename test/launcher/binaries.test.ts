@@ -1,9 +1,15 @@
 import { readFileSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
-import { describe, expect, it } from "vitest"
+import { afterAll, describe, expect, it } from "vitest"
 import { findBinary, missingBinary } from "../../launcher/binaries.mjs"
 import { cacheDirectory, root } from "../../launcher/cache.mjs"
 import { makeFolder, writeProgram, writeVersioned } from "./checkout.ts"
+
+const cache_before = process.env.ALMANAC_CACHE_DIR
+afterAll(() => {
+  if (cache_before === undefined) delete process.env.ALMANAC_CACHE_DIR
+  else process.env.ALMANAC_CACHE_DIR = cache_before
+})
 
 /** The launcher reads the cache folder from the environment of its process. */
 const place = () => {

@@ -1,8 +1,14 @@
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs"
 import { dirname, join } from "node:path"
-import { describe, expect, it } from "vitest"
+import { afterAll, describe, expect, it } from "vitest"
 import { findTree, treeEnvironment, trees } from "../../launcher/trees.mjs"
 import { makeCheckout, makeFolder, runNode, writeProgram } from "./checkout.ts"
+
+const cache_before = process.env.ALMANAC_CACHE_DIR
+afterAll(() => {
+  if (cache_before === undefined) delete process.env.ALMANAC_CACHE_DIR
+  else process.env.ALMANAC_CACHE_DIR = cache_before
+})
 
 const { paths } = trees.radosgw
 

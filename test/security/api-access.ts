@@ -88,8 +88,6 @@ const isOpen = ({ security }: Operation) => security.length === 0
 const wanted = ({ security }: Operation) => security.flatMap(({ bearer = [] }) => bearer)
 const isRuled = ({ security }: Operation) => security.some((one) => "keystone" in one)
 
-afterAll(cleanUp)
-
 interface World {
   readonly server: Server
   readonly document: ApiDocument
@@ -257,7 +255,10 @@ export const everyOperation = (shape: "A" | "B", runs: number) => {
     const answer = await fetch(new URL("/openapi.json", server.url))
     started = { server, document: apiDocument(await answer.text()) }
   })
-  afterAll(() => started?.server.stop())
+  afterAll(async () => {
+    await started?.server.stop()
+    await cleanUp()
+  })
 
   whoMay(world)
   whatIsKept(world)

@@ -8,13 +8,20 @@ import {
   symlinkSync,
   writeFileSync,
 } from "node:fs"
-import { assert, describe, it } from "@effect/vitest"
+import { afterAll, assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
 import type { Engine } from "#actors/share-protection/ports/engine.ts"
 import { copyFolder, folderBytes, removeFolder } from "#adapters/share-protection/folder-copy.ts"
 import { emptyFolder } from "../../../world/folder.ts"
 import { describeWithRestic } from "../../../world/programs/restic.ts"
-import { quiet, repository, withRepository } from "../../../world/share-protection/restic/fake.ts"
+import {
+  quiet,
+  removeRepository,
+  repository,
+  withRepository,
+} from "../../../world/share-protection/restic/fake.ts"
+
+afterAll(removeRepository)
 
 /** A path below the folder whose names are Latin-1. */
 const latin = (root: string, path: string) =>

@@ -1,11 +1,17 @@
 /** What the contract cannot ask of every engine: restic with real files, and no server. */
 import { linkSync, lstatSync, mkdirSync, readFileSync, rmSync, symlinkSync } from "node:fs"
-import { assert, it } from "@effect/vitest"
+import { afterAll, assert, it } from "@effect/vitest"
 import { Effect, type Scope } from "effect"
 import { type Engine, EngineFailed } from "#actors/share-protection/ports/engine.ts"
 import { folderOf, readTree, type Tree, writeTree } from "../../../world/folder.ts"
 import { describeWithRestic } from "../../../world/programs/restic.ts"
-import { repository, withRepository } from "../../../world/share-protection/restic/fake.ts"
+import {
+  removeRepository,
+  repository,
+  withRepository,
+} from "../../../world/share-protection/restic/fake.ts"
+
+afterAll(removeRepository)
 
 const quiet = () => Effect.void
 const nothing = { host: "share", tags: [], include_patterns: [], exclude_patterns: [] }

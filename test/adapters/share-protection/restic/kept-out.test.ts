@@ -1,12 +1,19 @@
 /** What a backup's patterns kept out of it, under a real restic: never touched by a restore. */
 import { execFileSync } from "node:child_process"
 import { existsSync, mkdirSync, writeFileSync } from "node:fs"
-import { assert, it } from "@effect/vitest"
+import { afterAll, assert, it } from "@effect/vitest"
 import { Effect, Redacted } from "effect"
 import type { Engine, FolderRestore } from "#actors/share-protection/ports/engine.ts"
 import { folderOf, readTree, type Tree, writeTree } from "../../../world/folder.ts"
 import { describeWithRestic, restic } from "../../../world/programs/restic.ts"
-import { quiet, repository, withRepository } from "../../../world/share-protection/restic/fake.ts"
+import {
+  quiet,
+  removeRepository,
+  repository,
+  withRepository,
+} from "../../../world/share-protection/restic/fake.ts"
+
+afterAll(removeRepository)
 
 interface Patterns {
   readonly include_patterns?: ReadonlyArray<string>

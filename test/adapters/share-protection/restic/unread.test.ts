@@ -1,6 +1,6 @@
 /** What a backup could not read, under a real restic: never deleted by a restore in place. */
 import { chmodSync } from "node:fs"
-import { assert, it } from "@effect/vitest"
+import { afterAll, assert, it } from "@effect/vitest"
 import { Effect, type Scope } from "effect"
 import { Engine } from "#actors/share-protection/ports/engine.ts"
 import { folderOf, readTree, type Tree, writeTree } from "../../../world/folder.ts"
@@ -10,8 +10,11 @@ import {
   inFolders,
   newRepository,
   quiet,
+  removeRepository,
   repository,
 } from "../../../world/share-protection/restic/fake.ts"
+
+afterAll(removeRepository)
 
 const live: Tree = {
   "a.txt": "a",

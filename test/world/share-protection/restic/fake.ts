@@ -3,7 +3,6 @@ import { cpSync, mkdtempSync, rmSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { Effect, Layer, Redacted, type Scope } from "effect"
-import { afterAll } from "vitest"
 import {
   Engine,
   type FolderBackup,
@@ -75,9 +74,12 @@ export const inFolders = (folder: string, binary = restic) =>
   }))
 
 let made: string | undefined
-afterAll(() => {
+
+/** Removes the repository that `newRepository` copies: each file that uses it ends with this. */
+export const removeRepository = () => {
   if (made !== undefined) rmSync(made, { recursive: true, force: true })
-})
+  made = undefined
+}
 
 /** A new repository in this folder: restic makes one for all tests of a file, in two seconds. */
 export const newRepository = Effect.fnUntraced(function* (folder: string) {
