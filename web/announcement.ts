@@ -1,4 +1,4 @@
-/** What changed, said to those who do not see it. */
+/** Announces changes to screen readers. */
 export const announce = (text: string): void => {
   const place = document.querySelector("#announcement")
   if (place !== null) place.textContent = text

@@ -1,10 +1,10 @@
-/** A command to run, as text to copy. */
+/** A shell command with a copy button. */
 import { announce } from "./announcement.ts"
 import { h } from "./element.ts"
 
 const copied_ms = 2000
 
-/** Without a secure context there is no clipboard to write to but the old command's. */
+/** Copies the text. Falls back to `execCommand`: without TLS there is no Clipboard API. */
 const copy = async (text: string, beside: Element): Promise<boolean> => {
   try {
     await navigator.clipboard.writeText(text)
@@ -32,7 +32,7 @@ const onCopy = (command: string) => (event: Event) => {
   })
 }
 
-/** A command to run, with a button that copies it. */
+/** The command with its copy button. */
 export const copiable = (command: string): HTMLElement =>
   h(
     "div",

@@ -1,8 +1,8 @@
-/** Elements: making them, and changing those on the page into new ones without flicker. */
+/** Creates elements, and updates the page to match new ones without losing focus or selection. */
 
 export type Child = Node | string | number | null | undefined | false | readonly Child[]
 
-/** Attributes; `on...` are handlers; false, null and undefined leave one out. */
+/** Attributes; `on...` are event handlers; false, null and undefined omit the attribute. */
 export type Attributes = Readonly<
   Record<string, string | number | boolean | null | undefined | ((event: Event) => void)>
 >
@@ -56,7 +56,7 @@ const keyOf = (node: Node) => (node instanceof Element ? node.getAttribute("data
 const isSame = (old: Node, next: Node) =>
   old.nodeName === next.nodeName && keyOf(old) === keyOf(next)
 
-/** Whether a person opened it is theirs to say. */
+/** Attributes that the user controls: whether a `details` is open. */
 const is_theirs = new Set(["open"])
 
 const patchAttributes = (old: HTMLElement | SVGElement, next: HTMLElement | SVGElement) => {
@@ -73,7 +73,7 @@ const patchAttributes = (old: HTMLElement | SVGElement, next: HTMLElement | SVGE
   }
 }
 
-/** What a reader wrote or chose in a field stays, until the field is to say something else. */
+/** Keeps the user's input until the new element has another default. */
 const patchField = (old: Element, next: Element) => {
   if (old instanceof HTMLInputElement && next instanceof HTMLInputElement) {
     if (old.defaultValue !== next.defaultValue) old.value = next.defaultValue
@@ -93,13 +93,13 @@ const patch = (old: Node, next: Node) => {
   }
   patchField(old, next)
   patchAttributes(old, next)
-  // What draws itself (a chart) is only told its place.
+  // An island, such as a chart, renders its own children.
   if (!next.hasAttribute("data-island")) morphChildren(old, [...next.childNodes])
 }
 
 /**
- * Makes the children of `parent` those of `next`, keeping each element that is still the same, so
- * that focus, selection and what was opened stay. `data-key` tells elements of a list apart.
+ * Updates the children of `parent` to match `next`, reusing matching elements so that focus,
+ * selection and open details survive. `data-key` identifies the elements of a list.
  */
 export const morphChildren = (parent: Element, next: readonly Node[]): void => {
   let old: ChildNode | null = parent.firstChild

@@ -1,8 +1,8 @@
-/** The head that all pages share: whose they are, the way between them, and the colours. */
+/** The header of all pages: title, navigation and theme switch. */
 import { h } from "./element.ts"
 import { themeSwitch } from "./theme.ts"
 
-/** Every page, by its path. */
+/** Titles of all pages by path. */
 const names: Readonly<Record<string, string>> = {
   "/": "Capital pressure",
   "/carriers": "Carriers",
@@ -10,11 +10,11 @@ const names: Readonly<Record<string, string>> = {
   "/console": "Console",
 }
 
-/** The paths of the pages that are served here, as the server wrote them into this one. */
+/** Paths of the pages that this server serves, from an attribute that the server fills in. */
 const servedPages = (header: Element) =>
   (header.getAttribute("data-pages") ?? "").split(" ").filter((path) => Object.hasOwn(names, path))
 
-/** A way to one page alone is not shown. */
+/** The navigation; omitted if there is only one page. */
 const way = (served: readonly string[], title: string) =>
   served.length > 1 &&
   h(
@@ -25,7 +25,7 @@ const way = (served: readonly string[], title: string) =>
     ),
   )
 
-/** Fills the page's `header`; `status` is the page's own, between the title and the colours. */
+/** Fills the page's header; `status` is the page's own part, before the theme switch. */
 export const fillHeader = (title: string, status: Node): void => {
   const header = document.querySelector("#header")
   if (header === null) return

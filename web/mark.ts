@@ -1,4 +1,4 @@
-/** Votes as marks: told apart by shape and word, and by colour too. */
+/** Marks for votes, distinguished by shape and word as well as colour. */
 import type { Direction } from "./capital-pressure/api.ts"
 import { h, s } from "./element.ts"
 import { voteWord } from "./wording.ts"
@@ -9,7 +9,7 @@ const shapes: Readonly<Record<Direction, string>> = {
   bear: "M6 10.4 1 1.6h10Z",
 }
 
-/** The shape alone, 12 px; the word must stand beside it. */
+/** The shape alone, 12 px; needs the word next to it. */
 export const mark = (direction: Direction): SVGElement =>
   s(
     "svg",
@@ -17,11 +17,11 @@ export const mark = (direction: Direction): SVGElement =>
     s("path", { d: shapes[direction] }),
   )
 
-/** Shape and word. */
+/** The shape and its word. */
 export const vote = (direction: Direction): HTMLElement =>
   h("span", { class: `vote ${direction}` }, mark(direction), voteWord[direction])
 
-/** A word in a frame: what sets a reading apart. */
+/** A framed word that sets a reading apart. */
 export const badge = (kind: "demo" | "stale" | "gauge" | "error", text: string, title: string) =>
   h("span", { class: `badge ${kind}`, title }, text)
 

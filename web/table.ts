@@ -1,12 +1,12 @@
-/** A table in a section of its own, which scrolls sideways where the page is narrow. */
+/** A table in its own section, which scrolls sideways on narrow screens. */
 import { type Child, h } from "./element.ts"
 
 export interface Column<Row> {
   readonly title: string
-  /** What it says beneath the pointer, where the title alone is short. */
+  /** Tooltip that explains a short title. */
   readonly hint?: string
   readonly cell: (row: Row) => Child
-  /** Numbers stand to the right. */
+  /** Right-aligned. */
   readonly is_number?: boolean
   readonly class?: string
 }
@@ -15,7 +15,7 @@ export interface Table<Row> {
   readonly id: string
   readonly title: string
   readonly caption: string
-  /** The first names the row. */
+  /** The first column is the row header. */
   readonly columns: readonly Column<Row>[]
   readonly rows: readonly Row[]
   readonly keyOf: (row: Row) => string

@@ -1,4 +1,4 @@
-/** Light or dark: the system's choice, or the reader's own, which the browser keeps. */
+/** The colour theme: the system's, or the user's choice, which the browser stores. */
 import { h } from "./element.ts"
 
 const kept_as = "almanac-theme"
@@ -7,7 +7,7 @@ type Theme = (typeof themes)[number]
 
 const words: Readonly<Record<Theme, string>> = { auto: "Auto", light: "Light", dark: "Dark" }
 
-/** Storage may be forbidden; then the choice lasts as long as the page. */
+/** The choice lasts until the page is closed if storage is blocked. */
 let current: Theme = "auto"
 try {
   const kept = localStorage.getItem(kept_as)
@@ -30,12 +30,12 @@ const choose = (theme: Theme) => {
     if (theme === "auto") localStorage.removeItem(kept_as)
     else localStorage.setItem(kept_as, theme)
   } catch {
-    // Nothing is kept then, which the reader sees at the next visit.
+    // Storage is blocked: the choice lasts until the page is closed.
   }
   apply()
 }
 
-/** Calls back when colours change: what is drawn on a canvas does not follow by itself. */
+/** Calls back when colours change, because a canvas must be redrawn. */
 export const onTheme = (listener: () => void): void => {
   listeners.add(listener)
 }
@@ -45,7 +45,7 @@ for (const query of ["(prefers-color-scheme: dark)", "print"]) {
   matchMedia(query).addEventListener("change", apply)
 }
 
-/** The switch, for a page's header. */
+/** The theme switch in the header. */
 export const themeSwitch = (): HTMLElement =>
   h(
     "fieldset",

@@ -1,4 +1,4 @@
-/** Makes `web/dist` out of the pages' sources: files that a gateway serves as they are. */
+/** Builds `web/dist`, the static files that a gateway serves. */
 import { join } from "node:path"
 import { defineConfig } from "vite"
 
@@ -6,12 +6,12 @@ const root = import.meta.dirname
 
 export default defineConfig({
   root,
-  // What somebody sets for another project's pages has no say here.
+  // Ignore .env files, which may belong to other projects.
   envDir: false,
   plugins: [
     {
       name: "paint-once",
-      // The first picture waits for the script: it knows the colours that the reader chose.
+      // Block the first paint until the script has applied the user's theme.
       transformIndexHtml: {
         order: "post",
         handler: (html) => html.replace('<script type="module"', '$& blocking="render"'),
@@ -22,10 +22,10 @@ export default defineConfig({
     outDir: process.env.ALMANAC_WEB_OUT ?? join(root, "dist"),
     emptyOutDir: true,
     target: "es2022",
-    // A strict content policy refuses scripts and pictures that stand in the page itself.
+    // The content security policy forbids inline scripts and images.
     assetsInlineLimit: 0,
     modulePreload: { polyfill: false },
-    // Each page is an entry, by the name of its HTML file.
+    // Each page is an entry, named like its HTML file.
     rollupOptions: {
       input: {
         dashboard: join(root, "index.html"),

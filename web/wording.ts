@@ -1,7 +1,7 @@
-/** How numbers, times and the composite's meaning are said to a person. */
+/** Formats numbers, times and the composite for people. */
 import type { Composite, Direction, Tally } from "./capital-pressure/api.ts"
 
-/** Hyphens before digits become minus signs, which are as wide as the plus. */
+/** Replaces hyphens before digits by minus signs, which are as wide as the plus sign. */
 export const typeset = (text: string): string => text.replaceAll(/-(?=[\d.])/g, "\u2212")
 
 /** "+0.42", "\u22121.27", "0.00". */
@@ -26,7 +26,7 @@ const priced = new Intl.NumberFormat("en-US", {
 /** USD with two places: "1,204.50". */
 export const price = (value: number): string => priced.format(value)
 
-/** Few places of what may be of any size: "6,712,345", "104.2", "0.0123". */
+/** Formats a value of any magnitude: "6,712,345", "104.2", "0.0123". */
 export const compact = (value: number): string => {
   const size = Math.abs(value)
   const places = size >= 10_000 ? 0 : size >= 100 ? 1 : size >= 1 ? 2 : 3
@@ -38,11 +38,11 @@ const shortened = new Intl.NumberFormat("en-US", {
   notation: "compact",
   maximumSignificantDigits: 4,
 })
-/** The same where there is little room, as on an axis: "6.25M", "104.2". */
+/** A shorter form, for axes: "6.25M", "104.2". */
 export const short = (value: number): string =>
   Math.abs(value) < 100_000 ? compact(value) : typeset(shortened.format(value))
 
-/** A text of the API, which may begin small and end bare, as a sentence. */
+/** Turns a text of the API into a sentence: a capital letter first, a full stop last. */
 export const sentence = (text: string): string =>
   text === "" ? "" : `${text.charAt(0).toUpperCase()}${text.slice(1).replace(/\.?$/, ".")}`
 
@@ -54,20 +54,20 @@ export const date = (iso: string): string => {
   return `${Number(day)} ${months[Number(month) - 1] ?? month} ${year}`
 }
 
-/** YYYY-MM-DD as "20 Nov", with the year where it is not that of `now`. */
+/** YYYY-MM-DD as "20 Nov", with the year unless it is that of `now`. */
 export const shortDate = (iso: string, now: number): string => {
   const text = date(iso)
   return iso.startsWith(String(new Date(now).getUTCFullYear())) ? text.slice(0, -5) : text
 }
 
-/** A time of the API (ISO 8601 in UTC without zone) in milliseconds. */
+/** Parses a time of the API (ISO 8601, UTC, without a zone) to epoch milliseconds. */
 export const instantOf = (zoneless: string): number => Date.parse(`${zoneless}Z`)
 
 const ms_of = { minute: 60_000, hour: 3_600_000, day: 86_400_000 } as const
 
 const plural = (amount: number, unit: string) => `${amount} ${unit}${amount === 1 ? "" : "s"}`
 
-/** Whole days from a date to now: "today", "1 day ago". */
+/** Days between a date and now: "today", "1 day ago". */
 export const dayAge = (iso: string, now: number): string => {
   const days = Math.floor(now / ms_of.day) - Math.floor(Date.parse(iso) / ms_of.day)
   if (days <= 0) return "today"
@@ -75,7 +75,7 @@ export const dayAge = (iso: string, now: number): string => {
   return `${plural(Math.round(days / 30.44), "month")} ago`
 }
 
-/** How far a time is from now: "5 min ago", "in 3 h". */
+/** Distance of a time from now: "5 min ago", "in 3 h". */
 export const timeAge = (zoneless: string, now: number): string => {
   const away = now - instantOf(zoneless)
   const size = Math.abs(away)
@@ -91,7 +91,7 @@ export const timeAge = (zoneless: string, now: number): string => {
 /** A time of the API as "20 Nov 2026, 22:00 UTC". */
 export const time = (zoneless: string): string => `${date(zoneless)}, ${zoneless.slice(11, 16)} UTC`
 
-/** A moment on the reader's own clock: "14:03". */
+/** A time in the user's time zone: "14:03". */
 export const clock = (ms: number): string =>
   new Date(ms).toLocaleTimeString("en-GB", { hour: "2-digit", minute: "2-digit" })
 
@@ -107,7 +107,7 @@ const meanings: Readonly<Record<string, string>> = {
 
 const votesOf = ({ bull, neutral, bear }: Tally) => bull + neutral + bear
 
-/** What the composite means, in a few words. */
+/** The meaning of the composite in a few words. */
 export const meaning = ({ z_label }: Composite): string =>
   meanings[z_label] ?? `Pressure reads ${z_label}`
 
@@ -122,7 +122,7 @@ export const counted = ({ metrics_total }: Composite, metrics: number, stale: nu
   return `${metrics_total}${of_all} metrics vote${silent}`
 }
 
-/** What a vote says of pressure, where the word alone may not be known. */
+/** The word of each vote. */
 export const voteWord: Readonly<Record<Direction, string>> = {
   bull: "Bull",
   neutral: "Neutral",

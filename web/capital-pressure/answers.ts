@@ -1,10 +1,10 @@
-/** Asking the API: only what changed is sent again (ETag, 304), and failures say of which kind. */
+/** HTTP client of the dashboard: revalidates with ETags, and classifies errors. */
 
 export interface Problem {
   readonly kind: "offline" | "refused" | "server" | "unreadable"
-  /** Of the HTTP answer; 0 where there was none. */
+  /** HTTP status; 0 without a response. */
   readonly status: number
-  /** When it is tried again, in milliseconds. */
+  /** Time of the next attempt, in epoch milliseconds. */
   readonly retry_at: number
 }
 
@@ -13,7 +13,7 @@ export type Answer<A> =
   | { readonly kind: "same"; readonly body: A }
   | { readonly kind: "problem"; readonly problem: Omit<Problem, "retry_at"> }
 
-/** An answer comes from memory on the server: one that takes longer hangs. */
+/** The server responds from memory, so a slower response means that it hangs. */
 const answer_deadline_ms = 20_000
 const token_kept_as = "almanac-capital-token"
 
@@ -24,13 +24,13 @@ try {
   token = null
 }
 
-/** Sent with each request from now on, and kept until the tab is closed. */
+/** Sets the token for all further requests and stores it until the tab is closed. */
 export const useToken = (given: string): void => {
   token = given
   try {
     sessionStorage.setItem(token_kept_as, given)
   } catch {
-    // It holds until the page is left.
+    // Storage is blocked: the token lasts until the page is closed.
   }
 }
 
@@ -54,7 +54,7 @@ const problem = (kind: Problem["kind"], status: number): Answer<never> => ({
   problem: { kind, status },
 })
 
-/** The answers asked for last; older ones are let go, for a metric's detail is some 100 kB. */
+/** Maximum number of cached responses; the details of a metric take about 100 kB. */
 const known_max = 32
 
 const remember = (path: string, one: Known) => {
@@ -64,7 +64,9 @@ const remember = (path: string, one: Known) => {
   if (known.size > known_max && oldest !== undefined) known.delete(oldest)
 }
 
-/** GET. The server promises the shape (./api.ts); only that it is an object is checked. */
+/**
+ * Sends a GET request. Checks only that the body is an object; its type is the server's promise.
+ */
 export const ask = async <A extends object>(path: string): Promise<Answer<A>> => {
   let response: Response
   try {
@@ -77,7 +79,7 @@ export const ask = async <A extends object>(path: string): Promise<Answer<A>> =>
     return problem("offline", 0)
   }
   const before = known.get(path)
-  // What was stored under this path is what this path answered.
+  // The cache holds only responses to this path.
   if (response.status === 304 && before) {
     remember(path, before)
     return { kind: "same", body: before.body as A }
@@ -88,7 +90,7 @@ export const ask = async <A extends object>(path: string): Promise<Answer<A>> =>
     const body: unknown = await response.json()
     if (typeof body !== "object" || body === null) return problem("unreadable", response.status)
     remember(path, { etag: response.headers.get("etag"), body })
-    // The one place where the server is taken at its word.
+    // The cast trusts the server.
     return { kind: "new", body: body as A }
   } catch {
     return problem("unreadable", response.status)

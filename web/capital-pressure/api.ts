@@ -1,6 +1,6 @@
 /**
- * What the dashboard API answers, as the page reads it. The page imports nothing of the server's;
- * a test holds these shapes equal to its schemas. Source: document 3 §2 A.
+ * The dashboard API's responses. The page imports no server code; a test compares these types with
+ * the server's schemas. Source: document 3 §2 A.
  */
 
 export type Direction = "bull" | "neutral" | "bear"

@@ -1,4 +1,4 @@
-/** Lines over dates, with a cursor for mouse, touch and keys, and its values in words. */
+/** A line chart over dates, with a cursor for mouse, touch and keyboard, and a text alternative. */
 import uPlot from "uplot"
 import { h, s } from "../element.ts"
 import { onTheme } from "../theme.ts"
@@ -7,31 +7,31 @@ import { date, shortDate } from "../wording.ts"
 export interface Line {
   readonly label: string
   readonly values: readonly (number | null)[]
-  /** The CSS variable of its colour. */
+  /** Name of the CSS variable with the colour. */
   readonly tone: string
   readonly width?: number
   readonly dash?: readonly number[]
-  /** On an axis of its own, on the right. */
+  /** Whether it uses the right axis. */
   readonly is_right?: boolean
-  /** Filled down to the axis, softly. */
+  /** Whether the area below is filled. */
   readonly is_filled?: boolean
   readonly format: (value: number) => string
-  /** On the axis, which has little room; `format` where absent. */
+  /** Format of the axis labels, which have little room; the default is `format`. */
   readonly formatShort?: (value: number) => string
 }
 
 export interface Drawing {
   readonly label: string
-  /** What it shows, in a sentence. */
+  /** A sentence for screen readers. */
   readonly summary: string
-  /** Ascending, YYYY-MM-DD. */
+  /** YYYY-MM-DD, ascending. */
   readonly dates: readonly string[]
   readonly lines: readonly Line[]
-  /** Lines across, each in a CSS variable's colour. */
+  /** Horizontal lines; `tone` names a CSS variable. */
   readonly levels?: readonly { readonly at: number; readonly tone: string }[]
-  /** Soft areas behind. */
+  /** Shaded bands behind the lines. */
   readonly zones?: readonly { readonly from: number; readonly to: number; readonly tone: string }[]
-  /** The least range of the left axis. */
+  /** Minimum range of the left axis. */
   readonly range?: readonly [number, number]
   readonly height: number
 }
@@ -52,7 +52,7 @@ const fontOf = () => `11px ${getComputedStyle(document.body).fontFamily}`
 
 const secondsOf = (iso: string) => Date.parse(iso) / 1000
 
-/** Behind the lines: soft areas, and levels across. */
+/** Draws the bands and horizontal lines behind the data. */
 const paintBehind = (plot: uPlot, { zones = [], levels = [] }: Drawing) => {
   const { ctx, bbox } = plot
   const y = (value: number) =>
@@ -115,7 +115,7 @@ const seriesOf = ({ label, tone, width = 1.5, dash, is_right, is_filled }: Line)
   spanGaps: true,
 })
 
-/** Some room above and below; never narrower than asked for. */
+/** Range of an axis: at least the minimum, plus a margin. */
 const rangeOf =
   ([least, most]: readonly [number, number]): uPlot.Range.Function =>
   (_plot, low, high) => {
@@ -126,7 +126,7 @@ const rangeOf =
 
 const hovers = () => matchMedia("(hover: hover)").matches
 
-/** A finger that goes sideways moves the cursor; up and down it moves the page (charts.css). */
+/** A horizontal swipe moves the cursor; a vertical one scrolls the page (charts.css). */
 const followFinger = (plot: uPlot) => {
   const follow = ({ pointerType, offsetX }: PointerEvent) => {
     if (pointerType === "touch") plot.setCursor({ left: offsetX, top: 1 })
@@ -149,7 +149,7 @@ const optionsOf = (
   cursor: {
     y: false,
     drag: { x: false, y: false },
-    // Where a finger was lifted the cursor stays: browsers tell of it as of a mouse that left.
+    // Keep the cursor after a touch, because browsers report its end as a mouse that leaves.
     bind: { mouseleave: (_plot, _target, leave) => (event) => (hovers() ? leave(event) : null) },
     points: { size: 7, width: 2, fill: () => variable("--card") },
   },
@@ -165,7 +165,7 @@ const optionsOf = (
   },
 })
 
-/** A piece of the line as it is drawn. */
+/** A sample of the line for the legend. */
 export const swatch = (dash: readonly number[] = []): SVGElement =>
   s(
     "svg",
@@ -178,7 +178,7 @@ const valueText = (line: Line, index: number) => {
   return value === null || value === undefined ? "n/a" : line.format(value)
 }
 
-/** The date under the cursor, else the newest, and each line's value then. */
+/** The date at the cursor, or the newest, with each line's value. */
 const readoutOf = ({ dates, lines }: Drawing, index: number): Node[] => [
   h("span", { class: "at" }, date(dates[index] ?? "")),
   ...lines.map((line) =>
@@ -236,7 +236,7 @@ const step_of: Readonly<Record<string, number>> = {
   End: Infinity,
 }
 
-/** An empty chart; nothing shows until it is told what. */
+/** An empty chart; `show` draws. */
 export const chart = (): Chart => {
   let drawing: Drawing | undefined
   let plot: uPlot | undefined

@@ -1,18 +1,18 @@
-/** In the composite's place where today has none: why, and the history that there was. */
+/** Replaces the composite if there is none today: explains why and shows past values. */
 
 import { h } from "../element.ts"
 import { date } from "../wording.ts"
 import type { Dashboard } from "./api.ts"
 import { historyPlace } from "./history-chart.ts"
 
-/** The newest date of any reading; empty where there is none. */
+/** The newest date of any reading; empty if there are no readings. */
 export const newestDay = ({ tiers }: Dashboard) =>
   tiers
     .flatMap((tier) => tier.metrics.map((reading) => reading.as_of))
     .toSorted()
     .at(-1) ?? ""
 
-/** Nothing that is young enough, nothing that is old enough, or both: each says what helps. */
+/** Why there is no composite: values too old, history too short, or both. */
 const reasonOf = (dashboard: Dashboard): readonly [headline: string, text: string] => {
   const { tiers, composite_history } = dashboard
   const voting = tiers.flatMap(({ metrics }) => metrics.filter((one) => one.include_in_composite))
@@ -35,7 +35,7 @@ const reasonOf = (dashboard: Dashboard): readonly [headline: string, text: strin
   ]
 }
 
-/** A history that is not there is no news here: nothing could be computed for it. */
+/** Omits the history if it is empty, because no composite could have been computed. */
 export const compositeAbsent = (dashboard: Dashboard): HTMLElement => {
   const { tiers, composite_history } = dashboard
   const [headline, text] = reasonOf(dashboard)

@@ -1,4 +1,4 @@
-/** The composite: what it means in a sentence, its scale, its votes and its history. */
+/** The composite: its meaning, scale, votes and history. */
 
 import { type Child, h, s } from "../element.ts"
 import { mark } from "../mark.ts"
@@ -7,10 +7,10 @@ import type { Composite, Dashboard, Direction, Tally } from "./api.ts"
 import { gauge, rangeText } from "./gauge.ts"
 import { historyPlace } from "./history-chart.ts"
 
-/** From pressure to ease, as on no other scale of the page: the eye reads the first first. */
+/** Pressure first, unlike the scales, because people read this list from its start. */
 const order: readonly Direction[] = ["bear", "neutral", "bull"]
 
-/** One rectangle for each vote, so that they can be counted. */
+/** One rectangle per vote, so that they can be counted. */
 const tallyBar = (tally: Tally) => {
   const votes = order.flatMap((direction) => Array<Direction>(tally[direction]).fill(direction))
   const step = 480 / Math.max(1, votes.length)
@@ -49,7 +49,7 @@ const tallyList = (tally: Tally) =>
     ),
   )
 
-/** Which tiers press most and least, in a sentence. */
+/** The tiers with the most and the least pressure. */
 const driversOf = ({ tiers }: Dashboard): Child => {
   const known = tiers
     .flatMap(({ name, avg_z }) => (avg_z === null ? [] : [{ name, avg_z }]))
@@ -65,7 +65,7 @@ const driversOf = ({ tiers }: Dashboard): Child => {
   ]
 }
 
-/** How many would vote, if they were not too old. */
+/** Number of metrics that do not vote because they are stale. */
 const staleOf = ({ tiers }: Dashboard) =>
   tiers.flatMap(({ metrics }) => metrics.filter((one) => one.stale && one.include_in_composite))
     .length
@@ -105,7 +105,7 @@ const reading = (composite: Composite, dashboard: Dashboard, metrics: number) =>
     ),
   )
 
-/** `metrics`: how many there are in all, where that is known; else 0. */
+/** `metrics`: the total number of metrics; 0 if unknown. */
 export const compositePanel = (
   composite: Composite,
   dashboard: Dashboard,

@@ -1,4 +1,4 @@
-/** The page of the capital pressure dashboard: reads it each minute, and shows what it says. */
+/** The capital pressure page, refreshed every minute. */
 import { announce } from "../announcement.ts"
 import { h, morphChildren } from "../element.ts"
 import { fillHeader } from "../header.ts"
@@ -17,7 +17,7 @@ import { tierCards } from "./tier-card.ts"
 import { watchlistTable } from "./watchlist-table.ts"
 
 const refresh_ms = 60_000
-/** After failures in a row; the last stands for all further ones. */
+/** Backoff after consecutive failures; the last value repeats. */
 const retries_ms = [5_000, 10_000, 20_000, 40_000, 60_000] as const
 
 interface Shown {
@@ -26,7 +26,7 @@ interface Shown {
   sources?: Sources
   scheduler?: SchedulerStatus
   problem?: Problem
-  /** When the newest answer came. */
+  /** Time of the last successful response. */
   read_at?: number
 }
 const shown: Shown = {}

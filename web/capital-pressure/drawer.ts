@@ -1,4 +1,4 @@
-/** One metric in full, in a drawer over the page: `#metric=<id>` opens it, Esc closes it. */
+/** The details of a metric in a drawer: `#metric=<id>` opens it, Esc closes it. */
 
 import { h, morphChildren } from "../element.ts"
 import { type Answer, ask } from "./answers.ts"
@@ -19,7 +19,7 @@ const failure = (answer: Answer<object>, metric_id: string): Node => {
 
 const wanted = () => /^#metric=([\w-]+)$/.exec(location.hash)?.[1]
 
-/** The dialog, empty: the browser keeps the focus in it, and gives it back. */
+/** The empty dialog; the browser traps and restores the focus. */
 const panel = () => {
   const title = h("h2", { id: "drawer-title" })
   const eyebrow = h("p", { class: "eyebrow" })
@@ -42,7 +42,7 @@ const panel = () => {
   return { dialog, title, eyebrow, body }
 }
 
-/** Both bodies; where the indicator is the level, its raw values would say the same twice. */
+/** Requests the details, and the raw values unless they equal the indicator. */
 const askMetric = async (metric_id: string) => {
   const path = `/api/metrics/${encodeURIComponent(metric_id)}`
   const detail = await ask<MetricDetail>(`${path}/detail`)
@@ -51,7 +51,7 @@ const askMetric = async (metric_id: string) => {
   return history.kind === "problem" ? { detail } : { detail, history: history.body }
 }
 
-/** The drawer; `nameOf` tells a metric's name before its detail has come. */
+/** The drawer; `nameOf` returns a metric's name before its details have loaded. */
 export const drawer = (nameOf: (metric_id: string) => string | undefined) => {
   const { dialog, title, eyebrow, body } = panel()
   let charts: MetricCharts | undefined
@@ -69,7 +69,7 @@ export const drawer = (nameOf: (metric_id: string) => string | undefined) => {
     if (!place?.contains(charts.element)) place?.replaceChildren(charts.element)
     charts.show(detail, history)
   }
-  /** `is_again`: it shows already, and is drawn anew only where it changed. */
+  /** `is_again`: a refresh, which redraws only if the response changed. */
   const load = async (metric_id: string, is_again: boolean) => {
     const { detail, history } = await askMetric(metric_id)
     if (shown !== metric_id) return
@@ -102,14 +102,14 @@ export const drawer = (nameOf: (metric_id: string) => string | undefined) => {
   dialog.addEventListener("close", () => {
     shown = undefined
     if (wanted() !== undefined) history.pushState(null, "", location.pathname + location.search)
-    // By a deep link nothing had the focus before, to get it back: the metric's tile gets it then.
+    // A deep link leaves no focus to restore, so focus the metric's tile.
     const focused = document.activeElement
     const tile = document.querySelector<HTMLElement>(`.tile a[href="#metric=${opened_for}"]`)
     if (focused === document.body || dialog.contains(focused)) tile?.focus()
   })
   addEventListener("hashchange", follow)
 
-  /** Opens what the address names; asks again for what is open. */
+  /** Opens the metric in the address, or refreshes the open one. */
   const refresh = () => {
     if (shown === undefined) follow()
     else void load(shown, true)

@@ -1,10 +1,10 @@
-/** The composite on its scale from -2 to +2, between the words that name its bands. */
+/** The composite on a scale from -2 to +2 with named bands. */
 
 import { h, s } from "../element.ts"
 import { date, signed } from "../wording.ts"
 import type { Composite, CompositePoint } from "./api.ts"
 
-/** Where the words change. Source: market facts, A2.4. */
+/** The bands and their names. Source: market facts, A2.4. */
 const bands = [
   { from: -2, to: -1.5, word: "flush", tone: "bull-3" },
   { from: -1.5, to: -0.75, word: "easy", tone: "bull-2" },
@@ -16,11 +16,11 @@ const bands = [
 ] as const
 
 const limit = 2
-/** Business days of a month. */
+/** Business days per month. */
 const month_days = 21
 const view = { width: 480, bar_top: 26, bar_height: 14 } as const
 
-/** Pixels from the left; what is off the scale stands at its end. */
+/** Horizontal position in pixels, clamped to the scale. */
 const x = (z: number) => ((Math.max(-limit, Math.min(limit, z)) + limit) / (2 * limit)) * view.width
 
 const bandShapes = (z_label: string) =>
@@ -57,7 +57,7 @@ const needle = (z: number) => {
   )
 }
 
-/** "Lowest -0.61, highest +0.77 in 252 days; +0.12 a month ago." */
+/** "+0.12 on 20 Oct 2026. In 252 days: -0.61 to +0.77." */
 export const rangeText = (history: readonly CompositePoint[]): string | null => {
   const before = history.at(-1 - month_days)
   if (before === undefined) return null

@@ -1,4 +1,4 @@
-/** The composite's last 252 business days against the index, with the tiers on request. */
+/** The composite's last 252 business days, with the index and, on request, the tiers. */
 
 import { copiable } from "../command.ts"
 import { h } from "../element.ts"
@@ -7,12 +7,12 @@ import type { CompositePoint, TierCard } from "./api.ts"
 import { type Chart, chart, type Line, swatch } from "./chart.ts"
 
 const height = 336
-/** Dashes tell the tiers apart where colours do not. */
+/** Dash patterns distinguish the tiers without colour. */
 const dashes = [[], [7, 3], [2, 3], [9, 3, 2, 3]] as const
-/** Within it the composite reads as balanced. Source: market facts, A2.4. */
+/** Below this absolute value the composite is balanced. Source: market facts, A2.4. */
 const balanced = 0.25
 
-/** Whose closes are beside the composite. Source: market facts, A3. */
+/** The index next to the composite. Source: market facts, A3. */
 const index_name = "S&P 500"
 
 const shown = new Set<string>(["index"])
@@ -118,13 +118,13 @@ const toggles = (history: readonly CompositePoint[], tiers: readonly TierCard[])
     ),
   )
 
-/** Its last day is told, since it may be long ago. */
+/** Names the last day, which may be long ago. */
 const headOf = (history: readonly CompositePoint[]) => {
   const last = history.at(-1)
   return last === undefined ? "History" : `${history.length} business days to ${date(last.ts)}`
 }
 
-/** Where the chart stands; `mountHistory` puts it there. */
+/** The chart's container; `mountHistory` inserts the chart. */
 export const historyPlace = (history: readonly CompositePoint[], tiers: readonly TierCard[]) =>
   h(
     "div",
@@ -147,7 +147,7 @@ export const historyPlace = (history: readonly CompositePoint[], tiers: readonly
 
 let last_drawn: readonly CompositePoint[] | undefined
 
-/** Draws into the place on the page; does nothing where the history is as it was. */
+/** Draws the chart into its container unless the history is unchanged. */
 export const mountHistory = (history: readonly CompositePoint[]): void => {
   const place = document.querySelector("#history-chart")
   if (place === null) return

@@ -1,4 +1,4 @@
-/** A metric's past: its indicator (and raw values, where they differ), and its z between bands. */
+/** Charts of a metric: its indicator or raw values, and its z-score. */
 
 import { h } from "../element.ts"
 import { compact, date, short, signed, typeset } from "../wording.ts"
@@ -13,7 +13,7 @@ const spans = [
 ] as const
 type Years = (typeof spans)[number]["years"]
 
-/** Bands that a z-score is read against. */
+/** Horizontal lines at these z-scores. */
 const bands = [-2, -1, 1, 2] as const
 const height = { value: 230, z: 170 } as const
 
@@ -21,7 +21,7 @@ interface Point {
   readonly ts: string
 }
 
-/** The points of the last so many years; all where 0. */
+/** The points of the last years; all points for 0. */
 const since = <P extends Point>(points: readonly P[], years: Years): readonly P[] => {
   const last = points.at(-1)?.ts
   if (years === 0 || last === undefined) return points
@@ -130,7 +130,7 @@ const choice = <A extends string | number>(
 const indicatorLabel = ({ indicator_kind, unit }: MetricDetail) =>
   indicator_kind === "yoy" ? "Change over a year, %" : `Value, ${unit}`
 
-/** Two charts that share their span. */
+/** Two charts over the same time span. */
 export const metricCharts = (): MetricCharts => {
   const [values, zs]: [Chart, Chart] = [chart(), chart()]
   const controls = h("div", { class: "controls" })

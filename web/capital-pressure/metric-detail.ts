@@ -1,4 +1,4 @@
-/** One metric in words: its reading, why it votes as it does, and by which rules it is read. */
+/** A metric in words: its reading, the reason for its vote, and its parameters. */
 
 import { copiable } from "../command.ts"
 import { type Child, h } from "../element.ts"
@@ -6,7 +6,7 @@ import { badge, demoBadge, vote } from "../mark.ts"
 import { count, date, dayAge, signed, typeset } from "../wording.ts"
 import type { MetricDetail } from "./api.ts"
 
-/** Publishers' own pages of a series; a link, which nothing asks for by itself. */
+/** The publisher's page of a series; only a link, never fetched. */
 const pageOf = ({ source_kind, source_series }: MetricDetail): string | null => {
   if (source_series === null) return null
   if (source_kind === "fred") return `https://fred.stlouisfed.org/series/${source_series}`
@@ -32,7 +32,7 @@ const years = (amount: number) => (amount === 1 ? "1 year" : `${amount} years`)
 
 const days = (amount: number) => (amount === 1 ? "1 day" : `${count(amount)} days`)
 
-/** The series' own name may break after each operator. */
+/** Allows a line break after each operator in the series' name. */
 const series = (name: string) => name.split(/(?<=[-*/+])/).flatMap((part) => [part, h("wbr")])
 
 const facts = (detail: MetricDetail): readonly (readonly [string, Child])[] => [
@@ -59,7 +59,7 @@ const facts = (detail: MetricDetail): readonly (readonly [string, Child])[] => [
   ["Observations", count(detail.obs_count)],
 ]
 
-/** Where low values press: else one z beside another, of the other sign, would puzzle. */
+/** Explains why the vote's z-score has the opposite sign if low values mean pressure. */
 const turned_round = "In votes this z is turned round, so that positive is pressure."
 
 const noReading = (detail: MetricDetail) =>
@@ -112,7 +112,7 @@ const readingOf = (
         ),
       ]
 
-/** All of it; the charts have a place, and are put there by whoever shows it. */
+/** The contents of the drawer, with an empty container for the charts. */
 export const detailParts = (detail: MetricDetail, now: number): Node[] => [
   h(
     "div",

@@ -1,4 +1,4 @@
-/** What the page says when it has nothing to show, or cannot know whether that still holds. */
+/** Notices: no data yet, or a failed refresh. */
 
 import { copiable } from "../command.ts"
 import { h } from "../element.ts"
@@ -23,7 +23,7 @@ const steps = [
   },
 ] as const
 
-/** Before the first ingest: what to run. */
+/** Explains which commands to run before the first ingest. */
 export const emptyState = (): HTMLElement =>
   h(
     "section",
@@ -99,7 +99,7 @@ export interface ProblemActions {
   readonly useToken: (token: string) => void
 }
 
-/** What is wrong, what to do, and what shows meanwhile. `read_at`: of what is shown, if any. */
+/** The problem, with advice. `read_at`: time of the data on the page, if any. */
 export const problemNotice = (
   problem: Problem,
   read_at: number | undefined,

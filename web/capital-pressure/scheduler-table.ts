@@ -1,4 +1,4 @@
-/** What runs by itself, when it ran, and how that went. */
+/** Scheduled jobs: their last and next runs, and errors. */
 
 import { h } from "../element.ts"
 import { type Column, table } from "../table.ts"

@@ -1,4 +1,4 @@
-/** Where each metric comes from, how old it is, and why its last fetch failed. */
+/** Each metric's source, the age of its data, and the last error. */
 
 import { h } from "../element.ts"
 import { badge, demoBadge } from "../mark.ts"

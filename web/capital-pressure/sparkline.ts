@@ -1,11 +1,11 @@
-/** A line of a few dozen values, with a dot at the newest. */
+/** A sparkline of a few dozen values, with a dot at the newest. */
 
 import { h, s } from "../element.ts"
 import type { Direction } from "./api.ts"
 
 const size = { width: 96, height: 28, margin: 3 } as const
 
-/** Points of a path through the values, from left to right, the greatest on top. */
+/** An SVG path through the values, from left to right, with the maximum at the top. */
 export const pathOf = (values: readonly number[], width: number, height: number): string => {
   const low = Math.min(...values)
   const range = Math.max(...values) - low
@@ -19,7 +19,7 @@ export const pathOf = (values: readonly number[], width: number, height: number)
     .join("")
 }
 
-/** Empty where there are fewer than two values. What it shows stands beside it in words. */
+/** Empty for fewer than two values. Hidden from screen readers: the values are in text nearby. */
 export const sparkline = (values: readonly number[], tone: Direction = "neutral"): Element => {
   if (values.length < 2) return h("span", { class: "sparkline" })
   const { width, height, margin } = size

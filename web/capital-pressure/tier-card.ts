@@ -1,4 +1,4 @@
-/** A tier: its average, its votes, and a tile for each of its metrics. */
+/** A tier: its average, its votes, and a tile per metric. */
 
 import { h, s } from "../element.ts"
 import { badge, demoBadge, mark, vote } from "../mark.ts"
@@ -6,7 +6,7 @@ import { dayAge, shortDate, signed, typeset } from "../wording.ts"
 import type { CompositePoint, Direction, Reading, SourceRow, TierCard } from "./api.ts"
 import { sparkline } from "./sparkline.ts"
 
-/** Where a tier's average turns from neutral, as its metrics' z does. */
+/** Absolute value below which an average is neutral, as for the z-scores of metrics. */
 const neutral_below = 0.25
 
 const toneOf = (z: number | null): Direction => {
@@ -16,7 +16,7 @@ const toneOf = (z: number | null): Direction => {
 
 const z_shown_max = 2
 
-/** From the middle to the average, on the composite's scale. */
+/** A bar from zero to the average, on the composite's scale. */
 const averageBar = (z: number | null) => {
   const middle = 100
   const length = z === null ? 0 : (Math.min(Math.abs(z), z_shown_max) / z_shown_max) * middle
@@ -60,7 +60,7 @@ const badgesOf = ({ include_in_composite, stale, demo }: Reading) => [
   demo && demoBadge(),
 ]
 
-/** The metric's page within the page. */
+/** The address of a metric's details. */
 export const metricPath = (metric_id: string): string => `#metric=${metric_id}`
 
 const tile = (reading: Reading, now: number) =>
@@ -94,7 +94,7 @@ const tile = (reading: Reading, now: number) =>
     ),
   )
 
-/** A metric of which there is nothing to show: a stub, or one that was not ingested yet. */
+/** A metric without data: a stub, or not ingested yet. */
 const absentTile = (row: SourceRow) =>
   h(
     "li",
@@ -150,7 +150,7 @@ const tierCard = (
     ),
   )
 
-/** Four cards. `sources` tells of the metrics that have no reading. */
+/** The cards of all tiers. `sources` includes the metrics without a reading. */
 export const tierCards = (
   tiers: readonly TierCard[],
   history: readonly CompositePoint[],

@@ -1,4 +1,4 @@
-/** Eight healthcare names against the operator's targets and the sector's fund. */
+/** Eight healthcare stocks compared with the operator's targets and the sector fund. */
 
 import { h } from "../element.ts"
 import { demoBadge } from "../mark.ts"
@@ -19,7 +19,7 @@ const toneOf = (change: number | null): Direction => {
 const change = (fraction: number | null) =>
   fraction === null ? none() : h("span", { class: toneOf(fraction) }, percent(fraction))
 
-/** What the price would gain at the target. */
+/** Relative gain from the price to the target. */
 const toTarget = ({ price: now, target }: Row) =>
   now === null || now <= 0 || target <= 0 ? null : target / now - 1
 

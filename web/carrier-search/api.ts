@@ -1,6 +1,6 @@
 /**
- * What carrier search answers, as the page reads it. The page imports nothing of the server's; a
- * test holds these shapes equal to its schemas. Source: document 3 §2 B.
+ * The carrier search API's responses. The page imports no server code; a test compares these types
+ * with the server's schemas. Source: document 3 §2 B.
  */
 
 export interface Carrier {
@@ -32,7 +32,7 @@ export interface Sources {
 }
 
 export interface Progress {
-  /** Numbers that are answered, of `total`. */
+  /** Numbers looked up so far, of `total`. */
   readonly done: number
   readonly total: number
   /** Carriers found so far. */

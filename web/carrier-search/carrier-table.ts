@@ -1,6 +1,6 @@
 /**
- * The carriers that were found, a page of them at a time. Pages rather than a window that moves:
- * it is a plain table to every reader, as long as the registry, and no row moves while more come.
+ * The table of carriers, with pages of 100 rows. Paged rather than virtualized: a plain table works
+ * with every screen reader at any length, and no row moves while results arrive.
  */
 import { h } from "../element.ts"
 import { count } from "../wording.ts"
@@ -10,9 +10,9 @@ const page_rows = 100
 
 export interface CarrierTable {
   readonly element: HTMLElement
-  /** Shows what `found` has now; the page stays, and grows where it was not full. */
+  /** Shows the current rows; stays on the current page. */
   readonly show: (found: Found) => void
-  /** Another search: from the first page on. */
+  /** Clears the table for a new search. */
   readonly clear: () => void
 }
 
@@ -87,7 +87,7 @@ const turner = (onTurn: (page: number) => void) => {
     at = page
     last = Math.max(0, Math.ceil(found / page_rows) - 1)
     element.hidden = last === 0
-    // One that has the focus keeps it: it is only said to be of no use at the end.
+    // `aria-disabled` instead of `disabled`, because a disabled button would lose the focus.
     for (const one of [first, before]) one.setAttribute("aria-disabled", String(at === 0))
     for (const one of [next, end]) one.setAttribute("aria-disabled", String(at === last))
     if (document.activeElement !== field) field.value = count(at + 1)

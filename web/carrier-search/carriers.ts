@@ -1,4 +1,4 @@
-/** The page of carrier search: a range, how it goes, and what was found. */
+/** The carrier search page: the form, the progress and the results. */
 import { announce } from "../announcement.ts"
 import { h, morphChildren } from "../element.ts"
 import { fillHeader } from "../header.ts"
@@ -13,16 +13,16 @@ import { failureNotice, headline, nothingFound, progressWords, type Run } from "
 import { type Outcome, search } from "./search.ts"
 import { askSources, demoBadge, noRegistry, sourceLines } from "./source-line.ts"
 
-/** How often what is under way is drawn, said aloud, and the registry asked about. */
+/** Intervals of redraws, of announcements to screen readers, and of requests for the registry. */
 const draw_ms = 120
 const tick_ms = 1_000
 const say_ms = 15_000
 const sources_ms = 30_000
 const sources_missing_ms = 5_000
-/** A link of so many numbers is searched at once also where each is asked of FMCSA. */
+/** Largest range that a link may search without confirmation if FMCSA must be queried. */
 const linked_numbers_max = 1_000
 
-/** The one in use first; undefined where the server does not say. */
+/** The registry in use first; undefined if the request failed. */
 let sources: readonly Source[] | undefined
 let is_source_known = false
 let run: Run | undefined
@@ -101,7 +101,7 @@ const draw = () => {
   morphChildren(trouble, failure ? [failureNotice(failure, again)] : [])
 }
 
-/** Says how far it is, now and then: not each carrier. */
+/** Announces progress to screen readers at intervals. */
 const sayProgress = (now: number) => {
   if (run === undefined || run.outcome || now - said_at < say_ms) return
   said_at = now
@@ -120,13 +120,13 @@ const settle = (ended: Run, outcome: Outcome) => {
   void refreshSource()
 }
 
-/** Carriers come by number: up to the last one's, every number is answered. */
+/** Results arrive in order, so all numbers up to the last carrier have been looked up. */
 const numbersBefore = ({ range, found }: Run) => {
   const last = found.numbers.at(-1)
   return last === undefined ? 0 : last - range.start + 1
 }
 
-/** Searches the range; one that is under way ends. */
+/** Searches the range; cancels a running search. */
 function begin(range: Range) {
   stop?.abort()
   stop = new AbortController()
@@ -173,7 +173,7 @@ function saveCsv() {
   download(run.found, `carriers-${start}-${end}${part}.csv`)
 }
 
-/** What the address asks for. A long search at FMCSA's cost waits for the person's word. */
+/** Searches the range in the address. A long search on FMCSA's API waits for confirmation. */
 const follow = () => {
   const texts = textsInHash(location.hash)
   if (texts === undefined) return

@@ -1,17 +1,17 @@
-/** What was found as a CSV file: the rows that the server's own CSV has. Source: RFC 4180. */
+/** Exports the results as CSV, in the same format as the server. Source: RFC 4180. */
 import type { Found } from "./search.ts"
 
 const header = "mcNumber,name,authorityStatus,operatingType\r\n"
-/** Rows that are one text before they are bytes. */
+/** Rows per piece of text. */
 const chunk_rows = 5_000
 
-/** Quoted where it has to be; an apostrophe leads what a spreadsheet would take for a formula. */
+/** Quotes a cell if necessary; a leading apostrophe stops spreadsheets from evaluating formulas. */
 const cell = (text: string) => {
   const safe = /^[=+\-@\t\r]/.test(text) ? `'${text}` : text
   return /[",\r\n]/.test(safe) ? `"${safe.replaceAll('"', '""')}"` : safe
 }
 
-/** The file's text, in pieces. */
+/** The file's text in pieces. */
 export const csvOf = ({ numbers, names }: Found): string[] => {
   const pieces = [header]
   for (let from = 0; from < numbers.length; from += chunk_rows) {
@@ -23,10 +23,10 @@ export const csvOf = ({ numbers, names }: Found): string[] => {
   return pieces
 }
 
-/** Long enough for any browser to begin with the file. */
+/** Time for the browser to start the download before the object URL is revoked. */
 const kept_ms = 60_000
 
-/** Hands the file to the person. Nothing is asked of the server. */
+/** Downloads the rows as a file, without a request to the server. */
 export const download = (found: Found, name: string): void => {
   const url = URL.createObjectURL(new Blob(csvOf(found), { type: "text/csv;charset=utf-8" }))
   const link = document.createElement("a")

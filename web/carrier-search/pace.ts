@@ -1,24 +1,24 @@
-/** How fast a search goes, and how long it will take still. */
+/** Rate and remaining time of a search. */
 
 interface Sample {
   readonly at: number
   readonly done: number
 }
 
-/** What was so longer ago says nothing of the present pace. */
+/** Samples that are older do not count, in milliseconds. */
 const window_ms = 10_000
-/** Before this no pace is told: the first answers say little. */
+/** Minimum duration before the rate is shown: it is unreliable at first. */
 const settled_ms = 1_000
 
-/** The samples that still count, this one included; times in milliseconds. */
+/** The samples within the window and the new one; times in milliseconds. */
 export const sampled = (before: readonly Sample[], at: number, done: number): Sample[] => {
   const recent = before.filter((sample) => at - sample.at <= window_ms)
-  // One that is older than the window tells how it stood when the window began.
+  // The last sample before the window marks its start.
   const old = before.findLast((sample) => at - sample.at > window_ms)
   return [...(old ? [old] : []), ...recent, { at, done }]
 }
 
-/** Numbers per second; undefined while too little is known. */
+/** Numbers per second; undefined with too few samples. */
 export const rateOf = (samples: readonly Sample[]): number | undefined => {
   const [first] = samples
   const last = samples.at(-1)
@@ -37,7 +37,7 @@ export const duration = (ms: number): string => {
   return `${Math.floor(minutes / 60)} h ${minutes % 60} min`
 }
 
-/** "about 2 min left": as roughly as it is known. */
+/** An estimate, rounded to its precision: "about 2 min left". */
 export const timeLeft = (numbers: number, rate: number): string => {
   const seconds = numbers / rate
   if (seconds < 10) return "a few seconds left"

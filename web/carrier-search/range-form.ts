@@ -1,15 +1,15 @@
-/** The form: first and last number, what is wrong with them, and the way to stop. */
+/** The form: first and last number, validation errors, and the search and cancel buttons. */
 import { h, morphChildren } from "../element.ts"
 import { count } from "../wording.ts"
 import { type Field, isRange, type Mistake, type Range, readRange, total } from "./range.ts"
 
 export interface RangeForm {
   readonly element: HTMLElement
-  /** Writes both texts into the fields, and takes back what was wrong. */
+  /** Fills in both fields and clears the error. */
   readonly fill: (texts: Readonly<Record<Field, string>>) => void
-  /** Reads the fields; says what is wrong with them, and leads there. */
+  /** Reads the fields; on invalid input shows the error and moves the focus there. */
   readonly read: () => Range | undefined
-  /** Says of the whole what the server refused. */
+  /** Shows why the server rejected the search. */
   readonly refuse: (text: string) => void
   readonly setRunning: (is_running: boolean) => void
 }
@@ -37,7 +37,7 @@ const countWords = (start: string, end: string) => {
   return total(read) === 1 ? "1 number" : `${count(total(read))} numbers`
 }
 
-/** `onSearch` with a range that is right; `onCancel` while one is searched. */
+/** Calls `onSearch` with a valid range, and `onCancel` during a search. */
 export const rangeForm = (onSearch: (range: Range) => void, onCancel: () => void): RangeForm => {
   const start = field("start", "First MC number", "100001")
   const end = field("end", "Last MC number", "100500")

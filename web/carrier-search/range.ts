@@ -1,4 +1,4 @@
-/** The numbers to search, as people write them, and as an address keeps them. */
+/** The range to search: parses what people type, and the address of the page. */
 
 export interface Range {
   readonly start: number
@@ -10,7 +10,7 @@ export const mc_number_max = 99_999_999
 
 export type Field = "start" | "end"
 
-/** What is wrong with which field, and what to write instead. */
+/** A validation error: the field, and what to enter instead. */
 export interface Mistake {
   readonly field: Field
   readonly text: string
@@ -21,7 +21,7 @@ const names: Readonly<Record<Field, string>> = { start: "first", end: "last" }
 
 export const total = ({ start, end }: Range): number => end - start + 1
 
-/** The digits of what was pasted: "MC-123,456" is 123456. Other things stay as they are. */
+/** Normalizes pasted text: "MC-123,456" becomes 123456. Leaves other text unchanged. */
 const digitsOf = (text: string) => {
   const bare = text.trim().replace(/^MC[-\s#]*/i, "")
   return /^\d{1,3}([, ]\d{3})+$/.test(bare) ? bare.replaceAll(/[, ]/g, "") : bare
@@ -40,7 +40,7 @@ const mistakeIn = (field: Field, digits: string): Mistake | undefined => {
   return undefined
 }
 
-/** The range, or the first mistake in the order in which the server looks for them. */
+/** Validates in the server's order; returns the range or the first error. */
 export const readRange = (start: string, end: string): Range | Mistake => {
   const digits = { start: digitsOf(start), end: digitsOf(end) }
   const mistake = mistakeIn("start", digits.start) ?? mistakeIn("end", digits.end)
@@ -55,7 +55,7 @@ export const isRange = (read: Range | Mistake): read is Range => "start" in read
 /** "#start=1&end=500" */
 export const hashOf = ({ start, end }: Range): string => `#start=${start}&end=${end}`
 
-/** What an address asks for; undefined where it asks for nothing. */
+/** The fields in the URL's fragment; undefined if it has neither. */
 export const textsInHash = (hash: string): Readonly<Record<Field, string>> | undefined => {
   const asked = new URLSearchParams(hash.slice(1))
   if (!asked.has("start") && !asked.has("end")) return undefined

@@ -1,4 +1,4 @@
-/** How a search goes and how it ended, in words: headline, progress, advice. */
+/** Describes a search: headline, progress, and advice on errors. */
 import { h } from "../element.ts"
 import { count, sentence } from "../wording.ts"
 import { duration, rateOf, timeLeft } from "./pace.ts"
@@ -9,15 +9,15 @@ export interface Run {
   readonly range: Range
   readonly found: Found
   readonly started_at: number
-  /** Numbers answered so far. */
+  /** Numbers looked up so far. */
   done: number
-  /** When something last came, in milliseconds. */
+  /** Time of the last message, in milliseconds. */
   heard_at: number
   samples: Parameters<typeof rateOf>[0]
   outcome?: Outcome
 }
 
-/** The server says something each second; after so long something is wrong on the way. */
+/** The server sends a line each second; a longer silence is reported. */
 const silent_ms = 10_000
 
 const carriers = (amount: number) => `${count(amount)} carrier${amount === 1 ? "" : "s"}`
@@ -56,11 +56,11 @@ const endedWords = (run: Run) => {
   ]
 }
 
-/** One line: how far it is, how fast, how long still; or how it ended. */
+/** One line: progress, rate and time left, or the outcome. */
 export const progressWords = (run: Run, now: number): string =>
   (run.outcome ? endedWords(run) : runningWords(run, now)).join(" \u00b7 ")
 
-/** What an empty answer means. */
+/** Explains an empty result. */
 export const nothingFound = (): HTMLElement =>
   h(
     "p",
@@ -92,7 +92,7 @@ const advices: Readonly<Record<Failure["kind"], readonly [title: string, what_to
   ],
 }
 
-/** What is wrong, in the server's words, and what to do. */
+/** The server's error message, with advice. */
 export const failureNotice = ({ kind, status, said }: Failure, again: () => void): HTMLElement => {
   const [title, what_to_do] = advices[kind]
   return h(

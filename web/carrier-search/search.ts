@@ -1,8 +1,8 @@
-/** One search: asks for a range, and reads the answer line by line as it comes. */
+/** Runs a search: requests a range and reads the response line by line. */
 import type { Carrier, Progress, Summary } from "./api.ts"
 import type { Range } from "./range.ts"
 
-/** Carriers in the order in which they came, which is by number. */
+/** The carriers in order of arrival, which is by number. */
 export interface Found {
   readonly numbers: number[]
   readonly names: string[]
@@ -10,12 +10,13 @@ export interface Found {
 
 export interface Failure {
   /**
-   * offline: no answer; refused: the range or the form; busy: later; registry: 502; server: other
-   * statuses; broken: the answer ended before its last line; unreadable: it is not a search's.
+   * offline: no response; refused: invalid range or parameters; busy: retry later; registry: 502;
+   * server: other statuses; broken: the response ended early; unreadable: it is not a search's
+   * response.
    */
   readonly kind: "offline" | "refused" | "busy" | "registry" | "server" | "broken" | "unreadable"
   readonly status: number
-  /** The server's own words; empty where it had none. */
+  /** The server's error message; empty if there is none. */
   readonly said: string
 }
 
@@ -30,9 +31,9 @@ type Line =
   | { readonly summary: Summary }
   | { readonly error: string }
 
-/** A line holds one carrier; one that is longer is none of a search's. */
+/** Maximum length of a line, which holds one carrier. */
 const line_chars_max = 1_000_000
-/** How long lines are read before the browser may paint. */
+/** Longest time to parse before yielding to the browser. */
 const slice_ms = 12
 
 const failed = (kind: Failure["kind"], status: number, said = ""): Outcome => ({
@@ -46,7 +47,7 @@ const kindOf = (status: number): Failure["kind"] => {
   return status < 500 ? "refused" : "server"
 }
 
-/** `{error}`, where the answer is one. */
+/** The message of an error response; empty if it has another format. */
 const errorIn = async (response: Response) => {
   try {
     const body: unknown = await response.json()
@@ -59,7 +60,7 @@ const errorIn = async (response: Response) => {
 
 const pause = () => new Promise((resolve) => setTimeout(resolve))
 
-/** The lines of a body, several at a time; what follows the last line's end is no line. */
+/** Yields the complete lines of a body in batches. */
 async function* linesOf(body: ReadableStream<Uint8Array>) {
   const reader = body.getReader()
   const decoder = new TextDecoder()
@@ -74,22 +75,22 @@ async function* linesOf(body: ReadableStream<Uint8Array>) {
       yield lines
     }
   } finally {
-    // What comes after the last line, or after an error, is not waited for.
+    // Do not read the rest after the last line or an error.
     reader.cancel().catch(() => undefined)
   }
 }
 
-/** The one place where the server is taken at its word; a test holds the shapes equal. */
+/** Parses a line. The cast trusts the server; a test compares the types with its schemas. */
 const lineOf = (text: string): Line => {
   const line: unknown = JSON.parse(text)
   if (typeof line !== "object" || line === null) throw new SyntaxError("no object")
   return line as Line
 }
 
-/** That something came: how far it is, or carriers. */
+/** Called when data arrives, with the progress if the line reports it. */
 type Told = (progress?: Progress) => void
 
-/** Takes one line in; an outcome where it is the last. */
+/** Handles one line; returns the outcome if it is the last. */
 const take = (line: Line, found: Found, status: number, told: Told): Outcome | undefined => {
   if ("mcNumber" in line) {
     found.numbers.push(line.mcNumber)
@@ -124,8 +125,8 @@ const readAnswer = async (response: Response, found: Found, told: Told): Promise
 }
 
 /**
- * Searches the range; carriers go into `found` as they come. Ends early when `signal` says so,
- * which ends it on the server too. Never rejects.
+ * Searches the range and appends the carriers to `found` as they arrive. Aborting `signal` also
+ * ends the search on the server. Never rejects.
  */
 export const search = async (
   { start, end }: Range,

@@ -1,4 +1,4 @@
-/** Where carriers come from: which registry, how old it is, whether it answers, how to have one. */
+/** Shows the registries: their kind, age and health, and how to set one up. */
 import { copiable } from "../command.ts"
 import { h } from "../element.ts"
 import { badge } from "../mark.ts"
@@ -7,7 +7,7 @@ import type { Source, Sources } from "./api.ts"
 
 const answer_deadline_ms = 20_000
 
-/** What the server says of its registries, that in use first; undefined where it says nothing. */
+/** The server's registries, the one in use first; undefined if the request failed. */
 export const askSources = async (): Promise<readonly Source[] | undefined> => {
   try {
     const response = await fetch("/api/search/sources", {
@@ -16,7 +16,7 @@ export const askSources = async (): Promise<readonly Source[] | undefined> => {
       signal: AbortSignal.timeout(answer_deadline_ms),
     })
     if (!response.ok) return undefined
-    // The one place where the server is taken at its word; a test holds the shapes equal.
+    // The cast trusts the server; a test compares the types with its schemas.
     const { sources } = (await response.json()) as Sources
     return Array.isArray(sources) ? sources : undefined
   } catch {
@@ -24,7 +24,7 @@ export const askSources = async (): Promise<readonly Source[] | undefined> => {
   }
 }
 
-/** An instant without its zone, as the words for times take it. */
+/** Drops the zone, as the functions for times expect. */
 const zoneless = (instant: string) => instant.replace(/Z$/, "")
 
 type Words = ReadonlyArray<string | false>
@@ -86,7 +86,7 @@ const sourceLine = (source: Source, is_used: boolean, now: number): HTMLElement 
   )
 }
 
-/** A line for each registry below the form, the one in use first. */
+/** One line per registry, the one in use first. */
 export const sourceLines = (sources: readonly Source[], now: number): HTMLElement[] =>
   sources
     .map((source, index) => [source, index === 0] as const)
@@ -115,7 +115,7 @@ const ways = [
   },
 ] as const
 
-/** Where there is neither: what to run. */
+/** Explains how to set up a registry if there is none. */
 export const noRegistry = ({ detail }: Source): HTMLElement =>
   h(
     "section",

@@ -1,30 +1,30 @@
-/** Buttons that do something: each asks first, and says what the server said of it. */
+/** Buttons that change something. Each asks for confirmation and shows the server's error. */
 import { announce } from "../announcement.ts"
 import { h } from "../element.ts"
 import { act } from "./ask.ts"
 
 export interface Action {
-  /** What the button says: a verb. */
+  /** Label of the button: a verb. */
   readonly word: string
-  /** To what it is done. */
+  /** Object of the verb. */
   readonly what: string
   /** What will happen, in a sentence or two. */
   readonly question: string
-  /** Where it is posted to. */
+  /** Path of the POST request. */
   readonly path: string
-  /** Called when the server has taken it. */
+  /** Called after the server accepted the request. */
   readonly done: () => void
 }
 
 const key_bytes = 16
 
-/** A fresh key; `randomUUID` is not there where the page came without TLS from another machine. */
+/** A random key. `crypto.randomUUID` is missing on pages without TLS from another machine. */
 const newKey = () =>
   [...crypto.getRandomValues(new Uint8Array(key_bytes))]
     .map((byte) => byte.toString(16).padStart(2, "0"))
     .join("")
 
-/** Asks in a dialog of its own, which stays when what is below it is drawn anew. */
+/** Asks for confirmation in a dialog, which survives a redraw of the view below. */
 const confirmed = ({ word, what, question, path, done }: Action) => {
   const key = newKey()
   const left = new AbortController()
@@ -39,7 +39,7 @@ const confirmed = ({ word, what, question, path, done }: Action) => {
     said,
     h("div", { class: "choices" }, yes, no),
   )
-  /** What was sent cannot be left as it was: until the answer is there nothing can be chosen. */
+  /** Disables both buttons until the response arrives, because the request cannot be taken back. */
   const sending = (is_sent: boolean) => {
     yes.disabled = is_sent
     no.disabled = is_sent
@@ -67,14 +67,14 @@ const confirmed = ({ word, what, question, path, done }: Action) => {
     left.abort()
     dialog.remove()
   })
-  // It is about what another view does not show.
+  // Close it when the view changes.
   addEventListener("hashchange", () => dialog.close(), { signal: left.signal })
   document.body.append(dialog)
   dialog.showModal()
   no.focus()
 }
 
-/** Leaves what is asked, since whatever it is about goes. */
+/** Closes the confirmation dialog, if one is open. */
 export const leaveQuestion = (): void =>
   document.querySelector<HTMLDialogElement>("dialog.confirm")?.close()
 

@@ -1,4 +1,4 @@
-/** What an operator should look at now, worst first, out of what the views show. */
+/** Derives alerts for operators from the data of the views, worst first. */
 import type {
   ClusterMetrics,
   Coverage,
@@ -12,14 +12,14 @@ import { addressOf, pastOf } from "./view.ts"
 import { ago, counted, shortId } from "./words.ts"
 
 export interface Alert {
-  /** `bad` needs somebody, `waiting` may pass by itself. */
+  /** `bad` needs action; `waiting` may resolve by itself. */
   readonly mood: "bad" | "waiting"
   readonly title: string
   readonly text: string
   readonly href: string
 }
 
-/** What was answered; what was not, or may not be seen, raises nothing. */
+/** The responses; those that failed or are forbidden raise no alert. */
 export interface Known {
   readonly readiness?: readonly string[] | undefined
   readonly read_models?: ReadModels["read_models"] | undefined
@@ -31,17 +31,17 @@ export interface Known {
   readonly log?: LogStanding | undefined
 }
 
-/** Older failures have been seen. */
+/** Older failures raise no alert. */
 const recent_ms = 24 * 3_600_000
-/** Commits that a read model may lack without a word: it follows within milliseconds. */
+/** Maximum lag of a read model without an alert: it catches up within milliseconds. */
 const behind_max = 100
-/** Of a node's capacity: little room is left for what moves when another goes. */
+/** Share of a node's capacity: beyond it, little room is left for the blobs of a lost node. */
 const full_part = 0.85
 
-/** Of the log's limit: where the server warns too. */
+/** Shares of the log's limit, the same as in the server's warnings. */
 const log_part = { waiting: 0.7, bad: 0.85 } as const
 
-/** A line of /readyz: the service, and what is said of it. */
+/** Parses a line of /readyz into the service and its status. */
 export const readinessOf = (line: string) => {
   const space = line.indexOf(" ")
   const said = line.slice(space + 1)
@@ -71,7 +71,7 @@ const ofReadModels = (models: ReadModels["read_models"]): readonly Alert[] =>
 
 const ofCluster = ({ nodes, under_replicated }: ClusterMetrics): readonly Alert[] => {
   const lacking = Number(under_replicated)
-  // REPLICA3, what a put asks for by itself.
+  // REPLICA3, the default policy, needs three nodes.
   const few = nodes.filter(({ state }) => state === "active").length < 3
   const away = nodes.filter(({ state }) => state === "offline")
   const full = nodes.filter(
@@ -123,7 +123,7 @@ const ofLog = ({ used_share }: LogStanding): readonly Alert[] =>
       ]
 
 const ofRollouts = (rollouts: readonly Rollout[]): readonly Alert[] =>
-  // Newest first: what was tried again since has settled what came before.
+  // Newest first: only the last rollout counts, because it supersedes the others.
   rollouts
     .slice(0, 1)
     .filter(({ state }) => state === "halted")
@@ -201,7 +201,7 @@ const ofCoverage = (coverage: readonly Coverage[]): readonly Alert[] => {
   ]
 }
 
-/** Worst first, else in the order of the views. */
+/** All alerts, worst first, otherwise in the order of the views. */
 export const alertsOf = (known: Known, now: number): readonly Alert[] => {
   const all = [
     ...ofReadiness(known.readiness ?? []),

@@ -1,6 +1,6 @@
 /**
- * What the API answers, as far as the console reads it. The page imports nothing of the server's;
- * a test holds that what the server answers has these shapes.
+ * The API's responses, as far as the console reads them. The page imports no server code; a test
+ * checks that the server's responses have these types.
  */
 
 export interface Job {
@@ -62,7 +62,7 @@ export interface Coverage {
   readonly restore_test_failure: { readonly failed_at: string; readonly reason: string } | null
 }
 
-/** Of either shape: the bucket has another name in each. */
+/** Accepts both shapes, which name the bucket differently. */
 export interface Target {
   readonly id: string
   readonly name: string
@@ -78,7 +78,7 @@ export interface Target {
   } | null
 }
 
-/** 64-bit numbers come as numbers, or as text where settings say so. */
+/** A 64-bit integer, which the server sends as a string if its `json.int64` is "string". */
 type Int64 = number | string
 
 export interface ClusterNode {
@@ -109,7 +109,7 @@ export interface ClusterMetrics {
 }
 
 export interface LogStanding {
-  /** Rising; a new one begins with the last snapshots of the one before. */
+  /** Increases; a new generation starts with the latest snapshots of the previous one. */
   readonly generation: number
   readonly aggregates: number
   readonly bytes: number

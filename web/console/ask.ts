@@ -1,11 +1,11 @@
-/** Asking the API with the operator's token: answers as they are, or what is wrong. */
+/** HTTP client of the console: adds the operator's token and turns errors into advice. */
 import { sentence } from "../wording.ts"
 
 export interface Problem {
-  /** Of the HTTP answer; 0 where there was none. */
+  /** HTTP status; 0 without a response. */
   readonly status: number
   readonly title: string
-  /** The server's own words, where it had some, and what to do. */
+  /** The server's error message, if any, and advice. */
   readonly text: string
 }
 
@@ -13,7 +13,7 @@ export type Answer<A> =
   | { readonly kind: "answer"; readonly body: A }
   | { readonly kind: "problem"; readonly problem: Problem }
 
-/** A page of 1,000 events out of a long log, over a slow line. */
+/** Allows for a page of 1,000 events from a long log on a slow connection. */
 const deadline_ms = 30_000
 const kept_as = "almanac-console-token"
 
@@ -26,18 +26,21 @@ try {
 
 export const hasToken = (): boolean => token !== undefined
 
-/** Sent with each request from now on, and kept until the tab is closed; undefined forgets it. */
+/**
+ * Sets the token for all further requests and stores it until the tab is closed; undefined deletes
+ * it.
+ */
 export const useToken = (given: string | undefined): void => {
   token = given
   try {
     if (given === undefined) sessionStorage.removeItem(kept_as)
     else sessionStorage.setItem(kept_as, given)
   } catch {
-    // It holds until the page is left.
+    // Storage is blocked: the token lasts until the page is closed.
   }
 }
 
-/** What a request carries; the token stands in no address. */
+/** Headers of a request; the token never appears in a URL. */
 export const authorized = (accept: string): Record<string, string> => ({
   accept,
   ...(token !== undefined && { authorization: `Bearer ${token}` }),
@@ -45,7 +48,7 @@ export const authorized = (accept: string): Record<string, string> => ({
 
 let on_refused = () => {}
 
-/** Called whenever the server does not know the token, or wants one. */
+/** Sets the listener for 401 responses: the token is unknown or missing. */
 export const onRefused = (listener: () => void): void => {
   on_refused = listener
 }
@@ -67,7 +70,7 @@ const advices: Advices = {
   503: ["The server cannot answer this now", "Look at its log; the page asks again by itself."],
 }
 
-/** Where something was to be done, which nobody tries again by itself. */
+/** Advice on failed actions, which are not retried automatically. */
 const advices_of_acts: Advices = {
   ...advices,
   0: ["No answer came", "It may have been done; try it again: it is done once."],
@@ -91,7 +94,7 @@ const textIn = (body: unknown): string => {
   return textIn(Reflect.get(body, "error"))
 }
 
-/** What to say of an answer of this status; `body` may hold the server's own words. */
+/** The problem for a status; `body` may hold the server's error message. */
 export const problemOf = (status: number, body: unknown, known = advices): Problem => {
   const [title, what_to_do] = known[status] ?? unknown
   return { status, title, text: `${textIn(body)} ${what_to_do}`.trim() }
@@ -117,26 +120,29 @@ const answerOf = async <A extends object>(
     if (response.status === 401 && whose === "ours") tellRefused()
     return { kind: "problem", problem: problemOf(response.status, body, known) }
   }
-  // The one place where the server is taken at its word.
+  // The cast trusts the server.
   return isObject(body)
     ? { kind: "answer", body: body as A }
     : { kind: "problem", problem: unreadable }
 }
 
 /**
- * GET. The shape is the server's promise (api.ts); that it is an object is looked at. Paths of
- * "others" have tokens of their own: that they refuse ours says nothing of it.
+ * Sends a GET request. Checks only that the body is an object; its type is the server's promise
+ * (api.ts). Paths of "others" take other tokens, so their 401 says nothing about ours.
  */
 export const ask = <A extends object>(path: string, whose: "ours" | "others" = "ours") =>
   answerOf<A>(path, { headers: authorized("application/json") }, whose)
 
-/** POST without a body. `key` is the same for all tries of one wish, which is done once. */
+/**
+ * Sends a POST request without a body. All attempts of one action share `key`, so that a retry
+ * repeats no work.
+ */
 export const act = (path: string, key: string): Promise<Answer<object>> => {
   const headers = { ...authorized("application/json"), "idempotency-key": key }
   return answerOf(path, { method: "POST", headers }, "ours", advices_of_acts)
 }
 
-/** Rows of a list that is shown whole; document 2 §8 has no larger page. */
+/** Maximum number of rows of an unpaged list, which is the largest page of document 2 §8. */
 export const rows_max = 1000
 
 export interface Rows<Item> {
@@ -144,18 +150,18 @@ export interface Rows<Item> {
   readonly next_marker: string | null
 }
 
-/** A page of a list of share protection: under its noun, or `items` in the other shape. */
+/** Requests a page of a list, which is in the member `noun`, or in `items` in the other shape. */
 const askPage = async <Item>(path: string, noun: string): Promise<Answer<Rows<Item>>> => {
   const answer = await ask<{ readonly pagination?: { readonly next_marker?: string | null } }>(path)
   if (answer.kind === "problem") return answer
   const rows: unknown = Reflect.get(answer.body, noun) ?? Reflect.get(answer.body, "items")
   if (!Array.isArray(rows)) return { kind: "problem", problem: unreadable }
   const next_marker = answer.body.pagination?.next_marker ?? null
-  // As above: the items are the server's promise.
+  // As above, the cast trusts the server.
   return { kind: "answer", body: { rows: rows as Item[], next_marker } }
 }
 
-/** The path with this in its query as well, or instead. */
+/** The path with this query parameter set. */
 const asking = (path: string, name: string, value: string) => {
   const [place = "", query = ""] = path.split("?")
   const parameters = new URLSearchParams(query)
@@ -164,8 +170,8 @@ const asking = (path: string, name: string, value: string) => {
 }
 
 /**
- * A list of share protection. One that has pages gives so many rows, where it has them, in one page
- * or, where the server's `api.max_limit` is less, in pages of the size that it chooses.
+ * Requests a list of share protection, up to `rows_wanted` rows if it is paged: in one page, or in
+ * pages of the default size if the server's `api.max_limit` is lower.
  */
 export const askRows = async <Item>(
   path: string,
@@ -187,7 +193,7 @@ export const askRows = async <Item>(
   return { kind: "answer", body: { rows, next_marker } }
 }
 
-/** The lines of `/readyz`, whatever its status: 503 says which service is not ready. */
+/** Requests the lines of `/readyz`; a 503 has them too. */
 export const askReadiness = async (): Promise<Answer<{ readonly lines: readonly string[] }>> => {
   try {
     const signal = AbortSignal.timeout(deadline_ms)

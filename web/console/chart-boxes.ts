@@ -1,8 +1,8 @@
-/** A chart as boxes within boxes and ways between them, each at its place. Pure. */
+/** Lays out a state chart as nested boxes and links between them. Pure. */
 import type { Chart, ChartState, ChartWay } from "./api.ts"
 import { layered, type Point } from "./chart-layout.ts"
 
-/** Of the drawing, in CSS pixels. The letters of event names are all as wide. */
+/** Sizes in CSS pixels. Event names are in a monospaced font. */
 const letter = 6.1
 const name_letter = 7.4
 const line = 14
@@ -11,7 +11,7 @@ const padding = 14
 const dot = 14
 const region_gap = 16
 
-/** What keeps a state: a way without another state to go to. */
+/** Transitions of this state that stay in it. */
 const staysAt = (chart: Chart, path: string) =>
   chart.ways.filter((way) => way.from === path && (way.to === null || way.to === path))
 
@@ -22,15 +22,15 @@ export interface DrawnBox {
   readonly y: number
   readonly width: number
   readonly height: number
-  /** Ways that keep the state, by event. */
+  /** Transitions that stay in the state, listed by event. */
   readonly stays: readonly ChartWay[]
 }
 
 export interface DrawnLink {
-  /** Ways from the one state to the other: one arrow, a line of words for each. */
+  /** Transitions between these two states: one arrow with a line of text per event. */
   readonly ways: readonly ChartWay[]
   readonly points: readonly Point[]
-  /** The middle of the words. */
+  /** Centre of the text. */
   readonly words: Point
 }
 
@@ -45,14 +45,14 @@ const nothing: Drawn = { boxes: [], links: [], width: 0, height: 0 }
 
 const isBeginning = ({ name }: ChartState) => name === "absent"
 
-/** One line for each event, however many ways it has. */
+/** The distinct events of the transitions, one line each. */
 export const eventsOf = (ways: readonly ChartWay[]): readonly string[] => [
   ...new Set(ways.map(({ event }) => event)),
 ]
 
 const longest = (texts: readonly string[]) => Math.max(0, ...texts.map((text) => text.length))
 
-/** The child of `parent` that a path is or is within; undefined where it is outside. */
+/** The child that contains the path, or is it; undefined if none does. */
 const childWith = (children: readonly ChartState[], path: string) =>
   children.find((child) => path === child.path || path.startsWith(`${child.path}.`))
 
@@ -99,7 +99,7 @@ const boxAt = (one: Sized, { x, y }: Point): Pick<Drawn, "boxes" | "links"> => {
   }
 }
 
-/** Regions have no ways between them: they stand beside each other. */
+/** Regions have no transitions between them, so they are placed side by side. */
 const beside = (all: readonly Sized[]): Drawn => {
   const height = Math.max(0, ...all.map((one) => one.height))
   let x = 0
@@ -116,7 +116,7 @@ const beside = (all: readonly Sized[]): Drawn => {
   }
 }
 
-/** Ways whose ends are different children of one state, by these children. */
+/** Transitions between different children, grouped by pair of children. */
 const between = (chart: Chart, children: readonly ChartState[]) => {
   const pairs = new Map<string, { from: string; to: string; ways: ChartWay[] }>()
   for (const way of chart.ways) {
@@ -136,7 +136,7 @@ function drawnWithin(chart: Chart, path: string, kind: Chart["kind"]): Drawn {
   if (children.length === 0) return nothing
   const all = children.map((state) => sized(chart, state))
   if (kind === "parallel") return beside(all)
-  // The beginning first: from there the layers go down.
+  // The initial state first: the layers start there.
   const first = all.toSorted(
     (one, other) => Number(other.state.is_initial) - Number(one.state.is_initial),
   )
@@ -163,7 +163,7 @@ function drawnWithin(chart: Chart, path: string, kind: Chart["kind"]): Drawn {
   }
 }
 
-/** The whole chart; the upper left corner is 0, 0. */
+/** The layout of the whole chart; its origin is the upper left corner. */
 export const drawnChart = (chart: Chart): Drawn => drawnWithin(chart, "", chart.kind)
 
 export const line_height = line

@@ -1,4 +1,4 @@
-/** A chart as a picture: where it stands and the ways just taken are lit. */
+/** Draws a state chart and highlights the active states and the last transitions. */
 import { h, s } from "../element.ts"
 import type { Chart, ChartWay } from "./api.ts"
 import {
@@ -15,7 +15,7 @@ import { spoken } from "./words.ts"
 
 const margin = 10
 
-/** Down from the one point and down into the other. */
+/** A curve that is vertical at each point. */
 const curve = (points: readonly Point[]): string => {
   const [first, ...rest] = points
   if (first === undefined) return ""
@@ -30,7 +30,7 @@ const curve = (points: readonly Point[]): string => {
   return path
 }
 
-/** The end of an arrow, where it comes from above or from below. */
+/** An arrowhead that points down or up. */
 const arrowhead = (points: readonly Point[]) => {
   const end = points.at(-1)
   const before = points.at(-2)
@@ -128,7 +128,7 @@ const boxShape = (box: DrawnBox, active: ReadonlySet<string>, taken: ReadonlySet
 
 const drawn_before = new WeakMap<Chart, Drawn>()
 
-/** Layouts are made once: only what is lit changes from commit to commit. */
+/** Caches the layout: only the highlights change between commits. */
 const layoutOf = (chart: Chart): Drawn => {
   const found = drawn_before.get(chart) ?? drawnChart(chart)
   drawn_before.set(chart, found)
@@ -140,7 +140,7 @@ export interface Lit {
   readonly taken: ReadonlySet<ChartWay>
 }
 
-/** The picture, with a sentence for those who do not see it. */
+/** The picture, with a text alternative. */
 export const chartPicture = (chart: Chart, { active, taken }: Lit): HTMLElement => {
   const { boxes, links, width, height } = layoutOf(chart)
   const lit = new Set(active)

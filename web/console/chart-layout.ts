@@ -1,9 +1,9 @@
 /**
- * Where boxes and the ways between them are drawn: in layers from above, after Sugiyama. Pure.
+ * A layered graph layout, after Sugiyama. Pure.
  *
- * Ways are turned so that none leads up, boxes get layers by the longest way to them, each way
- * that passes a layer has a place in it, layers are ordered so that few ways cross, and places are
- * moved to where what they are joined with is.
+ * It reverses links so that none leads up, assigns each box a layer by its longest path, adds a
+ * bend for each layer that a link passes, orders the layers to reduce crossings, and moves boxes
+ * and bends towards their neighbours.
  */
 
 export interface Box {
@@ -12,7 +12,7 @@ export interface Box {
   readonly height: number
 }
 
-/** A way from one box to another; `width` and `height` are its words'. */
+/** A link between two boxes; `width` and `height` are the size of its text. */
 export interface Link extends Box {
   readonly from: string
   readonly to: string
@@ -24,17 +24,17 @@ export interface Point {
 }
 
 export interface Layout {
-  /** The middle of each box. */
+  /** Centre of each box. */
   readonly boxes: ReadonlyMap<string, Point>
-  /** From the one box's edge to the other's. */
+  /** Points of each link, from edge to edge. */
   readonly links: ReadonlyMap<string, readonly Point[]>
-  /** The middle of each link's words. */
+  /** Centre of each link's text. */
   readonly words: ReadonlyMap<string, Point>
   readonly width: number
   readonly height: number
 }
 
-/** A place in a layer: a box, or where a link passes. */
+/** An item of a layer: a box, or a bend of a link. */
 interface Place {
   readonly id: string
   readonly width: number
@@ -47,11 +47,11 @@ interface Place {
 interface Joint {
   readonly upper: Place
   readonly lower: Place
-  /** How much it wants to be straight. */
+  /** Weight of keeping it straight. */
   readonly pull: number
 }
 
-/** What follows each other stands below each other; a way that passes layers is straight there. */
+/** Weights: consecutive boxes are aligned, and the inner segments of a long link are straight. */
 const pull_of = { next: 12, long: 1, passing: 40 } as const
 
 const gap_x = 18
@@ -59,7 +59,9 @@ const gap_y = 13
 const sweeps = 16
 const settlings = 80
 
-/** Whether each link is turned round, so that none leads back: by a walk from the first box. */
+/**
+ * The links to reverse, so that none leads back: found by depth-first search from the first box.
+ */
 const turned = (boxes: readonly Box[], links: readonly Link[]): ReadonlySet<string> => {
   const back = new Set<string>()
   const state = new Map<string, "open" | "done">()
@@ -76,10 +78,10 @@ const turned = (boxes: readonly Box[], links: readonly Link[]): ReadonlySet<stri
   return back
 }
 
-/** Layers by the longest way from above; two apart, so that words have one between. */
+/** Layers by longest path. Boxes take every second layer, so that texts fit in between. */
 const layersOf = (boxes: readonly Box[], ways: readonly { from: string; to: string }[]) => {
   const layers = new Map(boxes.map(({ id }) => [id, 0]))
-  // Without a way back, this settles within as many rounds as there are boxes.
+  // Without cycles, this converges within as many rounds as there are boxes.
   for (let round = 0; round < boxes.length; round++) {
     for (const { from, to } of ways) {
       layers.set(to, Math.max(layers.get(to) ?? 0, (layers.get(from) ?? 0) + 2))
@@ -94,13 +96,13 @@ const place = (id: string, width: number, height: number, layer: number, is_bend
 interface Laid {
   readonly places: readonly Place[]
   readonly joints: readonly Joint[]
-  /** Each link's places from its upper end to its lower. */
+  /** Items of each link, from its upper to its lower end. */
   readonly chains: ReadonlyMap<string, readonly Place[]>
-  /** Where a link's words are. */
+  /** The item that holds each link's text. */
   readonly worded: ReadonlyMap<string, Place>
 }
 
-/** Each link as a chain of places; its words are beside the box that it leaves. */
+/** Splits each link into a chain of items; its text is next to the box that it leaves. */
 const laid = (boxes: readonly Box[], links: readonly Link[], back: ReadonlySet<string>): Laid => {
   const ways = links.map(({ id, from, to }) =>
     back.has(id) ? { from: to, to: from } : { from, to },
@@ -157,7 +159,7 @@ const rowsOf = (places: readonly Place[]): Place[][] => {
   return Array.from(rows, (row) => row ?? [])
 }
 
-/** Neighbours of a place in the layer above, and in the one below. */
+/** Neighbours of an item in the layers above and below. */
 const neighbours = (joints: readonly Joint[]) => {
   const above = Map.groupBy(joints, ({ lower }) => lower)
   const below = Map.groupBy(joints, ({ upper }) => upper)
@@ -185,7 +187,10 @@ const crossings = (rows: readonly (readonly Place[])[], joints: readonly Joint[]
   return count
 }
 
-/** Orders each layer by where its neighbours are, up and down in turn; the best order is kept. */
+/**
+ * Orders each layer by the mean position of its neighbours, alternating downward and upward sweeps.
+ * Returns the order with the fewest crossings.
+ */
 const ordered = (places: readonly Place[], joints: readonly Joint[]): Place[][] => {
   const { above, below } = neighbours(joints)
   let rows = rowsOf(places)
@@ -216,8 +221,8 @@ const ordered = (places: readonly Place[], joints: readonly Joint[]): Place[][] 
 }
 
 /**
- * Moves a row's places as near to their wishes as their widths and order allow: neighbours that
- * would overlap move as one block, to the mean of their wishes.
+ * Moves the items of a row as close to their wishes as widths and order allow. Neighbours that
+ * would overlap move as one block, to the weighted mean of their wishes.
  */
 const settle = (row: readonly Place[], wishes: readonly number[], weights: readonly number[]) => {
   const offsets: number[] = []
@@ -266,7 +271,7 @@ const spread = (rows: readonly (readonly Place[])[], joints: readonly Joint[]) =
   }
   for (let round = 0; round < settlings; round++) {
     const is_down = round % 2 === 0
-    // The last rounds look both ways, so that a box stands between what it is joined with.
+    // The later rounds use both directions, to centre a box between its neighbours.
     const is_late = round > settlings / 2
     const pulls = (one: Place) => [
       ...(is_down || is_late ? (upward.get(one) ?? []) : []).map(
@@ -296,7 +301,7 @@ const spread = (rows: readonly (readonly Place[])[], joints: readonly Joint[]) =
 const port_gap = 14
 const port_margin = 12
 
-/** Where on a box's edge a link to this neighbour begins, beside its middle. */
+/** Offset from the centre of a box's edge at which the link to a neighbour starts. */
 const ports = (joints: readonly Joint[]) => {
   const { above, below } = neighbours(joints)
   return (one: Place, other: Place) => {
@@ -308,7 +313,7 @@ const ports = (joints: readonly Joint[]) => {
   }
 }
 
-/** Places boxes and links; the first box is where the walk begins. Sizes are in one unit. */
+/** Places boxes and links; the search starts at the first box. All sizes have the same unit. */
 export const layered = (boxes: readonly Box[], links: readonly Link[]): Layout => {
   const back = turned(boxes, links)
   const { places, joints, chains, worded } = laid(boxes, links, back)
@@ -336,7 +341,7 @@ export const layered = (boxes: readonly Box[], links: readonly Link[]): Layout =
       if (next === undefined && before !== undefined) {
         return [{ x: x + portOf(one, before), y: y - one.height / 2 }]
       }
-      // Straight through the whole layer, so that it touches no box that is taller than others.
+      // Cross the whole layer vertically, to avoid boxes that are taller than others.
       const half = (tall[one.layer] ?? 0) / 2
       return [
         { x, y: y - half },

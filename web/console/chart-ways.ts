@@ -1,7 +1,7 @@
-/** Where an aggregate stands in its chart, and which ways led there. Pure. */
+/** Determines the active states of an aggregate and the transitions that led there. Pure. */
 import type { Chart, ChartState, ChartWay } from "./api.ts"
 
-/** The states that a snapshot's value names, each with those that it is in, by path. */
+/** Paths of the states in a snapshot's value, including the outer ones. */
 export const activeOf = (value: unknown, within = ""): readonly string[] => {
   const pathOf = (key: string) => (within === "" ? key : `${within}.${key}`)
   if (typeof value === "string") return [pathOf(value)]
@@ -17,7 +17,7 @@ const isWithin = (path: string, outer: string) =>
 
 const parentOf = (path: string) => path.slice(0, Math.max(0, path.lastIndexOf(".")))
 
-/** A state, and those within it where it begins. */
+/** A state and its initial inner states. */
 const begun = (chart: Chart, path: string): readonly string[] => {
   const state = chart.states.find((one) => one.path === path)
   const inside = chart.states.filter(({ parent }) => parent === path)
@@ -25,18 +25,18 @@ const begun = (chart: Chart, path: string): readonly string[] => {
   return [path, ...next.flatMap((one) => begun(chart, one.path))]
 }
 
-/** Where a chart begins. */
+/** The initial states of a chart. */
 export const initialOf = (chart: Chart): readonly string[] => {
   const top = chart.states.filter(({ parent }) => parent === "")
   const first = chart.kind === "parallel" ? top : top.filter(({ is_initial }) => is_initial)
   return first.flatMap(({ path }) => begun(chart, path))
 }
 
-/** A state and all that it is in. */
+/** A state and all states that contain it. */
 const withParents = (path: string): readonly string[] =>
   path === "" ? [] : [...withParents(parentOf(path)), path]
 
-/** The innermost state with one state at a time that holds both ends of a way. */
+/** The innermost state, other than a parallel one, that contains both ends of a transition. */
 const holderOf = (chart: Chart, from: string, to: string) => {
   const isParallel = (path: string) =>
     chart.states.some((state) => state.path === path && state.kind === "parallel")
@@ -47,7 +47,9 @@ const holderOf = (chart: Chart, from: string, to: string) => {
   return holder
 }
 
-/** The active states after a way was taken: what it left is gone, what it leads to has begun. */
+/**
+ * The active states after a transition: without those that it leaves, with those that it enters.
+ */
 const after = (chart: Chart, active: readonly string[], { from, to }: ChartWay) => {
   if (to === null) return active
   const holder = holderOf(chart, from, to)
@@ -55,7 +57,7 @@ const after = (chart: Chart, active: readonly string[], { from, to }: ChartWay) 
   return [...new Set([...kept, ...withParents(to), ...begun(chart, to)])]
 }
 
-/** Of the ways that one state has for an event, the one that was taken, if any. */
+/** The transition taken among those that one state has for an event, if any. */
 const chosenOf = (
   ways: readonly ChartWay[],
   active: readonly string[],
@@ -68,8 +70,9 @@ const chosenOf = (
 }
 
 /**
- * The ways that these events took from `before` to `now`. A chart chooses by guards, which are not
- * told: of several ways for an event, the one that leads to where it stands now.
+ * The transitions that these events took from `before` to `now`. The charts name guards but do not
+ * evaluate them, so of several transitions for an event, this picks the one that leads to the
+ * current state.
  */
 export const takenOf = (
   chart: Chart,
@@ -85,7 +88,7 @@ export const takenOf = (
       (way) => way.event === event && (way.from === "" || active.includes(way.from)),
     )
     const by_state = [...Map.groupBy(open, ({ from }) => from)]
-    // An inner state goes before the one that it is in; states beside each other take it both.
+    // Inner states take precedence over outer ones; parallel regions each take the event.
     const inner_first = by_state.toSorted(([one], [other]) => other.length - one.length)
     const done: string[] = []
     for (const [from, ways] of inner_first) {
@@ -100,6 +103,6 @@ export const takenOf = (
   return taken
 }
 
-/** What is said of where it stands, from the outside in. */
+/** Descriptions of the active states, outermost first. */
 export const toldOf = (chart: Chart, active: readonly string[]): readonly ChartState[] =>
   chart.states.filter(({ path, told }) => told !== null && active.includes(path))

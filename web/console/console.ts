@@ -1,4 +1,4 @@
-/** The operators' console: the token, the views by their addresses, and whether events flow. */
+/** The operators' console: sign-in, views by address, and the status of the event stream. */
 import { announce } from "../announcement.ts"
 import { h, morphChildren } from "../element.ts"
 import { fillHeader } from "../header.ts"
@@ -75,7 +75,7 @@ const split = () => {
   return { name, query: new URLSearchParams(query) }
 }
 
-/** Shows what the address names; an address of none of the views changes nothing. */
+/** Shows the view in the address; an unknown address changes nothing. */
 const follow = () => {
   if (is_gated) return
   const { name, query } = split()
@@ -93,7 +93,7 @@ const follow = () => {
   opened.on.show(query)
 }
 
-/** Asks for a token; `said` is why the one before was not taken. */
+/** Asks for a token; `said` is the reason why the previous one was rejected. */
 function lock(said: string) {
   leave()
   useToken(undefined)
@@ -104,7 +104,7 @@ function lock(said: string) {
   main.querySelector("input")?.focus()
 }
 
-/** Opens the views if the server knows the token, or asks for none. */
+/** Opens the views if the server accepts the token or needs none. */
 async function unlock(token: string | undefined) {
   if (token !== undefined) useToken(token)
   const answer = await ask("/v1/")

@@ -1,4 +1,4 @@
-/** Which shares are protected, how old their last backup is, and what targets hold. */
+/** Protection of shares, the age of their backups, and the contents of targets. */
 import { h } from "../element.ts"
 import { type Column, table } from "../table.ts"
 import type { Coverage, Target } from "./api.ts"
@@ -11,7 +11,7 @@ import { bytes, counted, spoken } from "./words.ts"
 
 const ask_ms = 15_000
 
-/** First what has no protection, then what failed its test, then by the age of the last backup. */
+/** Unprotected shares first, then failed restore tests, then the oldest last backup. */
 const worstFirst = (one: Coverage, other: Coverage) => {
   const rank = ({ protected: is_protected, restore_test_failure }: Coverage) =>
     is_protected ? (restore_test_failure === null ? 2 : 1) : 0

@@ -1,10 +1,10 @@
 /**
- * Published events as they come: server-sent events over fetch, since an EventSource can carry no
- * token. One stream for the whole page, open while a view listens.
+ * The stream of published events: server-sent events over fetch, because an EventSource cannot send
+ * a token. One stream per page, open while a view listens.
  */
 import { authorized, tellRefused } from "./ask.ts"
 
-/** What a view needs of an event; the rest is asked for. */
+/** The fields of an event that the views use; they request the rest. */
 export interface Heard {
   readonly type: string
   readonly source: string
@@ -13,10 +13,10 @@ export interface Heard {
 
 export type Standing = "off" | "connecting" | "live" | "lost" | "refused"
 
-/** What moves share protection; blobs would be thousands a second. */
+/** Share protection only: blob storage may publish thousands of events per second. */
 const path = "/v1/events?service=share-protection"
 const retry_ms = [1000, 2000, 5000, 15_000] as const
-/** One event; a stream that sends more without an end of it is none of ours. */
+/** Maximum length of an event; a longer one means that this is not our stream. */
 const block_chars_max = 1_000_000
 
 const listeners = new Set<(event: Heard) => void>()
@@ -24,7 +24,7 @@ let on_standing = (_standing: Standing) => {}
 let stop: AbortController | undefined
 let last_id: string | undefined
 
-/** Told whenever the stream comes or goes. */
+/** Sets the listener for the status of the stream. */
 export const onStanding = (listener: (standing: Standing) => void): void => {
   on_standing = listener
 }
@@ -34,7 +34,7 @@ const isHeard = (event: unknown): event is Heard =>
   event !== null &&
   ["type", "source", "subject"].every((name) => typeof Reflect.get(event, name) === "string")
 
-/** One block of the stream: `id:`, `event:` and `data:` lines, or a comment. */
+/** Parses one block of the stream: `id:`, `event:` and `data:` lines, or a comment. */
 const take = (block: string) => {
   let data = ""
   for (const line of block.split("\n")) {
@@ -58,7 +58,7 @@ const readAll = async (body: ReadableStream<Uint8Array>) => {
   }
 }
 
-/** Follows until the other end ends it; answers how it stood then. */
+/** Reads the stream until it ends; returns the status afterwards. */
 const follow = async (signal: AbortSignal): Promise<Standing> => {
   const headers = {
     ...authorized("text/event-stream"),
@@ -88,7 +88,7 @@ const keepFollowing = async (signal: AbortSignal) => {
     const standing = await follow(signal).catch((): Standing => "lost")
     if (signal.aborted) return
     on_standing(standing)
-    // What it was refused for does not change by asking again.
+    // A retry would be refused for the same reason.
     if (standing === "refused") return
     const longest = retry_ms[retry_ms.length - 1] ?? 0
     if (Date.now() - begun > longest) attempt = 0
@@ -96,7 +96,7 @@ const keepFollowing = async (signal: AbortSignal) => {
   }
 }
 
-/** Calls back for each event from now on; what it answers ends that. */
+/** Registers a listener for events; the returned function removes it. */
 export const listen = (listener: (event: Heard) => void): (() => void) => {
   listeners.add(listener)
   if (stop === undefined) {

@@ -1,16 +1,16 @@
-/** A snapshot's fields, one line each, and which of them a commit changed. Pure. */
+/** Flattens a snapshot into fields and compares two snapshots. Pure. */
 
 export interface Field {
   /** `backup.backup_id`, `slots[2].fence`. */
   readonly path: string
-  /** As JSON; undefined where it was not there. */
+  /** JSON; undefined if absent. */
   readonly before: string | undefined
   readonly now: string | undefined
 }
 
 const isEmpty = (value: object) => Object.keys(value).length === 0
 
-/** Every value that has no parts, by its path; what is empty is a value too. */
+/** All leaf values by path; an empty object or list is a leaf too. */
 export const flat = (value: unknown, path = ""): ReadonlyMap<string, string> => {
   const all = new Map<string, string>()
   const walk = (part: unknown, at: string) => {
@@ -23,22 +23,22 @@ export const flat = (value: unknown, path = ""): ReadonlyMap<string, string> => 
     }
   }
   walk(value, path)
-  // A snapshot without anything in it has no fields.
+  // An empty snapshot has no fields.
   if (all.get("") === "{}") all.delete("")
   return all
 }
 
 const is_hollow = new Set(["[]", "{}"])
 
-/** Whether a path has parts among these. */
+/** Whether any of these fields is inside `path`. */
 const hasParts = (fields: ReadonlyMap<string, string>, path: string) =>
   [...fields.keys()].some((other) => other.startsWith(`${path}[`) || other.startsWith(`${path}.`))
 
-/** All fields of both, in the order in which they stand now; what is gone comes last. */
+/** All fields of both snapshots in the order of the new one; removed fields come last. */
 export const compared = (before: unknown, now: unknown): readonly Field[] => {
   const old = before === undefined ? new Map<string, string>() : flat(before)
   const present = flat(now)
-  // That a list became empty, or is so no more, is told by its parts.
+  // A list that becomes empty, or stops being empty, is reported by its parts only.
   const beforeOf = (path: string, text: string) =>
     is_hollow.has(text) && hasParts(old, path) ? text : old.get(path)
   const gone = [...old].filter(

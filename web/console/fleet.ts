@@ -11,7 +11,7 @@ import { counted, shortId, spoken } from "./words.ts"
 
 const ask_ms = 5000
 
-/** Those that are gone stay on the list of the API; the page shows the last of them. */
+/** Maximum number of retired and dead workers to show; the API lists all of them. */
 const gone_shown = 20
 const is_gone = new Set(["retired", "dead"])
 
@@ -27,12 +27,12 @@ const states = ["ready", "booting", "draining", "retiring", "dead"] as const
 
 /** Workers of one domain. */
 export interface Pool {
-  /** Null: those that serve every domain. */
+  /** Null: workers that serve all domains. */
   readonly domain_id: string | null
   readonly workers: readonly Worker[]
 }
 
-/** Those that are retired are of no pool any more. */
+/** Groups workers by domain; omits retired ones. */
 export const poolsOf = (workers: readonly Worker[]): readonly Pool[] =>
   [
     ...Map.groupBy(
@@ -43,7 +43,7 @@ export const poolsOf = (workers: readonly Worker[]): readonly Pool[] =>
     .map(([domain_id, of_it]) => ({ domain_id, workers: of_it }))
     .toSorted((one, other) => ((one.domain_id ?? "") < (other.domain_id ?? "") ? -1 : 1))
 
-/** How far a rollout is, 0 to 1: its domains that are through, and the part of the present one. */
+/** Progress of a rollout, 0 to 1: finished domains, plus the share of the current one. */
 export const progressOf = (rollout: Rollout, workers: readonly Worker[]): number => {
   const { domain_ids, current_domain_id, state, image } = rollout
   if (state === "succeeded" || domain_ids.length === 0) return 1

@@ -1,4 +1,4 @@
-/** Where the operator's token is entered, once for as long as the tab is open. */
+/** The sign-in form for the operator's token, shown once per tab. */
 import { copiable } from "../command.ts"
 import { h } from "../element.ts"
 import { token_command } from "./parts.ts"
@@ -13,7 +13,7 @@ const onSubmit = (onToken: (token: string) => void) => (event: Event) => {
   if (typeof token === "string" && token.trim() !== "") onToken(token.trim())
 }
 
-/** `said`: why the one before was not taken. */
+/** `said`: the reason why the previous token was rejected. */
 export const gate = (said: string, onToken: (token: string) => void): HTMLElement =>
   h(
     "section",

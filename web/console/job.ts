@@ -1,4 +1,4 @@
-/** One job's course, out of its own past: its steps, how long each took, and who did what. */
+/** One job in detail: its states and their durations, its events, and its actions. */
 import { h } from "../element.ts"
 import { actionButton } from "./action.ts"
 import type { AuditCommit, AuditHistory, Job } from "./api.ts"
@@ -7,7 +7,7 @@ import { figure, idText, problemBox, standing } from "./parts.ts"
 import { addressOf, pastOf } from "./view.ts"
 import { moment, shortId, span, spoken, timeOf } from "./words.ts"
 
-/** A job has some twenty commits; one that is retried for ever has more than anybody reads. */
+/** Maximum number of commits to show: a job usually has about twenty. */
 const commits_max = 200
 
 export const askCourse = async (id: string) =>
@@ -23,14 +23,14 @@ interface Course {
   readonly answer: Answer<AuditHistory>
 }
 
-/** A state that it was in, and from when to when; no end: it still is. */
+/** A period in one state; `to` is undefined for the current state. */
 export interface Stay {
   readonly state: string
   readonly from: string
   readonly to: string | undefined
 }
 
-/** The states one after the other; what changed nothing of the state is no stay of its own. */
+/** The job's states in order; commits that keep the state are merged. */
 export const staysOf = (commits: readonly AuditCommit[]): readonly Stay[] => {
   const stays: { state: string; from: string; to: string | undefined }[] = []
   for (const { at, snapshot } of commits) {
@@ -81,7 +81,7 @@ const facts = (job: Job | undefined, stays: readonly Stay[]) => [
   job && figure(idText(job.project_id), "Project"),
 ]
 
-/** What may be done to a job as it is now. */
+/** The action for the job's current state. */
 const actions = ({ id, job_type, state }: Job, done: () => void) => {
   const name = `${spoken(job_type)} ${shortId(id)}`
   const path = `/v1/admin/jobs/${encodeURIComponent(id)}`
@@ -97,8 +97,8 @@ const actions = ({ id, job_type, state }: Job, done: () => void) => {
 }
 
 /**
- * What stands above the list while one job is chosen; `back` is the list without it, `done` is
- * called when something was done to it.
+ * The job in detail, above the list. `back` is the filter of the list without the job; `done` is
+ * called after an action.
  */
 export const courseParts = (
   { id, answer }: Course,

@@ -1,4 +1,4 @@
-/** Jobs as they run: filters, progress, and one job with its steps. */
+/** The list of jobs: filters, progress, and one job in detail. */
 import { h } from "../element.ts"
 import { type Column, table } from "../table.ts"
 import type { Job } from "./api.ts"
@@ -20,10 +20,10 @@ import {
 import { addressOf, type View } from "./view.ts"
 import { bytes, shortId, span, spoken } from "./words.ts"
 
-/** Rows of one answer, and how many answers are shown below each other. */
+/** Rows per page, and the maximum number of pages on the screen. */
 const page_rows = 100
 const pages_max = 10
-/** Progress is no event: it is asked for while a job runs. */
+/** Polling intervals with and without running jobs: progress publishes no events. */
 const running_ms = 2000
 const resting_ms = 15_000
 
@@ -71,11 +71,11 @@ const askedIn = (query: URLSearchParams): Asked =>
     }),
   )
 
-/** The list alone, without the job that is chosen of it. */
+/** The filters without the selected job. */
 const listed = (asked: Asked): Asked =>
   Object.fromEntries(Object.entries(asked).filter(([name]) => name !== "job"))
 
-/** The pages that are shown, joined; a failure of any is the answer. */
+/** Requests all pages on the screen and joins them; returns the first problem instead. */
 const askPages = async (asked: Asked, pages: number) => {
   const rows: Job[] = []
   let marker: string | null = null
@@ -105,7 +105,7 @@ const progressOf = (job: Job) => {
   ]
 }
 
-/** How long it ran, or runs by now. */
+/** Duration of the job, so far if it is running. */
 const lasted = ({ started_at, finished_at }: Job, now: number) =>
   started_at === null
     ? "\u2013"

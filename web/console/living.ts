@@ -1,22 +1,22 @@
-/** A view that draws itself anew from what it asks, again and again. */
+/** A view that polls and redraws itself. */
 import { morphChildren } from "../element.ts"
 import { type Heard, listen } from "./events.ts"
 import { loading } from "./parts.ts"
 import { repeat } from "./repeat.ts"
 
 export interface Living {
-  /** What it is to show; asked for until another question or the end. */
+  /** Requests the data and returns the view's elements. */
   readonly ask: () => Promise<readonly Node[]>
-  /** Between two questions, in milliseconds. */
+  /** Polling interval in milliseconds. */
   readonly ms: () => number
-  /** Whether an event is a reason to ask at once; without it none is. */
+  /** Whether an event triggers a request at once; by default none does. */
   readonly hears?: (event: Heard) => boolean
 }
 
-/** Events come in bursts: one answer for all of a burst. */
+/** Coalesces bursts of events into one request. */
 const burst_ms = 300
 
-/** Draws into `place` until closed; an answer to a question that was overtaken is not drawn. */
+/** Draws into `place` until closed; drops responses that a newer request has overtaken. */
 export const living = (place: HTMLElement, { ask, ms, hears }: Living) => {
   let is_closed = false
   let asked = 0
@@ -35,7 +35,7 @@ export const living = (place: HTMLElement, { ask, ms, hears }: Living) => {
     }, burst_ms)
   })
   return {
-    /** Asks at once: something else is wanted. */
+    /** Requests at once, for example after the filters changed. */
     now: () => asking.now(),
     close: () => {
       is_closed = true

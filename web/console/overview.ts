@@ -1,4 +1,4 @@
-/** The five services at a glance: what needs somebody, key figures, the log and its readers. */
+/** The overview: alerts, key figures of the five services, the log and its read models. */
 import { h } from "../element.ts"
 import { sentence, signed } from "../wording.ts"
 import { alertsOf, type Known, readinessOf } from "./alerts.ts"
@@ -18,10 +18,10 @@ import { emptyBox, figure, problemBox, standing, token_command, when } from "./p
 import type { View } from "./view.ts"
 import { bytes, counted } from "./words.ts"
 
-/** Between two questions, when no event hastens them. */
+/** Polling interval, unless an event triggers a request. */
 const ask_ms = 10_000
 
-/** Jobs in error that are looked at: how many failed is told up to this. */
+/** Maximum number of failed jobs to request; the count stops there. */
 const failed_max = 100
 
 interface Sources {
@@ -66,7 +66,7 @@ const bodyOf = <A>(answer: Answer<A>): A | undefined =>
   answer.kind === "answer" ? answer.body : undefined
 const rowsOf = <A>(answer: Answer<Rows<A>>): readonly A[] | undefined => bodyOf(answer)?.rows
 
-/** Older first comes the list of rollouts. */
+/** The API lists the oldest rollout first. */
 const newestFirst = (rollouts: readonly Rollout[]) =>
   rollouts.toSorted((one, other) => (one.created_at < other.created_at ? 1 : -1))
 
@@ -81,7 +81,7 @@ const knownOf = (all: All): Known => ({
   log: bodyOf(all.log),
 })
 
-/** What is not shown, and why: a figure that is missing is not zero. */
+/** Says why a figure is missing, because missing is not zero. */
 const hidden = (answer: Answer<unknown>, of: string) => {
   if (answer.kind === "answer") return undefined
   const { status, text } = answer.problem

@@ -1,15 +1,15 @@
-/** Parts that several views are made of. */
+/** Elements shared by several views. */
 import { copiable } from "../command.ts"
 import { type Child, h, morphChildren, s } from "../element.ts"
 import type { Problem } from "./ask.ts"
 import { pastOf } from "./view.ts"
 import { ago, moment, shortId } from "./words.ts"
 
-/** What gives a token that may see everything here. */
+/** Issues a token that may see every view. */
 export const token_command =
   "npm run almanac -- token issue --name console --role admin --scope cluster:admin"
 
-/** What is wrong, and what to do about it. A view that may not be seen says so. */
+/** A problem with advice; a 403 adds the command that issues a token. */
 export const problemBox = ({ status, title, text }: Problem, of: string): HTMLElement =>
   h(
     "section",
@@ -25,7 +25,7 @@ export interface Lesson {
   readonly commands?: readonly string[]
 }
 
-/** Where there is nothing yet: what would be here, and how it gets there. */
+/** A view without data: what will appear here, and how to get it. */
 export const emptyBox = ({ title, text, commands = [] }: Lesson): HTMLElement =>
   h(
     "section",
@@ -39,11 +39,11 @@ export const emptyBox = ({ title, text, commands = [] }: Lesson): HTMLElement =>
     ),
   )
 
-/** While the first answer is on its way. */
+/** Shown until the first response. */
 export const loading = (): HTMLElement =>
   h("section", { class: "loading", "data-key": "loading" }, "Reading\u2026")
 
-/** Told apart by shape as well as by colour, in that order of need. */
+/** Distinguished by shape as well as colour. */
 export type Mood = "good" | "busy" | "waiting" | "bad" | "over"
 
 const mood_class: Readonly<Record<Mood, string>> = {
@@ -54,17 +54,17 @@ const mood_class: Readonly<Record<Mood, string>> = {
   over: "stub",
 }
 
-/** A word with the mark of its mood before it. */
+/** A word after the mark of its mood. */
 export const standing = (mood: Mood, text: string): HTMLElement =>
   h("span", { class: `standing ${mood_class[mood]}`.trim() }, text)
 
-/** How long ago, with the whole time beneath the pointer. */
+/** The age of a time, with the full time as tooltip. */
 export const when = (at: string | null, now: number): Child =>
   at === null
     ? h("span", { class: "none" }, "\u2013")
     : h("time", { datetime: at, title: moment(at) }, ago(at, now))
 
-/** An id that leads to the aggregate's past. */
+/** A short id that links to the aggregate's history. */
 export const pastLink = (of: string, id: string, position?: number): HTMLElement =>
   h(
     "a",
@@ -72,7 +72,7 @@ export const pastLink = (of: string, id: string, position?: number): HTMLElement
     shortId(id),
   )
 
-/** An id that leads nowhere; the whole of it beneath the pointer. */
+/** A short id without a link, with the full id as tooltip. */
 export const idText = (id: string | null): Child =>
   id === null ? h("span", { class: "none" }, "\u2013") : h("code", { title: id }, shortId(id))
 
@@ -84,7 +84,7 @@ export interface Piece {
 
 const bar_units = 100
 
-/** Amounts beside each other as one bar. Its words must stand beside it: it is hidden from ears. */
+/** A stacked bar. Hidden from screen readers, so the values must also be in text nearby. */
 export const bar = (pieces: readonly Piece[], total?: number): SVGElement => {
   const whole = Math.max(
     total ?? pieces.reduce((sum, { amount }) => sum + amount, 0),
@@ -113,11 +113,11 @@ export const bar = (pieces: readonly Piece[], total?: number): SVGElement => {
   )
 }
 
-/** A number and what it is of. */
+/** A figure with its name. */
 export const figure = (value: Child, name: string, href?: string): HTMLElement =>
   h("div", {}, h("dt", {}, href === undefined ? name : h("a", { href }, name)), h("dd", {}, value))
 
-/** A choice of a form, by name and value. */
+/** A select field with its label. */
 export const choice = (
   name: string,
   title: string,
@@ -135,7 +135,7 @@ export const choice = (
     ),
   )
 
-/** A text of a form. */
+/** A text field with its label. */
 export const textField = (name: string, title: string, value: string, hint = ""): HTMLElement =>
   h(
     "div",
@@ -151,13 +151,13 @@ export const textField = (name: string, title: string, value: string, hint = "")
     }),
   )
 
-/** A form in place of the one before it: the focus stays, and each field says what it is to say. */
+/** Replaces the form; keeps the focus and resets all fields to the new values. */
 export const putForm = (place: HTMLElement, form: HTMLElement): void => {
   morphChildren(place, [form])
   place.querySelector("form")?.reset()
 }
 
-/** The fields of a form that have something in them. */
+/** The non-empty fields of a form. */
 export const filled = (form: HTMLFormElement): Readonly<Record<string, string>> =>
   Object.fromEntries(
     [...new FormData(form)].flatMap(([name, value]) =>

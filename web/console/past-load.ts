@@ -1,8 +1,8 @@
-/** An aggregate's commits, a window of them at a time, and what it was before the first. */
+/** Loads the history of an aggregate: a window of commits, and the state before the first. */
 import type { AuditCommit, AuditEvent, AuditHistory, AuditPage, AuditState, Chart } from "./api.ts"
 import { type Answer, ask, type Problem } from "./ask.ts"
 
-/** One answer, and what the slider goes through at once. */
+/** Commits per request, and per window of the slider. */
 const page_commits = 250
 const window_commits = 1000
 
@@ -11,11 +11,11 @@ export interface Past {
   readonly of: string
   /** Oldest first. */
   readonly commits: readonly AuditCommit[]
-  /** The state before the first of them; undefined where that is the aggregate's first. */
+  /** State before the first commit; undefined if that is the aggregate's first. */
   readonly before: unknown
   readonly value_before: unknown
   readonly is_from_start: boolean
-  /** There are later ones, after the last. */
+  /** Whether there are commits after the window. */
   readonly has_later: boolean
 }
 
@@ -25,14 +25,14 @@ const pathOf = (of: string) => {
   return `/v1/admin/audit/${parts.join("/")}`
 }
 
-/** What it was just before a position; nothing where there was nothing. */
+/** The state just before a position; undefined if the aggregate did not exist. */
 const stateBefore = async (of: string, position: number) => {
   if (position <= 1) return undefined
   const answer = await ask<AuditState>(`${pathOf(of)}?position=${position - 1}`)
   return answer.kind === "answer" ? answer.body.state : undefined
 }
 
-/** Commits after `marker`, as many as a window holds. */
+/** Requests the commits after `marker`, up to a full window. */
 const windowAfter = async (of: string, marker: number): Promise<Answer<AuditHistory>> => {
   const commits: AuditCommit[] = []
   let after = String(marker)
@@ -65,7 +65,7 @@ const pastAfter = async (of: string, marker: number): Promise<Answer<Past>> => {
   return { kind: "answer", body: past }
 }
 
-/** From the first commit on; from `at` on, where that is further than a window reaches. */
+/** The window from the first commit, or from `at` if the first window does not contain it. */
 export const askPast = async (of: string, at: number | undefined): Promise<Answer<Past>> => {
   const first = await pastAfter(of, 0)
   if (first.kind === "problem" || at === undefined || !first.body.has_later) return first
@@ -78,7 +78,7 @@ export const askLater = (past: Past): Promise<Answer<Past>> =>
 
 export const askEarliest = ({ of }: Past): Promise<Answer<Past>> => pastAfter(of, 0)
 
-/** The same with what came since; undefined where nothing came. */
+/** The history with new commits appended; undefined if there are none. */
 export const withNew = async (past: Past): Promise<Past | undefined> => {
   const last = past.commits.at(-1)?.position ?? 0
   if (past.has_later || past.commits.length >= window_commits) return undefined
@@ -90,7 +90,7 @@ export const withNew = async (past: Past): Promise<Past | undefined> => {
 
 let charts: readonly Chart[] | undefined
 
-/** The chart of an aggregate; they never change while the server runs. */
+/** The chart of an aggregate; charts are constant while the server runs. */
 export const askChart = async (of: string): Promise<Chart | Problem | undefined> => {
   if (charts === undefined) {
     const answer = await ask<{ readonly charts: readonly Chart[] }>("/v1/admin/charts")
@@ -102,16 +102,16 @@ export const askChart = async (of: string): Promise<Chart | Problem | undefined>
 }
 
 const is_kind = /^[a-z-]+\.[a-z-]+$/
-/** So many of the newest events are looked through. */
+/** Number of the newest events to search. */
 export const found_events_max = 200
 
 export interface Found {
   readonly of: readonly string[]
-  /** No older events were left out. */
+  /** Whether the search covered all events. */
   readonly is_all: boolean
 }
 
-/** Aggregates of a kind, or whose events have this subject, the one with the newest first. */
+/** Aggregates of a kind, or with events on this subject, by their newest event. */
 export const askFound = async (text: string): Promise<Answer<Found>> => {
   const [service = "", aggregate = ""] = text.split(".")
   const what = is_kind.test(text) ? { service, aggregate } : { subject: text }

@@ -1,4 +1,4 @@
-/** What time travel shows of one commit: the chart, the events, the fields, who and when. */
+/** One commit in time travel: the chart, the events, the fields, and its origin. */
 import { type Child, h } from "../element.ts"
 import type { AuditCommit, Chart } from "./api.ts"
 import { chartPicture } from "./chart-drawing.ts"
@@ -8,15 +8,15 @@ import { type Found, found_events_max, type Past } from "./past-load.ts"
 import { addressOf, pastOf } from "./view.ts"
 import { moment, span, spoken, timeOf } from "./words.ts"
 
-/** More fields than these are shown only where they changed. */
+/** Above this number of fields, only changed fields are shown. */
 const fields_max = 120
-/** Commits of the list on either side of the one that is shown. */
+/** Number of commits to list before and after the current one. */
 const around = 8
 
 const isRecord = (value: unknown): value is Readonly<Record<string, unknown>> =>
   typeof value === "object" && value !== null
 
-/** An event's type and its own fields. */
+/** Splits an event into its type and its other fields. */
 const split = (event: unknown) => {
   const { type = "?", ...fields } = isRecord(event) ? event : {}
   return { type: String(type), fields }
@@ -25,13 +25,13 @@ const split = (event: unknown) => {
 export const typesOf = ({ events }: AuditCommit): readonly string[] =>
   events.map((event) => split(event).type)
 
-/** What it was before the commit of this index. */
+/** The state before the commit at `index`. */
 const beforeOf = ({ commits, before, value_before }: Past, index: number) => {
   const last = commits[index - 1]?.snapshot
   return last ?? { context: before, value: value_before }
 }
 
-/** The innermost states; one of several regions is told with its region's name. */
+/** The innermost states, with the region's name if there are several. */
 const stateText = (active: readonly string[]) => {
   const inner = active.filter((path) => !active.some((other) => other.startsWith(`${path}.`)))
   const names = inner.map((path) => {
@@ -198,7 +198,7 @@ const commitList = (past: Past, index: number, go: (to: number) => void) => {
   )
 }
 
-/** All that is shown of one commit. */
+/** All parts of one commit. */
 export const commitParts = (
   chart: Chart | undefined,
   past: Past,
@@ -219,7 +219,7 @@ export const commitParts = (
   ]
 }
 
-/** Aggregates that an id was found in, to choose from. */
+/** The aggregates that a search found, as links. */
 export const foundList = (id: string, { of, is_all }: Found): HTMLElement =>
   h(
     "section",

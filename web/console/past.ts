@@ -1,4 +1,4 @@
-/** Time travel: an aggregate's past under a slider, commit by commit. */
+/** Time travel: the history of an aggregate, commit by commit. */
 import { announce } from "../announcement.ts"
 import { h, morphChildren } from "../element.ts"
 import type { Chart } from "./api.ts"
@@ -49,7 +49,7 @@ const lesson = () =>
       "through what happened to it.",
   })
 
-/** The slider and the buttons beside it: made once, so that a drag is never cut off. */
+/** The slider with its buttons; created once, so that redraws do not interrupt a drag. */
 const slider = (go: (index: number) => void) => {
   const range = h("input", {
     type: "range",
@@ -95,10 +95,10 @@ const slider = (go: (index: number) => void) => {
   return { element, more, show }
 }
 
-/** Smaller letters than this part of their size are not read any more. */
+/** Text scaled down below this factor is unreadable. */
 const scale_min = 0.75
 
-/** A chart that is somewhat too wide is made smaller; of a wider one, what is lit is in view. */
+/** Scales down a chart that is slightly too wide; scrolls a wider one to the active state. */
 const showLit = (parts: Element) => {
   const scroll = parts.querySelector(".chart-scroll")
   const lit = parts.querySelector(".chart .state.lit:not(.outer)")
@@ -117,14 +117,14 @@ interface Shown {
   index: number
 }
 
-/** The index of the commit that held at a position; the last where none is named. */
+/** Index of the last commit up to a position; by default the last commit. */
 export const indexAt = ({ commits }: Past, at: number | undefined): number => {
   if (at === undefined) return commits.length - 1
   const later = commits.findIndex(({ position }) => position > at)
   return Math.max(0, (later === -1 ? commits.length : later) - 1)
 }
 
-/** The part below the form while something's past is shown. */
+/** The section with the slider and the current commit. */
 const stage = (onShown: (section: HTMLElement) => void) => {
   const title = h("h2", { class: "whose" })
   const parts = h("div", { class: "travel" })
@@ -138,7 +138,7 @@ const stage = (onShown: (section: HTMLElement) => void) => {
     sliding.show(past, index)
     morphChildren(parts, commitParts(chart, past, index, go))
     showLit(parts)
-    // The address can be given to somebody else; going back leads to the view before.
+    // Keep the address shareable without adding a history entry per commit.
     history.replaceState(null, "", pastOf(past.of, past.commits[index]?.position))
   }
   const sliding = slider(go)
@@ -150,7 +150,7 @@ const stage = (onShown: (section: HTMLElement) => void) => {
     parts,
   )
 
-  /** To another window of the same past, from its first commit on. */
+  /** A button that loads another window and shows its first commit. */
   const turn = (name: string, ask: (past: Past) => Promise<Answer<Past>>) => {
     const onclick = () => {
       const from = shown
@@ -171,7 +171,7 @@ const stage = (onShown: (section: HTMLElement) => void) => {
     onShown(section)
     go(index)
   }
-  /** What came since, if anything; who stands at the end goes along. */
+  /** Appends new commits; advances if the last commit is on screen. */
   const follow = async () => {
     const from = shown
     const next = from === undefined ? undefined : await withNew(from.past)
@@ -201,7 +201,7 @@ const open = (place: HTMLElement) => {
   const staged = stage(put)
   const following = repeat(staged.follow, () => head_ms)
 
-  /** What has this id, or is of this kind: one alone is shown, of several one is chosen. */
+  /** Finds aggregates by id or kind; opens the only match, or lists several. */
   const find = async (text: string) => {
     const answer = await askFound(text)
     if (wanted !== text) return

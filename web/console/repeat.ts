@@ -1,12 +1,12 @@
-/** Asking again and again, one question after the other, and not while nobody looks. */
+/** Polls: one run after the other, and only while the page is visible. */
 
 export interface Repeat {
-  /** Asks at once; while a question is under way, again after it. */
+  /** Runs at once, or again after the current run. */
   readonly now: () => void
   readonly stop: () => void
 }
 
-/** Runs `work` now and `ms()` after each end of it; `work` must not throw. */
+/** Runs `work` now and `ms()` after the end of each run; `work` must not throw. */
 export const repeat = (work: () => Promise<void>, ms: () => number): Repeat => {
   let timer: ReturnType<typeof setTimeout> | undefined
   let is_running = false

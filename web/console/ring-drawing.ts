@@ -1,4 +1,4 @@
-/** The ring of blob nodes: each node's part of it as an arc, and how full the node is within. */
+/** Draws the ring of blob nodes: the share of each node outside, its fill level inside. */
 import { h, s } from "../element.ts"
 import type { ClusterNode } from "./api.ts"
 import type { Mood } from "./parts.ts"
@@ -11,16 +11,16 @@ export const node_moods: Readonly<Record<string, Mood>> = {
   offline: "bad",
 }
 
-/** Of the picture, in its own units. */
+/** Sizes in units of the picture. */
 const size = 420
 const middle = size / 2
 const outer = 150
 const inner = 118
 const fill_outer = 110
 const fill_inner = 84
-/** More words beside the ring than these would stand on each other; the table has them all. */
+/** Above this number, labels would overlap; the table has the same data. */
 const labels_max = 16
-/** Between two nodes, in turns. */
+/** Gap between two nodes, in turns. */
 const gap = 0.004
 
 const point = (turn: number, radius: number) => {
@@ -30,9 +30,9 @@ const point = (turn: number, radius: number) => {
   return `${x.toFixed(2)} ${y.toFixed(2)}`
 }
 
-/** A piece of a ring between two turns, 0 at the top, clockwise. */
+/** The path of a ring segment between two turns; 0 is at the top, clockwise. */
 export const arc = (from: number, to: number, radius: number, hole: number): string => {
-  // A whole turn would end where it begins, which draws nothing.
+  // A full turn would end at its start and draw nothing.
   const end = Math.min(to, from + 0.9999)
   const large = end - from > 0.5 ? 1 : 0
   return [
@@ -43,14 +43,14 @@ export const arc = (from: number, to: number, radius: number, hole: number): str
   ].join("")
 }
 
-/** A node and where it is drawn, in turns. Nodes off the ring share what a small part would. */
+/** A node and its position in turns. */
 export interface Slice {
   readonly node: ClusterNode
   readonly from: number
   readonly to: number
 }
 
-/** Nodes without a part of the ring are drawn as wide as this, in turns. */
+/** Minimum width of a node, in turns; nodes outside the ring have this width. */
 const off_ring = 0.07
 
 export const slicesOf = (nodes: readonly ClusterNode[]): readonly Slice[] => {
@@ -74,7 +74,7 @@ const label = ({ node, from, to }: Slice) => {
   const [x = "0", y = "0"] = point(turn, outer + 14).split(" ")
   const anchor = Math.abs(turn - 0.5) < 0.04 || turn < 0.04 || turn > 0.96
   const side = anchor ? "middle" : turn < 0.5 ? "start" : "end"
-  // Two lines stand above the ring's top, and below its bottom.
+  // Labels have two lines: above the top of the ring, and below its bottom.
   const down = 2 - 10 * Math.cos(turn * 2 * Math.PI)
   return s(
     "text",
@@ -112,7 +112,7 @@ const slice = (one: Slice, is_labelled: boolean) => {
   )
 }
 
-/** The picture, told in a sentence to those who do not see it; the table beside it has it all. */
+/** The picture, with a text alternative; the table has the details. */
 export const ringPicture = (nodes: readonly ClusterNode[], version: string): HTMLElement => {
   const active = nodes.filter(({ state }) => state === "active").length
   return h(

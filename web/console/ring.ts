@@ -1,4 +1,4 @@
-/** The blob nodes: the ring, what each holds, and what still has to move or to be made again. */
+/** The blob nodes: the ring, their contents, and pending migrations and repairs. */
 import { h } from "../element.ts"
 import { type Column, table } from "../table.ts"
 import type { ClusterMetrics, ClusterNode } from "./api.ts"
@@ -12,7 +12,7 @@ import { bytes, share, shortId, spoken } from "./words.ts"
 const ask_ms = 3000
 const ns_per_ms = 1_000_000
 
-/** What a token with the scope to read blobs alone may see. */
+/** The response that a token with scope blobs:read may see. */
 interface ClusterState {
   readonly ring_version: number | string
   readonly nodes: readonly Pick<
@@ -29,7 +29,9 @@ const none = {
   under_replicated: 0,
 }
 
-/** As if each active node had an equal part: which it has, is not told with the state. */
+/**
+ * Converts a state to metrics. Draws active nodes with equal shares, because the state lacks them.
+ */
 export const metricsOf = ({ ring_version, nodes }: ClusterState): ClusterMetrics => {
   const active = nodes.filter(({ state }) => state === "active").length
   const evenly = ({ state }: { readonly state: string }) => (state === "active" ? 1 / active : 0)

@@ -1,4 +1,4 @@
-/** What the timeline is made of: the form of its filters, and an event as a line. */
+/** Parts of the timeline: the filter form, and a line per event. */
 import { h } from "../element.ts"
 import type { AuditEvent } from "./api.ts"
 import { choice, filled, textField } from "./parts.ts"
@@ -19,7 +19,7 @@ const names = [
 
 export type TimelineFilters = Readonly<Record<string, string>>
 
-/** Those filters of an address that the API knows. */
+/** The filters of the address that the API supports. */
 export const filtersIn = (query: URLSearchParams): TimelineFilters =>
   Object.fromEntries(
     names.flatMap((name) => {
@@ -38,7 +38,7 @@ const services = [
   ["system", "System"],
 ] as const
 
-/** A day alone is its midnight, and "2026-11-20 14:00" is a time of UTC too. */
+/** Converts a date, or a date and time like "2026-11-20 14:00", to RFC 3339 in UTC. */
 export const instant = (text: string): string => {
   const [, day = "", clock = "00:00", seconds = ":00"] =
     /^(\d{4}-\d{2}-\d{2})(?:[T ](\d{2}:\d{2})(:\d{2}(?:\.\d+)?)?)?Z?$/i.exec(text) ?? []
@@ -54,7 +54,7 @@ const submit = (form: HTMLFormElement) => {
   })
 }
 
-/** It changes the address, which is what is shown. */
+/** The filter form; submitting it changes the address. */
 export const filterForm = (filters: TimelineFilters): HTMLElement => {
   const of = (name: string) => filters[name] ?? ""
   return h(
@@ -82,7 +82,7 @@ export const filterForm = (filters: TimelineFilters): HTMLElement => {
   )
 }
 
-/** A filter that narrows to events that have this value too. */
+/** A field of the event with a link that filters by its value. */
 const narrowing = (name: string, value: string | undefined) =>
   value !== undefined && [
     h("dt", {}, name),

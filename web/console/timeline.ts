@@ -1,4 +1,4 @@
-/** All that happened, the newest first, by day; filtered, paged, and live at the head. */
+/** The timeline of all events, newest first, by day: filtered, paged, and live. */
 import { announce } from "../announcement.ts"
 import { h, morphChildren } from "../element.ts"
 import type { AuditEvent, AuditPage } from "./api.ts"
@@ -10,7 +10,7 @@ import type { View } from "./view.ts"
 import { counted, dayOf } from "./words.ts"
 
 const page_rows = 100
-/** What the page keeps: older events are had by filters, and newer ones push the oldest out. */
+/** Maximum number of events on the page; new ones push out the oldest. */
 const rows_max = 1000
 const head_ms = 2000
 
@@ -19,7 +19,7 @@ interface State {
   events: readonly AuditEvent[]
   next_marker: string | undefined
   problem: Problem | undefined
-  /** The first answer has come. */
+  /** Whether the first response has arrived. */
   is_read: boolean
   is_asking_older: boolean
   readonly open: Set<string>
@@ -32,7 +32,7 @@ const askPage = (filters: TimelineFilters, more: Readonly<Record<string, string>
     `/v1/admin/audit?${new URLSearchParams({ ...filters, limit: String(page_rows), ...more })}`,
   )
 
-/** A page from the newest on; what was shown is let go. */
+/** Reads the newest page and discards the events on screen. */
 const readHead = async (state: State): Promise<boolean> => {
   const answer = await askPage(state.filters, {})
   state.is_read = true
@@ -44,7 +44,10 @@ const readHead = async (state: State): Promise<boolean> => {
   return true
 }
 
-/** What came since, and whether there was any; where it is more than a page, all is read anew. */
+/**
+ * Reads new events, or the newest page if there are more than one page of them. Returns whether
+ * anything changed.
+ */
 const readNew = async (state: State): Promise<boolean> => {
   const [newest] = state.events
   if (newest === undefined || state.problem !== undefined) return readHead(state)

@@ -1,4 +1,4 @@
-/** What share protection does by itself: its schedules, and comparing itself with the world. */
+/** Scheduling and reconciliation of share protection, with their actions. */
 import { h } from "../element.ts"
 import { actionButton } from "./action.ts"
 import type { Reconciliation, Scheduling } from "./api.ts"
@@ -22,7 +22,7 @@ interface Upkeep {
   readonly reconciliation: Answer<Reconciliation>
 }
 
-/** A time to come, which is no time ago. */
+/** The distance to a future time. */
 const due = (at: string | null, now: number) => {
   if (at === null) return "\u2013"
   const ms = Date.parse(at) - now
@@ -92,7 +92,7 @@ const reconciliationCard = (
     ),
   )
 
-/** Both beside each other; `done` is called when something was done. */
+/** Both cards; `done` is called after an action. */
 export const upkeepParts = (
   { scheduling, reconciliation }: Upkeep,
   now: number,

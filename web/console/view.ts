@@ -1,21 +1,21 @@
-/** What each view of the console is, and the addresses of views. */
+/** Types of the console's views, and their addresses. */
 
-/** A view that stands on the page. */
+/** A view on the page. */
 export interface Opened {
-  /** Told at first, and whenever what the address asks for within this view changes. */
+  /** Called after opening and whenever the view's query in the address changes. */
   readonly show: (query: URLSearchParams) => void
-  /** It asks for nothing more from here on. */
+  /** Stops all requests of the view. */
   readonly close: () => void
 }
 
 export interface View {
-  /** The head of its address: `#jobs`. */
+  /** Fragment of its address: `#jobs`. */
   readonly name: string
   readonly title: string
   readonly open: (place: HTMLElement) => Opened
 }
 
-/** `#jobs?state=error`: parts that are empty are left out. */
+/** Builds `#jobs?state=error`; omits empty parameters. */
 export const addressOf = (
   name: string,
   parts: Readonly<Record<string, string | undefined>> = {},
@@ -26,6 +26,6 @@ export const addressOf = (
   return text === "" ? `#${name}` : `#${name}?${text}`
 }
 
-/** An aggregate's past: `of` is `<service>.<aggregate>.<id>`. */
+/** Address of an aggregate's history; `of` is `<service>.<aggregate>.<id>`. */
 export const pastOf = (of: string, at?: number): string =>
   addressOf("past", { of, at: at === undefined ? undefined : String(at) })

@@ -1,8 +1,8 @@
-/** How times, sizes and ids are said to an operator. */
+/** Formats times, sizes and ids for operators. */
 
 const ms_of = { second: 1000, minute: 60_000, hour: 3_600_000, day: 86_400_000 } as const
 
-/** A span of time in its largest unit: "40 ms", "3 s", "12 min", "5 h", "2 days". */
+/** A duration in its largest unit: "40 ms", "3 s", "12 min", "5 h", "2 days". */
 export const span = (ms: number): string => {
   const size = Math.max(0, ms)
   if (size < ms_of.second) return `${Math.round(size)} ms`
@@ -12,7 +12,7 @@ export const span = (ms: number): string => {
   return `${Math.floor(size / ms_of.day)} days`
 }
 
-/** How long ago an RFC 3339 time is: "3 s ago"; clocks that differ a little are "now". */
+/** Age of an RFC 3339 time: "3 s ago"; "now" below a second or in the future. */
 export const ago = (at: string, now: number): string => {
   const ms = now - Date.parse(at)
   if (Number.isNaN(ms)) return at
@@ -28,7 +28,7 @@ export const dayOf = (at: string): string => {
   return `${date.getUTCDate()} ${months[date.getUTCMonth()]} ${date.getUTCFullYear()}`
 }
 
-/** "14:03:07.250", in UTC: events of one second have an order too. */
+/** "14:03:07.250", in UTC; milliseconds show the order within a second. */
 export const timeOf = (at: string): string => {
   const date = new Date(at)
   const clock = [date.getUTCHours(), date.getUTCMinutes(), date.getUTCSeconds()].map(two).join(":")
@@ -52,10 +52,10 @@ export const bytes = (count: number): string => {
   return `${size.toFixed(places)} ${units[unit]}`
 }
 
-/** A part of one as a percentage: "16.7%". */
+/** A fraction as a percentage: "16.7%". */
 export const share = (part: number): string => `${(part * 100).toFixed(1)}%`
 
-/** What tells ids apart at a glance: the end, since the head of a UUIDv7 is its time. */
+/** The end of the id, because the start of a UUIDv7 is its time. */
 export const shortId = (id: string): string => (id.length > 14 ? `\u2026${id.slice(-10)}` : id)
 
 /** "provisioning_network" as "Provisioning network". */

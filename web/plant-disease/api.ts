@@ -1,6 +1,6 @@
 /**
- * What plant disease prediction answers, as the page reads it. The page imports nothing of the
- * server's; a test holds these shapes equal to its schemas. Source: document 3 §2 C.
+ * The plant disease API's responses. The page imports no server code; a test compares these types
+ * with the server's schemas. Source: document 3 §2 C.
  */
 
 export interface ModelInfo {
@@ -22,11 +22,13 @@ export interface Likely {
 
 export interface Prediction {
   readonly prediction: string
-  /** With `top_k`: the likeliest first. */
+  /** With `top_k`: the most likely classes, in descending order. */
   readonly predictions?: readonly Likely[]
   /** With `explain=heatmap`: "data:image/png;base64,..." of 224 by 224 pixels. */
   readonly heatmap?: string
-  /** With `heatmap`: whether the network, and so the map, has the photo upright by its EXIF. */
+  /**
+   * With `heatmap`: whether the network, and thus the map, applies the photo's EXIF orientation.
+   */
   readonly auto_orient?: boolean
 }
 

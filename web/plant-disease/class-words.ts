@@ -1,20 +1,20 @@
-/** Class names as words. Their form is Crop___Disease by habit, and by no rule. */
+/** Formats class names, which are usually Crop___Disease. */
 
 const plain = (text: string) =>
   text
-    // "DemoOak": a name of the demo model's is two words.
+    // Names of the demo model, such as "DemoOak", are two words.
     .replace(/^Demo(?=[A-Z])/, "Demo ")
     .replaceAll("_", " ")
     .replaceAll(/\s+/g, " ")
     .replace(/ $/, "")
 
 export interface ClassWords {
-  /** Empty where the name has one part only. */
+  /** Empty if the name has only one part. */
   readonly crop: string
   readonly state: string
 }
 
-/** "Tomato___Late_blight" is the Late blight of a Tomato. */
+/** Splits "Tomato___Late_blight" into "Tomato" and "Late blight". */
 export const classWords = (name: string): ClassWords => {
   const [crop = "", ...rest] = name.split("___")
   if (rest.length === 0) return { crop: "", state: plain(crop) }
@@ -27,7 +27,7 @@ export const classText = (name: string): string => {
   return crop === "" ? state : `${crop}: ${state}`
 }
 
-/** A probability, as few digits as tell it: "97%", "0.4%", "<0.1%". */
+/** Formats a probability with as few digits as useful: "97%", "0.4%", "<0.1%". */
 export const chance = (probability: number): string => {
   const percent = probability * 100
   if (percent > 0 && percent < 0.1) return "<0.1%"

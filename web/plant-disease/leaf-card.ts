@@ -1,4 +1,4 @@
-/** One image: what it looks like, what the network says of it, and where it looked. */
+/** One photo: its preview, the prediction, and the heat map. */
 import { announce } from "../announcement.ts"
 import { type Child, h, morphChildren, s } from "../element.ts"
 import type { Explanation, Likely, Prediction } from "./api.ts"
@@ -7,16 +7,16 @@ import { demoBadge } from "./model-line.ts"
 import { drawFile, drawPng, drawUnturned } from "./picture.ts"
 import { type Answer, explain, type Problem, predict } from "./predict.ts"
 
-/** Below it the network is said to be unsure. */
+/** Minimum probability of a confident prediction. */
 const sure = 0.6
 
 export interface LeafCard {
   readonly element: HTMLElement
-  /** Asks for its prediction. Resolves when the card shows what came. */
+  /** Requests the prediction; resolves once the card shows the response. */
   readonly ask: (is_demo: boolean) => Promise<void>
 }
 
-/** Its words say the same: it is hidden from those who listen. */
+/** Hidden from screen readers: the text next to it has the same value. */
 const bar = (probability: number) =>
   s(
     "svg",
@@ -56,7 +56,7 @@ const trouble = ({ title, text, is_of_file }: Problem, again: () => void): Node[
   ...(is_of_file ? [] : [h("button", { type: "button", onclick: again }, "Try again")]),
 ]
 
-/** The picture, and over it, when it is wanted, where the network looked. */
+/** The preview, and the heat map in its place on request. */
 const pictures = (file: File) => {
   const photo = h("canvas", { role: "img", "aria-label": `Preview of ${file.name}` })
   const map = h("canvas", {
@@ -71,10 +71,10 @@ const pictures = (file: File) => {
     none.hidden = is_drawn
     return is_drawn
   })
-  /** As the map: false where that cannot be shown. */
+  /** Draws the heat map; false if that fails. */
   const drawMap = async ({ heatmap, auto_orient }: Explanation) => {
     const is_there = await drawPng(map, heatmap)
-    // Where the network saw it lying it lies from here on: the map is of nothing else.
+    // If the network ignores the EXIF orientation, show the photo as the network sees it.
     if (is_there && !auto_orient && (await drawing)) await drawUnturned(photo, file)
     return is_there
   }
@@ -85,7 +85,7 @@ const pictures = (file: File) => {
   return { element, drawMap, show }
 }
 
-/** The button that fetches the heat map once, and then turns it on and off. */
+/** The button that fetches the heat map once, then toggles it. */
 const mapButton = (file: File, { drawMap, show }: ReturnType<typeof pictures>) => {
   let is_there = false
   let is_asking = false
@@ -127,7 +127,7 @@ const tell = (file: File, { prediction, predictions }: Prediction) => {
   announce(`${file.name}: ${classText(prediction)}${how}.`)
 }
 
-/** `onAgain` when the person wants it asked once more. */
+/** `onAgain` requests the prediction again. */
 export const leafCard = (file: File, onAgain: () => void): LeafCard => {
   const picture = pictures(file)
   const words = h("div", { class: "verdict", "aria-busy": "true" })

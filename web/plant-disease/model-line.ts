@@ -1,4 +1,4 @@
-/** Which network predicts, and what it knows. */
+/** The model in use and its classes. */
 import { h } from "../element.ts"
 import { badge } from "../mark.ts"
 import { count } from "../wording.ts"
@@ -6,7 +6,7 @@ import type { ModelInfo } from "./api.ts"
 import { classText } from "./class-words.ts"
 import type { Problem } from "./predict.ts"
 
-/** Digits of the hash that tell models apart at a glance. */
+/** Number of hash digits to show, enough to distinguish models. */
 const hash_digits = 12
 
 export const demoBadge = () => badge("demo", "Demo", "It was trained on drawn leaves only")
@@ -49,7 +49,7 @@ export const modelLine = (model: ModelInfo): HTMLElement =>
     ),
   )
 
-/** Where the service does not say. */
+/** Shown if the model is unknown. */
 export const noModel = ({ title, text }: Problem): HTMLElement =>
   h(
     "div",

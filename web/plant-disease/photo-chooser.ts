@@ -1,4 +1,4 @@
-/** Where photos come in: chosen, dropped, pasted, or taken on a phone. */
+/** Accepts photos: chosen, dropped, pasted, or taken with a phone. */
 import { h } from "../element.ts"
 
 const accepted = "image/jpeg,image/png"
@@ -12,14 +12,14 @@ const chooser = (text: string, kind: string, onFiles: (files: readonly File[]) =
     ...(camera ? { capture: "environment" } : { multiple: true }),
     onchange: () => {
       onFiles([...(input.files ?? [])])
-      // The same file may be chosen again.
+      // Reset it, so that choosing the same file again fires an event.
       input.value = ""
     },
   })
   return h("label", { class: `button ${kind}` }, text, input)
 }
 
-/** `onFiles` with what came, in its order. */
+/** Calls `onFiles` with the new files in order. */
 export const photoChooser = (onFiles: (files: readonly File[]) => void): HTMLElement => {
   const element = h(
     "div",
@@ -34,7 +34,7 @@ export const photoChooser = (onFiles: (files: readonly File[]) => void): HTMLEle
     h("p", { class: "note" }, "JPEG or PNG. One leaf that fills the picture is told best."),
   )
   const over = (is_over: boolean) => element.classList.toggle("is-over", is_over)
-  // A file that is dropped beside the place would take the reader away from the page.
+  // The browser would open a file that is dropped outside and leave the page.
   addEventListener("dragover", (event) => {
     event.preventDefault()
     over(true)

@@ -1,12 +1,12 @@
 /**
- * Pictures on canvases: the policy of the page lets no image in that is not a file of its own, so
- * that those of the person and of the answers are drawn.
+ * Draws pictures on canvases, because the content security policy allows only the page's own image
+ * files.
  */
 import { unturned } from "./unturned.ts"
 
-/** Longest side of a preview, in pixels. */
+/** Maximum side of a preview, in pixels. */
 const preview_side_max = 640
-/** A file beyond this is not decoded for a preview; the server refuses it before. */
+/** Maximum size of a file to preview; the server rejects files long before. */
 const preview_bytes_max = 60_000_000
 
 const draw = (canvas: HTMLCanvasElement, image: ImageBitmap, side_max: number) => {
@@ -17,7 +17,7 @@ const draw = (canvas: HTMLCanvasElement, image: ImageBitmap, side_max: number) =
   image.close()
 }
 
-/** Draws a file small; false where the browser cannot read it. */
+/** Draws a scaled-down file; false if the browser cannot decode it. */
 export const drawFile = async (canvas: HTMLCanvasElement, file: Blob): Promise<boolean> => {
   if (file.size > preview_bytes_max) return false
   try {
@@ -28,7 +28,7 @@ export const drawFile = async (canvas: HTMLCanvasElement, file: Blob): Promise<b
   }
 }
 
-/** Draws a photo as its pixels are stored, however its camera was held. */
+/** Draws a photo without applying its EXIF orientation. */
 export const drawUnturned = async (canvas: HTMLCanvasElement, file: Blob): Promise<boolean> => {
   try {
     return await drawFile(canvas, await unturned(file))
@@ -39,7 +39,7 @@ export const drawUnturned = async (canvas: HTMLCanvasElement, file: Blob): Promi
 
 const png_head = "data:image/png;base64,"
 
-/** Draws a PNG that an answer brought; false where it is none. */
+/** Draws the PNG of a response; false if it is invalid. */
 export const drawPng = async (canvas: HTMLCanvasElement, data_url: string): Promise<boolean> => {
   if (!data_url.startsWith(png_head)) return false
   try {

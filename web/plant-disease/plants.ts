@@ -1,4 +1,4 @@
-/** The page of plant disease prediction: photos of leaves, one after the other, and their class. */
+/** The plant disease page: predicts the class of each photo in turn. */
 import { announce } from "../announcement.ts"
 import { h, morphChildren } from "../element.ts"
 import { fillHeader } from "../header.ts"
@@ -8,9 +8,9 @@ import { demoBadge, modelLine, noModel } from "./model-line.ts"
 import { photoChooser } from "./photo-chooser.ts"
 import { askModel } from "./predict.ts"
 
-/** The page keeps a small picture of each; the oldest are let go. */
+/** Maximum number of photos on the page; the oldest are removed. */
 const cards_max = 60
-/** While the service has no model. */
+/** Polling interval while the service has no model. */
 const model_retry_ms = 10_000
 
 let model: ModelInfo | undefined
@@ -29,7 +29,7 @@ const result = h(
   cards,
 )
 
-/** One at a time: the server answers each as fast alone, and others have their turn between. */
+/** Sends one request at a time: parallel ones would be no faster and delay other users. */
 const work = async () => {
   if (is_asking) return
   is_asking = true

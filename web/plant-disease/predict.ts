@@ -1,12 +1,12 @@
-/** Asking for predictions, heat maps and the model: answers as they are, or what to do. */
+/** HTTP client of plant disease prediction: predictions, heat maps and the model. */
 import { sentence } from "../wording.ts"
 import type { Explanation, ModelInfo, Prediction } from "./api.ts"
 
 export interface Problem {
   readonly title: string
-  /** The server's own words, where it had some, and what to do. */
+  /** The server's message, if any, and advice. */
   readonly text: string
-  /** The same file would be refused again. */
+  /** The file itself is at fault, so a retry would fail again. */
   readonly is_of_file?: boolean
 }
 
@@ -14,10 +14,10 @@ export type Answer<A> =
   | { readonly kind: "answer"; readonly body: A }
   | { readonly kind: "problem"; readonly problem: Problem }
 
-/** A large photo over a slow line, and a heat map of many runs. */
+/** Allows for a large photo on a slow connection and for a heat map, which takes many runs. */
 const deadline_ms = 120_000
 
-/** How many of the likeliest classes are shown. */
+/** Number of classes to show. */
 export const top_k = 5
 
 const advices: Readonly<Record<number, readonly [title: string, what_to_do: string]>> = {
@@ -28,7 +28,7 @@ const advices: Readonly<Record<number, readonly [title: string, what_to_do: stri
   500: ["The network failed on this image", "Look at what the server has logged."],
   503: ["The server cannot predict now", "Wait a moment, then try again."],
 }
-/** What is wrong with the file itself. */
+/** Statuses whose cause is the file itself. */
 const of_file = new Set([413, 415, 422])
 const unknown = ["The server could not answer", "Look at what it has logged."] as const
 
@@ -51,7 +51,7 @@ const problemOf = async (response: Response): Promise<Problem> => {
   return { title: `${title} (${status})`, text, is_of_file: of_file.has(status) }
 }
 
-/** `is_right` looks at what the page could not do without. */
+/** `is_right` checks the fields that the page depends on. */
 const ask = async <A>(
   path: string,
   init: RequestInit,
@@ -68,7 +68,7 @@ const ask = async <A>(
   if (!response.ok) return { kind: "problem", problem: await problemOf(response) }
   const body: unknown = await response.json().catch(() => undefined)
   const is_answer = typeof body === "object" && body !== null && is_right(body)
-  // The one place where the server is taken at its word.
+  // The cast trusts the server.
   return is_answer ? { kind: "answer", body: body as A } : { kind: "problem", problem: unreadable }
 }
 
@@ -83,7 +83,7 @@ const hasPrediction = (body: object) => "prediction" in body && typeof body.pred
 export const predict = (image: File): Promise<Answer<Prediction>> =>
   ask(`/predict?top_k=${top_k}`, { method: "POST", body: formOf(image) }, hasPrediction)
 
-/** Where the image speaks for the class that it was given. */
+/** Requests the heat map of the predicted class. */
 export const explain = (image: File): Promise<Answer<Explanation>> =>
   ask(
     "/predict?explain=heatmap",

@@ -1,17 +1,17 @@
 /**
- * A photo as a network sees it that is not told how its camera was held. What browsers have for
- * that, `imageOrientation`, turns the photo in every way of saying it.
+ * Removes the EXIF data of a photo, so that it is shown without its EXIF orientation. Browsers
+ * apply the orientation even with `imageOrientation`, whatever its value.
  */
 
 const png_head = 0x89_50_4e_47
-/** Of a JPEG and of a PNG, in the same place of a segment and of a chunk. */
+/** The EXIF marker of JPEG and of PNG, at the same offset in a segment and in a chunk. */
 const exif_names = [0x45_78_69_66, 0x65_58_49_66]
-/** After it a JPEG has no more segments. */
+/** A JPEG has no further segments after this marker. */
 const scan_start = 0xff_da
-/** A chunk has no less, and no JPEG ends within so few bytes of a segment with EXIF. */
+/** Minimum size of a PNG chunk; shorter than what follows EXIF in any JPEG. */
 const part_bytes_min = 12
 
-/** Where the EXIF of a JPEG or PNG begins and ends. */
+/** The byte range of the EXIF data of a JPEG or PNG. */
 const exifIn = (view: DataView): readonly [from: number, to: number] | undefined => {
   const is_png = view.getUint32(0) === png_head
   let from = is_png ? 8 : 2
@@ -23,7 +23,7 @@ const exifIn = (view: DataView): readonly [from: number, to: number] | undefined
   return undefined
 }
 
-/** The same JPEG or PNG without its EXIF; rejects where there is no file any more. */
+/** The same JPEG or PNG without EXIF; rejects if the file is gone. */
 export const unturned = async (file: Blob): Promise<Blob> => {
   const exif = exifIn(new DataView(await file.arrayBuffer()))
   return exif === undefined ? file : new Blob([file.slice(0, exif[0]), file.slice(exif[1])])
