@@ -33,7 +33,7 @@ const onCopy = (command: string) => (event: Event) => {
 }
 
 /** The command with its copy button. */
-export const copiable = (command: string): HTMLElement =>
+export const copyableCommand = (command: string): HTMLElement =>
   h(
     "div",
     { class: "command" },

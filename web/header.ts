@@ -15,7 +15,7 @@ const servedPages = (header: Element) =>
   (header.getAttribute("data-pages") ?? "").split(" ").filter((path) => Object.hasOwn(names, path))
 
 /** The navigation; omitted if there is only one page. */
-const way = (served: readonly string[], title: string) =>
+const navigation = (served: readonly string[], title: string) =>
   served.length > 1 &&
   h(
     "nav",
@@ -31,7 +31,7 @@ export const fillHeader = (title: string, status: Node): void => {
   if (header === null) return
   const parts = [
     h("h1", {}, h("span", { class: "house" }, "Almanac"), " ", title),
-    way(servedPages(header), title),
+    navigation(servedPages(header), title),
     h("div", { class: "status" }, status),
     themeSwitch(),
   ]

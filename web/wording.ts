@@ -68,7 +68,7 @@ const ms_of = { minute: 60_000, hour: 3_600_000, day: 86_400_000 } as const
 const plural = (amount: number, unit: string) => `${amount} ${unit}${amount === 1 ? "" : "s"}`
 
 /** Days between a date and now: "today", "1 day ago". */
-export const dayAge = (iso: string, now: number): string => {
+export const daysAgo = (iso: string, now: number): string => {
   const days = Math.floor(now / ms_of.day) - Math.floor(Date.parse(iso) / ms_of.day)
   if (days <= 0) return "today"
   if (days < 100) return `${plural(days, "day")} ago`
@@ -76,7 +76,7 @@ export const dayAge = (iso: string, now: number): string => {
 }
 
 /** Distance of a time from now: "5 min ago", "in 3 h". */
-export const timeAge = (zoneless: string, now: number): string => {
+export const relativeTime = (zoneless: string, now: number): string => {
   const away = now - instantOf(zoneless)
   const size = Math.abs(away)
   const said =
@@ -112,11 +112,11 @@ export const meaning = ({ z_label }: Composite): string =>
   meanings[z_label] ?? `Pressure reads ${z_label}`
 
 /** "7 bear, 3 bull of 16" */
-export const tallied = ({ tally }: Composite): string =>
+export const tallyText = ({ tally }: Composite): string =>
   `${tally.bear} bear, ${tally.bull} bull of ${votesOf(tally)}`
 
 /** "16 of 24 metrics vote", "15 of 24 metrics vote, 1 is stale" */
-export const counted = ({ metrics_total }: Composite, metrics: number, stale: number): string => {
+export const votingText = ({ metrics_total }: Composite, metrics: number, stale: number): string => {
   const of_all = metrics < metrics_total ? "" : ` of ${metrics}`
   const silent = stale === 0 ? "" : `, ${stale} ${stale === 1 ? "is" : "are"} stale`
   return `${metrics_total}${of_all} metrics vote${silent}`

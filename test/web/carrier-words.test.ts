@@ -4,7 +4,7 @@ import { describe, expect, it } from "vitest"
 import { mc_number_max } from "#schemas/carrier-search/carrier.ts"
 import { csv_header, rowOf } from "#schemas/carrier-search/format.ts"
 import { csvOf } from "../../web/carrier-search/csv.ts"
-import { duration, rateOf, sampled, timeLeft } from "../../web/carrier-search/pace.ts"
+import { duration, rateOf, addSample, timeLeft } from "../../web/carrier-search/pace.ts"
 import * as range from "../../web/carrier-search/range.ts"
 
 /** What a CSV file or a spreadsheet could take for something else. */
@@ -56,18 +56,18 @@ describe("a range", () => {
 
   it("goes into an address and comes back", () => {
     const asked = { start: 7, end: 1_000_007 }
-    const texts = range.textsInHash(range.hashOf(asked))
+    const texts = range.fieldsInHash(range.hashOf(asked))
     expect(range.readRange(texts?.start ?? "", texts?.end ?? "")).toEqual(asked)
-    expect(range.textsInHash("")).toBe(undefined)
-    expect(range.textsInHash("#main")).toBe(undefined)
-    expect(range.textsInHash("#end=3")).toEqual({ start: "", end: "3" })
+    expect(range.fieldsInHash("")).toBe(undefined)
+    expect(range.fieldsInHash("#main")).toBe(undefined)
+    expect(range.fieldsInHash("#end=3")).toEqual({ start: "", end: "3" })
   })
 })
 
 describe("the pace", () => {
   const told = (steps: ReadonlyArray<readonly [at: number, done: number]>) =>
     rateOf(
-      steps.reduce<ReturnType<typeof sampled>>((all, [at, done]) => sampled(all, at, done), []),
+      steps.reduce<ReturnType<typeof addSample>>((all, [at, done]) => addSample(all, at, done), []),
     )
 
   it("is that of the last ten seconds", () => {

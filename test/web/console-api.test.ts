@@ -34,6 +34,6 @@ it("has the shapes that the console reads", () => {
   expectTypeOf<audit.AuditPage>().toExtend<page.AuditPage>()
   expectTypeOf<audit.AuditHistory>().toExtend<page.AuditHistory>()
   expectTypeOf<audit.AuditState>().toExtend<page.AuditState>()
-  expectTypeOf<audit.LogFigures>().toExtend<page.LogStanding>()
+  expectTypeOf<audit.LogFigures>().toExtend<page.LogUsage>()
   expectTypeOf<Chart>().toEqualTypeOf<page.Chart>()
 })

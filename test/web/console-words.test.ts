@@ -3,16 +3,16 @@ import { describe, expect, it } from "vitest"
 import { charts } from "#server/charts.ts"
 import { alertsOf, readinessOf } from "../../web/console/alerts.ts"
 import type { Chart } from "../../web/console/api.ts"
-import { drawnChart } from "../../web/console/chart-boxes.ts"
-import { layered } from "../../web/console/chart-layout.ts"
-import { activeOf, initialOf, takenOf } from "../../web/console/chart-ways.ts"
-import { compared, flat, isChanged } from "../../web/console/fields.ts"
+import { layoutChart } from "../../web/console/chart-boxes.ts"
+import { layeredLayout } from "../../web/console/chart-layout.ts"
+import { activeOf, initialOf, transitionsTaken } from "../../web/console/chart-ways.ts"
+import { compareFields, flatten, isChanged } from "../../web/console/fields.ts"
 import { poolsOf, progressOf } from "../../web/console/fleet.ts"
-import { staysOf } from "../../web/console/job.ts"
+import { periodsOf } from "../../web/console/job.ts"
 import { indexAt } from "../../web/console/past.ts"
 import { slicesOf } from "../../web/console/ring-drawing.ts"
 import { instant } from "../../web/console/timeline-parts.ts"
-import { ago, bytes, moment, span } from "../../web/console/words.ts"
+import { ago, bytes, timestamp, duration } from "../../web/console/words.ts"
 import { canned_now } from "../world/web/canned.ts"
 import * as canned from "../world/web/console/canned.ts"
 
@@ -37,7 +37,7 @@ const overlap = (one: Area, other: Area) =>
 describe("the drawing of a chart", () => {
   for (const chart of charts()) {
     it(`has ${chart.id} whole, no box on another, and every way`, () => {
-      const { boxes, links, width, height } = drawnChart(chart)
+      const { boxes, links, width, height } = layoutChart(chart)
       expect(boxes.map(({ state }) => state.path).toSorted()).toEqual(
         chart.states.map(({ path }) => path).toSorted(),
       )
@@ -54,8 +54,8 @@ describe("the drawing of a chart", () => {
       }
       // Each way that leads somewhere is drawn, or stands in the box that it does not leave.
       const drawn = new Set([
-        ...links.flatMap(({ ways }) => ways),
-        ...boxes.flatMap(({ stays }) => stays),
+        ...links.flatMap(({ transitions: ways }) => ways),
+        ...boxes.flatMap(({ self_transitions: stays }) => stays),
       ])
       const missing = chart.ways.filter((way) => !drawn.has(way))
       expect(missing.map(({ from, event, to }) => `${from} ${event} ${to}`)).toEqual([])
@@ -72,7 +72,7 @@ describe("the drawing of a chart", () => {
       width: 40,
       height: 12,
     })
-    const { boxes, links, words } = layered(["a", "b", "c"].map(box), [
+    const { boxes, links, texts: words } = layeredLayout(["a", "b", "c"].map(box), [
       link("a", "b"),
       link("b", "c"),
       link("c", "a"),
@@ -87,7 +87,7 @@ describe("the drawing of a chart", () => {
   })
 })
 
-const eventsOf = (taken: ReturnType<typeof takenOf>) =>
+const eventsOf = (taken: ReturnType<typeof transitionsTaken>) =>
   [...taken].map(({ from, event, to }) => `${from} ${event} ${to ?? "-"}`)
 
 describe("the ways that were taken", () => {
@@ -95,23 +95,23 @@ describe("the ways that were taken", () => {
   const target = chartOf("share-protection.target")
 
   it("are those of the states where it stood", () => {
-    const taken = takenOf(job, ["transferring"], ["JobFailed"], ["error"])
+    const taken = transitionsTaken(job, ["transferring"], ["JobFailed"], ["error"])
     expect(eventsOf(taken)).toEqual(["transferring JobFailed error"])
-    expect(eventsOf(takenOf(job, ["queued"], ["JobAssigned"], ["queued"]))).toEqual([
+    expect(eventsOf(transitionsTaken(job, ["queued"], ["JobAssigned"], ["queued"]))).toEqual([
       "queued JobAssigned -",
     ])
-    expect(eventsOf(takenOf(job, ["available"], ["JobFailed"], ["available"]))).toEqual([])
+    expect(eventsOf(transitionsTaken(job, ["available"], ["JobFailed"], ["available"]))).toEqual([])
   })
 
   it("are those of several events of one commit, one after the other", () => {
-    const taken = takenOf(job, ["releasing"], ["JobFailed", "JobRetried"], ["queued"])
+    const taken = transitionsTaken(job, ["releasing"], ["JobFailed", "JobRetried"], ["queued"])
     expect(eventsOf(taken)).toEqual(["releasing JobFailed error", "error JobRetried queued"])
   })
 
   it("are those of each region", () => {
     const before = activeOf({ present: { enrollment: "pending", format: "unknown" } })
     const now = activeOf({ present: { enrollment: "available", format: "settled" } })
-    expect(eventsOf(takenOf(target, before, ["TargetEnrolled"], now)).toSorted()).toEqual([
+    expect(eventsOf(transitionsTaken(target, before, ["TargetEnrolled"], now)).toSorted()).toEqual([
       "present.enrollment.pending TargetEnrolled present.enrollment.available",
       "present.format.unknown TargetEnrolled present.format.settled",
     ])
@@ -129,20 +129,20 @@ describe("the fields of a state", () => {
   it("are compared by their whole paths, and what is gone is told", () => {
     const before = { a: 1, b: { c: [1, 2] }, gone: true }
     const now = { a: 1, b: { c: [1, 3, 4] }, empty: [], nothing: null }
-    expect(compared(before, now).filter(isChanged)).toEqual([
+    expect(compareFields(before, now).filter(isChanged)).toEqual([
       { path: "b.c[1]", before: "2", now: "3" },
       { path: "b.c[2]", before: undefined, now: "4" },
       { path: "empty", before: undefined, now: "[]" },
       { path: "nothing", before: undefined, now: "null" },
       { path: "gone", before: "true", now: undefined },
     ])
-    expect(compared(now, now).filter(isChanged)).toEqual([])
+    expect(compareFields(now, now).filter(isChanged)).toEqual([])
     const filled = [{ path: "jobs[0].id", before: undefined, now: "1" }]
-    expect(compared({ jobs: [] }, { jobs: [{ id: 1 }] }).filter(isChanged)).toEqual(filled)
+    expect(compareFields({ jobs: [] }, { jobs: [{ id: 1 }] }).filter(isChanged)).toEqual(filled)
     const emptied = [{ path: "jobs[0].id", before: "1", now: undefined }]
-    expect(compared({ jobs: [{ id: 1 }] }, { jobs: [] }).filter(isChanged)).toEqual(emptied)
-    expect([...flat({})]).toEqual([])
-    expect([...flat("text")]).toEqual([["", '"text"']])
+    expect(compareFields({ jobs: [{ id: 1 }] }, { jobs: [] }).filter(isChanged)).toEqual(emptied)
+    expect([...flatten({})]).toEqual([])
+    expect([...flatten("text")]).toEqual([["", '"text"']])
   })
 })
 
@@ -203,7 +203,7 @@ describe("a fleet", () => {
 
 describe("what is said", () => {
   it("of times, sizes and spans", () => {
-    expect([span(40), span(3999), span(60_000), span(7_200_000), span(3 * 86_400_000)]).toEqual([
+    expect([duration(40), duration(3999), duration(60_000), duration(7_200_000), duration(3 * 86_400_000)]).toEqual([
       "40 ms",
       "3 s",
       "1 min",
@@ -218,7 +218,7 @@ describe("what is said", () => {
       "1.5 KiB",
       "5.0 TiB",
     ])
-    expect(moment("2026-11-20T22:30:01.5Z")).toBe("20 Nov 2026, 22:30:01.500 UTC")
+    expect(timestamp("2026-11-20T22:30:01.5Z")).toBe("20 Nov 2026, 22:30:01.500 UTC")
   })
 
   it("of a time in a filter, in the API's own form", () => {
@@ -230,7 +230,7 @@ describe("what is said", () => {
   })
 
   it("of a job's way: what leaves it in its state is no step", () => {
-    expect(staysOf(canned.past).map(({ state }) => state)).toEqual([
+    expect(periodsOf(canned.past).map(({ state }) => state)).toEqual([
       "queued",
       "provisioning_network",
       "provisioning_source",

@@ -1,6 +1,6 @@
 /** Class names and chances as the page of plant disease prediction says them. */
 import { describe, expect, it } from "vitest"
-import { chance, classText } from "../../web/plant-disease/class-words.ts"
+import { probabilityText, classText } from "../../web/plant-disease/class-words.ts"
 
 describe("a class name", () => {
   it.each([
@@ -34,5 +34,5 @@ describe("a chance", () => {
     [0.0511, "5.1%"],
     [0.0004, "<0.1%"],
     [0, "0.0%"],
-  ])("of %d is said as %s", (probability, said) => expect(chance(probability)).toBe(said))
+  ])("of %d is said as %s", (probability, said) => expect(probabilityText(probability)).toBe(said))
 })

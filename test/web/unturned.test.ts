@@ -1,11 +1,11 @@
 /** What the page takes away of a photo to show it as a network sees it that turns none. */
 import sharp from "sharp"
 import { describe, expect, it } from "vitest"
-import { unturned } from "../../web/plant-disease/unturned.ts"
+import { withoutExif } from "../../web/plant-disease/unturned.ts"
 import { photo, turned } from "../world/web/plants/served.ts"
 
 const without = async (bytes: Uint8Array) => {
-  const blob = await unturned(new Blob([Uint8Array.from(bytes)]))
+  const blob = await withoutExif(new Blob([Uint8Array.from(bytes)]))
   return Buffer.from(await blob.arrayBuffer())
 }
 

@@ -2,18 +2,18 @@ import { describe, expect, it } from "vitest"
 import { pathOf } from "../../web/capital-pressure/sparkline.ts"
 import {
   compact,
-  counted,
+  votingText,
   date,
-  dayAge,
+  daysAgo,
   meaning,
   percent,
   price,
   short,
   shortDate,
   signed,
-  tallied,
+  tallyText,
   time,
-  timeAge,
+  relativeTime,
   typeset,
 } from "../../web/wording.ts"
 
@@ -69,7 +69,7 @@ describe("times", () => {
 
   it("are told by their age", () => {
     const days = ["2026-11-21", "2026-11-20", "2026-11-19", "2026-08-13", "2026-04-01"]
-    expect(days.map((day) => dayAge(day, now))).toEqual([
+    expect(days.map((day) => daysAgo(day, now))).toEqual([
       "today",
       "today",
       "1 day ago",
@@ -77,8 +77,8 @@ describe("times", () => {
       "8 months ago",
     ])
     const times = ["2026-11-20T22:29:50", "2026-11-20T21:31:00", "2026-11-19T00:30:00"]
-    expect(times.map((at) => timeAge(at, now))).toEqual(["1 min ago", "59 min ago", "46 h ago"])
-    expect(timeAge("2026-11-23T22:00:00", now)).toBe("in 3 days")
+    expect(times.map((at) => relativeTime(at, now))).toEqual(["1 min ago", "59 min ago", "46 h ago"])
+    expect(relativeTime("2026-11-23T22:00:00", now)).toBe("in 3 days")
   })
 })
 
@@ -92,16 +92,16 @@ describe("the composite", () => {
   }
 
   it("is said in words", () => {
-    expect(`${meaning(composite)}: ${tallied(composite)}`).toBe(
+    expect(`${meaning(composite)}: ${tallyText(composite)}`).toBe(
       "Pressure is building: 8 bear, 5 bull of 16",
     )
     expect(meaning({ ...composite, z_label: "odd" })).toBe("Pressure reads odd")
   })
 
   it("tells of how many metrics it is made, and of all where that is known", () => {
-    expect(counted(composite, 24, 0)).toBe("16 of 24 metrics vote")
-    expect(counted(composite, 24, 1)).toBe("16 of 24 metrics vote, 1 is stale")
-    expect(counted(composite, 0, 2)).toBe("16 metrics vote, 2 are stale")
+    expect(votingText(composite, 24, 0)).toBe("16 of 24 metrics vote")
+    expect(votingText(composite, 24, 1)).toBe("16 of 24 metrics vote, 1 is stale")
+    expect(votingText(composite, 0, 2)).toBe("16 metrics vote, 2 are stale")
   })
 })
 

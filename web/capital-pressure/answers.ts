@@ -8,7 +8,7 @@ export interface Problem {
   readonly retry_at: number
 }
 
-export type Answer<A> =
+export type Result<A> =
   | { readonly kind: "new"; readonly body: A }
   | { readonly kind: "same"; readonly body: A }
   | { readonly kind: "problem"; readonly problem: Omit<Problem, "retry_at"> }
@@ -49,7 +49,7 @@ const headersOf = (path: string): Record<string, string> => {
   }
 }
 
-const problem = (kind: Problem["kind"], status: number): Answer<never> => ({
+const problem = (kind: Problem["kind"], status: number): Result<never> => ({
   kind: "problem",
   problem: { kind, status },
 })
@@ -67,7 +67,7 @@ const remember = (path: string, one: Known) => {
 /**
  * Sends a GET request. Checks only that the body is an object; its type is the server's promise.
  */
-export const ask = async <A extends object>(path: string): Promise<Answer<A>> => {
+export const get = async <A extends object>(path: string): Promise<Result<A>> => {
   let response: Response
   try {
     response = await fetch(path, {

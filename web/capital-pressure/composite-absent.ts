@@ -36,7 +36,7 @@ const reasonOf = (dashboard: Dashboard): readonly [headline: string, text: strin
 }
 
 /** Omits the history if it is empty, because no composite could have been computed. */
-export const compositeAbsent = (dashboard: Dashboard): HTMLElement => {
+export const missingComposite = (dashboard: Dashboard): HTMLElement => {
   const { tiers, composite_history } = dashboard
   const [headline, text] = reasonOf(dashboard)
   return h(

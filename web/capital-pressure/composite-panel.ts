@@ -2,7 +2,7 @@
 
 import { type Child, h, s } from "../element.ts"
 import { mark } from "../mark.ts"
-import { counted, meaning, signed, tallied, voteWord } from "../wording.ts"
+import { votingText, meaning, signed, tallyText, voteWord } from "../wording.ts"
 import type { Composite, Dashboard, Direction, Tally } from "./api.ts"
 import { gauge, rangeText } from "./gauge.ts"
 import { historyPlace } from "./history-chart.ts"
@@ -79,7 +79,7 @@ const reading = (composite: Composite, dashboard: Dashboard, metrics: number) =>
       "h2",
       { id: "composite-title", class: "headline" },
       h("span", { class: composite.sign_class }, `${meaning(composite)}:`),
-      ` ${tallied(composite)}.`,
+      ` ${tallyText(composite)}.`,
     ),
     h(
       "p",
@@ -94,7 +94,7 @@ const reading = (composite: Composite, dashboard: Dashboard, metrics: number) =>
       { class: "tally" },
       tallyBar(composite.tally),
       tallyList(composite.tally),
-      h("p", { class: "counted" }, counted(composite, metrics, staleOf(dashboard))),
+      h("p", { class: "counted" }, votingText(composite, metrics, staleOf(dashboard))),
     ),
     h("p", { class: "drivers" }, driversOf(dashboard)),
     h(

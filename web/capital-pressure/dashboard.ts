@@ -3,10 +3,10 @@ import { announce } from "../announcement.ts"
 import { h, morphChildren } from "../element.ts"
 import { fillHeader } from "../header.ts"
 import { badge } from "../mark.ts"
-import { clock, date, meaning, signed, tallied } from "../wording.ts"
-import { type Answer, ask, type Problem, useToken } from "./answers.ts"
+import { clock, date, meaning, signed, tallyText } from "../wording.ts"
+import { type Result, get, type Problem, useToken } from "./answers.ts"
 import type { Composite, Dashboard, SchedulerStatus, Sources, Watchlist } from "./api.ts"
-import { compositeAbsent, newestDay } from "./composite-absent.ts"
+import { missingComposite, newestDay } from "./composite-absent.ts"
 import { compositePanel } from "./composite-panel.ts"
 import { drawer } from "./drawer.ts"
 import { mountHistory } from "./history-chart.ts"
@@ -41,7 +41,7 @@ const dashboardParts = (dashboard: Dashboard, now: number): Node[] => {
   const { composite, tiers, composite_history } = dashboard
   return [
     composite === null
-      ? compositeAbsent(dashboard)
+      ? missingComposite(dashboard)
       : compositePanel(composite, dashboard, shown.sources?.rows.length ?? 0),
     tierCards(tiers, composite_history, shown.sources?.rows ?? [], now),
   ]
@@ -52,7 +52,7 @@ const parts = (): Node[] => {
   const { dashboard, watchlist, sources, scheduler, problem, read_at } = shown
   const is_empty = dashboard !== undefined && isEmpty(dashboard)
   return [
-    ...(problem ? [problemNotice(problem, read_at, { retry, useToken: takeToken })] : []),
+    ...(problem ? [problemNotice(problem, read_at, { retry, onToken: takeToken })] : []),
     ...(dashboard ? dashboardParts(dashboard, now) : []),
     ...(watchlist && !is_empty ? [watchlistTable(watchlist, now)] : []),
     ...(sources ? [sourceTable(sources, now)] : []),
@@ -93,16 +93,16 @@ const render = () => {
   mountHistory(shown.dashboard?.composite_history ?? [])
 }
 
-const sayChange = (answer: Answer<Dashboard>) => {
+const sayChange = (answer: Result<Dashboard>) => {
   if (answer.kind !== "new" || shown.dashboard === undefined) return
   const { composite } = answer.body
   if (composite === null) announce("Updated.")
   else {
-    announce(`Updated: ${meaning(composite)}, ${signed(composite.z)}; ${tallied(composite)}.`)
+    announce(`Updated: ${meaning(composite)}, ${signed(composite.z)}; ${tallyText(composite)}.`)
   }
 }
 
-const settle = (answers: readonly Answer<object>[]) => {
+const settle = (answers: readonly Result<object>[]) => {
   const failed = answers.find((answer) => answer.kind === "problem")
   clearTimeout(timer)
   if (failed === undefined) {
@@ -122,10 +122,10 @@ let is_reading = false
 
 const read = async () => {
   const answers = await Promise.all([
-    ask<Dashboard>("/api/dashboard"),
-    ask<Watchlist>("/api/watchlist"),
-    ask<Sources>("/api/sources"),
-    ask<SchedulerStatus>("/api/scheduler"),
+    get<Dashboard>("/api/dashboard"),
+    get<Watchlist>("/api/watchlist"),
+    get<Sources>("/api/sources"),
+    get<SchedulerStatus>("/api/scheduler"),
   ])
   const [dashboard, watchlist, sources, scheduler] = answers
   sayChange(dashboard)

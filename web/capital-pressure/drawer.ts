@@ -1,12 +1,12 @@
 /** The details of a metric in a drawer: `#metric=<id>` opens it, Esc closes it. */
 
 import { h, morphChildren } from "../element.ts"
-import { type Answer, ask } from "./answers.ts"
+import { type Result, get } from "./answers.ts"
 import type { MetricDetail, MetricHistory } from "./api.ts"
 import { type MetricCharts, metricCharts } from "./metric-chart.ts"
 import { detailParts } from "./metric-detail.ts"
 
-const failure = (answer: Answer<object>, metric_id: string): Node => {
+const failure = (answer: Result<object>, metric_id: string): Node => {
   const status = answer.kind === "problem" ? answer.problem.status : 0
   const said =
     status === 404
@@ -45,9 +45,9 @@ const panel = () => {
 /** Requests the details, and the raw values unless they equal the indicator. */
 const askMetric = async (metric_id: string) => {
   const path = `/api/metrics/${encodeURIComponent(metric_id)}`
-  const detail = await ask<MetricDetail>(`${path}/detail`)
+  const detail = await get<MetricDetail>(`${path}/detail`)
   if (detail.kind === "problem" || detail.body.indicator_kind === "level") return { detail }
-  const history = await ask<MetricHistory>(`${path}/history`)
+  const history = await get<MetricHistory>(`${path}/history`)
   return history.kind === "problem" ? { detail } : { detail, history: history.body }
 }
 

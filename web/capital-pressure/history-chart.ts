@@ -1,6 +1,6 @@
 /** The composite's last 252 business days, with the index and, on request, the tiers. */
 
-import { copiable } from "../command.ts"
+import { copyableCommand } from "../command.ts"
 import { h } from "../element.ts"
 import { compact, date, signed } from "../wording.ts"
 import type { CompositePoint, TierCard } from "./api.ts"
@@ -141,7 +141,7 @@ export const historyPlace = (history: readonly CompositePoint[], tiers: readonly
           "div",
           { class: "hint" },
           h("p", {}, "There is no history yet. This computes it from what was ingested:"),
-          copiable("npm run almanac -- backfill-composite"),
+          copyableCommand("npm run almanac -- backfill-composite"),
         ),
   )
 

@@ -1,9 +1,9 @@
 /** A metric in words: its reading, the reason for its vote, and its parameters. */
 
-import { copiable } from "../command.ts"
+import { copyableCommand } from "../command.ts"
 import { type Child, h } from "../element.ts"
 import { badge, demoBadge, vote } from "../mark.ts"
-import { count, date, dayAge, signed, typeset } from "../wording.ts"
+import { count, date, daysAgo, signed, typeset } from "../wording.ts"
 import type { MetricDetail } from "./api.ts"
 
 /** The publisher's page of a series; only a link, never fetched. */
@@ -69,7 +69,7 @@ const noReading = (detail: MetricDetail) =>
         "div",
         { class: "hint" },
         h("p", {}, "There is no reading: nothing of it was fetched yet. This asks for it:"),
-        copiable(`npm run almanac -- ingest --metric ${detail.metric_id}`),
+        copyableCommand(`npm run almanac -- ingest --metric ${detail.metric_id}`),
       )
 
 const readingOf = (
@@ -94,7 +94,7 @@ const readingOf = (
         h(
           "p",
           { class: "age" },
-          `As of ${date(reading.as_of)}, ${dayAge(reading.as_of, now)}`,
+          `As of ${date(reading.as_of)}, ${daysAgo(reading.as_of, now)}`,
           !include_in_composite && badge("gauge", "Gauge", "Shown, but not counted"),
           reading.stale && badge("stale", "Stale", "Older than its cadence allows"),
           reading.demo && demoBadge(),

@@ -1,6 +1,6 @@
 /** Notices: no data yet, or a failed refresh. */
 
-import { copiable } from "../command.ts"
+import { copyableCommand } from "../command.ts"
 import { h } from "../element.ts"
 import { clock } from "../wording.ts"
 import type { Problem } from "./answers.ts"
@@ -39,7 +39,7 @@ export const emptyState = (): HTMLElement =>
       "ol",
       {},
       steps.map(({ command, title, why }) =>
-        h("li", {}, h("h3", {}, title), h("p", {}, why), copiable(command)),
+        h("li", {}, h("h3", {}, title), h("p", {}, why), copyableCommand(command)),
       ),
     ),
   )
@@ -96,14 +96,14 @@ const tokenForm = (onToken: (token: string) => void) =>
 
 export interface ProblemActions {
   readonly retry: () => void
-  readonly useToken: (token: string) => void
+  readonly onToken: (token: string) => void
 }
 
 /** The problem, with advice. `read_at`: time of the data on the page, if any. */
 export const problemNotice = (
   problem: Problem,
   read_at: number | undefined,
-  { retry, useToken }: ProblemActions,
+  { retry, onToken: useToken }: ProblemActions,
 ): HTMLElement => {
   const [title, what_to_do] = advice(problem)
   const seconds = Math.max(1, Math.round((problem.retry_at - Date.now()) / 1000))

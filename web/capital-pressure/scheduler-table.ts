@@ -2,7 +2,7 @@
 
 import { h } from "../element.ts"
 import { type Column, table } from "../table.ts"
-import { time, timeAge } from "../wording.ts"
+import { time, relativeTime } from "../wording.ts"
 import type { SchedulerStatus } from "./api.ts"
 
 type Job = SchedulerStatus["jobs"][number]
@@ -10,7 +10,7 @@ type Job = SchedulerStatus["jobs"][number]
 const when = (at: string | null, now: number, otherwise: string) =>
   at === null
     ? h("span", { class: "none" }, otherwise)
-    : [timeAge(at, now), h("small", {}, time(at))]
+    : [relativeTime(at, now), h("small", {}, time(at))]
 
 const columnsOf = (now: number): readonly Column<Job>[] => [
   {
@@ -28,7 +28,7 @@ const columnsOf = (now: number): readonly Column<Job>[] => [
         ? h("span", { class: "none" }, "none")
         : [
             h("span", { class: "failure" }, last_error ?? "failed"),
-            h("small", {}, `${timeAge(last_error_at, now)}, ${time(last_error_at)}`),
+            h("small", {}, `${relativeTime(last_error_at, now)}, ${time(last_error_at)}`),
           ],
   },
   { title: "Next run", class: "when", cell: (job) => when(job.next_run_at, now, "off") },

@@ -3,7 +3,7 @@
 import { h } from "../element.ts"
 import { badge, demoBadge } from "../mark.ts"
 import { type Column, table } from "../table.ts"
-import { count, date, dayAge, time, timeAge } from "../wording.ts"
+import { count, date, daysAgo, time, relativeTime } from "../wording.ts"
 import type { SourceRow, Sources } from "./api.ts"
 import { metricPath } from "./tier-card.ts"
 
@@ -45,13 +45,13 @@ const columnsOf = (now: number): readonly Column<SourceRow>[] => [
     title: "Newest value",
     class: "when",
     cell: ({ last_observation: day }) =>
-      day === null ? none() : [date(day), h("small", {}, ` \u00b7 ${dayAge(day, now)}`)],
+      day === null ? none() : [date(day), h("small", {}, ` \u00b7 ${daysAgo(day, now)}`)],
   },
   {
     title: "Last fetched",
     class: "when",
     cell: ({ last_ingested_at: at }) =>
-      at === null ? none() : h("span", { title: time(at) }, timeAge(at, now)),
+      at === null ? none() : h("span", { title: time(at) }, relativeTime(at, now)),
   },
   { title: "Values", is_number: true, cell: (row) => count(row.obs_count) },
   { title: "Tier", class: "centre", cell: (row) => row.tier },

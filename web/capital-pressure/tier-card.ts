@@ -2,7 +2,7 @@
 
 import { h, s } from "../element.ts"
 import { badge, demoBadge, mark, vote } from "../mark.ts"
-import { dayAge, shortDate, signed, typeset } from "../wording.ts"
+import { daysAgo, shortDate, signed, typeset } from "../wording.ts"
 import type { CompositePoint, Direction, Reading, SourceRow, TierCard } from "./api.ts"
 import { sparkline } from "./sparkline.ts"
 
@@ -87,7 +87,7 @@ const tile = (reading: Reading, now: number) =>
         h(
           "span",
           { class: "age" },
-          `${shortDate(reading.as_of, now)} \u00b7 ${dayAge(reading.as_of, now)}`,
+          `${shortDate(reading.as_of, now)} \u00b7 ${daysAgo(reading.as_of, now)}`,
           badgesOf(reading),
         ),
       ),

@@ -3,7 +3,7 @@
 import { h } from "../element.ts"
 import { demoBadge } from "../mark.ts"
 import { type Column, table } from "../table.ts"
-import { dayAge, percent, price, shortDate } from "../wording.ts"
+import { daysAgo, percent, price, shortDate } from "../wording.ts"
 import type { Direction, Watchlist } from "./api.ts"
 import { sparkline } from "./sparkline.ts"
 
@@ -66,7 +66,7 @@ const columnsOf = (benchmark: string, now: number): readonly Column<Row>[] => [
     title: "As of",
     class: "when",
     cell: ({ as_of }) =>
-      as_of === null ? none() : [shortDate(as_of, now), h("small", {}, dayAge(as_of, now))],
+      as_of === null ? none() : [shortDate(as_of, now), h("small", {}, daysAgo(as_of, now))],
   },
 ]
 

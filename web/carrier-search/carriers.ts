@@ -6,12 +6,12 @@ import { count, sentence } from "../wording.ts"
 import type { Progress, Source } from "./api.ts"
 import { carrierTable } from "./carrier-table.ts"
 import { download } from "./csv.ts"
-import { sampled } from "./pace.ts"
-import { hashOf, named, type Range, textsInHash, total } from "./range.ts"
+import { addSample } from "./pace.ts"
+import { hashOf, rangeText, type Range, fieldsInHash, total } from "./range.ts"
 import { rangeForm } from "./range-form.ts"
-import { failureNotice, headline, nothingFound, progressWords, type Run } from "./result.ts"
+import { failureNotice, headline, nothingFound, progressText, type Run } from "./result.ts"
 import { type Outcome, search } from "./search.ts"
-import { askSources, demoBadge, noRegistry, sourceLines } from "./source-line.ts"
+import { fetchSources, demoBadge, noRegistry, sourceLines } from "./source-line.ts"
 
 /** Intervals of redraws, of announcements to screen readers, and of requests for the registry. */
 const draw_ms = 120
@@ -90,7 +90,7 @@ const draw = () => {
   bar.max = total(range)
   bar.value = run.done
   bar.hidden = outcome !== undefined
-  words.textContent = progressWords(run, performance.now())
+  words.textContent = progressText(run, performance.now())
   morphChildren(note, outcome?.kind === "done" && is_empty ? [nothingFound()] : [])
   save.hidden = is_empty
   save.textContent = outcome?.kind === "done" ? "Download CSV" : "Download CSV so far"
@@ -113,7 +113,7 @@ const settle = (ended: Run, outcome: Outcome) => {
   if (run !== ended) return
   draw()
   if (outcome.kind === "failed") {
-    if (outcome.failure.status === 400) form.refuse(sentence(outcome.failure.said))
+    if (outcome.failure.status === 400) form.showError(sentence(outcome.failure.message))
   } else {
     announce(`${outcome.kind === "done" ? "Done" : "Cancelled"}: ${headline(ended)}.`)
   }
@@ -135,9 +135,9 @@ function begin(range: Range) {
     range,
     found: { numbers: [], names: [] },
     started_at: now,
-    heard_at: now,
+    last_message_at: now,
     done: 0,
-    samples: sampled([], now, 0),
+    samples: addSample([], now, 0),
   }
   run = begun
   said_at = now
@@ -145,12 +145,12 @@ function begin(range: Range) {
   const hash = hashOf(range)
   if (location.hash !== hash) history.pushState(null, "", hash)
   form.fill({ start: String(range.start), end: String(range.end) })
-  announce(`Searching ${count(total(range))} numbers, ${named(range)}.`)
+  announce(`Searching ${count(total(range))} numbers, ${rangeText(range)}.`)
   draw()
   const told = (progress?: Progress) => {
-    begun.heard_at = performance.now()
+    begun.last_message_at = performance.now()
     begun.done = Math.max(begun.done, progress?.done ?? 0, numbersBefore(begun))
-    if (progress) begun.samples = sampled(begun.samples, begun.heard_at, begun.done)
+    if (progress) begun.samples = addSample(begun.samples, begun.last_message_at, begun.done)
     drawSoon()
   }
   void search(range, begun.found, told, stop.signal).then((outcome) => settle(begun, outcome))
@@ -175,7 +175,7 @@ function saveCsv() {
 
 /** Searches the range in the address. A long search on FMCSA's API waits for confirmation. */
 const follow = () => {
-  const texts = textsInHash(location.hash)
+  const texts = fieldsInHash(location.hash)
   if (texts === undefined) return
   form.fill(texts)
   const range = form.read()
@@ -188,7 +188,7 @@ const follow = () => {
 let sources_timer: ReturnType<typeof setTimeout> | undefined
 async function refreshSource() {
   clearTimeout(sources_timer)
-  sources = await askSources()
+  sources = await fetchSources()
   is_source_known = true
   drawSource()
   const is_there = sources?.[0] !== undefined && sources[0].registry !== "none"

@@ -11,7 +11,7 @@ const window_ms = 10_000
 const settled_ms = 1_000
 
 /** The samples within the window and the new one; times in milliseconds. */
-export const sampled = (before: readonly Sample[], at: number, done: number): Sample[] => {
+export const addSample = (before: readonly Sample[], at: number, done: number): Sample[] => {
   const recent = before.filter((sample) => at - sample.at <= window_ms)
   // The last sample before the window marks its start.
   const old = before.findLast((sample) => at - sample.at > window_ms)

@@ -1,7 +1,7 @@
 /** The form: first and last number, validation errors, and the search and cancel buttons. */
 import { h, morphChildren } from "../element.ts"
 import { count } from "../wording.ts"
-import { type Field, isRange, type Mistake, type Range, readRange, total } from "./range.ts"
+import { type Field, isRange, type FieldError, type Range, readRange, total } from "./range.ts"
 
 export interface RangeForm {
   readonly element: HTMLElement
@@ -10,7 +10,7 @@ export interface RangeForm {
   /** Reads the fields; on invalid input shows the error and moves the focus there. */
   readonly read: () => Range | undefined
   /** Shows why the server rejected the search. */
-  readonly refuse: (text: string) => void
+  readonly showError: (text: string) => void
   readonly setRunning: (is_running: boolean) => void
 }
 
@@ -54,7 +54,7 @@ export const rangeForm = (onSearch: (range: Range) => void, onCancel: () => void
   const showCount = () => {
     counted.textContent = countWords(start.input.value, end.input.value)
   }
-  const mark = (mistake: Mistake | undefined) => {
+  const mark = (mistake: FieldError | undefined) => {
     for (const input of [start.input, end.input]) input.removeAttribute("aria-invalid")
     mistaken.textContent = mistake?.text ?? ""
     if (mistake) inputs[mistake.field].setAttribute("aria-invalid", "true")
@@ -99,7 +99,7 @@ export const rangeForm = (onSearch: (range: Range) => void, onCancel: () => void
       mark(undefined)
       showCount()
     },
-    refuse: (text) => morphChildren(mistaken, [document.createTextNode(text)]),
+    showError: (text) => morphChildren(mistaken, [document.createTextNode(text)]),
     setRunning: (is_running) => {
       const had_focus = document.activeElement === cancel
       cancel.hidden = !is_running

@@ -11,7 +11,7 @@ export const mc_number_max = 99_999_999
 export type Field = "start" | "end"
 
 /** A validation error: the field, and what to enter instead. */
-export interface Mistake {
+export interface FieldError {
   readonly field: Field
   readonly text: string
 }
@@ -27,7 +27,7 @@ const digitsOf = (text: string) => {
   return /^\d{1,3}([, ]\d{3})+$/.test(bare) ? bare.replaceAll(/[, ]/g, "") : bare
 }
 
-const mistakeIn = (field: Field, digits: string): Mistake | undefined => {
+const mistakeIn = (field: Field, digits: string): FieldError | undefined => {
   const name = names[field]
   if (digits === "") return { field, text: `Write the ${name} MC number.` }
   if (!/^-?\d+$/.test(digits)) {
@@ -41,7 +41,7 @@ const mistakeIn = (field: Field, digits: string): Mistake | undefined => {
 }
 
 /** Validates in the server's order; returns the range or the first error. */
-export const readRange = (start: string, end: string): Range | Mistake => {
+export const readRange = (start: string, end: string): Range | FieldError => {
   const digits = { start: digitsOf(start), end: digitsOf(end) }
   const mistake = mistakeIn("start", digits.start) ?? mistakeIn("end", digits.end)
   if (mistake) return mistake
@@ -50,18 +50,18 @@ export const readRange = (start: string, end: string): Range | Mistake => {
   return { field: "end", text: `The last number comes before the first, ${range.start}.` }
 }
 
-export const isRange = (read: Range | Mistake): read is Range => "start" in read
+export const isRange = (read: Range | FieldError): read is Range => "start" in read
 
 /** "#start=1&end=500" */
 export const hashOf = ({ start, end }: Range): string => `#start=${start}&end=${end}`
 
 /** The fields in the URL's fragment; undefined if it has neither. */
-export const textsInHash = (hash: string): Readonly<Record<Field, string>> | undefined => {
+export const fieldsInHash = (hash: string): Readonly<Record<Field, string>> | undefined => {
   const asked = new URLSearchParams(hash.slice(1))
   if (!asked.has("start") && !asked.has("end")) return undefined
   return { start: asked.get("start") ?? "", end: asked.get("end") ?? "" }
 }
 
 /** "MC 1 to 500", "MC 7" */
-export const named = ({ start, end }: Range): string =>
+export const rangeText = ({ start, end }: Range): string =>
   start === end ? `MC ${start}` : `MC ${start} to ${end}`

@@ -2,7 +2,7 @@
 import { h } from "../element.ts"
 import { count, sentence } from "../wording.ts"
 import { duration, rateOf, timeLeft } from "./pace.ts"
-import { named, type Range, total } from "./range.ts"
+import { rangeText, type Range, total } from "./range.ts"
 import type { Failure, Found, Outcome } from "./search.ts"
 
 export interface Run {
@@ -12,7 +12,7 @@ export interface Run {
   /** Numbers looked up so far. */
   done: number
   /** Time of the last message, in milliseconds. */
-  heard_at: number
+  last_message_at: number
   samples: Parameters<typeof rateOf>[0]
   outcome?: Outcome
 }
@@ -25,12 +25,12 @@ const carriers = (amount: number) => `${count(amount)} carrier${amount === 1 ? "
 /** "1,204 carriers in MC 1 to 500" */
 export const headline = ({ found, range, outcome }: Run): string => {
   const amount = found.numbers.length
-  if (outcome?.kind === "done" && amount === 0) return `No carrier in ${named(range)}`
+  if (outcome?.kind === "done" && amount === 0) return `No carrier in ${rangeText(range)}`
   const so_far = outcome?.kind === "done" ? "" : " so far"
-  return `${carriers(amount)}${so_far} in ${named(range)}`
+  return `${carriers(amount)}${so_far} in ${rangeText(range)}`
 }
 
-const runningWords = ({ range, done, samples, heard_at }: Run, now: number) => {
+const runningWords = ({ range, done, samples, last_message_at: heard_at }: Run, now: number) => {
   const rate = rateOf(samples)
   const pace = rate === undefined || rate < 1 ? [] : [`${count(Math.round(rate))} per second`]
   const left = total(range) - done
@@ -57,7 +57,7 @@ const endedWords = (run: Run) => {
 }
 
 /** One line: progress, rate and time left, or the outcome. */
-export const progressWords = (run: Run, now: number): string =>
+export const progressText = (run: Run, now: number): string =>
   (run.outcome ? endedWords(run) : runningWords(run, now)).join(" \u00b7 ")
 
 /** Explains an empty result. */
@@ -93,7 +93,7 @@ const advices: Readonly<Record<Failure["kind"], readonly [title: string, what_to
 }
 
 /** The server's error message, with advice. */
-export const failureNotice = ({ kind, status, said }: Failure, again: () => void): HTMLElement => {
+export const failureNotice = ({ kind, status, message: said }: Failure, again: () => void): HTMLElement => {
   const [title, what_to_do] = advices[kind]
   return h(
     "section",

@@ -17,7 +17,7 @@ export interface Failure {
   readonly kind: "offline" | "refused" | "busy" | "registry" | "server" | "broken" | "unreadable"
   readonly status: number
   /** The server's error message; empty if there is none. */
-  readonly said: string
+  readonly message: string
 }
 
 export type Outcome =
@@ -38,7 +38,7 @@ const slice_ms = 12
 
 const failed = (kind: Failure["kind"], status: number, said = ""): Outcome => ({
   kind: "failed",
-  failure: { kind, status, said },
+  failure: { kind, status, message: said },
 })
 
 const kindOf = (status: number): Failure["kind"] => {

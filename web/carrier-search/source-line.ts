@@ -1,14 +1,14 @@
 /** Shows the registries: their kind, age and health, and how to set one up. */
-import { copiable } from "../command.ts"
+import { copyableCommand } from "../command.ts"
 import { h } from "../element.ts"
 import { badge } from "../mark.ts"
-import { count, date, dayAge, sentence, timeAge } from "../wording.ts"
+import { count, date, daysAgo, sentence, relativeTime } from "../wording.ts"
 import type { Source, Sources } from "./api.ts"
 
 const answer_deadline_ms = 20_000
 
 /** The server's registries, the one in use first; undefined if the request failed. */
-export const askSources = async (): Promise<readonly Source[] | undefined> => {
+export const fetchSources = async (): Promise<readonly Source[] | undefined> => {
   try {
     const response = await fetch("/api/search/sources", {
       headers: { accept: "application/json" },
@@ -32,14 +32,14 @@ type Words = ReadonlyArray<string | false>
 const mirrorWords = ({ carriers, dockets, as_of, imported_at }: Source, now: number): Words => [
   carriers !== null && `${count(carriers)} carriers`,
   dockets !== null && `${count(dockets)} dockets`,
-  as_of !== null && `as of ${date(as_of)} (${dayAge(as_of.slice(0, 10), now)})`,
-  imported_at !== null && `imported ${timeAge(zoneless(imported_at), now)}`,
+  as_of !== null && `as of ${date(as_of)} (${daysAgo(as_of.slice(0, 10), now)})`,
+  imported_at !== null && `imported ${relativeTime(zoneless(imported_at), now)}`,
 ]
 
 const fmcsaWords = ({ last_answer_at, concurrency }: Source, now: number): Words => [
   "asked for each number, as it is today",
   concurrency !== null && `${count(concurrency)} at once at present`,
-  last_answer_at !== null && `last answered ${timeAge(zoneless(last_answer_at), now)}`,
+  last_answer_at !== null && `last answered ${relativeTime(zoneless(last_answer_at), now)}`,
 ]
 
 const names = {
@@ -58,7 +58,7 @@ const troubleOf = ({ is_healthy, detail, last_error, last_error_at }: Source, no
     return h("p", { class: "failure" }, sentence(detail ?? "It cannot be asked now"))
   }
   if (last_error === null || last_error_at === null) return null
-  const when = timeAge(zoneless(last_error_at), now)
+  const when = relativeTime(zoneless(last_error_at), now)
   return h("p", { class: "remark" }, `Last trouble ${when}: ${sentence(last_error)}`)
 }
 
@@ -131,7 +131,7 @@ export const noRegistry = ({ detail }: Source): HTMLElement =>
       "ol",
       {},
       ways.map(({ title, why, command }) =>
-        h("li", {}, h("h3", {}, title), h("p", {}, why), copiable(command)),
+        h("li", {}, h("h3", {}, title), h("p", {}, why), copyableCommand(command)),
       ),
     ),
   )

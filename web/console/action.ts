@@ -1,19 +1,19 @@
 /** Buttons that change something. Each asks for confirmation and shows the server's error. */
 import { announce } from "../announcement.ts"
 import { h } from "../element.ts"
-import { act } from "./ask.ts"
+import { post } from "./ask.ts"
 
 export interface Action {
   /** Label of the button: a verb. */
-  readonly word: string
+  readonly verb: string
   /** Object of the verb. */
-  readonly what: string
+  readonly object: string
   /** What will happen, in a sentence or two. */
-  readonly question: string
+  readonly explanation: string
   /** Path of the POST request. */
   readonly path: string
   /** Called after the server accepted the request. */
-  readonly done: () => void
+  readonly onDone: () => void
 }
 
 const key_bytes = 16
@@ -25,7 +25,7 @@ const newKey = () =>
     .join("")
 
 /** Asks for confirmation in a dialog, which survives a redraw of the view below. */
-const confirmed = ({ word, what, question, path, done }: Action) => {
+const confirmed = ({ verb: word, object: what, explanation: question, path, onDone: done }: Action) => {
   const key = newKey()
   const left = new AbortController()
   const said = h("p", { class: "failure", role: "alert" })
@@ -47,7 +47,7 @@ const confirmed = ({ word, what, question, path, done }: Action) => {
   yes.onclick = async () => {
     sending(true)
     said.textContent = ""
-    const answer = await act(path, key)
+    const answer = await post(path, key)
     sending(false)
     if (answer.kind === "problem") {
       const { status, title, text } = answer.problem
@@ -75,7 +75,7 @@ const confirmed = ({ word, what, question, path, done }: Action) => {
 }
 
 /** Closes the confirmation dialog, if one is open. */
-export const leaveQuestion = (): void =>
+export const closeConfirmation = (): void =>
   document.querySelector<HTMLDialogElement>("dialog.confirm")?.close()
 
 /** The button of an action. */
@@ -86,8 +86,8 @@ export const actionButton = (action: Action): HTMLElement =>
       type: "button",
       class: "action",
       "data-key": action.path,
-      "aria-label": `${action.word} ${action.what}`,
+      "aria-label": `${action.verb} ${action.object}`,
       onclick: () => confirmed(action),
     },
-    action.word,
+    action.verb,
   )

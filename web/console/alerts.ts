@@ -3,13 +3,13 @@ import type {
   ClusterMetrics,
   Coverage,
   Job,
-  LogStanding,
+  LogUsage,
   ReadModels,
   Rollout,
   Worker,
 } from "./api.ts"
-import { addressOf, pastOf } from "./view.ts"
-import { ago, counted, shortId } from "./words.ts"
+import { addressOf, historyAddress } from "./view.ts"
+import { ago, plural, shortId } from "./words.ts"
 
 export interface Alert {
   /** `bad` needs action; `waiting` may resolve by itself. */
@@ -20,7 +20,7 @@ export interface Alert {
 }
 
 /** The responses; those that failed or are forbidden raise no alert. */
-export interface Known {
+export interface AlertSources {
   readonly readiness?: readonly string[] | undefined
   readonly read_models?: ReadModels["read_models"] | undefined
   readonly cluster?: ClusterMetrics | undefined
@@ -28,7 +28,7 @@ export interface Known {
   readonly workers?: readonly Worker[] | undefined
   readonly rollouts?: readonly Rollout[] | undefined
   readonly coverage?: readonly Coverage[] | undefined
-  readonly log?: LogStanding | undefined
+  readonly log?: LogUsage | undefined
 }
 
 /** Older failures raise no alert. */
@@ -65,7 +65,7 @@ const ofReadModels = (models: ReadModels["read_models"]): readonly Alert[] =>
     .map(({ name, behind }) => ({
       mood: "waiting",
       title: `The read model of ${name} is behind`,
-      text: `It lacks ${counted(behind, "commit")}: what is read of it is older than the log.`,
+      text: `It lacks ${plural(behind, "commit")}: what is read of it is older than the log.`,
       href: "#overview",
     }))
 
@@ -92,7 +92,7 @@ const ofCluster = ({ nodes, under_replicated }: ClusterMetrics): readonly Alert[
       : [
           {
             mood: "bad" as const,
-            title: `${counted(lacking, "blob")} with too few copies`,
+            title: `${plural(lacking, "blob")} with too few copies`,
             text: few
               ? "They ask for more nodes than are active: start more, or put with another policy."
               : "Repair makes the missing copies while enough nodes are active.",
@@ -110,7 +110,7 @@ const ofCluster = ({ nodes, under_replicated }: ClusterMetrics): readonly Alert[
   ]
 }
 
-const ofLog = ({ used_share }: LogStanding): readonly Alert[] =>
+const ofLog = ({ used_share }: LogUsage): readonly Alert[] =>
   used_share === null || used_share < log_part.waiting
     ? []
     : [
@@ -131,7 +131,7 @@ const ofRollouts = (rollouts: readonly Rollout[]): readonly Alert[] =>
       mood: "bad",
       title: `The rollout of ${image} halted`,
       text: reason ?? "It says no reason.",
-      href: pastOf(`share-protection.rollout.${id}`),
+      href: historyAddress(`share-protection.rollout.${id}`),
     }))
 
 const ofWorkers = (workers: readonly Worker[], now: number): readonly Alert[] => {
@@ -155,7 +155,7 @@ const ofWorkers = (workers: readonly Worker[], now: number): readonly Alert[] =>
         mood: "waiting",
         title: `Worker ${hostname ?? shortId(id)} died ${ago(updated_at, now)}`,
         text: "What it held was taken from it; its jobs begin again elsewhere.",
-        href: pastOf(`share-protection.worker.${id}`),
+        href: historyAddress(`share-protection.worker.${id}`),
       }),
     ),
   ]
@@ -168,7 +168,7 @@ const ofJobs = (jobs: readonly Job[], now: number): readonly Alert[] => {
   return [
     {
       mood: "bad",
-      title: `${counted(failed.length, "job")} failed within a day`,
+      title: `${plural(failed.length, "job")} failed within a day`,
       text: `The newest, ${newest.job_type}: ${newest.error?.detail ?? "no reason"}`,
       href: addressOf("jobs", { state: "error" }),
     },
@@ -193,7 +193,7 @@ const ofCoverage = (coverage: readonly Coverage[]): readonly Alert[] => {
       : [
           {
             mood: "waiting" as const,
-            title: `${counted(bare, "share")} without protection`,
+            title: `${plural(bare, "share")} without protection`,
             text: "No enabled policy backs them up.",
             href,
           },
@@ -202,7 +202,7 @@ const ofCoverage = (coverage: readonly Coverage[]): readonly Alert[] => {
 }
 
 /** All alerts, worst first, otherwise in the order of the views. */
-export const alertsOf = (known: Known, now: number): readonly Alert[] => {
+export const alertsOf = (known: AlertSources, now: number): readonly Alert[] => {
   const all = [
     ...ofReadiness(known.readiness ?? []),
     ...(known.log === undefined ? [] : ofLog(known.log)),

@@ -108,7 +108,7 @@ export interface ClusterMetrics {
   readonly nodes: readonly ClusterNode[]
 }
 
-export interface LogStanding {
+export interface LogUsage {
   /** Increases; a new generation starts with the latest snapshots of the previous one. */
   readonly generation: number
   readonly aggregates: number
@@ -201,7 +201,7 @@ export interface ChartState {
   readonly told: string | null
 }
 
-export interface ChartWay {
+export interface ChartTransition {
   readonly from: string
   readonly to: string | null
   readonly event: string
@@ -213,5 +213,5 @@ export interface Chart {
   readonly told: string | null
   readonly kind: ChartState["kind"]
   readonly states: readonly ChartState[]
-  readonly ways: readonly ChartWay[]
+  readonly ways: readonly ChartTransition[]
 }

@@ -9,7 +9,7 @@ export interface Problem {
   readonly text: string
 }
 
-export type Answer<A> =
+export type Result<A> =
   | { readonly kind: "answer"; readonly body: A }
   | { readonly kind: "problem"; readonly problem: Problem }
 
@@ -41,7 +41,7 @@ export const useToken = (given: string | undefined): void => {
 }
 
 /** Headers of a request; the token never appears in a URL. */
-export const authorized = (accept: string): Record<string, string> => ({
+export const requestHeaders = (accept: string): Record<string, string> => ({
   accept,
   ...(token !== undefined && { authorization: `Bearer ${token}` }),
 })
@@ -49,10 +49,10 @@ export const authorized = (accept: string): Record<string, string> => ({
 let on_refused = () => {}
 
 /** Sets the listener for 401 responses: the token is unknown or missing. */
-export const onRefused = (listener: () => void): void => {
+export const onUnauthorized = (listener: () => void): void => {
   on_refused = listener
 }
-export const tellRefused = (): void => on_refused()
+export const notifyUnauthorized = (): void => on_refused()
 
 type Advices = Readonly<Record<number, readonly [title: string, what_to_do: string]>>
 
@@ -107,7 +107,7 @@ const answerOf = async <A extends object>(
   request: RequestInit,
   whose: "ours" | "others",
   known = advices,
-): Promise<Answer<A>> => {
+): Promise<Result<A>> => {
   let response: Response
   try {
     const signal = AbortSignal.timeout(deadline_ms)
@@ -117,7 +117,7 @@ const answerOf = async <A extends object>(
   }
   const body: unknown = await response.json().catch(() => undefined)
   if (!response.ok) {
-    if (response.status === 401 && whose === "ours") tellRefused()
+    if (response.status === 401 && whose === "ours") notifyUnauthorized()
     return { kind: "problem", problem: problemOf(response.status, body, known) }
   }
   // The cast trusts the server.
@@ -130,15 +130,15 @@ const answerOf = async <A extends object>(
  * Sends a GET request. Checks only that the body is an object; its type is the server's promise
  * (api.ts). Paths of "others" take other tokens, so their 401 says nothing about ours.
  */
-export const ask = <A extends object>(path: string, whose: "ours" | "others" = "ours") =>
-  answerOf<A>(path, { headers: authorized("application/json") }, whose)
+export const get = <A extends object>(path: string, whose: "ours" | "others" = "ours") =>
+  answerOf<A>(path, { headers: requestHeaders("application/json") }, whose)
 
 /**
  * Sends a POST request without a body. All attempts of one action share `key`, so that a retry
  * repeats no work.
  */
-export const act = (path: string, key: string): Promise<Answer<object>> => {
-  const headers = { ...authorized("application/json"), "idempotency-key": key }
+export const post = (path: string, key: string): Promise<Result<object>> => {
+  const headers = { ...requestHeaders("application/json"), "idempotency-key": key }
   return answerOf(path, { method: "POST", headers }, "ours", advices_of_acts)
 }
 
@@ -151,8 +151,8 @@ export interface Rows<Item> {
 }
 
 /** Requests a page of a list, which is in the member `noun`, or in `items` in the other shape. */
-const askPage = async <Item>(path: string, noun: string): Promise<Answer<Rows<Item>>> => {
-  const answer = await ask<{ readonly pagination?: { readonly next_marker?: string | null } }>(path)
+const askPage = async <Item>(path: string, noun: string): Promise<Result<Rows<Item>>> => {
+  const answer = await get<{ readonly pagination?: { readonly next_marker?: string | null } }>(path)
   if (answer.kind === "problem") return answer
   const rows: unknown = Reflect.get(answer.body, noun) ?? Reflect.get(answer.body, "items")
   if (!Array.isArray(rows)) return { kind: "problem", problem: unreadable }
@@ -173,11 +173,11 @@ const asking = (path: string, name: string, value: string) => {
  * Requests a list of share protection, up to `rows_wanted` rows if it is paged: in one page, or in
  * pages of the default size if the server's `api.max_limit` is lower.
  */
-export const askRows = async <Item>(
+export const getRows = async <Item>(
   path: string,
   noun: string,
   rows_wanted?: number,
-): Promise<Answer<Rows<Item>>> => {
+): Promise<Result<Rows<Item>>> => {
   if (rows_wanted === undefined) return await askPage(path, noun)
   const whole = await askPage<Item>(asking(path, "limit", String(rows_wanted)), noun)
   if (whole.kind === "answer" || whole.problem.status !== 400) return whole
@@ -185,7 +185,7 @@ export const askRows = async <Item>(
   let next_marker: string | null = null
   do {
     const at: string = next_marker === null ? path : asking(path, "marker", next_marker)
-    const page: Answer<Rows<Item>> = await askPage(at, noun)
+    const page: Result<Rows<Item>> = await askPage(at, noun)
     if (page.kind === "problem") return page
     rows.push(...page.body.rows)
     next_marker = page.body.next_marker
@@ -194,7 +194,7 @@ export const askRows = async <Item>(
 }
 
 /** Requests the lines of `/readyz`; a 503 has them too. */
-export const askReadiness = async (): Promise<Answer<{ readonly lines: readonly string[] }>> => {
+export const getReadiness = async (): Promise<Result<{ readonly lines: readonly string[] }>> => {
   try {
     const signal = AbortSignal.timeout(deadline_ms)
     const response = await fetch("/readyz", { cache: "no-store", signal })

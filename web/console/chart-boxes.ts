@@ -1,6 +1,6 @@
 /** Lays out a state chart as nested boxes and links between them. Pure. */
-import type { Chart, ChartState, ChartWay } from "./api.ts"
-import { layered, type Point } from "./chart-layout.ts"
+import type { Chart, ChartState, ChartTransition } from "./api.ts"
+import { layeredLayout, type Point } from "./chart-layout.ts"
 
 /** Sizes in CSS pixels. Event names are in a monospaced font. */
 const letter = 6.1
@@ -23,30 +23,30 @@ export interface DrawnBox {
   readonly width: number
   readonly height: number
   /** Transitions that stay in the state, listed by event. */
-  readonly stays: readonly ChartWay[]
+  readonly self_transitions: readonly ChartTransition[]
 }
 
 export interface DrawnLink {
   /** Transitions between these two states: one arrow with a line of text per event. */
-  readonly ways: readonly ChartWay[]
+  readonly transitions: readonly ChartTransition[]
   readonly points: readonly Point[]
   /** Centre of the text. */
-  readonly words: Point
+  readonly text: Point
 }
 
-export interface Drawn {
+export interface DrawnChart {
   readonly boxes: readonly DrawnBox[]
   readonly links: readonly DrawnLink[]
   readonly width: number
   readonly height: number
 }
 
-const nothing: Drawn = { boxes: [], links: [], width: 0, height: 0 }
+const nothing: DrawnChart = { boxes: [], links: [], width: 0, height: 0 }
 
 const isBeginning = ({ name }: ChartState) => name === "absent"
 
 /** The distinct events of the transitions, one line each. */
-export const eventsOf = (ways: readonly ChartWay[]): readonly string[] => [
+export const eventsOf = (ways: readonly ChartTransition[]): readonly string[] => [
   ...new Set(ways.map(({ event }) => event)),
 ]
 
@@ -56,9 +56,9 @@ const longest = (texts: readonly string[]) => Math.max(0, ...texts.map((text) =>
 const childWith = (children: readonly ChartState[], path: string) =>
   children.find((child) => path === child.path || path.startsWith(`${child.path}.`))
 
-const moved = (drawn: Drawn, x: number, y: number): Pick<Drawn, "boxes" | "links"> => ({
+const moved = (drawn: DrawnChart, x: number, y: number): Pick<DrawnChart, "boxes" | "links"> => ({
   boxes: drawn.boxes.map((box) => ({ ...box, x: box.x + x, y: box.y + y })),
-  links: drawn.links.map(({ ways, points, words }) => ({
+  links: drawn.links.map(({ transitions: ways, points, text: words }) => ({
     ways,
     points: points.map((point) => ({ x: point.x + x, y: point.y + y })),
     words: { x: words.x + x, y: words.y + y },
@@ -67,8 +67,8 @@ const moved = (drawn: Drawn, x: number, y: number): Pick<Drawn, "boxes" | "links
 
 interface Sized {
   readonly state: ChartState
-  readonly inside: Drawn
-  readonly stays: readonly ChartWay[]
+  readonly inside: DrawnChart
+  readonly self_transitions: readonly ChartTransition[]
   readonly width: number
   readonly height: number
 }
@@ -76,31 +76,31 @@ interface Sized {
 const sized = (chart: Chart, state: ChartState): Sized => {
   const stays = staysAt(chart, state.path)
   const inside = drawnWithin(chart, state.path, state.kind)
-  if (isBeginning(state)) return { state, inside, stays, width: dot, height: dot }
+  if (isBeginning(state)) return { state, inside, self_transitions: stays, width: dot, height: dot }
   const lines = eventsOf(stays)
   const own = Math.max(state.name.length * name_letter, longest(lines) * letter) + 2 * padding
   return {
     state,
     inside,
-    stays,
+    self_transitions: stays,
     width: Math.max(own, inside.width === 0 ? 0 : inside.width + 2 * padding),
     height: head + lines.length * line + (inside.height === 0 ? 4 : inside.height + padding + 6),
   }
 }
 
-const boxAt = (one: Sized, { x, y }: Point): Pick<Drawn, "boxes" | "links"> => {
-  const { state, inside, stays, width, height } = one
+const boxAt = (one: Sized, { x, y }: Point): Pick<DrawnChart, "boxes" | "links"> => {
+  const { state, inside, self_transitions: stays, width, height } = one
   const [left, top] = [x - width / 2, y - height / 2]
   const below = head + eventsOf(stays).length * line + 4
   const within = moved(inside, left + (width - inside.width) / 2, top + below)
   return {
-    boxes: [{ state, stays, x: left, y: top, width, height }, ...within.boxes],
+    boxes: [{ state, self_transitions: stays, x: left, y: top, width, height }, ...within.boxes],
     links: within.links,
   }
 }
 
 /** Regions have no transitions between them, so they are placed side by side. */
-const beside = (all: readonly Sized[]): Drawn => {
+const beside = (all: readonly Sized[]): DrawnChart => {
   const height = Math.max(0, ...all.map((one) => one.height))
   let x = 0
   const parts = all.map((one) => {
@@ -118,7 +118,7 @@ const beside = (all: readonly Sized[]): Drawn => {
 
 /** Transitions between different children, grouped by pair of children. */
 const between = (chart: Chart, children: readonly ChartState[]) => {
-  const pairs = new Map<string, { from: string; to: string; ways: ChartWay[] }>()
+  const pairs = new Map<string, { from: string; to: string; ways: ChartTransition[] }>()
   for (const way of chart.ways) {
     const from = childWith(children, way.from)
     const to = way.to === null ? undefined : childWith(children, way.to)
@@ -131,7 +131,7 @@ const between = (chart: Chart, children: readonly ChartState[]) => {
   return pairs
 }
 
-function drawnWithin(chart: Chart, path: string, kind: Chart["kind"]): Drawn {
+function drawnWithin(chart: Chart, path: string, kind: Chart["kind"]): DrawnChart {
   const children = chart.states.filter(({ parent }) => parent === path)
   if (children.length === 0) return nothing
   const all = children.map((state) => sized(chart, state))
@@ -146,7 +146,7 @@ function drawnWithin(chart: Chart, path: string, kind: Chart["kind"]): Drawn {
     const words = eventsOf(ways)
     return { id, from, to, width: longest(words) * letter, height: words.length * line }
   })
-  const layout = layered(boxes, links)
+  const layout = layeredLayout(boxes, links)
   const parts = first.map((one) => boxAt(one, layout.boxes.get(one.state.path) ?? { x: 0, y: 0 }))
   return {
     boxes: parts.flatMap((part) => part.boxes),
@@ -154,7 +154,7 @@ function drawnWithin(chart: Chart, path: string, kind: Chart["kind"]): Drawn {
       ...[...pairs].map(([id, { ways }]) => ({
         ways,
         points: layout.links.get(id) ?? [],
-        words: layout.words.get(id) ?? { x: 0, y: 0 },
+        words: layout.texts.get(id) ?? { x: 0, y: 0 },
       })),
       ...parts.flatMap((part) => part.links),
     ],
@@ -164,7 +164,7 @@ function drawnWithin(chart: Chart, path: string, kind: Chart["kind"]): Drawn {
 }
 
 /** The layout of the whole chart; its origin is the upper left corner. */
-export const drawnChart = (chart: Chart): Drawn => drawnWithin(chart, "", chart.kind)
+export const layoutChart = (chart: Chart): DrawnChart => drawnWithin(chart, "", chart.kind)
 
 export const line_height = line
 export const head_height = head

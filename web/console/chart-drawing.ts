@@ -1,17 +1,17 @@
 /** Draws a state chart and highlights the active states and the last transitions. */
 import { h, s } from "../element.ts"
-import type { Chart, ChartWay } from "./api.ts"
+import type { Chart, ChartTransition } from "./api.ts"
 import {
-  type Drawn,
+  type DrawnChart,
   type DrawnBox,
   type DrawnLink,
-  drawnChart,
+  layoutChart,
   eventsOf,
   head_height,
   line_height,
 } from "./chart-boxes.ts"
 import type { Point } from "./chart-layout.ts"
-import { spoken } from "./words.ts"
+import { readable } from "./words.ts"
 
 const margin = 10
 
@@ -40,7 +40,7 @@ const arrowhead = (points: readonly Point[]) => {
   return s("path", { class: "head", d: `M${x} ${y}l-4 ${back}h8Z` })
 }
 
-const guardsOf = (ways: readonly ChartWay[]) =>
+const guardsOf = (ways: readonly ChartTransition[]) =>
   ways
     .map(
       ({ from, event, guard }) =>
@@ -48,17 +48,17 @@ const guardsOf = (ways: readonly ChartWay[]) =>
     )
     .join("\n")
 
-const isLit = (ways: readonly ChartWay[], event: string, taken: ReadonlySet<ChartWay>) =>
+const isLit = (ways: readonly ChartTransition[], event: string, taken: ReadonlySet<ChartTransition>) =>
   ways.some((way) => way.event === event && taken.has(way))
 
 const eventText = (
-  ways: readonly ChartWay[],
+  ways: readonly ChartTransition[],
   event: string,
   at: Readonly<Record<string, string | number>>,
-  taken: ReadonlySet<ChartWay>,
+  taken: ReadonlySet<ChartTransition>,
 ) => s("text", { class: isLit(ways, event, taken) ? "event lit" : "event", ...at }, event)
 
-const linkShape = ({ ways, points }: DrawnLink, taken: ReadonlySet<ChartWay>) => {
+const linkShape = ({ transitions: ways, points }: DrawnLink, taken: ReadonlySet<ChartTransition>) => {
   const is_lit = ways.some((way) => taken.has(way))
   return s(
     "g",
@@ -68,7 +68,7 @@ const linkShape = ({ ways, points }: DrawnLink, taken: ReadonlySet<ChartWay>) =>
   )
 }
 
-const linkWords = ({ ways, words }: DrawnLink, taken: ReadonlySet<ChartWay>) => {
+const linkWords = ({ transitions: ways, text: words }: DrawnLink, taken: ReadonlySet<ChartTransition>) => {
   const events = eventsOf(ways)
   const top = words.y - ((events.length - 1) * line_height) / 2 + 4
   return s(
@@ -86,10 +86,10 @@ const linkWords = ({ ways, words }: DrawnLink, taken: ReadonlySet<ChartWay>) => 
   )
 }
 
-const boxShape = (box: DrawnBox, active: ReadonlySet<string>, taken: ReadonlySet<ChartWay>) => {
-  const { state, x, y, width, height, stays } = box
+const boxShape = (box: DrawnBox, active: ReadonlySet<string>, taken: ReadonlySet<ChartTransition>) => {
+  const { state, x, y, width, height, self_transitions: stays } = box
   const lit = active.has(state.path) ? " lit" : ""
-  const title = s("title", {}, state.told ?? spoken(state.name))
+  const title = s("title", {}, state.told ?? readable(state.name))
   if (state.name === "absent") {
     const radius = width / 2
     return s(
@@ -126,22 +126,22 @@ const boxShape = (box: DrawnBox, active: ReadonlySet<string>, taken: ReadonlySet
   )
 }
 
-const drawn_before = new WeakMap<Chart, Drawn>()
+const drawn_before = new WeakMap<Chart, DrawnChart>()
 
 /** Caches the layout: only the highlights change between commits. */
-const layoutOf = (chart: Chart): Drawn => {
-  const found = drawn_before.get(chart) ?? drawnChart(chart)
+const layoutOf = (chart: Chart): DrawnChart => {
+  const found = drawn_before.get(chart) ?? layoutChart(chart)
   drawn_before.set(chart, found)
   return found
 }
 
-export interface Lit {
+export interface Highlights {
   readonly active: readonly string[]
-  readonly taken: ReadonlySet<ChartWay>
+  readonly transitions: ReadonlySet<ChartTransition>
 }
 
 /** The picture, with a text alternative. */
-export const chartPicture = (chart: Chart, { active, taken }: Lit): HTMLElement => {
+export const chartPicture = (chart: Chart, { active, transitions: taken }: Highlights): HTMLElement => {
   const { boxes, links, width, height } = layoutOf(chart)
   const lit = new Set(active)
   const ways = [...taken].map(({ event }) => event)

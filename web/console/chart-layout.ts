@@ -29,7 +29,7 @@ export interface Layout {
   /** Points of each link, from edge to edge. */
   readonly links: ReadonlyMap<string, readonly Point[]>
   /** Centre of each link's text. */
-  readonly words: ReadonlyMap<string, Point>
+  readonly texts: ReadonlyMap<string, Point>
   readonly width: number
   readonly height: number
 }
@@ -314,7 +314,7 @@ const ports = (joints: readonly Joint[]) => {
 }
 
 /** Places boxes and links; the search starts at the first box. All sizes have the same unit. */
-export const layered = (boxes: readonly Box[], links: readonly Link[]): Layout => {
+export const layeredLayout = (boxes: readonly Box[], links: readonly Link[]): Layout => {
   const back = turned(boxes, links)
   const { places, joints, chains, worded } = laid(boxes, links, back)
   const rows = ordered(places, joints)
@@ -353,7 +353,7 @@ export const layered = (boxes: readonly Box[], links: readonly Link[]): Layout =
   return {
     boxes: new Map(places.filter(({ is_bend }) => !is_bend).map((one) => [one.id, pointOf(one)])),
     links: new Map(links_at),
-    words: new Map([...worded].map(([id, one]) => [id, pointOf(one)])),
+    texts: new Map([...worded].map(([id, one]) => [id, pointOf(one)])),
     width: right - left,
     height,
   }

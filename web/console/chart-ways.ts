@@ -1,5 +1,5 @@
 /** Determines the active states of an aggregate and the transitions that led there. Pure. */
-import type { Chart, ChartState, ChartWay } from "./api.ts"
+import type { Chart, ChartState, ChartTransition } from "./api.ts"
 
 /** Paths of the states in a snapshot's value, including the outer ones. */
 export const activeOf = (value: unknown, within = ""): readonly string[] => {
@@ -50,7 +50,7 @@ const holderOf = (chart: Chart, from: string, to: string) => {
 /**
  * The active states after a transition: without those that it leaves, with those that it enters.
  */
-const after = (chart: Chart, active: readonly string[], { from, to }: ChartWay) => {
+const after = (chart: Chart, active: readonly string[], { from, to }: ChartTransition) => {
   if (to === null) return active
   const holder = holderOf(chart, from, to)
   const kept = active.filter((path) => path === holder || !isWithin(path, holder))
@@ -59,7 +59,7 @@ const after = (chart: Chart, active: readonly string[], { from, to }: ChartWay) 
 
 /** The transition taken among those that one state has for an event, if any. */
 const chosenOf = (
-  ways: readonly ChartWay[],
+  ways: readonly ChartTransition[],
   active: readonly string[],
   now: readonly string[],
   is_last: boolean,
@@ -74,13 +74,13 @@ const chosenOf = (
  * evaluate them, so of several transitions for an event, this picks the one that leads to the
  * current state.
  */
-export const takenOf = (
+export const transitionsTaken = (
   chart: Chart,
   before: readonly string[],
   events: readonly string[],
   now: readonly string[],
-): ReadonlySet<ChartWay> => {
-  const taken = new Set<ChartWay>()
+): ReadonlySet<ChartTransition> => {
+  const taken = new Set<ChartTransition>()
   let active = before
   for (const [index, event] of events.entries()) {
     const is_last = index === events.length - 1
@@ -104,5 +104,5 @@ export const takenOf = (
 }
 
 /** Descriptions of the active states, outermost first. */
-export const toldOf = (chart: Chart, active: readonly string[]): readonly ChartState[] =>
+export const describedStates = (chart: Chart, active: readonly string[]): readonly ChartState[] =>
   chart.states.filter(({ path, told }) => told !== null && active.includes(path))

@@ -2,19 +2,19 @@
 import { announce } from "../announcement.ts"
 import { h, morphChildren } from "../element.ts"
 import { fillHeader } from "../header.ts"
-import { leaveQuestion } from "./action.ts"
-import { ask, hasToken, onRefused, useToken } from "./ask.ts"
+import { closeConfirmation } from "./action.ts"
+import { get, hasToken, onUnauthorized, useToken } from "./ask.ts"
 import { coverageView } from "./coverage.ts"
-import { onStanding, type Standing } from "./events.ts"
+import { onStreamStatus, type StreamStatus } from "./events.ts"
 import { fleetView } from "./fleet.ts"
-import { gate } from "./gate.ts"
+import { signInForm } from "./gate.ts"
 import { jobsView } from "./jobs.ts"
 import { overviewView } from "./overview.ts"
-import { standing } from "./parts.ts"
-import { pastView } from "./past.ts"
+import { statusMark } from "./parts.ts"
+import { timeTravelView } from "./past.ts"
 import { ringView } from "./ring.ts"
 import { timelineView } from "./timeline.ts"
-import type { Opened, View } from "./view.ts"
+import type { OpenView, View } from "./view.ts"
 
 const views: readonly [View, ...View[]] = [
   overviewView,
@@ -23,7 +23,7 @@ const views: readonly [View, ...View[]] = [
   coverageView,
   ringView,
   timelineView,
-  pastView,
+  timeTravelView,
 ]
 
 const status = h("div", { class: "status-parts" })
@@ -32,9 +32,9 @@ fillHeader("Console", status)
 const main = document.querySelector<HTMLElement>("#main") ?? document.body
 const nav = document.querySelector<HTMLElement>("#views") ?? document.createElement("nav")
 
-let opened: { readonly view: View; readonly on: Opened } | undefined
+let opened: { readonly view: View; readonly on: OpenView } | undefined
 let is_gated = true
-let flow: Standing = "off"
+let flow: StreamStatus = "off"
 
 const flow_words = {
   off: undefined,
@@ -47,7 +47,7 @@ const flow_words = {
 const drawStatus = () => {
   const words = flow_words[flow]
   morphChildren(status, [
-    ...(words === undefined || is_gated ? [] : [standing(words[0], words[1])]),
+    ...(words === undefined || is_gated ? [] : [statusMark(words[0], words[1])]),
     ...(is_gated || !hasToken()
       ? []
       : [h("button", { type: "button", onclick: () => lock("") }, "Forget the token")]),
@@ -65,7 +65,7 @@ const drawNav = (view: View | undefined) => {
 }
 
 const leave = () => {
-  leaveQuestion()
+  closeConfirmation()
   opened?.on.close()
   opened = undefined
 }
@@ -100,14 +100,14 @@ function lock(said: string) {
   is_gated = true
   drawNav(undefined)
   drawStatus()
-  main.replaceChildren(gate(said, (token) => void unlock(token)))
+  main.replaceChildren(signInForm(said, (token) => void unlock(token)))
   main.querySelector("input")?.focus()
 }
 
 /** Opens the views if the server accepts the token or needs none. */
 async function unlock(token: string | undefined) {
   if (token !== undefined) useToken(token)
-  const answer = await ask("/v1/")
+  const answer = await get("/v1/")
   if (answer.kind === "problem") {
     const { status: code, title, text } = answer.problem
     lock(code === 401 && token === undefined ? "" : `${title}. ${text}`)
@@ -118,10 +118,10 @@ async function unlock(token: string | undefined) {
   follow()
 }
 
-onRefused(() => {
+onUnauthorized(() => {
   if (!is_gated) lock("The server does not know this token any more.")
 })
-onStanding((now) => {
+onStreamStatus((now) => {
   flow = now
   drawStatus()
 })

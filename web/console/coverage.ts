@@ -2,12 +2,12 @@
 import { h } from "../element.ts"
 import { type Column, table } from "../table.ts"
 import type { Coverage, Target } from "./api.ts"
-import { askRows, rows_max } from "./ask.ts"
-import { living } from "./living.ts"
-import { bar, emptyBox, figure, idText, pastLink, problemBox, standing, when } from "./parts.ts"
-import { askUpkeep, upkeepParts } from "./upkeep.ts"
+import { getRows, rows_max } from "./ask.ts"
+import { pollingView } from "./living.ts"
+import { bar, emptyBox, figure, idText, historyLink, problemBox, statusMark, when } from "./parts.ts"
+import { fetchMaintenance, maintenanceCards } from "./upkeep.ts"
 import type { View } from "./view.ts"
-import { bytes, counted, spoken } from "./words.ts"
+import { bytes, plural, readable } from "./words.ts"
 
 const ask_ms = 15_000
 
@@ -20,9 +20,9 @@ const worstFirst = (one: Coverage, other: Coverage) => {
 }
 
 const guard = ({ protected: is_protected, policy_id, backup_count }: Coverage) => {
-  if (is_protected && backup_count === 0) return standing("waiting", "Protected, no backup yet")
-  if (is_protected) return standing("good", "Protected")
-  return standing("bad", policy_id === null ? "No policy" : "Policy is not enabled")
+  if (is_protected && backup_count === 0) return statusMark("waiting", "Protected, no backup yet")
+  if (is_protected) return statusMark("good", "Protected")
+  return statusMark("bad", policy_id === null ? "No policy" : "Policy is not enabled")
 }
 
 const columns = (now: number): readonly Column<Coverage>[] => [
@@ -40,16 +40,16 @@ const columns = (now: number): readonly Column<Coverage>[] => [
     class: "text",
     cell: ({ restore_test_failure: failed, last_proven_restorable: proven }) =>
       failed !== null
-        ? [standing("bad", "Failed "), when(failed.failed_at, now), h("small", {}, failed.reason)]
+        ? [statusMark("bad", "Failed "), when(failed.failed_at, now), h("small", {}, failed.reason)]
         : proven === null
           ? h("span", { class: "none" }, "not tested")
-          : [standing("good", "Proven "), when(proven.proven_at, now)],
+          : [statusMark("good", "Proven "), when(proven.proven_at, now)],
   },
   { title: "Project", cell: ({ project_id }) => idText(project_id) },
   {
     title: "Policy",
     cell: ({ policy_id, share_id }) =>
-      policy_id === null ? "\u2013" : pastLink("share-protection.policy", share_id),
+      policy_id === null ? "\u2013" : historyLink("share-protection.policy", share_id),
   },
 ]
 
@@ -58,15 +58,15 @@ const storedBytes = ({ usage_stats }: Target) => usage_stats?.stored_bytes ?? 0
 const targetColumns = (largest: number, now: number): readonly Column<Target>[] => [
   {
     title: "Target",
-    cell: ({ id, name }) => [name, h("small", {}, pastLink("share-protection.target", id))],
+    cell: ({ id, name }) => [name, h("small", {}, historyLink("share-protection.target", id))],
   },
   { title: "Bucket", cell: ({ bucket, bucket_name }) => bucket ?? bucket_name ?? "\u2013" },
   {
     title: "Status",
     cell: ({ status, reason }) => [
-      standing(
+      statusMark(
         status === "available" ? "good" : status === "error" ? "bad" : "busy",
-        spoken(status),
+        readable(status),
       ),
       reason !== null && h("small", {}, reason),
     ],
@@ -107,7 +107,7 @@ const summary = (coverage: readonly Coverage[]) => {
     h(
       "h2",
       { id: "coverage" },
-      `${guarded.length} of ${counted(coverage.length, "share")} protected`,
+      `${guarded.length} of ${plural(coverage.length, "share")} protected`,
     ),
     bar([
       { mood: "good", amount: guarded.length - failed.length, title: "protected" },
@@ -126,9 +126,9 @@ const summary = (coverage: readonly Coverage[]) => {
 
 const parts = async (done: () => void) => {
   const [upkeep, coverage, targets] = await Promise.all([
-    askUpkeep(),
-    askRows<Coverage>("/v1/admin/coverage", "coverage"),
-    askRows<Target>("/v1/admin/targets", "targets", rows_max),
+    fetchMaintenance(),
+    getRows<Coverage>("/v1/admin/coverage", "coverage"),
+    getRows<Target>("/v1/admin/targets", "targets", rows_max),
   ])
   const now = Date.now()
   const shares = coverage.kind === "problem" ? [] : coverage.body.rows.toSorted(worstFirst)
@@ -169,7 +169,7 @@ const parts = async (done: () => void) => {
               keyOf: ({ id }) => id,
             }),
           ]),
-    upkeepParts(upkeep, now, done),
+    maintenanceCards(upkeep, now, done),
   ]
 }
 
@@ -177,10 +177,10 @@ export const coverageView: View = {
   name: "protection",
   title: "Protection",
   open: (place) => {
-    const drawn = living(place, {
-      ask: () => parts(() => drawn.now()),
+    const drawn = pollingView(place, {
+      load: () => parts(() => drawn.now()),
       ms: () => ask_ms,
-      hears: ({ type }) => /^(backup|policy|target)_/.test(type),
+      refreshesOn: ({ type }) => /^(backup|policy|target)_/.test(type),
     })
     return { show: () => undefined, close: drawn.close }
   },

@@ -2,16 +2,16 @@
  * The stream of published events: server-sent events over fetch, because an EventSource cannot send
  * a token. One stream per page, open while a view listens.
  */
-import { authorized, tellRefused } from "./ask.ts"
+import { requestHeaders, notifyUnauthorized } from "./ask.ts"
 
 /** The fields of an event that the views use; they request the rest. */
-export interface Heard {
+export interface StreamEvent {
   readonly type: string
   readonly source: string
   readonly subject: string
 }
 
-export type Standing = "off" | "connecting" | "live" | "lost" | "refused"
+export type StreamStatus = "off" | "connecting" | "live" | "lost" | "refused"
 
 /** Share protection only: blob storage may publish thousands of events per second. */
 const path = "/v1/events?service=share-protection"
@@ -19,17 +19,17 @@ const retry_ms = [1000, 2000, 5000, 15_000] as const
 /** Maximum length of an event; a longer one means that this is not our stream. */
 const block_chars_max = 1_000_000
 
-const listeners = new Set<(event: Heard) => void>()
-let on_standing = (_standing: Standing) => {}
+const listeners = new Set<(event: StreamEvent) => void>()
+let on_standing = (_standing: StreamStatus) => {}
 let stop: AbortController | undefined
 let last_id: string | undefined
 
 /** Sets the listener for the status of the stream. */
-export const onStanding = (listener: (standing: Standing) => void): void => {
+export const onStreamStatus = (listener: (standing: StreamStatus) => void): void => {
   on_standing = listener
 }
 
-const isHeard = (event: unknown): event is Heard =>
+const isHeard = (event: unknown): event is StreamEvent =>
   typeof event === "object" &&
   event !== null &&
   ["type", "source", "subject"].every((name) => typeof Reflect.get(event, name) === "string")
@@ -59,13 +59,13 @@ const readAll = async (body: ReadableStream<Uint8Array>) => {
 }
 
 /** Reads the stream until it ends; returns the status afterwards. */
-const follow = async (signal: AbortSignal): Promise<Standing> => {
+const follow = async (signal: AbortSignal): Promise<StreamStatus> => {
   const headers = {
-    ...authorized("text/event-stream"),
+    ...requestHeaders("text/event-stream"),
     ...(last_id !== undefined && { "last-event-id": last_id }),
   }
   const response = await fetch(path, { headers, cache: "no-store", signal })
-  if (response.status === 401) tellRefused()
+  if (response.status === 401) notifyUnauthorized()
   if (response.status === 401 || response.status === 403) return "refused"
   if (!response.ok || response.body === null) return "lost"
   on_standing("live")
@@ -85,7 +85,7 @@ const pause = (ms: number, signal: AbortSignal) =>
 const keepFollowing = async (signal: AbortSignal) => {
   for (let attempt = 0; !signal.aborted; attempt++) {
     const begun = Date.now()
-    const standing = await follow(signal).catch((): Standing => "lost")
+    const standing = await follow(signal).catch((): StreamStatus => "lost")
     if (signal.aborted) return
     on_standing(standing)
     // A retry would be refused for the same reason.
@@ -97,7 +97,7 @@ const keepFollowing = async (signal: AbortSignal) => {
 }
 
 /** Registers a listener for events; the returned function removes it. */
-export const listen = (listener: (event: Heard) => void): (() => void) => {
+export const listen = (listener: (event: StreamEvent) => void): (() => void) => {
   listeners.add(listener)
   if (stop === undefined) {
     stop = new AbortController()

@@ -11,7 +11,7 @@ export interface Field {
 const isEmpty = (value: object) => Object.keys(value).length === 0
 
 /** All leaf values by path; an empty object or list is a leaf too. */
-export const flat = (value: unknown, path = ""): ReadonlyMap<string, string> => {
+export const flatten = (value: unknown, path = ""): ReadonlyMap<string, string> => {
   const all = new Map<string, string>()
   const walk = (part: unknown, at: string) => {
     if (typeof part !== "object" || part === null || isEmpty(part)) {
@@ -35,9 +35,9 @@ const hasParts = (fields: ReadonlyMap<string, string>, path: string) =>
   [...fields.keys()].some((other) => other.startsWith(`${path}[`) || other.startsWith(`${path}.`))
 
 /** All fields of both snapshots in the order of the new one; removed fields come last. */
-export const compared = (before: unknown, now: unknown): readonly Field[] => {
-  const old = before === undefined ? new Map<string, string>() : flat(before)
-  const present = flat(now)
+export const compareFields = (before: unknown, now: unknown): readonly Field[] => {
+  const old = before === undefined ? new Map<string, string>() : flatten(before)
+  const present = flatten(now)
   // A list that becomes empty, or stops being empty, is reported by its parts only.
   const beforeOf = (path: string, text: string) =>
     is_hollow.has(text) && hasParts(old, path) ? text : old.get(path)

@@ -3,11 +3,11 @@ import { h } from "../element.ts"
 import { type Column, table } from "../table.ts"
 import { actionButton } from "./action.ts"
 import type { Rollout, Worker } from "./api.ts"
-import { askRows, rows_max } from "./ask.ts"
-import { living } from "./living.ts"
-import { bar, emptyBox, figure, type Mood, pastLink, problemBox, standing, when } from "./parts.ts"
+import { getRows, rows_max } from "./ask.ts"
+import { pollingView } from "./living.ts"
+import { bar, emptyBox, figure, type Mood, historyLink, problemBox, statusMark, when } from "./parts.ts"
 import type { View } from "./view.ts"
-import { counted, shortId, spoken } from "./words.ts"
+import { plural, shortId, readable } from "./words.ts"
 
 const ask_ms = 5000
 
@@ -94,7 +94,7 @@ const poolCard = ({ domain_id, workers }: Pool) => {
       "ul",
       { class: "legend" },
       present.map(({ state, amount }) =>
-        h("li", { "data-key": state }, standing(moods[state] ?? "over", `${amount} ${state}`)),
+        h("li", { "data-key": state }, statusMark(moods[state] ?? "over", `${amount} ${state}`)),
       ),
     ),
     h(
@@ -123,12 +123,12 @@ const rolloutCard = (rollout: Rollout, workers: readonly Worker[], now: number) 
   return h(
     "li",
     { class: "card", "data-key": id },
-    h("div", { class: "card-head" }, h("h3", {}, image), pastLink("share-protection.rollout", id)),
+    h("div", { class: "card-head" }, h("h3", {}, image), historyLink("share-protection.rollout", id)),
     h(
       "p",
       {},
-      standing(rolloutMood[state], spoken(state)),
-      ` \u00b7 ${percent}% \u00b7 ${counted(replaced_workers, "worker")} replaced \u00b7 began `,
+      statusMark(rolloutMood[state], readable(state)),
+      ` \u00b7 ${percent}% \u00b7 ${plural(replaced_workers, "worker")} replaced \u00b7 began `,
       when(rollout.created_at, now),
     ),
     bar([{ mood: rolloutMood[state], amount: progress, title: `${percent}%` }], 1),
@@ -136,7 +136,7 @@ const rolloutCard = (rollout: Rollout, workers: readonly Worker[], now: number) 
       "p",
       { class: "note" },
       current_domain_id === null
-        ? counted(domain_ids.length, "domain")
+        ? plural(domain_ids.length, "domain")
         : `Domain ${place} of ${domain_ids.length}: ${shortId(current_domain_id)}`,
     ),
     reason !== null && h("p", { class: "failure" }, reason),
@@ -153,11 +153,11 @@ const rolloutCard = (rollout: Rollout, workers: readonly Worker[], now: number) 
 const drain = ({ id, hostname, state }: Worker, done: () => void) =>
   state === "ready" &&
   actionButton({
-    word: "Drain",
-    what: hostname ?? shortId(id),
-    done,
+    verb: "Drain",
+    object: hostname ?? shortId(id),
+    onDone: done,
     path: `/v1/admin/workers/${encodeURIComponent(id)}/drain`,
-    question:
+    explanation:
       "It takes no more jobs, and finishes those that it has. There is no way back from here: " +
       "the conductor boots others where there is work.",
   })
@@ -167,10 +167,10 @@ const columns = (now: number, done: () => void): readonly Column<Worker>[] => [
     title: "Worker",
     cell: ({ id, hostname }) => [
       hostname ?? h("span", { class: "none" }, "not registered"),
-      h("small", {}, pastLink("share-protection.worker", id)),
+      h("small", {}, historyLink("share-protection.worker", id)),
     ],
   },
-  { title: "State", cell: ({ state }) => standing(moods[state] ?? "over", spoken(state)) },
+  { title: "State", cell: ({ state }) => statusMark(moods[state] ?? "over", readable(state)) },
   { title: "Image", cell: ({ image_version }) => image_version ?? "\u2013" },
   { title: "Engine", cell: ({ engine_version }) => engine_version ?? "\u2013" },
   {
@@ -193,8 +193,8 @@ const noWorker = () =>
 
 const parts = async (done: () => void) => {
   const [workers, rollouts] = await Promise.all([
-    askRows<Worker>("/v1/admin/workers", "workers", rows_max),
-    askRows<Rollout>("/v1/admin/rollouts", "rollouts", rows_max),
+    getRows<Worker>("/v1/admin/workers", "workers", rows_max),
+    getRows<Rollout>("/v1/admin/rollouts", "rollouts", rows_max),
   ])
   if (workers.kind === "problem") return [problemBox(workers.problem, "Workers")]
   const now = Date.now()
@@ -251,10 +251,10 @@ export const fleetView: View = {
   name: "workers",
   title: "Workers",
   open: (place) => {
-    const drawn = living(place, {
-      ask: () => parts(() => drawn.now()),
+    const drawn = pollingView(place, {
+      load: () => parts(() => drawn.now()),
       ms: () => ask_ms,
-      hears: () => true,
+      refreshesOn: () => true,
     })
     return { show: () => undefined, close: drawn.close }
   },

@@ -1,5 +1,5 @@
 /** The sign-in form for the operator's token, shown once per tab. */
-import { copiable } from "../command.ts"
+import { copyableCommand } from "../command.ts"
 import { h } from "../element.ts"
 import { token_command } from "./parts.ts"
 
@@ -14,7 +14,7 @@ const onSubmit = (onToken: (token: string) => void) => (event: Event) => {
 }
 
 /** `said`: the reason why the previous token was rejected. */
-export const gate = (said: string, onToken: (token: string) => void): HTMLElement =>
+export const signInForm = (said: string, onToken: (token: string) => void): HTMLElement =>
   h(
     "section",
     { class: "gate", "aria-labelledby": "gate" },
@@ -41,7 +41,7 @@ export const gate = (said: string, onToken: (token: string) => void): HTMLElemen
     ),
     h("p", { id: "gate-said", class: "failure", role: "alert" }, said),
     h("h3", {}, "One that sees every view, from the project's folder"),
-    copiable(token_command),
+    copyableCommand(token_command),
     h("h3", {}, "The development operator's, which sees all but the ring of blob nodes"),
-    copiable(development_command),
+    copyableCommand(development_command),
   )

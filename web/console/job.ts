@@ -2,36 +2,36 @@
 import { h } from "../element.ts"
 import { actionButton } from "./action.ts"
 import type { AuditCommit, AuditHistory, Job } from "./api.ts"
-import { type Answer, ask } from "./ask.ts"
-import { figure, idText, problemBox, standing } from "./parts.ts"
-import { addressOf, pastOf } from "./view.ts"
-import { moment, shortId, span, spoken, timeOf } from "./words.ts"
+import { type Result, get } from "./ask.ts"
+import { figure, idText, problemBox, statusMark } from "./parts.ts"
+import { addressOf, historyAddress } from "./view.ts"
+import { timestamp, shortId, duration, readable, timeOf } from "./words.ts"
 
 /** Maximum number of commits to show: a job usually has about twenty. */
 const commits_max = 200
 
-export const askCourse = async (id: string) =>
+export const fetchJobHistory = async (id: string) =>
   ({
     id,
-    answer: await ask<AuditHistory>(
+    answer: await get<AuditHistory>(
       `/v1/admin/audit/share-protection/job/${encodeURIComponent(id)}?limit=${commits_max}`,
     ),
   }) as const
 
 interface Course {
   readonly id: string
-  readonly answer: Answer<AuditHistory>
+  readonly answer: Result<AuditHistory>
 }
 
 /** A period in one state; `to` is undefined for the current state. */
-export interface Stay {
+export interface StatePeriod {
   readonly state: string
   readonly from: string
   readonly to: string | undefined
 }
 
 /** The job's states in order; commits that keep the state are merged. */
-export const staysOf = (commits: readonly AuditCommit[]): readonly Stay[] => {
+export const periodsOf = (commits: readonly AuditCommit[]): readonly StatePeriod[] => {
   const stays: { state: string; from: string; to: string | undefined }[] = []
   for (const { at, snapshot } of commits) {
     const state = String(snapshot.value)
@@ -45,13 +45,13 @@ export const staysOf = (commits: readonly AuditCommit[]): readonly Stay[] => {
 
 const ends = new Set(["available", "error"])
 
-const moodOf = ({ state, to }: Stay) =>
+const moodOf = ({ state, to }: StatePeriod) =>
   state === "error" ? "bad" : state === "available" || to !== undefined ? "good" : "busy"
 
-const lastedWords = ({ state, from, to }: Stay, now: number) => {
-  if (ends.has(state)) return moment(from)
+const lastedWords = ({ state, from, to }: StatePeriod, now: number) => {
+  if (ends.has(state)) return timestamp(from)
   const ms = (to === undefined ? now : Date.parse(to)) - Date.parse(from)
-  return span(ms)
+  return duration(ms)
 }
 
 const typesOf = ({ events }: AuditCommit) =>
@@ -63,17 +63,17 @@ const commitLine = (id: string, commit: AuditCommit) =>
   h(
     "li",
     { "data-key": String(commit.position) },
-    h("time", { datetime: commit.at, title: moment(commit.at) }, timeOf(commit.at)),
+    h("time", { datetime: commit.at, title: timestamp(commit.at) }, timeOf(commit.at)),
     h(
       "a",
-      { href: pastOf(`share-protection.job.${id}`, commit.position) },
+      { href: historyAddress(`share-protection.job.${id}`, commit.position) },
       typesOf(commit).join(", "),
     ),
     h("span", { class: "none" }, commit.actor),
   )
 
-const facts = (job: Job | undefined, stays: readonly Stay[]) => [
-  figure(spoken(stays.at(-1)?.state ?? "?"), "State"),
+const facts = (job: Job | undefined, stays: readonly StatePeriod[]) => [
+  figure(readable(stays.at(-1)?.state ?? "?"), "State"),
   job && figure(`${job.progress}%`, "Progress"),
   job && figure(job.attempt, "Attempt"),
   job && figure(idText(job.worker_id), "Worker"),
@@ -83,24 +83,24 @@ const facts = (job: Job | undefined, stays: readonly Stay[]) => [
 
 /** The action for the job's current state. */
 const actions = ({ id, job_type, state }: Job, done: () => void) => {
-  const name = `${spoken(job_type)} ${shortId(id)}`
+  const name = `${readable(job_type)} ${shortId(id)}`
   const path = `/v1/admin/jobs/${encodeURIComponent(id)}`
   if (state === "available") return undefined
   if (state === "error") {
     const question = "It is queued for another attempt, with all that it was asked for."
-    return actionButton({ word: "Retry", what: name, path: `${path}/retry`, question, done })
+    return actionButton({ verb: "Retry", object: name, path: `${path}/retry`, explanation: question, onDone: done })
   }
   const question =
     "Its engine is stopped, and it ends in error. What it has written stays usable, and it is " +
     "not tried again by itself."
-  return actionButton({ word: "Cancel", what: name, path: `${path}/cancel`, question, done })
+  return actionButton({ verb: "Cancel", object: name, path: `${path}/cancel`, explanation: question, onDone: done })
 }
 
 /**
  * The job in detail, above the list. `back` is the filter of the list without the job; `done` is
  * called after an action.
  */
-export const courseParts = (
+export const jobDetail = (
   { id, answer }: Course,
   job: Job | undefined,
   back: Readonly<Record<string, string | undefined>>,
@@ -109,7 +109,7 @@ export const courseParts = (
 ): readonly HTMLElement[] => {
   if (answer.kind === "problem") return [problemBox(answer.problem, `Job ${shortId(id)}`)]
   const { commits } = answer.body
-  const stays = staysOf(commits)
+  const stays = periodsOf(commits)
   return [
     h(
       "section",
@@ -120,11 +120,11 @@ export const courseParts = (
         h(
           "h2",
           { id: "course" },
-          job === undefined ? "Job " : `${spoken(job.job_type)} `,
+          job === undefined ? "Job " : `${readable(job.job_type)} `,
           h("code", {}, id),
         ),
         job && actions(job, done),
-        h("a", { href: pastOf(`share-protection.job.${id}`) }, "Travel through its past"),
+        h("a", { href: historyAddress(`share-protection.job.${id}`) }, "Travel through its past"),
         h("a", { href: addressOf("jobs", back) }, "Close"),
       ),
       h("dl", { class: "figures" }, facts(job, stays)),
@@ -136,7 +136,7 @@ export const courseParts = (
           h(
             "li",
             { "data-key": String(index), "aria-current": index === stays.length - 1 && "step" },
-            standing(moodOf(stay), spoken(stay.state)),
+            statusMark(moodOf(stay), readable(stay.state)),
             h("small", {}, lastedWords(stay, now)),
           ),
         ),

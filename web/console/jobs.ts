@@ -2,23 +2,23 @@
 import { h } from "../element.ts"
 import { type Column, table } from "../table.ts"
 import type { Job } from "./api.ts"
-import { askRows } from "./ask.ts"
-import { askCourse, courseParts } from "./job.ts"
-import { living } from "./living.ts"
+import { getRows } from "./ask.ts"
+import { fetchJobHistory, jobDetail } from "./job.ts"
+import { pollingView } from "./living.ts"
 import {
   bar,
   choice,
   emptyBox,
-  filled,
+  formValues,
   idText,
   type Mood,
   problemBox,
-  standing,
+  statusMark,
   textField,
   when,
 } from "./parts.ts"
 import { addressOf, type View } from "./view.ts"
-import { bytes, shortId, span, spoken } from "./words.ts"
+import { bytes, shortId, duration, readable } from "./words.ts"
 
 /** Rows per page, and the maximum number of pages on the screen. */
 const page_rows = 100
@@ -82,7 +82,7 @@ const askPages = async (asked: Asked, pages: number) => {
   for (let page = 0; page < pages; page++) {
     const query = new URLSearchParams({ ...listed(asked) })
     if (marker !== null) query.set("marker", marker)
-    const answer = await askRows<Job>(`/v1/admin/jobs?${query}`, "jobs", page_rows)
+    const answer = await getRows<Job>(`/v1/admin/jobs?${query}`, "jobs", page_rows)
     if (answer.kind === "problem") return answer
     rows.push(...answer.body.rows)
     marker = answer.body.next_marker
@@ -93,11 +93,11 @@ const askPages = async (asked: Asked, pages: number) => {
 
 const progressOf = (job: Job) => {
   const { state, progress, bytes_done, bytes_total } = job
-  if (hasEnded(job)) return standing(moodOf(state), spoken(state))
+  if (hasEnded(job)) return statusMark(moodOf(state), readable(state))
   const done = bytes_done === null ? "" : bytes(bytes_done)
   const of = bytes_total === null ? "" : ` of ${bytes(bytes_total)}`
   return [
-    standing(moodOf(state), spoken(state)),
+    statusMark(moodOf(state), readable(state)),
     state !== "queued" && [
       bar([{ mood: "busy", amount: progress, title: `${progress}%` }], 100),
       h("small", {}, `${progress}%${done === "" ? "" : ` \u00b7 ${done}${of}`}`),
@@ -109,13 +109,13 @@ const progressOf = (job: Job) => {
 const lasted = ({ started_at, finished_at }: Job, now: number) =>
   started_at === null
     ? "\u2013"
-    : span((finished_at === null ? now : Date.parse(finished_at)) - Date.parse(started_at))
+    : duration((finished_at === null ? now : Date.parse(finished_at)) - Date.parse(started_at))
 
 const columns = (asked: Asked, now: number): readonly Column<Job>[] => [
   {
     title: "Job",
     cell: ({ id, job_type }) => [
-      h("a", { href: addressOf("jobs", { ...asked, job: id }) }, spoken(job_type)),
+      h("a", { href: addressOf("jobs", { ...asked, job: id }) }, readable(job_type)),
       h("small", { title: id }, shortId(id)),
     ],
   },
@@ -123,7 +123,7 @@ const columns = (asked: Asked, now: number): readonly Column<Job>[] => [
   {
     title: "Of",
     cell: ({ resource_type, resource_id, share_id }) => [
-      share_id === null ? spoken(resource_type) : "Share ",
+      share_id === null ? readable(resource_type) : "Share ",
       share_id === null ? [" ", idText(resource_id)] : idText(share_id),
     ],
   },
@@ -149,7 +149,7 @@ const filterForm = (asked: Asked) =>
       onsubmit: (event) => {
         event.preventDefault()
         if (event.target instanceof HTMLFormElement) {
-          location.hash = addressOf("jobs", filled(event.target))
+          location.hash = addressOf("jobs", formValues(event.target))
         }
       },
       onchange: (event) => {
@@ -160,13 +160,13 @@ const filterForm = (asked: Asked) =>
     choice(
       "state",
       "State",
-      [["", "Any"], ...states.map((name) => [name, spoken(name)] as const)],
+      [["", "Any"], ...states.map((name) => [name, readable(name)] as const)],
       asked.state ?? "",
     ),
     choice(
       "job_type",
       "Type",
-      [["", "Any"], ...types.map((name) => [name, spoken(name)] as const)],
+      [["", "Any"], ...types.map((name) => [name, readable(name)] as const)],
       asked.job_type ?? "",
     ),
     textField("project_id", "Project", asked.project_id ?? "", "any"),
@@ -199,7 +199,7 @@ export const jobsView: View = {
       const mine = asked
       const [answer, course] = await Promise.all([
         askPages(mine, pages),
-        mine.job === undefined ? undefined : askCourse(mine.job),
+        mine.job === undefined ? undefined : fetchJobHistory(mine.job),
       ])
       if (answer.kind === "problem") return [problemBox(answer.problem, "Jobs")]
       const { rows, next_marker } = answer.body
@@ -210,7 +210,7 @@ export const jobsView: View = {
       return [
         ...(course === undefined
           ? []
-          : courseParts(course, shown, of_list, now, () => drawn.now())),
+          : jobDetail(course, shown, of_list, now, () => drawn.now())),
         filterForm(mine),
         rows.length === 0
           ? nothing(of_list)
@@ -228,10 +228,10 @@ export const jobsView: View = {
           : [h("button", { type: "button", "data-key": "more", onclick: more }, "Older jobs")]),
       ]
     }
-    const drawn = living(place, {
-      ask: parts,
+    const drawn = pollingView(place, {
+      load: parts,
       ms: () => (is_running ? running_ms : resting_ms),
-      hears: () => true,
+      refreshesOn: () => true,
     })
     return {
       show: (query) => {

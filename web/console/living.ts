@@ -1,28 +1,28 @@
 /** A view that polls and redraws itself. */
 import { morphChildren } from "../element.ts"
-import { type Heard, listen } from "./events.ts"
+import { type StreamEvent, listen } from "./events.ts"
 import { loading } from "./parts.ts"
-import { repeat } from "./repeat.ts"
+import { poll } from "./repeat.ts"
 
-export interface Living {
+export interface Polling {
   /** Requests the data and returns the view's elements. */
-  readonly ask: () => Promise<readonly Node[]>
+  readonly load: () => Promise<readonly Node[]>
   /** Polling interval in milliseconds. */
   readonly ms: () => number
   /** Whether an event triggers a request at once; by default none does. */
-  readonly hears?: (event: Heard) => boolean
+  readonly refreshesOn?: (event: StreamEvent) => boolean
 }
 
 /** Coalesces bursts of events into one request. */
 const burst_ms = 300
 
 /** Draws into `place` until closed; drops responses that a newer request has overtaken. */
-export const living = (place: HTMLElement, { ask, ms, hears }: Living) => {
+export const pollingView = (place: HTMLElement, { load: ask, ms, refreshesOn: hears }: Polling) => {
   let is_closed = false
   let asked = 0
   let timer: ReturnType<typeof setTimeout> | undefined
   place.replaceChildren(loading())
-  const asking = repeat(async () => {
+  const asking = poll(async () => {
     const mine = ++asked
     const nodes = await ask()
     if (!is_closed && mine === asked) morphChildren(place, nodes)

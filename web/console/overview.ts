@@ -1,22 +1,22 @@
 /** The overview: alerts, key figures of the five services, the log and its read models. */
 import { h } from "../element.ts"
 import { sentence, signed } from "../wording.ts"
-import { alertsOf, type Known, readinessOf } from "./alerts.ts"
+import { alertsOf, type AlertSources, readinessOf } from "./alerts.ts"
 import type {
   AuditPage,
   ClusterMetrics,
   Coverage,
   Job,
-  LogStanding,
+  LogUsage,
   ReadModels,
   Rollout,
   Worker,
 } from "./api.ts"
-import { type Answer, ask, askReadiness, askRows, type Rows, rows_max } from "./ask.ts"
-import { living } from "./living.ts"
-import { emptyBox, figure, problemBox, standing, token_command, when } from "./parts.ts"
+import { type Result, get, getReadiness, getRows, type Rows, rows_max } from "./ask.ts"
+import { pollingView } from "./living.ts"
+import { emptyBox, figure, problemBox, statusMark, token_command, when } from "./parts.ts"
 import type { View } from "./view.ts"
-import { bytes, counted } from "./words.ts"
+import { bytes, plural } from "./words.ts"
 
 /** Polling interval, unless an event triggers a request. */
 const ask_ms = 10_000
@@ -43,18 +43,18 @@ interface Dashboard {
 const askAll = async () => {
   const [readiness, read_models, newest, cluster, jobs, workers, rollouts, coverage, ...others] =
     await Promise.all([
-      askReadiness(),
-      ask<ReadModels>("/v1/admin/read-models"),
-      ask<AuditPage>("/v1/admin/audit?limit=1"),
-      ask<ClusterMetrics>("/v1/cluster/metrics"),
-      askRows<Job>("/v1/admin/jobs?state=error", "jobs", failed_max),
-      askRows<Worker>("/v1/admin/workers", "workers", rows_max),
-      askRows<Rollout>("/v1/admin/rollouts", "rollouts", rows_max),
-      askRows<Coverage>("/v1/admin/coverage", "coverage"),
-      ask<Dashboard>("/api/dashboard", "others"),
-      ask<Sources>("/api/search/sources", "others"),
-      ask<Model>("/predict/model", "others"),
-      ask<LogStanding>("/v1/admin/log"),
+      getReadiness(),
+      get<ReadModels>("/v1/admin/read-models"),
+      get<AuditPage>("/v1/admin/audit?limit=1"),
+      get<ClusterMetrics>("/v1/cluster/metrics"),
+      getRows<Job>("/v1/admin/jobs?state=error", "jobs", failed_max),
+      getRows<Worker>("/v1/admin/workers", "workers", rows_max),
+      getRows<Rollout>("/v1/admin/rollouts", "rollouts", rows_max),
+      getRows<Coverage>("/v1/admin/coverage", "coverage"),
+      get<Dashboard>("/api/dashboard", "others"),
+      get<Sources>("/api/search/sources", "others"),
+      get<Model>("/predict/model", "others"),
+      get<LogUsage>("/v1/admin/log"),
     ])
   const [dashboard, sources, model, log] = others
   const of_shares = { jobs, workers, rollouts, coverage }
@@ -62,15 +62,15 @@ const askAll = async () => {
 }
 type All = Awaited<ReturnType<typeof askAll>>
 
-const bodyOf = <A>(answer: Answer<A>): A | undefined =>
+const bodyOf = <A>(answer: Result<A>): A | undefined =>
   answer.kind === "answer" ? answer.body : undefined
-const rowsOf = <A>(answer: Answer<Rows<A>>): readonly A[] | undefined => bodyOf(answer)?.rows
+const rowsOf = <A>(answer: Result<Rows<A>>): readonly A[] | undefined => bodyOf(answer)?.rows
 
 /** The API lists the oldest rollout first. */
 const newestFirst = (rollouts: readonly Rollout[]) =>
   rollouts.toSorted((one, other) => (one.created_at < other.created_at ? 1 : -1))
 
-const knownOf = (all: All): Known => ({
+const knownOf = (all: All): AlertSources => ({
   readiness: bodyOf(all.readiness)?.lines,
   read_models: bodyOf(all.read_models)?.read_models,
   cluster: bodyOf(all.cluster),
@@ -82,7 +82,7 @@ const knownOf = (all: All): Known => ({
 })
 
 /** Says why a figure is missing, because missing is not zero. */
-const hidden = (answer: Answer<unknown>, of: string) => {
+const hidden = (answer: Result<unknown>, of: string) => {
   if (answer.kind === "answer") return undefined
   const { status, text } = answer.problem
   const why =
@@ -180,7 +180,7 @@ const serviceCard = (all: All, [name, title, figures]: (typeof services)[number]
     "section",
     { class: "card", "aria-labelledby": `s-${name}`, "data-key": name },
     h("h3", { id: `s-${name}` }, title),
-    h("p", {}, standing(mood, words)),
+    h("p", {}, statusMark(mood, words)),
     line !== undefined && h("dl", { class: "figures" }, figures(all)),
     note !== "" && h("p", { class: "note" }, sentence(note)),
   )
@@ -201,7 +201,7 @@ const attention = (all: All, now: number) => {
         h(
           "li",
           { "data-key": `${href} ${title}` },
-          standing(mood, ""),
+          statusMark(mood, ""),
           h("div", {}, h("a", { href }, title), h("p", {}, text)),
         ),
       ),
@@ -255,8 +255,8 @@ const logPart = (all: All, now: number) => {
             h(
               "li",
               { "data-key": name },
-              standing(behind > 0 ? "waiting" : "good", name),
-              h("span", {}, behind > 0 ? `${counted(behind, "commit")} behind` : "up to date"),
+              statusMark(behind > 0 ? "waiting" : "good", name),
+              h("span", {}, behind > 0 ? `${plural(behind, "commit")} behind` : "up to date"),
               h("span", { class: "none" }, `at ${shown.toLocaleString("en-US")}`),
             ),
           ),
@@ -284,10 +284,10 @@ export const overviewView: View = {
   name: "overview",
   title: "Overview",
   open: (place) => {
-    const { close } = living(place, {
-      ask: async () => parts(await askAll(), Date.now()),
+    const { close } = pollingView(place, {
+      load: async () => parts(await askAll(), Date.now()),
       ms: () => ask_ms,
-      hears: () => true,
+      refreshesOn: () => true,
     })
     return { show: () => undefined, close }
   },

@@ -1,9 +1,9 @@
 /** Elements shared by several views. */
-import { copiable } from "../command.ts"
+import { copyableCommand } from "../command.ts"
 import { type Child, h, morphChildren, s } from "../element.ts"
 import type { Problem } from "./ask.ts"
-import { pastOf } from "./view.ts"
-import { ago, moment, shortId } from "./words.ts"
+import { historyAddress } from "./view.ts"
+import { ago, timestamp, shortId } from "./words.ts"
 
 /** Issues a token that may see every view. */
 export const token_command =
@@ -16,17 +16,17 @@ export const problemBox = ({ status, title, text }: Problem, of: string): HTMLEl
     { class: "problem", role: "alert", "data-key": `problem-${of}` },
     h("h2", {}, `${title}${status > 0 ? ` (${status})` : ""}`),
     h("p", {}, `${of}: ${text}`),
-    status === 403 && copiable(token_command),
+    status === 403 && copyableCommand(token_command),
   )
 
-export interface Lesson {
+export interface EmptyState {
   readonly title: string
   readonly text: string
   readonly commands?: readonly string[]
 }
 
 /** A view without data: what will appear here, and how to get it. */
-export const emptyBox = ({ title, text, commands = [] }: Lesson): HTMLElement =>
+export const emptyBox = ({ title, text, commands = [] }: EmptyState): HTMLElement =>
   h(
     "section",
     { class: "empty", "data-key": "empty" },
@@ -35,7 +35,7 @@ export const emptyBox = ({ title, text, commands = [] }: Lesson): HTMLElement =>
     h(
       "ol",
       {},
-      commands.map((command) => h("li", {}, copiable(command))),
+      commands.map((command) => h("li", {}, copyableCommand(command))),
     ),
   )
 
@@ -55,20 +55,20 @@ const mood_class: Readonly<Record<Mood, string>> = {
 }
 
 /** A word after the mark of its mood. */
-export const standing = (mood: Mood, text: string): HTMLElement =>
+export const statusMark = (mood: Mood, text: string): HTMLElement =>
   h("span", { class: `standing ${mood_class[mood]}`.trim() }, text)
 
 /** The age of a time, with the full time as tooltip. */
 export const when = (at: string | null, now: number): Child =>
   at === null
     ? h("span", { class: "none" }, "\u2013")
-    : h("time", { datetime: at, title: moment(at) }, ago(at, now))
+    : h("time", { datetime: at, title: timestamp(at) }, ago(at, now))
 
 /** A short id that links to the aggregate's history. */
-export const pastLink = (of: string, id: string, position?: number): HTMLElement =>
+export const historyLink = (of: string, id: string, position?: number): HTMLElement =>
   h(
     "a",
-    { href: pastOf(`${of}.${id}`, position), title: `The past of ${of} ${id}`, class: "id" },
+    { href: historyAddress(`${of}.${id}`, position), title: `The past of ${of} ${id}`, class: "id" },
     shortId(id),
   )
 
@@ -152,13 +152,13 @@ export const textField = (name: string, title: string, value: string, hint = "")
   )
 
 /** Replaces the form; keeps the focus and resets all fields to the new values. */
-export const putForm = (place: HTMLElement, form: HTMLElement): void => {
+export const replaceForm = (place: HTMLElement, form: HTMLElement): void => {
   morphChildren(place, [form])
   place.querySelector("form")?.reset()
 }
 
 /** The non-empty fields of a form. */
-export const filled = (form: HTMLFormElement): Readonly<Record<string, string>> =>
+export const formValues = (form: HTMLFormElement): Readonly<Record<string, string>> =>
   Object.fromEntries(
     [...new FormData(form)].flatMap(([name, value]) =>
       typeof value === "string" && value.trim() !== "" ? [[name, value.trim()]] : [],

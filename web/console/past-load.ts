@@ -1,12 +1,12 @@
 /** Loads the history of an aggregate: a window of commits, and the state before the first. */
 import type { AuditCommit, AuditEvent, AuditHistory, AuditPage, AuditState, Chart } from "./api.ts"
-import { type Answer, ask, type Problem } from "./ask.ts"
+import { type Result, get, type Problem } from "./ask.ts"
 
 /** Commits per request, and per window of the slider. */
 const page_commits = 250
 const window_commits = 1000
 
-export interface Past {
+export interface HistoryWindow {
   /** `<service>.<aggregate>.<id>` */
   readonly of: string
   /** Oldest first. */
@@ -28,17 +28,17 @@ const pathOf = (of: string) => {
 /** The state just before a position; undefined if the aggregate did not exist. */
 const stateBefore = async (of: string, position: number) => {
   if (position <= 1) return undefined
-  const answer = await ask<AuditState>(`${pathOf(of)}?position=${position - 1}`)
+  const answer = await get<AuditState>(`${pathOf(of)}?position=${position - 1}`)
   return answer.kind === "answer" ? answer.body.state : undefined
 }
 
 /** Requests the commits after `marker`, up to a full window. */
-const windowAfter = async (of: string, marker: number): Promise<Answer<AuditHistory>> => {
+const windowAfter = async (of: string, marker: number): Promise<Result<AuditHistory>> => {
   const commits: AuditCommit[] = []
   let after = String(marker)
   for (;;) {
     const query = new URLSearchParams({ limit: String(page_commits), marker: after })
-    const answer = await ask<AuditHistory>(`${pathOf(of)}?${query}`)
+    const answer = await get<AuditHistory>(`${pathOf(of)}?${query}`)
     if (answer.kind === "problem") return answer
     commits.push(...answer.body.commits)
     const { next_marker } = answer.body
@@ -50,11 +50,11 @@ const windowAfter = async (of: string, marker: number): Promise<Answer<AuditHist
 }
 
 /** The window that begins after `marker`. */
-const pastAfter = async (of: string, marker: number): Promise<Answer<Past>> => {
+const pastAfter = async (of: string, marker: number): Promise<Result<HistoryWindow>> => {
   const [answer, state] = await Promise.all([windowAfter(of, marker), stateBefore(of, marker + 1)])
   if (answer.kind === "problem") return answer
   const { commits, next_marker } = answer.body
-  const past: Past = {
+  const past: HistoryWindow = {
     of,
     commits,
     before: state?.context,
@@ -66,20 +66,20 @@ const pastAfter = async (of: string, marker: number): Promise<Answer<Past>> => {
 }
 
 /** The window from the first commit, or from `at` if the first window does not contain it. */
-export const askPast = async (of: string, at: number | undefined): Promise<Answer<Past>> => {
+export const fetchHistory = async (of: string, at: number | undefined): Promise<Result<HistoryWindow>> => {
   const first = await pastAfter(of, 0)
   if (first.kind === "problem" || at === undefined || !first.body.has_later) return first
   const last = first.body.commits.at(-1)?.position ?? 0
   return at <= last ? first : pastAfter(of, at - 1)
 }
 
-export const askLater = (past: Past): Promise<Answer<Past>> =>
+export const fetchLater = (past: HistoryWindow): Promise<Result<HistoryWindow>> =>
   pastAfter(past.of, past.commits.at(-1)?.position ?? 0)
 
-export const askEarliest = ({ of }: Past): Promise<Answer<Past>> => pastAfter(of, 0)
+export const fetchEarliest = ({ of }: HistoryWindow): Promise<Result<HistoryWindow>> => pastAfter(of, 0)
 
 /** The history with new commits appended; undefined if there are none. */
-export const withNew = async (past: Past): Promise<Past | undefined> => {
+export const fetchNew = async (past: HistoryWindow): Promise<HistoryWindow | undefined> => {
   const last = past.commits.at(-1)?.position ?? 0
   if (past.has_later || past.commits.length >= window_commits) return undefined
   const answer = await windowAfter(past.of, last)
@@ -91,9 +91,9 @@ export const withNew = async (past: Past): Promise<Past | undefined> => {
 let charts: readonly Chart[] | undefined
 
 /** The chart of an aggregate; charts are constant while the server runs. */
-export const askChart = async (of: string): Promise<Chart | Problem | undefined> => {
+export const fetchChart = async (of: string): Promise<Chart | Problem | undefined> => {
   if (charts === undefined) {
-    const answer = await ask<{ readonly charts: readonly Chart[] }>("/v1/admin/charts")
+    const answer = await get<{ readonly charts: readonly Chart[] }>("/v1/admin/charts")
     if (answer.kind === "problem") return answer.problem
     charts = answer.body.charts
   }
@@ -103,20 +103,20 @@ export const askChart = async (of: string): Promise<Chart | Problem | undefined>
 
 const is_kind = /^[a-z-]+\.[a-z-]+$/
 /** Number of the newest events to search. */
-export const found_events_max = 200
+export const search_events_max = 200
 
-export interface Found {
+export interface FoundAggregates {
   readonly of: readonly string[]
   /** Whether the search covered all events. */
   readonly is_all: boolean
 }
 
 /** Aggregates of a kind, or with events on this subject, by their newest event. */
-export const askFound = async (text: string): Promise<Answer<Found>> => {
+export const findAggregates = async (text: string): Promise<Result<FoundAggregates>> => {
   const [service = "", aggregate = ""] = text.split(".")
   const what = is_kind.test(text) ? { service, aggregate } : { subject: text }
-  const query = new URLSearchParams({ ...what, limit: `${found_events_max}` })
-  const answer = await ask<AuditPage>(`/v1/admin/audit?${query}`)
+  const query = new URLSearchParams({ ...what, limit: `${search_events_max}` })
+  const answer = await get<AuditPage>(`/v1/admin/audit?${query}`)
   if (answer.kind === "problem") return answer
   const nameOf = (event: AuditEvent) => `${event.service}.${event.aggregate}.${event.id}`
   const { events, next_marker } = answer.body

@@ -2,11 +2,11 @@
 import { type Child, h } from "../element.ts"
 import type { AuditCommit, Chart } from "./api.ts"
 import { chartPicture } from "./chart-drawing.ts"
-import { activeOf, initialOf, takenOf, toldOf } from "./chart-ways.ts"
-import { compared, type Field, isChanged } from "./fields.ts"
-import { type Found, found_events_max, type Past } from "./past-load.ts"
-import { addressOf, pastOf } from "./view.ts"
-import { moment, span, spoken, timeOf } from "./words.ts"
+import { activeOf, initialOf, transitionsTaken, describedStates } from "./chart-ways.ts"
+import { compareFields, type Field, isChanged } from "./fields.ts"
+import { type FoundAggregates, search_events_max, type HistoryWindow } from "./past-load.ts"
+import { addressOf, historyAddress } from "./view.ts"
+import { timestamp, duration, readable, timeOf } from "./words.ts"
 
 /** Above this number of fields, only changed fields are shown. */
 const fields_max = 120
@@ -26,7 +26,7 @@ export const typesOf = ({ events }: AuditCommit): readonly string[] =>
   events.map((event) => split(event).type)
 
 /** The state before the commit at `index`. */
-const beforeOf = ({ commits, before, value_before }: Past, index: number) => {
+const beforeOf = ({ commits, before, value_before }: HistoryWindow, index: number) => {
   const last = commits[index - 1]?.snapshot
   return last ?? { context: before, value: value_before }
 }
@@ -38,10 +38,10 @@ const stateText = (active: readonly string[]) => {
     const [name = path, region] = path.split(".").toReversed()
     return inner.length > 1 && region !== undefined ? `${region}: ${name}` : name
   })
-  return names.length === 0 ? "\u2013" : spoken(names.join(", "))
+  return names.length === 0 ? "\u2013" : readable(names.join(", "))
 }
 
-const chartCard = (chart: Chart | undefined, past: Past, index: number, commit: AuditCommit) => {
+const chartCard = (chart: Chart | undefined, past: HistoryWindow, index: number, commit: AuditCommit) => {
   const active = activeOf(commit.snapshot.value)
   if (chart === undefined) {
     const said = "This server knows no chart of this kind: a later or an earlier version wrote it."
@@ -49,7 +49,7 @@ const chartCard = (chart: Chart | undefined, past: Past, index: number, commit: 
   }
   const { value } = beforeOf(past, index)
   const before = value === undefined ? initialOf(chart) : activeOf(value)
-  const taken = takenOf(chart, before, typesOf(commit), active)
+  const taken = transitionsTaken(chart, before, typesOf(commit), active)
   return h(
     "section",
     { class: "card", "aria-labelledby": "chart", "data-key": "chart" },
@@ -57,9 +57,9 @@ const chartCard = (chart: Chart | undefined, past: Past, index: number, commit: 
     h(
       "ul",
       { class: "told" },
-      toldOf(chart, active).map(({ path, told }) => h("li", { "data-key": path }, told)),
+      describedStates(chart, active).map(({ path, told }) => h("li", { "data-key": path }, told)),
     ),
-    chartPicture(chart, { active, taken }),
+    chartPicture(chart, { active, transitions: taken }),
     chart.told !== null && h("p", { class: "note" }, chart.told),
   )
 }
@@ -77,9 +77,9 @@ const eventCard = (commit: AuditCommit, since: string | undefined) =>
     h(
       "p",
       { class: "note" },
-      moment(commit.at),
+      timestamp(commit.at),
       since !== undefined &&
-        `, ${span(Date.parse(commit.at) - Date.parse(since))} after the one before`,
+        `, ${duration(Date.parse(commit.at) - Date.parse(since))} after the one before`,
     ),
     commit.events.map((event, index) => {
       const { type, fields } = split(event)
@@ -123,7 +123,7 @@ const fieldRow = (field: Field) => {
   )
 }
 
-const fieldsCard = (past: Past, index: number, commit: AuditCommit) => {
+const fieldsCard = (past: HistoryWindow, index: number, commit: AuditCommit) => {
   const before = beforeOf(past, index)
   const all = [
     {
@@ -131,7 +131,7 @@ const fieldsCard = (past: Past, index: number, commit: AuditCommit) => {
       before: before.value === undefined ? undefined : stateText(activeOf(before.value)),
       now: stateText(activeOf(commit.snapshot.value)),
     },
-    ...compared(before.context, commit.snapshot.context),
+    ...compareFields(before.context, commit.snapshot.context),
   ]
   const changed = all.filter(isChanged)
   const shown = all.length > fields_max ? changed.slice(0, fields_max) : all
@@ -167,7 +167,7 @@ const fieldsCard = (past: Past, index: number, commit: AuditCommit) => {
   )
 }
 
-const commitList = (past: Past, index: number, go: (to: number) => void) => {
+const commitList = (past: HistoryWindow, index: number, go: (to: number) => void) => {
   const first = Math.max(0, index - around)
   const near = past.commits.slice(first, index + around + 1)
   return h(
@@ -190,7 +190,7 @@ const commitList = (past: Past, index: number, go: (to: number) => void) => {
             },
             h("span", {}, typesOf(commit).join(", ")),
             h("small", {}, stateText(activeOf(commit.snapshot.value))),
-            h("small", { title: moment(commit.at) }, timeOf(commit.at)),
+            h("small", { title: timestamp(commit.at) }, timeOf(commit.at)),
           ),
         ),
       ),
@@ -201,7 +201,7 @@ const commitList = (past: Past, index: number, go: (to: number) => void) => {
 /** All parts of one commit. */
 export const commitParts = (
   chart: Chart | undefined,
-  past: Past,
+  past: HistoryWindow,
   index: number,
   go: (to: number) => void,
 ): readonly HTMLElement[] => {
@@ -220,7 +220,7 @@ export const commitParts = (
 }
 
 /** The aggregates that a search found, as links. */
-export const foundList = (id: string, { of, is_all }: Found): HTMLElement =>
+export const foundList = (id: string, { of, is_all }: FoundAggregates): HTMLElement =>
   h(
     "section",
     { class: "card", "aria-labelledby": "found", "data-key": "found" },
@@ -230,11 +230,11 @@ export const foundList = (id: string, { of, is_all }: Found): HTMLElement =>
       h(
         "p",
         { class: "note" },
-        `They are those of the newest ${found_events_max} events. An older one is found by its id.`,
+        `They are those of the newest ${search_events_max} events. An older one is found by its id.`,
       ),
     h(
       "ul",
       {},
-      of.map((name) => h("li", { "data-key": name }, h("a", { href: pastOf(name) }, name))),
+      of.map((name) => h("li", { "data-key": name }, h("a", { href: historyAddress(name) }, name))),
     ),
   )

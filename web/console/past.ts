@@ -2,21 +2,21 @@
 import { announce } from "../announcement.ts"
 import { h, morphChildren } from "../element.ts"
 import type { Chart } from "./api.ts"
-import type { Answer } from "./ask.ts"
-import { emptyBox, filled, loading, problemBox, putForm, textField } from "./parts.ts"
+import type { Result } from "./ask.ts"
+import { emptyBox, formValues, loading, problemBox, replaceForm, textField } from "./parts.ts"
 import {
-  askChart,
-  askEarliest,
-  askFound,
-  askLater,
-  askPast,
-  type Past,
-  withNew,
+  fetchChart,
+  fetchEarliest,
+  findAggregates,
+  fetchLater,
+  fetchHistory,
+  type HistoryWindow,
+  fetchNew,
 } from "./past-load.ts"
 import { commitParts, foundList, typesOf } from "./past-parts.ts"
-import { repeat } from "./repeat.ts"
-import { pastOf, type View } from "./view.ts"
-import { moment } from "./words.ts"
+import { poll } from "./repeat.ts"
+import { historyAddress, type View } from "./view.ts"
+import { timestamp } from "./words.ts"
 
 const head_ms = 3000
 const is_name = /^[a-z-]+\.[a-z-]+\.\S+$/
@@ -30,13 +30,13 @@ const search = (text: string) =>
       onsubmit: (event) => {
         event.preventDefault()
         if (!(event.target instanceof HTMLFormElement)) return
-        const { of = "" } = filled(event.target)
-        if (of !== "") location.hash = pastOf(of)
+        const { of = "" } = formValues(event.target)
+        if (of !== "") location.hash = historyAddress(of)
       },
     },
     textField("of", "Id, service.aggregate, or both", text, "an id"),
     h("button", { type: "submit" }, "Find"),
-    h("a", { href: pastOf("blob-storage.cluster") }, "The blob cluster"),
+    h("a", { href: historyAddress("blob-storage.cluster") }, "The blob cluster"),
     h("a", { href: "#audit" }, "Choose from the audit"),
   )
 
@@ -79,7 +79,7 @@ const slider = (go: (index: number) => void) => {
     words,
     more,
   )
-  const show = (past: Past, index: number) => {
+  const show = (past: HistoryWindow, index: number) => {
     const commit = past.commits[index]
     range.max = String(past.commits.length - 1)
     range.value = String(index)
@@ -90,7 +90,7 @@ const slider = (go: (index: number) => void) => {
     words.textContent = said
     if (commit === undefined) return
     const types = typesOf(commit).join(", ")
-    range.setAttribute("aria-valuetext", `${said}: ${types}, ${moment(commit.at)}`)
+    range.setAttribute("aria-valuetext", `${said}: ${types}, ${timestamp(commit.at)}`)
   }
   return { element, more, show }
 }
@@ -112,13 +112,13 @@ const showLit = (parts: Element) => {
 }
 
 interface Shown {
-  past: Past
+  past: HistoryWindow
   readonly chart: Chart | undefined
   index: number
 }
 
 /** Index of the last commit up to a position; by default the last commit. */
-export const indexAt = ({ commits }: Past, at: number | undefined): number => {
+export const indexAt = ({ commits }: HistoryWindow, at: number | undefined): number => {
   if (at === undefined) return commits.length - 1
   const later = commits.findIndex(({ position }) => position > at)
   return Math.max(0, (later === -1 ? commits.length : later) - 1)
@@ -139,7 +139,7 @@ const stage = (onShown: (section: HTMLElement) => void) => {
     morphChildren(parts, commitParts(chart, past, index, go))
     showLit(parts)
     // Keep the address shareable without adding a history entry per commit.
-    history.replaceState(null, "", pastOf(past.of, past.commits[index]?.position))
+    history.replaceState(null, "", historyAddress(past.of, past.commits[index]?.position))
   }
   const sliding = slider(go)
   const section = h(
@@ -151,7 +151,7 @@ const stage = (onShown: (section: HTMLElement) => void) => {
   )
 
   /** A button that loads another window and shows its first commit. */
-  const turn = (name: string, ask: (past: Past) => Promise<Answer<Past>>) => {
+  const turn = (name: string, ask: (past: HistoryWindow) => Promise<Result<HistoryWindow>>) => {
     const onclick = () => {
       const from = shown
       if (from === undefined) return
@@ -161,12 +161,12 @@ const stage = (onShown: (section: HTMLElement) => void) => {
     }
     return h("button", { type: "button", onclick }, name)
   }
-  const take = (past: Past, chart: Chart | undefined, index: number) => {
+  const take = (past: HistoryWindow, chart: Chart | undefined, index: number) => {
     shown = { past, chart, index }
     title.textContent = past.of
     sliding.more.replaceChildren(
-      ...(past.is_from_start ? [] : [turn("From the beginning", askEarliest)]),
-      ...(past.has_later ? [turn("Later commits", askLater)] : []),
+      ...(past.is_from_start ? [] : [turn("From the beginning", fetchEarliest)]),
+      ...(past.has_later ? [turn("Later commits", fetchLater)] : []),
     )
     onShown(section)
     go(index)
@@ -174,7 +174,7 @@ const stage = (onShown: (section: HTMLElement) => void) => {
   /** Appends new commits; advances if the last commit is on screen. */
   const follow = async () => {
     const from = shown
-    const next = from === undefined ? undefined : await withNew(from.past)
+    const next = from === undefined ? undefined : await fetchNew(from.past)
     if (from === undefined || next === undefined || shown !== from) return
     const was_last = from.index === from.past.commits.length - 1
     from.past = next
@@ -199,21 +199,21 @@ const open = (place: HTMLElement) => {
   let wanted: string | undefined
   const put = (node: HTMLElement) => below.replaceChildren(node)
   const staged = stage(put)
-  const following = repeat(staged.follow, () => head_ms)
+  const following = poll(staged.follow, () => head_ms)
 
   /** Finds aggregates by id or kind; opens the only match, or lists several. */
   const find = async (text: string) => {
-    const answer = await askFound(text)
+    const answer = await findAggregates(text)
     if (wanted !== text) return
     if (answer.kind === "problem") return put(problemBox(answer.problem, text))
     const [only, ...others] = answer.body.of
     if (only === undefined || others.length > 0) return put(foundList(text, answer.body))
-    location.replace(pastOf(only))
+    location.replace(historyAddress(only))
   }
   const load = async (of: string, at: number | undefined) => {
     put(loading())
     if (!is_name.test(of)) return find(of)
-    const [answer, chart] = await Promise.all([askPast(of, at), askChart(of)])
+    const [answer, chart] = await Promise.all([fetchHistory(of, at), fetchChart(of)])
     if (wanted !== of) return
     if (answer.kind === "problem") return put(problemBox(answer.problem, of))
     const known = chart !== undefined && "id" in chart ? chart : undefined
@@ -223,7 +223,7 @@ const open = (place: HTMLElement) => {
     const of = query.get("of")?.trim() ?? ""
     const at = query.get("at")
     const position = at === null || !/^\d+$/.test(at) ? undefined : Number(at)
-    putForm(form, search(of))
+    replaceForm(form, search(of))
     const past = staged.past()
     if (of !== "" && past?.of === of) {
       staged.go(indexAt(past, position))
@@ -244,4 +244,4 @@ const open = (place: HTMLElement) => {
   }
 }
 
-export const pastView: View = { name: "past", title: "Time travel", open }
+export const timeTravelView: View = { name: "past", title: "Time travel", open }

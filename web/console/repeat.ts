@@ -1,13 +1,13 @@
 /** Polls: one run after the other, and only while the page is visible. */
 
-export interface Repeat {
+export interface Poller {
   /** Runs at once, or again after the current run. */
   readonly now: () => void
   readonly stop: () => void
 }
 
 /** Runs `work` now and `ms()` after the end of each run; `work` must not throw. */
-export const repeat = (work: () => Promise<void>, ms: () => number): Repeat => {
+export const poll = (work: () => Promise<void>, ms: () => number): Poller => {
   let timer: ReturnType<typeof setTimeout> | undefined
   let is_running = false
   let is_wanted = false

@@ -2,7 +2,7 @@
 import { h, s } from "../element.ts"
 import type { ClusterNode } from "./api.ts"
 import type { Mood } from "./parts.ts"
-import { bytes, share, shortId } from "./words.ts"
+import { bytes, percentage, shortId } from "./words.ts"
 
 export const node_moods: Readonly<Record<string, Mood>> = {
   active: "good",
@@ -83,7 +83,7 @@ const label = ({ node, from, to }: Slice) => {
     s(
       "tspan",
       { class: "part", x, dy: "1.15em" },
-      node.ring_share === 0 ? node.state : share(node.ring_share),
+      node.ring_share === 0 ? node.state : percentage(node.ring_share),
     ),
   )
 }
@@ -95,7 +95,7 @@ const slice = (one: Slice, is_labelled: boolean) => {
   const [begin, end] = [from + half, to - half]
   const used = usedPart(node)
   const about =
-    `${node.node_id}, ${node.state}: ${share(node.ring_share)} of the ring, ` +
+    `${node.node_id}, ${node.state}: ${percentage(node.ring_share)} of the ring, ` +
     `${bytes(Number(node.used_bytes))} of ${bytes(Number(node.capacity_bytes))} used`
   return s(
     "g",

@@ -2,12 +2,12 @@
 import { h } from "../element.ts"
 import { type Column, table } from "../table.ts"
 import type { ClusterMetrics, ClusterNode } from "./api.ts"
-import { type Answer, ask } from "./ask.ts"
-import { living } from "./living.ts"
-import { bar, emptyBox, figure, problemBox, standing, when } from "./parts.ts"
+import { type Result, get } from "./ask.ts"
+import { pollingView } from "./living.ts"
+import { bar, emptyBox, figure, problemBox, statusMark, when } from "./parts.ts"
 import { node_moods, ringPicture } from "./ring-drawing.ts"
-import { pastOf, type View } from "./view.ts"
-import { bytes, share, shortId, spoken } from "./words.ts"
+import { historyAddress, type View } from "./view.ts"
+import { bytes, percentage, shortId, readable } from "./words.ts"
 
 const ask_ms = 3000
 const ns_per_ms = 1_000_000
@@ -56,7 +56,7 @@ const columns = (now: number, is_whole: boolean): readonly Column<ClusterNode>[]
       h("small", {}, address),
     ],
   },
-  { title: "State", cell: ({ state }) => standing(node_moods[state] ?? "over", spoken(state)) },
+  { title: "State", cell: ({ state }) => statusMark(node_moods[state] ?? "over", readable(state)) },
   {
     title: "Used",
     class: "progress",
@@ -68,7 +68,7 @@ const columns = (now: number, is_whole: boolean): readonly Column<ClusterNode>[]
   { title: "Copies", is_number: true, cell: ({ blob_count }) => count(blob_count) },
   ...(is_whole
     ? ([
-        { title: "Of the ring", is_number: true, cell: ({ ring_share }) => share(ring_share) },
+        { title: "Of the ring", is_number: true, cell: ({ ring_share }) => percentage(ring_share) },
         { title: "To move", is_number: true, cell: (node) => count(node.pending_migrations) },
         { title: "Too few copies", is_number: true, cell: (node) => count(node.under_replicated) },
         { title: "Repaired", is_number: true, cell: ({ repairs }) => count(repairs) },
@@ -83,12 +83,12 @@ const lesson = {
   commands: ["npm run cluster -- --nodes 6"],
 }
 
-const askRing = async (): Promise<Answer<ClusterMetrics> & { readonly is_whole: boolean }> => {
-  const metrics = await ask<ClusterMetrics>("/v1/cluster/metrics")
+const askRing = async (): Promise<Result<ClusterMetrics> & { readonly is_whole: boolean }> => {
+  const metrics = await get<ClusterMetrics>("/v1/cluster/metrics")
   if (metrics.kind === "answer" || metrics.problem.status !== 403) {
     return { ...metrics, is_whole: true }
   }
-  const state = await ask<ClusterState>("/v1/cluster/state")
+  const state = await get<ClusterState>("/v1/cluster/state")
   if (state.kind === "problem") return { ...metrics, is_whole: true }
   return { kind: "answer", body: metricsOf(state.body), is_whole: false }
 }
@@ -128,7 +128,7 @@ const parts = async () => {
         "div",
         { class: "card-head" },
         h("h2", { id: "ring" }, "The ring"),
-        h("a", { href: pastOf("blob-storage.cluster") }, "Travel through its past"),
+        h("a", { href: historyAddress("blob-storage.cluster") }, "Travel through its past"),
       ),
       h(
         "div",
@@ -155,7 +155,7 @@ export const ringView: View = {
   name: "ring",
   title: "Blob ring",
   open: (place) => {
-    const { close } = living(place, { ask: parts, ms: () => ask_ms })
+    const { close } = pollingView(place, { load: parts, ms: () => ask_ms })
     return { show: () => undefined, close }
   },
 }

@@ -1,9 +1,9 @@
 /** Parts of the timeline: the filter form, and a line per event. */
 import { h } from "../element.ts"
 import type { AuditEvent } from "./api.ts"
-import { choice, filled, textField } from "./parts.ts"
-import { addressOf, pastOf } from "./view.ts"
-import { moment, shortId, timeOf } from "./words.ts"
+import { choice, formValues, textField } from "./parts.ts"
+import { addressOf, historyAddress } from "./view.ts"
+import { timestamp, shortId, timeOf } from "./words.ts"
 
 const names = [
   "service",
@@ -46,7 +46,7 @@ export const instant = (text: string): string => {
 }
 
 const submit = (form: HTMLFormElement) => {
-  const { from, to, ...others } = filled(form)
+  const { from, to, ...others } = formValues(form)
   location.hash = addressOf("audit", {
     ...others,
     from: from === undefined ? undefined : instant(from),
@@ -102,7 +102,7 @@ const detail = (event: AuditEvent) =>
       narrowing("correlation_id", event.correlation_id),
       event.cause !== undefined && [h("dt", {}, "cause"), h("dd", {}, `commit ${event.cause}`)],
       h("dt", {}, "at"),
-      h("dd", {}, moment(event.at)),
+      h("dd", {}, timestamp(event.at)),
       h("dt", {}, "position"),
       h("dd", {}, `${event.position}.${event.index}`),
     ),
@@ -120,7 +120,7 @@ export const eventLine = (event: AuditEvent, { key, is_open, toggle }: Line): HT
   return h(
     "li",
     { "data-key": key, class: "event" },
-    h("time", { datetime: at, title: moment(at) }, timeOf(at)),
+    h("time", { datetime: at, title: timestamp(at) }, timeOf(at)),
     h(
       "button",
       { type: "button", class: "type", "aria-expanded": String(is_open), onclick: toggle },
@@ -130,7 +130,7 @@ export const eventLine = (event: AuditEvent, { key, is_open, toggle }: Line): HT
       "a",
       {
         class: "id",
-        href: pastOf(`${service}.${aggregate}.${id}`, position),
+        href: historyAddress(`${service}.${aggregate}.${id}`, position),
         title: `The past of ${service}.${aggregate}.${id}`,
       },
       `${aggregate} ${shortId(subject)}`,

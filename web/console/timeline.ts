@@ -2,12 +2,12 @@
 import { announce } from "../announcement.ts"
 import { h, morphChildren } from "../element.ts"
 import type { AuditEvent, AuditPage } from "./api.ts"
-import { ask, type Problem } from "./ask.ts"
-import { emptyBox, loading, problemBox, putForm } from "./parts.ts"
-import { type Repeat, repeat } from "./repeat.ts"
+import { get, type Problem } from "./ask.ts"
+import { emptyBox, loading, problemBox, replaceForm } from "./parts.ts"
+import { type Poller, poll } from "./repeat.ts"
 import { eventLine, filterForm, filtersIn, type TimelineFilters } from "./timeline-parts.ts"
 import type { View } from "./view.ts"
-import { counted, dayOf } from "./words.ts"
+import { plural, dayOf } from "./words.ts"
 
 const page_rows = 100
 /** Maximum number of events on the page; new ones push out the oldest. */
@@ -28,7 +28,7 @@ interface State {
 const keyOf = ({ position, index }: AuditEvent) => `${position}.${index}`
 
 const askPage = (filters: TimelineFilters, more: Readonly<Record<string, string>>) =>
-  ask<AuditPage>(
+  get<AuditPage>(
     `/v1/admin/audit?${new URLSearchParams({ ...filters, limit: String(page_rows), ...more })}`,
   )
 
@@ -63,7 +63,7 @@ const readNew = async (state: State): Promise<boolean> => {
   state.events = all.slice(0, rows_max)
   const last = state.events.at(-1)
   if (all.length > rows_max && last !== undefined) state.next_marker = keyOf(last)
-  announce(counted(events.length, "new event"))
+  announce(plural(events.length, "new event"))
   return true
 }
 
@@ -155,7 +155,7 @@ export const timelineView: View = {
     const list = h("section", { class: "timeline", "aria-label": "Events" })
     place.replaceChildren(form, list)
     let state = newState({})
-    let asking: Repeat | undefined
+    let asking: Poller | undefined
     const draw = () => morphChildren(list, body(state, draw, older))
     const older = () => {
       const mine = state
@@ -166,9 +166,9 @@ export const timelineView: View = {
       asking?.stop()
       const mine = newState(filters)
       state = mine
-      putForm(form, filterForm(filters))
+      replaceForm(form, filterForm(filters))
       draw()
-      asking = repeat(
+      asking = poll(
         async () => {
           const is_new = await readNew(mine)
           if (is_new && mine === state) draw()

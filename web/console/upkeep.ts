@@ -2,31 +2,31 @@
 import { h } from "../element.ts"
 import { actionButton } from "./action.ts"
 import type { Reconciliation, Scheduling } from "./api.ts"
-import { type Answer, ask } from "./ask.ts"
-import { figure, problemBox, standing, when } from "./parts.ts"
-import { moment, span } from "./words.ts"
+import { type Result, get } from "./ask.ts"
+import { figure, problemBox, statusMark, when } from "./parts.ts"
+import { timestamp, duration } from "./words.ts"
 
 const scheduling_path = "/v1/admin/scheduling"
 const reconciliation_path = "/v1/admin/reconciliation"
 
-export const askUpkeep = async () => {
+export const fetchMaintenance = async () => {
   const [scheduling, reconciliation] = await Promise.all([
-    ask<Scheduling>(scheduling_path),
-    ask<Reconciliation>(reconciliation_path),
+    get<Scheduling>(scheduling_path),
+    get<Reconciliation>(reconciliation_path),
   ])
   return { scheduling, reconciliation }
 }
 
 interface Upkeep {
-  readonly scheduling: Answer<Scheduling>
-  readonly reconciliation: Answer<Reconciliation>
+  readonly scheduling: Result<Scheduling>
+  readonly reconciliation: Result<Reconciliation>
 }
 
 /** The distance to a future time. */
 const due = (at: string | null, now: number) => {
   if (at === null) return "\u2013"
   const ms = Date.parse(at) - now
-  return h("time", { datetime: at, title: moment(at) }, ms > 0 ? `in ${span(ms)}` : "now")
+  return h("time", { datetime: at, title: timestamp(at) }, ms > 0 ? `in ${duration(ms)}` : "now")
 }
 
 const schedulingCard = (
@@ -42,16 +42,16 @@ const schedulingCard = (
       { class: "card-head" },
       h("h2", { id: "scheduling" }, "Schedules"),
       actionButton({
-        word: paused ? "Resume" : "Pause",
-        what: "all schedules",
-        done,
+        verb: paused ? "Resume" : "Pause",
+        object: "all schedules",
+        onDone: done,
         path: `${scheduling_path}/${paused ? "resume" : "pause"}`,
-        question: paused
+        explanation: paused
           ? "Policies ask for backups again from now on; what passed meanwhile is not made up."
           : "No policy asks for a backup until they are resumed. What runs goes on.",
       }),
     ),
-    h("p", {}, paused ? standing("waiting", "Paused") : standing("good", "Running")),
+    h("p", {}, paused ? statusMark("waiting", "Paused") : statusMark("good", "Running")),
     h(
       "dl",
       { class: "figures" },
@@ -73,16 +73,16 @@ const reconciliationCard = (
       h("h2", { id: "reconciliation" }, "Reconciliation"),
       status === "idle" &&
         actionButton({
-          word: "Run",
-          what: "a reconciliation now",
-          done,
+          verb: "Run",
+          object: "a reconciliation now",
+          onDone: done,
           path: `${reconciliation_path}/trigger`,
-          question:
+          explanation:
             "What is recorded here is compared with shares, holds and repositories, as it is " +
             "every few minutes by itself.",
         }),
     ),
-    h("p", {}, status === "idle" ? standing("good", "Idle") : standing("busy", "Running")),
+    h("p", {}, status === "idle" ? statusMark("good", "Idle") : statusMark("busy", "Running")),
     h(
       "dl",
       { class: "figures" },
@@ -93,7 +93,7 @@ const reconciliationCard = (
   )
 
 /** Both cards; `done` is called after an action. */
-export const upkeepParts = (
+export const maintenanceCards = (
   { scheduling, reconciliation }: Upkeep,
   now: number,
   done: () => void,

@@ -1,7 +1,7 @@
 /** Types of the console's views, and their addresses. */
 
 /** A view on the page. */
-export interface Opened {
+export interface OpenView {
   /** Called after opening and whenever the view's query in the address changes. */
   readonly show: (query: URLSearchParams) => void
   /** Stops all requests of the view. */
@@ -12,7 +12,7 @@ export interface View {
   /** Fragment of its address: `#jobs`. */
   readonly name: string
   readonly title: string
-  readonly open: (place: HTMLElement) => Opened
+  readonly open: (place: HTMLElement) => OpenView
 }
 
 /** Builds `#jobs?state=error`; omits empty parameters. */
@@ -27,5 +27,5 @@ export const addressOf = (
 }
 
 /** Address of an aggregate's history; `of` is `<service>.<aggregate>.<id>`. */
-export const pastOf = (of: string, at?: number): string =>
+export const historyAddress = (of: string, at?: number): string =>
   addressOf("past", { of, at: at === undefined ? undefined : String(at) })

@@ -3,7 +3,7 @@
 const ms_of = { second: 1000, minute: 60_000, hour: 3_600_000, day: 86_400_000 } as const
 
 /** A duration in its largest unit: "40 ms", "3 s", "12 min", "5 h", "2 days". */
-export const span = (ms: number): string => {
+export const duration = (ms: number): string => {
   const size = Math.max(0, ms)
   if (size < ms_of.second) return `${Math.round(size)} ms`
   if (size < ms_of.minute) return `${Math.floor(size / ms_of.second)} s`
@@ -16,7 +16,7 @@ export const span = (ms: number): string => {
 export const ago = (at: string, now: number): string => {
   const ms = now - Date.parse(at)
   if (Number.isNaN(ms)) return at
-  return ms < ms_of.second ? "now" : `${span(ms)} ago`
+  return ms < ms_of.second ? "now" : `${duration(ms)} ago`
 }
 
 const two = (value: number) => String(value).padStart(2, "0")
@@ -36,7 +36,7 @@ export const timeOf = (at: string): string => {
 }
 
 /** "20 Nov 2026, 14:03:07.250 UTC" */
-export const moment = (at: string): string => `${dayOf(at)}, ${timeOf(at)} UTC`
+export const timestamp = (at: string): string => `${dayOf(at)}, ${timeOf(at)} UTC`
 
 const units = ["B", "KiB", "MiB", "GiB", "TiB", "PiB"] as const
 
@@ -53,17 +53,17 @@ export const bytes = (count: number): string => {
 }
 
 /** A fraction as a percentage: "16.7%". */
-export const share = (part: number): string => `${(part * 100).toFixed(1)}%`
+export const percentage = (part: number): string => `${(part * 100).toFixed(1)}%`
 
 /** The end of the id, because the start of a UUIDv7 is its time. */
 export const shortId = (id: string): string => (id.length > 14 ? `\u2026${id.slice(-10)}` : id)
 
 /** "provisioning_network" as "Provisioning network". */
-export const spoken = (name: string): string => {
+export const readable = (name: string): string => {
   const text = name.replaceAll(/[_-]/g, " ")
   return `${text.charAt(0).toUpperCase()}${text.slice(1)}`
 }
 
 /** "1 job", "2 jobs". */
-export const counted = (amount: number, noun: string): string =>
+export const plural = (amount: number, noun: string): string =>
   `${amount.toLocaleString("en-US")} ${noun}${amount === 1 ? "" : "s"}`

@@ -8,14 +8,14 @@ const plain = (text: string) =>
     .replaceAll(/\s+/g, " ")
     .replace(/ $/, "")
 
-export interface ClassWords {
+export interface ClassName {
   /** Empty if the name has only one part. */
   readonly crop: string
   readonly state: string
 }
 
 /** Splits "Tomato___Late_blight" into "Tomato" and "Late blight". */
-export const classWords = (name: string): ClassWords => {
+export const splitClassName = (name: string): ClassName => {
   const [crop = "", ...rest] = name.split("___")
   if (rest.length === 0) return { crop: "", state: plain(crop) }
   return { crop: plain(crop), state: plain(rest.join(" ")) }
@@ -23,12 +23,12 @@ export const classWords = (name: string): ClassWords => {
 
 /** "Tomato: Late blight" */
 export const classText = (name: string): string => {
-  const { crop, state } = classWords(name)
+  const { crop, state } = splitClassName(name)
   return crop === "" ? state : `${crop}: ${state}`
 }
 
 /** Formats a probability with as few digits as useful: "97%", "0.4%", "<0.1%". */
-export const chance = (probability: number): string => {
+export const probabilityText = (probability: number): string => {
   const percent = probability * 100
   if (percent > 0 && percent < 0.1) return "<0.1%"
   if (percent < 9.95) return `${percent.toFixed(1)}%`

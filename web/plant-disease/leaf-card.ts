@@ -2,10 +2,10 @@
 import { announce } from "../announcement.ts"
 import { type Child, h, morphChildren, s } from "../element.ts"
 import type { Explanation, Likely, Prediction } from "./api.ts"
-import { chance, classText, classWords } from "./class-words.ts"
+import { probabilityText, classText, splitClassName } from "./class-words.ts"
 import { demoBadge } from "./model-line.ts"
-import { drawFile, drawPng, drawUnturned } from "./picture.ts"
-import { type Answer, explain, type Problem, predict } from "./predict.ts"
+import { drawFile, drawPng, drawWithoutExif } from "./picture.ts"
+import { type Result, fetchHeatmap, type Problem, predict } from "./predict.ts"
 
 /** Minimum probability of a confident prediction. */
 const sure = 0.6
@@ -13,7 +13,7 @@ const sure = 0.6
 export interface LeafCard {
   readonly element: HTMLElement
   /** Requests the prediction; resolves once the card shows the response. */
-  readonly ask: (is_demo: boolean) => Promise<void>
+  readonly load: (is_demo: boolean) => Promise<void>
 }
 
 /** Hidden from screen readers: the text next to it has the same value. */
@@ -30,12 +30,12 @@ const likely = ({ class: name, probability }: Likely) =>
     "li",
     {},
     h("span", { class: "class" }, classText(name)),
-    h("span", { class: "chance" }, chance(probability)),
+    h("span", { class: "chance" }, probabilityText(probability)),
     bar(probability),
   )
 
 const headlineOf = (name: string) => {
-  const { crop, state } = classWords(name)
+  const { crop, state } = splitClassName(name)
   return crop === "" ? state : [h("span", { class: "crop" }, `${crop}: `), state]
 }
 
@@ -50,7 +50,7 @@ const said = ({ prediction, predictions }: Prediction, is_demo: boolean): Node[]
   ]
 }
 
-const trouble = ({ title, text, is_of_file }: Problem, again: () => void): Node[] => [
+const trouble = ({ title, text, is_file_error: is_of_file }: Problem, again: () => void): Node[] => [
   h("h3", { class: "failure" }, title),
   h("p", {}, text),
   ...(is_of_file ? [] : [h("button", { type: "button", onclick: again }, "Try again")]),
@@ -75,7 +75,7 @@ const pictures = (file: File) => {
   const drawMap = async ({ heatmap, auto_orient }: Explanation) => {
     const is_there = await drawPng(map, heatmap)
     // If the network ignores the EXIF orientation, show the photo as the network sees it.
-    if (is_there && !auto_orient && (await drawing)) await drawUnturned(photo, file)
+    if (is_there && !auto_orient && (await drawing)) await drawWithoutExif(photo, file)
     return is_there
   }
   const show = (is_map: boolean) => {
@@ -96,7 +96,7 @@ const mapButton = (file: File, { drawMap, show }: ReturnType<typeof pictures>) =
     show(is_on)
   }
   const fetchMap = async () => {
-    const answer = await explain(file)
+    const answer = await fetchHeatmap(file)
     is_there = answer.kind === "answer" && (await drawMap(answer.body))
     if (is_there) {
       press(true)
@@ -123,7 +123,7 @@ const mapButton = (file: File, { drawMap, show }: ReturnType<typeof pictures>) =
 
 const tell = (file: File, { prediction, predictions }: Prediction) => {
   const [first] = predictions ?? []
-  const how = first === undefined ? "" : `, ${chance(first.probability)}`
+  const how = first === undefined ? "" : `, ${probabilityText(first.probability)}`
   announce(`${file.name}: ${classText(prediction)}${how}.`)
 }
 
@@ -139,7 +139,7 @@ export const leafCard = (file: File, onAgain: () => void): LeafCard => {
     h("div", { class: "told" }, h("p", { class: "eyebrow name" }, file.name), words, explanation),
   )
   const wait = (text: Child) => morphChildren(words, [h("p", { class: "waiting" }, text)])
-  const show = (answer: Answer<Prediction>, is_demo: boolean) => {
+  const show = (answer: Result<Prediction>, is_demo: boolean) => {
     words.setAttribute("aria-busy", "false")
     if (answer.kind === "problem") {
       morphChildren(words, trouble(answer.problem, onAgain))
@@ -153,7 +153,7 @@ export const leafCard = (file: File, onAgain: () => void): LeafCard => {
   wait("Waiting\u2026")
   return {
     element,
-    ask: async (is_demo) => {
+    load: async (is_demo) => {
       words.setAttribute("aria-busy", "true")
       wait("Looking at it\u2026")
       show(await predict(file), is_demo)

@@ -2,7 +2,7 @@
  * Draws pictures on canvases, because the content security policy allows only the page's own image
  * files.
  */
-import { unturned } from "./unturned.ts"
+import { withoutExif } from "./unturned.ts"
 
 /** Maximum side of a preview, in pixels. */
 const preview_side_max = 640
@@ -29,9 +29,9 @@ export const drawFile = async (canvas: HTMLCanvasElement, file: Blob): Promise<b
 }
 
 /** Draws a photo without applying its EXIF orientation. */
-export const drawUnturned = async (canvas: HTMLCanvasElement, file: Blob): Promise<boolean> => {
+export const drawWithoutExif = async (canvas: HTMLCanvasElement, file: Blob): Promise<boolean> => {
   try {
-    return await drawFile(canvas, await unturned(file))
+    return await drawFile(canvas, await withoutExif(file))
   } catch {
     return false
   }

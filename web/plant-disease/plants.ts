@@ -6,7 +6,7 @@ import type { ModelInfo } from "./api.ts"
 import { type LeafCard, leafCard } from "./leaf-card.ts"
 import { demoBadge, modelLine, noModel } from "./model-line.ts"
 import { photoChooser } from "./photo-chooser.ts"
-import { askModel } from "./predict.ts"
+import { fetchModel } from "./predict.ts"
 
 /** Maximum number of photos on the page; the oldest are removed. */
 const cards_max = 60
@@ -34,7 +34,7 @@ const work = async () => {
   if (is_asking) return
   is_asking = true
   for (let card = waiting.shift(); card !== undefined; card = waiting.shift()) {
-    await card.ask(model?.is_demo ?? false)
+    await card.load(model?.is_demo ?? false)
   }
   is_asking = false
 }
@@ -64,7 +64,7 @@ const take = (files: readonly File[]) => {
 }
 
 const readModel = async () => {
-  const answer = await askModel()
+  const answer = await fetchModel()
   if (answer.kind === "answer") {
     model = answer.body
     morphChildren(place, [modelLine(model)])

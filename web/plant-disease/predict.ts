@@ -7,10 +7,10 @@ export interface Problem {
   /** The server's message, if any, and advice. */
   readonly text: string
   /** The file itself is at fault, so a retry would fail again. */
-  readonly is_of_file?: boolean
+  readonly is_file_error?: boolean
 }
 
-export type Answer<A> =
+export type Result<A> =
   | { readonly kind: "answer"; readonly body: A }
   | { readonly kind: "problem"; readonly problem: Problem }
 
@@ -48,7 +48,7 @@ const problemOf = async (response: Response): Promise<Problem> => {
   const words = typeof said === "string" ? sentence(said) : ""
   const text = `${words} ${what_to_do}`.trim()
   const { status } = response
-  return { title: `${title} (${status})`, text, is_of_file: of_file.has(status) }
+  return { title: `${title} (${status})`, text, is_file_error: of_file.has(status) }
 }
 
 /** `is_right` checks the fields that the page depends on. */
@@ -56,7 +56,7 @@ const ask = async <A>(
   path: string,
   init: RequestInit,
   is_right: (body: object) => boolean,
-): Promise<Answer<A>> => {
+): Promise<Result<A>> => {
   let response: Response
   try {
     const signal = AbortSignal.timeout(deadline_ms)
@@ -80,16 +80,16 @@ const formOf = (image: File) => {
 
 const hasPrediction = (body: object) => "prediction" in body && typeof body.prediction === "string"
 
-export const predict = (image: File): Promise<Answer<Prediction>> =>
+export const predict = (image: File): Promise<Result<Prediction>> =>
   ask(`/predict?top_k=${top_k}`, { method: "POST", body: formOf(image) }, hasPrediction)
 
 /** Requests the heat map of the predicted class. */
-export const explain = (image: File): Promise<Answer<Explanation>> =>
+export const fetchHeatmap = (image: File): Promise<Result<Explanation>> =>
   ask(
     "/predict?explain=heatmap",
     { method: "POST", body: formOf(image) },
     (body) => hasPrediction(body) && "heatmap" in body && typeof body.heatmap === "string",
   )
 
-export const askModel = (): Promise<Answer<ModelInfo>> =>
+export const fetchModel = (): Promise<Result<ModelInfo>> =>
   ask("/predict/model", {}, (body) => "classes" in body && Array.isArray(body.classes))

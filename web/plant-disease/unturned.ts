@@ -24,7 +24,7 @@ const exifIn = (view: DataView): readonly [from: number, to: number] | undefined
 }
 
 /** The same JPEG or PNG without EXIF; rejects if the file is gone. */
-export const unturned = async (file: Blob): Promise<Blob> => {
+export const withoutExif = async (file: Blob): Promise<Blob> => {
   const exif = exifIn(new DataView(await file.arrayBuffer()))
   return exif === undefined ? file : new Blob([file.slice(0, exif[0]), file.slice(exif[1])])
 }
