@@ -5,13 +5,13 @@ import { h } from "./element.ts"
 const copied_ms = 2000
 
 /** Copies the text. Falls back to `execCommand`: without TLS there is no Clipboard API. */
-const copy = async (text: string, beside: Element): Promise<boolean> => {
+const copy = async (text: string, code: Element): Promise<boolean> => {
   try {
     await navigator.clipboard.writeText(text)
     return true
   } catch {
     const range = document.createRange()
-    range.selectNodeContents(beside)
+    range.selectNodeContents(code)
     getSelection()?.removeAllRanges()
     getSelection()?.addRange(range)
     return document.execCommand("copy")

@@ -9,7 +9,7 @@ export type Attributes = Readonly<
 
 const handlers = ["onclick", "onchange", "oninput", "onsubmit", "ontoggle", "onkeydown"] as const
 type Handler = (typeof handlers)[number]
-const isHandler = (name: string): name is Handler => handlers.some((one) => one === name)
+const isHandler = (name: string): name is Handler => handlers.some((child) => child === name)
 
 const add = (element: Element, children: readonly Child[]): void => {
   for (const child of children) {
@@ -57,11 +57,11 @@ const isSame = (old: Node, next: Node) =>
   old.nodeName === next.nodeName && keyOf(old) === keyOf(next)
 
 /** Attributes that the user controls: whether a `details` is open. */
-const is_theirs = new Set(["open"])
+const user_controlled = new Set(["open"])
 
 const patchAttributes = (old: HTMLElement | SVGElement, next: HTMLElement | SVGElement) => {
   for (const name of old.getAttributeNames()) {
-    if (!next.hasAttribute(name) && !is_theirs.has(name)) old.removeAttribute(name)
+    if (!next.hasAttribute(name) && !user_controlled.has(name)) old.removeAttribute(name)
   }
   for (const name of next.getAttributeNames()) {
     const value = next.getAttribute(name) ?? ""
@@ -103,18 +103,18 @@ const patch = (old: Node, next: Node) => {
  */
 export const morphChildren = (parent: Element, next: readonly Node[]): void => {
   let old: ChildNode | null = parent.firstChild
-  for (const wanted of next) {
-    const key = keyOf(wanted)
+  for (const node of next) {
+    const key = keyOf(node)
     const found: ChildNode | null =
       key === null
         ? old
-        : ([...parent.children].find((one) => keyOf(one) === key && isSame(one, wanted)) ?? old)
-    if (found !== null && isSame(found, wanted)) {
-      patch(found, wanted)
+        : ([...parent.children].find((child) => keyOf(child) === key && isSame(child, node)) ?? old)
+    if (found !== null && isSame(found, node)) {
+      patch(found, node)
       if (found === old) old = old.nextSibling
       else parent.insertBefore(found, old)
     } else {
-      parent.insertBefore(wanted, old)
+      parent.insertBefore(node, old)
     }
   }
   while (old !== null) {

@@ -15,12 +15,12 @@ const servedPages = (header: Element) =>
   (header.getAttribute("data-pages") ?? "").split(" ").filter((path) => Object.hasOwn(names, path))
 
 /** The navigation; omitted if there is only one page. */
-const navigation = (served: readonly string[], title: string) =>
-  served.length > 1 &&
+const navigation = (paths: readonly string[], title: string) =>
+  paths.length > 1 &&
   h(
     "nav",
     { "aria-label": "Pages" },
-    served.map((path) =>
+    paths.map((path) =>
       h("a", { href: path, "aria-current": names[path] === title && "page" }, names[path]),
     ),
   )

@@ -26,26 +26,26 @@ export interface Table<Row> {
 const classOf = <Row>({ is_number, class: own }: Column<Row>) =>
   [is_number && "number", own].filter(Boolean).join(" ") || null
 
-export const table = <Row>(given: Table<Row>): HTMLElement =>
+export const table = <Row>(options: Table<Row>): HTMLElement =>
   h(
     "section",
-    { class: `sheet ${given.id}`, "aria-labelledby": given.id, "data-key": given.id },
-    h("h2", { id: given.id }, given.title),
-    given.note && h("p", { class: "note" }, given.note),
+    { class: `sheet ${options.id}`, "aria-labelledby": options.id, "data-key": options.id },
+    h("h2", { id: options.id }, options.title),
+    options.note && h("p", { class: "note" }, options.note),
     h(
       "div",
-      { class: "scroll", role: "region", tabindex: 0, "aria-labelledby": given.id },
+      { class: "scroll", role: "region", tabindex: 0, "aria-labelledby": options.id },
       h(
         "table",
         {},
-        h("caption", { class: "unseen" }, given.caption),
+        h("caption", { class: "unseen" }, options.caption),
         h(
           "thead",
           {},
           h(
             "tr",
             {},
-            given.columns.map((column) =>
+            options.columns.map((column) =>
               h("th", { scope: "col", class: classOf(column), title: column.hint }, column.title),
             ),
           ),
@@ -53,11 +53,11 @@ export const table = <Row>(given: Table<Row>): HTMLElement =>
         h(
           "tbody",
           {},
-          given.rows.map((row) =>
+          options.rows.map((row) =>
             h(
               "tr",
-              { "data-key": given.keyOf(row), class: given.rowClass?.(row) ?? null },
-              given.columns.map((column, index) =>
+              { "data-key": options.keyOf(row), class: options.rowClass?.(row) ?? null },
+              options.columns.map((column, index) =>
                 index === 0
                   ? h("th", { scope: "row", class: classOf(column) }, column.cell(row))
                   : h("td", { class: classOf(column) }, column.cell(row)),

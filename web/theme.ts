@@ -1,17 +1,17 @@
 /** The colour theme: the system's, or the user's choice, which the browser stores. */
 import { h } from "./element.ts"
 
-const kept_as = "almanac-theme"
+const storage_key = "almanac-theme"
 const themes = ["auto", "light", "dark"] as const
 type Theme = (typeof themes)[number]
 
-const words: Readonly<Record<Theme, string>> = { auto: "Auto", light: "Light", dark: "Dark" }
+const labels: Readonly<Record<Theme, string>> = { auto: "Auto", light: "Light", dark: "Dark" }
 
 /** The choice lasts until the page is closed if storage is blocked. */
 let current: Theme = "auto"
 try {
-  const kept = localStorage.getItem(kept_as)
-  current = themes.find((theme) => theme === kept) ?? "auto"
+  const stored = localStorage.getItem(storage_key)
+  current = themes.find((theme) => theme === stored) ?? "auto"
 } catch {
   current = "auto"
 }
@@ -27,8 +27,8 @@ const apply = () => {
 const choose = (theme: Theme) => {
   current = theme
   try {
-    if (theme === "auto") localStorage.removeItem(kept_as)
-    else localStorage.setItem(kept_as, theme)
+    if (theme === "auto") localStorage.removeItem(storage_key)
+    else localStorage.setItem(storage_key, theme)
   } catch {
     // Storage is blocked: the choice lasts until the page is closed.
   }
@@ -62,7 +62,7 @@ export const themeSwitch = (): HTMLElement =>
           checked: theme === current,
           onchange: () => choose(theme),
         }),
-        h("span", {}, words[theme]),
+        h("span", {}, labels[theme]),
       ),
     ),
   )

@@ -15,16 +15,16 @@ export const signed = (value: number, places = 2): string => {
 /** A fraction as a signed percentage: "+4.7%". */
 export const percent = (fraction: number): string => `${signed(fraction * 100, 1)}%`
 
-const grouped = new Intl.NumberFormat("en-US")
+const integer_format = new Intl.NumberFormat("en-US")
 /** "16,176" */
-export const count = (value: number): string => grouped.format(value)
+export const count = (value: number): string => integer_format.format(value)
 
-const priced = new Intl.NumberFormat("en-US", {
+const price_format = new Intl.NumberFormat("en-US", {
   minimumFractionDigits: 2,
   maximumFractionDigits: 2,
 })
 /** USD with two places: "1,204.50". */
-export const price = (value: number): string => priced.format(value)
+export const price = (value: number): string => price_format.format(value)
 
 /** Formats a value of any magnitude: "6,712,345", "104.2", "0.0123". */
 export const compact = (value: number): string => {
@@ -34,13 +34,13 @@ export const compact = (value: number): string => {
   return typeset(text === "-0" ? "0" : text)
 }
 
-const shortened = new Intl.NumberFormat("en-US", {
+const compact_format = new Intl.NumberFormat("en-US", {
   notation: "compact",
   maximumSignificantDigits: 4,
 })
 /** A shorter form, for axes: "6.25M", "104.2". */
 export const short = (value: number): string =>
-  Math.abs(value) < 100_000 ? compact(value) : typeset(shortened.format(value))
+  Math.abs(value) < 100_000 ? compact(value) : typeset(compact_format.format(value))
 
 /** Turns a text of the API into a sentence: a capital letter first, a full stop last. */
 export const sentence = (text: string): string =>
@@ -77,15 +77,15 @@ export const daysAgo = (iso: string, now: number): string => {
 
 /** Distance of a time from now: "5 min ago", "in 3 h". */
 export const relativeTime = (zoneless: string, now: number): string => {
-  const away = now - instantOf(zoneless)
-  const size = Math.abs(away)
-  const said =
+  const elapsed = now - instantOf(zoneless)
+  const size = Math.abs(elapsed)
+  const distance =
     size < ms_of.hour
       ? `${Math.max(1, Math.round(size / ms_of.minute))} min`
       : size < 2 * ms_of.day
         ? `${Math.round(size / ms_of.hour)} h`
         : plural(Math.round(size / ms_of.day), "day")
-  return away >= 0 ? `${said} ago` : `in ${said}`
+  return elapsed >= 0 ? `${distance} ago` : `in ${distance}`
 }
 
 /** A time of the API as "20 Nov 2026, 22:00 UTC". */
@@ -116,10 +116,14 @@ export const tallyText = ({ tally }: Composite): string =>
   `${tally.bear} bear, ${tally.bull} bull of ${votesOf(tally)}`
 
 /** "16 of 24 metrics vote", "15 of 24 metrics vote, 1 is stale" */
-export const votingText = ({ metrics_total }: Composite, metrics: number, stale: number): string => {
+export const votingText = (
+  { metrics_total }: Composite,
+  metrics: number,
+  stale: number,
+): string => {
   const of_all = metrics < metrics_total ? "" : ` of ${metrics}`
-  const silent = stale === 0 ? "" : `, ${stale} ${stale === 1 ? "is" : "are"} stale`
-  return `${metrics_total}${of_all} metrics vote${silent}`
+  const stale_text = stale === 0 ? "" : `, ${stale} ${stale === 1 ? "is" : "are"} stale`
+  return `${metrics_total}${of_all} metrics vote${stale_text}`
 }
 
 /** The word of each vote. */

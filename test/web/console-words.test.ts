@@ -12,7 +12,7 @@ import { periodsOf } from "../../web/console/job.ts"
 import { indexAt } from "../../web/console/past.ts"
 import { slicesOf } from "../../web/console/ring-drawing.ts"
 import { instant } from "../../web/console/timeline-parts.ts"
-import { ago, bytes, timestamp, duration } from "../../web/console/words.ts"
+import { ago, bytes, duration, timestamp } from "../../web/console/words.ts"
 import { canned_now } from "../world/web/canned.ts"
 import * as canned from "../world/web/console/canned.ts"
 
@@ -54,8 +54,8 @@ describe("the drawing of a chart", () => {
       }
       // Each way that leads somewhere is drawn, or stands in the box that it does not leave.
       const drawn = new Set([
-        ...links.flatMap(({ transitions: ways }) => ways),
-        ...boxes.flatMap(({ self_transitions: stays }) => stays),
+        ...links.flatMap(({ transitions }) => transitions),
+        ...boxes.flatMap(({ self_transitions }) => self_transitions),
       ])
       const missing = chart.ways.filter((way) => !drawn.has(way))
       expect(missing.map(({ from, event, to }) => `${from} ${event} ${to}`)).toEqual([])
@@ -72,7 +72,7 @@ describe("the drawing of a chart", () => {
       width: 40,
       height: 12,
     })
-    const { boxes, links, texts: words } = layeredLayout(["a", "b", "c"].map(box), [
+    const { boxes, links, texts } = layeredLayout(["a", "b", "c"].map(box), [
       link("a", "b"),
       link("b", "c"),
       link("c", "a"),
@@ -83,7 +83,7 @@ describe("the drawing of a chart", () => {
     const back = links.get("ca") ?? []
     expect(back[0]?.y).toBeGreaterThan(back.at(-1)?.y ?? Number.NaN)
     // Its words stand beside where it begins.
-    expect(words.get("ca")?.y).toBeGreaterThan(y("b"))
+    expect(texts.get("ca")?.y).toBeGreaterThan(y("b"))
   })
 })
 
@@ -159,19 +159,19 @@ describe("alerts", () => {
   it("are the worst first; what is old is none", () => {
     const old = canned.jobs.filter(({ state }) => state === "error")
     expect(alertsOf({ failed_jobs: old }, now + 2 * 86_400_000)).toEqual([])
-    const moods = alertsOf(
+    const tones = alertsOf(
       { cluster: canned.cluster, failed_jobs: old, coverage: canned.coverage },
       now,
-    ).map(({ mood }) => mood)
-    expect(moods).toEqual(["bad", "bad", "bad", "bad", "waiting", "waiting"])
+    ).map(({ tone }) => tone)
+    expect(tones).toEqual(["bad", "bad", "bad", "bad", "waiting", "waiting"])
   })
 
   it("tell how full the log is, from where the server warns", () => {
     const log = { generation: 1, aggregates: 1, bytes: 1, limit_bytes: 1 }
-    const moods = [null, 0.69, 0.7, 0.849, 0.85].map(
-      (used_share) => alertsOf({ log: { ...log, used_share } }, now)[0]?.mood,
+    const tones = [null, 0.69, 0.7, 0.849, 0.85].map(
+      (used_share) => alertsOf({ log: { ...log, used_share } }, now)[0]?.tone,
     )
-    expect(moods).toEqual([undefined, undefined, "waiting", "waiting", "bad"])
+    expect(tones).toEqual([undefined, undefined, "waiting", "waiting", "bad"])
   })
 
   it("read a line of /readyz", () => {
@@ -203,13 +203,13 @@ describe("a fleet", () => {
 
 describe("what is said", () => {
   it("of times, sizes and spans", () => {
-    expect([duration(40), duration(3999), duration(60_000), duration(7_200_000), duration(3 * 86_400_000)]).toEqual([
-      "40 ms",
-      "3 s",
-      "1 min",
-      "2 h",
-      "3 days",
-    ])
+    expect([
+      duration(40),
+      duration(3999),
+      duration(60_000),
+      duration(7_200_000),
+      duration(3 * 86_400_000),
+    ]).toEqual(["40 ms", "3 s", "1 min", "2 h", "3 days"])
     expect(ago("2026-11-20T22:29:30Z", canned_now.getTime())).toBe("30 s ago")
     expect(ago("2026-11-20T22:30:01Z", canned_now.getTime())).toBe("now")
     expect([bytes(0), bytes(1023), bytes(1536), bytes(5 * 2 ** 40)]).toEqual([

@@ -2,19 +2,19 @@ import { describe, expect, it } from "vitest"
 import { pathOf } from "../../web/capital-pressure/sparkline.ts"
 import {
   compact,
-  votingText,
   date,
   daysAgo,
   meaning,
   percent,
   price,
+  relativeTime,
   short,
   shortDate,
   signed,
   tallyText,
   time,
-  relativeTime,
   typeset,
+  votingText,
 } from "../../web/wording.ts"
 
 const now = Date.parse("2026-11-20T22:30:00Z")
@@ -77,7 +77,11 @@ describe("times", () => {
       "8 months ago",
     ])
     const times = ["2026-11-20T22:29:50", "2026-11-20T21:31:00", "2026-11-19T00:30:00"]
-    expect(times.map((at) => relativeTime(at, now))).toEqual(["1 min ago", "59 min ago", "46 h ago"])
+    expect(times.map((at) => relativeTime(at, now))).toEqual([
+      "1 min ago",
+      "59 min ago",
+      "46 h ago",
+    ])
     expect(relativeTime("2026-11-23T22:00:00", now)).toBe("in 3 days")
   })
 })

@@ -14,34 +14,34 @@ export type Result<A> =
   | { readonly kind: "problem"; readonly problem: Omit<Problem, "retry_at"> }
 
 /** The server responds from memory, so a slower response means that it hangs. */
-const answer_deadline_ms = 20_000
-const token_kept_as = "almanac-capital-token"
+const timeout_ms = 20_000
+const token_key = "almanac-capital-token"
 
 let token: string | null = null
 try {
-  token = sessionStorage.getItem(token_kept_as)
+  token = sessionStorage.getItem(token_key)
 } catch {
   token = null
 }
 
 /** Sets the token for all further requests and stores it until the tab is closed. */
-export const useToken = (given: string): void => {
-  token = given
+export const useToken = (new_token: string): void => {
+  token = new_token
   try {
-    sessionStorage.setItem(token_kept_as, given)
+    sessionStorage.setItem(token_key, new_token)
   } catch {
     // Storage is blocked: the token lasts until the page is closed.
   }
 }
 
-interface Known {
+interface CacheEntry {
   readonly etag: string | null
   readonly body: unknown
 }
-const known = new Map<string, Known>()
+const cache = new Map<string, CacheEntry>()
 
 const headersOf = (path: string): Record<string, string> => {
-  const etag = known.get(path)?.etag
+  const etag = cache.get(path)?.etag
   return {
     accept: "application/json",
     ...(etag && { "if-none-match": etag }),
@@ -55,13 +55,13 @@ const problem = (kind: Problem["kind"], status: number): Result<never> => ({
 })
 
 /** Maximum number of cached responses; the details of a metric take about 100 kB. */
-const known_max = 32
+const cache_size_max = 32
 
-const remember = (path: string, one: Known) => {
-  known.delete(path)
-  known.set(path, one)
-  const [oldest] = known.keys()
-  if (known.size > known_max && oldest !== undefined) known.delete(oldest)
+const remember = (path: string, entry: CacheEntry) => {
+  cache.delete(path)
+  cache.set(path, entry)
+  const [oldest] = cache.keys()
+  if (cache.size > cache_size_max && oldest !== undefined) cache.delete(oldest)
 }
 
 /**
@@ -73,16 +73,16 @@ export const get = async <A extends object>(path: string): Promise<Result<A>> =>
     response = await fetch(path, {
       headers: headersOf(path),
       cache: "no-store",
-      signal: AbortSignal.timeout(answer_deadline_ms),
+      signal: AbortSignal.timeout(timeout_ms),
     })
   } catch {
     return problem("offline", 0)
   }
-  const before = known.get(path)
+  const cached = cache.get(path)
   // The cache holds only responses to this path.
-  if (response.status === 304 && before) {
-    remember(path, before)
-    return { kind: "same", body: before.body as A }
+  if (response.status === 304 && cached) {
+    remember(path, cached)
+    return { kind: "same", body: cached.body as A }
   }
   if (response.status === 401 || response.status === 403) return problem("refused", response.status)
   if (!response.ok) return problem("server", response.status)

@@ -53,7 +53,7 @@ const fontOf = () => `11px ${getComputedStyle(document.body).fontFamily}`
 const secondsOf = (iso: string) => Date.parse(iso) / 1000
 
 /** Draws the bands and horizontal lines behind the data. */
-const paintBehind = (plot: uPlot, { zones = [], levels = [] }: Drawing) => {
+const drawBackground = (plot: uPlot, { zones = [], levels = [] }: Drawing) => {
   const { ctx, bbox } = plot
   const y = (value: number) =>
     Math.min(Math.max(plot.valToPos(value, "y", true), bbox.top), bbox.top + bbox.height)
@@ -124,7 +124,7 @@ const rangeOf =
     return [from - room, to + room]
   }
 
-const hovers = () => matchMedia("(hover: hover)").matches
+const hasHover = () => matchMedia("(hover: hover)").matches
 
 /** A horizontal swipe moves the cursor; a vertical one scrolls the page (charts.css). */
 const followFinger = (plot: uPlot) => {
@@ -150,7 +150,7 @@ const optionsOf = (
     y: false,
     drag: { x: false, y: false },
     // Keep the cursor after a touch, because browsers report its end as a mouse that leaves.
-    bind: { mouseleave: (_plot, _target, leave) => (event) => (hovers() ? leave(event) : null) },
+    bind: { mouseleave: (_plot, _target, leave) => (event) => (hasHover() ? leave(event) : null) },
     points: { size: 7, width: 2, fill: () => variable("--card") },
   },
   scales: {
@@ -160,7 +160,7 @@ const optionsOf = (
   axes: axesOf(drawing),
   series: [{}, ...drawing.lines.map(seriesOf)],
   hooks: {
-    drawClear: [(plot) => paintBehind(plot, drawing)],
+    drawClear: [(plot) => drawBackground(plot, drawing)],
     setCursor: [onCursor],
   },
 })
@@ -248,10 +248,10 @@ export const chart = (): Chart => {
   const element = h("figure", { class: "chart" }, caption, readout, plane, table)
 
   const fillTable = () => {
-    const inside = drawing && table.open ? tableOf(drawing) : ""
-    table.replaceChildren(h("summary", {}, "Show the values as a table"), inside)
+    const content = drawing && table.open ? tableOf(drawing) : ""
+    table.replaceChildren(h("summary", {}, "Show the values as a table"), content)
   }
-  const tell = (index: number) => {
+  const showReadout = (index: number) => {
     if (drawing === undefined) return
     at = index
     const day = drawing.dates[index] ?? ""
@@ -261,7 +261,7 @@ export const chart = (): Chart => {
     readout.replaceChildren(...readoutOf(drawing, index))
   }
   const onCursor = ({ cursor }: uPlot) => {
-    if (drawing) tell(cursor.idx ?? drawing.dates.length - 1)
+    if (drawing) showReadout(cursor.idx ?? drawing.dates.length - 1)
   }
   const draw = () => {
     plot?.destroy()
@@ -281,7 +281,7 @@ export const chart = (): Chart => {
     const index = Math.max(0, Math.min(drawing.dates.length - 1, at + step))
     const seconds = secondsOf(drawing.dates[index] ?? "")
     plot.setCursor({ left: plot.valToPos(seconds, "x"), top: 1 })
-    tell(index)
+    showReadout(index)
   })
   plane.addEventListener("blur", () => plot?.setCursor({ left: -10, top: -10 }))
   let width = 0
@@ -299,7 +299,7 @@ export const chart = (): Chart => {
     plane.setAttribute("aria-valuemax", String(next.dates.length - 1))
     caption.textContent = next.summary
     draw()
-    tell(next.dates.length - 1)
+    showReadout(next.dates.length - 1)
     fillTable()
   }
   return { element, show }

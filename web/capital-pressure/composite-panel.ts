@@ -2,7 +2,7 @@
 
 import { type Child, h, s } from "../element.ts"
 import { mark } from "../mark.ts"
-import { votingText, meaning, signed, tallyText, voteWord } from "../wording.ts"
+import { meaning, signed, tallyText, voteWord, votingText } from "../wording.ts"
 import type { Composite, Dashboard, Direction, Tally } from "./api.ts"
 import { gauge, rangeText } from "./gauge.ts"
 import { historyPlace } from "./history-chart.ts"
@@ -66,7 +66,7 @@ const driversOf = ({ tiers }: Dashboard): Child => {
 }
 
 /** Number of metrics that do not vote because they are stale. */
-const staleOf = ({ tiers }: Dashboard) =>
+const countStale = ({ tiers }: Dashboard) =>
   tiers.flatMap(({ metrics }) => metrics.filter((one) => one.stale && one.include_in_composite))
     .length
 
@@ -94,7 +94,7 @@ const reading = (composite: Composite, dashboard: Dashboard, metrics: number) =>
       { class: "tally" },
       tallyBar(composite.tally),
       tallyList(composite.tally),
-      h("p", { class: "counted" }, votingText(composite, metrics, staleOf(dashboard))),
+      h("p", { class: "counted" }, votingText(composite, metrics, countStale(dashboard))),
     ),
     h("p", { class: "drivers" }, driversOf(dashboard)),
     h(

@@ -4,7 +4,7 @@ import { h, morphChildren } from "../element.ts"
 import { fillHeader } from "../header.ts"
 import { badge } from "../mark.ts"
 import { clock, date, meaning, signed, tallyText } from "../wording.ts"
-import { type Result, get, type Problem, useToken } from "./answers.ts"
+import { get, type Problem, type Result, useToken } from "./answers.ts"
 import type { Composite, Dashboard, SchedulerStatus, Sources, Watchlist } from "./api.ts"
 import { missingComposite, newestDay } from "./composite-absent.ts"
 import { compositePanel } from "./composite-panel.ts"
@@ -20,7 +20,7 @@ const refresh_ms = 60_000
 /** Backoff after consecutive failures; the last value repeats. */
 const retries_ms = [5_000, 10_000, 20_000, 40_000, 60_000] as const
 
-interface Shown {
+interface PageState {
   dashboard?: Dashboard
   watchlist?: Watchlist
   sources?: Sources
@@ -29,7 +29,7 @@ interface Shown {
   /** Time of the last successful response. */
   read_at?: number
 }
-const shown: Shown = {}
+const state: PageState = {}
 let failures = 0
 let timer: ReturnType<typeof setTimeout> | undefined
 
@@ -42,14 +42,14 @@ const dashboardParts = (dashboard: Dashboard, now: number): Node[] => {
   return [
     composite === null
       ? missingComposite(dashboard)
-      : compositePanel(composite, dashboard, shown.sources?.rows.length ?? 0),
-    tierCards(tiers, composite_history, shown.sources?.rows ?? [], now),
+      : compositePanel(composite, dashboard, state.sources?.rows.length ?? 0),
+    tierCards(tiers, composite_history, state.sources?.rows ?? [], now),
   ]
 }
 
 const parts = (): Node[] => {
   const now = Date.now()
-  const { dashboard, watchlist, sources, scheduler, problem, read_at } = shown
+  const { dashboard, watchlist, sources, scheduler, problem, read_at } = state
   const is_empty = dashboard !== undefined && isEmpty(dashboard)
   return [
     ...(problem ? [problemNotice(problem, read_at, { retry, onToken: takeToken })] : []),
@@ -62,7 +62,7 @@ const parts = (): Node[] => {
 }
 
 const statusParts = (): Node[] => {
-  const { dashboard, read_at, problem } = shown
+  const { dashboard, read_at, problem } = state
   const newest = dashboard ? newestDay(dashboard) : ""
   return [
     ...(dashboard?.demo ? [badge("demo", "Demo data", "Generated history, not a market's")] : []),
@@ -76,7 +76,7 @@ const status = h("div", { class: "status-parts" })
 fillHeader("Capital pressure", status)
 
 const metric_drawer = drawer(
-  (metric_id) => shown.sources?.rows.find((row) => row.metric_id === metric_id)?.name,
+  (metric_id) => state.sources?.rows.find((row) => row.metric_id === metric_id)?.name,
 )
 
 const titleOf = (composite: Composite | null | undefined) =>
@@ -87,53 +87,53 @@ const titleOf = (composite: Composite | null | undefined) =>
 const render = () => {
   const main = document.querySelector("#main")
   if (main === null) return
-  document.title = titleOf(shown.dashboard?.composite)
+  document.title = titleOf(state.dashboard?.composite)
   morphChildren(status, statusParts())
   morphChildren(main, parts())
-  mountHistory(shown.dashboard?.composite_history ?? [])
+  mountHistory(state.dashboard?.composite_history ?? [])
 }
 
-const sayChange = (answer: Result<Dashboard>) => {
-  if (answer.kind !== "new" || shown.dashboard === undefined) return
-  const { composite } = answer.body
+const announceChange = (result: Result<Dashboard>) => {
+  if (result.kind !== "new" || state.dashboard === undefined) return
+  const { composite } = result.body
   if (composite === null) announce("Updated.")
   else {
     announce(`Updated: ${meaning(composite)}, ${signed(composite.z)}; ${tallyText(composite)}.`)
   }
 }
 
-const settle = (answers: readonly Result<object>[]) => {
-  const failed = answers.find((answer) => answer.kind === "problem")
+const scheduleRefresh = (results: readonly Result<object>[]) => {
+  const failed = results.find((result) => result.kind === "problem")
   clearTimeout(timer)
   if (failed === undefined) {
     failures = 0
-    delete shown.problem
-    shown.read_at = Date.now()
+    delete state.problem
+    state.read_at = Date.now()
     timer = setTimeout(refresh, refresh_ms)
     return
   }
   const wait = retries_ms[Math.min(failures, retries_ms.length - 1)] ?? refresh_ms
   failures += 1
-  shown.problem = { ...failed.problem, retry_at: Date.now() + wait }
+  state.problem = { ...failed.problem, retry_at: Date.now() + wait }
   timer = setTimeout(refresh, wait)
 }
 
 let is_reading = false
 
-const read = async () => {
-  const answers = await Promise.all([
+const fetchAll = async () => {
+  const results = await Promise.all([
     get<Dashboard>("/api/dashboard"),
     get<Watchlist>("/api/watchlist"),
     get<Sources>("/api/sources"),
     get<SchedulerStatus>("/api/scheduler"),
   ])
-  const [dashboard, watchlist, sources, scheduler] = answers
-  sayChange(dashboard)
-  if (dashboard.kind !== "problem") shown.dashboard = dashboard.body
-  if (watchlist.kind !== "problem") shown.watchlist = watchlist.body
-  if (sources.kind !== "problem") shown.sources = sources.body
-  if (scheduler.kind !== "problem") shown.scheduler = scheduler.body
-  settle(answers)
+  const [dashboard, watchlist, sources, scheduler] = results
+  announceChange(dashboard)
+  if (dashboard.kind !== "problem") state.dashboard = dashboard.body
+  if (watchlist.kind !== "problem") state.watchlist = watchlist.body
+  if (sources.kind !== "problem") state.sources = sources.body
+  if (scheduler.kind !== "problem") state.scheduler = scheduler.body
+  scheduleRefresh(results)
   render()
   metric_drawer.refresh()
 }
@@ -141,7 +141,7 @@ const read = async () => {
 function refresh() {
   if (is_reading) return
   is_reading = true
-  void read().finally(() => {
+  void fetchAll().finally(() => {
     is_reading = false
   })
 }
@@ -157,7 +157,7 @@ function takeToken(token: string) {
 }
 
 document.addEventListener("visibilitychange", () => {
-  const is_old = Date.now() - (shown.read_at ?? 0) >= refresh_ms
+  const is_old = Date.now() - (state.read_at ?? 0) >= refresh_ms
   if (document.visibilityState === "visible" && is_old) refresh()
 })
 addEventListener("online", refresh)

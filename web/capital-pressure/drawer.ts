@@ -1,23 +1,23 @@
 /** The details of a metric in a drawer: `#metric=<id>` opens it, Esc closes it. */
 
 import { h, morphChildren } from "../element.ts"
-import { type Result, get } from "./answers.ts"
+import { get, type Result } from "./answers.ts"
 import type { MetricDetail, MetricHistory } from "./api.ts"
 import { type MetricCharts, metricCharts } from "./metric-chart.ts"
 import { detailParts } from "./metric-detail.ts"
 
-const failure = (answer: Result<object>, metric_id: string): Node => {
-  const status = answer.kind === "problem" ? answer.problem.status : 0
-  const said =
+const failure = (result: Result<object>, metric_id: string): Node => {
+  const status = result.kind === "problem" ? result.problem.status : 0
+  const text =
     status === 404
       ? `There is no metric ${metric_id}.`
       : status === 0
         ? "The server cannot be reached. It is asked again each minute."
         : `The server could not answer (${status}). It is asked again each minute.`
-  return h("p", { class: "hint", role: "alert" }, said)
+  return h("p", { class: "hint", role: "alert" }, text)
 }
 
-const wanted = () => /^#metric=([\w-]+)$/.exec(location.hash)?.[1]
+const metricInAddress = () => /^#metric=([\w-]+)$/.exec(location.hash)?.[1]
 
 /** The empty dialog; the browser traps and restores the focus. */
 const panel = () => {
@@ -43,7 +43,7 @@ const panel = () => {
 }
 
 /** Requests the details, and the raw values unless they equal the indicator. */
-const askMetric = async (metric_id: string) => {
+const fetchMetric = async (metric_id: string) => {
   const path = `/api/metrics/${encodeURIComponent(metric_id)}`
   const detail = await get<MetricDetail>(`${path}/detail`)
   if (detail.kind === "problem" || detail.body.indicator_kind === "level") return { detail }
@@ -55,9 +55,9 @@ const askMetric = async (metric_id: string) => {
 export const drawer = (nameOf: (metric_id: string) => string | undefined) => {
   const { dialog, title, eyebrow, body } = panel()
   let charts: MetricCharts | undefined
-  let shown: string | undefined
+  let current: string | undefined
   let opened_for: string | undefined
-  let drawn: string | undefined
+  let drawn_metric: string | undefined
 
   const draw = (detail: MetricDetail, history: MetricHistory | undefined) => {
     eyebrow.textContent = `Tier ${detail.tier} \u00b7 ${detail.cadence}`
@@ -69,16 +69,16 @@ export const drawer = (nameOf: (metric_id: string) => string | undefined) => {
     if (!place?.contains(charts.element)) place?.replaceChildren(charts.element)
     charts.show(detail, history)
   }
-  /** `is_again`: a refresh, which redraws only if the response changed. */
-  const load = async (metric_id: string, is_again: boolean) => {
-    const { detail, history } = await askMetric(metric_id)
-    if (shown !== metric_id) return
+  /** `is_refresh`: a refresh, which redraws only if the response changed. */
+  const load = async (metric_id: string, is_refresh: boolean) => {
+    const { detail, history } = await fetchMetric(metric_id)
+    if (current !== metric_id) return
     if (detail.kind === "problem") {
-      if (!is_again) body.replaceChildren(failure(detail, metric_id))
+      if (!is_refresh) body.replaceChildren(failure(detail, metric_id))
       return
     }
-    if (drawn !== metric_id || detail.kind === "new") draw(detail.body, history)
-    drawn = metric_id
+    if (drawn_metric !== metric_id || detail.kind === "new") draw(detail.body, history)
+    drawn_metric = metric_id
   }
   const open = (metric_id: string) => {
     eyebrow.textContent = "Metric"
@@ -89,30 +89,31 @@ export const drawer = (nameOf: (metric_id: string) => string | undefined) => {
       dialog.showModal()
     }
     dialog.scrollTop = 0
-    drawn = undefined
+    drawn_metric = undefined
     void load(metric_id, false)
   }
-  const follow = () => {
-    const metric_id = wanted()
-    if (metric_id === shown) return
-    shown = metric_id
+  const followAddress = () => {
+    const metric_id = metricInAddress()
+    if (metric_id === current) return
+    current = metric_id
     if (metric_id === undefined) dialog.close()
     else open(metric_id)
   }
   dialog.addEventListener("close", () => {
-    shown = undefined
-    if (wanted() !== undefined) history.pushState(null, "", location.pathname + location.search)
+    current = undefined
+    if (metricInAddress() !== undefined)
+      history.pushState(null, "", location.pathname + location.search)
     // A deep link leaves no focus to restore, so focus the metric's tile.
     const focused = document.activeElement
     const tile = document.querySelector<HTMLElement>(`.tile a[href="#metric=${opened_for}"]`)
     if (focused === document.body || dialog.contains(focused)) tile?.focus()
   })
-  addEventListener("hashchange", follow)
+  addEventListener("hashchange", followAddress)
 
   /** Opens the metric in the address, or refreshes the open one. */
   const refresh = () => {
-    if (shown === undefined) follow()
-    else void load(shown, true)
+    if (current === undefined) followAddress()
+    else void load(current, true)
   }
   return { refresh }
 }

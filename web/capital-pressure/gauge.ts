@@ -59,15 +59,15 @@ const needle = (z: number) => {
 
 /** "+0.12 on 20 Oct 2026. In 252 days: -0.61 to +0.77." */
 export const rangeText = (history: readonly CompositePoint[]): string | null => {
-  const before = history.at(-1 - month_days)
-  if (before === undefined) return null
+  const month_ago = history.at(-1 - month_days)
+  if (month_ago === undefined) return null
   const zs = history.map((point) => point.z)
   const [low, high] = [signed(Math.min(...zs)), signed(Math.max(...zs))]
-  return `${signed(before.z)} on ${date(before.ts)}. In ${zs.length} days: ${low} to ${high}.`
+  return `${signed(month_ago.z)} on ${date(month_ago.ts)}. In ${zs.length} days: ${low} to ${high}.`
 }
 
 export const gauge = (composite: Composite, history: readonly CompositePoint[]): HTMLElement => {
-  const before = history.at(-1 - month_days)
+  const month_ago = history.at(-1 - month_days)
   const label =
     `Scale from ${signed(-limit)} (flush) to ${signed(limit)} (strained): the composite is at ` +
     `${signed(composite.z)}, ${composite.z_label}.`
@@ -79,8 +79,8 @@ export const gauge = (composite: Composite, history: readonly CompositePoint[]):
       { viewBox: `0 0 ${view.width} 62`, role: "img", "aria-label": label },
       bandShapes(composite.z_label),
       rangeShape(history),
-      before &&
-        s("circle", { class: "month-before", cx: x(before.z), cy: view.bar_top - 6, r: 3.5 }),
+      month_ago &&
+        s("circle", { class: "month-before", cx: x(month_ago.z), cy: view.bar_top - 6, r: 3.5 }),
       needle(composite.z),
     ),
     h(

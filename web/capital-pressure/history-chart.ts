@@ -15,7 +15,7 @@ const balanced = 0.25
 /** The index next to the composite. Source: market facts, A3. */
 const index_name = "S&P 500"
 
-const shown = new Set<string>(["index"])
+const visible_lines = new Set<string>(["index"])
 const choices = [
   { id: "index", label: index_name, tone: "--index" },
   { id: "1", label: "Tier 1", tone: "--tier-1" },
@@ -24,7 +24,7 @@ const choices = [
   { id: "4", label: "Tier 4", tone: "--tier-4" },
 ] as const
 
-let drawn: Chart | undefined
+let history_chart: Chart | undefined
 
 const tierLine = (history: readonly CompositePoint[], tier: 1 | 2 | 3 | 4): Line => ({
   label: `Tier ${tier}`,
@@ -36,7 +36,7 @@ const tierLine = (history: readonly CompositePoint[], tier: 1 | 2 | 3 | 4): Line
 })
 
 const linesOf = (history: readonly CompositePoint[]): Line[] => [
-  ...(shown.has("index")
+  ...(visible_lines.has("index")
     ? [
         {
           label: index_name,
@@ -49,7 +49,7 @@ const linesOf = (history: readonly CompositePoint[]): Line[] => [
       ]
     : []),
   ...([1, 2, 3, 4] as const)
-    .filter((tier) => shown.has(String(tier)))
+    .filter((tier) => visible_lines.has(String(tier)))
     .map((tier) => tierLine(history, tier)),
   {
     label: "Composite",
@@ -72,7 +72,7 @@ const summaryOf = (history: readonly CompositePoint[]) => {
 }
 
 const draw = (history: readonly CompositePoint[]) => {
-  drawn?.show({
+  history_chart?.show({
     label: "Composite history",
     summary: summaryOf(history),
     dates: history.map((point) => point.ts),
@@ -88,8 +88,8 @@ const draw = (history: readonly CompositePoint[]) => {
 }
 
 const toggle = (id: string, history: readonly CompositePoint[]) => (event: Event) => {
-  if (event.target instanceof HTMLInputElement && event.target.checked) shown.add(id)
-  else shown.delete(id)
+  if (event.target instanceof HTMLInputElement && event.target.checked) visible_lines.add(id)
+  else visible_lines.delete(id)
   draw(history)
 }
 
@@ -109,7 +109,7 @@ const toggles = (history: readonly CompositePoint[], tiers: readonly TierCard[])
           type: "checkbox",
           name: "line",
           value: id,
-          checked: shown.has(id),
+          checked: visible_lines.has(id),
           onchange: toggle(id, history),
         }),
         swatch(id === "index" ? [] : dashes[Number(id) - 1]),
@@ -119,7 +119,7 @@ const toggles = (history: readonly CompositePoint[], tiers: readonly TierCard[])
   )
 
 /** Names the last day, which may be long ago. */
-const headOf = (history: readonly CompositePoint[]) => {
+const titleOf = (history: readonly CompositePoint[]) => {
   const last = history.at(-1)
   return last === undefined ? "History" : `${history.length} business days to ${date(last.ts)}`
 }
@@ -132,7 +132,7 @@ export const historyPlace = (history: readonly CompositePoint[], tiers: readonly
     h(
       "div",
       { class: "history-head" },
-      h("h3", {}, headOf(history)),
+      h("h3", {}, titleOf(history)),
       history.length > 0 && toggles(history, tiers),
     ),
     history.length > 0
@@ -151,9 +151,9 @@ let last_drawn: readonly CompositePoint[] | undefined
 export const mountHistory = (history: readonly CompositePoint[]): void => {
   const place = document.querySelector("#history-chart")
   if (place === null) return
-  drawn ??= chart()
-  if (!place.contains(drawn.element)) {
-    place.replaceChildren(drawn.element)
+  history_chart ??= chart()
+  if (!place.contains(history_chart.element)) {
+    place.replaceChildren(history_chart.element)
     last_drawn = undefined
   }
   if (last_drawn === history) return

@@ -32,7 +32,7 @@ const since = <P extends Point>(points: readonly P[], years: Years): readonly P[
 const summaryOf = (
   what: string,
   points: readonly { readonly ts: string; readonly value: number | null }[],
-  say: (value: number) => string,
+  format: (value: number) => string,
 ) => {
   const known = points.flatMap(({ ts, value }) => (value === null ? [] : [{ ts, value }]))
   const [first, last] = [known[0], known.at(-1)]
@@ -41,8 +41,8 @@ const summaryOf = (
   const low = values.reduce((least, value) => Math.min(least, value))
   const high = values.reduce((most, value) => Math.max(most, value))
   return (
-    `${what} went from ${say(first.value)} on ${date(first.ts)} to ${say(last.value)} on ` +
-    `${date(last.ts)}; lowest ${say(low)}, highest ${say(high)}.`
+    `${what} went from ${format(first.value)} on ${date(first.ts)} to ${format(last.value)} on ` +
+    `${date(last.ts)}; lowest ${format(low)}, highest ${format(high)}.`
   )
 }
 
@@ -144,11 +144,11 @@ export const metricCharts = (): MetricCharts => {
   )
   let years: Years = 3
   let kind: Kind = "indicator"
-  let told: [MetricDetail, MetricHistory | undefined] | undefined
+  let data: [MetricDetail, MetricHistory | undefined] | undefined
 
   const draw = () => {
-    if (told === undefined) return
-    const [detail, history] = told
+    if (data === undefined) return
+    const [detail, history] = data
     const series = since(detail.series, years)
     const raw = history && kind === "raw" ? since(history.points, years) : undefined
     values.show(
@@ -162,8 +162,8 @@ export const metricCharts = (): MetricCharts => {
     zs.show(zDrawing(series))
   }
   const show: MetricCharts["show"] = (detail, history) => {
-    if (told?.[0].metric_id !== detail.metric_id) kind = "indicator"
-    told = [detail, history]
+    if (data?.[0].metric_id !== detail.metric_id) kind = "indicator"
+    data = [detail, history]
     const kinds = [
       { value: "indicator", label: typeset("Year on year") },
       { value: "raw", label: "Raw values" },

@@ -60,7 +60,7 @@ const facts = (detail: MetricDetail): readonly (readonly [string, Child])[] => [
 ]
 
 /** Explains why the vote's z-score has the opposite sign if low values mean pressure. */
-const turned_round = "In votes this z is turned round, so that positive is pressure."
+const sign_note = "In votes this z is turned round, so that positive is pressure."
 
 const noReading = (detail: MetricDetail) =>
   detail.source_kind === "none"
@@ -107,7 +107,7 @@ const readingOf = (
             "span",
             {},
             `${typeset(reading.vote.reason)}.`,
-            direction_kind === "higher_bullish" && h("small", {}, turned_round),
+            direction_kind === "higher_bullish" && h("small", {}, sign_note),
           ),
         ),
       ]
@@ -124,6 +124,6 @@ export const detailParts = (detail: MetricDetail, now: number): Node[] => [
   h(
     "dl",
     { class: "facts" },
-    facts(detail).map(([term, said]) => h("div", {}, h("dt", {}, term), h("dd", {}, said))),
+    facts(detail).map(([term, value]) => h("div", {}, h("dt", {}, term), h("dd", {}, value))),
   ),
 ]

@@ -44,7 +44,7 @@ export const emptyState = (): HTMLElement =>
     ),
   )
 
-const advice = ({ kind, status }: Problem): readonly [title: string, what_to_do: string] => {
+const adviceOn = ({ kind, status }: Problem): readonly [title: string, what_to_do: string] => {
   if (kind === "offline") {
     return [
       "The server cannot be reached",
@@ -103,12 +103,12 @@ export interface ProblemActions {
 export const problemNotice = (
   problem: Problem,
   read_at: number | undefined,
-  { retry, onToken: useToken }: ProblemActions,
+  { retry, onToken }: ProblemActions,
 ): HTMLElement => {
-  const [title, what_to_do] = advice(problem)
+  const [title, what_to_do] = adviceOn(problem)
   const seconds = Math.max(1, Math.round((problem.retry_at - Date.now()) / 1000))
   const next = `Trying again in ${seconds} s.`
-  const kept = read_at === undefined ? "" : ` What you see was read at ${clock(read_at)}.`
+  const data_age = read_at === undefined ? "" : ` What you see was read at ${clock(read_at)}.`
   return h(
     "section",
     {
@@ -117,9 +117,9 @@ export const problemNotice = (
       "data-key": "problem",
     },
     h("h2", {}, title),
-    h("p", {}, what_to_do, kept, problem.kind === "refused" ? "" : ` ${next}`),
+    h("p", {}, what_to_do, data_age, problem.kind === "refused" ? "" : ` ${next}`),
     problem.kind === "refused"
-      ? tokenForm(useToken)
+      ? tokenForm(onToken)
       : h("button", { type: "button", onclick: retry }, "Try now"),
   )
 }

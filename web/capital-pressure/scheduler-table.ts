@@ -2,7 +2,7 @@
 
 import { h } from "../element.ts"
 import { type Column, table } from "../table.ts"
-import { time, relativeTime } from "../wording.ts"
+import { relativeTime, time } from "../wording.ts"
 import type { SchedulerStatus } from "./api.ts"
 
 type Job = SchedulerStatus["jobs"][number]

@@ -3,27 +3,27 @@
 import { h } from "../element.ts"
 import { badge, demoBadge } from "../mark.ts"
 import { type Column, table } from "../table.ts"
-import { count, date, daysAgo, time, relativeTime } from "../wording.ts"
+import { count, date, daysAgo, relativeTime, time } from "../wording.ts"
 import type { SourceRow, Sources } from "./api.ts"
 import { metricPath } from "./tier-card.ts"
 
-type Standing = "failing" | "stub" | "waiting" | "live"
+type SourceStatus = "failing" | "stub" | "waiting" | "live"
 
-const standingOf = ({ status, last_error, last_ingested_at }: SourceRow): Standing => {
+const statusOf = ({ status, last_error, last_ingested_at }: SourceRow): SourceStatus => {
   if (status === "stub") return "stub"
   if (last_error !== null) return "failing"
   return last_ingested_at === null ? "waiting" : "live"
 }
 
-const words: Readonly<Record<Standing, string>> = {
+const labels: Readonly<Record<SourceStatus, string>> = {
   failing: "failing",
   stub: "stub",
   waiting: "not fetched yet",
   live: "live",
 }
 
-const standing = (row: SourceRow) =>
-  h("span", { class: `standing ${standingOf(row)}` }, words[standingOf(row)])
+const statusMark = (row: SourceRow) =>
+  h("span", { class: `standing ${statusOf(row)}` }, labels[statusOf(row)])
 
 const none = () => h("span", { class: "none" }, "never")
 
@@ -40,7 +40,7 @@ const columnsOf = (now: number): readonly Column<SourceRow>[] => [
       demo && demoBadge(),
     ],
   },
-  { title: "Status", cell: standing },
+  { title: "Status", cell: statusMark },
   {
     title: "Newest value",
     class: "when",
@@ -61,7 +61,7 @@ const columnsOf = (now: number): readonly Column<SourceRow>[] => [
 ]
 
 const noteOf = (rows: Sources["rows"]) => {
-  const failing = rows.filter((row) => standingOf(row) === "failing").length
+  const failing = rows.filter((row) => statusOf(row) === "failing").length
   const live = rows.filter((row) => row.status === "live").length
   return [
     `${live} of ${rows.length} metrics have a source that is free to read. `,
@@ -79,5 +79,5 @@ export const sourceTable = ({ rows }: Sources, now: number): HTMLElement =>
     columns: columnsOf(now),
     rows,
     keyOf: (row) => row.metric_id,
-    rowClass: (row) => `is-${standingOf(row)}`,
+    rowClass: (row) => `is-${statusOf(row)}`,
   })

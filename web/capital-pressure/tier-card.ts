@@ -14,12 +14,12 @@ const toneOf = (z: number | null): Direction => {
   return z > 0 ? "bear" : "bull"
 }
 
-const z_shown_max = 2
+const z_bar_max = 2
 
 /** A bar from zero to the average, on the composite's scale. */
 const averageBar = (z: number | null) => {
   const middle = 100
-  const length = z === null ? 0 : (Math.min(Math.abs(z), z_shown_max) / z_shown_max) * middle
+  const length = z === null ? 0 : (Math.min(Math.abs(z), z_bar_max) / z_bar_max) * middle
   const left = z !== null && z < 0 ? middle - length : middle
   return s(
     "svg",
@@ -36,17 +36,17 @@ const averageBar = (z: number | null) => {
 }
 
 const votesOf = (metrics: readonly Reading[]) => {
-  const counting = metrics.filter((one) => one.include_in_composite && !one.stale)
+  const voting = metrics.filter((one) => one.include_in_composite && !one.stale)
   return h(
     "span",
     { class: "votes" },
     (["bear", "neutral", "bull"] as const).map((direction) => {
-      const many = counting.filter((one) => one.vote.direction === direction).length
+      const amount = voting.filter((one) => one.vote.direction === direction).length
       return h(
         "span",
         { class: `vote ${direction}` },
         mark(direction),
-        String(many),
+        String(amount),
         h("span", { class: "unseen" }, ` ${direction} `),
       )
     }),
@@ -95,7 +95,7 @@ const tile = (reading: Reading, now: number) =>
   )
 
 /** A metric without data: a stub, or not ingested yet. */
-const absentTile = (row: SourceRow) =>
+const missingTile = (row: SourceRow) =>
   h(
     "li",
     { "data-key": row.metric_id, class: "tile is-absent" },
@@ -135,7 +135,7 @@ const head = ({ tier, name, tag, cadence, avg_z, metrics }: TierCard, trend: rea
 const tierCard = (
   card: TierCard,
   history: readonly CompositePoint[],
-  absent: readonly SourceRow[],
+  missing: readonly SourceRow[],
   now: number,
 ) =>
   h(
@@ -146,7 +146,7 @@ const tierCard = (
       "ul",
       { class: "tiles" },
       card.metrics.map((reading) => tile(reading, now)),
-      absent.map(absentTile),
+      missing.map(missingTile),
     ),
   )
 
@@ -157,7 +157,7 @@ export const tierCards = (
   sources: readonly SourceRow[],
   now: number,
 ): HTMLElement => {
-  const read = new Set(tiers.flatMap((card) => card.metrics.map((one) => one.metric_id)))
+  const with_reading = new Set(tiers.flatMap((card) => card.metrics.map((one) => one.metric_id)))
   return h(
     "section",
     { class: "tiers", "aria-labelledby": "tiers-title", "data-key": "tiers" },
@@ -166,8 +166,10 @@ export const tierCards = (
       "div",
       { class: "cards" },
       tiers.map((card) => {
-        const absent = sources.filter((row) => row.tier === card.tier && !read.has(row.metric_id))
-        return tierCard(card, history, absent, now)
+        const missing = sources.filter(
+          (row) => row.tier === card.tier && !with_reading.has(row.metric_id),
+        )
+        return tierCard(card, history, missing, now)
       }),
     ),
   )

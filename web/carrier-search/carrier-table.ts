@@ -56,9 +56,9 @@ const plainTable = () => {
   return { body, scroll }
 }
 
-const turner = (onTurn: (page: number) => void) => {
+const pager = (onPage: (page: number) => void) => {
   const button = (title: string, sign: string, page: () => number) =>
-    h("button", { type: "button", "aria-label": title, title, onclick: () => onTurn(page()) }, sign)
+    h("button", { type: "button", "aria-label": title, title, onclick: () => onPage(page()) }, sign)
   let at = 0
   let last = 0
   const first = button("First page", "\u00ab", () => 0)
@@ -71,17 +71,25 @@ const turner = (onTurn: (page: number) => void) => {
     autocomplete: "off",
     "aria-label": "Page",
     onchange: () => {
-      const wanted = Number(field.value.replaceAll(",", ""))
-      onTurn(Number.isInteger(wanted) ? wanted - 1 : at)
+      const requested = Number(field.value.replaceAll(",", ""))
+      onPage(Number.isInteger(requested) ? requested - 1 : at)
     },
   })
-  const of = h("span")
+  const page_count = h("span")
   const rows = h("span", { class: "rows" })
   const element = h(
     "nav",
     { class: "turner", "aria-label": "Pages of the table", hidden: true },
     rows,
-    h("span", { class: "turn" }, first, before, h("span", {}, "Page ", field, of), next, end),
+    h(
+      "span",
+      { class: "turn" },
+      first,
+      before,
+      h("span", {}, "Page ", field, page_count),
+      next,
+      end,
+    ),
   )
   const show = (page: number, found: number) => {
     at = page
@@ -91,7 +99,7 @@ const turner = (onTurn: (page: number) => void) => {
     for (const one of [first, before]) one.setAttribute("aria-disabled", String(at === 0))
     for (const one of [next, end]) one.setAttribute("aria-disabled", String(at === last))
     if (document.activeElement !== field) field.value = count(at + 1)
-    of.textContent = ` of ${count(last + 1)}`
+    page_count.textContent = ` of ${count(last + 1)}`
     const to = Math.min(found, (at + 1) * page_rows)
     rows.textContent = `Rows ${count(at * page_rows + 1)} to ${count(to)} of ${count(found)}`
   }
@@ -100,22 +108,22 @@ const turner = (onTurn: (page: number) => void) => {
 
 export const carrierTable = (): CarrierTable => {
   const { body, scroll } = plainTable()
-  let shown: Found = { numbers: [], names: [] }
+  let current: Found = { numbers: [], names: [] }
   let page = 0
 
   const draw = () => {
-    const { numbers, names } = shown
+    const { numbers, names } = current
     const from = page * page_rows
     const to = Math.min(numbers.length, from + page_rows)
     for (let index = from + body.childElementCount; index < to; index++) {
       body.append(row(numbers[index] ?? 0, names[index] ?? ""))
     }
     element.hidden = numbers.length === 0
-    turn.show(page, numbers.length)
+    page_controls.show(page, numbers.length)
   }
-  const turnTo = (wanted: number) => {
-    const last = Math.max(0, Math.ceil(shown.numbers.length / page_rows) - 1)
-    const next = Math.min(last, Math.max(0, wanted))
+  const showPage = (requested: number) => {
+    const last = Math.max(0, Math.ceil(current.numbers.length / page_rows) - 1)
+    const next = Math.min(last, Math.max(0, requested))
     if (next !== page) {
       page = next
       body.replaceChildren()
@@ -123,12 +131,12 @@ export const carrierTable = (): CarrierTable => {
     }
     draw()
   }
-  const turn = turner(turnTo)
-  const element = h("div", { class: "found", hidden: true }, scroll, turn.element)
+  const page_controls = pager(showPage)
+  const element = h("div", { class: "found", hidden: true }, scroll, page_controls.element)
   return {
     element,
     show: (found) => {
-      shown = found
+      current = found
       draw()
     },
     clear: () => {

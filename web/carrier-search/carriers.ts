@@ -7,16 +7,16 @@ import type { Progress, Source } from "./api.ts"
 import { carrierTable } from "./carrier-table.ts"
 import { download } from "./csv.ts"
 import { addSample } from "./pace.ts"
-import { hashOf, rangeText, type Range, fieldsInHash, total } from "./range.ts"
+import { fieldsInHash, hashOf, type Range, rangeText, total } from "./range.ts"
 import { rangeForm } from "./range-form.ts"
 import { failureNotice, headline, nothingFound, progressText, type Run } from "./result.ts"
 import { type Outcome, search } from "./search.ts"
-import { fetchSources, demoBadge, noRegistry, sourceLines } from "./source-line.ts"
+import { demoBadge, fetchSources, noRegistry, sourceLines } from "./source-line.ts"
 
 /** Intervals of redraws, of announcements to screen readers, and of requests for the registry. */
 const draw_ms = 120
 const tick_ms = 1_000
-const say_ms = 15_000
+const announce_ms = 15_000
 const sources_ms = 30_000
 const sources_missing_ms = 5_000
 /** Largest range that a link may search without confirmation if FMCSA must be queried. */
@@ -27,31 +27,31 @@ let sources: readonly Source[] | undefined
 let is_source_known = false
 let run: Run | undefined
 let stop: AbortController | undefined
-let said_at = 0
+let announced_at = 0
 
 const status = h("div", { class: "status-parts" })
 fillHeader("Carriers", status)
 
 const form = rangeForm(
-  (range) => begin(range),
+  (range) => startSearch(range),
   () => stop?.abort(),
 )
 const table = carrierTable()
-const place = h("div", { class: "registry" })
-const setup = h("div", { class: "setup" })
-const trouble = h("div", { class: "trouble" })
+const source_place = h("div", { class: "registry" })
+const setup_place = h("div", { class: "setup" })
+const problem_place = h("div", { class: "trouble" })
 const title = h("h2", { id: "result", tabindex: -1 })
 const bar = h("progress", { "aria-label": "Numbers answered" })
-const words = h("p", { class: "words" })
-const note = h("div")
+const progress_line = h("p", { class: "words" })
+const note_place = h("div")
 const save = h("button", { type: "button", onclick: () => saveCsv() })
 const result = h(
   "section",
   { class: "result", "aria-labelledby": "result", hidden: true },
   h("div", { class: "result-head" }, title, save),
   bar,
-  words,
-  note,
+  progress_line,
+  note_place,
   table.element,
 )
 
@@ -59,8 +59,8 @@ const drawSource = () => {
   const now = Date.now()
   const source = sources?.[0]
   const is_missing = source?.registry === "none"
-  morphChildren(setup, source && is_missing ? [noRegistry(source)] : [])
-  morphChildren(place, sources ? sourceLines(sources, now) : unknownSource())
+  morphChildren(setup_place, source && is_missing ? [noRegistry(source)] : [])
+  morphChildren(source_place, sources ? sourceLines(sources, now) : unknownSource())
   morphChildren(status, [
     ...(source?.is_demo ? [demoBadge()] : []),
     ...(source && !source.is_healthy && !is_missing
@@ -90,32 +90,32 @@ const draw = () => {
   bar.max = total(range)
   bar.value = run.done
   bar.hidden = outcome !== undefined
-  words.textContent = progressText(run, performance.now())
-  morphChildren(note, outcome?.kind === "done" && is_empty ? [nothingFound()] : [])
+  progress_line.textContent = progressText(run, performance.now())
+  morphChildren(note_place, outcome?.kind === "done" && is_empty ? [nothingFound()] : [])
   save.hidden = is_empty
   save.textContent = outcome?.kind === "done" ? "Download CSV" : "Download CSV so far"
   table.show(found)
   form.setRunning(outcome === undefined)
   const failure = outcome?.kind === "failed" && !is_refused ? outcome.failure : undefined
-  const again = () => begin(range)
-  morphChildren(trouble, failure ? [failureNotice(failure, again)] : [])
+  const retry = () => startSearch(range)
+  morphChildren(problem_place, failure ? [failureNotice(failure, retry)] : [])
 }
 
 /** Announces progress to screen readers at intervals. */
-const sayProgress = (now: number) => {
-  if (run === undefined || run.outcome || now - said_at < say_ms) return
-  said_at = now
+const announceProgress = (now: number) => {
+  if (run === undefined || run.outcome || now - announced_at < announce_ms) return
+  announced_at = now
   announce(`${Math.floor((100 * run.done) / total(run.range))} percent; ${headline(run)}.`)
 }
 
-const settle = (ended: Run, outcome: Outcome) => {
-  ended.outcome = outcome
-  if (run !== ended) return
+const finish = (finished: Run, outcome: Outcome) => {
+  finished.outcome = outcome
+  if (run !== finished) return
   draw()
   if (outcome.kind === "failed") {
     if (outcome.failure.status === 400) form.showError(sentence(outcome.failure.message))
   } else {
-    announce(`${outcome.kind === "done" ? "Done" : "Cancelled"}: ${headline(ended)}.`)
+    announce(`${outcome.kind === "done" ? "Done" : "Cancelled"}: ${headline(finished)}.`)
   }
   void refreshSource()
 }
@@ -127,11 +127,11 @@ const numbersBefore = ({ range, found }: Run) => {
 }
 
 /** Searches the range; cancels a running search. */
-function begin(range: Range) {
+function startSearch(range: Range) {
   stop?.abort()
   stop = new AbortController()
   const now = performance.now()
-  const begun: Run = {
+  const new_run: Run = {
     range,
     found: { numbers: [], names: [] },
     started_at: now,
@@ -139,21 +139,24 @@ function begin(range: Range) {
     done: 0,
     samples: addSample([], now, 0),
   }
-  run = begun
-  said_at = now
+  run = new_run
+  announced_at = now
   table.clear()
   const hash = hashOf(range)
   if (location.hash !== hash) history.pushState(null, "", hash)
   form.fill({ start: String(range.start), end: String(range.end) })
   announce(`Searching ${count(total(range))} numbers, ${rangeText(range)}.`)
   draw()
-  const told = (progress?: Progress) => {
-    begun.last_message_at = performance.now()
-    begun.done = Math.max(begun.done, progress?.done ?? 0, numbersBefore(begun))
-    if (progress) begun.samples = addSample(begun.samples, begun.last_message_at, begun.done)
+  const onProgress = (progress?: Progress) => {
+    new_run.last_message_at = performance.now()
+    new_run.done = Math.max(new_run.done, progress?.done ?? 0, numbersBefore(new_run))
+    if (progress)
+      new_run.samples = addSample(new_run.samples, new_run.last_message_at, new_run.done)
     drawSoon()
   }
-  void search(range, begun.found, told, stop.signal).then((outcome) => settle(begun, outcome))
+  void search(range, new_run.found, onProgress, stop.signal).then((outcome) =>
+    finish(new_run, outcome),
+  )
 }
 
 let is_drawing = false
@@ -174,14 +177,14 @@ function saveCsv() {
 }
 
 /** Searches the range in the address. A long search on FMCSA's API waits for confirmation. */
-const follow = () => {
+const followAddress = () => {
   const texts = fieldsInHash(location.hash)
   if (texts === undefined) return
   form.fill(texts)
   const range = form.read()
   if (range === undefined) return
   if (run?.range.start === range.start && run.range.end === range.end) return
-  if (sources?.[0]?.registry === "mirror" || total(range) <= linked_numbers_max) begin(range)
+  if (sources?.[0]?.registry === "mirror" || total(range) <= linked_numbers_max) startSearch(range)
   else announce("The address names a long search: press Search to begin it.")
 }
 
@@ -191,18 +194,21 @@ async function refreshSource() {
   sources = await fetchSources()
   is_source_known = true
   drawSource()
-  const is_there = sources?.[0] !== undefined && sources[0].registry !== "none"
+  const has_registry = sources?.[0] !== undefined && sources[0].registry !== "none"
   clearTimeout(sources_timer)
-  sources_timer = setTimeout(() => void refreshSource(), is_there ? sources_ms : sources_missing_ms)
+  sources_timer = setTimeout(
+    () => void refreshSource(),
+    has_registry ? sources_ms : sources_missing_ms,
+  )
 }
 
 setInterval(() => {
   if (run === undefined || run.outcome) return
-  sayProgress(performance.now())
+  announceProgress(performance.now())
   draw()
 }, tick_ms)
 
-addEventListener("hashchange", follow)
+addEventListener("hashchange", followAddress)
 
 const card = h(
   "section",
@@ -214,8 +220,8 @@ const card = h(
     "Finds those with active authority who are carriers only: no brokers, no inactive ones.",
   ),
   form.element,
-  place,
+  source_place,
 )
-document.querySelector("#main")?.replaceChildren(setup, card, trouble, result)
+document.querySelector("#main")?.replaceChildren(setup_place, card, problem_place, result)
 drawSource()
-void refreshSource().then(follow)
+void refreshSource().then(followAddress)

@@ -24,7 +24,7 @@ export const csvOf = ({ numbers, names }: Found): string[] => {
 }
 
 /** Time for the browser to start the download before the object URL is revoked. */
-const kept_ms = 60_000
+const revoke_after_ms = 60_000
 
 /** Downloads the rows as a file, without a request to the server. */
 export const download = (found: Found, name: string): void => {
@@ -33,5 +33,5 @@ export const download = (found: Found, name: string): void => {
   link.href = url
   link.download = name
   link.click()
-  setTimeout(() => URL.revokeObjectURL(url), kept_ms)
+  setTimeout(() => URL.revokeObjectURL(url), revoke_after_ms)
 }

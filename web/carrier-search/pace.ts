@@ -8,7 +8,7 @@ interface Sample {
 /** Samples that are older do not count, in milliseconds. */
 const window_ms = 10_000
 /** Minimum duration before the rate is shown: it is unreliable at first. */
-const settled_ms = 1_000
+const rate_after_ms = 1_000
 
 /** The samples within the window and the new one; times in milliseconds. */
 export const addSample = (before: readonly Sample[], at: number, done: number): Sample[] => {
@@ -22,7 +22,7 @@ export const addSample = (before: readonly Sample[], at: number, done: number): 
 export const rateOf = (samples: readonly Sample[]): number | undefined => {
   const [first] = samples
   const last = samples.at(-1)
-  if (!first || !last || last.at - first.at < settled_ms) return undefined
+  if (!first || !last || last.at - first.at < rate_after_ms) return undefined
   return ((last.done - first.done) * 1000) / (last.at - first.at)
 }
 

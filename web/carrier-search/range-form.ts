@@ -1,7 +1,7 @@
 /** The form: first and last number, validation errors, and the search and cancel buttons. */
 import { h, morphChildren } from "../element.ts"
 import { count } from "../wording.ts"
-import { type Field, isRange, type FieldError, type Range, readRange, total } from "./range.ts"
+import { type Field, type FieldError, isRange, type Range, readRange, total } from "./range.ts"
 
 export interface RangeForm {
   readonly element: HTMLElement
@@ -30,7 +30,7 @@ const field = (name: Field, label: string, example: string) => {
   return { input, element }
 }
 
-const countWords = (start: string, end: string) => {
+const countText = (start: string, end: string) => {
   if (start.trim() === "" || end.trim() === "") return ""
   const read = readRange(start, end)
   if (!isRange(read)) return ""
@@ -41,8 +41,8 @@ const countWords = (start: string, end: string) => {
 export const rangeForm = (onSearch: (range: Range) => void, onCancel: () => void): RangeForm => {
   const start = field("start", "First MC number", "100001")
   const end = field("end", "Last MC number", "100500")
-  const counted = h("output", { class: "counted", for: "start end" })
-  const mistaken = h("p", { id: "mistake", class: "failure", role: "alert" })
+  const count_output = h("output", { class: "counted", for: "start end" })
+  const error_line = h("p", { id: "mistake", class: "failure", role: "alert" })
   const submit = h("button", { type: "submit", class: "primary" }, "Search")
   const cancel = h(
     "button",
@@ -52,20 +52,20 @@ export const rangeForm = (onSearch: (range: Range) => void, onCancel: () => void
   const inputs = { start: start.input, end: end.input }
 
   const showCount = () => {
-    counted.textContent = countWords(start.input.value, end.input.value)
+    count_output.textContent = countText(start.input.value, end.input.value)
   }
-  const mark = (mistake: FieldError | undefined) => {
+  const showFieldError = (field_error: FieldError | undefined) => {
     for (const input of [start.input, end.input]) input.removeAttribute("aria-invalid")
-    mistaken.textContent = mistake?.text ?? ""
-    if (mistake) inputs[mistake.field].setAttribute("aria-invalid", "true")
+    error_line.textContent = field_error?.text ?? ""
+    if (field_error) inputs[field_error.field].setAttribute("aria-invalid", "true")
   }
   const read = () => {
     const range = readRange(start.input.value, end.input.value)
     if (isRange(range)) {
-      mark(undefined)
+      showFieldError(undefined)
       return range
     }
-    mark(range)
+    showFieldError(range)
     inputs[range.field].focus()
     return undefined
   }
@@ -80,15 +80,15 @@ export const rangeForm = (onSearch: (range: Range) => void, onCancel: () => void
         if (range) onSearch(range)
       },
       oninput: () => {
-        mark(undefined)
+        showFieldError(undefined)
         showCount()
       },
     },
     start.element,
     end.element,
     h("div", { class: "buttons" }, submit, cancel),
-    counted,
-    mistaken,
+    count_output,
+    error_line,
   )
   return {
     element,
@@ -96,10 +96,10 @@ export const rangeForm = (onSearch: (range: Range) => void, onCancel: () => void
     fill: (texts) => {
       start.input.value = texts.start
       end.input.value = texts.end
-      mark(undefined)
+      showFieldError(undefined)
       showCount()
     },
-    showError: (text) => morphChildren(mistaken, [document.createTextNode(text)]),
+    showError: (text) => morphChildren(error_line, [document.createTextNode(text)]),
     setRunning: (is_running) => {
       const had_focus = document.activeElement === cancel
       cancel.hidden = !is_running

@@ -16,7 +16,7 @@ export interface FieldError {
   readonly text: string
 }
 
-const grouped = new Intl.NumberFormat("en-US")
+const number_format = new Intl.NumberFormat("en-US")
 const names: Readonly<Record<Field, string>> = { start: "first", end: "last" }
 
 export const total = ({ start, end }: Range): number => end - start + 1
@@ -27,7 +27,7 @@ const digitsOf = (text: string) => {
   return /^\d{1,3}([, ]\d{3})+$/.test(bare) ? bare.replaceAll(/[, ]/g, "") : bare
 }
 
-const mistakeIn = (field: Field, digits: string): FieldError | undefined => {
+const errorIn = (field: Field, digits: string): FieldError | undefined => {
   const name = names[field]
   if (digits === "") return { field, text: `Write the ${name} MC number.` }
   if (!/^-?\d+$/.test(digits)) {
@@ -35,7 +35,7 @@ const mistakeIn = (field: Field, digits: string): FieldError | undefined => {
   }
   if (Number(digits) < 1) return { field, text: "MC numbers begin at 1." }
   if (Number(digits) > mc_number_max) {
-    return { field, text: `MC numbers end at ${grouped.format(mc_number_max)}.` }
+    return { field, text: `MC numbers end at ${number_format.format(mc_number_max)}.` }
   }
   return undefined
 }
@@ -43,8 +43,8 @@ const mistakeIn = (field: Field, digits: string): FieldError | undefined => {
 /** Validates in the server's order; returns the range or the first error. */
 export const readRange = (start: string, end: string): Range | FieldError => {
   const digits = { start: digitsOf(start), end: digitsOf(end) }
-  const mistake = mistakeIn("start", digits.start) ?? mistakeIn("end", digits.end)
-  if (mistake) return mistake
+  const field_error = errorIn("start", digits.start) ?? errorIn("end", digits.end)
+  if (field_error) return field_error
   const range = { start: Number(digits.start), end: Number(digits.end) }
   if (range.end >= range.start) return range
   return { field: "end", text: `The last number comes before the first, ${range.start}.` }
@@ -57,9 +57,9 @@ export const hashOf = ({ start, end }: Range): string => `#start=${start}&end=${
 
 /** The fields in the URL's fragment; undefined if it has neither. */
 export const fieldsInHash = (hash: string): Readonly<Record<Field, string>> | undefined => {
-  const asked = new URLSearchParams(hash.slice(1))
-  if (!asked.has("start") && !asked.has("end")) return undefined
-  return { start: asked.get("start") ?? "", end: asked.get("end") ?? "" }
+  const parameters = new URLSearchParams(hash.slice(1))
+  if (!parameters.has("start") && !parameters.has("end")) return undefined
+  return { start: parameters.get("start") ?? "", end: parameters.get("end") ?? "" }
 }
 
 /** "MC 1 to 500", "MC 7" */

@@ -2,7 +2,7 @@
 import { h } from "../element.ts"
 import { count, sentence } from "../wording.ts"
 import { duration, rateOf, timeLeft } from "./pace.ts"
-import { rangeText, type Range, total } from "./range.ts"
+import { type Range, rangeText, total } from "./range.ts"
 import type { Failure, Found, Outcome } from "./search.ts"
 
 export interface Run {
@@ -18,7 +18,7 @@ export interface Run {
 }
 
 /** The server sends a line each second; a longer silence is reported. */
-const silent_ms = 10_000
+const silence_ms_max = 10_000
 
 const carriers = (amount: number) => `${count(amount)} carrier${amount === 1 ? "" : "s"}`
 
@@ -30,7 +30,7 @@ export const headline = ({ found, range, outcome }: Run): string => {
   return `${carriers(amount)}${so_far} in ${rangeText(range)}`
 }
 
-const runningWords = ({ range, done, samples, last_message_at: heard_at }: Run, now: number) => {
+const runningText = ({ range, done, samples, last_message_at }: Run, now: number) => {
   const rate = rateOf(samples)
   const pace = rate === undefined || rate < 1 ? [] : [`${count(Math.round(rate))} per second`]
   const left = total(range) - done
@@ -38,16 +38,18 @@ const runningWords = ({ range, done, samples, last_message_at: heard_at }: Run, 
     `${count(done)} of ${count(total(range))} numbers`,
     ...pace,
     ...(rate !== undefined && rate > 0 && left > 0 ? [timeLeft(left, rate)] : []),
-    ...(now - heard_at > silent_ms ? [`nothing heard for ${duration(now - heard_at)}`] : []),
+    ...(now - last_message_at > silence_ms_max
+      ? [`nothing heard for ${duration(now - last_message_at)}`]
+      : []),
   ]
 }
 
-const endedWords = (run: Run) => {
+const endedText = (run: Run) => {
   const { outcome, done, range } = run
   if (outcome?.kind === "done") {
     const { total, duration_ms, registry } = outcome.summary
-    const where = registry === "mirror" ? "in the mirror" : "at FMCSA"
-    return [`${count(total)} numbers looked up ${where}`, duration(duration_ms)]
+    const place_text = registry === "mirror" ? "in the mirror" : "at FMCSA"
+    return [`${count(total)} numbers looked up ${place_text}`, duration(duration_ms)]
   }
   const stopped = outcome?.kind === "cancelled" ? "Cancelled" : "Stopped"
   return [
@@ -58,7 +60,7 @@ const endedWords = (run: Run) => {
 
 /** One line: progress, rate and time left, or the outcome. */
 export const progressText = (run: Run, now: number): string =>
-  (run.outcome ? endedWords(run) : runningWords(run, now)).join(" \u00b7 ")
+  (run.outcome ? endedText(run) : runningText(run, now)).join(" \u00b7 ")
 
 /** Explains an empty result. */
 export const nothingFound = (): HTMLElement =>
@@ -69,14 +71,16 @@ export const nothingFound = (): HTMLElement =>
       "given out, inactive ones, brokers, and carriers that are brokers too are left out.",
   )
 
-const later = "Wait a moment, then search again."
-const advices: Readonly<Record<Failure["kind"], readonly [title: string, what_to_do: string]>> = {
+const retry_later = "Wait a moment, then search again."
+const advice_by_kind: Readonly<
+  Record<Failure["kind"], readonly [title: string, what_to_do: string]>
+> = {
   offline: [
     "The server cannot be reached",
     "Check that it runs (npm start) and that this machine has a way to it.",
   ],
   refused: ["The server refuses this search", "Change what it names, then search again."],
-  busy: ["The server is busy", later],
+  busy: ["The server is busy", retry_later],
   registry: [
     "The registry did not answer for every number",
     "Search again; a smaller range shows which numbers it answers. Its line above says how it is.",
@@ -93,13 +97,16 @@ const advices: Readonly<Record<Failure["kind"], readonly [title: string, what_to
 }
 
 /** The server's error message, with advice. */
-export const failureNotice = ({ kind, status, message: said }: Failure, again: () => void): HTMLElement => {
-  const [title, what_to_do] = advices[kind]
+export const failureNotice = (
+  { kind, status, message }: Failure,
+  retry: () => void,
+): HTMLElement => {
+  const [title, what_to_do] = advice_by_kind[kind]
   return h(
     "section",
     { class: "problem", role: "alert", "data-key": "problem" },
     h("h2", {}, status >= 400 ? `${title} (${status})` : title),
-    h("p", {}, `${sentence(said)} `, what_to_do),
-    h("button", { type: "button", onclick: again }, "Search again"),
+    h("p", {}, `${sentence(message)} `, what_to_do),
+    h("button", { type: "button", onclick: retry }, "Search again"),
   )
 }

@@ -36,9 +36,9 @@ const line_chars_max = 1_000_000
 /** Longest time to parse before yielding to the browser. */
 const slice_ms = 12
 
-const failed = (kind: Failure["kind"], status: number, said = ""): Outcome => ({
+const failed = (kind: Failure["kind"], status: number, message = ""): Outcome => ({
   kind: "failed",
-  failure: { kind, status, message: said },
+  failure: { kind, status, message },
 })
 
 const kindOf = (status: number): Failure["kind"] => {
@@ -48,11 +48,12 @@ const kindOf = (status: number): Failure["kind"] => {
 }
 
 /** The message of an error response; empty if it has another format. */
-const errorIn = async (response: Response) => {
+const messageIn = async (response: Response) => {
   try {
     const body: unknown = await response.json()
-    const said = typeof body === "object" && body !== null ? Reflect.get(body, "error") : undefined
-    return typeof said === "string" ? said : ""
+    const message =
+      typeof body === "object" && body !== null ? Reflect.get(body, "error") : undefined
+    return typeof message === "string" ? message : ""
   } catch {
     return ""
   }
@@ -88,15 +89,20 @@ const lineOf = (text: string): Line => {
 }
 
 /** Called when data arrives, with the progress if the line reports it. */
-type Told = (progress?: Progress) => void
+type OnProgress = (progress?: Progress) => void
 
 /** Handles one line; returns the outcome if it is the last. */
-const take = (line: Line, found: Found, status: number, told: Told): Outcome | undefined => {
+const handleLine = (
+  line: Line,
+  found: Found,
+  status: number,
+  onProgress: OnProgress,
+): Outcome | undefined => {
   if ("mcNumber" in line) {
     found.numbers.push(line.mcNumber)
     found.names.push(line.name)
   } else if ("progress" in line) {
-    told(line.progress)
+    onProgress(line.progress)
   } else if ("summary" in line) {
     return { kind: "done", summary: line.summary }
   } else if ("error" in line) {
@@ -105,21 +111,25 @@ const take = (line: Line, found: Found, status: number, told: Told): Outcome | u
   return undefined
 }
 
-const readAnswer = async (response: Response, found: Found, told: Told): Promise<Outcome> => {
+const readResponse = async (
+  response: Response,
+  found: Found,
+  onProgress: OnProgress,
+): Promise<Outcome> => {
   const { body, status } = response
   if (body === null) return failed("unreadable", status)
-  let since = performance.now()
+  let slice_start = performance.now()
   for await (const lines of linesOf(body)) {
     for (const text of lines) {
       if (text === "") continue
-      const outcome = take(lineOf(text), found, status, told)
+      const outcome = handleLine(lineOf(text), found, status, onProgress)
       if (outcome) return outcome
-      if (performance.now() - since > slice_ms) {
+      if (performance.now() - slice_start > slice_ms) {
         await pause()
-        since = performance.now()
+        slice_start = performance.now()
       }
     }
-    told()
+    onProgress()
   }
   return failed("broken", status)
 }
@@ -131,7 +141,7 @@ const readAnswer = async (response: Response, found: Found, told: Told): Promise
 export const search = async (
   { start, end }: Range,
   found: Found,
-  told: Told,
+  onProgress: OnProgress,
   signal: AbortSignal,
 ): Promise<Outcome> => {
   let status = 0
@@ -142,10 +152,10 @@ export const search = async (
       signal,
     })
     status = response.status
-    if (!response.ok) return failed(kindOf(status), status, await errorIn(response))
+    if (!response.ok) return failed(kindOf(status), status, await messageIn(response))
     const type = response.headers.get("content-type") ?? ""
     if (!type.startsWith("application/x-ndjson")) return failed("unreadable", status)
-    return await readAnswer(response, found, told)
+    return await readResponse(response, found, onProgress)
   } catch (error) {
     if (signal.aborted) return { kind: "cancelled" }
     if (error instanceof SyntaxError) return failed("unreadable", status)

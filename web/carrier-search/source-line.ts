@@ -2,10 +2,10 @@
 import { copyableCommand } from "../command.ts"
 import { h } from "../element.ts"
 import { badge } from "../mark.ts"
-import { count, date, daysAgo, sentence, relativeTime } from "../wording.ts"
+import { count, date, daysAgo, relativeTime, sentence } from "../wording.ts"
 import type { Source, Sources } from "./api.ts"
 
-const answer_deadline_ms = 20_000
+const timeout_ms = 20_000
 
 /** The server's registries, the one in use first; undefined if the request failed. */
 export const fetchSources = async (): Promise<readonly Source[] | undefined> => {
@@ -13,7 +13,7 @@ export const fetchSources = async (): Promise<readonly Source[] | undefined> => 
     const response = await fetch("/api/search/sources", {
       headers: { accept: "application/json" },
       cache: "no-store",
-      signal: AbortSignal.timeout(answer_deadline_ms),
+      signal: AbortSignal.timeout(timeout_ms),
     })
     if (!response.ok) return undefined
     // The cast trusts the server; a test compares the types with its schemas.
@@ -27,16 +27,16 @@ export const fetchSources = async (): Promise<readonly Source[] | undefined> => 
 /** Drops the zone, as the functions for times expect. */
 const zoneless = (instant: string) => instant.replace(/Z$/, "")
 
-type Words = ReadonlyArray<string | false>
+type Parts = ReadonlyArray<string | false>
 
-const mirrorWords = ({ carriers, dockets, as_of, imported_at }: Source, now: number): Words => [
+const mirrorParts = ({ carriers, dockets, as_of, imported_at }: Source, now: number): Parts => [
   carriers !== null && `${count(carriers)} carriers`,
   dockets !== null && `${count(dockets)} dockets`,
   as_of !== null && `as of ${date(as_of)} (${daysAgo(as_of.slice(0, 10), now)})`,
   imported_at !== null && `imported ${relativeTime(zoneless(imported_at), now)}`,
 ]
 
-const fmcsaWords = ({ last_answer_at, concurrency }: Source, now: number): Words => [
+const fmcsaParts = ({ last_answer_at, concurrency }: Source, now: number): Parts => [
   "asked for each number, as it is today",
   concurrency !== null && `${count(concurrency)} at once at present`,
   last_answer_at !== null && `last answered ${relativeTime(zoneless(last_answer_at), now)}`,
@@ -53,7 +53,7 @@ const nameOf = ({ registry, is_demo }: Source) => (is_demo ? "Demo mirror" : nam
 export const demoBadge = () =>
   badge("demo", "Demo", "Generated carriers: none of them is in FMCSA's registry")
 
-const troubleOf = ({ is_healthy, detail, last_error, last_error_at }: Source, now: number) => {
+const errorOf = ({ is_healthy, detail, last_error, last_error_at }: Source, now: number) => {
   if (!is_healthy) {
     return h("p", { class: "failure" }, sentence(detail ?? "It cannot be asked now"))
   }
@@ -63,8 +63,8 @@ const troubleOf = ({ is_healthy, detail, last_error, last_error_at }: Source, no
 }
 
 const sourceLine = (source: Source, is_used: boolean, now: number): HTMLElement => {
-  const words = source.registry === "mirror" ? mirrorWords(source, now) : fmcsaWords(source, now)
-  const all = is_used ? words : ["set up, not in use", ...words]
+  const parts = source.registry === "mirror" ? mirrorParts(source, now) : fmcsaParts(source, now)
+  const all = is_used ? parts : ["set up, not in use", ...parts]
   return h(
     "div",
     { class: is_used ? "source" : "source spare", "data-key": source.registry },
@@ -82,7 +82,7 @@ const sourceLine = (source: Source, is_used: boolean, now: number): HTMLElement 
         { class: "remark" },
         "These carriers are generated, and their names begin with DEMO. None of them is real.",
       ),
-    is_used && troubleOf(source, now),
+    is_used && errorOf(source, now),
   )
 }
 
@@ -93,7 +93,7 @@ export const sourceLines = (sources: readonly Source[], now: number): HTMLElemen
     .filter(([{ registry }]) => registry !== "none")
     .map(([source, is_used]) => sourceLine(source, is_used, now))
 
-const ways = [
+const setups = [
   {
     title: "Look around first",
     why: "Fills a mirror with generated carriers, without network. Their names begin with DEMO.",
@@ -130,7 +130,7 @@ export const noRegistry = ({ detail }: Source): HTMLElement =>
     h(
       "ol",
       {},
-      ways.map(({ title, why, command }) =>
+      setups.map(({ title, why, command }) =>
         h("li", {}, h("h3", {}, title), h("p", {}, why), copyableCommand(command)),
       ),
     ),

@@ -25,53 +25,57 @@ const newKey = () =>
     .join("")
 
 /** Asks for confirmation in a dialog, which survives a redraw of the view below. */
-const confirmed = ({ verb: word, object: what, explanation: question, path, onDone: done }: Action) => {
+const openConfirmation = ({ verb, object, explanation, path, onDone }: Action) => {
   const key = newKey()
-  const left = new AbortController()
-  const said = h("p", { class: "failure", role: "alert" })
-  const yes = h("button", { type: "button", class: "primary" }, `Yes, ${word.toLowerCase()}`)
-  const no = h("button", { type: "button" }, "Leave it as it is")
+  const closed = new AbortController()
+  const error_line = h("p", { class: "failure", role: "alert" })
+  const confirm_button = h(
+    "button",
+    { type: "button", class: "primary" },
+    `Yes, ${verb.toLowerCase()}`,
+  )
+  const cancel_button = h("button", { type: "button" }, "Leave it as it is")
   const dialog = h(
     "dialog",
     { class: "confirm", "aria-labelledby": "confirm", "aria-describedby": "confirm-what" },
-    h("h2", { id: "confirm" }, `${word} ${what}?`),
-    h("p", { id: "confirm-what" }, question),
-    said,
-    h("div", { class: "choices" }, yes, no),
+    h("h2", { id: "confirm" }, `${verb} ${object}?`),
+    h("p", { id: "confirm-what" }, explanation),
+    error_line,
+    h("div", { class: "choices" }, confirm_button, cancel_button),
   )
   /** Disables both buttons until the response arrives, because the request cannot be taken back. */
-  const sending = (is_sent: boolean) => {
-    yes.disabled = is_sent
-    no.disabled = is_sent
+  const setSending = (is_sending: boolean) => {
+    confirm_button.disabled = is_sending
+    cancel_button.disabled = is_sending
   }
-  yes.onclick = async () => {
-    sending(true)
-    said.textContent = ""
-    const answer = await post(path, key)
-    sending(false)
-    if (answer.kind === "problem") {
-      const { status, title, text } = answer.problem
-      said.textContent = `${title}${status > 0 ? ` (${status})` : ""}. ${text}`
-      yes.focus()
+  confirm_button.onclick = async () => {
+    setSending(true)
+    error_line.textContent = ""
+    const result = await post(path, key)
+    setSending(false)
+    if (result.kind === "problem") {
+      const { status, title, text } = result.problem
+      error_line.textContent = `${title}${status > 0 ? ` (${status})` : ""}. ${text}`
+      confirm_button.focus()
       return
     }
     dialog.close()
-    announce(`${word} ${what}: taken.`)
-    done()
+    announce(`${verb} ${object}: taken.`)
+    onDone()
   }
-  no.onclick = () => dialog.close()
+  cancel_button.onclick = () => dialog.close()
   dialog.addEventListener("cancel", (event) => {
-    if (yes.disabled) event.preventDefault()
+    if (confirm_button.disabled) event.preventDefault()
   })
   dialog.addEventListener("close", () => {
-    left.abort()
+    closed.abort()
     dialog.remove()
   })
   // Close it when the view changes.
-  addEventListener("hashchange", () => dialog.close(), { signal: left.signal })
+  addEventListener("hashchange", () => dialog.close(), { signal: closed.signal })
   document.body.append(dialog)
   dialog.showModal()
-  no.focus()
+  cancel_button.focus()
 }
 
 /** Closes the confirmation dialog, if one is open. */
@@ -87,7 +91,7 @@ export const actionButton = (action: Action): HTMLElement =>
       class: "action",
       "data-key": action.path,
       "aria-label": `${action.verb} ${action.object}`,
-      onclick: () => confirmed(action),
+      onclick: () => openConfirmation(action),
     },
     action.verb,
   )

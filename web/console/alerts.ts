@@ -1,19 +1,11 @@
 /** Derives alerts for operators from the data of the views, worst first. */
-import type {
-  ClusterMetrics,
-  Coverage,
-  Job,
-  LogUsage,
-  ReadModels,
-  Rollout,
-  Worker,
-} from "./api.ts"
+import type { ClusterMetrics, Coverage, Job, LogUsage, ReadModels, Rollout, Worker } from "./api.ts"
 import { addressOf, historyAddress } from "./view.ts"
 import { ago, plural, shortId } from "./words.ts"
 
 export interface Alert {
   /** `bad` needs action; `waiting` may resolve by itself. */
-  readonly mood: "bad" | "waiting"
+  readonly tone: "bad" | "waiting"
   readonly title: string
   readonly text: string
   readonly href: string
@@ -36,10 +28,10 @@ const recent_ms = 24 * 3_600_000
 /** Maximum lag of a read model without an alert: it catches up within milliseconds. */
 const behind_max = 100
 /** Share of a node's capacity: beyond it, little room is left for the blobs of a lost node. */
-const full_part = 0.85
+const full_share = 0.85
 
 /** Shares of the log's limit, the same as in the server's warnings. */
-const log_part = { waiting: 0.7, bad: 0.85 } as const
+const log_share = { waiting: 0.7, bad: 0.85 } as const
 
 /** Parses a line of /readyz into the service and its status. */
 export const readinessOf = (line: string) => {
@@ -48,52 +40,52 @@ export const readinessOf = (line: string) => {
   return { name: line.slice(0, space), is_ready: /^ok(;|$)/.test(said), said }
 }
 
-const ofReadiness = (lines: readonly string[]): readonly Alert[] =>
+const readinessAlerts = (lines: readonly string[]): readonly Alert[] =>
   lines
     .map(readinessOf)
     .filter(({ is_ready }) => !is_ready)
     .map(({ name, said }) => ({
-      mood: "bad",
+      tone: "bad",
       title: `${name} is not ready`,
       text: `It says: ${said}.`,
       href: "#overview",
     }))
 
-const ofReadModels = (models: ReadModels["read_models"]): readonly Alert[] =>
+const readModelAlerts = (models: ReadModels["read_models"]): readonly Alert[] =>
   models
     .filter(({ behind }) => behind > behind_max)
     .map(({ name, behind }) => ({
-      mood: "waiting",
+      tone: "waiting",
       title: `The read model of ${name} is behind`,
       text: `It lacks ${plural(behind, "commit")}: what is read of it is older than the log.`,
       href: "#overview",
     }))
 
-const ofCluster = ({ nodes, under_replicated }: ClusterMetrics): readonly Alert[] => {
-  const lacking = Number(under_replicated)
+const clusterAlerts = ({ nodes, under_replicated }: ClusterMetrics): readonly Alert[] => {
+  const missing = Number(under_replicated)
   // REPLICA3, the default policy, needs three nodes.
-  const few = nodes.filter(({ state }) => state === "active").length < 3
-  const away = nodes.filter(({ state }) => state === "offline")
+  const has_too_few_nodes = nodes.filter(({ state }) => state === "active").length < 3
+  const offline = nodes.filter(({ state }) => state === "offline")
   const full = nodes.filter(
-    ({ used_bytes, capacity_bytes }) => Number(used_bytes) > full_part * Number(capacity_bytes),
+    ({ used_bytes, capacity_bytes }) => Number(used_bytes) > full_share * Number(capacity_bytes),
   )
   const href = addressOf("ring")
   return [
-    ...away.map(
+    ...offline.map(
       ({ node_id }): Alert => ({
-        mood: "bad",
+        tone: "bad",
         title: `Node ${shortId(node_id)} is offline`,
         text: "Its blobs are read from other nodes. Start it again, or let it leave.",
         href,
       }),
     ),
-    ...(lacking === 0
+    ...(missing === 0
       ? []
       : [
           {
-            mood: "bad" as const,
-            title: `${plural(lacking, "blob")} with too few copies`,
-            text: few
+            tone: "bad" as const,
+            title: `${plural(missing, "blob")} with too few copies`,
+            text: has_too_few_nodes
               ? "They ask for more nodes than are active: start more, or put with another policy."
               : "Repair makes the missing copies while enough nodes are active.",
             href,
@@ -101,7 +93,7 @@ const ofCluster = ({ nodes, under_replicated }: ClusterMetrics): readonly Alert[
         ]),
     ...full.map(
       ({ node_id }): Alert => ({
-        mood: "waiting",
+        tone: "waiting",
         title: `Node ${shortId(node_id)} is nearly full`,
         text: "Add a node, or give it more room: a full one refuses new blobs.",
         href,
@@ -110,40 +102,40 @@ const ofCluster = ({ nodes, under_replicated }: ClusterMetrics): readonly Alert[
   ]
 }
 
-const ofLog = ({ used_share }: LogUsage): readonly Alert[] =>
-  used_share === null || used_share < log_part.waiting
+const logAlerts = ({ used_share }: LogUsage): readonly Alert[] =>
+  used_share === null || used_share < log_share.waiting
     ? []
     : [
         {
-          mood: used_share < log_part.bad ? "waiting" : "bad",
+          tone: used_share < log_share.bad ? "waiting" : "bad",
           title: `The log is ${Math.round(used_share * 100)}% full`,
           text: "Nothing ages in it: begin a new generation, or raise its limit.",
           href: "#overview",
         },
       ]
 
-const ofRollouts = (rollouts: readonly Rollout[]): readonly Alert[] =>
+const rolloutAlerts = (rollouts: readonly Rollout[]): readonly Alert[] =>
   // Newest first: only the last rollout counts, because it supersedes the others.
   rollouts
     .slice(0, 1)
     .filter(({ state }) => state === "halted")
     .map(({ id, image, reason }) => ({
-      mood: "bad",
+      tone: "bad",
       title: `The rollout of ${image} halted`,
       text: reason ?? "It says no reason.",
       href: historyAddress(`share-protection.rollout.${id}`),
     }))
 
-const ofWorkers = (workers: readonly Worker[], now: number): readonly Alert[] => {
+const workerAlerts = (workers: readonly Worker[], now: number): readonly Alert[] => {
   const dead = workers.filter(
     ({ state, updated_at }) => state === "dead" && now - Date.parse(updated_at) < recent_ms,
   )
-  const none = workers.length > 0 && !workers.some(({ state }) => state === "ready")
+  const has_no_ready = workers.length > 0 && !workers.some(({ state }) => state === "ready")
   return [
-    ...(none
+    ...(has_no_ready
       ? [
           {
-            mood: "bad" as const,
+            tone: "bad" as const,
             title: "No worker is ready",
             text: "Jobs wait in queued until one is. Look at why none booted.",
             href: "#workers",
@@ -152,7 +144,7 @@ const ofWorkers = (workers: readonly Worker[], now: number): readonly Alert[] =>
       : []),
     ...dead.map(
       ({ id, hostname, updated_at }): Alert => ({
-        mood: "waiting",
+        tone: "waiting",
         title: `Worker ${hostname ?? shortId(id)} died ${ago(updated_at, now)}`,
         text: "What it held was taken from it; its jobs begin again elsewhere.",
         href: historyAddress(`share-protection.worker.${id}`),
@@ -161,13 +153,13 @@ const ofWorkers = (workers: readonly Worker[], now: number): readonly Alert[] =>
   ]
 }
 
-const ofJobs = (jobs: readonly Job[], now: number): readonly Alert[] => {
+const jobAlerts = (jobs: readonly Job[], now: number): readonly Alert[] => {
   const failed = jobs.filter(({ updated_at }) => now - Date.parse(updated_at) < recent_ms)
   const [newest] = failed
   if (newest === undefined) return []
   return [
     {
-      mood: "bad",
+      tone: "bad",
       title: `${plural(failed.length, "job")} failed within a day`,
       text: `The newest, ${newest.job_type}: ${newest.error?.detail ?? "no reason"}`,
       href: addressOf("jobs", { state: "error" }),
@@ -175,25 +167,25 @@ const ofJobs = (jobs: readonly Job[], now: number): readonly Alert[] => {
   ]
 }
 
-const ofCoverage = (coverage: readonly Coverage[]): readonly Alert[] => {
-  const bare = coverage.filter((entry) => !entry.protected).length
-  const unproven = coverage.filter((entry) => entry.restore_test_failure !== null)
+const coverageAlerts = (coverage: readonly Coverage[]): readonly Alert[] => {
+  const unprotected = coverage.filter((entry) => !entry.protected).length
+  const failed_tests = coverage.filter((entry) => entry.restore_test_failure !== null)
   const href = addressOf("protection")
   return [
-    ...unproven.map(
+    ...failed_tests.map(
       ({ share_id, restore_test_failure }): Alert => ({
-        mood: "bad",
+        tone: "bad",
         title: `A backup of share ${shortId(share_id)} could not be restored`,
         text: restore_test_failure?.reason ?? "",
         href,
       }),
     ),
-    ...(bare === 0
+    ...(unprotected === 0
       ? []
       : [
           {
-            mood: "waiting" as const,
-            title: `${plural(bare, "share")} without protection`,
+            tone: "waiting" as const,
+            title: `${plural(unprotected, "share")} without protection`,
             text: "No enabled policy backs them up.",
             href,
           },
@@ -202,19 +194,19 @@ const ofCoverage = (coverage: readonly Coverage[]): readonly Alert[] => {
 }
 
 /** All alerts, worst first, otherwise in the order of the views. */
-export const alertsOf = (known: AlertSources, now: number): readonly Alert[] => {
+export const alertsOf = (sources: AlertSources, now: number): readonly Alert[] => {
   const all = [
-    ...ofReadiness(known.readiness ?? []),
-    ...(known.log === undefined ? [] : ofLog(known.log)),
-    ...(known.cluster === undefined ? [] : ofCluster(known.cluster)),
-    ...ofRollouts(known.rollouts ?? []),
-    ...ofWorkers(known.workers ?? [], now),
-    ...ofJobs(known.failed_jobs ?? [], now),
-    ...ofCoverage(known.coverage ?? []),
-    ...ofReadModels(known.read_models ?? []),
+    ...readinessAlerts(sources.readiness ?? []),
+    ...(sources.log === undefined ? [] : logAlerts(sources.log)),
+    ...(sources.cluster === undefined ? [] : clusterAlerts(sources.cluster)),
+    ...rolloutAlerts(sources.rollouts ?? []),
+    ...workerAlerts(sources.workers ?? [], now),
+    ...jobAlerts(sources.failed_jobs ?? [], now),
+    ...coverageAlerts(sources.coverage ?? []),
+    ...readModelAlerts(sources.read_models ?? []),
   ]
   return [
-    ...all.filter(({ mood }) => mood === "bad"),
-    ...all.filter(({ mood }) => mood === "waiting"),
+    ...all.filter(({ tone }) => tone === "bad"),
+    ...all.filter(({ tone }) => tone === "waiting"),
   ]
 }

@@ -10,16 +10,16 @@ export interface Problem {
 }
 
 export type Result<A> =
-  | { readonly kind: "answer"; readonly body: A }
+  | { readonly kind: "ok"; readonly body: A }
   | { readonly kind: "problem"; readonly problem: Problem }
 
 /** Allows for a page of 1,000 events from a long log on a slow connection. */
 const deadline_ms = 30_000
-const kept_as = "almanac-console-token"
+const storage_key = "almanac-console-token"
 
 let token: string | undefined
 try {
-  token = sessionStorage.getItem(kept_as) ?? undefined
+  token = sessionStorage.getItem(storage_key) ?? undefined
 } catch {
   token = undefined
 }
@@ -30,11 +30,11 @@ export const hasToken = (): boolean => token !== undefined
  * Sets the token for all further requests and stores it until the tab is closed; undefined deletes
  * it.
  */
-export const useToken = (given: string | undefined): void => {
-  token = given
+export const useToken = (new_token: string | undefined): void => {
+  token = new_token
   try {
-    if (given === undefined) sessionStorage.removeItem(kept_as)
-    else sessionStorage.setItem(kept_as, given)
+    if (new_token === undefined) sessionStorage.removeItem(storage_key)
+    else sessionStorage.setItem(storage_key, new_token)
   } catch {
     // Storage is blocked: the token lasts until the page is closed.
   }
@@ -46,17 +46,17 @@ export const requestHeaders = (accept: string): Record<string, string> => ({
   ...(token !== undefined && { authorization: `Bearer ${token}` }),
 })
 
-let on_refused = () => {}
+let on_unauthorized = () => {}
 
 /** Sets the listener for 401 responses: the token is unknown or missing. */
 export const onUnauthorized = (listener: () => void): void => {
-  on_refused = listener
+  on_unauthorized = listener
 }
-export const notifyUnauthorized = (): void => on_refused()
+export const notifyUnauthorized = (): void => on_unauthorized()
 
-type Advices = Readonly<Record<number, readonly [title: string, what_to_do: string]>>
+type AdviceByStatus = Readonly<Record<number, readonly [title: string, what_to_do: string]>>
 
-const advices: Advices = {
+const advice_by_status: AdviceByStatus = {
   0: [
     "The server cannot be reached",
     "Check that it runs (npm start) and that this machine has a way to it.",
@@ -71,8 +71,8 @@ const advices: Advices = {
 }
 
 /** Advice on failed actions, which are not retried automatically. */
-const advices_of_acts: Advices = {
-  ...advices,
+const action_advice: AdviceByStatus = {
+  ...advice_by_status,
   0: ["No answer came", "It may have been done; try it again: it is done once."],
   403: ["This token may not do this", "It needs a role or a scope that it does not have."],
   429: ["Too much at once", "Wait a moment, then try it again."],
@@ -88,50 +88,48 @@ const unreadable: Problem = {
 const textIn = (body: unknown): string => {
   if (typeof body !== "object" || body === null) return ""
   for (const name of ["detail", "message"]) {
-    const said: unknown = Reflect.get(body, name)
-    if (typeof said === "string" && said !== "") return sentence(said)
+    const text: unknown = Reflect.get(body, name)
+    if (typeof text === "string" && text !== "") return sentence(text)
   }
   return textIn(Reflect.get(body, "error"))
 }
 
 /** The problem for a status; `body` may hold the server's error message. */
-export const problemOf = (status: number, body: unknown, known = advices): Problem => {
-  const [title, what_to_do] = known[status] ?? unknown
+export const problemOf = (status: number, body: unknown, advice = advice_by_status): Problem => {
+  const [title, what_to_do] = advice[status] ?? unknown
   return { status, title, text: `${textIn(body)} ${what_to_do}`.trim() }
 }
 
 const isObject = (body: unknown): body is object => typeof body === "object" && body !== null
 
-const answerOf = async <A extends object>(
+const send = async <A extends object>(
   path: string,
   request: RequestInit,
-  whose: "ours" | "others",
-  known = advices,
+  owner: "ours" | "others",
+  advice = advice_by_status,
 ): Promise<Result<A>> => {
   let response: Response
   try {
     const signal = AbortSignal.timeout(deadline_ms)
     response = await fetch(path, { ...request, cache: "no-store", signal })
   } catch {
-    return { kind: "problem", problem: problemOf(0, undefined, known) }
+    return { kind: "problem", problem: problemOf(0, undefined, advice) }
   }
   const body: unknown = await response.json().catch(() => undefined)
   if (!response.ok) {
-    if (response.status === 401 && whose === "ours") notifyUnauthorized()
-    return { kind: "problem", problem: problemOf(response.status, body, known) }
+    if (response.status === 401 && owner === "ours") notifyUnauthorized()
+    return { kind: "problem", problem: problemOf(response.status, body, advice) }
   }
   // The cast trusts the server.
-  return isObject(body)
-    ? { kind: "answer", body: body as A }
-    : { kind: "problem", problem: unreadable }
+  return isObject(body) ? { kind: "ok", body: body as A } : { kind: "problem", problem: unreadable }
 }
 
 /**
  * Sends a GET request. Checks only that the body is an object; its type is the server's promise
  * (api.ts). Paths of "others" take other tokens, so their 401 says nothing about ours.
  */
-export const get = <A extends object>(path: string, whose: "ours" | "others" = "ours") =>
-  answerOf<A>(path, { headers: requestHeaders("application/json") }, whose)
+export const get = <A extends object>(path: string, owner: "ours" | "others" = "ours") =>
+  send<A>(path, { headers: requestHeaders("application/json") }, owner)
 
 /**
  * Sends a POST request without a body. All attempts of one action share `key`, so that a retry
@@ -139,7 +137,7 @@ export const get = <A extends object>(path: string, whose: "ours" | "others" = "
  */
 export const post = (path: string, key: string): Promise<Result<object>> => {
   const headers = { ...requestHeaders("application/json"), "idempotency-key": key }
-  return answerOf(path, { method: "POST", headers }, "ours", advices_of_acts)
+  return send(path, { method: "POST", headers }, "ours", action_advice)
 }
 
 /** Maximum number of rows of an unpaged list, which is the largest page of document 2 §8. */
@@ -151,18 +149,18 @@ export interface Rows<Item> {
 }
 
 /** Requests a page of a list, which is in the member `noun`, or in `items` in the other shape. */
-const askPage = async <Item>(path: string, noun: string): Promise<Result<Rows<Item>>> => {
-  const answer = await get<{ readonly pagination?: { readonly next_marker?: string | null } }>(path)
-  if (answer.kind === "problem") return answer
-  const rows: unknown = Reflect.get(answer.body, noun) ?? Reflect.get(answer.body, "items")
+const getPage = async <Item>(path: string, noun: string): Promise<Result<Rows<Item>>> => {
+  const result = await get<{ readonly pagination?: { readonly next_marker?: string | null } }>(path)
+  if (result.kind === "problem") return result
+  const rows: unknown = Reflect.get(result.body, noun) ?? Reflect.get(result.body, "items")
   if (!Array.isArray(rows)) return { kind: "problem", problem: unreadable }
-  const next_marker = answer.body.pagination?.next_marker ?? null
+  const next_marker = result.body.pagination?.next_marker ?? null
   // As above, the cast trusts the server.
-  return { kind: "answer", body: { rows: rows as Item[], next_marker } }
+  return { kind: "ok", body: { rows: rows as Item[], next_marker } }
 }
 
 /** The path with this query parameter set. */
-const asking = (path: string, name: string, value: string) => {
+const withParameter = (path: string, name: string, value: string) => {
   const [place = "", query = ""] = path.split("?")
   const parameters = new URLSearchParams(query)
   parameters.set(name, value)
@@ -170,27 +168,28 @@ const asking = (path: string, name: string, value: string) => {
 }
 
 /**
- * Requests a list of share protection, up to `rows_wanted` rows if it is paged: in one page, or in
+ * Requests a list of share protection, up to `count` rows if it is paged: in one page, or in
  * pages of the default size if the server's `api.max_limit` is lower.
  */
 export const getRows = async <Item>(
   path: string,
   noun: string,
-  rows_wanted?: number,
+  count?: number,
 ): Promise<Result<Rows<Item>>> => {
-  if (rows_wanted === undefined) return await askPage(path, noun)
-  const whole = await askPage<Item>(asking(path, "limit", String(rows_wanted)), noun)
-  if (whole.kind === "answer" || whole.problem.status !== 400) return whole
+  if (count === undefined) return await getPage(path, noun)
+  const single_page = await getPage<Item>(withParameter(path, "limit", String(count)), noun)
+  if (single_page.kind === "ok" || single_page.problem.status !== 400) return single_page
   const rows: Item[] = []
   let next_marker: string | null = null
   do {
-    const at: string = next_marker === null ? path : asking(path, "marker", next_marker)
-    const page: Result<Rows<Item>> = await askPage(at, noun)
+    const page_path: string =
+      next_marker === null ? path : withParameter(path, "marker", next_marker)
+    const page: Result<Rows<Item>> = await getPage(page_path, noun)
     if (page.kind === "problem") return page
     rows.push(...page.body.rows)
     next_marker = page.body.next_marker
-  } while (next_marker !== null && rows.length < rows_wanted)
-  return { kind: "answer", body: { rows, next_marker } }
+  } while (next_marker !== null && rows.length < count)
+  return { kind: "ok", body: { rows, next_marker } }
 }
 
 /** Requests the lines of `/readyz`; a 503 has them too. */
@@ -202,7 +201,7 @@ export const getReadiness = async (): Promise<Result<{ readonly lines: readonly 
     if (response.status !== 200 && response.status !== 503) {
       return { kind: "problem", problem: problemOf(response.status, undefined) }
     }
-    return { kind: "answer", body: { lines: text.split("\n").filter((line) => line !== "") } }
+    return { kind: "ok", body: { lines: text.split("\n").filter((line) => line !== "") } }
   } catch {
     return { kind: "problem", problem: problemOf(0, undefined) }
   }

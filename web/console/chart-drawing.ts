@@ -2,12 +2,12 @@
 import { h, s } from "../element.ts"
 import type { Chart, ChartTransition } from "./api.ts"
 import {
-  type DrawnChart,
   type DrawnBox,
+  type DrawnChart,
   type DrawnLink,
-  layoutChart,
   eventsOf,
   head_height,
+  layoutChart,
   line_height,
 } from "./chart-boxes.ts"
 import type { Point } from "./chart-layout.ts"
@@ -40,69 +40,93 @@ const arrowhead = (points: readonly Point[]) => {
   return s("path", { class: "head", d: `M${x} ${y}l-4 ${back}h8Z` })
 }
 
-const guardsOf = (ways: readonly ChartTransition[]) =>
-  ways
+const guardsOf = (transitions: readonly ChartTransition[]) =>
+  transitions
     .map(
       ({ from, event, guard }) =>
         `${event} (in ${from || "any state"})${guard === "" ? "" : `, where ${guard}`}`,
     )
     .join("\n")
 
-const isLit = (ways: readonly ChartTransition[], event: string, taken: ReadonlySet<ChartTransition>) =>
-  ways.some((way) => way.event === event && taken.has(way))
+const isHighlighted = (
+  transitions: readonly ChartTransition[],
+  event: string,
+  highlighted_transitions: ReadonlySet<ChartTransition>,
+) =>
+  transitions.some(
+    (transition) => transition.event === event && highlighted_transitions.has(transition),
+  )
 
 const eventText = (
-  ways: readonly ChartTransition[],
+  transitions: readonly ChartTransition[],
   event: string,
   at: Readonly<Record<string, string | number>>,
-  taken: ReadonlySet<ChartTransition>,
-) => s("text", { class: isLit(ways, event, taken) ? "event lit" : "event", ...at }, event)
+  highlighted_transitions: ReadonlySet<ChartTransition>,
+) =>
+  s(
+    "text",
+    {
+      class: isHighlighted(transitions, event, highlighted_transitions) ? "event lit" : "event",
+      ...at,
+    },
+    event,
+  )
 
-const linkShape = ({ transitions: ways, points }: DrawnLink, taken: ReadonlySet<ChartTransition>) => {
-  const is_lit = ways.some((way) => taken.has(way))
+const linkShape = (
+  { transitions, points }: DrawnLink,
+  highlighted_transitions: ReadonlySet<ChartTransition>,
+) => {
+  const is_highlighted = transitions.some((transition) => highlighted_transitions.has(transition))
   return s(
     "g",
-    { class: is_lit ? "link lit" : "link" },
+    { class: is_highlighted ? "link lit" : "link" },
     s("path", { class: "line", d: curve(points) }),
     arrowhead(points),
   )
 }
 
-const linkWords = ({ transitions: ways, text: words }: DrawnLink, taken: ReadonlySet<ChartTransition>) => {
-  const events = eventsOf(ways)
-  const top = words.y - ((events.length - 1) * line_height) / 2 + 4
+const linkText = (
+  { transitions, text }: DrawnLink,
+  highlighted_transitions: ReadonlySet<ChartTransition>,
+) => {
+  const events = eventsOf(transitions)
+  const top = text.y - ((events.length - 1) * line_height) / 2 + 4
   return s(
     "g",
     {},
-    s("title", {}, guardsOf(ways)),
+    s("title", {}, guardsOf(transitions)),
     events.map((event, index) =>
       eventText(
-        ways,
+        transitions,
         event,
-        { x: words.x, y: top + index * line_height, "text-anchor": "middle" },
-        taken,
+        { x: text.x, y: top + index * line_height, "text-anchor": "middle" },
+        highlighted_transitions,
       ),
     ),
   )
 }
 
-const boxShape = (box: DrawnBox, active: ReadonlySet<string>, taken: ReadonlySet<ChartTransition>) => {
-  const { state, x, y, width, height, self_transitions: stays } = box
-  const lit = active.has(state.path) ? " lit" : ""
+const boxShape = (
+  box: DrawnBox,
+  active: ReadonlySet<string>,
+  highlighted_transitions: ReadonlySet<ChartTransition>,
+) => {
+  const { state, x, y, width, height, self_transitions } = box
+  const highlighted = active.has(state.path) ? " lit" : ""
   const title = s("title", {}, state.told ?? readable(state.name))
   if (state.name === "absent") {
     const radius = width / 2
     return s(
       "g",
-      { class: `state beginning${lit}` },
+      { class: `state beginning${highlighted}` },
       title,
       s("circle", { cx: x + radius, cy: y + radius, r: radius }),
     )
   }
-  const is_outer = height > head_height + 4 + eventsOf(stays).length * line_height + 6
+  const is_outer = height > head_height + 4 + eventsOf(self_transitions).length * line_height + 6
   return s(
     "g",
-    { class: `state ${state.kind}${is_outer ? " outer" : ""}${lit}` },
+    { class: `state ${state.kind}${is_outer ? " outer" : ""}${highlighted}` },
     title,
     s("rect", { x, y, width, height, rx: 6 }),
     state.kind === "final" &&
@@ -115,24 +139,24 @@ const boxShape = (box: DrawnBox, active: ReadonlySet<string>, taken: ReadonlySet
         rx: 4,
       }),
     s("text", { class: "name", x: x + width / 2, y: y + 18, "text-anchor": "middle" }, state.name),
-    eventsOf(stays).map((event, index) =>
+    eventsOf(self_transitions).map((event, index) =>
       eventText(
-        stays,
+        self_transitions,
         event,
         { x: x + width / 2, y: y + head_height + 8 + index * line_height, "text-anchor": "middle" },
-        taken,
+        highlighted_transitions,
       ),
     ),
   )
 }
 
-const drawn_before = new WeakMap<Chart, DrawnChart>()
+const layouts = new WeakMap<Chart, DrawnChart>()
 
 /** Caches the layout: only the highlights change between commits. */
 const layoutOf = (chart: Chart): DrawnChart => {
-  const found = drawn_before.get(chart) ?? layoutChart(chart)
-  drawn_before.set(chart, found)
-  return found
+  const layout = layouts.get(chart) ?? layoutChart(chart)
+  layouts.set(chart, layout)
+  return layout
 }
 
 export interface Highlights {
@@ -141,13 +165,16 @@ export interface Highlights {
 }
 
 /** The picture, with a text alternative. */
-export const chartPicture = (chart: Chart, { active, transitions: taken }: Highlights): HTMLElement => {
+export const chartPicture = (
+  chart: Chart,
+  { active, transitions: highlighted_transitions }: Highlights,
+): HTMLElement => {
   const { boxes, links, width, height } = layoutOf(chart)
-  const lit = new Set(active)
-  const ways = [...taken].map(({ event }) => event)
+  const highlighted = new Set(active)
+  const transitions = [...highlighted_transitions].map(({ event }) => event)
   const about =
     `The chart of ${chart.id}. It stands in ${active.join(", ") || "no state"}` +
-    `${ways.length === 0 ? "" : `; it came there by ${ways.join(", ")}`}.`
+    `${transitions.length === 0 ? "" : `; it came there by ${transitions.join(", ")}`}.`
   const outer = { width: width + 2 * margin, height: height + 2 * margin }
   return h(
     "div",
@@ -167,9 +194,9 @@ export const chartPicture = (chart: Chart, { active, transitions: taken }: Highl
         ...outer,
         viewBox: `${-margin} ${-margin} ${outer.width} ${outer.height}`,
       },
-      boxes.map((box) => boxShape(box, lit, taken)),
-      links.map((link) => linkShape(link, taken)),
-      links.map((link) => linkWords(link, taken)),
+      boxes.map((box) => boxShape(box, highlighted, highlighted_transitions)),
+      links.map((link) => linkShape(link, highlighted_transitions)),
+      links.map((link) => linkText(link, highlighted_transitions)),
     ),
   )
 }

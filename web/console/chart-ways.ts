@@ -18,18 +18,18 @@ const isWithin = (path: string, outer: string) =>
 const parentOf = (path: string) => path.slice(0, Math.max(0, path.lastIndexOf(".")))
 
 /** A state and its initial inner states. */
-const begun = (chart: Chart, path: string): readonly string[] => {
+const withInitial = (chart: Chart, path: string): readonly string[] => {
   const state = chart.states.find((one) => one.path === path)
   const inside = chart.states.filter(({ parent }) => parent === path)
   const next = state?.kind === "parallel" ? inside : inside.filter(({ is_initial }) => is_initial)
-  return [path, ...next.flatMap((one) => begun(chart, one.path))]
+  return [path, ...next.flatMap((one) => withInitial(chart, one.path))]
 }
 
 /** The initial states of a chart. */
 export const initialOf = (chart: Chart): readonly string[] => {
   const top = chart.states.filter(({ parent }) => parent === "")
   const first = chart.kind === "parallel" ? top : top.filter(({ is_initial }) => is_initial)
-  return first.flatMap(({ path }) => begun(chart, path))
+  return first.flatMap(({ path }) => withInitial(chart, path))
 }
 
 /** A state and all states that contain it. */
@@ -37,36 +37,40 @@ const withParents = (path: string): readonly string[] =>
   path === "" ? [] : [...withParents(parentOf(path)), path]
 
 /** The innermost state, other than a parallel one, that contains both ends of a transition. */
-const holderOf = (chart: Chart, from: string, to: string) => {
+const containerOf = (chart: Chart, from: string, to: string) => {
   const isParallel = (path: string) =>
     chart.states.some((state) => state.path === path && state.kind === "parallel")
-  let holder = parentOf(to)
-  while (holder !== "" && (!isWithin(from, holder) || isParallel(holder))) {
-    holder = parentOf(holder)
+  let container = parentOf(to)
+  while (container !== "" && (!isWithin(from, container) || isParallel(container))) {
+    container = parentOf(container)
   }
-  return holder
+  return container
 }
 
 /**
  * The active states after a transition: without those that it leaves, with those that it enters.
  */
-const after = (chart: Chart, active: readonly string[], { from, to }: ChartTransition) => {
+const activeAfter = (chart: Chart, active: readonly string[], { from, to }: ChartTransition) => {
   if (to === null) return active
-  const holder = holderOf(chart, from, to)
-  const kept = active.filter((path) => path === holder || !isWithin(path, holder))
-  return [...new Set([...kept, ...withParents(to), ...begun(chart, to)])]
+  const container = containerOf(chart, from, to)
+  const remaining = active.filter((path) => path === container || !isWithin(path, container))
+  return [...new Set([...remaining, ...withParents(to), ...withInitial(chart, to)])]
 }
 
 /** The transition taken among those that one state has for an event, if any. */
-const chosenOf = (
-  ways: readonly ChartTransition[],
+const chosenTransition = (
+  transitions: readonly ChartTransition[],
   active: readonly string[],
   now: readonly string[],
   is_last: boolean,
 ) => {
-  const may = ways.filter(({ to }) => !is_last || to === null || now.includes(to))
-  const leads = may.find(({ to }) => to !== null && now.includes(to) && !active.includes(to))
-  return leads ?? may.find(({ to }) => to === null || active.includes(to)) ?? may[0]
+  const candidates = transitions.filter(({ to }) => !is_last || to === null || now.includes(to))
+  const entering = candidates.find(
+    ({ to }) => to !== null && now.includes(to) && !active.includes(to),
+  )
+  return (
+    entering ?? candidates.find(({ to }) => to === null || active.includes(to)) ?? candidates[0]
+  )
 }
 
 /**
@@ -84,20 +88,21 @@ export const transitionsTaken = (
   let active = before
   for (const [index, event] of events.entries()) {
     const is_last = index === events.length - 1
-    const open = chart.ways.filter(
-      (way) => way.event === event && (way.from === "" || active.includes(way.from)),
+    const enabled = chart.ways.filter(
+      (transition) =>
+        transition.event === event && (transition.from === "" || active.includes(transition.from)),
     )
-    const by_state = [...Map.groupBy(open, ({ from }) => from)]
+    const by_state = [...Map.groupBy(enabled, ({ from }) => from)]
     // Inner states take precedence over outer ones; parallel regions each take the event.
     const inner_first = by_state.toSorted(([one], [other]) => other.length - one.length)
-    const done: string[] = []
-    for (const [from, ways] of inner_first) {
-      if (done.some((one) => isWithin(one, from))) continue
-      const chosen = chosenOf(ways, active, now, is_last)
+    const handled: string[] = []
+    for (const [from, transitions] of inner_first) {
+      if (handled.some((one) => isWithin(one, from))) continue
+      const chosen = chosenTransition(transitions, active, now, is_last)
       if (chosen === undefined) continue
-      done.push(from)
+      handled.push(from)
       taken.add(chosen)
-      active = after(chart, active, chosen)
+      active = activeAfter(chart, active, chosen)
     }
   }
   return taken

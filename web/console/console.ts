@@ -32,11 +32,11 @@ fillHeader("Console", status)
 const main = document.querySelector<HTMLElement>("#main") ?? document.body
 const nav = document.querySelector<HTMLElement>("#views") ?? document.createElement("nav")
 
-let opened: { readonly view: View; readonly on: OpenView } | undefined
-let is_gated = true
-let flow: StreamStatus = "off"
+let current: { readonly view: View; readonly on: OpenView } | undefined
+let is_locked = true
+let stream_status: StreamStatus = "off"
 
-const flow_words = {
+const stream_texts = {
   off: undefined,
   connecting: ["waiting", "Connecting\u2026"],
   live: ["good", "Live"],
@@ -45,10 +45,10 @@ const flow_words = {
 } as const
 
 const drawStatus = () => {
-  const words = flow_words[flow]
+  const words = stream_texts[stream_status]
   morphChildren(status, [
-    ...(words === undefined || is_gated ? [] : [statusMark(words[0], words[1])]),
-    ...(is_gated || !hasToken()
+    ...(words === undefined || is_locked ? [] : [statusMark(words[0], words[1])]),
+    ...(is_locked || !hasToken()
       ? []
       : [h("button", { type: "button", onclick: () => lock("") }, "Forget the token")]),
   ])
@@ -64,67 +64,67 @@ const drawNav = (view: View | undefined) => {
   )
 }
 
-const leave = () => {
+const closeView = () => {
   closeConfirmation()
-  opened?.on.close()
-  opened = undefined
+  current?.on.close()
+  current = undefined
 }
 
-const split = () => {
+const addressParts = () => {
   const [name = "", query = ""] = location.hash.slice(1).split("?", 2)
   return { name, query: new URLSearchParams(query) }
 }
 
 /** Shows the view in the address; an unknown address changes nothing. */
-const follow = () => {
-  if (is_gated) return
-  const { name, query } = split()
-  const view = views.find((one) => one.name === name) ?? (opened ? undefined : views[0])
+const followAddress = () => {
+  if (is_locked) return
+  const { name, query } = addressParts()
+  const view = views.find((one) => one.name === name) ?? (current ? undefined : views[0])
   if (view === undefined) return
-  if (opened?.view !== view) {
-    leave()
+  if (current?.view !== view) {
+    closeView()
     const place = h("div", { class: `view of-${view.name}` })
     main.replaceChildren(place)
-    opened = { view, on: view.open(place) }
+    current = { view, on: view.open(place) }
     document.title = `${view.title} \u00b7 Console \u00b7 Almanac`
     announce(view.title)
     drawNav(view)
   }
-  opened.on.show(query)
+  current.on.show(query)
 }
 
-/** Asks for a token; `said` is the reason why the previous one was rejected. */
-function lock(said: string) {
-  leave()
+/** Asks for a token; `reason`: why the previous one was rejected. */
+function lock(reason: string) {
+  closeView()
   useToken(undefined)
-  is_gated = true
+  is_locked = true
   drawNav(undefined)
   drawStatus()
-  main.replaceChildren(signInForm(said, (token) => void unlock(token)))
+  main.replaceChildren(signInForm(reason, (token) => void unlock(token)))
   main.querySelector("input")?.focus()
 }
 
 /** Opens the views if the server accepts the token or needs none. */
 async function unlock(token: string | undefined) {
   if (token !== undefined) useToken(token)
-  const answer = await get("/v1/")
-  if (answer.kind === "problem") {
-    const { status: code, title, text } = answer.problem
+  const result = await get("/v1/")
+  if (result.kind === "problem") {
+    const { status: code, title, text } = result.problem
     lock(code === 401 && token === undefined ? "" : `${title}. ${text}`)
     return
   }
-  is_gated = false
+  is_locked = false
   drawStatus()
-  follow()
+  followAddress()
 }
 
 onUnauthorized(() => {
-  if (!is_gated) lock("The server does not know this token any more.")
+  if (!is_locked) lock("The server does not know this token any more.")
 })
 onStreamStatus((now) => {
-  flow = now
+  stream_status = now
   drawStatus()
 })
-addEventListener("hashchange", follow)
+addEventListener("hashchange", followAddress)
 drawNav(undefined)
 void unlock(undefined)

@@ -4,12 +4,21 @@ import { type Column, table } from "../table.ts"
 import type { Coverage, Target } from "./api.ts"
 import { getRows, rows_max } from "./ask.ts"
 import { pollingView } from "./living.ts"
-import { bar, emptyBox, figure, idText, historyLink, problemBox, statusMark, when } from "./parts.ts"
+import {
+  bar,
+  emptyBox,
+  figure,
+  historyLink,
+  idText,
+  problemBox,
+  statusMark,
+  when,
+} from "./parts.ts"
 import { fetchMaintenance, maintenanceCards } from "./upkeep.ts"
 import type { View } from "./view.ts"
 import { bytes, plural, readable } from "./words.ts"
 
-const ask_ms = 15_000
+const poll_ms = 15_000
 
 /** Unprotected shares first, then failed restore tests, then the oldest last backup. */
 const worstFirst = (one: Coverage, other: Coverage) => {
@@ -19,7 +28,7 @@ const worstFirst = (one: Coverage, other: Coverage) => {
   return rank(one) - rank(other) || (age(one) < age(other) ? -1 : 1)
 }
 
-const guard = ({ protected: is_protected, policy_id, backup_count }: Coverage) => {
+const protection = ({ protected: is_protected, policy_id, backup_count }: Coverage) => {
   if (is_protected && backup_count === 0) return statusMark("waiting", "Protected, no backup yet")
   if (is_protected) return statusMark("good", "Protected")
   return statusMark("bad", policy_id === null ? "No policy" : "Policy is not enabled")
@@ -27,7 +36,7 @@ const guard = ({ protected: is_protected, policy_id, backup_count }: Coverage) =
 
 const columns = (now: number): readonly Column<Coverage>[] => [
   { title: "Share", cell: ({ share_id }) => idText(share_id) },
-  { title: "Protection", cell: guard },
+  { title: "Protection", cell: protection },
   {
     title: "Last backup",
     class: "when",
@@ -76,7 +85,7 @@ const targetColumns = (largest: number, now: number): readonly Column<Target>[] 
     class: "progress",
     cell: (target) => [
       h("small", {}, target.usage_stats === null ? "not measured" : bytes(storedBytes(target))),
-      bar([{ mood: "busy", amount: storedBytes(target), title: "stored" }], largest),
+      bar([{ tone: "busy", amount: storedBytes(target), title: "stored" }], largest),
     ],
   },
   {
@@ -98,34 +107,36 @@ const targetColumns = (largest: number, now: number): readonly Column<Target>[] 
 ]
 
 const summary = (coverage: readonly Coverage[]) => {
-  const guarded = coverage.filter((entry) => entry.protected)
-  const failed = guarded.filter(({ restore_test_failure }) => restore_test_failure !== null)
-  const bare = coverage.length - guarded.length
+  const protected_shares = coverage.filter((entry) => entry.protected)
+  const failed = protected_shares.filter(
+    ({ restore_test_failure }) => restore_test_failure !== null,
+  )
+  const unprotected = coverage.length - protected_shares.length
   return h(
     "section",
     { class: "card", "aria-labelledby": "coverage", "data-key": "summary" },
     h(
       "h2",
       { id: "coverage" },
-      `${guarded.length} of ${plural(coverage.length, "share")} protected`,
+      `${protected_shares.length} of ${plural(coverage.length, "share")} protected`,
     ),
     bar([
-      { mood: "good", amount: guarded.length - failed.length, title: "protected" },
-      { mood: "bad", amount: failed.length, title: "restore test failed" },
-      { mood: "over", amount: bare, title: "not protected" },
+      { tone: "good", amount: protected_shares.length - failed.length, title: "protected" },
+      { tone: "bad", amount: failed.length, title: "restore test failed" },
+      { tone: "over", amount: unprotected, title: "not protected" },
     ]),
     h(
       "dl",
       { class: "figures" },
-      figure(guarded.length, "Protected"),
-      figure(bare, "Not protected"),
+      figure(protected_shares.length, "Protected"),
+      figure(unprotected, "Not protected"),
       figure(failed.length, "Restore test failed"),
     ),
   )
 }
 
-const parts = async (done: () => void) => {
-  const [upkeep, coverage, targets] = await Promise.all([
+const parts = async (onDone: () => void) => {
+  const [maintenance, coverage, targets] = await Promise.all([
     fetchMaintenance(),
     getRows<Coverage>("/v1/admin/coverage", "coverage"),
     getRows<Target>("/v1/admin/targets", "targets", rows_max),
@@ -169,7 +180,7 @@ const parts = async (done: () => void) => {
               keyOf: ({ id }) => id,
             }),
           ]),
-    maintenanceCards(upkeep, now, done),
+    maintenanceCards(maintenance, now, onDone),
   ]
 }
 
@@ -177,11 +188,11 @@ export const coverageView: View = {
   name: "protection",
   title: "Protection",
   open: (place) => {
-    const drawn = pollingView(place, {
-      load: () => parts(() => drawn.now()),
-      ms: () => ask_ms,
+    const polling = pollingView(place, {
+      load: () => parts(() => polling.now()),
+      ms: () => poll_ms,
       refreshesOn: ({ type }) => /^(backup|policy|target)_/.test(type),
     })
-    return { show: () => undefined, close: drawn.close }
+    return { show: () => undefined, close: polling.close }
   },
 }

@@ -2,7 +2,7 @@
  * The stream of published events: server-sent events over fetch, because an EventSource cannot send
  * a token. One stream per page, open while a view listens.
  */
-import { requestHeaders, notifyUnauthorized } from "./ask.ts"
+import { notifyUnauthorized, requestHeaders } from "./ask.ts"
 
 /** The fields of an event that the views use; they request the rest. */
 export interface StreamEvent {
@@ -20,22 +20,22 @@ const retry_ms = [1000, 2000, 5000, 15_000] as const
 const block_chars_max = 1_000_000
 
 const listeners = new Set<(event: StreamEvent) => void>()
-let on_standing = (_standing: StreamStatus) => {}
+let on_status = (_status: StreamStatus) => {}
 let stop: AbortController | undefined
 let last_id: string | undefined
 
 /** Sets the listener for the status of the stream. */
-export const onStreamStatus = (listener: (standing: StreamStatus) => void): void => {
-  on_standing = listener
+export const onStreamStatus = (listener: (status: StreamStatus) => void): void => {
+  on_status = listener
 }
 
-const isHeard = (event: unknown): event is StreamEvent =>
+const isStreamEvent = (event: unknown): event is StreamEvent =>
   typeof event === "object" &&
   event !== null &&
   ["type", "source", "subject"].every((name) => typeof Reflect.get(event, name) === "string")
 
 /** Parses one block of the stream: `id:`, `event:` and `data:` lines, or a comment. */
-const take = (block: string) => {
+const handleBlock = (block: string) => {
   let data = ""
   for (const line of block.split("\n")) {
     if (line.startsWith("id: ")) last_id = line.slice("id: ".length)
@@ -43,7 +43,7 @@ const take = (block: string) => {
   }
   if (data === "") return
   const event: unknown = JSON.parse(data)
-  if (isHeard(event)) for (const listener of listeners) listener(event)
+  if (isStreamEvent(event)) for (const listener of listeners) listener(event)
 }
 
 const readAll = async (body: ReadableStream<Uint8Array>) => {
@@ -54,7 +54,7 @@ const readAll = async (body: ReadableStream<Uint8Array>) => {
     const blocks = (rest + decoder.decode(read.value, { stream: true })).split("\n\n")
     rest = blocks.pop() ?? ""
     if (rest.length > block_chars_max) throw new Error("No event is that long.")
-    for (const block of blocks) take(block)
+    for (const block of blocks) handleBlock(block)
   }
 }
 
@@ -68,7 +68,7 @@ const follow = async (signal: AbortSignal): Promise<StreamStatus> => {
   if (response.status === 401) notifyUnauthorized()
   if (response.status === 401 || response.status === 403) return "refused"
   if (!response.ok || response.body === null) return "lost"
-  on_standing("live")
+  on_status("live")
   await readAll(response.body)
   return "lost"
 }
@@ -84,14 +84,14 @@ const pause = (ms: number, signal: AbortSignal) =>
 
 const keepFollowing = async (signal: AbortSignal) => {
   for (let attempt = 0; !signal.aborted; attempt++) {
-    const begun = Date.now()
-    const standing = await follow(signal).catch((): StreamStatus => "lost")
+    const started_at = Date.now()
+    const status = await follow(signal).catch((): StreamStatus => "lost")
     if (signal.aborted) return
-    on_standing(standing)
+    on_status(status)
     // A retry would be refused for the same reason.
-    if (standing === "refused") return
+    if (status === "refused") return
     const longest = retry_ms[retry_ms.length - 1] ?? 0
-    if (Date.now() - begun > longest) attempt = 0
+    if (Date.now() - started_at > longest) attempt = 0
     await pause(retry_ms[Math.min(attempt, retry_ms.length - 1)] ?? longest, signal)
   }
 }
@@ -101,7 +101,7 @@ export const listen = (listener: (event: StreamEvent) => void): (() => void) => 
   listeners.add(listener)
   if (stop === undefined) {
     stop = new AbortController()
-    on_standing("connecting")
+    on_status("connecting")
     void keepFollowing(stop.signal)
   }
   return () => {
@@ -110,6 +110,6 @@ export const listen = (listener: (event: StreamEvent) => void): (() => void) => 
     stop?.abort()
     stop = undefined
     last_id = undefined
-    on_standing("off")
+    on_status("off")
   }
 }

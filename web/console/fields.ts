@@ -13,22 +13,22 @@ const isEmpty = (value: object) => Object.keys(value).length === 0
 /** All leaf values by path; an empty object or list is a leaf too. */
 export const flatten = (value: unknown, path = ""): ReadonlyMap<string, string> => {
   const all = new Map<string, string>()
-  const walk = (part: unknown, at: string) => {
+  const visit = (part: unknown, at: string) => {
     if (typeof part !== "object" || part === null || isEmpty(part)) {
       all.set(at, JSON.stringify(part) ?? "undefined")
     } else if (Array.isArray(part)) {
-      for (const [index, one] of part.entries()) walk(one, `${at}[${index}]`)
+      for (const [index, item] of part.entries()) visit(item, `${at}[${index}]`)
     } else {
-      for (const [key, one] of Object.entries(part)) walk(one, at === "" ? key : `${at}.${key}`)
+      for (const [key, item] of Object.entries(part)) visit(item, at === "" ? key : `${at}.${key}`)
     }
   }
-  walk(value, path)
+  visit(value, path)
   // An empty snapshot has no fields.
   if (all.get("") === "{}") all.delete("")
   return all
 }
 
-const is_hollow = new Set(["[]", "{}"])
+const empty_values = new Set(["[]", "{}"])
 
 /** Whether any of these fields is inside `path`. */
 const hasParts = (fields: ReadonlyMap<string, string>, path: string) =>
@@ -36,16 +36,16 @@ const hasParts = (fields: ReadonlyMap<string, string>, path: string) =>
 
 /** All fields of both snapshots in the order of the new one; removed fields come last. */
 export const compareFields = (before: unknown, now: unknown): readonly Field[] => {
-  const old = before === undefined ? new Map<string, string>() : flatten(before)
-  const present = flatten(now)
+  const previous = before === undefined ? new Map<string, string>() : flatten(before)
+  const current = flatten(now)
   // A list that becomes empty, or stops being empty, is reported by its parts only.
   const beforeOf = (path: string, text: string) =>
-    is_hollow.has(text) && hasParts(old, path) ? text : old.get(path)
-  const gone = [...old].filter(
-    ([path, text]) => !present.has(path) && !(is_hollow.has(text) && hasParts(present, path)),
+    empty_values.has(text) && hasParts(previous, path) ? text : previous.get(path)
+  const gone = [...previous].filter(
+    ([path, text]) => !current.has(path) && !(empty_values.has(text) && hasParts(current, path)),
   )
   return [
-    ...[...present].map(([path, text]) => ({ path, before: beforeOf(path, text), now: text })),
+    ...[...current].map(([path, text]) => ({ path, before: beforeOf(path, text), now: text })),
     ...gone.map(([path, text]) => ({ path, before: text, now: undefined })),
   ]
 }

@@ -5,17 +5,26 @@ import { actionButton } from "./action.ts"
 import type { Rollout, Worker } from "./api.ts"
 import { getRows, rows_max } from "./ask.ts"
 import { pollingView } from "./living.ts"
-import { bar, emptyBox, figure, type Mood, historyLink, problemBox, statusMark, when } from "./parts.ts"
+import {
+  bar,
+  emptyBox,
+  figure,
+  historyLink,
+  problemBox,
+  statusMark,
+  type Tone,
+  when,
+} from "./parts.ts"
 import type { View } from "./view.ts"
-import { plural, shortId, readable } from "./words.ts"
+import { plural, readable, shortId } from "./words.ts"
 
-const ask_ms = 5000
+const poll_ms = 5000
 
 /** Maximum number of retired and dead workers to show; the API lists all of them. */
 const gone_shown = 20
 const is_gone = new Set(["retired", "dead"])
 
-const moods: Readonly<Record<string, Mood>> = {
+const tones: Readonly<Record<string, Tone>> = {
   ready: "good",
   booting: "waiting",
   draining: "busy",
@@ -40,20 +49,20 @@ export const poolsOf = (workers: readonly Worker[]): readonly Pool[] =>
       ({ domain_id }) => domain_id,
     ),
   ]
-    .map(([domain_id, of_it]) => ({ domain_id, workers: of_it }))
+    .map(([domain_id, pool_workers]) => ({ domain_id, workers: pool_workers }))
     .toSorted((one, other) => ((one.domain_id ?? "") < (other.domain_id ?? "") ? -1 : 1))
 
 /** Progress of a rollout, 0 to 1: finished domains, plus the share of the current one. */
 export const progressOf = (rollout: Rollout, workers: readonly Worker[]): number => {
   const { domain_ids, current_domain_id, state, image } = rollout
   if (state === "succeeded" || domain_ids.length === 0) return 1
-  const through = Math.max(0, domain_ids.indexOf(current_domain_id ?? ""))
+  const finished = Math.max(0, domain_ids.indexOf(current_domain_id ?? ""))
   const present = workers.filter(
     (worker) => worker.domain_id === current_domain_id && !is_gone.has(worker.state),
   )
-  const renewed = present.filter(({ image_version }) => image_version === image).length
-  const part = present.length === 0 ? 0 : renewed / present.length
-  return (through + part) / domain_ids.length
+  const updated = present.filter(({ image_version }) => image_version === image).length
+  const part = present.length === 0 ? 0 : updated / present.length
+  return (finished + part) / domain_ids.length
 }
 
 const slotsOf = (workers: readonly Worker[]) => {
@@ -85,7 +94,7 @@ const poolCard = ({ domain_id, workers }: Pool) => {
     ),
     bar(
       present.map(({ state, amount }) => ({
-        mood: moods[state] ?? "over",
+        tone: tones[state] ?? "over",
         amount,
         title: `${amount} ${state}`,
       })),
@@ -94,7 +103,7 @@ const poolCard = ({ domain_id, workers }: Pool) => {
       "ul",
       { class: "legend" },
       present.map(({ state, amount }) =>
-        h("li", { "data-key": state }, statusMark(moods[state] ?? "over", `${amount} ${state}`)),
+        h("li", { "data-key": state }, statusMark(tones[state] ?? "over", `${amount} ${state}`)),
       ),
     ),
     h(
@@ -109,7 +118,7 @@ const poolCard = ({ domain_id, workers }: Pool) => {
   )
 }
 
-const rolloutMood: Readonly<Record<Rollout["state"], Mood>> = {
+const rollout_tones: Readonly<Record<Rollout["state"], Tone>> = {
   running: "busy",
   succeeded: "good",
   halted: "bad",
@@ -123,15 +132,20 @@ const rolloutCard = (rollout: Rollout, workers: readonly Worker[], now: number) 
   return h(
     "li",
     { class: "card", "data-key": id },
-    h("div", { class: "card-head" }, h("h3", {}, image), historyLink("share-protection.rollout", id)),
+    h(
+      "div",
+      { class: "card-head" },
+      h("h3", {}, image),
+      historyLink("share-protection.rollout", id),
+    ),
     h(
       "p",
       {},
-      statusMark(rolloutMood[state], readable(state)),
+      statusMark(rollout_tones[state], readable(state)),
       ` \u00b7 ${percent}% \u00b7 ${plural(replaced_workers, "worker")} replaced \u00b7 began `,
       when(rollout.created_at, now),
     ),
-    bar([{ mood: rolloutMood[state], amount: progress, title: `${percent}%` }], 1),
+    bar([{ tone: rollout_tones[state], amount: progress, title: `${percent}%` }], 1),
     h(
       "p",
       { class: "note" },
@@ -150,19 +164,19 @@ const rolloutCard = (rollout: Rollout, workers: readonly Worker[], now: number) 
   )
 }
 
-const drain = ({ id, hostname, state }: Worker, done: () => void) =>
+const drain = ({ id, hostname, state }: Worker, onDone: () => void) =>
   state === "ready" &&
   actionButton({
     verb: "Drain",
     object: hostname ?? shortId(id),
-    onDone: done,
+    onDone,
     path: `/v1/admin/workers/${encodeURIComponent(id)}/drain`,
     explanation:
       "It takes no more jobs, and finishes those that it has. There is no way back from here: " +
       "the conductor boots others where there is work.",
   })
 
-const columns = (now: number, done: () => void): readonly Column<Worker>[] => [
+const columns = (now: number, onDone: () => void): readonly Column<Worker>[] => [
   {
     title: "Worker",
     cell: ({ id, hostname }) => [
@@ -170,7 +184,7 @@ const columns = (now: number, done: () => void): readonly Column<Worker>[] => [
       h("small", {}, historyLink("share-protection.worker", id)),
     ],
   },
-  { title: "State", cell: ({ state }) => statusMark(moods[state] ?? "over", readable(state)) },
+  { title: "State", cell: ({ state }) => statusMark(tones[state] ?? "over", readable(state)) },
   { title: "Image", cell: ({ image_version }) => image_version ?? "\u2013" },
   { title: "Engine", cell: ({ engine_version }) => engine_version ?? "\u2013" },
   {
@@ -179,7 +193,7 @@ const columns = (now: number, done: () => void): readonly Column<Worker>[] => [
     cell: ({ running_jobs, capacity_slots }) => `${running_jobs} of ${capacity_slots ?? "?"}`,
   },
   { title: "Heard", class: "when", cell: ({ heartbeat_at }) => when(heartbeat_at, now) },
-  { title: "Do", cell: (worker) => drain(worker, done) },
+  { title: "Do", cell: (worker) => drain(worker, onDone) },
 ]
 
 const noWorker = () =>
@@ -191,7 +205,7 @@ const noWorker = () =>
     commands: ["npm run almanac -- agent --help"],
   })
 
-const parts = async (done: () => void) => {
+const parts = async (onDone: () => void) => {
   const [workers, rollouts] = await Promise.all([
     getRows<Worker>("/v1/admin/workers", "workers", rows_max),
     getRows<Rollout>("/v1/admin/rollouts", "rollouts", rows_max),
@@ -236,7 +250,7 @@ const parts = async (done: () => void) => {
             id: "workers",
             title: "Workers",
             caption: "Workers, and the last of those that are gone",
-            columns: columns(now, done),
+            columns: columns(now, onDone),
             rows: shown,
             keyOf: ({ id }) => id,
             ...(gone.length > gone_shown && {
@@ -251,11 +265,11 @@ export const fleetView: View = {
   name: "workers",
   title: "Workers",
   open: (place) => {
-    const drawn = pollingView(place, {
-      load: () => parts(() => drawn.now()),
-      ms: () => ask_ms,
+    const polling = pollingView(place, {
+      load: () => parts(() => polling.now()),
+      ms: () => poll_ms,
       refreshesOn: () => true,
     })
-    return { show: () => undefined, close: drawn.close }
+    return { show: () => undefined, close: polling.close }
   },
 }

@@ -13,8 +13,8 @@ const onSubmit = (onToken: (token: string) => void) => (event: Event) => {
   if (typeof token === "string" && token.trim() !== "") onToken(token.trim())
 }
 
-/** `said`: the reason why the previous token was rejected. */
-export const signInForm = (said: string, onToken: (token: string) => void): HTMLElement =>
+/** `reason`: why the previous token was rejected. */
+export const signInForm = (reason: string, onToken: (token: string) => void): HTMLElement =>
   h(
     "section",
     { class: "gate", "aria-labelledby": "gate" },
@@ -35,11 +35,11 @@ export const signInForm = (said: string, onToken: (token: string) => void): HTML
         type: "password",
         autocomplete: "off",
         autofocus: true,
-        ...(said !== "" && { "aria-invalid": "true", "aria-describedby": "gate-said" }),
+        ...(reason !== "" && { "aria-invalid": "true", "aria-describedby": "gate-said" }),
       }),
       h("button", { type: "submit", class: "primary" }, "Open the console"),
     ),
-    h("p", { id: "gate-said", class: "failure", role: "alert" }, said),
+    h("p", { id: "gate-said", class: "failure", role: "alert" }, reason),
     h("h3", {}, "One that sees every view, from the project's folder"),
     copyableCommand(token_command),
     h("h3", {}, "The development operator's, which sees all but the ring of blob nodes"),

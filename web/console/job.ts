@@ -2,10 +2,10 @@
 import { h } from "../element.ts"
 import { actionButton } from "./action.ts"
 import type { AuditCommit, AuditHistory, Job } from "./api.ts"
-import { type Result, get } from "./ask.ts"
+import { get, type Result } from "./ask.ts"
 import { figure, idText, problemBox, statusMark } from "./parts.ts"
 import { addressOf, historyAddress } from "./view.ts"
-import { timestamp, shortId, duration, readable, timeOf } from "./words.ts"
+import { duration, readable, shortId, timeOf, timestamp } from "./words.ts"
 
 /** Maximum number of commits to show: a job usually has about twenty. */
 const commits_max = 200
@@ -13,14 +13,14 @@ const commits_max = 200
 export const fetchJobHistory = async (id: string) =>
   ({
     id,
-    answer: await get<AuditHistory>(
+    result: await get<AuditHistory>(
       `/v1/admin/audit/share-protection/job/${encodeURIComponent(id)}?limit=${commits_max}`,
     ),
   }) as const
 
-interface Course {
+interface JobHistory {
   readonly id: string
-  readonly answer: Result<AuditHistory>
+  readonly result: Result<AuditHistory>
 }
 
 /** A period in one state; `to` is undefined for the current state. */
@@ -32,24 +32,24 @@ export interface StatePeriod {
 
 /** The job's states in order; commits that keep the state are merged. */
 export const periodsOf = (commits: readonly AuditCommit[]): readonly StatePeriod[] => {
-  const stays: { state: string; from: string; to: string | undefined }[] = []
+  const periods: { state: string; from: string; to: string | undefined }[] = []
   for (const { at, snapshot } of commits) {
     const state = String(snapshot.value)
-    const last = stays.at(-1)
+    const last = periods.at(-1)
     if (last?.state === state) continue
     if (last !== undefined) last.to = at
-    stays.push({ state, from: at, to: undefined })
+    periods.push({ state, from: at, to: undefined })
   }
-  return stays
+  return periods
 }
 
-const ends = new Set(["available", "error"])
+const final_states = new Set(["available", "error"])
 
-const moodOf = ({ state, to }: StatePeriod) =>
+const toneOf = ({ state, to }: StatePeriod) =>
   state === "error" ? "bad" : state === "available" || to !== undefined ? "good" : "busy"
 
-const lastedWords = ({ state, from, to }: StatePeriod, now: number) => {
-  if (ends.has(state)) return timestamp(from)
+const durationText = ({ state, from, to }: StatePeriod, now: number) => {
+  if (final_states.has(state)) return timestamp(from)
   const ms = (to === undefined ? now : Date.parse(to)) - Date.parse(from)
   return duration(ms)
 }
@@ -72,8 +72,8 @@ const commitLine = (id: string, commit: AuditCommit) =>
     h("span", { class: "none" }, commit.actor),
   )
 
-const facts = (job: Job | undefined, stays: readonly StatePeriod[]) => [
-  figure(readable(stays.at(-1)?.state ?? "?"), "State"),
+const figures = (job: Job | undefined, periods: readonly StatePeriod[]) => [
+  figure(readable(periods.at(-1)?.state ?? "?"), "State"),
   job && figure(`${job.progress}%`, "Progress"),
   job && figure(job.attempt, "Attempt"),
   job && figure(idText(job.worker_id), "Worker"),
@@ -82,34 +82,34 @@ const facts = (job: Job | undefined, stays: readonly StatePeriod[]) => [
 ]
 
 /** The action for the job's current state. */
-const actions = ({ id, job_type, state }: Job, done: () => void) => {
+const actions = ({ id, job_type, state }: Job, onDone: () => void) => {
   const name = `${readable(job_type)} ${shortId(id)}`
   const path = `/v1/admin/jobs/${encodeURIComponent(id)}`
   if (state === "available") return undefined
   if (state === "error") {
-    const question = "It is queued for another attempt, with all that it was asked for."
-    return actionButton({ verb: "Retry", object: name, path: `${path}/retry`, explanation: question, onDone: done })
+    const explanation = "It is queued for another attempt, with all that it was asked for."
+    return actionButton({ verb: "Retry", object: name, path: `${path}/retry`, explanation, onDone })
   }
-  const question =
+  const explanation =
     "Its engine is stopped, and it ends in error. What it has written stays usable, and it is " +
     "not tried again by itself."
-  return actionButton({ verb: "Cancel", object: name, path: `${path}/cancel`, explanation: question, onDone: done })
+  return actionButton({ verb: "Cancel", object: name, path: `${path}/cancel`, explanation, onDone })
 }
 
 /**
- * The job in detail, above the list. `back` is the filter of the list without the job; `done` is
+ * The job in detail, above the list. `back` is the filter of the list without the job; `onDone` is
  * called after an action.
  */
 export const jobDetail = (
-  { id, answer }: Course,
+  { id, result }: JobHistory,
   job: Job | undefined,
   back: Readonly<Record<string, string | undefined>>,
   now: number,
-  done: () => void,
+  onDone: () => void,
 ): readonly HTMLElement[] => {
-  if (answer.kind === "problem") return [problemBox(answer.problem, `Job ${shortId(id)}`)]
-  const { commits } = answer.body
-  const stays = periodsOf(commits)
+  if (result.kind === "problem") return [problemBox(result.problem, `Job ${shortId(id)}`)]
+  const { commits } = result.body
+  const periods = periodsOf(commits)
   return [
     h(
       "section",
@@ -123,21 +123,21 @@ export const jobDetail = (
           job === undefined ? "Job " : `${readable(job.job_type)} `,
           h("code", {}, id),
         ),
-        job && actions(job, done),
+        job && actions(job, onDone),
         h("a", { href: historyAddress(`share-protection.job.${id}`) }, "Travel through its past"),
         h("a", { href: addressOf("jobs", back) }, "Close"),
       ),
-      h("dl", { class: "figures" }, facts(job, stays)),
+      h("dl", { class: "figures" }, figures(job, periods)),
       h("h3", {}, "Its way"),
       h(
         "ol",
         { class: "way" },
-        stays.map((stay, index) =>
+        periods.map((period, index) =>
           h(
             "li",
-            { "data-key": String(index), "aria-current": index === stays.length - 1 && "step" },
-            statusMark(moodOf(stay), readable(stay.state)),
-            h("small", {}, lastedWords(stay, now)),
+            { "data-key": String(index), "aria-current": index === periods.length - 1 && "step" },
+            statusMark(toneOf(period), readable(period.state)),
+            h("small", {}, durationText(period, now)),
           ),
         ),
       ),

@@ -11,21 +11,21 @@ import {
   emptyBox,
   formValues,
   idText,
-  type Mood,
   problemBox,
   statusMark,
+  type Tone,
   textField,
   when,
 } from "./parts.ts"
 import { addressOf, type View } from "./view.ts"
-import { bytes, shortId, duration, readable } from "./words.ts"
+import { bytes, duration, readable, shortId } from "./words.ts"
 
 /** Rows per page, and the maximum number of pages on the screen. */
 const page_rows = 100
 const pages_max = 10
 /** Polling intervals with and without running jobs: progress publishes no events. */
 const running_ms = 2000
-const resting_ms = 15_000
+const idle_ms = 15_000
 
 const types = [
   "backup",
@@ -49,7 +49,7 @@ const states = [
   "error",
 ]
 
-export const moodOf = (state: string): Mood =>
+export const toneOf = (state: string): Tone =>
   state === "available"
     ? "good"
     : state === "error"
@@ -60,62 +60,62 @@ export const moodOf = (state: string): Mood =>
 
 const hasEnded = ({ state }: Job) => state === "available" || state === "error"
 
-const filters = ["state", "job_type", "project_id"] as const
-type Asked = Readonly<Partial<Record<(typeof filters)[number] | "job", string>>>
+const filter_names = ["state", "job_type", "project_id"] as const
+type Filters = Readonly<Partial<Record<(typeof filter_names)[number] | "job", string>>>
 
-const askedIn = (query: URLSearchParams): Asked =>
+const filtersIn = (query: URLSearchParams): Filters =>
   Object.fromEntries(
-    [...filters, "job"].flatMap((name) => {
+    [...filter_names, "job"].flatMap((name) => {
       const value = query.get(name)
       return value === null ? [] : [[name, value]]
     }),
   )
 
 /** The filters without the selected job. */
-const listed = (asked: Asked): Asked =>
-  Object.fromEntries(Object.entries(asked).filter(([name]) => name !== "job"))
+const withoutJob = (filters: Filters): Filters =>
+  Object.fromEntries(Object.entries(filters).filter(([name]) => name !== "job"))
 
 /** Requests all pages on the screen and joins them; returns the first problem instead. */
-const askPages = async (asked: Asked, pages: number) => {
+const fetchPages = async (filters: Filters, pages: number) => {
   const rows: Job[] = []
   let marker: string | null = null
   for (let page = 0; page < pages; page++) {
-    const query = new URLSearchParams({ ...listed(asked) })
+    const query = new URLSearchParams({ ...withoutJob(filters) })
     if (marker !== null) query.set("marker", marker)
-    const answer = await getRows<Job>(`/v1/admin/jobs?${query}`, "jobs", page_rows)
-    if (answer.kind === "problem") return answer
-    rows.push(...answer.body.rows)
-    marker = answer.body.next_marker
+    const result = await getRows<Job>(`/v1/admin/jobs?${query}`, "jobs", page_rows)
+    if (result.kind === "problem") return result
+    rows.push(...result.body.rows)
+    marker = result.body.next_marker
     if (marker === null) break
   }
-  return { kind: "answer", body: { rows, next_marker: marker } } as const
+  return { kind: "ok", body: { rows, next_marker: marker } } as const
 }
 
 const progressOf = (job: Job) => {
   const { state, progress, bytes_done, bytes_total } = job
-  if (hasEnded(job)) return statusMark(moodOf(state), readable(state))
+  if (hasEnded(job)) return statusMark(toneOf(state), readable(state))
   const done = bytes_done === null ? "" : bytes(bytes_done)
   const of = bytes_total === null ? "" : ` of ${bytes(bytes_total)}`
   return [
-    statusMark(moodOf(state), readable(state)),
+    statusMark(toneOf(state), readable(state)),
     state !== "queued" && [
-      bar([{ mood: "busy", amount: progress, title: `${progress}%` }], 100),
+      bar([{ tone: "busy", amount: progress, title: `${progress}%` }], 100),
       h("small", {}, `${progress}%${done === "" ? "" : ` \u00b7 ${done}${of}`}`),
     ],
   ]
 }
 
 /** Duration of the job, so far if it is running. */
-const lasted = ({ started_at, finished_at }: Job, now: number) =>
+const durationOf = ({ started_at, finished_at }: Job, now: number) =>
   started_at === null
     ? "\u2013"
     : duration((finished_at === null ? now : Date.parse(finished_at)) - Date.parse(started_at))
 
-const columns = (asked: Asked, now: number): readonly Column<Job>[] => [
+const columns = (filters: Filters, now: number): readonly Column<Job>[] => [
   {
     title: "Job",
     cell: ({ id, job_type }) => [
-      h("a", { href: addressOf("jobs", { ...asked, job: id }) }, readable(job_type)),
+      h("a", { href: addressOf("jobs", { ...filters, job: id }) }, readable(job_type)),
       h("small", { title: id }, shortId(id)),
     ],
   },
@@ -130,7 +130,7 @@ const columns = (asked: Asked, now: number): readonly Column<Job>[] => [
   { title: "Project", cell: ({ project_id }) => idText(project_id) },
   { title: "Attempt", is_number: true, cell: ({ attempt }) => attempt },
   { title: "Asked", class: "when", cell: ({ created_at }) => when(created_at, now) },
-  { title: "Ran", is_number: true, cell: (job) => lasted(job, now) },
+  { title: "Ran", is_number: true, cell: (job) => durationOf(job, now) },
   {
     title: "Why not",
     class: "text",
@@ -139,7 +139,7 @@ const columns = (asked: Asked, now: number): readonly Column<Job>[] => [
   },
 ]
 
-const filterForm = (asked: Asked) =>
+const filterForm = (filters: Filters) =>
   h(
     "form",
     {
@@ -161,20 +161,20 @@ const filterForm = (asked: Asked) =>
       "state",
       "State",
       [["", "Any"], ...states.map((name) => [name, readable(name)] as const)],
-      asked.state ?? "",
+      filters.state ?? "",
     ),
     choice(
       "job_type",
       "Type",
       [["", "Any"], ...types.map((name) => [name, readable(name)] as const)],
-      asked.job_type ?? "",
+      filters.job_type ?? "",
     ),
-    textField("project_id", "Project", asked.project_id ?? "", "any"),
+    textField("project_id", "Project", filters.project_id ?? "", "any"),
     h("button", { type: "submit" }, "Filter"),
   )
 
-const nothing = (asked: Asked) =>
-  Object.keys(asked).length > 0
+const noJobs = (filters: Filters) =>
+  Object.keys(filters).length > 0
     ? emptyBox({ title: "No such job", text: "No job has all that the filters ask for." })
     : emptyBox({
         title: "No job yet",
@@ -188,61 +188,61 @@ export const jobsView: View = {
   name: "jobs",
   title: "Jobs",
   open: (place) => {
-    let asked: Asked = {}
+    let filters: Filters = {}
     let pages = 1
     let is_running = false
     const more = () => {
       pages = Math.min(pages + 1, pages_max)
-      drawn.now()
+      polling.now()
     }
     const parts = async () => {
-      const mine = asked
-      const [answer, course] = await Promise.all([
-        askPages(mine, pages),
-        mine.job === undefined ? undefined : fetchJobHistory(mine.job),
+      const wanted = filters
+      const [result, history] = await Promise.all([
+        fetchPages(wanted, pages),
+        wanted.job === undefined ? undefined : fetchJobHistory(wanted.job),
       ])
-      if (answer.kind === "problem") return [problemBox(answer.problem, "Jobs")]
-      const { rows, next_marker } = answer.body
+      if (result.kind === "problem") return [problemBox(result.problem, "Jobs")]
+      const { rows, next_marker } = result.body
       const now = Date.now()
       is_running = rows.some((job) => !hasEnded(job))
-      const shown = rows.find(({ id }) => id === mine.job)
-      const of_list = listed(mine)
+      const selected = rows.find(({ id }) => id === wanted.job)
+      const list_filters = withoutJob(wanted)
       return [
-        ...(course === undefined
+        ...(history === undefined
           ? []
-          : jobDetail(course, shown, of_list, now, () => drawn.now())),
-        filterForm(mine),
+          : jobDetail(history, selected, list_filters, now, () => polling.now())),
+        filterForm(wanted),
         rows.length === 0
-          ? nothing(of_list)
+          ? noJobs(list_filters)
           : table({
               id: "jobs",
               title: "Jobs",
               caption: "Jobs of all projects, the newest first",
-              columns: columns(of_list, now),
+              columns: columns(list_filters, now),
               rows,
               keyOf: ({ id }) => id,
-              rowClass: ({ id }) => (id === mine.job ? "chosen" : null),
+              rowClass: ({ id }) => (id === wanted.job ? "chosen" : null),
             }),
         ...(next_marker === null || pages === pages_max
           ? []
           : [h("button", { type: "button", "data-key": "more", onclick: more }, "Older jobs")]),
       ]
     }
-    const drawn = pollingView(place, {
+    const polling = pollingView(place, {
       load: parts,
-      ms: () => (is_running ? running_ms : resting_ms),
+      ms: () => (is_running ? running_ms : idle_ms),
       refreshesOn: () => true,
     })
     return {
       show: (query) => {
-        const next = askedIn(query)
-        const is_other = filters.some((name) => next[name] !== asked[name])
+        const next = filtersIn(query)
+        const is_other = filter_names.some((name) => next[name] !== filters[name])
         if (is_other) pages = 1
-        const is_new = is_other || next.job !== asked.job
-        asked = next
-        if (is_new) drawn.now()
+        const is_new = is_other || next.job !== filters.job
+        filters = next
+        if (is_new) polling.now()
       },
-      close: drawn.close,
+      close: polling.close,
     }
   },
 }

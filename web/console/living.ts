@@ -1,6 +1,6 @@
 /** A view that polls and redraws itself. */
 import { morphChildren } from "../element.ts"
-import { type StreamEvent, listen } from "./events.ts"
+import { listen, type StreamEvent } from "./events.ts"
 import { loading } from "./parts.ts"
 import { poll } from "./repeat.ts"
 
@@ -17,31 +17,31 @@ export interface Polling {
 const burst_ms = 300
 
 /** Draws into `place` until closed; drops responses that a newer request has overtaken. */
-export const pollingView = (place: HTMLElement, { load: ask, ms, refreshesOn: hears }: Polling) => {
+export const pollingView = (place: HTMLElement, { load, ms, refreshesOn }: Polling) => {
   let is_closed = false
-  let asked = 0
+  let newest = 0
   let timer: ReturnType<typeof setTimeout> | undefined
   place.replaceChildren(loading())
-  const asking = poll(async () => {
-    const mine = ++asked
-    const nodes = await ask()
-    if (!is_closed && mine === asked) morphChildren(place, nodes)
+  const polling = poll(async () => {
+    const number = ++newest
+    const nodes = await load()
+    if (!is_closed && number === newest) morphChildren(place, nodes)
   }, ms)
-  const silence = listen((event) => {
-    if (hears?.(event) !== true) return
+  const stopListening = listen((event) => {
+    if (refreshesOn?.(event) !== true) return
     timer ??= setTimeout(() => {
       timer = undefined
-      asking.now()
+      polling.now()
     }, burst_ms)
   })
   return {
     /** Requests at once, for example after the filters changed. */
-    now: () => asking.now(),
+    now: () => polling.now(),
     close: () => {
       is_closed = true
       clearTimeout(timer)
-      asking.stop()
-      silence()
+      polling.stop()
+      stopListening()
     },
   }
 }

@@ -1,7 +1,7 @@
 /** The overview: alerts, key figures of the five services, the log and its read models. */
 import { h } from "../element.ts"
 import { sentence, signed } from "../wording.ts"
-import { alertsOf, type AlertSources, readinessOf } from "./alerts.ts"
+import { type AlertSources, alertsOf, readinessOf } from "./alerts.ts"
 import type {
   AuditPage,
   ClusterMetrics,
@@ -12,14 +12,14 @@ import type {
   Rollout,
   Worker,
 } from "./api.ts"
-import { type Result, get, getReadiness, getRows, type Rows, rows_max } from "./ask.ts"
+import { get, getReadiness, getRows, type Result, type Rows, rows_max } from "./ask.ts"
 import { pollingView } from "./living.ts"
 import { emptyBox, figure, problemBox, statusMark, token_command, when } from "./parts.ts"
 import type { View } from "./view.ts"
 import { bytes, plural } from "./words.ts"
 
 /** Polling interval, unless an event triggers a request. */
-const ask_ms = 10_000
+const poll_ms = 10_000
 
 /** Maximum number of failed jobs to request; the count stops there. */
 const failed_max = 100
@@ -40,7 +40,7 @@ interface Dashboard {
   readonly demo: boolean
 }
 
-const askAll = async () => {
+const fetchAll = async () => {
   const [readiness, read_models, newest, cluster, jobs, workers, rollouts, coverage, ...others] =
     await Promise.all([
       getReadiness(),
@@ -60,17 +60,17 @@ const askAll = async () => {
   const of_shares = { jobs, workers, rollouts, coverage }
   return { readiness, read_models, newest, cluster, ...of_shares, dashboard, sources, model, log }
 }
-type All = Awaited<ReturnType<typeof askAll>>
+type Results = Awaited<ReturnType<typeof fetchAll>>
 
-const bodyOf = <A>(answer: Result<A>): A | undefined =>
-  answer.kind === "answer" ? answer.body : undefined
-const rowsOf = <A>(answer: Result<Rows<A>>): readonly A[] | undefined => bodyOf(answer)?.rows
+const bodyOf = <A>(result: Result<A>): A | undefined =>
+  result.kind === "ok" ? result.body : undefined
+const rowsOf = <A>(result: Result<Rows<A>>): readonly A[] | undefined => bodyOf(result)?.rows
 
 /** The API lists the oldest rollout first. */
 const newestFirst = (rollouts: readonly Rollout[]) =>
   rollouts.toSorted((one, other) => (one.created_at < other.created_at ? 1 : -1))
 
-const knownOf = (all: All): AlertSources => ({
+const alertSourcesOf = (all: Results): AlertSources => ({
   readiness: bodyOf(all.readiness)?.lines,
   read_models: bodyOf(all.read_models)?.read_models,
   cluster: bodyOf(all.cluster),
@@ -82,17 +82,17 @@ const knownOf = (all: All): AlertSources => ({
 })
 
 /** Says why a figure is missing, because missing is not zero. */
-const hidden = (answer: Result<unknown>, of: string) => {
-  if (answer.kind === "answer") return undefined
-  const { status, text } = answer.problem
+const missingFigure = (result: Result<unknown>, of: string) => {
+  if (result.kind === "ok") return undefined
+  const { status, text } = result.problem
   const why =
     status === 403 ? "not for this token" : status === 404 ? "not served here" : "no answer"
   return figure(h("span", { class: "none", title: text }, why), of)
 }
 
-const blobFigures = ({ cluster }: All) => {
+const blobFigures = ({ cluster }: Results) => {
   const body = bodyOf(cluster)
-  if (body === undefined) return [hidden(cluster, "Ring")]
+  if (body === undefined) return [missingFigure(cluster, "Ring")]
   const { nodes, ring_version } = body
   const active = nodes.filter(({ state }) => state === "active").length
   const sum = (count: (node: (typeof nodes)[number]) => number | string) =>
@@ -107,45 +107,47 @@ const blobFigures = ({ cluster }: All) => {
   ]
 }
 
-const shareFigures = ({ workers, coverage, jobs }: All) => {
+const shareFigures = ({ workers, coverage, jobs }: Results) => {
   const all_workers = rowsOf(workers)
   const all_shares = rowsOf(coverage)
   const failed = rowsOf(jobs)
   const running = all_workers?.reduce((sum, { running_jobs }) => sum + running_jobs, 0)
   const ready = all_workers?.filter(({ state }) => state === "ready").length
-  const guarded = all_shares?.filter((entry) => entry.protected).length
+  const protected_count = all_shares?.filter((entry) => entry.protected).length
   return [
     all_workers === undefined
-      ? hidden(workers, "Workers")
+      ? missingFigure(workers, "Workers")
       : figure(`${ready}`, "Workers ready", "#workers"),
     running !== undefined && figure(`${running}`, "Jobs running", "#jobs"),
     failed === undefined
-      ? hidden(jobs, "Jobs")
+      ? missingFigure(jobs, "Jobs")
       : figure(
           failed.length >= failed_max ? `${failed_max}+` : `${failed.length}`,
           "Jobs failed",
           "#jobs?state=error",
         ),
     all_shares === undefined
-      ? hidden(coverage, "Coverage")
-      : figure(`${guarded} of ${all_shares.length}`, "Shares protected", "#protection"),
+      ? missingFigure(coverage, "Coverage")
+      : figure(`${protected_count} of ${all_shares.length}`, "Shares protected", "#protection"),
   ]
 }
 
-const capitalFigures = ({ dashboard }: All) => {
+const capitalFigures = ({ dashboard }: Results) => {
   const body = bodyOf(dashboard)
   if (body === undefined) {
     const is_private = dashboard.kind === "problem" && dashboard.problem.status === 401
-    return [is_private ? figure("private", "Composite", "/") : hidden(dashboard, "Composite")]
+    return [
+      is_private ? figure("private", "Composite", "/") : missingFigure(dashboard, "Composite"),
+    ]
   }
   const { composite, demo } = body
   const words = composite === null ? "no data yet" : `${signed(composite.z)}, ${composite.z_label}`
   return [figure(demo ? `${words} (demo)` : words, "Composite", "/")]
 }
 
-const carrierFigures = ({ sources }: All) => {
+const carrierFigures = ({ sources }: Results) => {
   const [first] = bodyOf(sources)?.sources ?? []
-  if (first === undefined) return [hidden(sources, "Registry")]
+  if (first === undefined) return [missingFigure(sources, "Registry")]
   const { registry, carriers, is_demo } = first
   const words = registry === "none" ? "none set up" : registry
   return [
@@ -154,9 +156,9 @@ const carrierFigures = ({ sources }: All) => {
   ]
 }
 
-const plantFigures = ({ model }: All) => {
+const plantFigures = ({ model }: Results) => {
   const body = bodyOf(model)
-  if (body === undefined) return [hidden(model, "Model")]
+  if (body === undefined) return [missingFigure(model, "Model")]
   return [figure(body.is_demo ? `${body.name} (demo)` : body.name, "Model", "/plants")]
 }
 
@@ -168,26 +170,26 @@ const services = [
   ["plant-disease", "Plant disease", plantFigures],
 ] as const
 
-const serviceCard = (all: All, [name, title, figures]: (typeof services)[number]) => {
+const serviceCard = (all: Results, [name, title, figures]: (typeof services)[number]) => {
   const line = bodyOf(all.readiness)
     ?.lines.map(readinessOf)
     .find((one) => one.name === name)
   const words =
     line === undefined ? "Not served by this process" : line.is_ready ? "Ready" : "Not ready"
-  const mood = line === undefined ? "over" : line.is_ready ? "good" : "bad"
+  const tone = line === undefined ? "over" : line.is_ready ? "good" : "bad"
   const note = line?.said.replace(/^ok(; )?/, "") ?? ""
   return h(
     "section",
     { class: "card", "aria-labelledby": `s-${name}`, "data-key": name },
     h("h3", { id: `s-${name}` }, title),
-    h("p", {}, statusMark(mood, words)),
+    h("p", {}, statusMark(tone, words)),
     line !== undefined && h("dl", { class: "figures" }, figures(all)),
     note !== "" && h("p", { class: "note" }, sentence(note)),
   )
 }
 
-const attention = (all: All, now: number) => {
-  const alerts = alertsOf(knownOf(all), now)
+const attention = (all: Results, now: number) => {
+  const alerts = alertsOf(alertSourcesOf(all), now)
   return h(
     "section",
     { class: "attention", "aria-labelledby": "attention", "data-key": "attention" },
@@ -197,11 +199,11 @@ const attention = (all: All, now: number) => {
     h(
       "ul",
       {},
-      alerts.map(({ mood, title, text, href }) =>
+      alerts.map(({ tone, title, text, href }) =>
         h(
           "li",
           { "data-key": `${href} ${title}` },
-          statusMark(mood, ""),
+          statusMark(tone, ""),
           h("div", {}, h("a", { href }, title), h("p", {}, text)),
         ),
       ),
@@ -209,9 +211,9 @@ const attention = (all: All, now: number) => {
   )
 }
 
-const logFigures = ({ log }: All) => {
+const logFigures = ({ log }: Results) => {
   const standing = bodyOf(log)
-  if (standing === undefined) return [hidden(log, "Size")]
+  if (standing === undefined) return [missingFigure(log, "Size")]
   const { bytes: size, limit_bytes: limit, aggregates, generation } = standing
   return [
     figure(limit === null ? bytes(size) : `${bytes(size)} of ${bytes(limit)}`, "Size"),
@@ -220,7 +222,7 @@ const logFigures = ({ log }: All) => {
   ]
 }
 
-const logPart = (all: All, now: number) => {
+const logPart = (all: Results, now: number) => {
   const { newest, read_models } = all
   if (newest.kind === "problem") return problemBox(newest.problem, "The log")
   const { events, position } = newest.body
@@ -251,20 +253,20 @@ const logPart = (all: All, now: number) => {
       : h(
           "ul",
           { class: "models" },
-          models.map(({ name, position: shown, behind }) =>
+          models.map(({ name, position: model_position, behind }) =>
             h(
               "li",
               { "data-key": name },
               statusMark(behind > 0 ? "waiting" : "good", name),
               h("span", {}, behind > 0 ? `${plural(behind, "commit")} behind` : "up to date"),
-              h("span", { class: "none" }, `at ${shown.toLocaleString("en-US")}`),
+              h("span", { class: "none" }, `at ${model_position.toLocaleString("en-US")}`),
             ),
           ),
         ),
   )
 }
 
-const parts = (all: All, now: number) => [
+const parts = (all: Results, now: number) => [
   ...(all.readiness.kind === "problem" ? [problemBox(all.readiness.problem, "Readiness")] : []),
   attention(all, now),
   h(
@@ -285,8 +287,8 @@ export const overviewView: View = {
   title: "Overview",
   open: (place) => {
     const { close } = pollingView(place, {
-      load: async () => parts(await askAll(), Date.now()),
-      ms: () => ask_ms,
+      load: async () => parts(await fetchAll(), Date.now()),
+      ms: () => poll_ms,
       refreshesOn: () => true,
     })
     return { show: () => undefined, close }

@@ -3,7 +3,7 @@ import { copyableCommand } from "../command.ts"
 import { type Child, h, morphChildren, s } from "../element.ts"
 import type { Problem } from "./ask.ts"
 import { historyAddress } from "./view.ts"
-import { ago, timestamp, shortId } from "./words.ts"
+import { ago, shortId, timestamp } from "./words.ts"
 
 /** Issues a token that may see every view. */
 export const token_command =
@@ -44,9 +44,9 @@ export const loading = (): HTMLElement =>
   h("section", { class: "loading", "data-key": "loading" }, "Reading\u2026")
 
 /** Distinguished by shape as well as colour. */
-export type Mood = "good" | "busy" | "waiting" | "bad" | "over"
+export type Tone = "good" | "busy" | "waiting" | "bad" | "over"
 
-const mood_class: Readonly<Record<Mood, string>> = {
+const tone_class: Readonly<Record<Tone, string>> = {
   good: "live",
   busy: "busy",
   waiting: "",
@@ -54,9 +54,9 @@ const mood_class: Readonly<Record<Mood, string>> = {
   over: "stub",
 }
 
-/** A word after the mark of its mood. */
-export const statusMark = (mood: Mood, text: string): HTMLElement =>
-  h("span", { class: `standing ${mood_class[mood]}`.trim() }, text)
+/** A word after the mark of its tone. */
+export const statusMark = (tone: Tone, text: string): HTMLElement =>
+  h("span", { class: `standing ${tone_class[tone]}`.trim() }, text)
 
 /** The age of a time, with the full time as tooltip. */
 export const when = (at: string | null, now: number): Child =>
@@ -68,7 +68,11 @@ export const when = (at: string | null, now: number): Child =>
 export const historyLink = (of: string, id: string, position?: number): HTMLElement =>
   h(
     "a",
-    { href: historyAddress(`${of}.${id}`, position), title: `The past of ${of} ${id}`, class: "id" },
+    {
+      href: historyAddress(`${of}.${id}`, position),
+      title: `The past of ${of} ${id}`,
+      class: "id",
+    },
     shortId(id),
   )
 
@@ -77,7 +81,7 @@ export const idText = (id: string | null): Child =>
   id === null ? h("span", { class: "none" }, "\u2013") : h("code", { title: id }, shortId(id))
 
 export interface Piece {
-  readonly mood: Mood
+  readonly tone: Tone
   readonly amount: number
   readonly title: string
 }
@@ -100,11 +104,11 @@ export const bar = (pieces: readonly Piece[], total?: number): SVGElement => {
       "aria-hidden": "true",
     },
     s("rect", { class: "ground", x: 0, y: 0, width: bar_units, height: 1 }),
-    pieces.map(({ mood, amount, title }) => {
+    pieces.map(({ tone, amount, title }) => {
       const width = (amount / whole) * bar_units
       const piece = s(
         "rect",
-        { class: mood, x: from, y: 0, width, height: 1 },
+        { class: tone, x: from, y: 0, width, height: 1 },
         s("title", {}, title),
       )
       from += width

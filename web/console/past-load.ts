@@ -1,6 +1,6 @@
 /** Loads the history of an aggregate: a window of commits, and the state before the first. */
 import type { AuditCommit, AuditEvent, AuditHistory, AuditPage, AuditState, Chart } from "./api.ts"
-import { type Result, get, type Problem } from "./ask.ts"
+import { get, type Problem, type Result } from "./ask.ts"
 
 /** Commits per request, and per window of the slider. */
 const page_commits = 250
@@ -28,8 +28,8 @@ const pathOf = (of: string) => {
 /** The state just before a position; undefined if the aggregate did not exist. */
 const stateBefore = async (of: string, position: number) => {
   if (position <= 1) return undefined
-  const answer = await get<AuditState>(`${pathOf(of)}?position=${position - 1}`)
-  return answer.kind === "answer" ? answer.body.state : undefined
+  const result = await get<AuditState>(`${pathOf(of)}?position=${position - 1}`)
+  return result.kind === "ok" ? result.body.state : undefined
 }
 
 /** Requests the commits after `marker`, up to a full window. */
@@ -38,12 +38,12 @@ const windowAfter = async (of: string, marker: number): Promise<Result<AuditHist
   let after = String(marker)
   for (;;) {
     const query = new URLSearchParams({ limit: String(page_commits), marker: after })
-    const answer = await get<AuditHistory>(`${pathOf(of)}?${query}`)
-    if (answer.kind === "problem") return answer
-    commits.push(...answer.body.commits)
-    const { next_marker } = answer.body
+    const result = await get<AuditHistory>(`${pathOf(of)}?${query}`)
+    if (result.kind === "problem") return result
+    commits.push(...result.body.commits)
+    const { next_marker } = result.body
     if (next_marker === undefined || commits.length >= window_commits) {
-      return { kind: "answer", body: { ...answer.body, commits } }
+      return { kind: "ok", body: { ...result.body, commits } }
     }
     after = next_marker
   }
@@ -51,9 +51,9 @@ const windowAfter = async (of: string, marker: number): Promise<Result<AuditHist
 
 /** The window that begins after `marker`. */
 const pastAfter = async (of: string, marker: number): Promise<Result<HistoryWindow>> => {
-  const [answer, state] = await Promise.all([windowAfter(of, marker), stateBefore(of, marker + 1)])
-  if (answer.kind === "problem") return answer
-  const { commits, next_marker } = answer.body
+  const [result, state] = await Promise.all([windowAfter(of, marker), stateBefore(of, marker + 1)])
+  if (result.kind === "problem") return result
+  const { commits, next_marker } = result.body
   const past: HistoryWindow = {
     of,
     commits,
@@ -62,11 +62,14 @@ const pastAfter = async (of: string, marker: number): Promise<Result<HistoryWind
     is_from_start: state === undefined,
     has_later: next_marker !== undefined,
   }
-  return { kind: "answer", body: past }
+  return { kind: "ok", body: past }
 }
 
 /** The window from the first commit, or from `at` if the first window does not contain it. */
-export const fetchHistory = async (of: string, at: number | undefined): Promise<Result<HistoryWindow>> => {
+export const fetchHistory = async (
+  of: string,
+  at: number | undefined,
+): Promise<Result<HistoryWindow>> => {
   const first = await pastAfter(of, 0)
   if (first.kind === "problem" || at === undefined || !first.body.has_later) return first
   const last = first.body.commits.at(-1)?.position ?? 0
@@ -76,16 +79,17 @@ export const fetchHistory = async (of: string, at: number | undefined): Promise<
 export const fetchLater = (past: HistoryWindow): Promise<Result<HistoryWindow>> =>
   pastAfter(past.of, past.commits.at(-1)?.position ?? 0)
 
-export const fetchEarliest = ({ of }: HistoryWindow): Promise<Result<HistoryWindow>> => pastAfter(of, 0)
+export const fetchEarliest = ({ of }: HistoryWindow): Promise<Result<HistoryWindow>> =>
+  pastAfter(of, 0)
 
 /** The history with new commits appended; undefined if there are none. */
 export const fetchNew = async (past: HistoryWindow): Promise<HistoryWindow | undefined> => {
   const last = past.commits.at(-1)?.position ?? 0
   if (past.has_later || past.commits.length >= window_commits) return undefined
-  const answer = await windowAfter(past.of, last)
-  if (answer.kind === "problem" || answer.body.commits.length === 0) return undefined
-  const commits = [...past.commits, ...answer.body.commits]
-  return { ...past, commits, has_later: answer.body.next_marker !== undefined }
+  const result = await windowAfter(past.of, last)
+  if (result.kind === "problem" || result.body.commits.length === 0) return undefined
+  const commits = [...past.commits, ...result.body.commits]
+  return { ...past, commits, has_later: result.body.next_marker !== undefined }
 }
 
 let charts: readonly Chart[] | undefined
@@ -93,9 +97,9 @@ let charts: readonly Chart[] | undefined
 /** The chart of an aggregate; charts are constant while the server runs. */
 export const fetchChart = async (of: string): Promise<Chart | Problem | undefined> => {
   if (charts === undefined) {
-    const answer = await get<{ readonly charts: readonly Chart[] }>("/v1/admin/charts")
-    if (answer.kind === "problem") return answer.problem
-    charts = answer.body.charts
+    const result = await get<{ readonly charts: readonly Chart[] }>("/v1/admin/charts")
+    if (result.kind === "problem") return result.problem
+    charts = result.body.charts
   }
   const kind = of.split(".", 2).join(".")
   return charts.find(({ id }) => id === kind)
@@ -116,10 +120,10 @@ export const findAggregates = async (text: string): Promise<Result<FoundAggregat
   const [service = "", aggregate = ""] = text.split(".")
   const what = is_kind.test(text) ? { service, aggregate } : { subject: text }
   const query = new URLSearchParams({ ...what, limit: `${search_events_max}` })
-  const answer = await get<AuditPage>(`/v1/admin/audit?${query}`)
-  if (answer.kind === "problem") return answer
+  const result = await get<AuditPage>(`/v1/admin/audit?${query}`)
+  if (result.kind === "problem") return result
   const nameOf = (event: AuditEvent) => `${event.service}.${event.aggregate}.${event.id}`
-  const { events, next_marker } = answer.body
+  const { events, next_marker } = result.body
   const of = [...new Set(events.map(nameOf))]
-  return { kind: "answer", body: { of, is_all: next_marker === undefined } }
+  return { kind: "ok", body: { of, is_all: next_marker === undefined } }
 }

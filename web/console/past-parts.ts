@@ -2,11 +2,11 @@
 import { type Child, h } from "../element.ts"
 import type { AuditCommit, Chart } from "./api.ts"
 import { chartPicture } from "./chart-drawing.ts"
-import { activeOf, initialOf, transitionsTaken, describedStates } from "./chart-ways.ts"
+import { activeOf, describedStates, initialOf, transitionsTaken } from "./chart-ways.ts"
 import { compareFields, type Field, isChanged } from "./fields.ts"
-import { type FoundAggregates, search_events_max, type HistoryWindow } from "./past-load.ts"
+import { type FoundAggregates, type HistoryWindow, search_events_max } from "./past-load.ts"
 import { addressOf, historyAddress } from "./view.ts"
-import { timestamp, duration, readable, timeOf } from "./words.ts"
+import { duration, readable, timeOf, timestamp } from "./words.ts"
 
 /** Above this number of fields, only changed fields are shown. */
 const fields_max = 120
@@ -41,11 +41,16 @@ const stateText = (active: readonly string[]) => {
   return names.length === 0 ? "\u2013" : readable(names.join(", "))
 }
 
-const chartCard = (chart: Chart | undefined, past: HistoryWindow, index: number, commit: AuditCommit) => {
+const chartCard = (
+  chart: Chart | undefined,
+  past: HistoryWindow,
+  index: number,
+  commit: AuditCommit,
+) => {
   const active = activeOf(commit.snapshot.value)
   if (chart === undefined) {
-    const said = "This server knows no chart of this kind: a later or an earlier version wrote it."
-    return h("p", { class: "note", "data-key": "chart" }, said)
+    const text = "This server knows no chart of this kind: a later or an earlier version wrote it."
+    return h("p", { class: "note", "data-key": "chart" }, text)
   }
   const { value } = beforeOf(past, index)
   const before = value === undefined ? initialOf(chart) : activeOf(value)
@@ -66,7 +71,7 @@ const chartCard = (chart: Chart | undefined, past: HistoryWindow, index: number,
 
 const pair = (name: string, value: Child) => [h("dt", {}, name), h("dd", {}, value)]
 
-const asked = (name: string, value: string | undefined) =>
+const filterPair = (name: string, value: string | undefined) =>
   value !== undefined && pair(name, h("a", { href: addressOf("audit", { [name]: value }) }, value))
 
 const eventCard = (commit: AuditCommit, since: string | undefined) =>
@@ -96,9 +101,9 @@ const eventCard = (commit: AuditCommit, since: string | undefined) =>
     h(
       "dl",
       { class: "pairs" },
-      asked("actor", commit.actor),
-      asked("request_id", commit.request_id),
-      asked("correlation_id", commit.correlation_id),
+      filterPair("actor", commit.actor),
+      filterPair("request_id", commit.request_id),
+      filterPair("correlation_id", commit.correlation_id),
       commit.cause !== undefined && pair("cause", `commit ${commit.cause}`),
       pair("command", h("code", {}, commit.command_id)),
       pair("position", String(commit.position)),

@@ -7,11 +7,11 @@ import { emptyBox, formValues, loading, problemBox, replaceForm, textField } fro
 import {
   fetchChart,
   fetchEarliest,
-  findAggregates,
-  fetchLater,
   fetchHistory,
-  type HistoryWindow,
+  fetchLater,
   fetchNew,
+  findAggregates,
+  type HistoryWindow,
 } from "./past-load.ts"
 import { commitParts, foundList, typesOf } from "./past-parts.ts"
 import { poll } from "./repeat.ts"
@@ -40,7 +40,7 @@ const search = (text: string) =>
     h("a", { href: "#audit" }, "Choose from the audit"),
   )
 
-const lesson = () =>
+const emptyState = () =>
   emptyBox({
     title: "Whose past?",
     text:
@@ -86,11 +86,11 @@ const slider = (go: (index: number) => void) => {
     for (const one of [first, before]) one.setAttribute("aria-disabled", String(index === 0))
     const is_last = index === past.commits.length - 1
     for (const one of [last, after]) one.setAttribute("aria-disabled", String(is_last))
-    const said = `Commit ${index + 1} of ${past.commits.length}`
-    words.textContent = said
+    const text = `Commit ${index + 1} of ${past.commits.length}`
+    words.textContent = text
     if (commit === undefined) return
     const types = typesOf(commit).join(", ")
-    range.setAttribute("aria-valuetext", `${said}: ${types}, ${timestamp(commit.at)}`)
+    range.setAttribute("aria-valuetext", `${text}: ${types}, ${timestamp(commit.at)}`)
   }
   return { element, more, show }
 }
@@ -125,7 +125,7 @@ export const indexAt = ({ commits }: HistoryWindow, at: number | undefined): num
 }
 
 /** The section with the slider and the current commit. */
-const stage = (onShown: (section: HTMLElement) => void) => {
+const timeTravel = (onChange: (section: HTMLElement) => void) => {
   const title = h("h2", { class: "whose" })
   const parts = h("div", { class: "travel" })
   let shown: Shown | undefined
@@ -135,28 +135,31 @@ const stage = (onShown: (section: HTMLElement) => void) => {
     const { past, chart } = shown
     const index = Math.min(Math.max(0, to), past.commits.length - 1)
     shown.index = index
-    sliding.show(past, index)
+    slide_controls.show(past, index)
     morphChildren(parts, commitParts(chart, past, index, go))
     showLit(parts)
     // Keep the address shareable without adding a history entry per commit.
     history.replaceState(null, "", historyAddress(past.of, past.commits[index]?.position))
   }
-  const sliding = slider(go)
+  const slide_controls = slider(go)
   const section = h(
     "section",
     { class: "past", "aria-label": "Its past" },
     title,
-    sliding.element,
+    slide_controls.element,
     parts,
   )
 
   /** A button that loads another window and shows its first commit. */
-  const turn = (name: string, ask: (past: HistoryWindow) => Promise<Result<HistoryWindow>>) => {
+  const windowButton = (
+    name: string,
+    ask: (past: HistoryWindow) => Promise<Result<HistoryWindow>>,
+  ) => {
     const onclick = () => {
       const from = shown
       if (from === undefined) return
-      void ask(from.past).then((answer) => {
-        if (shown === from && answer.kind === "answer") take(answer.body, from.chart, 0)
+      void ask(from.past).then((result) => {
+        if (shown === from && result.kind === "ok") take(result.body, from.chart, 0)
       })
     }
     return h("button", { type: "button", onclick }, name)
@@ -164,11 +167,11 @@ const stage = (onShown: (section: HTMLElement) => void) => {
   const take = (past: HistoryWindow, chart: Chart | undefined, index: number) => {
     shown = { past, chart, index }
     title.textContent = past.of
-    sliding.more.replaceChildren(
-      ...(past.is_from_start ? [] : [turn("From the beginning", fetchEarliest)]),
-      ...(past.has_later ? [turn("Later commits", fetchLater)] : []),
+    slide_controls.more.replaceChildren(
+      ...(past.is_from_start ? [] : [windowButton("From the beginning", fetchEarliest)]),
+      ...(past.has_later ? [windowButton("Later commits", fetchLater)] : []),
     )
-    onShown(section)
+    onChange(section)
     go(index)
   }
   /** Appends new commits; advances if the last commit is on screen. */
@@ -196,49 +199,49 @@ const open = (place: HTMLElement) => {
   const form = h("div", { class: "filter-place" })
   const below = h("div")
   place.replaceChildren(form, below)
-  let wanted: string | undefined
+  let requested: string | undefined
   const put = (node: HTMLElement) => below.replaceChildren(node)
-  const staged = stage(put)
-  const following = poll(staged.follow, () => head_ms)
+  const time_travel = timeTravel(put)
+  const following = poll(time_travel.follow, () => head_ms)
 
   /** Finds aggregates by id or kind; opens the only match, or lists several. */
   const find = async (text: string) => {
-    const answer = await findAggregates(text)
-    if (wanted !== text) return
-    if (answer.kind === "problem") return put(problemBox(answer.problem, text))
-    const [only, ...others] = answer.body.of
-    if (only === undefined || others.length > 0) return put(foundList(text, answer.body))
+    const result = await findAggregates(text)
+    if (requested !== text) return
+    if (result.kind === "problem") return put(problemBox(result.problem, text))
+    const [only, ...others] = result.body.of
+    if (only === undefined || others.length > 0) return put(foundList(text, result.body))
     location.replace(historyAddress(only))
   }
   const load = async (of: string, at: number | undefined) => {
     put(loading())
     if (!is_name.test(of)) return find(of)
-    const [answer, chart] = await Promise.all([fetchHistory(of, at), fetchChart(of)])
-    if (wanted !== of) return
-    if (answer.kind === "problem") return put(problemBox(answer.problem, of))
+    const [result, chart] = await Promise.all([fetchHistory(of, at), fetchChart(of)])
+    if (requested !== of) return
+    if (result.kind === "problem") return put(problemBox(result.problem, of))
     const known = chart !== undefined && "id" in chart ? chart : undefined
-    staged.take(answer.body, known, indexAt(answer.body, at))
+    time_travel.take(result.body, known, indexAt(result.body, at))
   }
   const show = (query: URLSearchParams) => {
     const of = query.get("of")?.trim() ?? ""
     const at = query.get("at")
     const position = at === null || !/^\d+$/.test(at) ? undefined : Number(at)
     replaceForm(form, search(of))
-    const past = staged.past()
+    const past = time_travel.past()
     if (of !== "" && past?.of === of) {
-      staged.go(indexAt(past, position))
+      time_travel.go(indexAt(past, position))
       return
     }
-    staged.clear()
-    wanted = of === "" ? undefined : of
-    if (of === "") put(lesson())
+    time_travel.clear()
+    requested = of === "" ? undefined : of
+    if (of === "") put(emptyState())
     else void load(of, position)
   }
   return {
     show,
     close: () => {
-      wanted = undefined
-      staged.clear()
+      requested = undefined
+      time_travel.clear()
       following.stop()
     },
   }

@@ -10,20 +10,20 @@ export interface Poller {
 export const poll = (work: () => Promise<void>, ms: () => number): Poller => {
   let timer: ReturnType<typeof setTimeout> | undefined
   let is_running = false
-  let is_wanted = false
+  let is_requested = false
   let is_stopped = false
   const run = async () => {
     clearTimeout(timer)
     if (is_stopped) return
     if (is_running) {
-      is_wanted = true
+      is_requested = true
       return
     }
     is_running = true
     await work()
     is_running = false
-    if (is_wanted) {
-      is_wanted = false
+    if (is_requested) {
+      is_requested = false
       void run()
     } else if (!document.hidden) {
       timer = setTimeout(() => void run(), ms())

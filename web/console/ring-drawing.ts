@@ -1,10 +1,10 @@
 /** Draws the ring of blob nodes: the share of each node outside, its fill level inside. */
 import { h, s } from "../element.ts"
 import type { ClusterNode } from "./api.ts"
-import type { Mood } from "./parts.ts"
+import type { Tone } from "./parts.ts"
 import { bytes, percentage, shortId } from "./words.ts"
 
-export const node_moods: Readonly<Record<string, Mood>> = {
+export const node_tones: Readonly<Record<string, Tone>> = {
   active: "good",
   joining: "waiting",
   leaving: "busy",
@@ -91,16 +91,16 @@ const label = ({ node, from, to }: Slice) => {
 const slice = (one: Slice, is_labelled: boolean) => {
   const { node, from, to } = one
   const half = to - from > 3 * gap ? gap / 2 : 0
-  const mood = node_moods[node.state] ?? "over"
+  const tone = node_tones[node.state] ?? "over"
   const [begin, end] = [from + half, to - half]
   const used = usedPart(node)
-  const about =
+  const description =
     `${node.node_id}, ${node.state}: ${percentage(node.ring_share)} of the ring, ` +
     `${bytes(Number(node.used_bytes))} of ${bytes(Number(node.capacity_bytes))} used`
   return s(
     "g",
-    { class: `slice ${mood}${node.ring_share === 0 ? " off" : ""}` },
-    s("title", {}, about),
+    { class: `slice ${tone}${node.ring_share === 0 ? " off" : ""}` },
+    s("title", {}, description),
     s("path", { class: "part", d: arc(begin, end, outer, inner) }),
     s("path", { class: "room", d: arc(begin, end, fill_outer, fill_inner) }),
     used > 0 &&

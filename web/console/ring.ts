@@ -2,14 +2,14 @@
 import { h } from "../element.ts"
 import { type Column, table } from "../table.ts"
 import type { ClusterMetrics, ClusterNode } from "./api.ts"
-import { type Result, get } from "./ask.ts"
+import { get, type Result } from "./ask.ts"
 import { pollingView } from "./living.ts"
 import { bar, emptyBox, figure, problemBox, statusMark, when } from "./parts.ts"
-import { node_moods, ringPicture } from "./ring-drawing.ts"
+import { node_tones, ringPicture } from "./ring-drawing.ts"
 import { historyAddress, type View } from "./view.ts"
-import { bytes, percentage, shortId, readable } from "./words.ts"
+import { bytes, percentage, readable, shortId } from "./words.ts"
 
-const ask_ms = 3000
+const poll_ms = 3000
 const ns_per_ms = 1_000_000
 
 /** The response that a token with scope blobs:read may see. */
@@ -21,7 +21,7 @@ interface ClusterState {
   >[]
 }
 
-const none = {
+const no_activity = {
   pending_migrations: 0,
   bytes_moved: 0,
   repairs: 0,
@@ -38,17 +38,17 @@ export const metricsOf = ({ ring_version, nodes }: ClusterState): ClusterMetrics
   return {
     ring_version,
     vnodes_per_node: 0,
-    ...none,
-    nodes: nodes.map((node) => ({ ...node, ...none, ring_share: evenly(node) })),
+    ...no_activity,
+    nodes: nodes.map((node) => ({ ...node, ...no_activity, ring_share: evenly(node) })),
   }
 }
 
 const count = (value: number | string) => Number(value).toLocaleString("en-US")
 
-const heardAt = ({ last_heartbeat_at: ns }: ClusterNode, now: number) =>
+const lastHeartbeat = ({ last_heartbeat_at: ns }: ClusterNode, now: number) =>
   ns === undefined ? "\u2013" : when(new Date(Number(ns) / ns_per_ms).toISOString(), now)
 
-const columns = (now: number, is_whole: boolean): readonly Column<ClusterNode>[] => [
+const columns = (now: number, has_metrics: boolean): readonly Column<ClusterNode>[] => [
   {
     title: "Node",
     cell: ({ node_id, address }) => [
@@ -56,41 +56,41 @@ const columns = (now: number, is_whole: boolean): readonly Column<ClusterNode>[]
       h("small", {}, address),
     ],
   },
-  { title: "State", cell: ({ state }) => statusMark(node_moods[state] ?? "over", readable(state)) },
+  { title: "State", cell: ({ state }) => statusMark(node_tones[state] ?? "over", readable(state)) },
   {
     title: "Used",
     class: "progress",
     cell: ({ used_bytes, capacity_bytes }) => [
       h("small", {}, `${bytes(Number(used_bytes))} of ${bytes(Number(capacity_bytes))}`),
-      bar([{ mood: "busy", amount: Number(used_bytes), title: "used" }], Number(capacity_bytes)),
+      bar([{ tone: "busy", amount: Number(used_bytes), title: "used" }], Number(capacity_bytes)),
     ],
   },
   { title: "Copies", is_number: true, cell: ({ blob_count }) => count(blob_count) },
-  ...(is_whole
+  ...(has_metrics
     ? ([
         { title: "Of the ring", is_number: true, cell: ({ ring_share }) => percentage(ring_share) },
         { title: "To move", is_number: true, cell: (node) => count(node.pending_migrations) },
         { title: "Too few copies", is_number: true, cell: (node) => count(node.under_replicated) },
         { title: "Repaired", is_number: true, cell: ({ repairs }) => count(repairs) },
-        { title: "Heard", class: "when", cell: (node) => heardAt(node, now) },
+        { title: "Heard", class: "when", cell: (node) => lastHeartbeat(node, now) },
       ] satisfies readonly Column<ClusterNode>[])
     : []),
 ]
 
-const lesson = {
+const empty_state = {
   title: "No node yet",
   text: "A node joins when its server starts. Six on one machine show what several are for.",
   commands: ["npm run cluster -- --nodes 6"],
 }
 
-const askRing = async (): Promise<Result<ClusterMetrics> & { readonly is_whole: boolean }> => {
+const getRing = async (): Promise<Result<ClusterMetrics> & { readonly has_metrics: boolean }> => {
   const metrics = await get<ClusterMetrics>("/v1/cluster/metrics")
-  if (metrics.kind === "answer" || metrics.problem.status !== 403) {
-    return { ...metrics, is_whole: true }
+  if (metrics.kind === "ok" || metrics.problem.status !== 403) {
+    return { ...metrics, has_metrics: true }
   }
   const state = await get<ClusterState>("/v1/cluster/state")
-  if (state.kind === "problem") return { ...metrics, is_whole: true }
-  return { kind: "answer", body: metricsOf(state.body), is_whole: false }
+  if (state.kind === "problem") return { ...metrics, has_metrics: true }
+  return { kind: "ok", body: metricsOf(state.body), has_metrics: false }
 }
 
 const figures = (body: ClusterMetrics) =>
@@ -115,10 +115,10 @@ const partial = () =>
   )
 
 const parts = async () => {
-  const answer = await askRing()
-  if (answer.kind === "problem") return [problemBox(answer.problem, "The ring")]
-  const { body, is_whole } = answer
-  if (body.nodes.length === 0) return [emptyBox(lesson)]
+  const result = await getRing()
+  if (result.kind === "problem") return [problemBox(result.problem, "The ring")]
+  const { body, has_metrics } = result
+  if (body.nodes.length === 0) return [emptyBox(empty_state)]
   const nodes = body.nodes.toSorted((one, other) => (one.node_id < other.node_id ? -1 : 1))
   return [
     h(
@@ -134,14 +134,14 @@ const parts = async () => {
         "div",
         { class: "beside" },
         ringPicture(nodes, String(body.ring_version)),
-        is_whole ? figures(body) : partial(),
+        has_metrics ? figures(body) : partial(),
       ),
     ),
     table({
       id: "nodes",
       title: "Nodes",
       caption: "Nodes, by id",
-      columns: columns(Date.now(), is_whole),
+      columns: columns(Date.now(), has_metrics),
       rows: nodes,
       keyOf: ({ node_id }) => node_id,
       ...(nodes.length === 1 && {
@@ -155,7 +155,7 @@ export const ringView: View = {
   name: "ring",
   title: "Blob ring",
   open: (place) => {
-    const { close } = pollingView(place, { load: parts, ms: () => ask_ms })
+    const { close } = pollingView(place, { load: parts, ms: () => poll_ms })
     return { show: () => undefined, close }
   },
 }

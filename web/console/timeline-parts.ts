@@ -3,7 +3,7 @@ import { h } from "../element.ts"
 import type { AuditEvent } from "./api.ts"
 import { choice, formValues, textField } from "./parts.ts"
 import { addressOf, historyAddress } from "./view.ts"
-import { timestamp, shortId, timeOf } from "./words.ts"
+import { shortId, timeOf, timestamp } from "./words.ts"
 
 const names = [
   "service",
@@ -83,7 +83,7 @@ export const filterForm = (filters: TimelineFilters): HTMLElement => {
 }
 
 /** A field of the event with a link that filters by its value. */
-const narrowing = (name: string, value: string | undefined) =>
+const filterLink = (name: string, value: string | undefined) =>
   value !== undefined && [
     h("dt", {}, name),
     h("dd", {}, h("a", { href: addressOf("audit", { [name]: value }) }, value)),
@@ -96,10 +96,10 @@ const detail = (event: AuditEvent) =>
     h(
       "dl",
       { class: "pairs" },
-      narrowing("subject", event.subject),
-      narrowing("actor", event.actor),
-      narrowing("request_id", event.request_id),
-      narrowing("correlation_id", event.correlation_id),
+      filterLink("subject", event.subject),
+      filterLink("actor", event.actor),
+      filterLink("request_id", event.request_id),
+      filterLink("correlation_id", event.correlation_id),
       event.cause !== undefined && [h("dt", {}, "cause"), h("dd", {}, `commit ${event.cause}`)],
       h("dt", {}, "at"),
       h("dd", {}, timestamp(event.at)),

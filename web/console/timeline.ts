@@ -7,12 +7,12 @@ import { emptyBox, loading, problemBox, replaceForm } from "./parts.ts"
 import { type Poller, poll } from "./repeat.ts"
 import { eventLine, filterForm, filtersIn, type TimelineFilters } from "./timeline-parts.ts"
 import type { View } from "./view.ts"
-import { plural, dayOf } from "./words.ts"
+import { dayOf, plural } from "./words.ts"
 
 const page_rows = 100
 /** Maximum number of events on the page; new ones push out the oldest. */
 const rows_max = 1000
-const head_ms = 2000
+const poll_ms = 2000
 
 interface State {
   readonly filters: TimelineFilters
@@ -27,19 +27,19 @@ interface State {
 
 const keyOf = ({ position, index }: AuditEvent) => `${position}.${index}`
 
-const askPage = (filters: TimelineFilters, more: Readonly<Record<string, string>>) =>
+const getPage = (filters: TimelineFilters, more: Readonly<Record<string, string>>) =>
   get<AuditPage>(
     `/v1/admin/audit?${new URLSearchParams({ ...filters, limit: String(page_rows), ...more })}`,
   )
 
 /** Reads the newest page and discards the events on screen. */
-const readHead = async (state: State): Promise<boolean> => {
-  const answer = await askPage(state.filters, {})
+const readNewest = async (state: State): Promise<boolean> => {
+  const result = await getPage(state.filters, {})
   state.is_read = true
-  state.problem = answer.kind === "problem" ? answer.problem : undefined
-  if (answer.kind === "answer") {
-    state.events = answer.body.events
-    state.next_marker = answer.body.next_marker
+  state.problem = result.kind === "problem" ? result.problem : undefined
+  if (result.kind === "ok") {
+    state.events = result.body.events
+    state.next_marker = result.body.next_marker
   }
   return true
 }
@@ -50,14 +50,14 @@ const readHead = async (state: State): Promise<boolean> => {
  */
 const readNew = async (state: State): Promise<boolean> => {
   const [newest] = state.events
-  if (newest === undefined || state.problem !== undefined) return readHead(state)
-  const answer = await askPage(state.filters, { order: "asc", marker: keyOf(newest) })
-  if (answer.kind === "problem") {
-    state.problem = answer.problem
+  if (newest === undefined || state.problem !== undefined) return readNewest(state)
+  const result = await getPage(state.filters, { order: "asc", marker: keyOf(newest) })
+  if (result.kind === "problem") {
+    state.problem = result.problem
     return true
   }
-  if (answer.body.next_marker !== undefined) return readHead(state)
-  const { events } = answer.body
+  if (result.body.next_marker !== undefined) return readNewest(state)
+  const { events } = result.body
   if (events.length === 0) return false
   const all = [...events.toReversed(), ...state.events]
   state.events = all.slice(0, rows_max)
@@ -71,14 +71,14 @@ const readOlder = async (state: State) => {
   const { next_marker: marker } = state
   if (marker === undefined || state.is_asking_older) return
   state.is_asking_older = true
-  const answer = await askPage(state.filters, { marker })
+  const result = await getPage(state.filters, { marker })
   state.is_asking_older = false
-  if (answer.kind === "problem") {
-    state.problem = answer.problem
+  if (result.kind === "problem") {
+    state.problem = result.problem
     return
   }
-  state.events = [...state.events, ...answer.body.events]
-  state.next_marker = answer.body.next_marker
+  state.events = [...state.events, ...result.body.events]
+  state.next_marker = result.body.next_marker
 }
 
 const days = (state: State, draw: () => void) =>
@@ -102,28 +102,28 @@ const days = (state: State, draw: () => void) =>
     ),
   )
 
-const foot = ({ next_marker, events, is_asking_older }: State, older: () => void) => {
+const footer = ({ next_marker, events, is_asking_older }: State, loadOlder: () => void) => {
   if (next_marker === undefined) return []
   if (events.length >= rows_max) {
-    const said = `${rows_max} events are shown. Narrow the filters to see older ones.`
-    return [h("p", { class: "note", "data-key": "foot" }, said)]
+    const text = `${rows_max} events are shown. Narrow the filters to see older ones.`
+    return [h("p", { class: "note", "data-key": "foot" }, text)]
   }
   return [
     h(
       "button",
-      { type: "button", "data-key": "foot", onclick: older, "aria-disabled": is_asking_older },
+      { type: "button", "data-key": "foot", onclick: loadOlder, "aria-disabled": is_asking_older },
       "Older events",
     ),
   ]
 }
 
-const body = (state: State, draw: () => void, older: () => void) => {
+const body = (state: State, draw: () => void, loadOlder: () => void) => {
   if (!state.is_read) return [loading()]
-  const trouble = state.problem === undefined ? [] : [problemBox(state.problem, "The audit")]
+  const problem_parts = state.problem === undefined ? [] : [problemBox(state.problem, "The audit")]
   if (state.events.length === 0 && state.problem === undefined) {
-    const is_narrowed = Object.keys(state.filters).length > 0
+    const is_filtered = Object.keys(state.filters).length > 0
     return [
-      is_narrowed
+      is_filtered
         ? emptyBox({
             title: "Nothing of that kind",
             text: "No event has all that the filters ask for. Times are UTC; ids must be whole.",
@@ -134,7 +134,7 @@ const body = (state: State, draw: () => void, older: () => void) => {
           }),
     ]
   }
-  return [...trouble, ...days(state, draw), ...foot(state, older)]
+  return [...problem_parts, ...days(state, draw), ...footer(state, loadOlder)]
 }
 
 const newState = (filters: TimelineFilters): State => ({
@@ -155,31 +155,31 @@ export const timelineView: View = {
     const list = h("section", { class: "timeline", "aria-label": "Events" })
     place.replaceChildren(form, list)
     let state = newState({})
-    let asking: Poller | undefined
-    const draw = () => morphChildren(list, body(state, draw, older))
-    const older = () => {
-      const mine = state
-      void readOlder(mine).then(() => mine === state && draw())
+    let poller: Poller | undefined
+    const draw = () => morphChildren(list, body(state, draw, loadOlder))
+    const loadOlder = () => {
+      const own_state = state
+      void readOlder(own_state).then(() => own_state === state && draw())
       draw()
     }
-    const begin = (filters: TimelineFilters) => {
-      asking?.stop()
-      const mine = newState(filters)
-      state = mine
+    const start = (filters: TimelineFilters) => {
+      poller?.stop()
+      const own_state = newState(filters)
+      state = own_state
       replaceForm(form, filterForm(filters))
       draw()
-      asking = poll(
+      poller = poll(
         async () => {
-          const is_new = await readNew(mine)
-          if (is_new && mine === state) draw()
+          const is_new = await readNew(own_state)
+          if (is_new && own_state === state) draw()
         },
-        () => head_ms,
+        () => poll_ms,
       )
     }
     return {
-      show: (query) => begin(filtersIn(query)),
+      show: (query) => start(filtersIn(query)),
       close: () => {
-        asking?.stop()
+        poller?.stop()
         state = newState({})
       },
     }

@@ -2,9 +2,9 @@
 import { h } from "../element.ts"
 import { actionButton } from "./action.ts"
 import type { Reconciliation, Scheduling } from "./api.ts"
-import { type Result, get } from "./ask.ts"
+import { get, type Result } from "./ask.ts"
 import { figure, problemBox, statusMark, when } from "./parts.ts"
-import { timestamp, duration } from "./words.ts"
+import { duration, timestamp } from "./words.ts"
 
 const scheduling_path = "/v1/admin/scheduling"
 const reconciliation_path = "/v1/admin/reconciliation"
@@ -17,7 +17,7 @@ export const fetchMaintenance = async () => {
   return { scheduling, reconciliation }
 }
 
-interface Upkeep {
+interface Maintenance {
   readonly scheduling: Result<Scheduling>
   readonly reconciliation: Result<Reconciliation>
 }
@@ -32,7 +32,7 @@ const due = (at: string | null, now: number) => {
 const schedulingCard = (
   { paused, paused_at, next_run }: Scheduling,
   now: number,
-  done: () => void,
+  onDone: () => void,
 ) =>
   h(
     "section",
@@ -44,7 +44,7 @@ const schedulingCard = (
       actionButton({
         verb: paused ? "Resume" : "Pause",
         object: "all schedules",
-        onDone: done,
+        onDone,
         path: `${scheduling_path}/${paused ? "resume" : "pause"}`,
         explanation: paused
           ? "Policies ask for backups again from now on; what passed meanwhile is not made up."
@@ -62,7 +62,7 @@ const schedulingCard = (
 const reconciliationCard = (
   { status, last_run_at, next_run_at, drift_count }: Reconciliation,
   now: number,
-  done: () => void,
+  onDone: () => void,
 ) =>
   h(
     "section",
@@ -75,7 +75,7 @@ const reconciliationCard = (
         actionButton({
           verb: "Run",
           object: "a reconciliation now",
-          onDone: done,
+          onDone,
           path: `${reconciliation_path}/trigger`,
           explanation:
             "What is recorded here is compared with shares, holds and repositories, as it is " +
@@ -92,19 +92,19 @@ const reconciliationCard = (
     ),
   )
 
-/** Both cards; `done` is called after an action. */
+/** Both cards; `onDone` is called after an action. */
 export const maintenanceCards = (
-  { scheduling, reconciliation }: Upkeep,
+  { scheduling, reconciliation }: Maintenance,
   now: number,
-  done: () => void,
+  onDone: () => void,
 ): HTMLElement =>
   h(
     "div",
     { class: "cards", "data-key": "upkeep" },
     scheduling.kind === "problem"
       ? problemBox(scheduling.problem, "Schedules")
-      : schedulingCard(scheduling.body, now, done),
+      : schedulingCard(scheduling.body, now, onDone),
     reconciliation.kind === "problem"
       ? problemBox(reconciliation.problem, "Reconciliation")
-      : reconciliationCard(reconciliation.body, now, done),
+      : reconciliationCard(reconciliation.body, now, onDone),
   )

@@ -1,6 +1,6 @@
 /** Formats class names, which are usually Crop___Disease. */
 
-const plain = (text: string) =>
+const readable = (text: string) =>
   text
     // Names of the demo model, such as "DemoOak", are two words.
     .replace(/^Demo(?=[A-Z])/, "Demo ")
@@ -17,8 +17,8 @@ export interface ClassName {
 /** Splits "Tomato___Late_blight" into "Tomato" and "Late blight". */
 export const splitClassName = (name: string): ClassName => {
   const [crop = "", ...rest] = name.split("___")
-  if (rest.length === 0) return { crop: "", state: plain(crop) }
-  return { crop: plain(crop), state: plain(rest.join(" ")) }
+  if (rest.length === 0) return { crop: "", state: readable(crop) }
+  return { crop: readable(crop), state: readable(rest.join(" ")) }
 }
 
 /** "Tomato: Late blight" */

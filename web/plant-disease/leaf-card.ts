@@ -2,13 +2,13 @@
 import { announce } from "../announcement.ts"
 import { type Child, h, morphChildren, s } from "../element.ts"
 import type { Explanation, Likely, Prediction } from "./api.ts"
-import { probabilityText, classText, splitClassName } from "./class-words.ts"
+import { classText, probabilityText, splitClassName } from "./class-words.ts"
 import { demoBadge } from "./model-line.ts"
 import { drawFile, drawPng, drawWithoutExif } from "./picture.ts"
-import { type Result, fetchHeatmap, type Problem, predict } from "./predict.ts"
+import { fetchHeatmap, type Problem, predict, type Result } from "./predict.ts"
 
 /** Minimum probability of a confident prediction. */
-const sure = 0.6
+const confident_min = 0.6
 
 export interface LeafCard {
   readonly element: HTMLElement
@@ -25,7 +25,7 @@ const bar = (probability: number) =>
     s("rect", { class: "value", width: (probability * 100).toFixed(2), height: 6 }),
   )
 
-const likely = ({ class: name, probability }: Likely) =>
+const likelyClass = ({ class: name, probability }: Likely) =>
   h(
     "li",
     {},
@@ -39,123 +39,123 @@ const headlineOf = (name: string) => {
   return crop === "" ? state : [h("span", { class: "crop" }, `${crop}: `), state]
 }
 
-const said = ({ prediction, predictions }: Prediction, is_demo: boolean): Node[] => {
+const predictionParts = ({ prediction, predictions }: Prediction, is_demo: boolean): Node[] => {
   const [first] = predictions ?? []
-  const is_unsure = first !== undefined && first.probability < sure
+  const is_unsure = first !== undefined && first.probability < confident_min
   return [
     h("h3", {}, headlineOf(prediction), is_demo && demoBadge()),
     h("p", { class: "raw" }, h("code", {}, prediction)),
     ...(is_unsure ? [h("p", { class: "unsure" }, "It is not sure: read the others too.")] : []),
-    ...(predictions ? [h("ol", { class: "bars" }, predictions.map(likely))] : []),
+    ...(predictions ? [h("ol", { class: "bars" }, predictions.map(likelyClass))] : []),
   ]
 }
 
-const trouble = ({ title, text, is_file_error: is_of_file }: Problem, again: () => void): Node[] => [
+const problemParts = ({ title, text, is_file_error }: Problem, retry: () => void): Node[] => [
   h("h3", { class: "failure" }, title),
   h("p", {}, text),
-  ...(is_of_file ? [] : [h("button", { type: "button", onclick: again }, "Try again")]),
+  ...(is_file_error ? [] : [h("button", { type: "button", onclick: retry }, "Try again")]),
 ]
 
 /** The preview, and the heat map in its place on request. */
-const pictures = (file: File) => {
+const preview = (file: File) => {
   const photo = h("canvas", { role: "img", "aria-label": `Preview of ${file.name}` })
   const map = h("canvas", {
     role: "img",
     hidden: true,
     "aria-label": `Where ${file.name} speaks for its class, as the network sees it`,
   })
-  const none = h("p", { class: "no-preview", hidden: true }, "No preview")
-  const element = h("figure", { class: "picture" }, photo, map, none)
+  const no_preview = h("p", { class: "no-preview", hidden: true }, "No preview")
+  const element = h("figure", { class: "picture" }, photo, map, no_preview)
   const drawing = drawFile(photo, file).then((is_drawn) => {
     photo.hidden = !is_drawn
-    none.hidden = is_drawn
+    no_preview.hidden = is_drawn
     return is_drawn
   })
   /** Draws the heat map; false if that fails. */
   const drawMap = async ({ heatmap, auto_orient }: Explanation) => {
-    const is_there = await drawPng(map, heatmap)
+    const has_map = await drawPng(map, heatmap)
     // If the network ignores the EXIF orientation, show the photo as the network sees it.
-    if (is_there && !auto_orient && (await drawing)) await drawWithoutExif(photo, file)
-    return is_there
+    if (has_map && !auto_orient && (await drawing)) await drawWithoutExif(photo, file)
+    return has_map
   }
   const show = (is_map: boolean) => {
     map.hidden = !is_map
-    photo.hidden = is_map || !none.hidden
+    photo.hidden = is_map || !no_preview.hidden
   }
   return { element, drawMap, show }
 }
 
 /** The button that fetches the heat map once, then toggles it. */
-const mapButton = (file: File, { drawMap, show }: ReturnType<typeof pictures>) => {
-  let is_there = false
-  let is_asking = false
+const mapButton = (file: File, { drawMap, show }: ReturnType<typeof preview>) => {
+  let has_map = false
+  let is_loading = false
   const state = h("p", { class: "failure" })
   const button = h("button", { type: "button", "aria-pressed": "false" }, "Show where it looks")
-  const press = (is_on: boolean) => {
+  const toggle = (is_on: boolean) => {
     button.setAttribute("aria-pressed", String(is_on))
     show(is_on)
   }
   const fetchMap = async () => {
-    const answer = await fetchHeatmap(file)
-    is_there = answer.kind === "answer" && (await drawMap(answer.body))
-    if (is_there) {
-      press(true)
+    const result = await fetchHeatmap(file)
+    has_map = result.kind === "ok" && (await drawMap(result.body))
+    if (has_map) {
+      toggle(true)
       announce("The heat map is shown.")
     } else {
       const { title, text } =
-        answer.kind === "problem" ? answer.problem : { title: "No heat map", text: "" }
+        result.kind === "problem" ? result.problem : { title: "No heat map", text: "" }
       state.textContent = `${title}. ${text}`
     }
   }
   button.addEventListener("click", () => {
-    if (is_there) return press(button.getAttribute("aria-pressed") !== "true")
-    if (is_asking) return undefined
-    is_asking = true
+    if (has_map) return toggle(button.getAttribute("aria-pressed") !== "true")
+    if (is_loading) return undefined
+    is_loading = true
     state.textContent = ""
     button.textContent = "Looking\u2026"
     return void fetchMap().finally(() => {
-      is_asking = false
+      is_loading = false
       button.textContent = "Show where it looks"
     })
   })
   return h("div", { class: "explain" }, button, state)
 }
 
-const tell = (file: File, { prediction, predictions }: Prediction) => {
+const announcePrediction = (file: File, { prediction, predictions }: Prediction) => {
   const [first] = predictions ?? []
-  const how = first === undefined ? "" : `, ${probabilityText(first.probability)}`
-  announce(`${file.name}: ${classText(prediction)}${how}.`)
+  const suffix = first === undefined ? "" : `, ${probabilityText(first.probability)}`
+  announce(`${file.name}: ${classText(prediction)}${suffix}.`)
 }
 
-/** `onAgain` requests the prediction again. */
-export const leafCard = (file: File, onAgain: () => void): LeafCard => {
-  const picture = pictures(file)
-  const words = h("div", { class: "verdict", "aria-busy": "true" })
+/** `onRetry` requests the prediction again. */
+export const leafCard = (file: File, onRetry: () => void): LeafCard => {
+  const picture = preview(file)
+  const verdict = h("div", { class: "verdict", "aria-busy": "true" })
   const explanation = h("div")
   const element = h(
     "li",
     { class: "leaf" },
     picture.element,
-    h("div", { class: "told" }, h("p", { class: "eyebrow name" }, file.name), words, explanation),
+    h("div", { class: "told" }, h("p", { class: "eyebrow name" }, file.name), verdict, explanation),
   )
-  const wait = (text: Child) => morphChildren(words, [h("p", { class: "waiting" }, text)])
-  const show = (answer: Result<Prediction>, is_demo: boolean) => {
-    words.setAttribute("aria-busy", "false")
-    if (answer.kind === "problem") {
-      morphChildren(words, trouble(answer.problem, onAgain))
-      announce(`${file.name}: ${answer.problem.title}.`)
+  const showWaiting = (text: Child) => morphChildren(verdict, [h("p", { class: "waiting" }, text)])
+  const show = (result: Result<Prediction>, is_demo: boolean) => {
+    verdict.setAttribute("aria-busy", "false")
+    if (result.kind === "problem") {
+      morphChildren(verdict, problemParts(result.problem, onRetry))
+      announce(`${file.name}: ${result.problem.title}.`)
       return
     }
-    morphChildren(words, said(answer.body, is_demo))
+    morphChildren(verdict, predictionParts(result.body, is_demo))
     explanation.replaceChildren(mapButton(file, picture))
-    tell(file, answer.body)
+    announcePrediction(file, result.body)
   }
-  wait("Waiting\u2026")
+  showWaiting("Waiting\u2026")
   return {
     element,
     load: async (is_demo) => {
-      words.setAttribute("aria-busy", "true")
-      wait("Looking at it\u2026")
+      verdict.setAttribute("aria-busy", "true")
+      showWaiting("Looking at it\u2026")
       show(await predict(file), is_demo)
     },
   }

@@ -33,18 +33,18 @@ export const photoChooser = (onFiles: (files: readonly File[]) => void): HTMLEle
     ),
     h("p", { class: "note" }, "JPEG or PNG. One leaf that fills the picture is told best."),
   )
-  const over = (is_over: boolean) => element.classList.toggle("is-over", is_over)
+  const highlight = (is_over: boolean) => element.classList.toggle("is-over", is_over)
   // The browser would open a file that is dropped outside and leave the page.
   addEventListener("dragover", (event) => {
     event.preventDefault()
-    over(true)
+    highlight(true)
   })
   addEventListener("dragleave", (event) => {
-    if (event.relatedTarget === null) over(false)
+    if (event.relatedTarget === null) highlight(false)
   })
   addEventListener("drop", (event) => {
     event.preventDefault()
-    over(false)
+    highlight(false)
     onFiles([...(event.dataTransfer?.files ?? [])])
   })
   addEventListener("paste", (event) => {

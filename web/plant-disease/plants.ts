@@ -14,12 +14,12 @@ const cards_max = 60
 const model_retry_ms = 10_000
 
 let model: ModelInfo | undefined
-const waiting: LeafCard[] = []
-let is_asking = false
+const queue: LeafCard[] = []
+let is_working = false
 
 const status = h("div", { class: "status-parts" })
 fillHeader("Plants", status)
-const place = h("div", { class: "registry" })
+const model_place = h("div", { class: "registry" })
 const cards = h("ol", { class: "leaves" })
 const title = h("h2", { id: "result" })
 const result = h(
@@ -30,30 +30,30 @@ const result = h(
 )
 
 /** Sends one request at a time: parallel ones would be no faster and delay other users. */
-const work = async () => {
-  if (is_asking) return
-  is_asking = true
-  for (let card = waiting.shift(); card !== undefined; card = waiting.shift()) {
+const processQueue = async () => {
+  if (is_working) return
+  is_working = true
+  for (let card = queue.shift(); card !== undefined; card = queue.shift()) {
     await card.load(model?.is_demo ?? false)
   }
-  is_asking = false
+  is_working = false
 }
 
 const enqueue = (card: LeafCard) => {
-  waiting.push(card)
-  void work()
+  queue.push(card)
+  void processQueue()
 }
 
-const add = (file: File) => {
+const newCard = (file: File) => {
   const card: LeafCard = leafCard(file, () => enqueue(card))
   return card
 }
 
-const take = (files: readonly File[]) => {
+const addFiles = (files: readonly File[]) => {
   if (files.length === 0) return
-  const taken = files.slice(0, cards_max)
-  const left_out = files.length - taken.length
-  const added = taken.map(add)
+  const accepted = files.slice(0, cards_max)
+  const left_out = files.length - accepted.length
+  const added = accepted.map(newCard)
   cards.prepend(...added.map(({ element }) => element))
   while (cards.childElementCount > cards_max) cards.lastElementChild?.remove()
   result.hidden = false
@@ -64,14 +64,14 @@ const take = (files: readonly File[]) => {
 }
 
 const readModel = async () => {
-  const answer = await fetchModel()
-  if (answer.kind === "answer") {
-    model = answer.body
-    morphChildren(place, [modelLine(model)])
+  const result = await fetchModel()
+  if (result.kind === "ok") {
+    model = result.body
+    morphChildren(model_place, [modelLine(model)])
     morphChildren(status, model.is_demo ? [demoBadge()] : [])
     return
   }
-  morphChildren(place, [noModel(answer.problem)])
+  morphChildren(model_place, [noModel(result.problem)])
   setTimeout(() => void readModel(), model_retry_ms)
 }
 
@@ -80,8 +80,8 @@ const card = h(
   { class: "search", "aria-labelledby": "search" },
   h("h2", { id: "search" }, "What ails this leaf?"),
   h("p", { class: "about" }, "A network tells the likeliest disease of one leaf from its photo."),
-  photoChooser(take),
-  place,
+  photoChooser(addFiles),
+  model_place,
 )
 document.querySelector("#main")?.replaceChildren(card, result)
 void readModel()

@@ -11,7 +11,7 @@ export interface Problem {
 }
 
 export type Result<A> =
-  | { readonly kind: "answer"; readonly body: A }
+  | { readonly kind: "ok"; readonly body: A }
   | { readonly kind: "problem"; readonly problem: Problem }
 
 /** Allows for a large photo on a slow connection and for a heat map, which takes many runs. */
@@ -20,7 +20,7 @@ const deadline_ms = 120_000
 /** Number of classes to show. */
 export const top_k = 5
 
-const advices: Readonly<Record<number, readonly [title: string, what_to_do: string]>> = {
+const advice_by_status: Readonly<Record<number, readonly [title: string, what_to_do: string]>> = {
   400: ["The server does not take this request", "Choose one JPEG or PNG file."],
   413: ["The image is too large", "Save it smaller, or cut out the leaf; 1000 pixels are plenty."],
   415: ["This file cannot be taken", "Save it as one of these, under its own ending."],
@@ -29,7 +29,7 @@ const advices: Readonly<Record<number, readonly [title: string, what_to_do: stri
   503: ["The server cannot predict now", "Wait a moment, then try again."],
 }
 /** Statuses whose cause is the file itself. */
-const of_file = new Set([413, 415, 422])
+const file_errors = new Set([413, 415, 422])
 const unknown = ["The server could not answer", "Look at what it has logged."] as const
 
 const offline: Problem = {
@@ -42,20 +42,20 @@ const unreadable: Problem = {
 }
 
 const problemOf = async (response: Response): Promise<Problem> => {
-  const [title, what_to_do] = advices[response.status] ?? unknown
+  const [title, what_to_do] = advice_by_status[response.status] ?? unknown
   const body: unknown = await response.json().catch(() => undefined)
-  const said = typeof body === "object" && body !== null ? Reflect.get(body, "error") : ""
-  const words = typeof said === "string" ? sentence(said) : ""
-  const text = `${words} ${what_to_do}`.trim()
+  const message = typeof body === "object" && body !== null ? Reflect.get(body, "error") : ""
+  const server_text = typeof message === "string" ? sentence(message) : ""
+  const text = `${server_text} ${what_to_do}`.trim()
   const { status } = response
-  return { title: `${title} (${status})`, text, is_file_error: of_file.has(status) }
+  return { title: `${title} (${status})`, text, is_file_error: file_errors.has(status) }
 }
 
-/** `is_right` checks the fields that the page depends on. */
-const ask = async <A>(
+/** `isValid` checks the fields that the page depends on. */
+const request = async <A>(
   path: string,
   init: RequestInit,
-  is_right: (body: object) => boolean,
+  isValid: (body: object) => boolean,
 ): Promise<Result<A>> => {
   let response: Response
   try {
@@ -67,9 +67,9 @@ const ask = async <A>(
   }
   if (!response.ok) return { kind: "problem", problem: await problemOf(response) }
   const body: unknown = await response.json().catch(() => undefined)
-  const is_answer = typeof body === "object" && body !== null && is_right(body)
+  const is_valid = typeof body === "object" && body !== null && isValid(body)
   // The cast trusts the server.
-  return is_answer ? { kind: "answer", body: body as A } : { kind: "problem", problem: unreadable }
+  return is_valid ? { kind: "ok", body: body as A } : { kind: "problem", problem: unreadable }
 }
 
 const formOf = (image: File) => {
@@ -81,15 +81,15 @@ const formOf = (image: File) => {
 const hasPrediction = (body: object) => "prediction" in body && typeof body.prediction === "string"
 
 export const predict = (image: File): Promise<Result<Prediction>> =>
-  ask(`/predict?top_k=${top_k}`, { method: "POST", body: formOf(image) }, hasPrediction)
+  request(`/predict?top_k=${top_k}`, { method: "POST", body: formOf(image) }, hasPrediction)
 
 /** Requests the heat map of the predicted class. */
 export const fetchHeatmap = (image: File): Promise<Result<Explanation>> =>
-  ask(
+  request(
     "/predict?explain=heatmap",
     { method: "POST", body: formOf(image) },
     (body) => hasPrediction(body) && "heatmap" in body && typeof body.heatmap === "string",
   )
 
 export const fetchModel = (): Promise<Result<ModelInfo>> =>
-  ask("/predict/model", {}, (body) => "classes" in body && Array.isArray(body.classes))
+  request("/predict/model", {}, (body) => "classes" in body && Array.isArray(body.classes))

@@ -12,7 +12,7 @@ const scan_start = 0xff_da
 const part_bytes_min = 12
 
 /** The byte range of the EXIF data of a JPEG or PNG. */
-const exifIn = (view: DataView): readonly [from: number, to: number] | undefined => {
+const exifRange = (view: DataView): readonly [from: number, to: number] | undefined => {
   const is_png = view.getUint32(0) === png_head
   let from = is_png ? 8 : 2
   while (from + part_bytes_min <= view.byteLength && view.getUint16(from) !== scan_start) {
@@ -25,6 +25,6 @@ const exifIn = (view: DataView): readonly [from: number, to: number] | undefined
 
 /** The same JPEG or PNG without EXIF; rejects if the file is gone. */
 export const withoutExif = async (file: Blob): Promise<Blob> => {
-  const exif = exifIn(new DataView(await file.arrayBuffer()))
+  const exif = exifRange(new DataView(await file.arrayBuffer()))
   return exif === undefined ? file : new Blob([file.slice(0, exif[0]), file.slice(exif[1])])
 }
