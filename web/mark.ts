@@ -1,7 +1,7 @@
 /** Marks for votes, distinguished by shape and word as well as colour. */
 import type { Direction } from "./capital-pressure/api.ts"
 import { h, s } from "./element.ts"
-import { voteWord } from "./wording.ts"
+import { voteWord } from "./format.ts"
 
 const shapes: Readonly<Record<Direction, string>> = {
   bull: "M6 1.6 11 10.4H1Z",

@@ -4,8 +4,8 @@ import { describe, expect, it } from "vitest"
 import { mc_number_max } from "#schemas/carrier-search/carrier.ts"
 import { csv_header, rowOf } from "#schemas/carrier-search/format.ts"
 import { csvOf } from "../../web/carrier-search/csv.ts"
-import { addSample, duration, rateOf, timeLeft } from "../../web/carrier-search/pace.ts"
 import * as range from "../../web/carrier-search/range.ts"
+import { addSample, duration, rateOf, timeLeft } from "../../web/carrier-search/rate.ts"
 
 /** What a CSV file or a spreadsheet could take for something else. */
 const odd_signs = [

@@ -5,14 +5,14 @@ import { alertsOf, readinessOf } from "../../web/console/alerts.ts"
 import type { Chart } from "../../web/console/api.ts"
 import { layoutChart } from "../../web/console/chart-boxes.ts"
 import { layeredLayout } from "../../web/console/chart-layout.ts"
-import { activeOf, initialOf, transitionsTaken } from "../../web/console/chart-ways.ts"
+import { activeOf, initialOf, transitionsTaken } from "../../web/console/chart-transitions.ts"
 import { compareFields, flatten, isChanged } from "../../web/console/fields.ts"
 import { poolsOf, progressOf } from "../../web/console/fleet.ts"
+import { ago, bytes, duration, timestamp } from "../../web/console/format.ts"
 import { periodsOf } from "../../web/console/job.ts"
-import { indexAt } from "../../web/console/past.ts"
 import { slicesOf } from "../../web/console/ring-drawing.ts"
+import { indexAt } from "../../web/console/time-travel.ts"
 import { instant } from "../../web/console/timeline-parts.ts"
-import { ago, bytes, duration, timestamp } from "../../web/console/words.ts"
 import { canned_now } from "../world/web/canned.ts"
 import * as canned from "../world/web/console/canned.ts"
 
@@ -178,7 +178,7 @@ describe("alerts", () => {
     expect(readinessOf("carrier-search ok; searches fail: no registry")).toEqual({
       name: "carrier-search",
       is_ready: true,
-      said: "ok; searches fail: no registry",
+      status: "ok; searches fail: no registry",
     })
     expect(readinessOf("nats okay not").is_ready).toBe(false)
   })

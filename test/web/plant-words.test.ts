@@ -1,6 +1,6 @@
 /** Class names and chances as the page of plant disease prediction says them. */
 import { describe, expect, it } from "vitest"
-import { classText, probabilityText } from "../../web/plant-disease/class-words.ts"
+import { classText, probabilityText } from "../../web/plant-disease/class-name.ts"
 
 describe("a class name", () => {
   it.each([

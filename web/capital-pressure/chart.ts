@@ -1,8 +1,8 @@
 /** A line chart over dates, with a cursor for mouse, touch and keyboard, and a text alternative. */
 import uPlot from "uplot"
 import { h, s } from "../element.ts"
+import { date, shortDate } from "../format.ts"
 import { onTheme } from "../theme.ts"
-import { date, shortDate } from "../wording.ts"
 
 export interface Line {
   readonly label: string

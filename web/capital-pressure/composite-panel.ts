@@ -1,8 +1,8 @@
 /** The composite: its meaning, scale, votes and history. */
 
 import { type Child, h, s } from "../element.ts"
+import { meaning, signed, tallyText, voteWord, votingText } from "../format.ts"
 import { mark } from "../mark.ts"
-import { meaning, signed, tallyText, voteWord, votingText } from "../wording.ts"
 import type { Composite, Dashboard, Direction, Tally } from "./api.ts"
 import { gauge, rangeText } from "./gauge.ts"
 import { historyPlace } from "./history-chart.ts"

@@ -1,8 +1,8 @@
 /** The details of a metric in a drawer: `#metric=<id>` opens it, Esc closes it. */
 
 import { h, morphChildren } from "../element.ts"
-import { get, type Result } from "./answers.ts"
 import type { MetricDetail, MetricHistory } from "./api.ts"
+import { get, type Result } from "./client.ts"
 import { type MetricCharts, metricCharts } from "./metric-chart.ts"
 import { detailParts } from "./metric-detail.ts"
 

@@ -1,7 +1,7 @@
 /** The composite on a scale from -2 to +2 with named bands. */
 
 import { h, s } from "../element.ts"
-import { date, signed } from "../wording.ts"
+import { date, signed } from "../format.ts"
 import type { Composite, CompositePoint } from "./api.ts"
 
 /** The bands and their names. Source: market facts, A2.4. */

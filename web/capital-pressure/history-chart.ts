@@ -2,7 +2,7 @@
 
 import { copyableCommand } from "../command.ts"
 import { h } from "../element.ts"
-import { compact, date, signed } from "../wording.ts"
+import { compact, date, signed } from "../format.ts"
 import type { CompositePoint, TierCard } from "./api.ts"
 import { type Chart, chart, type Line, swatch } from "./chart.ts"
 

@@ -1,7 +1,7 @@
 /** Charts of a metric: its indicator or raw values, and its z-score. */
 
 import { h } from "../element.ts"
-import { compact, date, short, signed, typeset } from "../wording.ts"
+import { compact, date, short, signed, typeset } from "../format.ts"
 import type { MetricDetail, MetricHistory } from "./api.ts"
 import { type Chart, chart, type Drawing } from "./chart.ts"
 

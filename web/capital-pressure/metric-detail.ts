@@ -2,8 +2,8 @@
 
 import { copyableCommand } from "../command.ts"
 import { type Child, h } from "../element.ts"
+import { count, date, daysAgo, signed, typeset } from "../format.ts"
 import { badge, demoBadge, vote } from "../mark.ts"
-import { count, date, daysAgo, signed, typeset } from "../wording.ts"
 import type { MetricDetail } from "./api.ts"
 
 /** The publisher's page of a series; only a link, never fetched. */

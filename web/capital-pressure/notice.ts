@@ -2,8 +2,8 @@
 
 import { copyableCommand } from "../command.ts"
 import { h } from "../element.ts"
-import { clock } from "../wording.ts"
-import type { Problem } from "./answers.ts"
+import { clock } from "../format.ts"
+import type { Problem } from "./client.ts"
 
 const steps = [
   {

@@ -1,8 +1,8 @@
 /** Scheduled jobs: their last and next runs, and errors. */
 
 import { h } from "../element.ts"
+import { relativeTime, time } from "../format.ts"
 import { type Column, table } from "../table.ts"
-import { relativeTime, time } from "../wording.ts"
 import type { SchedulerStatus } from "./api.ts"
 
 type Job = SchedulerStatus["jobs"][number]

@@ -1,9 +1,9 @@
 /** Each metric's source, the age of its data, and the last error. */
 
 import { h } from "../element.ts"
+import { count, date, daysAgo, relativeTime, time } from "../format.ts"
 import { badge, demoBadge } from "../mark.ts"
 import { type Column, table } from "../table.ts"
-import { count, date, daysAgo, relativeTime, time } from "../wording.ts"
 import type { SourceRow, Sources } from "./api.ts"
 import { metricPath } from "./tier-card.ts"
 

@@ -1,8 +1,8 @@
 /** A tier: its average, its votes, and a tile per metric. */
 
 import { h, s } from "../element.ts"
+import { daysAgo, shortDate, signed, typeset } from "../format.ts"
 import { badge, demoBadge, mark, vote } from "../mark.ts"
-import { daysAgo, shortDate, signed, typeset } from "../wording.ts"
 import type { CompositePoint, Direction, Reading, SourceRow, TierCard } from "./api.ts"
 import { sparkline } from "./sparkline.ts"
 

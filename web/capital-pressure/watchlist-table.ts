@@ -1,9 +1,9 @@
 /** Eight healthcare stocks compared with the operator's targets and the sector fund. */
 
 import { h } from "../element.ts"
+import { daysAgo, percent, price, shortDate } from "../format.ts"
 import { demoBadge } from "../mark.ts"
 import { type Column, table } from "../table.ts"
-import { daysAgo, percent, price, shortDate } from "../wording.ts"
 import type { Direction, Watchlist } from "./api.ts"
 import { sparkline } from "./sparkline.ts"
 

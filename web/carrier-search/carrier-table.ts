@@ -3,7 +3,7 @@
  * with every screen reader at any length, and no row moves while results arrive.
  */
 import { h } from "../element.ts"
-import { count } from "../wording.ts"
+import { count } from "../format.ts"
 import type { Found } from "./search.ts"
 
 const page_rows = 100

@@ -1,6 +1,6 @@
 /** The form: first and last number, validation errors, and the search and cancel buttons. */
 import { h, morphChildren } from "../element.ts"
-import { count } from "../wording.ts"
+import { count } from "../format.ts"
 import { type Field, type FieldError, isRange, type Range, readRange, total } from "./range.ts"
 
 export interface RangeForm {

@@ -1,8 +1,8 @@
 /** Describes a search: headline, progress, and advice on errors. */
 import { h } from "../element.ts"
-import { count, sentence } from "../wording.ts"
-import { duration, rateOf, timeLeft } from "./pace.ts"
+import { count, sentence } from "../format.ts"
 import { type Range, rangeText, total } from "./range.ts"
+import { duration, rateOf, timeLeft } from "./rate.ts"
 import type { Failure, Found, Outcome } from "./search.ts"
 
 export interface Run {

@@ -1,8 +1,8 @@
 /** Shows the registries: their kind, age and health, and how to set one up. */
 import { copyableCommand } from "../command.ts"
 import { h } from "../element.ts"
+import { count, date, daysAgo, relativeTime, sentence } from "../format.ts"
 import { badge } from "../mark.ts"
-import { count, date, daysAgo, relativeTime, sentence } from "../wording.ts"
 import type { Source, Sources } from "./api.ts"
 
 const timeout_ms = 20_000

@@ -1,7 +1,7 @@
 /** Buttons that change something. Each asks for confirmation and shows the server's error. */
 import { announce } from "../announcement.ts"
 import { h } from "../element.ts"
-import { post } from "./ask.ts"
+import { post } from "./client.ts"
 
 export interface Action {
   /** Label of the button: a verb. */

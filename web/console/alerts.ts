@@ -1,7 +1,7 @@
 /** Derives alerts for operators from the data of the views, worst first. */
 import type { ClusterMetrics, Coverage, Job, LogUsage, ReadModels, Rollout, Worker } from "./api.ts"
+import { ago, plural, shortId } from "./format.ts"
 import { addressOf, historyAddress } from "./view.ts"
-import { ago, plural, shortId } from "./words.ts"
 
 export interface Alert {
   /** `bad` needs action; `waiting` may resolve by itself. */
@@ -36,18 +36,18 @@ const log_share = { waiting: 0.7, bad: 0.85 } as const
 /** Parses a line of /readyz into the service and its status. */
 export const readinessOf = (line: string) => {
   const space = line.indexOf(" ")
-  const said = line.slice(space + 1)
-  return { name: line.slice(0, space), is_ready: /^ok(;|$)/.test(said), said }
+  const status = line.slice(space + 1)
+  return { name: line.slice(0, space), is_ready: /^ok(;|$)/.test(status), status }
 }
 
 const readinessAlerts = (lines: readonly string[]): readonly Alert[] =>
   lines
     .map(readinessOf)
     .filter(({ is_ready }) => !is_ready)
-    .map(({ name, said }) => ({
+    .map(({ name, status }) => ({
       tone: "bad",
       title: `${name} is not ready`,
-      text: `It says: ${said}.`,
+      text: `It says: ${status}.`,
       href: "#overview",
     }))
 

@@ -11,7 +11,7 @@ import {
   line_height,
 } from "./chart-boxes.ts"
 import type { Point } from "./chart-layout.ts"
-import { readable } from "./words.ts"
+import { readable } from "./format.ts"
 
 const margin = 10
 

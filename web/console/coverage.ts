@@ -2,8 +2,9 @@
 import { h } from "../element.ts"
 import { type Column, table } from "../table.ts"
 import type { Coverage, Target } from "./api.ts"
-import { getRows, rows_max } from "./ask.ts"
-import { pollingView } from "./living.ts"
+import { getRows, rows_max } from "./client.ts"
+import { bytes, plural, readable } from "./format.ts"
+import { fetchMaintenance, maintenanceCards } from "./maintenance.ts"
 import {
   bar,
   emptyBox,
@@ -14,9 +15,8 @@ import {
   statusMark,
   when,
 } from "./parts.ts"
-import { fetchMaintenance, maintenanceCards } from "./upkeep.ts"
+import { pollingView } from "./polling-view.ts"
 import type { View } from "./view.ts"
-import { bytes, plural, readable } from "./words.ts"
 
 const poll_ms = 15_000
 

@@ -2,7 +2,7 @@
  * The stream of published events: server-sent events over fetch, because an EventSource cannot send
  * a token. One stream per page, open while a view listens.
  */
-import { notifyUnauthorized, requestHeaders } from "./ask.ts"
+import { notifyUnauthorized, requestHeaders } from "./client.ts"
 
 /** The fields of an event that the views use; they request the rest. */
 export interface StreamEvent {

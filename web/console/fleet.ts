@@ -3,8 +3,8 @@ import { h } from "../element.ts"
 import { type Column, table } from "../table.ts"
 import { actionButton } from "./action.ts"
 import type { Rollout, Worker } from "./api.ts"
-import { getRows, rows_max } from "./ask.ts"
-import { pollingView } from "./living.ts"
+import { getRows, rows_max } from "./client.ts"
+import { plural, readable, shortId } from "./format.ts"
 import {
   bar,
   emptyBox,
@@ -15,8 +15,8 @@ import {
   type Tone,
   when,
 } from "./parts.ts"
+import { pollingView } from "./polling-view.ts"
 import type { View } from "./view.ts"
-import { plural, readable, shortId } from "./words.ts"
 
 const poll_ms = 5000
 

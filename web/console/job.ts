@@ -2,10 +2,10 @@
 import { h } from "../element.ts"
 import { actionButton } from "./action.ts"
 import type { AuditCommit, AuditHistory, Job } from "./api.ts"
-import { get, type Result } from "./ask.ts"
+import { get, type Result } from "./client.ts"
+import { duration, readable, shortId, timeOf, timestamp } from "./format.ts"
 import { figure, idText, problemBox, statusMark } from "./parts.ts"
 import { addressOf, historyAddress } from "./view.ts"
-import { duration, readable, shortId, timeOf, timestamp } from "./words.ts"
 
 /** Maximum number of commits to show: a job usually has about twenty. */
 const commits_max = 200

@@ -2,9 +2,9 @@
 import { h } from "../element.ts"
 import { type Column, table } from "../table.ts"
 import type { Job } from "./api.ts"
-import { getRows } from "./ask.ts"
+import { getRows } from "./client.ts"
+import { bytes, duration, readable, shortId } from "./format.ts"
 import { fetchJobHistory, jobDetail } from "./job.ts"
-import { pollingView } from "./living.ts"
 import {
   bar,
   choice,
@@ -17,8 +17,8 @@ import {
   textField,
   when,
 } from "./parts.ts"
+import { pollingView } from "./polling-view.ts"
 import { addressOf, type View } from "./view.ts"
-import { bytes, duration, readable, shortId } from "./words.ts"
 
 /** Rows per page, and the maximum number of pages on the screen. */
 const page_rows = 100

@@ -1,6 +1,6 @@
 /** The overview: alerts, key figures of the five services, the log and its read models. */
 import { h } from "../element.ts"
-import { sentence, signed } from "../wording.ts"
+import { sentence, signed } from "../format.ts"
 import { type AlertSources, alertsOf, readinessOf } from "./alerts.ts"
 import type {
   AuditPage,
@@ -12,11 +12,11 @@ import type {
   Rollout,
   Worker,
 } from "./api.ts"
-import { get, getReadiness, getRows, type Result, type Rows, rows_max } from "./ask.ts"
-import { pollingView } from "./living.ts"
+import { get, getReadiness, getRows, type Result, type Rows, rows_max } from "./client.ts"
+import { bytes, plural } from "./format.ts"
 import { emptyBox, figure, problemBox, statusMark, token_command, when } from "./parts.ts"
+import { pollingView } from "./polling-view.ts"
 import type { View } from "./view.ts"
-import { bytes, plural } from "./words.ts"
 
 /** Polling interval, unless an event triggers a request. */
 const poll_ms = 10_000
@@ -177,7 +177,7 @@ const serviceCard = (all: Results, [name, title, figures]: (typeof services)[num
   const words =
     line === undefined ? "Not served by this process" : line.is_ready ? "Ready" : "Not ready"
   const tone = line === undefined ? "over" : line.is_ready ? "good" : "bad"
-  const note = line?.said.replace(/^ok(; )?/, "") ?? ""
+  const note = line?.status.replace(/^ok(; )?/, "") ?? ""
   return h(
     "section",
     { class: "card", "aria-labelledby": `s-${name}`, "data-key": name },
@@ -212,9 +212,9 @@ const attention = (all: Results, now: number) => {
 }
 
 const logFigures = ({ log }: Results) => {
-  const standing = bodyOf(log)
-  if (standing === undefined) return [missingFigure(log, "Size")]
-  const { bytes: size, limit_bytes: limit, aggregates, generation } = standing
+  const usage = bodyOf(log)
+  if (usage === undefined) return [missingFigure(log, "Size")]
+  const { bytes: size, limit_bytes: limit, aggregates, generation } = usage
   return [
     figure(limit === null ? bytes(size) : `${bytes(size)} of ${bytes(limit)}`, "Size"),
     figure(aggregates.toLocaleString("en-US"), "Aggregates"),

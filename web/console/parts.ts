@@ -1,9 +1,9 @@
 /** Elements shared by several views. */
 import { copyableCommand } from "../command.ts"
 import { type Child, h, morphChildren, s } from "../element.ts"
-import type { Problem } from "./ask.ts"
+import type { Problem } from "./client.ts"
+import { ago, shortId, timestamp } from "./format.ts"
 import { historyAddress } from "./view.ts"
-import { ago, shortId, timestamp } from "./words.ts"
 
 /** Issues a token that may see every view. */
 export const token_command =

@@ -1,8 +1,8 @@
 /** Draws the ring of blob nodes: the share of each node outside, its fill level inside. */
 import { h, s } from "../element.ts"
 import type { ClusterNode } from "./api.ts"
+import { bytes, percentage, shortId } from "./format.ts"
 import type { Tone } from "./parts.ts"
-import { bytes, percentage, shortId } from "./words.ts"
 
 export const node_tones: Readonly<Record<string, Tone>> = {
   active: "good",

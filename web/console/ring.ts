@@ -2,12 +2,12 @@
 import { h } from "../element.ts"
 import { type Column, table } from "../table.ts"
 import type { ClusterMetrics, ClusterNode } from "./api.ts"
-import { get, type Result } from "./ask.ts"
-import { pollingView } from "./living.ts"
+import { get, type Result } from "./client.ts"
+import { bytes, percentage, readable, shortId } from "./format.ts"
 import { bar, emptyBox, figure, problemBox, statusMark, when } from "./parts.ts"
+import { pollingView } from "./polling-view.ts"
 import { node_tones, ringPicture } from "./ring-drawing.ts"
 import { historyAddress, type View } from "./view.ts"
-import { bytes, percentage, readable, shortId } from "./words.ts"
 
 const poll_ms = 3000
 const ns_per_ms = 1_000_000

@@ -1,9 +1,9 @@
 /** Parts of the timeline: the filter form, and a line per event. */
 import { h } from "../element.ts"
 import type { AuditEvent } from "./api.ts"
+import { shortId, timeOf, timestamp } from "./format.ts"
 import { choice, formValues, textField } from "./parts.ts"
 import { addressOf, historyAddress } from "./view.ts"
-import { shortId, timeOf, timestamp } from "./words.ts"
 
 const names = [
   "service",

@@ -2,12 +2,12 @@
 import { announce } from "../announcement.ts"
 import { h, morphChildren } from "../element.ts"
 import type { AuditEvent, AuditPage } from "./api.ts"
-import { get, type Problem } from "./ask.ts"
+import { get, type Problem } from "./client.ts"
+import { dayOf, plural } from "./format.ts"
 import { emptyBox, loading, problemBox, replaceForm } from "./parts.ts"
-import { type Poller, poll } from "./repeat.ts"
+import { type Poller, poll } from "./poll.ts"
 import { eventLine, filterForm, filtersIn, type TimelineFilters } from "./timeline-parts.ts"
 import type { View } from "./view.ts"
-import { dayOf, plural } from "./words.ts"
 
 const page_rows = 100
 /** Maximum number of events on the page; new ones push out the oldest. */
@@ -21,7 +21,7 @@ interface State {
   problem: Problem | undefined
   /** Whether the first response has arrived. */
   is_read: boolean
-  is_asking_older: boolean
+  is_loading_older: boolean
   readonly open: Set<string>
 }
 
@@ -69,10 +69,10 @@ const readNew = async (state: State): Promise<boolean> => {
 
 const readOlder = async (state: State) => {
   const { next_marker: marker } = state
-  if (marker === undefined || state.is_asking_older) return
-  state.is_asking_older = true
+  if (marker === undefined || state.is_loading_older) return
+  state.is_loading_older = true
   const result = await getPage(state.filters, { marker })
-  state.is_asking_older = false
+  state.is_loading_older = false
   if (result.kind === "problem") {
     state.problem = result.problem
     return
@@ -102,7 +102,7 @@ const days = (state: State, draw: () => void) =>
     ),
   )
 
-const footer = ({ next_marker, events, is_asking_older }: State, loadOlder: () => void) => {
+const footer = ({ next_marker, events, is_loading_older }: State, loadOlder: () => void) => {
   if (next_marker === undefined) return []
   if (events.length >= rows_max) {
     const text = `${rows_max} events are shown. Narrow the filters to see older ones.`
@@ -111,7 +111,7 @@ const footer = ({ next_marker, events, is_asking_older }: State, loadOlder: () =
   return [
     h(
       "button",
-      { type: "button", "data-key": "foot", onclick: loadOlder, "aria-disabled": is_asking_older },
+      { type: "button", "data-key": "foot", onclick: loadOlder, "aria-disabled": is_loading_older },
       "Older events",
     ),
   ]
@@ -143,7 +143,7 @@ const newState = (filters: TimelineFilters): State => ({
   next_marker: undefined,
   problem: undefined,
   is_read: false,
-  is_asking_older: false,
+  is_loading_older: false,
   open: new Set(),
 })
 

@@ -2,10 +2,10 @@
 import { announce } from "../announcement.ts"
 import { type Child, h, morphChildren, s } from "../element.ts"
 import type { Explanation, Likely, Prediction } from "./api.ts"
-import { classText, probabilityText, splitClassName } from "./class-words.ts"
+import { classText, probabilityText, splitClassName } from "./class-name.ts"
+import { fetchHeatmap, type Problem, predict, type Result } from "./client.ts"
 import { demoBadge } from "./model-line.ts"
 import { drawFile, drawPng, drawWithoutExif } from "./picture.ts"
-import { fetchHeatmap, type Problem, predict, type Result } from "./predict.ts"
 
 /** Minimum probability of a confident prediction. */
 const confident_min = 0.6

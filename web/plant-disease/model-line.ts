@@ -1,10 +1,10 @@
 /** The model in use and its classes. */
 import { h } from "../element.ts"
+import { count } from "../format.ts"
 import { badge } from "../mark.ts"
-import { count } from "../wording.ts"
 import type { ModelInfo } from "./api.ts"
-import { classText } from "./class-words.ts"
-import type { Problem } from "./predict.ts"
+import { classText } from "./class-name.ts"
+import type { Problem } from "./client.ts"
 
 /** Number of hash digits to show, enough to distinguish models. */
 const hash_digits = 12

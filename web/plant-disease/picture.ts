@@ -2,7 +2,7 @@
  * Draws pictures on canvases, because the content security policy allows only the page's own image
  * files.
  */
-import { withoutExif } from "./unturned.ts"
+import { withoutExif } from "./strip-exif.ts"
 
 /** Maximum side of a preview, in pixels. */
 const preview_side_max = 640

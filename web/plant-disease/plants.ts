@@ -3,10 +3,10 @@ import { announce } from "../announcement.ts"
 import { h, morphChildren } from "../element.ts"
 import { fillHeader } from "../header.ts"
 import type { ModelInfo } from "./api.ts"
+import { fetchModel } from "./client.ts"
 import { type LeafCard, leafCard } from "./leaf-card.ts"
 import { demoBadge, modelLine, noModel } from "./model-line.ts"
 import { photoChooser } from "./photo-chooser.ts"
-import { fetchModel } from "./predict.ts"
 
 /** Maximum number of photos on the page; the oldest are removed. */
 const cards_max = 60

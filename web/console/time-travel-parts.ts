@@ -2,11 +2,11 @@
 import { type Child, h } from "../element.ts"
 import type { AuditCommit, Chart } from "./api.ts"
 import { chartPicture } from "./chart-drawing.ts"
-import { activeOf, describedStates, initialOf, transitionsTaken } from "./chart-ways.ts"
+import { activeOf, describedStates, initialOf, transitionsTaken } from "./chart-transitions.ts"
 import { compareFields, type Field, isChanged } from "./fields.ts"
-import { type FoundAggregates, type HistoryWindow, search_events_max } from "./past-load.ts"
+import { duration, readable, timeOf, timestamp } from "./format.ts"
+import { type FoundAggregates, type HistoryWindow, search_events_max } from "./history.ts"
 import { addressOf, historyAddress } from "./view.ts"
-import { duration, readable, timeOf, timestamp } from "./words.ts"
 
 /** Above this number of fields, only changed fields are shown. */
 const fields_max = 120
@@ -43,7 +43,7 @@ const stateText = (active: readonly string[]) => {
 
 const chartCard = (
   chart: Chart | undefined,
-  past: HistoryWindow,
+  history: HistoryWindow,
   index: number,
   commit: AuditCommit,
 ) => {
@@ -52,7 +52,7 @@ const chartCard = (
     const text = "This server knows no chart of this kind: a later or an earlier version wrote it."
     return h("p", { class: "note", "data-key": "chart" }, text)
   }
-  const { value } = beforeOf(past, index)
+  const { value } = beforeOf(history, index)
   const before = value === undefined ? initialOf(chart) : activeOf(value)
   const taken = transitionsTaken(chart, before, typesOf(commit), active)
   return h(
@@ -128,8 +128,8 @@ const fieldRow = (field: Field) => {
   )
 }
 
-const fieldsCard = (past: HistoryWindow, index: number, commit: AuditCommit) => {
-  const before = beforeOf(past, index)
+const fieldsCard = (history: HistoryWindow, index: number, commit: AuditCommit) => {
+  const before = beforeOf(history, index)
   const all = [
     {
       path: "The state",
@@ -172,9 +172,9 @@ const fieldsCard = (past: HistoryWindow, index: number, commit: AuditCommit) => 
   )
 }
 
-const commitList = (past: HistoryWindow, index: number, go: (to: number) => void) => {
+const commitList = (history: HistoryWindow, index: number, go: (to: number) => void) => {
   const first = Math.max(0, index - around)
-  const near = past.commits.slice(first, index + around + 1)
+  const near = history.commits.slice(first, index + around + 1)
   return h(
     "section",
     { class: "card commits", "aria-labelledby": "commits", "data-key": "commits" },
@@ -206,21 +206,21 @@ const commitList = (past: HistoryWindow, index: number, go: (to: number) => void
 /** All parts of one commit. */
 export const commitParts = (
   chart: Chart | undefined,
-  past: HistoryWindow,
+  history: HistoryWindow,
   index: number,
   go: (to: number) => void,
 ): readonly HTMLElement[] => {
-  const commit = past.commits[index]
+  const commit = history.commits[index]
   if (commit === undefined) return []
   return [
-    chartCard(chart, past, index, commit),
+    chartCard(chart, history, index, commit),
     h(
       "div",
       { class: "aside", "data-key": "aside" },
-      eventCard(commit, past.commits[index - 1]?.at),
-      commitList(past, index, go),
+      eventCard(commit, history.commits[index - 1]?.at),
+      commitList(history, index, go),
     ),
-    fieldsCard(past, index, commit),
+    fieldsCard(history, index, commit),
   ]
 }
 
@@ -235,7 +235,8 @@ export const foundList = (id: string, { of, is_all }: FoundAggregates): HTMLElem
       h(
         "p",
         { class: "note" },
-        `They are those of the newest ${search_events_max} events. An older one is found by its id.`,
+        `They are those of the newest ${search_events_max} events. ` +
+          "An older one is found by its id.",
       ),
     h(
       "ul",

@@ -1,6 +1,6 @@
 /** Loads the history of an aggregate: a window of commits, and the state before the first. */
 import type { AuditCommit, AuditEvent, AuditHistory, AuditPage, AuditState, Chart } from "./api.ts"
-import { get, type Problem, type Result } from "./ask.ts"
+import { get, type Problem, type Result } from "./client.ts"
 
 /** Commits per request, and per window of the slider. */
 const page_commits = 250
@@ -54,7 +54,7 @@ const pastAfter = async (of: string, marker: number): Promise<Result<HistoryWind
   const [result, state] = await Promise.all([windowAfter(of, marker), stateBefore(of, marker + 1)])
   if (result.kind === "problem") return result
   const { commits, next_marker } = result.body
-  const past: HistoryWindow = {
+  const history: HistoryWindow = {
     of,
     commits,
     before: state?.context,
@@ -62,7 +62,7 @@ const pastAfter = async (of: string, marker: number): Promise<Result<HistoryWind
     is_from_start: state === undefined,
     has_later: next_marker !== undefined,
   }
-  return { kind: "ok", body: past }
+  return { kind: "ok", body: history }
 }
 
 /** The window from the first commit, or from `at` if the first window does not contain it. */
@@ -76,20 +76,20 @@ export const fetchHistory = async (
   return at <= last ? first : pastAfter(of, at - 1)
 }
 
-export const fetchLater = (past: HistoryWindow): Promise<Result<HistoryWindow>> =>
-  pastAfter(past.of, past.commits.at(-1)?.position ?? 0)
+export const fetchLater = (history: HistoryWindow): Promise<Result<HistoryWindow>> =>
+  pastAfter(history.of, history.commits.at(-1)?.position ?? 0)
 
 export const fetchEarliest = ({ of }: HistoryWindow): Promise<Result<HistoryWindow>> =>
   pastAfter(of, 0)
 
 /** The history with new commits appended; undefined if there are none. */
-export const fetchNew = async (past: HistoryWindow): Promise<HistoryWindow | undefined> => {
-  const last = past.commits.at(-1)?.position ?? 0
-  if (past.has_later || past.commits.length >= window_commits) return undefined
-  const result = await windowAfter(past.of, last)
+export const fetchNew = async (history: HistoryWindow): Promise<HistoryWindow | undefined> => {
+  const last = history.commits.at(-1)?.position ?? 0
+  if (history.has_later || history.commits.length >= window_commits) return undefined
+  const result = await windowAfter(history.of, last)
   if (result.kind === "problem" || result.body.commits.length === 0) return undefined
-  const commits = [...past.commits, ...result.body.commits]
-  return { ...past, commits, has_later: result.body.next_marker !== undefined }
+  const commits = [...history.commits, ...result.body.commits]
+  return { ...history, commits, has_later: result.body.next_marker !== undefined }
 }
 
 let charts: readonly Chart[] | undefined

@@ -2,7 +2,7 @@
 import { morphChildren } from "../element.ts"
 import { listen, type StreamEvent } from "./events.ts"
 import { loading } from "./parts.ts"
-import { poll } from "./repeat.ts"
+import { poll } from "./poll.ts"
 
 export interface Polling {
   /** Requests the data and returns the view's elements. */

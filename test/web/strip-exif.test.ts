@@ -1,7 +1,7 @@
 /** What the page takes away of a photo to show it as a network sees it that turns none. */
 import sharp from "sharp"
 import { describe, expect, it } from "vitest"
-import { withoutExif } from "../../web/plant-disease/unturned.ts"
+import { withoutExif } from "../../web/plant-disease/strip-exif.ts"
 import { photo, turned } from "../world/web/plants/served.ts"
 
 const without = async (bytes: Uint8Array) => {

@@ -15,7 +15,7 @@ import {
   time,
   typeset,
   votingText,
-} from "../../web/wording.ts"
+} from "../../web/format.ts"
 
 const now = Date.parse("2026-11-20T22:30:00Z")
 

@@ -1,7 +1,7 @@
 /** Replaces the composite if there is none today: explains why and shows past values. */
 
 import { h } from "../element.ts"
-import { date } from "../wording.ts"
+import { date } from "../format.ts"
 import type { Dashboard } from "./api.ts"
 import { historyPlace } from "./history-chart.ts"
 

@@ -1,5 +1,5 @@
 /** HTTP client of the console: adds the operator's token and turns errors into advice. */
-import { sentence } from "../wording.ts"
+import { sentence } from "../format.ts"
 
 export interface Problem {
   /** HTTP status; 0 without a response. */

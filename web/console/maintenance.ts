@@ -2,9 +2,9 @@
 import { h } from "../element.ts"
 import { actionButton } from "./action.ts"
 import type { Reconciliation, Scheduling } from "./api.ts"
-import { get, type Result } from "./ask.ts"
+import { get, type Result } from "./client.ts"
+import { duration, timestamp } from "./format.ts"
 import { figure, problemBox, statusMark, when } from "./parts.ts"
-import { duration, timestamp } from "./words.ts"
 
 const scheduling_path = "/v1/admin/scheduling"
 const reconciliation_path = "/v1/admin/reconciliation"

@@ -1,5 +1,5 @@
 /** HTTP client of plant disease prediction: predictions, heat maps and the model. */
-import { sentence } from "../wording.ts"
+import { sentence } from "../format.ts"
 import type { Explanation, ModelInfo, Prediction } from "./api.ts"
 
 export interface Problem {

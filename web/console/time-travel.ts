@@ -2,8 +2,8 @@
 import { announce } from "../announcement.ts"
 import { h, morphChildren } from "../element.ts"
 import type { Chart } from "./api.ts"
-import type { Result } from "./ask.ts"
-import { emptyBox, formValues, loading, problemBox, replaceForm, textField } from "./parts.ts"
+import type { Result } from "./client.ts"
+import { timestamp } from "./format.ts"
 import {
   fetchChart,
   fetchEarliest,
@@ -12,13 +12,13 @@ import {
   fetchNew,
   findAggregates,
   type HistoryWindow,
-} from "./past-load.ts"
-import { commitParts, foundList, typesOf } from "./past-parts.ts"
-import { poll } from "./repeat.ts"
+} from "./history.ts"
+import { emptyBox, formValues, loading, problemBox, replaceForm, textField } from "./parts.ts"
+import { poll } from "./poll.ts"
+import { commitParts, foundList, typesOf } from "./time-travel-parts.ts"
 import { historyAddress, type View } from "./view.ts"
-import { timestamp } from "./words.ts"
 
-const head_ms = 3000
+const poll_ms = 3000
 const is_name = /^[a-z-]+\.[a-z-]+\.\S+$/
 
 const search = (text: string) =>
@@ -79,14 +79,14 @@ const slider = (go: (index: number) => void) => {
     words,
     more,
   )
-  const show = (past: HistoryWindow, index: number) => {
-    const commit = past.commits[index]
-    range.max = String(past.commits.length - 1)
+  const show = (history: HistoryWindow, index: number) => {
+    const commit = history.commits[index]
+    range.max = String(history.commits.length - 1)
     range.value = String(index)
     for (const one of [first, before]) one.setAttribute("aria-disabled", String(index === 0))
-    const is_last = index === past.commits.length - 1
+    const is_last = index === history.commits.length - 1
     for (const one of [last, after]) one.setAttribute("aria-disabled", String(is_last))
-    const text = `Commit ${index + 1} of ${past.commits.length}`
+    const text = `Commit ${index + 1} of ${history.commits.length}`
     words.textContent = text
     if (commit === undefined) return
     const types = typesOf(commit).join(", ")
@@ -99,20 +99,20 @@ const slider = (go: (index: number) => void) => {
 const scale_min = 0.75
 
 /** Scales down a chart that is slightly too wide; scrolls a wider one to the active state. */
-const showLit = (parts: Element) => {
+const showActiveState = (parts: Element) => {
   const scroll = parts.querySelector(".chart-scroll")
-  const lit = parts.querySelector(".chart .state.lit:not(.outer)")
-  if (scroll === null || lit === null || scroll.scrollWidth <= scroll.clientWidth) return
+  const active_box = parts.querySelector(".chart .state.lit:not(.outer)")
+  if (scroll === null || active_box === null || scroll.scrollWidth <= scroll.clientWidth) return
   if (scroll.clientWidth >= scale_min * scroll.scrollWidth) {
     scroll.querySelector(".chart")?.classList.add("fitted")
     return
   }
-  const [outer, box] = [scroll.getBoundingClientRect(), lit.getBoundingClientRect()]
+  const [outer, box] = [scroll.getBoundingClientRect(), active_box.getBoundingClientRect()]
   scroll.scrollLeft += box.left + box.width / 2 - (outer.left + outer.width / 2)
 }
 
-interface Shown {
-  past: HistoryWindow
+interface Displayed {
+  history: HistoryWindow
   readonly chart: Chart | undefined
   index: number
 }
@@ -128,18 +128,22 @@ export const indexAt = ({ commits }: HistoryWindow, at: number | undefined): num
 const timeTravel = (onChange: (section: HTMLElement) => void) => {
   const title = h("h2", { class: "whose" })
   const parts = h("div", { class: "travel" })
-  let shown: Shown | undefined
+  let displayed: Displayed | undefined
 
   const go = (to: number) => {
-    if (shown === undefined) return
-    const { past, chart } = shown
-    const index = Math.min(Math.max(0, to), past.commits.length - 1)
-    shown.index = index
-    slide_controls.show(past, index)
-    morphChildren(parts, commitParts(chart, past, index, go))
-    showLit(parts)
+    if (displayed === undefined) return
+    const { history, chart } = displayed
+    const index = Math.min(Math.max(0, to), history.commits.length - 1)
+    displayed.index = index
+    slide_controls.show(history, index)
+    morphChildren(parts, commitParts(chart, history, index, go))
+    showActiveState(parts)
     // Keep the address shareable without adding a history entry per commit.
-    history.replaceState(null, "", historyAddress(past.of, past.commits[index]?.position))
+    globalThis.history.replaceState(
+      null,
+      "",
+      historyAddress(history.of, history.commits[index]?.position),
+    )
   }
   const slide_controls = slider(go)
   const section = h(
@@ -153,44 +157,44 @@ const timeTravel = (onChange: (section: HTMLElement) => void) => {
   /** A button that loads another window and shows its first commit. */
   const windowButton = (
     name: string,
-    ask: (past: HistoryWindow) => Promise<Result<HistoryWindow>>,
+    load: (history: HistoryWindow) => Promise<Result<HistoryWindow>>,
   ) => {
     const onclick = () => {
-      const from = shown
+      const from = displayed
       if (from === undefined) return
-      void ask(from.past).then((result) => {
-        if (shown === from && result.kind === "ok") take(result.body, from.chart, 0)
+      void load(from.history).then((result) => {
+        if (displayed === from && result.kind === "ok") display(result.body, from.chart, 0)
       })
     }
     return h("button", { type: "button", onclick }, name)
   }
-  const take = (past: HistoryWindow, chart: Chart | undefined, index: number) => {
-    shown = { past, chart, index }
-    title.textContent = past.of
+  const display = (history: HistoryWindow, chart: Chart | undefined, index: number) => {
+    displayed = { history, chart, index }
+    title.textContent = history.of
     slide_controls.more.replaceChildren(
-      ...(past.is_from_start ? [] : [windowButton("From the beginning", fetchEarliest)]),
-      ...(past.has_later ? [windowButton("Later commits", fetchLater)] : []),
+      ...(history.is_from_start ? [] : [windowButton("From the beginning", fetchEarliest)]),
+      ...(history.has_later ? [windowButton("Later commits", fetchLater)] : []),
     )
     onChange(section)
     go(index)
   }
   /** Appends new commits; advances if the last commit is on screen. */
   const follow = async () => {
-    const from = shown
-    const next = from === undefined ? undefined : await fetchNew(from.past)
-    if (from === undefined || next === undefined || shown !== from) return
-    const was_last = from.index === from.past.commits.length - 1
-    from.past = next
+    const from = displayed
+    const next = from === undefined ? undefined : await fetchNew(from.history)
+    if (from === undefined || next === undefined || displayed !== from) return
+    const was_last = from.index === from.history.commits.length - 1
+    from.history = next
     go(was_last ? next.commits.length - 1 : from.index)
     announce("It goes on: a new commit")
   }
   return {
     go,
-    take,
+    display,
     follow,
-    past: () => shown?.past,
+    history: () => displayed?.history,
     clear: () => {
-      shown = undefined
+      displayed = undefined
     },
   }
 }
@@ -202,7 +206,7 @@ const open = (place: HTMLElement) => {
   let requested: string | undefined
   const put = (node: HTMLElement) => below.replaceChildren(node)
   const time_travel = timeTravel(put)
-  const following = poll(time_travel.follow, () => head_ms)
+  const following = poll(time_travel.follow, () => poll_ms)
 
   /** Finds aggregates by id or kind; opens the only match, or lists several. */
   const find = async (text: string) => {
@@ -220,16 +224,16 @@ const open = (place: HTMLElement) => {
     if (requested !== of) return
     if (result.kind === "problem") return put(problemBox(result.problem, of))
     const known = chart !== undefined && "id" in chart ? chart : undefined
-    time_travel.take(result.body, known, indexAt(result.body, at))
+    time_travel.display(result.body, known, indexAt(result.body, at))
   }
   const show = (query: URLSearchParams) => {
     const of = query.get("of")?.trim() ?? ""
     const at = query.get("at")
     const position = at === null || !/^\d+$/.test(at) ? undefined : Number(at)
     replaceForm(form, search(of))
-    const past = time_travel.past()
-    if (of !== "" && past?.of === of) {
-      time_travel.go(indexAt(past, position))
+    const history = time_travel.history()
+    if (of !== "" && history?.of === of) {
+      time_travel.go(indexAt(history, position))
       return
     }
     time_travel.clear()
