@@ -55,25 +55,25 @@ export const listFromLog = Effect.fnUntraced(function* ({
   const count = limit ?? page_limit
   const position = yield* log.head("")
   const events = log.read("").pipe(matching(filters))
-  const kept: Array<AuditEvent> = []
+  const events_read: Array<AuditEvent> = []
   if (order === "asc") {
     const after = events.pipe(
       Stream.filter((one) => marker === undefined || !isBefore(one, marker)),
       Stream.filter((one) => markerOf(one) !== marker),
       Stream.take(count + 1),
     )
-    kept.push(...(yield* Stream.runCollect(after)))
+    events_read.push(...(yield* Stream.runCollect(after)))
   } else {
     yield* Stream.runForEach(
       Stream.takeWhile(events, (one) => marker === undefined || isBefore(one, marker)),
-      (event) => Effect.sync(() => kept.push(event) > count + 1 && kept.shift()),
+      (event) => Effect.sync(() => events_read.push(event) > count + 1 && events_read.shift()),
     )
-    kept.reverse()
+    events_read.reverse()
   }
-  const shown = kept.slice(0, count)
-  const last = shown.at(-1)
-  const more = kept.length > count && last ? { next_marker: markerOf(last) } : {}
-  return { events: shown, ...more, position } satisfies AuditPage
+  const page_events = events_read.slice(0, count)
+  const last = page_events.at(-1)
+  const more = events_read.length > count && last ? { next_marker: markerOf(last) } : {}
+  return { events: page_events, ...more, position } satisfies AuditPage
 })
 
 /** Warns of unknown names, because a misspelt filter matches nothing. */

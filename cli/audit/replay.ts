@@ -6,7 +6,7 @@ import { settings } from "#cli/root.ts"
 import { Log, type Part, type Recorded } from "#events/log.ts"
 import { attachedLogReadOnly } from "#server/session.ts"
 
-export interface Stretch {
+export interface LogRange {
   readonly part: Part
   /** Positions, both inclusive. */
   readonly first?: number | undefined
@@ -24,17 +24,17 @@ const line = ({ position, stream, hash, commit }: Recorded) =>
   JSON.stringify({ position, stream, hash, commit })
 
 /** Prints the commits of a range, oldest first, as NDJSON. */
-export const replayLog = Effect.fnUntraced(function* (stretch: Stretch) {
-  const { part, first = 1, last, from, to, speed } = stretch
+export const replayLog = Effect.fnUntraced(function* (range: LogRange) {
+  const { part, first = 1, last, from, to, speed } = range
   const log = yield* Log
-  let before: number | undefined
+  let previous_at: number | undefined
 
   /** Waits for the original pause, divided by the speed. */
   const pace = (recorded: Recorded) => {
     if (speed === undefined) return Effect.void
     const at = msOf(recorded)
-    const pause = before === undefined ? 0 : (at - before) / speed
-    before = at
+    const pause = previous_at === undefined ? 0 : (at - previous_at) / speed
+    previous_at = at
     return pause > 0 ? Effect.sleep(pause) : Effect.void
   }
   yield* log.read(part, first - 1).pipe(
@@ -74,7 +74,7 @@ export const replay = Command.make(
   },
   Effect.fn(function* ({ part, first, last, from, to, speed }) {
     const configured = yield* settings
-    const stretch: Stretch = {
+    const range: LogRange = {
       part: Option.getOrElse(part, () => ""),
       first: Option.getOrUndefined(first),
       last: Option.getOrUndefined(last),
@@ -82,7 +82,7 @@ export const replay = Command.make(
       to: Option.getOrUndefined(to),
       speed: Option.getOrUndefined(speed),
     }
-    yield* Effect.provide(replayLog(stretch), attachedLogReadOnly(configured))
+    yield* Effect.provide(replayLog(range), attachedLogReadOnly(configured))
   }),
 ).pipe(
   Command.withDescription("A stretch of the log as stored, one JSON commit a line"),

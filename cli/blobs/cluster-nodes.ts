@@ -29,9 +29,9 @@ export interface DemoClusterOptions {
   /** Folder for their data; undefined: a temporary folder. */
   readonly dir: string | undefined
   readonly sources: SettingsSources
-  readonly started: (node: NodeProcess) => Effect.Effect<void>
+  readonly onStart: (node: NodeProcess) => Effect.Effect<void>
   /** Called if a node ends unexpectedly. */
-  readonly ended: (line: string) => Effect.Effect<void>
+  readonly onEnd: (line: string) => Effect.Effect<void>
 }
 
 type Environment = Readonly<Record<string, string>>
@@ -132,7 +132,7 @@ const everyNodeSeesAll = (nodes: ReadonlyArray<NodeProcess>, token: string) => {
 
 /** Starts the nodes, which stop with the scope: the first one last, because it runs the bus. */
 export const demoCluster = Effect.fnUntraced(function* (options: DemoClusterOptions) {
-  const { nodes, port, sources, started, ended } = options
+  const { nodes, port, sources, onStart, onEnd } = options
   const folder = yield* folderOf(options.dir)
   const token = `almanac-${randomBytes(24).toString("base64url")}`
   const environment = common(folder, nodes, token)
@@ -142,7 +142,7 @@ export const demoCluster = Effect.fnUntraced(function* (options: DemoClusterOpti
       node_id,
       data_dir: join(folder, node_id),
       sources,
-      ended,
+      onEnd,
       environment: {
         ...environment,
         ALMANAC_CLUSTER__NODE_ID: node_id,
@@ -150,7 +150,7 @@ export const demoCluster = Effect.fnUntraced(function* (options: DemoClusterOpti
         ...more,
       },
     })
-    yield* started(node)
+    yield* onStart(node)
     return node
   })
   const first = yield* start(1, {})

@@ -31,7 +31,7 @@ export interface NodeProcessOptions {
   readonly data_dir: string
   readonly environment: Readonly<Record<string, string>>
   readonly sources: SettingsSources
-  readonly ended: (line: string) => Effect.Effect<void>
+  readonly onEnd: (line: string) => Effect.Effect<void>
 }
 
 type Child = ChildProcessByStdio<Writable, Readable, Readable>
@@ -86,7 +86,7 @@ const ready = (child: Child, { node_id }: NodeProcessOptions) =>
 
 /** Starts a node and waits until it is ready; it stops with the scope. */
 export const startNode = Effect.fnUntraced(function* (options: NodeProcessOptions) {
-  const { node_id, data_dir, ended } = options
+  const { node_id, data_dir, onEnd } = options
   let is_over = false
   const child = yield* Effect.acquireRelease(
     Effect.sync(() => spawned(options)),
@@ -100,7 +100,7 @@ export const startNode = Effect.fnUntraced(function* (options: NodeProcessOption
   const run = Effect.runForkWith(yield* Effect.context<never>())
   child.once("close", (code, signal) => {
     const outcome = signal === null ? `with ${code}` : `by ${signal}`
-    if (!is_over) run(ended(`${node_id} ended ${outcome}; the others go on`))
+    if (!is_over) run(onEnd(`${node_id} ended ${outcome}; the others go on`))
   })
   const node: NodeProcess = { node_id, url, data_dir, pid: child.pid ?? 0 }
   return node

@@ -48,8 +48,8 @@ export const cluster = Command.make(
       port: first,
       dir: Option.getOrUndefined(dir),
       sources: yield* sources,
-      started: ({ node_id, url }) => Console.log(`node ${node_id} ${url}`),
-      ended: (line) => Console.error(line),
+      onStart: ({ node_id, url }) => Console.log(`node ${node_id} ${url}`),
+      onEnd: (line) => Console.error(line),
     })
     yield* Console.log("cluster ready")
     for (const line of hints(running)) yield* Console.error(line)

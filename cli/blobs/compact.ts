@@ -52,7 +52,7 @@ const quiet_ms = 2000
 const untilDone = <E, R>(next: Effect.Effect<Figures, E, R>) =>
   Effect.gen(function* () {
     const progress = progressOn(screen(), quiet_ms)
-    const shown = Effect.tap(next, ({ given_back_bytes, remaining_bytes }) =>
+    const step = Effect.tap(next, ({ given_back_bytes, remaining_bytes }) =>
       Effect.sync(() =>
         progress.at({
           label: "Compacting",
@@ -61,18 +61,18 @@ const untilDone = <E, R>(next: Effect.Effect<Figures, E, R>) =>
         }),
       ),
     )
-    const ended = Effect.repeat(shown, { until: ({ is_done }) => is_done })
-    return yield* Effect.ensuring(ended, Effect.sync(progress.end))
+    const all_steps = Effect.repeat(step, { until: ({ is_done }) => is_done })
+    return yield* Effect.ensuring(all_steps, Effect.sync(progress.end))
   })
 
-const counted = (bytes: number) => bytes.toLocaleString("en-US")
+const formatCount = (bytes: number) => bytes.toLocaleString("en-US")
 
-const outcome = Effect.fnUntraced(function* (found: Figures, is_json: boolean) {
-  const { given_back_bytes, disk_bytes, used_bytes, problem } = found
+const printOutcome = Effect.fnUntraced(function* (figures: Figures, is_json: boolean) {
+  const { given_back_bytes, disk_bytes, used_bytes, problem } = figures
   const line =
-    `gave back ${counted(given_back_bytes)} bytes; the volume uses ${counted(disk_bytes)} ` +
-    `of which ${counted(used_bytes)} are live`
-  yield* Console.log(is_json ? JSON.stringify(found) : line)
+    `gave back ${formatCount(given_back_bytes)} bytes; the volume uses ${formatCount(disk_bytes)} ` +
+    `of which ${formatCount(used_bytes)} are live`
+  yield* Console.log(is_json ? JSON.stringify(figures) : line)
   if (problem !== undefined) return yield* new NotCompacted({ message: problem })
 })
 
@@ -116,19 +116,19 @@ const isRemote = ({ profile }: Shared) =>
 
 /** Compacts a remote server over HTTP. */
 const compactRemote = Effect.fnUntraced(function* (shared: Shared) {
-  const found: Array<Figures> = []
+  const figures: Array<Figures> = []
   yield* withSession(shared, async ({ http, signal }) => {
     const request = { method: "POST", path, need: "blob", signal } as const
     const next = Effect.promise(() => http.json(request))
     const done = untilDone(Effect.flatMap(next, ({ body }) => decode(body)))
-    found.push(await Effect.runPromise(done))
+    figures.push(await Effect.runPromise(done))
   })
-  return found
+  return figures
 })
 
 export const compactBlobs = Effect.fnUntraced(function* (shared: Shared) {
-  const found = isRemote(shared)
+  const figures = isRemote(shared)
     ? yield* compactRemote(shared)
     : [yield* compactLocal(yield* settings)]
-  for (const one of found) yield* outcome(one, shared.json)
+  for (const one of figures) yield* printOutcome(one, shared.json)
 })

@@ -48,29 +48,31 @@ const failed = (error: unknown) =>
   new ImportFailed({ message: `nothing was imported: ${causeText(error)}` })
 
 const sum = (values: ReadonlyArray<number>) => values.reduce((total, value) => total + value, 0)
-const counted = (count: number, one: string) =>
+const countText = (count: number, one: string) =>
   `${count.toLocaleString("en-US")} ${one}${count === 1 ? "" : "s"}`
-const dayIn = (instant: string) => instant.slice(0, "YYYY-MM-DD".length)
+const dateOf = (instant: string) => instant.slice(0, "YYYY-MM-DD".length)
 
-const rejectedIn = ({ rejected }: FileReport) => sum(rejected.map(({ rows }) => rows))
+const rejectedRows = ({ rejected }: FileReport) => sum(rejected.map(({ rows }) => rows))
 
 /** `legacy.csv (legacy, as of 2026-05-14): 1,860,604 rows, 412,004 of active carriers` */
 const lineOf = (report: FileReport) => {
   const { name, kind, as_of, rows, active, superseded, other } = report
   const parts = [
-    counted(rows, "row"),
+    countText(rows, "row"),
     `${active.toLocaleString("en-US")} of active carriers`,
     ...(superseded > 0 ? [`${superseded.toLocaleString("en-US")} that Motus replaces`] : []),
     ...(other > 0 ? [`${other.toLocaleString("en-US")} without the prefix MC`] : []),
-    ...(rejectedIn(report) > 0 ? [`${rejectedIn(report).toLocaleString("en-US")} unusable`] : []),
+    ...(rejectedRows(report) > 0
+      ? [`${rejectedRows(report).toLocaleString("en-US")} unusable`]
+      : []),
   ]
-  return `${name} (${kind}, as of ${dayIn(as_of)}): ${parts.join(", ")}`
+  return `${name} (${kind}, as of ${dateOf(as_of)}): ${parts.join(", ")}`
 }
 
 const rejectionsOf = (report: FileReport) =>
   report.rejected.map(
     ({ problem, rows, first }) =>
-      `  unusable: ${counted(rows, "row")} with ${problem}, the first in line ${first}`,
+      `  unusable: ${countText(rows, "row")} with ${problem}, the first in line ${first}`,
   )
 
 /** Advice on the other of the two files. Source: market facts B2. */
@@ -87,8 +89,8 @@ const demo_note =
 const reportText = (report: ImportReport, path: string, is_demo: boolean) =>
   [
     ...report.files.flatMap((file) => [lineOf(file), ...rejectionsOf(file)]),
-    `The mirror has ${counted(report.numbers, "MC number")}, and ` +
-      `${counted(report.carriers, "carrier")} that a search shows: ${path}`,
+    `The mirror has ${countText(report.numbers, "MC number")}, and ` +
+      `${countText(report.carriers, "carrier")} that a search shows: ${path}`,
     ...(is_demo ? [demo_note] : noteOn(report)),
   ].join("\n")
 
@@ -143,7 +145,7 @@ const imported = Effect.fnUntraced(function* (path: string, flags: Flags) {
   const now = new Date(yield* Clock.currentTimeMillis)
   const { files, seen, size } = yield* Effect.try({ try: () => filesOf(flags, now), catch: failed })
   const progress = progressTo(files.length)
-  const shown = { megabytes: 0 }
+  const last_drawn = { megabytes: 0 }
   /** Redraws progress per megabyte. */
   const observed_files = files.map((file) => ({
     ...file,
@@ -151,8 +153,8 @@ const imported = Effect.fnUntraced(function* (path: string, flags: Flags) {
       for await (const chunk of file.bytes()) {
         yield chunk
         const megabytes = Math.floor(seen.bytes / megabyte)
-        if (megabytes === shown.megabytes) continue
-        shown.megabytes = megabytes
+        if (megabytes === last_drawn.megabytes) continue
+        last_drawn.megabytes = megabytes
         progress.at(`MB of ${file.name}`, megabytes, Math.ceil(size / megabyte))
       }
     },
@@ -193,9 +195,9 @@ const importing = Command.make(
     yield* refuseMixed(path, flags)
     const report = yield* imported(path, flags)
     yield* Console.log(reportText(report, path, flags.demo))
-    const rejected = sum(report.files.map(rejectedIn))
+    const rejected = sum(report.files.map(rejectedRows))
     if (rejected > 0) {
-      return yield* new RowsRejected({ message: `${counted(rejected, "row")} could not be used` })
+      return yield* new RowsRejected({ message: `${countText(rejected, "row")} could not be used` })
     }
   }, stoppedEarly),
 ).pipe(
@@ -226,11 +228,11 @@ const status = Command.make(
     const { numbers, carriers, imported_at, is_demo, sources } = mirror
     const lines = [
       path,
-      `${counted(numbers, "MC number")}, ${counted(carriers, "carrier")} that a search shows`,
+      `${countText(numbers, "MC number")}, ${countText(carriers, "carrier")} that a search shows`,
       `imported ${imported_at}`,
       ...sources.map(
         ({ kind, file, as_of, rows }) =>
-          `${kind}, as of ${dayIn(as_of)}: ${counted(rows, "row")} of ${file}`,
+          `${kind}, as of ${dateOf(as_of)}: ${countText(rows, "row")} of ${file}`,
       ),
       ...(is_demo ? [demo_note] : []),
     ]

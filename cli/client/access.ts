@@ -138,8 +138,8 @@ const fromEnvironment = async ({ env, signal }: AccessOptions): Promise<Access |
   const os = (name: string) => env[`OS_${name.toUpperCase()}`] || undefined
   const cloud = os("cloud")
   // OS_ENDPOINT may belong to another cloud, which must not receive this one's token.
-  const given = env.ALMANAC_URL || (cloud === undefined ? os("endpoint") : undefined)
-  const url = given === undefined ? undefined : addressOf(given, "ALMANAC_URL")
+  const address = env.ALMANAC_URL || (cloud === undefined ? os("endpoint") : undefined)
+  const url = address === undefined ? undefined : addressOf(address, "ALMANAC_URL")
   const file = env.ALMANAC_TOKEN_FILE
   const own = env.ALMANAC_TOKEN || (file ? await readToken(file) : undefined)
   if (own === undefined && cloud !== undefined) {

@@ -18,7 +18,7 @@ const endings = [".yaml", ".yml", ".json"]
 const homeOf = (env: NodeJS.ProcessEnv) => env.HOME || homedir()
 
 /** Search path of a file of this name. */
-const placesOf = (env: NodeJS.ProcessEnv, name: string, own: string | undefined) => {
+const searchPath = (env: NodeJS.ProcessEnv, name: string, own: string | undefined) => {
   const home = env.XDG_CONFIG_HOME || join(homeOf(env), ".config")
   const folders = ["", join(home, "openstack"), "/etc/openstack"]
   const usual = folders.flatMap((folder) => endings.map((ending) => join(folder, name + ending)))
@@ -37,7 +37,7 @@ const find = async (
   name: string,
   own: string | undefined,
 ): Promise<Found | undefined> => {
-  for (const path of placesOf(env, name, own)) {
+  for (const path of searchPath(env, name, own)) {
     const found = await findText(path)
     if (found === undefined) continue
     return { path, is_exposed: found.is_exposed, clouds: await cloudsIn(path, found.text) }
@@ -107,8 +107,8 @@ const variablesOf = (cloud: JsonObject, home: string): Cloud => {
     ["cacert", expandHome(textOf(cloud.cacert), home)] as const,
     ["endpoint", textOf(cloud.share_protection_endpoint_override)] as const,
   ]
-  const given = named.filter((one): one is [string, string] => one[1] !== undefined)
-  return { ...(region !== undefined && { region_name: region }), ...Object.fromEntries(given) }
+  const overrides = named.filter((one): one is [string, string] => one[1] !== undefined)
+  return { ...(region !== undefined && { region_name: region }), ...Object.fromEntries(overrides) }
 }
 
 const refuseUnsupported = (path: string, name: string, cloud: JsonObject) => {
@@ -136,7 +136,7 @@ const holdsSecret = (cloud: Json | undefined) =>
 export const findCloud = async (env: NodeJS.ProcessEnv, name: string): Promise<Cloud> => {
   const found = await find(env, "clouds", env.OS_CLIENT_CONFIG_FILE)
   if (found === undefined) {
-    const searched = placesOf(env, "clouds", env.OS_CLIENT_CONFIG_FILE).filter((path) =>
+    const searched = searchPath(env, "clouds", env.OS_CLIENT_CONFIG_FILE).filter((path) =>
       path.endsWith("yaml"),
     )
     throw failure("usage", `OS_CLOUD is ${name}, and there is no ${searched.join(", ")}`)

@@ -25,14 +25,14 @@ export const widthOf = (text: string) => {
 /** Truncates the text to `cells`, with an ellipsis. */
 export const truncated = (text: string, cells: number) => {
   if (widthOf(text) <= cells) return text
-  let kept = ""
+  let head_text = ""
   let used = 1
   for (const one of text) {
     used += widthOf(one)
     if (used > cells) break
-    kept += one
+    head_text += one
   }
-  return `${kept}…`
+  return `${head_text}…`
 }
 
 const padded = (text: string, cells: number, is_right: boolean) => {
@@ -127,10 +127,10 @@ export const table = (
         return coloured(screen, text, is_head ? "bold" : colourOf(cell))
       })
       .join(gap)
-  const ended = (text: string) => `${text.trimEnd()}\n`
+  const lineText = (text: string) => `${text.trimEnd()}\n`
   return {
-    head: ended(line(heads, true)),
-    rowsOf: (items) => items.map((item) => ended(line(cellsOf(valuesOf(item)), false))).join(""),
+    head: lineText(line(heads, true)),
+    rowsOf: (items) => items.map((item) => lineText(line(cellsOf(valuesOf(item)), false))).join(""),
   }
 }
 

@@ -91,10 +91,10 @@ const isSame = (one = Number.NaN, other = Number.NaN) =>
     : Math.round(one * millionth) === Math.round(other * millionth)
 
 const changedDays = (computed: CompositeSeries, stored: CompositeSeries) => {
-  const places = new Map(Array.from(stored.days, (day, at) => [day, at]))
+  const index_by_day = new Map(Array.from(stored.days, (day, at) => [day, at]))
   const changed: Array<CompositeDay> = []
   for (const [at, day] of computed.days.entries()) {
-    const before = places.get(day) ?? -1
+    const before = index_by_day.get(day) ?? -1
     const is_known =
       isSame(computed.z[at], stored.z[before]) &&
       computed.tiers.every((tier, index) => isSame(tier[at], stored.tiers[index]?.[before]))

@@ -29,14 +29,14 @@ export class DashboardFile extends Context.Service<
 /** Waits until the file contains the commit at `position`, as long as it makes progress. */
 export const waitForFile = Effect.fnUntraced(function* (position: number, stall_ms = stall_ms_max) {
   const file = yield* DashboardFile
-  let shown = yield* file.position
+  let reached = yield* file.position
   let since = yield* Clock.currentTimeMillis
-  while (shown < position) {
+  while (reached < position) {
     yield* Effect.sleep(poll_ms)
     const next = yield* file.position
     const now = yield* Clock.currentTimeMillis
-    if (next !== shown) since = now
-    shown = next
+    if (next !== reached) since = now
+    reached = next
     if (now - since > stall_ms) {
       const message =
         `Everything is stored, but ${file.path} does not show it yet: see whether the instance ` +

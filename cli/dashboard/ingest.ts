@@ -49,9 +49,9 @@ interface Flags {
   readonly demo: boolean
 }
 
-const unusable = (message: string) => Effect.fail(new FlagUnusable({ message }))
+const failFlag = (message: string) => Effect.fail(new FlagUnusable({ message }))
 
-/** Why this is no feed that can be asked; undefined of one that can. */
+/** Why the feed cannot be requested; undefined if it can. */
 const problemOf = (id: string) => {
   const metric = findMetric(id)
   if (metric !== undefined) {
@@ -67,33 +67,33 @@ const problemOf = (id: string) => {
 const folderOf = Effect.fnUntraced(function* (source: Option.Option<string>) {
   if (Option.isNone(source)) return undefined
   const [, folder = ""] = /^file:(.+)$/.exec(source.value) ?? []
-  if (folder === "") return yield* unusable("--source is file:DIR, a folder of CSV files")
+  if (folder === "") return yield* failFlag("--source is file:DIR, a folder of CSV files")
   const path = resolve(folder)
-  return existsSync(path) ? path : yield* unusable(`--source: there is no folder ${path}`)
+  return existsSync(path) ? path : yield* failFlag(`--source: there is no folder ${path}`)
 })
 
-const checked = Effect.fnUntraced(function* ({ metric, since, source, demo }: Flags) {
+const checkedFolder = Effect.fnUntraced(function* ({ metric, since, source, demo }: Flags) {
   for (const id of metric) {
     const problem = problemOf(id)
-    if (problem !== undefined) return yield* unusable(problem)
+    if (problem !== undefined) return yield* failFlag(problem)
   }
   const is_narrowed = metric.length > 0 || Option.isSome(since) || Option.isSome(source)
-  if (demo && is_narrowed) return yield* unusable("--demo generates everything: give it alone")
+  if (demo && is_narrowed) return yield* failFlag("--demo generates everything: give it alone")
   return yield* folderOf(source)
 })
 
-/** Loaded only where it is asked: its clients are a third of what a verb loads. */
+/** Imports the feeds on demand: their clients are a third of the code of a command. */
 const feedsOf = (configured: Settings, folder: string | undefined) =>
   Layer.unwrap(
     Effect.promise(async (): Promise<Layer.Layer<Feeds>> => {
       const { capital, data } = configured
-      const answers_folder = join(data.dir, "feeds")
+      const cache_folder = join(data.dir, "feeds")
       if (folder !== undefined) {
         const { feedsFile } = await import("#adapters/capital-pressure/feeds-file.ts")
-        return feedsFile(folder, answers_folder)
+        return feedsFile(folder, cache_folder)
       }
       const { feedsHttp } = await import("#adapters/capital-pressure/feeds-http.ts")
-      return feedsHttp({ ...capital, version, folder: answers_folder })
+      return feedsHttp({ ...capital, version, folder: cache_folder })
     }),
   )
 
@@ -162,7 +162,7 @@ export const ingest = Command.make(
   },
   Effect.fn(function* (flags) {
     const configured = yield* settings
-    const folder = yield* checked(flags)
+    const folder = yield* checkedFolder(flags)
     const options = optionsOf(configured, flags)
     const { feeds, composite } = yield* runWithProgress(options).pipe(
       Effect.provide(flags.demo ? demoFeeds : feedsOf(configured, folder)),

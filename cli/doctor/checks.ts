@@ -105,15 +105,15 @@ const database = ({ database }: Settings) =>
   )
 
 /** Reports whose settings the checks use if a server runs. */
-const settingsCheck = (running: Instance | undefined, judged: Judged | undefined): Check => ({
+const settingsCheck = (running: Instance | undefined, effective: Judged | undefined): Check => ({
   name: "settings",
   look: Effect.sync((): ReadonlyArray<Finding> => {
     if (running === undefined) return []
-    if (judged === undefined) {
+    if (effective === undefined) {
       const why = "The server is of a release that does not record its settings"
       return [warn("settings", `${why}: it is judged by those of this command.`)]
     }
-    const { differing, lacking } = judged
+    const { differing, lacking } = effective
     if (lacking.length > 0) {
       const why = `The server has ${some(lacking)}, and this command does not`
       return [warn("settings", `${why}: run doctor with the server's --config and environment.`)]
@@ -125,7 +125,7 @@ const settingsCheck = (running: Instance | undefined, judged: Judged | undefined
 })
 
 /** Settings of the running server; undefined without one. */
-const judgedSettings = (own: Settings, running: Instance | undefined) =>
+const effectiveSettings = (own: Settings, running: Instance | undefined) =>
   running?.settings === undefined ? undefined : judgedBy(own, running.settings)
 
 /** Adds the server's certificate path, which older releases record separately. */
@@ -148,24 +148,24 @@ export const localFindings = Effect.fnUntraced(function* (only: ReadonlyArray<st
   const own = yield* settings
   const now_ms = yield* Clock.currentTimeMillis
   const running = yield* instance(own)
-  const judged = judgedSettings(own, running)
-  const served = withCertificate(judged?.settings ?? own, running)
+  const effective = effectiveSettings(own, running)
+  const server_settings = withCertificate(effective?.settings ?? own, running)
   const none = `None runs on ${own.data.dir}: this looks at what is kept.`
   const gateway =
     running === undefined
       ? [promised("server", async () => warn("server", none))]
-      : yield* gatewayOf(() => byInstance(running, served), false)
+      : yield* gatewayOf(() => byInstance(running, server_settings), false)
   const without_bus: ReadonlyArray<Check> = [
-    settingsCheck(running, judged),
-    ...machineChecks(served, now_ms),
-    identity(served),
-    database(served),
+    settingsCheck(running, effective),
+    ...machineChecks(server_settings, now_ms),
+    identity(server_settings),
+    database(server_settings),
     ...gateway,
   ]
-  const of_bus = checksOnBus(served, running !== undefined)
+  const of_bus = checksOnBus(server_settings, running !== undefined)
   yield* requireKnown([...namesOf(without_bus), ...namesOf(of_bus)], only)
   const found = yield* runChecks(chosen(without_bus, only))
-  return [...found, ...(yield* busFindings(served, chosen(of_bus, only)))]
+  return [...found, ...(yield* busFindings(server_settings, chosen(of_bus, only)))]
 })
 
 /** Findings of the named checks, or of all, on a remote gateway. */

@@ -3,7 +3,7 @@ import { Effect, Option, Schema } from "effect"
 import { warningOf } from "#actors/system/log-standing.ts"
 import { type Check, promised } from "#adapters/doctor/checks.ts"
 import { type Finding, fail, ok, some, warn } from "#adapters/doctor/finding.ts"
-import { metric_looks } from "#cli/doctor/metric-checks.ts"
+import { metric_checks } from "#cli/doctor/metric-checks.ts"
 import { ReadModelList } from "#gateway/system/apis/read-models.ts"
 import { LogFigures } from "#schemas/system/audit.ts"
 
@@ -123,7 +123,7 @@ const cluster = async (get: Get): Promise<ReadonlyArray<Finding>> => {
 /** Checks of the server's metrics, which are read once. */
 const metricsChecks = (get: Get): ReadonlyArray<Check> => {
   const read = Effect.runSync(Effect.cached(Effect.tryPromise(() => get("/metrics"))))
-  const looks = Object.entries(metric_looks).map(
+  const dependent = Object.entries(metric_checks).map(
     ([name, look]): Check => ({
       name,
       needs: "metrics",
@@ -137,12 +137,12 @@ const metricsChecks = (get: Get): ReadonlyArray<Check> => {
   const metrics = Effect.map(read, (answer) =>
     answer.status === 200 ? [] : unavailable("metrics", answer),
   )
-  return [{ name: "metrics", needs: "gateway", look: metrics }, ...looks]
+  return [{ name: "metrics", needs: "gateway", look: metrics }, ...dependent]
 }
 
 /**
- * The checks of a gateway, with the log's size where the bus has no check. If it does not answer at
- * all, one check reports that, and the others do nothing.
+ * The checks of a gateway, with the log's size where the bus has no check. If it does not
+ * respond, one check reports that, and the others do nothing.
  */
 export const gatewayChecks = (get: Get, is_all: boolean): ReadonlyArray<Check> => {
   const answers = Effect.runSync(

@@ -5,7 +5,7 @@ import { full_share, kept_s_min, lag_s_max } from "#schemas/health-limits.ts"
 import { version } from "#server/program.ts"
 
 /** Findings in the text of `/metrics`; none if the server lacks these metrics. */
-export type MetricLook = (text: string) => ReadonlyArray<Finding>
+export type MetricCheck = (text: string) => ReadonlyArray<Finding>
 
 const durationText = (seconds: number) => spell(seconds * 1000)
 const gigabytes = (bytes: number) => `${(bytes / 1e9).toFixed(1)} GB`
@@ -16,7 +16,7 @@ const largest = (text: string, name: string, label: string) =>
     .map(({ labels, value }) => ({ label: labels[label] ?? "", value }))
     .toSorted((one, other) => other.value - one.value)
 
-const publisher: MetricLook = (text) => {
+const publisher: MetricCheck = (text) => {
   const [lag] = samplesOf(text, "almanac_publisher_lag_seconds")
   if (lag === undefined) {
     return [ok("publisher", "another process publishes: its metrics have the lag")]
@@ -27,7 +27,7 @@ const publisher: MetricLook = (text) => {
     : [ok("publisher", lag.value === 0 ? "every commit is published" : late)]
 }
 
-const webhookLag: MetricLook = (text) => {
+const webhookLag: MetricCheck = (text) => {
   const all = largest(text, "almanac_webhook_lag_seconds", "webhook")
   const late = all.filter(({ value }) => value > lag_s_max.webhook)
   if (all.length === 0) return []
@@ -36,7 +36,7 @@ const webhookLag: MetricLook = (text) => {
   return [warn("webhook lag", `${some(names)}: almanac webhooks show ID says why.`)]
 }
 
-const subscribers: MetricLook = (text) => {
+const subscribers: MetricCheck = (text) => {
   const [count] = samplesOf(text, "almanac_subscribers")
   if (count === undefined) {
     return [
@@ -72,7 +72,7 @@ const subscribers: MetricLook = (text) => {
     : [ok("subscribers", `${count.value} durable consumers, none is late`)]
 }
 
-const events: MetricLook = (text) => {
+const events: MetricCheck = (text) => {
   const of = (name: string) =>
     new Map(
       samplesOf(text, `almanac_published_stream_${name}`).map(({ labels, value }) => [
@@ -96,7 +96,7 @@ const events: MetricLook = (text) => {
   return [...found, warn("events", `${late}: the log of the process that publishes says why.`)]
 }
 
-const diskFloor: MetricLook = (text) => {
+const diskFloor: MetricCheck = (text) => {
   const [free] = samplesOf(text, "almanac_volume_disk_free_bytes")
   const [floor] = samplesOf(text, "almanac_volume_disk_floor_bytes")
   if (free === undefined || floor === undefined) return []
@@ -107,7 +107,7 @@ const diskFloor: MetricLook = (text) => {
   return [free.value < 2 * floor.value ? warn("disk floor", `${line}.`) : ok("disk floor", line)]
 }
 
-const release: MetricLook = (text) => {
+const release: MetricCheck = (text) => {
   const [build] = samplesOf(text, "almanac_build_info")
   if (build === undefined) return []
   const { version: served = "", node = "" } = build.labels
@@ -118,7 +118,7 @@ const release: MetricLook = (text) => {
 }
 
 /** Metric checks by name. */
-export const metric_looks: Readonly<Record<string, MetricLook>> = {
+export const metric_checks: Readonly<Record<string, MetricCheck>> = {
   publisher,
   "webhook-lag": webhookLag,
   subscribers,

@@ -70,12 +70,12 @@ export const doctor = Command.make(
     ),
   },
   Effect.fn(function* ({ model, classes }) {
-    const opened = yield* preparedModel(model)
+    const prepared_model = yield* preparedModel(model)
     const path = Option.match(classes, { onNone: () => "", onSome: (given) => resolve(given) })
     const lines = [
-      ...description(opened),
-      yield* classesLine(path, resolve(model), opened.prepared.output.classes),
-      yield* dryRunLine(opened),
+      ...description(prepared_model),
+      yield* classesLine(path, resolve(model), prepared_model.prepared.output.classes),
+      yield* dryRunLine(prepared_model),
     ]
     for (const line of lines) yield* Console.log(line)
     if (lines.some((line) => line.startsWith("bad"))) {

@@ -22,6 +22,6 @@ const folder = Effect.acquireRelease(
 /** Inspects the model, and converts it unless it is an .onnx. */
 export const preparedModel = Effect.fnUntraced(function* (model: string) {
   const { prepareModel } = yield* Effect.promise(() => import("#models"))
-  const opened = prepareModel(resolve(model), yield* folder)
-  return yield* Effect.mapError(opened, ({ detail }) => new NotUsable({ message: detail }))
+  const prepared = prepareModel(resolve(model), yield* folder)
+  return yield* Effect.mapError(prepared, ({ detail }) => new NotUsable({ message: detail }))
 })

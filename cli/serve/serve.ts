@@ -98,36 +98,38 @@ interface Process {
 const background = Effect.fnUntraced(function* ({ current, sources, node_id, parts }: Process) {
   const settings = current()
   const { roles, services } = settings
-  const does = (role: Role) => roles.includes(role)
+  const hasRole = (role: Role) => roles.includes(role)
   const role_lines: Array<ReturnType<typeof roleOf>> = []
   const bus = yield* parts.bus
-  let conducts = yield* conductedElsewhere(bus)
+  let conductor_ready = yield* conductedElsewhere(bus)
   let shutdown: Effect.Effect<void> = Effect.void
   // Concurrently: each reads its part of the log from its own position.
-  const models = does("projections") || does("gateway") ? parts.models : Effect.void
-  const of_blobs = does("projections") || does("blob") ? parts.blobs : Effect.void
+  const models = hasRole("projections") || hasRole("gateway") ? parts.models : Effect.void
+  const of_blobs = hasRole("projections") || hasRole("blob") ? parts.blobs : Effect.void
   yield* Effect.all([models, of_blobs], { concurrency: "unbounded", discard: true })
-  if (does("projections")) {
+  if (hasRole("projections")) {
     const problem = problemOf(Context.get(yield* parts.models, ShareProtectionModel))
     const model = Context.get(yield* parts.models, ShareProtectionModel)
-    const stands = yield* modelProblem("share-protection", share_blueprint.part, model)
-    role_lines.push(roleOf("projections", firstOf(problem, yield* parts.commands, stands)))
+    const model_ready = yield* modelProblem("share-protection", share_blueprint.part, model)
+    role_lines.push(roleOf("projections", firstOf(problem, yield* parts.commands, model_ready)))
   }
-  if (does("actors")) {
+  if (hasRole("actors")) {
     yield* actors(settings)
     role_lines.push(roleOf("actors", yield* parts.commands))
   }
-  if (does("conductor")) {
-    conducts = yield* conductor(current, node_id, sources, parts)
+  if (hasRole("conductor")) {
+    conductor_ready = yield* conductor(current, node_id, sources, parts)
     if (services.includes("share-protection")) shutdown = (yield* parts.outside).shutdown
-    const stands = yield* publisherProblem
-    role_lines.push(roleOf("conductor", firstOf(yield* parts.commands, conducts, stands)))
-  } else if (does("agent") && services.includes("share-protection")) {
-    const works = yield* worker(settings, sources)
-    shutdown = works.shutdown
-    role_lines.push(roleOf("agent", firstOf(yield* parts.commands, works.ready)))
+    const publisher_ready = yield* publisherProblem
+    role_lines.push(
+      roleOf("conductor", firstOf(yield* parts.commands, conductor_ready, publisher_ready)),
+    )
+  } else if (hasRole("agent") && services.includes("share-protection")) {
+    const agent = yield* worker(settings, sources)
+    shutdown = agent.shutdown
+    role_lines.push(roleOf("agent", firstOf(yield* parts.commands, agent.ready)))
   }
-  return { role_lines, conducts, shutdown }
+  return { role_lines, conductor_ready, shutdown }
 })
 
 /** The blob store and its paths, if enabled; `advertised` is its address for other nodes. */
@@ -153,38 +155,43 @@ const blobs = Effect.fnUntraced(function* (
 })
 
 /** Starts every role of this process; mounts those with paths. */
-const enabled = Effect.fnUntraced(function* (
+const startRoles = Effect.fnUntraced(function* (
   process: Process,
   advertised: Deferred.Deferred<string>,
 ) {
   const { current } = process
-  const { role_lines, conducts, shutdown } = yield* background(process)
+  const { role_lines, conductor_ready, shutdown } = yield* background(process)
   const store = yield* blobs(process, advertised)
   const is_gateway = current().roles.includes("gateway")
-  const front = is_gateway ? yield* gateway({ ...process, conductor: conducts }) : undefined
-  const mounted = [...(store === undefined ? [] : [store.mounted]), ...(front?.mounted ?? [])]
+  const gateway_service = is_gateway
+    ? yield* gateway({ ...process, conductor: conductor_ready })
+    : undefined
+  const mounted = [
+    ...(store === undefined ? [] : [store.mounted]),
+    ...(gateway_service?.mounted ?? []),
+  ]
   if (mounted.length > 0 && mounted.every(({ app }) => app === undefined)) {
     return yield* new NothingServed({ message: "No service could start." })
   }
   const of_store = store === undefined ? [] : [{ name: "blob-storage", text: store.metrics }]
   return {
-    mounted: [...mounted, ...(front === undefined ? [] : [front.operations])],
+    mounted: [...mounted, ...(gateway_service === undefined ? [] : [gateway_service.operations])],
     is_gateway,
     // A gateway's services already have `/readyz` lines.
     role_lines: is_gateway ? [] : role_lines,
     joined: store?.joined ?? Effect.void,
     internal: store?.internal,
-    collectors: [...of_store, ...(front?.collectors ?? [])],
-    serves: front?.serves ?? Effect.void,
+    collectors: [...of_store, ...(gateway_service?.collectors ?? [])],
+    serves: gateway_service?.serves ?? Effect.void,
     shutdown,
   }
 })
 
-type Enabled = Effect.Success<ReturnType<typeof enabled>>
+type StartedRoles = Effect.Success<ReturnType<typeof startRoles>>
 
 /** Listens for requests to these services, health and metrics. */
 const listen = Effect.fnUntraced(function* (
-  { mounted, is_gateway, role_lines, collectors, internal, shutdown }: Enabled,
+  { mounted, is_gateway, role_lines, collectors, internal, shutdown }: StartedRoles,
   current: () => Settings,
 ) {
   let is_ending = false
@@ -245,11 +252,11 @@ const run = Effect.fnUntraced(function* (
   const opening = yield* newOpening
   const is_gateway = settings.roles.includes("gateway")
   const has_plants = is_gateway && settings.services.includes("plant-disease")
-  const meanwhile = has_plants ? opens(settings, opening) : Layer.empty
+  const model_layer = has_plants ? opens(settings, opening) : Layer.empty
   const serving = Effect.gen(function* () {
     const parts = yield* roleParts(settings, sources)
     const advertised = yield* Deferred.make<string>()
-    const all = yield* enabled({ current, sources, node_id, opening, parts }, advertised)
+    const all = yield* startRoles({ current, sources, node_id, opening, parts }, advertised)
     yield* settleMark
     const { port, url } = yield* listen(all, current)
     const here = settings.cluster.advertise_address || `127.0.0.1:${port}`
@@ -261,15 +268,15 @@ const run = Effect.fnUntraced(function* (
     if (is_gateway) yield* printGettingStarted(settings, url)
     return yield* Effect.never
   })
-  const built = yield* Layer.build(machinery(settings, meanwhile))
+  const base_context = yield* Layer.build(machinery(settings, model_layer))
   const node_id = yield* nodeId(settings.cluster.node_id, settings.data.dir)
-  const { known, control_token } = yield* Effect.provideContext(identities(settings), built)
+  const { known, control_token } = yield* Effect.provideContext(identities(settings), base_context)
   const others = [httpTransport, NodeHttpServer.layerHttpServices] as const
-  const around = yield* Effect.provideContext(
+  const context = yield* Effect.provideContext(
     Layer.build(Layer.mergeAll(...others, workerBus(settings))),
-    built,
+    base_context,
   )
-  return yield* Effect.provideContext(serving, Context.mergeAll(built, known, around))
+  return yield* Effect.provideContext(serving, Context.mergeAll(base_context, known, context))
 })
 
 export const serve = Command.make(

@@ -17,7 +17,7 @@ import { publishInstance } from "#adapters/data-folder/instance-file.ts"
 import { NatsServer } from "#bus"
 import { audit } from "#cli/audit/audit.ts"
 import { followLog, listFromLog } from "#cli/audit/list.ts"
-import { replayLog, type Stretch } from "#cli/audit/replay.ts"
+import { replayLog, type LogRange } from "#cli/audit/replay.ts"
 import { table, tableLine } from "#cli/audit/table.ts"
 import { verifyLog } from "#cli/audit/verify.ts"
 import { log } from "#cli/log/log.ts"
@@ -111,7 +111,7 @@ describe("audit follow", () => {
 })
 
 describe("audit replay", () => {
-  const replayed = (stretch: Stretch) => Effect.map(printed(replayLog(stretch)), ({ out }) => out)
+  const replayed = (stretch: LogRange) => Effect.map(printed(replayLog(stretch)), ({ out }) => out)
 
   it.effect("prints a stretch of the log by positions, by times, and of one aggregate", () =>
     Effect.gen(function* () {

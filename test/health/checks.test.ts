@@ -9,7 +9,7 @@ import { type Check, chosen, promised, runChecks } from "#adapters/doctor/checks
 import { type Finding, ok } from "#adapters/doctor/finding.ts"
 import { judgedBy, RunningSettings, runningOf } from "#adapters/health/running-settings.ts"
 import { type Get, gatewayChecks } from "#cli/doctor/gateway.ts"
-import { metric_looks } from "#cli/doctor/metric-checks.ts"
+import { metric_checks } from "#cli/doctor/metric-checks.ts"
 import { full_share, kept_s_min, lag_s_max } from "#schemas/health-limits.ts"
 import { familyText } from "#schemas/metric.ts"
 import { version } from "#server/program.ts"
@@ -75,7 +75,7 @@ const one = (name: string, value: number, labels = {}) =>
   familyText({ name: `almanac_${name}`, type: "gauge", help: "Help." }, [[value, labels]])
 
 const found = (name: string, ...families: ReadonlyArray<string>) =>
-  (metric_looks[name]?.(families.join("")) ?? []).map(
+  (metric_checks[name]?.(families.join("")) ?? []).map(
     ({ status, why }) => `${status} ${why.split(":")[0]}`,
   )
 

@@ -81,8 +81,8 @@ const hashedSource = ({ file, label, total }: UploadSource, session: Session) =>
 /** Whether the blob has these labels: a repeated put does not change those of the first. */
 const hasLabels = (meta: Json, requested: Pairs) => {
   const labels = memberAt(meta, "labels")
-  const kept = isObject(labels) ? labels : {}
-  return Object.entries(requested).every(([name, value]) => kept[name] === value)
+  const stored_labels = isObject(labels) ? labels : {}
+  return Object.entries(requested).every(([name, value]) => stored_labels[name] === value)
 }
 
 /** Uploads one blob; returns its id in hex and its metadata. */

@@ -114,7 +114,7 @@ const streamStart = (response: IncomingMessage) => {
 /** Whether a retry cannot help: a rejected request, or a response that is no event stream. */
 const isFinal = (cause: unknown) => isFailure(cause) && cause.retry_after_ms === undefined
 
-const ended = failure("unreachable", "The stream of events ended", undefined, 0)
+const stream_ended = failure("unreachable", "The stream of events ended", undefined, 0)
 
 /** Tracks an outage of the server: backoff, duration, and each reason printed once. */
 const outage = ({ screen }: Session, pace: typeof reconnect_ms) => {
@@ -134,7 +134,7 @@ const outage = ({ screen }: Session, pace: typeof reconnect_ms) => {
         Math.min(pace.max, backoff_ms),
         Math.min(requested_ms, retry_after_ms_max),
       )
-      const { message } = isFailure(cause) ? cause : ended
+      const { message } = isFailure(cause) ? cause : stream_ended
       if (is_news && !printed.has(message) && printed.size < reasons_max) {
         // Print the advice only before the first connection.
         const reason = is_known ? message.split("\n", 1) : message
@@ -178,7 +178,7 @@ export const follow = async (
     return cause
   }
   for (;;) {
-    let reason: unknown = ended
+    let reason: unknown = stream_ended
     try {
       const query =
         last === undefined && since !== undefined
@@ -215,7 +215,7 @@ export const follow = async (
     }
     if (signal.aborted) break
     const { ms, away_ms } = current_outage.next(reason, last)
-    if (away_ms > retry_for_s * 1000) throw failed(isFailure(reason) ? reason : ended)
+    if (away_ms > retry_for_s * 1000) throw failed(isFailure(reason) ? reason : stream_ended)
     await pause(ms, undefined, { signal }).catch(() => undefined)
     if (signal.aborted) break
   }
