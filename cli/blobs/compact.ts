@@ -70,8 +70,8 @@ const formatCount = (bytes: number) => bytes.toLocaleString("en-US")
 const printOutcome = Effect.fnUntraced(function* (figures: Figures, is_json: boolean) {
   const { given_back_bytes, disk_bytes, used_bytes, problem } = figures
   const line =
-    `gave back ${formatCount(given_back_bytes)} bytes; the volume uses ${formatCount(disk_bytes)} ` +
-    `of which ${formatCount(used_bytes)} are live`
+    `gave back ${formatCount(given_back_bytes)} bytes; ` +
+    `the volume uses ${formatCount(disk_bytes)} of which ${formatCount(used_bytes)} are live`
   yield* Console.log(is_json ? JSON.stringify(figures) : line)
   if (problem !== undefined) return yield* new NotCompacted({ message: problem })
 })
