@@ -1,8 +1,8 @@
 /**
- * Answers that wait in memory while they are small, and in a private file when they grow.
+ * Buffers responses in memory while they are small, and in a private file when they grow.
  *
- * The file is removed as soon as it is open: only this process can read it, and nothing of it is
- * left however the process ends.
+ * The file is unlinked as soon as it is open, so that only this process can read it and nothing is
+ * left, however the process ends.
  */
 import { randomUUID } from "node:crypto"
 import { constants } from "node:fs"
@@ -12,34 +12,34 @@ import { Effect, Layer, Stream } from "effect"
 import { AnswerBuffer, type Buffered, BufferFailed } from "#actors/carrier-search/answer-buffer.ts"
 
 export interface AnswerBufferOptions {
-  /** Where files are made; it must be there. */
+  /** Folder of the files, which must exist. */
   readonly dir: string
-  /** Bytes of one answer that are held in memory. */
+  /** Bytes of one response to keep in memory. */
   readonly answer_bytes_max?: number
-  /** Bytes of all answers together that are held in memory. */
+  /** Bytes of all responses together to keep in memory. */
   readonly memory_bytes_max?: number
 }
 
-/** Some 40,000 carriers: most answers see no disk. */
+/** About 40,000 carriers, so that most responses use no disk. */
 const default_answer_bytes_max = 4 * 2 ** 20
-/** However many searches are under way at once. */
+/** Regardless of the number of concurrent searches. */
 const default_memory_bytes_max = 32 * 2 ** 20
-/** Written at once to a file. */
+/** Bytes per write. */
 const write_bytes = 256 * 1024
-/** Smaller pieces than this are copied together: each alone costs more than its bytes. */
+/** Smaller pieces are copied together, because each piece has a cost of its own. */
 const small_bytes = 16 * 1024
-/** What they are copied into, at first and at most: most answers are small. */
+/** Minimum and maximum size of the block that they are copied into; most responses are small. */
 const block_bytes_min = 4 * 1024
 const block_bytes_max = 64 * 1024
 const read_bytes = 256 * 1024
-/** For nobody else's eyes: names of a search are public, but not who asked for them. */
+/** Owner only: a search's results are public, but who requested them is not. */
 const mode = 0o600
 
 const failed = (cause: unknown) => new BufferFailed({ detail: String(cause) })
 
 const attempt = <A>(what: () => Promise<A>) => Effect.tryPromise({ try: what, catch: failed })
 
-/** Made anew, never what stands there already; gone from its folder before anything is in it. */
+/** Creates a new file, never opening an existing one, and unlinks it before anything is written. */
 const openFile = async (dir: string) => {
   const path = join(dir, `almanac-answer-${randomUUID()}`)
   const { O_RDWR, O_CREAT, O_EXCL, O_NOFOLLOW } = constants
@@ -48,7 +48,7 @@ const openFile = async (dir: string) => {
   return file
 }
 
-/** All of these bytes at this place; the system may take them in parts. */
+/** Writes all bytes, because the system may accept fewer per call. */
 const writeAll = async (file: FileHandle, bytes: Uint8Array, position: number) => {
   let done = 0
   while (done < bytes.length) {
@@ -56,7 +56,7 @@ const writeAll = async (file: FileHandle, bytes: Uint8Array, position: number) =
   }
 }
 
-/** One piece of a file; it is an error when the file ends before it. */
+/** Reads one piece of a file; fails if the file ends before it. */
 const readPiece = async (file: FileHandle, position: number, length: number) => {
   const { bytesRead, buffer } = await file.read(new Uint8Array(length), 0, length, position)
   if (bytesRead === 0) throw new Error(`the file ends at ${position}`)
@@ -73,7 +73,7 @@ const filePieces = (file: FileHandle, length: number) =>
     )
   })
 
-/** The first so many bytes of these. */
+/** The first `length` bytes of these parts. */
 const firstOf = (parts: ReadonlyArray<Uint8Array>, length: number) => {
   let left = length
   return parts.flatMap((part) => {
@@ -83,7 +83,7 @@ const firstOf = (parts: ReadonlyArray<Uint8Array>, length: number) => {
   })
 }
 
-/** Bytes in their order, in pieces of a sensible size. */
+/** Collects bytes in order, in pieces of a sensible size. */
 const gathered = () => {
   let parts: Array<Uint8Array> = []
   let block = new Uint8Array(0)
@@ -118,7 +118,7 @@ const gathered = () => {
   }
 }
 
-/** What all buffers of a process hold in memory. */
+/** Memory used by all buffers of a process. */
 interface Held {
   bytes: number
 }
@@ -156,7 +156,7 @@ const openBuffer = Effect.fnUntraced(function* (
       Effect.suspend(() => {
         memory.push(bytes)
         held.bytes += bytes.length
-        // Not in the middle of a write: what is half written is neither here nor there.
+        // Uninterruptible, because a partial write would lose bytes.
         return is_full() ? Effect.uninterruptible(attempt(flush)) : Effect.void
       }),
     length: () => written_bytes + memory.length(),
@@ -172,7 +172,7 @@ const openBuffer = Effect.fnUntraced(function* (
   return buffered
 })
 
-/** Answers of this process. Its options have defaults that fit a server. */
+/** Response buffers of this process. The options' defaults suit a server. */
 export const answerBufferFile = (options: AnswerBufferOptions) => {
   const held: Held = { bytes: 0 }
   const complete = {

@@ -1,6 +1,6 @@
 /**
- * The file of a mirror: carriers that a search shows, by docket and USDOT number, and how it was
- * made. Written once, never changed: an import puts another in its place. Source: decision 0092.
+ * The mirror's file: the carriers that a search returns, by docket and USDOT number, and a record
+ * of the import. It is never modified; an import replaces it. Source: decision 0092.
  */
 import { type BigIntStats, statSync } from "node:fs"
 import { join, resolve } from "node:path"
@@ -11,24 +11,27 @@ import type { Settings } from "#schemas/settings.ts"
 
 const name = "carriers.sqlite"
 
-/** An absolute path; whether anything is there is not looked at. */
+/** The absolute path, which need not exist. */
 export const mirrorFile = ({ carrier, data }: Pick<Settings, "carrier" | "data">): string =>
   resolve(carrier.mirror === "" ? join(data.dir, name) : carrier.mirror)
 
-/** Whether there is a file that a search would read, whatever is in it. */
+/** Whether the file exists, even if it is invalid. */
 export const hasMirror = (path: string): boolean =>
   statSync(path, { throwIfNoEntry: false })?.isFile() === true
 
-/** Tells SQLite's own tools, and us, what this file is: "almc". */
+/** "almc": identifies the file to SQLite's tools and to this program. */
 const application_id = 0x616c6d63
-/** A file of another layout is imported again. It holds texts of schemas/carrier-search/format. */
+/**
+ * A file with another layout must be imported again. It contains texts of
+ * schemas/carrier-search/format.
+ */
 const layout_version = 1
 
 /**
- * USDOT numbers are below it, eight digits in the files. With a docket they make one number that
- * SQLite keeps in a row's own place, which JavaScript's numbers could not hold: so it never leaves
- * SQL, and the casts are needed, since each number is bound as a floating one. A carrier without a
- * USDOT number has the place of one that no other has with its docket.
+ * Upper bound of USDOT numbers, which have up to eight digits in the files. Docket and USDOT number
+ * together are the row id, a 64-bit integer that JavaScript's numbers cannot hold. So it is
+ * computed in SQL, with casts because parameters are bound as doubles. Carriers without a USDOT
+ * number get a number that is unused with their docket.
  */
 export const dots = 200_000_000
 export const key_of = `cast(? as integer) * ${dots} + cast(? as integer)`
@@ -57,16 +60,16 @@ export const tables = `
   pragma user_version = ${layout_version};
 `
 
-/** What the table has as a carrier's cell. */
+/** The name as a CSV cell; null if it needs no escaping. */
 export const shownOf = (name: string) => {
   const shown = cell(name)
   return shown === name ? null : shown
 }
 
-/** How a mirror was made. */
+/** A source file of a mirror. */
 export interface MirrorSource {
   readonly kind: string
-  /** Its name, without its folder. */
+  /** File name without a folder. */
   readonly file: string
   /** RFC 3339. */
   readonly as_of: string
@@ -81,10 +84,10 @@ export interface Mirror {
   readonly sources: ReadonlyArray<MirrorSource>
 }
 
-/** What to do about a file that cannot be searched; the message is for a person, without a path. */
+/** The error of a file that cannot be searched, with a remedy and without a path. */
 const unreadable = (what: string) => new Error(`${what}; fill it with \`almanac carriers import\``)
 
-/** Why a mirror cannot be read, in the words of a search's failure. */
+/** Why a mirror cannot be read, for a search's failure. */
 export const reasonOf = (error: unknown): string => {
   if (!(error instanceof Sqlite.SqliteError)) {
     return causeText(error)
@@ -94,7 +97,7 @@ export const reasonOf = (error: unknown): string => {
   return unreadable(what).message
 }
 
-/** A mirror that was opened, and the state of the file that it was opened from. */
+/** An open mirror, and its file's metadata when it was opened. */
 export interface OpenMirror {
   readonly file: Sqlite.Database
   readonly stats: BigIntStats
@@ -128,17 +131,17 @@ const mirrorIn = (file: Sqlite.Database, size: bigint): Mirror => {
     throw unreadable("the mirror is damaged")
   }
   const sql = "select kind, file, as_of, rows from source order by kind, file"
-  // Both tables are as this program's import wrote them.
+  // The columns of both tables are as this program's import created them.
   const sources = file.prepare(sql).all() as Array<MirrorSource>
   const made = file.prepare("select * from import").get() as Made | undefined
   if (made === undefined) throw unreadable("the mirror is damaged")
   return { ...made, is_demo: made.is_demo === 1, sources }
 }
 
-/** Times that a file may be replaced while it is being opened. */
+/** How many times a file may be replaced while it is opened. */
 const attempts_max = 10
 
-/** Opens the mirror at `path`, to read. Throws an Error that `reasonOf` words. */
+/** Opens the mirror at `path` read-only. Throws an error for `reasonOf`. */
 export const openMirror = (path: string): OpenMirror => {
   for (let attempt = 0; attempt < attempts_max; attempt++) {
     const stats = statsOf(path)
@@ -149,7 +152,8 @@ export const openMirror = (path: string): OpenMirror => {
       if (isSame(stats, statsOf(path))) return { file, stats, mirror }
     } catch (error) {
       file.close()
-      // It was put there between the look and the opening: what was seen is of two files.
+      // The file was replaced while it was opened, so the error may be about a mixture of two
+      // files.
       if (isSame(stats, statsOf(path))) throw error
       continue
     }

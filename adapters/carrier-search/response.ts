@@ -1,16 +1,16 @@
 /**
- * What FMCSA's QCMobile answers for one docket number, and what becomes of it. Pure.
+ * Parses QCMobile's response for one docket number. Pure.
  *
- * A key that it does not know is answered like a number that it does not know, maintenance like a
- * carrier: each is told apart here, since a list that is empty for a wrong reason is worse than
- * none. Source: market facts B1.2 and B1.4.
+ * The API reports an unknown key like an unknown number, and maintenance like a success. These
+ * cases are distinguished here, because a wrongly empty list is worse than an error. Source: market
+ * facts B1.2 and B1.4.
  */
 import { type Found, LookupFailed } from "#actors/carrier-search/lookup.ts"
 
 export interface Answered {
   readonly status: number
   readonly text: string
-  /** How long it wants to be left alone, in milliseconds. */
+  /** Delay before the next request in milliseconds. */
   readonly after_ms?: number | undefined
 }
 
@@ -33,14 +33,14 @@ const blocked =
 const maintained = "FMCSA is under maintenance; search again later, or import the mirror"
 const misplaced = "; look whether carrier.registry_url is right"
 
-/** The answer to one number: its carriers by USDOT number, none, or why it is no answer. */
+/** The carriers of a number by USDOT number, which may be none, or the failure. */
 export const readAnswer = (answered: Answered): Read => {
   const { status, text, after_ms } = answered
   if (isMaintenance(text)) return failure("final", maintained)
   const body = parsed(text)
   const content = isObject(body) ? body.content : undefined
   const said = typeof content === "string" ? content : ""
-  // Before "not found": that of the key holds those words too.
+  // Check this before "not found", which the message about an invalid key contains too.
   if (/web\s*key/i.test(said) || status === 401) return failure("final", bad_key)
   if (status === 403) return failure("final", blocked)
   if (status === 429) return failure("refused", "FMCSA answers 429, too many requests", after_ms)
@@ -93,13 +93,13 @@ const carriersOf = (content: unknown): Read => {
     if (!isObject(carrier)) return unlike("with content that is no carrier")
     const one = foundIn(carrier)
     if (one instanceof LookupFailed) return one
-    // A USDOT number is one carrier, however often it is listed.
+    // Deduplicate, because a USDOT number may be listed several times.
     if (one) found.set(one.dot, one)
   }
   return [...found.values()].toSorted((a, b) => a.dot - b.dot)
 }
 
-/** The carrier, where it is active and a carrier alone. Source: market facts B1.4. */
+/** The carrier, if it is active and not also a broker. Source: market facts B1.4. */
 const foundIn = (carrier: Json): Found | LookupFailed | undefined => {
   const allowed = carrier.allowedToOperate ?? carrier.allowToOperate
   const { commonAuthorityStatus, contractAuthorityStatus, brokerAuthorityStatus } = carrier
@@ -117,7 +117,7 @@ const foundIn = (carrier: Json): Found | LookupFailed | undefined => {
   return { dot, name: legalName.trim() }
 }
 
-/** A active, I inactive, N none; other letters are not documented, and are not A. */
+/** A active, I inactive, N none; other letters are undocumented and count as not active. */
 const isStatus = (status: unknown) => typeof status === "string" && /^[A-Z]$/.test(status)
 
 const isCarrierByCensus = ({ censusTypeId: census }: Json) =>

@@ -1,6 +1,6 @@
 /**
- * Carriers of the legacy file that have no USDOT number. Of one docket there may be several, which
- * their names alone tell apart. Source: decision 0165.
+ * Carriers of the legacy file without a USDOT number. A docket may have several, distinguished only
+ * by name. Source: decision 0165.
  */
 import type Sqlite from "better-sqlite3"
 import { batched } from "#adapters/carrier-search/batch.ts"
@@ -15,13 +15,13 @@ const staging = `
   ) strict, without rowid;
 `
 
-/** Of the rows with one docket and one name, a broker's drops the others. */
+/** A broker's row excludes carriers with the same docket and name. */
 const put_row = `
   insert into unnumbered values (?, ?, ?)
   on conflict (mc, name) do update set is_broker = 1 where excluded.is_broker > is_broker
 `
 
-/** Carriers that are placed at a time, so that few are in memory. */
+/** Carriers per page, which limits memory. */
 const page_rows = 2 ** 14
 
 const page_behind = `
@@ -29,18 +29,21 @@ const page_behind = `
   order by mc, name limit ${page_rows}
 `
 
-/** Where nobody is yet; otherwise nothing happens. */
+/** Inserts a carrier unless the key is taken. */
 const put_carrier = `
   insert into carrier values (${key_of}, ?, ?) on conflict (key) do nothing
 `
 
 export interface Unnumbered {
   readonly add: (mc: number, name: string, is_broker: boolean) => void
-  /** All others are in the table of carriers: puts those beside them that no broker's row drops. */
+  /**
+   * Inserts the collected carriers, except those excluded by a broker's row. Call this after all
+   * numbered carriers are in the table.
+   */
   readonly place: () => void
 }
 
-/** Puts a carrier on the first free place from `first` on, and answers the one behind it. */
+/** Inserts a carrier at the first free number from `first` on, and returns the number after it. */
 const placing = (file: Sqlite.Database) => {
   const carrier = file.prepare(put_carrier)
   return (mc: number, first: number, name: string) => {
@@ -54,8 +57,8 @@ const placing = (file: Sqlite.Database) => {
 }
 
 /**
- * Keeps them beside the carriers of `file` until they are placed: by name, each where its docket
- * has no carrier with that USDOT number. So the order of their rows makes no difference.
+ * Collects carriers in a temporary table of `file`. They are inserted in the order of their names
+ * at numbers that their docket does not use, so the result does not depend on the order of rows.
  */
 export const unnumberedOf = (file: Sqlite.Database): Unnumbered => {
   file.exec(staging)

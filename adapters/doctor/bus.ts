@@ -1,4 +1,4 @@
-/** What `almanac doctor` finds on the bus: the server, our streams, leases, the log's files. */
+/** Checks of `almanac doctor` on the bus: server, streams, leases and the log's files. */
 import { PersistMode, type StreamInfo } from "@nats-io/jetstream"
 import { Context, Effect, Layer, Option, Result, Stream } from "effect"
 import { checkpoint_stream } from "#actors/system/checkpoint.ts"
@@ -20,11 +20,13 @@ import {
   readFailure,
 } from "#journal"
 
-/** Clocks that differ more than this make times in the log lie; leases live for ten seconds. */
+/**
+ * Clock skew at which times in the log are unreliable, and leases, which last ten seconds, at risk.
+ */
 const skew_ms_warn = 500
 const skew_ms_fail = 5_000
 
-/** Checkpoints come this much later than they are asked for when nobody makes them. */
+/** A checkpoint is late after this many intervals. */
 const checkpoints_late = 3
 
 const asked = <A>(run: () => Promise<A>) => Effect.tryPromise({ try: run, catch: readFailure })
@@ -34,7 +36,7 @@ const server = Effect.gen(function* () {
   const account = yield* asked(() => jsm.getAccountInfo())
   const rtt = yield* asked(() => connection.rtt())
   const { version, server_name } = connection.info ?? {}
-  // The client's types know of no levels.
+  // The client's types lack `level`.
   const level = (account.api as { readonly level?: number }).level ?? 0
   return ok("nats", `nats-server ${version} (${server_name}), api level ${level}, ${rtt} ms away`)
 })
@@ -48,7 +50,10 @@ const clock = ({ ts }: StreamInfo, before_ms: number, after_ms: number): Finding
   return skew >= skew_ms_warn ? warn("clock", `${told}: look at NTP.`) : ok("clock", told)
 }
 
-/** Of one that is written asynchronously nats-server makes no more copies, and never changes it. */
+/**
+ * nats-server does not replicate streams with asynchronous persistence, and cannot change that
+ * mode.
+ */
 const lonely = ({ config }: StreamInfo): ReadonlyArray<Finding> =>
   config.name === events_stream && config.persist_mode === PersistMode.Async
     ? [
@@ -59,7 +64,7 @@ const lonely = ({ config }: StreamInfo): ReadonlyArray<Finding> =>
       ]
     : []
 
-/** Copies of a stream that are behind or away. */
+/** Replicas of a stream that are missing, offline or behind. */
 const copies = ({ config, cluster }: StreamInfo, replicas: number): ReadonlyArray<Finding> => {
   const { name, num_replicas } = config
   const few =
@@ -88,7 +93,7 @@ const listed = Effect.gen(function* () {
   })
 })
 
-/** The log's stream as it must be, and files of the generations before. */
+/** The options of the log's stream, and the archives of earlier generations. */
 const log = Effect.fnUntraced(function* (options: GenerationsOptions) {
   const { jsm } = yield* NatsConnection
   const { current } = yield* findGenerations(jsm, options.name)
@@ -120,11 +125,11 @@ const size = Effect.gen(function* () {
   return ok("log size", `position ${position}, ${aggregates} aggregates, ${bytes} bytes${share}`)
 })
 
-/** The log, without creating or changing its stream. */
+/** Opens the log read-only, so that its stream is neither created nor changed. */
 const looked = (options: GenerationsOptions) =>
   Layer.build(logGenerations({ ...options, read_only: true }))
 
-/** Whether what runs seals the log; `runs`: whether anything does. */
+/** Whether the log is sealed regularly; `runs` is whether a server runs at all. */
 const checkpoints = Effect.fnUntraced(function* ({
   checkpoint_seconds: seconds,
   runs,
@@ -149,11 +154,11 @@ const checkpoints = Effect.fnUntraced(function* ({
   return ok("checkpoint", told)
 }, Effect.scoped)
 
-/** Unreadable commits that are named, and how long they are looked for, in milliseconds. */
+/** Maximum unreadable commits to list, and the timeout of the search in milliseconds. */
 const quarantined_shown = 3
 const quarantine_ms_max = 5_000
 
-/** What the log holds that no release wrote. A log that takes long to walk is left to its verb. */
+/** Commits that no release wrote. A long log is left to `almanac log quarantine`. */
 const quarantine = Effect.fnUntraced(function* (options: BusLook) {
   const found = yield* quarantined(quarantined_shown).pipe(
     Effect.provideContext(yield* looked(options)),
@@ -195,11 +200,11 @@ export interface BusLook extends GenerationsOptions {
   readonly checkpoint_seconds: number
   /** Whether a server runs on this data folder. */
   readonly runs: boolean
-  /** Whether the bus is somebody else's (`nats.url`). */
+  /** Whether the bus is external (`nats.url`). */
   readonly is_outside: boolean
 }
 
-/** Whether the bus has this log at all, in whichever generation; where nobody can tell, it has. */
+/** Whether the bus has any generation of this log; true if unknown. */
 const hasLog = ({ name }: BusLook) =>
   Effect.map(listed, (infos) =>
     infos.some(({ config }) => config.name === name || config.name.startsWith(`${name}_`)),

@@ -1,23 +1,25 @@
-/** Checks of a deployment, each alone: one that fails, throws or hangs hides no other. */
+/**
+ * Runs the checks of a deployment independently: a failing or hanging check does not affect others.
+ */
 import { Cause, Effect, Predicate, Schema } from "effect"
 import { type Finding, fail } from "#adapters/doctor/finding.ts"
 import { causeText } from "#schemas/cause-text.ts"
 
 export interface Check<R = never> {
-  /** As `--only` takes it: the word of its findings, with hyphens. */
+  /** Name for `--only`: the `what` of its findings, with hyphens. */
   readonly name: string
-  /** The check without which this one has nothing to look at. */
+  /** A check that must run before this one. */
   readonly needs?: string
   readonly look: Effect.Effect<Finding | ReadonlyArray<Finding>, unknown, R>
 }
 
-/** A check that is not done within this is a finding itself, in milliseconds. */
+/** Timeout of a check in milliseconds, which is reported as a finding. */
 const check_ms_max = 20_000
 
-/** The word that findings of a check have. */
+/** The `what` of a check's findings. */
 const wordOf = (name: string) => name.replaceAll("-", " ")
 
-/** What failed, in its own words: failures of ours have a detail. */
+/** Text of a failure: its `detail` if it is one of ours. */
 const whyOf = (cause: Cause.Cause<unknown>) => {
   const failure = Cause.squash(cause)
   return Predicate.hasProperty(failure, "detail") && typeof failure.detail === "string"
@@ -25,7 +27,7 @@ const whyOf = (cause: Cause.Cause<unknown>) => {
     : causeText(failure) || "It does not answer."
 }
 
-/** Runs one check; whatever becomes of it is a finding. */
+/** Runs one check; failures and timeouts become findings. */
 const runCheck = <R>(
   { name, look }: Check<R>,
   ms_max = check_ms_max,
@@ -40,7 +42,6 @@ const runCheck = <R>(
     Effect.catchCause((cause) => Effect.succeed([fail(wordOf(name), whyOf(cause))])),
   )
 
-/** Runs all of them, one after the other. */
 export const runChecks = <R>(checks: ReadonlyArray<Check<R>>) =>
   Effect.map(
     Effect.forEach(checks, (check) => runCheck(check)),
@@ -53,12 +54,12 @@ export const promised = (
   look: () => Promise<Finding | ReadonlyArray<Finding>>,
 ): Check => ({ name, look: Effect.tryPromise({ try: look, catch: (cause) => cause }) })
 
-/** Names that no check has; the message says which there are. */
+/** There are no checks of these names; the message lists the valid ones. */
 export class UnknownCheck extends Schema.TaggedError<UnknownCheck>()("UnknownCheck", {
   message: Schema.String,
 }) {}
 
-/** The checks of these names, with those that they need; without names, all. */
+/** The checks with these names and those that they need; all checks if there are no names. */
 export const chosen = <R>(
   checks: ReadonlyArray<Check<R>>,
   names: ReadonlyArray<string>,

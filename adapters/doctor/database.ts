@@ -1,10 +1,10 @@
-/** What `almanac doctor` finds of PostgreSQL, where read models are kept there. */
+/** Checks of `almanac doctor` on PostgreSQL, if read models are stored there. */
 import pg from "pg"
 import { type Finding, fail, ok, warn } from "#adapters/doctor/finding.ts"
 import { type PostgresServer, sessionOf } from "#postgres"
 import { causeText } from "#schemas/cause-text.ts"
 
-/** Connections that one process may want; the rest is for others and for operators. */
+/** Maximum connections of one process; others are needed by other processes and operators. */
 const connections_min = 28
 
 const answer = `
@@ -18,12 +18,12 @@ interface Row {
   readonly may_create: boolean
 }
 
-/** Whether it answers, has room, and lets us make our schemas. */
+/** Checks that it responds, allows enough connections, and lets us create schemas. */
 export const databaseFindings = async (server: PostgresServer): Promise<ReadonlyArray<Finding>> => {
   let client: pg.Client | undefined
   try {
     client = new pg.Client(sessionOf(server, "almanac_doctor"))
-    // What ends the session is told where something is asked.
+    // A lost connection is reported by the query.
     client.on("error", () => undefined)
     await client.connect()
     const [row] = (await client.query<Row>(answer)).rows

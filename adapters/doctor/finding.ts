@@ -1,10 +1,10 @@
-/** What a look at a deployment finds: a line for a person, an object for a program. */
+/** Findings of a check: one line for people, or an object for programs. */
 
 export interface Finding {
   readonly status: "ok" | "warn" | "fail"
-  /** What was looked at, in a word or two. */
+  /** The subject in a word or two. */
   readonly what: string
-  /** What is so, and what to do where it is not as it should be. */
+  /** The state, and a remedy if there is a problem. */
   readonly why: string
 }
 
@@ -16,10 +16,10 @@ export const ok = finding("ok")
 export const warn = finding("warn")
 export const fail = finding("fail")
 
-/** How many of several are named. */
+/** Maximum number of names in a list. */
 const named_max = 5
 
-/** Some of many in a few words. */
+/** A list of names, shortened if there are many. */
 export const some = (names: ReadonlyArray<string>) =>
   names.length <= named_max
     ? names.join(", ")
@@ -29,7 +29,7 @@ const day_ms = 86_400_000
 const hour_ms = 3_600_000
 const minute_ms = 60_000
 
-/** A stretch of time as people say it: `3 days`. */
+/** Formats a duration, for example `3 days`. */
 export const spell = (ms: number) => {
   const [unit, name] =
     ms >= 2 * day_ms

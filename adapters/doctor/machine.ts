@@ -1,4 +1,4 @@
-/** What `almanac doctor` finds on this machine: programs, the data folder, keys, certificates. */
+/** Checks of `almanac doctor` on this machine: programs, data folder, keys and certificates. */
 import { createPrivateKey, X509Certificate } from "node:crypto"
 import { existsSync, type StatsFs } from "node:fs"
 import { readFile, stat, statfs } from "node:fs/promises"
@@ -13,14 +13,14 @@ import { findBounded } from "#files"
 import type { Settings } from "#schemas/settings.ts"
 import { findBinary, missingBinary, type ProgramName } from "../../launcher/binaries.mjs"
 
-/** Node's own version that this program is written for. */
+/** The major version of Node that this program is tested with. */
 const node_major = 24
 
-/** Free space of the data folder's disk below which writes are about to fail, and are in sight. */
+/** Free space on the data folder's disk below which a check fails or warns. */
 const free_bytes_fail = 1024 ** 3
 const free_share_warn = 0.1
 
-/** File systems by their numbers in statfs(2), on which a log is not safe, and why. */
+/** File systems by their type in statfs(2) that are not safe for a log, and why. */
 const file_systems: Readonly<Record<number, string>> = {
   26985: "NFS, where locks and syncs may not be what they are on a disk",
   4283649346: "SMB, where locks and syncs may not be what they are on a disk",
@@ -28,14 +28,14 @@ const file_systems: Readonly<Record<number, string>> = {
   16914836: "memory (tmpfs), which a restart empties",
 }
 
-/** A certificate is renewed within a month as a rule. */
+/** Days before the expiry; most certificates are renewed a month before. */
 const certificate_days_warn = 30
 const day_ms = 86_400_000
 
-/** A backup of state older than this is of little use. */
+/** Age in days at which a state backup counts as outdated. */
 const backup_days_max = 7
 
-/** What others must not read, beside what a backup of state keeps. */
+/** Private files, besides those that a state backup includes. */
 const others = ["run/instance.json"]
 const private_paths =
   /^(audit-key\.pem|webhook-key|cursor-key|dev-credentials\.json|(vault|identity)\/)/
@@ -62,7 +62,7 @@ const programs = ({ nats, engine, services }: Settings): ReadonlyArray<Finding> 
 
 const gigabytes = (bytes: number) => `${(bytes / 1e9).toFixed(1)} GB`
 
-/** What the file system of the folder has left, and whether a log is safe on one of its type. */
+/** Free space of the folder's file system, and whether its type is safe for a log. */
 export const spaceFindings = (
   dir: string,
   { bavail, blocks, bsize, type }: Pick<StatsFs, "bavail" | "blocks" | "bsize" | "type">,
@@ -94,7 +94,7 @@ const secrets = async (dir: string): Promise<Finding> => {
   )
 }
 
-/** When state was backed up last, as the verb noted it. */
+/** Reports the last state backup, which `backup-state` records. */
 const lastBackup = async (dir: string, now_ms: number): Promise<Finding> => {
   const text = await Effect.runPromise(
     findBounded(join(dir, last_backup_file), 4096).pipe(Effect.orElseSucceed(Option.none)),
@@ -148,7 +148,7 @@ const certificate = async (
     const found = new X509Certificate(await read(tls.cert))
     const left = Date.parse(found.validTo) - now_ms
     const told = `${tls.cert} is good until ${new Date(found.validTo).toISOString()}`
-    // Of a server that was told its files alone the key is not known here.
+    // The settings of a running server may be known without its secret `tls.key`.
     if (tls.key !== "" && !found.checkPrivateKey(createPrivateKey(await read(tls.key)))) {
       return [fail("tls", `${tls.key} is not the key of ${tls.cert}.`)]
     }
@@ -159,16 +159,16 @@ const certificate = async (
     if (left < certificate_days_warn * day_ms) return [warn("tls", `${told}: renew it.`)]
     return [ok("tls", told)]
   } catch (cause) {
-    // What a parser says of a key may tell of the key.
+    // Report only the code, because a parser's message could leak parts of the key.
     const code = cause instanceof Error && "code" in cause ? String(cause.code) : "unreadable"
     return [fail("tls", `${tls.cert} or ${tls.key} cannot be used: ${code}.`)]
   }
 }
 
-/** What can be seen without a request to anything. */
+/** The checks that need no connection. */
 export const machineChecks = (settings: Settings, now_ms: number): ReadonlyArray<Check> => {
   const { dir } = settings.data
-  // Where nothing was started yet there is nothing in the folder to look at.
+  // Skipped before the first start, because the folder does not exist.
   const within = (look: () => Promise<Finding | ReadonlyArray<Finding>>) => async () =>
     existsSync(dir) ? await look() : []
   return [

@@ -1,6 +1,6 @@
 /**
- * The built pages as they go over the wire, read once: their files are few, and never change while
- * they are served. Source: decisions of all services, "/".
+ * The built pages, prepared for responses. They are few and do not change, so they are read once.
+ * Source: decisions of all services, "/".
  */
 import { createHash } from "node:crypto"
 import { existsSync, readdirSync, readFileSync } from "node:fs"
@@ -8,10 +8,10 @@ import { extname, join } from "node:path"
 import { constants, gzipSync } from "node:zlib"
 import { type PagePath, pages } from "#schemas/system/page.ts"
 
-/** Where `web/` is built, in the checkout. */
+/** The build output of `web/` in the checkout. */
 const built = join(import.meta.dirname, "../..", "web", "dist")
 
-/** Other files are not part of a page. */
+/** Content types; files with other extensions are not served. */
 const types: Readonly<Record<string, string>> = {
   ".css": "text/css; charset=utf-8",
   ".html": "text/html; charset=utf-8",
@@ -23,9 +23,9 @@ const types: Readonly<Record<string, string>> = {
   ".webmanifest": "application/manifest+json",
   ".woff2": "font/woff2",
 }
-/** These are compressed already. */
+/** These formats are already compressed. */
 const compressed = new Set([".png", ".woff2", ".ico"])
-/** Digits of a tag: 132 bits of a SHA-256. */
+/** Digits of an entity tag: 132 bits of a SHA-256. */
 const tag_digits = 22
 
 const fileOf = (bytes: Uint8Array, ending: string) => {
@@ -40,7 +40,7 @@ type PageFile = NonNullable<ReturnType<typeof fileOf>>
 
 const listed = /(?<=\sdata-pages=")[^"]*(?=")/
 
-/** A page that names the others which are served beside it, for the way between them. */
+/** A page with the list of all served pages, for navigation. */
 const htmlAt = (path: string, served: ReadonlyArray<PagePath>): PageFile | undefined => {
   if (!existsSync(path)) return undefined
   const html = readFileSync(path, "utf8").replace(listed, served.join(" "))
@@ -48,8 +48,8 @@ const htmlAt = (path: string, served: ReadonlyArray<PagePath>): PageFile | undef
 }
 
 /**
- * The pages of these services, by path, and by name the files of `assets` below `folder`.
- * Undefined where no service has one, or none was built. Throws where what is there cannot be read.
+ * The pages of these services by path, and the files of `assets` below `folder` by name. Undefined
+ * if the services have no pages or none are built. Throws if a file cannot be read.
  */
 export const pageFiles = (services: ReadonlyArray<string>, folder = built) => {
   const served = pages.filter(({ service }) => services.includes(service))

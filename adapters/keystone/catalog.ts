@@ -1,5 +1,5 @@
 /**
- * This service in Keystone's catalogue: made once, and brought up to date from then on.
+ * Registers this service in Keystone's catalogue, or updates the entry.
  *
  * Source: document 2 §5; decisions of document 2, identity, secrets, shares.
  */
@@ -8,19 +8,21 @@ import { type Answer, type Call, decoded, unexpected } from "#adapters/keystone/
 import { KeystoneSession, keystoneCall } from "#adapters/keystone/session.ts"
 import { BackendUnavailable } from "#schemas/share-protection/rejection.ts"
 
-/** An endpoint as it shall be. */
+/** The desired endpoint. */
 export interface Entry {
   readonly type: string
-  /** `public` for instance. */
+  /** The interface, for example `public`. */
   readonly side: string
-  /** Empty: no region where it is made, and any where it is found. */
+  /**
+   * If empty, an endpoint is created without a region, and an existing one matches in any region.
+   */
   readonly region: string
   readonly url: string
 }
 
 const keystone = { service: "Keystone" } as const
 
-/** The name of the service in the catalogue; clients look for its type. */
+/** The service's name in the catalogue; clients search by type. */
 const name = "almanac"
 
 const Services = Schema.Struct({
@@ -31,7 +33,7 @@ const Endpoints = Schema.Struct({
   endpoints: Schema.Array(Schema.Struct({ id: Schema.String, url: Schema.String })),
 })
 
-/** Asks as the service user, who must be allowed to; fails unless the answer has this status. */
+/** Sends a request as the service user; fails if it is not allowed to, or on any other status. */
 const asked = Effect.fnUntraced(function* (
   method: Call["method"],
   path: string,
@@ -64,7 +66,7 @@ const serviceId = Effect.fnUntraced(function* (type: string) {
   return (yield* read(Service, asked("POST", "/services", 201, body))).service.id
 })
 
-/** Registers the endpoint. Answers what it did; what is so already stays untouched. */
+/** Registers the endpoint. Returns what it did; an up-to-date entry is left unchanged. */
 export const register = Effect.fnUntraced(function* ({ type, side, region, url }: Entry) {
   const service_id = yield* serviceId(type)
   const place = region === "" ? {} : { region_id: region }

@@ -1,6 +1,6 @@
 /**
- * HTTP to the services of an OpenStack cloud: bounded in time, bytes and connections. It follows no
- * redirect, so that a token goes nowhere but where the catalogue says.
+ * An HTTP client for the services of an OpenStack cloud, with limits on time, sizes and
+ * connections. It does not follow redirects, so that tokens go only to the catalogue's endpoints.
  */
 import { Agent, request } from "@effect/platform-node/Undici"
 import { Effect, Redacted, Schema } from "effect"
@@ -10,23 +10,23 @@ import { BackendUnavailable } from "#schemas/share-protection/rejection.ts"
 
 type Secret = Redacted.Redacted<string>
 
-/** One request. Its token and subject are headers, and go into no message. */
+/** A request. Its token and subject are headers and do not appear in messages. */
 export interface Call {
-  /** As a person knows the service, for what is said of a failure. */
+  /** The service's name for messages. */
   readonly service: "Keystone" | "Barbican" | "Manila" | "Nova" | "Glance"
   readonly method: "GET" | "POST" | "PUT" | "PATCH" | "DELETE"
   readonly url: string
   readonly token?: Secret
-  /** X-Subject-Token: the token that is asked about. */
+  /** X-Subject-Token: the token that the request is about. */
   readonly subject?: Secret
   readonly headers?: Readonly<Record<string, string>>
   /** Sent as JSON. */
   readonly body?: unknown
-  /** A POST that may be sent twice; every other method may. */
+  /** Whether a POST may be retried; other methods always may. */
   readonly is_repeatable?: boolean
 }
 
-/** Whatever the service said, an error as well. */
+/** Any response, including errors. */
 export interface Answer {
   readonly status: number
   readonly headers: Readonly<Record<string, string>>
@@ -35,17 +35,22 @@ export interface Answer {
 
 export type Ask = (call: Call) => Effect.Effect<Answer, BackendUnavailable>
 
-/** The system's authorities are about 220 KB. */
+/** The system's CA certificates are about 220 KB. */
 const ca_bytes_max = 2 ** 22
-/** A thousand shares in full were 1.6 MB. */
+/** A thousand detailed shares are 1.6 MB. */
 const answer_bytes_max = 2 ** 24
 const connect_ms_max = 5000
-/** Barbican took 3.5 s to say that Keystone is down; a busy Keystone about 1 s for a token. */
+/**
+ * Barbican takes 3.5 s to report that Keystone is down; a busy Keystone takes 1 s to issue a token.
+ */
 const answer_ms_max = 20_000
-/** To one address; more wait for their turn within their time. */
+/** Per host; further requests wait, which counts towards their timeout. */
 const connections_max = 16
 
-/** Asks with the authorities of `cafile`, the system's where it is "", for the scope's life. */
+/**
+ * Creates a client that trusts the certificates in `cafile`, or the system's if it is "". Its
+ * connections close with the scope.
+ */
 export const asking = Effect.fnUntraced(function* (cafile: string) {
   const ca = cafile === "" ? undefined : yield* authorities(cafile)
   const agent = yield* Effect.acquireRelease(
@@ -77,7 +82,7 @@ const authorities = (cafile: string) =>
     ({ message }) => new IdentityUnavailable({ message: `keystone_authtoken.cafile: ${message}` }),
   )
 
-/** A connection that the service closed while it was idle: asking again is the cure. */
+/** The service closed an idle connection, so the request may be retried. */
 const dropped = new Set(["UND_ERR_SOCKET", "ECONNRESET", "EPIPE"])
 
 interface NoAnswer {
@@ -105,7 +110,7 @@ const attempt = (agent: Agent, call: Call): Effect.Effect<Answer, NoAnswer> =>
     }),
   )
 
-/** What is wrong with the connection, in a word; a message might hold what was sent. */
+/** The code of a connection error; the message might contain what was sent. */
 const codeOf = (cause: unknown): string => {
   const inner = cause instanceof AggregateError ? cause.errors[0] : cause
   return inner instanceof Error && "code" in inner ? String(inner.code) : "no connection"
@@ -127,11 +132,11 @@ const single = (headers: Readonly<Record<string, string | Array<string> | undefi
 const unavailable = ({ service }: Call, { code }: NoAnswer) =>
   new BackendUnavailable({ detail: `${service} cannot be reached: ${code}.` })
 
-/** The failure of a call whose answer is none that we know what to do with. */
+/** The failure of an unexpected response. */
 export const unexpected = ({ service }: Pick<Call, "service">, { status }: Answer) =>
   new BackendUnavailable({ detail: `${service} answered ${status}.` })
 
-/** The answer's JSON by its schema; what is not of that shape is the service's failure. */
+/** Decodes a response's JSON; invalid JSON is the service's failure. */
 export const decoded = <A>(
   schema: Schema.Decoder<A>,
   call: Pick<Call, "service">,

@@ -1,6 +1,5 @@
 /**
- * The service user's own session: its token, kept while it is good, and where the catalogue says
- * that services are.
+ * The service user's session: a cached token, and the service catalogue.
  *
  * Source: document 2 §5; decisions of document 2, identity, secrets, shares.
  */
@@ -23,24 +22,24 @@ type Secret = Redacted.Redacted<string>
 export class KeystoneSession extends Context.Service<
   KeystoneSession,
   {
-    /** The service user's token; asked for anew shortly before it ends. */
+    /** The service user's token, renewed shortly before it expires. */
     readonly token: Effect.Effect<Secret, BackendUnavailable>
-    /** Address of a service by its type in the catalogue, the first of these that it has. */
+    /** The endpoint of a service, by the first of these types that the catalogue has. */
     readonly endpoint: (
       ...types: ReadonlyArray<string>
     ) => Effect.Effect<string, BackendUnavailable>
-    /** Below Keystone's own address, `/auth/tokens` for instance. */
+    /** The URL of a path below Keystone's endpoint, for example `/auth/tokens`. */
     readonly keystone: (path: string) => string
-    /** Asks with whatever token the call has. */
+    /** Sends a call with its own token, if any. */
     readonly ask: Ask
-    /** Asks with the service user's token, and once more with a new one where it is refused. */
+    /** Sends a call with the service user's token, and retries with a new one if it is rejected. */
     readonly askAsService: Ask
-    /** Asks Keystone for a token of the service user by password, of this scope. */
+    /** Requests a token of the service user with this scope, by password. */
     readonly authenticate: (scope: object) => Effect.Effect<Answer, BackendUnavailable>
-    /** Fails where Keystone refuses the service user, asked now. */
+    /** Verifies that Keystone currently accepts the service user. */
     readonly proven: Effect.Effect<void, BackendUnavailable>
     readonly service: Effect.Effect<ServiceInfo, BackendUnavailable>
-    /** What the service user may do, by roles' names. */
+    /** Names of the service user's roles. */
     readonly roles: Effect.Effect<ReadonlySet<string>, BackendUnavailable>
   }
 >()("adapters/KeystoneSession") {}
@@ -65,18 +64,18 @@ const Issued = Schema.Struct({
   }),
 })
 
-/** A token of ours with what Keystone says of it. */
+/** A token with the content of Keystone's response. */
 type Own = (typeof Issued.Type)["token"] & { readonly secret: Secret; readonly ends_ms: number }
 
-/** A token that ends sooner is not begun with: a call may take a while. */
+/** Minimum remaining lifetime in milliseconds, because a call may take a while. */
 const token_left_ms_min = 120_000
 
-/** Of the header X-Subject-Token. */
+/** Maximum length of a token in the header X-Subject-Token. */
 export const token_length_max = 4096
 
 const keystone = { service: "Keystone" } as const
 
-/** The session of section `[keystone_authtoken]`. Fails only where its file cannot be read. */
+/** The session of section `[keystone_authtoken]`. Fails only if `cafile` cannot be read. */
 export const keystoneSession = (settings: Pick<Settings, "keystone_authtoken" | "DEFAULT">) =>
   Layer.effect(
     KeystoneSession,
@@ -135,9 +134,9 @@ const projectOf = ({ keystone_authtoken }: Pick<Settings, "keystone_authtoken">)
 }
 
 interface OwnToken {
-  /** One that is good for a while, asked for once, however many want it. */
+  /** A valid token; concurrent callers share one request. */
   readonly current: Effect.Effect<Own, BackendUnavailable>
-  /** Another one, unless somebody else has asked for it already. */
+  /** Replaces a rejected token, unless another caller already has. */
   readonly renew: (refused: Secret) => Effect.Effect<void, BackendUnavailable>
 }
 
@@ -174,7 +173,7 @@ const refused = new BackendUnavailable({
   detail: "Keystone refuses the service user: its password, or its role in its project.",
 })
 
-/** `publicURL` as OpenStack's clients call it is the interface `public`. */
+/** OpenStack's clients call the interface `public` `publicURL`. */
 const interfaceOf = ({ DEFAULT }: Pick<Settings, "DEFAULT">) =>
   DEFAULT.endpoint_type.replace("URL", "")
 
@@ -193,7 +192,7 @@ const endpointOf =
       const known = yield* own.current
       const url = find(known)
       if (url !== undefined) return url
-      // It may have been registered since our token was issued.
+      // The service may have been registered after the token was issued.
       yield* own.renew(known.secret)
       const found = find(yield* own.current)
       if (found !== undefined) return found

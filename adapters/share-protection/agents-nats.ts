@@ -1,7 +1,7 @@
 /**
- * Agents over the bus: an order is a request to `agent.<worker id>.offer`, and an agent answers
- * whether it takes it; `agent.<worker id>.cancel` alike. Where nobody listens the server says so
- * at once.
+ * Agents over the bus. An order is a request to `agent.<worker id>.offer`, which the agent accepts
+ * or refuses; a cancellation is one to `agent.<worker id>.cancel`. If no agent is subscribed, the
+ * request fails immediately.
  *
  * Source: document 2 §8 worker.command_timeout_seconds; DECISIONS, document 2, workers.
  */
@@ -27,25 +27,28 @@ export interface AgentsOptions {
   readonly command_timeout_seconds: number
 }
 
-/** A worker that does not say within this whether it has a job is asked again, in seconds. */
+/** Maximum timeout of a cancellation in seconds; the conductor retries it. */
 const cancel_timeout_s_max = 30
 
-/** Questions that an agent works on at the same time: its conductor asks far fewer at once. */
+/** Maximum concurrent requests of an agent, far more than its conductor sends. */
 const under_way_max = 256
 
-/** An order in an envelope; an answer is far smaller. */
+/** Maximum size of a message: an order in an envelope. Responses are far smaller. */
 const message_bytes_max = job_order_bytes_max + 1024
 
 const Offer = Schema.fromJsonString(JobOrder)
 const Cancel = Schema.fromJsonString(Schema.Struct({ job_id: JobId, fence: Count }))
 
-/** `taken` by the agent, or stopped there; not: why it refuses, or that it does not have it. */
+/**
+ * `taken`: the agent accepted the order, or stopped the job. Otherwise `detail` may have the
+ * reason.
+ */
 const Answer = Schema.fromJsonString(
   Schema.Struct({ taken: Schema.Boolean, detail: Schema.optionalKey(Reason) }),
 )
 type Answer = typeof Answer.Type
 
-/** What is asked over this connection, and answered by it for the agents that are attached. */
+/** Sends requests over this connection, and serves them for the attached agents. */
 export const agentsNats = (
   connection: NatsConnection,
   { command_timeout_seconds }: AgentsOptions,
@@ -128,7 +131,10 @@ const decoded = <A>(schema: Schema.Codec<A, string>, message: Msg): Option.Optio
 
 const no_order: Answer = { taken: false, detail: "That is no order." }
 
-/** What the agent says to a message; what is no question is refused, not left unanswered. */
+/**
+ * The agent's response to a message; an invalid message is refused, so that its sender need not
+ * wait.
+ */
 const answerOf = (agent: Agent, worker_id: WorkerId, message: Msg): Effect.Effect<Answer> => {
   if (message.subject === agentSubject(worker_id, "offer")) {
     const order = decoded(Offer, message)
@@ -144,7 +150,9 @@ const answerOf = (agent: Agent, worker_id: WorkerId, message: Msg): Effect.Effec
   return Effect.map(agent.cancel(job_id, fence), (taken) => ({ taken }))
 }
 
-/** Listens for the agent until the scope ends; what is asked then is not answered. */
+/**
+ * Serves requests for the agent until the scope closes; pending ones get no response after that.
+ */
 const attached = Effect.fnUntraced(function* (
   connection: NatsConnection,
   link: Link,
@@ -175,7 +183,7 @@ const attached = Effect.fnUntraced(function* (
     Effect.sync(() =>
       connection.subscribe(agentSubject(worker_id, "*"), {
         callback: (error, message) => {
-          // Who asked hears nothing, and asks again.
+          // The sender gets no response and retries.
           if (error !== null || count >= under_way_max) return
           count++
           run(work(message))
@@ -184,7 +192,7 @@ const attached = Effect.fnUntraced(function* (
     ),
     (subscription) => Effect.sync(() => subscription.unsubscribe()),
   )
-  // From here the server knows; a connection that is down tells it when it comes back.
+  // The server has the subscription now; otherwise the client restores it on reconnection.
   yield* Effect.ignore(
     Effect.tryPromise({ try: () => overLink(link, () => connection.flush()), catch: String }),
   )

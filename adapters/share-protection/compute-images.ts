@@ -1,6 +1,6 @@
 /**
- * Images of local workers. One is a manifest, a JSON file that says what an agent started from it
- * is: its name, whether it may be a worker, and the engine's version.
+ * Images of local workers. An image is a JSON manifest that describes the agents started from it:
+ * its name, whether it may be used for workers, and the engine's version.
  *
  * Source: DECISIONS, document 2, workers.
  */
@@ -12,10 +12,10 @@ import { findBounded, writePrivate } from "#files"
 import { BackendUnavailable } from "#schemas/share-protection/rejection.ts"
 import { Name } from "#schemas/share-protection/text.ts"
 
-/** The image that the first start makes. */
+/** The image that the first start creates. */
 export const default_image = "almanac-agent"
 
-/** A manifest is three lines; a folder has as many as a person keeps apart. */
+/** A manifest has three lines. */
 const manifest_bytes_max = 4096
 const manifests_max = 1000
 
@@ -29,7 +29,7 @@ const Manifest = Schema.fromJsonString(
 
 const pathOf = (dir: string, name: string) => join(dir, `${name}.json`)
 
-/** Makes the default image, or brings it to this version of the engine. */
+/** Creates the default image, or updates it to this version of the engine. */
 export const keepDefaultImage = Effect.fnUntraced(function* (dir: string, engine_version: string) {
   const name = default_image
   const text = Schema.encodeSync(Manifest)({ name, svc_worker_image: true, engine_version })
@@ -40,7 +40,7 @@ export const keepDefaultImage = Effect.fnUntraced(function* (dir: string, engine
 
 const unreadable = (detail: string) => new BackendUnavailable({ detail: `Images: ${detail}.` })
 
-/** The newest image of that name in the folder; a file that is no manifest is passed over. */
+/** The newest image of that name in the folder; files that are not manifests are ignored. */
 export const findImage = Effect.fnUntraced(function* (dir: string, name: string) {
   const paths = yield* Effect.tryPromise({
     try: () => manifestsIn(dir),
@@ -48,7 +48,7 @@ export const findImage = Effect.fnUntraced(function* (dir: string, name: string)
   })
   let newest: { readonly image: Image; readonly made_ms: number } | undefined
   for (const { path, made_ms } of paths) {
-    // Too long to be one, or gone by now.
+    // A file that is too large or was just removed is not an image.
     const text = Effect.orElseSucceed(findBounded(path, manifest_bytes_max), () => Option.none())
     const manifest = Option.flatMap(yield* text, Schema.decodeOption(Manifest))
     if (Option.isNone(manifest) || manifest.value.name !== name) continue

@@ -1,7 +1,7 @@
 /**
- * Machines that are processes of this one: each an agent, in a group of its own with the engines
- * that it runs. None outlives this process, however that ends: an agent ends when its standard
- * input does.
+ * Local machines: each is an agent as a child process, in a process group with the engines that it
+ * runs. None outlives this process, however it ends: an agent stops at the end of its standard
+ * input.
  *
  * Source: DECISIONS, document 2, workers; address (10 s in all to stop).
  */
@@ -15,15 +15,15 @@ import { StopDeadline, work_ms } from "#processes"
 import type { WorkerId } from "#schemas/share-protection/id.ts"
 import { WorkerUnavailable } from "#schemas/share-protection/rejection.ts"
 
-/** Milliseconds that an agent gets to stop what it runs and to tell; then its group is killed. */
+/** Milliseconds that an agent has to stop its jobs and report them; then its group is killed. */
 const stop_ms_max = work_ms
 
-/** How an agent is started. */
+/** How to start an agent. */
 export interface AgentCommand {
   readonly program: string
   readonly args: ReadonlyArray<string>
   readonly environment: NodeJS.ProcessEnv
-  /** The line that it reads from its standard input; `seed` is its user's on the bus. */
+  /** Its credentials, one line on standard input; `seed` belongs to its bus user. */
   readonly credentials: (boot: Boot, seed: Redacted.Redacted<string> | null) => string
 }
 
@@ -31,7 +31,7 @@ export interface LocalComputeOptions {
   readonly images_dir: string
   readonly max_machines: number
   readonly agent: AgentCommand
-  /** Undefined where agents are who the settings say. */
+  /** Undefined if the settings configure the agents' users. */
   readonly users: BusUsers | undefined
   readonly stop_ms?: number
 }
@@ -39,18 +39,18 @@ export interface LocalComputeOptions {
 interface Machine {
   child: ChildProcess | undefined
   is_stopped: boolean
-  /** How it ended, once nothing of it runs any more. */
+  /** Done once the process and all its children have ended. */
   readonly ended: Deferred.Deferred<void>
 }
 
-/** Where machines are, and a word to all of them that it is time to go. */
+/** The machines, and their shutdown. */
 export interface LocalCompute {
   readonly compute: Compute["Service"]
-  /** From here none is booted, and all stop: it answers before they have. */
+  /** Starts no more machines and signals all to stop; completes before they have stopped. */
   readonly shutdown: Effect.Effect<void>
 }
 
-/** All machines of this process. */
+/** The state of all machines of this process. */
 interface Room {
   readonly options: LocalComputeOptions
   readonly scope: Scope.Scope
@@ -58,7 +58,7 @@ interface Room {
   is_closing: boolean
 }
 
-/** Machines until the scope closes, which ends them. */
+/** Machines that are stopped when the scope closes. */
 export const computeLocal = Effect.fnUntraced(function* (options: LocalComputeOptions) {
   const scope = yield* Effect.scope
   const room: Room = { options, scope, machines: new Map(), is_closing: false }
@@ -103,7 +103,7 @@ const boot = Effect.fnUntraced(function* (room: Room, request: Boot) {
   }).pipe(Effect.onError(() => gone(room, worker_id, machine)))
 })
 
-/** Nothing of it runs any more, nor may it come in. */
+/** Cleans up after a machine: kills leftover processes and removes its bus user. */
 const gone = Effect.fnUntraced(function* (room: Room, worker_id: WorkerId, machine: Machine) {
   killGroup(machine)
   room.machines.delete(worker_id)
@@ -111,7 +111,7 @@ const gone = Effect.fnUntraced(function* (room: Room, worker_id: WorkerId, machi
   yield* Deferred.succeed(machine.ended, undefined)
 })
 
-/** Has it stop, and ends it when its time is over; it answers at once. */
+/** Signals the machine to stop and kills it after the timeout; completes immediately. */
 const stop = Effect.fnUntraced(function* ({ options, scope }: Room, machine: Machine) {
   if (machine.is_stopped) return
   machine.is_stopped = true
@@ -149,17 +149,17 @@ const closed = Effect.fnUntraced(function* (room: Room) {
 
 const unavailable = (detail: string) => Effect.fail(new WorkerUnavailable({ detail }))
 
-/** Whatever is left of it, engines whose agent was killed too. */
+/** Kills what is left of the group, for example engines whose agent was killed. */
 const killGroup = ({ child }: Machine) => {
   if (child?.pid === undefined) return
   try {
     process.kill(-child.pid, "SIGKILL")
   } catch {
-    // Nothing of it is left.
+    // The group has already ended.
   }
 }
 
-/** Lets the worker in, and starts its agent; `onEnd` is called once, however it ends. */
+/** Creates the worker's bus user and starts its agent; `onEnd` is called once, however it ends. */
 const started = Effect.fnUntraced(function* (
   { agent, users }: LocalComputeOptions,
   request: Boot,
@@ -186,7 +186,7 @@ const started = Effect.fnUntraced(function* (
     child.once("spawn", () => {
       machine.child = child
       child.once("exit", (code, signal) => onEnd(signal ? `signal ${signal}` : `code ${code}`))
-      // One that ended at once reads nothing: its end tells.
+      // An agent that has already ended does not read its input; `exit` reports that.
       child.stdin?.on("error", () => undefined)
       child.stdin?.write(`${credentials}\n`)
       if (machine.is_stopped) child.kill("SIGTERM")

@@ -1,9 +1,8 @@
 /**
- * Machines of Nova, from images of Glance, in the service user's own project.
+ * Machines in Nova, from images in Glance, in the service user's own project.
  *
- * What a machine is told travels as user data, which everybody on it can read and Nova keeps:
- * so it says who the worker is, and nothing secret. How it gets onto the bus and into the cloud is
- * in its image.
+ * A machine gets its worker id as user data, which everybody on it can read and Nova stores, so it
+ * contains no secret. The credentials for the bus and the cloud are in the image.
  *
  * Source: document 2 §8 conductor.worker_boot_image, §9; decision 0064. Compute API, microversion
  * 2.79; Image API 2.
@@ -19,10 +18,10 @@ import { WorkerUnavailable } from "#schemas/share-protection/rejection.ts"
 const nova = { service: "Nova" } as const
 const glance = { service: "Glance" } as const
 
-/** OpenStack Train's and later ones'. */
+/** Supported since OpenStack Train. */
 const headers = { "openstack-api-version": "compute 2.79" }
 
-/** Where the images keep the settings of their agent. */
+/** Path of the agent's settings in images. */
 const config_path = "/etc/almanac/agent.toml"
 
 const Server = Schema.Struct({ id: Schema.String, name: Schema.String, status: Schema.String })
@@ -36,17 +35,17 @@ const GlanceImage = Schema.Struct({
 })
 const Images = Schema.Struct({ images: Schema.Array(GlanceImage) })
 
-/** Statuses of a server that is not there yet; in every other one but `ACTIVE` it is no use. */
+/** Statuses of a server that is starting; all others but `ACTIVE` mean that it is unusable. */
 const booting = new Set(["BUILD", "REBUILD", "REBOOT", "HARD_REBOOT"])
 
 type Session = KeystoneSession["Service"]
 
-/** Machines for workers, each found again by its name. */
+/** Machines for workers, identified by their name. */
 export const computeNova = Effect.fnUntraced(function* (
   session: Session,
   { compute }: Pick<Settings, "compute">,
 ) {
-  // Two boots of one worker at the same time would both find nothing.
+  // Concurrent boots of one worker would create two machines.
   const one_at_a_time = yield* Semaphore.make(1)
   const make = Effect.fnUntraced(function* (boot: Boot) {
     const [there] = yield* serversOf(session, boot.worker_id)
@@ -79,7 +78,7 @@ export const computeNova = Effect.fnUntraced(function* (
 
 const refusal = (detail: string) => Effect.fail(new WorkerUnavailable({ detail }))
 
-/** What Nova will not do however often it is asked, and what it may do later. */
+/** Distinguishes permanent refusals by Nova from temporary ones. */
 const refused = (answer: Answer) => {
   if (answer.status === 403 || answer.status === 413) {
     return refusal("Nova refuses the machine: a quota is used up, or the service user may not.")
@@ -91,7 +90,7 @@ const refused = (answer: Answer) => {
 }
 
 interface NovaCall extends Pick<Call, "method" | "body"> {
-  /** Below Nova's own address. */
+  /** Relative to Nova's endpoint. */
   readonly path: string
 }
 
@@ -102,7 +101,9 @@ const asked = Effect.fnUntraced(function* (session: Session, { path, ...call }: 
 
 const nameOf = (worker_id: WorkerId) => `almanac-worker-${worker_id}`
 
-/** The worker's machines, two where an answer was lost. Nova reads the name as a pattern. */
+/**
+ * The worker's machines; two if a response was lost. Nova treats the name as a regular expression.
+ */
 const serversOf = Effect.fnUntraced(function* (session: Session, worker_id: WorkerId) {
   const name = nameOf(worker_id)
   const path = `/servers/detail?name=${encodeURIComponent(`^${name}$`)}`
@@ -114,7 +115,7 @@ const serversOf = Effect.fnUntraced(function* (session: Session, worker_id: Work
 
 const is_going = new Set(["DELETED", "SOFT_DELETED"])
 
-/** The newest image of that name that can be used. */
+/** The newest usable image of that name. */
 const imageNamed = Effect.fnUntraced(function* (session: Session, name: string) {
   const query = new URLSearchParams({ name, status: "active", sort: "created_at:desc", limit: "1" })
   const url = `${yield* session.endpoint("image")}/v2/images?${query}`
@@ -132,7 +133,7 @@ const imageOf = (found: typeof GlanceImage.Type, name: string): Image => ({
   },
 })
 
-/** The request, as the Compute API has it. */
+/** The request body of the Compute API. */
 const serverOf = (
   { flavor, networks, security_groups, key_name }: Settings["compute"],
   boot: Boot,
@@ -148,7 +149,7 @@ const serverOf = (
   user_data: Buffer.from(userData(boot)).toString("base64"),
 })
 
-/** What cloud-init does on the machine: JSON is YAML too. */
+/** Starts the agent through cloud-init, whose YAML also accepts JSON. */
 export const userData = ({ worker_id, project_id, domain_id, image }: Boot) => {
   const flags = [
     "--worker-id",

@@ -1,5 +1,5 @@
 /**
- * The engine as restic, each call a process of its own. What it cannot do is said in decision 0060.
+ * The engine over restic: one process per call. Decision 0060 has its limitations.
  *
  * Source: document 2 §1, §7 svc.engine_error; DECISIONS, document 2, engine.
  */
@@ -40,45 +40,45 @@ import {
 import { TrustAccessDenied } from "#schemas/share-protection/rejection.ts"
 import { findBinary, missingBinary } from "../../launcher/binaries.mjs"
 
-/** restic is not there; the message says what to install. */
+/** restic is missing; the message says what to install. */
 export class ResticMissing extends Schema.TaggedError<ResticMissing>()("ResticMissing", {
   message: Schema.String,
 }) {}
 
 export interface ResticOptions {
-  /** A configured path; empty or absent: restic is looked for. */
+  /** A configured path; if empty or absent, restic is searched for. */
   readonly binary?: string
-  /** Absolute, of this user alone: restic's cache, all of which is encrypted. */
+  /** Absolute path of restic's cache, private to this user. Its content is encrypted. */
   readonly cache_dir: string
-  /** Of each call, in KiB per second; 0: none. */
+  /** Limits of each call in KiB per second; 0 means unlimited. */
   readonly limits?: {
     readonly upload_kib_per_second: number
     readonly download_kib_per_second: number
   }
-  /** Seconds for which a bucket may be out of reach before a call fails; 120 when absent. */
+  /** Seconds that a bucket may be unreachable before a call fails; 120 if absent. */
   readonly outage_s?: number
-  /** Where repositories may be; absent: anywhere. */
+  /** The allowed addresses of repositories; all if absent. */
   readonly isAllowed?: AddressRule
-  /** How names are looked up to be judged; the system's own way, unless a test has another. */
+  /** Resolves names for the address check; the system's resolver unless a test replaces it. */
   readonly resolve?: Resolve
 }
 
 /**
- * A bucket that answered a moment ago is asked again for so long, in seconds: a server restarts in
- * that time, and a job that waits longer holds its slot for nothing. restic waits 15 minutes.
+ * Retry timeout for a bucket that responded before, in seconds: enough for a server to restart. A
+ * job that waited longer would block its slot for nothing; restic's default is 15 minutes.
  */
 const outage_s = 120
 
-/** The format that `init` makes and `upgrade` brings, as of restic 0.14. */
+/** The format that `init` and `upgrade` create, as of restic 0.14. */
 const newest_format = 2
-/** Ids of snapshots in one call: a command line has 2 MiB. */
+/** Maximum snapshot ids of one call: a command line has 2 MiB. */
 const ids_max = 1_000
 
-/** The engine over buckets. */
+/** The engine with repositories in buckets. */
 export const engineRestic = (options: ResticOptions): Layer.Layer<Engine, ResticMissing> =>
   engineResticAt(options, placeOf)
 
-/** The engine over whatever restic calls a repository. */
+/** The engine with repositories in any place that restic supports. */
 export const engineResticAt = (
   options: ResticOptions,
   locate: (repository: Repository) => ResticPlace,
@@ -115,18 +115,18 @@ export const engineResticAt = (
     }),
   )
 
-/** How long it is waited before a name server that failed is asked again, in milliseconds. */
+/** Pause before a failed name resolution is retried, in milliseconds. */
 const name_pause_ms = 1_000
 
-/** A name server that does not answer is an outage as one of the bucket is. */
+/** A failed name server counts as an outage, like one of the bucket. */
 const isPassing = ({ code }: S3Failure) => code === "EAI_AGAIN"
 
 const untilOutage = ({ outage_ms }: Restic) =>
   Schedule.spaced(name_pause_ms).pipe(Schedule.upTo({ duration: outage_ms }))
 
 /**
- * Judges what the endpoint's name means now. restic looks it up again by itself, a moment later: a
- * name that means something else by then is for the network to stop (decision 0146).
+ * Checks the present addresses of the endpoint's name. restic resolves it again a moment later;
+ * blocking a name that changes in between is left to the network (decision 0146).
  */
 const reachable = (
   { endpoint, bucket, addressing_mode }: Repository,
@@ -156,7 +156,7 @@ const findRestic = Effect.fnUntraced(function* ({
     go_version: "",
     cache_dir,
     options: [
-      // Folders of repositories that were not opened for a month.
+      // Removes caches of repositories that have not been opened for a month.
       "--cleanup-cache",
       `--limit-upload=${upload_kib_per_second}`,
       `--limit-download=${download_kib_per_second}`,
@@ -174,7 +174,10 @@ const findRestic = Effect.fnUntraced(function* ({
   return { ...restic, ...said }
 })
 
-/** Runs what tells its parts at once, and hands them on one after another: the latest, if late. */
+/**
+ * Runs work that reports progress synchronously, and passes the reports on one at a time. If they
+ * arrive faster, only the latest is kept.
+ */
 const telling = <A, E>(
   onProgress: OnProgress,
   work: (onPart: (progress: EngineProgress) => void) => Effect.Effect<A, E>,
@@ -189,7 +192,7 @@ const telling = <A, E>(
     return done
   })
 
-/** The repository's format, by its own word; undefined where there is no repository. */
+/** The format in the repository's config; undefined if there is no repository. */
 const findFormat = Effect.fnUntraced(function* (call: Call) {
   const lines: Array<string> = []
   const args = ["cat", "config", "--json", "--no-lock"]
@@ -210,7 +213,10 @@ const anothersRepository = new TrustAccessDenied({
     "another project, or of one whose password is gone from the vault. Use a bucket of its own.",
 })
 
-/** Looked for first: restic makes a missing bucket, without the lock that it was to have. */
+/**
+ * Checks first whether a repository exists, because restic would create a missing bucket without
+ * object lock.
+ */
 const init = Effect.fnUntraced(function* ({ version, go_version }: Restic, call: Call) {
   const profile = `restic ${version}: AES-256-CTR, Poly1305-AES, scrypt by ${go_version}`
   const found = yield* Effect.mapError(findFormat(call), (failure) =>
@@ -225,16 +231,18 @@ const forget = Effect.fnUntraced(function* (
   call: Call,
   engine_snapshot_ids: ReadonlyArray<string>,
 ) {
-  // restic would take a part of an id, or a word, for a snapshot; and no id at all for a mistake.
+  // restic accepts partial ids and keywords such as "latest", and rejects an empty list.
   const ids = engine_snapshot_ids.filter(isWholeId)
   for (let at = 0; at < ids.length; at += ids_max) {
     yield* call({ args: ["forget", "--json", ...ids.slice(at, at + ids_max)] })
   }
 })
 
-/** Without `--json`, by which restic would say nothing for long: a silent one outlives us. */
+/**
+ * Without `--json`, because restic would be silent for long, and a silent process outlives ours.
+ */
 const maintain = Effect.fnUntraced(function* (call: Call) {
-  // What was written before an upgrade is not compressed; again it finds nothing to do.
+  // Data from before an upgrade is not compressed. Repeating this has no effect.
   const is_newest = (yield* formatOf(call)) >= newest_format
   yield* call({ args: ["prune", ...(is_newest ? ["--repack-uncompressed"] : [])] })
   yield* call({ args: ["check"] })

@@ -1,6 +1,6 @@
 /**
- * Copies of folders as they are, and how large they are; no symbolic link is ever followed. Names
- * are bytes: decoded, one that is no UTF-8 would name nothing, and pass for gone.
+ * Copies, measures and removes folders without following symbolic links. Names are bytes: a name
+ * that is not UTF-8 would not survive decoding, and the file would seem to be missing.
  */
 import { constants, createWriteStream, type Stats } from "node:fs"
 import {
@@ -19,17 +19,17 @@ import { pipeline } from "node:stream/promises"
 import { Effect, Schema } from "effect"
 import { entriesOf, inside } from "#files"
 
-/** The file system's answer; the message names neither a tenant's file nor its folder. */
+/** An error of the file system; the message contains no names of a tenant's files or folders. */
 export class CopyFailure extends Schema.TaggedError<CopyFailure>()("CopyFailure", {
   message: Schema.String,
 }) {}
 
-/** Files, folders and links in one folder: a share of more is not one for this adapter. */
+/** Maximum entries of a folder: this adapter is not meant for larger shares. */
 const entries_max = 10_000_000
-/** Entries that are looked at for a size: some seconds. */
+/** Maximum entries that are measured, which takes some seconds. */
 const sized_entries_max = 100_000
 
-/** Interrupted, it waits until nothing is written any more. */
+/** An interrupt waits until all writes have ended. */
 const attempt = <A>(what: string, run: (signal: AbortSignal) => Promise<A>) =>
   Effect.callback<A, CopyFailure>((resume) => {
     const controller = new AbortController()
@@ -46,7 +46,7 @@ const attempt = <A>(what: string, run: (signal: AbortSignal) => Promise<A>) =>
 const codeOf = (cause: unknown) =>
   cause instanceof Error && "code" in cause ? String(cause.code) : String(cause)
 
-/** What is gone since it was listed counts as never having been there: the folder is in use. */
+/** A file that disappears while the folder is in use counts as never having existed. */
 const ifThere = async <A>(found: Promise<A>): Promise<A | undefined> => {
   try {
     return await found
@@ -57,9 +57,9 @@ const ifThere = async <A>(found: Promise<A>): Promise<A | undefined> => {
 }
 
 /**
- * Copies a folder's files, folders and links with their modes, times and, for root, owners; by
- * reference where the file system can. Devices, pipes and sockets are left out, hard links become
- * files of their own. `to` must not be there. Interrupted, or failed, it leaves a part behind.
+ * Copies a folder's files, folders and links with their modes, times and, as root, owners. Clones
+ * files if the file system supports it. Skips devices, pipes and sockets, and copies hard links as
+ * separate files. `to` must not exist. An interrupt or failure leaves a partial copy.
  */
 export const copyFolder = (from: string, to: string) =>
   attempt("copy the folder", async (signal) => {
@@ -106,7 +106,8 @@ const copyBytes = async (copying: Copying, from: Buffer, to: Buffer) => {
       copying.can_clone = false
     }
   }
-  // By hand, so that a large file can be interrupted, and that a link in its place is not followed.
+  // Streams, so that a large file can be interrupted. Does not follow a link that replaced the
+  // file.
   const source = await open(from, constants.O_RDONLY | constants.O_NOFOLLOW)
   const { signal } = copying
   await pipeline(source.createReadStream(), createWriteStream(to, { mode: 0o600 }), { signal })
@@ -121,7 +122,7 @@ const likeBefore = async (path: Buffer, stats: Stats) => {
   await lutimes(path, stats.atimeMs / 1000, stats.mtimeMs / 1000)
 }
 
-/** Bytes of the files in a folder, or of the first ones where there are very many. */
+/** The total size of a folder's files; only of the first ones in a very large folder. */
 export const folderBytes = (path: string) =>
   attempt("measure the folder", async (signal) => {
     const waiting = [Buffer.from(path)]
@@ -139,7 +140,10 @@ export const folderBytes = (path: string) =>
     return bytes
   })
 
-/** Removes a folder with all in it, also where its modes forbid that; nothing where it is not. */
+/**
+ * Removes a folder and its contents, even if their modes forbid it; does nothing if it does not
+ * exist.
+ */
 export const removeFolder = (path: string) =>
   attempt("remove the copy", async () => {
     const waiting = [Buffer.from(path)]

@@ -1,6 +1,6 @@
 /**
- * Images over the bus: whoever conducts boots the machines, so whoever conducts is asked what they
- * can be made from. Request and reply on one subject, which the conductor alone answers.
+ * Images over the bus. The conductor boots the machines, so it alone knows the images: other
+ * processes request them on one subject, which only the conductor serves.
  *
  * Source: decision 0153.
  */
@@ -13,19 +13,19 @@ import { Name } from "#schemas/share-protection/text.ts"
 
 const subject = "conductor.share-protection.image"
 
-/** How long one try waits, in milliseconds: Glance answers within it, or is down. */
+/** Timeout of one attempt in milliseconds: Glance responds within it unless it is down. */
 const answer_ms_max = 10_000
 
-/** Tries in all: 1.5 s for a conductor that has just been elected, as commands have. */
+/** Maximum attempts: 1.5 s for a newly elected conductor, as for commands. */
 const attempts_max = 5
 
-/** First pause between two tries, in milliseconds; it doubles. */
+/** First pause between two attempts in milliseconds; it doubles. */
 const pause_ms = 100
 
-/** Questions that are looked up at the same time; the others wait. */
+/** Maximum concurrent lookups; further requests wait. */
 const under_way_max = 8
 
-/** A name is 255 characters of 4 bytes; anything much larger is not one. */
+/** Maximum size of a request: a name has at most 255 characters of 4 bytes. */
 const bytes_max = 2048
 
 const Asked = Schema.fromJsonString(Schema.Struct({ name: Name }))
@@ -38,7 +38,7 @@ const Image = Schema.Struct({
   }),
 })
 
-/** `image` null: there is none of that name. */
+/** `image` is null if there is no image of that name. */
 const Answer = Schema.fromJsonString(
   Schema.Union([
     Schema.Struct({ image: Schema.NullOr(Image) }),
@@ -50,7 +50,7 @@ const unavailable = (detail: string) => new BackendUnavailable({ detail })
 
 const nobody = () => unavailable("No process that conducts answers: it alone knows the images.")
 
-/** The images of whoever conducts. */
+/** Looks up images through the conductor. */
 export const imagesNats = (connection: NatsConnection) =>
   Layer.effect(
     Images,
@@ -76,7 +76,7 @@ export const imagesNats = (connection: NatsConnection) =>
     }),
   )
 
-/** Answers what images there are, until the scope closes. */
+/** Serves image lookups until the scope closes. */
 export const serveImages = Effect.fnUntraced(function* (
   connection: NatsConnection,
   { image }: Pick<Compute["Service"], "image">,
@@ -84,7 +84,7 @@ export const serveImages = Effect.fnUntraced(function* (
   const answered = Effect.fnUntraced(function* (message: Msg) {
     const asked =
       message.data.length > bytes_max ? Option.none() : Schema.decodeOption(Asked)(message.string())
-    // Only we ask, and what is no question gets no answer.
+    // Only our processes send requests, so an invalid one is ignored.
     if (Option.isNone(asked)) return
     const found = yield* Effect.result(image(asked.value.name))
     const answer = Result.isSuccess(found)
@@ -99,7 +99,7 @@ export const serveImages = Effect.fnUntraced(function* (
   yield* Stream.fromAsyncIterable(messages, String).pipe(
     Stream.mapEffect(answered, { concurrency: under_way_max, unordered: true }),
     Stream.runDrain,
-    // The subscription ends with the connection, and that with the process.
+    // The subscription ends with the connection, and the connection with the process.
     Effect.ignore,
     Effect.forkScoped,
   )

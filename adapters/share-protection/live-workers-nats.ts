@@ -1,6 +1,7 @@
 /**
- * Live values of workers over the bus: plain messages on `live.share-protection.worker.<id>`,
- * which nobody keeps. Who may write there is the server's to hold: a worker's user its own alone.
+ * Publishes and receives heartbeats of workers: plain NATS messages on
+ * `live.share-protection.worker.<id>`, which are not stored. The server allows a worker's user to
+ * publish only on its own subject.
  */
 import type { NatsConnection, Subscription } from "@nats-io/transport-node"
 import { Effect, Layer, Option, Schema, Stream } from "effect"
@@ -13,7 +14,7 @@ import { beatSubject } from "#adapters/share-protection/worker-users.ts"
 import { JobId, WorkerId } from "#schemas/share-protection/id.ts"
 import { capacity_slots_max } from "#schemas/share-protection/worker.ts"
 
-/** A job's progress in a heartbeat is below 200 bytes; anything longer is no heartbeat. */
+/** Maximum size of a heartbeat: the progress of a job takes less than 200 bytes. */
 const bytes_max = 1024 + 200 * capacity_slots_max
 
 const Bytes = Schema.Int.check(Schema.isGreaterThanOrEqualTo(0))
@@ -43,7 +44,7 @@ const publishing = (
     progressOf,
   })
 
-/** Tells the others; it hears nobody but itself, since a worker's user may not listen. */
+/** Publishes heartbeats. Receives none, because a worker's user may not subscribe. */
 export const liveWorkersTold = (connection: NatsConnection) =>
   Layer.sync(LiveWorkers, () => publishing(connection, makeLiveWorkers()))
 
@@ -73,7 +74,7 @@ const listening = (
       const is_own = message.subject === beatSubject(heartbeat.value.worker_id)
       return is_own ? record(heartbeat.value) : Effect.void
     }),
-    // The subscription ends with the connection, and that with the process.
+    // The subscription ends with the connection, and the connection with the process.
     Effect.ignore,
     Effect.forkScoped,
   )

@@ -1,33 +1,33 @@
-/** What the three servers of a single-node S3 read: Ceph's configuration and its keys. */
+/** Configuration and keys for the three servers of a single-node S3 service (Ceph). */
 import { randomBytes } from "node:crypto"
 import { existsSync } from "node:fs"
 import { join } from "node:path"
 
 export interface RadosgwConfig {
-  /** Absolute path of a folder that is theirs alone. */
+  /** Absolute path of their private folder. */
   readonly folder: string
-  /** Folder of the tree that the programs are from; `/`: the system's own. */
+  /** Root folder of the installed programs; `/` for the system's own. */
   readonly tree: string
   readonly store: "memstore" | "bluestore"
-  /** Identity of this cluster, a UUID. */
+  /** Id of this cluster, a UUID. */
   readonly fsid: string
-  /** Ports of 127.0.0.1: two of the monitor, for both versions of its protocol, and S3's. */
+  /** Ports on 127.0.0.1: the monitor's two protocol versions, and S3. */
   readonly ports: readonly [v2: number, v1: number, s3: number]
-  /** A second port of S3's, as RadosgwOptions say. */
+  /** An additional S3 port, see RadosgwOptions. */
   readonly quick_port?: number | undefined
 }
 
-/** Bytes of a store; one on disk is a sparse file. */
+/** Size of the store in bytes; on disk it is a sparse file. */
 const store_bytes = 4_294_967_296
 
-/** Where the monitor takes connections. */
+/** The monitor's address. */
 export const monitorAddress = ([v2, v1]: RadosgwConfig["ports"]) =>
   `[v2:127.0.0.1:${v2},v1:127.0.0.1:${v1}]`
 
 /**
- * ceph.conf: one copy of everything, and no manager. Paxos ticks of 50 ms instead of one second:
- * each of the gateway's eight pools waits for one, 2 s instead of 13 until it answers. One day of a
- * lifecycle rule lasts 10 s, the least time in the garbage 1 s.
+ * ceph.conf: a single replica and no manager. Paxos ticks of 50 ms instead of 1 s, because each of
+ * the gateway's eight pools waits for one: startup takes 2 s instead of 13. A day of a lifecycle
+ * rule lasts 10 s, and garbage collection waits 1 s.
  */
 export const cephConf = ({
   folder,
@@ -93,12 +93,12 @@ const frontends = (port: number, quick_port: number | undefined) =>
     ...(quick_port === undefined ? [] : [`beast endpoint=127.0.0.1:${quick_port} tcp_nodelay=1`]),
   ].join(", ")
 
-/** Below it the server takes a bucket's name for a subdomain. */
+/** The domain whose subdomains the server treats as bucket names. */
 const virtual_domain = "s3.local"
 
 /**
- * Where the servers find their plugins, absolute: a release of Debian's has a default of its own
- * that is relative. Another system than Debian knows where it keeps them.
+ * Absolute plugin folders, because one Debian release has a relative default. Elsewhere the default
+ * works.
  */
 const pluginFolders = (tree: string) => {
   const library = join(tree, "usr/lib", architectures[process.arch] ?? "")
@@ -109,7 +109,7 @@ osd class dir = ${library}/rados-classes
 `
 }
 
-/** Debian's words for Node's. */
+/** Debian's names for Node's architectures. */
 const architectures: Readonly<Record<string, string>> = {
   x64: "x86_64-linux-gnu",
   arm64: "aarch64-linux-gnu",
@@ -117,7 +117,7 @@ const architectures: Readonly<Record<string, string>> = {
 
 export const keyringPath = (folder: string) => join(folder, "keyring")
 
-/** Everybody's keys in one file: all of them are on this machine and of this user. */
+/** The keys of all three servers in one file: all run on this machine as this user. */
 export const keyring = (now_s: number) =>
   Object.entries(rights)
     .map(([name, lines]) => [`[${name}]`, `key = ${cephxKey(now_s)}`, ...lines].join("\n"))
@@ -132,7 +132,10 @@ const rights: Readonly<Record<string, ReadonlyArray<string>>> = {
 
 const aes_key_bytes = 16
 
-/** As ceph-authtool makes it: type AES, seconds and nanoseconds of its making, length, the key. */
+/**
+ * A key in the format of ceph-authtool: type AES, creation time in seconds and nanoseconds, length,
+ * key.
+ */
 const cephxKey = (now_s: number) => {
   const header = Buffer.alloc(12)
   header.writeUInt16LE(1, 0)

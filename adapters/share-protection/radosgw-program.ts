@@ -1,27 +1,27 @@
-/** Programs of the tree: run to their end, or kept running as children until a scope closes. */
+/** Runs Ceph's programs: to completion, or as children until a scope closes. */
 import { type ChildProcess, spawn } from "node:child_process"
 import { readFileSync } from "node:fs"
 import { Deferred, Effect, Schema } from "effect"
 
-/** A program failed, or did not get ready; the message holds the last of what it said. */
+/** A program failed or did not become ready; the message has its last output. */
 export class RadosgwFailed extends Schema.TaggedError<RadosgwFailed>()("RadosgwFailed", {
   message: Schema.String,
 }) {}
 
 export interface Programs {
-  /** Where they run, and where each has its log, `<name>.log`. */
+  /** Working folder, which also has each program's log, `<name>.log`. */
   readonly folder: string
-  /** All that they get. */
+  /** The complete environment of the programs. */
   readonly environment: Readonly<Record<string, string>>
 }
 
-/** Milliseconds for a program that prepares something; bluestore's takes 4,000. */
+/** Timeout of a setup program in milliseconds; bluestore's takes 4,000. */
 const prepare_ms = 60_000
-/** Characters of what a program said, and lines of it in a message. */
+/** Maximum output that is kept in characters, and lines of it in a message. */
 const said_chars_max = 65_536
 const said_lines_max = 5
 
-/** Runs a program to its end; answers what it wrote to its standard output. */
+/** Runs a program to completion and returns its standard output. */
 export const runProgram = Effect.fnUntraced(function* (
   programs: Programs,
   program: string,
@@ -36,9 +36,9 @@ export const runProgram = Effect.fnUntraced(function* (
 }, Effect.scoped)
 
 /**
- * Starts a program in a session of its own, so that a Ctrl-C at the terminal reaches it only
- * through us. It is killed with the scope, since nothing of it is kept and the gateway takes more
- * than 3 s to stop in order; and by the kernel where this thread ends without closing the scope.
+ * Starts a program in its own session, so that Ctrl-C at the terminal does not reach it directly.
+ * It is killed with the scope, because its data is discarded and an orderly stop of the gateway
+ * takes more than 3 s. The kernel kills it if this thread ends without closing the scope.
  */
 export const startChild = Effect.fnUntraced(function* (
   programs: Programs,
@@ -64,7 +64,7 @@ export const startChild = Effect.fnUntraced(function* (
       Deferred.doneUnsafe(ended, Effect.succeed(message))
       resume(new RadosgwFailed({ message: `${program} cannot be run: ${message}` }))
     })
-    // Not "exit": its last words may still be on their way then.
+    // Not "exit", which may precede the last output.
     child.once("close", (code, signal) => {
       Deferred.doneUnsafe(ended, Effect.succeed(signal ? `signal ${signal}` : `code ${code}`))
     })
@@ -77,7 +77,7 @@ export const startChild = Effect.fnUntraced(function* (
   const child = yield* Effect.acquireRelease(spawned, kill)
   return {
     pid: child.pid,
-    /** Answers how it ended, `code 0` for instance, once it has. */
+    /** Completes with how it ended, for example `code 0`. */
     ended: Deferred.await(ended),
     stdout: () => said.stdout,
     failed: (what: string) =>
@@ -87,13 +87,13 @@ export const startChild = Effect.fnUntraced(function* (
   }
 })
 
-/** With whatever it has started: that holds the pipes open. */
+/** Kills its children too, because they hold the pipes open. */
 const killGroup = ({ pid, exitCode, signalCode }: ChildProcess) => {
   if (pid === undefined || exitCode !== null || signalCode !== null) return
   try {
     process.kill(-pid, "SIGKILL")
   } catch {
-    // It ended just now.
+    // It has just ended.
   }
 }
 
@@ -104,7 +104,7 @@ const readLog = (path: string | undefined) => {
   try {
     return readFileSync(path, "utf8").slice(-said_chars_max)
   } catch {
-    // It did not come to write one.
+    // The program did not write a log.
     return ""
   }
 }

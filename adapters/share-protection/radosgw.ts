@@ -1,6 +1,6 @@
 /**
- * A real S3 server for tests and for trying things out: Ceph's gateway with the one monitor and
- * the one store that it needs, all of them children of this process, on free ports of 127.0.0.1.
+ * A real S3 server for tests and for trying Almanac: Ceph's gateway with one monitor and one store,
+ * as children of this process, on free ports of 127.0.0.1.
  *
  * Source: decision 0062.
  */
@@ -26,42 +26,50 @@ import {
 import { causeText } from "#schemas/cause-text.ts"
 import { findTree, treeEnvironment, trees } from "../../launcher/trees.mjs"
 
-/** This machine has no radosgw; the message says what to install. */
+/** radosgw is not installed; the message says what to install. */
 export class RadosgwMissing extends Schema.TaggedError<RadosgwMissing>()("RadosgwMissing", {
   message: Schema.String,
 }) {}
 
 export interface RadosgwOptions {
-  /** Absolute path; empty, not there yet, or left behind by an earlier run, which is removed. */
+  /**
+   * Absolute path of a folder that is empty or missing, or was left by an earlier run, which is
+   * cleared.
+   */
   readonly folder: string
-  /** `memstore` keeps all in memory; `bluestore` in a sparse file of the folder, for over 2 GB. */
+  /**
+   * `memstore` keeps data in memory; `bluestore` in a sparse file of the folder, for more than 2
+   * GB.
+   */
   readonly store: "memstore" | "bluestore"
-  /** S3's own port; a free one when it is absent. */
+  /** The S3 port; a free one if absent. */
   readonly port?: number | undefined
-  /** A free port at which it answers too, without holding back an answer's last packet. */
+  /**
+   * An additional free port with TCP_NODELAY, which does not delay the last packet of a response.
+   */
   readonly quick_port?: number | undefined
 }
 
-/** A running server and its one user. */
+/** A running server and its only user. */
 export interface Radosgw {
   readonly endpoint: string
   readonly access_key: Redacted.Redacted
   readonly secret_key: Redacted.Redacted
-  /** Ends the gateway alone: nothing answers at the endpoint, and what is stored stays. */
+  /** Stops the gateway only: the endpoint does not respond, and stored data stays. */
   readonly stop: Effect.Effect<void>
-  /** Starts it again after `stop`, at the same endpoint. */
+  /** Restarts it after `stop`, at the same endpoint. */
   readonly start: Effect.Effect<void, RadosgwFailed>
 }
 
-/** Milliseconds until the gateway must answer; it needs 1,000, and five times that when busy. */
+/** Startup timeout of the gateway in milliseconds; it needs 1,000, or 5,000 on a busy machine. */
 const ready_ms = 60_000
-/** Milliseconds between two looks. */
+/** Interval between two readiness checks in milliseconds. */
 const look_ms = 50
 
 /**
- * Starts the server, which answers after some 2 s, and stops it with the scope. Its keys are new
- * with every start. The folder's content goes with it; nothing of it outlives this process, even
- * one that is killed.
+ * Starts the server, which is ready after about 2 s, and stops it with the scope. Its keys are new
+ * on each start. The folder is cleared afterwards, and no child outlives this process, even if it
+ * is killed.
  */
 export const radosgw = Effect.fnUntraced(function* ({
   folder,
@@ -89,7 +97,7 @@ export const radosgw = Effect.fnUntraced(function* ({
 
 const conf = (folder: string) => join(folder, "ceph.conf")
 
-/** A folder with anything else in it is somebody's. */
+/** A folder with other contents is not ours to clear. */
 const prepare = ({ folder, ...config }: RadosgwConfig) =>
   Effect.flatMap(Clock.currentTimeMillis, (now) =>
     Effect.try({
@@ -110,14 +118,17 @@ const prepare = ({ folder, ...config }: RadosgwConfig) =>
     }),
   )
 
-/** The configuration file goes last: it marks the folder as ours. */
+/** Removes the configuration file last, because it marks the folder as ours. */
 const clear = (folder: string) => {
   const names = readdirSync(folder).filter((name) => join(folder, name) !== conf(folder))
   for (const name of names) rmSync(join(folder, name), { recursive: true, force: true })
   rmSync(conf(folder), { force: true })
 }
 
-/** The monitor is born with a map that has the one store in it: nobody needs to be asked later. */
+/**
+ * The monitor starts with a map that already has the store, so that nothing needs to be added
+ * later.
+ */
 const makeStores = Effect.fnUntraced(function* (programs: Programs, config: RadosgwConfig) {
   const { fsid, folder, ports } = config
   const [monmap, osdmap] = [join(folder, "monmap"), join(folder, "osdmap")]
@@ -143,7 +154,7 @@ const startServer = (programs: Programs, program: string, id: string, name: stri
     join(programs.folder, `${name}.log`),
   )
 
-/** The gateway is the last to come and the first to go: without the others it does not stop. */
+/** The gateway starts last and stops first, because it cannot stop without the others. */
 const makeGateway = Effect.fnUntraced(function* (programs: Programs, endpoint: string) {
   const { folder } = programs
   const running: { scope: Scope.Closeable | undefined } = { scope: undefined }
@@ -188,7 +199,7 @@ const User = Schema.fromJsonString(
   }),
 )
 
-/** The server thinks of the keys itself, so that they stand on nobody's command line. */
+/** The server generates the keys, so that they are on no command line. */
 const createUser = Effect.fnUntraced(function* (programs: Programs) {
   const common = ["-n", "client.rgw", "-c", conf(programs.folder)]
   const user = ["user", "create", "--uid=almanac", "--display-name=almanac"]
@@ -198,7 +209,7 @@ const createUser = Effect.fnUntraced(function* (programs: Programs) {
   return { access_key: Redacted.make(access_key), secret_key: Redacted.make(secret_key) }
 })
 
-/** Three ports of 127.0.0.1 that nobody has, held together so that they differ. */
+/** Three free ports of 127.0.0.1, held open at once so that they differ. */
 const freePorts = (port = 0) =>
   Effect.tryPromise({
     try: async () => {

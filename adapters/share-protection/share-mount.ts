@@ -1,5 +1,5 @@
 /**
- * From an export as Manila tells it, `host:/path`, to a folder of this machine.
+ * Mounts the exports that Manila lists, `host:/path`, as folders of this machine.
  *
  * Source: decisions of document 2, identity, secrets, shares; 0065.
  */
@@ -12,17 +12,20 @@ import {
   NetworkStrategyPrecondition,
 } from "#schemas/share-protection/rejection.ts"
 
-/** Who reads reads only: what a backup could change, nobody would notice. */
+/** Readers mount read-only, so that a backup cannot change a share. */
 export type Access = "ro" | "rw"
 
 export interface Mounts {
-  /** The folder where an export is; the same again for the same name. */
+  /**
+   * Mounts an export and returns its folder; repeating this with the same name returns the same
+   * folder.
+   */
   readonly attach: (
     export_path: string,
     name: string,
     access: Access,
   ) => Effect.Effect<string, NetworkStrategyPrecondition | BackendUnavailable>
-  /** Lets go of what was attached by this name, if anything. */
+  /** Unmounts the export with this name, if any. */
   readonly detach: (name: string) => Effect.Effect<void, BackendUnavailable>
 }
 
@@ -32,10 +35,10 @@ export const no_export = Effect.fail(
   }),
 )
 
-/** `host:/path`, the host in brackets where it is an IPv6 address. */
+/** `host:/path`, with an IPv6 host in brackets. */
 const export_pattern = /^(\[[\da-fA-F:.]+\]|\w[\w.-]*):(\/[^\0]*)$/
 
-/** Exports of this very machine, which are folders of it. Anything else is not reached. */
+/** Exports of this machine itself, which are local folders. Others are not supported. */
 export const localMounts: Mounts = {
   attach: (export_path) =>
     Effect.flatMap(
@@ -58,16 +61,16 @@ const localFolder = async (export_path: string) => {
 }
 
 export interface NfsOptions {
-  /** Absolute: a folder for each mount is made in it. */
+  /** Absolute path of the folder in which mount points are created. */
   readonly folder: string
-  /** Programs to run, by PATH or absolute. */
+  /** Programs to run, found in PATH or absolute. */
   readonly mount: string
   readonly umount: string
-  /** What is mounted now: Linux tells it in /proc/self/mounts. */
+  /** The list of mounts; on Linux /proc/self/mounts. */
   readonly table: string
 }
 
-/** Linux's own programs, below this folder. */
+/** Linux's own programs, with mount points in this folder. */
 export const nfsOf = (folder: string): NfsOptions => ({
   folder,
   mount: "mount",
@@ -75,17 +78,20 @@ export const nfsOf = (folder: string): NfsOptions => ({
   table: "/proc/self/mounts",
 })
 
-/** A server that does not answer keeps mount for minutes: a job may be tried again instead. */
+/**
+ * Timeout of a program in milliseconds: mount waits minutes for a server that does not respond, and
+ * a job can be retried instead.
+ */
 const program_ms_max = 60_000
 
-/** No device, no program and no set-user-id of a tenant's counts here. */
+/** Devices, programs and set-user-id bits of a tenant have no effect here. */
 const options_always = "nosuid,nodev,noexec"
 
-/** Exports mounted over NFS, for the life of the scope. Needs root. */
+/** Mounts exports over NFS until the scope closes. Requires root. */
 export const nfsMounts = Effect.fnUntraced(function* (options: NfsOptions) {
   const { folder } = options
   const detach = (name: string) => unmounted(options, join(folder, name))
-  // What an earlier process left, and what this one leaves.
+  // Also unmounts what an earlier process left.
   const detachAll = Effect.flatMap(
     Effect.promise(() => readdir(folder).catch((): ReadonlyArray<string> => [])),
     Effect.forEach(detach, { discard: true }),
@@ -115,7 +121,7 @@ const unavailable = (what: string, cause: unknown) => {
 const attempt = <A>(what: string, run: () => Promise<A>) =>
   Effect.tryPromise({ try: run, catch: (cause) => unavailable(what, cause) })
 
-/** Runs to its end; interrupted, the program is killed. */
+/** Runs a program to completion; an interrupt kills it. */
 const program = (name: string, args: ReadonlyArray<string>) =>
   Effect.callback<void, BackendUnavailable>((resume) => {
     const child = execFile(name, args, { timeout: program_ms_max }, (error) => {
@@ -127,13 +133,13 @@ const program = (name: string, args: ReadonlyArray<string>) =>
 const isMounted = ({ table }: NfsOptions, path: string) =>
   attempt("see what is mounted", async () => {
     const lines = (await readFile(table, "utf8")).split("\n")
-    // The table writes a space in a path as \040.
+    // The list escapes a space in a path as \040.
     return lines.some((line) => line.split(" ")[1]?.replaceAll("\\040", " ") === path)
   })
 
 const unmounted = Effect.fnUntraced(function* (options: NfsOptions, path: string) {
   if (yield* isMounted(options, path)) yield* program(options.umount, ["--", path])
-  // Never with what is in it: were it still mounted, that would be the tenant's.
+  // Never removes contents: if it were still mounted, they would be the tenant's.
   yield* attempt("remove a folder", () =>
     rmdir(path).catch((error: NodeJS.ErrnoException) => {
       if (error.code !== "ENOENT") throw error

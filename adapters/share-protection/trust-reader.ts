@@ -1,6 +1,6 @@
 /**
- * The embedded trusts as another process of the machine sees them, which has no lock of the data
- * folder: the file is read again when it has changed, and never written.
+ * Reads the embedded trusts in a process that does not hold the data folder's lock: reloads the
+ * file when it has changed, and never writes it.
  */
 import { stat } from "node:fs/promises"
 import { Effect, Layer, Semaphore } from "effect"
@@ -14,16 +14,16 @@ import { type Inspect, inspector, trustsOf } from "#adapters/share-protection/tr
 import { IdentityUnavailable } from "#gateway/identity.ts"
 import { BackendUnavailable } from "#schemas/share-protection/rejection.ts"
 
-/** Answers the trusts as they are now. */
+/** Returns the current trusts. */
 export type ReadTrusts = Effect.Effect<TrustStore, IdentityUnavailable>
 
-/** Reads `identity/trusts.json`, which somebody else has made and keeps. */
+/** Reads `identity/trusts.json`, which another process creates and maintains. */
 export const trustReader = Effect.fnUntraced(function* (data_dir: string) {
   const path = trustFile(data_dir)
   const one_at_a_time = yield* Semaphore.make(1)
   let known: { readonly version: string; readonly store: TrustStore } | undefined
   const read: ReadTrusts = Effect.gen(function* () {
-    // A file is replaced, never written into: another one has another number.
+    // The file is replaced rather than modified, so a new version has another inode number.
     const { ino, mtimeMs, size } = yield* Effect.tryPromise({
       try: () => stat(path),
       catch: (cause) => new IdentityUnavailable({ message: `cannot read ${path}: ${cause}` }),
@@ -38,7 +38,7 @@ export const trustReader = Effect.fnUntraced(function* (data_dir: string) {
 
 const backend = ({ message }: IdentityUnavailable) => new BackendUnavailable({ detail: message })
 
-/** Trusts that are redeemed here. */
+/** Trusts that are redeemed in this process. */
 export const trustsRead = (read: ReadTrusts) => {
   const now = Effect.map(Effect.mapError(read, backend), trustsOf)
   return Layer.succeed(Trusts, {
@@ -48,7 +48,7 @@ export const trustsRead = (read: ReadTrusts) => {
   })
 }
 
-/** As `inspector`, by the trusts as they are at each call. */
+/** Like `inspector`, with the current trusts on each call. */
 export const inspectorRead =
   (read: ReadTrusts): Inspect =>
   (delegation) =>

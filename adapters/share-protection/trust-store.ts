@@ -1,4 +1,4 @@
-/** Who this service is, and the trusts that tenants made for it, in one private file. */
+/** The ids of this service and the trusts that tenants gave it, in one private file. */
 import { randomBytes } from "node:crypto"
 import { join } from "node:path"
 import { Effect, Option, Redacted, Schema, Semaphore } from "effect"
@@ -8,26 +8,26 @@ import { findBounded, readBounded, writePrivate } from "#files"
 import { IdentityUnavailable } from "#gateway/identity.ts"
 import { ServiceInfo } from "#schemas/share-protection/service-info.ts"
 
-/** A trust as Keystone has it; times are Unix milliseconds. */
+/** A trust in Keystone's terms; times are Unix milliseconds. */
 export const TrustRecord = Schema.Struct({
   trust_id: Schema.String,
   project_id: Schema.String,
-  /** Null: the project as a whole, by its operator. */
+  /** Null if an operator created it for the whole project. */
   trustor_user_id: Schema.NullOr(Schema.String),
   trustee_user_id: Schema.String,
   roles: Schema.Array(Schema.String),
   impersonation: Schema.Boolean,
-  /** How often it may still be redeemed; null: as often as one likes. */
+  /** How many more times it may be redeemed; null means unlimited. */
   remaining_uses: Schema.NullOr(Schema.Int),
   created_at: Schema.Int,
   expires_at: Schema.NullOr(Schema.Int),
   revoked_at: Schema.NullOr(Schema.Int),
-  /** The command that revoked it, where its request had an Idempotency-Key. */
+  /** Id of the command that revoked it, if its request had an Idempotency-Key. */
   revoked_by: Schema.optionalKey(Schema.String),
 })
 export type TrustRecord = typeof TrustRecord.Type
 
-/** Roles that a user has in a project, beside what tokens grant. */
+/** Roles of a user in a project, in addition to those in tokens. */
 const Assignment = Schema.Struct({
   user_id: Schema.String,
   project_id: Schema.String,
@@ -39,23 +39,23 @@ const Trusting = Schema.Struct({
   assignments: Schema.Array(Assignment),
   trusts: Schema.Array(TrustRecord),
 })
-/** What changes. */
+/** The part of the file that changes. */
 export type Trusting = typeof Trusting.Type
 
 const Contents = Schema.Struct({
   version: Schema.Literal(1),
   service: ServiceInfo,
-  /** Hex; it signs the tokens of trusts. */
+  /** In hex; signs the tokens of trusts. */
   key: Schema.String.check(Schema.isPattern(/^[0-9a-f]{64}$/)),
   ...Trusting.fields,
 })
 
 const TrustFile = Schema.fromJsonString(Contents)
 
-/** The file is written whole at each change: 10,000 records are about 4 MB. */
+/** Maximum number of records: each change rewrites the file, and 10,000 are about 4 MB. */
 export const trusts_max = 10_000
 const file_bytes_max = 64 * 2 ** 20
-/** SHA-256's own width: HMAC gains nothing from a longer key. */
+/** The length of SHA-256: HMAC gains nothing from a longer key. */
 const key_bytes = 32
 
 export interface TrustStore {
@@ -64,13 +64,13 @@ export interface TrustStore {
   readonly find: (trust_id: string) => TrustRecord | undefined
   /** The roles of a user in a project. */
   readonly rolesOf: (user_id: string, project_id: string) => ReadonlySet<string>
-  /** Replaces what is kept by what `change` answers of it; durable before it answers. */
+  /** Replaces the contents with the result of `change`; durable when it completes. */
   readonly update: (
     change: (kept: Trusting) => Trusting,
   ) => Effect.Effect<void, IdentityUnavailable>
 }
 
-/** Whoever shares the secret is the same service, and has the same fleet. */
+/** Processes with the same secret are one service with the same workers. */
 const fresh = (secret: Redacted.Redacted): typeof Contents.Type => ({
   version: 1,
   service: {
@@ -82,10 +82,10 @@ const fresh = (secret: Redacted.Redacted): typeof Contents.Type => ({
   trusts: [],
 })
 
-/** Where the trusts are. */
+/** Path of the trust file. */
 export const trustFile = (data_dir: string) => join(data_dir, "identity", "trusts.json")
 
-/** The trusts as they are, for who may not change them. Fails when there is no such file. */
+/** The trusts, read-only. Fails if the file does not exist. */
 export const readTrustStore = Effect.fnUntraced(function* (data_dir: string) {
   const path = trustFile(data_dir)
   const text = yield* Effect.mapError(readBounded(path, file_bytes_max), unavailable)
@@ -102,9 +102,9 @@ export const readTrustStore = Effect.fnUntraced(function* (data_dir: string) {
 })
 
 /**
- * Opens `identity/trusts.json` in the data folder, and makes it where it is missing, then with the
- * ids of this service that all processes with the secret have. One process at a time may. Fails
- * when the file is not what we wrote.
+ * Opens `identity/trusts.json` in the data folder. A missing file is created with ids that all
+ * processes with the same secret share. Only one process may have it open. Fails if the file is
+ * invalid.
  */
 export const openTrustStore = Effect.fnUntraced(function* (
   data_dir: string,
@@ -156,7 +156,7 @@ const rolesIn = ({ assignments }: Trusting, user_id: string, project_id: string)
       .flatMap(({ roles }) => roles),
   )
 
-/** The assignments with these roles of a user in a project as well. */
+/** Adds these roles of a user in a project. */
 export const assigned = (
   assignments: ReadonlyArray<Assignment>,
   { user_id, project_id, roles }: Assignment,

@@ -1,6 +1,6 @@
 /**
- * The trusts of the embedded identity. It refuses what Keystone refuses: a trust that is gone is
- * 401 there, one whose trustor lacks a role 403.
+ * The trusts of the embedded identity. They fail like Keystone's: a revoked or expired trust with
+ * 401, one whose trustor lacks a role with 403.
  *
  * Source: DECISIONS, document 2, identity, secrets, shares.
  */
@@ -25,14 +25,14 @@ import { ProjectId } from "#schemas/share-protection/id.ts"
 import { BackendUnavailable, TrustAccessDenied } from "#schemas/share-protection/rejection.ts"
 import type { TrustRequest } from "#schemas/trust.ts"
 
-/** Trusts and TrustIssuer of this store. */
+/** Trusts and TrustIssuer over this store. */
 export const trustsEmbedded = (store: TrustStore) =>
   Layer.mergeAll(
     Layer.succeed(Trusts, trustsOf(store)),
     Layer.succeed(TrustIssuer, trustIssuer(store)),
   )
 
-/** Answers the project that a token of a trust reaches, as long as it does. */
+/** Returns the project of a trust's token, if the token is valid. */
 export type Inspect = (
   delegation: Delegation,
 ) => Effect.Effect<ProjectId, TrustAccessDenied | BackendUnavailable>
@@ -44,7 +44,7 @@ const backend = ({ message }: IdentityUnavailable) => new BackendUnavailable({ d
 
 const ms_per_s = 1000
 
-/** The trust, if it is there and its time has not come. */
+/** The trust, unless it is missing, revoked or expired. */
 const found = Effect.fnUntraced(function* (store: TrustStore, trust_id: string) {
   const now = yield* Clock.currentTimeMillis
   const trust = store.find(trust_id)
@@ -59,7 +59,7 @@ const lacksRoles = (store: TrustStore, { trustor_user_id, project_id, roles }: T
   return !roles.every((role) => held.has(role))
 }
 
-/** The port, of a store that is there. */
+/** The port over an open store. */
 export const trustsOf = (store: TrustStore): Trusts["Service"] => {
   const { service_user } = store.service
   const verify = Effect.fnUntraced(function* (trust_id: string, by: TrustRequester) {
@@ -94,9 +94,9 @@ const use = (store: TrustStore, used: string) =>
     ),
   }))
 
-/** A trust's token lives for an hour, as Keystone's do, and no longer than its trust. */
+/** Lifetime of a trust's token: an hour, like Keystone's, and at most that of the trust. */
 const token_lifetime_s = 3600
-/** Two tokens of one moment differ. */
+/** So that two tokens of the same moment differ. */
 const nonce_bytes = 16
 
 const Claims = Schema.fromJsonString(
@@ -113,8 +113,8 @@ const sealed = (store: TrustStore, about: { trust_id: string; expires_at: number
 }
 
 /**
- * Answers the project that a token reaches, as others find out that a tenant lets us in: the trust
- * is looked up each time, so that one that is revoked is worth nothing from then on.
+ * Returns the project of a token. Looks up the trust on each call, so that revocation takes effect
+ * immediately.
  */
 export const inspector =
   (store: TrustStore): Inspect =>
@@ -134,7 +134,7 @@ export const inspector =
       return ProjectId.make(trust.project_id)
     })
 
-/** Adds a trust for this service; its trustor is given what it delegates. */
+/** Adds a trust for this service, and assigns the trustor the roles that it delegates. */
 export const addTrust = Effect.fnUntraced(function* (
   store: TrustStore,
   trust_id: string,
@@ -160,7 +160,7 @@ export const addTrust = Effect.fnUntraced(function* (
   }))
 })
 
-/** Whether this trust is what the request asks for. */
+/** Whether this trust matches the request. */
 const isAsked = (
   { project_id, trustor_user_id, roles, created_at, expires_at }: TrustRecord,
   request: TrustRequest,
@@ -172,13 +172,13 @@ const isAsked = (
   return is_same && lasts_ms === wanted_ms && roles.join() === request.roles.join()
 }
 
-/** Makes and revokes trusts. See the port. */
+/** Creates and revokes trusts. See the port. */
 export const trustIssuer = (store: TrustStore): TrustIssuer["Service"] => ({
   issue: Effect.fnUntraced(function* (request, origin) {
     const derived = derivedId(store.key, "trust", origin)
     const trust_id = derived ?? v7()
     if (store.find(trust_id) === undefined) yield* addTrust(store, trust_id, request)
-    // Another request may have been first.
+    // A concurrent request with the same key may have created it.
     const kept = store.find(trust_id)
     if (derived !== undefined && !(kept && isAsked(kept, request))) return yield* key_reused
     return trust_id

@@ -1,6 +1,6 @@
 /**
- * The trusts of Keystone. What it says of a trust that cannot be used, it says with the status of a
- * wrong password: which of both it is has to be asked.
+ * Keystone's trusts. Keystone reports an unusable trust with the same status as a wrong password,
+ * so a further request finds out which it is.
  *
  * Source: document 2 §1, §5; decisions of document 2, identity, secrets, shares.
  */
@@ -19,7 +19,7 @@ import { BackendUnavailable, TrustAccessDenied } from "#schemas/share-protection
 
 type Session = KeystoneSession["Service"]
 
-/** Trusts that name this session's user. */
+/** Trusts whose trustee is this session's user. */
 export const trustsKeystone = Layer.effect(
   Trusts,
   Effect.map(KeystoneSession, (s) => trustsOf(s)),
@@ -45,7 +45,7 @@ const Scoped = Schema.Struct({
 
 const denied = (why: keyof typeof denials) => new TrustAccessDenied({ detail: denials[why] })
 
-/** Fails as Keystone does: 404 gone, 403 somebody else's. */
+/** Keystone's 404 means that the trust does not exist, 403 that it belongs to somebody else. */
 const found = Effect.fnUntraced(function* (session: Session, trust_id: string) {
   const path = `/OS-TRUST/trusts/${encodeURIComponent(trust_id)}`
   const answer = yield* session.askAsService(keystoneCall(session, "GET", path))
@@ -80,7 +80,7 @@ const trustsOf = (session: Session): Trusts["Service"] => {
   return { verify, redeem, service: session.service }
 }
 
-/** Why Keystone gave no token of the trust: our own password goes first, then the trust. */
+/** Why Keystone issued no token for the trust: checks our own password first, then the trust. */
 const refusalOf = Effect.fnUntraced(function* (session: Session, trust_id: string, answer: Answer) {
   if (answer.status !== 401 && answer.status !== 403) return yield* unexpected(keystone, answer)
   if (answer.status === 401) yield* session.proven

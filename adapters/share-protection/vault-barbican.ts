@@ -1,5 +1,5 @@
 /**
- * The secrets manager Barbican, asked with the token of a tenant's trust and never with our own.
+ * The secrets manager Barbican, accessed only with tokens of tenants' trusts, never with our own.
  *
  * Source: document 2 §1 Secrets; decisions of document 2, identity, secrets, shares.
  */
@@ -12,7 +12,7 @@ import { TrustAccessDenied } from "#schemas/share-protection/rejection.ts"
 
 type Session = KeystoneSession["Service"]
 
-/** Secrets where the catalogue says that Barbican is. */
+/** Secrets in the Barbican of Keystone's catalogue. */
 export const vaultBarbican = Layer.effect(
   Vault,
   Effect.map(KeystoneSession, (s) => vaultOf(s)),
@@ -28,7 +28,7 @@ const Listed = Schema.Struct({
   ),
 })
 
-/** Secrets of one name that are looked at: the newest of all is the first. */
+/** Maximum secrets of one name to search; the newest comes first. */
 const found_max = 10
 
 const denied = Effect.fail(new TrustAccessDenied({ detail: secret_denied }))
@@ -36,8 +36,8 @@ const denied = Effect.fail(new TrustAccessDenied({ detail: secret_denied }))
 const utf8 = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true })
 
 /**
- * Asks Barbican. Where it cannot ask Keystone it answers 503, and also where Keystone does not
- * take the token any more: which of both, Keystone says.
+ * Sends a request to Barbican. A 503 means that Barbican cannot reach Keystone or that Keystone
+ * rejects the token; Keystone is queried to find out which.
  */
 const asked = Effect.fnUntraced(function* (
   session: Session,
@@ -51,7 +51,7 @@ const asked = Effect.fnUntraced(function* (
   return answer
 })
 
-/** Fails where Keystone does not take this token. */
+/** Fails if Keystone rejects this token. */
 const stillTrusted = Effect.fnUntraced(function* (session: Session, subject: Delegation["token"]) {
   const call = keystoneCall(session, "GET", "/auth/tokens?nocatalog", { subject })
   const { status } = yield* session.askAsService(call)
@@ -59,7 +59,7 @@ const stillTrusted = Effect.fnUntraced(function* (session: Session, subject: Del
   if (status === 404) return yield* new TrustAccessDenied({ detail: denials.gone })
 })
 
-/** As text where that keeps it whole: of a text Barbican cuts the white space around it. */
+/** As text unless it begins or ends with whitespace, which Barbican would strip. */
 const asStored = (payload: string) =>
   payload.trim() === payload
     ? { payload, payload_content_type: "text/plain" }
@@ -76,7 +76,7 @@ const vaultOf = (session: Session): Vault["Service"] => ({
     const id = secretIdOf(href)
     if (id === undefined) return yield* denied
     const path = `/secrets/${id}/payload`
-    // Text is given as bytes too, and bytes as text are not.
+    // Barbican returns text as bytes too, but not bytes as text.
     const answer = yield* asked(session, by, { method: "GET", path, headers: { accept: octets } })
     if (isDenied(answer)) return yield* denied
     if (answer.status !== 200) return yield* unexpected(barbican, answer)

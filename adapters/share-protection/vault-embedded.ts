@@ -1,6 +1,6 @@
 /**
- * The embedded secrets manager: a file for each secret, sealed with AES-256-GCM under a key that
- * is beside them. A secret is its project's, and read through a trust of that project alone.
+ * The embedded secrets manager: one file per secret, encrypted with AES-256-GCM under a key stored
+ * next to them. A secret belongs to a project and is read only through that project's trusts.
  *
  * Source: DECISIONS, document 2, identity, secrets, shares.
  */
@@ -18,18 +18,18 @@ import { IdentityUnavailable, SecretKeeper } from "#gateway/identity.ts"
 import { secret_bytes_max } from "#schemas/secret.ts"
 import { BackendUnavailable, TrustAccessDenied } from "#schemas/share-protection/rejection.ts"
 
-/** An href leads nowhere (RFC 2606): only the UUID in it counts. */
+/** An href cannot be fetched (RFC 2606): only its UUID is used. */
 const base = "https://vault.embedded.invalid"
 
 /** AES-256. */
 const key_bytes = 32
-/** NIST SP 800-38D: 96 bits; random ones are good for 2^32 secrets. */
+/** NIST SP 800-38D: 96 bits, random, for up to 2^32 secrets. */
 const nonce_bytes = 12
-/** In bytes: a shorter one would be easier to forge. */
+/** In bytes; a shorter tag is easier to forge. */
 const authTagLength = 16
-/** A sealed secret in base64 with its name, and room to see that a file holds more. */
+/** An encrypted secret in base64 with its name, plus room to detect a longer file. */
 const file_bytes_max = 2 * secret_bytes_max + 4096
-/** The key in hex with its line end, and room to see that a file holds more than that. */
+/** The key in hex with a line feed, plus room to detect a longer file. */
 const key_file_bytes_max = 4 * key_bytes
 
 const Sealed = Schema.fromJsonString(
@@ -38,7 +38,7 @@ const Sealed = Schema.fromJsonString(
     project_id: Schema.String,
     name: Schema.String,
     created_at: Schema.Int,
-    /** In base64: the nonce, the tag, and what is sealed. */
+    /** All in base64: nonce, tag and ciphertext. */
     nonce: Schema.String,
     tag: Schema.String,
     payload: Schema.String,
@@ -46,20 +46,20 @@ const Sealed = Schema.fromJsonString(
 )
 type Sealed = typeof Sealed.Type
 
-/** A secret that is kept. */
+/** A secret to store. */
 export interface Kept {
   readonly project_id: string
   readonly name: string
   readonly payload: Uint8Array
 }
 
-/** The files of a vault; the folder's path and its key. */
+/** A vault's folder and its key. */
 export interface VaultFiles {
   readonly folder: string
   readonly key: Uint8Array
 }
 
-/** Vault and SecretKeeper over these files, for whoever shows a token that `inspect` knows. */
+/** Vault and SecretKeeper over these files, for callers with a token that `inspect` accepts. */
 export const vaultEmbedded = (files: VaultFiles, inspect: Inspect) =>
   Layer.mergeAll(
     Layer.succeed(Vault, vaultOf(files, inspect)),
@@ -67,8 +67,8 @@ export const vaultEmbedded = (files: VaultFiles, inspect: Inspect) =>
   )
 
 /**
- * Opens `vault` in the data folder, and makes its key where there is none. Fails when the key is
- * damaged, or is gone and there are secrets: nothing else opens them.
+ * Opens `vault` in the data folder, and creates the key if there are no secrets yet. Fails if the
+ * key is damaged, or missing while there are secrets, because they cannot be decrypted without it.
  */
 export const openVault = Effect.fnUntraced(function* (data_dir: string) {
   const folder = join(data_dir, "vault", "secrets")
@@ -88,7 +88,7 @@ export const openVault = Effect.fnUntraced(function* (data_dir: string) {
   return made
 })
 
-/** A folder that is not there yet holds nothing; nor does a file count that is half written. */
+/** Empty if the folder does not exist; skips unfinished files. */
 const idsIn = async (folder: string): Promise<ReadonlyArray<string>> =>
   (await readdir(folder).catch(() => [])).filter((name) => !name.endsWith(".tmp"))
 
@@ -97,11 +97,11 @@ const hrefOf = (id: string) => `${base}/v1/secrets/${id}`
 const locked = (problem: string) =>
   Effect.fail(new IdentityUnavailable({ message: `${problem}: no secret opens without it` }))
 
-/** Who else than the key's holder changes a file, its project or its name is found out. */
+/** Authenticated data: prevents undetected changes of a file's name, project or secret name. */
 const sealedBy = (id: string, { project_id, name }: Pick<Sealed, "project_id" | "name">) =>
   Buffer.from(JSON.stringify([id, project_id, name]))
 
-/** Keeps a secret, durable before it answers its href. */
+/** Stores a secret and returns its href; durable when it completes. */
 export const keep = Effect.fnUntraced(function* (
   { folder, key }: VaultFiles,
   { project_id, name, payload }: Kept,
@@ -172,7 +172,7 @@ const vaultOf = (files: VaultFiles, inspect: Inspect): Vault["Service"] => ({
   find: Effect.fnUntraced(function* (by, name) {
     const project_id = yield* inspect(by)
     let newest: { readonly id: string; readonly created_at: number } | undefined
-    // Not every id begins with its time: one that a retry made is derived.
+    // Not every id begins with a timestamp: those of retryable requests are derived.
     for (const id of (yield* Effect.promise(() => idsIn(files.folder))).toSorted()) {
       const sealed = yield* found(files, id)
       if (sealed?.project_id !== project_id || sealed.name !== name) continue
@@ -192,10 +192,10 @@ const vaultOf = (files: VaultFiles, inspect: Inspect): Vault["Service"] => ({
   }),
 })
 
-/** Keeps secrets for an operator. See the port. */
+/** Stores secrets for an operator. See the port. */
 export const secretKeeper = (files: VaultFiles): SecretKeeper["Service"] => {
   const one_at_a_time = Semaphore.makeUnsafe(1)
-  /** Keeps it once: what is there already must be the same. */
+  /** Idempotent: an existing secret must be identical. */
   const keepOnce = Effect.fnUntraced(function* (id: string, kept: Kept) {
     const sealed = yield* Effect.mapError(found(files, id), told)
     if (sealed === undefined) return yield* Effect.mapError(keep(files, kept, id), unavailable)

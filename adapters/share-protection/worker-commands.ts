@@ -1,7 +1,7 @@
 /**
- * What a worker may have done. Its commands come by a subject of its own, where only it can write,
- * and are carried out only if they are what a worker's run sends: of its own registration, of its
- * own hold, and of what the job in that hold is about. Everything else is refused and logged.
+ * Access control for workers' commands. They arrive on a subject to which only that worker can
+ * publish, and are executed only if they concern its own registration, its own hold or the
+ * resources of its job. All others are refused and logged.
  *
  * Source: DECISIONS, document 2, workers; decision 0063.
  */
@@ -23,10 +23,10 @@ import { Log, type Origin } from "#events/log.ts"
 import { WorkerId } from "#schemas/share-protection/id.ts"
 import { Forbidden } from "#schemas/share-protection/rejection.ts"
 
-/** Commands of one message: the most that a step of a job has is five. */
+/** Maximum commands of a message: the largest step of a job has five. */
 const commands_max = 16
 
-/** What a worker's run sends, by kind. */
+/** The commands that workers send, by aggregate. */
 const sent: ReadonlyArray<readonly [AnyDecider, ReadonlyArray<string>]> = [
   [Worker, ["RegisterWorker", "ReleaseWorkerJob"]],
   [Job, ["StartJob", "AdvanceJob", "CompleteJob", "FailJob"]],
@@ -62,14 +62,14 @@ const sent: ReadonlyArray<readonly [AnyDecider, ReadonlyArray<string>]> = [
 ]
 const types = new Map(sent.map(([{ name }, types]) => [name, new Set(types)]))
 
-/** Commands of this worker, sent from its own process. */
+/** Sends this worker's commands from its own process. */
 export const workerCommands = (connection: NatsConnection, worker_id: WorkerId) =>
   remoteCommands(connection, { subject: commandSubject(worker_id) })
 
-/** The worker whose commands come by this subject: the server lets no other publish there. */
+/** The worker of a command subject; the server prevents others from publishing there. */
 const workerOf = (subject: string) => WorkerId.make(subject.split(".")[1] ?? "")
 
-/** Carries out the commands of all workers, until the scope closes. */
+/** Executes the commands of all workers until the scope closes. */
 export const serveWorkers = Effect.fnUntraced(function* (connection: NatsConnection) {
   const log = yield* Log
   const refuse = Effect.fnUntraced(function* (
@@ -96,7 +96,7 @@ export const serveWorkers = Effect.fnUntraced(function* (connection: NatsConnect
 const fieldOf = (command: unknown, name: string) =>
   Predicate.hasProperty(command, name) ? command[name] : undefined
 
-/** Why this is nothing that the worker sends; undefined where it may be. */
+/** Why a worker may not send these commands; undefined if it may. */
 export const refusalOf = (
   worker_id: WorkerId,
   { actor }: Origin,
@@ -115,9 +115,9 @@ export const refusalOf = (
 }
 
 /**
- * Why the commands are not about what this worker holds. The job's own command, which is refused
- * without the hold, is in each batch that changes what the job is about; a lease is let go, and a
- * target measured, by who holds the repository.
+ * Why the commands do not concern what this worker holds; undefined if they do. Each batch that
+ * changes a job's resources includes a command of the job, which requires the hold. Releasing a
+ * lease and measuring a target require a hold of the repository.
  */
 const foreign = Effect.fnUntraced(
   function* (
@@ -147,7 +147,7 @@ const foreign = Effect.fnUntraced(
   Effect.mapError(({ detail }) => new Unavailable({ detail })),
 )
 
-/** Whether what is held of the target by that job, or by whatever job, is not this worker's. */
+/** Whether that job's hold of the target, or every hold if no job is named, belongs to others. */
 const isOthers = Effect.fnUntraced(function* (
   log: Log["Service"],
   worker_id: WorkerId,
@@ -157,7 +157,7 @@ const isOthers = Effect.fnUntraced(function* (
   const recorded = yield* log.load(`${Lease.name}.${target_id}`)
   if (recorded === undefined) return true
   const { holds } = yield* leaseAfter(log, recorded)
-  // What nobody holds any more is let go without effect.
+  // Releasing a hold that does not exist has no effect.
   if (job_id !== undefined) {
     return holds.some((hold) => hold.job_id === job_id && hold.worker_id !== worker_id)
   }

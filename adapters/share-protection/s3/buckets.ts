@@ -20,7 +20,7 @@ import { defaultLock, extend, lockedUntil } from "#adapters/share-protection/s3/
 import { preflight } from "#adapters/share-protection/s3/preflight.ts"
 import { bringBack, purgeVersions, recoverable } from "#adapters/share-protection/s3/versions.ts"
 
-/** The port to S3 within these bounds: where a tenant's endpoints may be, and how long it takes. */
+/** The port over S3 with these timeouts and this rule for endpoints. */
 export const bucketsS3In = (bounds: S3Bounds) => {
   const asked = <A>(bucket: Bucket, use: (s3: OpenBucket) => Effect.Effect<A, S3Failure>) =>
     Effect.mapError(withBucket(bucket, bounds, use), asRejection)
@@ -47,7 +47,7 @@ export const bucketsS3In = (bounds: S3Bounds) => {
 
 export const bucketsS3 = bucketsS3In(s3_bounds)
 
-/** As usual, and nowhere but where this rule allows. */
+/** With the default timeouts, restricted to allowed addresses. */
 export const bucketsS3Within = (rule: Pick<S3Bounds, "isAllowed">) =>
   bucketsS3In({ ...s3_bounds, ...rule })
 
@@ -57,7 +57,7 @@ const timed = <A, E>(run: (now: number) => Effect.Effect<A, E>) =>
 const iso = (time: number | null) =>
   time === null ? null : DateTime.formatIso(DateTime.makeUnsafe(time))
 
-/** A listing: the engine needs one too, and its refusal says why. */
+/** Lists one object: the engine needs that permission too, and a refusal has a reason. */
 const reach = (s3: OpenBucket) =>
   Effect.asVoid(
     request(s3, (client, options) =>

@@ -1,7 +1,6 @@
 /**
- * A bucket of S3, open for as long as one question takes. The endpoint is a tenant's choice: it is
- * never asked with keys but the tenant's own, never followed elsewhere, and neither its silence
- * nor the length of its answers costs more than is said here.
+ * An S3 client for one bucket and one operation. A tenant chose the endpoint, so it gets only that
+ * tenant's keys, its redirects are not followed, and timeouts and response sizes are limited.
  *
  * Source: decision 0061.
  */
@@ -14,18 +13,18 @@ import type { Bucket } from "#actors/share-protection/ports/buckets.ts"
 import { type AddressRule, guardedAgent } from "#adapters/outside/address.ts"
 import { late, S3Failure, s3Failure } from "#adapters/share-protection/s3/failure.ts"
 
-/** How long the parts of a request may take, in milliseconds, and where it may go. */
+/** Timeouts of a request in milliseconds, and the allowed addresses. */
 export interface S3Bounds {
   readonly connect_ms: number
-  /** That nothing comes: before the answer, or in the middle of it. */
+  /** Idle timeout, before or during the response. */
   readonly silence_ms: number
-  /** The whole request with its repetitions. */
+  /** Timeout of the request including retries. */
   readonly whole_ms: number
-  /** Absent: anywhere, as an operator asks. */
+  /** All addresses if absent, for an operator's own requests. */
   readonly isAllowed?: AddressRule
 }
 
-/** A service that is well answers within 1 s, and one far away or busy within some. */
+/** A healthy service responds within 1 s, a remote or busy one within several. */
 export const s3_bounds: S3Bounds = { connect_ms: 5_000, silence_ms: 15_000, whole_ms: 45_000 }
 
 export interface OpenBucket {
@@ -34,16 +33,18 @@ export interface OpenBucket {
   readonly bounds: S3Bounds
 }
 
-/** Tries of one request: once again after what may pass by itself. */
+/** Attempts of a request: one retry of temporary errors. */
 const attempts_max = 2
-/** Requests at once; beyond that a service slows down rather than answers more. */
+/** Maximum concurrent requests; more would only slow the service down. */
 export const requests_max = 16
-/** Bytes of an answer: a page of 1,000 versions with the longest names there are takes 4 MB. */
+/**
+ * Maximum size of a response in bytes: a page of 1,000 versions with the longest names takes 4 MB.
+ */
 const answer_bytes_max = 16_777_216
-/** Where the tenant names no region; servers of one's own take it as well. */
+/** Used if the tenant configures no region; self-hosted servers accept it too. */
 const region_default = "us-east-1"
 
-/** Opens the bucket for the time of `use`; its connections are closed after it. */
+/** Opens the bucket for `use` and closes its connections afterwards. */
 export const withBucket = <A, E, R>(
   bucket: Bucket,
   bounds: S3Bounds,
@@ -57,7 +58,7 @@ export const withBucket = <A, E, R>(
 
 type Options = { readonly abortSignal: AbortSignal }
 
-/** One request; interrupted, it is broken off. */
+/** Sends a request; an interrupt aborts it. */
 export const request = <A>(
   { client, bounds }: OpenBucket,
   run: (client: S3Client, options: Options) => Promise<A>,
@@ -82,10 +83,10 @@ const makeClient = (bucket: Bucket, bounds: S3Bounds) => {
       accessKeyId: Redacted.value(bucket.access_key),
       secretAccessKey: Redacted.value(bucket.secret_key),
     },
-    // Checksums that S3 came to know later are an error to servers that do not know them.
+    // Servers that do not know the newer checksums reject them.
     requestChecksumCalculation: "WHEN_REQUIRED",
     responseChecksumValidation: "WHEN_REQUIRED",
-    // Whatever this process' environment says of AWS is not about the tenant's service.
+    // AWS settings in this process's environment must not affect a tenant's service.
     useFipsEndpoint: false,
     useDualstackEndpoint: false,
     useArnRegion: false,
@@ -94,7 +95,7 @@ const makeClient = (bucket: Bucket, bounds: S3Bounds) => {
     requestHandler: {
       connectionTimeout: bounds.connect_ms,
       socketTimeout: bounds.silence_ms,
-      // All of them wait at the agent at times: that is no reason for a warning.
+      // All requests may wait for a connection at times, which deserves no warning.
       socketAcquisitionWarningTimeout: bounds.whole_ms,
       httpAgent: guarded(new HttpAgent(connections)),
       httpsAgent: guarded(new HttpsAgent({ ...connections, ...ca })),
@@ -104,7 +105,10 @@ const makeClient = (bucket: Bucket, bounds: S3Bounds) => {
   return client
 }
 
-/** The SDK reads an answer to its end, wherever that is. Of low priority: before it reads. */
+/**
+ * Limits the response size: the SDK reads responses to the end. At low priority this runs before
+ * the SDK reads.
+ */
 const boundAnswers = (client: S3Client) =>
   client.middlewareStack.add(
     (next) => async (args) => {
@@ -137,6 +141,6 @@ const bounded = (body: NodeJS.ReadableStream) => {
 
 const tooLong = () => Object.assign(new Error("too long"), { code: "AnswerTooLong" })
 
-/** What a listing of more pages than anybody has fails with. */
+/** The failure of a listing with implausibly many pages. */
 export const endless = () =>
   new S3Failure({ kind: "odd", code: "", message: "lists without an end" })

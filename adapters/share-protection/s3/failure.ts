@@ -1,25 +1,25 @@
 /**
- * What goes wrong with S3, in words for a tenant. They are ours: the SDK's errors hold requests
- * with their signatures, and an endpoint may say anything.
+ * Failures of S3 as text for tenants. The text is our own, because the SDK's errors contain signed
+ * requests and an endpoint may return anything.
  */
 import { Schema } from "effect"
 import { refused_address } from "#adapters/outside/address.ts"
 import { BackendUnavailable, TrustAccessDenied } from "#schemas/share-protection/rejection.ts"
 
 export class S3Failure extends Schema.TaggedError<S3Failure>()("S3Failure", {
-  /** `unreachable`: nothing answered; `denied`: 401 or 403; `missing`: 404; `odd`: the rest. */
+  /** `unreachable`: no response; `denied`: 401 or 403; `missing`: 404; `odd`: all others. */
   kind: Schema.Literals(["unreachable", "denied", "missing", "odd"]),
-  /** S3's own word, `NoSuchBucket` for instance; empty where there is none. */
+  /** S3's error code, for example `NoSuchBucket`; empty if unknown. */
   code: Schema.String,
-  /** What is so, a sentence without its subject: "refuses connections (ECONNREFUSED)". */
+  /** A predicate without its subject, for example "refuses connections (ECONNREFUSED)". */
   message: Schema.String,
 }) {}
 
-/** From whatever the SDK threw: its name, its status and its code, and nothing else of it. */
+/** Converts an error of the SDK. Uses only its name, status and code. */
 export const s3Failure = (cause: unknown): S3Failure => {
   const { name, code, $metadata } = fieldsOf(cause)
   const status = $metadata?.httpStatusCode
-  // The SDK puts a status on its own failures too, those to understand an answer for instance.
+  // The SDK also sets a status on its own errors, for example if it cannot parse a response.
   if (status === undefined) return unreachable(word(code) || word(name))
   const said = [status, word(name)].filter((part) => part !== "").join(" ")
   const failure = (kind: S3Failure["kind"], message: string) =>
@@ -34,13 +34,13 @@ export const s3Failure = (cause: unknown): S3Failure => {
   return failure("odd", `answers with an error (${said})`)
 }
 
-/** What the port says: wrong or insufficient keys are the tenant's, all else is the service's. */
+/** Maps a failure for the port: access errors are the tenant's, all others the service's. */
 export const asRejection = ({ kind, message }: S3Failure) => {
   const detail = `The S3 service ${message}.`
   return kind === "denied" ? new TrustAccessDenied({ detail }) : new BackendUnavailable({ detail })
 }
 
-/** Nothing answered within the time that a request has. */
+/** The request timed out. */
 export const late = () =>
   new S3Failure({ kind: "unreachable", code: "TimeoutError", message: words.TimeoutError ?? "" })
 
@@ -54,7 +54,7 @@ const isFields = Schema.is(Fields)
 
 const fieldsOf = (cause: unknown): typeof Fields.Type => (isFields(cause) ? cause : {})
 
-/** An endpoint chooses these: what does not look like a code is left out. */
+/** The endpoint chooses these values, so anything that does not look like a code is dropped. */
 const word = (value: unknown) =>
   typeof value === "string" && /^\w{1,64}$/.test(value) && value !== "Error" ? value : ""
 
@@ -85,5 +85,5 @@ const words: Readonly<Record<string, string>> = {
   AnswerTooLong: "gives an answer that is too long",
 }
 
-/** OpenSSL's and Node's names for what is wrong with a certificate. */
+/** OpenSSL's and Node's codes for certificate errors. */
 const is_tls = /CERT|UNABLE_TO|ISSUER|HOSTNAME_MISMATCH/

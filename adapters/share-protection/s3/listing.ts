@@ -1,11 +1,11 @@
-/** What a bucket holds, page by page: the objects that are there, and all that were. */
+/** Lists a bucket page by page: its current objects, or all their versions. */
 import { Buffer } from "node:buffer"
 import { ListObjectsV2Command, ListObjectVersionsCommand } from "@aws-sdk/client-s3"
 import { Effect, Option, Stream } from "effect"
 import { endless, type OpenBucket, request } from "#adapters/share-protection/s3/client.ts"
 import type { S3Failure } from "#adapters/share-protection/s3/failure.ts"
 
-/** A version of an object, or the mark that it was deleted. */
+/** A version of an object, or a delete marker. */
 export interface Version {
   readonly key: string
   readonly version_id: string
@@ -16,19 +16,19 @@ export interface Version {
   readonly modified: number
 }
 
-/** All versions of one key, newest first; its marks among them, but not in their order. */
+/** All versions of a key, newest first, and separately its delete markers. */
 export interface Versions {
   readonly key: string
   readonly versions: ReadonlyArray<Version>
   readonly markers: ReadonlyArray<Version>
-  /** Whether the object is there: its newest version is none that says it was deleted. */
+  /** Whether the object exists, that is, its newest version is not a delete marker. */
   readonly is_live: boolean
 }
 
-/** A repository of 4 MB packs has 40 TB then. */
+/** Enough for a repository of 40 TB in packs of 4 MB. */
 const pages_max = 10_000
 
-/** Keys of the objects that are there. */
+/** Keys of the current objects. */
 export const liveKeys = (s3: OpenBucket): Stream.Stream<string, S3Failure> =>
   paged((ContinuationToken: string | undefined) =>
     Effect.map(
@@ -42,7 +42,7 @@ export const liveKeys = (s3: OpenBucket): Stream.Stream<string, S3Failure> =>
     ),
   )
 
-/** Each version of each key that begins so, in the keys' order. */
+/** All versions of all keys with this prefix, in the order of keys. */
 export const versionsBelow = (s3: OpenBucket, prefix: string): Stream.Stream<Version, S3Failure> =>
   paged((markers: Markers | undefined) =>
     Effect.map(
@@ -65,7 +65,7 @@ export const versionsBelow = (s3: OpenBucket, prefix: string): Stream.Stream<Ver
     ),
   )
 
-/** The same, each key with its versions together. */
+/** The same, grouped by key. */
 export const keysBelow = (s3: OpenBucket, prefix: string): Stream.Stream<Versions, S3Failure> =>
   versionsBelow(s3, prefix).pipe(
     Stream.groupAdjacentBy(({ key }) => key),
@@ -99,7 +99,7 @@ const asVersion = (listed: Listed, is_marker: boolean): Version => ({
   modified: listed.LastModified?.getTime() ?? 0,
 })
 
-/** As S3 sorts: a key may have versions on two pages, and is the last of one and the first then. */
+/** S3's order of keys. The versions of a key may span two pages. */
 const byKey = (one: Version, other: Version) =>
   Buffer.compare(Buffer.from(one.key), Buffer.from(other.key))
 

@@ -1,7 +1,7 @@
 /**
- * Locks of a repository's objects: for how long they hold, and making them longer.
+ * Object locks of a repository: reads and extends them.
  *
- * One request for each object, since no listing tells: 100,000 of them take some minutes.
+ * Listings do not include locks, so each object needs a request: 100,000 objects take some minutes.
  */
 import {
   GetObjectLockConfigurationCommand,
@@ -14,20 +14,20 @@ import { type OpenBucket, request, requests_max } from "#adapters/share-protecti
 import type { S3Failure } from "#adapters/share-protection/s3/failure.ts"
 import { liveKeys } from "#adapters/share-protection/s3/listing.ts"
 
-/** A repository's objects lie at the bucket's root; the engine's locks come and go. */
+/** A repository's objects are at the bucket's root; the engine's own locks are temporary. */
 const is_needed = /^(config$|(data|index|keys|snapshots)\/)/
 
 const day_s = 86_400
-/** S3's own reckoning of a year. */
+/** S3's definition of a year. */
 const year_days = 365
 
-/** What a bucket locks by itself: in which mode, and for how many seconds. */
+/** A bucket's default retention: its mode and duration. */
 export interface DefaultLock {
   readonly mode: ObjectLockRetentionMode
   readonly seconds: number
 }
 
-/** Undefined where the bucket has no object lock; null where it locks nothing by itself. */
+/** Undefined if the bucket has no object lock; null if it has no default retention. */
 export const defaultLock = (s3: OpenBucket) =>
   request(s3, (client, options) =>
     client.send(new GetObjectLockConfigurationCommand({ Bucket: s3.name }), options),
@@ -43,7 +43,7 @@ export const defaultLock = (s3: OpenBucket) =>
 
 const has_none = ({ code }: S3Failure) => code === "ObjectLockConfigurationNotFoundError"
 
-/** Epoch milliseconds, or null: until when all that a repository needs is locked at least. */
+/** Epoch milliseconds until which all objects of a repository are locked; null if any is not. */
 export const lockedUntil = (s3: OpenBucket) =>
   liveKeys(s3).pipe(
     Stream.filter((key) => is_needed.test(key)),
@@ -53,7 +53,7 @@ export const lockedUntil = (s3: OpenBucket) =>
     earliest,
   )
 
-/** The least of them; null where there is none, or one of them is null, which ends the search. */
+/** The minimum; null if there is none or if any value is null, which ends the search early. */
 export const earliest = <E, R>(ends: Stream.Stream<number | null, E, R>) =>
   ends.pipe(
     Stream.takeUntil((end) => end === null),
@@ -65,8 +65,8 @@ export const earliest = <E, R>(ends: Stream.Stream<number | null, E, R>) =>
   )
 
 /**
- * Locks what a repository needs until then (epoch milliseconds) at least. In the mode that an
- * object or its bucket has; where neither has one, in the mode that its owner can end.
+ * Locks a repository's objects at least until this time in epoch milliseconds. Uses the mode of the
+ * object or its bucket, or else the mode that privileged users can override.
  */
 export const extend = Effect.fnUntraced(function* (s3: OpenBucket, until: number) {
   const own = yield* defaultLock(s3)
@@ -87,7 +87,7 @@ export const extend = Effect.fnUntraced(function* (s3: OpenBucket, until: number
   )
 })
 
-/** The lock of an object, or of one version of it; `until` in epoch milliseconds or null. */
+/** The lock of an object or one of its versions; `until` is in epoch milliseconds or null. */
 export const lockOf = (s3: OpenBucket, key: string, version_id?: string) =>
   Effect.map(
     request(s3, (client, options) =>
@@ -103,7 +103,7 @@ export const lockOf = (s3: OpenBucket, key: string, version_id?: string) =>
     }),
   )
 
-/** What was removed since it was listed counts as never having been there. */
+/** An object removed since it was listed counts as never having existed. */
 const ifThere = <A>(found: Effect.Effect<A, S3Failure>) =>
   Effect.catchIf(
     found,

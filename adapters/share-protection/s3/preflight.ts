@@ -1,5 +1,5 @@
 /**
- * Preflight of a bucket: it is proven by doing, one check after the other.
+ * Preflight of a bucket: tests each requirement by using it.
  *
  * Source: document 2 §4 rule 6; DECISIONS, document 2, preflight.
  */
@@ -29,10 +29,12 @@ import { canary_prefix, remove } from "#adapters/share-protection/s3/versions.ts
 import { TargetPreflightFailed } from "#schemas/share-protection/rejection.ts"
 import type { Capabilities, PreflightCheck } from "#schemas/share-protection/target.ts"
 
-/** Seconds that the canary is locked: its removal is tried within them, and clocks differ. */
+/**
+ * Lock duration of the canary in seconds: its removal is attempted meanwhile, and clocks differ.
+ */
 const canary_lock_s = 60
 
-/** Checks a bucket in the order of `PreflightCheck`; fails with the first check that fails. */
+/** Runs the checks in the order of `PreflightCheck`; fails with the first failed check. */
 export const preflight = Effect.fnUntraced(function* (
   bucket: Bucket,
   shape: "A" | "B",
@@ -67,7 +69,7 @@ const failed = (check: PreflightCheck, why: string) =>
 const named = <A>(check: PreflightCheck, tried: Effect.Effect<A, S3Failure>) =>
   Effect.mapError(tried, ({ message }) => failed(check, `the S3 service ${message}.`))
 
-/** Any answer will do, one that refuses too. */
+/** Any response counts, even a refusal. */
 const reachable = (s3: OpenBucket) =>
   request(s3, (client, options) => client.send(new ListBucketsCommand({}), options)).pipe(
     Effect.asVoid,
@@ -77,7 +79,7 @@ const reachable = (s3: OpenBucket) =>
     ),
   )
 
-/** What fails in the asked style and works in the other is addressed wrongly. */
+/** If only the other addressing style works, the configured one is wrong. */
 const writable = Effect.fnUntraced(function* (s3: OpenBucket, bucket: Bucket) {
   const asked = yield* Effect.result(roundTrip(s3, bucket))
   if (Result.isSuccess(asked)) return
@@ -104,15 +106,15 @@ const roundTrip = Effect.fnUntraced(function* (s3: OpenBucket, bucket: Bucket) {
   })
   yield* hide(s3, key)
   if (read !== text) return yield* odd("gives back something else than was written")
-  // Where the bucket locks what is written, it stays until it is purged.
+  // Fails if the bucket locks new objects; then the canary stays until a purge.
   if (version_id !== undefined) yield* Effect.ignore(remove(s3, { key, version_id }))
 })
 
 const no_subdomains = "NoSubdomains"
 
 /**
- * An address of numbers has no subdomains, and a certificate for them covers no further dots: the
- * SDK would quietly take the path instead.
+ * Subdomains work neither with an IP address, nor over TLS if the bucket's name has dots, because
+ * wildcard certificates cover one label. The SDK would silently use path style instead.
  */
 const hasStyle = ({ addressing_mode, endpoint, bucket }: Bucket) => {
   const { hostname, protocol } = new URL(endpoint)
@@ -129,8 +131,9 @@ const hasVersions = (s3: OpenBucket) =>
   )
 
 /**
- * That a lock holds: not what the bucket says of itself, but a canary that cannot be removed.
- * It must be told as locked too, since a refusal alone may come from keys that remove nothing.
+ * Verifies object lock by trying to remove a locked canary, because the bucket's own claim is not
+ * enough. The lock must also be reported, because keys without the permission to delete would be
+ * refused too.
  */
 const locking = Effect.fnUntraced(function* (s3: OpenBucket) {
   const own = yield* named("object_lock", defaultLock(s3))
@@ -151,7 +154,7 @@ const locking = Effect.fnUntraced(function* (s3: OpenBucket) {
     Effect.mapError(() => failed("object_lock", "a locked object could be removed.")),
   )
   if (refused.kind !== "denied") return yield* named("object_lock", Effect.fail(refused))
-  // S3 keeps a lock's end to the second.
+  // S3 rounds a lock's end to seconds.
   if (lock.until === null || lock.until < until - 1000) {
     return yield* failed("object_lock", "a locked object does not say so.")
   }
@@ -160,7 +163,7 @@ const locking = Effect.fnUntraced(function* (s3: OpenBucket) {
 
 type CanaryLock = Pick<PutObjectCommandInput, "ObjectLockMode" | "ObjectLockRetainUntilDate">
 
-/** The checksum of old is what every server knows, and what S3 wants of an object with a lock. */
+/** MD5, which every server supports and S3 requires for locked objects. */
 const putCanary = (s3: OpenBucket, lock: CanaryLock = {}) => {
   const key = `${canary_prefix}${randomUUID()}`
   const text = `almanac ${randomUUID()}\n`
@@ -177,7 +180,10 @@ const hide = (s3: OpenBucket, key: string) =>
     client.send(new DeleteObjectCommand({ Bucket: s3.name, Key: key }), options),
   )
 
-/** What a rule is called that lets a repository's objects expire; undefined where none does. */
+/**
+ * The name of a lifecycle rule that would expire a repository's objects; undefined if there is
+ * none.
+ */
 const expiringRule = (s3: OpenBucket) =>
   request(s3, (client, options) =>
     client.send(new GetBucketLifecycleConfigurationCommand({ Bucket: s3.name }), options),
@@ -192,10 +198,10 @@ const expiringRule = (s3: OpenBucket) =>
     ),
   )
 
-/** As long as S3 lets a rule's name be. */
+/** S3's limit for the name of a rule. */
 const rule_chars_max = 255
 
-/** Ending abandoned uploads, or removing the last mark of what is gone, loses nothing. */
+/** Aborting incomplete uploads and removing expired delete markers loses no data. */
 const expires = ({ Status, Expiration, NoncurrentVersionExpiration, ...rule }: LifecycleRule) => {
   const has_end = Expiration?.Days !== undefined || Expiration?.Date !== undefined
   if (Status !== "Enabled" || !(has_end || NoncurrentVersionExpiration !== undefined)) return false

@@ -1,6 +1,6 @@
 /**
- * What deleted objects leave in a bucket with versions: purging what nobody needs, and bringing
- * back what somebody does. A delete only marks; removing the marks undoes it.
+ * Handles the old versions of deleted objects: purges unneeded ones and restores needed ones. A
+ * delete only adds a marker; removing the marker undoes it.
  */
 import { DeleteObjectCommand } from "@aws-sdk/client-s3"
 import { Effect, Stream } from "effect"
@@ -9,16 +9,18 @@ import type { S3Failure } from "#adapters/share-protection/s3/failure.ts"
 import { keysBelow, type Version, type Versions } from "#adapters/share-protection/s3/listing.ts"
 import { earliest, lockOf } from "#adapters/share-protection/s3/locks.ts"
 
-/** Objects of a preflight lie here, where no repository has any. */
+/** Prefix of preflight objects, which no repository uses. */
 export const canary_prefix = "almanac/canary/"
 
-/** A preflight takes a minute at most: an older canary is one that was left behind. */
+/**
+ * Age in milliseconds at which a canary counts as abandoned: a preflight takes at most a minute.
+ */
 const canary_ms = 3_600_000
 
 /**
- * Removes old versions of the engine's locks and of canaries, and then the marks above those of
- * which none is left: a mark removed before its versions would make a lock hold again. What is
- * locked refuses, and stays. Answers how many went; `now` in epoch milliseconds.
+ * Removes old versions of the engine's locks and of canaries, and then the delete markers of keys
+ * without remaining versions: removing a marker first would revive a lock. Locked versions stay.
+ * Returns the number of removed versions and markers; `now` is in epoch milliseconds.
  */
 export const purgeVersions = (s3: OpenBucket, now: number) => {
   const isLeft = ({ key, modified }: Version) =>
@@ -40,7 +42,9 @@ export const purgeVersions = (s3: OpenBucket, now: number) => {
   )
 }
 
-/** Epoch milliseconds, or null: until when a forgotten snapshot can be brought back for sure. */
+/**
+ * Epoch milliseconds until which a forgotten snapshot can certainly be restored; null if it cannot.
+ */
 export const recoverable = Effect.fnUntraced(function* (s3: OpenBucket, id: string, now: number) {
   if (!(yield* isKept(s3, id))) return null
   const end = yield* earliest(
@@ -51,11 +55,14 @@ export const recoverable = Effect.fnUntraced(function* (s3: OpenBucket, id: stri
   return end !== null && end > now ? end : null
 })
 
-/** Brings it back, itself last: interrupted, it is not there before all that it needs is. */
+/**
+ * Restores the snapshot object last, so that after an interruption it never appears without its
+ * data.
+ */
 export const bringBack = Effect.fnUntraced(function* (s3: OpenBucket, id: string) {
   if (!(yield* isKept(s3, id))) return false
   const deleted = yield* Stream.runCollect(deletedFor(s3, id))
-  // Nobody knows which of these it needs.
+  // The snapshot may need any of these, so all must be restorable.
   if (deleted.some(({ versions }) => versions.length === 0)) return false
   const isSnapshot = ({ key }: Versions) => key === snapshotKey(id)
   for (const keys of [deleted.filter((one) => !isSnapshot(one)), deleted.filter(isSnapshot)]) {
@@ -70,7 +77,7 @@ export const bringBack = Effect.fnUntraced(function* (s3: OpenBucket, id: string
 
 const snapshotKey = (id: string) => `snapshots/${id}`
 
-/** Whether a version of the snapshot is left at all. */
+/** Whether any version of the snapshot remains. */
 const isKept = (s3: OpenBucket, id: string) =>
   keysBelow(s3, snapshotKey(id)).pipe(
     Stream.filter(({ key, versions }) => key === snapshotKey(id) && versions.length > 0),
@@ -79,8 +86,8 @@ const isKept = (s3: OpenBucket, id: string) =>
   )
 
 /**
- * What was deleted and the snapshot may need. Not the engine's keys: one that was taken away
- * must not open the repository again.
+ * Deleted objects that the snapshot may need. Excludes the engine's keys: a revoked key must not
+ * open the repository again.
  */
 const deletedFor = (s3: OpenBucket, id: string) =>
   Stream.concat(
@@ -88,13 +95,13 @@ const deletedFor = (s3: OpenBucket, id: string) =>
     Stream.filter(keysBelow(s3, snapshotKey(id)), ({ key }) => key === snapshotKey(id)),
   ).pipe(Stream.filter(({ is_live }) => !is_live))
 
-/** When the lock of what was deleted ends: of its newest version, which would be there again. */
+/** When the lock of the newest version ends, which is the one that would be restored. */
 const endOf = (s3: OpenBucket, { key, versions: [newest] }: Versions) =>
   newest === undefined
     ? Effect.succeed(null)
     : Effect.map(lockOf(s3, key, newest.version_id), ({ until }) => until)
 
-/** Removes one version for good; fails with `denied` where it is locked. */
+/** Removes a version permanently; fails with `denied` if it is locked. */
 export const remove = (s3: OpenBucket, { key, version_id }: Pick<Version, "key" | "version_id">) =>
   request(s3, (client, options) =>
     client.send(

@@ -1,8 +1,8 @@
 /**
- * The embedded shares: share S of project P is the folder `P/S` below one root, and a new folder
- * is a new share. What is restored into a new one is in `P/S.unfinished` until it is
- * whole. A snapshot is a copy beside them, made file by file: what is written to the
- * share meanwhile may be in it in part.
+ * The embedded shares: share S of project P is the folder `P/S` below one root, and a new folder is
+ * a new share. A restore into a new share uses `P/S.unfinished` until it is complete. Snapshots are
+ * copies next to the projects, made file by file, so concurrent writes to the share may be included
+ * partially.
  *
  * Source: DECISIONS, shares; document 2, identity, secrets, shares.
  */
@@ -25,18 +25,18 @@ import {
 } from "#schemas/share-protection/rejection.ts"
 
 export interface EmbeddedSharesOptions {
-  /** Absolute. */
+  /** Absolute path. */
   readonly root: string
-  /** Whether a share can have snapshots. */
+  /** Whether a share supports snapshots. */
   readonly snapshots: (share_id: ShareId) => boolean
 }
 
-/** No project has a name like this. */
+/** No project id begins with a dot. */
 const snapshots_folder = ".snapshots"
-/** What tenants keep is theirs, and ours to read. */
+/** Only this service may read tenants' data. */
 const folder_mode = 0o700
 
-/** Shares below this root. */
+/** The shares below this root. */
 export const sharesEmbedded = (options: EmbeddedSharesOptions) =>
   Layer.succeed(Shares, sharesIn(options))
 
@@ -53,7 +53,7 @@ const attempt = <A>(what: string, run: () => Promise<A>) =>
     },
   })
 
-/** A folder itself, not a link to one. */
+/** Whether the path is a folder and not a link to one. */
 const isFolder = (path: string) =>
   lstat(path).then(
     (stats) => stats.isDirectory(),
@@ -92,7 +92,7 @@ const sharesIn = (options: EmbeddedSharesOptions): Shares["Service"] => ({
     yield* remove(snapshotOf(options, token))
     yield* remove(partOf(options, token))
   }),
-  // The job's id names the share, so that it is made once.
+  // The job's id is the share's id, so that creating it is idempotent.
   create: Effect.fnUntraced(function* (project_id, { job_id }) {
     const named = { project_id, id: ShareId.make(job_id) }
     const is_finished = yield* Effect.promise(() => isThere(options, named))
@@ -114,7 +114,7 @@ type Named = Pick<Share, "project_id" | "id">
 const folderOf = ({ root }: EmbeddedSharesOptions, { project_id, id }: Named) =>
   join(root, project_id, id)
 
-/** Beside the shares, under a name that is none of a share's. */
+/** Next to the shares, with a name that is not a share id. */
 const unfinishedOf = (options: EmbeddedSharesOptions, named: Named) =>
   `${folderOf(options, named)}.unfinished`
 
@@ -171,7 +171,7 @@ const partOf = (options: EmbeddedSharesOptions, token: string) =>
 
 const remove = (path: string) => Effect.mapError(removeFolder(path), ofCopy)
 
-/** The job's copy of a folder; it counts once it has its name, which is at its end. */
+/** The job's copy of a folder. It is renamed to its final name once it is complete. */
 const snapshot = Effect.fnUntraced(function* (
   options: EmbeddedSharesOptions,
   from: string,

@@ -1,8 +1,8 @@
 /**
- * Manila's access rules: that the workers' network (`manila.access_to`) reaches a share.
+ * Manila's access rules, which allow the workers' network (`manila.access_to`) to reach a share.
  *
- * A rule of a share stays. Each job that reads the share needs the same one, and a job that takes
- * it away would take it from another. Source: decisions of document 2, identity, secrets, shares.
+ * A share's rule is not removed, because every job that reads the share needs it, so removing it
+ * would affect other jobs. Source: decisions of document 2, identity, secrets, shares.
  */
 import { Effect, Schema } from "effect"
 import type { KeystoneSession } from "#adapters/keystone/session.ts"
@@ -31,14 +31,17 @@ type Rule = typeof Rule.Type
 
 const Rules = Schema.Record(Schema.String, Schema.Array(Rule))
 
-/** Where the rules of a share or a snapshot are asked for, and where they are listed. */
+/** Paths and the response field of the rules of a share or a snapshot. */
 interface Place {
   readonly action: string
   readonly list: string
   readonly key: string
 }
 
-/** Lets the workers read a share, or write into it; without `manila.access_to` they may already. */
+/**
+ * Allows the workers to read or write a share. Without `manila.access_to` access is already
+ * allowed.
+ */
 export const allowed = Effect.fnUntraced(function* (manila: Manila, id: string, level: Access) {
   const { access_to } = manila.settings
   if (access_to === "") return
@@ -47,14 +50,14 @@ export const allowed = Effect.fnUntraced(function* (manila: Manila, id: string, 
   const allow_access = { access_type: "ip", access_to, access_level: level }
   const rule = yield* allowing(manila, place, allow_access)
   if (level === "ro" || rule.access_level !== "ro") return
-  // A rule's level cannot be changed at this microversion, and there is one for each network.
+  // This microversion can neither change a rule's level nor have two rules for one network.
   const deny_access = { access_id: rule.id }
   yield* acted(manila, place, { deny_access })
   yield* watched(ruleOf(manila, place), (seen) => seen === undefined, deadlineOf(manila))
   yield* allowing(manila, place, allow_access)
 })
 
-/** Lets the workers read a snapshot, which nobody writes. */
+/** Allows the workers to read a snapshot, which is always read-only. */
 export const snapshotAllowed = Effect.fnUntraced(function* (manila: Manila, id: string) {
   const { access_to } = manila.settings
   if (access_to === "") return
@@ -76,7 +79,7 @@ const ruleOf = (manila: Manila, { list, key }: Place) =>
 const isSettled = (rule: Rule | undefined) =>
   rule === undefined || !/^(queued_to_apply|applying)$/.test(rule.state)
 
-/** Manila says 400 of a rule that is there already, and of one that it cannot apply. */
+/** Manila returns 400 both for an existing rule and for one that it cannot apply. */
 const allowing = Effect.fnUntraced(function* (manila: Manila, place: Place, allow_access: object) {
   const answer = yield* acted(manila, place, { allow_access })
   if (answer.status >= 400 && answer.status !== 400) return yield* refusal(answer)

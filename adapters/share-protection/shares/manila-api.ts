@@ -1,5 +1,5 @@
 /**
- * What of Manila's API shares are backed up and restored by, at one of its microversions.
+ * The part of Manila's API that backups and restores use, at a fixed microversion.
  *
  * Source: decisions of document 2, identity, secrets, shares.
  */
@@ -15,10 +15,10 @@ type Token = Delegation["token"]
 
 export const manila = { service: "Manila" } as const
 
-/** OpenStack Wallaby's and later ones': a share's metadata comes with its creation. */
+/** Supported since OpenStack Wallaby; shares can be created with metadata. */
 const microversion = "2.65"
 
-/** Manila's own word for GiB. */
+/** A GiB, Manila's unit of sizes. */
 export const gib = 2 ** 30
 
 export const ManilaShare = Schema.Struct({
@@ -51,19 +51,21 @@ export const Location = Schema.Struct({
 export type Location = typeof Location.Type
 
 export interface ManilaCall extends Pick<Call, "method" | "body"> {
-  /** Below Manila's own address. */
+  /** Relative to Manila's endpoint. */
   readonly path: string
-  /** A tenant's; without it the service user's. */
+  /** A tenant's token; the service user's if absent. */
   readonly token?: Token | undefined
 }
 
-/** Asks Manila; a tenant's token that is not taken any more is the trust's failure. */
+/**
+ * Sends a request to Manila. A rejected token of a tenant is reported as a failure of the trust.
+ */
 export const asked = Effect.fnUntraced(function* (
   session: Session,
   { path, token, ...call }: ManilaCall,
 ) {
   const endpoint = yield* session.endpoint("shared-file-system", "sharev2", "share")
-  // A catalogue may name a project in the address, which would be ours and not the tenant's.
+  // The catalogue's endpoint may contain a project id, which would be ours instead of the tenant's.
   const url = endpoint.replace(/\/(AUTH_)?[\da-f]{8}-?([\da-f]{4}-?){3}[\da-f]{12}$/, "") + path
   const headers = { "x-openstack-manila-api-version": microversion }
   const request = { ...manila, ...call, url, headers }
@@ -73,37 +75,37 @@ export const asked = Effect.fnUntraced(function* (
   return answer
 })
 
-/** Asks as the service user. */
+/** Sends a request as the service user. */
 export const askedAsService = (session: Session, call: Omit<ManilaCall, "token">) =>
   Effect.mapError(
     asked(session, call),
-    // Of the service user's own token it is never said.
+    // Cannot occur with the service user's own token.
     ({ detail }) => new BackendUnavailable({ detail }),
   )
 
-/** What is at a path, as the service user sees it; undefined where there is nothing. */
+/** The resource at a path, as the service user sees it; undefined if it does not exist. */
 export const get = <A>(session: Session, path: string, schema: Schema.Decoder<A>) =>
   Effect.flatMap(askedAsService(session, { method: "GET", path }), (answer) =>
     found(schema, answer),
   )
 
-/** What an answer holds; undefined where there is no such thing. */
+/** Decodes a response; undefined if the resource does not exist. */
 export const found = Effect.fnUntraced(function* <A>(schema: Schema.Decoder<A>, answer: Answer) {
   if (answer.status === 404) return undefined
   if (answer.status !== 200 && answer.status !== 202) return yield* refusal(answer)
   return yield* decoded(schema, manila, answer)
 })
 
-/** 413 is what Manila says of a quota. */
+/** Manila uses 413 for an exceeded quota. */
 export const refusal = (answer: Answer) =>
   answer.status === 413
     ? new BackendUnavailable({ detail: "Manila refuses it: a quota is used up." })
     : unexpected(manila, answer)
 
-/** From one look at a status to the next: a share takes from some 0.2 s to minutes. */
+/** Pauses between two polls of a status: creating a share takes from 0.2 s to minutes. */
 const looks = Schedule.min([Schedule.exponential(100, 1.5), Schedule.spaced(5000)])
 
-/** Looks until `is_done`, no longer than the deadline; what it saw last, at once where it is so. */
+/** Polls until `is_done` and returns the last value; fails after the deadline. */
 export const watched = Effect.fnUntraced(function* <A, E>(
   look: Effect.Effect<A, E>,
   is_done: (seen: A) => boolean,

@@ -1,7 +1,7 @@
 /**
- * The shares of Manila. The service user sees the shares of all projects, and what it makes to read
- * one, a snapshot or a share from it, is in its own project and named by the job. A new share is
- * made in the tenant's project, by the tenant's trust.
+ * Manila's shares. The service user can see the shares of all projects. Snapshots and copies made
+ * for reading a share are in its own project and named after the job. A new share is created in the
+ * tenant's project, with the tenant's trust.
  *
  * Source: document 2 §1, §7; decisions of document 2, backup create, identity, secrets, shares.
  */
@@ -38,14 +38,14 @@ import {
 
 type Session = KeystoneSession["Service"]
 
-/** What the adapter works with. */
+/** Dependencies of the functions below. */
 interface Manila {
   readonly session: Session
   readonly mounts: Mounts
   readonly settings: Settings["manila"]
 }
 
-/** Shares where the catalogue says that Manila is; mounts live as long as the layer. */
+/** Shares in the Manila of Keystone's catalogue; mounts last as long as the layer. */
 export const sharesManila = (settings: Settings["manila"]) =>
   Layer.effect(
     Shares,
@@ -57,9 +57,9 @@ export const sharesManila = (settings: Settings["manila"]) =>
     }),
   )
 
-/** What is made to read a share, by the job that reads it. */
+/** Name of the snapshot and the copy that a job makes to read a share. */
 const nameOf = (job_id: string) => `almanac-${job_id}`
-/** Metadata of a share that a job made to restore into. */
+/** Metadata key of shares that a job created for a restore. */
 const job_key = "almanac_job"
 
 const page_max = 1000
@@ -76,7 +76,7 @@ export const sharesOf = (manila: Manila): Shares["Service"] => ({
   }),
   list: listOf(manila),
   prepare: Effect.fnUntraced(function* (share, { job_id, crash_consistent }) {
-    // A share that is not exported is not read by its snapshot either.
+    // A share without an export cannot be read through a snapshot either.
     const live = yield* exportOf(manila, share.id)
     const strategy = strategyOf(share, crash_consistent)
     if (strategy === undefined) return yield* no_snapshot
@@ -94,7 +94,7 @@ export const sharesOf = (manila: Manila): Shares["Service"] => ({
   release: Effect.fnUntraced(function* ({ token }) {
     if (!isJobId(token)) return
     yield* manila.mounts.detach(token)
-    // A share goes before the snapshot that it came from, which is not removed before.
+    // Remove copies first: Manila keeps a snapshot as long as a share made from it exists.
     for (const { id } of yield* copiesOf(manila, token)) yield* removed(manila, `/shares/${id}`)
     for (const { id } of yield* snapshotsOf(manila, token)) {
       yield* removed(manila, `/snapshots/${id}`)
@@ -122,7 +122,7 @@ const no_snapshot = Effect.fail(
   }),
 )
 
-/** How a share is read; undefined: not in the way that is asked for. */
+/** How to read a share; undefined if the requested consistency is not supported. */
 const strategyOf = (share: Share, crash_consistent: boolean | null) => {
   if (crash_consistent === false) return "live"
   if (share.snapshot_support && share.mount_snapshot_support) return "mount"
@@ -145,14 +145,14 @@ const portShare = ({
 const shareById = (manila: Manila, id: string) =>
   Effect.map(get(manila.session, `/shares/${id}`, One), (answer) => answer?.share)
 
-/** Without the role Manila would show our own project's shares, and say nothing of the others. */
+/** Without the role Manila would silently list only our own project's shares. */
 const seesAll = Effect.fnUntraced(function* ({ session, settings }: Manila) {
   if ((yield* session.roles).has(settings.admin_role)) return
   const detail = `The service user lacks the role ${settings.admin_role} (manila.admin_role).`
   return yield* new BackendUnavailable({ detail })
 })
 
-/** By limit and offset: Manila's own links to a next page lead to the first one again. */
+/** Uses limit and offset, because Manila's links to the next page lead to the first one. */
 const listOf = (manila: Manila) =>
   Stream.paginate(0, (offset: number) =>
     Effect.gen(function* () {
@@ -173,7 +173,7 @@ const locations = (manila: Manila, path: string, key: string) =>
     },
   )
 
-/** Where a share is exported, by what a worker can do with it. */
+/** A share's export location that workers can use. */
 const exportOf = Effect.fnUntraced(function* (manila: Manila, id: string) {
   const path = yield* locations(manila, `/shares/${id}/export_locations`, "export_locations")
   if (path === undefined) return yield* no_export
@@ -208,7 +208,7 @@ const copiesOf = Effect.fnUntraced(function* (manila: Manila, job_id: string) {
 
 const is_under_way = /^(creating|creating_from_snapshot|.*_to_apply|applying|migrating.*)$/
 
-/** Watches what was begun to its end, which must be `available`. */
+/** Waits until a resource has been created; its status must then be `available`. */
 const completed = Effect.fnUntraced(function* <A extends { readonly status: string }>(
   { settings }: Manila,
   look: Effect.Effect<A | undefined, BackendUnavailable>,
@@ -220,7 +220,7 @@ const completed = Effect.fnUntraced(function* <A extends { readonly status: stri
   return yield* new BackendUnavailable({ detail })
 })
 
-/** The job's snapshot; one that could not be made is made anew. */
+/** The job's snapshot; replaces one that failed. */
 const snapshotFor = Effect.fnUntraced(function* (manila: Manila, share_id: ShareId, job_id: JobId) {
   const look = (id: string) =>
     Effect.map(get(manila.session, `/snapshots/${id}`, Snapshot), (answer) => answer?.snapshot)
@@ -248,7 +248,7 @@ const snapshotExport = Effect.fnUntraced(function* (manila: Manila, id: string) 
   return path ?? (yield* no_export)
 })
 
-/** A share of ours from the snapshot, for as long as the job reads it. */
+/** A share in our project, made from the snapshot, for as long as the job reads it. */
 const copyExport = Effect.fnUntraced(function* (
   manila: Manila,
   snapshot_id: string,
@@ -287,7 +287,7 @@ const copyBegun = Effect.fnUntraced(function* (
   return begun?.share ?? (yield* no_export)
 })
 
-/** Removes a share or a snapshot, and waits until it is gone. */
+/** Removes a share or snapshot, and waits until it is gone. */
 const removed = Effect.fnUntraced(function* (manila: Manila, path: string) {
   const answer = yield* askedAsService(manila.session, { method: "DELETE", path })
   if (answer.status === 404) return
@@ -299,7 +299,7 @@ const removed = Effect.fnUntraced(function* (manila: Manila, path: string) {
   yield* watched(look, (status) => status === 404, manila.settings.deadline_seconds)
 })
 
-/** The job's new share in the tenant's project: found again by its metadata, or made. */
+/** The job's new share in the tenant's project: an existing one with its metadata, or a new one. */
 const newShare = Effect.fnUntraced(function* (
   manila: Manila,
   project_id: ProjectId,
@@ -332,7 +332,7 @@ const foreign_trust = Effect.fail(
   }),
 )
 
-/** Like the share that was backed up; when that is gone, of the default type. */
+/** Like the share that was backed up, or of the default type if that no longer exists. */
 const kindOf = Effect.fnUntraced(function* (manila: Manila, { id }: Share) {
   const like = yield* shareById(manila, id)
   if (like === undefined) return { share_proto: "NFS", size: manila.settings.lost_share_gib }
