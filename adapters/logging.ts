@@ -35,7 +35,10 @@ const credentials = [
 
 /** The text without credentials. */
 export const redacted = (text: string) =>
-  credentials.reduce((clean, [pattern, instead]) => clean.replaceAll(pattern, instead), text)
+  credentials.reduce(
+    (clean, [pattern, replacement]) => clean.replaceAll(pattern, replacement),
+    text,
+  )
 
 const colours: Readonly<Record<string, string>> = {
   TRACE: "\x1b[90m",
@@ -50,19 +53,22 @@ type Entry =
   typeof Logger.formatStructured extends Logger.Logger<unknown, infer Output> ? Output : never
 
 /** Escapes control characters, so that external input can neither forge nor hide log lines. */
-const harmless = (text: string) =>
+const escapeControls = (text: string) =>
   text.replaceAll(/\p{Cc}/gu, (one) => `\\x${one.charCodeAt(0).toString(16).padStart(2, "0")}`)
 
-const shown = (value: unknown) => (typeof value === "string" ? value : Formatter.formatJson(value))
+const valueText = (value: unknown) =>
+  typeof value === "string" ? value : Formatter.formatJson(value)
 
 const pretty = ({ timestamp, level, message, annotations, cause }: Entry) => {
   const time = timestamp.slice(11, 23)
-  const words = (Array.isArray(message) ? message : [message]).map(shown).join(" ")
-  const notes = Object.entries(annotations).map(([name, value]) => ` ${name}=${shown(value)}`)
+  const words = (Array.isArray(message) ? message : [message]).map(valueText).join(" ")
+  const annotation_text = Object.entries(annotations).map(
+    ([name, value]) => ` ${name}=${valueText(value)}`,
+  )
   const colour = colours[level] ?? ""
-  const trace = cause === undefined ? "" : `\n${cause.split("\n").map(harmless).join("\n")}`
+  const trace = cause === undefined ? "" : `\n${cause.split("\n").map(escapeControls).join("\n")}`
   const head = `\x1b[90m${time}\x1b[0m ${colour}${level.padEnd(5)}\x1b[0m`
-  return `${head} ${harmless(`${words}${notes.join("")}`)}${trace}`
+  return `${head} ${escapeControls(`${words}${annotation_text.join("")}`)}${trace}`
 }
 
 /** The only logger of the process; `level` is evaluated per line, so that it can be reloaded. */

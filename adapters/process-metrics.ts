@@ -20,7 +20,7 @@ const openFiles = Effect.promise(() =>
 )
 
 /** Initial zero values of counters. */
-const silent = (metrics: string) =>
+const zeroFamilies = (metrics: string) =>
   declared_families
     .filter(({ name }) => !metrics.includes(`# TYPE ${name} `))
     .map((family) => familyText(family, []))
@@ -64,6 +64,6 @@ export const processMetrics = Effect.gen(function* () {
   return Effect.zipWith(
     openFiles,
     PrometheusMetrics.format(),
-    (open_files, metrics) => text(open_files) + metrics + silent(metrics),
+    (open_files, metrics) => text(open_files) + metrics + zeroFamilies(metrics),
   )
 })

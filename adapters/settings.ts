@@ -55,25 +55,34 @@ export const readSettings = Effect.fnUntraced(function* (sources: Sources) {
   const from_file = config ? yield* fromFile(config) : []
   const from_env = yield* Effect.forEach(variables(sources.env), fromVariable)
   const from_flags = yield* Effect.forEach(sources.set, fromFlag)
-  const where = new Map<string, string>()
+  const source_by_path = new Map<string, string>()
   const raw = new Map<string, unknown>()
-  for (const given of [...from_file, ...from_env.flat(), ...from_flags]) {
-    yield* valid(decodeSetting(given.path, given.setting, given.raw), () => given.source)
-    where.set(given.path, given.source)
-    raw.set(given.path, given.raw)
+  for (const assignment of [...from_file, ...from_env.flat(), ...from_flags]) {
+    yield* valid(
+      decodeSetting(assignment.path, assignment.setting, assignment.raw),
+      () => assignment.source,
+    )
+    source_by_path.set(assignment.path, assignment.source)
+    raw.set(assignment.path, assignment.raw)
   }
-  const sourceOf = ({ path }: Wrong) => where.get(path.replace(/\[.*/, ""))
+  const sourceOf = ({ path }: Wrong) => source_by_path.get(path.replace(/\[.*/, ""))
   const decoded = decodeSection(settings, raw, "")
-  const complete = yield* withSecrets(settings, yield* valid(decoded, sourceOf), "", where)
+  const complete = yield* withSecrets(settings, yield* valid(decoded, sourceOf), "", source_by_path)
   // It has every name of `settings`, each decoded by its own schema.
-  const read = developed(located(complete as unknown as Settings), where)
-  const wrong = disagreement(read) ?? hashedTwice(read) ?? ungiven(read, where)
+  const complete_settings = withDevelopmentDefaults(
+    withAbsolutePaths(complete as unknown as Settings),
+    source_by_path,
+  )
+  const wrong =
+    disagreement(complete_settings) ??
+    duplicateToken(complete_settings) ??
+    missingSetting(complete_settings, source_by_path)
   if (wrong !== undefined) return yield* refuse(wrong, sourceOf(wrong))
-  const loaded: Loaded = { settings: read, sources: where }
+  const loaded: Loaded = { settings: complete_settings, sources: source_by_path }
   return loaded
 })
 
-interface Given {
+interface Assignment {
   readonly path: string
   readonly setting: Setting
   readonly raw: unknown
@@ -105,7 +114,7 @@ const fromFile = Effect.fnUntraced(function* (path: string) {
     try: () => parse(text, { unsafeKeyBehaviour: "throw" }),
     catch: (cause) => new InvalidSettings({ message: `${source}${notToml(cause)}` }),
   })
-  return yield* walk(settings, table, "", source)
+  return yield* assignmentsIn(settings, table, "", source)
 })
 
 /** Shortens the parser's message, which includes source lines that may contain a secret. */
@@ -114,33 +123,38 @@ const notToml = (cause: unknown) =>
     ? `, line ${cause.line}, column ${cause.column}: ${cause.message.split("\n", 1)[0]}`
     : " is not TOML"
 
-const walk: (
+const assignmentsIn: (
   group: Group,
   table: Section,
   prefix: string,
   source: string,
-) => Effect.Effect<ReadonlyArray<Given>, InvalidSettings> = Effect.fnUntraced(
+) => Effect.Effect<ReadonlyArray<Assignment>, InvalidSettings> = Effect.fnUntraced(
   function* (group, table, prefix, source) {
-    const given: Array<Given> = []
+    const assignments: Array<Assignment> = []
     for (const [name, raw] of Object.entries(table)) {
       const path = prefix + name
       const node = Object.hasOwn(group, name) ? group[name] : undefined
-      if (node === undefined) return yield* unknown(path, source)
-      if (isSetting(node)) given.push({ path, setting: node, raw, source })
-      else if (isTable(raw)) given.push(...(yield* walk(node, raw, `${path}.`, source)))
+      if (node === undefined) return yield* unknownSetting(path, source)
+      if (isSetting(node)) assignments.push({ path, setting: node, raw, source })
+      else if (isTable(raw))
+        assignments.push(...(yield* assignmentsIn(node, raw, `${path}.`, source)))
       else return yield* refuse({ path, problem: `must be a section, [${path}]` }, source)
     }
-    return given
+    return assignments
   },
 )
 
 const paths = [...settings_by_path.keys()]
 const names = [...paths, ...new Set(paths.flatMap((path) => path.split(".").slice(0, -1)))]
 
-const unknown = (path: string, source: string) =>
-  refuse({ path: quoted(path), problem: `is no setting${meant(nearest(path, names))}` }, source)
+const unknownSetting = (path: string, source: string) =>
+  refuse(
+    { path: quoted(path), problem: `is no setting${suggestionText(nearest(path, names))}` },
+    source,
+  )
 
-const meant = (name: string | undefined) => (name === undefined ? "" : `; did you mean ${name}?`)
+const suggestionText = (name: string | undefined) =>
+  name === undefined ? "" : `; did you mean ${name}?`
 
 const prefix = "ALMANAC_"
 
@@ -169,7 +183,7 @@ const variables = (env: Sources["env"]) =>
     .sort(([a], [b]) => Number(short_names.has(b)) - Number(short_names.has(a)))
 
 /** Numeric booleans that short names accept. */
-const numbered = new Map([
+const flag_values = new Map([
   ["1", "true"],
   ["0", "false"],
 ])
@@ -181,15 +195,17 @@ const fromVariable = ([variable, text]: readonly [string, string | undefined]) =
   if (path !== undefined && setting !== undefined) {
     const source = `environment ${variable}`
     const is_numbered = short_names.has(variable) && setting.form === "flag"
-    const said = is_numbered ? (numbered.get(text ?? "") ?? text) : text
-    const given = { path, setting, raw: fromText(setting, said ?? ""), source }
-    return Effect.succeed(text === undefined ? [] : [given])
+    const value_text = is_numbered ? (flag_values.get(text ?? "") ?? text) : text
+    const assignment = { path, setting, raw: fromText(setting, value_text ?? ""), source }
+    return Effect.succeed(text === undefined ? [] : [assignment])
   }
-  const said = variable.slice(prefix.length).toLowerCase().replaceAll("__", ".")
-  const near = said.includes(".") ? nearest(said, paths) : misspelt(said, paths)
-  if (near === undefined && !said.includes(".")) return Effect.succeed([])
-  const suggestion = near === undefined ? undefined : variableOf(near)
-  return invalid(`${quoted(variable)} is no setting${meant(suggestion)} (environment)`)
+  const path_text = variable.slice(prefix.length).toLowerCase().replaceAll("__", ".")
+  const nearest_path = path_text.includes(".")
+    ? nearest(path_text, paths)
+    : misspelt(path_text, paths)
+  if (nearest_path === undefined && !path_text.includes(".")) return Effect.succeed([])
+  const suggestion = nearest_path === undefined ? undefined : variableOf(nearest_path)
+  return invalid(`${quoted(variable)} is no setting${suggestionText(suggestion)} (environment)`)
 }
 
 const fromFlag = (text: string) => {
@@ -199,7 +215,7 @@ const fromFlag = (text: string) => {
   if (end < 1) return invalid("--set needs section.name=value")
   const path = text.slice(0, end).trim()
   const setting = settings_by_path.get(path)
-  if (setting === undefined) return unknown(path, source)
+  if (setting === undefined) return unknownSetting(path, source)
   const raw = fromText(setting, text.slice(end + 1))
   if (!holdsSecret(setting, raw)) return Effect.succeed({ path, setting, raw, source })
   const other = setting.form === "secret" ? `${path}_file or ${variableOf(path)}` : "a file"
@@ -234,23 +250,23 @@ const withSecrets: (
   group: Group,
   values: Section,
   prefix: string,
-  where: ReadonlyMap<string, string>,
+  source_by_path: ReadonlyMap<string, string>,
 ) => Effect.Effect<Section, InvalidSettings> = Effect.fnUntraced(
-  function* (group, values, prefix, where) {
+  function* (group, values, prefix, source_by_path) {
     const filled: Record<string, unknown> = { ...values }
     for (const [name, node] of Object.entries(group)) {
       const path = prefix + name
       const file = values[`${name}_file`]
       if (!isSetting(node)) {
         // Decoding above ensures that sections and table rows are sections.
-        filled[name] = yield* withSecrets(node, values[name] as Section, `${path}.`, where)
+        filled[name] = yield* withSecrets(node, values[name] as Section, `${path}.`, source_by_path)
       } else if (node.form === "tables") {
         const rows = values[name] as ReadonlyArray<Section>
         filled[name] = yield* Effect.forEach(rows, (row, n) =>
-          withSecrets(node.columns, row, `${path}[${n}].`, where),
+          withSecrets(node.columns, row, `${path}[${n}].`, source_by_path),
         )
       } else if (node.form === "secret" && typeof file === "string" && file !== "") {
-        const source = where.get(`${path}_file`.replace(/\[.*/, ""))
+        const source = source_by_path.get(`${path}_file`.replace(/\[.*/, ""))
         if (Redacted.value(values[name] as Redacted.Redacted<string>) !== "") {
           return yield* refuse({ path, problem: `and ${path}_file exclude each other` }, source)
         }
@@ -270,7 +286,7 @@ const readSecret = Effect.fnUntraced(function* (path: string) {
   return Redacted.make(secret)
 })
 
-const located = (settings: Settings): Settings => {
+const withAbsolutePaths = (settings: Settings): Settings => {
   const { blob, compute, shares, policy, database, manila, capital, carrier } = settings
   const dir = resolve(settings.data.dir)
   const inside = (path: string, name: string) => (path === "" ? join(dir, name) : resolve(path))
@@ -285,7 +301,7 @@ const located = (settings: Settings): Settings => {
     compute: { ...compute, images_dir: inside(compute.images_dir, "images") },
     shares: { ...shares, root: inside(shares.root, "shares") },
     manila: { ...manila, mounts_dir: inside(manila.mounts_dir, "mounts") },
-    keystone_authtoken: sentToKeystone(settings),
+    keystone_authtoken: withKeystoneUri(settings),
     policy: { file: policy.file === "" ? "" : resolve(policy.file) },
     database: { ...database, connection: read_models },
     capital: {
@@ -299,7 +315,7 @@ const located = (settings: Settings): Settings => {
 }
 
 /** Sets the Keystone URL for callers without a valid token. */
-const sentToKeystone = ({ identity, keystone_authtoken }: Settings) => {
+const withKeystoneUri = ({ identity, keystone_authtoken }: Settings) => {
   const { www_authenticate_uri: uri, auth_url } = keystone_authtoken
   if (identity.kind !== "keystone" || uri !== "") return keystone_authtoken
   return { ...keystone_authtoken, www_authenticate_uri: auth_url }
@@ -309,28 +325,32 @@ const sentToKeystone = ({ identity, keystone_authtoken }: Settings) => {
 const sqlite = "sqlite:///"
 
 /** Fills in development values, which exist only for the embedded identity. */
-const developed = (settings: Settings, where: ReadonlyMap<string, string>): Settings => {
+const withDevelopmentDefaults = (
+  settings: Settings,
+  source_by_path: ReadonlyMap<string, string>,
+): Settings => {
   const { conductor, engine, compute, identity } = settings
-  const given = (path: string, is_developed: boolean) => where.has(path) || !is_developed
+  const isSet = (path: string, has_default: boolean) => source_by_path.has(path) || !has_default
   const is_embedded = identity.kind === "embedded"
   // DECISIONS, FIPS profile: off unless configured.
-  const has_profile = given("engine.require_fips_profile", is_embedded)
+  const has_profile = isSet("engine.require_fips_profile", is_embedded)
   // A development S3 server runs on this machine or in its network.
-  const has_networks = given("targets.allowed_networks", is_embedded)
-  const has_image = given("conductor.worker_boot_image", is_embedded && compute.kind === "local")
+  const has_networks = isSet("targets.allowed_networks", is_embedded)
+  const has_image = isSet("conductor.worker_boot_image", is_embedded && compute.kind === "local")
   return {
     ...settings,
     ...(!has_profile && { engine: { ...engine, require_fips_profile: false } }),
-    ...(!has_networks && { targets: { allowed_networks: neighbours } }),
+    ...(!has_networks && { targets: { allowed_networks: private_networks } }),
     ...(!has_image && { conductor: { ...conductor, worker_boot_image: default_image } }),
   }
 }
 
 /** Loopback and private networks, without link-local: cloud metadata services are there. */
-const neighbours = "127.0.0.0/8 ::1/128 10.0.0.0/8 172.16.0.0/12 192.168.0.0/16 fc00::/7".split(" ")
+const private_networks =
+  "127.0.0.0/8 ::1/128 10.0.0.0/8 172.16.0.0/12 192.168.0.0/16 fc00::/7".split(" ")
 
 /** Finds a token that another entry has as a hash, which the schemas cannot detect. */
-const hashedTwice = ({ auth: { tokens } }: Settings): Wrong | undefined => {
+const duplicateToken = ({ auth: { tokens } }: Settings): Wrong | undefined => {
   const hashes = tokens.map(({ token, sha256 }) => sha256 || hash("sha256", Redacted.value(token)))
   const again = hashes.findIndex((sha256, n) => hashes.indexOf(sha256) !== n)
   const first = tokens[hashes.indexOf(hashes[again] ?? "")]
@@ -341,8 +361,11 @@ const hashedTwice = ({ auth: { tokens } }: Settings): Wrong | undefined => {
 /** Settings without a default unless the identity is embedded (DECISIONS, configuration). */
 const required = ["database.connection", "worker.capacity_slots"]
 
-const ungiven = ({ identity }: Settings, where: ReadonlyMap<string, string>): Wrong | undefined => {
+const missingSetting = (
+  { identity }: Settings,
+  source_by_path: ReadonlyMap<string, string>,
+): Wrong | undefined => {
   if (identity.kind === "embedded") return undefined
-  const path = required.find((name) => !where.has(name))
+  const path = required.find((name) => !source_by_path.has(name))
   return path === undefined ? undefined : { path, problem: `must be given with ${identity.kind}` }
 }

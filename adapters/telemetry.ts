@@ -26,12 +26,12 @@ const redactingFetch =
   (input, init = {}) => {
     const { body, signal } = init
     const bytes = body instanceof Uint8Array ? decoder.decode(body) : body
-    const clean = typeof bytes === "string" ? redacted(bytes) : bytes
-    const late = AbortSignal.timeout(send_ms)
+    const redacted_body = typeof bytes === "string" ? redacted(bytes) : bytes
+    const timeout = AbortSignal.timeout(send_ms)
     return globalThis.fetch(input, {
       ...init,
-      ...(clean === undefined ? {} : { body: clean }),
-      signal: signal ? AbortSignal.any([signal, late]) : late,
+      ...(redacted_body === undefined ? {} : { body: redacted_body }),
+      signal: signal ? AbortSignal.any([signal, timeout]) : timeout,
     })
   }
 

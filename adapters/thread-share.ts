@@ -20,18 +20,18 @@ export interface Utilization {
   readonly idle: number
 }
 
-/** Computes the pause after `took_ms` of work, from the utilization since the last pause. */
-export const restAfter = (took_ms: number, { active, idle }: Utilization): number => {
-  const others_ms = Math.max(0, active - took_ms)
+/** Computes the pause after `work_ms` of work, from the utilization since the last pause. */
+export const restAfter = (work_ms: number, { active, idle }: Utilization): number => {
+  const others_ms = Math.max(0, active - work_ms)
   const is_busy = others_ms > busy_share * (active + idle)
-  return is_busy ? Math.min(rest_ms_max, rest_factor * took_ms) : 0
+  return is_busy ? Math.min(rest_ms_max, rest_factor * work_ms) : 0
 }
 
 /** A node's journal commits four times a second; two commits are written together. */
 const gather_ms = 500
 
 /** Event loop utilization since the last call. */
-const usedSince = () => {
+const utilizationMeter = () => {
   let before = performance.eventLoopUtilization()
   return (): Utilization => {
     const now = performance.eventLoopUtilization()
@@ -43,8 +43,8 @@ const usedSince = () => {
 
 /** Computes pauses from this thread's event loop utilization. */
 export const threadRest = (): Pacing => {
-  const used = usedSince()
-  return { gather_ms, after: (took_ms) => restAfter(took_ms, used()) }
+  const used = utilizationMeter()
+  return { gather_ms, after: (work_ms) => restAfter(work_ms, used()) }
 }
 
 /** Below this idle share the thread is full: under load some idle time is only waiting. */
@@ -56,6 +56,6 @@ export const isFullOf = ({ active, idle }: Utilization): boolean =>
 
 /** Whether this thread has had hardly any idle time since the last call. */
 export const threadFull = () => {
-  const used = usedSince()
+  const used = utilizationMeter()
   return () => isFullOf(used())
 }

@@ -10,7 +10,7 @@ import {
   type Instance,
   publishInstance,
 } from "#adapters/data-folder/instance-file.ts"
-import { runningOf } from "#adapters/health/running-settings.ts"
+import { exportSettings } from "#adapters/health/running-settings.ts"
 import { NatsServer } from "#bus"
 import { pinnedTo } from "#cli/client/pinned-certificate.ts"
 import type { Settings } from "#schemas/settings.ts"
@@ -142,7 +142,7 @@ export const announce = Effect.fnUntraced(function* (
       : {}),
     control_token,
     pid: process.pid,
-    settings: runningOf(settings),
+    settings: exportSettings(settings),
     started_at: DateTime.formatIso(DateTime.makeUnsafe(yield* Clock.currentTimeMillis)),
   })
 })

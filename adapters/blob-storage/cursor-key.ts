@@ -20,11 +20,15 @@ const hex_key = /^[0-9a-f]{64}$/
 
 /** Seals cursors with this key. Modified cursors, and those of another key, do not open. */
 export const cursorsWith = (key: Uint8Array): Cursors["Service"] => {
-  const tagOf = (place: Uint8Array) =>
-    createHmac("sha256", key).update("list-cursor\0").update(place).digest().subarray(0, tag_bytes)
+  const tagOf = (payload: Uint8Array) =>
+    createHmac("sha256", key)
+      .update("list-cursor\0")
+      .update(payload)
+      .digest()
+      .subarray(0, tag_bytes)
   return {
-    seal: (place) => {
-      const bytes = Buffer.from(place)
+    seal: (payload) => {
+      const bytes = Buffer.from(payload)
       return Buffer.concat([tagOf(bytes), bytes]).toString("base64")
     },
     open: (cursor) => {
@@ -33,9 +37,9 @@ export const cursorsWith = (key: Uint8Array): Cursors["Service"] => {
       const bytes = Buffer.from(text, "base64")
       const is_exact = bytes.toString("base64").replace(/=+$/, "") === text.replace(/=+$/, "")
       if (!is_exact || bytes.length < tag_bytes) return undefined
-      const place = bytes.subarray(tag_bytes)
-      const is_ours = timingSafeEqual(tagOf(place), bytes.subarray(0, tag_bytes))
-      return is_ours ? place.toString() : undefined
+      const payload = bytes.subarray(tag_bytes)
+      const is_ours = timingSafeEqual(tagOf(payload), bytes.subarray(0, tag_bytes))
+      return is_ours ? payload.toString() : undefined
     },
   }
 }
@@ -46,22 +50,22 @@ export const cursorsWith = (key: Uint8Array): Cursors["Service"] => {
  */
 const cursorKey = Effect.fnUntraced(function* (data_dir: string) {
   const path = join(data_dir, "cursor-key")
-  const kept = yield* findBounded(path, file_bytes_max).pipe(
+  const stored = yield* findBounded(path, file_bytes_max).pipe(
     Effect.catchIf(
       ({ code }) => code === "TOO_LARGE",
       () => Effect.succeed(Option.some("")),
     ),
   )
-  if (Option.isSome(kept)) {
-    const text = kept.value.trim()
+  if (Option.isSome(stored)) {
+    const text = stored.value.trim()
     if (hex_key.test(text)) return Buffer.from(text, "hex")
     yield* Effect.logWarning(
       `${path} is damaged: creating a new key. Older cursors become invalid.`,
     )
   }
-  const made = randomBytes(key_bytes)
-  yield* writePrivate(path, `${made.toString("hex")}\n`)
-  return made
+  const key = randomBytes(key_bytes)
+  yield* writePrivate(path, `${key.toString("hex")}\n`)
+  return key
 })
 
 /**

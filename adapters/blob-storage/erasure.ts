@@ -26,7 +26,7 @@ const sample = (shard: number, bytes: number) =>
 const isCorrect = (code: ErasureCode) => {
   const bytes = Math.min(code.shard_bytes_max, test_bytes_max)
   const samples = Array.from({ length: code.data_shards }, (_, shard) => sample(shard, bytes))
-  for (const [shard, given] of samples.entries()) code.shard(shard).set(given)
+  for (const [shard, expected] of samples.entries()) code.shard(shard).set(expected)
   for (let turn = 0; turn < warm_up_turns; turn++) {
     code.encode(bytes)
     code.rebuild([0, 1], bytes)
@@ -34,9 +34,9 @@ const isCorrect = (code: ErasureCode) => {
   code.shard(0).fill(0)
   code.shard(1).fill(0)
   code.rebuild([0, 1], bytes)
-  return samples.every((given, of) => {
+  return samples.every((expected, of) => {
     const shard = code.shard(of)
-    return given.every((byte, at) => byte === shard[at])
+    return expected.every((byte, at) => byte === shard[at])
   })
 }
 
@@ -71,9 +71,9 @@ export const erasureTools = (): Pick<ErasureParts, "openCode" | "hasher" | "pool
   const openCode = (data_shards: number) => {
     const known = codes.get(data_shards)
     if (known !== undefined) return known
-    const opened = openErasureCode(data_shards, unit_bytes)
-    codes.set(data_shards, opened)
-    return opened
+    const code = openErasureCode(data_shards, unit_bytes)
+    codes.set(data_shards, code)
+    return code
   }
   return { openCode, hasher: blobHasher, pool: piecePool() }
 }

@@ -11,13 +11,13 @@ const id_bytes_max = 128
 export const nodeId = Effect.fnUntraced(function* (configured: string, data_dir: string) {
   if (configured !== "") return configured
   const path = join(data_dir, "node-id")
-  const kept = yield* findBounded(path, id_bytes_max)
-  if (Option.isNone(kept)) {
-    const made = v7()
-    yield* writePrivate(path, `${made}\n`)
-    return made
+  const stored = yield* findBounded(path, id_bytes_max)
+  if (Option.isNone(stored)) {
+    const new_id = v7()
+    yield* writePrivate(path, `${new_id}\n`)
+    return new_id
   }
-  const id = kept.value.trim()
+  const id = stored.value.trim()
   if (/^[\w-]{1,64}$/.test(id)) return id
   return yield* new FileFailure({ message: `${path} does not contain a node id`, code: "DAMAGED" })
 })

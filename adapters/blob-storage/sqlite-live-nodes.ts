@@ -34,7 +34,7 @@ const nodeOf = ({ node_id, used_bytes, blob_count, heard_at }: Row): LiveNode =>
  * Opens the file without waiting for locks, because no other process uses it. If it is corrupt, for
  * example after a power failure, it is created again.
  */
-const opened = (path: string) => {
+const openFile = (path: string) => {
   const open = () => {
     const file = new Sqlite(path, { timeout: 0 })
     try {
@@ -42,7 +42,7 @@ const opened = (path: string) => {
       file.pragma("synchronous = OFF")
       file.exec(create)
       const all = file.prepare<[], Row>("select * from live_blob_storage_node order by heard_at")
-      return { file, kept: all.all().map(nodeOf) }
+      return { file, nodes: all.all().map(nodeOf) }
     } catch (cause) {
       file.close()
       throw cause
@@ -69,14 +69,14 @@ const ignoreErrors = (write: () => unknown) => {
 export const sqliteLiveNodes = (path: string) =>
   Effect.map(
     Effect.acquireRelease(
-      Effect.sync(() => opened(path)),
+      Effect.sync(() => openFile(path)),
       ({ file }) => Effect.sync(() => file.close()),
     ),
-    ({ file, kept }): LiveKeeper => {
+    ({ file, nodes }): LiveKeeper => {
       const put = file.prepare("replace into live_blob_storage_node values (?, ?, ?, ?)")
       const remove = file.prepare("delete from live_blob_storage_node where node_id = ?")
       return {
-        kept,
+        kept: nodes,
         keep: ({ node_id, used_bytes, blob_count, heard_at }) =>
           ignoreErrors(() => put.run(node_id, `${used_bytes}`, `${blob_count}`, heard_at)),
         forget: (node_id) => ignoreErrors(() => remove.run(node_id)),

@@ -15,7 +15,7 @@ import { traceNow, underTrace } from "#events/trace.ts"
 import { StopDeadline } from "#processes"
 
 /** Timeout of one attempt in milliseconds: the log's own timeout plus a margin. */
-const answer_ms_max = 12_000
+const response_ms_max = 12_000
 
 /** Maximum attempts, with one command id: 1.5 s for a host or connection to recover. */
 const attempts_max = 5
@@ -24,13 +24,13 @@ const attempts_max = 5
 const pause_ms = 100
 
 /** Timeout of all attempts in milliseconds: half of a request's default timeout. */
-const whole_ms_max = 30_000
+const total_ms_max = 30_000
 
 /** Maximum concurrent commands of a host: each may hold a message of 1 MB. */
-const under_way_max = 256
+const concurrent_max = 256
 
 /** Drain timeout of commands in progress in milliseconds; may be less on shutdown. */
-const ending_ms_max = 5_000
+const drain_ms_max = 5_000
 
 /** Maximum characters of a command's id or an actor: 64 ids stay below a commit's limit. */
 const name_chars_max = 1000
@@ -38,7 +38,7 @@ const name_chars_max = 1000
 const Name = Schema.String.check(Schema.isMaxLength(name_chars_max))
 
 /** RFC 3339 in UTC, the format that readers of a commit expect. */
-const Moment = Schema.String.check(
+const Timestamp = Schema.String.check(
   Schema.isPattern(/^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d{1,9})?Z$/),
   Schema.makeFilter((text) => !Number.isNaN(Date.parse(text))),
 )
@@ -48,7 +48,7 @@ const Sender = Schema.Struct({
   command_id: Name,
   fingerprint: Schema.optionalKey(Name),
   actor: Name,
-  at: Moment,
+  at: Timestamp,
   request_id: Schema.optionalKey(Name),
   correlation_id: Schema.optionalKey(Name),
   cause: Schema.optionalKey(Name),
@@ -87,15 +87,15 @@ const requestOf = (origin: Origin, commands: ReadonlyArray<Addressed<unknown>>):
 })
 
 /** One attempt; fails immediately if there is no responder or the connection is lost. */
-const ask = (
+const sendRequest = (
   connection: NatsConnection,
   link: Link,
   subject: string,
   request: string,
-  answer_ms: number,
+  response_ms: number,
 ) =>
   Effect.tryPromise({
-    try: () => overLink(link, () => connection.request(subject, request, { timeout: answer_ms })),
+    try: () => overLink(link, () => connection.request(subject, request, { timeout: response_ms })),
     catch: (error) => new Unavailable({ detail: `No host answered: ${String(error)}` }),
   }).pipe(
     Effect.flatMap((message) => {
@@ -108,8 +108,8 @@ const ask = (
 const too_late = Effect.fail(new Unavailable({ detail: "No host answered in time." }))
 
 export interface RemoteOptions {
-  readonly answer_ms?: number
-  readonly whole_ms?: number
+  readonly response_ms?: number
+  readonly total_ms?: number
   /** Subject of all commands, overriding the one derived from the aggregate. */
   readonly subject?: string
 }
@@ -117,7 +117,7 @@ export interface RemoteOptions {
 /** Sends each command to a free host of its service or subject. */
 export const remoteCommands = (
   connection: NatsConnection,
-  { answer_ms = answer_ms_max, whole_ms = whole_ms_max, subject }: RemoteOptions = {},
+  { response_ms = response_ms_max, total_ms = total_ms_max, subject }: RemoteOptions = {},
 ) =>
   Layer.effect(
     Commands,
@@ -134,9 +134,9 @@ export const remoteCommands = (
           const traced = trace === undefined ? origin : { ...origin, trace }
           const request = encode(requestOf(traced, commands))
           const to_subject = subject ?? `command.${streamOf(first)}`
-          const reply = yield* ask(connection, link, to_subject, request, answer_ms).pipe(
+          const reply = yield* sendRequest(connection, link, to_subject, request, response_ms).pipe(
             Effect.retry({ times: attempts_max - 1, schedule: Schedule.exponential(pause_ms) }),
-            Effect.timeoutOrElse({ duration: Duration.millis(whole_ms), orElse: () => too_late }),
+            Effect.timeoutOrElse({ duration: Duration.millis(total_ms), orElse: () => too_late }),
           )
           if ("position" in reply) return reply.position
           if ("unavailable" in reply) {
@@ -151,7 +151,7 @@ export const remoteCommands = (
   )
 
 /** Subscription of a host and the commands that it accepts. */
-export interface Serving {
+export interface ServeOptions {
   readonly subject: string
   /** Queue group: one free member receives each command. */
   readonly queue: string
@@ -167,36 +167,36 @@ export interface Serving {
 }
 
 /** Executes the commands in a message; failures become responses. */
-const answerOf = (
+const commandExecutor = (
   commands: Commands["Service"],
-  { deciders, refuse = () => Effect.undefined }: Serving,
+  { deciders, refuse = () => Effect.undefined }: ServeOptions,
 ): ((message: Msg) => Effect.Effect<Reply>) => {
-  const kinds = new Map(deciders.map((decider) => [decider.name, decider]))
+  const deciders_by_name = new Map(deciders.map((decider) => [decider.name, decider]))
   return Effect.fnUntraced(
     function* (message) {
       const request = decodeRequest(message.string())
       if (Option.isNone(request)) throw new Error("The request is malformed.")
-      const { origin, commands: named } = request.value
+      const { origin, commands: entries } = request.value
       const addressed: Array<Addressed<unknown>> = []
-      for (const { name, id, command } of named) {
-        const to = kinds.get(name)
+      for (const { name, id, command } of entries) {
+        const to = deciders_by_name.get(name)
         if (to === undefined) return { unavailable: `No aggregate ${name} is served here.` }
         addressed.push({ to, id, command: Schema.decodeUnknownSync(to.command)(command) })
       }
-      const sent = yield* Effect.result(
+      const result = yield* Effect.result(
         Effect.gen(function* () {
           const refusal = yield* refuse(message.subject, origin, addressed)
           if (refusal !== undefined) return yield* Effect.fail(refusal)
           return yield* underTrace(origin.trace)(commands.send(origin, ...addressed))
         }),
       )
-      if (Result.isSuccess(sent)) return { position: sent.success }
-      const { failure } = sent
+      if (Result.isSuccess(result)) return { position: result.success }
+      const { failure } = result
       if (failure instanceof Unavailable) {
         const { detail: unavailable, is_reused = false } = failure
         return { unavailable, is_reused }
       }
-      return rejected(addressed, failure)
+      return encodeRejection(addressed, failure)
     },
     Effect.catchDefect((defect) =>
       Effect.as(Effect.logError("A command failed.", defect), {
@@ -206,25 +206,25 @@ const answerOf = (
   )
 }
 
-/** Serves the commands of a service with the `Commands` of this process. See answerCommands. */
+/** Serves the commands of a service with the `Commands` of this process. See serveCommandsOn. */
 export const serveCommands = (
   connection: NatsConnection,
   service: string,
   deciders: ReadonlyArray<AnyDecider>,
-) => answerCommands(connection, { subject: `command.${service}.>`, queue: service, deciders })
+) => serveCommandsOn(connection, { subject: `command.${service}.>`, queue: service, deciders })
 
 /**
  * Serves commands with the `Commands` of this process until the scope closes. Then it accepts no
  * more and completes those in progress; commands not done within 5 s go to another host.
  */
-export const answerCommands = Effect.fnUntraced(function* (
+export const serveCommandsOn = Effect.fnUntraced(function* (
   connection: NatsConnection,
-  serving: Serving,
+  options: ServeOptions,
 ) {
-  const carryOut = answerOf(yield* Commands, serving)
-  const { inbox = () => core_inbox } = serving
-  const under_way = yield* FiberSet.make<void>()
-  const run = yield* FiberSet.runtime(under_way)<never>()
+  const execute = commandExecutor(yield* Commands, options)
+  const { inbox = () => core_inbox } = options
+  const active = yield* FiberSet.make<void>()
+  const run = yield* FiberSet.runtime(active)<never>()
   let count = 0
   let warned_at = Number.NEGATIVE_INFINITY
 
@@ -238,7 +238,7 @@ export const answerCommands = Effect.fnUntraced(function* (
   const respond = (message: Msg, reply: Reply) =>
     sendResponse(connection, inbox(message.subject), message, encode(reply))
   const work = (message: Msg) =>
-    Effect.map(carryOut(message), (reply) => respond(message, reply)).pipe(
+    Effect.map(execute(message), (reply) => respond(message, reply)).pipe(
       // The host stops before it is done: another host retries under the same id.
       Effect.onInterrupt(() => Effect.sync(() => respond(message, { busy: true }))),
       Effect.ensuring(Effect.sync(() => count--)),
@@ -246,23 +246,23 @@ export const answerCommands = Effect.fnUntraced(function* (
 
   yield* Effect.acquireRelease(
     Effect.sync(() =>
-      connection.subscribe(serving.subject, {
-        queue: serving.queue,
+      connection.subscribe(options.subject, {
+        queue: options.queue,
         callback: (error, message) => {
           if (error !== null) return
           if (responseSubject(inbox(message.subject), message) === undefined) return ignore(message)
-          if (count >= under_way_max) return respond(message, { busy: true })
+          if (count >= concurrent_max) return respond(message, { busy: true })
           count++
           run(work(message))
         },
       }),
     ),
     Effect.fnUntraced(function* (subscription) {
-      const wait_ms = yield* (yield* StopDeadline).part(ending_ms_max)
+      const wait_ms = yield* (yield* StopDeadline).part(drain_ms_max)
       yield* Effect.tryPromise({ try: () => subscription.drain(), catch: String }).pipe(
         // A closed connection has nothing to drain.
         Effect.ignore,
-        Effect.andThen(FiberSet.awaitEmpty(under_way)),
+        Effect.andThen(FiberSet.awaitEmpty(active)),
         Effect.timeoutOption(wait_ms),
       )
     }),
@@ -270,7 +270,7 @@ export const answerCommands = Effect.fnUntraced(function* (
 })
 
 /** Encodes a rejection with the schema of the decider that made it. */
-const rejected = (addressed: ReadonlyArray<Addressed<unknown>>, failure: unknown): Reply => {
+const encodeRejection = (addressed: ReadonlyArray<Addressed<unknown>>, failure: unknown): Reply => {
   for (const { to } of addressed) {
     if (Schema.is(to.rejection)(failure)) {
       return { rejection: Schema.encodeUnknownSync(to.rejection)(failure), of: to.name }

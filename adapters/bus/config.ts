@@ -31,13 +31,17 @@ export const source_api = "EVENTS.API"
 export const store_bytes_max = 100 * 1024 ** 3
 
 const template = fileURLToPath(new URL("../../nats.conf", import.meta.url))
-const written =
+const header =
   "# Written by Almanac at each start, and when a worker comes or goes: changes are lost."
 
 /** Replaces a placeholder that occurs once in nats.conf. */
-const filled = (text: string, [mark, value]: readonly [mark: string, value: string]) => {
-  const [before, after, ...more] = text.split(mark)
-  if (after === undefined || more.length > 0) throw new Error(`${template} needs one ${mark}`)
+const fillPlaceholder = (
+  text: string,
+  [placeholder, value]: readonly [mark: string, value: string],
+) => {
+  const [before, after, ...more] = text.split(placeholder)
+  if (after === undefined || more.length > 0)
+    throw new Error(`${template} needs one ${placeholder}`)
   return `${before}${value}${after}`
 }
 
@@ -52,13 +56,16 @@ export const natsConf = (
   workers: ReadonlyArray<BusUser>,
   subscribers: ReadonlyArray<string> = [],
 ): string => {
-  const named = subscribers.map((name) => ({ name, password: `$${namedVariable(name)}` }))
-  const marks = [
+  const named_subscribers = subscribers.map((name) => ({
+    name,
+    password: `$${namedVariable(name)}`,
+  }))
+  const placeholders = [
     ["$ALMANAC_NATS_STORE", JSON.stringify(store)],
     ["$ALMANAC_NATS_PORTS", JSON.stringify(ports)],
     ["      # workers\n", lines(workers.map((worker) => `      ${userText(worker)}`))],
     ["deny: []", `deny: ${JSON.stringify(deniedToOthers(subscribers))}`],
-    ["      # subscribers\n", lines(named.map(subscriberUserText))],
+    ["      # subscribers\n", lines(named_subscribers.map(subscriberUserText))],
   ] as const
-  return `${written}\n${marks.reduce(filled, readFileSync(template, "utf8"))}`
+  return `${header}\n${placeholders.reduce(fillPlaceholder, readFileSync(template, "utf8"))}`
 }

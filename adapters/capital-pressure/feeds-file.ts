@@ -11,17 +11,17 @@ const today = Effect.map(Clock.currentTimeMillis, dayAt)
  * Reads `<metric_id>.csv` (`date,value`: YYYY-MM-DD and the value to store, already combined) and
  * `<TICKER>.csv` (`Date,Close[,Adj Close]`). Always returns complete series.
  *
- * `answers_folder` has the validators of earlier downloads, which are invalid once values come from
- * a file.
+ * `responses_folder` has the validators of earlier downloads, which are invalid once values come
+ * from a file.
  */
-export const feedsFile = (folder: string, answers_folder: string): Layer.Layer<Feeds> =>
+export const feedsFile = (folder: string, responses_folder: string): Layer.Layer<Feeds> =>
   Layer.succeed(Feeds, {
     fetch: Effect.fnUntraced(function* ({ metric_id }, since) {
       const series = yield* valueFile(folder, metric_id, since, yield* today)
       const fetched: Fetched = { ...series, kept: Effect.void }
       return fetched
     }),
-    forget: ({ metric_id }) => forgetResponses(answers_folder, metric_id),
+    forget: ({ metric_id }) => forgetResponses(responses_folder, metric_id),
     prices: (ticker, since) =>
       Effect.flatMap(today, (day) => {
         const first = since === undefined ? undefined : Math.min(since, day - 365)

@@ -17,8 +17,8 @@ import {
 import { cboePart } from "#adapters/capital-pressure/feeds/cboe.ts"
 import { cftcPart } from "#adapters/capital-pressure/feeds/cftc.ts"
 import {
-  type Ask,
   type ClientOptions,
+  type Download,
   feedClient,
   type Reply,
 } from "#adapters/capital-pressure/feeds/client.ts"
@@ -32,11 +32,11 @@ import {
   type FeedPart,
   type FeedPlan,
   feedFailed,
-  plain,
   publishers,
+  singlePartPlan,
 } from "#adapters/capital-pressure/feeds/plan.ts"
 import { type PriceOptions, priceFeed } from "#adapters/capital-pressure/feeds/prices.ts"
-import { from } from "#adapters/capital-pressure/feeds/series.ts"
+import { seriesSince } from "#adapters/capital-pressure/feeds/series.ts"
 import type { Series } from "#projections/capital-pressure/store.ts"
 import { dayAt } from "#schemas/capital-pressure/day.ts"
 import type { Metric } from "#schemas/capital-pressure/metric.ts"
@@ -52,13 +52,14 @@ export const feedsHttp = (options: FeedsHttpOptions): Layer.Layer<Feeds> =>
   Layer.effect(
     Feeds,
     Effect.gen(function* () {
-      const ask = yield* feedClient(options)
+      const download = yield* feedClient(options)
       const fred_key = Redacted.value(options.fred_key) === "" ? undefined : options.fred_key
       const fred = (series: string, since?: number) => fredPart(series, since, fred_key)
       return {
         fetch: Effect.fnUntraced(function* (metric, since) {
           const plan = planOf(metric, since, fred)
-          if (plan) return yield* fetchPlan(plan, { ask, folder: options.folder, metric, since })
+          if (plan)
+            return yield* fetchPlan(plan, { download, folder: options.folder, metric, since })
           return yield* feedFailed(
             metric.name,
             "has no feed",
@@ -66,7 +67,7 @@ export const feedsHttp = (options: FeedsHttpOptions): Layer.Layer<Feeds> =>
           )
         }),
         forget: ({ metric_id }) => forgetResponses(options.folder, metric_id),
-        prices: priceFeed(options, { ask, fred }),
+        prices: priceFeed(options, { download, fred }),
       }
     }),
   )
@@ -78,7 +79,7 @@ const planOf = (metric: Metric, since: number | undefined, fred: Fred): FeedPlan
   if (source_series === null) return undefined
   switch (source_kind) {
     case "fred":
-      return plain(fred(source_series, since))
+      return singlePartPlan(fred(source_series, since))
     case "fred_derived": {
       const derivation = derivations.get(metric_id)
       const first = since === undefined ? undefined : since - warm_up_days
@@ -90,37 +91,37 @@ const planOf = (metric: Metric, since: number | undefined, fred: Fred): FeedPlan
       )
     }
     case "ofr":
-      return plain(ofrPart)
+      return singlePartPlan(ofrPart)
     case "cftc":
-      return plain(cftcPart(source_series, since))
+      return singlePartPlan(cftcPart(source_series, since))
     case "cboe":
-      return plain(cboePart(source_series))
+      return singlePartPlan(cboePart(source_series))
     case "finra":
       return metric_id === "margin_debt" || metric_id === "margin_cushion"
-        ? plain(finraPart(metric_id))
+        ? singlePartPlan(finraPart(metric_id))
         : undefined
     case "fiscaldata":
-      return plain(debtPart(since))
+      return singlePartPlan(debtPart(since))
     case "none":
       return undefined
   }
 }
 
 interface FetchContext {
-  readonly ask: Ask
+  readonly download: Download
   readonly folder: string
   readonly metric: Metric
   readonly since: number | undefined
 }
 
 /** Concurrent requests for the inputs of one metric. */
-const parts_at_once_max = 3
+const concurrent_parts_max = 3
 
 const fetchPlan = Effect.fnUntraced(function* (plan: FeedPlan, context: FetchContext) {
   const { folder, metric, since } = context
-  const before = yield* loadResponses(folder, metric.metric_id)
-  const found = yield* Effect.forEach(plan.parts, (part) => fetchPart(part, context, before), {
-    concurrency: parts_at_once_max,
+  const cached = yield* loadResponses(folder, metric.metric_id)
+  const found = yield* Effect.forEach(plan.parts, (part) => fetchPart(part, context, cached), {
+    concurrency: concurrent_parts_max,
   })
   if (found.every(({ is_same }) => is_same)) return unchanged
   const complete = yield* Effect.forEach(found, (one) =>
@@ -129,25 +130,28 @@ const fetchPlan = Effect.fnUntraced(function* (plan: FeedPlan, context: FetchCon
   )
   const today = dayAt(yield* Clock.currentTimeMillis)
   const series = yield* Effect.forEach(complete, (one) => readPart(one, today))
-  const requested = from(plan.combine(series), since)
+  const requested = seriesSince(plan.combine(series), since)
   if (requested.days.length === 0 && since === undefined) {
     return yield* feedFailed(metric.name, "is told no value at all", advice.form)
   }
-  const answers = Object.fromEntries(
+  const responses = Object.fromEntries(
     complete.flatMap(({ key, now }) => (now === undefined ? [] : [[key, now] as const])),
   )
-  const fetched: Fetched = { ...requested, kept: storeResponses(folder, metric.metric_id, answers) }
+  const fetched: Fetched = {
+    ...requested,
+    kept: storeResponses(folder, metric.metric_id, responses),
+  }
   return fetched
 })
 
 const fetchPart = Effect.fnUntraced(function* (
   part: FeedPart,
-  { ask, since }: FetchContext,
+  { download, since }: FetchContext,
   before: KnownResponses,
 ) {
   const key = keyOf(part.request, since)
   const last = before[key]
-  const reply: Reply = yield* ask(part.request, last)
+  const reply: Reply = yield* download(part.request, last)
   if (reply.is_unchanged) return { part, key, is_same: true, bytes: undefined, now: last }
   const sha256 = digestOf(reply.bytes)
   const now = knownResponse(reply.validators, sha256)

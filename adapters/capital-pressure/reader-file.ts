@@ -11,13 +11,13 @@ import { openStore } from "#adapters/capital-pressure/store.ts"
 
 export interface WatchedFile {
   /** Returns a number that grows when the content may have changed. Throws if unreadable. */
-  readonly look: () => number
-  /** The database that the last `look` opened. */
+  readonly changeCount: () => number
+  /** The database, open since the last `changeCount`. */
   readonly file: () => Sqlite.Database
   readonly close: () => void
 }
 
-interface Opened {
+interface OpenFile {
   readonly stats: BigIntStats
   readonly file: Sqlite.Database
   readonly version: Sqlite.Statement<Array<unknown>>
@@ -33,9 +33,9 @@ const isSame = (one: BigIntStats, other: BigIntStats) =>
 const isBusy = (error: unknown) =>
   error instanceof Sqlite.SqliteError && error.code.startsWith("SQLITE_BUSY")
 
-/** Opens the file on the first `look`. `busy_ms` is how long to wait for a lock. */
+/** Opens the file on the first `changeCount`. `busy_ms` is how long to wait for a lock. */
 export const watchedFile = (path: string, busy_ms?: number): WatchedFile => {
-  let opened: Opened | undefined
+  let opened: OpenFile | undefined
   let last_version: unknown
   let changes = 0
   /** Whether the file was checked in this turn. */
@@ -46,7 +46,7 @@ export const watchedFile = (path: string, busy_ms?: number): WatchedFile => {
     opened = undefined
     last_version = undefined
   }
-  const open = (stats: BigIntStats): Opened => {
+  const open = (stats: BigIntStats): OpenFile => {
     close()
     changes++
     const file = openStore(path, busy_ms)
@@ -57,7 +57,7 @@ export const watchedFile = (path: string, busy_ms?: number): WatchedFile => {
       throw error
     }
   }
-  const currentFile = (): Opened => {
+  const currentFile = (): OpenFile => {
     if (is_checked && opened !== undefined) return opened
     const stats = statSync(path, { bigint: true })
     if (opened === undefined || !isSame(opened.stats, stats)) opened = open(stats)
@@ -67,7 +67,7 @@ export const watchedFile = (path: string, busy_ms?: number): WatchedFile => {
     })
     return opened
   }
-  const look = () => {
+  const countChanges = () => {
     const { version: statement } = currentFile()
     try {
       const version = statement.get()
@@ -80,9 +80,9 @@ export const watchedFile = (path: string, busy_ms?: number): WatchedFile => {
   }
 
   return {
-    look: () => {
+    changeCount: () => {
       try {
-        return look()
+        return countChanges()
       } catch (error) {
         close()
         throw error

@@ -40,16 +40,16 @@ const metricOf = (metric_id: string) => {
 
 const sinceOf = (date: string | null) => (date === null ? undefined : dayOf(date))
 
-const pageOf = (store: Store, { query: asked, today, next_runs }: PageRequest): unknown => {
-  switch (asked.kind) {
+const pageOf = (store: Store, { query, today, next_runs }: PageRequest): unknown => {
+  switch (query.kind) {
     case "dashboard":
       return dashboardOf(store, today)
     case "history":
-      return historyOf(store, metricOf(asked.metric_id), sinceOf(asked.since))
+      return historyOf(store, metricOf(query.metric_id), sinceOf(query.since))
     case "detail":
-      return detailOf(store, metricOf(asked.metric_id), today)
+      return detailOf(store, metricOf(query.metric_id), today)
     case "tier":
-      return tierHistoryOf(store, asked.tier)
+      return tierHistoryOf(store, query.tier)
     case "sources":
       return sourcesOf(store)
     case "scheduler":
@@ -70,13 +70,14 @@ const encodePage = (page: unknown): EncodedPage => {
 const responder = (path: string) => {
   const watched = watchedFile(path)
   let store: Store | undefined
-  let loaded = 0
-  return (question: PageRequest): EncodedPage => {
+  let loaded_change = 0
+  return (request: PageRequest): EncodedPage => {
     try {
-      const change = watched.look()
-      if (store === undefined || change !== loaded) store = readStore(watched.file(), "latest")
-      loaded = change
-      return encodePage(pageOf(store, question))
+      const change = watched.changeCount()
+      if (store === undefined || change !== loaded_change)
+        store = readStore(watched.file(), "latest")
+      loaded_change = change
+      return encodePage(pageOf(store, request))
     } catch (error) {
       store = undefined
       throw error
@@ -86,7 +87,7 @@ const responder = (path: string) => {
 
 // `reader.ts` starts this thread with the file's path.
 serveCalls(responder(workerData as string), ({ bytes, gzip }) => {
-  const made = gzip === null ? [bytes.buffer] : [bytes.buffer, gzip.buffer]
+  const buffers = gzip === null ? [bytes.buffer] : [bytes.buffer, gzip.buffer]
   // Each owns its ArrayBuffer.
-  return made as Array<ArrayBuffer>
+  return buffers as Array<ArrayBuffer>
 })

@@ -63,15 +63,15 @@ const store = (cache: Cache, key: string, page: EncodedPage) => {
 }
 
 const evict = (cache: Cache, key: string) => {
-  const known = cache.responses.get(key)
-  if (known === undefined) return
+  const cached = cache.responses.get(key)
+  if (cached === undefined) return
   cache.responses.delete(key)
-  cache.bytes -= sizeOf(known)
+  cache.bytes -= sizeOf(cached)
 }
 
 const sizeOf = ({ bytes, gzip }: EncodedPage) => bytes.length + (gzip?.length ?? 0)
 
-const readingThread = (options: CapitalReaderOptions) =>
+const startThread = (options: CapitalReaderOptions) =>
   threadCall<PageRequest, EncodedPage>({
     name: "The reading thread",
     program: options.program ?? program,
@@ -83,13 +83,13 @@ const readingThread = (options: CapitalReaderOptions) =>
 /** Computes one response at a time. Requests for a queued response share it. */
 const cachedReader = (options: CapitalReaderOptions) => {
   const watched = watchedFile(options.path, 0)
-  const thread = readingThread(options)
+  const thread = startThread(options)
   const queue = new Map<string, Computation>()
   let running: { readonly computation: Computation; readonly cache: Cache } | undefined
   let cache: Cache = { change: 0, today: 0, responses: new Map(), bytes: 0 }
 
   const refresh = (today: number) => {
-    const change = watched.look()
+    const change = watched.changeCount()
     if (change === cache.change && today === cache.today) return
     cache = { change, today, responses: new Map(), bytes: 0 }
   }
@@ -120,8 +120,8 @@ const cachedReader = (options: CapitalReaderOptions) => {
   const compute = (key: string, query: DashboardQuery, next_runs: NextRuns) => {
     if (running?.computation.key === key && running.cache === cache)
       return running.computation.promise
-    const shared = queue.get(key)
-    if (shared !== undefined) return shared.promise
+    const queued = queue.get(key)
+    if (queued !== undefined) return queued.promise
     if (queue.size >= queue_max) throw new Error("Too many responses are queued.")
     const computation: Computation = {
       key,
@@ -144,11 +144,11 @@ const cachedReader = (options: CapitalReaderOptions) => {
     ): EncodedPage | Promise<EncodedPage> => {
       refresh(today)
       const key = JSON.stringify([query, next_runs])
-      const known = cache.responses.get(key)
-      if (known === undefined) return compute(key, query, next_runs)
+      const cached = cache.responses.get(key)
+      if (cached === undefined) return compute(key, query, next_runs)
       // Move it to the end of the LRU order.
-      if (cache.responses.size > 1) store(cache, key, known)
-      return known
+      if (cache.responses.size > 1) store(cache, key, cached)
+      return cached
     },
   }
 }
@@ -159,19 +159,19 @@ const nextRuns = () => {
     id,
     cron: new Cron(cron, { mode: "5-part", timezone, paused: true }),
   }))
-  let known: NextRuns = {}
+  let cached: NextRuns = {}
   let from = Number.POSITIVE_INFINITY
   let until = Number.NEGATIVE_INFINITY
   return (now: number): NextRuns => {
-    if (from <= now && now < until) return known
+    if (from <= now && now < until) return cached
     const runs = crons.flatMap(({ id, cron }) => {
       const run = cron.nextRun(new Date(now))
       return run === null ? [] : [{ id, run }]
     })
     from = now
     until = Math.min(...runs.map(({ run }) => run.getTime()))
-    known = Object.fromEntries(runs.map(({ id, run }) => [id, run.toISOString()]))
-    return known
+    cached = Object.fromEntries(runs.map(({ id, run }) => [id, run.toISOString()]))
+    return cached
   }
 }
 
@@ -186,7 +186,7 @@ export const capitalReader = (options: CapitalReaderOptions) =>
       const clock = yield* Clock.Clock
       const { watched, thread, page } = cachedReader(options)
       const runsAt = options.scheduler ? nextRuns() : () => no_runs
-      let trouble: string | undefined
+      let last_error: string | undefined
       yield* Effect.addFinalizer(() =>
         Effect.promise(async () => {
           watched.close()
@@ -197,14 +197,14 @@ export const capitalReader = (options: CapitalReaderOptions) =>
       /** Logs an error once until it is resolved or changes. */
       const fail = (error: unknown) => {
         const why = causeText(error)
-        const is_new = why !== trouble
-        trouble = why
+        const is_new = why !== last_error
+        last_error = why
         const log = Effect.logError(`The dashboard's file ${options.path} cannot be read: ${why}`)
         return Effect.andThen(is_new ? log : Effect.void, Effect.fail(internal))
       }
       const awaitResponse = (promise: Promise<EncodedPage>) =>
         Effect.tryPromise({ try: () => promise, catch: (error) => error }).pipe(
-          Effect.tap(() => Effect.sync(() => (trouble = undefined))),
+          Effect.tap(() => Effect.sync(() => (last_error = undefined))),
           Effect.catch(fail),
         )
       const show = (query: DashboardQuery) =>
@@ -222,7 +222,7 @@ export const capitalReader = (options: CapitalReaderOptions) =>
         show,
         trouble: show({ kind: "sources" }).pipe(
           Effect.match({
-            onFailure: () => `cannot read its file: ${trouble}`,
+            onFailure: () => `cannot read its file: ${last_error}`,
             onSuccess: () => undefined,
           }),
         ),

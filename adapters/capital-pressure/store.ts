@@ -54,8 +54,8 @@ export const readStore = (file: Sqlite.Database, vintage: Vintage): Store =>
     observations: observationsOf(file, vintage),
     prices: pricesOf(file),
     composite: compositeOf(file),
-    feeds: new Map(rowsOf<FeedSelected>(file, feeds).map(feedOf)),
-    jobs: new Map(rowsOf<JobSelected>(file, jobs).map(({ id, ...row }) => [id, row])),
+    feeds: new Map(rowsOf<SelectedFeed>(file, feeds).map(feedOf)),
+    jobs: new Map(rowsOf<SelectedJob>(file, jobs).map(({ id, ...row }) => [id, row])),
     targets: rowsOf<WatchlistTarget>(file, targets),
   }))()
 
@@ -64,15 +64,15 @@ const jobs =
   "select id, last_run_at, last_success_at, last_error_at, last_error from capital_job order by id"
 const targets = "select ticker, target, fwd_pe, set_on from capital_target order by ticker"
 
-type FeedSelected = Omit<FeedRow, "demo"> & { readonly id: string; readonly demo: number }
-type JobSelected = JobRow & { readonly id: JobId }
+type SelectedFeed = Omit<FeedRow, "demo"> & { readonly id: string; readonly demo: number }
+type SelectedJob = JobRow & { readonly id: JobId }
 
-const feedOf = ({ id, demo, ...row }: FeedSelected): readonly [string, FeedRow] => [
+const feedOf = ({ id, demo, ...row }: SelectedFeed): readonly [string, FeedRow] => [
   id,
   { ...row, demo: demo !== 0 },
 ]
 
-// The columns of these tables are what the projection of the same name declares.
+// The columns are those that the projection of the same name declares.
 const rowsOf = <Row>(file: Sqlite.Database, sql: string) => file.prepare(sql).all() as Array<Row>
 
 const idsOf = (file: Sqlite.Database, column: string, table: string) =>

@@ -36,10 +36,10 @@ export const readWatchlist = (
   findBounded(path, file_bytes_max).pipe(
     Effect.mapError(({ message }) => new WatchlistInvalid({ message })),
     Effect.flatMap((text) => {
-      const found = Option.isNone(text) ? Result.succeed([]) : parseEntries(text.value)
-      return Result.isSuccess(found)
-        ? Effect.succeed(targetsOf(found.success))
-        : Effect.fail(new WatchlistInvalid({ message: `${path}: ${found.failure}` }))
+      const entries = Option.isNone(text) ? Result.succeed([]) : parseEntries(text.value)
+      return Result.isSuccess(entries)
+        ? Effect.succeed(targetsOf(entries.success))
+        : Effect.fail(new WatchlistInvalid({ message: `${path}: ${entries.failure}` }))
     }),
   )
 
@@ -57,21 +57,21 @@ const fields: ReadonlyArray<string> = ["ticker", "target", "fwd_pe", "set_on"]
 const parseEntries = (text: string): Result.Result<ReadonlyArray<WatchlistEntry>, string> => {
   const parsed = Schema.decodeUnknownOption(Entries)(text.replace(/^\uFEFF/, ""))
   if (Option.isNone(parsed)) return Result.fail("is not a JSON array of objects.")
-  const found: Array<WatchlistEntry> = []
+  const entries: Array<WatchlistEntry> = []
   for (const [n, raw] of parsed.value.entries()) {
     const name = typeof raw.ticker === "string" ? ` (${quoted(raw.ticker)})` : ""
-    const who = `entry ${n + 1}${name}`
+    const entry_name = `entry ${n + 1}${name}`
     const unknown_field = Object.keys(raw).find((field) => !fields.includes(field))
     if (unknown_field !== undefined)
-      return Result.fail(`${who} has ${quoted(unknown_field)}, which is no field.`)
+      return Result.fail(`${entry_name} has ${quoted(unknown_field)}, which is no field.`)
     const entry = Schema.decodeUnknownOption(Entry)(raw)
-    if (Option.isNone(entry)) return Result.fail(`${who} ${problemOf(raw)}`)
-    if (found.some(({ ticker }) => ticker === entry.value.ticker)) {
-      return Result.fail(`${who} comes twice.`)
+    if (Option.isNone(entry)) return Result.fail(`${entry_name} ${problemOf(raw)}`)
+    if (entries.some(({ ticker }) => ticker === entry.value.ticker)) {
+      return Result.fail(`${entry_name} comes twice.`)
     }
-    found.push(entry.value)
+    entries.push(entry.value)
   }
-  return Result.succeed(found)
+  return Result.succeed(entries)
 }
 
 /** Describes the first invalid field. */

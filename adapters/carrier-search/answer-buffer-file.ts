@@ -37,7 +37,7 @@ const mode = 0o600
 
 const failed = (cause: unknown) => new BufferFailed({ detail: String(cause) })
 
-const attempt = <A>(what: () => Promise<A>) => Effect.tryPromise({ try: what, catch: failed })
+const attempt = <A>(run: () => Promise<A>) => Effect.tryPromise({ try: run, catch: failed })
 
 /** Creates a new file, never opening an existing one, and unlinks it before anything is written. */
 const openFile = async (dir: string) => {
@@ -66,25 +66,25 @@ const readPiece = async (file: FileHandle, position: number, length: number) => 
 const filePieces = (file: FileHandle, length: number) =>
   Stream.unfold(0, (position) => {
     if (position >= length) return Effect.succeed(undefined)
-    const wanted = Math.min(read_bytes, length - position)
+    const size = Math.min(read_bytes, length - position)
     return Effect.map(
-      attempt(() => readPiece(file, position, wanted)),
+      attempt(() => readPiece(file, position, size)),
       (bytes) => [bytes, position + bytes.length] as const,
     )
   })
 
 /** The first `length` bytes of these parts. */
 const firstOf = (parts: ReadonlyArray<Uint8Array>, length: number) => {
-  let left = length
+  let remaining = length
   return parts.flatMap((part) => {
-    const taken = part.subarray(0, left)
-    left -= taken.length
-    return taken.length === 0 ? [] : [taken]
+    const piece = part.subarray(0, remaining)
+    remaining -= piece.length
+    return piece.length === 0 ? [] : [piece]
   })
 }
 
 /** Collects bytes in order, in pieces of a sensible size. */
-const gathered = () => {
+const pieceBuffer = () => {
   let parts: Array<Uint8Array> = []
   let block = new Uint8Array(0)
   let [used, length] = [0, 0]
@@ -119,21 +119,21 @@ const gathered = () => {
 }
 
 /** Memory used by all buffers of a process. */
-interface Held {
+interface MemoryUsage {
   bytes: number
 }
 
 const openBuffer = Effect.fnUntraced(function* (
   options: Required<AnswerBufferOptions>,
-  held: Held,
+  usage: MemoryUsage,
 ) {
   const { dir, answer_bytes_max, memory_bytes_max } = options
-  const memory = gathered()
+  const memory = pieceBuffer()
   let written_bytes = 0
   let file: FileHandle | undefined
   yield* Effect.addFinalizer(() =>
     Effect.promise(async () => {
-      held.bytes -= memory.length()
+      usage.bytes -= memory.length()
       await file?.close()
     }),
   )
@@ -143,19 +143,19 @@ const openBuffer = Effect.fnUntraced(function* (
     const bytes = Buffer.concat(memory.parts())
     await writeAll(file, bytes, written_bytes)
     written_bytes += bytes.length
-    held.bytes -= bytes.length
+    usage.bytes -= bytes.length
     memory.clear()
   }
   const is_full = () =>
     file === undefined
-      ? memory.length() > answer_bytes_max || held.bytes > memory_bytes_max
+      ? memory.length() > answer_bytes_max || usage.bytes > memory_bytes_max
       : memory.length() >= write_bytes
 
   const buffered: Buffered = {
     add: (bytes) =>
       Effect.suspend(() => {
         memory.push(bytes)
-        held.bytes += bytes.length
+        usage.bytes += bytes.length
         // Uninterruptible, because a partial write would lose bytes.
         return is_full() ? Effect.uninterruptible(attempt(flush)) : Effect.void
       }),
@@ -174,11 +174,11 @@ const openBuffer = Effect.fnUntraced(function* (
 
 /** Response buffers of this process. The options' defaults suit a server. */
 export const answerBufferFile = (options: AnswerBufferOptions) => {
-  const held: Held = { bytes: 0 }
-  const complete = {
+  const usage: MemoryUsage = { bytes: 0 }
+  const all_options = {
     answer_bytes_max: default_answer_bytes_max,
     memory_bytes_max: default_memory_bytes_max,
     ...options,
   }
-  return Layer.succeed(AnswerBuffer, { open: openBuffer(complete, held) })
+  return Layer.succeed(AnswerBuffer, { open: openBuffer(all_options, usage) })
 }

@@ -53,8 +53,8 @@ export const batched = (put: (mc: number, other: number, name: string) => void) 
   const names: Array<string> = []
   const flush = () => {
     for (const key of keys.subarray(0, names.length).sort()) {
-      const place = key % rows_max
-      put((key - place) / rows_max, others[place] ?? 0, names[place] ?? "")
+      const index = key % rows_max
+      put((key - index) / rows_max, others[index] ?? 0, names[index] ?? "")
     }
     names.length = 0
   }

@@ -38,10 +38,10 @@ const [comma, quote, line_feed, carriage_return, space] = [44, 34, 10, 13, 32]
 const byte_order_mark = Buffer.from([0xef, 0xbb, 0xbf])
 const nothing: Buffer = Buffer.alloc(0)
 
-type Ended = "row" | "malformed" | "cut off"
+type ScanResult = "row" | "malformed" | "cut off"
 
 /** Finds the cells of one row at a time. */
-const scanning = () => {
+const rowScanner = () => {
   const from = new Int32Array(columns_max)
   const to = new Int32Array(columns_max)
   const has_quotes = new Uint8Array(columns_max)
@@ -49,7 +49,7 @@ const scanning = () => {
   const row = { bytes: nothing, line: 1, cells: 0, next: 0, breaks: 0, from, to, has_quotes }
 
   /** The position of the closing quote; -1 if it has not arrived yet. */
-  const closing = (bytes: Buffer, begin: number, cell: number) => {
+  const findClosingQuote = (bytes: Buffer, begin: number, cell: number) => {
     for (let at = begin; at + 1 < bytes.length; at++) {
       if (bytes[at] === line_feed) row.breaks++
       if (bytes[at] !== quote) continue
@@ -59,7 +59,7 @@ const scanning = () => {
     }
     return -1
   }
-  const scan = (bytes: Buffer, begin: number): Ended => {
+  const scan = (bytes: Buffer, begin: number): ScanResult => {
     const { length } = bytes
     let at = begin
     row.breaks = 1
@@ -68,18 +68,18 @@ const scanning = () => {
       has_quotes[cell] = 0
       if (bytes[at] === quote) {
         from[cell] = at + 1
-        at = closing(bytes, at + 1, cell)
+        at = findClosingQuote(bytes, at + 1, cell)
         if (at < 0) return "cut off"
         to[cell] = at++
         if (bytes[at] === carriage_return && bytes[at + 1] === line_feed) at++
         if (at >= length || (bytes[at] === carriage_return && at + 1 === length)) return "cut off"
         if (bytes[at] !== comma && bytes[at] !== line_feed) return "malformed"
       } else {
-        const begun = at
+        const start = at
         while (at < length && bytes[at] !== comma && bytes[at] !== line_feed) at++
         if (at >= length) return "cut off"
         const has_return = bytes[at] === line_feed && bytes[at - 1] === carriage_return
-        to[cell] = has_return && at > begun ? at - 1 : at
+        to[cell] = has_return && at > start ? at - 1 : at
       }
       if (bytes[at++] === line_feed) {
         row.cells = cell + 1
@@ -100,29 +100,29 @@ export const csvRows = (
   onRow: (row: CsvRow) => void,
   onMalformed: (line: number) => void,
 ): CsvReader => {
-  const { row, scan } = scanning()
-  let is_begun = false
+  const { row, scan } = rowScanner()
+  let has_begun = false
   /** Whether the next bytes belong to a malformed line. */
-  let is_past = false
+  let is_skipping = false
 
-  const afterLine = (bytes: Buffer, begin: number) => {
+  const skipLine = (bytes: Buffer, begin: number) => {
     const end = bytes.indexOf(line_feed, begin)
-    is_past = end < 0
-    return is_past ? bytes.length : end + 1
+    is_skipping = end < 0
+    return is_skipping ? bytes.length : end + 1
   }
   const read = (bytes: Buffer, is_end: boolean) => {
     row.bytes = bytes
-    let at = is_past ? afterLine(bytes, 0) : 0
+    let at = is_skipping ? skipLine(bytes, 0) : 0
     while (at < bytes.length) {
-      const ended = scan(bytes, at)
-      if (ended === "cut off" && !is_end && bytes.length - at <= row_bytes_max) break
-      if (ended === "row" && row.next - at <= row_bytes_max) {
+      const result = scan(bytes, at)
+      if (result === "cut off" && !is_end && bytes.length - at <= row_bytes_max) break
+      if (result === "row" && row.next - at <= row_bytes_max) {
         if (!isBlank(row)) onRow(row)
         row.line += row.breaks
         at = row.next
       } else {
         onMalformed(row.line++)
-        at = afterLine(bytes, at)
+        at = skipLine(bytes, at)
       }
     }
     row.bytes = bytes.subarray(at)
@@ -130,10 +130,10 @@ export const csvRows = (
   return {
     push: (chunk) => {
       let bytes = row.bytes.length === 0 ? chunk : Buffer.concat([row.bytes, chunk])
-      if (!is_begun) {
+      if (!has_begun) {
         row.bytes = bytes
         if (bytes.length < byte_order_mark.length) return
-        is_begun = true
+        has_begun = true
         if (bytes.indexOf(byte_order_mark) === 0) bytes = bytes.subarray(byte_order_mark.length)
       }
       read(bytes, false)

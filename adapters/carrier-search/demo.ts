@@ -35,8 +35,8 @@ const quoted = (text: string) => `"${text.replaceAll('"', '""')}"`
 
 /** A third are carriers, the others brokers, both, or inactive. */
 const rowOf = (mc: number, next: () => number) => {
-  const one = (of: ReadonlyArray<string>) => of[Math.floor(next() * of.length)] ?? ""
-  const name = `DEMO ${one(places)} ${one(trades)} ${mc} ${one(forms)}`
+  const pick = (of: ReadonlyArray<string>) => of[Math.floor(next() * of.length)] ?? ""
+  const name = `DEMO ${pick(places)} ${pick(trades)} ${mc} ${pick(forms)}`
   const dot = String(3_000_000 + mc).padStart(8, "0")
   const common = next() < 0.4 ? "A" : "I"
   const contract = next() < 0.1 ? "A" : "N"

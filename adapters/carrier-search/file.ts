@@ -8,7 +8,7 @@ import type { CarrierFile } from "#adapters/carrier-search/import.ts"
 const chunk_bytes = 262_144
 const gzip_magic = Buffer.of(0x1f, 0x8b)
 
-const isPacked = (path: string) => {
+const isGzipped = (path: string) => {
   const descriptor = openSync(path, "r")
   try {
     const magic = Buffer.alloc(gzip_magic.length)
@@ -21,11 +21,11 @@ const isPacked = (path: string) => {
 async function* bytesOf(path: string, onRead: (bytes: number) => void) {
   const source = createReadStream(path, { highWaterMark: chunk_bytes })
   source.on("data", (chunk) => onRead(chunk.length))
-  if (!isPacked(path)) return yield* source
-  const unpacked = createGunzip({ chunkSize: chunk_bytes })
-  source.on("error", (error) => unpacked.destroy(error)).pipe(unpacked)
+  if (!isGzipped(path)) return yield* source
+  const gunzip = createGunzip({ chunkSize: chunk_bytes })
+  source.on("error", (error) => gunzip.destroy(error)).pipe(gunzip)
   try {
-    yield* unpacked
+    yield* gunzip
   } finally {
     source.destroy()
   }
@@ -54,11 +54,11 @@ export const carrierFile = (
 ): OpenFile => {
   const stats = statSync(path)
   if (!stats.isFile()) throw new Error(`${path} is not a file`)
-  const written = stats.mtime < now ? stats.mtime : now
+  const modified = stats.mtime < now ? stats.mtime : now
   return {
     name: basename(path),
     size: stats.size,
-    as_of: as_of ?? written.toISOString(),
+    as_of: as_of ?? modified.toISOString(),
     bytes: () => bytesOf(path, onRead),
   }
 }

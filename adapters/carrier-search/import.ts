@@ -9,7 +9,7 @@ import { basename, dirname, join } from "node:path"
 import Sqlite from "better-sqlite3"
 import { batched, bitSet, docketSet, pairList } from "#adapters/carrier-search/batch.ts"
 import { csvRows } from "#adapters/carrier-search/csv-rows.ts"
-import { dots, key_of, shownOf, tables } from "#adapters/carrier-search/mirror-file.ts"
+import { csvCell, dot_limit, key_sql, tables } from "#adapters/carrier-search/mirror-file.ts"
 import {
   type Kind,
   kinds,
@@ -31,7 +31,7 @@ export interface CarrierFile {
   readonly bytes: () => AsyncIterable<Buffer>
 }
 
-export interface Rejected {
+export interface RejectedRows {
   readonly problem: string
   readonly rows: number
   /** The line number of the first one. */
@@ -50,7 +50,7 @@ export interface FileReport {
   readonly superseded: number
   /** Rows with another prefix than MC. */
   readonly other: number
-  readonly rejected: ReadonlyArray<Rejected>
+  readonly rejected: ReadonlyArray<RejectedRows>
 }
 
 export interface ImportReport {
@@ -127,15 +127,15 @@ const staging = `
 `
 
 /** Motus's carriers, except those with a USDOT number that is a broker's under any docket. */
-const from_motus = `
+const insert_from_motus = `
   insert into carrier select key, name, cell from motus
-  where key % ${dots} not in (select dot from motus_broker) order by key
+  where key % ${dot_limit} not in (select dot from motus_broker) order by key
 `
 /** A broker's row excludes carriers with the same docket and USDOT number. */
-const without_broker = `delete from carrier where key = ${key_of}`
+const delete_broker = `delete from carrier where key = ${key_sql}`
 
 const insertCarrier = (table: string) =>
-  `insert into ${table} values (${key_of}, ?, ?)
+  `insert into ${table} values (${key_sql}, ?, ?)
    on conflict (key) do update set name = excluded.name, cell = excluded.cell`
 
 const createFile = (path: string) => {
@@ -158,18 +158,18 @@ const record = (
   reports: ReadonlyArray<FileReport>,
   numbers: number,
 ) => {
-  // A count is a number.
+  // count(*) returns a number.
   const carriers = file.prepare("select count(*) from carrier").pluck().get() as number
-  const made = file.prepare("insert into import values (?, ?, ?, ?)")
-  made.run(imported_at, is_demo ? 1 : 0, numbers, carriers)
+  const import_row = file.prepare("insert into import values (?, ?, ?, ?)")
+  import_row.run(imported_at, is_demo ? 1 : 0, numbers, carriers)
   const source = file.prepare("insert into source values (?, ?, ?, ?)")
   for (const { kind, name, as_of, rows } of reports) source.run(kind, name, as_of, rows)
   return { numbers, carriers }
 }
 
 const carrierInserter = (file: Sqlite.Database, table: string) => {
-  const into = file.prepare(insertCarrier(table))
-  return batched((mc, dot, name) => void into.run(mc, dot, name, shownOf(name)))
+  const insert = file.prepare(insertCarrier(table))
+  return batched((mc, dot, name) => void insert.run(mc, dot, name, csvCell(name)))
 }
 
 /** Builds the new mirror. */
@@ -178,23 +178,23 @@ const mirrorBuilder = (path: string) => {
   const [carrier, motus] = [carrierInserter(file, "carrier"), carrierInserter(file, "motus")]
   const unnumbered = unnumberedOf(file)
   const motus_broker = file.prepare("insert or ignore into motus_broker values (?)")
-  const motus_dots = bitSet(dots - 1)
-  const [numbers, shown] = [docketSet(), docketSet()]
+  const motus_dots = bitSet(dot_limit - 1)
+  const [numbers, active_dockets] = [docketSet(), docketSet()]
   const brokers = pairList()
-  let different = 0
+  let distinct_numbers = 0
 
   const handlerOf = (kind: Kind, { count }: ReturnType<typeof fileCounters>) => {
     const docket = (mc: number) => {
       if (mc === 0) count.other++
       else if (!numbers.has(mc)) {
         numbers.add(mc)
-        different++
+        distinct_numbers++
       }
     }
     const { add } = kind === "legacy" ? carrier : motus
     const active = (mc: number, dot: number, name: string) => {
       count.active++
-      shown.add(mc)
+      active_dockets.add(mc)
       add(mc, dot, name)
     }
     const of_legacy = {
@@ -226,19 +226,19 @@ const mirrorBuilder = (path: string) => {
   return {
     handlerOf,
     /** To be called after the last Motus file. */
-    motusEnded: () => {
+    finishMotus: () => {
       motus.flush()
-      file.exec(from_motus)
+      file.exec(insert_from_motus)
     },
     /** To be called after the last file. Returns the counts. */
-    seal: (options: ImportOptions, reports: ReadonlyArray<FileReport>) => {
+    finish: (options: ImportOptions, reports: ReadonlyArray<FileReport>) => {
       carrier.flush()
-      const drop = file.prepare(without_broker)
+      const delete_carrier = file.prepare(delete_broker)
       brokers.each((mc, dot) => {
-        if (shown.has(mc)) drop.run(mc, dot)
+        if (active_dockets.has(mc)) delete_carrier.run(mc, dot)
       })
-      unnumbered.place()
-      const counts = record(file, options, reports, different)
+      unnumbered.insertAll()
+      const counts = record(file, options, reports, distinct_numbers)
       file.exec("commit")
       return counts
     },
@@ -250,7 +250,7 @@ type MirrorBuilder = ReturnType<typeof mirrorBuilder>
 
 /** Reads one file into the new mirror. Throws a read error or the signal's reason. */
 const readInto = async (
-  into: MirrorBuilder,
+  builder: MirrorBuilder,
   file: CarrierFile,
   header: Header,
   signal: AbortSignal,
@@ -260,7 +260,7 @@ const readInto = async (
   let line = 0
   let read: ReturnType<typeof rowReader> | undefined
   const handler: RowHandler = {
-    ...into.handlerOf(kind, counts),
+    ...builder.handlerOf(kind, counts),
     problem: (problem) => counts.reject(problem, line),
   }
   const reader = csvRows(
@@ -285,7 +285,7 @@ const readInto = async (
   return { name: file.name, kind, as_of, ...counts.count, rejected: counts.rejected() }
 }
 
-const part_of = ".importing"
+const temporary_suffix = ".importing"
 
 /** Locks out other imports. The lock ends with the process. */
 const lock = (path: string) => {
@@ -303,9 +303,9 @@ const lock = (path: string) => {
 
 /** Removes files that killed imports left. */
 const sweep = (path: string) => {
-  const left = basename(path) + part_of
+  const prefix = basename(path) + temporary_suffix
   for (const name of readdirSync(dirname(path))) {
-    if (name.startsWith(left)) rmSync(join(dirname(path), name), { force: true })
+    if (name.startsWith(prefix)) rmSync(join(dirname(path), name), { force: true })
   }
 }
 
@@ -327,30 +327,30 @@ export const importCarriers = async (options: ImportOptions): Promise<ImportRepo
   const headers: Array<{ readonly file: CarrierFile; readonly header: Header }> = []
   for (const file of files) headers.push({ file, header: await headerOf(file) })
   mkdirSync(dirname(path), { recursive: true, mode: 0o700 })
-  using ends = new DisposableStack()
+  using cleanup = new DisposableStack()
   const lock_file = lock(path)
-  ends.defer(() => void lock_file.close())
+  cleanup.defer(() => void lock_file.close())
   sweep(path)
-  ends.defer(() => sweep(path))
-  const part = path + part_of
-  const into = mirrorBuilder(part)
-  ends.defer(into.close)
+  cleanup.defer(() => sweep(path))
+  const temporary = path + temporary_suffix
+  const builder = mirrorBuilder(temporary)
+  cleanup.defer(builder.close)
   const reports: Array<FileReport> = []
   // Motus first, because it supersedes rows of legacy.
   for (const kind of kinds.toReversed()) {
     for (const { file, header } of headers) {
       if (header.kind !== kind) continue
-      const report = await readInto(into, file, header, signal)
+      const report = await readInto(builder, file, header, signal)
       reports.push(report)
       onFile(report)
     }
-    if (kind === "motus") into.motusEnded()
+    if (kind === "motus") builder.finishMotus()
   }
-  const counts = into.seal(options, reports)
-  into.close()
+  const counts = builder.finish(options, reports)
+  builder.close()
   signal.throwIfAborted()
-  sync(part)
-  renameSync(part, path)
+  sync(temporary)
+  renameSync(temporary, path)
   sync(dirname(path))
   return { files: reports, ...counts }
 }

@@ -33,8 +33,8 @@ const layout_version = 1
  * computed in SQL, with casts because parameters are bound as doubles. Carriers without a USDOT
  * number get a number that is unused with their docket.
  */
-export const dots = 200_000_000
-export const key_of = `cast(? as integer) * ${dots} + cast(? as integer)`
+export const dot_limit = 200_000_000
+export const key_sql = `cast(? as integer) * ${dot_limit} + cast(? as integer)`
 
 export const tables = `
   create table carrier (
@@ -61,9 +61,9 @@ export const tables = `
 `
 
 /** The name as a CSV cell; null if it needs no escaping. */
-export const shownOf = (name: string) => {
-  const shown = cell(name)
-  return shown === name ? null : shown
+export const csvCell = (name: string) => {
+  const escaped = cell(name)
+  return escaped === name ? null : escaped
 }
 
 /** A source file of a mirror. */
@@ -119,9 +119,9 @@ export const isCurrent = ({ stats }: OpenMirror, path: string): boolean =>
 const numberOf = (file: Sqlite.Database, pragma: string) =>
   Number(file.pragma(pragma, { simple: true }))
 
-type Made = Omit<Mirror, "is_demo" | "sources"> & { readonly is_demo: number }
+type ImportRow = Omit<Mirror, "is_demo" | "sources"> & { readonly is_demo: number }
 
-const mirrorIn = (file: Sqlite.Database, size: bigint): Mirror => {
+const readMirror = (file: Sqlite.Database, size: bigint): Mirror => {
   const id = numberOf(file, "application_id")
   if (id !== application_id) throw unreadable("the mirror's file is no mirror of carriers")
   if (numberOf(file, "user_version") !== layout_version) {
@@ -133,9 +133,9 @@ const mirrorIn = (file: Sqlite.Database, size: bigint): Mirror => {
   const sql = "select kind, file, as_of, rows from source order by kind, file"
   // The columns of both tables are as this program's import created them.
   const sources = file.prepare(sql).all() as Array<MirrorSource>
-  const made = file.prepare("select * from import").get() as Made | undefined
-  if (made === undefined) throw unreadable("the mirror is damaged")
-  return { ...made, is_demo: made.is_demo === 1, sources }
+  const import_row = file.prepare("select * from import").get() as ImportRow | undefined
+  if (import_row === undefined) throw unreadable("the mirror is damaged")
+  return { ...import_row, is_demo: import_row.is_demo === 1, sources }
 }
 
 /** How many times a file may be replaced while it is opened. */
@@ -148,7 +148,7 @@ export const openMirror = (path: string): OpenMirror => {
     if (stats === undefined) throw unreadable("there is no mirror yet")
     const file = new Sqlite(path, { readonly: true, fileMustExist: true })
     try {
-      const mirror = mirrorIn(file, stats.size)
+      const mirror = readMirror(file, stats.size)
       if (isSame(stats, statsOf(path))) return { file, stats, mirror }
     } catch (error) {
       file.close()

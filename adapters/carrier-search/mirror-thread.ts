@@ -5,9 +5,9 @@
 import { workerData } from "node:worker_threads"
 import type Sqlite from "better-sqlite3"
 import {
-  dots,
+  dot_limit,
   isCurrent,
-  key_of,
+  key_sql,
   type Mirror,
   type OpenMirror,
   openMirror,
@@ -49,11 +49,11 @@ const literal = (text: string) => `'${text.replaceAll("'", "''")}'`
 /** An SQL expression with the same result as `rowOf`, derived from a sample row. */
 const textOf = (format: Format) => {
   const [mc, name] = [97, "QQ"]
-  const shown = format === "csv" ? name : JSON.stringify(name)
-  const [before = "", after = ""] = rowOf(mc, name, format).split(shown)
+  const escaped = format === "csv" ? name : JSON.stringify(name)
+  const [before = "", after = ""] = rowOf(mc, name, format).split(escaped)
   const [head = "", between = ""] = before.split(String(mc))
   const cell = format === "csv" ? "coalesce(cell, name)" : "json_quote(name)"
-  const parts = [literal(head), `key / ${dots}`, literal(between), cell, literal(after)]
+  const parts = [literal(head), `key / ${dot_limit}`, literal(between), cell, literal(after)]
   return `concat(${parts.join(", ")})`
 }
 
@@ -64,10 +64,10 @@ type Chunk = readonly [number, number, number, Uint8Array | null]
 const chunkOf = (file: Sqlite.Database, format: Format) =>
   file
     .prepare(
-      `select count(*), max(key) / ${dots}, max(key) % ${dots},
+      `select count(*), max(key) / ${dot_limit}, max(key) % ${dot_limit},
          cast(group_concat(${textOf(format)}, '') as blob)
        from (select key, name, cell from carrier
-         where key between ${key_of} and ${key_of} order by key limit ?)`,
+         where key between ${key_sql} and ${key_sql} order by key limit ?)`,
     )
     .raw()
 
@@ -101,7 +101,7 @@ const currentFile = (): OpenFile => {
   drop()
   const open = openMirror(path)
   const of = (format: Format) => [format, chunkOf(open.file, format)] as const
-  // One for each format, by the line above.
+  // The entries above have one statement for each format.
   const chunk = Object.fromEntries(formats.map(of)) as OpenFile["chunk"]
   current = { open, chunk, searches: 0 }
   return current
@@ -128,7 +128,7 @@ const chunk = (
   max: number,
 ) =>
   // The statement's own columns.
-  file.chunk[format].get(...from, to, dots - 1, max) as Chunk
+  file.chunk[format].get(...from, to, dot_limit - 1, max) as Chunk
 
 /** Bytes with a buffer of their own, which can be transferred; the shared `none` is copied. */
 const transferable = (bytes: Uint8Array): Uint8Array<ArrayBuffer> =>

@@ -38,8 +38,8 @@ const resourceLimits = { maxYoungGenerationSizeMb: 4 }
 const publicMessage = (error: unknown) =>
   error instanceof Error && error.cause === undefined ? error.message : `${name} failed`
 
-const pieceIn = (answer: MirrorResponse): RenderedPiece => {
-  if ("piece" in answer) return answer.piece
+const pieceOf = (response: MirrorResponse): RenderedPiece => {
+  if ("piece" in response) return response.piece
   throw new Error(`${name} sent an unexpected response`)
 }
 
@@ -53,7 +53,7 @@ const search = (
   let pending: Promise<RenderedPiece> | undefined
   let done = 0
   const send = (request: MirrorRequest) => {
-    pending = thread.request(request).then(pieceIn)
+    pending = thread.request(request).then(pieceOf)
     // The rejection of an abandoned search must not be unhandled.
     pending.catch(() => undefined)
     return pending
@@ -119,10 +119,10 @@ export const registryMirror = ({ path, thread }: RegistryMirrorOptions): Layer.L
         ({ end }) => Effect.promise(end),
       )
       let searches = 0
-      let last_answer: number | null = null
+      let last_response_ms: number | null = null
       let last_error: { readonly at: number; readonly reason: string } | null = null
       const recordSuccess = () => {
-        last_answer = clock.currentTimeMillisUnsafe()
+        last_response_ms = clock.currentTimeMillisUnsafe()
       }
       const recordError = (reason: string) => {
         last_error = { at: clock.currentTimeMillisUnsafe(), reason }
@@ -144,8 +144,8 @@ export const registryMirror = ({ path, thread }: RegistryMirrorOptions): Layer.L
         )
       const about = async (): Promise<{ mirror?: Mirror; detail: string | null }> => {
         try {
-          const answer = await call.request({ about: true })
-          return "mirror" in answer ? { mirror: answer.mirror, detail: null } : { detail: null }
+          const response = await call.request({ about: true })
+          return "mirror" in response ? { mirror: response.mirror, detail: null } : { detail: null }
         } catch (error) {
           return { detail: publicMessage(error) }
         }
@@ -158,7 +158,7 @@ export const registryMirror = ({ path, thread }: RegistryMirrorOptions): Layer.L
           detail,
           ...describeMirror(mirror),
           concurrency: null,
-          last_answer_at: instantOf(last_answer),
+          last_answer_at: instantOf(last_response_ms),
           last_error_at: instantOf(last_error?.at ?? null),
           last_error: last_error?.reason ?? null,
         }),

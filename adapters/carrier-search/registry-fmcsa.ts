@@ -9,9 +9,9 @@ import { Agent, request as send } from "undici"
 import { makeEngine } from "#actors/carrier-search/engine.ts"
 import { type Lookup, LookupFailed } from "#actors/carrier-search/lookup.ts"
 import { Registry } from "#actors/carrier-search/registry.ts"
-import { failure, readAnswer } from "#adapters/carrier-search/response.ts"
+import { failure, readResponse } from "#adapters/carrier-search/response.ts"
 import { readBody } from "#adapters/outside/response-body.ts"
-import { afterOf } from "#adapters/outside/retry-after.ts"
+import { retryAfterOf } from "#adapters/outside/retry-after.ts"
 import type { Source } from "#schemas/carrier-search/source.ts"
 
 export interface RegistryFmcsaOptions {
@@ -47,7 +47,7 @@ export const registryFmcsa = (options: RegistryFmcsaOptions): Layer.Layer<Regist
     Effect.gen(function* () {
       const agent = yield* Effect.acquireRelease(
         Effect.sync(() => agentOf(options)),
-        (held) => Effect.promise(() => held.destroy()),
+        (open_agent) => Effect.promise(() => open_agent.destroy()),
       )
       const engine = yield* makeEngine({ ...options, lookup: lookupOf(options, agent) })
       const source = Effect.map(engine.health, ({ concurrency, ...last }): Source => {
@@ -140,8 +140,8 @@ const sendRequest = async (requested: URL, { agent, headers, signal, now }: Requ
     if (!redirects.has(response.statusCode) || location === undefined) {
       const encoding = (header("content-encoding") ?? "").trim().toLowerCase()
       const bytes = await readBody(response.body, encoding, bytes_max)
-      const after_ms = afterOf(header("retry-after"), now)
-      return readAnswer({ status: response.statusCode, text: utf8.decode(bytes), after_ms })
+      const after_ms = retryAfterOf(header("retry-after"), now)
+      return readResponse({ status: response.statusCode, text: utf8.decode(bytes), after_ms })
     }
     response.body.on("error", () => undefined).destroy()
     const next = URL.canParse(location, url) ? new URL(location, url) : undefined

@@ -7,14 +7,14 @@
  */
 import { type Found, LookupFailed } from "#actors/carrier-search/lookup.ts"
 
-export interface Answered {
+export interface FmcsaResponse {
   readonly status: number
   readonly text: string
   /** Delay before the next request in milliseconds. */
   readonly after_ms?: number | undefined
 }
 
-export type Read = ReadonlyArray<Found> | LookupFailed
+export type ReadResult = ReadonlyArray<Found> | LookupFailed
 
 type Json = Readonly<Record<string, unknown>>
 
@@ -30,18 +30,18 @@ const bad_key =
 const blocked =
   "FMCSA refuses this network's address with 403, as it does outside the United States and in " +
   "some clouds; search from another network, or import the mirror"
-const maintained = "FMCSA is under maintenance; search again later, or import the mirror"
-const misplaced = "; look whether carrier.registry_url is right"
+const under_maintenance = "FMCSA is under maintenance; search again later, or import the mirror"
+const url_hint = "; look whether carrier.registry_url is right"
 
 /** The carriers of a number by USDOT number, which may be none, or the failure. */
-export const readAnswer = (answered: Answered): Read => {
-  const { status, text, after_ms } = answered
-  if (isMaintenance(text)) return failure("final", maintained)
-  const body = parsed(text)
+export const readResponse = (response: FmcsaResponse): ReadResult => {
+  const { status, text, after_ms } = response
+  if (isMaintenance(text)) return failure("final", under_maintenance)
+  const body = parseJson(text)
   const content = isObject(body) ? body.content : undefined
-  const said = typeof content === "string" ? content : ""
+  const message = typeof content === "string" ? content : ""
   // Check this before "not found", which the message about an invalid key contains too.
-  if (/web\s*key/i.test(said) || status === 401) return failure("final", bad_key)
+  if (/web\s*key/i.test(message) || status === 401) return failure("final", bad_key)
   if (status === 403) return failure("final", blocked)
   if (status === 429) return failure("refused", "FMCSA answers 429, too many requests", after_ms)
   if ([502, 503, 504].includes(status)) {
@@ -50,20 +50,20 @@ export const readAnswer = (answered: Answered): Read => {
   if (status >= 500) return failure("broken", `FMCSA answers ${status}`, after_ms)
   if (status === 404 || status === 200) {
     if (isObject(body) && isUnknown(body)) return []
-    if (status === 404) return failure("final", `FMCSA answers 404 for any number${misplaced}`)
-    return body === undefined ? failure("broken", formless(text)) : carriersOf(content)
+    if (status === 404) return failure("final", `FMCSA answers 404 for any number${url_hint}`)
+    return body === undefined ? failure("broken", notJson(text)) : carriersOf(content)
   }
-  return failure("final", `FMCSA answers ${status}, which it never should${misplaced}`)
+  return failure("final", `FMCSA answers ${status}, which it never should${url_hint}`)
 }
 
 const isMaintenance = (text: string) => /<title>[^<]*maintenance[^<]*<\/title>/i.test(text)
 
-const formless = (text: string) => {
+const notJson = (text: string) => {
   if (text.trim() === "") return "FMCSA answers with nothing"
   return /^\s*</.test(text) ? "FMCSA answers with a web page" : "FMCSA answers with no JSON"
 }
 
-const parsed = (text: string): unknown => {
+const parseJson = (text: string): unknown => {
   try {
     return JSON.parse(text)
   } catch {
@@ -80,18 +80,18 @@ const isUnknown = (body: Json) => {
   return "content" in body && (content === null || (Array.isArray(content) && content.length === 0))
 }
 
-const unlike = (what: string) =>
+const undocumented = (what: string) =>
   failure("broken", `FMCSA answers ${what}, which is not as documented`)
 
-const carriersOf = (content: unknown): Read => {
-  if (content === undefined) return unlike("without content")
+const carriersOf = (content: unknown): ReadResult => {
+  if (content === undefined) return undocumented("without content")
   const items = isObject(content) ? [content] : content
-  if (!Array.isArray(items)) return unlike("with other content")
+  if (!Array.isArray(items)) return undocumented("with other content")
   const found = new Map<number, Found>()
   for (const item of items) {
     const carrier: unknown = isObject(item) ? item.carrier : undefined
-    if (!isObject(carrier)) return unlike("with content that is no carrier")
-    const one = foundIn(carrier)
+    if (!isObject(carrier)) return undocumented("with content that is no carrier")
+    const one = carrierOf(carrier)
     if (one instanceof LookupFailed) return one
     // Deduplicate, because a USDOT number may be listed several times.
     if (one) found.set(one.dot, one)
@@ -100,20 +100,20 @@ const carriersOf = (content: unknown): Read => {
 }
 
 /** The carrier, if it is active and not also a broker. Source: market facts B1.4. */
-const foundIn = (carrier: Json): Found | LookupFailed | undefined => {
+const carrierOf = (carrier: Json): Found | LookupFailed | undefined => {
   const allowed = carrier.allowedToOperate ?? carrier.allowToOperate
   const { commonAuthorityStatus, contractAuthorityStatus, brokerAuthorityStatus } = carrier
   const authorities = [commonAuthorityStatus, contractAuthorityStatus, brokerAuthorityStatus]
   if ((allowed !== "Y" && allowed !== "N") || !authorities.every(isStatus)) {
-    return unlike("with a carrier without its status")
+    return undocumented("with a carrier without its status")
   }
   const is_active =
     allowed === "Y" && (commonAuthorityStatus === "A" || contractAuthorityStatus === "A")
   if (!is_active || brokerAuthorityStatus === "A" || !isCarrierByCensus(carrier)) return undefined
   const { legalName, dotNumber } = carrier
   const dot = /^\d{1,9}$/.test(String(dotNumber)) ? Number(dotNumber) : 0
-  if (typeof legalName !== "string") return unlike("with a carrier without its legal name")
-  if (dot === 0) return unlike("with a carrier without its USDOT number")
+  if (typeof legalName !== "string") return undocumented("with a carrier without its legal name")
+  if (dot === 0) return undocumented("with a carrier without its USDOT number")
   return { dot, name: legalName.trim() }
 }
 

@@ -4,7 +4,7 @@
  */
 import { isUtf8 } from "node:buffer"
 import { type CsvRow, trim } from "#adapters/carrier-search/csv-rows.ts"
-import { dots } from "#adapters/carrier-search/mirror-file.ts"
+import { dot_limit } from "#adapters/carrier-search/mirror-file.ts"
 import { mc_number_max } from "#schemas/carrier-search/carrier.ts"
 
 /** The public files, which differ by their header. */
@@ -86,7 +86,7 @@ const docketOf = ({ bytes, from, to }: CsvRow, cell: number) => {
 }
 
 const dotOf = ({ bytes, from, to }: CsvRow, cell: number) =>
-  digits(bytes, from[cell] ?? 0, to[cell] ?? 0, dots - 1)
+  digits(bytes, from[cell] ?? 0, to[cell] ?? 0, dot_limit - 1)
 
 const windows_1252 = new TextDecoder("windows-1252")
 

@@ -52,14 +52,14 @@ export class DataFolder extends Context.Service<
    * DataFolderUnusable if a restore is unfinished. A lasting holder removes partial files of killed
    * processes.
    */
-  static readonly layer = (data_dir: string, use: Use = "lasting") =>
+  static readonly layer = (data_dir: string, use: LockKind = "lasting") =>
     Layer.effect(
       DataFolder,
       Effect.tap(lockDataFolder(data_dir, use), ({ path }) =>
         existsSync(join(path, restoring_file))
-          ? Effect.fail(halfRestored(path))
+          ? Effect.fail(unfinishedRestore(path))
           : use === "lasting"
-            ? cleared(path)
+            ? clearPartials(path)
             : Effect.void,
       ),
     )
@@ -70,15 +70,15 @@ export class DataFolder extends Context.Service<
 }
 
 /** Duration of the lock: a server keeps it; most commands end within a second or two. */
-export type Use = "lasting" | "brief"
+export type LockKind = "lasting" | "brief"
 
 /** File that exists while a restore is unfinished (docs/decisions/0143). */
 export const restoring_file = "restoring.json"
 
-const cleared = (path: string) =>
+const clearPartials = (path: string) =>
   Effect.try({ try: () => removePartials(path), catch: (cause) => unusable(path, cause) })
 
-const halfRestored = (path: string) =>
+const unfinishedRestore = (path: string) =>
   new DataFolderUnusable({
     message: `In ${path} a restore was begun and not finished: repeat \`almanac restore-state\`.`,
     path,
@@ -91,7 +91,7 @@ const halfRestored = (path: string) =>
  */
 const brief_ms_max = 10_000
 /** Retry interval in milliseconds. */
-const look_ms = 50
+const retry_ms = 50
 
 /** Accessible by the owner only: the folder contains credentials and tenants' data. */
 const folder_mode = 0o700
@@ -104,34 +104,34 @@ const file_mode = 0o600
  * process would release the lock. Waits some seconds only for a brief holder. Fails with
  * DataFolderLocked or DataFolderUnusable.
  */
-export const lockDataFolder = (data_dir: string, use: Use = "lasting") =>
+export const lockDataFolder = (data_dir: string, use: LockKind = "lasting") =>
   Effect.andThen(releaseReserve(data_dir), lockFolder(data_dir, ["run", "nats"], use))
 
 /** Like `lockDataFolder`, with these folders only: the lock is in `run`. */
 export const lockFolder = Effect.fnUntraced(function* (
   path: string,
-  inner: ReadonlyArray<"run" | "nats">,
-  use: Use = "lasting",
+  subfolders: ReadonlyArray<"run" | "nats">,
+  use: LockKind = "lasting",
 ) {
-  const folder = yield* makeFolders(resolve(path), inner)
-  const held = Effect.acquireRelease(hold(folder, use), (lock) =>
-    Effect.sync(() => letGo(folder, lock)),
+  const folder = yield* makeFolders(resolve(path), subfolders)
+  const acquire = Effect.acquireRelease(tryLock(folder, use), (lock) =>
+    Effect.sync(() => release(folder, lock)),
   )
   const until_ms = (yield* Clock.currentTimeMillis) + brief_ms_max
-  let is_told = false
-  const waits = Effect.fnUntraced(function* (refusal: DataFolderLocked) {
+  let has_warned = false
+  const waitForBrief = Effect.fnUntraced(function* (failure: DataFolderLocked) {
     const is_over = (yield* Clock.currentTimeMillis) >= until_ms
-    if (is_over || !isBrief(folder)) return yield* refusal
-    if (!is_told) {
-      const who = `${whose(refusal.pid)}, which ends soon`
-      yield* Effect.logWarning(`${folder.path} is in use by ${who}: waiting for it.`)
+    if (is_over || !isBrief(folder)) return yield* failure
+    if (!has_warned) {
+      const holder = `${processText(failure.pid)}, which ends soon`
+      yield* Effect.logWarning(`${folder.path} is in use by ${holder}: waiting for it.`)
     }
-    is_told = true
-    yield* Effect.sleep(look_ms)
+    has_warned = true
+    yield* Effect.sleep(retry_ms)
     return false
   })
-  yield* Effect.as(held, true).pipe(
-    Effect.catchTag("DataFolderLocked", waits),
+  yield* Effect.as(acquire, true).pipe(
+    Effect.catchTag("DataFolderLocked", waitForBrief),
     Effect.repeat({ until: (is_held) => is_held }),
   )
   return folder
@@ -142,11 +142,11 @@ export const lockFolder = Effect.fnUntraced(function* (
  * from a killed process.
  */
 const isBrief = (folder: Folder) => {
-  const said = noteOf(folder)
-  return said === undefined || said.use === "brief" || !isAlive(said.pid)
+  const note = noteOf(folder)
+  return note === undefined || note.use === "brief" || !isRunning(note.pid)
 }
 
-const isAlive = (pid: number) => {
+const isRunning = (pid: number) => {
   try {
     process.kill(pid, 0)
     return true
@@ -160,18 +160,18 @@ type Folder = DataFolder["Service"]
 
 const pidFile = (folder: Folder) => join(folder.run, "almanac.pid")
 
-const makeFolders = (path: string, inner: ReadonlyArray<"run" | "nats">) =>
+const makeFolders = (path: string, subfolders: ReadonlyArray<"run" | "nats">) =>
   Effect.try({
     try: (): Folder => {
       makeFolder(path, folder_mode)
-      const real = realpathSync(path)
-      closeEmpty(real)
-      const folder = { path: real, run: join(real, "run"), nats: join(real, "nats") }
-      for (const name of inner) {
-        if (process.getuid?.() === 0) mayMake(real, folder[name])
+      const real_path = realpathSync(path)
+      restrictEmpty(real_path)
+      const folder = { path: real_path, run: join(real_path, "run"), nats: join(real_path, "nats") }
+      for (const name of subfolders) {
+        if (process.getuid?.() === 0) checkOwner(real_path, folder[name])
         mkdirSync(folder[name], { recursive: true, mode: folder_mode })
         const [owner, ours] = [statSync(folder[name]).uid, ownerIn(folder[name])]
-        if (owner !== ours) throw ofAnother(real, owner, ours)
+        if (owner !== ours) throw wrongOwner(real_path, owner, ours)
       }
       return folder
     },
@@ -179,7 +179,7 @@ const makeFolders = (path: string, inner: ReadonlyArray<"run" | "nats">) =>
   })
 
 /** Restricts the mode of an empty folder, which may have been created with a permissive umask. */
-const closeEmpty = (folder: string) => {
+const restrictEmpty = (folder: string) => {
   if (statSync(folder).uid !== process.getuid?.() || readdirSync(folder).length > 0) return
   chmodSync(folder, folder_mode)
 }
@@ -195,14 +195,14 @@ const ownerIn = (folder: string) => {
 }
 
 /** Whether `path` is root's own when used by root, and not a link of another user. */
-const mayMake = (real: string, path: string) => {
-  const owner = lstatSync(existsSync(path) ? path : real).uid
-  const ours = ownerIn(real)
-  if (owner !== ours) throw ofAnother(real, owner, ours)
+const checkOwner = (real_path: string, path: string) => {
+  const owner = lstatSync(existsSync(path) ? path : real_path).uid
+  const ours = ownerIn(real_path)
+  if (owner !== ours) throw wrongOwner(real_path, owner, ours)
 }
 
 /** Root may write everywhere, but the folder's owner could not read root's files. */
-const ofAnother = (path: string, owner: number, ours: number) =>
+const wrongOwner = (path: string, owner: number, ours: number) =>
   new DataFolderUnusable({
     message:
       `${path} belongs to user ${owner}, who could not read what user ${ours} makes in it: run ` +
@@ -211,25 +211,25 @@ const ofAnother = (path: string, owner: number, ours: number) =>
     reason: `belongs to user ${owner}`,
   })
 
-const hold = (folder: Folder, use: Use) =>
+const tryLock = (folder: Folder, use: LockKind) =>
   Effect.suspend(() => {
     try {
       return Effect.succeed(lock(folder, use))
     } catch (cause) {
-      const busy = cause instanceof Sqlite.SqliteError && cause.code.startsWith("SQLITE_BUSY")
-      return Effect.fail(busy ? locked(folder) : unusable(folder.path, cause))
+      const is_busy = cause instanceof Sqlite.SqliteError && cause.code.startsWith("SQLITE_BUSY")
+      return Effect.fail(is_busy ? lockedFailure(folder) : unusable(folder.path, cause))
     }
   })
 
-const lock = (folder: Folder, use: Use) => {
+const lock = (folder: Folder, use: LockKind) => {
   const database = new Sqlite(join(folder.run, "lock.sqlite"), { timeout: 0 })
   try {
     database.pragma("locking_mode = EXCLUSIVE")
     database.exec("BEGIN EXCLUSIVE")
-    const fresh = `${pidFile(folder)}.new`
+    const new_file = `${pidFile(folder)}.new`
     const note = use === "brief" ? `${process.pid}\n${use}\n` : `${process.pid}\n`
-    writeFileSync(fresh, note, { mode: file_mode })
-    renameSync(fresh, pidFile(folder))
+    writeFileSync(new_file, note, { mode: file_mode })
+    renameSync(new_file, pidFile(folder))
   } catch (cause) {
     database.close()
     throw cause
@@ -237,26 +237,26 @@ const lock = (folder: Folder, use: Use) => {
   return database
 }
 
-const letGo = (folder: Folder, held: Sqlite.Database) => {
+const release = (folder: Folder, database: Sqlite.Database) => {
   rmSync(pidFile(folder), { force: true })
-  held.close()
+  database.close()
 }
 
-const locked = (folder: Folder) => {
+const lockedFailure = (folder: Folder) => {
   const pid = noteOf(folder)?.pid ?? null
   return new DataFolderLocked({
     message:
-      `${folder.path} is in use by ${whose(pid)}. Stop it first, ` +
+      `${folder.path} is in use by ${processText(pid)}. Stop it first, ` +
       "or give this one a folder of its own with ALMANAC_DATA_DIR.",
     path: folder.path,
     pid,
   })
 }
 
-const whose = (pid: number | null) => (pid === null ? "another process" : `process ${pid}`)
+const processText = (pid: number | null) => (pid === null ? "another process" : `process ${pid}`)
 
 /** The holder's note: its process id, and a second line if it is brief. */
-const noteOf = (folder: Folder): { readonly pid: number; readonly use: Use } | undefined => {
+const noteOf = (folder: Folder): { readonly pid: number; readonly use: LockKind } | undefined => {
   try {
     const [first = "", second] = readFileSync(pidFile(folder), "utf8").split("\n")
     const pid = Number.parseInt(first, 10)

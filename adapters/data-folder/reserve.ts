@@ -22,8 +22,8 @@ const reserve_bytes = 16 * 2 ** 20
 /** Free space required to create the file. */
 const free_bytes_min = 4 * reserve_bytes
 /** Delay of the first check, after the start's own writes, and interval of later ones. */
-const first_look_s = 5
-const look_every_s = 60
+const first_check_s = 5
+const check_every_s = 60
 
 const piece_bytes = 2 ** 20
 const file_mode = 0o600
@@ -46,7 +46,7 @@ export const releaseReserve = (data_dir: string) =>
     )
   })
 
-const write = async (path: string) => {
+const writeReserve = async (path: string) => {
   const unfinished = `${path}.tmp`
   try {
     const file = await open(unfinished, "w", file_mode)
@@ -66,17 +66,17 @@ const write = async (path: string) => {
 }
 
 /** Creates the reserve if it is missing and the disk has enough free space. */
-const make = (folder: string) =>
+const ensureReserve = (folder: string) =>
   Effect.tryPromise({
     try: async () => {
       const path = join(folder, reserve_file)
-      if (!existsSync(path) && freeBytes(folder) >= free_bytes_min) await write(path)
+      if (!existsSync(path) && freeBytes(folder) >= free_bytes_min) await writeReserve(path)
     },
     catch: causeText,
   }).pipe(Effect.catch((reason) => Effect.logWarning(`No space is kept for a start: ${reason}`)))
 
 /** Maintains the reserve until interrupted. */
 export const keepReserve = (folder: string) =>
-  Effect.repeat(make(folder), Schedule.spaced(`${look_every_s} seconds`)).pipe(
-    Effect.delay(`${first_look_s} seconds`),
+  Effect.repeat(ensureReserve(folder), Schedule.spaced(`${check_every_s} seconds`)).pipe(
+    Effect.delay(`${first_check_s} seconds`),
   )

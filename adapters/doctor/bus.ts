@@ -5,7 +5,14 @@ import { checkpoint_stream } from "#actors/system/checkpoint.ts"
 import { LogStanding, warningOf } from "#actors/system/log-standing.ts"
 import { quarantined } from "#actors/system/quarantine.ts"
 import type { Check } from "#adapters/doctor/checks.ts"
-import { type Finding, fail, ok, some, spell, warn } from "#adapters/doctor/finding.ts"
+import {
+  type Finding,
+  fail,
+  formatDuration,
+  listNames,
+  ok,
+  warn,
+} from "#adapters/doctor/finding.ts"
 import { leasesHeld } from "#adapters/leases/jetstream.ts"
 import { events_stream } from "#adapters/published/stream-name.ts"
 import { differencesOf, NatsConnection } from "#bus"
@@ -29,12 +36,12 @@ const skew_ms_fail = 5_000
 /** A checkpoint is late after this many intervals. */
 const checkpoints_late = 3
 
-const asked = <A>(run: () => Promise<A>) => Effect.tryPromise({ try: run, catch: readFailure })
+const request = <A>(run: () => Promise<A>) => Effect.tryPromise({ try: run, catch: readFailure })
 
 const server = Effect.gen(function* () {
   const { connection, jsm } = yield* NatsConnection
-  const account = yield* asked(() => jsm.getAccountInfo())
-  const rtt = yield* asked(() => connection.rtt())
+  const account = yield* request(() => jsm.getAccountInfo())
+  const rtt = yield* request(() => connection.rtt())
   const { version, server_name } = connection.info ?? {}
   // The client's types lack `level`.
   const level = (account.api as { readonly level?: number }).level ?? 0
@@ -43,18 +50,18 @@ const server = Effect.gen(function* () {
 
 const clock = ({ ts }: StreamInfo, before_ms: number, after_ms: number): Finding => {
   if (ts === undefined) return warn("clock", "The server does not tell its time.")
-  const there = Date.parse(ts)
-  const skew = there < before_ms ? before_ms - there : Math.max(0, there - after_ms)
-  const told = `the bus's clock and ours are ${Math.round(skew)} ms apart`
-  if (skew >= skew_ms_fail) return fail("clock", `${told}: have both follow a time server.`)
-  return skew >= skew_ms_warn ? warn("clock", `${told}: look at NTP.`) : ok("clock", told)
+  const server_ms = Date.parse(ts)
+  const skew = server_ms < before_ms ? before_ms - server_ms : Math.max(0, server_ms - after_ms)
+  const summary = `the bus's clock and ours are ${Math.round(skew)} ms apart`
+  if (skew >= skew_ms_fail) return fail("clock", `${summary}: have both follow a time server.`)
+  return skew >= skew_ms_warn ? warn("clock", `${summary}: look at NTP.`) : ok("clock", summary)
 }
 
 /**
  * nats-server does not replicate streams with asynchronous persistence, and cannot change that
  * mode.
  */
-const lonely = ({ config }: StreamInfo): ReadonlyArray<Finding> =>
+const unreplicable = ({ config }: StreamInfo): ReadonlyArray<Finding> =>
   config.name === events_stream && config.persist_mode === PersistMode.Async
     ? [
         warn(
@@ -67,26 +74,30 @@ const lonely = ({ config }: StreamInfo): ReadonlyArray<Finding> =>
 /** Replicas of a stream that are missing, offline or behind. */
 const copies = ({ config, cluster }: StreamInfo, replicas: number): ReadonlyArray<Finding> => {
   const { name, num_replicas } = config
-  const few =
+  const missing_replicas =
     num_replicas < replicas
       ? [warn("copies", `${name} has ${num_replicas} copies of ${replicas}: restart almanac.`)]
       : []
-  if (num_replicas === 1 || cluster === undefined) return few
+  if (num_replicas === 1 || cluster === undefined) return missing_replicas
   const { leader, replicas: peers = [] } = cluster
   if (!leader) return [fail("copies", `${name} has no leader: too few servers are up.`)]
-  const away = peers.filter(({ offline }) => offline).map((peer) => peer.name)
+  const offline_peers = peers.filter(({ offline }) => offline).map((peer) => peer.name)
   const behind = peers.filter(({ current, offline }) => !current && !offline)
-  if (away.length > 0) return [fail("copies", `${name}: ${some(away)} away: start them.`), ...few]
+  if (offline_peers.length > 0)
+    return [
+      fail("copies", `${name}: ${listNames(offline_peers)} away: start them.`),
+      ...missing_replicas,
+    ]
   if (behind.length > 0) {
-    const names = some(behind.map((peer) => peer.name))
-    return [warn("copies", `${name}: ${names} catching up.`), ...few]
+    const names = listNames(behind.map((peer) => peer.name))
+    return [warn("copies", `${name}: ${names} catching up.`), ...missing_replicas]
   }
-  return [ok("copies", `${name}: ${num_replicas}, led by ${leader}`), ...few]
+  return [ok("copies", `${name}: ${num_replicas}, led by ${leader}`), ...missing_replicas]
 }
 
-const listed = Effect.gen(function* () {
+const listStreams = Effect.gen(function* () {
   const { jsm } = yield* NatsConnection
-  return yield* asked(async () => {
+  return yield* request(async () => {
     const all: Array<StreamInfo> = []
     for await (const info of jsm.streams.list()) all.push(info)
     return all
@@ -98,15 +109,17 @@ const log = Effect.fnUntraced(function* (options: GenerationsOptions) {
   const { jsm } = yield* NatsConnection
   const { current } = yield* findGenerations(jsm, options.name)
   const before_ms = Date.now()
-  const info = yield* asked(() => jsm.streams.info(current.stream))
+  const info = yield* request(() => jsm.streams.info(current.stream))
   const time = clock(info, before_ms, Date.now())
-  const wrong = differencesOf(logStreamConfig(optionsOf(options, current)), info.config)
-  const lasting = wrong.filter(({ option }) => option !== "num_replicas" && option !== "max_bytes")
-  const found = lasting.map(({ option }) => option)
+  const differences = differencesOf(logStreamConfig(optionsOf(options, current)), info.config)
+  const fixed_options = differences.filter(
+    ({ option }) => option !== "num_replicas" && option !== "max_bytes",
+  )
+  const names = fixed_options.map(({ option }) => option)
   const stream =
-    lasting.length === 0
+    fixed_options.length === 0
       ? ok("log", `${current.stream}, generation ${current.number}`)
-      : fail("log", `${current.stream} is not as it must be: ${some(found)}. Who changed it?`)
+      : fail("log", `${current.stream} is not as it must be: ${listNames(names)}. Who changed it?`)
   const files: Array<Finding> = []
   for (let number = 1; number < current.number; number++) {
     const index = yield* Effect.result(completeArchive(options.folder, number))
@@ -126,42 +139,46 @@ const size = Effect.gen(function* () {
 })
 
 /** Opens the log read-only, so that its stream is neither created nor changed. */
-const looked = (options: GenerationsOptions) =>
+const openLog = (options: GenerationsOptions) =>
   Layer.build(logGenerations({ ...options, read_only: true }))
 
-/** Whether the log is sealed regularly; `runs` is whether a server runs at all. */
+/** Whether the log is sealed regularly; `is_running` is whether a server runs at all. */
 const checkpoints = Effect.fnUntraced(function* ({
   checkpoint_seconds: seconds,
-  runs,
+  is_running,
   ...options
-}: BusLook) {
-  const log = Context.get(yield* looked(options), Log)
+}: BusCheckOptions) {
+  const log = Context.get(yield* openLog(options), Log)
   const now_ms = Date.now()
   const head = yield* log.head("")
   const last = yield* log.load(checkpoint_stream)
   if (last === undefined) {
-    return head === 0 || !runs
+    return head === 0 || !is_running
       ? ok("checkpoint", "none yet")
       : warn("checkpoint", `none yet, ${head} commits are not sealed`)
   }
   const age = now_ms - Date.parse(last.commit.at)
-  const told = `the last was ${spell(age)} ago, ${head - last.position} commits are after it`
+  const later = head - last.position
+  const summary = `the last was ${formatDuration(age)} ago, ${later} commits are after it`
   const next = yield* Stream.runHead(log.read("", last.position))
-  const waits = next._tag === "Some" ? now_ms - Date.parse(next.value.commit.at) : 0
-  if (runs && waits > checkpoints_late * seconds * 1000) {
-    return warn("checkpoint", `${told}: nobody seals the log; look who holds system-checkpointer.`)
+  const waiting_ms = next._tag === "Some" ? now_ms - Date.parse(next.value.commit.at) : 0
+  if (is_running && waiting_ms > checkpoints_late * seconds * 1000) {
+    return warn(
+      "checkpoint",
+      `${summary}: nobody seals the log; look who holds system-checkpointer.`,
+    )
   }
-  return ok("checkpoint", told)
+  return ok("checkpoint", summary)
 }, Effect.scoped)
 
 /** Maximum unreadable commits to list, and the timeout of the search in milliseconds. */
-const quarantined_shown = 3
+const listed_max = 3
 const quarantine_ms_max = 5_000
 
 /** Commits that no release wrote. A long log is left to `almanac log quarantine`. */
-const quarantine = Effect.fnUntraced(function* (options: BusLook) {
-  const found = yield* quarantined(quarantined_shown).pipe(
-    Effect.provideContext(yield* looked(options)),
+const quarantine = Effect.fnUntraced(function* (options: BusCheckOptions) {
+  const found = yield* quarantined(listed_max).pipe(
+    Effect.provideContext(yield* openLog(options)),
     Effect.timeoutOption(quarantine_ms_max),
   )
   if (Option.isNone(found)) {
@@ -171,57 +188,57 @@ const quarantine = Effect.fnUntraced(function* (options: BusLook) {
   if (count === 0) return ok("quarantine", "every commit can be read")
   if (open === 0) return ok("quarantine", `${count} commits cannot be read, all acknowledged`)
   const first = found.value.first.filter(({ acknowledged }) => !acknowledged)
-  const named = first.map(({ position, stream, reason }) => `${position} ${stream}: ${reason}`)
+  const listed = first.map(({ position, stream, reason }) => `${position} ${stream}: ${reason}`)
   const more = open > first.length ? ` and ${open - first.length} more` : ""
   return warn(
     "quarantine",
-    `${named.join("; ")}${more}. All else skips them. almanac log quarantine lists them; find ` +
+    `${listed.join("; ")}${more}. All else skips them. almanac log quarantine lists them; find ` +
       "out who published them, then almanac log acknowledge (docs/guide-audit.md).",
   )
 }, Effect.scoped)
 
-const leases = Effect.fnUntraced(function* (bucket: string, runs: boolean) {
+const leases = Effect.fnUntraced(function* (bucket: string, is_running: boolean) {
   const held = yield* leasesHeld(bucket)
   if (held.length === 0) {
-    return runs
+    return is_running
       ? warn("leases", "Nobody holds any: no process conducts.")
       : ok("leases", "all free")
   }
   const holders = Map.groupBy(held, ({ holder }) => holder)
-  const told = [...holders].map(
-    ([holder, some]) => `${holder}: ${some.map(({ name }) => name).join(", ")}`,
+  const summary = [...holders].map(
+    ([holder, held_leases]) => `${holder}: ${held_leases.map(({ name }) => name).join(", ")}`,
   )
-  return ok("leases", told.join("; "))
+  return ok("leases", summary.join("; "))
 })
 
-export interface BusLook extends GenerationsOptions {
+export interface BusCheckOptions extends GenerationsOptions {
   readonly leases_bucket: string
   /** Seconds between two checkpoints. */
   readonly checkpoint_seconds: number
   /** Whether a server runs on this data folder. */
-  readonly runs: boolean
+  readonly is_running: boolean
   /** Whether the bus is external (`nats.url`). */
   readonly is_outside: boolean
 }
 
 /** Whether the bus has any generation of this log; true if unknown. */
-const hasLog = ({ name }: BusLook) =>
-  Effect.map(listed, (infos) =>
+const hasLog = ({ name }: BusCheckOptions) =>
+  Effect.map(listStreams, (infos) =>
     infos.some(({ config }) => config.name === name || config.name.startsWith(`${name}_`)),
   ).pipe(Effect.orElseSucceed(() => true))
 
-const noLog = ({ name, runs }: BusLook) =>
-  (runs ? fail : warn)(
+const missingLog = ({ name, is_running }: BusCheckOptions) =>
+  (is_running ? fail : warn)(
     "log",
     `There is no ${name} on this bus: the first start makes it, ` +
       "and almanac restore-state brings back one that was lost.",
   )
 
-const allCopies = ({ replicas, is_outside }: BusLook) =>
-  Effect.map(listed, (infos) => [
+const copyChecks = ({ replicas, is_outside }: BusCheckOptions) =>
+  Effect.map(listStreams, (infos) => [
     ...infos.flatMap((info) => [
       ...copies(info, replicas),
-      ...(is_outside && replicas > 1 ? lonely(info) : []),
+      ...(is_outside && replicas > 1 ? unreplicable(info) : []),
     ]),
     ...(is_outside && replicas === 1
       ? [warn("copies", "nats.replicas is 1: with one server gone all of it is.")]
@@ -229,25 +246,30 @@ const allCopies = ({ replicas, is_outside }: BusLook) =>
   ])
 
 /** The checks of the bus. Without a log, one check reports that, and the others do nothing. */
-export const busChecks = (look: BusLook): ReadonlyArray<Check<LogStanding | NatsConnection>> => {
-  type Look = Check<LogStanding | NatsConnection>["look"]
-  const ofLog = (name: string, found: Look) => ({
+export const busChecks = (
+  options: BusCheckOptions,
+): ReadonlyArray<Check<LogStanding | NatsConnection>> => {
+  type CheckRun = Check<LogStanding | NatsConnection>["run"]
+  const ifLogExists = (name: string, found: CheckRun) => ({
     name,
-    look: Effect.flatMap(hasLog(look), (is_there): Look => (is_there ? found : Effect.succeed([]))),
+    run: Effect.flatMap(
+      hasLog(options),
+      (exists): CheckRun => (exists ? found : Effect.succeed([])),
+    ),
   })
   return [
-    { name: "nats", look: server },
+    { name: "nats", run: server },
     {
       name: "log",
-      look: Effect.flatMap(
-        hasLog(look),
-        (is_there): Look => (is_there ? log(look) : Effect.succeed(noLog(look))),
+      run: Effect.flatMap(
+        hasLog(options),
+        (exists): CheckRun => (exists ? log(options) : Effect.succeed(missingLog(options))),
       ),
     },
-    ofLog("copies", allCopies(look)),
-    ofLog("log-size", size),
-    ofLog("checkpoint", checkpoints(look)),
-    ofLog("quarantine", quarantine(look)),
-    ofLog("leases", leases(look.leases_bucket, look.runs)),
+    ifLogExists("copies", copyChecks(options)),
+    ifLogExists("log-size", size),
+    ifLogExists("checkpoint", checkpoints(options)),
+    ifLogExists("quarantine", quarantine(options)),
+    ifLogExists("leases", leases(options.leases_bucket, options.is_running)),
   ]
 }

@@ -10,17 +10,17 @@ export interface Check<R = never> {
   readonly name: string
   /** A check that must run before this one. */
   readonly needs?: string
-  readonly look: Effect.Effect<Finding | ReadonlyArray<Finding>, unknown, R>
+  readonly run: Effect.Effect<Finding | ReadonlyArray<Finding>, unknown, R>
 }
 
 /** Timeout of a check in milliseconds, which is reported as a finding. */
 const check_ms_max = 20_000
 
 /** The `what` of a check's findings. */
-const wordOf = (name: string) => name.replaceAll("-", " ")
+const whatOf = (name: string) => name.replaceAll("-", " ")
 
 /** Text of a failure: its `detail` if it is one of ours. */
-const whyOf = (cause: Cause.Cause<unknown>) => {
+const failureText = (cause: Cause.Cause<unknown>) => {
   const failure = Cause.squash(cause)
   return Predicate.hasProperty(failure, "detail") && typeof failure.detail === "string"
     ? failure.detail
@@ -29,17 +29,17 @@ const whyOf = (cause: Cause.Cause<unknown>) => {
 
 /** Runs one check; failures and timeouts become findings. */
 const runCheck = <R>(
-  { name, look }: Check<R>,
+  { name, run }: Check<R>,
   ms_max = check_ms_max,
 ): Effect.Effect<ReadonlyArray<Finding>, never, R> =>
-  Effect.suspend(() => look).pipe(
+  Effect.suspend(() => run).pipe(
     Effect.map((found) => [found].flat()),
     Effect.timeoutOrElse({
       duration: ms_max,
       orElse: () =>
-        Effect.succeed([fail(wordOf(name), `It does not answer within ${ms_max / 1000} s.`)]),
+        Effect.succeed([fail(whatOf(name), `It does not answer within ${ms_max / 1000} s.`)]),
     }),
-    Effect.catchCause((cause) => Effect.succeed([fail(wordOf(name), whyOf(cause))])),
+    Effect.catchCause((cause) => Effect.succeed([fail(whatOf(name), failureText(cause))])),
   )
 
 export const runChecks = <R>(checks: ReadonlyArray<Check<R>>) =>
@@ -49,10 +49,10 @@ export const runChecks = <R>(checks: ReadonlyArray<Check<R>>) =>
   )
 
 /** A check that returns a promise. */
-export const promised = (
+export const promiseCheck = (
   name: string,
-  look: () => Promise<Finding | ReadonlyArray<Finding>>,
-): Check => ({ name, look: Effect.tryPromise({ try: look, catch: (cause) => cause }) })
+  run: () => Promise<Finding | ReadonlyArray<Finding>>,
+): Check => ({ name, run: Effect.tryPromise({ try: run, catch: (cause) => cause }) })
 
 /** There are no checks of these names; the message lists the valid ones. */
 export class UnknownCheck extends Schema.TaggedError<UnknownCheck>()("UnknownCheck", {
@@ -60,14 +60,14 @@ export class UnknownCheck extends Schema.TaggedError<UnknownCheck>()("UnknownChe
 }) {}
 
 /** The checks with these names and those that they need; all checks if there are no names. */
-export const chosen = <R>(
+export const selectChecks = <R>(
   checks: ReadonlyArray<Check<R>>,
   names: ReadonlyArray<string>,
 ): ReadonlyArray<Check<R>> => {
   if (names.length === 0) return checks
-  const wanted = new Set(names)
+  const selected = new Set(names)
   for (const { name, needs } of checks.toReversed()) {
-    if (wanted.has(name) && needs !== undefined) wanted.add(needs)
+    if (selected.has(name) && needs !== undefined) selected.add(needs)
   }
-  return checks.filter(({ name }) => wanted.has(name))
+  return checks.filter(({ name }) => selected.has(name))
 }

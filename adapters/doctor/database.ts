@@ -7,7 +7,7 @@ import { causeText } from "#schemas/cause-text.ts"
 /** Maximum connections of one process; others are needed by other processes and operators. */
 const connections_min = 28
 
-const answer = `
+const query = `
   select current_setting('server_version') as version,
          current_setting('max_connections')::int as connections,
          has_database_privilege(current_user, current_database(), 'create') as may_create`
@@ -26,17 +26,17 @@ export const databaseFindings = async (server: PostgresServer): Promise<Readonly
     // A lost connection is reported by the query.
     client.on("error", () => undefined)
     await client.connect()
-    const [row] = (await client.query<Row>(answer)).rows
+    const [row] = (await client.query<Row>(query)).rows
     if (row === undefined) return [fail("database", "PostgreSQL answers nothing.")]
     const { version, connections, may_create } = row
     if (!may_create) {
       return [fail("database", "PostgreSQL's user may make no schema: grant create on database.")]
     }
-    const told = `PostgreSQL ${version}, ${connections} connections`
+    const summary = `PostgreSQL ${version}, ${connections} connections`
     return [
       connections < connections_min
-        ? warn("database", `${told}: each process may want ${connections_min}.`)
-        : ok("database", told),
+        ? warn("database", `${summary}: each process may want ${connections_min}.`)
+        : ok("database", summary),
     ]
   } catch (cause) {
     const why = causeText(cause)

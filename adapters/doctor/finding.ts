@@ -20,7 +20,7 @@ export const fail = finding("fail")
 const named_max = 5
 
 /** A list of names, shortened if there are many. */
-export const some = (names: ReadonlyArray<string>) =>
+export const listNames = (names: ReadonlyArray<string>) =>
   names.length <= named_max
     ? names.join(", ")
     : `${names.slice(0, named_max).join(", ")} and ${names.length - named_max} more`
@@ -30,7 +30,7 @@ const hour_ms = 3_600_000
 const minute_ms = 60_000
 
 /** Formats a duration, for example `3 days`. */
-export const spell = (ms: number) => {
+export const formatDuration = (ms: number) => {
   const [unit, name] =
     ms >= 2 * day_ms
       ? ([day_ms, "days"] as const)

@@ -5,9 +5,16 @@ import { readFile, stat, statfs } from "node:fs/promises"
 import { join } from "node:path"
 import { Effect, Option, Schema } from "effect"
 import { restoring_file } from "#adapters/data-folder/lock.ts"
-import { type Check, promised } from "#adapters/doctor/checks.ts"
-import { type Finding, fail, ok, some, spell, warn } from "#adapters/doctor/finding.ts"
-import { keptFiles } from "#adapters/state/files.ts"
+import { type Check, promiseCheck } from "#adapters/doctor/checks.ts"
+import {
+  type Finding,
+  fail,
+  formatDuration,
+  listNames,
+  ok,
+  warn,
+} from "#adapters/doctor/finding.ts"
+import { includedFiles } from "#adapters/state/files.ts"
 import { LastBackup, last_backup_file } from "#adapters/state/last-backup.ts"
 import { findBounded } from "#files"
 import type { Settings } from "#schemas/settings.ts"
@@ -36,7 +43,7 @@ const day_ms = 86_400_000
 const backup_days_max = 7
 
 /** Private files, besides those that a state backup includes. */
-const others = ["run/instance.json"]
+const other_private = ["run/instance.json"]
 const private_paths =
   /^(audit-key\.pem|webhook-key|cursor-key|dev-credentials\.json|(vault|identity)\/)/
 
@@ -68,29 +75,29 @@ export const spaceFindings = (
   { bavail, blocks, bsize, type }: Pick<StatsFs, "bavail" | "blocks" | "bsize" | "type">,
 ): ReadonlyArray<Finding> => {
   const free = bavail * bsize
-  const told = `${gigabytes(free)} free of ${gigabytes(blocks * bsize)} in ${dir}`
+  const summary = `${gigabytes(free)} free of ${gigabytes(blocks * bsize)} in ${dir}`
   const found = file_systems[type]
   const kind = found === undefined ? [] : [warn("disk", `${dir} is on ${found}.`)]
-  if (free < free_bytes_fail) return [fail("disk", `${told}: make room.`), ...kind]
+  if (free < free_bytes_fail) return [fail("disk", `${summary}: make room.`), ...kind]
   const is_low = bavail < blocks * free_share_warn
-  return [is_low ? warn("disk", `${told}: it is filling up.`) : ok("disk", told), ...kind]
+  return [is_low ? warn("disk", `${summary}: it is filling up.`) : ok("disk", summary), ...kind]
 }
 
-const isLoose = async (path: string) => {
+const isAccessible = async (path: string) => {
   const found = await stat(path).catch(() => undefined)
   return found !== undefined && (found.mode & 0o077) !== 0
 }
 
 const secrets = async (dir: string): Promise<Finding> => {
-  const kept = (await keptFiles(dir)).map(({ path }) => path)
-  const all = [...kept.filter((path) => private_paths.test(path)), ...others]
-  const loose: Array<string> = []
-  for (const path of all) if (await isLoose(join(dir, path))) loose.push(path)
-  if (loose.length === 0)
+  const files = (await includedFiles(dir)).map(({ path }) => path)
+  const all = [...files.filter((path) => private_paths.test(path)), ...other_private]
+  const accessible: Array<string> = []
+  for (const path of all) if (await isAccessible(join(dir, path))) accessible.push(path)
+  if (accessible.length === 0)
     return ok("secrets", `nobody else reads the ${all.length} files of ${dir}`)
   return fail(
     "secrets",
-    `others can read ${some(loose)} in ${dir}: chmod 600 them, and renew them.`,
+    `others can read ${listNames(accessible)} in ${dir}: chmod 600 them, and renew them.`,
   )
 }
 
@@ -105,24 +112,27 @@ const lastBackup = async (dir: string, now_ms: number): Promise<Finding> => {
   }
   const { at, position, to } = found.value
   const age = now_ms - Date.parse(at)
-  const told = `position ${position} was backed up ${spell(age)} ago to ${to}`
-  if (!(age <= backup_days_max * day_ms)) return warn("backup", `${told}: run backup-state again.`)
-  const [here, there] = await Promise.all([stat(dir), stat(to).catch(() => undefined)])
-  if (there?.dev === here.dev) {
-    return warn("backup", `${told}, on the same disk as the data: copy it elsewhere.`)
+  const summary = `position ${position} was backed up ${formatDuration(age)} ago to ${to}`
+  if (!(age <= backup_days_max * day_ms))
+    return warn("backup", `${summary}: run backup-state again.`)
+  const [source, target] = await Promise.all([stat(dir), stat(to).catch(() => undefined)])
+  if (target?.dev === source.dev) {
+    return warn("backup", `${summary}, on the same disk as the data: copy it elsewhere.`)
   }
-  return ok("backup", there === undefined ? `${told}, which is not there now` : told)
+  return ok("backup", target === undefined ? `${summary}, which is not there now` : summary)
 }
 
 const folder = async ({ data: { dir } }: Settings): Promise<ReadonlyArray<Finding>> => {
   if (!existsSync(dir)) return [warn("folder", `There is no ${dir} yet: npm start makes it.`)]
-  const half = existsSync(join(dir, restoring_file))
+  const unfinished = existsSync(join(dir, restoring_file))
     ? [fail("folder", `In ${dir} a restore was begun: repeat almanac restore-state.`)]
     : []
-  const is_loose = await isLoose(dir)
+  const is_accessible = await isAccessible(dir)
   return [
-    is_loose ? fail("folder", `others can look into ${dir}: chmod 700 it.`) : ok("folder", dir),
-    ...half,
+    is_accessible
+      ? fail("folder", `others can look into ${dir}: chmod 700 it.`)
+      : ok("folder", dir),
+    ...unfinished,
   ]
 }
 
@@ -146,18 +156,19 @@ const certificate = async (
   const read = async (path: string) => await readFile(path)
   try {
     const found = new X509Certificate(await read(tls.cert))
-    const left = Date.parse(found.validTo) - now_ms
-    const told = `${tls.cert} is good until ${new Date(found.validTo).toISOString()}`
-    // The settings of a running server may be known without its secret `tls.key`.
+    const remaining_ms = Date.parse(found.validTo) - now_ms
+    const summary = `${tls.cert} is good until ${new Date(found.validTo).toISOString()}`
+    // An older release's instance file names only the certificate, so `tls.key` may be unknown.
     if (tls.key !== "" && !found.checkPrivateKey(createPrivateKey(await read(tls.key)))) {
       return [fail("tls", `${tls.key} is not the key of ${tls.cert}.`)]
     }
     if (Date.parse(found.validFrom) > now_ms) {
       return [fail("tls", `${tls.cert} is not good before ${found.validFrom}: look at the clock.`)]
     }
-    if (left <= 0) return [fail("tls", `${tls.cert} ran out ${spell(-left)} ago: renew it.`)]
-    if (left < certificate_days_warn * day_ms) return [warn("tls", `${told}: renew it.`)]
-    return [ok("tls", told)]
+    if (remaining_ms <= 0)
+      return [fail("tls", `${tls.cert} ran out ${formatDuration(-remaining_ms)} ago: renew it.`)]
+    if (remaining_ms < certificate_days_warn * day_ms) return [warn("tls", `${summary}: renew it.`)]
+    return [ok("tls", summary)]
   } catch (cause) {
     // Report only the code, because a parser's message could leak parts of the key.
     const code = cause instanceof Error && "code" in cause ? String(cause.code) : "unreadable"
@@ -169,23 +180,23 @@ const certificate = async (
 export const machineChecks = (settings: Settings, now_ms: number): ReadonlyArray<Check> => {
   const { dir } = settings.data
   // Skipped before the first start, because the folder does not exist.
-  const within = (look: () => Promise<Finding | ReadonlyArray<Finding>>) => async () =>
-    existsSync(dir) ? await look() : []
+  const ifFolderExists = (run: () => Promise<Finding | ReadonlyArray<Finding>>) => async () =>
+    existsSync(dir) ? await run() : []
   return [
-    promised("program", async () => programs(settings)),
-    promised("folder", () => folder(settings)),
-    promised(
+    promiseCheck("program", async () => programs(settings)),
+    promiseCheck("folder", () => folder(settings)),
+    promiseCheck(
       "disk",
-      within(async () => spaceFindings(dir, await statfs(dir))),
+      ifFolderExists(async () => spaceFindings(dir, await statfs(dir))),
     ),
-    promised(
+    promiseCheck(
       "secrets",
-      within(() => secrets(dir)),
+      ifFolderExists(() => secrets(dir)),
     ),
-    promised(
+    promiseCheck(
       "backup",
-      within(() => lastBackup(dir, now_ms)),
+      ifFolderExists(() => lastBackup(dir, now_ms)),
     ),
-    promised("tls", () => certificate(settings, now_ms)),
+    promiseCheck("tls", () => certificate(settings, now_ms)),
   ]
 }

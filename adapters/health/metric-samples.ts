@@ -7,7 +7,7 @@ export interface MetricSample {
 
 const label = /([a-z_]+)="((?:[^"\\]|\\.)*)"/g
 
-const plain = (value: string) =>
+const unescapeLabel = (value: string) =>
   value.replaceAll(/\\(.)/g, (_, char: string) => (char === "n" ? "\n" : char))
 
 /** All samples of one metric; empty if it does not exist. */
@@ -16,7 +16,7 @@ export const samplesOf = (text: string, name: string): ReadonlyArray<MetricSampl
     if (!line.startsWith(name) || !/^[{ ]/.test(line.slice(name.length))) return []
     const end = line.lastIndexOf(" ")
     const labels = [...line.slice(name.length, end).matchAll(label)].map(
-      ([, key = "", value = ""]) => [key, plain(value)] as const,
+      ([, key = "", value = ""]) => [key, unescapeLabel(value)] as const,
     )
     return [{ labels: Object.fromEntries(labels), value: Number(line.slice(end + 1)) }]
   })

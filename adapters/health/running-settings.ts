@@ -18,7 +18,7 @@ export type RunningSettings = typeof RunningSettings.Type
 /** Names of settings whose value is a file, relative to the working directory. */
 const is_file = /(^|[._])(file|cert|key|ca|client_ca|binary|creds_file)$/
 
-const isShown = ({ form }: Setting) => form !== "secret" && form !== "tables"
+const isIncluded = ({ form }: Setting) => form !== "secret" && form !== "tables"
 
 const valueAt = (settings: Settings, path: string) =>
   path
@@ -26,32 +26,32 @@ const valueAt = (settings: Settings, path: string) =>
     // Every declared path has a value.
     .reduce<unknown>((node, name) => (node as Readonly<Record<string, unknown>>)[name], settings)
 
-const placedAt = (settings: Settings, path: string, value: unknown): Settings => {
+const withValueAt = (settings: Settings, path: string, value: unknown): Settings => {
   const [name = "", ...rest] = path.split(".")
-  const place = (node: unknown, key: string, left: ReadonlyArray<string>): unknown => {
-    const [next, ...others] = left
+  const setIn = (node: unknown, key: string, remaining: ReadonlyArray<string>): unknown => {
+    const [next, ...others] = remaining
     // As above.
     const from = node as Readonly<Record<string, unknown>>
-    return { ...from, [key]: next === undefined ? value : place(from[key], next, others) }
+    return { ...from, [key]: next === undefined ? value : setIn(from[key], next, others) }
   }
   // Values have been decoded by the setting's own schema.
-  return place(settings, name, rest) as Settings
+  return setIn(settings, name, rest) as Settings
 }
 
 /** A value without secrets, for other processes. */
-const shownAt = (settings: Settings, path: string, { form }: Setting) => {
+const exportedAt = (settings: Settings, path: string, { form }: Setting) => {
   const value = valueAt(settings, path)
   return form === "text" && is_file.test(path) && value !== "" ? resolve(String(value)) : value
 }
 
-export const runningOf = (settings: Settings): RunningSettings => {
+export const exportSettings = (settings: Settings): RunningSettings => {
   const all = [...settings_by_path]
   return {
     values: Object.fromEntries(
       all
-        .filter(([, setting]) => isShown(setting))
+        .filter(([, setting]) => isIncluded(setting))
         // Other settings are text, a number, a flag or a list of texts.
-        .map(([path, setting]) => [path, shownAt(settings, path, setting) as Schema.Json]),
+        .map(([path, setting]) => [path, exportedAt(settings, path, setting) as Schema.Json]),
     ),
     secrets: all.flatMap(([path, { form }]) =>
       form === "secret" && isSet(settings, path) ? [path] : [],
@@ -64,26 +64,29 @@ const isSet = (settings: Settings, path: string) => {
   return Schema.is(Schema.Redacted(Schema.NonEmptyString))(value)
 }
 
-export interface Judged {
-  /** Those of the running process, with this process's secrets. */
+export interface SettingsComparison {
+  /** The running process's settings, with this process's secrets. */
   readonly settings: Settings
   /** Paths of settings that differ in the running process. */
   readonly differing: ReadonlyArray<string>
   /** Paths of secrets that only the running process has. */
-  readonly lacking: ReadonlyArray<string>
+  readonly missing_secrets: ReadonlyArray<string>
 }
 
 /** The settings to check a running process with. The data folder is this process's. */
-export const judgedBy = (own: Settings, { values, secrets }: RunningSettings): Judged => {
+export const compareSettings = (
+  own: Settings,
+  { values, secrets }: RunningSettings,
+): SettingsComparison => {
   let settings = own
   const differing: Array<string> = []
   for (const [path, setting] of settings_by_path) {
-    if (path === "data.dir" || !isShown(setting) || !Object.hasOwn(values, path)) continue
+    if (path === "data.dir" || !isIncluded(setting) || !Object.hasOwn(values, path)) continue
     const decoded = decodeSetting(path, setting, values[path])
     if (Result.isFailure(decoded)) continue
-    if (Equal.equals(decoded.success, shownAt(own, path, setting))) continue
+    if (Equal.equals(decoded.success, exportedAt(own, path, setting))) continue
     differing.push(path)
-    settings = placedAt(settings, path, decoded.success)
+    settings = withValueAt(settings, path, decoded.success)
   }
-  return { settings, differing, lacking: secrets.filter((path) => !isSet(own, path)) }
+  return { settings, differing, missing_secrets: secrets.filter((path) => !isSet(own, path)) }
 }

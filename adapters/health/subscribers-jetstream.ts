@@ -52,7 +52,7 @@ const missedBy = (consumer: ConsumerInfo, { state }: StreamInfo) => {
   return Math.max(0, state.first_seq - 1 - ack_floor.stream_seq)
 }
 
-const waitingFor = ({ num_pending, num_ack_pending }: ConsumerInfo) => num_pending + num_ack_pending
+const pendingOf = ({ num_pending, num_ack_pending }: ConsumerInfo) => num_pending + num_ack_pending
 
 /** The durable consumers of subscribers. Ordered consumers have no stored position. */
 const durables = async (jsm: JetStreamManager) => {
@@ -65,7 +65,7 @@ const durables = async (jsm: JetStreamManager) => {
 }
 
 const lagOf = async (source: JetStreamManager, consumer: ConsumerInfo, now_ms: number) => {
-  if (waitingFor(consumer) === 0) return 0
+  if (pendingOf(consumer) === 0) return 0
   const filters = filtersOf(consumer)
   const subjects = filters.length === 0 ? [events_subject] : filters
   // The mirror has the same sequences as its source.
@@ -74,7 +74,7 @@ const lagOf = async (source: JetStreamManager, consumer: ConsumerInfo, now_ms: n
 }
 
 /** The subscribers furthest behind, with their lag. */
-const behindOf = async (
+const mostBehind = async (
   source: JetStreamManager,
   all: ReadonlyArray<{ readonly consumer: ConsumerInfo; readonly missed: number }>,
   now_ms: number,
@@ -82,22 +82,26 @@ const behindOf = async (
   const worst = all
     .toSorted(
       (one, other) =>
-        other.missed - one.missed || waitingFor(other.consumer) - waitingFor(one.consumer),
+        other.missed - one.missed || pendingOf(other.consumer) - pendingOf(one.consumer),
     )
     .slice(0, subscribers_max)
   const behind: Array<Subscriber> = []
   for (let from = 0; from < worst.length; from += reads_at_once) {
-    const some = worst.slice(from, from + reads_at_once).map(async ({ consumer, missed }) => ({
+    const batch = worst.slice(from, from + reads_at_once).map(async ({ consumer, missed }) => ({
       name: consumer.name,
       lag_s: await lagOf(source, consumer, now_ms),
       missed,
     }))
-    behind.push(...(await Promise.all(some)))
+    behind.push(...(await Promise.all(batch)))
   }
   return behind
 }
 
-const look = async (source: JetStreamManager, mirror: JetStreamManager, now_ms: number) => {
+const readSubscribers = async (
+  source: JetStreamManager,
+  mirror: JetStreamManager,
+  now_ms: number,
+) => {
   const events = await source.streams.info(events_stream).catch(undefinedIfMissing)
   // A server without the mirror's account does not respond.
   const copy = await mirror.streams.info(events_stream).catch(() => undefined)
@@ -106,17 +110,17 @@ const look = async (source: JetStreamManager, mirror: JetStreamManager, now_ms: 
     ...(copy === undefined ? [] : [storedOf("mirror", copy, now_ms)]),
   ]
   if (events === undefined) return { stored, mirror_lag_s: 0, count: 0, behind: [] }
-  const read = copy ?? events
+  const stream = copy ?? events
   const all = (await durables(copy === undefined ? source : mirror)).map((consumer) => ({
     consumer,
-    missed: missedBy(consumer, read),
+    missed: missedBy(consumer, stream),
   }))
-  const late = copy && (await nextOf(source, copy.state.last_seq, [events_subject]))
+  const unmirrored = copy && (await nextOf(source, copy.state.last_seq, [events_subject]))
   return {
     stored,
-    mirror_lag_s: late === undefined ? 0 : ageOf(late.time.getTime(), now_ms),
+    mirror_lag_s: unmirrored === undefined ? 0 : ageOf(unmirrored.time.getTime(), now_ms),
     count: all.length,
-    behind: await behindOf(source, all, now_ms),
+    behind: await mostBehind(source, all, now_ms),
   }
 }
 
@@ -129,7 +133,7 @@ export const subscribersJetStream = Layer.effect(
     )
     const now = Effect.flatMap(Clock.currentTimeMillis, (now_ms) =>
       Effect.tryPromise({
-        try: () => look(jsm, mirror, now_ms),
+        try: () => readSubscribers(jsm, mirror, now_ms),
         catch: (cause) => new PublishFailed({ detail: causeText(cause) }),
       }),
     )

@@ -9,7 +9,7 @@ import { constants, gzipSync } from "node:zlib"
 import { type PagePath, pages } from "#schemas/system/page.ts"
 
 /** The build output of `web/` in the checkout. */
-const built = join(import.meta.dirname, "../..", "web", "dist")
+const dist_folder = join(import.meta.dirname, "../..", "web", "dist")
 
 /** Content types; files with other extensions are not served. */
 const types: Readonly<Record<string, string>> = {
@@ -32,18 +32,18 @@ const fileOf = (bytes: Uint8Array, ending: string) => {
   const type = types[ending]
   if (type === undefined) return undefined
   const zipped = gzipSync(bytes, { level: constants.Z_BEST_COMPRESSION })
-  const is_worth_it = !compressed.has(ending) && zipped.length < bytes.length
+  const is_smaller = !compressed.has(ending) && zipped.length < bytes.length
   const tag = createHash("sha256").update(bytes).digest("base64url").slice(0, tag_digits)
-  return { bytes, gzip: is_worth_it ? zipped : null, tag, type }
+  return { bytes, gzip: is_smaller ? zipped : null, tag, type }
 }
 type PageFile = NonNullable<ReturnType<typeof fileOf>>
 
-const listed = /(?<=\sdata-pages=")[^"]*(?=")/
+const pages_attribute = /(?<=\sdata-pages=")[^"]*(?=")/
 
 /** A page with the list of all served pages, for navigation. */
 const htmlAt = (path: string, served: ReadonlyArray<PagePath>): PageFile | undefined => {
   if (!existsSync(path)) return undefined
-  const html = readFileSync(path, "utf8").replace(listed, served.join(" "))
+  const html = readFileSync(path, "utf8").replace(pages_attribute, served.join(" "))
   return fileOf(Buffer.from(html), ".html")
 }
 
@@ -51,7 +51,7 @@ const htmlAt = (path: string, served: ReadonlyArray<PagePath>): PageFile | undef
  * The pages of these services by path, and the files of `assets` below `folder` by name. Undefined
  * if the services have no pages or none are built. Throws if a file cannot be read.
  */
-export const pageFiles = (services: ReadonlyArray<string>, folder = built) => {
+export const pageFiles = (services: ReadonlyArray<string>, folder = dist_folder) => {
   const served = pages.filter(({ service }) => services.includes(service))
   const paths = served.map(({ path }) => path)
   const html = new Map(

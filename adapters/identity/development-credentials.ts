@@ -89,7 +89,10 @@ export const developmentCredentials = Effect.fnUntraced(function* (
   yield* Effect.mapError(writePrivate(path, file), unavailable)
   const created_at = yield* Clock.currentTimeMillis
   const records = recordsOf(found, created_at)
-  yield* store.update((kept) => [...kept.filter(({ kind }) => kind !== "development"), ...records])
+  yield* store.update((existing) => [
+    ...existing.filter(({ kind }) => kind !== "development"),
+    ...records,
+  ])
   return credentials
 })
 
@@ -162,7 +165,7 @@ const recordsOf = (of: Principals, created_at: number): ReadonlyArray<TokenRecor
 }
 
 /** The caller of every request while `api.noauth` is set: the tenant with all roles. */
-export const everyone = ({ tenant, domain_owner: owner }: Principals): Caller => ({
+export const unrestrictedCaller = ({ tenant, domain_owner: owner }: Principals): Caller => ({
   actor: "noauth",
   kind: "noauth",
   scopes: new Set(scopes),

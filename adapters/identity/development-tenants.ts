@@ -38,11 +38,11 @@ const makeShare = ({ project_id, share_id }: Tenant, shares_root: string) =>
   Effect.tryPromise({
     try: async () => {
       const project = join(shares_root, project_id)
-      const is_there = await lstat(project).then(
+      const exists = await lstat(project).then(
         () => true,
         () => false,
       )
-      if (is_there) return
+      if (exists) return
       for (const [name, bytes] of files) {
         const path = join(project, share_id, name)
         await mkdir(dirname(path), { recursive: true, mode: 0o700 })
@@ -55,7 +55,7 @@ const makeShare = ({ project_id, share_id }: Tenant, shares_root: string) =>
     },
   })
 
-const about = `This folder is a share. Put files into it, back it up, restore it.
+const readme = `This folder is a share. Put files into it, back it up, restore it.
 
 A folder beside it whose name is a UUID is another share of the same project.
 `
@@ -67,7 +67,7 @@ const side = 256
 const pixels = Uint8Array.from({ length: side * side }, (_, n) => (n % side) ^ Math.floor(n / side))
 
 const files: ReadonlyArray<readonly [name: string, bytes: string | Uint8Array]> = [
-  ["README.txt", about],
+  ["README.txt", readme],
   ["tables/temperatures.csv", `minute,celsius\n${rows.join("\n")}\n`],
   ["pictures/carpet.pgm", Buffer.concat([Buffer.from(`P5 ${side} ${side} 255\n`), pixels])],
 ]

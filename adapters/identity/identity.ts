@@ -4,7 +4,7 @@
  */
 import { Clock, Effect, Layer, Redacted } from "effect"
 import { v7 } from "uuid"
-import { everyone, type Principals } from "#adapters/identity/development-credentials.ts"
+import { type Principals, unrestrictedCaller } from "#adapters/identity/development-credentials.ts"
 import { jwts } from "#adapters/identity/jwt.ts"
 import { keystoneTokens } from "#adapters/identity/keystone.ts"
 import { certificates, staticTokens } from "#adapters/identity/static.ts"
@@ -39,12 +39,12 @@ export const identity = (settings: Settings, own: OwnTokens, principals: Princip
     Identity,
     Effect.gen(function* () {
       const { api } = settings
-      const known = inOrder(yield* configured(settings, own))
-      const housed = inDomain(principals.domain_owner.domain_id)
-      const all = Effect.succeed(housed(everyone(principals)))
+      const authenticateCaller = tryInOrder(yield* configuredAuthenticators(settings, own))
+      const addDomain = inDomain(principals.domain_owner.domain_id)
+      const everyone = Effect.succeed(addDomain(unrestrictedCaller(principals)))
       const authenticate: Authenticate = api.noauth
-        ? () => all
-        : (credentials) => Effect.mapEager(known(credentials), housed)
+        ? () => everyone
+        : (credentials) => Effect.mapEager(authenticateCaller(credentials), addDomain)
       return { authenticate }
     }),
   )
@@ -58,22 +58,22 @@ export const identityKeystone = (settings: Settings, own: OwnTokens) =>
     Identity,
     Effect.gen(function* () {
       const { token_cache_time } = settings.keystone_authtoken
-      const known = yield* configured(settings, own)
-      return { authenticate: inOrder([...known, yield* keystoneTokens(token_cache_time)]) }
+      const local = yield* configuredAuthenticators(settings, own)
+      return { authenticate: tryInOrder([...local, yield* keystoneTokens(token_cache_time)]) }
     }),
   )
 
 /** Authenticators without external services; the log is queried last. */
-const configured = Effect.fnUntraced(function* (settings: Settings, own: OwnTokens) {
+const configuredAuthenticators = Effect.fnUntraced(function* (settings: Settings, own: OwnTokens) {
   const { auth, tls } = settings
   const clock = yield* Clock.Clock
   const find = (sha256: string) => own.store.find(sha256) ?? own.issued.find(sha256)
   return [
-    keptTokens({ find }, clock),
+    tokensInMemory({ find }, clock),
     staticTokens([...auth.tokens, ...dashboardToken(settings)]),
     yield* jwts(auth.jwt),
     certificates(tls.client_certificates),
-    recordedTokens(own.issued, clock),
+    tokensInLog(own.issued, clock),
   ]
 })
 
@@ -88,20 +88,20 @@ const dashboardToken = ({ capital: { token } }: Settings) => {
 const dashboard_scope = "dashboard:read"
 
 /** Memoizes by object identity, because creating a caller costs more than a lookup. */
-const remembered = <A extends object, B>(make: (from: A) => B) => {
-  const made = new WeakMap<A, B>()
+const memoized = <A extends object, B>(make: (from: A) => B) => {
+  const cache = new WeakMap<A, B>()
   return (from: A): B => {
-    const known = made.get(from)
+    const known = cache.get(from)
     if (known !== undefined) return known
-    const fresh = make(from)
-    made.set(from, fresh)
-    return fresh
+    const value = make(from)
+    cache.set(from, value)
+    return value
   }
 }
 
 /** Adds the domain to a caller. */
 const inDomain = (domain_id: string) =>
-  remembered(
+  memoized(
     (caller: Caller): Caller => ({
       ...caller,
       ...(caller.project_id !== undefined && { project_domain_id: domain_id }),
@@ -113,7 +113,7 @@ const inDomain = (domain_id: string) =>
 const token_length_max = 16_384
 
 /** Tries authenticators in order until one recognizes the credentials. */
-export const inOrder =
+export const tryInOrder =
   (authenticators: ReadonlyArray<Authenticate>): Authenticate =>
   (credentials) => {
     const { token, certificate } = credentials
@@ -122,8 +122,8 @@ export const inOrder =
       return refused("malformed")
     }
     return authenticators.reduce<ReturnType<Authenticate>>(
-      (answer, authenticate) =>
-        Effect.catchEager(answer, (error) =>
+      (result, authenticate) =>
+        Effect.catchEager(result, (error) =>
           error._tag === "Unauthenticated" && error.reason === "unknown"
             ? authenticate(credentials)
             : Effect.fail(error),
@@ -138,33 +138,33 @@ const refused = (reason: Unauthenticated["reason"]) => Effect.fail(new Unauthent
 const unknown = refused("unknown")
 
 /** Our own tokens that are in memory. */
-export const keptTokens =
+export const tokensInMemory =
   (store: Pick<TokenStore, "find">, clock: Clock.Clock): Authenticate =>
   ({ token }) => {
     if (token === undefined || !token().startsWith(token_prefix)) return unknown
     // Not a timing leak: the lookup compares hashes.
     const record = store.find(sha256Of(token()))
-    return record === undefined ? unknown : callerBy(record, clock)
+    return record === undefined ? unknown : callerUnlessExpired(record, clock)
   }
 
 /** Tokens of `token issue` that are not in memory, looked up in the log. */
-const recordedTokens =
-  ({ ask }: IssuedTokens, clock: Clock.Clock): Authenticate =>
+const tokensInLog =
+  ({ lookUp }: IssuedTokens, clock: Clock.Clock): Authenticate =>
   ({ token }) => {
     if (token === undefined || !token_pattern.test(token())) return unknown
-    return Effect.flatMap(ask(sha256Of(token())), (record) =>
-      record === undefined ? unknown : callerBy(record, clock),
+    return Effect.flatMap(lookUp(sha256Of(token())), (record) =>
+      record === undefined ? unknown : callerUnlessExpired(record, clock),
     )
   }
 
-const callerBy = (record: TokenRecord, clock: Clock.Clock) =>
+const callerUnlessExpired = (record: TokenRecord, clock: Clock.Clock) =>
   // Synchronous, with an unsafe clock read, so that direct routes need not wait.
   hasExpired(record, clock.currentTimeMillisUnsafe())
     ? refused("expired")
     : Effect.succeed(callerOfRecord(record))
 
 /** Records are immutable and are replaced as a whole. */
-const callerOfRecord = remembered((record: TokenRecord) => callerOf(record))
+const callerOfRecord = memoized((record: TokenRecord) => callerOf(record))
 
 const callerOf = (record: TokenRecord): Caller => ({
   actor: `${record.kind === "issued" ? "token" : "development"}:${record.name}`,
@@ -177,7 +177,7 @@ const callerOf = (record: TokenRecord): Caller => ({
 })
 
 /** Expired records are kept for a day, so that clients get "expired" instead of "unknown". */
-const expired_kept_ms = 86_400_000
+const expired_retention_ms = 86_400_000
 
 /**
  * Issues and revokes tokens of one machine: for its control commands, and for earlier releases,
@@ -200,18 +200,18 @@ export const tokenIssuer = (store: TokenStore) => ({
       created_at: now,
       expires_at: request.ttl_seconds === undefined ? null : now + request.ttl_seconds * 1000,
     }
-    yield* store.update((kept) => [
-      ...kept.filter((one) => !hasExpired(one, now - expired_kept_ms)),
+    yield* store.update((records) => [
+      ...records.filter((one) => !hasExpired(one, now - expired_retention_ms)),
       record,
     ])
     return Redacted.make(token)
   }),
   revoke: Effect.fnUntraced(function* (name: string) {
     let revoked = 0
-    yield* store.update((kept) => {
-      const left = kept.filter((one) => one.kind !== "issued" || one.name !== name)
-      revoked = kept.length - left.length
-      return left
+    yield* store.update((records) => {
+      const remaining = records.filter((one) => one.kind !== "issued" || one.name !== name)
+      revoked = records.length - remaining.length
+      return remaining
     })
     return revoked
   }),

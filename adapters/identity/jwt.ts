@@ -17,7 +17,7 @@ const jwks_bytes_max = 2 ** 20
 /**
  * Cache time of a verified token in milliseconds; a withdrawn key is accepted that much longer.
  */
-const known_ms = 60_000
+const cache_ms = 60_000
 
 /**
  * Section `[auth.jwt]`. A token must have `sub` and `exp`, and `iss` and `aud` if configured.
@@ -35,7 +35,7 @@ export const jwts = Effect.fnUntraced(function* (settings: JwtSettings) {
   const algorithms = settings.algorithms.filter((algorithm) =>
     algorithm === "HS256" ? secret.length > 0 : public_keys !== undefined,
   )
-  const known = knownTokens(yield* Clock.Clock, known_ms)
+  const known = knownTokens(yield* Clock.Clock, cache_ms)
   const verify = Effect.fnUntraced(function* (token: string) {
     const now = yield* Clock.currentTimeMillis
     const { payload } = yield* Effect.tryPromise({
@@ -51,11 +51,11 @@ export const jwts = Effect.fnUntraced(function* (settings: JwtSettings) {
       catch: refusal,
     })
     const claims = Schema.decodeUnknownEffect(Claims)(payload)
-    const refused = () => new Unauthenticated({ reason: "claims" })
-    const caller = callerOf(yield* Effect.mapError(claims, refused))
+    const rejection = () => new Unauthenticated({ reason: "claims" })
+    const caller = callerOf(yield* Effect.mapError(claims, rejection))
     // jose has verified that it exists and is a number.
     const expires_s = Number(payload.exp) + settings.clock_tolerance_seconds
-    known.keep(token, caller, now, expires_s * 1000)
+    known.add(token, caller, now, expires_s * 1000)
     return caller
   })
   const authenticate: Authenticate = ({ token }) => {
@@ -107,8 +107,8 @@ const refusal = (cause: unknown): Unauthenticated | IdentityUnavailable => {
   if (reason === undefined) {
     return new IdentityUnavailable({ message: "the keys of auth.jwt could not be used" })
   }
-  const early = cause instanceof errors.JWTClaimValidationFailed && cause.claim === "nbf"
-  return new Unauthenticated({ reason: early ? "not_yet_valid" : reason })
+  const is_early = cause instanceof errors.JWTClaimValidationFailed && cause.claim === "nbf"
+  return new Unauthenticated({ reason: is_early ? "not_yet_valid" : reason })
 }
 
 const reasons: Readonly<Record<string, Unauthenticated["reason"]>> = {
@@ -126,12 +126,12 @@ const reasons: Readonly<Record<string, Unauthenticated["reason"]>> = {
 
 /** A name for the log: at most 200 characters, no control characters. */
 const Subject = Schema.String.check(Schema.isPattern(/^\P{Cc}{1,200}$/u))
-const Words = Schema.Union([Schema.String, Schema.Array(Schema.String)])
+const StringOrList = Schema.Union([Schema.String, Schema.Array(Schema.String)])
 
 const Claims = Schema.Struct({
   sub: Subject,
-  scope: Schema.optionalKey(Words),
-  scp: Schema.optionalKey(Words),
+  scope: Schema.optionalKey(StringOrList),
+  scp: Schema.optionalKey(StringOrList),
   roles: Schema.optionalKey(Schema.Array(Schema.String)),
   project_id: Schema.optionalKey(PrincipalId),
   domain_id: Schema.optionalKey(PrincipalId),
@@ -147,11 +147,11 @@ const callerOf = ({
 }: typeof Claims.Type): Caller => ({
   actor: `jwt:${sub}`,
   kind: "jwt",
-  scopes: new Set([...words(scope), ...words(scp)]),
+  scopes: new Set([...scopesIn(scope), ...scopesIn(scp)]),
   roles: new Set(roles),
   ...ids,
 })
 
 /** RFC 8693 §4.2 separates scopes with spaces; some issuers send a list. */
-const words = (claim: typeof Words.Type) =>
+const scopesIn = (claim: typeof StringOrList.Type) =>
   typeof claim === "string" ? claim.split(" ").filter((word) => word !== "") : claim

@@ -6,7 +6,7 @@
  */
 import { Cache, Clock, Duration, Effect, Redacted, Schema } from "effect"
 import { knownTokens } from "#adapters/identity/known-token.ts"
-import { type Answer, decoded, unexpected } from "#adapters/keystone/http.ts"
+import { type CloudResponse, decodeResponse, unexpected } from "#adapters/keystone/http.ts"
 import { KeystoneSession, keystoneCall, token_length_max } from "#adapters/keystone/session.ts"
 import type { Caller } from "#gateway/caller.ts"
 import { type Authenticate, IdentityUnavailable, Unauthenticated } from "#gateway/identity.ts"
@@ -43,48 +43,53 @@ export const keystoneTokens = Effect.fnUntraced(function* (cache_s: number) {
   const known = knownTokens(yield* Clock.Clock, cache_s * ms_per_s)
   const validate = Effect.fnUntraced(function* (subject: Redacted.Redacted<string>) {
     const now_ms = yield* Clock.currentTimeMillis
-    const { caller, expires_ms } = yield* validated(session, subject)
-    known.keep(Redacted.value(subject), caller, now_ms, expires_ms)
+    const { caller, expires_ms } = yield* requestValidation(session, subject)
+    known.add(Redacted.value(subject), caller, now_ms, expires_ms)
     return caller
   })
   // Deduplicates concurrent validations; results are in `known` afterwards.
-  const asked = yield* Cache.makeWith(validate, {
+  const validations = yield* Cache.makeWith(validate, {
     capacity: tokens_max,
     timeToLive: () => Duration.zero,
   })
   const authenticate: Authenticate = ({ token }) => {
     const text = token === undefined ? "" : token()
     if (text === "") return refused("missing")
-    if (!visible.test(text)) return refused("malformed")
+    if (!visible_ascii.test(text)) return refused("malformed")
     const caller = known.find(text)
-    return caller === undefined ? Cache.get(asked, Redacted.make(text)) : Effect.succeed(caller)
+    return caller === undefined
+      ? Cache.get(validations, Redacted.make(text))
+      : Effect.succeed(caller)
   }
   return authenticate
 })
 
 /** Valid tokens: Keystone's have a few hundred characters, and it rejects headers of 70 kB. */
-const visible = new RegExp(`^[\\x21-\\x7e]{1,${token_length_max}}$`)
+const visible_ascii = new RegExp(`^[\\x21-\\x7e]{1,${token_length_max}}$`)
 
-const down = ({ detail }: BackendUnavailable) => new IdentityUnavailable({ message: detail })
+const unavailable = ({ detail }: BackendUnavailable) => new IdentityUnavailable({ message: detail })
 
-const validated = Effect.fnUntraced(function* (
+const requestValidation = Effect.fnUntraced(function* (
   session: KeystoneSession["Service"],
   subject: Redacted.Redacted<string>,
 ) {
   const call = keystoneCall(session, "GET", "/auth/tokens?nocatalog", { subject })
-  const answer = yield* Effect.mapError(session.askAsService(call), down)
+  const response = yield* Effect.mapError(session.sendAsService(call), unavailable)
   // 403 if the trustor of a trust lost a role, or the service user lacks its role.
-  if (answer.status === 404 || (answer.status === 403 && !isOurFault(answer))) {
+  if (response.status === 404 || (response.status === 403 && !isOurFault(response))) {
     return yield* refused("unknown")
   }
-  if (answer.status !== 200) return yield* down(unexpected(keystone, answer))
-  const { token } = yield* Effect.mapError(decoded(Validated, keystone, answer), down)
+  if (response.status !== 200) return yield* unavailable(unexpected(keystone, response))
+  const { token } = yield* Effect.mapError(
+    decodeResponse(Validated, keystone, response),
+    unavailable,
+  )
   const expires_ms = Date.parse(token.expires_at)
   // Keystone has validated it: an unparsable time is no reason to reject it.
   return { caller: callerOf(token), expires_ms: Number.isNaN(expires_ms) ? Infinity : expires_ms }
 })
 
-const isOurFault = ({ bytes }: Answer) =>
+const isOurFault = ({ bytes }: CloudResponse) =>
   Buffer.from(bytes).toString("utf8").includes("identity:validate_token")
 
 const callerOf = ({

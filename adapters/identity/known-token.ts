@@ -23,7 +23,7 @@ export const knownTokens = (clock: Clock.Clock, known_ms: number) => {
       known.delete(token)
       return undefined
     },
-    keep: (token: string, caller: Caller, from_ms: number, expires_ms: number) => {
+    add: (token: string, caller: Caller, from_ms: number, expires_ms: number) => {
       const until_ms = Math.min(from_ms + known_ms, expires_ms)
       // It could never be found and would evict a valid one.
       if (until_ms <= from_ms) return

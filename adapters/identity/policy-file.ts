@@ -26,18 +26,18 @@ export const policyRules = Effect.fnUntraced(function* (
   path: string,
   defaults: Readonly<Record<string, Rule>>,
 ) {
-  let rules = parsed(defaults)
+  let rules = parseAll(defaults)
   if (path === "") return () => rules
   const whenChanged = yield* watchFiles([path])
   const read = Effect.gen(function* () {
-    const given = yield* readRules(path)
-    rules = parsed({ ...defaults, ...given })
+    const configured = yield* readRules(path)
+    rules = parseAll({ ...defaults, ...configured })
     for (const [name, { problem }] of rules) {
       if (problem === undefined) continue
       yield* Effect.logWarning(`policy.file, rule ${name}: ${problem}; it denies there.`)
     }
   })
-  const again = Effect.gen(function* () {
+  const reload = Effect.gen(function* () {
     yield* read
     yield* Effect.logInfo(`The policy rules of ${path} were read again.`)
   }).pipe(
@@ -46,16 +46,16 @@ export const policyRules = Effect.fnUntraced(function* (
     ),
   )
   yield* read
-  yield* whenChanged(again)
+  yield* whenChanged(reload)
   return () => rules
 })
 
-const parsed = (rules: Readonly<Record<string, Rule>>): Rules =>
+const parseAll = (rules: Readonly<Record<string, Rule>>): Rules =>
   new Map(Object.entries(rules).map(([name, rule]) => [name, parseRule(rule)]))
 
 const readRules = (path: string) =>
   Effect.flatMap(readBounded(path, file_bytes_max), (text) => {
-    const rules = rulesIn(text)
+    const rules = parseRules(text)
     return Result.isSuccess(rules)
       ? Effect.succeed(rules.success)
       : Effect.fail(new PolicyFileInvalid({ message: `${path}${rules.failure}` }))
@@ -64,7 +64,7 @@ const readRules = (path: string) =>
   )
 
 /** Parses rules by name; errors begin with the line number, if known. */
-export const rulesIn = (text: string): Result.Result<Readonly<Record<string, Rule>>, string> => {
+export const parseRules = (text: string): Result.Result<Readonly<Record<string, Rule>>, string> => {
   // An editor may have added a byte order mark.
   const plain = text.replace(/^\uFEFF/, "")
   if (plain.trimStart().startsWith("{")) {
@@ -76,7 +76,7 @@ export const rulesIn = (text: string): Result.Result<Readonly<Record<string, Rul
   const rules: Record<string, Rule> = {}
   for (const [n, line] of plain.split(/\r?\n/).entries()) {
     if (/^\s*(#.*)?$|^---\s*$/.test(line)) continue
-    const [name, rule] = pairIn(line)
+    const [name, rule] = parsePair(line)
     if (name === undefined || rule === undefined) {
       return Result.fail(`, line ${n + 1}: not "name": "rule"`)
     }
@@ -86,24 +86,26 @@ export const rulesIn = (text: string): Result.Result<Readonly<Record<string, Rul
   return Result.succeed(rules)
 }
 
-const Words = Schema.Array(Schema.String)
+const StringList = Schema.Array(Schema.String)
 const Json = Schema.fromJsonString(
   Schema.Record(
     Schema.String,
-    Schema.Union([Schema.String, Schema.Array(Schema.Union([Schema.String, Words]))]),
+    Schema.Union([Schema.String, Schema.Array(Schema.Union([Schema.String, StringList]))]),
   ),
 )
 
-const quoted = String.raw`"(?:[^"\\]|\\.)*"|'(?:[^']|'')*'`
-const pair = new RegExp(`^(${quoted}|[A-Za-z][\\w:.-]*)\\s*:\\s+(${quoted})\\s*(?:\\s#.*)?$`)
+const quoted_pattern = String.raw`"(?:[^"\\]|\\.)*"|'(?:[^']|'')*'`
+const pair_pattern = new RegExp(
+  `^(${quoted_pattern}|[A-Za-z][\\w:.-]*)\\s*:\\s+(${quoted_pattern})\\s*(?:\\s#.*)?$`,
+)
 
-const pairIn = (line: string) => {
-  const [, name, rule] = pair.exec(line) ?? []
-  return name === undefined || rule === undefined ? [] : [textOf(name), textOf(rule)]
+const parsePair = (line: string) => {
+  const [, name, rule] = pair_pattern.exec(line) ?? []
+  return name === undefined || rule === undefined ? [] : [decodeScalar(name), decodeScalar(rule)]
 }
 
 /** Decodes a scalar; undefined if it has escapes that JSON does not have. */
-const textOf = (scalar: string): string | undefined => {
+const decodeScalar = (scalar: string): string | undefined => {
   if (scalar.startsWith("'")) return scalar.slice(1, -1).replaceAll("''", "'")
   if (!scalar.startsWith('"')) return scalar
   return Option.getOrUndefined(Schema.decodeUnknownOption(JsonText)(scalar))

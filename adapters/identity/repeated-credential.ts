@@ -34,8 +34,8 @@ export const derivedBytes = (
     : createHmac("sha256", key).update(`repeated-${purpose}\0${command_id}`).digest()
 
 /** Like `derivedBytes`, as a UUID. */
-export const derivedId = (...given: Parameters<typeof derivedBytes>): string | undefined => {
-  const random = derivedBytes(...given)
+export const derivedId = (...args: Parameters<typeof derivedBytes>): string | undefined => {
+  const random = derivedBytes(...args)
   return random && v4({ random })
 }
 
@@ -50,14 +50,14 @@ export const retryKey = Effect.fnUntraced(function* ({
   const shared = sharedKey(cluster.secret, "retried-token")
   if (shared !== undefined) return shared
   const path = join(data.dir, "identity", "retry-key")
-  const kept = yield* findBounded(path, file_bytes_max)
-  if (Option.isSome(kept)) {
-    const hex = kept.value.trim()
+  const stored = yield* findBounded(path, file_bytes_max)
+  if (Option.isSome(stored)) {
+    const hex = stored.value.trim()
     if (/^[0-9a-f]{64}$/.test(hex)) return Buffer.from(hex, "hex")
     const message = `${path} is damaged: remove it, and retries of older requests fail`
     return yield* new IdentityUnavailable({ message })
   }
-  const made = randomBytes(key_bytes)
-  yield* writePrivate(path, `${made.toString("hex")}\n`)
-  return made
+  const key = randomBytes(key_bytes)
+  yield* writePrivate(path, `${key.toString("hex")}\n`)
+  return key
 })

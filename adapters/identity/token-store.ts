@@ -65,8 +65,8 @@ export interface TokenStore {
 export const openTokenStore = Effect.fnUntraced(function* (data_dir: string) {
   const path = join(data_dir, "identity", "tokens.json")
   const text = yield* Effect.mapError(findBounded(path, file_bytes_max), unavailable)
-  const kept = Option.isNone(text) ? [] : (yield* decoded(path, text.value)).tokens
-  let by_hash = byHash(kept)
+  const records = Option.isNone(text) ? [] : (yield* decoded(path, text.value)).tokens
+  let by_hash = byHash(records)
   const one_at_a_time = yield* Semaphore.make(1)
   const update: TokenStore["update"] = (change) =>
     one_at_a_time.withPermit(

@@ -4,15 +4,20 @@
  * Source: document 2 §5; decisions of document 2, identity, secrets, shares.
  */
 import { Effect, Schema } from "effect"
-import { type Answer, type Call, decoded, unexpected } from "#adapters/keystone/http.ts"
+import {
+  type Call,
+  type CloudResponse,
+  decodeResponse,
+  unexpected,
+} from "#adapters/keystone/http.ts"
 import { KeystoneSession, keystoneCall } from "#adapters/keystone/session.ts"
 import { BackendUnavailable } from "#schemas/share-protection/rejection.ts"
 
 /** The desired endpoint. */
-export interface Entry {
+export interface CatalogEntry {
   readonly type: string
   /** The interface, for example `public`. */
-  readonly side: string
+  readonly interface_name: string
   /**
    * If empty, an endpoint is created without a region, and an existing one matches in any region.
    */
@@ -34,18 +39,18 @@ const Endpoints = Schema.Struct({
 })
 
 /** Sends a request as the service user; fails if it is not allowed to, or on any other status. */
-const asked = Effect.fnUntraced(function* (
+const request = Effect.fnUntraced(function* (
   method: Call["method"],
   path: string,
   status: number,
   body?: object,
 ) {
   const session = yield* KeystoneSession
-  const answer = yield* session.askAsService(
+  const response = yield* session.sendAsService(
     keystoneCall(session, method, path, body === undefined ? {} : { body }),
   )
-  if (answer.status === 403) return yield* forbidden
-  return answer.status === status ? answer : yield* unexpected(keystone, answer)
+  if (response.status === 403) return yield* forbidden
+  return response.status === status ? response : yield* unexpected(keystone, response)
 })
 
 const forbidden = new BackendUnavailable({
@@ -54,31 +59,36 @@ const forbidden = new BackendUnavailable({
 
 const read = <A>(
   schema: Schema.Decoder<A>,
-  answer: Effect.Effect<Answer, BackendUnavailable, KeystoneSession>,
-) => Effect.flatMap(answer, (said) => decoded(schema, keystone, said))
+  sending: Effect.Effect<CloudResponse, BackendUnavailable, KeystoneSession>,
+) => Effect.flatMap(sending, (response) => decodeResponse(schema, keystone, response))
 
 const serviceId = Effect.fnUntraced(function* (type: string) {
   const query = new URLSearchParams({ type })
-  const { services } = yield* read(Services, asked("GET", `/services?${query}`, 200))
-  const [known] = services
-  if (known !== undefined) return known.id
+  const { services } = yield* read(Services, request("GET", `/services?${query}`, 200))
+  const [existing] = services
+  if (existing !== undefined) return existing.id
   const body = { service: { type, name, enabled: true } }
-  return (yield* read(Service, asked("POST", "/services", 201, body))).service.id
+  return (yield* read(Service, request("POST", "/services", 201, body))).service.id
 })
 
 /** Registers the endpoint. Returns what it did; an up-to-date entry is left unchanged. */
-export const register = Effect.fnUntraced(function* ({ type, side, region, url }: Entry) {
+export const register = Effect.fnUntraced(function* ({
+  type,
+  interface_name,
+  region,
+  url,
+}: CatalogEntry) {
   const service_id = yield* serviceId(type)
-  const place = region === "" ? {} : { region_id: region }
-  const query = new URLSearchParams({ service_id, interface: side, ...place })
-  const { endpoints } = yield* read(Endpoints, asked("GET", `/endpoints?${query}`, 200))
+  const region_field = region === "" ? {} : { region_id: region }
+  const query = new URLSearchParams({ service_id, interface: interface_name, ...region_field })
+  const { endpoints } = yield* read(Endpoints, request("GET", `/endpoints?${query}`, 200))
   const [known] = endpoints
   if (known === undefined) {
-    const endpoint = { service_id, interface: side, url, ...place }
-    yield* asked("POST", "/endpoints", 201, { endpoint })
+    const endpoint = { service_id, interface: interface_name, url, ...region_field }
+    yield* request("POST", "/endpoints", 201, { endpoint })
     return "created"
   }
   if (known.url === url) return "unchanged"
-  yield* asked("PATCH", `/endpoints/${known.id}`, 200, { endpoint: { url } })
+  yield* request("PATCH", `/endpoints/${known.id}`, 200, { endpoint: { url } })
   return "updated"
 })

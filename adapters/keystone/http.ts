@@ -27,23 +27,23 @@ export interface Call {
 }
 
 /** Any response, including errors. */
-export interface Answer {
+export interface CloudResponse {
   readonly status: number
   readonly headers: Readonly<Record<string, string>>
   readonly bytes: Uint8Array
 }
 
-export type Ask = (call: Call) => Effect.Effect<Answer, BackendUnavailable>
+export type SendCall = (call: Call) => Effect.Effect<CloudResponse, BackendUnavailable>
 
 /** The system's CA certificates are about 220 KB. */
 const ca_bytes_max = 2 ** 22
 /** A thousand detailed shares are 1.6 MB. */
-const answer_bytes_max = 2 ** 24
+const response_bytes_max = 2 ** 24
 const connect_ms_max = 5000
 /**
  * Barbican takes 3.5 s to report that Keystone is down; a busy Keystone takes 1 s to issue a token.
  */
-const answer_ms_max = 20_000
+const response_ms_max = 20_000
 /** Per host; further requests wait, which counts towards their timeout. */
 const connections_max = 16
 
@@ -51,29 +51,29 @@ const connections_max = 16
  * Creates a client that trusts the certificates in `cafile`, or the system's if it is "". Its
  * connections close with the scope.
  */
-export const asking = Effect.fnUntraced(function* (cafile: string) {
+export const cloudClient = Effect.fnUntraced(function* (cafile: string) {
   const ca = cafile === "" ? undefined : yield* authorities(cafile)
   const agent = yield* Effect.acquireRelease(
     Effect.sync(
       () =>
         new Agent({
           connections: connections_max,
-          maxResponseSize: answer_bytes_max,
+          maxResponseSize: response_bytes_max,
           connect: { timeout: connect_ms_max, ...(ca !== undefined && { ca }) },
         }),
     ),
     (agent) => Effect.promise(() => agent.destroy()),
   )
-  const ask: Ask = (call) => {
+  const send: SendCall = (call) => {
     const once = attempt(agent, call)
     const is_repeatable = call.is_repeatable ?? call.method !== "POST"
     return Effect.catch(once, (first) =>
-      is_repeatable && dropped.has(first.code)
+      is_repeatable && connection_lost.has(first.code)
         ? Effect.mapError(once, (second) => unavailable(call, second))
         : Effect.fail(unavailable(call, first)),
     )
   }
-  return ask
+  return send
 })
 
 const authorities = (cafile: string) =>
@@ -83,13 +83,13 @@ const authorities = (cafile: string) =>
   )
 
 /** The service closed an idle connection, so the request may be retried. */
-const dropped = new Set(["UND_ERR_SOCKET", "ECONNRESET", "EPIPE"])
+const connection_lost = new Set(["UND_ERR_SOCKET", "ECONNRESET", "EPIPE"])
 
-interface NoAnswer {
+interface ConnectionFailure {
   readonly code: string
 }
 
-const attempt = (agent: Agent, call: Call): Effect.Effect<Answer, NoAnswer> =>
+const attempt = (agent: Agent, call: Call): Effect.Effect<CloudResponse, ConnectionFailure> =>
   Effect.tryPromise({
     try: async (signal) => {
       const response = await request(call.url, {
@@ -102,11 +102,11 @@ const attempt = (agent: Agent, call: Call): Effect.Effect<Answer, NoAnswer> =>
       const bytes = await response.body.bytes()
       return { status: response.statusCode, headers: single(response.headers), bytes }
     },
-    catch: (cause): NoAnswer => ({ code: codeOf(cause) }),
+    catch: (cause): ConnectionFailure => ({ code: codeOf(cause) }),
   }).pipe(
     Effect.timeoutOrElse({
-      duration: answer_ms_max,
-      orElse: () => Effect.fail({ code: `no answer within ${answer_ms_max / 1000} s` }),
+      duration: response_ms_max,
+      orElse: () => Effect.fail({ code: `no answer within ${response_ms_max / 1000} s` }),
     }),
   )
 
@@ -129,22 +129,22 @@ const single = (headers: Readonly<Record<string, string | Array<string> | undefi
     Object.entries(headers).map(([name, value]) => [name, [value].flat()[0] ?? ""] as const),
   )
 
-const unavailable = ({ service }: Call, { code }: NoAnswer) =>
+const unavailable = ({ service }: Call, { code }: ConnectionFailure) =>
   new BackendUnavailable({ detail: `${service} cannot be reached: ${code}.` })
 
 /** The failure of an unexpected response. */
-export const unexpected = ({ service }: Pick<Call, "service">, { status }: Answer) =>
+export const unexpected = ({ service }: Pick<Call, "service">, { status }: CloudResponse) =>
   new BackendUnavailable({ detail: `${service} answered ${status}.` })
 
 /** Decodes a response's JSON; invalid JSON is the service's failure. */
-export const decoded = <A>(
+export const decodeResponse = <A>(
   schema: Schema.Decoder<A>,
   call: Pick<Call, "service">,
-  answer: Answer,
+  response: CloudResponse,
 ): Effect.Effect<A, BackendUnavailable> =>
   Effect.mapError(
     Schema.decodeUnknownEffect(Schema.fromJsonString(schema))(
-      Buffer.from(answer.bytes).toString("utf8"),
+      Buffer.from(response.bytes).toString("utf8"),
     ),
     () => new BackendUnavailable({ detail: `${call.service} answered what is not understood.` }),
   )

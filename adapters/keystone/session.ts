@@ -5,11 +5,11 @@
  */
 import { Clock, Context, Effect, Layer, Redacted, Schema, Semaphore } from "effect"
 import {
-  type Answer,
-  type Ask,
-  asking,
   type Call,
-  decoded,
+  type CloudResponse,
+  cloudClient,
+  decodeResponse,
+  type SendCall,
   unexpected,
 } from "#adapters/keystone/http.ts"
 import type { Settings } from "#schemas/settings.ts"
@@ -31,13 +31,13 @@ export class KeystoneSession extends Context.Service<
     /** The URL of a path below Keystone's endpoint, for example `/auth/tokens`. */
     readonly keystone: (path: string) => string
     /** Sends a call with its own token, if any. */
-    readonly ask: Ask
+    readonly send: SendCall
     /** Sends a call with the service user's token, and retries with a new one if it is rejected. */
-    readonly askAsService: Ask
+    readonly sendAsService: SendCall
     /** Requests a token of the service user with this scope, by password. */
-    readonly authenticate: (scope: object) => Effect.Effect<Answer, BackendUnavailable>
+    readonly authenticate: (scope: object) => Effect.Effect<CloudResponse, BackendUnavailable>
     /** Verifies that Keystone currently accepts the service user. */
-    readonly proven: Effect.Effect<void, BackendUnavailable>
+    readonly verifyCredentials: Effect.Effect<void, BackendUnavailable>
     readonly service: Effect.Effect<ServiceInfo, BackendUnavailable>
     /** Names of the service user's roles. */
     readonly roles: Effect.Effect<ReadonlySet<string>, BackendUnavailable>
@@ -65,7 +65,10 @@ const Issued = Schema.Struct({
 })
 
 /** A token with the content of Keystone's response. */
-type Own = (typeof Issued.Type)["token"] & { readonly secret: Secret; readonly ends_ms: number }
+type ServiceToken = (typeof Issued.Type)["token"] & {
+  readonly secret: Secret
+  readonly ends_ms: number
+}
 
 /** Minimum remaining lifetime in milliseconds, because a call may take a while. */
 const token_left_ms_min = 120_000
@@ -81,39 +84,39 @@ export const keystoneSession = (settings: Pick<Settings, "keystone_authtoken" | 
     KeystoneSession,
     Effect.gen(function* () {
       const { auth_url, cafile } = settings.keystone_authtoken
-      const ask = yield* asking(cafile)
+      const send = yield* cloudClient(cafile)
       const base = `${auth_url.replace(/\/+$/, "").replace(/\/v3$/, "")}/v3`
       const authenticate = (scope: object, query = "?nocatalog") =>
-        ask({
+        send({
           ...keystone,
           method: "POST",
           url: `${base}/auth/tokens${query}`,
           body: { auth: { identity: identityOf(settings), scope } },
           is_repeatable: true,
         })
-      const own = yield* ownToken(Effect.suspend(() => authenticate(projectOf(settings), "")))
-      const token = Effect.map(own.current, ({ secret }) => secret)
-      const askAsService: Ask = Effect.fnUntraced(function* (call) {
+      const tokens = yield* tokenCache(Effect.suspend(() => authenticate(projectOf(settings), "")))
+      const token = Effect.map(tokens.current, ({ secret }) => secret)
+      const sendAsService: SendCall = Effect.fnUntraced(function* (call) {
         const first = yield* token
-        const answer = yield* ask({ ...call, token: first })
-        if (answer.status !== 401) return answer
-        yield* own.renew(first)
-        const second = yield* ask({ ...call, token: yield* token })
+        const response = yield* send({ ...call, token: first })
+        if (response.status !== 401) return response
+        yield* tokens.renew(first)
+        const second = yield* send({ ...call, token: yield* token })
         return second.status === 401 ? yield* unexpected(call, second) : second
       })
       return {
         token,
-        ask,
-        askAsService,
+        send,
+        sendAsService,
         authenticate,
         keystone: (path) => base + path,
-        endpoint: endpointOf(settings, own),
-        proven: Effect.flatMap(token, own.renew),
-        service: Effect.map(own.current, ({ user, project }) => ({
+        endpoint: endpointOf(settings, tokens),
+        verifyCredentials: Effect.flatMap(token, tokens.renew),
+        service: Effect.map(tokens.current, ({ user, project }) => ({
           service_user: user,
           worker_project: project,
         })),
-        roles: Effect.map(own.current, ({ roles }) => new Set(roles.map(({ name }) => name))),
+        roles: Effect.map(tokens.current, ({ roles }) => new Set(roles.map(({ name }) => name))),
       }
     }),
   )
@@ -133,43 +136,45 @@ const projectOf = ({ keystone_authtoken }: Pick<Settings, "keystone_authtoken">)
   return { project: { name: project_name, domain: { id: project_domain_id } } }
 }
 
-interface OwnToken {
+interface TokenCache {
   /** A valid token; concurrent callers share one request. */
-  readonly current: Effect.Effect<Own, BackendUnavailable>
+  readonly current: Effect.Effect<ServiceToken, BackendUnavailable>
   /** Replaces a rejected token, unless another caller already has. */
-  readonly renew: (refused: Secret) => Effect.Effect<void, BackendUnavailable>
+  readonly renew: (rejected_token: Secret) => Effect.Effect<void, BackendUnavailable>
 }
 
-const ownToken = Effect.fnUntraced(function* (issue: Effect.Effect<Answer, BackendUnavailable>) {
+const tokenCache = Effect.fnUntraced(function* (
+  issue: Effect.Effect<CloudResponse, BackendUnavailable>,
+) {
   const one_at_a_time = yield* Semaphore.make(1)
-  let kept: Own | undefined
-  const fresh = Effect.flatMap(issue, issued)
-  const good = Effect.gen(function* () {
+  let cached: ServiceToken | undefined
+  const requestToken = Effect.flatMap(issue, decodeToken)
+  const currentToken = Effect.gen(function* () {
     const now = yield* Clock.currentTimeMillis
-    const is_good = kept !== undefined && kept.ends_ms - now > token_left_ms_min
-    if (kept === undefined || !is_good) kept = yield* fresh
-    return kept
+    const is_valid = cached !== undefined && cached.ends_ms - now > token_left_ms_min
+    if (cached === undefined || !is_valid) cached = yield* requestToken
+    return cached
   })
-  const renew = Effect.fnUntraced(function* (refused: Secret) {
-    if (kept === undefined || kept.secret === refused) kept = yield* fresh
+  const renew = Effect.fnUntraced(function* (rejected_token: Secret) {
+    if (cached === undefined || cached.secret === rejected_token) cached = yield* requestToken
   })
-  const own: OwnToken = {
-    current: one_at_a_time.withPermit(good),
-    renew: (refused) => one_at_a_time.withPermit(renew(refused)),
+  const cache: TokenCache = {
+    current: one_at_a_time.withPermit(currentToken),
+    renew: (rejected_token) => one_at_a_time.withPermit(renew(rejected_token)),
   }
-  return own
+  return cache
 })
 
-const issued = Effect.fnUntraced(function* (answer: Answer) {
-  if (answer.status === 401 || answer.status === 403) return yield* refused
-  if (answer.status !== 201) return yield* unexpected(keystone, answer)
-  const { token } = yield* decoded(Issued, keystone, answer)
-  const secret = Redacted.make(answer.headers["x-subject-token"] ?? "")
-  const own: Own = { ...token, secret, ends_ms: Date.parse(token.expires_at) }
-  return own
+const decodeToken = Effect.fnUntraced(function* (response: CloudResponse) {
+  if (response.status === 401 || response.status === 403) return yield* rejected
+  if (response.status !== 201) return yield* unexpected(keystone, response)
+  const { token } = yield* decodeResponse(Issued, keystone, response)
+  const secret = Redacted.make(response.headers["x-subject-token"] ?? "")
+  const service_token: ServiceToken = { ...token, secret, ends_ms: Date.parse(token.expires_at) }
+  return service_token
 })
 
-const refused = new BackendUnavailable({
+const rejected = new BackendUnavailable({
   detail: "Keystone refuses the service user: its password, or its role in its project.",
 })
 
@@ -178,33 +183,36 @@ const interfaceOf = ({ DEFAULT }: Pick<Settings, "DEFAULT">) =>
   DEFAULT.endpoint_type.replace("URL", "")
 
 const endpointOf =
-  (settings: Pick<Settings, "keystone_authtoken" | "DEFAULT">, own: OwnToken) =>
+  (settings: Pick<Settings, "keystone_authtoken" | "DEFAULT">, tokens: TokenCache) =>
   (...types: ReadonlyArray<string>) => {
     const { region } = settings.keystone_authtoken
-    const side = interfaceOf(settings)
-    const find = ({ catalog }: Own) =>
+    const interface_name = interfaceOf(settings)
+    const find = ({ catalog }: ServiceToken) =>
       types
         .flatMap((type) => catalog.filter((entry) => entry.type === type))
         .flatMap(({ endpoints }) => endpoints)
-        .find((one) => one.interface === side && (region === "" || one.region_id === region))
+        .find(
+          (one) => one.interface === interface_name && (region === "" || one.region_id === region),
+        )
         ?.url.replace(/\/+$/, "")
     return Effect.gen(function* () {
-      const known = yield* own.current
+      const known = yield* tokens.current
       const url = find(known)
       if (url !== undefined) return url
       // The service may have been registered after the token was issued.
-      yield* own.renew(known.secret)
-      const found = find(yield* own.current)
+      yield* tokens.renew(known.secret)
+      const found = find(yield* tokens.current)
       if (found !== undefined) return found
-      const detail = `The catalogue has no ${side} endpoint of type ${types.join(" or ")}.`
+      const type = types.join(" or ")
+      const detail = `The catalogue has no ${interface_name} endpoint of type ${type}.`
       return yield* new BackendUnavailable({ detail })
     })
   }
 
 /** A call of Keystone by the service user. */
 export const keystoneCall = (
-  { keystone: at }: KeystoneSession["Service"],
+  { keystone: urlOf }: KeystoneSession["Service"],
   method: Call["method"],
   path: string,
-  more: Partial<Call> = {},
-): Call => ({ ...keystone, method, url: at(path), ...more })
+  options: Partial<Call> = {},
+): Call => ({ ...keystone, method, url: urlOf(path), ...options })

@@ -45,50 +45,50 @@ export interface LeaseOptions {
 const renewals_per_ttl = 3
 
 /** Attempts to acquire a lease per TTL. */
-const looks_per_ttl = 5
+const attempts_per_ttl = 5
 
 /** Retries of a renewal per TTL, while the store does not respond. */
-const tries_per_ttl = 20
+const retries_per_ttl = 20
 
 /** Divisor of the TTL that gives the timeout of one request to the store. */
-const answers_per_ttl = 4
+const timeouts_per_ttl = 4
 
 /** Fraction of the TTL that a holder stops early, for its work to end and for clock drift. */
 const margin = 0.2
 
 /** A held lease and the start of its last renewal, in monotonic milliseconds. */
-interface Held {
+interface HeldLease {
   token: LeaseToken
   since: number
 }
 
 /** Leases over a store. Expiry depends only on the local monotonic clock. */
 export const leases = ({ ttl_ms }: LeaseOptions, store: LeaseStore) => {
-  const inTime = answeredIn(ttl_ms / answers_per_ttl)
-  const turnOf = turns()
+  const inTime = withTimeout(ttl_ms / timeouts_per_ttl)
+  const mutexOf = leaseMutexes()
 
   /**
    * Only the first attempt takes over, when an earlier process is dead. Later there may be a second
    * process with the same name by mistake, and two takeovers would alternate forever.
    */
-  const looked = new Set<string>()
+  const attempted = new Set<string>()
 
-  const win = Effect.fnUntraced(function* (name: string) {
+  const acquire = Effect.fnUntraced(function* (name: string) {
     for (;;) {
       const since = yield* now
-      const token = yield* Effect.result(inTime(store.take(name, !looked.has(name))))
-      if (Result.isSuccess(token)) looked.add(name)
+      const token = yield* Effect.result(inTime(store.take(name, !attempted.has(name))))
+      if (Result.isSuccess(token)) attempted.add(name)
       if (Result.isSuccess(token) && token.success !== undefined) {
         return { token: token.success, since }
       }
       // Jitter, so that waiting processes do not all retry at once.
-      const spread = 0.5 + (yield* Random.next) / 2
-      yield* Effect.sleep((ttl_ms / looks_per_ttl) * spread)
+      const jitter = 0.5 + (yield* Random.next) / 2
+      yield* Effect.sleep((ttl_ms / attempts_per_ttl) * jitter)
     }
   })
 
   /** Renews until the lease is lost; completes early enough to stop before another holds it. */
-  const keep = Effect.fnUntraced(function* (name: string, held: Held) {
+  const renewUntilLost = Effect.fnUntraced(function* (name: string, held: HeldLease) {
     let pause = ttl_ms / renewals_per_ttl
     for (;;) {
       const end = endOf(held, ttl_ms)
@@ -100,7 +100,7 @@ export const leases = ({ ttl_ms }: LeaseOptions, store: LeaseStore) => {
         Effect.timeoutOption(end - since),
       )
       if (Option.isNone(renewed)) return
-      if (Result.isFailure(renewed.value)) pause = ttl_ms / tries_per_ttl
+      if (Result.isFailure(renewed.value)) pause = ttl_ms / retries_per_ttl
       else if (renewed.value.success === undefined) return
       else {
         held.token = renewed.value.success
@@ -110,7 +110,7 @@ export const leases = ({ ttl_ms }: LeaseOptions, store: LeaseStore) => {
     }
   })
 
-  const release = Effect.fnUntraced(function* (name: string, { token }: Held) {
+  const release = Effect.fnUntraced(function* (name: string, { token }: HeldLease) {
     const wait_ms = yield* (yield* StopDeadline).part(ttl_ms)
     yield* store.release(name, token).pipe(Effect.timeoutOption(wait_ms), Effect.ignore)
   })
@@ -118,11 +118,11 @@ export const leases = ({ ttl_ms }: LeaseOptions, store: LeaseStore) => {
   /** One term as the holder: the result of `work`, or none if the lease was lost. */
   const term = <A, E, R>(name: string, work: Effect.Effect<A, E, R>) =>
     Effect.uninterruptibleMask((restore) =>
-      Effect.flatMap(restore(win(name)), (held) =>
+      Effect.flatMap(restore(acquire(name)), (held) =>
         restore(
           Effect.raceFirst(
             Effect.provideService(Effect.asSome(work), Term, termOf(held, ttl_ms)),
-            Effect.as(keep(name, held), Option.none()),
+            Effect.as(renewUntilLost(name, held), Option.none()),
           ),
         ).pipe(asHolder(name), Effect.ensuring(release(name, held))),
       ),
@@ -137,33 +137,33 @@ export const leases = ({ ttl_ms }: LeaseOptions, store: LeaseStore) => {
           const done = yield* term(name, Effect.flatMap(elect, work))
           if (Option.isSome(done)) return done.value
         }
-      }).pipe(turnOf(name).withPermit),
+      }).pipe(mutexOf(name).withPermit),
   })
 }
 
 /** Local mutex per lease: to the store two fibers of one process are the same holder. */
-const turns = () => {
-  const taken = new Map<string, Semaphore.Semaphore>()
+const leaseMutexes = () => {
+  const mutexes = new Map<string, Semaphore.Semaphore>()
   return (name: string) => {
-    const turn = taken.get(name) ?? Semaphore.makeUnsafe(1)
-    taken.set(name, turn)
-    return turn
+    const mutex = mutexes.get(name) ?? Semaphore.makeUnsafe(1)
+    mutexes.set(name, mutex)
+    return mutex
   }
 }
 
 /** Applies a timeout; the next request detects a change whose response was lost. */
-const answeredIn =
+const withTimeout =
   (ms: number) =>
-  <A>(asking: Effect.Effect<A, LeaseUnknown>) =>
-    Effect.timeoutOrElse(asking, {
+  <A>(request: Effect.Effect<A, LeaseUnknown>) =>
+    Effect.timeoutOrElse(request, {
       duration: ms,
       orElse: () => Effect.fail(new LeaseUnknown({ detail: "no answer in time" })),
     })
 
 /** End of the holder's term, in monotonic milliseconds. */
-const endOf = ({ since }: Held, ttl_ms: number) => since + ttl_ms * (1 - margin)
+const endOf = ({ since }: HeldLease, ttl_ms: number) => since + ttl_ms * (1 - margin)
 
-const termOf = (held: Held, ttl_ms: number) => ({
+const termOf = (held: HeldLease, ttl_ms: number) => ({
   isOver: Effect.map(now, (time) => time >= endOf(held, ttl_ms)),
 })
 

@@ -40,16 +40,16 @@ export const leasesJetStream = (options: LeaseBucketOptions) =>
       const { connection, js, jsm } = yield* NatsConnection
       const { bucket, holder, ttl_ms } = options
       const stream = `KV_${bucket}`
-      yield* ensureStream(jsm, wanted(options))
+      yield* ensureStream(jsm, streamOptions(options))
       const link = yield* watchLink(connection)
 
       /** Distinguishes this process from earlier ones of the holder, whose leases it takes over. */
-      const life = JSON.stringify({ holder, life: nuid.next() })
+      const own_value = JSON.stringify({ holder, life: nuid.next() })
       const key = (name: string) => `$KV.${bucket}.${name}`
 
-      const asked = <A>(ask: () => Promise<A>) =>
+      const request = <A>(run: () => Promise<A>) =>
         Effect.tryPromise({
-          try: () => overLink(link, ask),
+          try: () => overLink(link, run),
           catch: (cause) => new LeaseUnknown({ detail: String(cause) }),
         })
 
@@ -58,49 +58,49 @@ export const leasesJetStream = (options: LeaseBucketOptions) =>
 
       const put = (name: string, expected: LeaseToken) =>
         js
-          .publish(key(name), life, {
+          .publish(key(name), own_value, {
             ttl: `${ttl_ms}ms`,
             expect: { lastSubjectSequence: expected },
           })
           .then(({ seq }) => seq, undefinedAfterConflict)
 
       /** The last change if this process made it: the response to a renewal may have been lost. */
-      const own = async (name: string, token: LeaseToken) => {
+      const latestIfOwn = async (name: string, token: LeaseToken) => {
         const found = await last(name)
-        return found?.string() === life && found.seq !== token ? found.seq : undefined
+        return found?.string() === own_value && found.seq !== token ? found.seq : undefined
       }
 
       return leases(options, {
         take: (name, takeover) =>
-          asked(async () => {
+          request(async () => {
             const found = await last(name)
-            const ours =
-              found && (found.string() === life || (takeover && holderOf(found) === holder))
-            return !found || isFree(found) || ours ? put(name, found?.seq ?? 0) : undefined
+            const is_ours =
+              found && (found.string() === own_value || (takeover && holderOf(found) === holder))
+            return !found || isFree(found) || is_ours ? put(name, found?.seq ?? 0) : undefined
           }),
         renew: (name, token) =>
-          asked(async () => {
+          request(async () => {
             const renewed = await put(name, token)
             if (renewed !== undefined) return renewed
-            const later = await own(name, token)
+            const later = await latestIfOwn(name, token)
             return later === undefined ? undefined : put(name, later)
           }),
         holderOf: (name) =>
-          asked(async () => {
+          request(async () => {
             const found = await last(name)
             return found === null ? undefined : holderOf(found)
           }),
         release: (name, token) =>
-          asked(async () => {
-            const drop = (expected: LeaseToken) => {
-              const mark = headers()
-              mark.set("KV-Operation", "DEL")
+          request(async () => {
+            const deleteLease = (expected: LeaseToken) => {
+              const marker = headers()
+              marker.set("KV-Operation", "DEL")
               const expect = { lastSubjectSequence: expected }
-              return js.publish(key(name), "", { headers: mark, expect }).then(() => true)
+              return js.publish(key(name), "", { headers: marker, expect }).then(() => true)
             }
-            if (await drop(token).catch(undefinedAfterConflict)) return
-            const later = await own(name, token)
-            if (later !== undefined) await drop(later).catch(undefinedAfterConflict)
+            if (await deleteLease(token).catch(undefinedAfterConflict)) return
+            const later = await latestIfOwn(name, token)
+            if (later !== undefined) await deleteLease(later).catch(undefinedAfterConflict)
           }),
       })
     }),
@@ -127,7 +127,7 @@ export const leasesHeld = Effect.fnUntraced(function* (bucket: string) {
 })
 
 /** The bucket's stream. On disk, so that a restart does not release leases. */
-const wanted = ({ bucket, replicas = 1 }: LeaseBucketOptions) =>
+const streamOptions = ({ bucket, replicas = 1 }: LeaseBucketOptions) =>
   ({
     ...bucketStream(bucket, replicas),
     allow_msg_ttl: true,

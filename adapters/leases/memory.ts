@@ -26,11 +26,11 @@ export const leasesMemory = (options: LeaseOptions, table: LeaseTable = leaseTab
     const { holder, ttl_ms } = options
     const life = {}
 
-    const reach = <A>(what: (time: number) => A) =>
+    const access = <A>(run: (time: number) => A) =>
       Effect.flatMap(Clock.monotonicTimeNanos, (nanos) =>
         table.unreachable.has(holder)
           ? Effect.fail(new LeaseUnknown({ detail: `${holder} is cut off.` }))
-          : Effect.sync(() => what(Number(nanos) / 1_000_000)),
+          : Effect.sync(() => run(Number(nanos) / 1_000_000)),
       )
 
     const set = (name: string, time: number) => {
@@ -46,21 +46,21 @@ export const leasesMemory = (options: LeaseOptions, table: LeaseTable = leaseTab
 
     return leases(options, {
       take: (name, takeover) =>
-        reach((time) => {
+        access((time) => {
           const lease = table.leases.get(name)
-          const free = !lease || lease.until <= time
-          const ours = lease?.life === life || (takeover && lease?.holder === holder)
-          return free || ours ? set(name, time) : undefined
+          const is_free = !lease || lease.until <= time
+          const is_ours = lease?.life === life || (takeover && lease?.holder === holder)
+          return is_free || is_ours ? set(name, time) : undefined
         }),
       renew: (name, token) =>
-        reach((time) => (isOurs(name, token, time) ? set(name, time) : undefined)),
+        access((time) => (isOurs(name, token, time) ? set(name, time) : undefined)),
       holderOf: (name) =>
-        reach((time) => {
+        access((time) => {
           const lease = table.leases.get(name)
           return lease !== undefined && lease.until > time ? lease.holder : undefined
         }),
       release: (name, token) =>
-        reach((time) => {
+        access((time) => {
           if (isOurs(name, token, time)) table.leases.delete(name)
         }),
     })

@@ -28,30 +28,30 @@ export interface AcceptOptions {
   readonly reason: string
 }
 
-const isAbsent = (cause: unknown) =>
+const isMissing = (cause: unknown) =>
   cause instanceof Error && "code" in cause && cause.code === "ENOENT"
 
-const unlessAbsent = (cause: unknown) => {
-  if (!isAbsent(cause)) throw cause
+const ignoreMissing = (cause: unknown) => {
+  if (!isMissing(cause)) throw cause
 }
 
 /**
  * Copies the read models, which the next start rebuilds, and moves the preserved blocks. Returns
  * the folder. An SQLite file is copied together with its WAL files.
  */
-const setAside = ({ data_dir, restore_id }: AcceptOptions) =>
+const preserveCopies = ({ data_dir, restore_id }: AcceptOptions) =>
   Effect.tryPromise({
     try: async () => {
       const folder = join(data_dir, lost_folder, restore_id)
       await mkdir(folder, { recursive: true, mode: 0o700 })
       await cp(join(data_dir, "read-models"), join(folder, "read-models"), {
         recursive: true,
-      }).catch(unlessAbsent)
+      }).catch(ignoreMissing)
       for (const name of await readdir(data_dir)) {
         if (!name.startsWith("capital-pressure.sqlite")) continue
         await cp(join(data_dir, name), join(folder, name))
       }
-      await rename(join(data_dir, preserved_folder), join(folder, "blocks")).catch(unlessAbsent)
+      await rename(join(data_dir, preserved_folder), join(folder, "blocks")).catch(ignoreMissing)
       return folder
     },
     catch: (cause) =>
@@ -63,7 +63,7 @@ const setAside = ({ data_dir, restore_id }: AcceptOptions) =>
 /** Records the loss in the log, which accepts only this command. Returns the folder of copies. */
 export const acceptLoss = Effect.fnUntraced(function* (options: AcceptOptions) {
   const { restore_id, missing, reason } = options
-  const folder = yield* setAside(options)
+  const folder = yield* preserveCopies(options)
   const log = yield* Log
   const commands = yield* Commands
   const position = yield* log.end

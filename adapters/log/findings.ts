@@ -18,7 +18,9 @@ export const lossFindings = Effect.fnUntraced(function* (data_dir: string, blob_
   }
   const end = yield* (yield* Log).end
   const mark = watch.known()
-  const shown =
+  const mark_text =
     mark === undefined ? "there is no high-water mark yet" : `the mark is at ${mark.position}`
-  return [ok("log end", `position ${end}; ${shown}, and ${witnesses.length} other witnesses agree`)]
+  return [
+    ok("log end", `position ${end}; ${mark_text}, and ${witnesses.length} other witnesses agree`),
+  ]
 })

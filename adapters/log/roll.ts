@@ -58,7 +58,7 @@ export interface RollOptions extends GenerationsOptions {
 }
 
 /** Result of a roll. */
-export interface Rolled {
+export interface RollResult {
   readonly generation: number
   /** The last position of the previous generation. */
   readonly base: number
@@ -69,19 +69,19 @@ export interface Rolled {
 
 const failed = (message: string) => new RollFailed({ message })
 
-const asked = <A>(what: string, run: () => Promise<A>) =>
-  Effect.tryPromise({ try: run, catch: (cause) => failed(`${what}: ${String(cause)}`) })
+const attempt = <A>(action: string, run: () => Promise<A>) =>
+  Effect.tryPromise({ try: run, catch: (cause) => failed(`${action}: ${String(cause)}`) })
 
 /**
  * Computes the hash chain and the Merkle tree over all commits, starting at the last generation.
  */
-const seal = Effect.fnUntraced(function* (log: Log["Service"]) {
+const logHasher = Effect.fnUntraced(function* (log: Log["Service"]) {
   const last = yield* log.load(generation_stream)
-  const began = last?.commit.events.at(-1)
-  const before =
-    began === undefined ? undefined : yield* Schema.decodeUnknownEffect(GenerationEvent)(began)
-  let root = before?.root ?? firstRoot(sha256)
-  const growth = growing(digest, before === undefined ? empty_tree : openTree(before.tree))
+  const event = last?.commit.events.at(-1)
+  const previous =
+    event === undefined ? undefined : yield* Schema.decodeUnknownEffect(GenerationEvent)(event)
+  let root = previous?.root ?? firstRoot(sha256)
+  const growth = growing(digest, previous === undefined ? empty_tree : openTree(previous.tree))
   return {
     add: (entry: Entry) => {
       root = nextRoot(sha256, root, entry)
@@ -99,9 +99,9 @@ const archive = Effect.fnUntraced(function* (
   last: number,
   log: Log["Service"],
 ) {
-  const written = yield* seal(log)
+  const written = yield* logHasher(log)
   const out = yield* Effect.acquireRelease(
-    asked("The archive cannot be written", () => openArchive(folder, number)),
+    attempt("The archive cannot be written", () => openArchive(folder, number)),
     ({ discard: drop }) => Effect.promise(drop),
   )
   yield* readMessages(source, {
@@ -113,12 +113,12 @@ const archive = Effect.fnUntraced(function* (
       const stream = message.subject.slice(head.length + 1)
       written.add(decode(position, stream, message.data))
       const commit = { position, stream, bytes: message.data }
-      return asked("The archive cannot be written", () => out.add(commit))
+      return attempt("The archive cannot be written", () => out.add(commit))
     }),
   )
-  const index = yield* asked("The archive cannot be written", out.end)
+  const index = yield* attempt("The archive cannot be written", out.end)
 
-  const read = yield* seal(log)
+  const read = yield* logHasher(log)
   yield* Stream.runForEach(readArchive(folder, number, "", base), (recorded) =>
     Effect.sync(() => read.add(recorded)),
   )
@@ -145,28 +145,28 @@ const copies = (source: Source, { head, base }: Generation, last: number) =>
         copy_of: positionOf(base, position, message.headers),
       }),
     ),
-    Stream.mapArray((some) => groups(some)),
+    Stream.mapArray((batch) => groups(batch)),
   )
 
 /** Splits commits into groups within the limits of one write. */
 const groups = (all: ReadonlyArray<Encoded>): [Array<Encoded>, ...Array<Array<Encoded>>] => {
   let group: Array<Encoded> = []
-  const some: [Array<Encoded>, ...Array<Array<Encoded>>] = [group]
+  const result: [Array<Encoded>, ...Array<Array<Encoded>>] = [group]
   let bytes = 0
   for (const one of all) {
     bytes += one.bytes.length
     if (group.length >= group_commits_max || (group.length > 0 && bytes > group_bytes_max)) {
       group = []
-      some.push(group)
+      result.push(group)
       bytes = one.bytes.length
     }
     group.push(one)
   }
-  return some
+  return result
 }
 
 /** Writes the copies to the new stream, which must end exactly at the last position. */
-const fill = Effect.fnUntraced(function* (
+const copyInto = Effect.fnUntraced(function* (
   source: Source,
   from: Generation,
   to: Generation,
@@ -184,7 +184,7 @@ const fill = Effect.fnUntraced(function* (
       yield* after("copied a group")
     }),
   )
-  const { state } = yield* asked("The new stream does not answer", () =>
+  const { state } = yield* attempt("The new stream does not answer", () =>
     jsm.streams.info(to.stream),
   )
   if (state.last_seq !== to.base || state.messages !== to.copies) {
@@ -196,7 +196,7 @@ const fill = Effect.fnUntraced(function* (
 })
 
 /** Writes the first commit of the new generation, which makes it current. */
-const begin = Effect.fnUntraced(function* (
+const startGeneration = Effect.fnUntraced(function* (
   generation: Generation,
   sealed: { readonly root: string; readonly tree: ReturnType<typeof sealedTree> },
   { bytes, sha256 }: ArchiveIndex,
@@ -218,13 +218,13 @@ const begin = Effect.fnUntraced(function* (
 })
 
 /** Verifies that an old stream is archived up to the start of the next, before it is removed. */
-const proveArchived = Effect.fnUntraced(function* (
+const verifyArchived = Effect.fnUntraced(function* (
   { folder }: GenerationsOptions,
   jsm: JetStreamManager,
   { number, stream }: Generation,
   { base }: Generation,
 ) {
-  const { state } = yield* asked("The log does not answer", () => jsm.streams.info(stream))
+  const { state } = yield* attempt("The log does not answer", () => jsm.streams.info(stream))
   // Written by a release without generations: those commits are in no archive.
   if (state.last_seq > base) {
     return yield* failed(`Generation ${number} ended at ${base} and was written to since.`)
@@ -234,7 +234,7 @@ const proveArchived = Effect.fnUntraced(function* (
 })
 
 const remove = (jsm: JetStreamManager, stream: string) =>
-  asked(`The stream ${stream} cannot be removed`, () => jsm.streams.delete(stream))
+  attempt(`The stream ${stream} cannot be removed`, () => jsm.streams.delete(stream))
 
 /** Starts a generation, or finishes an interrupted roll. Fails with RollFailed. */
 export const rollLog = Effect.fnUntraced(function* (options: RollOptions) {
@@ -242,21 +242,23 @@ export const rollLog = Effect.fnUntraced(function* (options: RollOptions) {
   const { connection, jsm } = yield* NatsConnection
   const { current, others } = yield* findGenerations(jsm, name)
   for (const other of others) {
-    if (other.number < current.number) yield* proveArchived(options, jsm, other, current)
+    if (other.number < current.number) yield* verifyArchived(options, jsm, other, current)
     yield* remove(jsm, other.stream)
   }
   if (current.number > 1) yield* ensureStream(jsm, endedMark(name))
   yield* after("removed leftovers")
-  if (others.some(({ number }) => number < current.number)) return doneBefore(current)
+  if (others.some(({ number }) => number < current.number)) return finishedEarlier(current)
 
-  const built = yield* Layer.build(logJetStream(optionsOf(options, current)))
-  const log = yield* Effect.provideContext(Log, built)
+  const context = yield* Layer.build(logJetStream(optionsOf(options, current)))
+  const log = yield* Effect.provideContext(Log, context)
   // Commits that are missing now would be missing from the archive too.
   const lost = (yield* LogGuard).problem()
   if (lost !== undefined) return yield* failed(lost)
   const link = yield* watchLink(connection)
   const source: Source = { connection, jsm, link, name: current.stream }
-  const { state } = yield* asked("The log does not answer", () => jsm.streams.info(current.stream))
+  const { state } = yield* attempt("The log does not answer", () =>
+    jsm.streams.info(current.stream),
+  )
   const next = nextGeneration(name, current, state.last_seq, state.num_subjects ?? 0)
   if (next.base <= current.base + 1) {
     return yield* failed("Nothing has been written since the last generation began.")
@@ -267,13 +269,13 @@ export const rollLog = Effect.fnUntraced(function* (options: RollOptions) {
   const to = optionsOf(options, next)
   yield* ensureStream(jsm, logStreamConfig(to))
   yield* after("made the stream")
-  yield* fill(source, current, next, after)
+  yield* copyInto(source, current, next, after)
   yield* after("copied")
-  const now = yield* asked("The log does not answer", () => jsm.streams.info(current.stream))
-  if (now.state.last_seq !== next.base) {
+  const info = yield* attempt("The log does not answer", () => jsm.streams.info(current.stream))
+  if (info.state.last_seq !== next.base) {
     return yield* failed("Something else writes to the log.")
   }
-  yield* begin(next, sealed, index).pipe(
+  yield* startGeneration(next, sealed, index).pipe(
     Effect.provide(Layer.provide(host, Layer.fresh(logJetStream(to)))),
   )
   yield* after("began")
@@ -281,10 +283,10 @@ export const rollLog = Effect.fnUntraced(function* (options: RollOptions) {
   yield* after("removed the old stream")
   yield* ensureStream(jsm, endedMark(name))
   const { number: generation, base, copies: aggregates } = next
-  return { generation, base, aggregates, archive_bytes: index.bytes } satisfies Rolled
+  return { generation, base, aggregates, archive_bytes: index.bytes } satisfies RollResult
 }, Effect.scoped)
 
-const doneBefore = ({ number, base, copies: aggregates }: Generation): Rolled => ({
+const finishedEarlier = ({ number, base, copies: aggregates }: Generation): RollResult => ({
   generation: number,
   base,
   aggregates,

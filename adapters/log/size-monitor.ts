@@ -18,7 +18,7 @@ export interface StandingOptions {
 }
 
 /** Interval between two checks in milliseconds: no log of ours fills within a minute. */
-const look_ms = 60_000
+const check_ms = 60_000
 
 const bytes_gauge = gauge("almanac_log_bytes", "Bytes of the log's newest generation as stored.")
 const limit_gauge = gauge(
@@ -76,16 +76,17 @@ export const logStanding = (options: StandingOptions) =>
         ),
         Effect.mapError(readFailure),
       )
-      let told = 0
-      const look = Effect.gen(function* () {
-        const found = yield* figures
-        yield* Metric.update(bytes_gauge, found.bytes)
-        yield* Metric.update(limit_gauge, found.limit_bytes ?? 0)
-        const warning = warningOf(found)
-        if (warning !== undefined && warning.passed > told) yield* Effect.logWarning(warning.text)
-        told = warning?.passed ?? 0
+      let warned_level = 0
+      const check = Effect.gen(function* () {
+        const current = yield* figures
+        yield* Metric.update(bytes_gauge, current.bytes)
+        yield* Metric.update(limit_gauge, current.limit_bytes ?? 0)
+        const warning = warningOf(current)
+        if (warning !== undefined && warning.passed > warned_level)
+          yield* Effect.logWarning(warning.text)
+        warned_level = warning?.passed ?? 0
       }).pipe(Effect.ignore)
-      yield* Effect.forkScoped(Effect.repeat(look, Schedule.spaced(look_ms)))
+      yield* Effect.forkScoped(Effect.repeat(check, Schedule.spaced(check_ms)))
       return LogStanding.of({ figures })
     }),
   )

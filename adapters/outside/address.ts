@@ -50,14 +50,15 @@ export type AddressRule = (address: string) => boolean
 
 /** Makes a rule; `networks` are CIDRs that are allowed in addition. */
 export const addressRule = (networks: ReadonlyArray<string>): AddressRule => {
-  const excepted = blockList(networks)
+  const exceptions = blockList(networks)
   const isAllowed: AddressRule = (address) => {
     const plain = address.split("%", 1)[0] ?? ""
-    if (isIP(plain) === 4) return excepted.check(plain, "ipv4") || !refused_v4.check(plain, "ipv4")
+    if (isIP(plain) === 4)
+      return exceptions.check(plain, "ipv4") || !refused_v4.check(plain, "ipv4")
     if (isIP(plain) !== 6) return false
     const inner = embeddedV4(plain)
     if (inner !== undefined) return isAllowed(inner)
-    if (excepted.check(plain, "ipv6")) return true
+    if (exceptions.check(plain, "ipv6")) return true
     return allowed_v6.check(plain, "ipv6") && !refused_v6.check(plain, "ipv6")
   }
   return isAllowed
@@ -79,11 +80,11 @@ export const isRefusedHost = (isAllowed: AddressRule, host: string) => {
 /** Name resolution: the system's, except in tests. */
 export type Resolve = (
   host: string,
-  answer: (error: Error | null, found: ReadonlyArray<LookupAddress>) => void,
+  callback: (error: Error | null, addresses: ReadonlyArray<LookupAddress>) => void,
 ) => void
 
-const systemResolve: Resolve = (host, answer) =>
-  lookup(host, { all: true }, (error, found) => answer(error, found ?? []))
+const systemResolve: Resolve = (host, callback) =>
+  lookup(host, { all: true }, (error, addresses) => callback(error, addresses ?? []))
 
 /**
  * A lookup for connections. The checked address is the one that is connected to, which prevents DNS
@@ -92,12 +93,12 @@ const systemResolve: Resolve = (host, answer) =>
 export const guardedLookup =
   (isAllowed: AddressRule, resolve = systemResolve): LookupFunction =>
   (host, options, callback) => {
-    resolve(host, (error, found) => {
-      const good = found.filter(({ address }) => isAllowed(address))
-      const [first] = good
+    resolve(host, (error, addresses) => {
+      const allowed = addresses.filter(({ address }) => isAllowed(address))
+      const [first] = allowed
       if (error !== null) return callback(error, [])
       if (first === undefined) return callback(refusedAddress(host), [])
-      if (options.all === true) callback(null, [...good])
+      if (options.all === true) callback(null, [...allowed])
       else callback(null, first.address, first.family)
     })
   }
@@ -117,7 +118,7 @@ export const guardedAgent = <A extends Agent>(agent: A, isAllowed: AddressRule):
 }
 
 /** Resolves a name; fails if no address is found or allowed. */
-export const judgedName = (isAllowed: AddressRule, host: string, resolve?: Resolve) =>
+export const checkHost = (isAllowed: AddressRule, host: string, resolve?: Resolve) =>
   new Promise<void>((settle, reject) => {
     if (isRefusedHost(isAllowed, host)) return reject(refusedAddress(host))
     guardedLookup(isAllowed, resolve)(host.replace(/^\[|\]$/g, ""), { all: true }, (error) =>

@@ -14,7 +14,7 @@ export const readBody = async (
     body.destroy()
     throw Object.assign(new Error("encoding"), { code: "BAD_ENCODING" })
   }
-  const source = encoding.endsWith("gzip") ? unpacked(body) : body
+  const source = encoding.endsWith("gzip") ? gunzipped(body) : body
   const parts: Array<Buffer> = []
   let length = 0
   try {
@@ -31,7 +31,7 @@ export const readBody = async (
 }
 
 /** Links the connection and the decompression: an error of one ends the other. */
-const unpacked = (body: Readable) => {
+const gunzipped = (body: Readable) => {
   const gunzip = createGunzip()
   body.once("error", (error) => gunzip.destroy(error))
   gunzip.once("error", () => body.destroy())

@@ -47,7 +47,7 @@ const duplicate_window_ms = 1_000
 const chunk_events_max = 256
 
 /** Timeout of an acknowledgement in milliseconds: without syncs it takes a few. */
-const answer_ms_max = 5_000
+const ack_ms_max = 5_000
 
 const subjectOf = ({ service, aggregate, event }: Published) =>
   `events.${service}.${aggregate}.${event.type}`
@@ -73,18 +73,18 @@ const send = (
   const batch = is_unsynced || last === 0 ? undefined : nuid.next()
   for (const [i, published] of events.entries()) {
     const { event } = published
-    const before = events[i - 1]
+    const previous = events[i - 1]
     const checks: Array<readonly [string, string]> = [
       ["Nats-Msg-Id", event.id],
       ["Nats-Expected-Stream", events_stream],
     ]
-    if (before === undefined) checks.push(["Nats-Expected-Last-Sequence", `${after}`])
-    else if (batch === undefined) checks.push(["Nats-Expected-Last-Msg-Id", before.event.id])
+    if (previous === undefined) checks.push(["Nats-Expected-Last-Sequence", `${after}`])
+    else if (batch === undefined) checks.push(["Nats-Expected-Last-Msg-Id", previous.event.id])
     if (batch !== undefined) {
       checks.push(["Nats-Batch-Id", batch], ["Nats-Batch-Sequence", `${i + 1}`])
       if (i === last) checks.push(["Nats-Batch-Commit", "1"])
     }
-    const options = { headers: headersOf(checks), timeout: answer_ms_max }
+    const options = { headers: headersOf(checks), timeout: ack_ms_max }
     if (i === last) {
       return connection.request(subjectOf(published), JSON.stringify(event), options)
     }
@@ -112,8 +112,8 @@ interface Ack {
 }
 
 /** Throws if the acknowledged event is not at its expected sequence. */
-const proveKept = (answer: Msg, sequence: number) => {
-  const { seq, error } = answer.json<Ack>()
+const checkStored = (response: Msg, sequence: number) => {
+  const { seq, error } = response.json<Ack>()
   if (error !== undefined) throw new Error(error.description)
   if (seq !== sequence) throw new Error(`The event is at ${seq} instead of ${sequence}.`)
 }
@@ -124,7 +124,7 @@ const delivered = (sequence: number, message: { json: <T>() => T }): Delivered =
   event: message.json<CloudEvent>(),
 })
 
-const keptIn = (message: StoredMsg) => ({
+const storedEvent = (message: StoredMsg) => ({
   ...delivered(message.seq, message),
   published_ms: message.time.getTime(),
 })
@@ -142,7 +142,7 @@ export const nextOf = async (
   return found.flatMap((one) => one ?? []).toSorted((one, other) => one.seq - other.seq)[0]
 }
 
-const unraisable = new StreamMismatch({
+const cannot_replicate = new StreamMismatch({
   message:
     `The stream ${events_stream} was made for one copy and cannot get more: remove it by ` +
     `\`nats stream rm ${events_stream}\`. It is written anew from the log.`,
@@ -154,9 +154,9 @@ const unraisable = new StreamMismatch({
 const isUnsynced = Effect.fnUntraced(function* (found: StreamInfo | undefined, replicas: number) {
   const server = yield* Effect.serviceOption(NatsServer)
   const is_own = Option.exists(server, ({ users }) => users !== undefined)
-  const is_found_so = found?.config.persist_mode === PersistMode.Async
-  if (is_found_so && replicas > 1) return yield* unraisable
-  return found === undefined ? is_own && replicas === 1 : is_found_so
+  const is_async = found?.config.persist_mode === PersistMode.Async
+  if (is_async && replicas > 1) return yield* cannot_replicate
+  return found === undefined ? is_own && replicas === 1 : is_async
 })
 
 /** Retention limits: whichever is reached first. */
@@ -172,7 +172,7 @@ const retention_default: Retention = {
 
 const day_ms = 86_400_000
 
-const wanted = (replicas: number, retention: Retention, is_unsynced: boolean) => ({
+const streamOptions = (replicas: number, retention: Retention, is_unsynced: boolean) => ({
   name: events_stream,
   subjects: [events_subject],
   num_replicas: replicas,
@@ -201,8 +201,8 @@ export const publishedEventsJetStream = (replicas: number, retention = retention
       const is_unsynced = yield* isUnsynced(found, replicas)
       const { first_seq } = found?.config ?? {}
       const begin = first_seq === undefined ? {} : { first_seq }
-      const asked = { ...wanted(replicas, retention, is_unsynced), ...begin }
-      yield* ensureStream(jsm, asked, changeable)
+      const options = { ...streamOptions(replicas, retention, is_unsynced), ...begin }
+      yield* ensureStream(jsm, options, changeable)
       yield* keepMirror
 
       const link = yield* watchLink(connection)
@@ -215,7 +215,7 @@ export const publishedEventsJetStream = (replicas: number, retention = retention
       const follow = (sequence: number, wanted: Wanted) =>
         readMessages(source, { filter: subjectsOf(wanted), after: sequence }).pipe(
           Stream.mapError(failed),
-          Stream.mapArrayEffect(proven(info, sequence)),
+          Stream.mapArrayEffect(checkGaps(info, sequence)),
           Stream.interruptWhen(replaced),
         )
 
@@ -230,37 +230,40 @@ export const publishedEventsJetStream = (replicas: number, retention = retention
         at: Effect.fnUntraced(function* (seq) {
           if (seq < 1) return undefined
           const message = yield* attempt(() => jsm.streams.getMessage(events_stream, { seq }))
-          return message === null ? undefined : keptIn(message)
+          return message === null ? undefined : storedEvent(message)
         }),
         next: Effect.fnUntraced(function* (sequence, wanted) {
           const subjects = subjectsOf(wanted)
           const found = yield* attempt(() => nextOf(jsm, sequence, subjects))
-          return found && keptIn(found)
+          return found && storedEvent(found)
         }),
         append: Effect.fnUntraced(function* (events, after) {
           for (let done = 0; done < events.length; done += chunk_events_max) {
             const chunk = events.slice(done, done + chunk_events_max)
             const before = after + done
             yield* attempt(async () =>
-              proveKept(await send(connection, chunk, before, is_unsynced), before + chunk.length),
+              checkStored(
+                await send(connection, chunk, before, is_unsynced),
+                before + chunk.length,
+              ),
             )
           }
           return after + events.length
         }),
         follow,
-        ready: attempt(() => proveReadable(source)),
+        ready: attempt(() => checkReadable(source)),
         recreate: (after) =>
           attempt(async () => {
             await jsm.streams.delete(events_stream).catch(undefinedIfMissing)
-            const asked = wanted(replicas, retention, is_unsynced)
-            await jsm.streams.add({ ...asked, first_seq: after + 1 })
+            const options = streamOptions(replicas, retention, is_unsynced)
+            await jsm.streams.add({ ...options, first_seq: after + 1 })
           }),
       })
     }),
   )
 
 /** Checks that a consumer can be opened. */
-const proveReadable = async (source: Source) => {
+const checkReadable = async (source: Source) => {
   const consumer = await openConsumer(source, { filter_subject: restored_subject })
   await consumer.close()
 }
@@ -289,23 +292,26 @@ export const subjectsOf = ({ services = [], types = [] }: Wanted): ReadonlyArray
 }
 
 /** Cache time of the stream's first sequence for readers in its newer half, in ms. */
-const look_ms = 5_000
+const check_ms = 5_000
 
 /**
  * Passes on only pages without missing events. A filtered reader cannot see a gap left by discarded
  * events, so the stream's first sequence is checked after each page.
  */
-const proven = (info: Effect.Effect<StreamInfo | undefined, PublishFailed>, sequence: number) => {
+const checkGaps = (
+  info: Effect.Effect<StreamInfo | undefined, PublishFailed>,
+  sequence: number,
+) => {
   let after = sequence
-  let looked_ms = Number.NEGATIVE_INFINITY
+  let checked_ms = Number.NEGATIVE_INFINITY
   return Effect.fnUntraced(function* (page: Arr.NonEmptyReadonlyArray<Placed>) {
     const is_next = page[0].position === after + 1
-    if (!is_next && performance.now() - looked_ms > look_ms) {
+    if (!is_next && performance.now() - checked_ms > check_ms) {
       const found = yield* info
       const { first, last } = found === undefined ? { first: 1, last: 0 } : boundsOf(found)
       if (after + 1 < first) return yield* new EventsDiscarded({ after })
       // The older half of the stream is not overwritten within that time.
-      if (after > (first + last) / 2) looked_ms = performance.now()
+      if (after > (first + last) / 2) checked_ms = performance.now()
     }
     after = page.at(-1)?.position ?? after
     return Arr.map(page, ({ position, message }) => delivered(position, message))
@@ -320,16 +326,16 @@ const watchStream = Effect.fnUntraced(function* (
   info: Effect.Effect<StreamInfo | undefined, PublishFailed>,
 ) {
   let ending = yield* Deferred.make<never, PublishFailed>()
-  let made = (yield* info)?.created
-  const look = Effect.gen(function* () {
+  let created = (yield* info)?.created
+  const check = Effect.gen(function* () {
     yield* Effect.sleep(watch_ms)
     const now = (yield* info)?.created
-    if (now === undefined || now === made) return
-    made = now
+    if (now === undefined || now === created) return
+    created = now
     const before = ending
     ending = yield* Deferred.make<never, PublishFailed>()
     yield* Deferred.fail(before, failed("The stream of published events was made again."))
   })
-  yield* Effect.forkScoped(Effect.forever(Effect.ignore(look)))
+  yield* Effect.forkScoped(Effect.forever(Effect.ignore(check)))
   return Effect.suspend(() => Deferred.await(ending))
 })

@@ -23,39 +23,39 @@ type Failure = PublishFailed | EventsDiscarded
 const lost = new PublishFailed({ detail: "There is no stream." })
 
 interface Memory {
-  kept: Array<Kept>
+  events: Array<Kept>
   last: number
   is_lost: boolean
   /** Number of streams created so far. */
-  made: number
+  generation: number
 }
 
-const firstOf = ({ kept, last }: Memory) => kept[0]?.sequence ?? last + 1
+const firstOf = ({ events, last }: Memory) => events[0]?.sequence ?? last + 1
 
 /** Events after a sequence, then new ones, until the stream is replaced. */
-const following =
-  (stream: Memory, news: PubSub.PubSub<void>) => (sequence: number, wanted: Wanted) =>
+const followStream =
+  (stream: Memory, changes: PubSub.PubSub<void>) => (sequence: number, wanted: Wanted) =>
     Stream.unwrap(
       Effect.gen(function* () {
-        const subscription = yield* PubSub.subscribe(news)
-        const own = stream.made
+        const subscription = yield* PubSub.subscribe(changes)
+        const generation = stream.generation
         let after = sequence
-        const fresh = Effect.suspend((): Effect.Effect<Array<Delivered>, Failure> => {
-          if (stream.is_lost || stream.made !== own) return Effect.fail(lost)
+        const newEvents = Effect.suspend((): Effect.Effect<Array<Delivered>, Failure> => {
+          if (stream.is_lost || stream.generation !== generation) return Effect.fail(lost)
           if (after + 1 < firstOf(stream)) return Effect.fail(new EventsDiscarded({ after }))
-          const some = stream.kept.filter((one) => one.sequence > after)
+          const newer = stream.events.filter((one) => one.sequence > after)
           // A read beyond the end waits until it is reached.
           after = Math.max(after, stream.last)
           return Effect.succeed(
-            some
+            newer
               .filter(({ event }) => isWanted(wanted, event))
               .map(({ sequence, event }): Delivered => ({ sequence, event })),
           )
         })
         return Stream.concat(
-          Stream.fromIterableEffect(fresh),
+          Stream.fromIterableEffect(newEvents),
           Stream.flatMap(Stream.fromSubscription(subscription), () =>
-            Stream.fromIterableEffect(fresh),
+            Stream.fromIterableEffect(newEvents),
           ),
         )
       }),
@@ -63,20 +63,20 @@ const following =
 
 /** The stream and its test controls. */
 export const makeMemory = Effect.gen(function* () {
-  const stream: Memory = { kept: [], last: 0, is_lost: false, made: 0 }
-  const news = yield* PubSub.unbounded<void>()
-  const signal = PubSub.publish(news, undefined)
+  const stream: Memory = { events: [], last: 0, is_lost: false, generation: 0 }
+  const changes = yield* PubSub.unbounded<void>()
+  const signal = PubSub.publish(changes, undefined)
   const first = () => firstOf(stream)
-  const at = (sequence: number) => stream.kept[sequence - first()]
+  const at = (sequence: number) => stream.events[sequence - first()]
 
   const tampering: Tampering = {
     discard: (from) =>
       Effect.sync(() => {
-        stream.kept = stream.kept.filter(({ sequence }) => sequence >= from)
+        stream.events = stream.events.filter(({ sequence }) => sequence >= from)
       }),
     lose: Effect.andThen(
       Effect.sync(() => {
-        stream.kept = []
+        stream.events = []
         stream.last = 0
         stream.is_lost = true
       }),
@@ -92,7 +92,7 @@ export const makeMemory = Effect.gen(function* () {
     at: (sequence) => Effect.sync(() => at(sequence)),
     next: (sequence, wanted) =>
       Effect.sync(() =>
-        stream.kept.find((one) => one.sequence > sequence && isWanted(wanted, one.event)),
+        stream.events.find((one) => one.sequence > sequence && isWanted(wanted, one.event)),
       ),
     append: (events, after) =>
       Effect.gen(function* () {
@@ -101,19 +101,19 @@ export const makeMemory = Effect.gen(function* () {
           return yield* new PublishFailed({ detail: `The last one is ${stream.last}.` })
         const published_ms = yield* Clock.currentTimeMillis
         for (const { event } of events)
-          stream.kept.push({ sequence: ++stream.last, event, published_ms })
+          stream.events.push({ sequence: ++stream.last, event, published_ms })
         yield* signal
         return stream.last
       }),
-    follow: following(stream, news),
+    follow: followStream(stream, changes),
     ready: Effect.suspend(() => (stream.is_lost ? Effect.fail(lost) : Effect.void)),
     recreate: (after) =>
       Effect.andThen(
         Effect.sync(() => {
-          stream.kept = []
+          stream.events = []
           stream.last = after
           stream.is_lost = false
-          stream.made++
+          stream.generation++
         }),
         signal,
       ),

@@ -20,7 +20,7 @@ import { EventsConnection, isTransient, NatsServer, undefinedIfMissing } from "#
 import { causeText } from "#schemas/cause-text.ts"
 
 /** Milliseconds between two checks that the mirror exists and has the same source. */
-const look_ms = 2_000
+const check_ms = 2_000
 
 /** Maximum unacknowledged messages on their way to the mirror. */
 const ack_pending_max = 20_000
@@ -33,8 +33,8 @@ const no_consumer = 10_014
 
 type Jsm = JetStreamManager
 
-const found = <A>(asking: Promise<A>, code: number): Promise<A | undefined> =>
-  asking.catch((cause: unknown) => {
+const ifExists = <A>(request: Promise<A>, code: number): Promise<A | undefined> =>
+  request.catch((cause: unknown) => {
     if (cause instanceof Error && "code" in cause && cause.code === code) return undefined
     throw cause
   })
@@ -59,11 +59,11 @@ const mirrorOptions = ({ config, created }: StreamInfo) => {
 }
 
 /** Whether the source's sequences continue those of the mirror. */
-const goesOn = (mirror: StreamInfo, { config }: StreamInfo) =>
+const continues = (mirror: StreamInfo, { config }: StreamInfo) =>
   mirror.state.last_seq > 0 && (config.first_seq ?? 0) > mirror.state.last_seq
 
 /** Creates the consumer that feeds the mirror after sequence `after`. */
-const feed = async (connection: NatsConnection, after: number, num_replicas: number) => {
+const createFeed = async (connection: NatsConnection, after: number, num_replicas: number) => {
   const from =
     after === 0
       ? { deliver_policy: "all" }
@@ -80,55 +80,60 @@ const feed = async (connection: NatsConnection, after: number, num_replicas: num
     num_replicas,
   }
   // The client's types have neither this acknowledgement policy nor a mirror's own consumer.
-  const answer = await connection.request(
+  const response = await connection.request(
     `$JS.API.CONSUMER.CREATE.${events_stream}.${mirror_consumer}`,
     JSON.stringify({ stream_name: events_stream, config }),
   )
-  const { error } = answer.json<{ readonly error?: { readonly description: string } }>()
+  const { error } = response.json<{ readonly error?: { readonly description: string } }>()
   if (error !== undefined) throw new Error(error.description)
 }
 
 /** Moves durable consumers of subscribers from the stream to the mirror. */
-const carryOver = async (source: Jsm, mirror: Jsm) => {
-  const theirs: Array<ConsumerInfo> = []
+const moveConsumers = async (source: Jsm, mirror: Jsm) => {
+  const consumers: Array<ConsumerInfo> = []
   for await (const consumer of source.consumers.list(events_stream)) {
     const { durable_name } = consumer.config
-    if (durable_name !== undefined && durable_name !== mirror_consumer) theirs.push(consumer)
+    if (durable_name !== undefined && durable_name !== mirror_consumer) consumers.push(consumer)
   }
-  for (const { name, config, ack_floor } of theirs) {
+  for (const { name, config, ack_floor } of consumers) {
     // The delivery subject of a push consumer is not accessible to subscribers.
     if (config.deliver_subject === undefined) {
       const opt_start_seq = ack_floor.stream_seq + 1
-      const kept = Struct.omit(config, ["opt_start_time", "metadata"])
-      const place = { deliver_policy: "by_start_sequence", opt_start_seq } as const
-      await mirror.consumers.add(events_stream, { ...kept, ...place })
+      const rest = Struct.omit(config, ["opt_start_time", "metadata"])
+      const start = { deliver_policy: "by_start_sequence", opt_start_seq } as const
+      await mirror.consumers.add(events_stream, { ...rest, ...start })
     }
     await source.consumers.delete(events_stream, name)
   }
 }
 
 /** Brings the mirror up to date; without a source there is nothing to do. */
-const kept = async (connection: NatsConnection, source: Jsm, mirror: Jsm, is_own: boolean) => {
+const syncMirror = async (
+  connection: NatsConnection,
+  source: Jsm,
+  mirror: Jsm,
+  is_own: boolean,
+) => {
   const from = await source.streams.info(events_stream).catch(undefinedIfMissing)
   if (from === undefined) return
   const { config, created } = from
   const wanted = mirrorOptions(from)
-  let at = await mirror.streams.info(events_stream).catch(undefinedIfMissing)
-  const is_same = at?.config.metadata?.[source_key] === created
-  if (at !== undefined && !is_same && !goesOn(at, from)) {
+  let mirror_info = await mirror.streams.info(events_stream).catch(undefinedIfMissing)
+  const is_same = mirror_info?.config.metadata?.[source_key] === created
+  if (mirror_info !== undefined && !is_same && !continues(mirror_info, from)) {
     await mirror.streams.delete(events_stream)
-    at = undefined
+    mirror_info = undefined
   }
-  const feeding = await found(source.consumers.info(events_stream, mirror_consumer), no_consumer)
-  if (feeding !== undefined && at === undefined) {
+  const feeder = await ifExists(source.consumers.info(events_stream, mirror_consumer), no_consumer)
+  if (feeder !== undefined && mirror_info === undefined) {
     await source.consumers.delete(events_stream, mirror_consumer)
   }
-  if (feeding === undefined || at === undefined) {
-    await feed(connection, at?.state.last_seq ?? 0, config.num_replicas)
+  if (feeder === undefined || mirror_info === undefined) {
+    await createFeed(connection, mirror_info?.state.last_seq ?? 0, config.num_replicas)
   }
-  if (at === undefined) await mirror.streams.add(wanted)
-  else if (!isCurrent(at, wanted)) await mirror.streams.update(events_stream, wanted)
-  if (is_own) await carryOver(source, mirror)
+  if (mirror_info === undefined) await mirror.streams.add(wanted)
+  else if (!isCurrent(mirror_info, wanted)) await mirror.streams.update(events_stream, wanted)
+  if (is_own) await moveConsumers(source, mirror)
 }
 
 const isCurrent = ({ config }: StreamInfo, wanted: ReturnType<typeof mirrorOptions>) =>
@@ -148,17 +153,17 @@ export const keepMirror = Effect.gen(function* () {
   const mirror = yield* Effect.promise(() =>
     jetstreamManager(connection, { apiPrefix: mirror_api, checkAPI: false }),
   )
-  let told = ""
-  const tell = (cause: unknown) => {
+  let last_problem = ""
+  const logProblem = (cause: unknown) => {
     const why = isTransient(cause) ? "" : causeText(cause)
-    if (why === told) return Effect.void
-    told = why
+    if (why === last_problem) return Effect.void
+    last_problem = why
     return Effect.logWarning(`The mirror of the published events is not kept: ${why}`)
   }
-  const keep = Effect.tryPromise({
-    try: () => kept(connection, jsm, mirror, is_own),
+  const sync = Effect.tryPromise({
+    try: () => syncMirror(connection, jsm, mirror, is_own),
     catch: (cause) => cause,
-  }).pipe(Effect.andThen(Effect.sync(() => (told = ""))), Effect.catch(tell))
-  yield* keep
-  yield* Effect.forkScoped(Effect.repeat(keep, Schedule.spaced(look_ms)))
+  }).pipe(Effect.andThen(Effect.sync(() => (last_problem = ""))), Effect.catch(logProblem))
+  yield* sync
+  yield* Effect.forkScoped(Effect.repeat(sync, Schedule.spaced(check_ms)))
 })

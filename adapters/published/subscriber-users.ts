@@ -39,11 +39,11 @@ const requestsFor = (consumer: string): ReadonlyArray<string> => [
   `$JS.ACK.${events_stream}.${consumer}.>`,
 ]
 
-const of_all = ["$JS.API.INFO", `$JS.API.STREAM.INFO.${events_stream}`]
+const common_requests = ["$JS.API.INFO", `$JS.API.STREAM.INFO.${events_stream}`]
 
 /** The line of a named subscriber's user in nats.conf. */
 export const subscriberUserText = ({ name, password }: NamedSubscriber) => {
-  const allowed = [...of_all, ...consumersOf(name).flatMap(requestsFor)]
+  const allowed = [...common_requests, ...consumersOf(name).flatMap(requestsFor)]
   return `\
       { user: "${userOf(name)}", password: ${password}, permissions: {
         publish: { allow: ${JSON.stringify(allowed)} }

@@ -31,7 +31,7 @@ export interface AgentsOptions {
 const cancel_timeout_s_max = 30
 
 /** Maximum concurrent requests of an agent, far more than its conductor sends. */
-const under_way_max = 256
+const concurrent_max = 256
 
 /** Maximum size of a message: an order in an envelope. Responses are far smaller. */
 const message_bytes_max = job_order_bytes_max + 1024
@@ -43,10 +43,10 @@ const Cancel = Schema.fromJsonString(Schema.Struct({ job_id: JobId, fence: Count
  * `taken`: the agent accepted the order, or stopped the job. Otherwise `detail` may have the
  * reason.
  */
-const Answer = Schema.fromJsonString(
+const AgentResponse = Schema.fromJsonString(
   Schema.Struct({ taken: Schema.Boolean, detail: Schema.optionalKey(Reason) }),
 )
-type Answer = typeof Answer.Type
+type AgentResponse = typeof AgentResponse.Type
 
 /** Sends requests over this connection, and serves them for the attached agents. */
 export const agentsNats = (
@@ -57,14 +57,14 @@ export const agentsNats = (
     Agents,
     Effect.gen(function* () {
       const link = yield* watchLink(connection)
-      const ask = (question: Question) => asking(connection, link, question)
+      const send = (request: AgentRequest) => sendRequest(connection, link, request)
       const cancel_s = Math.min(command_timeout_seconds, cancel_timeout_s_max)
       return Agents.of({
         offer: Effect.fnUntraced(function* (worker_id, order) {
           const text = Schema.encodeSync(Offer)(order)
-          const { taken, detail } = yield* ask({
+          const { taken, detail } = yield* send({
             worker_id,
-            what: "offer",
+            operation: "offer",
             text,
             timeout_s: command_timeout_seconds,
           })
@@ -72,98 +72,103 @@ export const agentsNats = (
         }),
         cancel: Effect.fnUntraced(function* (worker_id, job_id, fence) {
           const text = Schema.encodeSync(Cancel)({ job_id, fence })
-          return (yield* ask({ worker_id, what: "cancel", text, timeout_s: cancel_s })).taken
+          return (yield* send({ worker_id, operation: "cancel", text, timeout_s: cancel_s })).taken
         }),
-        attach: (worker_id, agent) => attached(connection, link, worker_id, agent),
+        attach: (worker_id, agent) => serveAgent(connection, link, worker_id, agent),
       })
     }),
   )
 
 const refusal = (detail: string) => Effect.fail(new WorkerUnavailable({ detail }))
 
-interface Question {
+interface AgentRequest {
   readonly worker_id: WorkerId
-  readonly what: "offer" | "cancel"
+  readonly operation: "offer" | "cancel"
   readonly text: string
   readonly timeout_s: number
 }
 
-const asking = Effect.fnUntraced(function* (
+const sendRequest = Effect.fnUntraced(function* (
   connection: NatsConnection,
   link: Link,
-  { worker_id, what, text, timeout_s }: Question,
+  { worker_id, operation, text, timeout_s }: AgentRequest,
 ) {
   const timeout = Math.ceil(timeout_s * 1000)
   const trace = yield* traceNow
-  const options = trace === undefined ? { timeout } : { timeout, headers: headed(trace) }
+  const options = trace === undefined ? { timeout } : { timeout, headers: traceHeaders(trace) }
   const message = yield* Effect.tryPromise({
     try: () =>
-      overLink(link, () => connection.request(agentSubject(worker_id, what), text, options)),
-    catch: (cause) => new WorkerUnavailable({ detail: whyNot(worker_id, timeout_s, cause) }),
+      overLink(link, () => connection.request(agentSubject(worker_id, operation), text, options)),
+    catch: (cause) => new WorkerUnavailable({ detail: failureDetail(worker_id, timeout_s, cause) }),
   })
-  const answer = decoded(Answer, message)
-  if (Option.isNone(answer)) return yield* refusal(`Worker ${worker_id} answers nonsense.`)
-  return answer.value
+  const response = decodeMessage(AgentResponse, message)
+  if (Option.isNone(response)) return yield* refusal(`Worker ${worker_id} answers nonsense.`)
+  return response.value
 })
 
 /** Source: W3C Trace Context. */
 const trace_header = "traceparent"
 
-const headed = (trace: Trace) => {
-  const made = headers()
-  made.set(trace_header, trace)
-  return made
+const traceHeaders = (trace: Trace) => {
+  const trace_headers = headers()
+  trace_headers.set(trace_header, trace)
+  return trace_headers
 }
 
-const whyNot = (worker_id: WorkerId, timeout_s: number, cause: unknown) => {
-  const is_deaf = cause instanceof RequestError && cause.isNoResponders()
-  if (is_deaf || cause instanceof NoRespondersError) return `Nobody listens at worker ${worker_id}.`
-  const is_late = cause instanceof Error && cause.name === "TimeoutError"
-  return is_late
+const failureDetail = (worker_id: WorkerId, timeout_s: number, cause: unknown) => {
+  const has_no_responders = cause instanceof RequestError && cause.isNoResponders()
+  if (has_no_responders || cause instanceof NoRespondersError)
+    return `Nobody listens at worker ${worker_id}.`
+  const has_timed_out = cause instanceof Error && cause.name === "TimeoutError"
+  return has_timed_out
     ? `Worker ${worker_id} did not answer in ${timeout_s} s.`
     : `Worker ${worker_id} cannot be asked: ${cause}`
 }
 
-const decoded = <A>(schema: Schema.Codec<A, string>, message: Msg): Option.Option<A> =>
+const decodeMessage = <A>(schema: Schema.Codec<A, string>, message: Msg): Option.Option<A> =>
   message.data.length > message_bytes_max
     ? Option.none()
     : Schema.decodeUnknownOption(schema)(message.string())
 
-const no_order: Answer = { taken: false, detail: "That is no order." }
+const invalid_order: AgentResponse = { taken: false, detail: "That is no order." }
 
 /**
  * The agent's response to a message; an invalid message is refused, so that its sender need not
  * wait.
  */
-const answerOf = (agent: Agent, worker_id: WorkerId, message: Msg): Effect.Effect<Answer> => {
+const handleMessage = (
+  agent: Agent,
+  worker_id: WorkerId,
+  message: Msg,
+): Effect.Effect<AgentResponse> => {
   if (message.subject === agentSubject(worker_id, "offer")) {
-    const order = decoded(Offer, message)
-    if (Option.isNone(order)) return Effect.succeed(no_order)
+    const order = decodeMessage(Offer, message)
+    if (Option.isNone(order)) return Effect.succeed(invalid_order)
     return Effect.match(agent.offer(order.value), {
       onSuccess: () => ({ taken: true }),
       onFailure: ({ detail }) => ({ taken: false, detail }),
     })
   }
-  const asked = decoded(Cancel, message)
-  if (Option.isNone(asked)) return Effect.succeed(no_order)
-  const { job_id, fence } = asked.value
+  const cancellation = decodeMessage(Cancel, message)
+  if (Option.isNone(cancellation)) return Effect.succeed(invalid_order)
+  const { job_id, fence } = cancellation.value
   return Effect.map(agent.cancel(job_id, fence), (taken) => ({ taken }))
 }
 
 /**
  * Serves requests for the agent until the scope closes; pending ones get no response after that.
  */
-const attached = Effect.fnUntraced(function* (
+const serveAgent = Effect.fnUntraced(function* (
   connection: NatsConnection,
   link: Link,
   worker_id: WorkerId,
   agent: Agent,
 ) {
-  const under_way = yield* FiberSet.make<void>()
-  const run = yield* FiberSet.runtime(under_way)<never>()
+  const active = yield* FiberSet.make<void>()
+  const run = yield* FiberSet.runtime(active)<never>()
   let count = 0
   const work = (message: Msg) =>
-    answerOf(agent, worker_id, message).pipe(
+    handleMessage(agent, worker_id, message).pipe(
       underTrace(message.headers?.get(trace_header)),
       Effect.catchDefect((defect) =>
         Effect.as(Effect.logError("An order failed.", defect), {
@@ -171,9 +176,9 @@ const attached = Effect.fnUntraced(function* (
           detail: "The worker failed; its log says why.",
         }),
       ),
-      Effect.tap((answer) =>
+      Effect.tap((response) =>
         Effect.sync(() =>
-          respond(connection, core_inbox, message, Schema.encodeSync(Answer)(answer)),
+          respond(connection, core_inbox, message, Schema.encodeSync(AgentResponse)(response)),
         ),
       ),
       Effect.asVoid,
@@ -184,7 +189,7 @@ const attached = Effect.fnUntraced(function* (
       connection.subscribe(agentSubject(worker_id, "*"), {
         callback: (error, message) => {
           // The sender gets no response and retries.
-          if (error !== null || count >= under_way_max) return
+          if (error !== null || count >= concurrent_max) return
           count++
           run(work(message))
         },

@@ -30,7 +30,10 @@ const Manifest = Schema.fromJsonString(
 const pathOf = (dir: string, name: string) => join(dir, `${name}.json`)
 
 /** Creates the default image, or updates it to this version of the engine. */
-export const keepDefaultImage = Effect.fnUntraced(function* (dir: string, engine_version: string) {
+export const ensureDefaultImage = Effect.fnUntraced(function* (
+  dir: string,
+  engine_version: string,
+) {
   const name = default_image
   const text = Schema.encodeSync(Manifest)({ name, svc_worker_image: true, engine_version })
   const path = pathOf(dir, name)
@@ -43,23 +46,23 @@ const unreadable = (detail: string) => new BackendUnavailable({ detail: `Images:
 /** The newest image of that name in the folder; files that are not manifests are ignored. */
 export const findImage = Effect.fnUntraced(function* (dir: string, name: string) {
   const paths = yield* Effect.tryPromise({
-    try: () => manifestsIn(dir),
+    try: () => listManifests(dir),
     catch: (cause) => unreadable(String(cause)),
   })
-  let newest: { readonly image: Image; readonly made_ms: number } | undefined
-  for (const { path, made_ms } of paths) {
+  let newest: { readonly image: Image; readonly modified_ms: number } | undefined
+  for (const { path, modified_ms } of paths) {
     // A file that is too large or was just removed is not an image.
     const text = Effect.orElseSucceed(findBounded(path, manifest_bytes_max), () => Option.none())
     const manifest = Option.flatMap(yield* text, Schema.decodeOption(Manifest))
     if (Option.isNone(manifest) || manifest.value.name !== name) continue
-    if (newest !== undefined && newest.made_ms >= made_ms) continue
+    if (newest !== undefined && newest.modified_ms >= modified_ms) continue
     const { svc_worker_image = false, engine_version = null } = manifest.value
-    newest = { image: { name, properties: { svc_worker_image, engine_version } }, made_ms }
+    newest = { image: { name, properties: { svc_worker_image, engine_version } }, modified_ms }
   }
   return newest?.image
 })
 
-const manifestsIn = async (dir: string) => {
+const listManifests = async (dir: string) => {
   const names = await readdir(dir).catch((error: NodeJS.ErrnoException) => {
     if (error.code === "ENOENT") return []
     throw error
@@ -68,6 +71,6 @@ const manifestsIn = async (dir: string) => {
   return Promise.all(
     paths
       .slice(0, manifests_max)
-      .map(async (path) => ({ path, made_ms: (await stat(path)).mtimeMs })),
+      .map(async (path) => ({ path, modified_ms: (await stat(path)).mtimeMs })),
   )
 }

@@ -51,7 +51,7 @@ export interface LocalCompute {
 }
 
 /** The state of all machines of this process. */
-interface Room {
+interface MachinePool {
   readonly options: LocalComputeOptions
   readonly scope: Scope.Scope
   readonly machines: Map<WorkerId, Machine>
@@ -61,16 +61,16 @@ interface Room {
 /** Machines that are stopped when the scope closes. */
 export const computeLocal = Effect.fnUntraced(function* (options: LocalComputeOptions) {
   const scope = yield* Effect.scope
-  const room: Room = { options, scope, machines: new Map(), is_closing: false }
-  const { machines } = room
-  yield* Effect.addFinalizer(() => closed(room))
+  const pool: MachinePool = { options, scope, machines: new Map(), is_closing: false }
+  const { machines } = pool
+  yield* Effect.addFinalizer(() => stopAll(pool))
   const compute = Compute.of({
     image: (name) => findImage(options.images_dir, name),
-    boot: (request) => boot(room, request),
+    boot: (request) => boot(pool, request),
     destroy: (worker_id) =>
       Effect.suspend(() => {
         const machine = machines.get(worker_id)
-        return machine === undefined ? Effect.void : stop(room, machine)
+        return machine === undefined ? Effect.void : stop(pool, machine)
       }),
     find: (worker_id) =>
       Effect.sync(() => {
@@ -79,17 +79,17 @@ export const computeLocal = Effect.fnUntraced(function* (options: LocalComputeOp
         return machine.child === undefined ? "booting" : "active"
       }),
   })
-  const local: LocalCompute = { compute, shutdown: endMachines(room) }
+  const local: LocalCompute = { compute, shutdown: stopMachines(pool) }
   return local
 })
 
-const boot = Effect.fnUntraced(function* (room: Room, request: Boot) {
-  const { options, machines } = room
+const boot = Effect.fnUntraced(function* (pool: MachinePool, request: Boot) {
+  const { options, machines } = pool
   const { worker_id, image } = request
-  const found = yield* findImage(options.images_dir, image)
+  const found_image = yield* findImage(options.images_dir, image)
   if (machines.has(worker_id)) return
-  if (found === undefined) return yield* unavailable(`There is no image ${image}.`)
-  if (room.is_closing) return yield* unavailable("The server stops.")
+  if (found_image === undefined) return yield* unavailable(`There is no image ${image}.`)
+  if (pool.is_closing) return yield* unavailable("The server stops.")
   if (machines.size >= options.max_machines) {
     return yield* unavailable(`There are ${options.max_machines} workers already.`)
   }
@@ -97,51 +97,57 @@ const boot = Effect.fnUntraced(function* (room: Room, request: Boot) {
   const machine: Machine = { child: undefined, is_stopped: false, ended }
   machines.set(worker_id, machine)
   const run = Effect.runForkWith(yield* Effect.context())
-  yield* started(options, request, machine, (why) => {
-    const told = Effect.logWarning(`Worker ${worker_id} ended: ${why}`)
-    run(Effect.andThen(machine.is_stopped ? Effect.void : told, gone(room, worker_id, machine)))
-  }).pipe(Effect.onError(() => gone(room, worker_id, machine)))
+  yield* startAgent(options, request, machine, (why) => {
+    const warning = Effect.logWarning(`Worker ${worker_id} ended: ${why}`)
+    run(
+      Effect.andThen(machine.is_stopped ? Effect.void : warning, cleanUp(pool, worker_id, machine)),
+    )
+  }).pipe(Effect.onError(() => cleanUp(pool, worker_id, machine)))
 })
 
 /** Cleans up after a machine: kills leftover processes and removes its bus user. */
-const gone = Effect.fnUntraced(function* (room: Room, worker_id: WorkerId, machine: Machine) {
+const cleanUp = Effect.fnUntraced(function* (
+  pool: MachinePool,
+  worker_id: WorkerId,
+  machine: Machine,
+) {
   killGroup(machine)
-  room.machines.delete(worker_id)
-  yield* room.options.users?.dismiss(worker_id) ?? Effect.void
+  pool.machines.delete(worker_id)
+  yield* pool.options.users?.dismiss(worker_id) ?? Effect.void
   yield* Deferred.succeed(machine.ended, undefined)
 })
 
 /** Signals the machine to stop and kills it after the timeout; completes immediately. */
-const stop = Effect.fnUntraced(function* ({ options, scope }: Room, machine: Machine) {
+const stop = Effect.fnUntraced(function* ({ options, scope }: MachinePool, machine: Machine) {
   if (machine.is_stopped) return
   machine.is_stopped = true
   machine.child?.kill("SIGTERM")
-  const in_time = Effect.timeoutOption(
+  const stopped = Effect.timeoutOption(
     Deferred.await(machine.ended),
     options.stop_ms ?? stop_ms_max,
   )
-  const overdue = Effect.map(in_time, (ended) => {
+  const killOverdue = Effect.map(stopped, (ended) => {
     if (ended._tag === "None") killGroup(machine)
   })
-  yield* Effect.forkIn(overdue, scope)
+  yield* Effect.forkIn(killOverdue, scope)
 })
 
-const endMachines = (room: Room) =>
+const stopMachines = (pool: MachinePool) =>
   Effect.suspend(() => {
-    room.is_closing = true
-    return Effect.forEach([...room.machines.values()], (machine) => stop(room, machine), {
+    pool.is_closing = true
+    return Effect.forEach([...pool.machines.values()], (machine) => stop(pool, machine), {
       discard: true,
     })
   })
 
-const closed = Effect.fnUntraced(function* (room: Room) {
-  yield* endMachines(room)
-  const all = [...room.machines.values()]
+const stopAll = Effect.fnUntraced(function* (pool: MachinePool) {
+  yield* stopMachines(pool)
+  const all = [...pool.machines.values()]
   const ended = Effect.forEach(all, (machine) => Deferred.await(machine.ended), {
     concurrency: "unbounded",
     discard: true,
   })
-  const wait_ms = yield* (yield* StopDeadline).work(room.options.stop_ms ?? stop_ms_max)
+  const wait_ms = yield* (yield* StopDeadline).work(pool.options.stop_ms ?? stop_ms_max)
   yield* Effect.timeoutOption(ended, wait_ms)
   for (const machine of all) killGroup(machine)
   yield* ended
@@ -160,7 +166,7 @@ const killGroup = ({ child }: Machine) => {
 }
 
 /** Creates the worker's bus user and starts its agent; `onEnd` is called once, however it ends. */
-const started = Effect.fnUntraced(function* (
+const startAgent = Effect.fnUntraced(function* (
   { agent, users }: LocalComputeOptions,
   request: Boot,
   machine: Machine,

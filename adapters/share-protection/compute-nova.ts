@@ -9,7 +9,12 @@
  */
 import { Effect, Schema, Semaphore } from "effect"
 import { type Boot, Compute, type Image } from "#actors/share-protection/ports/compute.ts"
-import { type Answer, type Call, decoded, unexpected } from "#adapters/keystone/http.ts"
+import {
+  type Call,
+  type CloudResponse,
+  decodeResponse,
+  unexpected,
+} from "#adapters/keystone/http.ts"
 import type { KeystoneSession } from "#adapters/keystone/session.ts"
 import type { Settings } from "#schemas/settings.ts"
 import type { WorkerId } from "#schemas/share-protection/id.ts"
@@ -36,7 +41,7 @@ const GlanceImage = Schema.Struct({
 const Images = Schema.Struct({ images: Schema.Array(GlanceImage) })
 
 /** Statuses of a server that is starting; all others but `ACTIVE` mean that it is unusable. */
-const booting = new Set(["BUILD", "REBUILD", "REBOOT", "HARD_REBOOT"])
+const booting_statuses = new Set(["BUILD", "REBUILD", "REBOOT", "HARD_REBOOT"])
 
 type Session = KeystoneSession["Service"]
 
@@ -47,31 +52,31 @@ export const computeNova = Effect.fnUntraced(function* (
 ) {
   // Concurrent boots of one worker would create two machines.
   const one_at_a_time = yield* Semaphore.make(1)
-  const make = Effect.fnUntraced(function* (boot: Boot) {
-    const [there] = yield* serversOf(session, boot.worker_id)
-    if (there?.status === "ERROR") return yield* refusal("Nova could not make the machine.")
-    if (there !== undefined) return
+  const ensureMachine = Effect.fnUntraced(function* (boot: Boot) {
+    const [existing] = yield* serversOf(session, boot.worker_id)
+    if (existing?.status === "ERROR") return yield* refusal("Nova could not make the machine.")
+    if (existing !== undefined) return
     const image = yield* imageNamed(session, boot.image)
     if (image === undefined) return yield* refusal(`There is no image ${boot.image}.`)
     const body = { server: serverOf(compute, boot, image.id) }
-    const answer = yield* asked(session, { method: "POST", path: "/servers", body })
-    if (answer.status !== 202) return yield* refused(answer)
+    const response = yield* request(session, { method: "POST", path: "/servers", body })
+    if (response.status !== 202) return yield* failureOf(response)
   })
   return Compute.of({
     image: (name) =>
       Effect.map(imageNamed(session, name), (found) => found && imageOf(found, name)),
-    boot: (boot) => one_at_a_time.withPermit(make(boot)),
+    boot: (boot) => one_at_a_time.withPermit(ensureMachine(boot)),
     destroy: Effect.fnUntraced(function* (worker_id) {
       for (const { id } of yield* serversOf(session, worker_id)) {
-        const answer = yield* asked(session, { method: "DELETE", path: `/servers/${id}` })
-        const is_gone = answer.status === 204 || answer.status === 404
-        if (!is_gone) return yield* unexpected(nova, answer)
+        const response = yield* request(session, { method: "DELETE", path: `/servers/${id}` })
+        const is_gone = response.status === 204 || response.status === 404
+        if (!is_gone) return yield* unexpected(nova, response)
       }
     }),
     find: Effect.fnUntraced(function* (worker_id) {
       const states = (yield* serversOf(session, worker_id)).map(({ status }) => status)
       if (states.includes("ACTIVE")) return "active"
-      return states.some((status) => booting.has(status)) ? "booting" : "gone"
+      return states.some((status) => booting_statuses.has(status)) ? "booting" : "gone"
     }),
   })
 })
@@ -79,14 +84,14 @@ export const computeNova = Effect.fnUntraced(function* (
 const refusal = (detail: string) => Effect.fail(new WorkerUnavailable({ detail }))
 
 /** Distinguishes permanent refusals by Nova from temporary ones. */
-const refused = (answer: Answer) => {
-  if (answer.status === 403 || answer.status === 413) {
+const failureOf = (response: CloudResponse) => {
+  if (response.status === 403 || response.status === 413) {
     return refusal("Nova refuses the machine: a quota is used up, or the service user may not.")
   }
-  if (answer.status === 400 || answer.status === 404 || answer.status === 409) {
-    return refusal(`Nova refuses the machine (${answer.status}): see section [compute].`)
+  if (response.status === 400 || response.status === 404 || response.status === 409) {
+    return refusal(`Nova refuses the machine (${response.status}): see section [compute].`)
   }
-  return Effect.fail(unexpected(nova, answer))
+  return Effect.fail(unexpected(nova, response))
 }
 
 interface NovaCall extends Pick<Call, "method" | "body"> {
@@ -94,9 +99,9 @@ interface NovaCall extends Pick<Call, "method" | "body"> {
   readonly path: string
 }
 
-const asked = Effect.fnUntraced(function* (session: Session, { path, ...call }: NovaCall) {
+const request = Effect.fnUntraced(function* (session: Session, { path, ...call }: NovaCall) {
   const url = (yield* session.endpoint("compute")) + path
-  return yield* session.askAsService({ ...nova, ...call, url, headers })
+  return yield* session.sendAsService({ ...nova, ...call, url, headers })
 })
 
 const nameOf = (worker_id: WorkerId) => `almanac-worker-${worker_id}`
@@ -107,21 +112,21 @@ const nameOf = (worker_id: WorkerId) => `almanac-worker-${worker_id}`
 const serversOf = Effect.fnUntraced(function* (session: Session, worker_id: WorkerId) {
   const name = nameOf(worker_id)
   const path = `/servers/detail?name=${encodeURIComponent(`^${name}$`)}`
-  const answer = yield* asked(session, { method: "GET", path })
-  if (answer.status !== 200) return yield* unexpected(nova, answer)
-  const { servers } = yield* decoded(Servers, nova, answer)
-  return servers.filter((server) => server.name === name && !is_going.has(server.status))
+  const response = yield* request(session, { method: "GET", path })
+  if (response.status !== 200) return yield* unexpected(nova, response)
+  const { servers } = yield* decodeResponse(Servers, nova, response)
+  return servers.filter((server) => server.name === name && !deleted_statuses.has(server.status))
 })
 
-const is_going = new Set(["DELETED", "SOFT_DELETED"])
+const deleted_statuses = new Set(["DELETED", "SOFT_DELETED"])
 
 /** The newest usable image of that name. */
 const imageNamed = Effect.fnUntraced(function* (session: Session, name: string) {
   const query = new URLSearchParams({ name, status: "active", sort: "created_at:desc", limit: "1" })
   const url = `${yield* session.endpoint("image")}/v2/images?${query}`
-  const answer = yield* session.askAsService({ ...glance, method: "GET", url })
-  if (answer.status !== 200) return yield* unexpected(glance, answer)
-  const { images } = yield* decoded(Images, glance, answer)
+  const response = yield* session.sendAsService({ ...glance, method: "GET", url })
+  if (response.status !== 200) return yield* unexpected(glance, response)
+  const { images } = yield* decodeResponse(Images, glance, response)
   return images.find((image) => image.name === name)
 })
 

@@ -12,7 +12,7 @@ import {
   type OnProgress,
   type Repository,
 } from "#actors/share-protection/ports/engine.ts"
-import { type AddressRule, judgedName, type Resolve } from "#adapters/outside/address.ts"
+import { type AddressRule, checkHost, type Resolve } from "#adapters/outside/address.ts"
 import { type S3Failure, s3Failure } from "#adapters/share-protection/s3/failure.ts"
 import {
   backUpFolder,
@@ -86,63 +86,65 @@ export const engineResticAt = (
   Layer.effect(
     Engine,
     Effect.map(findRestic(options), (restic) => {
-      const on = (repository: Repository): Call => {
+      const callOn = (repository: Repository): Call => {
         const call = makeCall(restic, locate(repository))
         if (options.isAllowed === undefined) return call
-        const judged = reachable(repository, options.isAllowed, options.resolve).pipe(
-          Effect.retry({ while: isPassing, schedule: untilOutage(restic) }),
+        const checked_address = checkEndpoint(repository, options.isAllowed, options.resolve).pipe(
+          Effect.retry({ while: isTemporary, schedule: outageSchedule(restic) }),
           Effect.mapError(({ message }) => failsBefore(`The S3 service ${message}.`)),
         )
-        return (...asked) => Effect.andThen(judged, call(...asked))
+        return (...args) => Effect.andThen(checked_address, call(...args))
       }
       const { cache_dir } = restic
       return {
         version: restic.version,
         is_fips: false,
-        init: (repository) => init(restic, on(repository)),
+        init: (repository) => init(restic, callOn(repository)),
         backup: (repository, folder, onProgress) =>
-          telling(onProgress, (onPart) => backUpFolder(on(repository), cache_dir, folder, onPart)),
+          withProgress(onProgress, (onPart) =>
+            backUpFolder(callOn(repository), cache_dir, folder, onPart),
+          ),
         restore: (repository, folder, onProgress) =>
-          telling(onProgress, (onPart) => restoreFolder(on(repository), folder, onPart)),
-        plan: (repository, folder) => planRestore(on(repository), folder),
-        prove: (repository, sample) => verifySample(on(repository), sample),
-        forget: (repository, ids) => forget(on(repository), ids),
-        maintain: (repository) => maintain(on(repository)),
-        upgrade: (repository) => upgrade(on(repository)),
-        snapshots: (repository) => snapshots(on(repository)),
-        unlock: (repository) => Effect.asVoid(on(repository)({ args: ["unlock", "--json"] })),
+          withProgress(onProgress, (onPart) => restoreFolder(callOn(repository), folder, onPart)),
+        plan: (repository, folder) => planRestore(callOn(repository), folder),
+        prove: (repository, sample) => verifySample(callOn(repository), sample),
+        forget: (repository, ids) => forget(callOn(repository), ids),
+        maintain: (repository) => maintain(callOn(repository)),
+        upgrade: (repository) => upgrade(callOn(repository)),
+        snapshots: (repository) => snapshots(callOn(repository)),
+        unlock: (repository) => Effect.asVoid(callOn(repository)({ args: ["unlock", "--json"] })),
       }
     }),
   )
 
 /** Pause before a failed name resolution is retried, in milliseconds. */
-const name_pause_ms = 1_000
+const resolve_pause_ms = 1_000
 
 /** A failed name server counts as an outage, like one of the bucket. */
-const isPassing = ({ code }: S3Failure) => code === "EAI_AGAIN"
+const isTemporary = ({ code }: S3Failure) => code === "EAI_AGAIN"
 
-const untilOutage = ({ outage_ms }: Restic) =>
-  Schedule.spaced(name_pause_ms).pipe(Schedule.upTo({ duration: outage_ms }))
+const outageSchedule = ({ outage_ms }: Restic) =>
+  Schedule.spaced(resolve_pause_ms).pipe(Schedule.upTo({ duration: outage_ms }))
 
 /**
  * Checks the present addresses of the endpoint's name. restic resolves it again a moment later;
  * blocking a name that changes in between is left to the network (decision 0146).
  */
-const reachable = (
+const checkEndpoint = (
   { endpoint, bucket, addressing_mode }: Repository,
   isAllowed: AddressRule,
   resolve?: Resolve,
 ) => {
   const { hostname } = new URL(endpoint)
   const host = addressing_mode === "virtual" ? `${bucket}.${hostname}` : hostname
-  return Effect.tryPromise({ try: () => judgedName(isAllowed, host, resolve), catch: s3Failure })
+  return Effect.tryPromise({ try: () => checkHost(isAllowed, host, resolve), catch: s3Failure })
 }
 
 const findRestic = Effect.fnUntraced(function* ({
   binary,
   cache_dir,
   limits,
-  ...more
+  ...rest
 }: ResticOptions) {
   // An empty setting means "not configured".
   const configured = { configured: binary || undefined }
@@ -161,34 +163,34 @@ const findRestic = Effect.fnUntraced(function* ({
       `--limit-upload=${upload_kib_per_second}`,
       `--limit-download=${download_kib_per_second}`,
     ],
-    outage_ms: 1000 * (more.outage_s ?? outage_s),
+    outage_ms: 1000 * (rest.outage_s ?? outage_s),
   }
-  const nowhere = { environment: {}, options: [], ca_cert: null, secrets: [] }
-  let said: ReturnType<typeof readVersion>
+  const no_place = { environment: {}, options: [], ca_cert: null, secrets: [] }
+  let version: ReturnType<typeof readVersion>
   const sink = lineSink((line) => {
-    said = readVersion(line) ?? said
+    version = readVersion(line) ?? version
   })
-  yield* runRestic(restic, nowhere, { args: ["version", "--json"], sink }).pipe(
+  yield* runRestic(restic, no_place, { args: ["version", "--json"], sink }).pipe(
     Effect.mapError(({ detail }) => new ResticMissing({ message: detail })),
   )
-  return { ...restic, ...said }
+  return { ...restic, ...version }
 })
 
 /**
  * Runs work that reports progress synchronously, and passes the reports on one at a time. If they
  * arrive faster, only the latest is kept.
  */
-const telling = <A, E>(
+const withProgress = <A, E>(
   onProgress: OnProgress,
   work: (onPart: (progress: EngineProgress) => void) => Effect.Effect<A, E>,
 ) =>
   Effect.gen(function* () {
-    const parts = yield* Queue.sliding<EngineProgress>(1)
-    const teller = yield* Effect.forkChild(
-      Effect.forever(Effect.flatMap(Queue.take(parts), onProgress)),
+    const reports = yield* Queue.sliding<EngineProgress>(1)
+    const reporter = yield* Effect.forkChild(
+      Effect.forever(Effect.flatMap(Queue.take(reports), onProgress)),
     )
-    const done = yield* work((progress) => Queue.offerUnsafe(parts, progress))
-    yield* Fiber.interrupt(teller)
+    const done = yield* work((progress) => Queue.offerUnsafe(reports, progress))
+    yield* Fiber.interrupt(reporter)
     return done
   })
 
@@ -207,7 +209,7 @@ const formatOf = Effect.fnUntraced(function* (call: Call) {
   return (yield* findFormat(call)) ?? (yield* noRepository)
 })
 
-const anothersRepository = new TrustAccessDenied({
+const foreign_repository = new TrustAccessDenied({
   detail:
     "The bucket has a repository that another password opens: that of a target that is there, of " +
     "another project, or of one whose password is gone from the vault. Use a bucket of its own.",
@@ -220,7 +222,7 @@ const anothersRepository = new TrustAccessDenied({
 const init = Effect.fnUntraced(function* ({ version, go_version }: Restic, call: Call) {
   const profile = `restic ${version}: AES-256-CTR, Poly1305-AES, scrypt by ${go_version}`
   const found = yield* Effect.mapError(findFormat(call), (failure) =>
-    failure === wrongPassword ? anothersRepository : failure,
+    failure === wrongPassword ? foreign_repository : failure,
   )
   if (found !== undefined) return { format: found, profile }
   yield* call({ args: ["init", "--json"] })

@@ -27,19 +27,19 @@ export class CopyFailure extends Schema.TaggedError<CopyFailure>()("CopyFailure"
 /** Maximum entries of a folder: this adapter is not meant for larger shares. */
 const entries_max = 10_000_000
 /** Maximum entries that are measured, which takes some seconds. */
-const sized_entries_max = 100_000
+const measured_entries_max = 100_000
 
 /** An interrupt waits until all writes have ended. */
-const attempt = <A>(what: string, run: (signal: AbortSignal) => Promise<A>) =>
+const attempt = <A>(action: string, run: (signal: AbortSignal) => Promise<A>) =>
   Effect.callback<A, CopyFailure>((resume) => {
     const controller = new AbortController()
-    const ended = run(controller.signal).then(
+    const completed = run(controller.signal).then(
       (value) => resume(Effect.succeed(value)),
-      (cause) => resume(new CopyFailure({ message: `cannot ${what}: ${codeOf(cause)}` })),
+      (cause) => resume(new CopyFailure({ message: `cannot ${action}: ${codeOf(cause)}` })),
     )
     return Effect.promise(() => {
       controller.abort()
-      return ended
+      return completed
     })
   })
 
@@ -47,7 +47,7 @@ const codeOf = (cause: unknown) =>
   cause instanceof Error && "code" in cause ? String(cause.code) : String(cause)
 
 /** A file that disappears while the folder is in use counts as never having existed. */
-const ifThere = async <A>(found: Promise<A>): Promise<A | undefined> => {
+const ifExists = async <A>(found: Promise<A>): Promise<A | undefined> => {
   try {
     return await found
   } catch (error) {
@@ -63,59 +63,59 @@ const ifThere = async <A>(found: Promise<A>): Promise<A | undefined> => {
  */
 export const copyFolder = (from: string, to: string) =>
   attempt("copy the folder", async (signal) => {
-    const copying: Copying = { signal, entries: 0, can_clone: true }
-    await copyInside(copying, Buffer.from(from), Buffer.from(to), await lstat(from))
+    const state: CopyState = { signal, entries: 0, can_clone: true }
+    await copyContents(state, Buffer.from(from), Buffer.from(to), await lstat(from))
   })
 
-interface Copying {
+interface CopyState {
   readonly signal: AbortSignal
   entries: number
   can_clone: boolean
 }
 
-const copyInside = async (copying: Copying, from: Buffer, to: Buffer, stats: Stats) => {
+const copyContents = async (state: CopyState, from: Buffer, to: Buffer, stats: Stats) => {
   await mkdir(to, { mode: 0o700 })
   for await (const { name } of entriesOf(from)) {
-    copying.signal.throwIfAborted()
-    if (++copying.entries > entries_max) throw new Error(`more than ${entries_max} entries`)
-    await copyEntry(copying, inside(from, name), inside(to, name))
+    state.signal.throwIfAborted()
+    if (++state.entries > entries_max) throw new Error(`more than ${entries_max} entries`)
+    await copyEntry(state, inside(from, name), inside(to, name))
   }
-  await likeBefore(to, stats)
+  await copyAttributes(to, stats)
 }
 
-const copyEntry = async (copying: Copying, from: Buffer, to: Buffer) => {
-  const stats = await ifThere(lstat(from))
-  if (stats?.isDirectory()) return await copyInside(copying, from, to, stats)
+const copyEntry = async (state: CopyState, from: Buffer, to: Buffer) => {
+  const stats = await ifExists(lstat(from))
+  if (stats?.isDirectory()) return await copyContents(state, from, to, stats)
   if (stats?.isFile()) {
-    const is_copied = await ifThere(copyBytes(copying, from, to).then(() => true))
-    if (is_copied) await likeBefore(to, stats)
+    const is_copied = await ifExists(copyBytes(state, from, to).then(() => true))
+    if (is_copied) await copyAttributes(to, stats)
   } else if (stats?.isSymbolicLink()) {
-    const target = await ifThere(readlink(from, { encoding: "buffer" }))
+    const target = await ifExists(readlink(from, { encoding: "buffer" }))
     if (target === undefined) return
     await symlink(target, to)
-    await likeBefore(to, stats)
+    await copyAttributes(to, stats)
   }
 }
 
-const copyBytes = async (copying: Copying, from: Buffer, to: Buffer) => {
-  if (copying.can_clone) {
+const copyBytes = async (state: CopyState, from: Buffer, to: Buffer) => {
+  if (state.can_clone) {
     try {
       return await copyFile(from, to, constants.COPYFILE_FICLONE_FORCE)
     } catch (error) {
       if (codeOf(error) === "ENOENT") throw error
-      copying.can_clone = false
+      state.can_clone = false
     }
   }
   // Streams, so that a large file can be interrupted. Does not follow a link that replaced the
   // file.
   const source = await open(from, constants.O_RDONLY | constants.O_NOFOLLOW)
-  const { signal } = copying
+  const { signal } = state
   await pipeline(source.createReadStream(), createWriteStream(to, { mode: 0o600 }), { signal })
 }
 
 const is_root = process.getuid?.() === 0
 
-const likeBefore = async (path: Buffer, stats: Stats) => {
+const copyAttributes = async (path: Buffer, stats: Stats) => {
   if (is_root) await lchown(path, stats.uid, stats.gid)
   if (!stats.isSymbolicLink()) await chmod(path, stats.mode & 0o7777)
   // A Date would round to milliseconds.
@@ -125,16 +125,16 @@ const likeBefore = async (path: Buffer, stats: Stats) => {
 /** The total size of a folder's files; only of the first ones in a very large folder. */
 export const folderBytes = (path: string) =>
   attempt("measure the folder", async (signal) => {
-    const waiting = [Buffer.from(path)]
+    const pending = [Buffer.from(path)]
     let entries = 0
     let bytes = 0
-    for (let next = waiting.pop(); next !== undefined; next = waiting.pop()) {
+    for (let next = pending.pop(); next !== undefined; next = pending.pop()) {
       for await (const { name, is_folder, is_file } of entriesOf(next)) {
         signal.throwIfAborted()
-        if (++entries > sized_entries_max) return bytes
+        if (++entries > measured_entries_max) return bytes
         const inner = inside(next, name)
-        if (is_folder) waiting.push(inner)
-        else if (is_file) bytes += (await ifThere(lstat(inner)))?.size ?? 0
+        if (is_folder) pending.push(inner)
+        else if (is_file) bytes += (await ifExists(lstat(inner)))?.size ?? 0
       }
     }
     return bytes
@@ -146,12 +146,12 @@ export const folderBytes = (path: string) =>
  */
 export const removeFolder = (path: string) =>
   attempt("remove the copy", async () => {
-    const waiting = [Buffer.from(path)]
-    for (let next = waiting.pop(); next !== undefined; next = waiting.pop()) {
-      if ((await ifThere(lstat(next)))?.isDirectory() !== true) continue
+    const pending = [Buffer.from(path)]
+    for (let next = pending.pop(); next !== undefined; next = pending.pop()) {
+      if ((await ifExists(lstat(next)))?.isDirectory() !== true) continue
       await chmod(next, 0o700)
       for await (const { name, is_folder } of entriesOf(next)) {
-        if (is_folder) waiting.push(inside(next, name))
+        if (is_folder) pending.push(inside(next, name))
       }
     }
     await rm(path, { recursive: true, force: true })

@@ -14,7 +14,7 @@ import { Name } from "#schemas/share-protection/text.ts"
 const subject = "conductor.share-protection.image"
 
 /** Timeout of one attempt in milliseconds: Glance responds within it unless it is down. */
-const answer_ms_max = 10_000
+const response_ms_max = 10_000
 
 /** Maximum attempts: 1.5 s for a newly elected conductor, as for commands. */
 const attempts_max = 5
@@ -23,12 +23,12 @@ const attempts_max = 5
 const pause_ms = 100
 
 /** Maximum concurrent lookups; further requests wait. */
-const under_way_max = 8
+const concurrent_max = 8
 
 /** Maximum size of a request: a name has at most 255 characters of 4 bytes. */
 const bytes_max = 2048
 
-const Asked = Schema.fromJsonString(Schema.Struct({ name: Name }))
+const ImageRequest = Schema.fromJsonString(Schema.Struct({ name: Name }))
 
 const Image = Schema.Struct({
   name: Name,
@@ -39,7 +39,7 @@ const Image = Schema.Struct({
 })
 
 /** `image` is null if there is no image of that name. */
-const Answer = Schema.fromJsonString(
+const ImageResponse = Schema.fromJsonString(
   Schema.Union([
     Schema.Struct({ image: Schema.NullOr(Image) }),
     Schema.Struct({ unavailable: Schema.String }),
@@ -48,7 +48,8 @@ const Answer = Schema.fromJsonString(
 
 const unavailable = (detail: string) => new BackendUnavailable({ detail })
 
-const nobody = () => unavailable("No process that conducts answers: it alone knows the images.")
+const noConductor = () =>
+  unavailable("No process that conducts answers: it alone knows the images.")
 
 /** Looks up images through the conductor. */
 export const imagesNats = (connection: NatsConnection) =>
@@ -56,21 +57,22 @@ export const imagesNats = (connection: NatsConnection) =>
     Images,
     Effect.gen(function* () {
       const link = yield* watchLink(connection)
-      const options = { timeout: answer_ms_max }
+      const options = { timeout: response_ms_max }
       return Images.of({
         image: Effect.fnUntraced(function* (name) {
-          const text = Schema.encodeSync(Asked)({ name })
+          const text = Schema.encodeSync(ImageRequest)({ name })
           const message = yield* Effect.tryPromise({
             try: () => overLink(link, () => connection.request(subject, text, options)),
-            catch: nobody,
+            catch: noConductor,
           }).pipe(
             Effect.retry({ times: attempts_max - 1, schedule: Schedule.exponential(pause_ms) }),
           )
-          const answer = yield* Effect.mapError(Schema.decodeEffect(Answer)(message.string()), () =>
-            unavailable("Whoever conducts answers what is no image."),
+          const response = yield* Effect.mapError(
+            Schema.decodeEffect(ImageResponse)(message.string()),
+            () => unavailable("Whoever conducts answers what is no image."),
           )
-          if ("unavailable" in answer) return yield* unavailable(answer.unavailable)
-          return answer.image ?? undefined
+          if ("unavailable" in response) return yield* unavailable(response.unavailable)
+          return response.image ?? undefined
         }),
       })
     }),
@@ -81,23 +83,25 @@ export const serveImages = Effect.fnUntraced(function* (
   connection: NatsConnection,
   { image }: Pick<Compute["Service"], "image">,
 ) {
-  const answered = Effect.fnUntraced(function* (message: Msg) {
-    const asked =
-      message.data.length > bytes_max ? Option.none() : Schema.decodeOption(Asked)(message.string())
+  const respondTo = Effect.fnUntraced(function* (message: Msg) {
+    const request =
+      message.data.length > bytes_max
+        ? Option.none()
+        : Schema.decodeOption(ImageRequest)(message.string())
     // Only our processes send requests, so an invalid one is ignored.
-    if (Option.isNone(asked)) return
-    const found = yield* Effect.result(image(asked.value.name))
-    const answer = Result.isSuccess(found)
+    if (Option.isNone(request)) return
+    const found = yield* Effect.result(image(request.value.name))
+    const response = Result.isSuccess(found)
       ? { image: found.success ?? null }
       : { unavailable: found.failure.detail }
-    respond(connection, core_inbox, message, Schema.encodeSync(Answer)(answer))
+    respond(connection, core_inbox, message, Schema.encodeSync(ImageResponse)(response))
   })
   const messages = yield* Effect.acquireRelease(
     Effect.sync(() => connection.subscribe(subject)),
     (subscription) => Effect.sync(() => subscription.unsubscribe()),
   )
   yield* Stream.fromAsyncIterable(messages, String).pipe(
-    Stream.mapEffect(answered, { concurrency: under_way_max, unordered: true }),
+    Stream.mapEffect(respondTo, { concurrency: concurrent_max, unordered: true }),
     Stream.runDrain,
     // The subscription ends with the connection, and the connection with the process.
     Effect.ignore,

@@ -10,7 +10,7 @@ import {
   makeLiveWorkers,
   type WorkerHeartbeat,
 } from "#actors/share-protection/ports/live-workers.ts"
-import { beatSubject } from "#adapters/share-protection/worker-users.ts"
+import { heartbeatSubject } from "#adapters/share-protection/worker-users.ts"
 import { JobId, WorkerId } from "#schemas/share-protection/id.ts"
 import { capacity_slots_max } from "#schemas/share-protection/worker.ts"
 
@@ -19,7 +19,7 @@ const bytes_max = 1024 + 200 * capacity_slots_max
 
 const Bytes = Schema.Int.check(Schema.isGreaterThanOrEqualTo(0))
 
-const Said = Schema.fromJsonString(
+const HeartbeatMessage = Schema.fromJsonString(
   Schema.Struct({
     worker_id: WorkerId,
     jobs: Schema.Array(
@@ -32,20 +32,20 @@ const Said = Schema.fromJsonString(
     ).check(Schema.isMaxLength(capacity_slots_max)),
   }),
 )
-const decode = Schema.decodeUnknownOption(Said)
+const decode = Schema.decodeUnknownOption(HeartbeatMessage)
 
 const publishing = (
   connection: NatsConnection,
   { record, find, progressOf }: ReturnType<typeof makeLiveWorkers>,
 ) =>
   LiveWorkers.of({
-    publish: (beat) => Effect.andThen(record(beat), publish(connection, beat)),
+    publish: (heartbeat) => Effect.andThen(record(heartbeat), publish(connection, heartbeat)),
     find,
     progressOf,
   })
 
 /** Publishes heartbeats. Receives none, because a worker's user may not subscribe. */
-export const liveWorkersTold = (connection: NatsConnection) =>
+export const publishedLiveWorkers = (connection: NatsConnection) =>
   Layer.sync(LiveWorkers, () => publishing(connection, makeLiveWorkers()))
 
 /** Receives every worker's heartbeats, and publishes those of this process. */
@@ -58,20 +58,20 @@ export const liveWorkersNats = (connection: NatsConnection) =>
         Effect.sync(() => connection.subscribe("live.share-protection.worker.*")),
         (subscription) => Effect.sync(() => subscription.unsubscribe()),
       )
-      yield* listening(messages, workers.record)
+      yield* recordHeartbeats(messages, workers.record)
       return publishing(connection, workers)
     }),
   )
 
-const listening = (
+const recordHeartbeats = (
   messages: Subscription,
-  record: (beat: WorkerHeartbeat) => Effect.Effect<void>,
+  record: (heartbeat: WorkerHeartbeat) => Effect.Effect<void>,
 ) =>
   Stream.fromAsyncIterable(messages, String).pipe(
     Stream.runForEach((message) => {
       const heartbeat = message.data.length > bytes_max ? Option.none() : decode(message.string())
       if (Option.isNone(heartbeat)) return Effect.void
-      const is_own = message.subject === beatSubject(heartbeat.value.worker_id)
+      const is_own = message.subject === heartbeatSubject(heartbeat.value.worker_id)
       return is_own ? record(heartbeat.value) : Effect.void
     }),
     // The subscription ends with the connection, and the connection with the process.
@@ -79,10 +79,14 @@ const listening = (
     Effect.forkScoped,
   )
 
-const publish = (connection: NatsConnection, beat: WorkerHeartbeat) =>
+const publish = (connection: NatsConnection, heartbeat: WorkerHeartbeat) =>
   Effect.ignore(
     Effect.try({
-      try: () => connection.publish(beatSubject(beat.worker_id), Schema.encodeSync(Said)(beat)),
+      try: () =>
+        connection.publish(
+          heartbeatSubject(heartbeat.worker_id),
+          Schema.encodeSync(HeartbeatMessage)(heartbeat),
+        ),
       catch: String,
     }),
   )

@@ -119,12 +119,12 @@ export const keyringPath = (folder: string) => join(folder, "keyring")
 
 /** The keys of all three servers in one file: all run on this machine as this user. */
 export const keyring = (now_s: number) =>
-  Object.entries(rights)
+  Object.entries(key_capabilities)
     .map(([name, lines]) => [`[${name}]`, `key = ${cephxKey(now_s)}`, ...lines].join("\n"))
     .join("\n")
     .concat("\n")
 
-const rights: Readonly<Record<string, ReadonlyArray<string>>> = {
+const key_capabilities: Readonly<Record<string, ReadonlyArray<string>>> = {
   "mon.": ['caps mon = "allow *"'],
   "osd.0": ['caps mon = "allow profile osd"', 'caps osd = "allow *"'],
   "client.rgw": ['caps mon = "allow *"', 'caps osd = "allow *"'],

@@ -18,8 +18,8 @@ export interface Programs {
 /** Timeout of a setup program in milliseconds; bluestore's takes 4,000. */
 const prepare_ms = 60_000
 /** Maximum output that is kept in characters, and lines of it in a message. */
-const said_chars_max = 65_536
-const said_lines_max = 5
+const output_chars_max = 65_536
+const output_lines_max = 5
 
 /** Runs a program to completion and returns its standard output. */
 export const runProgram = Effect.fnUntraced(function* (
@@ -28,11 +28,11 @@ export const runProgram = Effect.fnUntraced(function* (
   args: ReadonlyArray<string>,
 ) {
   const child = yield* startChild(programs, program, args)
-  const how = yield* Effect.timeoutOrElse(child.ended, {
+  const exit = yield* Effect.timeoutOrElse(child.ended, {
     duration: prepare_ms,
     orElse: () => Effect.fail(child.failed(`did not end within ${prepare_ms} ms`)),
   })
-  return how === "code 0" ? child.stdout() : yield* child.failed(`ended (${how})`)
+  return exit === "code 0" ? child.stdout() : yield* child.failed(`ended (${exit})`)
 }, Effect.scoped)
 
 /**
@@ -47,7 +47,7 @@ export const startChild = Effect.fnUntraced(function* (
   log?: string,
 ) {
   const ended = yield* Deferred.make<string>()
-  const said = { stdout: "", stderr: "" }
+  const captured = { stdout: "", stderr: "" }
   const spawned = Effect.callback<ChildProcess, RadosgwFailed>((resume) => {
     const child = spawn("setpriv", ["--pdeathsig", "KILL", program, ...args], {
       cwd: programs.folder,
@@ -57,7 +57,7 @@ export const startChild = Effect.fnUntraced(function* (
     })
     for (const output of ["stdout", "stderr"] as const) {
       child[output].setEncoding("utf8").on("data", (text: string) => {
-        said[output] = (said[output] + text).slice(-said_chars_max)
+        captured[output] = (captured[output] + text).slice(-output_chars_max)
       })
     }
     child.once("error", ({ message }) => {
@@ -79,10 +79,12 @@ export const startChild = Effect.fnUntraced(function* (
     pid: child.pid,
     /** Completes with how it ended, for example `code 0`. */
     ended: Deferred.await(ended),
-    stdout: () => said.stdout,
-    failed: (what: string) =>
+    stdout: () => captured.stdout,
+    failed: (problem: string) =>
       new RadosgwFailed({
-        message: [`${program} ${what}`, ...lastLines(said.stderr || readLog(log))].join("; "),
+        message: [`${program} ${problem}`, ...lastLines(captured.stderr || readLog(log))].join(
+          "; ",
+        ),
       }),
   }
 })
@@ -97,12 +99,12 @@ const killGroup = ({ pid, exitCode, signalCode }: ChildProcess) => {
   }
 }
 
-const lastLines = (text: string) => text.trim().split("\n").slice(-said_lines_max)
+const lastLines = (text: string) => text.trim().split("\n").slice(-output_lines_max)
 
 const readLog = (path: string | undefined) => {
   if (path === undefined) return ""
   try {
-    return readFileSync(path, "utf8").slice(-said_chars_max)
+    return readFileSync(path, "utf8").slice(-output_chars_max)
   } catch {
     // The program did not write a log.
     return ""

@@ -64,7 +64,7 @@ export interface Radosgw {
 /** Startup timeout of the gateway in milliseconds; it needs 1,000, or 5,000 on a busy machine. */
 const ready_ms = 60_000
 /** Interval between two readiness checks in milliseconds. */
-const look_ms = 50
+const check_ms = 50
 
 /**
  * Starts the server, which is ready after about 2 s, and stops it with the scope. Its keys are new
@@ -136,12 +136,12 @@ const makeStores = Effect.fnUntraced(function* (programs: Programs, config: Rado
   const monitor = ["--create", "--fsid", fsid, "--addv", "a", monitorAddress(ports), monmap]
   const maps = ["--monmap", monmap, "--osdmap", osdmap]
   const store = ["-i", "0", "--mkfs", "--osd-uuid", randomUUID(), "--no-mon-config"]
-  const making = [
+  const setups = [
     runProgram(programs, "osdmaptool", [...common, "--createsimple", "1", osdmap]),
     runProgram(programs, "monmaptool", monitor),
     runProgram(programs, "ceph-osd", [...common, ...store]),
   ]
-  yield* Effect.all(making, { concurrency: "unbounded" })
+  yield* Effect.all(setups, { concurrency: "unbounded" })
   const keys = ["--keyring", keyringPath(folder)]
   yield* runProgram(programs, "ceph-mon", [...common, "-i", "a", "--mkfs", ...keys, ...maps])
 })
@@ -169,26 +169,28 @@ const makeGateway = Effect.fnUntraced(function* (programs: Programs, endpoint: s
     const args = ["-f", "-n", "client.rgw", "-c", conf(folder)]
     const log = join(folder, "client.rgw.log")
     const child = yield* Scope.provide(startChild(programs, "radosgw", args, log), running.scope)
-    const dead = Effect.flatMap(child.ended, (how) => Effect.fail(child.failed(`ended (${how})`)))
-    const late = () => Effect.fail(child.failed(`did not answer within ${ready_ms} ms`))
-    yield* answers(endpoint).pipe(
-      Effect.repeat({ until: Boolean, schedule: Schedule.spaced(look_ms) }),
-      Effect.timeoutOrElse({ duration: ready_ms, orElse: late }),
-      Effect.raceFirst(dead),
+    const exited = Effect.flatMap(child.ended, (exit) =>
+      Effect.fail(child.failed(`ended (${exit})`)),
+    )
+    const timedOut = () => Effect.fail(child.failed(`did not answer within ${ready_ms} ms`))
+    yield* isResponding(endpoint).pipe(
+      Effect.repeat({ until: Boolean, schedule: Schedule.spaced(check_ms) }),
+      Effect.timeoutOrElse({ duration: ready_ms, orElse: timedOut }),
+      Effect.raceFirst(exited),
     )
   })
   yield* Effect.addFinalizer(() => stop)
   return { endpoint, stop, start }
 })
 
-const answers = (endpoint: string) =>
+const isResponding = (endpoint: string) =>
   Effect.callback<boolean>((resume) => {
-    const asked = request(endpoint, { agent: false }, (response) => {
+    const probe = request(endpoint, { agent: false }, (response) => {
       response.resume()
       resume(Effect.succeed(true))
     })
-    asked.on("error", () => resume(Effect.succeed(false))).end()
-    return Effect.sync(() => asked.destroy())
+    probe.on("error", () => resume(Effect.succeed(false))).end()
+    return Effect.sync(() => probe.destroy())
   })
 
 const User = Schema.fromJsonString(
@@ -203,8 +205,8 @@ const User = Schema.fromJsonString(
 const createUser = Effect.fnUntraced(function* (programs: Programs) {
   const common = ["-n", "client.rgw", "-c", conf(programs.folder)]
   const user = ["user", "create", "--uid=almanac", "--display-name=almanac"]
-  const said = yield* runProgram(programs, "radosgw-admin", [...common, ...user])
-  const { keys } = yield* Effect.orDie(Schema.decodeEffect(User)(said))
+  const output = yield* runProgram(programs, "radosgw-admin", [...common, ...user])
+  const { keys } = yield* Effect.orDie(Schema.decodeEffect(User)(output))
   const [{ access_key, secret_key }] = keys
   return { access_key: Redacted.make(access_key), secret_key: Redacted.make(secret_key) }
 })
@@ -213,19 +215,19 @@ const createUser = Effect.fnUntraced(function* (programs: Programs) {
 const freePorts = (port = 0) =>
   Effect.tryPromise({
     try: async () => {
-      const held: Array<Server> = []
+      const servers: Array<Server> = []
       try {
-        for (const wanted of [port, 0, 0]) held.push(await listening(wanted))
-        const [s3 = 0, v2 = 0, v1 = 0] = held.map(portOf)
+        for (const requested of [port, 0, 0]) servers.push(await listenOn(requested))
+        const [s3 = 0, v2 = 0, v1 = 0] = servers.map(portOf)
         return [v2, v1, s3] as const
       } finally {
-        for (const server of held) server.close()
+        for (const server of servers) server.close()
       }
     },
     catch: () => new RadosgwFailed({ message: `port ${port} of 127.0.0.1 is taken` }),
   })
 
-const listening = (port: number) =>
+const listenOn = (port: number) =>
   new Promise<Server>((resolve, reject) => {
     const server = createServer()
     server.once("error", reject).listen(port, "127.0.0.1", () => resolve(server))

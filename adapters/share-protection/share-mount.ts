@@ -90,7 +90,7 @@ const options_always = "nosuid,nodev,noexec"
 /** Mounts exports over NFS until the scope closes. Requires root. */
 export const nfsMounts = Effect.fnUntraced(function* (options: NfsOptions) {
   const { folder } = options
-  const detach = (name: string) => unmounted(options, join(folder, name))
+  const detach = (name: string) => unmount(options, join(folder, name))
   // Also unmounts what an earlier process left.
   const detachAll = Effect.flatMap(
     Effect.promise(() => readdir(folder).catch((): ReadonlyArray<string> => [])),
@@ -137,7 +137,7 @@ const isMounted = ({ table }: NfsOptions, path: string) =>
     return lines.some((line) => line.split(" ")[1]?.replaceAll("\\040", " ") === path)
   })
 
-const unmounted = Effect.fnUntraced(function* (options: NfsOptions, path: string) {
+const unmount = Effect.fnUntraced(function* (options: NfsOptions, path: string) {
   if (yield* isMounted(options, path)) yield* program(options.umount, ["--", path])
   // Never removes contents: if it were still mounted, they would be the tenant's.
   yield* attempt("remove a folder", () =>

@@ -21,7 +21,7 @@ export type ReadTrusts = Effect.Effect<TrustStore, IdentityUnavailable>
 export const trustReader = Effect.fnUntraced(function* (data_dir: string) {
   const path = trustFile(data_dir)
   const one_at_a_time = yield* Semaphore.make(1)
-  let known: { readonly version: string; readonly store: TrustStore } | undefined
+  let loaded: { readonly version: string; readonly store: TrustStore } | undefined
   const read: ReadTrusts = Effect.gen(function* () {
     // The file is replaced rather than modified, so a new version has another inode number.
     const { ino, mtimeMs, size } = yield* Effect.tryPromise({
@@ -29,8 +29,8 @@ export const trustReader = Effect.fnUntraced(function* (data_dir: string) {
       catch: (cause) => new IdentityUnavailable({ message: `cannot read ${path}: ${cause}` }),
     })
     const version = `${ino} ${mtimeMs} ${size}`
-    if (known?.version !== version) known = { version, store: yield* readTrustStore(data_dir) }
-    return known.store
+    if (loaded?.version !== version) loaded = { version, store: yield* readTrustStore(data_dir) }
+    return loaded.store
   }).pipe(one_at_a_time.withPermit)
   yield* read
   return read
@@ -39,7 +39,7 @@ export const trustReader = Effect.fnUntraced(function* (data_dir: string) {
 const backend = ({ message }: IdentityUnavailable) => new BackendUnavailable({ detail: message })
 
 /** Trusts that are redeemed in this process. */
-export const trustsRead = (read: ReadTrusts) => {
+export const trustsFromReader = (read: ReadTrusts) => {
   const now = Effect.map(Effect.mapError(read, backend), trustsOf)
   return Layer.succeed(Trusts, {
     verify: (trust_id, by) => Effect.flatMap(now, ({ verify }) => verify(trust_id, by)),
@@ -49,7 +49,7 @@ export const trustsRead = (read: ReadTrusts) => {
 }
 
 /** Like `inspector`, with the current trusts on each call. */
-export const inspectorRead =
+export const inspectorFromReader =
   (read: ReadTrusts): Inspect =>
   (delegation) =>
     Effect.flatMap(Effect.mapError(read, backend), (store) => inspector(store)(delegation))

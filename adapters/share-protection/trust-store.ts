@@ -35,19 +35,19 @@ const Assignment = Schema.Struct({
 })
 export type Assignment = typeof Assignment.Type
 
-const Trusting = Schema.Struct({
+const TrustContents = Schema.Struct({
   assignments: Schema.Array(Assignment),
   trusts: Schema.Array(TrustRecord),
 })
 /** The part of the file that changes. */
-export type Trusting = typeof Trusting.Type
+export type TrustContents = typeof TrustContents.Type
 
 const Contents = Schema.Struct({
   version: Schema.Literal(1),
   service: ServiceInfo,
   /** In hex; signs the tokens of trusts. */
   key: Schema.String.check(Schema.isPattern(/^[0-9a-f]{64}$/)),
-  ...Trusting.fields,
+  ...TrustContents.fields,
 })
 
 const TrustFile = Schema.fromJsonString(Contents)
@@ -66,12 +66,12 @@ export interface TrustStore {
   readonly rolesOf: (user_id: string, project_id: string) => ReadonlySet<string>
   /** Replaces the contents with the result of `change`; durable when it completes. */
   readonly update: (
-    change: (kept: Trusting) => Trusting,
+    change: (current: TrustContents) => TrustContents,
   ) => Effect.Effect<void, IdentityUnavailable>
 }
 
 /** Processes with the same secret are one service with the same workers. */
-const fresh = (secret: Redacted.Redacted): typeof Contents.Type => ({
+const newContents = (secret: Redacted.Redacted): typeof Contents.Type => ({
   version: 1,
   service: {
     service_user: { id: sharedId(secret, "service-user"), name: "almanac" },
@@ -89,13 +89,13 @@ export const trustFile = (data_dir: string) => join(data_dir, "identity", "trust
 export const readTrustStore = Effect.fnUntraced(function* (data_dir: string) {
   const path = trustFile(data_dir)
   const text = yield* Effect.mapError(readBounded(path, file_bytes_max), unavailable)
-  const kept = yield* decoded(path, text)
-  const by_id = byId(kept.trusts)
+  const contents = yield* decoded(path, text)
+  const by_id = indexById(contents.trusts)
   const store: TrustStore = {
-    service: kept.service,
-    key: Buffer.from(kept.key, "hex"),
+    service: contents.service,
+    key: Buffer.from(contents.key, "hex"),
     find: (trust_id) => by_id.get(trust_id),
-    rolesOf: (user_id, project_id) => rolesIn(kept, user_id, project_id),
+    rolesOf: (user_id, project_id) => rolesIn(contents, user_id, project_id),
     update: () => unavailable({ message: `${path} is another process's to write` }),
   }
   return store
@@ -114,26 +114,26 @@ export const openTrustStore = Effect.fnUntraced(function* (
   const write = (contents: typeof Contents.Type) =>
     Effect.mapError(writePrivate(path, Schema.encodeSync(TrustFile)(contents)), unavailable)
   const text = yield* Effect.mapError(findBounded(path, file_bytes_max), unavailable)
-  let kept = Option.isNone(text) ? fresh(secret) : yield* decoded(path, text.value)
-  if (Option.isNone(text)) yield* write(kept)
-  let by_id = byId(kept.trusts)
+  let current = Option.isNone(text) ? newContents(secret) : yield* decoded(path, text.value)
+  if (Option.isNone(text)) yield* write(current)
+  let by_id = indexById(current.trusts)
   const one_at_a_time = yield* Semaphore.make(1)
   const store: TrustStore = {
-    service: kept.service,
-    key: Buffer.from(kept.key, "hex"),
+    service: current.service,
+    key: Buffer.from(current.key, "hex"),
     find: (trust_id) => by_id.get(trust_id),
-    rolesOf: (user_id, project_id) => rolesIn(kept, user_id, project_id),
+    rolesOf: (user_id, project_id) => rolesIn(current, user_id, project_id),
     update: (change) =>
       one_at_a_time.withPermit(
         Effect.gen(function* () {
-          const { assignments, trusts } = change(kept)
+          const { assignments, trusts } = change(current)
           if (trusts.length > trusts_max) {
             return yield* unavailable({ message: `at most ${trusts_max} trusts are kept` })
           }
-          const contents = { ...kept, assignments, trusts }
+          const contents = { ...current, assignments, trusts }
           yield* write(contents)
-          kept = contents
-          by_id = byId(trusts)
+          current = contents
+          by_id = indexById(trusts)
         }),
       ),
   }
@@ -146,10 +146,10 @@ const decoded = (path: string, text: string) =>
     () => new IdentityUnavailable({ message: `${path} is not a trust file: restore or remove it` }),
   )
 
-const byId = (trusts: ReadonlyArray<TrustRecord>) =>
+const indexById = (trusts: ReadonlyArray<TrustRecord>) =>
   new Map(trusts.map((trust) => [trust.trust_id, trust]))
 
-const rolesIn = ({ assignments }: Trusting, user_id: string, project_id: string) =>
+const rolesIn = ({ assignments }: TrustContents, user_id: string, project_id: string) =>
   new Set(
     assignments
       .filter((one) => one.user_id === user_id && one.project_id === project_id)
@@ -157,12 +157,12 @@ const rolesIn = ({ assignments }: Trusting, user_id: string, project_id: string)
   )
 
 /** Adds these roles of a user in a project. */
-export const assigned = (
+export const withAssignment = (
   assignments: ReadonlyArray<Assignment>,
   { user_id, project_id, roles }: Assignment,
 ): ReadonlyArray<Assignment> => {
-  const is_it = (one: Assignment) => one.user_id === user_id && one.project_id === project_id
-  const held = assignments.filter(is_it).flatMap((one) => one.roles)
-  const all = [...new Set([...held, ...roles])]
-  return [...assignments.filter((one) => !is_it(one)), { user_id, project_id, roles: all }]
+  const isSame = (one: Assignment) => one.user_id === user_id && one.project_id === project_id
+  const existing = assignments.filter(isSame).flatMap((one) => one.roles)
+  const all = [...new Set([...existing, ...roles])]
+  return [...assignments.filter((one) => !isSame(one)), { user_id, project_id, roles: all }]
 }

@@ -16,9 +16,9 @@ import {
 } from "#actors/share-protection/ports/trusts.ts"
 import { derivedId, key_reused } from "#adapters/identity/repeated-credential.ts"
 import {
-  assigned,
   type TrustRecord,
   type TrustStore,
+  withAssignment,
 } from "#adapters/share-protection/trust-store.ts"
 import { type IdentityUnavailable, TrustIssuer } from "#gateway/identity.ts"
 import { ProjectId } from "#schemas/share-protection/id.ts"
@@ -45,7 +45,7 @@ const backend = ({ message }: IdentityUnavailable) => new BackendUnavailable({ d
 const ms_per_s = 1000
 
 /** The trust, unless it is missing, revoked or expired. */
-const found = Effect.fnUntraced(function* (store: TrustStore, trust_id: string) {
+const findTrust = Effect.fnUntraced(function* (store: TrustStore, trust_id: string) {
   const now = yield* Clock.currentTimeMillis
   const trust = store.find(trust_id)
   if (trust === undefined || trust.revoked_at !== null) return yield* denied("gone")
@@ -63,30 +63,31 @@ const lacksRoles = (store: TrustStore, { trustor_user_id, project_id, roles }: T
 export const trustsOf = (store: TrustStore): Trusts["Service"] => {
   const { service_user } = store.service
   const verify = Effect.fnUntraced(function* (trust_id: string, by: TrustRequester) {
-    const { trust, now } = yield* found(store, trust_id)
+    const { trust, now } = yield* findTrust(store, trust_id)
     const { project_id, trustor_user_id: trustor, trustee_user_id: trustee, expires_at } = trust
-    const is_theirs = by.user_id === null || trustor === null || by.user_id === trustor
+    const is_trustor = by.user_id === null || trustor === null || by.user_id === trustor
     const is_ours = trustee === service_user.id && project_id === by.project_id
-    if (!is_ours || !is_theirs) return yield* denied("foreign")
-    const lasts = expires_at === null || expires_at - now >= trust_remaining_s_min * ms_per_s
-    const is_fit = trust.impersonation && trust.remaining_uses === null && lasts
-    if (!is_fit) return yield* denied("unfit")
+    if (!is_ours || !is_trustor) return yield* denied("foreign")
+    const is_long_enough =
+      expires_at === null || expires_at - now >= trust_remaining_s_min * ms_per_s
+    const is_suitable = trust.impersonation && trust.remaining_uses === null && is_long_enough
+    if (!is_suitable) return yield* denied("unfit")
   })
   const redeem = Effect.fnUntraced(function* (trust_id: string) {
-    const { trust, now } = yield* found(store, trust_id)
+    const { trust, now } = yield* findTrust(store, trust_id)
     if (trust.remaining_uses !== null && trust.remaining_uses <= 0) return yield* denied("gone")
     if (trust.trustee_user_id !== service_user.id) return yield* denied("foreign")
     if (lacksRoles(store, trust)) return yield* denied("powerless")
-    if (trust.remaining_uses !== null) yield* Effect.mapError(use(store, trust_id), backend)
-    const token = sealed(store, { trust_id, expires_at: now + token_lifetime_s * ms_per_s })
+    if (trust.remaining_uses !== null) yield* Effect.mapError(countUse(store, trust_id), backend)
+    const token = signToken(store, { trust_id, expires_at: now + token_lifetime_s * ms_per_s })
     return { project_id: ProjectId.make(trust.project_id), token: Redacted.make(token) }
   })
   return { verify, redeem, service: Effect.succeed(store.service) }
 }
 
-const use = (store: TrustStore, used: string) =>
-  store.update(({ trusts, ...kept }) => ({
-    ...kept,
+const countUse = (store: TrustStore, used: string) =>
+  store.update(({ trusts, ...rest }) => ({
+    ...rest,
     trusts: trusts.map((trust) =>
       trust.trust_id === used && trust.remaining_uses !== null
         ? { ...trust, remaining_uses: trust.remaining_uses - 1 }
@@ -106,9 +107,9 @@ const Claims = Schema.fromJsonString(
 const tagOf = ({ key }: TrustStore, claims: string) =>
   createHmac("sha256", key).update("trust-token\0").update(claims).digest()
 
-const sealed = (store: TrustStore, about: { trust_id: string; expires_at: number }) => {
+const signToken = (store: TrustStore, content: { trust_id: string; expires_at: number }) => {
   const nonce = randomBytes(nonce_bytes).toString("base64url")
-  const claims = Buffer.from(Schema.encodeSync(Claims)({ ...about, nonce })).toString("base64url")
+  const claims = Buffer.from(Schema.encodeSync(Claims)({ ...content, nonce })).toString("base64url")
   return `${claims}.${tagOf(store, claims).toString("base64url")}`
 }
 
@@ -122,14 +123,14 @@ export const inspector =
     Effect.gen(function* () {
       const [claims = "", tag = ""] = Redacted.value(token).split(".")
       const expected = tagOf(store, claims)
-      const given = Buffer.from(tag, "base64url")
-      const is_ours = given.length === expected.length && timingSafeEqual(given, expected)
+      const actual = Buffer.from(tag, "base64url")
+      const is_ours = actual.length === expected.length && timingSafeEqual(actual, expected)
       if (!is_ours) return yield* denied("gone")
       const text = Buffer.from(claims, "base64url").toString()
-      const said = Option.getOrUndefined(Schema.decodeUnknownOption(Claims)(text))
-      if (said === undefined) return yield* denied("gone")
-      const { trust, now } = yield* found(store, said.trust_id)
-      if (now >= said.expires_at) return yield* denied("gone")
+      const payload = Option.getOrUndefined(Schema.decodeUnknownOption(Claims)(text))
+      if (payload === undefined) return yield* denied("gone")
+      const { trust, now } = yield* findTrust(store, payload.trust_id)
+      if (now >= payload.expires_at) return yield* denied("gone")
       if (lacksRoles(store, trust)) return yield* denied("powerless")
       return ProjectId.make(trust.project_id)
     })
@@ -155,21 +156,23 @@ export const addTrust = Effect.fnUntraced(function* (
   }
   yield* store.update(({ assignments, trusts }) => ({
     assignments:
-      user_id === undefined ? assignments : assigned(assignments, { user_id, project_id, roles }),
+      user_id === undefined
+        ? assignments
+        : withAssignment(assignments, { user_id, project_id, roles }),
     trusts: trusts.some((one) => one.trust_id === trust_id) ? trusts : [...trusts, trust],
   }))
 })
 
 /** Whether this trust matches the request. */
-const isAsked = (
+const matchesRequest = (
   { project_id, trustor_user_id, roles, created_at, expires_at }: TrustRecord,
   request: TrustRequest,
 ) => {
   const { ttl_seconds, user_id = null } = request
-  const lasts_ms = expires_at === null ? undefined : expires_at - created_at
-  const wanted_ms = ttl_seconds === undefined ? undefined : ttl_seconds * ms_per_s
+  const granted_ms = expires_at === null ? undefined : expires_at - created_at
+  const requested_ms = ttl_seconds === undefined ? undefined : ttl_seconds * ms_per_s
   const is_same = project_id === request.project_id && trustor_user_id === user_id
-  return is_same && lasts_ms === wanted_ms && roles.join() === request.roles.join()
+  return is_same && granted_ms === requested_ms && roles.join() === request.roles.join()
 }
 
 /** Creates and revokes trusts. See the port. */
@@ -179,8 +182,9 @@ export const trustIssuer = (store: TrustStore): TrustIssuer["Service"] => ({
     const trust_id = derived ?? v7()
     if (store.find(trust_id) === undefined) yield* addTrust(store, trust_id, request)
     // A concurrent request with the same key may have created it.
-    const kept = store.find(trust_id)
-    if (derived !== undefined && !(kept && isAsked(kept, request))) return yield* key_reused
+    const stored = store.find(trust_id)
+    if (derived !== undefined && !(stored && matchesRequest(stored, request)))
+      return yield* key_reused
     return trust_id
   }),
   revoke: Effect.fnUntraced(function* (trust_id, { command_id, fingerprint } = {}) {
@@ -191,8 +195,8 @@ export const trustIssuer = (store: TrustStore): TrustIssuer["Service"] => ({
     if (trust.revoked_at !== null)
       return revoked_by !== undefined && trust.revoked_by === revoked_by
     const revoked = { revoked_at: now, ...(revoked_by !== undefined && { revoked_by }) }
-    yield* store.update(({ trusts, ...kept }) => ({
-      ...kept,
+    yield* store.update(({ trusts, ...rest }) => ({
+      ...rest,
       trusts: trusts.map((one) => (one.trust_id === trust_id ? { ...one, ...revoked } : one)),
     }))
     return true

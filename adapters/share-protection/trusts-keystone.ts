@@ -12,7 +12,7 @@ import {
   Trusts,
   trust_remaining_s_min,
 } from "#actors/share-protection/ports/trusts.ts"
-import { type Answer, decoded, unexpected } from "#adapters/keystone/http.ts"
+import { type CloudResponse, decodeResponse, unexpected } from "#adapters/keystone/http.ts"
 import { KeystoneSession, keystoneCall } from "#adapters/keystone/session.ts"
 import { ProjectId } from "#schemas/share-protection/id.ts"
 import { BackendUnavailable, TrustAccessDenied } from "#schemas/share-protection/rejection.ts"
@@ -46,34 +46,34 @@ const Scoped = Schema.Struct({
 const denied = (why: keyof typeof denials) => new TrustAccessDenied({ detail: denials[why] })
 
 /** Keystone's 404 means that the trust does not exist, 403 that it belongs to somebody else. */
-const found = Effect.fnUntraced(function* (session: Session, trust_id: string) {
+const findTrust = Effect.fnUntraced(function* (session: Session, trust_id: string) {
   const path = `/OS-TRUST/trusts/${encodeURIComponent(trust_id)}`
-  const answer = yield* session.askAsService(keystoneCall(session, "GET", path))
-  if (answer.status === 404) return yield* denied("gone")
-  if (answer.status === 403) return yield* denied("foreign")
-  if (answer.status !== 200) return yield* unexpected(keystone, answer)
-  return (yield* decoded(Trust, keystone, answer)).trust
+  const response = yield* session.sendAsService(keystoneCall(session, "GET", path))
+  if (response.status === 404) return yield* denied("gone")
+  if (response.status === 403) return yield* denied("foreign")
+  if (response.status !== 200) return yield* unexpected(keystone, response)
+  return (yield* decodeResponse(Trust, keystone, response)).trust
 })
 
 const trustsOf = (session: Session): Trusts["Service"] => {
   const verify = Effect.fnUntraced(function* (trust_id: string, by: TrustRequester) {
-    const trust = yield* found(session, trust_id)
+    const trust = yield* findTrust(session, trust_id)
     const { service_user } = yield* session.service
     const { trustee_user_id: trustee, trustor_user_id: trustor } = trust
     const is_ours = trustee === service_user.id && trust.project_id === by.project_id
-    const is_theirs = by.user_id === null || by.user_id === trustor
-    if (!is_ours || !is_theirs) return yield* denied("foreign")
+    const is_trustor = by.user_id === null || by.user_id === trustor
+    if (!is_ours || !is_trustor) return yield* denied("foreign")
     const now = yield* Clock.currentTimeMillis
     const left_ms = trust.expires_at === null ? Infinity : Date.parse(trust.expires_at) - now
-    const lasts = left_ms >= trust_remaining_s_min * ms_per_s
-    const is_fit = trust.impersonation && trust.remaining_uses === null && lasts
-    if (!is_fit) return yield* denied("unfit")
+    const is_long_enough = left_ms >= trust_remaining_s_min * ms_per_s
+    const is_suitable = trust.impersonation && trust.remaining_uses === null && is_long_enough
+    if (!is_suitable) return yield* denied("unfit")
   })
   const redeem = Effect.fnUntraced(function* (trust_id: string) {
-    const answer = yield* session.authenticate({ "OS-TRUST:trust": { id: trust_id } })
-    if (answer.status !== 201) return yield* refusalOf(session, trust_id, answer)
-    const { project } = (yield* decoded(Scoped, keystone, answer)).token
-    const token = Redacted.make(answer.headers["x-subject-token"] ?? "")
+    const response = yield* session.authenticate({ "OS-TRUST:trust": { id: trust_id } })
+    if (response.status !== 201) return yield* refusalOf(session, trust_id, response)
+    const { project } = (yield* decodeResponse(Scoped, keystone, response)).token
+    const token = Redacted.make(response.headers["x-subject-token"] ?? "")
     const delegation: Delegation = { project_id: project.id, token }
     return delegation
   })
@@ -81,13 +81,18 @@ const trustsOf = (session: Session): Trusts["Service"] => {
 }
 
 /** Why Keystone issued no token for the trust: checks our own password first, then the trust. */
-const refusalOf = Effect.fnUntraced(function* (session: Session, trust_id: string, answer: Answer) {
-  if (answer.status !== 401 && answer.status !== 403) return yield* unexpected(keystone, answer)
-  if (answer.status === 401) yield* session.proven
-  const { trustee_user_id } = yield* found(session, trust_id)
+const refusalOf = Effect.fnUntraced(function* (
+  session: Session,
+  trust_id: string,
+  response: CloudResponse,
+) {
+  if (response.status !== 401 && response.status !== 403)
+    return yield* unexpected(keystone, response)
+  if (response.status === 401) yield* session.verifyCredentials
+  const { trustee_user_id } = yield* findTrust(session, trust_id)
   const { service_user } = yield* session.service
   if (trustee_user_id !== service_user.id) return yield* denied("foreign")
-  if (answer.status === 403) return yield* denied("powerless")
+  if (response.status === 403) return yield* denied("powerless")
   const detail = "Keystone refuses a trust that it has: it may have changed just now."
   return yield* new BackendUnavailable({ detail })
 })

@@ -6,7 +6,12 @@
 import { Effect, Layer, Redacted, Schema } from "effect"
 import { type Delegation, denials } from "#actors/share-protection/ports/trusts.ts"
 import { secret_denied, secretIdOf, Vault } from "#actors/share-protection/ports/vault.ts"
-import { type Answer, type Call, decoded, unexpected } from "#adapters/keystone/http.ts"
+import {
+  type Call,
+  type CloudResponse,
+  decodeResponse,
+  unexpected,
+} from "#adapters/keystone/http.ts"
 import { KeystoneSession, keystoneCall } from "#adapters/keystone/session.ts"
 import { TrustAccessDenied } from "#schemas/share-protection/rejection.ts"
 
@@ -22,14 +27,14 @@ const barbican = { service: "Barbican" } as const
 const octets = "application/octet-stream"
 
 const Stored = Schema.Struct({ secret_ref: Schema.String })
-const Listed = Schema.Struct({
+const SecretList = Schema.Struct({
   secrets: Schema.Array(
     Schema.Struct({ name: Schema.String, status: Schema.String, secret_ref: Schema.String }),
   ),
 })
 
 /** Maximum secrets of one name to search; the newest comes first. */
-const found_max = 10
+const listed_max = 10
 
 const denied = Effect.fail(new TrustAccessDenied({ detail: secret_denied }))
 
@@ -39,28 +44,28 @@ const utf8 = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true })
  * Sends a request to Barbican. A 503 means that Barbican cannot reach Keystone or that Keystone
  * rejects the token; Keystone is queried to find out which.
  */
-const asked = Effect.fnUntraced(function* (
+const request = Effect.fnUntraced(function* (
   session: Session,
   { token }: Delegation,
   { path, ...call }: Pick<Call, "method" | "body" | "headers"> & { readonly path: string },
 ) {
   const base = (yield* session.endpoint("key-manager")).replace(/\/v1$/, "")
-  const answer = yield* session.ask({ ...barbican, ...call, url: `${base}/v1${path}`, token })
-  if (answer.status === 401) return yield* new TrustAccessDenied({ detail: denials.gone })
-  if (answer.status === 503) yield* stillTrusted(session, token)
-  return answer
+  const response = yield* session.send({ ...barbican, ...call, url: `${base}/v1${path}`, token })
+  if (response.status === 401) return yield* new TrustAccessDenied({ detail: denials.gone })
+  if (response.status === 503) yield* verifyToken(session, token)
+  return response
 })
 
 /** Fails if Keystone rejects this token. */
-const stillTrusted = Effect.fnUntraced(function* (session: Session, subject: Delegation["token"]) {
+const verifyToken = Effect.fnUntraced(function* (session: Session, subject: Delegation["token"]) {
   const call = keystoneCall(session, "GET", "/auth/tokens?nocatalog", { subject })
-  const { status } = yield* session.askAsService(call)
+  const { status } = yield* session.sendAsService(call)
   if (status === 403) return yield* new TrustAccessDenied({ detail: denials.powerless })
   if (status === 404) return yield* new TrustAccessDenied({ detail: denials.gone })
 })
 
 /** As text unless it begins or ends with whitespace, which Barbican would strip. */
-const asStored = (payload: string) =>
+const encodePayload = (payload: string) =>
   payload.trim() === payload
     ? { payload, payload_content_type: "text/plain" }
     : {
@@ -69,7 +74,7 @@ const asStored = (payload: string) =>
         payload_content_encoding: "base64",
       }
 
-const isDenied = ({ status }: Answer) => status === 403 || status === 404
+const isDenied = ({ status }: CloudResponse) => status === 403 || status === 404
 
 const vaultOf = (session: Session): Vault["Service"] => ({
   read: Effect.fnUntraced(function* (by, href) {
@@ -77,37 +82,42 @@ const vaultOf = (session: Session): Vault["Service"] => ({
     if (id === undefined) return yield* denied
     const path = `/secrets/${id}/payload`
     // Barbican returns text as bytes too, but not bytes as text.
-    const answer = yield* asked(session, by, { method: "GET", path, headers: { accept: octets } })
-    if (isDenied(answer)) return yield* denied
-    if (answer.status !== 200) return yield* unexpected(barbican, answer)
+    const response = yield* request(session, by, {
+      method: "GET",
+      path,
+      headers: { accept: octets },
+    })
+    if (isDenied(response)) return yield* denied
+    if (response.status !== 200) return yield* unexpected(barbican, response)
     return yield* Effect.catch(
-      Effect.try(() => Redacted.make(utf8.decode(answer.bytes))),
+      Effect.try(() => Redacted.make(utf8.decode(response.bytes))),
       () => denied,
     )
   }),
   store: Effect.fnUntraced(function* (by, { name, payload }) {
-    const answer = yield* asked(session, by, {
+    const response = yield* request(session, by, {
       method: "POST",
       path: "/secrets",
-      body: { name, secret_type: "opaque", ...asStored(Redacted.value(payload)) },
+      body: { name, secret_type: "opaque", ...encodePayload(Redacted.value(payload)) },
     })
-    if (answer.status === 403) return yield* denied
-    if (answer.status !== 201) return yield* unexpected(barbican, answer)
-    return (yield* decoded(Stored, barbican, answer)).secret_ref
+    if (response.status === 403) return yield* denied
+    if (response.status !== 201) return yield* unexpected(barbican, response)
+    return (yield* decodeResponse(Stored, barbican, response)).secret_ref
   }),
   find: Effect.fnUntraced(function* (by, name) {
-    const query = new URLSearchParams({ name, sort: "created:desc", limit: String(found_max) })
-    const answer = yield* asked(session, by, { method: "GET", path: `/secrets?${query}` })
-    if (answer.status === 403) return yield* denied
-    if (answer.status !== 200) return yield* unexpected(barbican, answer)
-    const { secrets } = yield* decoded(Listed, barbican, answer)
+    const query = new URLSearchParams({ name, sort: "created:desc", limit: String(listed_max) })
+    const response = yield* request(session, by, { method: "GET", path: `/secrets?${query}` })
+    if (response.status === 403) return yield* denied
+    if (response.status !== 200) return yield* unexpected(barbican, response)
+    const { secrets } = yield* decodeResponse(SecretList, barbican, response)
     return secrets.find((secret) => secret.name === name && secret.status === "ACTIVE")?.secret_ref
   }),
   remove: Effect.fnUntraced(function* (by, href) {
     const id = secretIdOf(href)
     if (id === undefined) return yield* denied
-    const answer = yield* asked(session, by, { method: "DELETE", path: `/secrets/${id}` })
-    if (answer.status === 403) return yield* denied
-    if (answer.status !== 204 && answer.status !== 404) return yield* unexpected(barbican, answer)
+    const response = yield* request(session, by, { method: "DELETE", path: `/secrets/${id}` })
+    if (response.status === 403) return yield* denied
+    if (response.status !== 204 && response.status !== 404)
+      return yield* unexpected(barbican, response)
   }),
 })

@@ -47,7 +47,7 @@ const Sealed = Schema.fromJsonString(
 type Sealed = typeof Sealed.Type
 
 /** A secret to store. */
-export interface Kept {
+export interface NewSecret {
   readonly project_id: string
   readonly name: string
   readonly payload: Uint8Array
@@ -76,41 +76,41 @@ export const openVault = Effect.fnUntraced(function* (data_dir: string) {
   const text = yield* Effect.mapError(findBounded(path, key_file_bytes_max), unavailable)
   if (Option.isSome(text)) {
     const hex = text.value.trim()
-    if (!/^[0-9a-f]{64}$/.test(hex)) return yield* locked(`${path} is damaged`)
-    const opened: VaultFiles = { folder, key: Buffer.from(hex, "hex") }
-    return opened
+    if (!/^[0-9a-f]{64}$/.test(hex)) return yield* keyFailure(`${path} is damaged`)
+    const vault: VaultFiles = { folder, key: Buffer.from(hex, "hex") }
+    return vault
   }
-  const kept = yield* Effect.promise(() => idsIn(folder))
-  if (kept.length > 0) return yield* locked(`${path} is missing`)
+  const ids = yield* Effect.promise(() => listIds(folder))
+  if (ids.length > 0) return yield* keyFailure(`${path} is missing`)
   const key = randomBytes(key_bytes)
   yield* Effect.mapError(writePrivate(path, `${key.toString("hex")}\n`), unavailable)
-  const made: VaultFiles = { folder, key }
-  return made
+  const new_vault: VaultFiles = { folder, key }
+  return new_vault
 })
 
 /** Empty if the folder does not exist; skips unfinished files. */
-const idsIn = async (folder: string): Promise<ReadonlyArray<string>> =>
+const listIds = async (folder: string): Promise<ReadonlyArray<string>> =>
   (await readdir(folder).catch(() => [])).filter((name) => !name.endsWith(".tmp"))
 
 const hrefOf = (id: string) => `${base}/v1/secrets/${id}`
 
-const locked = (problem: string) =>
+const keyFailure = (problem: string) =>
   Effect.fail(new IdentityUnavailable({ message: `${problem}: no secret opens without it` }))
 
 /** Authenticated data: prevents undetected changes of a file's name, project or secret name. */
-const sealedBy = (id: string, { project_id, name }: Pick<Sealed, "project_id" | "name">) =>
+const associatedData = (id: string, { project_id, name }: Pick<Sealed, "project_id" | "name">) =>
   Buffer.from(JSON.stringify([id, project_id, name]))
 
 /** Stores a secret and returns its href; durable when it completes. */
-export const keep = Effect.fnUntraced(function* (
+export const storeSecret = Effect.fnUntraced(function* (
   { folder, key }: VaultFiles,
-  { project_id, name, payload }: Kept,
+  { project_id, name, payload }: NewSecret,
   id: string = v7(),
 ) {
   const nonce = randomBytes(nonce_bytes)
   const cipher = createCipheriv("aes-256-gcm", key, nonce, { authTagLength })
-  cipher.setAAD(sealedBy(id, { project_id, name }))
-  const closed = Buffer.concat([cipher.update(payload), cipher.final()])
+  cipher.setAAD(associatedData(id, { project_id, name }))
+  const ciphertext = Buffer.concat([cipher.update(payload), cipher.final()])
   const file = Schema.encodeSync(Sealed)({
     version: 1,
     project_id,
@@ -118,47 +118,47 @@ export const keep = Effect.fnUntraced(function* (
     created_at: yield* Clock.currentTimeMillis,
     nonce: nonce.toString("base64"),
     tag: cipher.getAuthTag().toString("base64"),
-    payload: closed.toString("base64"),
+    payload: ciphertext.toString("base64"),
   })
   yield* writePrivate(join(folder, id), file)
   return hrefOf(id)
 })
 
-const broken = (id: string) => new BackendUnavailable({ detail: `Secret ${id} is damaged.` })
+const damaged = (id: string) => new BackendUnavailable({ detail: `Secret ${id} is damaged.` })
 
 const backend = ({ message }: FileFailure) => new BackendUnavailable({ detail: message })
 
 const denied = Effect.fail(new TrustAccessDenied({ detail: secret_denied }))
 
-const found = Effect.fnUntraced(function* ({ folder }: VaultFiles, id: string) {
+const findSecret = Effect.fnUntraced(function* ({ folder }: VaultFiles, id: string) {
   const text = yield* Effect.mapError(findBounded(join(folder, id), file_bytes_max), backend)
   if (Option.isNone(text)) return undefined
-  return yield* Effect.mapError(Schema.decodeUnknownEffect(Sealed)(text.value), () => broken(id))
+  return yield* Effect.mapError(Schema.decodeUnknownEffect(Sealed)(text.value), () => damaged(id))
 })
 
-const opened = ({ key }: VaultFiles, id: string, sealed: Sealed) =>
+const decryptSecret = ({ key }: VaultFiles, id: string, sealed: Sealed) =>
   Effect.try({
     try: () => {
       const nonce = Buffer.from(sealed.nonce, "base64")
       const decipher = createDecipheriv("aes-256-gcm", key, nonce, { authTagLength })
-      decipher.setAAD(sealedBy(id, sealed)).setAuthTag(Buffer.from(sealed.tag, "base64"))
+      decipher.setAAD(associatedData(id, sealed)).setAuthTag(Buffer.from(sealed.tag, "base64"))
       const payload = Buffer.from(sealed.payload, "base64")
       return Buffer.concat([decipher.update(payload), decipher.final()])
     },
-    catch: () => broken(id),
+    catch: () => damaged(id),
   })
 
 const utf8 = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true })
 
-const told = ({ detail }: BackendUnavailable) => unavailable({ message: detail })
+const asIdentityFailure = ({ detail }: BackendUnavailable) => unavailable({ message: detail })
 
 const vaultOf = (files: VaultFiles, inspect: Inspect): Vault["Service"] => ({
   read: Effect.fnUntraced(function* (by, href) {
     const project_id = yield* inspect(by)
     const id = secretIdOf(href)
-    const sealed = id === undefined ? undefined : yield* found(files, id)
+    const sealed = id === undefined ? undefined : yield* findSecret(files, id)
     if (id === undefined || sealed?.project_id !== project_id) return yield* denied
-    const payload = yield* opened(files, id, sealed)
+    const payload = yield* decryptSecret(files, id, sealed)
     return yield* Effect.catch(
       Effect.try(() => Redacted.make(utf8.decode(payload))),
       () => denied,
@@ -167,14 +167,14 @@ const vaultOf = (files: VaultFiles, inspect: Inspect): Vault["Service"] => ({
   store: Effect.fnUntraced(function* (by, { name, payload }) {
     const project_id = yield* inspect(by)
     const bytes = Buffer.from(Redacted.value(payload))
-    return yield* Effect.mapError(keep(files, { project_id, name, payload: bytes }), backend)
+    return yield* Effect.mapError(storeSecret(files, { project_id, name, payload: bytes }), backend)
   }),
   find: Effect.fnUntraced(function* (by, name) {
     const project_id = yield* inspect(by)
     let newest: { readonly id: string; readonly created_at: number } | undefined
     // Not every id begins with a timestamp: those of retryable requests are derived.
-    for (const id of (yield* Effect.promise(() => idsIn(files.folder))).toSorted()) {
-      const sealed = yield* found(files, id)
+    for (const id of (yield* Effect.promise(() => listIds(files.folder))).toSorted()) {
+      const sealed = yield* findSecret(files, id)
       if (sealed?.project_id !== project_id || sealed.name !== name) continue
       const { created_at } = sealed
       if (newest === undefined || created_at >= newest.created_at) newest = { id, created_at }
@@ -185,7 +185,7 @@ const vaultOf = (files: VaultFiles, inspect: Inspect): Vault["Service"] => ({
     const project_id = yield* inspect(by)
     const id = secretIdOf(href)
     if (id === undefined) return yield* denied
-    const sealed = yield* found(files, id)
+    const sealed = yield* findSecret(files, id)
     if (sealed === undefined) return
     if (sealed.project_id !== project_id) return yield* denied
     yield* Effect.mapError(removeFile(join(files.folder, id)), backend)
@@ -196,19 +196,20 @@ const vaultOf = (files: VaultFiles, inspect: Inspect): Vault["Service"] => ({
 export const secretKeeper = (files: VaultFiles): SecretKeeper["Service"] => {
   const one_at_a_time = Semaphore.makeUnsafe(1)
   /** Idempotent: an existing secret must be identical. */
-  const keepOnce = Effect.fnUntraced(function* (id: string, kept: Kept) {
-    const sealed = yield* Effect.mapError(found(files, id), told)
-    if (sealed === undefined) return yield* Effect.mapError(keep(files, kept, id), unavailable)
-    const payload = yield* Effect.mapError(opened(files, id, sealed), told)
-    const is_same = sealed.project_id === kept.project_id && sealed.name === kept.name
-    return is_same && payload.equals(kept.payload) ? hrefOf(id) : yield* key_reused
+  const storeOnce = Effect.fnUntraced(function* (id: string, secret: NewSecret) {
+    const sealed = yield* Effect.mapError(findSecret(files, id), asIdentityFailure)
+    if (sealed === undefined)
+      return yield* Effect.mapError(storeSecret(files, secret, id), unavailable)
+    const payload = yield* Effect.mapError(decryptSecret(files, id, sealed), asIdentityFailure)
+    const is_same = sealed.project_id === secret.project_id && sealed.name === secret.name
+    return is_same && payload.equals(secret.payload) ? hrefOf(id) : yield* key_reused
   })
   return {
     put: ({ project_id, name = "", payload }, origin) => {
-      const kept = { project_id, name, payload: Buffer.from(Redacted.value(payload)) }
+      const secret = { project_id, name, payload: Buffer.from(Redacted.value(payload)) }
       const id = derivedId(files.key, "secret", origin)
-      if (id === undefined) return Effect.mapError(keep(files, kept), unavailable)
-      return one_at_a_time.withPermit(keepOnce(id, kept))
+      if (id === undefined) return Effect.mapError(storeSecret(files, secret), unavailable)
+      return one_at_a_time.withPermit(storeOnce(id, secret))
     },
   }
 }

@@ -17,7 +17,7 @@ import { Policy } from "#actors/share-protection/policy.ts"
 import { Restore } from "#actors/share-protection/restore.ts"
 import { Target } from "#actors/share-protection/target.ts"
 import { Worker } from "#actors/share-protection/worker.ts"
-import { answerCommands, remoteCommands } from "#adapters/bus/commands.ts"
+import { remoteCommands, serveCommandsOn } from "#adapters/bus/commands.ts"
 import { commandSubject, inboxOf } from "#adapters/share-protection/worker-users.ts"
 import { Log, type Origin } from "#events/log.ts"
 import { WorkerId } from "#schemas/share-protection/id.ts"
@@ -27,7 +27,7 @@ import { Forbidden } from "#schemas/share-protection/rejection.ts"
 const commands_max = 16
 
 /** The commands that workers send, by aggregate. */
-const sent: ReadonlyArray<readonly [AnyDecider, ReadonlyArray<string>]> = [
+const allowed_commands: ReadonlyArray<readonly [AnyDecider, ReadonlyArray<string>]> = [
   [Worker, ["RegisterWorker", "ReleaseWorkerJob"]],
   [Job, ["StartJob", "AdvanceJob", "CompleteJob", "FailJob"]],
   [Lease, ["ReleaseLease"]],
@@ -60,7 +60,7 @@ const sent: ReadonlyArray<readonly [AnyDecider, ReadonlyArray<string>]> = [
   ],
   [Ledger, ["Release"]],
 ]
-const types = new Map(sent.map(([{ name }, types]) => [name, new Set(types)]))
+const types = new Map(allowed_commands.map(([{ name }, types]) => [name, new Set(types)]))
 
 /** Sends this worker's commands from its own process. */
 export const workerCommands = (connection: NatsConnection, worker_id: WorkerId) =>
@@ -78,13 +78,14 @@ export const serveWorkers = Effect.fnUntraced(function* (connection: NatsConnect
     commands: ReadonlyArray<Addressed<unknown>>,
   ) {
     const worker_id = workerOf(subject)
-    const why = refusalOf(worker_id, origin, commands) ?? (yield* foreign(log, worker_id, commands))
+    const why =
+      refusalOf(worker_id, origin, commands) ?? (yield* foreignCommand(log, worker_id, commands))
     if (why === undefined) return undefined
     yield* Effect.logWarning(`Worker ${worker_id} was refused: ${why}`)
     return new Forbidden({ detail: why })
   })
-  const deciders = sent.map(([decider]) => decider)
-  yield* answerCommands(connection, {
+  const deciders = allowed_commands.map(([decider]) => decider)
+  yield* serveCommandsOn(connection, {
     subject: "worker.*.command",
     queue: "share-protection",
     inbox: (asked) => inboxOf(workerOf(asked)),
@@ -108,8 +109,8 @@ export const refusalOf = (
     const type = String(fieldOf(command, "type"))
     if (types.get(to.name)?.has(type) !== true) return `${type} is nothing that a worker sends.`
     if (to.name === Worker.name && id !== worker_id) return `${type} is about worker ${id}.`
-    const named = fieldOf(command, "worker_id")
-    if (named !== undefined && named !== worker_id) return `${type} names another worker.`
+    const worker = fieldOf(command, "worker_id")
+    if (worker !== undefined && worker !== worker_id) return `${type} names another worker.`
   }
   return undefined
 }
@@ -119,7 +120,7 @@ export const refusalOf = (
  * changes a job's resources includes a command of the job, which requires the hold. Releasing a
  * lease and measuring a target require a hold of the repository.
  */
-const foreign = Effect.fnUntraced(
+const foreignCommand = Effect.fnUntraced(
   function* (
     log: Log["Service"],
     worker_id: WorkerId,
@@ -129,16 +130,16 @@ const foreign = Effect.fnUntraced(
     const recorded = job_id === undefined ? undefined : yield* log.load(`${Job.name}.${job_id}`)
     const job = recorded && (yield* jobAfter(log, recorded))
     const { resource_id, target_id, share_id, backup_id, project_id } = job ?? {}
-    const about = [resource_id, target_id, share_id, backup_id, project_id]
+    const subject_ids = [resource_id, target_id, share_id, backup_id, project_id]
     for (const { to, id, command } of commands) {
       const type = String(fieldOf(command, "type"))
       if (to.name === Worker.name) continue
       if (to.name === Lease.name || type === "RecordTargetUsage") {
         const released = fieldOf(command, "job_id")
-        if (yield* isOthers(log, worker_id, id, released)) {
+        if (yield* isHeldByOthers(log, worker_id, id, released)) {
           return `${type} is about a repository that another one holds.`
         }
-      } else if (to.name === Job.name ? id !== job_id : !about.includes(id)) {
+      } else if (to.name === Job.name ? id !== job_id : !subject_ids.includes(id)) {
         return `${type} is not about the job.`
       }
     }
@@ -148,7 +149,7 @@ const foreign = Effect.fnUntraced(
 )
 
 /** Whether that job's hold of the target, or every hold if no job is named, belongs to others. */
-const isOthers = Effect.fnUntraced(function* (
+const isHeldByOthers = Effect.fnUntraced(function* (
   log: Log["Service"],
   worker_id: WorkerId,
   target_id: string,

@@ -13,16 +13,17 @@ import type { WorkerId } from "#schemas/share-protection/id.ts"
 export const commandSubject = (worker_id: WorkerId) => `worker.${worker_id}.command`
 
 /** Subject of requests to a worker: `offer` or `cancel`. */
-export const agentSubject = (worker_id: WorkerId, what: string) => `agent.${worker_id}.${what}`
+export const agentSubject = (worker_id: WorkerId, operation: string) =>
+  `agent.${worker_id}.${operation}`
 
 /** Subject of a worker's heartbeats. */
-export const beatSubject = (worker_id: WorkerId) => `live.share-protection.worker.${worker_id}`
+export const heartbeatSubject = (worker_id: WorkerId) => `live.share-protection.worker.${worker_id}`
 
 /** Inbox prefix for responses to a worker, which no other user can access. */
 export const inboxOf = (worker_id: WorkerId) => `_INBOX_${worker_id}`
 
 /** How long a worker may take to respond to an order, as a duration of nats-server. */
-const answer_time_max = "10m"
+const response_time_max = "10m"
 
 export interface WorkerUser {
   readonly worker_id: WorkerId
@@ -39,7 +40,7 @@ export const newWorkerKeys = Effect.sync(() => {
 
 /** The worker's user for nats.conf. */
 export const workerUser = ({ worker_id, public_key }: WorkerUser): BusUser => {
-  const publish = [commandSubject(worker_id), beatSubject(worker_id)]
+  const publish = [commandSubject(worker_id), heartbeatSubject(worker_id)]
   const subscribe = [agentSubject(worker_id, "*"), `${inboxOf(worker_id)}.>`]
   return {
     name: worker_id,
@@ -47,6 +48,6 @@ export const workerUser = ({ worker_id, public_key }: WorkerUser): BusUser => {
     permissions:
       `        publish: { allow: ${JSON.stringify(publish)} }\n` +
       `        subscribe: { allow: ${JSON.stringify(subscribe)} }\n` +
-      `        allow_responses: { max: 1, expires: "${answer_time_max}" }`,
+      `        allow_responses: { max: 1, expires: "${response_time_max}" }`,
   }
 }

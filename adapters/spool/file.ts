@@ -29,14 +29,14 @@ export interface Row {
   readonly fact: string
 }
 
-export type Question =
+export type SpoolRequest =
   | { readonly call: "open" | "close" }
   | { readonly call: "keep"; readonly rows: ReadonlyArray<Row> }
   | { readonly call: "scan"; readonly after: number; readonly max: number }
   | { readonly call: "forget"; readonly cursor: number }
 
 /** State of a file after a request. */
-export interface Held {
+export interface SpoolState {
   readonly epoch: string
   /**
    * The cursor of the first new fact: above all that were ever used in this file, even if it was
@@ -44,13 +44,16 @@ export interface Held {
    */
   readonly first: number
   /** Number of rows. */
-  readonly kept: number
+  readonly count: number
   /** Rows of a scan; empty for other requests. */
   readonly rows: ReadonlyArray<Row>
 }
 
 /** Opens or creates the file, and handles requests. */
-export const spoolFile = (path: string, now_ms: number): ((question: Question) => Held) => {
+export const spoolFile = (
+  path: string,
+  now_ms: number,
+): ((request: SpoolRequest) => SpoolState) => {
   const sqlite = new Sqlite(path, { timeout: 0 })
   try {
     // The data folder belongs to one process, so a lock conflict must fail immediately.
@@ -59,30 +62,30 @@ export const spoolFile = (path: string, now_ms: number): ((question: Question) =
     sqlite.pragma("synchronous = FULL")
     sqlite.exec(setup)
     sqlite.prepare("insert or ignore into spool values (1, ?, 0)").run(v7())
-    return answering(sqlite, now_ms)
+    return requestHandler(sqlite, now_ms)
   } catch (cause) {
     sqlite.close()
     throw cause
   }
 }
 
-const answering = (sqlite: Sqlite.Database, now_ms: number) => {
+const requestHandler = (sqlite: Sqlite.Database, now_ms: number) => {
   // The table has exactly one row, made by `setup`.
   const { epoch, ceiling } = sqlite.prepare("select epoch, ceiling from spool").get() as {
     readonly epoch: string
     readonly ceiling: number
   }
   const first = Math.max(ceiling + 1, now_ms * cursors_per_ms)
-  const raise = sqlite.prepare("update spool set ceiling = ?")
-  raise.run(first + cursors_ahead)
-  let kept = sqlite.prepare<[], number>("select count(*) from fact").pluck().get() ?? 0
+  const setCeiling = sqlite.prepare("update spool set ceiling = ?")
+  setCeiling.run(first + cursors_ahead)
+  let count = sqlite.prepare<[], number>("select count(*) from fact").pluck().get() ?? 0
 
   // A write whose response was not awaited is repeated.
   const insert = sqlite.prepare<[number, string]>("insert or ignore into fact values (?, ?)")
   const keep = sqlite.transaction((rows: ReadonlyArray<Row>) => {
     let changes = 0
     for (const { cursor, fact } of rows) changes += insert.run(cursor, fact).changes
-    raise.run((rows.at(-1)?.cursor ?? first) + cursors_ahead)
+    setCeiling.run((rows.at(-1)?.cursor ?? first) + cursors_ahead)
     return changes
   }).immediate
   const scan = sqlite.prepare<[number, number], Row>(
@@ -90,12 +93,12 @@ const answering = (sqlite: Sqlite.Database, now_ms: number) => {
   )
   const forget = sqlite.prepare<[number]>("delete from fact where cursor <= ?")
 
-  return (question: Question): Held => {
+  return (request: SpoolRequest): SpoolState => {
     let rows: ReadonlyArray<Row> = []
-    if (question.call === "keep") kept += keep(question.rows)
-    if (question.call === "scan") rows = scan.all(question.after, question.max)
-    if (question.call === "forget") kept -= forget.run(question.cursor).changes
-    if (question.call === "close") sqlite.close()
-    return { epoch, first, kept, rows }
+    if (request.call === "keep") count += keep(request.rows)
+    if (request.call === "scan") rows = scan.all(request.after, request.max)
+    if (request.call === "forget") count -= forget.run(request.cursor).changes
+    if (request.call === "close") sqlite.close()
+    return { epoch, first, count, rows }
   }
 }

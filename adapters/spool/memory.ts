@@ -5,7 +5,7 @@ import type { Spool, Spooled } from "#actors/spool.ts"
 import { counter } from "#schemas/metric.ts"
 
 /** Maximum facts in memory: several megabytes. */
-export const waiting_max = 10_000
+export const facts_max = 10_000
 
 /** A spool that starts empty and is lost with the process. `name` appears in logs. */
 export const spoolMemory = <Fact>(name = "in memory"): Effect.Effect<Spool<Fact>> =>
@@ -17,7 +17,7 @@ export const spoolMemory = <Fact>(name = "in memory"): Effect.Effect<Spool<Fact>
       epoch: v7(),
       add: (fact) =>
         Effect.suspend(() => {
-          if (facts.length >= waiting_max) return dropping.drop
+          if (facts.length >= facts_max) return dropping.drop
           facts.push({ cursor: ++cursor, fact })
           return dropping.end
         }),

@@ -7,19 +7,19 @@
 import { basename } from "node:path"
 import { Clock, Effect, Latch, Metric, Result, Schema } from "effect"
 import { type Spool, type Spooled, SpoolFailed } from "#actors/spool.ts"
-import { type Ask, spoolThread } from "#adapters/spool/call.ts"
-import type { Held } from "#adapters/spool/file.ts"
-import { dropCounter, spoolMemory, waiting_max } from "#adapters/spool/memory.ts"
+import { type SpoolCall, spoolThread } from "#adapters/spool/call.ts"
+import type { SpoolState } from "#adapters/spool/file.ts"
+import { dropCounter, facts_max, spoolMemory } from "#adapters/spool/memory.ts"
 import { gauge } from "#schemas/metric.ts"
 
 /** Buffering time before a write in milliseconds. */
-const gather_ms = 20
+const buffer_ms = 20
 
 /** Maximum facts of one transaction. */
 const batch_max = 500
 
 /** Maximum facts in the file while the log is unreachable: several hundred megabytes. */
-const kept_max = 1_000_000
+const stored_max = 1_000_000
 
 /** Maximum characters of one fact as JSON: a fraction of a commit's limit. */
 const fact_chars_max = 64 * 1024
@@ -32,7 +32,7 @@ const facts_gauge = gauge(
   "Facts that wait for the log, in memory and in the spool's file.",
 )
 
-interface Waiting<Fact> extends Spooled<Fact> {
+interface QueuedFact<Fact> extends Spooled<Fact> {
   /** The fact as JSON. */
   readonly text: string
 }
@@ -45,45 +45,45 @@ export const spoolSqlite = Effect.fnUntraced(function* <Fact>(
   path: string,
   fact: Schema.ConstraintCodec<Fact, unknown>,
 ) {
-  const ask = spoolThread({ path, now_ms: yield* Clock.currentTimeMillis })
-  const held = yield* Effect.result(ask({ call: "open" }))
-  if (Result.isSuccess(held)) return yield* spoolOver(path, fact, held.success, ask)
+  const send = spoolThread({ path, now_ms: yield* Clock.currentTimeMillis })
+  const opened = yield* Effect.result(send({ call: "open" }))
+  if (Result.isSuccess(opened)) return yield* spoolOver(path, fact, opened.success, send)
   yield* Effect.logError(
-    `The spool cannot be opened: ${held.failure.detail}. ` +
+    `The spool cannot be opened: ${opened.failure.detail}. ` +
       "Facts are kept in memory, and are lost where this process stops before the log has them.",
   )
-  yield* Effect.ignore(ask({ call: "close" }))
+  yield* Effect.ignore(send({ call: "close" }))
   return yield* spoolMemory<Fact>(path)
 })
 
 /** One queue over the buffer in memory and the file. */
-const queueOver = <Fact>(held: Held, ask: Ask, decode: (text: string) => Fact) => {
-  let waiting: Array<Waiting<Fact>> = []
-  let kept = held.kept
+const queueOver = <Fact>(opened: SpoolState, send: SpoolCall, decode: (text: string) => Fact) => {
+  let queued: Array<QueuedFact<Fact>> = []
+  let stored = opened.count
   let is_writing = false
-  let next = held.first
+  let next = opened.first
 
-  const asked = (question: Parameters<Ask>[0]) =>
-    Effect.map(ask(question), (now) => {
-      kept = now.kept
-      return now
+  const sendAndCount = (request: Parameters<SpoolCall>[0]) =>
+    Effect.map(send(request), (state) => {
+      stored = state.count
+      return state
     })
-  const forgetWaiting = (cursor: number) => {
-    waiting = waiting.filter((one) => one.cursor > cursor)
+  const dropQueued = (cursor: number) => {
+    queued = queued.filter((one) => one.cursor > cursor)
   }
 
   return {
-    waits: () => waiting.length,
-    depth: () => kept + waiting.length,
-    isFull: () => waiting.length >= waiting_max || kept + waiting.length >= kept_max,
-    push: (fact: Fact, text: string) => void waiting.push({ cursor: next++, fact, text }),
+    queuedCount: () => queued.length,
+    depth: () => stored + queued.length,
+    isFull: () => queued.length >= facts_max || stored + queued.length >= stored_max,
+    push: (fact: Fact, text: string) => void queued.push({ cursor: next++, fact, text }),
     /** Writes one batch of the buffer. */
     write: Effect.suspend(() => {
-      const rows = waiting.slice(0, batch_max).map(({ cursor, text }) => ({ cursor, fact: text }))
+      const rows = queued.slice(0, batch_max).map(({ cursor, text }) => ({ cursor, fact: text }))
       const last = rows.at(-1)?.cursor ?? 0
       is_writing = true
-      return asked({ call: "keep", rows }).pipe(
-        Effect.map(() => forgetWaiting(last)),
+      return sendAndCount({ call: "keep", rows }).pipe(
+        Effect.map(() => dropQueued(last)),
         Effect.ensuring(
           Effect.sync(() => {
             is_writing = false
@@ -94,9 +94,9 @@ const queueOver = <Fact>(held: Held, ask: Ask, decode: (text: string) => Fact) =
     scan: (after: number, max: number) =>
       Effect.suspend(() => {
         // Read first: facts written meanwhile are found in the file.
-        const unwritten = waiting.filter(({ cursor }) => cursor > after).slice(0, max)
-        if (kept === 0) return Effect.succeed(unwritten)
-        return Effect.flatMap(asked({ call: "scan", after, max }), ({ rows }) =>
+        const unwritten = queued.filter(({ cursor }) => cursor > after).slice(0, max)
+        if (stored === 0) return Effect.succeed(unwritten)
+        return Effect.flatMap(sendAndCount({ call: "scan", after, max }), ({ rows }) =>
           Effect.try({
             try: () => {
               const last = rows.at(-1)?.cursor ?? after
@@ -109,42 +109,42 @@ const queueOver = <Fact>(held: Held, ask: Ask, decode: (text: string) => Fact) =
       }),
     forget: (cursor: number) =>
       Effect.suspend(() => {
-        forgetWaiting(cursor)
+        dropQueued(cursor)
         // A write in progress may contain them, so they are deleted after it.
-        const has_none = kept === 0 && !is_writing
-        return has_none ? Effect.void : Effect.asVoid(asked({ call: "forget", cursor }))
+        const has_none = stored === 0 && !is_writing
+        return has_none ? Effect.void : Effect.asVoid(sendAndCount({ call: "forget", cursor }))
       }),
   }
 }
 
-/** A spool over an open file, `held`, accessed through `ask` and closed with the scope. */
+/** A spool over an open file, accessed through `send` and closed with the scope. */
 export const spoolOver = Effect.fnUntraced(function* <Fact>(
   path: string,
   schema: Schema.ConstraintCodec<Fact, unknown>,
-  held: Held,
-  ask: Ask,
+  opened: SpoolState,
+  send: SpoolCall,
 ) {
   const encode = Schema.encodeUnknownResult(schema)
   const decode = Schema.decodeUnknownSync(schema)
-  const queue = queueOver(held, ask, (text) => decode(JSON.parse(text)))
-  const news = yield* Latch.make(false)
+  const queue = queueOver(opened, send, (text) => decode(JSON.parse(text)))
+  const signal = yield* Latch.make(false)
   const dropping = dropCounter(path)
   const depth = Metric.withAttributes(facts_gauge, { spool: basename(path, ".sqlite") })
-  const tellDepth = Effect.suspend(() => Metric.update(depth, queue.depth()))
-  yield* tellDepth
+  const updateDepth = Effect.suspend(() => Metric.update(depth, queue.depth()))
+  yield* updateDepth
 
   const write = Effect.gen(function* () {
-    while (queue.waits() > 0) yield* Effect.ensuring(queue.write, tellDepth)
+    while (queue.queuedCount() > 0) yield* Effect.ensuring(queue.write, updateDepth)
   })
   yield* Effect.addFinalizer(() =>
     Effect.catchTag(write, "SpoolFailed", ({ detail }) =>
-      Effect.logError(`${queue.waits()} facts could not be kept: ${detail}`),
-    ).pipe(Effect.andThen(Effect.ignore(ask({ call: "close" })))),
+      Effect.logError(`${queue.queuedCount()} facts could not be kept: ${detail}`),
+    ).pipe(Effect.andThen(Effect.ignore(send({ call: "close" })))),
   )
-  yield* Effect.forkScoped(writer(write, news))
+  yield* Effect.forkScoped(runWriter(write, signal))
 
   const spool: Spool<Fact> = {
-    epoch: held.epoch,
+    epoch: opened.epoch,
     add: (fact) =>
       Effect.suspend(() => {
         const encoded = encode(fact)
@@ -157,32 +157,32 @@ export const spoolOver = Effect.fnUntraced(function* <Fact>(
         }
         if (queue.isFull()) return dropping.drop
         queue.push(fact, text)
-        return Effect.andThen(news.open, dropping.end)
+        return Effect.andThen(signal.open, dropping.end)
       }),
     scan: queue.scan,
-    acknowledge: (cursor) => Effect.ensuring(queue.forget(cursor), tellDepth),
+    acknowledge: (cursor) => Effect.ensuring(queue.forget(cursor), updateDepth),
   }
   return spool
 })
 
 /** Writes whenever facts arrive; logs the first of consecutive failures and the recovery. */
-const writer = (write: Effect.Effect<void, SpoolFailed>, news: Latch.Latch) => {
-  let is_told = false
-  const tell = ({ detail }: SpoolFailed) => {
-    if (is_told) return Effect.void
-    is_told = true
+const runWriter = (write: Effect.Effect<void, SpoolFailed>, signal: Latch.Latch) => {
+  let has_logged = false
+  const logFailure = ({ detail }: SpoolFailed) => {
+    if (has_logged) return Effect.void
+    has_logged = true
     return Effect.logError(`The spool takes no facts, which wait in memory: ${detail}`)
   }
   const once = Effect.gen(function* () {
-    yield* news.await
-    yield* Effect.sleep(gather_ms)
-    yield* news.close
+    yield* signal.await
+    yield* Effect.sleep(buffer_ms)
+    yield* signal.close
     yield* write
-    if (!is_told) return
-    is_told = false
+    if (!has_logged) return
+    has_logged = false
     yield* Effect.logWarning("The spool takes facts again.")
   })
   const retry = (failure: SpoolFailed) =>
-    tell(failure).pipe(Effect.andThen(Effect.sleep(retry_ms)), Effect.andThen(news.open))
+    logFailure(failure).pipe(Effect.andThen(Effect.sleep(retry_ms)), Effect.andThen(signal.open))
   return Effect.forever(Effect.catchTag(once, "SpoolFailed", retry))
 }

@@ -15,17 +15,17 @@ import { generation_stream } from "#actors/system/generation.ts"
 import { Notary } from "#actors/system/notary.ts"
 import { empty_tree, growing, leafOf, openTree, rootOf, sealedTree } from "#actors/system/tree.ts"
 import { events_stream, events_subject } from "#adapters/published/stream-name.ts"
-import { bytesOf, type FoundFile, isSpool, keptFiles } from "#adapters/state/files.ts"
-import { proveArchives } from "#adapters/state/proof.ts"
+import { bytesOf, type FoundFile, includedFiles, isSpool } from "#adapters/state/files.ts"
+import { verifyArchives } from "#adapters/state/proof.ts"
 import type { Bytes } from "#adapters/state/seal.ts"
 import { type StateStore, StateUnusable, unusable } from "#adapters/state/store.ts"
 import {
+  type CopiedMessage,
+  compressMessages,
   decodeBytes,
-  type KeptMessage,
+  exportMessages,
   lastMessages,
-  packedMessages,
-  packedSome,
-  type Stretch,
+  type SequenceRange,
 } from "#adapters/state/stream-copy.ts"
 import { webhook_cursors } from "#adapters/system/webhook/cursors-jetstream.ts"
 import { type Bus, EventsConnection, NatsConnection, undefinedIfMissing, watchLink } from "#bus"
@@ -68,37 +68,37 @@ const attempt = <A>(run: () => Promise<A>) =>
   Effect.tryPromise({ try: run, catch: (cause) => readFailure(cause) })
 
 /** The last sequence and the number of messages of a stream; 0 if it does not exist. */
-const standingOf = ({ jsm }: Bus, name: string) =>
+const streamState = ({ jsm }: Bus, name: string) =>
   attempt(async () => {
     const info = await jsm.streams.info(name).catch(undefinedIfMissing)
     return { last: info?.state.last_seq ?? 0, messages: info?.state.messages ?? 0 }
   })
-const lastOf = (bus: Bus, name: string) => Effect.map(standingOf(bus, name), ({ last }) => last)
+const lastOf = (bus: Bus, name: string) => Effect.map(streamState(bus, name), ({ last }) => last)
 
-interface Part {
+interface StreamPart {
   readonly bus: Bus
   readonly name: string
   /** The file's name in the manifest. */
-  readonly called: string
-  readonly stretch: Stretch
-  readonly each?: (message: KeptMessage) => void
+  readonly label: string
+  readonly range: SequenceRange
+  readonly each?: (message: CopiedMessage) => void
 }
 
 /** Adds a file with the messages of a stretch; undefined if there are none. */
-const added = Effect.fnUntraced(function* (
+const addPart = Effect.fnUntraced(function* (
   store: StateStore,
-  { bus, name, called, stretch, each }: Part,
+  { bus, name, label, range, each }: StreamPart,
 ) {
-  const { after, until } = stretch
+  const { after, until } = range
   if (until <= after) return undefined
   const { connection, jsm } = bus
   const source = { connection, jsm, link: yield* watchLink(connection), name }
   let messages = 0
-  const packed = yield* packedMessages(source, stretch, (message) => {
+  const packed = yield* exportMessages(source, range, (message) => {
     messages++
     each?.(message)
   })
-  const path = `${called}/${after + 1}-${until}.ndjson.gz`
+  const path = `${label}/${after + 1}-${until}.ndjson.gz`
   return { part: yield* putPart(store, path, packed), messages }
 }, Effect.scoped)
 
@@ -109,7 +109,7 @@ const putPart = ({ put }: StateStore, path: string, bytes: Bytes) =>
   })
 
 /** Verifies that the existing files of an incremental backup are still present. */
-const proveHeld = Effect.fnUntraced(function* (
+const checkParts = Effect.fnUntraced(function* (
   { folder, holds }: StateStore,
   { parts }: StoredStream,
 ) {
@@ -121,7 +121,7 @@ const proveHeld = Effect.fnUntraced(function* (
   }
 })
 
-const grown = (
+const extended = (
   before: StoredStream | undefined,
   more: { readonly part: StoredFile; readonly messages: number } | undefined,
   last: number,
@@ -134,18 +134,18 @@ const grown = (
 /** Backs up the published events incrementally: the stream is append-only. */
 const events = Effect.fnUntraced(function* ({ store }: BackupOptions) {
   const bus = yield* EventsConnection
-  const { last: until, messages } = yield* standingOf(bus, events_stream)
+  const { last: until, messages } = yield* streamState(bus, events_stream)
   const before = store.manifest?.events
   const after = before?.last ?? 0
   if (after > until) return yield* unusable(anotherLog(store.folder))
-  if (before !== undefined) yield* proveHeld(store, before)
-  const stretch = { filter: events_subject, after, until }
+  if (before !== undefined) yield* checkParts(store, before)
+  const range = { filter: events_subject, after, until }
   // Events discarded for their age cannot be read, even the last one.
   const more =
     messages === 0
       ? undefined
-      : yield* added(store, { bus, name: events_stream, called: "events", stretch })
-  return grown(before, more, until)
+      : yield* addPart(store, { bus, name: events_stream, label: "events", range })
+  return extended(before, more, until)
 })
 
 /** Backs up all webhook cursors: they are few and change often. */
@@ -154,9 +154,9 @@ const webhooks = Effect.fnUntraced(function* ({ store }: BackupOptions) {
   const { stream, subjects } = webhook_cursors
   const messages = yield* attempt(() => lastMessages(jsm, stream, subjects))
   const last = messages.at(-1)?.sequence ?? 0
-  if (last === 0) return grown(undefined, undefined, 0)
-  const part = yield* putPart(store, `webhooks/1-${last}.ndjson.gz`, packedSome(messages))
-  return grown(undefined, { part, messages: messages.length }, last)
+  if (last === 0) return extended(undefined, undefined, 0)
+  const part = yield* putPart(store, `webhooks/1-${last}.ndjson.gz`, compressMessages(messages))
+  return extended(undefined, { part, messages: messages.length }, last)
 })
 
 const anotherLog = (folder: string) =>
@@ -164,7 +164,10 @@ const anotherLog = (folder: string) =>
   "give an empty folder."
 
 /** Verifies that the log still contains the backup's last commit. */
-const proveSame = Effect.fnUntraced(function* ({ folder }: StateStore, { last, hash }: StoredLog) {
+const checkSameLog = Effect.fnUntraced(function* (
+  { folder }: StateStore,
+  { last, hash }: StoredLog,
+) {
   const log = yield* Log
   const found = yield* Stream.runHead(log.entries("", last - 1))
   const is_same = Option.exists(found, (one) => one.position === last && one.hash === hash)
@@ -172,7 +175,7 @@ const proveSame = Effect.fnUntraced(function* ({ folder }: StateStore, { last, h
 })
 
 /** The event that started the current generation, which is not the first. */
-const begun = Effect.gen(function* () {
+const generationStart = Effect.gen(function* () {
   const log = yield* Log
   const event = (yield* log.load(generation_stream))?.commit.events.at(-1)
   return yield* Schema.decodeUnknownEffect(GenerationEvent)(event)
@@ -180,7 +183,7 @@ const begun = Effect.gen(function* () {
 
 /** The Merkle tree over all commits before the generation's first own commit. */
 const treeBefore = Effect.fnUntraced(function* ({ number }: Generation) {
-  return number === 1 ? empty_tree : openTree((yield* begun).tree)
+  return number === 1 ? empty_tree : openTree((yield* generationStart).tree)
 })
 
 /** Backs up the newest generation of the log; earlier ones are files of the data folder. */
@@ -190,28 +193,28 @@ const commits = Effect.fnUntraced(function* ({ store, folder, log: of }: BackupO
   const { current } = yield* findGenerations(bus.jsm, of.name)
   const { number: generation, stream: name, base, copies, head } = current
   const earlier = store.manifest?.log
-  if (earlier !== undefined) yield* proveSame(store, earlier)
+  if (earlier !== undefined) yield* checkSameLog(store, earlier)
   const before = earlier?.generation === generation ? earlier : undefined
-  if (before !== undefined) yield* proveHeld(store, before)
+  if (before !== undefined) yield* checkParts(store, before)
 
   const tree = before === undefined ? yield* treeBefore(current) : openTree(before.tree)
   const growth = growing(digest, tree)
   let hash = before?.hash ?? ""
-  const each = ({ sequence: position, subject, ...said }: KeptMessage) => {
+  const each = ({ sequence: position, subject, ...content }: CopiedMessage) => {
     if (position <= base) return
-    hash = sha256(decodeBytes(said))
+    hash = sha256(decodeBytes(content))
     growth.add(leafOf(digest, { position, stream: subject.slice(head.length + 1), hash }))
   }
   const until = yield* lastOf(bus, name)
   if (until === 0) return yield* unusable(`The log of ${folder} is empty: is it the right folder?`)
-  const stretch = { filter: `${head}.>`, after: before?.last ?? 0, until }
-  const more = yield* added(store, { bus, name, called: "commits", stretch, each })
+  const range = { filter: `${head}.>`, after: before?.last ?? 0, until }
+  const more = yield* addPart(store, { bus, name, label: "commits", range, each })
   const after = growth.tree()
   if (after.size !== until) {
     return yield* unusable(`The log has ${until} commits, and ${after.size} were read.`)
   }
   return {
-    ...grown(before, more, until),
+    ...extended(before, more, until),
     generation,
     base,
     copies,
@@ -261,23 +264,23 @@ const files = Effect.fnUntraced(function* (options: BackupOptions) {
   const { folder, is_alone, store } = options
   const known = new Map(store.manifest?.files.map((one) => [one.path, one]))
   const found = yield* Effect.tryPromise({
-    try: () => keptFiles(folder, store.folder),
+    try: () => includedFiles(folder, store.folder),
     catch: (cause) => unusable(`${folder} cannot be listed: ${causeText(cause)}`),
   })
-  const some = found.filter(({ path }) => is_alone || !isSpool(path))
-  const kept = yield* Effect.forEach(some, (one) => fileOf(options, one, known.get(one.path)))
-  return kept.filter((one) => one !== undefined)
+  const selected = found.filter(({ path }) => is_alone || !isSpool(path))
+  const stored = yield* Effect.forEach(selected, (one) => fileOf(options, one, known.get(one.path)))
+  return stored.filter((one) => one !== undefined)
 })
 
 /** Verifies that the files include all earlier generations, with the checksums of their indexes. */
-const proveEarlier = Effect.fnUntraced(function* (
+const checkEarlier = Effect.fnUntraced(function* (
   { log: { folder } }: BackupOptions,
   of: Pick<StateManifest, "files" | "log">,
 ) {
   if (of.log.generation === 1) return
-  const began = yield* begun
+  const start = yield* generationStart
   yield* Effect.try({
-    try: () => proveArchives(of, began),
+    try: () => verifyArchives(of, start),
     catch: (cause) => (cause instanceof StateUnusable ? cause : unusable(causeText(cause))),
   })
   for (let number = 1; number < of.log.generation; number++) {
@@ -297,9 +300,9 @@ export const backupState = Effect.fnUntraced(function* (options: BackupOptions) 
   yield* onProgress(`events: ${published.last} published`)
   const log = yield* commits(options)
   yield* onProgress(`log: generation ${log.generation} up to position ${log.last}`)
-  const kept = yield* files(options)
-  yield* proveEarlier(options, { log, files: kept })
-  yield* onProgress(`files: ${kept.length} of the data folder`)
+  const stored = yield* files(options)
+  yield* checkEarlier(options, { log, files: stored })
+  yield* onProgress(`files: ${stored.length} of the data folder`)
   const manifest: StateManifest = {
     id: randomUUID(),
     almanac,
@@ -307,7 +310,7 @@ export const backupState = Effect.fnUntraced(function* (options: BackupOptions) 
     events: published,
     webhooks: cursors,
     created_at: DateTime.formatIso(DateTime.makeUnsafe(yield* Clock.currentTimeMillis)),
-    files: kept,
+    files: stored,
   }
   yield* store.commit(manifest)
   return manifest

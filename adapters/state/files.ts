@@ -13,10 +13,10 @@ import type { Bytes } from "#adapters/state/seal.ts"
 import { syncFolder } from "#files"
 
 /** Why a file of the data folder is excluded from a state backup. */
-export type Left = "in_streams" | "made_again" | "large"
+export type Exclusion = "in_streams" | "made_again" | "large"
 
 /** Excluded names; all other files are included, also unknown ones of later releases. */
-const left: ReadonlyArray<readonly [RegExp, Left]> = [
+const exclusions: ReadonlyArray<readonly [RegExp, Exclusion]> = [
   // The log, the published events and the cursors of webhooks are read from the bus.
   [/^nats$/, "in_streams"],
   [/^(run|read-models|engine|images|feeds|plant-models)$/, "made_again"],
@@ -30,13 +30,13 @@ const left: ReadonlyArray<readonly [RegExp, Left]> = [
 ]
 
 /** Why a file is excluded; undefined if it is included. */
-export const leftOf = (name: string) => left.find(([pattern]) => pattern.test(name))?.[1]
+export const exclusionOf = (name: string) => exclusions.find(([pattern]) => pattern.test(name))?.[1]
 
 /** Queues of facts for the log, which change constantly. */
 export const isSpool = (path: string) => /^spool-.*\.sqlite$/.test(path)
 
 export interface FoundFile {
-  /** Relative, with slashes. */
+  /** Relative path with slashes. */
   readonly path: string
   readonly mode: number
 }
@@ -46,14 +46,14 @@ export interface FoundFile {
  * not exist. A link to the folder `without` is not followed, so that a backup does not contain
  * itself. Rejects if a file cannot be read.
  */
-export const keptFiles = async (
+export const includedFiles = async (
   folder: string,
   without = "",
 ): Promise<ReadonlyArray<FoundFile>> => {
   const other = without === "" ? "" : await realpath(without)
-  const names = await readdir(folder).catch(noneIfGone<Array<string>>([]))
-  const some = names.filter((name) => leftOf(name) === undefined).toSorted()
-  return (await Promise.all(some.map((name) => filesAt(folder, name, other)))).flat()
+  const names = await readdir(folder).catch(orIfMissing<Array<string>>([]))
+  const included = names.filter((name) => exclusionOf(name) === undefined).toSorted()
+  return (await Promise.all(included.map((name) => filesAt(folder, name, other)))).flat()
 }
 
 const filesAt = async (
@@ -62,11 +62,11 @@ const filesAt = async (
   without: string,
 ): Promise<ReadonlyArray<FoundFile>> => {
   if (path.endsWith(".tmp")) return []
-  const found = await followed(join(folder, path)).catch(noneIfGone(undefined))
+  const found = await followLink(join(folder, path)).catch(orIfMissing(undefined))
   if (found?.isFile()) return [{ path, mode: found.mode & 0o777 }]
   if (!found?.isDirectory()) return []
-  if ((await realpath(join(folder, path)).catch(noneIfGone(""))) === without) return []
-  const names = (await readdir(join(folder, path)).catch(noneIfGone<Array<string>>([]))).toSorted()
+  if ((await realpath(join(folder, path)).catch(orIfMissing(""))) === without) return []
+  const names = (await readdir(join(folder, path)).catch(orIfMissing<Array<string>>([]))).toSorted()
   return (
     await Promise.all(names.map((name) => filesAt(folder, `${path}/${name}`, without)))
   ).flat()
@@ -75,7 +75,7 @@ const filesAt = async (
 /**
  * Root follows a user's links only to that user's files, because a restore gives them that owner.
  */
-const followed = async (path: string) => {
+const followLink = async (path: string) => {
   const found = await stat(path)
   const { uid } = await lstat(path)
   if (process.getuid?.() === 0 && uid !== 0 && uid !== found.uid) {
@@ -85,7 +85,7 @@ const followed = async (path: string) => {
 }
 
 /** Maps a missing file to `none`. */
-const noneIfGone =
+const orIfMissing =
   <A>(none: A) =>
   (cause: unknown) => {
     if (cause instanceof Error && "code" in cause && cause.code === "ENOENT") return none

@@ -15,5 +15,5 @@ export const LastBackup = Schema.fromJsonString(
   }),
 )
 
-export const noteBackup = (data_dir: string, note: typeof LastBackup.Type) =>
-  writeForOwner(join(data_dir, last_backup_file), Schema.encodeSync(LastBackup)(note))
+export const recordBackup = (data_dir: string, record: typeof LastBackup.Type) =>
+  writeForOwner(join(data_dir, last_backup_file), Schema.encodeSync(LastBackup)(record))

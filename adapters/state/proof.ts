@@ -8,9 +8,9 @@ import { createPublicKey, verify } from "node:crypto"
 import { Effect, Schema } from "effect"
 import { generation_stream } from "#actors/system/generation.ts"
 import { empty_tree, growing, leafOf, openTree, rootOf, sealedTree } from "#actors/system/tree.ts"
-import { leftOf } from "#adapters/state/files.ts"
+import { exclusionOf } from "#adapters/state/files.ts"
 import { type StateStore, StateUnusable, unusable } from "#adapters/state/store.ts"
-import { decodeBytes, unpackedMessages } from "#adapters/state/stream-copy.ts"
+import { decodeBytes, parseMessages } from "#adapters/state/stream-copy.ts"
 import { CommitJudge, type Entry, isReadable, type Judge } from "#events/log.ts"
 import { GenerationEvent } from "#events/system/generation.ts"
 import type { GenerationsOptions } from "#journal"
@@ -28,7 +28,7 @@ export const generationOf = (name: string, { generation, base, copies }: StoredL
 export async function* messagesOf(store: StateStore, { parts }: StoredStream) {
   for (const part of parts) {
     try {
-      yield* unpackedMessages(store.read(part))
+      yield* parseMessages(store.read(part))
     } catch (cause) {
       throw cause instanceof StateUnusable
         ? cause
@@ -60,7 +60,7 @@ const isSignedBy = (verifier: string, note: string) => {
 }
 
 /** Checks that each commit continues the hash chain of its aggregate. */
-const chains = (base: number) => {
+const chainChecker = (base: number) => {
   const last = new Map<string, string>()
   return (entry: Entry) => {
     const { position, stream, hash } = entry
@@ -76,7 +76,7 @@ const chains = (base: number) => {
 const decodeGeneration = Schema.decodeUnknownSync(GenerationEvent)
 
 /** The event in the first commit of a generation, which describes the previous one. */
-const begun = (entry: Entry, { generation }: StoredLog) => {
+const generationEvent = (entry: Entry, { generation }: StoredLog) => {
   const { stream } = entry
   const event = isReadable(entry) ? entry.commit.events.at(-1) : undefined
   if (stream === generation_stream && event !== undefined) return decodeGeneration(event)
@@ -84,7 +84,7 @@ const begun = (entry: Entry, { generation }: StoredLog) => {
 }
 
 /** Verifies the archives of earlier generations and their indexes. */
-export const proveArchives = (
+export const verifyArchives = (
   { files, log: { generation } }: Pick<StateManifest, "files" | "log">,
   { archive }: GenerationEvent,
 ) => {
@@ -100,23 +100,28 @@ export const proveArchives = (
   }
 }
 
-const proveLog = async (store: StateStore, manifest: StateManifest, head: string, judge: Judge) => {
+const verifyLog = async (
+  store: StateStore,
+  manifest: StateManifest,
+  head: string,
+  judge: Judge,
+) => {
   const { log } = manifest
   const { base, copies, last } = log
-  const follows = chains(base)
+  const checkChain = chainChecker(base)
   let growth = growing(digest, empty_tree)
   let next = base - copies + 1
   let unreadable = 0
-  for await (const { sequence, subject, ...said } of messagesOf(store, log)) {
+  for await (const { sequence, subject, ...content } of messagesOf(store, log)) {
     if (sequence !== next++) throw unusable(`The log has no commit at ${next - 1}.`)
     const stream = subject.slice(head.length + 1)
-    const entry = decode(sequence, stream, decodeBytes(said), judge)
+    const entry = decode(sequence, stream, decodeBytes(content), judge)
     if (!isReadable(entry)) unreadable++
-    follows(entry)
+    checkChain(entry)
     if (sequence <= base) continue
     if (sequence === base + 1 && base > 0) {
-      const event = begun(entry, log)
-      proveArchives(manifest, event)
+      const event = generationEvent(entry, log)
+      verifyArchives(manifest, event)
       growth = growing(digest, openTree(event.tree))
     }
     growth.add(leafOf(digest, entry))
@@ -135,21 +140,21 @@ const proveLog = async (store: StateStore, manifest: StateManifest, head: string
 const isHeadOf = ({ head, key, last }: StoredLog, root: string) =>
   head.split("\n").slice(1, 3).join() === `${last},${root}` && isSignedBy(key, head)
 
-const proveOrder = async (store: StateStore, called: string, stored: StoredStream) => {
+const verifyOrder = async (store: StateStore, label: string, stored: StoredStream) => {
   let messages = 0
   let last = 0
   for await (const { sequence } of messagesOf(store, stored)) {
-    if (sequence <= last) throw unusable(`${called} are not in order at ${sequence}.`)
+    if (sequence <= last) throw unusable(`${label} are not in order at ${sequence}.`)
     last = sequence
     messages++
   }
   if (messages !== stored.messages) {
-    throw unusable(`${called} are ${messages}, and not ${stored.messages}.`)
+    throw unusable(`${label} are ${messages}, and not ${stored.messages}.`)
   }
 }
 
 /** Reads to the end, where a checksum error is thrown. */
-const drained = async (pieces: AsyncIterable<Uint8Array>) => {
+const readAll = async (pieces: AsyncIterable<Uint8Array>) => {
   let bytes = 0
   for await (const { length } of pieces) bytes += length
   return bytes
@@ -159,7 +164,7 @@ const drained = async (pieces: AsyncIterable<Uint8Array>) => {
  * Verifies a whole backup and counts the unreadable entries of its newest generation, which are
  * copied unchanged. Fails with StateUnusable, which names the first damaged file.
  */
-export const proveState = (
+export const verifyState = (
   store: StateStore,
   manifest: StateManifest,
   { name }: GenerationsOptions,
@@ -169,13 +174,19 @@ export const proveState = (
       try: async () => {
         for (const file of manifest.files) {
           const [top = ""] = file.path.split("/")
-          if (leftOf(top) !== undefined) throw unusable(`${file.path} is none that a backup keeps.`)
-          await drained(store.read(file))
+          if (exclusionOf(top) !== undefined)
+            throw unusable(`${file.path} is none that a backup keeps.`)
+          await readAll(store.read(file))
         }
-        const proven = await proveLog(store, manifest, generationOf(name, manifest.log).head, judge)
-        await proveOrder(store, "Published events", manifest.events)
-        await proveOrder(store, "Cursors of webhooks", manifest.webhooks)
-        return proven
+        const result = await verifyLog(
+          store,
+          manifest,
+          generationOf(name, manifest.log).head,
+          judge,
+        )
+        await verifyOrder(store, "Published events", manifest.events)
+        await verifyOrder(store, "Cursors of webhooks", manifest.webhooks)
+        return result
       },
       catch: (cause) =>
         cause instanceof StateUnusable ? cause : unusable(`${store.folder}: ${causeText(cause)}`),

@@ -21,7 +21,7 @@ import { events_stream } from "#adapters/published/stream-name.ts"
 import { putFile } from "#adapters/state/files.ts"
 import { generationOf, messagesOf } from "#adapters/state/proof.ts"
 import { type StateStore, StateUnusable, unusable } from "#adapters/state/store.ts"
-import { refill } from "#adapters/state/stream-copy.ts"
+import { importMessages } from "#adapters/state/stream-copy.ts"
 import {
   webhook_cursors,
   webhookCursorsJetStream,
@@ -57,110 +57,115 @@ export interface RestoreOptions {
   readonly after?: (step: string) => Effect.Effect<void, StateUnusable>
 }
 
-const tried = <A>(what: string, run: () => Promise<A>) =>
+const attempt = <A>(action: string, run: () => Promise<A>) =>
   Effect.tryPromise({
     try: run,
     catch: (cause) =>
       cause instanceof StateUnusable
         ? cause
-        : unusable(`${what}: ${causeText(cause)}. Repeat restore-state: it goes on from here.`),
+        : unusable(`${action}: ${causeText(cause)}. Repeat restore-state: it goes on from here.`),
   })
 
 /** `is_written`: everything is restored, and the log may already be open to others. */
-const Mark = Schema.fromJsonString(
+const Marker = Schema.fromJsonString(
   Schema.Struct({ backup_id: Schema.String, restore_id: Token, is_written: Schema.Boolean }),
 )
-type Mark = typeof Mark.Type
+type Marker = typeof Marker.Type
 const mark_bytes_max = 4096
 
-const markPath = (folder: string) => join(folder, restoring_file)
+const markerPath = (folder: string) => join(folder, restoring_file)
 
 /** The unfinished restore in this folder, if any. */
-const begunIn = (folder: string) =>
-  findBounded(markPath(folder), mark_bytes_max).pipe(
-    Effect.map(Option.flatMap((text) => Schema.decodeUnknownOption(Mark)(text))),
+const findMarker = (folder: string) =>
+  findBounded(markerPath(folder), mark_bytes_max).pipe(
+    Effect.map(Option.flatMap((text) => Schema.decodeUnknownOption(Marker)(text))),
     Effect.map(Option.getOrUndefined),
     Effect.mapError(({ message }) => unusable(message)),
   )
 
-const mark = (folder: string, value: Mark) =>
-  writePrivate(markPath(folder), Schema.encodeSync(Mark)(value)).pipe(
+const writeMarker = (folder: string, value: Marker) =>
+  writePrivate(markerPath(folder), Schema.encodeSync(Marker)(value)).pipe(
     Effect.mapError(({ message }) => unusable(message)),
   )
 
 /** The unfinished restore of this backup in the folder; fails if it contains anything else. */
-export const claimable = Effect.fnUntraced(function* (folder: string, manifest: StateManifest) {
-  const begun = yield* begunIn(folder)
-  if (begun !== undefined && begun.backup_id !== manifest.id) {
+export const checkClaimable = Effect.fnUntraced(function* (
+  folder: string,
+  manifest: StateManifest,
+) {
+  const marker = yield* findMarker(folder)
+  if (marker !== undefined && marker.backup_id !== manifest.id) {
     return yield* unusable(
       `In ${folder} the restore of another backup was begun: finish it, or remove the folder.`,
     )
   }
-  const names = yield* tried(`${folder} cannot be used`, async () =>
+  const names = yield* attempt(`${folder} cannot be used`, async () =>
     existsSync(folder) ? await readdir(folder) : [],
   )
-  if (begun === undefined && names.length > 0) {
+  if (marker === undefined && names.length > 0) {
     return yield* unusable(
       `${folder} is not empty: move it away, or name another folder with ALMANAC_DATA_DIR.`,
     )
   }
-  return begun
+  return marker
 })
 
 /** Claims a folder that is empty or has an unfinished restore of this backup; rejects others. */
 export const claimFolder = Effect.fnUntraced(function* (folder: string, manifest: StateManifest) {
-  const begun = yield* claimable(folder, manifest)
+  const marker = yield* checkClaimable(folder, manifest)
   // The operator may have created it with a permissive umask.
-  yield* tried(`${folder} cannot be closed to others`, async () => {
+  yield* attempt(`${folder} cannot be closed to others`, async () => {
     makeFolder(folder, 0o700)
     await chmod(folder, 0o700)
   })
-  if (begun !== undefined) return
-  yield* mark(folder, { backup_id: manifest.id, restore_id: v7(), is_written: false })
+  if (marker !== undefined) return
+  yield* writeMarker(folder, { backup_id: manifest.id, restore_id: v7(), is_written: false })
 })
 
 /** State of the restored log on the bus. */
-type Standing = "nothing" | "begun" | "done"
+type BusState = "nothing" | "begun" | "done"
 
-const listed = async <A>(all: AsyncIterable<A>) => {
-  const some: Array<A> = []
-  for await (const one of all) some.push(one)
-  return some
+const collect = async <A>(all: AsyncIterable<A>) => {
+  const result: Array<A> = []
+  for await (const one of all) result.push(one)
+  return result
 }
 
 const markOf = ({ config }: StreamInfo) => config.metadata?.[restoring_key]
 
 /** Checks that the bus is empty or has an unfinished restore of this backup. */
-const standing = Effect.fnUntraced(function* (
+const busState = Effect.fnUntraced(function* (
   { manifest, folder, log: { name } }: RestoreOptions,
   generation: Generation,
 ) {
   const core = yield* NatsConnection
   const events = yield* EventsConnection
-  const ours = (info: StreamInfo) =>
+  const isOurs = (info: StreamInfo) =>
     info.config.name === name || info.config.name.startsWith(`${name}_`)
-  const streams = yield* tried("The bus does not answer", () => listed(core.jsm.streams.list()))
+  const streams = yield* attempt("The bus does not answer", () => collect(core.jsm.streams.list()))
   const log = streams.find(({ config }) => config.name === generation.stream)
-  if (log !== undefined && markOf(log) === manifest.id) return "begun" satisfies Standing
-  const is_written = (yield* begunIn(folder))?.is_written === true
-  if (is_written && log !== undefined && (yield* isThere(generation, manifest.log))) {
-    return "done" satisfies Standing
+  if (log !== undefined && markOf(log) === manifest.id) return "begun" satisfies BusState
+  const is_written = (yield* findMarker(folder))?.is_written === true
+  if (is_written && log !== undefined && (yield* logExists(generation, manifest.log))) {
+    return "done" satisfies BusState
   }
-  if (streams.some(ours)) {
+  if (streams.some(isOurs)) {
     return yield* unusable("The bus holds a log already: give one that holds none.")
   }
-  const published = yield* tried("The bus does not answer", () => listed(events.jsm.streams.list()))
+  const published = yield* attempt("The bus does not answer", () =>
+    collect(events.jsm.streams.list()),
+  )
   const is_used = published.some(
     ({ config, state }) => config.name === events_stream && state.last_seq > 0,
   )
   if (is_used) return yield* unusable("The bus holds published events already.")
-  return "nothing" satisfies Standing
+  return "nothing" satisfies BusState
 })
 
 /** Whether the log on the bus is that of the backup; it may have later commits. */
-const isThere = Effect.fnUntraced(function* ({ stream }: Generation, { last, hash }: StoredLog) {
+const logExists = Effect.fnUntraced(function* ({ stream }: Generation, { last, hash }: StoredLog) {
   const { jsm } = yield* NatsConnection
-  const found = yield* tried("The log does not answer", () =>
+  const found = yield* attempt("The log does not answer", () =>
     jsm.streams.getMessage(stream, { seq: last }).catch(undefinedIfMissing),
   )
   return found !== null && found !== undefined && sha256(found.data) === hash
@@ -172,15 +177,15 @@ const streamOf = (options: GenerationsOptions, generation: Generation, id?: stri
     metadata: undefined,
     ...logStreamConfig(optionsOf(options, generation)),
   }
-  const mark = id === undefined ? {} : { [restoring_key]: id }
-  return { ...config, metadata: { ...metadata, ...mark } }
+  const marker = id === undefined ? {} : { [restoring_key]: id }
+  return { ...config, metadata: { ...metadata, ...marker } }
 }
 
 /** Restores the webhook cursors, one value each. */
-const cursors = Effect.fnUntraced(function* ({ store, manifest, log }: RestoreOptions) {
+const restoreCursors = Effect.fnUntraced(function* ({ store, manifest, log }: RestoreOptions) {
   const { js } = yield* NatsConnection
   yield* Layer.build(webhookCursorsJetStream(log.replicas))
-  yield* tried("Cursors of webhooks cannot be written", async () => {
+  yield* attempt("Cursors of webhooks cannot be written", async () => {
     for await (const { subject, data } of messagesOf(store, manifest.webhooks)) {
       if (!subject.startsWith(webhook_cursors.subjects.slice(0, -1))) {
         throw unusable(`${subject} is no cursor of a webhook.`)
@@ -190,32 +195,35 @@ const cursors = Effect.fnUntraced(function* ({ store, manifest, log }: RestoreOp
   })
 }, Effect.scoped)
 
-const published = Effect.fnUntraced(function* ({ store, manifest, log }: RestoreOptions) {
+const restoreEvents = Effect.fnUntraced(function* ({ store, manifest, log }: RestoreOptions) {
   const { connection, jsm } = yield* EventsConnection
   yield* Layer.build(publishedEventsJetStream(log.replicas))
   // If some are discarded, the publisher rebuilds the stream from the log's anchors.
   if (manifest.events.messages !== manifest.events.last) return
   const to = { connection, jsm, stream: events_stream }
-  yield* tried("Published events cannot be written", () =>
-    refill(to, messagesOf(store, manifest.events), async () => undefined),
+  yield* attempt("Published events cannot be written", () =>
+    importMessages(to, messagesOf(store, manifest.events), async () => undefined),
   )
 }, Effect.scoped)
 
-const files = Effect.fnUntraced(function* (options: RestoreOptions) {
+const restoreFiles = Effect.fnUntraced(function* (options: RestoreOptions) {
   const { store, manifest, folder, onProgress, after } = options
   for (const file of manifest.files) {
-    yield* tried(`${file.path} cannot be written`, () => putFile(folder, file, store.read(file)))
+    yield* attempt(`${file.path} cannot be written`, () => putFile(folder, file, store.read(file)))
     yield* after?.("wrote a file") ?? Effect.void
   }
   yield* onProgress(`files: ${manifest.files.length}`)
 })
 
-const commits = Effect.fnUntraced(function* (options: RestoreOptions, generation: Generation) {
+const restoreCommits = Effect.fnUntraced(function* (
+  options: RestoreOptions,
+  generation: Generation,
+) {
   const { store, manifest, onProgress, after } = options
   const { connection, jsm } = yield* NatsConnection
   const to = { connection, jsm, stream: generation.stream }
-  yield* tried("The log cannot be written", () =>
-    refill(to, messagesOf(store, manifest.log), (sequence) =>
+  yield* attempt("The log cannot be written", () =>
+    importMessages(to, messagesOf(store, manifest.log), (sequence) =>
       Effect.runPromise(
         Effect.andThen(
           onProgress(`log: ${sequence} of ${manifest.log.last}`),
@@ -224,7 +232,7 @@ const commits = Effect.fnUntraced(function* (options: RestoreOptions, generation
       ),
     ),
   )
-  const { state } = yield* tried("The log does not answer", () =>
+  const { state } = yield* attempt("The log does not answer", () =>
     jsm.streams.info(generation.stream),
   )
   if (state.last_seq !== manifest.log.last) {
@@ -233,7 +241,7 @@ const commits = Effect.fnUntraced(function* (options: RestoreOptions, generation
 })
 
 /** Restores all streams, then opens the log. */
-const streams = Effect.fnUntraced(function* (
+const restoreStreams = Effect.fnUntraced(function* (
   options: RestoreOptions,
   generation: Generation,
   restore_id: string,
@@ -243,17 +251,17 @@ const streams = Effect.fnUntraced(function* (
   yield* ensureStream(jsm, streamOf(log, generation, manifest.id))
   yield* after("made the log's stream")
   if (generation.number > 1) yield* ensureStream(jsm, endedMark(log.name))
-  yield* files(options)
-  yield* commits(options, generation)
+  yield* restoreFiles(options)
+  yield* restoreCommits(options, generation)
   yield* after("wrote the log")
-  yield* published(options)
+  yield* restoreEvents(options)
   yield* onProgress(`events: ${manifest.events.last}`)
   yield* after("wrote the events")
-  yield* cursors(options)
+  yield* restoreCursors(options)
   yield* onProgress(`webhooks: ${manifest.webhooks.messages} cursors`)
   yield* after("wrote the cursors")
-  yield* mark(folder, { backup_id: manifest.id, restore_id, is_written: true })
-  yield* tried("The log's stream cannot be opened", () =>
+  yield* writeMarker(folder, { backup_id: manifest.id, restore_id, is_written: true })
+  yield* attempt("The log's stream cannot be opened", () =>
     jsm.streams.update(generation.stream, streamOf(log, generation)),
   )
   yield* after("opened the log")
@@ -289,21 +297,21 @@ const recordRestoration = Effect.fnUntraced(function* (
 export const restoreState = Effect.fnUntraced(function* (options: RestoreOptions) {
   const { manifest, folder, log, is_files_only = false } = options
   const generation = generationOf(log.name, manifest.log)
-  const begun = yield* begunIn(folder)
-  if (begun === undefined) return yield* unusable(`${folder} is not claimed for a restore.`)
+  const marker = yield* findMarker(folder)
+  if (marker === undefined) return yield* unusable(`${folder} is not claimed for a restore.`)
   if (is_files_only) {
     const { jsm } = yield* NatsConnection
     // No process uses a partially restored log.
     yield* Effect.mapError(findGenerations(jsm, log.name), ({ message }) => unusable(message))
-    if (!(yield* isThere(generation, manifest.log))) {
+    if (!(yield* logExists(generation, manifest.log))) {
       return yield* unusable("The bus does not hold the log of this backup: restore all of it.")
     }
-    yield* files(options)
+    yield* restoreFiles(options)
   } else {
-    const found = yield* standing(options, generation)
-    if (found !== "done") yield* streams(options, generation, begun.restore_id)
-    yield* recordRestoration(options, begun.restore_id)
+    const found = yield* busState(options, generation)
+    if (found !== "done") yield* restoreStreams(options, generation, marker.restore_id)
+    yield* recordRestoration(options, marker.restore_id)
     yield* options.after?.("recorded in the log") ?? Effect.void
   }
-  yield* removeFile(markPath(folder)).pipe(Effect.mapError(({ message }) => unusable(message)))
+  yield* removeFile(markerPath(folder)).pipe(Effect.mapError(({ message }) => unusable(message)))
 })

@@ -50,7 +50,7 @@ export const keyOf = (passphrase: string, derivation: Derivation) =>
   })
 
 /** Encrypts to nonce, ciphertext, tag. */
-export async function* sealed({ secret }: Key, source: Bytes): AsyncIterable<Uint8Array> {
+export async function* encrypt({ secret }: Key, source: Bytes): AsyncIterable<Uint8Array> {
   const nonce = randomBytes(nonce_bytes)
   const cipher = createCipheriv("aes-256-gcm", secret, nonce, { authTagLength: tag_bytes })
   yield nonce
@@ -61,7 +61,7 @@ export async function* sealed({ secret }: Key, source: Bytes): AsyncIterable<Uin
 }
 
 /** Decrypts a file. Throws at the end if the file is damaged or the key is wrong. */
-export async function* unsealed(key: Key, path: string): AsyncIterable<Uint8Array> {
+export async function* decrypt(key: Key, path: string): AsyncIterable<Uint8Array> {
   const file = await open(path)
   try {
     const { size } = await file.stat()
@@ -85,13 +85,13 @@ export async function* unsealed(key: Key, path: string): AsyncIterable<Uint8Arra
 }
 
 /** Encrypts and decrypts a short text; decryption throws if the text or the key is wrong. */
-export const sealText = async (key: Key, text: string) => {
+export const encryptText = async (key: Key, text: string) => {
   const pieces: Array<Uint8Array> = []
-  for await (const piece of sealed(key, [Buffer.from(text)])) pieces.push(piece)
+  for await (const piece of encrypt(key, [Buffer.from(text)])) pieces.push(piece)
   return Buffer.concat(pieces).toString("base64")
 }
 
-export const openText = ({ secret }: Key, text: string) => {
+export const decryptText = ({ secret }: Key, text: string) => {
   const all = Buffer.from(text, "base64")
   const nonce = all.subarray(0, nonce_bytes)
   const cipher = createDecipheriv("aes-256-gcm", secret, nonce, { authTagLength: tag_bytes })

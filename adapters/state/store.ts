@@ -14,13 +14,13 @@ import { writeSynced } from "#adapters/state/files.ts"
 import {
   type Bytes,
   Derivation,
+  decrypt,
+  decryptText,
+  encrypt,
+  encryptText,
   type Key,
   keyOf,
   newDerivation,
-  openText,
-  sealed,
-  sealText,
-  unsealed,
 } from "#adapters/state/seal.ts"
 import { findBounded, makeFolder, syncFolder, writePrivate } from "#files"
 import { causeText } from "#schemas/cause-text.ts"
@@ -76,7 +76,7 @@ const objectsIn = (folder: string) => join(folder, "objects")
 const findFolder = async (folder: string) => {
   try {
     const found = await stat(folder)
-    return { is_folder: found.isDirectory(), loose: found.mode & 0o077 }
+    return { is_folder: found.isDirectory(), shared_bits: found.mode & 0o077 }
   } catch {
     return undefined
   }
@@ -90,9 +90,9 @@ export const openStateStore = Effect.fnUntraced(function* (
   folder: string,
   { passphrase, make }: { readonly passphrase?: string | undefined; readonly make: boolean },
 ) {
-  const place = yield* Effect.promise(() => findFolder(folder))
-  if (place?.is_folder === false) return yield* unusable(`${folder} is no folder: name another.`)
-  if (make && passphrase === undefined && place !== undefined && place.loose !== 0) {
+  const status = yield* Effect.promise(() => findFolder(folder))
+  if (status?.is_folder === false) return yield* unusable(`${folder} is no folder: name another.`)
+  if (make && passphrase === undefined && status !== undefined && status.shared_bits !== 0) {
     return yield* unusable(
       `${folder} can be read by others, and a backup holds secrets: chmod 700 it, ` +
         "or give a passphrase.",
@@ -104,25 +104,27 @@ export const openStateStore = Effect.fnUntraced(function* (
   if (Option.isNone(text) && !make) {
     return yield* unusable(`${folder} holds no backup: there is no manifest.jsonl.`)
   }
-  const found = Option.isNone(text) ? undefined : yield* opened(folder, text.value, passphrase)
+  const found = Option.isNone(text)
+    ? undefined
+    : yield* openManifest(folder, text.value, passphrase)
   const derivation = newDerivation()
-  const fresh = () =>
+  const newKey = () =>
     passphrase === undefined
       ? Effect.succeed(undefined)
       : Effect.promise(() => keyOf(passphrase, derivation))
-  const key = found === undefined ? yield* fresh() : found.key
-  if (make) yield* made(folder)
+  const key = found === undefined ? yield* newKey() : found.key
+  if (make) yield* createFolder(folder)
   return storeOf(folder, found?.manifest, key)
 })
 
-const made = (folder: string) =>
+const createFolder = (folder: string) =>
   Effect.try({
     try: () => makeFolder(objectsIn(folder), 0o700),
     catch: (cause) => unusable(`${folder} cannot be made: ${causeText(cause)}`),
   })
 
 /** Parses the manifest's two lines and derives the key. */
-const opened = Effect.fnUntraced(function* (
+const openManifest = Effect.fnUntraced(function* (
   folder: string,
   text: string,
   passphrase: string | undefined,
@@ -148,7 +150,7 @@ const opened = Effect.fnUntraced(function* (
       ? undefined
       : yield* Effect.promise(() => keyOf(passphrase, sealed))
   const plain = yield* Effect.try({
-    try: () => (key === undefined ? second : openText(key, second)),
+    try: () => (key === undefined ? second : decryptText(key, second)),
     catch: () => unusable(`The passphrase does not open ${path}, or it is damaged.`),
   })
   const manifest = yield* Schema.decodeUnknownEffect(Manifest)(plain).pipe(
@@ -168,15 +170,15 @@ const storeOf = (
     folder,
     manifest,
     is_sealed: key !== undefined,
-    put: (path, mode, source) => written(objects, key, { path, mode }, source),
+    put: (path, mode, source) => writeObject(objects, key, { path, mode }, source),
     holds: async (file) => {
       const found = await stat(pathOf(file)).catch(() => undefined)
       return found?.size === file.stored_bytes
     },
-    read: (file) => proven(pathOf(file), key, file),
+    read: (file) => verifiedBytes(pathOf(file), key, file),
     commit: Effect.fnUntraced(function* (next) {
       const text = yield* Schema.encodeEffect(Manifest)(next).pipe(Effect.orDie)
-      const second = key === undefined ? text : yield* Effect.promise(() => sealText(key, text))
+      const second = key === undefined ? text : yield* Effect.promise(() => encryptText(key, text))
       const head = { format: "almanac-state-1" as const, sha256: sha256(second) }
       const first = Schema.encodeSync(Head)(key ? { ...head, sealed: key.derivation } : head)
       if (Buffer.byteLength(second) > manifest_bytes_max - head_bytes_max) {
@@ -189,19 +191,19 @@ const storeOf = (
       yield* writePrivate(manifestPath(folder), `${first}\n${second}\n`).pipe(
         Effect.mapError(({ message }) => unusable(message)),
       )
-      const kept = new Set(storedFiles(next).map(({ object }) => object))
-      yield* Effect.promise(() => swept(objects, kept))
+      const needed = new Set(storedFiles(next).map(({ object }) => object))
+      yield* Effect.promise(() => removeUnused(objects, needed))
     }),
   }
 }
 
 /** File name of an object or an unfinished one. */
-const ours = /^([0-9a-f]{64}|\.[0-9a-f-]{36}\.tmp)$/
+const object_name = /^([0-9a-f]{64}|\.[0-9a-f-]{36}\.tmp)$/
 
 /** Removes unreferenced objects; failures are harmless. */
-const swept = async (objects: string, kept: ReadonlySet<string>) => {
+const removeUnused = async (objects: string, needed: ReadonlySet<string>) => {
   for (const name of await readdir(objects)) {
-    if (kept.has(name) || !ours.test(name)) continue
+    if (needed.has(name) || !object_name.test(name)) continue
     await rm(join(objects, name), { force: true }).catch(() => undefined)
   }
 }
@@ -222,7 +224,7 @@ const measure = () => {
   }
 }
 
-const written = async (
+const writeObject = async (
   objects: string,
   key: Key | undefined,
   of: Pick<StoredFile, "path" | "mode">,
@@ -231,21 +233,21 @@ const written = async (
   const partial = join(objects, `.${randomUUID()}.tmp`)
   const [plain, stored] = [measure(), measure()]
   const through = plain.pass(source)
-  await writeSynced(partial, stored.pass(key === undefined ? through : sealed(key, through)))
+  await writeSynced(partial, stored.pass(key === undefined ? through : encrypt(key, through)))
   const { bytes: stored_bytes, sha256: object } = stored.end()
   await rename(partial, join(objects, object))
   return { ...of, ...plain.end(), object, stored_bytes }
 }
 
 /** An object's decrypted bytes. */
-async function* proven(
+async function* verifiedBytes(
   path: string,
   key: Key | undefined,
   file: StoredFile,
 ): AsyncIterable<Uint8Array> {
   const plain = measure()
   try {
-    yield* plain.pass(key === undefined ? createReadStream(path) : unsealed(key, path))
+    yield* plain.pass(key === undefined ? createReadStream(path) : decrypt(key, path))
   } catch (cause) {
     throw unusable(
       `${file.path} cannot be read from ${path}: ${causeText(cause)}. Use another copy.`,

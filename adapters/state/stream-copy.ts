@@ -23,7 +23,7 @@ const group_bytes_max = 4 * 1024 * 1024
 const line_chars_max = 8 * 1024 * 1024
 
 /** An exported message. */
-export const KeptMessage = Schema.Struct({
+export const CopiedMessage = Schema.Struct({
   sequence: Position,
   subject: Schema.String,
   /** Of a copy: the position of the commit that it is a copy of (docs/decisions/0133). */
@@ -33,12 +33,12 @@ export const KeptMessage = Schema.Struct({
   /** Content in base64, instead of `data`, if it is not UTF-8. */
   base64: Schema.optionalKey(Schema.String),
 })
-export type KeptMessage = typeof KeptMessage.Type
+export type CopiedMessage = typeof CopiedMessage.Type
 
-const decodeLine = Schema.decodeUnknownSync(Schema.fromJsonString(KeptMessage))
+const decodeLine = Schema.decodeUnknownSync(Schema.fromJsonString(CopiedMessage))
 
 /** Encodes a message's bytes, as text if possible. */
-const encodeBytes = (bytes: Uint8Array): Pick<KeptMessage, "data" | "base64"> => {
+const encodeBytes = (bytes: Uint8Array): Pick<CopiedMessage, "data" | "base64"> => {
   const buffer = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength)
   return isUtf8(bytes)
     ? { data: buffer.toString() }
@@ -46,19 +46,19 @@ const encodeBytes = (bytes: Uint8Array): Pick<KeptMessage, "data" | "base64"> =>
 }
 
 /** Decodes a message's original bytes. */
-export const decodeBytes = ({ data, base64 }: Pick<KeptMessage, "data" | "base64">) =>
+export const decodeBytes = ({ data, base64 }: Pick<CopiedMessage, "data" | "base64">) =>
   base64 === undefined ? Buffer.from(data) : Buffer.from(base64, "base64")
 
-const keptOf = ({ position: sequence, message }: Delivered): KeptMessage => {
+const copyOf = ({ position: sequence, message }: Delivered): CopiedMessage => {
   const of = Number(message.headers?.get(position_header))
   // The header may not be from a roll: an invalid position is ignored.
-  const place = Number.isSafeInteger(of) && of > 0 ? { position: of } : {}
-  return { sequence, subject: message.subject, ...place, ...encodeBytes(message.data) }
+  const position_field = Number.isSafeInteger(of) && of > 0 ? { position: of } : {}
+  return { sequence, subject: message.subject, ...position_field, ...encodeBytes(message.data) }
 }
 
-const lineOf = (message: KeptMessage) => `${JSON.stringify(message)}\n`
+const lineOf = (message: CopiedMessage) => `${JSON.stringify(message)}\n`
 
-const packed = (lines: AsyncIterable<string> | Iterable<string>): Bytes => {
+const compressLines = (lines: AsyncIterable<string> | Iterable<string>): Bytes => {
   const gzip = createGzip()
   // The error reaches the reader of the compressed bytes.
   pipeline(lines, gzip).catch(() => undefined)
@@ -66,7 +66,7 @@ const packed = (lines: AsyncIterable<string> | Iterable<string>): Bytes => {
 }
 
 /** A range of a stream. */
-export interface Stretch {
+export interface SequenceRange {
   readonly filter: string
   /** The last sequence before the range. */
   readonly after: number
@@ -75,19 +75,19 @@ export interface Stretch {
 }
 
 /** Exports a range of a stream, compressed; calls `each` with every message. */
-export const packedMessages = (
+export const exportMessages = (
   source: Source,
-  { filter, after, until }: Stretch,
-  each: (message: KeptMessage) => void,
+  { filter, after, until }: SequenceRange,
+  each: (message: CopiedMessage) => void,
 ) =>
   readMessages(source, { filter, after, until: Effect.succeed(until) }).pipe(
     Stream.map((delivered) => {
-      const message = keptOf(delivered)
+      const message = copyOf(delivered)
       each(message)
       return lineOf(message)
     }),
     (lines: Stream.Stream<string, LogUnavailable>) => Stream.toAsyncIterableEffect(lines),
-    Effect.map(packed),
+    Effect.map(compressLines),
   )
 
 /**
@@ -96,7 +96,7 @@ export const packedMessages = (
  * while a read up to a sequence would miss it. Empty messages are skipped.
  */
 export const lastMessages = async (jsm: JetStreamManager, stream: string, filter: string) => {
-  const found: Array<KeptMessage> = []
+  const found: Array<CopiedMessage> = []
   const info = await jsm.streams.info(stream, { subjects_filter: filter }).catch(undefinedIfMissing)
   for (const subject of Object.keys(info?.state.subjects ?? {})) {
     const last = await jsm.streams.getMessage(stream, { last_by_subj: subject })
@@ -107,10 +107,11 @@ export const lastMessages = async (jsm: JetStreamManager, stream: string, filter
 }
 
 /** Exports the given messages, compressed. */
-export const packedSome = (messages: ReadonlyArray<KeptMessage>) => packed(messages.map(lineOf))
+export const compressMessages = (messages: ReadonlyArray<CopiedMessage>) =>
+  compressLines(messages.map(lineOf))
 
 /** Parses the messages of an export; throws if the format is invalid. */
-export async function* unpackedMessages(file: Bytes): AsyncIterable<KeptMessage> {
+export async function* parseMessages(file: Bytes): AsyncIterable<CopiedMessage> {
   const gunzip = createGunzip()
   pipeline(file, gunzip).catch(() => undefined)
   const text = new TextDecoder("utf-8", { fatal: true })
@@ -125,7 +126,7 @@ export async function* unpackedMessages(file: Bytes): AsyncIterable<KeptMessage>
 }
 
 /** Destination of an import. */
-export interface Refill {
+export interface Destination {
   readonly connection: NatsConnection
   readonly jsm: JetStreamManager
   readonly stream: string
@@ -141,20 +142,20 @@ interface Ack {
  * A stream with atomic batches syncs the disk once.
  */
 const send = async (
-  { connection, stream }: Refill,
-  group: ReadonlyArray<KeptMessage>,
+  { connection, stream }: Destination,
+  group: ReadonlyArray<CopiedMessage>,
   is_atomic: boolean,
 ) => {
   const batch = nuid.next()
-  const together = is_atomic && group.length > 1
+  const is_batch = is_atomic && group.length > 1
   for (const [i, message] of group.entries()) {
     const { sequence, subject, position } = message
     const data = decodeBytes(message)
     const checks = headers()
     checks.set("Nats-Expected-Stream", stream)
-    if (!together || i === 0) checks.set("Nats-Expected-Last-Sequence", `${sequence - 1}`)
+    if (!is_batch || i === 0) checks.set("Nats-Expected-Last-Sequence", `${sequence - 1}`)
     if (position !== undefined) checks.set(position_header, `${position}`)
-    if (together) {
+    if (is_batch) {
       checks.set("Nats-Batch-Id", batch)
       checks.set("Nats-Batch-Sequence", `${i + 1}`)
     }
@@ -162,7 +163,7 @@ const send = async (
       connection.publish(subject, data, { headers: checks })
       continue
     }
-    if (together) checks.set("Nats-Batch-Commit", "1")
+    if (is_batch) checks.set("Nats-Batch-Commit", "1")
     const options = { headers: checks, timeout: append_timeout_ms }
     const { seq, error } = (await connection.request(subject, data, options)).json<Ack>()
     if (error !== undefined) throw new Error(error.description)
@@ -171,8 +172,8 @@ const send = async (
 }
 
 /** Splits messages into groups for writing. */
-async function* grouped(messages: AsyncIterable<KeptMessage>, after: number) {
-  let group: Array<KeptMessage> = []
+async function* inGroups(messages: AsyncIterable<CopiedMessage>, after: number) {
+  let group: Array<CopiedMessage> = []
   let bytes = 0
   for await (const message of messages) {
     if (message.sequence <= after) continue
@@ -192,13 +193,13 @@ async function* grouped(messages: AsyncIterable<KeptMessage>, after: number) {
  * Writes the messages that the stream does not have yet, each at its original sequence. Rejects
  * without writing if the stream's end does not match.
  */
-export const refill = async (
-  to: Refill,
-  messages: AsyncIterable<KeptMessage>,
+export const importMessages = async (
+  to: Destination,
+  messages: AsyncIterable<CopiedMessage>,
   onCopied: (sequence: number) => Promise<void>,
 ) => {
   const { state, config } = await to.jsm.streams.info(to.stream)
-  for await (const group of grouped(messages, state.last_seq)) {
+  for await (const group of inGroups(messages, state.last_seq)) {
     await send(to, group, config.allow_atomic === true)
     await onCopied(group.at(-1)?.sequence ?? 0)
   }

@@ -28,31 +28,31 @@ import { IssueToken, RevokeToken, type TokenCommand } from "#schemas/system/toke
 import { isScope, type TokenRequest } from "#schemas/token.ts"
 
 /** Maximum concurrent lookups in the log for unknown tokens, shared by all callers. */
-const asked_max = 16
+const lookups_max = 16
 
 /** Size of the retry key in bytes, equal to a server's own. */
 const retry_key_bytes = 32
 
 /** Timeout of such a lookup in milliseconds, including its wait. */
-const ask_ms_max = 2_000
+const lookup_ms_max = 2_000
 
 /** How long a revocation waits until this process has applied it, in milliseconds. */
-const heard_ms_max = 2_000
-const look_ms = 5
+const applied_ms_max = 2_000
+const poll_ms = 5
 
 /** Lookups of issued tokens. */
 export interface IssuedTokens {
   /** Synchronous: the token of this hash, if it is certainly valid or was until it expired. */
   readonly find: (sha256: string) => LivingToken | undefined
   /** Looks up the log: for tokens that were issued just now, or that `find` is unsure about. */
-  readonly ask: (sha256: string) => Effect.Effect<LivingToken | undefined, IdentityUnavailable>
+  readonly lookUp: (sha256: string) => Effect.Effect<LivingToken | undefined, IdentityUnavailable>
 }
 
-const told = ({ detail }: { readonly detail: string }) => unavailable({ message: detail })
+const asUnavailable = ({ detail }: { readonly detail: string }) => unavailable({ message: detail })
 
-/** As told; a key that came with another body before is said to be that. */
-const toldOfKey = (failure: { readonly detail: string; readonly is_reused?: boolean }) =>
-  failure.is_reused === true ? key_reused : told(failure)
+/** Maps a rejection. A retry key that was used with a different request has its own error. */
+const issueFailure = (failure: { readonly detail: string; readonly is_reused?: boolean }) =>
+  failure.is_reused === true ? key_reused : asUnavailable(failure)
 
 const too_late = Effect.fail(
   unavailable({ message: "The log was not asked in time whether it knows the token." }),
@@ -66,25 +66,27 @@ export const issuedTokens = Effect.fnUntraced(function* (stale_ms: number, retry
   const log = yield* Log
   const clock = yield* Clock.Clock
   const issuer = yield* logIssuerWith(retry_key)
-  const held = heldTokens(stale_ms)
-  const asking = yield* Semaphore.make(asked_max)
-  yield* Effect.forkScoped(keepRunning(tokenKeeping(held)))
-  yield* Effect.forkScoped(tokenConfirming(held))
-  const heard = (position: number) =>
-    Effect.suspend(() => (held.position() >= position ? Effect.void : Effect.fail("not yet"))).pipe(
-      Effect.retry(Schedule.spaced(look_ms)),
+  const cache = heldTokens(stale_ms)
+  const lookups = yield* Semaphore.make(lookups_max)
+  yield* Effect.forkScoped(keepRunning(tokenKeeping(cache)))
+  yield* Effect.forkScoped(tokenConfirming(cache))
+  const awaitApplied = (position: number) =>
+    Effect.suspend(() =>
+      cache.position() >= position ? Effect.void : Effect.fail("not yet"),
+    ).pipe(
+      Effect.retry(Schedule.spaced(poll_ms)),
       // It is revoked in the log; this process learns of it like any other.
-      Effect.timeoutOption(heard_ms_max),
+      Effect.timeoutOption(applied_ms_max),
       Effect.ignore,
     )
   const tokens: IssuedTokens = {
-    find: (sha256) => held.find(sha256, clock.currentTimeMillisUnsafe()),
-    ask: (sha256) =>
+    find: (sha256) => cache.find(sha256, clock.currentTimeMillisUnsafe()),
+    lookUp: (sha256) =>
       log.load(`${Token.name}.${sha256}`).pipe(
         Effect.flatMap((last) => (last === undefined ? Effect.undefined : tokenAfter(log, last))),
-        Effect.mapError(told),
-        asking.withPermit,
-        Effect.timeoutOrElse({ duration: ask_ms_max, orElse: () => too_late }),
+        Effect.mapError(asUnavailable),
+        lookups.withPermit,
+        Effect.timeoutOrElse({ duration: lookup_ms_max, orElse: () => too_late }),
       ),
   }
   return {
@@ -93,7 +95,7 @@ export const issuedTokens = Effect.fnUntraced(function* (stale_ms: number, retry
       issue: issuer.issue,
       revoke: Effect.fnUntraced(function* (name, origin) {
         const { count, position } = yield* issuer.revoke(name, origin)
-        yield* heard(position)
+        yield* awaitApplied(position)
         return count
       }),
     }),
@@ -101,7 +103,7 @@ export const issuedTokens = Effect.fnUntraced(function* (stale_ms: number, retry
 })
 
 /** Maximum concurrent commands, which share one write of the log. */
-const sent_at_once = 32
+const concurrent_max = 32
 
 const isoAt = (now: number) => DateTime.formatIso(DateTime.makeUnsafe(now))
 
@@ -113,13 +115,13 @@ const logIssuerWith = Effect.fnUntraced(function* (retry_key?: Uint8Array) {
   const log = yield* Log
   const commands = yield* Commands
   /** Every token of the log that is valid at `now`. */
-  const living = (now: number) =>
+  const validTokens = (now: number) =>
     log.lasts(Token.name).pipe(
       Stream.mapEffect((last) => tokenAfter(log, last)),
       Stream.filter((token) => token !== undefined),
       Stream.filter((token) => !hasExpired(token, now)),
       Stream.runCollect,
-      Effect.mapError(told),
+      Effect.mapError(asUnavailable),
     )
   const send = (origin: Origin, sha256: string, command: TokenCommand) =>
     commands.send(origin, address(Token, sha256, command))
@@ -129,7 +131,7 @@ const logIssuerWith = Effect.fnUntraced(function* (retry_key?: Uint8Array) {
     origin: Origin,
   ) {
     const now = yield* Clock.currentTimeMillis
-    if ((yield* living(now)).length >= tokens_max) {
+    if ((yield* validTokens(now)).length >= tokens_max) {
       return yield* unavailable({ message: `at most ${tokens_max} tokens are kept: revoke some` })
     }
     const token = newToken(retry_key && derivedBytes(retry_key, "token", origin))
@@ -143,7 +145,7 @@ const logIssuerWith = Effect.fnUntraced(function* (retry_key?: Uint8Array) {
       expires_at: ttl_seconds === undefined ? null : isoAt(now + ttl_seconds * 1000),
     })
     // Rejects a token that was issued before, unless by this same command.
-    yield* send(origin, sha256Of(token), command).pipe(Effect.mapError(toldOfKey))
+    yield* send(origin, sha256Of(token), command).pipe(Effect.mapError(issueFailure))
     return Redacted.make(token)
   })
 
@@ -155,12 +157,12 @@ const logIssuerWith = Effect.fnUntraced(function* (retry_key?: Uint8Array) {
           Stream.filter(({ commit }) => commit.commands.includes(command_id)),
           Stream.map(({ position }) => position),
           Stream.runCollect,
-          Effect.mapError(told),
+          Effect.mapError(asUnavailable),
         )
 
   /** Returns the number of revoked tokens and the position of the last revocation. */
   const revoke = Effect.fnUntraced(function* (name: string, origin: Origin) {
-    const found = (yield* living(yield* Clock.currentTimeMillis)).filter(
+    const found = (yield* validTokens(yield* Clock.currentTimeMillis)).filter(
       (token) => token.name === name,
     )
     const before = yield* revokedBefore(origin)
@@ -173,9 +175,9 @@ const logIssuerWith = Effect.fnUntraced(function* (retry_key?: Uint8Array) {
             (refusal) => refusal instanceof NotFound,
             () => Effect.succeed(0),
           ),
-          Effect.mapError(told),
+          Effect.mapError(asUnavailable),
         ),
-      { concurrency: sent_at_once },
+      { concurrency: concurrent_max },
     )
     const count = found.length + before.length
     return { count, position: Math.max(0, ...positions, ...before) }
@@ -198,8 +200,8 @@ export const adoptTokens = Effect.fnUntraced(function* (store: TokenStore, own: 
   const at = isoAt(yield* Clock.currentTimeMillis)
   const isOld = ({ kind, name }: TokenRecord) => kind === "issued" && name !== own
   const old = store.all().filter(isOld)
-  const adopt = ({ sha256, expires_at, ...granted }: TokenRecord) => {
-    const { name, scopes, roles, project_id, domain_id, user_id } = granted
+  const adopt = ({ sha256, expires_at, ...grant }: TokenRecord) => {
+    const { name, scopes, roles, project_id, domain_id, user_id } = grant
     const command = IssueToken.make({
       name,
       scopes: scopes.filter(isScope),
@@ -220,17 +222,17 @@ export const adoptTokens = Effect.fnUntraced(function* (store: TokenStore, own: 
   const adopting = Effect.forEach(
     old,
     (record) => Effect.tap(adopt(record), () => Effect.sync(() => adopted.add(record.sha256))),
-    { concurrency: sent_at_once, discard: true },
+    { concurrency: concurrent_max, discard: true },
   )
-  const taken = Effect.suspend(() =>
+  const removeAdopted = Effect.suspend(() =>
     adopted.size === 0
       ? Effect.void
-      : store.update((kept) => kept.filter(({ sha256 }) => !adopted.has(sha256))),
+      : store.update((records) => records.filter(({ sha256 }) => !adopted.has(sha256))),
   )
   if (old.length === 0) return
   // Even if others failed: a moved token may be revoked, which the file would not show.
   yield* Effect.exit(adopting).pipe(
-    Effect.flatMap((ended) => Effect.andThen(taken, ended)),
+    Effect.flatMap((result) => Effect.andThen(removeAdopted, result)),
     Effect.retry(Schedule.spaced(retry_ms)),
     Effect.forkScoped,
   )

@@ -27,7 +27,7 @@ export class KeyUnusable extends Schema.TaggedError<KeyUnusable>()("KeyUnusable"
 const file_bytes_max = 1024
 
 /** The algorithm's number in a signed note, and the length of a key id. */
-const ed25519_mark = Uint8Array.of(1)
+const ed25519_type = Uint8Array.of(1)
 const id_bytes = 4
 
 /** The last 32 bytes of an Ed25519 public key in DER are the raw key. */
@@ -38,15 +38,19 @@ export const notaryKeyPath = (data_dir: string) => join(data_dir, "audit-key.pem
 
 /** Signs with this key. */
 export const notaryWith = (secret: KeyObject): Notary["Service"] => {
-  const known = createPublicKey(secret)
-  const raw = known.export({ type: "spki", format: "der" }).subarray(-raw_bytes)
-  const marked = Buffer.concat([ed25519_mark, raw])
+  const public_key = createPublicKey(secret)
+  const raw = public_key.export({ type: "spki", format: "der" }).subarray(-raw_bytes)
+  const typed_key = Buffer.concat([ed25519_type, raw])
   const name = `almanac-log/${createHash("sha256").update(raw).digest("hex").slice(0, 16)}`
-  const id = createHash("sha256").update(`${name}\n`).update(marked).digest().subarray(0, id_bytes)
+  const id = createHash("sha256")
+    .update(`${name}\n`)
+    .update(typed_key)
+    .digest()
+    .subarray(0, id_bytes)
   const key: AuditKey = {
     name,
-    verifier: `${name}+${id.toString("hex")}+${marked.toString("base64")}`,
-    public_key: known.export({ type: "spki", format: "pem" }).toString(),
+    verifier: `${name}+${id.toString("hex")}+${typed_key.toString("base64")}`,
+    public_key: public_key.export({ type: "spki", format: "pem" }).toString(),
   }
   return {
     key,
@@ -73,8 +77,8 @@ const writeOnce = async (path: string, text: string) => {
     await file.sync()
     await link(partial, path)
   } catch (cause) {
-    const is_there = cause instanceof Error && "code" in cause && cause.code === "EEXIST"
-    if (!is_there) throw cause
+    const exists = cause instanceof Error && "code" in cause && cause.code === "EEXIST"
+    if (!exists) throw cause
   } finally {
     await file.close()
     await rm(partial, { force: true })
@@ -100,9 +104,9 @@ const readKey = Effect.fnUntraced(function* (path: string) {
 })
 
 /** The key at `path`, created if missing. */
-const keptKey = Effect.fnUntraced(function* (path: string) {
-  const kept = yield* readKey(path)
-  if (kept !== undefined) return kept
+const storedKey = Effect.fnUntraced(function* (path: string) {
+  const existing = yield* readKey(path)
+  if (existing !== undefined) return existing
   const { privateKey } = generateKeyPairSync("ed25519")
   const writing = Effect.tryPromise({
     try: () => writeOnce(path, privateKey.export({ type: "pkcs8", format: "pem" }).toString()),
@@ -110,14 +114,14 @@ const keptKey = Effect.fnUntraced(function* (path: string) {
   })
   // Uninterruptible, so that a shutdown does not leave a partial key file.
   yield* Effect.uninterruptible(writing)
-  const made = yield* readKey(path)
-  return made ?? (yield* new KeyUnusable({ message: `${path} is gone.` }))
+  const created = yield* readKey(path)
+  return created ?? (yield* new KeyUnusable({ message: `${path} is gone.` }))
 })
 
 /** A configured key file is never created here: two machines would create different keys. */
-const givenKey = Effect.fnUntraced(function* (path: string) {
-  const given = yield* readKey(path)
-  return given ?? (yield* new KeyUnusable({ message: `audit.key_file: there is no ${path}.` }))
+const configuredKey = Effect.fnUntraced(function* (path: string) {
+  const key = yield* readKey(path)
+  return key ?? (yield* new KeyUnusable({ message: `audit.key_file: there is no ${path}.` }))
 })
 
 /**
@@ -127,5 +131,8 @@ const givenKey = Effect.fnUntraced(function* (path: string) {
 export const notary = (data_dir: string, key_file = "") =>
   Layer.effect(
     Notary,
-    Effect.map(key_file === "" ? keptKey(notaryKeyPath(data_dir)) : givenKey(key_file), notaryWith),
+    Effect.map(
+      key_file === "" ? storedKey(notaryKeyPath(data_dir)) : configuredKey(key_file),
+      notaryWith,
+    ),
   )

@@ -6,7 +6,7 @@ import Sqlite from "better-sqlite3"
 import { Context, Effect, Exit, Layer, Scope, Stream } from "effect"
 import { Registry } from "#actors/carrier-search/registry.ts"
 import { registryMirror } from "#adapters/carrier-search/mirror.ts"
-import { dots } from "#adapters/carrier-search/mirror-file.ts"
+import { dot_limit } from "#adapters/carrier-search/mirror-file.ts"
 import { formats } from "#schemas/carrier-search/format.ts"
 import { writeFiles } from "../../test/process/kill/mirror-kill.ts"
 import { machine } from "../harness/machine.ts"
@@ -56,8 +56,9 @@ const searches = async (folder: string, rounds: number, scope: Scope.Scope) => {
   const { search } = Context.get(await Effect.runPromise(Scope.provide(layer, scope)), Registry)
   const file = new Sqlite(path, { readonly: true })
   const scan = file.prepare(
-    `select key / ${dots}, name from carrier
-     where key >= ${range.start} * ${dots} and key < ${range.end + 1} * ${dots} order by key`,
+    `select key / ${dot_limit}, name from carrier
+     where key >= ${range.start} * ${dot_limit} and key < ${range.end + 1} * ${dot_limit}
+     order by key`,
   )
   const count = scan.raw().all().length
   const searched = (format: (typeof formats)[number]) => async () => {

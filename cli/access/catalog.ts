@@ -37,7 +37,7 @@ const registering = Command.make(
     }
     const entry = {
       type: DEFAULT.catalog_type,
-      side: DEFAULT.endpoint_type.replace("URL", ""),
+      interface_name: DEFAULT.endpoint_type.replace("URL", ""),
       region: keystone_authtoken.region,
       url: url.replace(/\/+$/, ""),
     }
@@ -45,7 +45,7 @@ const registering = Command.make(
       Effect.provide(register(entry), keystoneSession(configured)),
       (error) => new NotRegistered({ message: "detail" in error ? error.detail : error.message }),
     )
-    yield* Console.log(`${entry.type} ${entry.side} ${entry.url} ${done}`)
+    yield* Console.log(`${entry.type} ${entry.interface_name} ${entry.url} ${done}`)
   }),
 ).pipe(
   Command.withDescription("Put the endpoint into Keystone's catalogue, or bring it up to date"),

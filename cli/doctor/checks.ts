@@ -6,11 +6,17 @@ import type { LogStanding } from "#actors/system/log-standing.ts"
 import type { Instance } from "#adapters/data-folder/instance-file.ts"
 import { restoring_file } from "#adapters/data-folder/lock.ts"
 import { busChecks } from "#adapters/doctor/bus.ts"
-import { type Check, chosen, promised, runChecks, UnknownCheck } from "#adapters/doctor/checks.ts"
+import {
+  type Check,
+  promiseCheck,
+  runChecks,
+  selectChecks,
+  UnknownCheck,
+} from "#adapters/doctor/checks.ts"
 import { databaseFindings } from "#adapters/doctor/database.ts"
-import { type Finding, fail, ok, some, warn } from "#adapters/doctor/finding.ts"
+import { type Finding, fail, listNames, ok, warn } from "#adapters/doctor/finding.ts"
 import { machineChecks } from "#adapters/doctor/machine.ts"
-import { type Judged, judgedBy } from "#adapters/health/running-settings.ts"
+import { compareSettings, type SettingsComparison } from "#adapters/health/running-settings.ts"
 import { lossFindings } from "#adapters/log/findings.ts"
 import { logStanding } from "#adapters/log/size-monitor.ts"
 import type { NatsConnection } from "#bus"
@@ -33,7 +39,9 @@ const bus_ms_max = 20_000
 const gatewayOf = (get: () => Promise<Get>, is_all: boolean) =>
   Effect.tryPromise({ try: get, catch: causeText }).pipe(
     Effect.map((getPath) => gatewayChecks(getPath, is_all)),
-    Effect.catch((why) => Effect.succeed([promised("gateway", async () => fail("gateway", why))])),
+    Effect.catch((why) =>
+      Effect.succeed([promiseCheck("gateway", async () => fail("gateway", why))]),
+    ),
   )
 
 type BusCheck = Check<LogStanding | NatsConnection>
@@ -44,20 +52,20 @@ const logEnd = (of: Settings): BusCheck => {
   const look = Effect.provide(lossFindings(data.dir, blob.dir), logAsItIs(of))
   return {
     name: "log-end",
-    look: Effect.suspend(() => (existsSync(join(data.dir, mark_file)) ? look : Effect.succeed([]))),
+    run: Effect.suspend(() => (existsSync(join(data.dir, mark_file)) ? look : Effect.succeed([]))),
   }
 }
 
 /** The checks of the bus and of the log in this folder. */
-const checksOnBus = (of: Settings, runs: boolean): ReadonlyArray<BusCheck> => {
-  const look = {
+const checksOnBus = (of: Settings, is_running: boolean): ReadonlyArray<BusCheck> => {
+  const options = {
     ...generations(of),
     leases_bucket,
-    runs,
+    is_running,
     is_outside: of.nats.url !== "",
     checkpoint_seconds: of.audit.checkpoint_seconds,
   }
-  return [...busChecks(look), logEnd(of)]
+  return [...busChecks(options), logEnd(of)]
 }
 
 /** Runs checks on the running bus, or on a server of our own if none runs. */
@@ -87,7 +95,7 @@ const silent = new Error(
 )
 
 const identity = ({ identity, services, keystone_authtoken: { auth_url } }: Settings) =>
-  promised("identity", async () => {
+  promiseCheck("identity", async () => {
     if (identity.kind !== "keystone" || !services.includes("share-protection")) return []
     try {
       const signal = AbortSignal.timeout(answer_ms_max)
@@ -100,25 +108,28 @@ const identity = ({ identity, services, keystone_authtoken: { auth_url } }: Sett
   })
 
 const database = ({ database }: Settings) =>
-  promised("database", async () =>
+  promiseCheck("database", async () =>
     database.connection.startsWith("postgres") ? await databaseFindings(database) : [],
   )
 
 /** Reports whose settings the checks use if a server runs. */
-const settingsCheck = (running: Instance | undefined, effective: Judged | undefined): Check => ({
+const settingsCheck = (
+  running: Instance | undefined,
+  effective: SettingsComparison | undefined,
+): Check => ({
   name: "settings",
-  look: Effect.sync((): ReadonlyArray<Finding> => {
+  run: Effect.sync((): ReadonlyArray<Finding> => {
     if (running === undefined) return []
     if (effective === undefined) {
       const why = "The server is of a release that does not record its settings"
       return [warn("settings", `${why}: it is judged by those of this command.`)]
     }
-    const { differing, lacking } = effective
-    if (lacking.length > 0) {
-      const why = `The server has ${some(lacking)}, and this command does not`
+    const { differing, missing_secrets } = effective
+    if (missing_secrets.length > 0) {
+      const why = `The server has ${listNames(missing_secrets)}, and this command does not`
       return [warn("settings", `${why}: run doctor with the server's --config and environment.`)]
     }
-    const others = `those of this command differ in ${some(differing)}`
+    const others = `those of this command differ in ${listNames(differing)}`
     const text = "the running server's"
     return [ok("settings", differing.length === 0 ? text : `${text}; ${others}`)]
   }),
@@ -126,7 +137,7 @@ const settingsCheck = (running: Instance | undefined, effective: Judged | undefi
 
 /** Settings of the running server; undefined without one. */
 const effectiveSettings = (own: Settings, running: Instance | undefined) =>
-  running?.settings === undefined ? undefined : judgedBy(own, running.settings)
+  running?.settings === undefined ? undefined : compareSettings(own, running.settings)
 
 /** Adds the server's certificate path, which older releases record separately. */
 const withCertificate = (of: Settings, running: Instance | undefined): Settings =>
@@ -153,7 +164,7 @@ export const localFindings = Effect.fnUntraced(function* (only: ReadonlyArray<st
   const none = `None runs on ${own.data.dir}: this looks at what is kept.`
   const gateway =
     running === undefined
-      ? [promised("server", async () => warn("server", none))]
+      ? [promiseCheck("server", async () => warn("server", none))]
       : yield* gatewayOf(() => byInstance(running, server_settings), false)
   const without_bus: ReadonlyArray<Check> = [
     settingsCheck(running, effective),
@@ -164,8 +175,8 @@ export const localFindings = Effect.fnUntraced(function* (only: ReadonlyArray<st
   ]
   const of_bus = checksOnBus(server_settings, running !== undefined)
   yield* requireKnown([...namesOf(without_bus), ...namesOf(of_bus)], only)
-  const found = yield* runChecks(chosen(without_bus, only))
-  return [...found, ...(yield* busFindings(server_settings, chosen(of_bus, only)))]
+  const found = yield* runChecks(selectChecks(without_bus, only))
+  return [...found, ...(yield* busFindings(server_settings, selectChecks(of_bus, only)))]
 })
 
 /** Findings of the named checks, or of all, on a remote gateway. */
@@ -176,5 +187,5 @@ export const remoteFindings = Effect.fnUntraced(function* (
 ) {
   const checks = yield* gatewayOf(() => byAddress(url, data_dir), true)
   yield* requireKnown(namesOf(checks), only)
-  return yield* runChecks(chosen(checks, only))
+  return yield* runChecks(selectChecks(checks, only))
 })

@@ -2,7 +2,7 @@
 
 import { Console, Effect, Runtime, Schema } from "effect"
 import { Command, Flag } from "effect/cli"
-import { type Finding, ok, some } from "#adapters/doctor/finding.ts"
+import { type Finding, listNames, ok } from "#adapters/doctor/finding.ts"
 import { summaries } from "#cli/client/summaries.ts"
 import { localFindings, remoteFindings } from "#cli/doctor/checks.ts"
 
@@ -46,7 +46,9 @@ export const doctor = Command.make(
     else for (const one of all) yield* Console.log(lineOf(one))
     const failed = all.filter(({ status }) => status === "fail").map(({ what }) => what)
     if (failed.length > 0) {
-      return yield* new ChecksFailed({ message: `failed checks: ${some([...new Set(failed)])}` })
+      return yield* new ChecksFailed({
+        message: `failed checks: ${listNames([...new Set(failed)])}`,
+      })
     }
   }),
 ).pipe(

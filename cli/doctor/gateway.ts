@@ -1,8 +1,8 @@
 /** Checks of `almanac doctor` over HTTP, with any operator's token. */
 import { Effect, Option, Schema } from "effect"
 import { warningOf } from "#actors/system/log-standing.ts"
-import { type Check, promised } from "#adapters/doctor/checks.ts"
-import { type Finding, fail, ok, some, warn } from "#adapters/doctor/finding.ts"
+import { type Check, promiseCheck } from "#adapters/doctor/checks.ts"
+import { type Finding, fail, listNames, ok, warn } from "#adapters/doctor/finding.ts"
 import { metric_checks } from "#cli/doctor/metric-checks.ts"
 import { ReadModelList } from "#gateway/system/apis/read-models.ts"
 import { LogFigures } from "#schemas/system/audit.ts"
@@ -100,7 +100,7 @@ const webhooks = async (get: Get): Promise<ReadonlyArray<Finding>> => {
   const { length } = found.webhooks
   const count_text = length < webhooks_max ? `${length}` : `the first ${length}`
   if (failing.length === 0) return [ok("webhooks", `${count_text}, none fails`)]
-  return [warn("webhooks", `${some(failing)}: almanac webhooks show ID says why.`)]
+  return [warn("webhooks", `${listNames(failing)}: almanac webhooks show ID says why.`)]
 }
 
 const Ring = Schema.Struct({
@@ -116,7 +116,10 @@ const cluster = async (get: Get): Promise<ReadonlyArray<Finding>> => {
   const count_text = `${nodes.length} in the ring`
   if (offline.length === 0) return [ok("blob nodes", count_text)]
   return [
-    warn("blob nodes", `${count_text}, ${some(offline)} offline: start them, or let them leave.`),
+    warn(
+      "blob nodes",
+      `${count_text}, ${listNames(offline)} offline: start them, or let them leave.`,
+    ),
   ]
 }
 
@@ -127,7 +130,7 @@ const metricsChecks = (get: Get): ReadonlyArray<Check> => {
     ([name, look]): Check => ({
       name,
       needs: "metrics",
-      look: Effect.match(read, {
+      run: Effect.match(read, {
         // The check that this one depends on reports the cause.
         onFailure: () => [],
         onSuccess: ({ status, text }) => (status === 200 ? look(text) : []),
@@ -137,7 +140,7 @@ const metricsChecks = (get: Get): ReadonlyArray<Check> => {
   const metrics = Effect.map(read, (answer) =>
     answer.status === 200 ? [] : unavailable("metrics", answer),
   )
-  return [{ name: "metrics", needs: "gateway", look: metrics }, ...dependent]
+  return [{ name: "metrics", needs: "gateway", run: metrics }, ...dependent]
 }
 
 /**
@@ -149,20 +152,20 @@ export const gatewayChecks = (get: Get, is_all: boolean): ReadonlyArray<Check> =
     Effect.cached(Effect.tryPromise({ try: () => get("/livez"), catch: (cause) => cause })),
   )
   const dependent_checks: ReadonlyArray<Check> = [
-    promised("ready", () => ready(get)),
-    promised("read-models", () => readModels(get)),
-    ...(is_all ? [promised("log-size", () => log(get))] : []),
-    promised("webhooks", () => webhooks(get)),
-    promised("blob-nodes", () => cluster(get)),
+    promiseCheck("ready", () => ready(get)),
+    promiseCheck("read-models", () => readModels(get)),
+    ...(is_all ? [promiseCheck("log-size", () => log(get))] : []),
+    promiseCheck("webhooks", () => webhooks(get)),
+    promiseCheck("blob-nodes", () => cluster(get)),
     ...metricsChecks(get),
   ]
   return [
-    { name: "gateway", look: Effect.as(answers, []) },
+    { name: "gateway", run: Effect.as(answers, []) },
     ...dependent_checks.map(
-      ({ name, needs = "gateway", look }): Check => ({
+      ({ name, needs = "gateway", run: look }): Check => ({
         name,
         needs,
-        look: Effect.matchEffect(answers, {
+        run: Effect.matchEffect(answers, {
           onFailure: () => Effect.succeed([]),
           onSuccess: () => look,
         }),

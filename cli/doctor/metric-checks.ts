@@ -1,5 +1,12 @@
 /** Checks of `almanac doctor` on a server's metrics. */
-import { type Finding, fail, ok, some, spell, warn } from "#adapters/doctor/finding.ts"
+import {
+  type Finding,
+  fail,
+  formatDuration,
+  listNames,
+  ok,
+  warn,
+} from "#adapters/doctor/finding.ts"
 import { samplesOf } from "#adapters/health/metric-samples.ts"
 import { full_share, kept_s_min, lag_s_max } from "#schemas/health-limits.ts"
 import { version } from "#server/program.ts"
@@ -7,7 +14,7 @@ import { version } from "#server/program.ts"
 /** Findings in the text of `/metrics`; none if the server lacks these metrics. */
 export type MetricCheck = (text: string) => ReadonlyArray<Finding>
 
-const durationText = (seconds: number) => spell(seconds * 1000)
+const durationText = (seconds: number) => formatDuration(seconds * 1000)
 const gigabytes = (bytes: number) => `${(bytes / 1e9).toFixed(1)} GB`
 
 /** The samples of a metric with their label's value, largest first. */
@@ -33,7 +40,7 @@ const webhookLag: MetricCheck = (text) => {
   if (all.length === 0) return []
   if (late.length === 0) return [ok("webhook lag", `${all.length} active, none is late`)]
   const names = late.map(({ label, value }) => `${label} is ${durationText(value)} behind`)
-  return [warn("webhook lag", `${some(names)}: almanac webhooks show ID says why.`)]
+  return [warn("webhook lag", `${listNames(names)}: almanac webhooks show ID says why.`)]
 }
 
 const subscribers: MetricCheck = (text) => {
@@ -57,15 +64,15 @@ const subscribers: MetricCheck = (text) => {
     found.push(
       fail(
         "subscribers",
-        `${some(names)}, which were discarded before it read them: have its owner read them by ` +
-          "GET /v1/events (docs/guide-events.md).",
+        `${listNames(names)}, which were discarded before it read them: have its owner read them ` +
+          "by GET /v1/events (docs/guide-events.md).",
       ),
     )
   }
   if (late.length > 0) {
     const names = late.map(({ label, value }) => `${label} is ${durationText(value)} behind`)
     const why = "it misses events once they are older than events.retention_days"
-    found.push(warn("subscribers", `${some(names)}: ${why}; inform its owner.`))
+    found.push(warn("subscribers", `${listNames(names)}: ${why}; inform its owner.`))
   }
   return found.length > 0
     ? found

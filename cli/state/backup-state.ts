@@ -6,7 +6,7 @@ import { Console, Effect, Layer, Redacted } from "effect"
 import { Command, Flag } from "effect/cli"
 import { lockFolder } from "#adapters/data-folder/lock.ts"
 import { backupState } from "#adapters/state/backup.ts"
-import { noteBackup } from "#adapters/state/last-backup.ts"
+import { recordBackup } from "#adapters/state/last-backup.ts"
 import { openStateStore } from "#adapters/state/store.ts"
 import { notary } from "#adapters/system/notary.ts"
 import { summaries } from "#cli/client/summaries.ts"
@@ -76,7 +76,7 @@ export const backup = Command.make(
       }),
     ).pipe(Effect.provide(sources(configured)))
     const { last, generation } = manifest.log
-    yield* noteBackup(dir, { at: manifest.created_at, position: last, to: resolve(to) })
+    yield* recordBackup(dir, { at: manifest.created_at, position: last, to: resolve(to) })
     const bytes = storedFiles(manifest).reduce((sum, { stored_bytes }) => sum + stored_bytes, 0)
     yield* Console.log(
       `backed up to ${to}: position ${last} of generation ${generation}, ${bytes} bytes`,

@@ -2,8 +2,8 @@
 
 import { Console, Effect, Redacted } from "effect"
 import { Command, Flag } from "effect/cli"
-import { proveState } from "#adapters/state/proof.ts"
-import { claimable, claimFolder, restoreState } from "#adapters/state/restore.ts"
+import { verifyState } from "#adapters/state/proof.ts"
+import { checkClaimable, claimFolder, restoreState } from "#adapters/state/restore.ts"
 import { openStateStore } from "#adapters/state/store.ts"
 import { summaries } from "#cli/client/summaries.ts"
 import { settings } from "#cli/root.ts"
@@ -42,9 +42,9 @@ export const restore = Command.make(
     }
     const { dir: folder } = configured.data
     // Fail early, before reading the whole backup.
-    if (!check) yield* claimable(folder, manifest)
+    if (!check) yield* checkClaimable(folder, manifest)
     const log = generations(configured)
-    const { unreadable } = yield* proveState(store, manifest, log).pipe(
+    const { unreadable } = yield* verifyState(store, manifest, log).pipe(
       Effect.provideService(CommitJudge, judge),
     )
     const { last } = manifest.log

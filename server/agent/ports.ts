@@ -11,7 +11,11 @@ import { Trusts } from "#actors/share-protection/ports/trusts.ts"
 import type { Vault } from "#actors/share-protection/ports/vault.ts"
 import { type AddressRule, addressRule } from "#adapters/outside/address.ts"
 import { sharesEmbedded } from "#adapters/share-protection/shares/embedded.ts"
-import { inspectorRead, trustReader, trustsRead } from "#adapters/share-protection/trust-reader.ts"
+import {
+  inspectorFromReader,
+  trustReader,
+  trustsFromReader,
+} from "#adapters/share-protection/trust-reader.ts"
 import { openVault, vaultEmbedded } from "#adapters/share-protection/vault-embedded.ts"
 import type { IdentityUnavailable } from "#gateway/identity.ts"
 import type { Settings } from "#schemas/settings.ts"
@@ -77,8 +81,8 @@ const embedded = Effect.fnUntraced(function* ({ data, shares }: Settings) {
   const read = yield* trustReader(data.dir)
   const vault = yield* openVault(data.dir)
   return Layer.mergeAll(
-    trustsRead(read),
-    vaultEmbedded(vault, inspectorRead(read)),
+    trustsFromReader(read),
+    vaultEmbedded(vault, inspectorFromReader(read)),
     sharesEmbedded({ root: shares.root, snapshots: () => shares.snapshots }),
   )
 })

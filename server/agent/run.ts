@@ -5,7 +5,7 @@ import * as NodeFileSystem from "@effect/platform-node/NodeFileSystem"
 import { Effect, Layer, Redacted, Schema } from "effect"
 import { type AgentOptions, startAgent } from "#actors/share-protection/agent.ts"
 import { agentsNats } from "#adapters/share-protection/agents-nats.ts"
-import { liveWorkersTold } from "#adapters/share-protection/live-workers-nats.ts"
+import { publishedLiveWorkers } from "#adapters/share-protection/live-workers-nats.ts"
 import { workerCommands } from "#adapters/share-protection/worker-commands.ts"
 import { inboxOf } from "#adapters/share-protection/worker-users.ts"
 import { connectPlain } from "#bus"
@@ -68,7 +68,7 @@ export const runAgent = Effect.fnUntraced(function* (
     Layer.mergeAll(
       workerCommands(connection, credentials.worker_id),
       agentsNats(connection, settings.worker),
-      liveWorkersTold(connection),
+      publishedLiveWorkers(connection),
       engine(settings),
       buckets(settings),
       tenants(settings),

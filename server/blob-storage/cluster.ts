@@ -93,7 +93,7 @@ export const openCalls = Effect.fnUntraced(function* ({ settings, node_id }: Nod
     ({ close }) => Effect.promise(close),
   )
   const again = Effect.flatMap(callerTls(settings), (read) =>
-    Effect.try(() => read && calls.exchange(read)),
+    Effect.try(() => read && calls.setTls(read)),
   )
   // The listener reads the same files and reports errors in them.
   yield* whenChanged(Effect.ignore(again))
@@ -180,7 +180,7 @@ export const joinNodes = Effect.fnUntraced(function* (options: JoinOptions, loca
     engine,
     answers,
     /** Why most other nodes, which run another release, are incompatible. */
-    apart: () => apartFromMost(held.members(), calls.apartFrom),
+    apart: () => apartFromMost(held.members(), calls.mismatchWith),
     /** The repair progress for heartbeats. */
     progress: () => progressOf(repairs.progress(), engine.counts()),
     /** The result of the last sweeps for blobs that lack copies. */

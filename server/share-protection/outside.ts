@@ -8,7 +8,7 @@ import { Context, Effect, Layer, Option, Result, Schema } from "effect"
 import { type Boot, Compute, Images } from "#actors/share-protection/ports/compute.ts"
 import { Engine } from "#actors/share-protection/ports/engine.ts"
 import { KeystoneSession } from "#adapters/keystone/session.ts"
-import { keepDefaultImage } from "#adapters/share-protection/compute-images.ts"
+import { ensureDefaultImage } from "#adapters/share-protection/compute-images.ts"
 import { computeLocal } from "#adapters/share-protection/compute-local.ts"
 import { computeNova } from "#adapters/share-protection/compute-nova.ts"
 import { imagesNats } from "#adapters/share-protection/images-nats.ts"
@@ -56,7 +56,7 @@ const localMachines = Effect.fnUntraced(function* (
   yield* Effect.promise(() => rm(scratch_dir, { recursive: true, force: true }))
   // Do not change a folder that the operator manages.
   if (images_dir === join(data.dir, "images")) {
-    yield* Effect.catch(keepDefaultImage(images_dir, engine_version), ({ message }) =>
+    yield* Effect.catch(ensureDefaultImage(images_dir, engine_version), ({ message }) =>
       Effect.logWarning(`The default image cannot be made: ${message}`),
     )
   }

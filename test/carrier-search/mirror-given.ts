@@ -1,7 +1,7 @@
 /** Files of the registry as texts, imported into a mirror, and what is in one. */
 import Sqlite from "better-sqlite3"
 import { type ImportReport, importCarriers } from "#adapters/carrier-search/import.ts"
-import { dots } from "#adapters/carrier-search/mirror-file.ts"
+import { dot_limit } from "#adapters/carrier-search/mirror-file.ts"
 import type { Docket } from "../contract/registry.ts"
 
 /** A file by its name; a text, or the bytes of one. */
@@ -50,7 +50,7 @@ export const carriersIn = (path: string): ReadonlyArray<string> => {
     // One text column, by the query.
     return file
       .prepare(
-        `select concat('MC ', key / ${dots}, ', USDOT ', key % ${dots}, ': ', name)
+        `select concat('MC ', key / ${dot_limit}, ', USDOT ', key % ${dot_limit}, ': ', name)
          from carrier order by key`,
       )
       .pluck()

@@ -2,7 +2,7 @@
 import { readFileSync } from "node:fs"
 import { join } from "node:path"
 import { assert, describe, it } from "vitest"
-import { leftOf } from "#adapters/state/files.ts"
+import { exclusionOf } from "#adapters/state/files.ts"
 import { root } from "./guide.ts"
 
 /** The paths of the data folder's table, with what it says of their loss. */
@@ -22,7 +22,7 @@ describe("a backup of state", () => {
     assert.isAbove(rows.length, 20)
     const remade = /^(built|made|begun|imported|converted|asked for) again|^made at each start/
     for (const { name, lost } of rows) {
-      const left = leftOf(name)
+      const left = exclusionOf(name)
       if (["blobs", "shares", "log-lost"].includes(name)) assert.equal(left, "large", name)
       else if (name === "nats") assert.equal(left, "in_streams", name)
       else if (left !== undefined) assert.match(lost, remade, name)

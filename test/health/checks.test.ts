@@ -5,9 +5,13 @@ import { assert, describe, it } from "@effect/vitest"
 import { Effect, Fiber, Redacted, Schema } from "effect"
 import { TestClock } from "effect/testing"
 import { parse } from "yaml"
-import { type Check, chosen, promised, runChecks } from "#adapters/doctor/checks.ts"
+import { type Check, promiseCheck, runChecks, selectChecks } from "#adapters/doctor/checks.ts"
 import { type Finding, ok } from "#adapters/doctor/finding.ts"
-import { judgedBy, RunningSettings, runningOf } from "#adapters/health/running-settings.ts"
+import {
+  compareSettings,
+  exportSettings,
+  RunningSettings,
+} from "#adapters/health/running-settings.ts"
 import { type Get, gatewayChecks } from "#cli/doctor/gateway.ts"
 import { metric_checks } from "#cli/doctor/metric-checks.ts"
 import { full_share, kept_s_min, lag_s_max } from "#schemas/health-limits.ts"
@@ -18,18 +22,18 @@ import { given } from "../world/settings-given.ts"
 const lines = (all: ReadonlyArray<Finding>) =>
   all.map(({ status, what, why }) => `${status} ${what}: ${why}`)
 
-const well = (name: string) => promised(name, async () => ok(name, "well"))
+const well = (name: string) => promiseCheck(name, async () => ok(name, "well"))
 
 describe("checks", () => {
   it.effect("hide no other, whatever becomes of one", () =>
     Effect.gen(function* () {
       const checks: ReadonlyArray<Check> = [
         well("first"),
-        promised("rejects", () => Promise.reject(new Error("no route"))),
-        { name: "fails", look: Effect.fail({ detail: "The log is offline." }) },
-        { name: "dies", look: Effect.die(new Error("a defect")) },
-        { name: "throws-at-once", look: Effect.suspend(() => assert.fail("at once")) },
-        { name: "hangs", look: Effect.never },
+        promiseCheck("rejects", () => Promise.reject(new Error("no route"))),
+        { name: "fails", run: Effect.fail({ detail: "The log is offline." }) },
+        { name: "dies", run: Effect.die(new Error("a defect")) },
+        { name: "throws-at-once", run: Effect.suspend(() => assert.fail("at once")) },
+        { name: "hangs", run: Effect.never },
         well("last"),
       ]
       const running = yield* Effect.forkChild(runChecks(checks))
@@ -52,9 +56,10 @@ describe("checks", () => {
 
   it("run alone by name, with those that they need", () => {
     const names = (...only: ReadonlyArray<string>) =>
-      chosen([well("a"), { ...well("b"), needs: "a" }, { ...well("c"), needs: "b" }], only).map(
-        ({ name }) => name,
-      )
+      selectChecks(
+        [well("a"), { ...well("b"), needs: "a" }, { ...well("c"), needs: "b" }],
+        only,
+      ).map(({ name }) => name)
     assert.deepEqual(names(), ["a", "b", "c"])
     assert.deepEqual(names("c"), ["a", "b", "c"])
     assert.deepEqual(names("a"), ["a"])
@@ -158,7 +163,7 @@ describe("the settings of a running server", () => {
     data: { dir: "/srv/almanac" },
   })
   const running = Schema.decodeUnknownSync(Schema.fromJsonString(RunningSettings))(
-    JSON.stringify(runningOf(server)),
+    JSON.stringify(exportSettings(server)),
   )
 
   it("tell no secret, and files by their whole names", () => {
@@ -170,7 +175,7 @@ describe("the settings of a running server", () => {
 
   it("are what the server is judged by, with the secrets of who judges", () => {
     const own = given({ data: { dir: "./data" }, audit: { key_file: "/mine.pem" } })
-    const { settings, differing, lacking } = judgedBy(own, running)
+    const { settings, differing, missing_secrets: lacking } = compareSettings(own, running)
     assert.deepEqual(differing.toSorted(), [
       "api.bind_host",
       "audit.key_file",
@@ -181,12 +186,12 @@ describe("the settings of a running server", () => {
     assert.equal(settings.audit.key_file, "")
     assert.equal(settings.data.dir, "./data")
     assert.deepEqual(lacking, ["nats.password"])
-    assert.deepEqual(judgedBy(server, running).differing, [])
-    assert.deepEqual(judgedBy(server, running).lacking, [])
+    assert.deepEqual(compareSettings(server, running).differing, [])
+    assert.deepEqual(compareSettings(server, running).missing_secrets, [])
   })
 
   it("that nobody knows any more, or that do not decode, change nothing", () => {
     const values = { "nats.binary": 7, "gone.setting": true }
-    assert.deepEqual(judgedBy(server, { values, secrets: [] }).differing, [])
+    assert.deepEqual(compareSettings(server, { values, secrets: [] }).differing, [])
   })
 })

@@ -12,8 +12,8 @@ import { liveWorkersNats } from "#adapters/share-protection/live-workers-nats.ts
 import { serveWorkers } from "#adapters/share-protection/worker-commands.ts"
 import {
   agentSubject,
-  beatSubject,
   commandSubject,
+  heartbeatSubject,
   inboxOf,
   newWorkerKeys,
   workerUser,
@@ -84,7 +84,7 @@ const replies = [
   commandSubject(other),
   agentSubject(other, "offer"),
   agentSubject(one, "offer"),
-  beatSubject(other),
+  heartbeatSubject(other),
   `${inboxOf(other)}.a.b`,
   "_INBOX.a.b",
   "$KV.leases.conductor",
@@ -102,7 +102,7 @@ const subjects = [
   ...["command.share-protection.job.x", "command.blob-storage.cluster.main"],
   ...[commandSubject(one), commandSubject(other), `worker.${one}.x`, "worker-users.admit"],
   ...[agentSubject(one, "offer"), agentSubject(other, "offer"), agentSubject(other, "cancel")],
-  ...[beatSubject(one), beatSubject(other), "live.blob-storage.node.x"],
+  ...[heartbeatSubject(one), heartbeatSubject(other), "live.blob-storage.node.x"],
   ...["conductor.share-protection.image", "events.share-protection.target.forged"],
   ...["$KV.leases.conductor", "$KV.other.x", "$O.x", "$MQTT.x", "_R_.x", "_INBOX.x"],
   ...[`${inboxOf(one)}.x`, `${inboxOf(other)}.x`],
@@ -119,7 +119,7 @@ const commits = Effect.gen(function* () {
 /** What the worker sends is delivered as it is; what comes of it goes to its own inbox only. */
 const own = (subject: string) =>
   subject === commandSubject(one) ||
-  subject === beatSubject(one) ||
+  subject === heartbeatSubject(one) ||
   subject.startsWith(`${inboxOf(one)}.`)
 
 describeWithServer("a worker's user of the bus", () => {
@@ -155,7 +155,12 @@ describeWithServer("a worker's user of the bus", () => {
         ...[">", "*", "*.*", "commit.>", "command.>", "worker.*.command", "agent.*.*", "live.>"],
         ...["conductor.>", "events.>", "$KV.>", "$JS.>", "$JS.API.>", "$JS.EVENT.>", "$JS.ACK.>"],
         ...["$JS.FC.>", "$SYS.>", "_INBOX.>", "_R_.>", "worker-users.admit", commandSubject(one)],
-        ...[`${inboxOf(other)}.>`, agentSubject(other, "*"), beatSubject(other), beatSubject(one)],
+        ...[
+          `${inboxOf(other)}.>`,
+          agentSubject(other, "*"),
+          heartbeatSubject(other),
+          heartbeatSubject(one),
+        ],
       ]
       const own = [agentSubject(one, "*"), `${inboxOf(one)}.>`]
       const heard = yield* heardOn(attacker, connection, [...wanted, ...own])

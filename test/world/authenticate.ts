@@ -15,5 +15,5 @@ export const reason = (authenticate: Authenticate, token: string | undefined) =>
 /** The tokens of one machine, where the log has none. */
 export const ownTokens = (store: OwnTokens["store"]): OwnTokens => ({
   store,
-  issued: { find: () => undefined, ask: () => Effect.undefined },
+  issued: { find: () => undefined, lookUp: () => Effect.undefined },
 })

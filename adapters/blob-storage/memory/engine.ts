@@ -63,7 +63,7 @@ const tib = 1024 ** 4
 const failed = (detail: string) => thrown({ _tag: "BlobStoreFailed", detail })
 
 const identify = (hash: string): Identified => {
-  // The first half of a BLAKE3 digest in hex is what the brand says.
+  // The brand stands for the first half of a BLAKE3 digest in hex.
   return { id: hash.slice(0, 2 * blob_id_bytes) as BlobId, hash }
 }
 
@@ -71,7 +71,7 @@ const identify = (hash: string): Identified => {
 const makeRoom = (state: MemoryState, options: MemoryEngineOptions) => {
   let capacity_bytes = options.capacity_bytes ?? tib
   let reserved_bytes = 0
-  let life = 0
+  let generation = 0
   const fault = (bytes: number): BlobFault | undefined => {
     if (state.counts().used_bytes + reserved_bytes + bytes <= capacity_bytes) return undefined
     return {
@@ -80,21 +80,21 @@ const makeRoom = (state: MemoryState, options: MemoryEngineOptions) => {
     }
   }
   const begin = () => {
-    const mine = life
-    let share = 0
-    const giveBack = () => {
-      if (mine === life) reserved_bytes -= share
-      share = 0
+    const own_generation = generation
+    let reservation = 0
+    const release = () => {
+      if (own_generation === generation) reserved_bytes -= reservation
+      reservation = 0
     }
     return {
       take: (bytes: number) => {
-        if (mine !== life) throw failed("The process has ended.")
-        const refused = fault(bytes)
-        if (refused) throw thrown(refused)
+        if (own_generation !== generation) throw failed("The process has ended.")
+        const exceeded = fault(bytes)
+        if (exceeded) throw thrown(exceeded)
         reserved_bytes += bytes
-        share += bytes
+        reservation += bytes
       },
-      giveBack,
+      release,
     }
   }
   return {
@@ -104,7 +104,7 @@ const makeRoom = (state: MemoryState, options: MemoryEngineOptions) => {
       capacity_bytes = bytes
     },
     crash: () => {
-      life += 1
+      generation += 1
       reserved_bytes = 0
     },
   }
@@ -121,45 +121,45 @@ const makeIntake = (
   tooLong: () => BlobFault,
   mayRepeat: () => boolean = () => false,
 ) => {
-  const share = room.begin()
+  const reservation = room.begin()
   const parts: Array<Uint8Array> = []
   let size = 0
-  let broken: unknown
+  let failure: unknown
   let full: { readonly cause: unknown; readonly hasher: Blake3Hasher } | undefined
-  const keep = (part: Uint8Array) => {
+  const append = (part: Uint8Array) => {
     if (full) return void full.hasher.update(part)
     parts.push(part)
     try {
-      share.take(part.length)
+      reservation.take(part.length)
     } catch (cause) {
       if (faultOf(cause)._tag !== "BlobCapacityExceeded" || !mayRepeat()) throw cause
       full = { cause, hasher: new Blake3Hasher() }
       for (const one of parts.splice(0)) full.hasher.update(one)
-      share.giveBack()
+      reservation.release()
     }
   }
   const end = () => {
-    broken ??= failed("The upload has ended.")
+    failure ??= failed("The upload has ended.")
     parts.length = 0
-    share.giveBack()
+    reservation.release()
   }
   return {
     write: (part: Uint8Array): undefined => {
-      if (broken !== undefined) throw broken
+      if (failure !== undefined) throw failure
       try {
         if (size + part.length > bytes_max) throw thrown(tooLong())
-        keep(part)
+        append(part)
       } catch (cause) {
-        broken = cause
+        failure = cause
         throw cause
       }
       size += part.length
     },
     /** The content; `whole` throws if there was no space for it. */
     bytes: () => {
-      if (broken !== undefined) throw broken
+      if (failure !== undefined) throw failure
       // A process that has ended stores nothing.
-      share.take(0)
+      reservation.take(0)
       if (full) {
         const { cause, hasher } = full
         const whole = (): never => {
@@ -194,10 +194,12 @@ const makeReads = (state: MemoryState) => {
   /** Quarantines a copy if this range includes the corrupt byte. */
   const verify = (one: MemoryCopy, start: number, end: number, at: bigint) => {
     const now = state.held.get(one.copy.id)
-    const rotten_at = now?.bytes === one.bytes ? now.rotten_at : undefined
-    const is_met =
-      rotten_at !== undefined && rotten_at >= start && (rotten_at < end || one.bytes.length === 0)
-    if (!now || !is_met) return
+    const corrupt_at = now?.bytes === one.bytes ? now.corrupt_at : undefined
+    const is_affected =
+      corrupt_at !== undefined &&
+      corrupt_at >= start &&
+      (corrupt_at < end || one.bytes.length === 0)
+    if (!now || !is_affected) return
     state.quarantine(now, at)
     throw corrupt(one.copy.id)
   }
@@ -253,7 +255,7 @@ const makeWrites = (state: MemoryState, room: Room, size_max_bytes: number) => {
     const bytes_max = Math.min(announced, size_max_bytes)
     const intake = makeIntake(room, bytes_max, tooLong, mayRepeat)
     return {
-      // What it throws is thrown at once, as the port allows.
+      // Throws synchronously, as the port allows.
       write: intake.write,
       seal: sealing(intake),
       finish: async (at): Promise<PutAnswer> => {
@@ -272,12 +274,12 @@ const makeWrites = (state: MemoryState, room: Room, size_max_bytes: number) => {
     const intake = makeIntake(room, bytes_max, tooLarge, () => state.held.size > 0)
     return { write: intake.write, seal: sealing(intake), abort: async () => intake.end() }
   }
-  const put: NodeEngine["put"] = async (order, parts, at, placed) => {
+  const put: NodeEngine["put"] = async (order, parts, at, onPlaced) => {
     const one = upload(order, undefined)
     try {
       for (const part of parts) void one.write(part.slice())
       const answer = await one.finish(at)
-      if (answer.created) placed?.(answer)
+      if (answer.created) onPlaced?.(answer)
       return answer
     } finally {
       await one.abort()
@@ -376,7 +378,7 @@ export const memoryEngine = (options: MemoryEngineOptions = {}): MemoryEngine =>
         .slice(0, limit),
     acknowledge: async (cursor) => state.forget(cursor),
     shut: async () => undefined,
-    corrupt: (id, offset = 0) => state.rot(id, offset),
+    corrupt: (id, offset = 0) => state.corrupt(id, offset),
     crash: room.crash,
     limit: room.limit,
     image: state.image,

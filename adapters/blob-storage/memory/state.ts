@@ -13,7 +13,7 @@ export interface MemoryCopy {
   readonly meta: BlobMeta
   readonly bytes: Uint8Array
   /** The first corrupt byte; undefined if intact. */
-  readonly rotten_at: number | undefined
+  readonly corrupt_at: number | undefined
 }
 
 export interface MemoryDeletion {
@@ -33,7 +33,7 @@ export interface MemoryImage {
   readonly quarantined: number
 }
 
-const nothing: MemoryImage = {
+const empty_image: MemoryImage = {
   held: new Map(),
   deletions: new Map(),
   journal: [],
@@ -66,7 +66,7 @@ export const deletionOf = (id: BlobId, { deleted_at, cluster_at }: MemoryDeletio
   ...(deleted_at > (cluster_at ?? deleted_at) && { refuses_until: deleted_at }),
 })
 
-interface Kept {
+interface NewCopy {
   readonly id: BlobId
   readonly hash: string
   readonly meta: BlobMeta
@@ -76,7 +76,7 @@ interface Kept {
   readonly bytes: Uint8Array
 }
 
-const copyOf = ({ id, hash, meta, shard, put_at, stored_at }: Kept): HeldCopy => ({
+const copyOf = ({ id, hash, meta, shard, put_at, stored_at }: NewCopy): HeldCopy => ({
   kind: shard ? "shard" : "whole",
   id,
   size: Number(meta.size),
@@ -124,7 +124,7 @@ const makeStateParts = (image: MemoryImage) => {
     last_at = at > last_at ? at : last_at + 1n
     return last_at
   }
-  const note = (kind: BlobFact["kind"], one: MemoryCopy, at: bigint, origin: BlobOrigin) => {
+  const record = (kind: BlobFact["kind"], one: MemoryCopy, at: bigint, origin: BlobOrigin) => {
     cursor += 1
     journal.push(factOf(cursor, kind, one, at, origin))
   }
@@ -132,15 +132,20 @@ const makeStateParts = (image: MemoryImage) => {
     held,
     deletions,
     stamp,
-    keep: (kept: Kept, origin: BlobOrigin) => {
-      const one = { copy: copyOf(kept), meta: kept.meta, bytes: kept.bytes, rotten_at: undefined }
-      held.set(kept.id, one)
-      deletions.delete(kept.id)
-      used_bytes += kept.bytes.length
-      note("stored", one, kept.stored_at, origin)
+    insert: (new_copy: NewCopy, origin: BlobOrigin) => {
+      const one = {
+        copy: copyOf(new_copy),
+        meta: new_copy.meta,
+        bytes: new_copy.bytes,
+        corrupt_at: undefined,
+      }
+      held.set(new_copy.id, one)
+      deletions.delete(new_copy.id)
+      used_bytes += new_copy.bytes.length
+      record("stored", one, new_copy.stored_at, origin)
       return one
     },
-    takeOut: (
+    drop: (
       kind: Exclude<BlobFact["kind"], "stored">,
       one: MemoryCopy,
       at: bigint,
@@ -149,7 +154,7 @@ const makeStateParts = (image: MemoryImage) => {
       held.delete(one.copy.id)
       used_bytes -= one.bytes.length
       if (kind === "quarantined") quarantined += 1
-      note(kind, one, at, origin)
+      record(kind, one, at, origin)
     },
     cursor: () => cursor,
     journal: (): ReadonlyArray<BlobFact> => journal,
@@ -185,7 +190,7 @@ const refusal = (
 }
 
 /** Renews a copy to a later put; undefined if there is no copy. */
-const makeRenewing =
+const makeRenew =
   ({ held, stamp }: StateParts) =>
   (id: BlobId, put_at: bigint, now: bigint): HeldCopy | undefined => {
     const one = held.get(id)
@@ -195,13 +200,13 @@ const makeRenewing =
     return copy
   }
 
-const makePutting = (books: StateParts, renew: ReturnType<typeof makeRenewing>) => {
-  const { held, deletions, stamp, keep, takeOut, cursor } = books
+const makePuts = (parts: StateParts, renew: ReturnType<typeof makeRenew>) => {
+  const { held, deletions, stamp, insert, drop, cursor } = parts
   /** The local copy if it is intact; a corrupt one is quarantined first. */
   const intactCopy = (id: BlobId, now: bigint) => {
     const one = held.get(id)
-    if (one?.rotten_at === undefined) return one
-    takeOut("quarantined", one, stamp(now), store_origin)
+    if (one?.corrupt_at === undefined) return one
+    drop("quarantined", one, stamp(now), store_origin)
     return undefined
   }
   return {
@@ -218,9 +223,9 @@ const makePutting = (books: StateParts, renew: ReturnType<typeof makeRenewing>) 
       if (present) return { id, meta: present.meta, created: false }
       const bytes = whole()
       const stored_at = stamp(now)
-      const buried = deletions.get(id)
+      const deletion = deletions.get(id)
       // A deletion by another node's clock may be in the future, and this put came after it.
-      const created_at = largest(stored_at, buried && buried.deleted_at + 1n)
+      const created_at = largest(stored_at, deletion && deletion.deleted_at + 1n)
       const meta: BlobMeta = {
         size: BigInt(bytes.length),
         created_at,
@@ -229,8 +234,8 @@ const makePutting = (books: StateParts, renew: ReturnType<typeof makeRenewing>) 
         labels: order.labels,
         policy: storedPolicy(order.policy),
       }
-      const kept = { id, hash, meta, shard: undefined, put_at: created_at, stored_at, bytes }
-      keep(kept, order.origin)
+      const new_copy = { id, hash, meta, shard: undefined, put_at: created_at, stored_at, bytes }
+      insert(new_copy, order.origin)
       return { id, meta, created: true, cursor: cursor() }
     },
     receive: (order: CopyOrder, bytes: Uint8Array, now: bigint): Received => {
@@ -250,20 +255,28 @@ const makePutting = (books: StateParts, renew: ReturnType<typeof makeRenewing>) 
         checksum: base64Of(hash),
         policy: storedPolicy(order.policy),
       }
-      const kept = { id, hash, meta, shard, put_at: putAtIn(order), stored_at: stamp(now), bytes }
-      return { copy: keep(kept, order.origin).copy, created: true }
+      const new_copy = {
+        id,
+        hash,
+        meta,
+        shard,
+        put_at: putAtIn(order),
+        stored_at: stamp(now),
+        bytes,
+      }
+      return { copy: insert(new_copy, order.origin).copy, created: true }
     },
   }
 }
 
-const makeRemoving = ({ held, deletions, stamp, takeOut }: StateParts) => ({
+const makeRemovals = ({ held, deletions, stamp, drop }: StateParts) => ({
   remove: (id: BlobId, origin: BlobOrigin, now: bigint) => {
     const at = stamp(now)
     const present = held.get(id)
     const before = deletions.get(id)
-    const known = largest(largest(at, present?.copy.put_at), before?.deleted_at)
-    deletions.set(id, { deleted_at: known, cluster_at: before?.cluster_at })
-    if (present) takeOut("deleted", present, at, origin)
+    const latest = largest(largest(at, present?.copy.put_at), before?.deleted_at)
+    deletions.set(id, { deleted_at: latest, cluster_at: before?.cluster_at })
+    if (present) drop("deleted", present, at, origin)
   },
   removeClusterWide: (id: BlobId, origin: BlobOrigin, deleted_at: bigint, now: bigint) => {
     const present = held.get(id)
@@ -271,36 +284,36 @@ const makeRemoving = ({ held, deletions, stamp, takeOut }: StateParts) => ({
     if (present && present.copy.put_at > deleted_at) return
     if (before?.cluster_at !== undefined && before.cluster_at >= deleted_at) return
     const at = stamp(now)
-    const known = largest(deleted_at, before?.deleted_at)
-    deletions.set(id, { deleted_at: known, cluster_at: deleted_at })
-    if (present) takeOut("deleted", present, at, origin)
+    const latest = largest(deleted_at, before?.deleted_at)
+    deletions.set(id, { deleted_at: latest, cluster_at: deleted_at })
+    if (present) drop("deleted", present, at, origin)
   },
   release: (id: BlobId, stored_at: bigint, now: bigint) => {
     const present = held.get(id)
     if (present?.copy.stored_at !== stored_at) return false
-    takeOut("released", present, stamp(now), store_origin)
+    drop("released", present, stamp(now), store_origin)
     return true
   },
   quarantine: (one: MemoryCopy, now: bigint) => {
-    if (held.get(one.copy.id) === one) takeOut("quarantined", one, stamp(now), store_origin)
+    if (held.get(one.copy.id) === one) drop("quarantined", one, stamp(now), store_origin)
   },
 })
 
 /** Creates a state, empty or from an image, which it does not modify. */
-export const makeMemoryState = (image: MemoryImage = nothing) => {
-  const books = makeStateParts(image)
-  const { held } = books
-  const renew = makeRenewing(books)
+export const makeMemoryState = (image: MemoryImage = empty_image) => {
+  const parts = makeStateParts(image)
+  const { held } = parts
+  const renew = makeRenew(parts)
   return {
-    ...books,
-    ...makePutting(books, renew),
+    ...parts,
+    ...makePuts(parts, renew),
     renew,
-    ...makeRemoving(books),
+    ...makeRemovals(parts),
     /** Corrupts a byte; false if no copy has it. */
-    rot: (id: BlobId, offset: number) => {
+    corrupt: (id: BlobId, offset: number) => {
       const one = held.get(id)
       if (!one || offset >= Math.max(1, one.bytes.length)) return false
-      held.set(id, { ...one, rotten_at: offset })
+      held.set(id, { ...one, corrupt_at: offset })
       return true
     },
   }

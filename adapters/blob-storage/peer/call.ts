@@ -19,7 +19,7 @@ import {
   readVersions,
   sharedVersion,
   version_header,
-  versionsApart,
+  versionMismatch,
   writeVersions,
 } from "./version.ts"
 
@@ -33,7 +33,7 @@ const pause_ms = 500
  * How long requests wait for a node that was unreachable before, in milliseconds. A node that is
  * back responds sooner; one without power lets the attempt time out.
  */
-const again_ms_max = 200
+const retry_wait_ms_max = 200
 
 export interface PeerCallOptions {
   readonly cluster: string
@@ -65,12 +65,12 @@ interface Link extends Connection {
 
 const unavailable = (detail: string) => peerFailure("UNAVAILABLE", detail)
 
-/** The status of a node that speaks no version that this one says. */
+/** The status if there is no common protocol version. */
 const upgrade_required = 426
-/** The status with which a connection becomes a link. */
+/** The status of a successful upgrade to a link. */
 const switching = 101
 
-const keeping = { keepAlive: true, maxSockets: 1 }
+const agent_options = { keepAlive: true, maxSockets: 1 }
 
 /** The TLS context, shared because creating one takes milliseconds. */
 const contextOf = (tls: NonNullable<PeerCallOptions["tls"]>) =>
@@ -81,17 +81,17 @@ const contextOf = (tls: NonNullable<PeerCallOptions["tls"]>) =>
 const versionsOver = (
   address: string,
   ours: LinkVersions,
-  tellApart: (detail: string | undefined) => void,
+  reportMismatch: (detail: string | undefined) => void,
 ) => {
   const versionWith = ({ headers }: IncomingMessage) => {
     const theirs = readVersions(headers[version_header])
     const version = sharedVersion(ours, theirs)
-    tellApart(version === undefined ? versionsApart(address, theirs, ours) : undefined)
+    reportMismatch(version === undefined ? versionMismatch(address, theirs, ours) : undefined)
     return version
   }
   return {
     /** Why a node refused to upgrade the connection, or this node did. */
-    refused: (response: IncomingMessage) => {
+    rejectionOf: (response: IncomingMessage) => {
       if (response.statusCode !== upgrade_required && response.statusCode !== switching) {
         const detail = `${address} rejected this node: is its secret or cluster different?`
         return peerFailure("UNAUTHENTICATED", detail)
@@ -103,7 +103,7 @@ const versionsOver = (
      * The link over an upgraded connection; undefined, with the connection closed, if no version is
      * common.
      */
-    linked: (response: IncomingMessage, socket: Duplex): Link | undefined => {
+    linkOver: (response: IncomingMessage, socket: Duplex): Link | undefined => {
       const version = versionWith(response)
       if (version === undefined) {
         socket.destroy()
@@ -122,12 +122,14 @@ type Versions = ReturnType<typeof versionsOver>
  */
 const connectTo = (
   { cluster, secret, node_id, tls, versions = link_versions }: PeerCallOptions,
-  { refused, linked }: Versions,
+  { rejectionOf, linkOver }: Versions,
   secureContext: SecureContext | undefined,
   closing: AbortSignal,
   address: string,
 ) => {
-  const agent = secureContext ? new TlsAgent({ ...keeping, secureContext }) : new Agent(keeping)
+  const agent = secureContext
+    ? new TlsAgent({ ...agent_options, secureContext })
+    : new Agent(agent_options)
   const send = secureContext ? requestTls : request
   const url = `${secureContext ? "https" : "http"}://${address}${link_path}`
   const signal = AbortSignal.any([closing, AbortSignal.timeout(connect_ms_max)])
@@ -135,7 +137,7 @@ const connectTo = (
 
   const challenge = () =>
     new Promise<string>((resolve, reject) => {
-      const sent = send(url, { agent, signal }, (response) => {
+      const outgoing = send(url, { agent, signal }, (response) => {
         response.resume().on("end", () => {
           const nonce = readChallenge(response.headers["www-authenticate"])
           if (nonce !== undefined) resolve(nonce)
@@ -143,7 +145,7 @@ const connectTo = (
             reject(unavailable(`${address} is not an Almanac node: status ${response.statusCode}`))
         })
       })
-      sent.on("error", reject).end()
+      outgoing.on("error", reject).end()
     })
   const upgrade = (called_nonce: string) =>
     new Promise<Link>((resolve, reject) => {
@@ -156,11 +158,11 @@ const connectTo = (
         upgrade: link_protocol,
         [version_header]: writeVersions(versions),
       }
-      const sent = send(url, { agent, signal, headers }, (response) => {
+      const outgoing = send(url, { agent, signal, headers }, (response) => {
         response.resume()
-        reject(refused(response))
+        reject(rejectionOf(response))
       })
-      sent.on("upgrade", (response: IncomingMessage, socket: Duplex, head: Buffer) => {
+      outgoing.on("upgrade", (response: IncomingMessage, socket: Duplex, head: Buffer) => {
         const proof_header = response.headers["x-almanac-proof"]
         const is_proven =
           typeof proof_header === "string" && isProof(secret, "called", handshake, proof_header)
@@ -171,11 +173,11 @@ const connectTo = (
           return
         }
         socket.unshift(head)
-        const link = linked(response, socket)
-        if (link === undefined) reject(refused(response))
+        const link = linkOver(response, socket)
+        if (link === undefined) reject(rejectionOf(response))
         else resolve(link)
       })
-      sent.on("error", reject).end()
+      outgoing.on("error", reject).end()
     })
   return (is_certified ? upgrade("") : challenge().then(upgrade)).catch((cause: unknown) => {
     agent.destroy()
@@ -185,22 +187,22 @@ const connectTo = (
   })
 }
 
-interface Known {
+interface LinkEntry {
   readonly link: Promise<Link>
   /** Whether the previous attempt failed and this one has not succeeded yet. */
-  is_again: boolean
+  is_retry: boolean
   failed_at: number | undefined
 }
 
 /** The link, or a failure if it is not ready soon. The attempt continues for later requests. */
 const linkWithin = async (link: Promise<Link>, address: string) => {
   let timer: ReturnType<typeof setTimeout> | undefined
-  const late = new Promise<never>((_, reject) => {
+  const timeout = new Promise<never>((_, reject) => {
     const failure = unavailable(`${address} is not reachable yet`)
-    timer = setTimeout(() => reject(failure), again_ms_max)
+    timer = setTimeout(() => reject(failure), retry_wait_ms_max)
   })
   try {
-    return await Promise.race([link, late])
+    return await Promise.race([link, timeout])
   } finally {
     clearTimeout(timer)
   }
@@ -208,42 +210,42 @@ const linkWithin = async (link: Promise<Link>, address: string) => {
 
 /** Links to nodes by their address. */
 export const peerCalls = (options: PeerCallOptions) => {
-  const known = new Map<string, Known>()
+  const known = new Map<string, LinkEntry>()
   /** Version mismatches, by address. */
-  const apart = new Map<string, string>()
+  const mismatches = new Map<string, string>()
   let context = options.tls && contextOf(options.tls)
   const closing = new AbortController()
 
-  const connect = (address: string, is_again: boolean) => {
-    const tellApart = (detail: string | undefined) => {
-      if (detail === undefined) apart.delete(address)
-      else apart.set(address, detail)
+  const connect = (address: string, is_retry: boolean) => {
+    const reportMismatch = (detail: string | undefined) => {
+      if (detail === undefined) mismatches.delete(address)
+      else mismatches.set(address, detail)
     }
-    const versions = versionsOver(address, options.versions ?? link_versions, tellApart)
+    const versions = versionsOver(address, options.versions ?? link_versions, reportMismatch)
     const link = connectTo(options, versions, context, closing.signal, address)
-    const made: Known = { link, is_again, failed_at: undefined }
-    known.set(address, made)
+    const entry: LinkEntry = { link, is_retry, failed_at: undefined }
+    known.set(address, entry)
     link.then(
       ({ link: { closed } }) => {
-        made.is_again = false
+        entry.is_retry = false
         return closed.then(() => {
-          if (known.get(address) === made) known.delete(address)
+          if (known.get(address) === entry) known.delete(address)
         })
       },
       () => {
-        made.failed_at = performance.now()
+        entry.failed_at = performance.now()
       },
     )
-    return made
+    return entry
   }
   const to = (address: string): Promise<Connection> => {
     if (closing.signal.aborted) return Promise.reject(unavailable("this node is stopping"))
-    const found = known.get(address)
-    const has_failed = found?.failed_at !== undefined
-    const rests = has_failed && performance.now() - (found?.failed_at ?? 0) < pause_ms
-    const { link, is_again } =
-      found === undefined || (has_failed && !rests) ? connect(address, has_failed) : found
-    return is_again ? linkWithin(link, address) : link
+    const entry = known.get(address)
+    const has_failed = entry?.failed_at !== undefined
+    const is_pausing = has_failed && performance.now() - (entry?.failed_at ?? 0) < pause_ms
+    const { link, is_retry } =
+      entry === undefined || (has_failed && !is_pausing) ? connect(address, has_failed) : entry
+    return is_retry ? linkWithin(link, address) : link
   }
   return {
     /** The link to the node at this address. Rejects if there is none. */
@@ -256,9 +258,9 @@ export const peerCalls = (options: PeerCallOptions) => {
       deadline_ms: number,
     ): Promise<ReceivedResponse> => (await to(address)).call(operation, json, body, deadline_ms),
     /** The version mismatch with the node at this address, if any. */
-    apartFrom: (address: string) => apart.get(address),
+    mismatchWith: (address: string) => mismatches.get(address),
     /** Uses these TLS settings for new connections. Throws if they are invalid. */
-    exchange: (tls: NonNullable<PeerCallOptions["tls"]>) => {
+    setTls: (tls: NonNullable<PeerCallOptions["tls"]>) => {
       context = contextOf(tls)
     },
     /** Closes all links and pending attempts. */
@@ -266,7 +268,7 @@ export const peerCalls = (options: PeerCallOptions) => {
       closing.abort()
       const links = await Promise.allSettled([...known.values()].map(({ link }) => link))
       known.clear()
-      for (const made of links) if (made.status === "fulfilled") made.value.link.close()
+      for (const result of links) if (result.status === "fulfilled") result.value.link.close()
     },
   }
 }

@@ -22,7 +22,7 @@ import {
   readVersions,
   sharedVersion,
   version_header,
-  versionsApart,
+  versionMismatch,
   writeVersions,
 } from "./version.ts"
 
@@ -49,9 +49,9 @@ const common_name = "CN="
 
 /** Parses the parameters of `Authorization`: names with quoted values. */
 const readProof = (header: string | undefined) => {
-  const given = header?.startsWith(`${scheme} `) ? header.slice(scheme.length + 1) : ""
-  const found = /^node="([\w-]{1,64})", nonce="([^"]+)", proof="([^"]+)"$/.exec(given)
-  const [, caller, caller_nonce = "", proof] = found ?? []
+  const text = header?.startsWith(`${scheme} `) ? header.slice(scheme.length + 1) : ""
+  const match = /^node="([\w-]{1,64})", nonce="([^"]+)", proof="([^"]+)"$/.exec(text)
+  const [, caller, caller_nonce = "", proof] = match ?? []
   if (caller === undefined || proof === undefined || !isNonce(caller_nonce)) return undefined
   return { caller, caller_nonce, proof }
 }
@@ -92,7 +92,7 @@ export const peerEndpoint = (options: PeerEndpointOptions) => {
     return nonce
   }
   /** The node authenticated by its certificate. */
-  const certified = (socket: Duplex) => {
+  const callerByCertificate = (socket: Duplex) => {
     const names = namesOf(socket).filter((name) => name.startsWith(common_name))
     const caller = names.map((name) => name.slice(common_name.length)).find(isNode)
     return caller === undefined ? undefined : { caller, proof: undefined }
@@ -102,7 +102,7 @@ export const peerEndpoint = (options: PeerEndpointOptions) => {
     const called_nonce = challenges.get(request.socket)
     challenges.delete(request.socket)
     const credentials = readProof(request.headers.authorization)
-    if (credentials === undefined || secret === "") return certified(request.socket)
+    if (credentials === undefined || secret === "") return callerByCertificate(request.socket)
     if (called_nonce === undefined) return undefined
     const { caller, caller_nonce, proof } = credentials
     const handshake = { cluster, caller, caller_nonce, called_nonce }
@@ -127,19 +127,24 @@ export const peerEndpoint = (options: PeerEndpointOptions) => {
       const is_link = request.headers.upgrade?.toLowerCase() === link_protocol
       const authenticated = is_link && request.url === link_path ? authenticate(request) : undefined
       if (authenticated === undefined) return refuse(socket, "401 Unauthorized", refusal())
-      const spoken = `${version_header}: ${writeVersions(versions)}`
+      const version_line = `${version_header}: ${writeVersions(versions)}`
       const theirs = readVersions(request.headers[version_header])
       const version = sharedVersion(versions, theirs)
       if (version === undefined) {
-        const detail = versionsApart(authenticated.caller, theirs, versions)
+        const detail = versionMismatch(authenticated.caller, theirs, versions)
         const message = "no common protocol version"
         const body = refusal({ code: "FAILED_PRECONDITION", message, detail })
-        return refuse(socket, "426 Upgrade Required", body, [`Upgrade: ${link_protocol}`, spoken])
+        return refuse(socket, "426 Upgrade Required", body, [
+          `Upgrade: ${link_protocol}`,
+          version_line,
+        ])
       }
       const lines = ["HTTP/1.1 101 Switching Protocols", "Connection: Upgrade"]
       const proof =
         authenticated.proof === undefined ? [] : [`X-Almanac-Proof: ${authenticated.proof}`]
-      socket.write([...lines, `Upgrade: ${link_protocol}`, spoken, ...proof, "", ""].join("\r\n"))
+      socket.write(
+        [...lines, `Upgrade: ${link_protocol}`, version_line, ...proof, "", ""].join("\r\n"),
+      )
       socket.unshift(head)
       links.add(socket)
       void serverLink(socket, handlerFor(authenticated.caller, version)).then(() =>

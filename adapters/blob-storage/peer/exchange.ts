@@ -13,7 +13,7 @@ export const window_bytes = 4 * piece_bytes_max
 /** Consumed bytes before the next credit frame, so that there are fewer frames than pieces. */
 const step_bytes = window_bytes / 16
 
-interface Waiting {
+interface Waiter {
   readonly resolve: () => void
   readonly reject: (cause: Error) => void
 }
@@ -21,35 +21,35 @@ interface Waiting {
 /** The send window: tracks the credit granted by the receiver. */
 export const makeSendWindow = () => {
   let credit = window_bytes
-  let waiting: Waiting | undefined
-  let ended: Error | undefined
+  let waiter: Waiter | undefined
+  let failure: Error | undefined
   return {
     /** Takes credit for these bytes, waiting until there is any. One piece may overdraw it. */
     take: async (bytes: number) => {
-      if (ended) throw ended
+      if (failure) throw failure
       if (credit <= 0) {
         await new Promise<void>((resolve, reject) => {
-          waiting = { resolve, reject }
+          waiter = { resolve, reject }
         })
       }
       credit -= bytes
     },
     /** Takes credit for these bytes if there is any; returns whether it did. */
     takeNow: (bytes: number) => {
-      if (ended !== undefined || credit <= 0) return false
+      if (failure !== undefined || credit <= 0) return false
       credit -= bytes
       return true
     },
     grant: (bytes: number) => {
       credit += bytes
       if (credit <= 0) return
-      waiting?.resolve()
-      waiting = undefined
+      waiter?.resolve()
+      waiter = undefined
     },
     end: (cause: Error) => {
-      ended ??= cause
-      waiting?.reject(ended)
-      waiting = undefined
+      failure ??= cause
+      waiter?.reject(failure)
+      waiter = undefined
     },
   }
 }
@@ -57,24 +57,24 @@ export const makeSendWindow = () => {
 /** The receive buffer. `grant` sends credit to the other side. */
 export const makeReceiveBuffer = (grant: (bytes: number) => void) => {
   const pieces: Array<Uint8Array> = []
-  let held = 0
+  let buffered_bytes = 0
   let ungranted = 0
   let is_last = false
   let failure: Error | undefined
-  let waiting: Waiting | undefined
+  let waiter: Waiter | undefined
 
   const wake = () => {
-    waiting?.resolve()
-    waiting = undefined
+    waiter?.resolve()
+    waiter = undefined
   }
   return {
     /** Buffers a piece; returns false if the sender exceeded its window. */
     push: (piece: Uint8Array, last: boolean) => {
       if (piece.length > 0) pieces.push(piece)
-      held += piece.length
+      buffered_bytes += piece.length
       is_last ||= last
       wake()
-      return held <= window_bytes + piece_bytes_max
+      return buffered_bytes <= window_bytes + piece_bytes_max
     },
     end: (cause: Error) => {
       failure ??= cause
@@ -85,7 +85,7 @@ export const makeReceiveBuffer = (grant: (bytes: number) => void) => {
       for (;;) {
         const piece = pieces.shift()
         if (piece !== undefined) {
-          held -= piece.length
+          buffered_bytes -= piece.length
           ungranted += piece.length
           if (ungranted >= step_bytes) {
             grant(ungranted)
@@ -97,7 +97,7 @@ export const makeReceiveBuffer = (grant: (bytes: number) => void) => {
         if (is_last) return
         if (failure) throw failure
         await new Promise<void>((resolve, reject) => {
-          waiting = { resolve, reject }
+          waiter = { resolve, reject }
         })
       }
     },

@@ -85,7 +85,7 @@ const decodeHead = (head: Buffer): Omit<Frame, "payload"> & { readonly length: n
 
 /** A data frame that has arrived partially. */
 interface PartialFrame extends Omit<Frame, "payload"> {
-  readonly left: number
+  readonly remaining: number
 }
 
 /**
@@ -94,34 +94,38 @@ interface PartialFrame extends Omit<Frame, "payload"> {
  * bytes if these contain the whole frame, and copies otherwise. At most one such frame is buffered.
  */
 export const frameReader = () => {
-  let kept: Buffer = Buffer.alloc(0)
-  let wanted = head_bytes
+  let buffered: Buffer = Buffer.alloc(0)
+  let needed_bytes = head_bytes
   let pending: Array<Buffer> = []
   let pending_bytes = 0
   let partial: PartialFrame | undefined
 
   /** Passes on the next part of a partial frame; returns the bytes after it. */
-  const passOn = ({ left, ...head }: PartialFrame, bytes: Buffer, frames: Array<Frame>): Buffer => {
-    const payload = bytes.subarray(0, left)
-    const is_whole = payload.length === left
-    partial = is_whole ? undefined : { ...head, left: left - payload.length }
+  const emitPart = (
+    { remaining, ...head }: PartialFrame,
+    bytes: Buffer,
+    frames: Array<Frame>,
+  ): Buffer => {
+    const payload = bytes.subarray(0, remaining)
+    const is_whole = payload.length === remaining
+    partial = is_whole ? undefined : { ...head, remaining: remaining - payload.length }
     if (payload.length > 0) frames.push({ ...head, is_last: head.is_last && is_whole, payload })
     return bytes.subarray(payload.length)
   }
-  const cut = (bytes: Buffer, frames: Array<Frame>): Buffer => {
-    let rest = partial === undefined ? bytes : passOn(partial, bytes, frames)
+  const parse = (bytes: Buffer, frames: Array<Frame>): Buffer => {
+    let rest = partial === undefined ? bytes : emitPart(partial, bytes, frames)
     for (;;) {
       if (rest.length < head_bytes) {
-        wanted = head_bytes
+        needed_bytes = head_bytes
         return rest
       }
       const { length, ...head } = decodeHead(rest)
       const end = head_bytes + length
       if (rest.length < end && head.kind === "data") {
-        return passOn({ ...head, left: length }, rest.subarray(head_bytes), frames)
+        return emitPart({ ...head, remaining: length }, rest.subarray(head_bytes), frames)
       }
       if (rest.length < end) {
-        wanted = end
+        needed_bytes = end
         return rest
       }
       frames.push({ ...head, payload: length === 0 ? empty : rest.subarray(head_bytes, end) })
@@ -131,18 +135,18 @@ export const frameReader = () => {
   /** Returns the frames that these bytes complete. */
   return (bytes: Buffer): ReadonlyArray<Frame> => {
     const frames: Array<Frame> = []
-    if (kept.length === 0 && pending_bytes === 0) {
-      kept = cut(bytes, frames)
+    if (buffered.length === 0 && pending_bytes === 0) {
+      buffered = parse(bytes, frames)
       return frames
     }
     pending.push(bytes)
     pending_bytes += bytes.length
     // Joined only when complete, so that a long frame is copied once.
-    if (kept.length + pending_bytes < wanted) return frames
-    const joined = Buffer.concat([kept, ...pending])
+    if (buffered.length + pending_bytes < needed_bytes) return frames
+    const joined = Buffer.concat([buffered, ...pending])
     pending = []
     pending_bytes = 0
-    kept = cut(joined, frames)
+    buffered = parse(joined, frames)
     return frames
   }
 }

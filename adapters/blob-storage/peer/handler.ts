@@ -23,7 +23,7 @@ export interface PeerStore {
   readonly guard: Pick<NodeEngine, "receive" | "copiesOf" | "renew"> & {
     readonly rollBack: (id: BlobId, created_at: bigint) => Promise<void>
   }
-  /** Answers `keeps` of `Peers`. */
+  /** Implements `keeps` of `Peers`. */
   readonly keeps: (
     ids: ReadonlyArray<BlobId>,
     ring_version: number,
@@ -62,15 +62,18 @@ const receive = async (
   const bytes = copyBytes(order.size, order.shard)
   const receiving = guard.receive(order, bytes)
   try {
-    let came = 0
+    let received_bytes = 0
     const pieces = request.whole === undefined ? request.pieces() : [request.whole]
     for await (const piece of pieces) {
-      came += piece.length
-      if (came > bytes) break
+      received_bytes += piece.length
+      if (received_bytes > bytes) break
       if (piece.length > 0) await receiving.write(piece)
     }
-    if (came !== bytes) {
-      throw peerFailure("INTERNAL", `a copy of ${bytes} bytes arrived with ${came} or more`)
+    if (received_bytes !== bytes) {
+      throw peerFailure(
+        "INTERNAL",
+        `a copy of ${bytes} bytes arrived with ${received_bytes} or more`,
+      )
     }
     const { copy, created } = await receiving.finish(now())
     return { json: messages.stored.encode({ created }), body: [encodeCopies([copy], version)] }
@@ -187,8 +190,8 @@ const responseTo = async (
     }
     case operations.keeps: {
       const { ring_version, is_read = false } = messages.keeps.decode(json)
-      const kept = await store.keeps(await idsOf(request), ring_version, is_read)
-      return { json: {}, body: [Uint8Array.from(kept, Number)] }
+      const confirmations = await store.keeps(await idsOf(request), ring_version, is_read)
+      return { json: {}, body: [Uint8Array.from(confirmations, Number)] }
     }
     case operations.ring:
       return { json: messages.ring.encode({ ring_version: store.ringVersion() }) }

@@ -63,37 +63,41 @@ export type Handler = (request: Request, signal: AbortSignal) => Promise<Respons
 interface Exchange {
   readonly sending: ReturnType<typeof makeSendWindow>
   readonly receiving: ReturnType<typeof makeReceiveBuffer>
-  readonly began: (message: Message) => void
+  readonly onBegin: (message: Message) => void
   /** The other side consumed bytes. */
-  readonly moved: () => void
-  readonly failed: (cause: Error) => void
+  readonly onProgress: () => void
+  readonly onFailure: (cause: Error) => void
 }
 
 /** Sends and receives frames for either side of a connection. */
-const makeWire = (socket: Duplex, take: (frame: Frame) => void, ended: (cause: Error) => void) => {
+const makeWire = (
+  socket: Duplex,
+  take: (frame: Frame) => void,
+  onClose: (cause: Error) => void,
+) => {
   const read = frameReader()
   const write = frameWriter(socket)
   let received_at = performance.now()
-  let drained: Array<() => void> = []
-  let is_over = false
+  let drain_waiters: Array<() => void> = []
+  let is_closed = false
 
-  const over = (cause: Error) => {
-    if (is_over) return
-    is_over = true
-    clearInterval(beat)
+  const close = (cause: Error) => {
+    if (is_closed) return
+    is_closed = true
+    clearInterval(heartbeat)
     socket.destroy()
-    for (const wake of drained) wake()
-    ended(cause)
+    for (const wake of drain_waiters) wake()
+    onClose(cause)
   }
   const send: typeof write = (head, ...payload) => {
-    if (!is_over) write(head, ...payload)
+    if (!is_closed) write(head, ...payload)
   }
-  const beat = setInterval(() => {
+  const heartbeat = setInterval(() => {
     if (performance.now() - received_at > idle_ms_max) {
-      over(peerFailure("UNAVAILABLE", "the other node stopped responding"))
+      close(peerFailure("UNAVAILABLE", "the other node stopped responding"))
     } else send({ kind: "ping", exchange: 0, operation: 0, is_last: false })
   }, ping_ms)
-  beat.unref()
+  heartbeat.unref()
 
   socket.on("data", (bytes: Buffer) => {
     received_at = performance.now()
@@ -104,24 +108,24 @@ const makeWire = (socket: Duplex, take: (frame: Frame) => void, ended: (cause: E
       }
     } catch (cause) {
       const broken = causeText(cause)
-      over(peerFailure("INTERNAL", broken))
+      close(peerFailure("INTERNAL", broken))
     }
   })
   socket.on("drain", () => {
-    const waiting = drained
-    drained = []
-    for (const wake of waiting) wake()
+    const waiters = drain_waiters
+    drain_waiters = []
+    for (const wake of waiters) wake()
   })
-  const gone = () => over(peerFailure("UNAVAILABLE", "the connection to the node was lost"))
-  socket.on("error", gone).on("close", gone).on("end", gone)
+  const onLost = () => close(peerFailure("UNAVAILABLE", "the connection to the node was lost"))
+  socket.on("error", onLost).on("close", onLost).on("end", onLost)
   return {
     send,
-    over,
+    close,
     /** Waits while the socket's buffer is full. */
-    room: () =>
-      socket.writableLength < backlog_bytes_max || is_over
+    untilDrained: () =>
+      socket.writableLength < backlog_bytes_max || is_closed
         ? undefined
-        : new Promise<void>((resolve) => drained.push(resolve)),
+        : new Promise<void>((resolve) => drain_waiters.push(resolve)),
   }
 }
 
@@ -166,7 +170,7 @@ const sendMessage = async (
   for await (const part of body) {
     for (const piece of cutPieces(part)) {
       await sending.take(piece.length)
-      await wire.room()
+      await wire.untilDrained()
       wire.send({ kind: "data", exchange, operation, is_last: false }, piece)
     }
   }
@@ -177,7 +181,7 @@ const sendMessage = async (
 const makeExchanges = (getWire: () => Wire) => {
   const exchanges = new Map<number, Exchange>()
 
-  const add = (exchange: number, parts: Pick<Exchange, "began" | "moved" | "failed">) => {
+  const add = (exchange: number, parts: Pick<Exchange, "onBegin" | "onProgress" | "onFailure">) => {
     const receiving = makeReceiveBuffer((bytes) => {
       if (!exchanges.has(exchange)) return
       const payload = Buffer.allocUnsafe(4)
@@ -194,13 +198,13 @@ const makeExchanges = (getWire: () => Wire) => {
     exchanges.delete(exchange)
     found.sending.end(cause)
     found.receiving.end(cause)
-    found.failed(cause)
+    found.onFailure(cause)
   }
   const begin = (found: Exchange, { payload, is_last }: Frame) => {
     const { json, bytes } = decodeJson(payload)
     const whole = is_last ? bytes : undefined
     found.receiving.push(bytes, is_last)
-    found.began({ json, whole, pieces: found.receiving.pieces })
+    found.onBegin({ json, whole, pieces: found.receiving.pieces })
   }
   const take = (frame: Frame) => {
     const found = exchanges.get(frame.exchange)
@@ -209,7 +213,7 @@ const makeExchanges = (getWire: () => Wire) => {
     if (frame.kind === "open" || frame.kind === "reply") begin(found, frame)
     else if (frame.kind === "credit") {
       found.sending.grant(Buffer.from(frame.payload).readUInt32LE(0))
-      found.moved()
+      found.onProgress()
     } else if (frame.kind === "reset") end(frame.exchange, failureOf(frame.payload))
     else if (!found.receiving.push(frame.payload, frame.is_last)) {
       throw new Error("the other node exceeded its send window")
@@ -248,11 +252,11 @@ export interface PeerLink {
 /** The client side of a connection. */
 export const clientLink = (socket: Duplex): PeerLink => {
   let last = 0
-  let over: Error | undefined
+  let closed_by: Error | undefined
   const { promise: closed, resolve: close } = Promise.withResolvers<Error>()
   const exchanges = makeExchanges(() => wire)
   const wire = makeWire(socket, exchanges.take, (cause) => {
-    over = cause
+    closed_by = cause
     exchanges.endAll(cause)
     close(cause)
   })
@@ -278,9 +282,9 @@ export const clientLink = (socket: Duplex): PeerLink => {
   }
   return {
     closed,
-    close: () => wire.over(peerFailure("UNAVAILABLE", "the connection was closed")),
+    close: () => wire.close(peerFailure("UNAVAILABLE", "the connection was closed")),
     call: (operation, json, body, deadline_ms) => {
-      if (over) return Promise.reject(over)
+      if (closed_by) return Promise.reject(closed_by)
       if (exchanges.count() >= exchanges_max) {
         // Not RESOURCE_EXHAUSTED, which means that the node's disk is full.
         const detail = "too many concurrent requests to the node"
@@ -289,13 +293,13 @@ export const clientLink = (socket: Duplex): PeerLink => {
       last = last === exchange_max ? 1 : last + 1
       const exchange = last
       return new Promise((resolve, reject) => {
-        const late = setTimeout(() => {
+        const timeout = setTimeout(() => {
           const detail = `the node did not respond within ${deadline_ms} ms`
           stop(exchange, peerFailure("DEADLINE_EXCEEDED", detail))
         }, deadline_ms)
         const opened = exchanges.add(exchange, {
-          began: (message) => {
-            clearTimeout(late)
+          onBegin: (message) => {
+            clearTimeout(timeout)
             resolve({
               ...message,
               pieces: () => responsePieces(exchange, message.pieces()),
@@ -303,9 +307,9 @@ export const clientLink = (socket: Duplex): PeerLink => {
             })
             if (message.whole !== undefined) exchanges.end(exchange, completed)
           },
-          moved: () => void late.refresh(),
-          failed: (cause) => {
-            clearTimeout(late)
+          onProgress: () => void timeout.refresh(),
+          onFailure: (cause) => {
+            clearTimeout(timeout)
             reject(cause)
           },
         })
@@ -339,18 +343,18 @@ export const serverLink = (socket: Duplex, handler: Handler): Promise<Error> => 
   const aborts = new Map<number, { signal: AbortSignal; abort: () => void }>()
   const newAbort = (exchange: number) => {
     const controller = new AbortController()
-    const made = { signal: controller.signal, abort: () => controller.abort() }
-    aborts.set(exchange, made)
-    return made
+    const entry = { signal: controller.signal, abort: () => controller.abort() }
+    aborts.set(exchange, entry)
+    return entry
   }
   const take = (frame: Frame) => {
     const { kind, exchange, operation } = frame
     if (kind !== "open") return exchanges.take(frame)
     if (exchanges.count() >= exchanges_max) throw new Error("too many concurrent requests")
     const opened: Exchange = exchanges.add(exchange, {
-      began: (message) => void handle(exchange, { ...message, operation }, () => opened),
-      moved: () => undefined,
-      failed: () => aborts.get(exchange)?.abort(),
+      onBegin: (message) => void handle(exchange, { ...message, operation }, () => opened),
+      onProgress: () => undefined,
+      onFailure: () => aborts.get(exchange)?.abort(),
     })
     exchanges.take(frame)
   }

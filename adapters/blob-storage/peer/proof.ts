@@ -38,7 +38,7 @@ export const isProof = (
   handshake: Handshake,
   proof: string,
 ) => {
-  const right = Buffer.from(proofOf(secret, side, handshake))
-  const given = Buffer.from(proof)
-  return given.length === right.length && timingSafeEqual(given, right)
+  const expected = Buffer.from(proofOf(secret, side, handshake))
+  const actual = Buffer.from(proof)
+  return actual.length === expected.length && timingSafeEqual(actual, expected)
 }

@@ -50,9 +50,9 @@ const textOf = ({ oldest, newest }: LinkVersions) =>
   oldest === newest ? `version ${newest}` : `versions ${oldest} to ${newest}`
 
 /** Explains a version mismatch to an operator. */
-export const versionsApart = (who: string, theirs: LinkVersions, ours: LinkVersions) => {
-  const whose = theirs.newest < ours.oldest ? who : "this node"
-  const [mine, other] = [textOf(ours), textOf(theirs)]
-  const known = `${who} speaks ${other} of the link between nodes, this node ${mine}`
-  return `${known}: ${whose} needs a newer release`
+export const versionMismatch = (node: string, theirs: LinkVersions, ours: LinkVersions) => {
+  const outdated = theirs.newest < ours.oldest ? node : "this node"
+  const [our_text, their_text] = [textOf(ours), textOf(theirs)]
+  const difference = `${node} speaks ${their_text} of the link between nodes, this node ${our_text}`
+  return `${difference}: ${outdated} needs a newer release`
 }

@@ -10,7 +10,7 @@ import { encodeFrame, type Frame, piece_bytes_max } from "./frame.ts"
 const parts_max = 64
 
 /** The last frame, which may grow until it is written. */
-interface Growing {
+interface PendingFrame {
   head: Omit<Frame, "payload">
   readonly parts: Array<Uint8Array>
   bytes: number
@@ -27,57 +27,57 @@ const lengthOf = (parts: ReadonlyArray<Uint8Array>) =>
 export const frameWriter = (socket: Duplex) => {
   let is_corked = false
   /** Whether a flush is scheduled before the next task, and at the end of the turn. */
-  let [is_next, is_soon] = [false, false]
-  let growing: Growing | undefined
+  let [has_tick, has_turn] = [false, false]
+  let pending: PendingFrame | undefined
 
   const write = () => {
-    if (growing === undefined || socket.destroyed) return
-    for (const part of encodeFrame(growing.head, ...growing.parts)) socket.write(part)
-    growing = undefined
+    if (pending === undefined || socket.destroyed) return
+    for (const part of encodeFrame(pending.head, ...pending.parts)) socket.write(part)
+    pending = undefined
   }
-  const leave = () => {
+  const flush = () => {
     if (!is_corked) return
     is_corked = false
     write()
     socket.uncork()
   }
-  const leaveNext = () => {
-    is_next = false
-    leave()
+  const flushAtTick = () => {
+    has_tick = false
+    flush()
   }
-  const leaveSoon = () => {
-    is_soon = false
-    leave()
+  const flushAtTurn = () => {
+    has_turn = false
+    flush()
   }
-  const isMore = ({ kind, exchange }: Growing["head"], bytes: number) =>
-    growing?.head.kind === "data" &&
+  const canAppend = ({ kind, exchange }: PendingFrame["head"], bytes: number) =>
+    pending?.head.kind === "data" &&
     kind === "data" &&
-    growing.head.exchange === exchange &&
-    growing.parts.length < parts_max &&
-    growing.bytes + bytes <= piece_bytes_max
+    pending.head.exchange === exchange &&
+    pending.parts.length < parts_max &&
+    pending.bytes + bytes <= piece_bytes_max
 
-  return (head: Growing["head"], ...payload: ReadonlyArray<Uint8Array>) => {
+  return (head: PendingFrame["head"], ...payload: ReadonlyArray<Uint8Array>) => {
     if (!is_corked) {
       is_corked = true
       socket.cork()
     }
     const bytes = lengthOf(payload)
-    if (growing !== undefined && isMore(head, bytes)) {
+    if (pending !== undefined && canAppend(head, bytes)) {
       // The newest header has the current last flag.
-      growing.head = head
-      growing.parts.push(...payload)
-      growing.bytes += bytes
+      pending.head = head
+      pending.parts.push(...payload)
+      pending.bytes += bytes
     } else {
       write()
-      growing = { head, parts: [...payload], bytes }
+      pending = { head, parts: [...payload], bytes }
     }
     const is_whole = head.is_last && head.kind !== "data"
-    if (is_whole && !is_next) {
-      is_next = true
-      process.nextTick(leaveNext)
-    } else if (!is_whole && !is_soon) {
-      is_soon = true
-      setImmediate(leaveSoon)
+    if (is_whole && !has_tick) {
+      has_tick = true
+      process.nextTick(flushAtTick)
+    } else if (!is_whole && !has_turn) {
+      has_turn = true
+      setImmediate(flushAtTurn)
     }
   }
 }

@@ -89,21 +89,21 @@ export const decodeBatch = (
   throw peerFailure("INTERNAL", `a batch of ${end} bytes arrived with ${whole.length}`)
 }
 
-const [failed, was_here, was_stored] = [0, 1, 2] as const
+const [failed, existed, stored] = [0, 1, 2] as const
 
 /** Encodes the outcomes in the order of the request. */
 export const encodeOutcomes = (
   outcomes: ReadonlyArray<Received | PeerFailure>,
   version: number,
 ): Response => {
-  const why = outcomes.flatMap((outcome, at) =>
+  const reasons = outcomes.flatMap((outcome, at) =>
     "copy" in outcome ? [] : [{ at, code: outcome.code, detail: outcome.message }],
   )
   const flags = Uint8Array.from(outcomes, (outcome) =>
-    "copy" in outcome ? (outcome.created ? was_stored : was_here) : failed,
+    "copy" in outcome ? (outcome.created ? stored : existed) : failed,
   )
   const copies = outcomes.map((outcome) => ("copy" in outcome ? outcome.copy : undefined))
-  return { json: failures.encode(why), body: [flags, encodeCopies(copies, version)] }
+  return { json: failures.encode(reasons), body: [flags, encodeCopies(copies, version)] }
 }
 
 /** Decodes `count` outcomes. Throws a PeerFailure, INTERNAL, if the response does not match. */
@@ -112,7 +112,7 @@ export const decodeOutcomes = (
   count: number,
   version: number,
 ): ReadonlyArray<Received | PeerFailure> => {
-  const why = new Map(failures.decode(json).map((each) => [each.at, each]))
+  const reasons = new Map(failures.decode(json).map((each) => [each.at, each]))
   if (whole?.length !== count * (1 + copyBytesIn(version))) {
     throw peerFailure("INTERNAL", `the response does not match the ${count} copies sent`)
   }
@@ -120,9 +120,9 @@ export const decodeOutcomes = (
   return Array.from(whole.subarray(0, count), (flag, at): Received | PeerFailure => {
     const copy = copies[at]
     if (copy !== undefined && copy.kind !== "tombstone" && flag !== failed) {
-      return { copy, created: flag === was_stored }
+      return { copy, created: flag === stored }
     }
-    const { code, detail } = why.get(at) ?? {
+    const { code, detail } = reasons.get(at) ?? {
       code: "INTERNAL",
       detail: "the node gave no reason",
     }

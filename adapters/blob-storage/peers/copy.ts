@@ -130,13 +130,13 @@ const readCopy = (bytes: Buffer, at: number, version: number): Copy | undefined 
 
 /** Decodes consecutive records. Throws a PeerFailure, INTERNAL, if they are invalid. */
 export const decodeCopies = (
-  given: Uint8Array,
+  encoded: Uint8Array,
   version: number,
 ): ReadonlyArray<Copy | undefined> => {
   const record_bytes = copyBytesIn(version)
-  if (given.length % record_bytes !== 0) throw unreadable(`${given.length} bytes`)
-  if (given.length > copies_max * record_bytes) throw unreadable(`${given.length} bytes`)
-  const bytes = Buffer.from(given.buffer, given.byteOffset, given.length)
+  if (encoded.length % record_bytes !== 0) throw unreadable(`${encoded.length} bytes`)
+  if (encoded.length > copies_max * record_bytes) throw unreadable(`${encoded.length} bytes`)
+  const bytes = Buffer.from(encoded.buffer, encoded.byteOffset, encoded.length)
   return Array.from({ length: bytes.length / record_bytes }, (_, n) =>
     readCopy(bytes, n * record_bytes, version),
   )
@@ -149,18 +149,18 @@ export const heldCopy = (copy: Copy | undefined): HeldCopy => {
 }
 
 /** Decodes exactly one record of a held copy. */
-export const decodeHeld = (given: Uint8Array, version: number): HeldCopy => {
-  const [copy, ...more] = decodeCopies(given, version)
+export const decodeHeld = (encoded: Uint8Array, version: number): HeldCopy => {
+  const [copy, ...more] = decodeCopies(encoded, version)
   return heldCopy(more.length === 0 ? copy : undefined)
 }
 
 export const encodeIds = (ids: ReadonlyArray<BlobId>) => Buffer.from(ids.join(""), "hex")
 
 /** Decodes identifiers. Throws a PeerFailure, INTERNAL, if they are invalid or too many. */
-export const decodeIds = (given: Uint8Array): ReadonlyArray<BlobId> => {
-  if (given.length % id_bytes !== 0 || given.length > copies_max * id_bytes) {
-    throw unreadable(`${given.length} bytes of identifiers`)
+export const decodeIds = (encoded: Uint8Array): ReadonlyArray<BlobId> => {
+  if (encoded.length % id_bytes !== 0 || encoded.length > copies_max * id_bytes) {
+    throw unreadable(`${encoded.length} bytes of identifiers`)
   }
-  const bytes = Buffer.from(given.buffer, given.byteOffset, given.length)
+  const bytes = Buffer.from(encoded.buffer, encoded.byteOffset, encoded.length)
   return Array.from({ length: bytes.length / id_bytes }, (_, n) => idAt(bytes, n * id_bytes))
 }

@@ -81,7 +81,7 @@ const isOlder = ({ version }: Connection) => version < version_with_puts
 type Changes = Pick<Peers, "send" | "takeBack" | "renew" | "deleteClusterWide">
 
 /** A copy that fits in a batch; undefined if it is too large or its length is wrong. */
-const smallOf = (operation: number, order: CopyOrder, bytes: CopyBytes): SentCopy | undefined => {
+const batchable = (operation: number, order: CopyOrder, bytes: CopyBytes): SentCopy | undefined => {
   const size = copyBytes(order.size, order.shard)
   if (operation !== operations.replicate || size > batched_bytes_max) return undefined
   if (isStream(bytes) || sizeOf(bytes) !== size) return undefined
@@ -92,9 +92,9 @@ const smallOf = (operation: number, order: CopyOrder, bytes: CopyBytes): SentCop
 const queues = () => {
   const known = new WeakMap<Connection, ReturnType<typeof copyQueue>>()
   return (link: Connection) => {
-    const found = known.get(link) ?? copyQueue(link)
-    known.set(link, found)
-    return found
+    const queue = known.get(link) ?? copyQueue(link)
+    known.set(link, queue)
+    return queue
   }
 }
 
@@ -109,7 +109,7 @@ const changesOver = (calls: PeerCalls): Changes => {
       const operation = operationOf(order, isStream(bytes), reason)
       const link = await calls.to(peer.address)
       const { version } = link
-      const small = version < version_with_batches ? undefined : smallOf(operation, order, bytes)
+      const small = version < version_with_batches ? undefined : batchable(operation, order, bytes)
       if (small !== undefined) return queueOf(link).send(small, deadline_ms)
       const response = await link.call(operation, encodeOrder(order, version), bytes, deadline_ms)
       const { created } = messages.stored.decode(response.json)
@@ -191,13 +191,16 @@ const readsOver = (calls: PeerCalls): Omit<Peers, keyof Changes> => ({
   keeps: async ({ address }, ids, ring_version, is_read) => {
     if (ids.length === 0) return []
     const link = await calls.to(address)
-    // It would confirm without verification.
+    // An older release would confirm the copies without verifying them.
     if (isOlder(link) && is_read) return ids.map(() => false)
     const json = messages.keeps.encode({ ring_version, is_read })
     const response = await link.call(operations.keeps, json, [encodeIds(ids)], list_ms_max)
-    const kept = await collect(response, ids.length)
-    if (kept.length === ids.length) return Array.from(kept, (byte) => byte === 1)
-    throw peerFailure("INTERNAL", `a node returned ${kept.length} of ${ids.length} confirmations`)
+    const confirmations = await collect(response, ids.length)
+    if (confirmations.length === ids.length) return Array.from(confirmations, (byte) => byte === 1)
+    throw peerFailure(
+      "INTERNAL",
+      `a node returned ${confirmations.length} of ${ids.length} confirmations`,
+    )
   },
 })
 

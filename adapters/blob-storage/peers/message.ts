@@ -42,12 +42,12 @@ const Nanoseconds = Schema.BigIntFromString.check(
 const Bytes = Schema.Int.check(Schema.isGreaterThanOrEqualTo(0))
 const Place = Schema.String.check(Schema.isPattern(/^(?:[0-9a-f]{32})?$/))
 
-const said_of_copy = { labels: BlobLabels, origin: Origin }
+const copy_metadata = { labels: BlobLabels, origin: Origin }
 /** `copy` is a record of copy.ts in base64. */
-const Sent = Schema.Struct({ copy: Text, ...said_of_copy })
+const SendRequest = Schema.Struct({ copy: Text, ...copy_metadata })
 /** The fields of a copy besides its record. */
 export const CopyFields = Schema.Struct({
-  ...said_of_copy,
+  ...copy_metadata,
   labels: Schema.optionalKey(BlobLabels),
 })
 const DeleteInternal = Schema.Struct({ id: BlobId, origin: Origin, deleted_at: Nanoseconds })
@@ -99,7 +99,7 @@ export const messages = {
   page: codec(Page),
 }
 
-const sent = codec(Sent)
+const send_request = codec(SendRequest)
 
 /** The record of a copy to send. */
 export const heldOf = ({ labels: _, origin: __, ...order }: CopyOrder): HeldCopy => ({
@@ -135,7 +135,7 @@ export const encodeOrder = (order: CopyOrder, version: number): unknown => ({
 })
 
 export const decodeOrder = (json: unknown, version: number): CopyOrder => {
-  const { copy, labels, origin } = sent.decode(json)
+  const { copy, labels, origin } = send_request.decode(json)
   return orderFrom(decodeHeld(Buffer.from(copy, "base64"), version), { labels, origin })
 }
 

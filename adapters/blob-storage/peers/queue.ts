@@ -31,16 +31,16 @@ const requests_max = 4
  */
 const wait_ms_max = 20
 
-interface Waiting extends SentCopy {
+interface QueuedCopy extends SentCopy {
   readonly deadline_ms: number
   readonly resolve: (received: Received) => void
   readonly reject: (cause: unknown) => void
 }
 
 /** Takes the copies for the next request. */
-const take = (waiting: Array<Waiting>, record_bytes: number) => {
+const takeBatch = (queued: Array<QueuedCopy>, record_bytes: number) => {
   let [count, bytes, json_bytes] = [0, 0, 0]
-  for (const { order, size } of waiting) {
+  for (const { order, size } of queued) {
     bytes += record_bytes + size
     json_bytes += jsonBytesMax(order)
     const is_full = bytes > batch_bytes_max || json_bytes > batch_json_bytes_max
@@ -48,7 +48,7 @@ const take = (waiting: Array<Waiting>, record_bytes: number) => {
     if (count === batch_copies_max || (is_full && count > 0)) break
     count += 1
   }
-  return waiting.splice(0, count)
+  return queued.splice(0, count)
 }
 
 /**
@@ -56,12 +56,15 @@ const take = (waiting: Array<Waiting>, record_bytes: number) => {
  * separately.
  */
 export const copyQueue = ({ version, call }: Connection, wait_ms = wait_ms_max) => {
-  const waiting: Array<Waiting> = []
-  let under_way = 0
+  const queued: Array<QueuedCopy> = []
+  let active_requests = 0
   let is_flushing = false
-  let late: ReturnType<typeof setTimeout> | undefined
+  let timer: ReturnType<typeof setTimeout> | undefined
 
-  const ended = (copies: ReadonlyArray<Waiting>, outcomes: ReturnType<typeof decodeOutcomes>) => {
+  const settle = (
+    copies: ReadonlyArray<QueuedCopy>,
+    outcomes: ReturnType<typeof decodeOutcomes>,
+  ) => {
     for (const [n, { resolve, reject }] of copies.entries()) {
       const outcome = outcomes[n]
       if (isPeerFailure(outcome)) reject(outcome)
@@ -69,34 +72,35 @@ export const copyQueue = ({ version, call }: Connection, wait_ms = wait_ms_max) 
     }
   }
   const sendNext = async () => {
-    const copies = take(waiting, copyBytesIn(version))
+    const copies = takeBatch(queued, copyBytesIn(version))
     const deadline_ms = Math.max(...copies.map((copy) => copy.deadline_ms))
-    under_way += 1
+    active_requests += 1
     try {
       const { json, body } = encodeBatch(copies, version)
       const response = await call(operations.replicate_many, json, body, deadline_ms)
-      ended(copies, decodeOutcomes(response, copies.length, version))
+      settle(copies, decodeOutcomes(response, copies.length, version))
     } catch (cause) {
       for (const { reject } of copies) reject(cause)
     } finally {
-      under_way -= 1
+      active_requests -= 1
       flush()
     }
   }
   const flushAll = () => {
-    clearTimeout(late)
-    late = undefined
-    while (waiting.length > 0) void sendNext()
+    clearTimeout(timer)
+    timer = undefined
+    while (queued.length > 0) void sendNext()
   }
   const flush = () => {
-    if (waiting.length === 0) return
-    if (under_way < requests_max) flushAll()
-    else late ??= setTimeout(flushAll, wait_ms)
+    if (queued.length === 0) return
+    if (active_requests < requests_max) flushAll()
+    else timer ??= setTimeout(flushAll, wait_ms)
   }
   const flushSoon = () => {
     if (is_flushing) return
     is_flushing = true
-    // Behind all promises of this turn: a batch of the disk lets many copies go one by one.
+    // After all promise callbacks of this turn, because a batch from the disk releases many copies
+    // one by one.
     process.nextTick(() => {
       is_flushing = false
       flush()
@@ -105,7 +109,7 @@ export const copyQueue = ({ version, call }: Connection, wait_ms = wait_ms_max) 
   return {
     send: ({ order, bytes, size }: SentCopy, deadline_ms: number) =>
       new Promise<Received>((resolve, reject) => {
-        waiting.push({ order, bytes, size, deadline_ms, resolve, reject })
+        queued.push({ order, bytes, size, deadline_ms, resolve, reject })
         flushSoon()
       }),
   }

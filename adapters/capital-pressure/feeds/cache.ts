@@ -13,7 +13,7 @@ import { findBounded, removeFile, syncFolder, writePrivate } from "#files"
 /**
  * Increase this whenever parsing changes, so that unchanged responses are parsed again.
  */
-const reading = 1
+const parser_version = 1
 
 const file_bytes_max = 65_536
 
@@ -26,7 +26,7 @@ const KnownResponse = Schema.Struct({
 export type KnownResponse = typeof KnownResponse.Type
 
 const File = Schema.Struct({
-  reading: Schema.Literal(reading),
+  reading: Schema.Literal(parser_version),
   answers: Schema.Record(Schema.String, KnownResponse),
 })
 
@@ -68,7 +68,9 @@ export const storeResponses = (
   id: string,
   answers: KnownResponses,
 ): Effect.Effect<void> =>
-  Effect.ignore(writePrivate(fileOf(folder, id), JSON.stringify({ reading, answers })))
+  Effect.ignore(
+    writePrivate(fileOf(folder, id), JSON.stringify({ reading: parser_version, answers })),
+  )
 
 /**
  * Removes the file durably. Fails if that is impossible, because the validators would not match the

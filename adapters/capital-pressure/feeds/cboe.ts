@@ -4,7 +4,7 @@ import { rowsOf } from "#adapters/capital-pressure/feeds/csv.ts"
 import {
   bytes_max_default,
   type FeedPart,
-  lifted,
+  fromResult,
   textOf,
 } from "#adapters/capital-pressure/feeds/plan.ts"
 import { seriesOf } from "#adapters/capital-pressure/feeds/series.ts"
@@ -22,7 +22,7 @@ export const cboePart = (index: string): FeedPart => ({
     const dated = Result.map(rows, (all) =>
       all.map(({ date, value }) => ({ date: isoOf(date), value })),
     )
-    return lifted(Result.flatMap(dated, (all) => seriesOf(all, today)))
+    return fromResult(Result.flatMap(dated, (all) => seriesOf(all, today)))
   },
 })
 

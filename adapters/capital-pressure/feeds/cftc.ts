@@ -8,11 +8,11 @@ import { Result, Schema } from "effect"
 import {
   bytes_max_default,
   type FeedPart,
+  fromResult,
   jsonOf,
-  lifted,
   quoted,
 } from "#adapters/capital-pressure/feeds/plan.ts"
-import { findDay, ordered } from "#adapters/capital-pressure/feeds/series.ts"
+import { ordered, parseDay } from "#adapters/capital-pressure/feeds/series.ts"
 import type { Series } from "#projections/capital-pressure/store.ts"
 import { dateOf } from "#schemas/capital-pressure/day.ts"
 
@@ -43,11 +43,12 @@ const columns = [
 
 /** Asset managers' net position in percent of open interest, weekly on Tuesday. */
 export const cftcPart = (code: string, since: number | undefined): FeedPart => {
-  const later = since === undefined ? "" : ` and report_date_as_yyyy_mm_dd>='${dateOf(since)}'`
+  const date_filter =
+    since === undefined ? "" : ` and report_date_as_yyyy_mm_dd>='${dateOf(since)}'`
   const query = new URLSearchParams({
     $select: columns,
     // By code, because the contract's name has changed.
-    $where: `cftc_contract_market_code='${code}'${later}`,
+    $where: `cftc_contract_market_code='${code}'${date_filter}`,
     $order: "report_date_as_yyyy_mm_dd",
     $limit: String(rows_max),
   })
@@ -58,11 +59,11 @@ export const cftcPart = (code: string, since: number | undefined): FeedPart => {
       bytes_max: bytes_max_default,
     },
     read: (bytes, today) =>
-      lifted(Result.flatMap(jsonOf(Reports, bytes), (reports) => shares(reports, today))),
+      fromResult(Result.flatMap(jsonOf(Reports, bytes), (reports) => netPositions(reports, today))),
   }
 }
 
-const shares = (
+const netPositions = (
   reports: ReadonlyArray<typeof Report.Type>,
   today: number,
 ): Result.Result<Series, string> => {
@@ -70,7 +71,7 @@ const shares = (
   const by_day = new Map<number, number>()
   for (const report of reports) {
     const [date = "", time] = report.report_date_as_yyyy_mm_dd.split("T")
-    const day = findDay(date)
+    const day = parseDay(date)
     if (day === undefined || (time !== undefined && !/^00:00:00(\.000)?$/.test(time))) {
       return Result.fail(
         `has the date "${quoted(report.report_date_as_yyyy_mm_dd)}", which is not a date`,
@@ -86,10 +87,10 @@ const shares = (
     if (by_day.has(day)) return Result.fail(`tells ${date} twice`)
     by_day.set(day, ((long - short) / open) * 100)
   }
-  return steady(ordered(by_day))
+  return checkJumps(ordered(by_day))
 }
 
-const steady = (series: Series): Result.Result<Series, string> => {
+const checkJumps = (series: Series): Result.Result<Series, string> => {
   const { values } = series
   const is_jump = (value: number, n: number) =>
     n > 0 && Math.abs(value - (values[n - 1] ?? value)) > jump_points_max

@@ -24,7 +24,7 @@ import {
 } from "#adapters/capital-pressure/feeds/plan.ts"
 import { unverifiedAgent, verifyingAgent } from "#adapters/capital-pressure/feeds/tls.ts"
 import { readBody } from "#adapters/outside/response-body.ts"
-import { afterOf } from "#adapters/outside/retry-after.ts"
+import { retryAfterOf } from "#adapters/outside/retry-after.ts"
 
 /** Validators for a conditional request. */
 export interface Validators {
@@ -36,14 +36,17 @@ export type Reply =
   | { readonly is_unchanged: true }
   | { readonly is_unchanged: false; readonly bytes: Uint8Array; readonly validators: Validators }
 
-export type Ask = (request: FeedRequest, known?: Validators) => Effect.Effect<Reply, FeedFailed>
+export type Download = (
+  request: FeedRequest,
+  known?: Validators,
+) => Effect.Effect<Reply, FeedFailed>
 
 /** In milliseconds. */
 export interface FeedTimes {
   /** The timeout for headers and between body chunks. */
-  readonly silence_ms: number
+  readonly idle_ms: number
   /** The timeout of one attempt. */
-  readonly whole_ms: number
+  readonly attempt_ms: number
   /** The maximum first backoff; doubles with each attempt. */
   readonly pause_ms: number
   /** Overrides the publisher's spacing between requests. */
@@ -51,7 +54,7 @@ export interface FeedTimes {
 }
 
 /** The slowest response, a daily series since 1962, takes some seconds. */
-const feed_times: FeedTimes = { silence_ms: 30_000, whole_ms: 120_000, pause_ms: 1000 }
+const feed_times: FeedTimes = { idle_ms: 30_000, attempt_ms: 120_000, pause_ms: 1000 }
 
 export interface ClientOptions {
   readonly version: string
@@ -63,27 +66,27 @@ export interface ClientOptions {
   readonly times?: FeedTimes
 }
 
-const tries_max = 4
+const attempts_max = 4
 const pause_ms_max = 20_000
 /** A longer Retry-After is left to the next ingest. */
-const after_ms_max = 60_000
+const retry_after_ms_max = 60_000
 /** The pause of a host that rejects requests without Retry-After. */
-const rest_ms = 900_000
-const rest_ms_max = 86_400_000
+const host_pause_ms = 900_000
+const host_pause_ms_max = 86_400_000
 const redirects_max = 3
 
 /** Creates the client; its connections close with the scope. */
 export const feedClient = Effect.fnUntraced(function* (options: ClientOptions) {
   const baseOf = (publisher: Publisher) => options.bases?.[publisher] ?? publishers[publisher].base
   const cftc_host = new URL(baseOf("cftc")).hostname
-  const verifying = yield* scopedAgent(() => verifyingAgent(bytes_max_default))
-  const cftc = options.cftc_tls_verify
-    ? verifying
+  const verifying_agent = yield* scopedAgent(() => verifyingAgent(bytes_max_default))
+  const cftc_agent = options.cftc_tls_verify
+    ? verifying_agent
     : yield* scopedAgent(() => unverifiedAgent(cftc_host, bytes_max_default))
   const times = options.times ?? feed_times
   const pace = makePace()
 
-  const ask: Ask = Effect.fnUntraced(function* (request, known = {}) {
+  const download: Download = Effect.fnUntraced(function* (request, known = {}) {
     const { publisher } = request
     const { name } = publishers[publisher]
     const url = new URL(request.path, baseOf(publisher))
@@ -93,32 +96,40 @@ export const feedClient = Effect.fnUntraced(function* (options: ClientOptions) {
       url,
       times,
       known,
-      agent: publisher === "cftc" ? cftc : verifying,
+      agent: publisher === "cftc" ? cftc_agent : verifying_agent,
       headers: headersOf(options, known),
     })
     const spacing_ms = times.spacing_ms ?? publishers[publisher].spacing_ms
-    if (publisher === "cftc" && cftc !== verifying) yield* Effect.logInfo(unverified)
+    if (publisher === "cftc" && cftc_agent !== verifying_agent)
+      yield* Effect.logInfo(unverified_notice)
     for (let attempts = 1; ; attempts += 1) {
-      const rest = yield* pace.restOf(host)
-      if (rest > 0) return yield* failed(name, pausedFailure(rest))
-      const result = yield* Effect.result(pace.take(host, spacing_ms, once))
+      const pause = yield* pace.pauseOf(host)
+      if (pause > 0) return yield* failed(name, pausedFailure(pause))
+      const result = yield* Effect.result(pace.run(host, spacing_ms, once))
       if (result._tag === "Success") return result.success
       const failure = result.failure
-      const after = failure.after_ms ?? 0
-      if (!failure.is_temporary || attempts === tries_max || after > after_ms_max) {
+      const retry_after_ms = failure.after_ms ?? 0
+      if (
+        !failure.is_temporary ||
+        attempts === attempts_max ||
+        retry_after_ms > retry_after_ms_max
+      ) {
         if (failure.is_rejection) {
-          yield* pace.rest(host, after > 0 ? Math.min(after, rest_ms_max) : rest_ms)
+          yield* pace.pause(
+            host,
+            retry_after_ms > 0 ? Math.min(retry_after_ms, host_pause_ms_max) : host_pause_ms,
+          )
         }
         return yield* failed(name, failure)
       }
-      const most = Math.min(pause_ms_max, times.pause_ms * 2 ** (attempts - 1))
-      yield* Effect.sleep(Math.max(after, (yield* Random.next) * most))
+      const backoff_ms_max = Math.min(pause_ms_max, times.pause_ms * 2 ** (attempts - 1))
+      yield* Effect.sleep(Math.max(retry_after_ms, (yield* Random.next) * backoff_ms_max))
     }
   })
-  return ask
+  return download
 })
 
-const unverified =
+const unverified_notice =
   "The CFTC is asked without verifying its certificate, and its rows are checked instead; " +
   "capital.cftc_tls_verify = true verifies it."
 
@@ -130,9 +141,10 @@ const failed = (name: string, { reason, next }: RequestFailure) =>
 
 const headersOf = ({ version, contact }: ClientOptions, known: Validators) => {
   // Header values are printable ASCII.
-  const clean = contact.replaceAll(/[^\x20-\x7e]/g, "").trim()
+  const contact_text = contact.replaceAll(/[^\x20-\x7e]/g, "").trim()
   return {
-    "user-agent": clean === "" ? `almanac/${version}` : `almanac/${version} (+${clean})`,
+    "user-agent":
+      contact_text === "" ? `almanac/${version}` : `almanac/${version} (+${contact_text})`,
     accept: "*/*",
     "accept-encoding": "gzip",
     ...(known.etag !== undefined && { "if-none-match": known.etag }),
@@ -157,7 +169,7 @@ const attempt = (one: Attempt): Effect.Effect<Reply, RequestFailure> =>
     }),
   ).pipe(
     Effect.timeoutOrElse({
-      duration: one.times.whole_ms,
+      duration: one.times.attempt_ms,
       orElse: () => Effect.fail(connectionFailure("ETIMEDOUT")),
     }),
   )
@@ -176,8 +188,8 @@ const sendRequest = async (one: Attempt, now: number, signal: AbortSignal): Prom
       method: "GET",
       headers,
       signal,
-      headersTimeout: times.silence_ms,
-      bodyTimeout: times.silence_ms,
+      headersTimeout: times.idle_ms,
+      bodyTimeout: times.idle_ms,
     })
     const header = (name: string) => [response_headers[name]].flat()[0]
     if (statusCode === 200) {
@@ -189,7 +201,9 @@ const sendRequest = async (one: Attempt, now: number, signal: AbortSignal): Prom
     if (statusCode === 304 && isConditional(one.known)) return { is_unchanged: true }
     const location = header("location")
     if (!redirects.has(statusCode) || location === undefined) {
-      throw failedAttempt(statusFailure(statusCode, request, afterOf(header("retry-after"), now)))
+      throw failedAttempt(
+        statusFailure(statusCode, request, retryAfterOf(header("retry-after"), now)),
+      )
     }
     const next = URL.canParse(location, url) ? new URL(location, url) : undefined
     if (!next || !isAllowedRedirect(one.url, next))
@@ -205,9 +219,9 @@ const isConditional = ({ etag, last_modified }: Validators) =>
   etag !== undefined || last_modified !== undefined
 
 const withSecret = ({ request: { secret }, url }: Attempt) => {
-  const whole = new URL(url)
-  if (secret) whole.searchParams.set(secret.name, Redacted.value(secret.value))
-  return whole
+  const url_with_secret = new URL(url)
+  if (secret) url_with_secret.searchParams.set(secret.name, Redacted.value(secret.value))
+  return url_with_secret
 }
 
 /** Longer validators are not stored. */
@@ -227,12 +241,12 @@ const validatorsOf = (header: (name: string) => string | undefined): Validators 
  * Whether a redirect is allowed: same protocol, port and registered domain, which is the last two
  * labels for all publishers. An IP address must be equal.
  */
-const isAllowedRedirect = (asked: URL, sent: URL) =>
-  asked.protocol === sent.protocol &&
-  asked.port === sent.port &&
-  sent.username === "" &&
-  sent.password === "" &&
-  domainOf(asked.hostname) === domainOf(sent.hostname)
+const isAllowedRedirect = (from_url: URL, to_url: URL) =>
+  from_url.protocol === to_url.protocol &&
+  from_url.port === to_url.port &&
+  to_url.username === "" &&
+  to_url.password === "" &&
+  domainOf(from_url.hostname) === domainOf(to_url.hostname)
 
 const domainOf = (hostname: string) =>
   /^[\d.]+$|:/.test(hostname) ? hostname : hostname.split(".").slice(-2).join(".")

@@ -23,8 +23,8 @@ const carry_days = { daily: 10, weekly: 21 } as const
 
 /** The latest value at or before `day` that is at most `carry` days old. */
 const asOf = ({ days, values }: Series, day: number, carry: number): number | undefined => {
-  const place = firstAtOrAfter(days, day + 1) - 1
-  return (days[place] ?? Number.NEGATIVE_INFINITY) < day - carry ? undefined : values[place]
+  const index = firstAtOrAfter(days, day + 1) - 1
+  return (days[index] ?? Number.NEGATIVE_INFINITY) < day - carry ? undefined : values[index]
 }
 
 const onDay = (series: Series, day: number) => asOf(series, day, 0)
@@ -32,11 +32,11 @@ const onDay = (series: Series, day: number) => asOf(series, day, 0)
 /** Computes a value for each day of `slow`; undefined omits the day. */
 const derive = (
   slow: Series | undefined,
-  value: (amount: number, day: number, place: number) => number | undefined,
+  value: (amount: number, day: number, index: number) => number | undefined,
 ): Series => {
   const by_day = new Map<number, number>()
-  for (const [place, day] of slow?.days.entries() ?? []) {
-    const found = value(slow?.values[place] ?? Number.NaN, day, place)
+  for (const [index, day] of slow?.days.entries() ?? []) {
+    const found = value(slow?.values[index] ?? Number.NaN, day, index)
     if (found !== undefined && Number.isFinite(found)) by_day.set(day, found)
   }
   return ordered(by_day)
@@ -77,9 +77,9 @@ const bp_of_percent = 100
 const ratesVol: Derivation = {
   inputs: ["DGS10"],
   combine: ([yields]) =>
-    derive(yields, (_percent, _day, place) => {
-      if (yields === undefined || place < changes_of_month) return undefined
-      const window = yields.values.subarray(place - changes_of_month, place + 1)
+    derive(yields, (_percent, _day, index) => {
+      if (yields === undefined || index < changes_of_month) return undefined
+      const window = yields.values.subarray(index - changes_of_month, index + 1)
       const changes = window.subarray(1).map((value, n) => value - (window[n] ?? Number.NaN))
       const mean = changes.reduce((sum, change) => sum + change, 0) / changes_of_month
       const squares = changes.reduce((sum, change) => sum + (change - mean) ** 2, 0)

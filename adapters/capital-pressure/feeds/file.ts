@@ -4,8 +4,8 @@ import { Effect, Option, Result } from "effect"
 import type { FetchedPrices } from "#actors/capital-pressure/feeds.ts"
 import { rowsOf } from "#adapters/capital-pressure/feeds/csv.ts"
 import { feedFailed, textOf } from "#adapters/capital-pressure/feeds/plan.ts"
-import { pricesFrom, pricesIn } from "#adapters/capital-pressure/feeds/quotes.ts"
-import { from, seriesOf } from "#adapters/capital-pressure/feeds/series.ts"
+import { parsePrices, pricesFrom } from "#adapters/capital-pressure/feeds/quotes.ts"
+import { seriesOf, seriesSince } from "#adapters/capital-pressure/feeds/series.ts"
 import { findBounded } from "#files"
 import type { Series } from "#projections/capital-pressure/store.ts"
 
@@ -22,10 +22,10 @@ export const valueFile = Effect.fnUntraced(function* (
   const series = yield* readFile(folder, id, (text) =>
     Result.flatMap(rowsOf(text, /^date$/i, /^value$/i), (rows) => seriesOf(rows, today)),
   )
-  const wanted: Series = from(series, since)
-  return wanted.days.length > 0 || since !== undefined
-    ? wanted
-    : yield* feedFailed(join(folder, `${id}.csv`), "tells no value at all", next)
+  const requested: Series = seriesSince(series, since)
+  return requested.days.length > 0 || since !== undefined
+    ? requested
+    : yield* feedFailed(join(folder, `${id}.csv`), "tells no value at all", remedy)
 })
 
 /** The closes of `<TICKER>.csv`, with the columns `Date`, `Close` and optionally `Adj Close`. */
@@ -36,11 +36,11 @@ export const priceFile = (
   today: number,
 ) =>
   Effect.map(
-    readFile(folder, ticker, (text) => pricesIn(text, today)),
+    readFile(folder, ticker, (text) => parsePrices(text, today)),
     (prices): FetchedPrices => pricesFrom(prices, since),
   )
 
-const next = "Fix the file and ingest it again."
+const remedy = "Fix the file and ingest it again."
 
 const readFile = <A>(
   folder: string,
@@ -49,15 +49,15 @@ const readFile = <A>(
 ) => {
   const path = join(folder, `${name}.csv`)
   return findBounded(path, file_bytes_max).pipe(
-    Effect.mapError(({ code }) => feedFailed(path, `cannot be read (${code})`, next)),
+    Effect.mapError(({ code }) => feedFailed(path, `cannot be read (${code})`, remedy)),
     Effect.flatMap((text) => {
       if (Option.isNone(text)) {
         return Effect.fail(feedFailed(path, "does not exist", "Put the file into the folder."))
       }
-      const found = Result.flatMap(textOf(new TextEncoder().encode(text.value)), read)
-      return Result.isSuccess(found)
-        ? Effect.succeed(found.success)
-        : Effect.fail(feedFailed(path, found.failure, next))
+      const parsed = Result.flatMap(textOf(new TextEncoder().encode(text.value)), read)
+      return Result.isSuccess(parsed)
+        ? Effect.succeed(parsed.success)
+        : Effect.fail(feedFailed(path, parsed.failure, remedy))
     }),
   )
 }

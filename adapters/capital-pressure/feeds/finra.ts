@@ -7,7 +7,12 @@
 import { Effect, Result } from "effect"
 import { zipSync } from "fflate"
 import readWorkbook from "read-excel-file/universal"
-import { type FeedPart, lifted, quoted, unreadable } from "#adapters/capital-pressure/feeds/plan.ts"
+import {
+  type FeedPart,
+  fromResult,
+  quoted,
+  unreadable,
+} from "#adapters/capital-pressure/feeds/plan.ts"
 import { type Row, seriesOf } from "#adapters/capital-pressure/feeds/series.ts"
 import type { Series } from "#projections/capital-pressure/store.ts"
 import { dateOf, dayAt } from "#schemas/capital-pressure/day.ts"
@@ -45,8 +50,8 @@ export const finraPart = (value: MarginValue): FeedPart => ({
           : "answered what is no workbook",
     }).pipe(Effect.catch(unreadable))
     for (const { data } of sheets) {
-      const table = tableIn(data)
-      if (table) return yield* lifted(margins(table, value, today))
+      const table = findTable(data)
+      if (table) return yield* fromResult(margins(table, value, today))
     }
     const names = sheets.map(({ sheet }) => quoted(sheet)).join(", ")
     return yield* unreadable(`has no sheet with the columns of margin balances (${names})`)
@@ -60,11 +65,11 @@ export const finraPart = (value: MarginValue): FeedPart => ({
 const boundedWorkbook = async (bytes: Uint8Array): Promise<Blob> => {
   const zip = await openZip(Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length), entries_max)
   const parts: Array<readonly [string, Uint8Array]> = []
-  let left = bytes_max
+  let remaining_bytes = bytes_max
   for (const name of zip.names.filter((one) => /\.(xml|rels)$/i.test(one))) {
-    const part = await zip.read(name, left)
+    const part = await zip.read(name, remaining_bytes)
     if (part === undefined) continue
-    left -= part.length
+    remaining_bytes -= part.length
     parts.push([name, part])
   }
   return new Blob([zipSync(Object.fromEntries(parts), { level: 0 })])
@@ -81,34 +86,34 @@ interface Table {
 }
 
 /** Finds the table by its headings, because columns and sheets have moved before. */
-const tableIn = (data: ReadonlyArray<Cells>): Table | undefined => {
+const findTable = (data: ReadonlyArray<Cells>): Table | undefined => {
   for (const [n, row] of data.slice(0, heading_rows_max).entries()) {
     const at = (heading: RegExp) =>
       row.findIndex((cell) => typeof cell === "string" && heading.test(cell))
-    const places = {
+    const columns = {
       month: at(/^\s*(year\W*month|month\W*year)/i),
       debit: at(/^\s*debit balances/i),
       cash: at(/^\s*free credit.*\bcash\b/i),
       margin: at(/^\s*free credit.*\bmargin\b/i),
     }
-    if (!Object.values(places).includes(-1)) return { rows: data.slice(n + 1), ...places }
+    if (!Object.values(columns).includes(-1)) return { rows: data.slice(n + 1), ...columns }
   }
   return undefined
 }
 
 const margins = (
-  { rows, ...places }: Table,
+  { rows, ...columns }: Table,
   value: MarginValue,
   today: number,
 ): Result.Result<Series, string> => {
   if (rows.length > rows_max) return Result.fail(`answered more than ${rows_max} rows`)
   const found: Array<Row> = []
   for (const cells of rows) {
-    const month = monthOf(cells[places.month])
+    const month = monthOf(cells[columns.month])
     // Skip notes below the table and an empty row above the first month.
     if (month === undefined) continue
-    const [debit, cash, margin] = [places.debit, places.cash, places.margin].map((place) =>
-      amountOf(cells[place]),
+    const [debit, cash, margin] = [columns.debit, columns.cash, columns.margin].map((column) =>
+      amountOf(cells[column]),
     )
     if (debit === undefined || debit <= 0) return Result.fail(`tells no debit for ${month}`)
     if (value === "margin_debt") found.push({ date: endOf(month), value: String(debit) })

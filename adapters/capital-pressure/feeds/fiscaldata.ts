@@ -3,8 +3,8 @@ import { Result, Schema } from "effect"
 import {
   bytes_max_default,
   type FeedPart,
+  fromResult,
   jsonOf,
-  lifted,
 } from "#adapters/capital-pressure/feeds/plan.ts"
 import { seriesOf } from "#adapters/capital-pressure/feeds/series.ts"
 import { dateOf } from "#schemas/capital-pressure/day.ts"
@@ -38,13 +38,13 @@ export const debtPart = (since: number | undefined): FeedPart => {
       bytes_max: bytes_max_default,
     },
     read: (bytes, today) => {
-      const answer = Result.flatMap(jsonOf(Debt, bytes), ({ data, meta }) => {
+      const series = Result.flatMap(jsonOf(Debt, bytes), ({ data, meta }) => {
         const total = meta["total-count"]
         if (data.length !== total) return Result.fail(`answered ${data.length} of ${total} rows`)
         const rows = data.map((row) => ({ date: row.record_date, value: row.debt_held_public_amt }))
         return seriesOf(rows, today)
       })
-      return lifted(answer)
+      return fromResult(series)
     },
   }
 }

@@ -10,8 +10,8 @@ import { rowsOf } from "#adapters/capital-pressure/feeds/csv.ts"
 import {
   bytes_max_default,
   type FeedPart,
+  fromResult,
   jsonOf,
-  lifted,
   textOf,
 } from "#adapters/capital-pressure/feeds/plan.ts"
 import { seriesOf } from "#adapters/capital-pressure/feeds/series.ts"
@@ -22,9 +22,9 @@ export const fredPart = (
   series: string,
   since: number | undefined,
   key: Redacted.Redacted<string> | undefined,
-): FeedPart => (key === undefined ? keyless(series, since) : keyed(series, since, key))
+): FeedPart => (key === undefined ? csvPart(series, since) : jsonPart(series, since, key))
 
-const keyless = (series: string, since: number | undefined): FeedPart => {
+const csvPart = (series: string, since: number | undefined): FeedPart => {
   const query = new URLSearchParams({ id: series })
   if (since !== undefined) query.set("cosd", dateOf(since))
   const value = new RegExp(`^${series}$`, "i")
@@ -39,7 +39,7 @@ const keyless = (series: string, since: number | undefined): FeedPart => {
       const rows = Result.flatMap(textOf(bytes), (text) =>
         rowsOf(text, /^(observation_)?date$/i, value),
       )
-      return lifted(Result.flatMap(rows, (all) => seriesOf(all, today)))
+      return fromResult(Result.flatMap(rows, (all) => seriesOf(all, today)))
     },
   }
 }
@@ -52,7 +52,7 @@ const Observations = Schema.Struct({
   observations: Schema.Array(Schema.Struct({ date: Schema.String, value: Schema.String })),
 })
 
-const keyed = (
+const jsonPart = (
   series: string,
   since: number | undefined,
   value: Redacted.Redacted<string>,
@@ -68,12 +68,14 @@ const keyed = (
       bytes_max: bytes_max_default,
     },
     read: (bytes, today) => {
-      const answer = Result.flatMap(jsonOf(Observations, bytes), ({ count, observations }) =>
-        count === observations.length
-          ? seriesOf(observations, today)
-          : Result.fail(`answered ${observations.length} of ${count} observations`),
+      const series_result = Result.flatMap(
+        jsonOf(Observations, bytes),
+        ({ count, observations }) =>
+          count === observations.length
+            ? seriesOf(observations, today)
+            : Result.fail(`answered ${observations.length} of ${count} observations`),
       )
-      return lifted(answer)
+      return fromResult(series_result)
     },
   }
 }

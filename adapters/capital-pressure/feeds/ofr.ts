@@ -4,7 +4,7 @@ import { rowsOf } from "#adapters/capital-pressure/feeds/csv.ts"
 import {
   bytes_max_default,
   type FeedPart,
-  lifted,
+  fromResult,
   textOf,
 } from "#adapters/capital-pressure/feeds/plan.ts"
 import { seriesOf } from "#adapters/capital-pressure/feeds/series.ts"
@@ -18,6 +18,6 @@ export const ofrPart: FeedPart = {
   },
   read: (bytes, today) => {
     const rows = Result.flatMap(textOf(bytes), (text) => rowsOf(text, /^date$/i, /^ofr fsi$/i))
-    return lifted(Result.flatMap(rows, (all) => seriesOf(all, today)))
+    return fromResult(Result.flatMap(rows, (all) => seriesOf(all, today)))
   },
 }

@@ -7,22 +7,22 @@ const concurrency_max = 2
 interface Host {
   readonly permits: Semaphore.Semaphore
   /** When the next request may begin, in milliseconds of the clock. */
-  free_at: number
+  next_at: number
   /** The end of the host's pause. */
-  rest_until: number
+  paused_until: number
 }
 
 export interface Pace {
   /** Runs `request` when the limits allow it. */
-  readonly take: <A, E>(
+  readonly run: <A, E>(
     host: string,
     spacing_ms: number,
     request: Effect.Effect<A, E>,
   ) => Effect.Effect<A, E>
   /** The rest of the host's pause; 0 if there is none. */
-  readonly restOf: (host: string) => Effect.Effect<number>
+  readonly pauseOf: (host: string) => Effect.Effect<number>
   /** Pauses the host: requests fail at once until then. */
-  readonly rest: (host: string, ms: number) => Effect.Effect<void>
+  readonly pause: (host: string, ms: number) => Effect.Effect<void>
 }
 
 export const makePace = (): Pace => {
@@ -30,26 +30,26 @@ export const makePace = (): Pace => {
   const hostOf = (name: string) => {
     const known = hosts.get(name)
     if (known) return known
-    const host = { permits: Semaphore.makeUnsafe(concurrency_max), free_at: 0, rest_until: 0 }
+    const host = { permits: Semaphore.makeUnsafe(concurrency_max), next_at: 0, paused_until: 0 }
     hosts.set(name, host)
     return host
   }
   return {
-    take: (name, spacing_ms, request) => {
+    run: (name, spacing_ms, request) => {
       const host = hostOf(name)
       const wait = Effect.flatMap(Clock.currentTimeMillis, (now) => {
-        const start = Math.max(now, host.free_at)
-        host.free_at = start + spacing_ms
+        const start = Math.max(now, host.next_at)
+        host.next_at = start + spacing_ms
         return Effect.sleep(start - now)
       })
       return host.permits.withPermit(Effect.andThen(wait, request))
     },
-    restOf: (name) =>
-      Effect.map(Clock.currentTimeMillis, (now) => Math.max(0, hostOf(name).rest_until - now)),
-    rest: (name, ms) =>
+    pauseOf: (name) =>
+      Effect.map(Clock.currentTimeMillis, (now) => Math.max(0, hostOf(name).paused_until - now)),
+    pause: (name, ms) =>
       Effect.map(Clock.currentTimeMillis, (now) => {
         const host = hostOf(name)
-        host.rest_until = Math.max(host.rest_until, now + ms)
+        host.paused_until = Math.max(host.paused_until, now + ms)
       }),
   }
 }

@@ -65,7 +65,7 @@ export interface FeedPlan {
 const no_series: Series = { days: new Int32Array(0), values: new Float64Array(0) }
 
 /** A plan with a single part, which is stored unchanged. */
-export const plain = (part: FeedPart): FeedPlan => ({
+export const singlePartPlan = (part: FeedPart): FeedPlan => ({
   parts: [part],
   combine: ([series]) => series ?? no_series,
 })
@@ -73,10 +73,10 @@ export const plain = (part: FeedPart): FeedPlan => ({
 export const unreadable = (reason: string) => Effect.fail(new Unreadable({ reason }))
 
 /** Converts a Result to an effect. */
-export const lifted = <A>(read: Result.Result<A, string>): Effect.Effect<A, Unreadable> =>
+export const fromResult = <A>(read: Result.Result<A, string>): Effect.Effect<A, Unreadable> =>
   Result.isSuccess(read) ? Effect.succeed(read.success) : unreadable(read.failure)
 
-/** What a person may do about a feed that failed. */
+/** Remedies for a failed feed. */
 export const advice = {
   later: "The next ingest requests it again.",
   form: "Its form may have changed: until almanac reads it, use ingest --source file:DIR.",
@@ -90,8 +90,8 @@ export const advice = {
 const quote_chars_max = 60
 
 /** Builds the error text: `reason` is a clause without a full stop, `next` a sentence. */
-export const feedFailed = (who: string, reason: string, next: string) =>
-  new FeedFailed({ detail: detailOf(`${who} ${reason}. ${next}`) })
+export const feedFailed = (subject: string, reason: string, next: string) =>
+  new FeedFailed({ detail: detailOf(`${subject} ${reason}. ${next}`) })
 
 /** Shortens external text and removes control characters. */
 export const quoted = (text: string) => {

@@ -6,7 +6,7 @@
  */
 import { Clock, Effect, Redacted, Result } from "effect"
 import { FeedFailed } from "#actors/capital-pressure/feeds.ts"
-import type { Ask } from "#adapters/capital-pressure/feeds/client.ts"
+import type { Download } from "#adapters/capital-pressure/feeds/client.ts"
 import { priceFile } from "#adapters/capital-pressure/feeds/file.ts"
 import { advice, type FeedPart, feedFailed } from "#adapters/capital-pressure/feeds/plan.ts"
 import {
@@ -15,7 +15,7 @@ import {
   prices_advice,
   unreadableResponse,
 } from "#adapters/capital-pressure/feeds/provider.ts"
-import { from } from "#adapters/capital-pressure/feeds/series.ts"
+import { seriesSince } from "#adapters/capital-pressure/feeds/series.ts"
 import { stooq } from "#adapters/capital-pressure/feeds/stooq.ts"
 import { yahoo } from "#adapters/capital-pressure/feeds/yahoo.ts"
 import { dayAt } from "#schemas/capital-pressure/day.ts"
@@ -32,7 +32,7 @@ export interface PriceOptions {
 }
 
 interface Fetchers {
-  readonly ask: Ask
+  readonly download: Download
   readonly fred: (series: string, since?: number) => FeedPart
 }
 
@@ -45,10 +45,10 @@ export const priceFeed = (options: PriceOptions, fetchers: Fetchers) =>
     const now = yield* Clock.currentTimeMillis
     const first = since && Math.min(since, dayAt(now) - fetched_days_min)
     const failures: Array<string> = []
-    for (const provider of chainOf(options, fetchers, ticker)) {
-      const answer = yield* Effect.result(provider(ticker, first, now))
-      if (Result.isSuccess(answer)) return answer.success
-      failures.push(answer.failure.detail)
+    for (const provider of providersFor(options, fetchers, ticker)) {
+      const result = yield* Effect.result(provider(ticker, first, now))
+      if (Result.isSuccess(result)) return result.success
+      failures.push(result.failure.detail)
     }
     return yield* allFailed(ticker, failures, options)
   })
@@ -56,28 +56,28 @@ export const priceFeed = (options: PriceOptions, fetchers: Fetchers) =>
 /** Combines the failures. Adds a hint, because Yahoo rejects many networks permanently. */
 const allFailed = (ticker: string, failures: ReadonlyArray<string>, options: PriceOptions) => {
   const details = failures.join(" ")
-  const is_hint = options.prices_source === "yahoo" && ticker !== index_ticker
-  const hint = is_hint && !details.includes(prices_advice) ? ` ${prices_advice}` : ""
+  const has_hint = options.prices_source === "yahoo" && ticker !== index_ticker
+  const hint = has_hint && !details.includes(prices_advice) ? ` ${prices_advice}` : ""
   return new FeedFailed({ detail: detailOf(`${ticker}: ${details}${hint}`) })
 }
 
-const chainOf = (
+const providersFor = (
   options: PriceOptions,
   fetchers: Fetchers,
   ticker: string,
 ): ReadonlyArray<Provider> => {
-  const csv = options.prices_dir === "" ? [] : [folder(options.prices_dir)]
+  const csv = options.prices_dir === "" ? [] : [csvProvider(options.prices_dir)]
   if (ticker === index_ticker) {
-    const fred = index(fetchers)
+    const fred = indexProvider(fetchers)
     return options.prices_source === "csv" ? [...csv, fred] : [fred, ...csv]
   }
   const has_key = Redacted.value(options.stooq_key) !== ""
-  const keyed = has_key ? [stooq(fetchers.ask, options.stooq_key)] : []
+  const keyed_providers = has_key ? [stooq(fetchers.download, options.stooq_key)] : []
   switch (options.prices_source) {
     case "yahoo":
-      return [yahoo(fetchers.ask), ...keyed, ...csv]
+      return [yahoo(fetchers.download), ...keyed_providers, ...csv]
     case "stooq":
-      return [...(has_key ? keyed : [notConfigured("capital.stooq_key")]), ...csv]
+      return [...(has_key ? keyed_providers : [notConfigured("capital.stooq_key")]), ...csv]
     case "csv":
       // Never mix a folder's prices with other sources.
       return csv.length > 0 ? csv : [notConfigured("capital.prices_dir")]
@@ -89,21 +89,21 @@ const notConfigured =
   () =>
     Effect.fail(feedFailed("Its provider", "is not set up", `Set ${setting}.`))
 
-const folder =
+const csvProvider =
   (path: string): Provider =>
   (ticker, since, now) =>
     priceFile(path, ticker, since, dayAt(now))
 
-const index =
-  ({ ask, fred }: Fetchers): Provider =>
+const indexProvider =
+  ({ download, fred }: Fetchers): Provider =>
   (_ticker, since, now) =>
     Effect.gen(function* () {
       const part = fred(index_ticker, since)
-      const bytes = yield* fetchBytes(ask, part.request)
+      const bytes = yield* fetchBytes(download, part.request)
       const read = part.read(bytes, dayAt(now))
       const series = yield* Effect.mapError(read, ({ reason }) =>
         unreadableResponse(part.request, reason, advice.form),
       )
-      const { days, values } = from(series, since)
+      const { days, values } = seriesSince(series, since)
       return { days, close: values, adjusted: values }
     })

@@ -1,7 +1,7 @@
 /** Providers of prices. */
 import { Effect, Result } from "effect"
 import type { FeedFailed, FetchedPrices } from "#actors/capital-pressure/feeds.ts"
-import type { Ask } from "#adapters/capital-pressure/feeds/client.ts"
+import type { Download } from "#adapters/capital-pressure/feeds/client.ts"
 import { type FeedRequest, feedFailed, publishers } from "#adapters/capital-pressure/feeds/plan.ts"
 
 /** Fetches the closes of a ticker from the day `since` on; `now` is in milliseconds. */
@@ -12,8 +12,8 @@ export type Provider = (
 ) => Effect.Effect<FetchedPrices, FeedFailed>
 
 /** Fetches without validators. */
-export const fetchBytes = Effect.fnUntraced(function* (ask: Ask, request: FeedRequest) {
-  const reply = yield* ask(request)
+export const fetchBytes = Effect.fnUntraced(function* (download: Download, request: FeedRequest) {
+  const reply = yield* download(request)
   return reply.is_unchanged ? new Uint8Array(0) : reply.bytes
 })
 
@@ -27,11 +27,11 @@ export const prices_advice =
 
 /** Fetches and parses prices. An empty result is a failure. */
 export const fetchPrices = (
-  ask: Ask,
+  download: Download,
   request: FeedRequest,
   read: (bytes: Uint8Array) => Result.Result<FetchedPrices, string>,
 ) =>
-  Effect.flatMap(fetchBytes(ask, request), (bytes) => {
+  Effect.flatMap(fetchBytes(download, request), (bytes) => {
     const prices = Result.flatMap(read(bytes), (found) =>
       found.days.length === 0 ? Result.fail("tells no close") : Result.succeed(found),
     )

@@ -4,10 +4,10 @@ import type { FetchedPrices } from "#actors/capital-pressure/feeds.ts"
 import { cellsOf } from "#adapters/capital-pressure/feeds/csv.ts"
 import { quoted } from "#adapters/capital-pressure/feeds/plan.ts"
 import {
-  findDay,
   firstAtOrAfter,
   isMissing,
   numberOf,
+  parseDay,
 } from "#adapters/capital-pressure/feeds/series.ts"
 import { dateOf } from "#schemas/capital-pressure/day.ts"
 
@@ -20,20 +20,20 @@ export interface Quote {
 /** Sorts quotes by day. A close that is not positive or conflicts with another is an error. */
 export const pricesOf = (quotes: ReadonlyArray<Quote>): Result.Result<FetchedPrices, string> => {
   const sorted = quotes.toSorted((one, other) => one.day - other.day)
-  const kept: Array<Quote> = []
+  const unique: Array<Quote> = []
   for (const quote of sorted) {
     const date = dateOf(quote.day)
     if (!(quote.close > 0 && quote.adjusted > 0)) return Result.fail(`has no price for ${date}`)
-    const last = kept.at(-1)
-    if (last?.day !== quote.day) kept.push(quote)
+    const last = unique.at(-1)
+    if (last?.day !== quote.day) unique.push(quote)
     else if (last.close !== quote.close || last.adjusted !== quote.adjusted) {
       return Result.fail(`tells two prices for ${date}`)
     }
   }
   return Result.succeed({
-    days: Int32Array.from(kept, ({ day }) => day),
-    close: Float64Array.from(kept, ({ close }) => close),
-    adjusted: Float64Array.from(kept, ({ adjusted }) => adjusted),
+    days: Int32Array.from(unique, ({ day }) => day),
+    close: Float64Array.from(unique, ({ close }) => close),
+    adjusted: Float64Array.from(unique, ({ adjusted }) => adjusted),
   })
 }
 
@@ -53,13 +53,13 @@ const close = /^close$/i
 const adjusted = /^adj(usted)?[ _]?(close)?$/i
 
 /** Parses a table with the columns Date, Close and optionally Adj Close. */
-export const pricesIn = (text: string, today: number): Result.Result<FetchedPrices, string> => {
+export const parsePrices = (text: string, today: number): Result.Result<FetchedPrices, string> => {
   const is_adjusted = Result.isSuccess(cellsOf(text, [adjusted]))
   const cells = cellsOf(text, [date, close, is_adjusted ? adjusted : close])
   return Result.flatMap(cells, (rows) => {
     const quotes: Array<Quote> = []
     for (const [date_text = "", price = "", adjusted_text = ""] of rows) {
-      const day = findDay(date_text)
+      const day = parseDay(date_text)
       if (day === undefined)
         return Result.fail(`has the date "${quoted(date_text)}", which is not a date`)
       if (isMissing(price) || isMissing(adjusted_text)) continue

@@ -17,20 +17,20 @@ export interface Row {
 }
 
 /** How publishers write a missing value, mostly on holidays. */
-const missing = new Set(["", ".", "null", "na"])
-const number = /^[-+]?(\d+(\.\d*)?|\.\d+)([eE][-+]?\d{1,3})?$/
+const missing_values = new Set(["", ".", "null", "na"])
+const number_pattern = /^[-+]?(\d+(\.\d*)?|\.\d+)([eE][-+]?\d{1,3})?$/
 
-export const isMissing = (text: string) => missing.has(text.trim().toLowerCase())
+export const isMissing = (text: string) => missing_values.has(text.trim().toLowerCase())
 
 /** Parses a finite decimal number. Rejects "NaN", "Infinity", "1,000" and "0x1". */
 export const numberOf = (text: string): number | undefined => {
   const clean = text.trim()
-  const value = number.test(clean) ? Number(clean) : Number.NaN
+  const value = number_pattern.test(clean) ? Number(clean) : Number.NaN
   return Number.isFinite(value) ? value : undefined
 }
 
 /** Parses YYYY-MM-DD; undefined for an invalid date or one outside 1900 to 2199. */
-export const findDay = (date: string): number | undefined => {
+export const parseDay = (date: string): number | undefined => {
   if (!/^\d{4}-\d{2}-\d{2}$/.test(date) || date < first_date || date > last_date) return undefined
   const day = dayOf(date)
   return Number.isInteger(day) && dateOf(day) === date ? day : undefined
@@ -43,19 +43,19 @@ export const seriesOf = (
 ): Result.Result<Series, string> => {
   const by_day = new Map<number, number>()
   for (const { date, value } of rows) {
-    const day = findDay(date)
+    const day = parseDay(date)
     if (day === undefined) return Result.fail(`has the date "${quoted(date)}", which is not a date`)
     if (isMissing(value)) continue
-    const found = numberOf(value)
-    if (found === undefined) {
+    const parsed = numberOf(value)
+    if (parsed === undefined) {
       return Result.fail(`has "${quoted(value)}" for ${date}, which is not a number`)
     }
     if (day > today) return Result.fail(`has the date ${date}, which is in the future`)
-    const before = by_day.get(day)
-    if (before !== undefined && before !== found) {
+    const previous = by_day.get(day)
+    if (previous !== undefined && previous !== parsed) {
       return Result.fail(`tells two values for ${date}`)
     }
-    by_day.set(day, found)
+    by_day.set(day, parsed)
   }
   return Result.succeed(ordered(by_day))
 }
@@ -67,7 +67,7 @@ export const ordered = (by_day: ReadonlyMap<number, number>): Series => {
 }
 
 /** The values from the day `since` on. */
-export const from = ({ days, values }: Series, since: number | undefined): Series => {
+export const seriesSince = ({ days, values }: Series, since: number | undefined): Series => {
   if (since === undefined) return { days, values }
   const start = firstAtOrAfter(days, since)
   return { days: days.slice(start), values: values.slice(start) }

@@ -1,18 +1,18 @@
 /** Stooq's closes, which need a key. Source: market facts, A1.4 Stooq. */
 import { type Redacted, Result } from "effect"
-import type { Ask } from "#adapters/capital-pressure/feeds/client.ts"
+import type { Download } from "#adapters/capital-pressure/feeds/client.ts"
 import {
   bytes_max_default,
   type FeedRequest,
   textOf,
 } from "#adapters/capital-pressure/feeds/plan.ts"
 import { fetchPrices, type Provider } from "#adapters/capital-pressure/feeds/provider.ts"
-import { pricesFrom, pricesIn } from "#adapters/capital-pressure/feeds/quotes.ts"
+import { parsePrices, pricesFrom } from "#adapters/capital-pressure/feeds/quotes.ts"
 import { dayAt } from "#schemas/capital-pressure/day.ts"
 
 /** All closes. Stooq has one close per day, which also counts as the adjusted close. */
 export const stooq =
-  (ask: Ask, value: Redacted.Redacted<string>): Provider =>
+  (download: Download, value: Redacted.Redacted<string>): Provider =>
   (ticker, since, now) => {
     const query = new URLSearchParams({ s: `${ticker.toLowerCase()}.us`, i: "d" })
     const request: FeedRequest = {
@@ -21,14 +21,14 @@ export const stooq =
       secret: { name: "apikey", value, setting: "capital.stooq_key" },
       bytes_max: bytes_max_default,
     }
-    return fetchPrices(ask, request, (bytes) =>
+    return fetchPrices(download, request, (bytes) =>
       Result.flatMap(textOf(bytes), (text) => {
         if (/^\s*get your apikey/i.test(text)) {
           return Result.fail("does not know the key of capital.stooq_key")
         }
         if (/^\s*exceeded/i.test(text)) return Result.fail("has no more requests for today")
         const today = dayAt(now)
-        return Result.map(pricesIn(text, today), (all) => pricesFrom(all, since))
+        return Result.map(parsePrices(text, today), (all) => pricesFrom(all, since))
       }),
     )
   }

@@ -5,7 +5,7 @@
  */
 import { Result, Schema } from "effect"
 import type { FetchedPrices } from "#actors/capital-pressure/feeds.ts"
-import type { Ask } from "#adapters/capital-pressure/feeds/client.ts"
+import type { Download } from "#adapters/capital-pressure/feeds/client.ts"
 import {
   bytes_max_default,
   type FeedRequest,
@@ -46,7 +46,7 @@ type ChartResult = NonNullable<(typeof Chart.Type)["chart"]["result"]>[number]
 
 /** Closes of the last year, or of the shortest range that includes `since`. */
 export const yahoo =
-  (ask: Ask): Provider =>
+  (download: Download): Provider =>
   (ticker, since, now) => {
     const query = new URLSearchParams({ range: rangeOf(since, now), interval: "1d" })
     const request: FeedRequest = {
@@ -54,15 +54,15 @@ export const yahoo =
       path: `/v8/finance/chart/${encodeURIComponent(ticker)}?${query}`,
       bytes_max: bytes_max_default,
     }
-    return fetchPrices(ask, request, (bytes) =>
+    return fetchPrices(download, request, (bytes) =>
       Result.flatMap(jsonOf(Chart, bytes), ({ chart }) => {
-        const found = chart.result?.[0]
-        if (!found || chart.error !== null)
+        const result = chart.result?.[0]
+        if (!result || chart.error !== null)
           return Result.fail("answered an error instead of prices")
-        const { symbol, currency } = found.meta
+        const { symbol, currency } = result.meta
         if (symbol !== ticker) return Result.fail("answered another ticker")
         if (currency !== "USD") return Result.fail("answered another currency than USD")
-        return quotesOf(found, now)
+        return quotesOf(result, now)
       }),
     )
   }
@@ -77,7 +77,7 @@ const ranges = [
 
 const rangeOf = (since: number | undefined, now: number) => {
   const days = since === undefined ? 0 : dayAt(now) - since
-  return ranges.find(([, reach]) => days <= reach)?.[0] ?? "max"
+  return ranges.find(([, range_days]) => days <= range_days)?.[0] ?? "max"
 }
 
 /** New York's close, in seconds of the day, if the response does not have it. */

@@ -18,30 +18,30 @@ import { asRejection, type S3Failure } from "#adapters/share-protection/s3/failu
 import { versionsBelow } from "#adapters/share-protection/s3/listing.ts"
 import { defaultLock, extend, lockedUntil } from "#adapters/share-protection/s3/locks.ts"
 import { preflight } from "#adapters/share-protection/s3/preflight.ts"
-import { bringBack, purgeVersions, recoverable } from "#adapters/share-protection/s3/versions.ts"
+import { purgeVersions, recoverable, undelete } from "#adapters/share-protection/s3/versions.ts"
 
 /** The port over S3 with these timeouts and this rule for endpoints. */
 export const bucketsS3In = (bounds: S3Bounds) => {
-  const asked = <A>(bucket: Bucket, use: (s3: OpenBucket) => Effect.Effect<A, S3Failure>) =>
+  const withS3 = <A>(bucket: Bucket, use: (s3: OpenBucket) => Effect.Effect<A, S3Failure>) =>
     Effect.mapError(withBucket(bucket, bounds, use), asRejection)
   return Layer.succeed(Buckets, {
     preflight: (bucket, { shape }) => preflight(bucket, shape, bounds),
-    reach: (bucket) => asked(bucket, reach),
-    usage: (bucket) => asked(bucket, usage),
-    protectedUntil: (bucket) => asked(bucket, (s3) => Effect.map(lockedUntil(s3), iso)),
+    reach: (bucket) => withS3(bucket, listOne),
+    usage: (bucket) => withS3(bucket, usage),
+    protectedUntil: (bucket) => withS3(bucket, (s3) => Effect.map(lockedUntil(s3), iso)),
     extendLocks: (bucket, until) =>
-      asked(bucket, (s3) => extend(s3, DateTime.toEpochMillis(DateTime.makeUnsafe(until)))),
+      withS3(bucket, (s3) => extend(s3, DateTime.toEpochMillis(DateTime.makeUnsafe(until)))),
     retention: (bucket) =>
-      asked(bucket, (s3) => Effect.map(defaultLock(s3), (lock) => lock?.seconds ?? null)),
-    purge: (bucket) => asked(bucket, (s3) => timed((now) => purgeVersions(s3, now))),
+      withS3(bucket, (s3) => Effect.map(defaultLock(s3), (lock) => lock?.seconds ?? null)),
+    purge: (bucket) => withS3(bucket, (s3) => withTime((now) => purgeVersions(s3, now))),
     recoverableUntil: (bucket, id) =>
-      asked(bucket, (s3) =>
+      withS3(bucket, (s3) =>
         Effect.map(
-          timed((now) => recoverable(s3, id, now)),
+          withTime((now) => recoverable(s3, id, now)),
           iso,
         ),
       ),
-    undelete: (bucket, id) => asked(bucket, (s3) => bringBack(s3, id)),
+    undelete: (bucket, id) => withS3(bucket, (s3) => undelete(s3, id)),
   })
 }
 
@@ -51,14 +51,14 @@ export const bucketsS3 = bucketsS3In(s3_bounds)
 export const bucketsS3Within = (rule: Pick<S3Bounds, "isAllowed">) =>
   bucketsS3In({ ...s3_bounds, ...rule })
 
-const timed = <A, E>(run: (now: number) => Effect.Effect<A, E>) =>
+const withTime = <A, E>(run: (now: number) => Effect.Effect<A, E>) =>
   Effect.flatMap(Clock.currentTimeMillis, run)
 
 const iso = (time: number | null) =>
   time === null ? null : DateTime.formatIso(DateTime.makeUnsafe(time))
 
 /** Lists one object: the engine needs that permission too, and a refusal has a reason. */
-const reach = (s3: OpenBucket) =>
+const listOne = (s3: OpenBucket) =>
   Effect.asVoid(
     request(s3, (client, options) =>
       client.send(new ListObjectsV2Command({ Bucket: s3.name, MaxKeys: 1 }), options),

@@ -11,21 +11,21 @@ import { S3Client } from "@aws-sdk/client-s3"
 import { Effect, Redacted } from "effect"
 import type { Bucket } from "#actors/share-protection/ports/buckets.ts"
 import { type AddressRule, guardedAgent } from "#adapters/outside/address.ts"
-import { late, S3Failure, s3Failure } from "#adapters/share-protection/s3/failure.ts"
+import { S3Failure, s3Failure, timeoutFailure } from "#adapters/share-protection/s3/failure.ts"
 
 /** Timeouts of a request in milliseconds, and the allowed addresses. */
 export interface S3Bounds {
   readonly connect_ms: number
   /** Idle timeout, before or during the response. */
-  readonly silence_ms: number
+  readonly idle_ms: number
   /** Timeout of the request including retries. */
-  readonly whole_ms: number
+  readonly total_ms: number
   /** All addresses if absent, for an operator's own requests. */
   readonly isAllowed?: AddressRule
 }
 
 /** A healthy service responds within 1 s, a remote or busy one within several. */
-export const s3_bounds: S3Bounds = { connect_ms: 5_000, silence_ms: 15_000, whole_ms: 45_000 }
+export const s3_bounds: S3Bounds = { connect_ms: 5_000, idle_ms: 15_000, total_ms: 45_000 }
 
 export interface OpenBucket {
   readonly client: S3Client
@@ -40,7 +40,7 @@ export const requests_max = 16
 /**
  * Maximum size of a response in bytes: a page of 1,000 versions with the longest names takes 4 MB.
  */
-const answer_bytes_max = 16_777_216
+const response_bytes_max = 16_777_216
 /** Used if the tenant configures no region; self-hosted servers accept it too. */
 const region_default = "us-east-1"
 
@@ -66,12 +66,17 @@ export const request = <A>(
   Effect.tryPromise({
     try: (abortSignal) => run(client, { abortSignal }),
     catch: s3Failure,
-  }).pipe(Effect.timeoutOrElse({ duration: bounds.whole_ms, orElse: () => Effect.fail(late()) }))
+  }).pipe(
+    Effect.timeoutOrElse({
+      duration: bounds.total_ms,
+      orElse: () => Effect.fail(timeoutFailure()),
+    }),
+  )
 
 const makeClient = (bucket: Bucket, bounds: S3Bounds) => {
   const connections = { keepAlive: true, maxSockets: requests_max }
   const { isAllowed } = bounds
-  const guarded = <A extends HttpAgent>(agent: A) =>
+  const withAddressCheck = <A extends HttpAgent>(agent: A) =>
     isAllowed === undefined ? agent : guardedAgent(agent, isAllowed)
   const ca = bucket.ca_cert === null ? {} : { ca: bucket.ca_cert }
   const client = new S3Client({
@@ -94,14 +99,14 @@ const makeClient = (bucket: Bucket, bounds: S3Bounds) => {
     disableS3ExpressSessionAuth: true,
     requestHandler: {
       connectionTimeout: bounds.connect_ms,
-      socketTimeout: bounds.silence_ms,
+      socketTimeout: bounds.idle_ms,
       // All requests may wait for a connection at times, which deserves no warning.
-      socketAcquisitionWarningTimeout: bounds.whole_ms,
-      httpAgent: guarded(new HttpAgent(connections)),
-      httpsAgent: guarded(new HttpsAgent({ ...connections, ...ca })),
+      socketAcquisitionWarningTimeout: bounds.total_ms,
+      httpAgent: withAddressCheck(new HttpAgent(connections)),
+      httpsAgent: withAddressCheck(new HttpsAgent({ ...connections, ...ca })),
     },
   })
-  boundAnswers(client)
+  limitResponses(client)
   return client
 }
 
@@ -109,17 +114,17 @@ const makeClient = (bucket: Bucket, bounds: S3Bounds) => {
  * Limits the response size: the SDK reads responses to the end. At low priority this runs before
  * the SDK reads.
  */
-const boundAnswers = (client: S3Client) =>
+const limitResponses = (client: S3Client) =>
   client.middlewareStack.add(
     (next) => async (args) => {
       const output = await next(args)
-      if (isAnswer(output.response)) output.response.body = bounded(output.response.body)
+      if (hasBody(output.response)) output.response.body = limitBody(output.response.body)
       return output
     },
     { step: "deserialize", priority: "low", name: "boundAnswers" },
   )
 
-const isAnswer = (response: unknown): response is { body: NodeJS.ReadableStream } =>
+const hasBody = (response: unknown): response is { body: NodeJS.ReadableStream } =>
   typeof response === "object" &&
   response !== null &&
   "body" in response &&
@@ -127,12 +132,12 @@ const isAnswer = (response: unknown): response is { body: NodeJS.ReadableStream 
   response.body !== null &&
   "pipe" in response.body
 
-const bounded = (body: NodeJS.ReadableStream) => {
+const limitBody = (body: NodeJS.ReadableStream) => {
   let bytes = 0
   const limit = new Transform({
     transform(part: Buffer, _encoding, done) {
       bytes += part.length
-      done(bytes > answer_bytes_max ? tooLong() : null, part)
+      done(bytes > response_bytes_max ? tooLong() : null, part)
     },
   })
   body.once("error", (error) => limit.destroy(error))
@@ -142,5 +147,5 @@ const bounded = (body: NodeJS.ReadableStream) => {
 const tooLong = () => Object.assign(new Error("too long"), { code: "AnswerTooLong" })
 
 /** The failure of a listing with implausibly many pages. */
-export const endless = () =>
+export const endlessListing = () =>
   new S3Failure({ kind: "odd", code: "", message: "lists without an end" })

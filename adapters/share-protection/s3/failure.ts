@@ -20,18 +20,18 @@ export const s3Failure = (cause: unknown): S3Failure => {
   const { name, code, $metadata } = fieldsOf(cause)
   const status = $metadata?.httpStatusCode
   // The SDK also sets a status on its own errors, for example if it cannot parse a response.
-  if (status === undefined) return unreachable(word(code) || word(name))
-  const said = [status, word(name)].filter((part) => part !== "").join(" ")
+  if (status === undefined) return unreachable(codeText(code) || codeText(name))
+  const summary = [status, codeText(name)].filter((part) => part !== "").join(" ")
   const failure = (kind: S3Failure["kind"], message: string) =>
-    new S3Failure({ kind, code: word(name), message })
-  if (status === 401 || status === 403) return failure("denied", `does not allow it (${said})`)
-  if (name === "NoSuchBucket") return failure("missing", `has no such bucket (${said})`)
-  if (status === 404) return failure("missing", `does not have it (${said})`)
+    new S3Failure({ kind, code: codeText(name), message })
+  if (status === 401 || status === 403) return failure("denied", `does not allow it (${summary})`)
+  if (name === "NoSuchBucket") return failure("missing", `has no such bucket (${summary})`)
+  if (status === 404) return failure("missing", `does not have it (${summary})`)
   if (status >= 300 && status < 400) {
-    return failure("odd", `leads elsewhere, where nobody follows (${said})`)
+    return failure("odd", `leads elsewhere, where nobody follows (${summary})`)
   }
-  if (status < 300) return failure("odd", `gives an answer that is not S3's (${said})`)
-  return failure("odd", `answers with an error (${said})`)
+  if (status < 300) return failure("odd", `gives an answer that is not S3's (${summary})`)
+  return failure("odd", `answers with an error (${summary})`)
 }
 
 /** Maps a failure for the port: access errors are the tenant's, all others the service's. */
@@ -41,8 +41,8 @@ export const asRejection = ({ kind, message }: S3Failure) => {
 }
 
 /** The request timed out. */
-export const late = () =>
-  new S3Failure({ kind: "unreachable", code: "TimeoutError", message: words.TimeoutError ?? "" })
+export const timeoutFailure = () =>
+  new S3Failure({ kind: "unreachable", code: "TimeoutError", message: messages.TimeoutError ?? "" })
 
 const Fields = Schema.Struct({
   name: Schema.optionalKey(Schema.Unknown),
@@ -55,11 +55,11 @@ const isFields = Schema.is(Fields)
 const fieldsOf = (cause: unknown): typeof Fields.Type => (isFields(cause) ? cause : {})
 
 /** The endpoint chooses these values, so anything that does not look like a code is dropped. */
-const word = (value: unknown) =>
+const codeText = (value: unknown) =>
   typeof value === "string" && /^\w{1,64}$/.test(value) && value !== "Error" ? value : ""
 
 const unreachable = (code: string) => {
-  const known = words[code] ?? (is_tls.test(code) ? "has a certificate that is not trusted" : "")
+  const known = messages[code] ?? (is_tls.test(code) ? "has a certificate that is not trusted" : "")
   const message = known || "cannot be spoken with"
   return new S3Failure({ kind: "unreachable", code, message: `${message} (${code || "no code"})` })
 }
@@ -69,7 +69,7 @@ const no_route = "is where no route leads"
 const broken = "ends the connection"
 const slow = "does not answer in time"
 
-const words: Readonly<Record<string, string>> = {
+const messages: Readonly<Record<string, string>> = {
   ENOTFOUND: no_name,
   EAI_AGAIN: no_name,
   EHOSTUNREACH: no_route,

@@ -2,7 +2,7 @@
 import { Buffer } from "node:buffer"
 import { ListObjectsV2Command, ListObjectVersionsCommand } from "@aws-sdk/client-s3"
 import { Effect, Option, Stream } from "effect"
-import { endless, type OpenBucket, request } from "#adapters/share-protection/s3/client.ts"
+import { endlessListing, type OpenBucket, request } from "#adapters/share-protection/s3/client.ts"
 import type { S3Failure } from "#adapters/share-protection/s3/failure.ts"
 
 /** A version of an object, or a delete marker. */
@@ -82,7 +82,7 @@ interface Markers {
   readonly VersionIdMarker: string | undefined
 }
 
-interface Listed {
+interface ListedVersion {
   readonly Key?: string | undefined
   readonly VersionId?: string | undefined
   readonly IsLatest?: boolean | undefined
@@ -90,7 +90,7 @@ interface Listed {
   readonly LastModified?: Date | undefined
 }
 
-const asVersion = (listed: Listed, is_marker: boolean): Version => ({
+const asVersion = (listed: ListedVersion, is_marker: boolean): Version => ({
   key: listed.Key ?? "",
   version_id: listed.VersionId ?? "null",
   is_latest: listed.IsLatest === true,
@@ -115,7 +115,7 @@ const paged = <A, Next>(
     { at: undefined, pages: 0 },
     ({ at, pages }) =>
       pages >= pages_max
-        ? Effect.fail(endless())
+        ? Effect.fail(endlessListing())
         : Effect.map(page(at), ({ found, next }) => [
             found,
             next === undefined ? Option.none() : Option.some({ at: next, pages: pages + 1 }),

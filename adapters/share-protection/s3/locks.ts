@@ -38,16 +38,16 @@ export const defaultLock = (s3: OpenBucket) =>
       const seconds = (Days + Years * year_days) * day_s
       return Mode === undefined || seconds === 0 ? null : { mode: Mode, seconds }
     }),
-    Effect.catchIf(has_none, () => Effect.undefined),
+    Effect.catchIf(isUnconfigured, () => Effect.undefined),
   )
 
-const has_none = ({ code }: S3Failure) => code === "ObjectLockConfigurationNotFoundError"
+const isUnconfigured = ({ code }: S3Failure) => code === "ObjectLockConfigurationNotFoundError"
 
 /** Epoch milliseconds until which all objects of a repository are locked; null if any is not. */
 export const lockedUntil = (s3: OpenBucket) =>
   liveKeys(s3).pipe(
     Stream.filter((key) => is_needed.test(key)),
-    Stream.mapEffect((key) => ifThere(lockOf(s3, key)), { concurrency: requests_max }),
+    Stream.mapEffect((key) => ifExists(lockOf(s3, key)), { concurrency: requests_max }),
     Stream.filter((lock) => lock !== undefined),
     Stream.map(({ until }) => until),
     earliest,
@@ -69,20 +69,20 @@ export const earliest = <E, R>(ends: Stream.Stream<number | null, E, R>) =>
  * object or its bucket, or else the mode that privileged users can override.
  */
 export const extend = Effect.fnUntraced(function* (s3: OpenBucket, until: number) {
-  const own = yield* defaultLock(s3)
-  const longer = Effect.fnUntraced(function* (key: string) {
-    const lock = yield* ifThere(lockOf(s3, key))
+  const default_lock = yield* defaultLock(s3)
+  const extendOne = Effect.fnUntraced(function* (key: string) {
+    const lock = yield* ifExists(lockOf(s3, key))
     if (lock === undefined || (lock.until ?? 0) >= until) return
-    const Mode = lock.mode ?? own?.mode ?? "GOVERNANCE"
+    const Mode = lock.mode ?? default_lock?.mode ?? "GOVERNANCE"
     const Retention = { Mode, RetainUntilDate: new Date(until) }
-    const put = { Bucket: s3.name, Key: key, VersionId: lock.version_id, Retention }
-    yield* ifThere(
-      request(s3, (client, options) => client.send(new PutObjectRetentionCommand(put), options)),
+    const input = { Bucket: s3.name, Key: key, VersionId: lock.version_id, Retention }
+    yield* ifExists(
+      request(s3, (client, options) => client.send(new PutObjectRetentionCommand(input), options)),
     )
   })
   yield* liveKeys(s3).pipe(
     Stream.filter((key) => is_needed.test(key)),
-    Stream.mapEffect(longer, { concurrency: requests_max }),
+    Stream.mapEffect(extendOne, { concurrency: requests_max }),
     Stream.runDrain,
   )
 })
@@ -104,7 +104,7 @@ export const lockOf = (s3: OpenBucket, key: string, version_id?: string) =>
   )
 
 /** An object removed since it was listed counts as never having existed. */
-const ifThere = <A>(found: Effect.Effect<A, S3Failure>) =>
+const ifExists = <A>(found: Effect.Effect<A, S3Failure>) =>
   Effect.catchIf(
     found,
     ({ kind }) => kind === "missing",

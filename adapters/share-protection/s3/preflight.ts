@@ -42,12 +42,12 @@ export const preflight = Effect.fnUntraced(function* (
 ) {
   return yield* withBucket(bucket, bounds, (s3) =>
     Effect.gen(function* () {
-      yield* named("reachability", reachable(s3))
+      yield* asCheck("reachability", reachable(s3))
       yield* writable(s3, bucket)
-      const versioning = yield* named("versioning", hasVersions(s3))
+      const versioning = yield* asCheck("versioning", hasVersions(s3))
       if (shape === "B" && !versioning) return yield* failed("versioning", "the bucket keeps none.")
       yield* locking(s3)
-      const expiring = yield* named("lifecycle", expiringRule(s3))
+      const expiring = yield* asCheck("lifecycle", expiringRule(s3))
       if (expiring !== undefined) {
         return yield* failed("lifecycle", `the rule ${expiring} lets objects expire.`)
       }
@@ -66,8 +66,8 @@ export const preflight = Effect.fnUntraced(function* (
 const failed = (check: PreflightCheck, why: string) =>
   new TargetPreflightFailed({ detail: preflightDetail(check, why) })
 
-const named = <A>(check: PreflightCheck, tried: Effect.Effect<A, S3Failure>) =>
-  Effect.mapError(tried, ({ message }) => failed(check, `the S3 service ${message}.`))
+const asCheck = <A>(check: PreflightCheck, effect: Effect.Effect<A, S3Failure>) =>
+  Effect.mapError(effect, ({ message }) => failed(check, `the S3 service ${message}.`))
 
 /** Any response counts, even a refusal. */
 const reachable = (s3: OpenBucket) =>
@@ -81,23 +81,25 @@ const reachable = (s3: OpenBucket) =>
 
 /** If only the other addressing style works, the configured one is wrong. */
 const writable = Effect.fnUntraced(function* (s3: OpenBucket, bucket: Bucket) {
-  const asked = yield* Effect.result(roundTrip(s3, bucket))
-  if (Result.isSuccess(asked)) return
+  const result = yield* Effect.result(roundTrip(s3, bucket))
+  if (Result.isSuccess(result)) return
   const addressing_mode = bucket.addressing_mode === "path" ? "virtual" : "path"
   const other = { ...bucket, addressing_mode } as const
-  const tried = yield* Effect.result(withBucket(other, s3.bounds, (open) => roundTrip(open, other)))
-  if (Result.isSuccess(tried)) {
+  const other_result = yield* Effect.result(
+    withBucket(other, s3.bounds, (open) => roundTrip(open, other)),
+  )
+  if (Result.isSuccess(other_result)) {
     const why = `the S3 service takes this bucket in the ${addressing_mode} style only.`
     return yield* failed("addressing_style", why)
   }
-  const { message } = asked.failure.code === no_subdomains ? tried.failure : asked.failure
+  const { message } = result.failure.code === no_subdomains ? other_result.failure : result.failure
   return yield* failed("read_write", `the S3 service ${message}.`)
 })
 
 /** Writes, reads and removes a canary. */
 const roundTrip = Effect.fnUntraced(function* (s3: OpenBucket, bucket: Bucket) {
   if (!hasStyle(bucket)) {
-    return yield* odd("has no subdomains for buckets", no_subdomains)
+    return yield* oddFailure("has no subdomains for buckets", no_subdomains)
   }
   const { key, text, version_id } = yield* putCanary(s3)
   const read = yield* request(s3, async (client, options) => {
@@ -105,7 +107,7 @@ const roundTrip = Effect.fnUntraced(function* (s3: OpenBucket, bucket: Bucket) {
     return await Body?.transformToString()
   })
   yield* hide(s3, key)
-  if (read !== text) return yield* odd("gives back something else than was written")
+  if (read !== text) return yield* oddFailure("gives back something else than was written")
   // Fails if the bucket locks new objects; then the canary stays until a purge.
   if (version_id !== undefined) yield* Effect.ignore(remove(s3, { key, version_id }))
 })
@@ -136,24 +138,24 @@ const hasVersions = (s3: OpenBucket) =>
  * refused too.
  */
 const locking = Effect.fnUntraced(function* (s3: OpenBucket) {
-  const own = yield* named("object_lock", defaultLock(s3))
-  if (own === undefined) return yield* failed("object_lock", "the bucket has none.")
+  const default_lock = yield* asCheck("object_lock", defaultLock(s3))
+  if (default_lock === undefined) return yield* failed("object_lock", "the bucket has none.")
   const until = (yield* Clock.currentTimeMillis) + canary_lock_s * 1000
-  const { key, version_id } = yield* named(
+  const { key, version_id } = yield* asCheck(
     "object_lock",
     putCanary(s3, {
-      ObjectLockMode: own?.mode ?? "COMPLIANCE",
+      ObjectLockMode: default_lock?.mode ?? "COMPLIANCE",
       ObjectLockRetainUntilDate: new Date(until),
     }),
   )
   if (version_id === undefined) {
     return yield* failed("object_lock", "what is written gets no version.")
   }
-  const lock = yield* named("object_lock", lockOf(s3, key, version_id))
-  const refused = yield* Effect.flip(remove(s3, { key, version_id })).pipe(
+  const lock = yield* asCheck("object_lock", lockOf(s3, key, version_id))
+  const rejection = yield* Effect.flip(remove(s3, { key, version_id })).pipe(
     Effect.mapError(() => failed("object_lock", "a locked object could be removed.")),
   )
-  if (refused.kind !== "denied") return yield* named("object_lock", Effect.fail(refused))
+  if (rejection.kind !== "denied") return yield* asCheck("object_lock", Effect.fail(rejection))
   // S3 rounds a lock's end to seconds.
   if (lock.until === null || lock.until < until - 1000) {
     return yield* failed("object_lock", "a locked object does not say so.")
@@ -168,9 +170,9 @@ const putCanary = (s3: OpenBucket, lock: CanaryLock = {}) => {
   const key = `${canary_prefix}${randomUUID()}`
   const text = `almanac ${randomUUID()}\n`
   const ContentMD5 = createHash("md5").update(text).digest("base64")
-  const put = { Bucket: s3.name, Key: key, Body: text, ContentMD5, ...lock }
+  const input = { Bucket: s3.name, Key: key, Body: text, ContentMD5, ...lock }
   return Effect.map(
-    request(s3, (client, options) => client.send(new PutObjectCommand(put), options)),
+    request(s3, (client, options) => client.send(new PutObjectCommand(input), options)),
     ({ VersionId }) => ({ key, text, version_id: VersionId }),
   )
 }
@@ -206,9 +208,9 @@ const expires = ({ Status, Expiration, NoncurrentVersionExpiration, ...rule }: L
   const has_end = Expiration?.Days !== undefined || Expiration?.Date !== undefined
   if (Status !== "Enabled" || !(has_end || NoncurrentVersionExpiration !== undefined)) return false
   const prefix = rule.Filter?.Prefix ?? rule.Filter?.And?.Prefix ?? rule.Prefix ?? ""
-  return repository.some((path) => path.startsWith(prefix) || prefix.startsWith(path))
+  return repository_prefixes.some((path) => path.startsWith(prefix) || prefix.startsWith(path))
 }
 
-const repository = ["config", "data/", "index/", "keys/", "locks/", "snapshots/"]
+const repository_prefixes = ["config", "data/", "index/", "keys/", "locks/", "snapshots/"]
 
-const odd = (message: string, code = "") => new S3Failure({ kind: "odd", code, message })
+const oddFailure = (message: string, code = "") => new S3Failure({ kind: "odd", code, message })

@@ -23,15 +23,15 @@ const canary_ms = 3_600_000
  * Returns the number of removed versions and markers; `now` is in epoch milliseconds.
  */
 export const purgeVersions = (s3: OpenBucket, now: number) => {
-  const isLeft = ({ key, modified }: Version) =>
+  const isAbandoned = ({ key, modified }: Version) =>
     key.startsWith(canary_prefix) && modified < now - canary_ms
   const purgeKey = Effect.fnUntraced(function* ({ versions, markers }: Versions) {
-    const old = versions.filter((version) => !version.is_latest || isLeft(version))
-    const gone = yield* Effect.forEach(old, (version) => removed(s3, version))
-    const count = gone.filter(Boolean).length
+    const old = versions.filter((version) => !version.is_latest || isAbandoned(version))
+    const removed = yield* Effect.forEach(old, (version) => tryRemove(s3, version))
+    const count = removed.filter(Boolean).length
     if (count < versions.length) return count
-    const unmarked = yield* Effect.forEach(markers, (marker) => removed(s3, marker))
-    return count + unmarked.filter(Boolean).length
+    const removed_markers = yield* Effect.forEach(markers, (marker) => tryRemove(s3, marker))
+    return count + removed_markers.filter(Boolean).length
   })
   return Stream.concat(keysBelow(s3, "locks/"), keysBelow(s3, canary_prefix)).pipe(
     Stream.mapEffect(purgeKey, { concurrency: requests_max }),
@@ -46,9 +46,9 @@ export const purgeVersions = (s3: OpenBucket, now: number) => {
  * Epoch milliseconds until which a forgotten snapshot can certainly be restored; null if it cannot.
  */
 export const recoverable = Effect.fnUntraced(function* (s3: OpenBucket, id: string, now: number) {
-  if (!(yield* isKept(s3, id))) return null
+  if (!(yield* hasVersions(s3, id))) return null
   const end = yield* earliest(
-    Stream.mapEffect(deletedFor(s3, id), (deleted) => endOf(s3, deleted), {
+    Stream.mapEffect(deletedFor(s3, id), (deleted) => lockEnd(s3, deleted), {
       concurrency: requests_max,
     }),
   )
@@ -59,8 +59,8 @@ export const recoverable = Effect.fnUntraced(function* (s3: OpenBucket, id: stri
  * Restores the snapshot object last, so that after an interruption it never appears without its
  * data.
  */
-export const bringBack = Effect.fnUntraced(function* (s3: OpenBucket, id: string) {
-  if (!(yield* isKept(s3, id))) return false
+export const undelete = Effect.fnUntraced(function* (s3: OpenBucket, id: string) {
+  if (!(yield* hasVersions(s3, id))) return false
   const deleted = yield* Stream.runCollect(deletedFor(s3, id))
   // The snapshot may need any of these, so all must be restorable.
   if (deleted.some(({ versions }) => versions.length === 0)) return false
@@ -78,7 +78,7 @@ export const bringBack = Effect.fnUntraced(function* (s3: OpenBucket, id: string
 const snapshotKey = (id: string) => `snapshots/${id}`
 
 /** Whether any version of the snapshot remains. */
-const isKept = (s3: OpenBucket, id: string) =>
+const hasVersions = (s3: OpenBucket, id: string) =>
   keysBelow(s3, snapshotKey(id)).pipe(
     Stream.filter(({ key, versions }) => key === snapshotKey(id) && versions.length > 0),
     Stream.runHead,
@@ -96,7 +96,7 @@ const deletedFor = (s3: OpenBucket, id: string) =>
   ).pipe(Stream.filter(({ is_live }) => !is_live))
 
 /** When the lock of the newest version ends, which is the one that would be restored. */
-const endOf = (s3: OpenBucket, { key, versions: [newest] }: Versions) =>
+const lockEnd = (s3: OpenBucket, { key, versions: [newest] }: Versions) =>
   newest === undefined
     ? Effect.succeed(null)
     : Effect.map(lockOf(s3, key, newest.version_id), ({ until }) => until)
@@ -110,7 +110,7 @@ export const remove = (s3: OpenBucket, { key, version_id }: Pick<Version, "key" 
     ),
   )
 
-const removed = (s3: OpenBucket, version: Version) =>
+const tryRemove = (s3: OpenBucket, version: Version) =>
   remove(s3, version).pipe(
     Effect.as(true),
     Effect.catchIf(

@@ -42,7 +42,7 @@ export const sharesEmbedded = (options: EmbeddedSharesOptions) =>
 
 const unavailable = (detail: string) => new BackendUnavailable({ detail: `Shares: ${detail}.` })
 
-const ofCopy = ({ message }: CopyFailure) => unavailable(message)
+const copyFailure = ({ message }: CopyFailure) => unavailable(message)
 
 const attempt = <A>(what: string, run: () => Promise<A>) =>
   Effect.tryPromise({
@@ -75,33 +75,33 @@ const no_snapshot = new SnapshotStrategyPrecondition({ detail: "The share has no
 
 const sharesIn = (options: EmbeddedSharesOptions): Shares["Service"] => ({
   find: Effect.fnUntraced(function* (project_id, id) {
-    const is_there = yield* Effect.promise(() => isThere(options, { project_id, id }))
-    return is_there ? yield* shareOf(options, { project_id, id }) : undefined
+    const exists = yield* Effect.promise(() => shareExists(options, { project_id, id }))
+    return exists ? yield* shareOf(options, { project_id, id }) : undefined
   }),
   list: listOf(options),
   prepare: Effect.fnUntraced(function* (share, { job_id, crash_consistent }) {
     const live = yield* pathOf(options, share)
-    const is_possible = share.mount_snapshot_support
-    if (crash_consistent === true && !is_possible) return yield* no_snapshot
-    const is_live = crash_consistent === false || !is_possible
+    const supports_snapshots = share.mount_snapshot_support
+    if (crash_consistent === true && !supports_snapshots) return yield* no_snapshot
+    const is_live = crash_consistent === false || !supports_snapshots
     const path = is_live ? live : yield* snapshot(options, live, job_id)
     return { path, crash_consistent: !is_live, token: job_id }
   }),
   release: Effect.fnUntraced(function* ({ token }) {
     if (!isUuid(token)) return
     yield* remove(snapshotOf(options, token))
-    yield* remove(partOf(options, token))
+    yield* remove(partialOf(options, token))
   }),
   // The job's id is the share's id, so that creating it is idempotent.
   create: Effect.fnUntraced(function* (project_id, { job_id }) {
-    const named = { project_id, id: ShareId.make(job_id) }
-    const is_finished = yield* Effect.promise(() => isThere(options, named))
-    const path = is_finished ? folderOf(options, named) : unfinishedOf(options, named)
+    const key = { project_id, id: ShareId.make(job_id) }
+    const is_finished = yield* Effect.promise(() => shareExists(options, key))
+    const path = is_finished ? folderOf(options, key) : unfinishedOf(options, key)
     yield* attempt("make a share", () => mkdir(path, { recursive: true, mode: folder_mode }))
-    return { share: yield* shareOf(options, named, path), path }
+    return { share: yield* shareOf(options, key, path), path }
   }),
   finish: Effect.fnUntraced(function* (share) {
-    if (yield* Effect.promise(() => isThere(options, share))) return
+    if (yield* Effect.promise(() => shareExists(options, share))) return
     yield* attempt("finish a share", () =>
       rename(unfinishedOf(options, share), folderOf(options, share)),
     )
@@ -109,35 +109,34 @@ const sharesIn = (options: EmbeddedSharesOptions): Shares["Service"] => ({
   pathOf: (share) => pathOf(options, share),
 })
 
-type Named = Pick<Share, "project_id" | "id">
+type ShareKey = Pick<Share, "project_id" | "id">
 
-const folderOf = ({ root }: EmbeddedSharesOptions, { project_id, id }: Named) =>
+const folderOf = ({ root }: EmbeddedSharesOptions, { project_id, id }: ShareKey) =>
   join(root, project_id, id)
 
 /** Next to the shares, with a name that is not a share id. */
-const unfinishedOf = (options: EmbeddedSharesOptions, named: Named) =>
-  `${folderOf(options, named)}.unfinished`
+const unfinishedOf = (options: EmbeddedSharesOptions, key: ShareKey) =>
+  `${folderOf(options, key)}.unfinished`
 
-const isThere = async (options: EmbeddedSharesOptions, named: Named) =>
-  (await isFolder(join(options.root, named.project_id))) &&
-  (await isFolder(folderOf(options, named)))
+const shareExists = async (options: EmbeddedSharesOptions, key: ShareKey) =>
+  (await isFolder(join(options.root, key.project_id))) && (await isFolder(folderOf(options, key)))
 
-const pathOf = Effect.fnUntraced(function* (options: EmbeddedSharesOptions, named: Named) {
-  const is_there = yield* Effect.promise(() => isThere(options, named))
-  return is_there ? folderOf(options, named) : yield* no_export
+const pathOf = Effect.fnUntraced(function* (options: EmbeddedSharesOptions, key: ShareKey) {
+  const exists = yield* Effect.promise(() => shareExists(options, key))
+  return exists ? folderOf(options, key) : yield* no_export
 })
 
 const shareOf = Effect.fnUntraced(function* (
   options: EmbeddedSharesOptions,
-  named: Named,
-  path = folderOf(options, named),
+  key: ShareKey,
+  path = folderOf(options, key),
 ) {
-  const size_bytes = yield* Effect.mapError(folderBytes(path), ofCopy)
-  const has_snapshots = options.snapshots(named.id)
+  const size_bytes = yield* Effect.mapError(folderBytes(path), copyFailure)
+  const has_snapshots = options.snapshots(key.id)
   const share: Share = {
-    id: named.id,
-    project_id: named.project_id,
-    name: named.id,
+    id: key.id,
+    project_id: key.project_id,
+    name: key.id,
     size_bytes,
     status: "available",
     snapshot_support: has_snapshots,
@@ -166,10 +165,10 @@ const listOf = (options: EmbeddedSharesOptions) =>
 
 const snapshotOf = ({ root }: EmbeddedSharesOptions, token: string) =>
   join(root, snapshots_folder, token)
-const partOf = (options: EmbeddedSharesOptions, token: string) =>
+const partialOf = (options: EmbeddedSharesOptions, token: string) =>
   `${snapshotOf(options, token)}.part`
 
-const remove = (path: string) => Effect.mapError(removeFolder(path), ofCopy)
+const remove = (path: string) => Effect.mapError(removeFolder(path), copyFailure)
 
 /** The job's copy of a folder. It is renamed to its final name once it is complete. */
 const snapshot = Effect.fnUntraced(function* (
@@ -179,14 +178,14 @@ const snapshot = Effect.fnUntraced(function* (
 ) {
   const to = snapshotOf(options, token)
   if (yield* Effect.promise(() => isFolder(to))) return to
-  const part = partOf(options, token)
-  yield* remove(part)
+  const partial = partialOf(options, token)
+  yield* remove(partial)
   yield* attempt("make a snapshot", () =>
     mkdir(join(options.root, snapshots_folder), { recursive: true, mode: folder_mode }),
   )
-  yield* Effect.mapError(copyFolder(from, part), ofCopy).pipe(
-    Effect.onError(() => Effect.ignore(remove(part))),
+  yield* Effect.mapError(copyFolder(from, partial), copyFailure).pipe(
+    Effect.onError(() => Effect.ignore(remove(partial))),
   )
-  yield* attempt("make a snapshot", () => rename(part, to))
+  yield* attempt("make a snapshot", () => rename(partial, to))
   return to
 })

@@ -5,7 +5,12 @@
  */
 import { Clock, Effect, Schedule, Schema } from "effect"
 import { type Delegation, denials } from "#actors/share-protection/ports/trusts.ts"
-import { type Answer, type Call, decoded, unexpected } from "#adapters/keystone/http.ts"
+import {
+  type Call,
+  type CloudResponse,
+  decodeResponse,
+  unexpected,
+} from "#adapters/keystone/http.ts"
 import type { KeystoneSession } from "#adapters/keystone/session.ts"
 import { ProjectId, ShareId } from "#schemas/share-protection/id.ts"
 import { BackendUnavailable, TrustAccessDenied } from "#schemas/share-protection/rejection.ts"
@@ -60,7 +65,7 @@ export interface ManilaCall extends Pick<Call, "method" | "body"> {
 /**
  * Sends a request to Manila. A rejected token of a tenant is reported as a failure of the trust.
  */
-export const asked = Effect.fnUntraced(function* (
+export const sendToManila = Effect.fnUntraced(function* (
   session: Session,
   { path, token, ...call }: ManilaCall,
 ) {
@@ -69,52 +74,55 @@ export const asked = Effect.fnUntraced(function* (
   const url = endpoint.replace(/\/(AUTH_)?[\da-f]{8}-?([\da-f]{4}-?){3}[\da-f]{12}$/, "") + path
   const headers = { "x-openstack-manila-api-version": microversion }
   const request = { ...manila, ...call, url, headers }
-  if (token === undefined) return yield* session.askAsService(request)
-  const answer = yield* session.ask({ ...request, token })
-  if (answer.status === 401) return yield* new TrustAccessDenied({ detail: denials.gone })
-  return answer
+  if (token === undefined) return yield* session.sendAsService(request)
+  const response = yield* session.send({ ...request, token })
+  if (response.status === 401) return yield* new TrustAccessDenied({ detail: denials.gone })
+  return response
 })
 
 /** Sends a request as the service user. */
-export const askedAsService = (session: Session, call: Omit<ManilaCall, "token">) =>
+export const sendAsService = (session: Session, call: Omit<ManilaCall, "token">) =>
   Effect.mapError(
-    asked(session, call),
+    sendToManila(session, call),
     // Cannot occur with the service user's own token.
     ({ detail }) => new BackendUnavailable({ detail }),
   )
 
 /** The resource at a path, as the service user sees it; undefined if it does not exist. */
 export const get = <A>(session: Session, path: string, schema: Schema.Decoder<A>) =>
-  Effect.flatMap(askedAsService(session, { method: "GET", path }), (answer) =>
-    found(schema, answer),
+  Effect.flatMap(sendAsService(session, { method: "GET", path }), (response) =>
+    decodeIfFound(schema, response),
   )
 
 /** Decodes a response; undefined if the resource does not exist. */
-export const found = Effect.fnUntraced(function* <A>(schema: Schema.Decoder<A>, answer: Answer) {
-  if (answer.status === 404) return undefined
-  if (answer.status !== 200 && answer.status !== 202) return yield* refusal(answer)
-  return yield* decoded(schema, manila, answer)
+export const decodeIfFound = Effect.fnUntraced(function* <A>(
+  schema: Schema.Decoder<A>,
+  response: CloudResponse,
+) {
+  if (response.status === 404) return undefined
+  if (response.status !== 200 && response.status !== 202) return yield* refusal(response)
+  return yield* decodeResponse(schema, manila, response)
 })
 
 /** Manila uses 413 for an exceeded quota. */
-export const refusal = (answer: Answer) =>
-  answer.status === 413
+export const refusal = (response: CloudResponse) =>
+  response.status === 413
     ? new BackendUnavailable({ detail: "Manila refuses it: a quota is used up." })
-    : unexpected(manila, answer)
+    : unexpected(manila, response)
 
 /** Pauses between two polls of a status: creating a share takes from 0.2 s to minutes. */
-const looks = Schedule.min([Schedule.exponential(100, 1.5), Schedule.spaced(5000)])
+const poll_schedule = Schedule.min([Schedule.exponential(100, 1.5), Schedule.spaced(5000)])
 
 /** Polls until `is_done` and returns the last value; fails after the deadline. */
-export const watched = Effect.fnUntraced(function* <A, E>(
-  look: Effect.Effect<A, E>,
+export const poll = Effect.fnUntraced(function* <A, E>(
+  read: Effect.Effect<A, E>,
   is_done: (seen: A) => boolean,
   deadline_s: number,
 ) {
   const ends_ms = (yield* Clock.currentTimeMillis) + deadline_s * 1000
-  const timed = Effect.zip(look, Clock.currentTimeMillis)
+  const timed = Effect.zip(read, Clock.currentTimeMillis)
   const [seen] = yield* Effect.repeat(timed, {
-    schedule: looks,
+    schedule: poll_schedule,
     until: ([seen, now]) => is_done(seen) || now >= ends_ms,
   })
   if (is_done(seen)) return seen

@@ -15,18 +15,21 @@ import {
   nfsOf,
   no_export,
 } from "#adapters/share-protection/share-mount.ts"
-import { allowed, snapshotAllowed } from "#adapters/share-protection/shares/manila-access.ts"
 import {
-  asked,
-  askedAsService,
-  found,
+  allowAccess,
+  allowSnapshotAccess,
+} from "#adapters/share-protection/shares/manila-access.ts"
+import {
+  decodeIfFound,
   get,
   gib,
   Location,
   ManilaShare,
   ManilaSnapshot,
+  poll,
   refusal,
-  watched,
+  sendAsService,
+  sendToManila,
 } from "#adapters/share-protection/shares/manila-api.ts"
 import type { Settings } from "#schemas/settings.ts"
 import { JobId, type ProjectId, type ShareId } from "#schemas/share-protection/id.ts"
@@ -82,7 +85,7 @@ export const sharesOf = (manila: Manila): Shares["Service"] => ({
     if (strategy === undefined) return yield* no_snapshot
     const source = { crash_consistent: strategy !== "live", token: job_id }
     if (strategy === "live") {
-      yield* allowed(manila, share.id, "ro")
+      yield* allowAccess(manila, share.id, "ro")
       return { ...source, path: yield* manila.mounts.attach(live, job_id, "ro") }
     }
     const snapshot = yield* snapshotFor(manila, share.id, job_id)
@@ -95,21 +98,27 @@ export const sharesOf = (manila: Manila): Shares["Service"] => ({
     if (!isJobId(token)) return
     yield* manila.mounts.detach(token)
     // Remove copies first: Manila keeps a snapshot as long as a share made from it exists.
-    for (const { id } of yield* copiesOf(manila, token)) yield* removed(manila, `/shares/${id}`)
+    for (const { id } of yield* copiesOf(manila, token))
+      yield* removeAndWait(manila, `/shares/${id}`)
     for (const { id } of yield* snapshotsOf(manila, token)) {
-      yield* removed(manila, `/snapshots/${id}`)
+      yield* removeAndWait(manila, `/snapshots/${id}`)
     }
   }),
-  create: Effect.fnUntraced(function* (project_id, wanted) {
-    const share = yield* newShare(manila, project_id, wanted)
+  create: Effect.fnUntraced(function* (project_id, options) {
+    const share = yield* newShare(manila, project_id, options)
     return { share: portShare(share), path: yield* livePath(manila, share.id) }
   }),
   finish: Effect.fnUntraced(function* ({ id }, { name, by }) {
     const { token } = yield* by
     const path = `/shares/${id}`
     const share = { display_name: name }
-    const answer = yield* asked(manila.session, { method: "PUT", path, body: { share }, token })
-    if (answer.status !== 200) return yield* refusal(answer)
+    const response = yield* sendToManila(manila.session, {
+      method: "PUT",
+      path,
+      body: { share },
+      token,
+    })
+    if (response.status !== 200) return yield* refusal(response)
   }),
   pathOf: ({ id }) => livePath(manila, id),
 })
@@ -143,7 +152,7 @@ const portShare = ({
 })
 
 const shareById = (manila: Manila, id: string) =>
-  Effect.map(get(manila.session, `/shares/${id}`, One), (answer) => answer?.share)
+  Effect.map(get(manila.session, `/shares/${id}`, One), (response) => response?.share)
 
 /** Without the role Manila would silently list only our own project's shares. */
 const seesAll = Effect.fnUntraced(function* ({ session, settings }: Manila) {
@@ -167,8 +176,8 @@ const listOf = (manila: Manila) =>
 const locations = (manila: Manila, path: string, key: string) =>
   Effect.map(
     get(manila.session, path, Schema.Record(Schema.String, Schema.Array(Location))),
-    (answer) => {
-      const usable = (answer?.[key] ?? []).filter(({ is_admin_only }) => is_admin_only !== true)
+    (response) => {
+      const usable = (response?.[key] ?? []).filter(({ is_admin_only }) => is_admin_only !== true)
       return (usable.find(({ preferred }) => preferred) ?? usable[0])?.path
     },
   )
@@ -183,66 +192,68 @@ const exportOf = Effect.fnUntraced(function* (manila: Manila, id: string) {
 
 const livePath = Effect.fnUntraced(function* (manila: Manila, id: ShareId) {
   const path = yield* exportOf(manila, id)
-  yield* allowed(manila, id, "rw")
+  yield* allowAccess(manila, id, "rw")
   return yield* manila.mounts.attach(path, id, "rw")
 })
 
-const named = <A extends { readonly name: string | null }>(all: ReadonlyArray<A>, name: string) =>
-  all.filter((one) => one.name === name)
+const withName = <A extends { readonly name: string | null }>(
+  all: ReadonlyArray<A>,
+  name: string,
+) => all.filter((one) => one.name === name)
 
 const snapshotsOf = Effect.fnUntraced(function* (manila: Manila, job_id: string) {
   const name = nameOf(job_id)
-  const answer = yield* get(
+  const response = yield* get(
     manila.session,
     `/snapshots/detail?name=${name}&limit=${page_max}`,
     Snapshots,
   )
-  return named(answer?.snapshots ?? [], name)
+  return withName(response?.snapshots ?? [], name)
 })
 
 const copiesOf = Effect.fnUntraced(function* (manila: Manila, job_id: string) {
   const name = nameOf(job_id)
-  const answer = yield* get(manila.session, `/shares/detail?name=${name}&limit=${page_max}`, Page)
-  return named(answer?.shares ?? [], name)
+  const response = yield* get(manila.session, `/shares/detail?name=${name}&limit=${page_max}`, Page)
+  return withName(response?.shares ?? [], name)
 })
 
-const is_under_way = /^(creating|creating_from_snapshot|.*_to_apply|applying|migrating.*)$/
+const pending_statuses = /^(creating|creating_from_snapshot|.*_to_apply|applying|migrating.*)$/
 
 /** Waits until a resource has been created; its status must then be `available`. */
-const completed = Effect.fnUntraced(function* <A extends { readonly status: string }>(
+const waitUntilAvailable = Effect.fnUntraced(function* <A extends { readonly status: string }>(
   { settings }: Manila,
-  look: Effect.Effect<A | undefined, BackendUnavailable>,
+  read: Effect.Effect<A | undefined, BackendUnavailable>,
 ) {
-  const isDone = (seen: A | undefined) => seen === undefined || !is_under_way.test(seen.status)
-  const made = yield* watched(look, isDone, settings.deadline_seconds)
-  if (made?.status === "available") return made
-  const detail = `Manila could not make what a job needs: it is ${made?.status ?? "gone"}.`
+  const isDone = (seen: A | undefined) => seen === undefined || !pending_statuses.test(seen.status)
+  const settled = yield* poll(read, isDone, settings.deadline_seconds)
+  if (settled?.status === "available") return settled
+  const detail = `Manila could not make what a job needs: it is ${settled?.status ?? "gone"}.`
   return yield* new BackendUnavailable({ detail })
 })
 
 /** The job's snapshot; replaces one that failed. */
 const snapshotFor = Effect.fnUntraced(function* (manila: Manila, share_id: ShareId, job_id: JobId) {
-  const look = (id: string) =>
-    Effect.map(get(manila.session, `/snapshots/${id}`, Snapshot), (answer) => answer?.snapshot)
-  for (const known of yield* snapshotsOf(manila, job_id)) {
-    const is_usable = known.share_id === share_id && !/error|deleting/.test(known.status)
-    if (is_usable) return (yield* completed(manila, look(known.id))).id
-    yield* removed(manila, `/snapshots/${known.id}`)
+  const read = (id: string) =>
+    Effect.map(get(manila.session, `/snapshots/${id}`, Snapshot), (response) => response?.snapshot)
+  for (const existing of yield* snapshotsOf(manila, job_id)) {
+    const is_usable = existing.share_id === share_id && !/error|deleting/.test(existing.status)
+    if (is_usable) return (yield* waitUntilAvailable(manila, read(existing.id))).id
+    yield* removeAndWait(manila, `/snapshots/${existing.id}`)
   }
   const snapshot = { share_id, name: nameOf(job_id), force: false }
-  const answer = yield* askedAsService(manila.session, {
+  const response = yield* sendAsService(manila.session, {
     method: "POST",
     path: "/snapshots",
     body: { snapshot },
   })
-  if (answer.status === 422) return yield* no_snapshot
-  const begun = yield* found(Snapshot, answer)
-  if (begun === undefined) return yield* no_export
-  return (yield* completed(manila, look(begun.snapshot.id))).id
+  if (response.status === 422) return yield* no_snapshot
+  const created = yield* decodeIfFound(Snapshot, response)
+  if (created === undefined) return yield* no_export
+  return (yield* waitUntilAvailable(manila, read(created.snapshot.id))).id
 })
 
 const snapshotExport = Effect.fnUntraced(function* (manila: Manila, id: string) {
-  yield* snapshotAllowed(manila, id)
+  yield* allowSnapshotAccess(manila, id)
   const key = "share_snapshot_export_locations"
   const path = yield* locations(manila, `/snapshots/${id}/export-locations`, key)
   return path ?? (yield* no_export)
@@ -257,14 +268,14 @@ const copyExport = Effect.fnUntraced(function* (
 ) {
   const like = yield* shareById(manila, share_id)
   if (like === undefined) return yield* no_export
-  const [known] = yield* copiesOf(manila, job_id)
-  const begun = known ?? (yield* copyBegun(manila, like, snapshot_id, job_id))
-  const { id } = yield* completed(manila, shareById(manila, begun.id))
-  yield* allowed(manila, id, "ro")
+  const [existing] = yield* copiesOf(manila, job_id)
+  const created = existing ?? (yield* createCopy(manila, like, snapshot_id, job_id))
+  const { id } = yield* waitUntilAvailable(manila, shareById(manila, created.id))
+  yield* allowAccess(manila, id, "ro")
   return yield* exportOf(manila, id)
 })
 
-const copyBegun = Effect.fnUntraced(function* (
+const createCopy = Effect.fnUntraced(function* (
   manila: Manila,
   { share_proto, size, share_type }: ManilaShare,
   snapshot_id: string,
@@ -278,25 +289,25 @@ const copyBegun = Effect.fnUntraced(function* (
     name: nameOf(job_id),
     is_public: false,
   }
-  const answer = yield* askedAsService(manila.session, {
+  const response = yield* sendAsService(manila.session, {
     method: "POST",
     path: "/shares",
     body: { share },
   })
-  const begun = yield* found(One, answer)
-  return begun?.share ?? (yield* no_export)
+  const created = yield* decodeIfFound(One, response)
+  return created?.share ?? (yield* no_export)
 })
 
 /** Removes a share or snapshot, and waits until it is gone. */
-const removed = Effect.fnUntraced(function* (manila: Manila, path: string) {
-  const answer = yield* askedAsService(manila.session, { method: "DELETE", path })
-  if (answer.status === 404) return
-  if (answer.status !== 202) return yield* refusal(answer)
-  const look = Effect.map(
-    askedAsService(manila.session, { method: "GET", path }),
+const removeAndWait = Effect.fnUntraced(function* (manila: Manila, path: string) {
+  const response = yield* sendAsService(manila.session, { method: "DELETE", path })
+  if (response.status === 404) return
+  if (response.status !== 202) return yield* refusal(response)
+  const read = Effect.map(
+    sendAsService(manila.session, { method: "GET", path }),
     ({ status }) => status,
   )
-  yield* watched(look, (status) => status === 404, manila.settings.deadline_seconds)
+  yield* poll(read, (status) => status === 404, manila.settings.deadline_seconds)
 })
 
 /** The job's new share in the tenant's project: an existing one with its metadata, or a new one. */
@@ -305,25 +316,26 @@ const newShare = Effect.fnUntraced(function* (
   project_id: ProjectId,
   { job_id, like, name, by }: NewShare,
 ) {
-  const { token, project_id: reached } = yield* by
-  if (reached !== project_id) return yield* foreign_trust
+  const { token, project_id: token_project } = yield* by
+  if (token_project !== project_id) return yield* foreign_trust
   const metadata = { [job_key]: job_id }
   const query = new URLSearchParams({ metadata: JSON.stringify(metadata).replaceAll('"', "'") })
   const path = `/shares/detail?${query}`
-  const listed = yield* asked(manila.session, { method: "GET", path, token })
-  const [known] = (yield* found(Page, listed))?.shares ?? []
-  if (known !== undefined) return yield* completed(manila, shareById(manila, known.id))
+  const listed = yield* sendToManila(manila.session, { method: "GET", path, token })
+  const [existing] = (yield* decodeIfFound(Page, listed))?.shares ?? []
+  if (existing !== undefined)
+    return yield* waitUntilAvailable(manila, shareById(manila, existing.id))
   const unfinished = { name: `${name} (unfinished)`, metadata, is_public: false }
   const share = { ...(yield* kindOf(manila, like)), ...unfinished }
-  const answer = yield* asked(manila.session, {
+  const response = yield* sendToManila(manila.session, {
     method: "POST",
     path: "/shares",
     body: { share },
     token,
   })
-  const begun = yield* found(One, answer)
-  if (begun === undefined) return yield* no_export
-  return yield* completed(manila, shareById(manila, begun.share.id))
+  const created = yield* decodeIfFound(One, response)
+  if (created === undefined) return yield* no_export
+  return yield* waitUntilAvailable(manila, shareById(manila, created.share.id))
 })
 
 const foreign_trust = Effect.fail(

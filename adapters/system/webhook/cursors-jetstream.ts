@@ -15,9 +15,9 @@ const stream = `KV_${bucket}`
 export const webhook_cursors = { stream, subjects: `$KV.${bucket}.>` } as const
 const keyOf = (id: string) => `$KV.${bucket}.${id}`
 
-const Kept = Schema.fromJsonString(WebhookCursor)
-const decode = Schema.decodeUnknownEffect(Kept)
-const encode = Schema.encodeSync(Kept)
+const CursorText = Schema.fromJsonString(WebhookCursor)
+const decode = Schema.decodeUnknownEffect(CursorText)
+const encode = Schema.encodeSync(CursorText)
 
 const unavailable = (cause: unknown) => new CursorsUnavailable({ detail: causeText(cause) })
 
@@ -29,13 +29,13 @@ export const webhookCursorsJetStream = (replicas: number) =>
       const { connection, js, jsm } = yield* NatsConnection
       yield* ensureStream(jsm, bucketStream(bucket, replicas))
       const link = yield* watchLink(connection)
-      const asked = <A>(ask: () => Promise<A>) =>
-        Effect.tryPromise({ try: () => overLink(link, ask), catch: unavailable })
+      const request = <A>(run: () => Promise<A>) =>
+        Effect.tryPromise({ try: () => overLink(link, run), catch: unavailable })
 
       /** Reads from the leader: replicas may lag. */
       const last = Effect.fnUntraced(function* (id: string) {
         const query = { last_by_subj: keyOf(id) }
-        const found = yield* asked(() => jsm.streams.getMessage(stream, query))
+        const found = yield* request(() => jsm.streams.getMessage(stream, query))
         // A deleted cursor leaves a marker without a value.
         return found === null || found.data.length === 0 ? undefined : found
       })
@@ -49,7 +49,7 @@ export const webhookCursorsJetStream = (replicas: number) =>
         }),
         save: (id, cursor, change) =>
           Effect.map(
-            asked(() =>
+            request(() =>
               js.publish(keyOf(id), encode(cursor), { expect: { lastSubjectSequence: change } }),
             ),
             ({ seq }) => seq,
@@ -57,11 +57,11 @@ export const webhookCursorsJetStream = (replicas: number) =>
         // On startup a deliverer deletes cursors of all deleted webhooks; most are gone already.
         forget: Effect.fnUntraced(function* (id) {
           if ((yield* last(id)) === undefined) return
-          yield* asked(() => {
-            const mark = headers()
-            mark.set("KV-Operation", "PURGE")
-            mark.set("Nats-Rollup", "sub")
-            return js.publish(keyOf(id), "", { headers: mark })
+          yield* request(() => {
+            const marker = headers()
+            marker.set("KV-Operation", "PURGE")
+            marker.set("Nats-Rollup", "sub")
+            return js.publish(keyOf(id), "", { headers: marker })
           })
         }),
       })

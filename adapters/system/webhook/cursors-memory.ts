@@ -7,19 +7,19 @@ import {
 } from "#actors/system/webhooks/cursors.ts"
 
 export const webhookCursorsMemory = Layer.sync(WebhookCursors, () => {
-  const kept = new Map<string, KeptCursor>()
+  const cursors = new Map<string, KeptCursor>()
   return WebhookCursors.of({
-    load: (id) => Effect.sync(() => kept.get(id)),
+    load: (id) => Effect.sync(() => cursors.get(id)),
     save: (id, cursor, change) =>
       Effect.suspend(() => {
-        const last = kept.get(id)?.change ?? 0
+        const last = cursors.get(id)?.change ?? 0
         if (last !== change) {
           const detail = `The last change is ${last}, not ${change}.`
           return Effect.fail(new CursorsUnavailable({ detail }))
         }
-        kept.set(id, { cursor, change: last + 1 })
+        cursors.set(id, { cursor, change: last + 1 })
         return Effect.succeed(last + 1)
       }),
-    forget: (id) => Effect.sync(() => void kept.delete(id)),
+    forget: (id) => Effect.sync(() => void cursors.delete(id)),
   })
 })

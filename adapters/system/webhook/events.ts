@@ -10,7 +10,7 @@ export const webhookEvents = Layer.effect(
   WebhookEvents,
   Effect.map(PublishedHistory, ({ follow, at, resume }) =>
     WebhookEvents.of({
-      resume: (was) => Effect.mapError(resume(was), unavailable),
+      resume: (state) => Effect.mapError(resume(state), unavailable),
       follow: (sequence, wanted) => Stream.mapError(follow(sequence, wanted), unavailable),
       at: (sequence) => Effect.mapError(at(sequence), unavailable),
     }),

@@ -38,20 +38,20 @@ export const secretsWith = (key: Uint8Array): WebhookSecrets["Service"] => ({
 })
 
 /** The key in `webhook-key`; undefined if the file does not exist. */
-const keptKey = Effect.fnUntraced(function* (data_dir: string) {
+const storedKey = Effect.fnUntraced(function* (data_dir: string) {
   const path = keyPath(data_dir)
-  const kept = yield* findBounded(path, file_bytes_max)
-  if (Option.isNone(kept)) return undefined
-  const text = kept.value.trim()
+  const stored = yield* findBounded(path, file_bytes_max)
+  if (Option.isNone(stored)) return undefined
+  const text = stored.value.trim()
   if (/^[0-9a-f]{64}$/.test(text)) return Buffer.from(text, "hex")
   return yield* new WebhookKeyDamaged({ message: `${path} is damaged: put its copy back.` })
 })
 
 /** Creates `webhook-key` at the first start. */
-const madeKey = Effect.fnUntraced(function* (data_dir: string) {
-  const made = randomBytes(key_bytes)
-  yield* writePrivate(keyPath(data_dir), `${made.toString("hex")}\n`)
-  return made
+const createKey = Effect.fnUntraced(function* (data_dir: string) {
+  const key = randomBytes(key_bytes)
+  yield* writePrivate(keyPath(data_dir), `${key.toString("hex")}\n`)
+  return key
 })
 
 const keyPath = (data_dir: string) => join(data_dir, "webhook-key")
@@ -64,14 +64,14 @@ export const webhookSecrets = ({ webhooks, data, cluster }: Settings) =>
   Layer.effect(
     WebhookSecrets,
     Effect.gen(function* () {
-      const given = Redacted.value(webhooks.key)
-      if (given !== "") return secretsWith(Buffer.from(given))
-      const kept = yield* keptKey(data.dir)
+      const configured = Redacted.value(webhooks.key)
+      if (configured !== "") return secretsWith(Buffer.from(configured))
+      const stored = yield* storedKey(data.dir)
       const shared = sharedKey(cluster.secret, "webhook")
-      if (kept !== undefined && shared !== undefined) {
-        const told = `Webhooks are signed with ${keyPath(data.dir)}, of this folder alone.`
-        yield* Effect.logWarning(`${told} Set webhooks.key where other processes sign too.`)
+      if (stored !== undefined && shared !== undefined) {
+        const notice = `Webhooks are signed with ${keyPath(data.dir)}, of this folder alone.`
+        yield* Effect.logWarning(`${notice} Set webhooks.key where other processes sign too.`)
       }
-      return secretsWith(kept ?? shared ?? (yield* madeKey(data.dir)))
+      return secretsWith(stored ?? shared ?? (yield* createKey(data.dir)))
     }),
   )

@@ -25,7 +25,7 @@ import type { Settings } from "#schemas/settings.ts"
 import { detail_chars_max } from "#schemas/system/webhook.ts"
 
 /** Maximum bytes read of a response, whose content is ignored. */
-const answer_bytes_max = 16 * 1024
+const response_bytes_max = 16 * 1024
 /** Idle timeout of a connection in milliseconds. */
 const idle_ms_max = 10_000
 
@@ -37,13 +37,13 @@ const connector = (isAllowed: AddressRule, timeout: number, resolve?: Resolve) =
     allowH2: false,
     lookup: guardedLookup(isAllowed, resolve),
   })
-  const guarded: buildConnector.connector = (options, callback) => {
+  const guardedConnect: buildConnector.connector = (options, callback) => {
     // Address literals are not looked up.
     const { hostname } = options
     if (isRefusedHost(isAllowed, hostname)) callback(refusedAddress(hostname), null)
     else connect(options, callback)
   }
-  return guarded
+  return guardedConnect
 }
 
 /** RFC 9110 §10.2.3: seconds or a date. Undefined if invalid. */
@@ -55,12 +55,12 @@ export const retryAfterMs = (text: string | undefined, now_ms: number) => {
 }
 
 /** Reads a response to its end or to the limit; leaving the loop closes the rest. */
-const drained = async (body: Dispatcher.ResponseData["body"]) => {
+const discardBody = async (body: Dispatcher.ResponseData["body"]) => {
   let bytes = 0
   for await (const chunk of body) {
     // Buffers, because no encoding is set.
     bytes += (chunk as Buffer).length
-    if (bytes > answer_bytes_max) break
+    if (bytes > response_bytes_max) break
   }
 }
 
@@ -71,23 +71,23 @@ const codeOf = (error: unknown) => {
 }
 
 /** Describes a failure, without any content of the receiver's response except its status. */
-const worded = (error: unknown): Outcome => ({
+const failureOutcome = (error: unknown): Outcome => ({
   is_delivered: false,
   detail: `No answer: ${codeOf(error)}.`.slice(0, detail_chars_max),
 })
 
-const judged = (status: number, retry_after: string | undefined, now_ms: number): Outcome => {
+const outcomeOf = (status: number, retry_after: string | undefined, now_ms: number): Outcome => {
   if (status >= 200 && status < 300) {
     return { is_delivered: true, status, detail: `It answered ${status}.` }
   }
   const is_redirect = status >= 300 && status < 400
-  const more = is_redirect ? ", and redirects are not followed" : ""
-  const asked = retryAfterMs(retry_after, now_ms)
+  const note = is_redirect ? ", and redirects are not followed" : ""
+  const delay_ms = retryAfterMs(retry_after, now_ms)
   return {
     is_delivered: false,
     status,
-    detail: `It answered ${status}${more}.`,
-    ...(asked === undefined ? {} : { retry_after_ms: asked }),
+    detail: `It answered ${status}${note}.`,
+    ...(delay_ms === undefined ? {} : { retry_after_ms: delay_ms }),
   }
 }
 
@@ -101,9 +101,9 @@ const messageOf = (
   now_ms: number,
 ) => {
   const body = JSON.stringify(event)
-  const known = secrets.filter((secret) => secret.key_id === key_id)
-  if (known.length === 0) return undefined
-  const texts = known.map(({ version }) => Redacted.value(reveal(webhook_id, version)))
+  const usable = secrets.filter((secret) => secret.key_id === key_id)
+  if (usable.length === 0) return undefined
+  const texts = usable.map(({ version }) => Redacted.value(reveal(webhook_id, version)))
   const signed = { id: messageId(event.id), timestamp: Math.floor(now_ms / 1000), body }
   const headers = {
     "content-type": "application/cloudevents+json; charset=utf-8",
@@ -114,7 +114,7 @@ const messageOf = (
   return { body, headers }
 }
 
-const another_key: Outcome = {
+const unknown_key: Outcome = {
   is_delivered: false,
   detail: "The key of its secret is not this server's any more: rotate the secret.",
 }
@@ -141,7 +141,7 @@ export const webhookSenderHttp = ({ webhooks }: Pick<Settings, "webhooks">, reso
               connect: connector(isAllowed, deadline_ms, resolve),
             }),
         ),
-        (made) => Effect.promise(() => made.destroy()),
+        (open_agent) => Effect.promise(() => open_agent.destroy()),
       )
 
       const refusal = (text: string) => {
@@ -152,26 +152,26 @@ export const webhookSenderHttp = ({ webhooks }: Pick<Settings, "webhooks">, reso
           : undefined
       }
       const send = Effect.fnUntraced(function* (parcel: Parcel) {
-        const refused = refusal(parcel.url)
-        if (refused !== undefined) {
-          return { is_delivered: false, detail: `Not sent: ${refused}.` } satisfies Outcome
+        const reason = refusal(parcel.url)
+        if (reason !== undefined) {
+          return { is_delivered: false, detail: `Not sent: ${reason}.` } satisfies Outcome
         }
         const now_ms = yield* Clock.currentTimeMillis
         const message = messageOf(parcel, secrets, now_ms)
-        if (message === undefined) return another_key
+        if (message === undefined) return unknown_key
         return yield* Effect.tryPromise({
           try: async (signal): Promise<Outcome> => {
-            const answer = await request(parcel.url, {
+            const response = await request(parcel.url, {
               method: "POST",
               dispatcher: agent,
               ...message,
               signal: AbortSignal.any([signal, AbortSignal.timeout(deadline_ms)]),
             })
-            await drained(answer.body)
-            const retry_after = answer.headers["retry-after"]
-            return judged(answer.statusCode, retry_after?.toString(), now_ms)
+            await discardBody(response.body)
+            const retry_after = response.headers["retry-after"]
+            return outcomeOf(response.statusCode, retry_after?.toString(), now_ms)
           },
-          catch: worded,
+          catch: failureOutcome,
         }).pipe(Effect.catch((outcome) => Effect.succeed(outcome)))
       })
       return WebhookSender.of({ send, refusal })

@@ -89,7 +89,7 @@ describeWithServer("commands over the bus, when something is wrong", () => {
     "are Unavailable in bounded time when their host says nothing",
     Effect.gen(function* () {
       yield* hosting(() => () => Effect.never)
-      const { send } = yield* sender({ answer_ms: 60_000, whole_ms: 200 })
+      const { send } = yield* sender({ response_ms: 60_000, total_ms: 200 })
       const failed = yield* Effect.flip(send(origin("a"), count("x", 1)))
       assert.deepEqual(failed, new Unavailable({ detail: "No host answered in time." }))
     }),
@@ -145,7 +145,7 @@ describeWithServer("commands over the bus, when something is wrong", () => {
             ),
       )
       yield* Scope.provide(mute, dying)
-      const { send } = yield* sender({ answer_ms: 500 })
+      const { send } = yield* sender({ response_ms: 500 })
       const sending = yield* Effect.forkChild(send(origin("a"), count("x", 1)))
       yield* Deferred.await(wrote)
       yield* hosting()
@@ -218,7 +218,7 @@ describeWithServer("commands over the bus, when something is wrong", () => {
       )
       yield* Scope.provide(stuck, ending)
       // Longer than any test: only an answer makes it try again.
-      const { send } = yield* sender({ answer_ms: 600_000, whole_ms: 600_000 })
+      const { send } = yield* sender({ response_ms: 600_000, total_ms: 600_000 })
       const sending = yield* Effect.forkChild(send(origin("a"), count("x", 1)))
       yield* Deferred.await(started)
       yield* hosting()
@@ -315,7 +315,7 @@ describeWithServer("commands over the bus, when something is wrong", () => {
     "of one aggregate stay right while hosts come, go and lose their server",
     Effect.gen(function* () {
       const server = yield* NatsServer
-      const { send } = yield* sender({ answer_ms: 1000 })
+      const { send } = yield* sender({ response_ms: 1000 })
       yield* hosting()
       const patient = { schedule: Schedule.spaced(50), times: 200 } as const
       const sending = yield* Effect.forkChild(

@@ -4,14 +4,14 @@ import { join } from "node:path"
 import { assert, describe, it as plain } from "@effect/vitest"
 import { Effect, Layer } from "effect"
 import { Leases } from "#actors/leases.ts"
-import { type BusLook, busChecks } from "#adapters/doctor/bus.ts"
+import { type BusCheckOptions, busChecks } from "#adapters/doctor/bus.ts"
 import { runChecks } from "#adapters/doctor/checks.ts"
 import type { Finding } from "#adapters/doctor/finding.ts"
 import { machineChecks, spaceFindings } from "#adapters/doctor/machine.ts"
 import { leasesJetStream } from "#adapters/leases/jetstream.ts"
 import { rollLog } from "#adapters/log/roll.ts"
 import { logStanding } from "#adapters/log/size-monitor.ts"
-import { noteBackup } from "#adapters/state/last-backup.ts"
+import { recordBackup } from "#adapters/state/last-backup.ts"
 import { NatsConnection } from "#bus"
 import { type GatewayResponse, type Get, gatewayChecks } from "#cli/doctor/gateway.ts"
 import type { GenerationsOptions } from "#journal"
@@ -51,7 +51,7 @@ const folder = Effect.gen(function* () {
     writeFileSync(join(dir, name), "secret", { mode: 0o600 })
   }
   const at = new Date(now_ms - day_ms).toISOString()
-  yield* noteBackup(dir, { at, position: 7, to: "/elsewhere" })
+  yield* recordBackup(dir, { at, position: 7, to: "/elsewhere" })
   return dir
 })
 
@@ -77,9 +77,9 @@ describe("a look at a machine", () => {
       const dir = yield* folder
       writeFileSync(join(dir, "restoring.json"), "{}", { mode: 0o600 })
       const at = new Date(now_ms - 8 * day_ms).toISOString()
-      yield* noteBackup(dir, { at, position: 7, to: "/elsewhere" })
+      yield* recordBackup(dir, { at, position: 7, to: "/elsewhere" })
       assert.deepEqual(complaints(yield* look(settingsOf(dir))), ["fail folder", "warn backup"])
-      yield* noteBackup(dir, { at: new Date(now_ms).toISOString(), position: 7, to: dir })
+      yield* recordBackup(dir, { at: new Date(now_ms).toISOString(), position: 7, to: dir })
       assert.include(why(yield* look(settingsOf(dir)), "backup"), "same disk")
       rmSync(join(dir, "last-backup.json"))
       assert.include(why(yield* look(settingsOf(dir)), "backup"), "never")
@@ -143,15 +143,15 @@ describe("a look at a machine", () => {
     }).pipe(Effect.scoped))
 })
 
-const asks = (options: GenerationsOptions): BusLook => ({
+const asks = (options: GenerationsOptions): BusCheckOptions => ({
   ...options,
   leases_bucket: "DOCTOR_LEASES",
   checkpoint_seconds: 1,
-  runs: true,
+  is_running: true,
   is_outside: false,
 })
 
-const bus = (of: BusLook) =>
+const bus = (of: BusCheckOptions) =>
   Effect.provide(
     runChecks(busChecks(of)),
     logStanding({ name: of.name, store: undefined, store_bytes_max: 1 }),
@@ -165,7 +165,7 @@ describeNats("a look at a bus", (it) => {
       yield* opened(options, written)
       const idle = yield* bus(asks(options))
       assert.deepEqual(complaints(idle), ["warn checkpoint", "warn leases"])
-      assert.deepEqual(complaints(yield* bus({ ...asks(options), runs: false })), [])
+      assert.deepEqual(complaints(yield* bus({ ...asks(options), is_running: false })), [])
       const lease = { bucket: "DOCTOR_LEASES", holder: "node-7", ttl_ms: 5_000 }
       const held = yield* Effect.gen(function* () {
         const { hold } = yield* Leases
@@ -180,7 +180,7 @@ describeNats("a look at a bus", (it) => {
         "warn checkpoint",
         "warn leases",
       ])
-      const wished = yield* bus({ ...asks(options), replicas: 3, runs: false })
+      const wished = yield* bus({ ...asks(options), replicas: 3, is_running: false })
       assert.include(complaints(wished), "warn copies")
     }).pipe(Effect.scoped),
   )
@@ -191,7 +191,7 @@ describeNats("a look at a bus", (it) => {
       const none = yield* bus(asks(options))
       assert.deepEqual(complaints(none), ["fail log"])
       assert.include(why(none, "log"), "restore-state")
-      const first = yield* bus({ ...asks(options), runs: false })
+      const first = yield* bus({ ...asks(options), is_running: false })
       assert.deepEqual(complaints(first), ["warn log"])
     }).pipe(Effect.scoped),
   )

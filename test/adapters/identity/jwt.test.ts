@@ -8,7 +8,7 @@ import { afterAll, assert, describe, expect, it } from "@effect/vitest"
 import { Effect, Exit, Redacted } from "effect"
 import { TestClock } from "effect/testing"
 import { exportJWK, exportSPKI, SignJWT, UnsecuredJWT } from "jose"
-import { inOrder } from "#adapters/identity/identity.ts"
+import { tryInOrder } from "#adapters/identity/identity.ts"
 import { jwts } from "#adapters/identity/jwt.ts"
 import type { Settings } from "#schemas/settings.ts"
 import { asked, reason } from "../../world/authenticate.ts"
@@ -84,7 +84,7 @@ describe("a JWT", () => {
   ) =>
     it.effect(`${name} is refused: ${because}`, () =>
       Effect.gen(function* () {
-        const authenticate = inOrder([yield* jwts(settings(change))])
+        const authenticate = tryInOrder([yield* jwts(settings(change))])
         expect(yield* reason(authenticate, yield* token)).toBe(because)
       }),
     )

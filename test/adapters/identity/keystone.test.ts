@@ -67,10 +67,10 @@ describe("the service user's session", () => {
       cloud.answers["GET /v3/x"] = ({ headers }) =>
         refused.has(String(headers["x-auth-token"])) ? { status: 401 } : { status: 200, body: {} }
       const call = keystoneCall(session, "GET", "/x")
-      expect((yield* session.askAsService(call)).status).toBe(200)
+      expect((yield* session.sendAsService(call)).status).toBe(200)
       expect([cloud.count("GET", "/v3/x"), cloud.count("POST", tokens)]).toEqual([2, 2])
       for (const token of ["own-2", "own-3"]) refused.add(token)
-      const error = yield* Effect.flip(session.askAsService(call))
+      const error = yield* Effect.flip(session.sendAsService(call))
       expect(error.detail).toBe("Keystone answered 401.")
       expect([cloud.count("GET", "/v3/x"), cloud.count("POST", tokens)]).toEqual([4, 3])
     }),
@@ -81,7 +81,7 @@ describe("the service user's session", () => {
       const { cloud, session } = yield* opened
       cloud.answers["GET /v3/x"] = ({ headers }) =>
         headers["x-auth-token"] === "own-1" ? { status: 401 } : { status: 200, body: {} }
-      const call = session.askAsService(keystoneCall(session, "GET", "/x"))
+      const call = session.sendAsService(keystoneCall(session, "GET", "/x"))
       const all = Array.from({ length: 10 }, () => call)
       const answers = yield* Effect.all(all, { concurrency: "unbounded" })
       expect(answers.every(({ status }) => status === 200)).toBe(true)
@@ -107,12 +107,12 @@ describe("the service user's session", () => {
       const cut = (): Said => (drops-- > 0 ? "drop" : { status: 200, body: {} })
       cloud.answers["GET /v3/x"] = cut
       cloud.answers["POST /v3/x"] = cut
-      expect((yield* session.ask(keystoneCall(session, "GET", "/x"))).status).toBe(200)
+      expect((yield* session.send(keystoneCall(session, "GET", "/x"))).status).toBe(200)
       drops = 2
-      yield* Effect.flip(session.ask(keystoneCall(session, "GET", "/x")))
+      yield* Effect.flip(session.send(keystoneCall(session, "GET", "/x")))
       expect(cloud.count("GET", "/v3/x")).toBe(4)
       drops = 1
-      yield* Effect.flip(session.ask(keystoneCall(session, "POST", "/x")))
+      yield* Effect.flip(session.send(keystoneCall(session, "POST", "/x")))
       expect(cloud.count("POST", "/v3/x")).toBe(1)
       drops = 1
       const issue = cloud.answers[`POST ${tokens}`]
@@ -128,7 +128,7 @@ describe("the service user's session", () => {
       cloud.answers["GET /v3/hang"] = () => "hang"
       cloud.answers["GET /v3/long"] = () => ({ status: 200, body: "x".repeat(2 ** 24 + 1) })
       cloud.answers["GET /v3/away"] = () => ({ status: 302, headers: elsewhere })
-      const ask = (path: string) => session.ask(keystoneCall(session, "GET", path))
+      const ask = (path: string) => session.send(keystoneCall(session, "GET", path))
       const waiting = yield* Effect.forkChild(Effect.flip(ask("/hang")))
       yield* Effect.repeat(Effect.yieldNow, { until: () => cloud.count("GET", "/v3/hang") > 0 })
       yield* TestClock.adjust("20 seconds")

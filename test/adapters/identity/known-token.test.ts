@@ -11,8 +11,8 @@ describe("tokens that are known", () => {
   it.effect("are not crowded out by those that are good no longer, which are not kept", () =>
     Effect.gen(function* () {
       const known = knownTokens(yield* Clock.Clock, 60_000)
-      known.keep("good", caller, 0, 60_000)
-      for (let n = 0; n < 10_000; n++) known.keep(`ended ${n}`, caller, 0, 0)
+      known.add("good", caller, 0, 60_000)
+      for (let n = 0; n < 10_000; n++) known.add(`ended ${n}`, caller, 0, 0)
       assert.strictEqual(known.find("good"), caller)
       assert.isUndefined(known.find("ended 0"))
     }),
@@ -21,7 +21,7 @@ describe("tokens that are known", () => {
   it.effect("are ten thousand at most, and the oldest goes", () =>
     Effect.gen(function* () {
       const known = knownTokens(yield* Clock.Clock, 60_000)
-      for (let n = 0; n <= 10_000; n++) known.keep(`good ${n}`, caller, 0, 60_000)
+      for (let n = 0; n <= 10_000; n++) known.add(`good ${n}`, caller, 0, 60_000)
       assert.isUndefined(known.find("good 0"))
       assert.strictEqual(known.find("good 1"), caller)
       assert.strictEqual(known.find("good 10000"), caller)

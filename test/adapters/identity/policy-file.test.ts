@@ -3,7 +3,7 @@ import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { afterAll, assert, describe, expect, it } from "@effect/vitest"
 import { Effect, Logger, Result, Schedule } from "effect"
-import { policyRules, rulesIn } from "#adapters/identity/policy-file.ts"
+import { parseRules, policyRules } from "#adapters/identity/policy-file.ts"
 import { allows } from "#schemas/policy-rule.ts"
 
 const folder = mkdtempSync(join(tmpdir(), "almanac-policy-"))
@@ -17,7 +17,7 @@ const pathOf = (text: string) => {
 }
 
 const read = (text: string) =>
-  Result.match(rulesIn(text), { onSuccess: (rules) => rules, onFailure: (problem) => problem })
+  Result.match(parseRules(text), { onSuccess: (rules) => rules, onFailure: (problem) => problem })
 
 describe("the text of a policy file", () => {
   it("is what oslo.policy's own samples look like", () => {

@@ -7,10 +7,10 @@ import { TestClock } from "effect/testing"
 import { v7 } from "uuid"
 import { type Delegation, denials, Trusts } from "#actors/share-protection/ports/trusts.ts"
 import {
-  assigned,
   openTrustStore,
   type TrustStore,
   trusts_max,
+  withAssignment,
 } from "#adapters/share-protection/trust-store.ts"
 import {
   inspector,
@@ -84,7 +84,7 @@ const place = Effect.gen(function* () {
     })),
     giveRole: store.update((kept) => ({
       ...kept,
-      assignments: assigned(kept.assignments, member),
+      assignments: withAssignment(kept.assignments, member),
     })),
     projectOf: (delegation) => Effect.catch(inspect(delegation), () => Effect.undefined),
   }
@@ -185,7 +185,7 @@ describe("the trust store", () => {
       { user_id: "a", project_id: "p", roles: ["x"] },
       { user_id: "a", project_id: "q", roles: ["x"] },
     ]
-    const more = assigned(kept, { user_id: "a", project_id: "p", roles: ["y", "x"] })
+    const more = withAssignment(kept, { user_id: "a", project_id: "p", roles: ["y", "x"] })
     expect(more).toEqual([kept[1], { user_id: "a", project_id: "p", roles: ["x", "y"] }])
   })
 })

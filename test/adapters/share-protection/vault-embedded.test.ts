@@ -20,9 +20,9 @@ import {
   trustsEmbedded,
 } from "#adapters/share-protection/trusts-embedded.ts"
 import {
-  keep,
   openVault,
   secretKeeper,
+  storeSecret,
   vaultEmbedded,
 } from "#adapters/share-protection/vault-embedded.ts"
 import { SecretKeeper } from "#gateway/identity.ts"
@@ -52,7 +52,7 @@ const open = Effect.fnUntraced(function* (data_dir: string) {
       yield* issuer.revoke(trust_id)
       return delegation
     }),
-    put: (project_id, payload) => keep(files, { project_id, name: "", payload }),
+    put: (project_id, payload) => storeSecret(files, { project_id, name: "", payload }),
   }
   return { place, files, keeper: Context.get(services, SecretKeeper) }
 })
@@ -96,7 +96,8 @@ describe("the embedded vault", () => {
     Effect.gen(function* () {
       const { files } = yield* open(freshFolder())
       const payload = Buffer.from("x".repeat(64))
-      for (let n = 0; n < 2; n++) yield* keep(files, { project_id: "one", name: "", payload })
+      for (let n = 0; n < 2; n++)
+        yield* storeSecret(files, { project_id: "one", name: "", payload })
       const [a, b] = readdirSync(files.folder).map((name) =>
         JSON.parse(readFileSync(join(files.folder, name), "utf8")),
       )
@@ -132,7 +133,7 @@ describe("the embedded vault", () => {
       const by = yield* place.delegation("one")
       const thief = yield* place.delegation("other")
       const payload = Buffer.from("secret of one")
-      const href = yield* keep(files, { project_id: "one", name: "", payload })
+      const href = yield* storeSecret(files, { project_id: "one", name: "", payload })
       const path = join(files.folder, secretIdOf(href) ?? "")
       const sealed = JSON.parse(readFileSync(path, "utf8"))
       const flipped = Buffer.from(sealed.payload, "base64")
@@ -163,7 +164,7 @@ describe("the embedded vault", () => {
     Effect.gen(function* () {
       const data_dir = freshFolder()
       const { files } = yield* open(data_dir)
-      yield* keep(files, { project_id: "one", name: "", payload: Buffer.from("s") })
+      yield* storeSecret(files, { project_id: "one", name: "", payload: Buffer.from("s") })
       const path = join(data_dir, "vault", "key")
       const key = readFileSync(path, "utf8")
       const refusal = () => Effect.map(Effect.flip(openVault(data_dir)), ({ message }) => message)

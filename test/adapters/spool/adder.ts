@@ -8,7 +8,7 @@ import { Effect, Layer, Redacted } from "effect"
 import { searches } from "#actors/carrier-search/search.ts"
 import { host } from "#actors/host.ts"
 import { spooler } from "#actors/spooler.ts"
-import { type Ask, spoolThread } from "#adapters/spool/call.ts"
+import { type SpoolCall, spoolThread } from "#adapters/spool/call.ts"
 import { spoolOver } from "#adapters/spool/sqlite.ts"
 import { connectBus, NatsConnection } from "#bus"
 import { logJetStream } from "#journal"
@@ -31,7 +31,7 @@ const around = host.pipe(
 
 const program = Effect.gen(function* () {
   const ask = spoolThread({ path, now_ms: Date.now() })
-  const loud: Ask = (question) =>
+  const loud: SpoolCall = (question) =>
     Effect.tap(ask(question), () =>
       Effect.sync(() => {
         if (question.call !== "keep") return

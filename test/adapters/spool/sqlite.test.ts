@@ -106,7 +106,7 @@ describe("a spool in a file", () => {
         const copy = `${path}.copy`
         const rows = Effect.sync(() => {
           copyTo(path, copy)
-          return spoolFile(copy, 0)({ call: "close" }).kept
+          return spoolFile(copy, 0)({ call: "close" }).count
         })
         yield* life(
           path,

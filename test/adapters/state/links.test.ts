@@ -2,7 +2,7 @@ import { lchownSync, mkdirSync, symlinkSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { assert, it } from "@effect/vitest"
 import { Effect } from "effect"
-import { keptFiles } from "#adapters/state/files.ts"
+import { includedFiles } from "#adapters/state/files.ts"
 import { temporaryFolder } from "../../world/programs/nats.ts"
 
 it.live.skipIf(process.getuid?.() !== 0)(
@@ -14,10 +14,10 @@ it.live.skipIf(process.getuid?.() !== 0)(
       writeFileSync(secret, "root's")
       mkdirSync(join(folder, "identity"))
       symlinkSync(secret, join(folder, "identity", "link"))
-      const paths = (yield* Effect.promise(() => keptFiles(folder))).map(({ path }) => path)
+      const paths = (yield* Effect.promise(() => includedFiles(folder))).map(({ path }) => path)
       assert.deepEqual(paths, ["identity/link"])
       lchownSync(join(folder, "identity", "link"), 4711, 4711)
-      const refused = yield* Effect.flip(Effect.tryPromise(() => keptFiles(folder)))
+      const refused = yield* Effect.flip(Effect.tryPromise(() => includedFiles(folder)))
       assert.include(String(refused.cause), "link of user 4711")
     }).pipe(Effect.scoped),
 )

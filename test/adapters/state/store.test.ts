@@ -13,7 +13,7 @@ import { join } from "node:path"
 import { assert, describe, it as plain } from "@effect/vitest"
 import Sqlite from "better-sqlite3"
 import { Effect, Schema } from "effect"
-import { bytesOf, keptFiles, putFile } from "#adapters/state/files.ts"
+import { bytesOf, includedFiles, putFile } from "#adapters/state/files.ts"
 import { claimFolder } from "#adapters/state/restore.ts"
 import { openStateStore } from "#adapters/state/store.ts"
 import { type StateManifest, StoredFile } from "#schemas/system/state-backup.ts"
@@ -78,7 +78,7 @@ describe("the files that a backup keeps", () => {
       mkdirSync(join(other, "backup"))
       writeFileSync(join(other, "backup", "manifest.jsonl"), "")
       symlinkSync(join(other, "backup"), join(folder, "backup"))
-      const found = yield* Effect.promise(() => keptFiles(folder, join(other, "backup")))
+      const found = yield* Effect.promise(() => includedFiles(folder, join(other, "backup")))
       assert.deepEqual(found, [
         { path: "audit-key.pem", mode: 0o600 },
         { path: "log/generation-1.json", mode: 0o600 },
@@ -88,9 +88,9 @@ describe("the files that a backup keeps", () => {
   it("are not none where they cannot be listed", () =>
     Effect.gen(function* () {
       const folder = join(yield* temporaryFolder, "data")
-      assert.deepEqual(yield* Effect.promise(() => keptFiles(folder)), [])
+      assert.deepEqual(yield* Effect.promise(() => includedFiles(folder)), [])
       writeFileSync(folder, "no folder")
-      yield* Effect.flip(Effect.tryPromise(() => keptFiles(folder)))
+      yield* Effect.flip(Effect.tryPromise(() => includedFiles(folder)))
     }).pipe(Effect.scoped))
 
   it("are a database as it was left by one that was killed", () =>

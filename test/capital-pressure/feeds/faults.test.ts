@@ -38,7 +38,7 @@ const status = (code: number, because: RegExp, asked: number): Fault => ({
   asked,
 })
 
-const hasty = { silence_ms: 60, whole_ms: 150, pause_ms: 1, spacing_ms: 0 }
+const hasty = { idle_ms: 60, attempt_ms: 150, pause_ms: 1, spacing_ms: 0 }
 
 const faults: ReadonlyArray<Fault> = [
   status(403, /answered 403, so it refuses us\. Set capital\.contact/, 1),

@@ -18,7 +18,7 @@ describe("the pace", () => {
         running -= 1
       })
       const all = yield* Effect.forkChild(
-        Effect.forEach([1, 2, 3, 4], () => pace.take("a", 300, one), { concurrency: 4 }),
+        Effect.forEach([1, 2, 3, 4], () => pace.run("a", 300, one), { concurrency: 4 }),
       )
       yield* TestClock.adjust(10_000)
       yield* Fiber.join(all)
@@ -32,14 +32,14 @@ describe("the pace", () => {
       const pace = makePace()
       const hosts = ["a", "b", "c", "d"]
       const times = yield* Effect.forEach(hosts, (host) =>
-        pace.take(host, 60_000, Clock.currentTimeMillis),
+        pace.run(host, 60_000, Clock.currentTimeMillis),
       )
       assert.deepEqual(times, [0, 0, 0, 0])
-      yield* pace.rest("a", 5000)
-      yield* pace.rest("a", 1000)
-      assert.deepEqual(yield* Effect.forEach(hosts, pace.restOf), [5000, 0, 0, 0])
+      yield* pace.pause("a", 5000)
+      yield* pace.pause("a", 1000)
+      assert.deepEqual(yield* Effect.forEach(hosts, pace.pauseOf), [5000, 0, 0, 0])
       yield* TestClock.adjust(5000)
-      assert.equal(yield* pace.restOf("a"), 0)
+      assert.equal(yield* pace.pauseOf("a"), 0)
     }),
   )
 })

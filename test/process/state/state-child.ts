@@ -1,6 +1,6 @@
 /** Run by a test: restores a backup of state, and is killed after its step of this number. */
 import { Effect } from "effect"
-import { proveState } from "#adapters/state/proof.ts"
+import { verifyState } from "#adapters/state/proof.ts"
 import { claimFolder, restoreState } from "#adapters/state/restore.ts"
 import { openStateStore } from "#adapters/state/store.ts"
 import { busRestored, generations } from "#server/session.ts"
@@ -18,7 +18,7 @@ await Effect.runPromise(
     const { manifest } = store
     if (manifest === undefined) throw new Error("There is no manifest.")
     const log = generations(settings)
-    yield* proveState(store, manifest, log)
+    yield* verifyState(store, manifest, log)
     yield* claimFolder(dir, manifest)
     const options = { store, manifest, folder: dir, log, after, onProgress: () => Effect.void }
     yield* Effect.provide(restoreState(options), busRestored(settings))

@@ -70,7 +70,7 @@ export const optionsAt = (url: string, folder: string): FeedsHttpOptions => ({
   cftc_tls_verify: false,
   bases: basesAt(url),
   folder,
-  times: { silence_ms: 5000, whole_ms: 10_000, pause_ms: 5, spacing_ms: 0 },
+  times: { idle_ms: 5000, attempt_ms: 10_000, pause_ms: 5, spacing_ms: 0 },
   fred_key: Redacted.make(""),
   stooq_key: Redacted.make(""),
   prices_source: "yahoo",

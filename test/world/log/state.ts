@@ -7,7 +7,7 @@ import { ownServerLayer } from "#adapters/bus/own-server.ts"
 import { DataFolder } from "#adapters/data-folder/lock.ts"
 import { publishedEventsJetStream } from "#adapters/published/jetstream.ts"
 import { type BackupOptions, backupState } from "#adapters/state/backup.ts"
-import { proveState } from "#adapters/state/proof.ts"
+import { verifyState } from "#adapters/state/proof.ts"
 import { claimFolder, type RestoreOptions, restoreState } from "#adapters/state/restore.ts"
 import { openStateStore } from "#adapters/state/store.ts"
 import { notary } from "#adapters/system/notary.ts"
@@ -127,7 +127,7 @@ export const restored = Effect.fnUntraced(function* (
   const { manifest } = store
   if (manifest === undefined) throw new Error("There is no manifest.")
   const log = { name, replicas, folder: join(folder, "log") }
-  yield* proveState(store, manifest, log)
+  yield* verifyState(store, manifest, log)
   yield* claimFolder(folder, manifest)
   const options = { store, manifest, folder, log, is_files_only, onProgress: quiet }
   yield* restoreState({ ...options, ...(after && { after }) })

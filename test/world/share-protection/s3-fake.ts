@@ -74,7 +74,7 @@ export const buckets = Effect.provide(Buckets, bucketsS3)
 export const hasty_ms = 20_000
 export const hasty = Effect.provide(
   Buckets,
-  bucketsS3In({ connect_ms: 1_000, silence_ms: 300, whole_ms: hasty_ms }),
+  bucketsS3In({ connect_ms: 1_000, idle_ms: 300, total_ms: hasty_ms }),
 )
 
 /** Why a preflight of Shape B fails. */

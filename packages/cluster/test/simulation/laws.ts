@@ -34,7 +34,7 @@ export const readDisks = (nodes: ReadonlyArray<SimulatedNode>): Disks => {
       [...images].flatMap(([node_id, { held }]) => {
         const one = held.get(id)
         if (one === undefined) return []
-        return [{ node_id, copy: one.copy, is_rotten: one.rotten_at !== undefined }]
+        return [{ node_id, copy: one.copy, is_rotten: one.corrupt_at !== undefined }]
       }),
     deletionAt: (node_id, id) => images.get(node_id)?.deletions.get(id)?.deleted_at,
     deletedAt: (id, isAsked = () => true) => {

@@ -139,7 +139,7 @@ describe("the endpoint for other nodes", () => {
       const said = await calls.call(address, 1, "x", [], 2000)
       assert.deepEqual(said.json, { node_id: "node-2", said: "x", version })
       assert.equal((await calls.to(address)).version, version)
-      assert.equal(calls.apartFrom(address), undefined)
+      assert.equal(calls.mismatchWith(address), undefined)
     })
   }
 
@@ -151,7 +151,10 @@ describe("the endpoint for other nodes", () => {
       const { address, port } = await opened({ versions: theirs })
       const calls = called({ versions: ours })
       await assert.rejects(calls.call(address, 1, {}, [], 2000), { code: "UNAVAILABLE" })
-      assert.match(calls.apartFrom(address) ?? "", new RegExp(`: ${who}.* needs a newer release$`))
+      assert.match(
+        calls.mismatchWith(address) ?? "",
+        new RegExp(`: ${who}.* needs a newer release$`),
+      )
       const spoken_by_1 = upgraded(proven("x")).replace("Host", "X-Almanac-Link: 7-8\r\nHost")
       const refused = await spoken(port, (answer) => {
         if (answer === "") return plain

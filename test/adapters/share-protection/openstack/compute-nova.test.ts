@@ -2,7 +2,7 @@ import { assert, describe, it } from "@effect/vitest"
 import { Effect, Layer, Redacted } from "effect"
 import { v7 } from "uuid"
 import { type Boot, Compute } from "#actors/share-protection/ports/compute.ts"
-import { asking } from "#adapters/keystone/http.ts"
+import { cloudClient } from "#adapters/keystone/http.ts"
 import { KeystoneSession } from "#adapters/keystone/session.ts"
 import { computeNova, userData } from "#adapters/share-protection/compute-nova.ts"
 import { DomainId, ProjectId, WorkerId } from "#schemas/share-protection/id.ts"
@@ -15,18 +15,18 @@ const never = Effect.die("It is not asked.")
 
 /** The service user's session, whose catalogue has these two. */
 const sessionAt = Effect.fnUntraced(function* (url: string) {
-  const ask = yield* asking("")
+  const ask = yield* cloudClient("")
   const token = Redacted.make("service-token")
   return KeystoneSession.of({
     token: Effect.succeed(token),
-    ask,
+    send: ask,
     keystone: (path) => path,
     authenticate: () => never,
-    proven: Effect.void,
+    verifyCredentials: Effect.void,
     service: never,
     roles: never,
     endpoint: (...types) => Effect.succeed(`${url}/${types[0]}`),
-    askAsService: (call) => ask({ ...call, token }),
+    sendAsService: (call) => ask({ ...call, token }),
   })
 })
 

@@ -65,7 +65,7 @@ describe("a request to S3", () => {
       })
       const { reach } = yield* Effect.provide(
         Buckets,
-        bucketsS3In({ connect_ms: 60_000, silence_ms: 60_000, whole_ms: 60_000 }),
+        bucketsS3In({ connect_ms: 60_000, idle_ms: 60_000, total_ms: 60_000 }),
       )
       const waiting = yield* Effect.forkChild(reach(bucket))
       yield* Deferred.await(came)

@@ -4,7 +4,7 @@ import { assert, describe, it } from "@effect/vitest"
 import { Effect, Exit, Layer, Redacted, Schedule, Scope } from "effect"
 import { v7 } from "uuid"
 import { type Boot, Compute } from "#actors/share-protection/ports/compute.ts"
-import { findImage, keepDefaultImage } from "#adapters/share-protection/compute-images.ts"
+import { ensureDefaultImage, findImage } from "#adapters/share-protection/compute-images.ts"
 import { computeLocal, type LocalComputeOptions } from "#adapters/share-protection/compute-local.ts"
 import { type BusUser, BusUserRefused, type BusUsers } from "#bus"
 import { ProjectId, WorkerId } from "#schemas/share-protection/id.ts"
@@ -31,7 +31,7 @@ const room = Effect.fnUntraced(function* (
   options: Partial<LocalComputeOptions> = {},
 ) {
   const folder = yield* temporaryFolder
-  yield* keepDefaultImage(folder, engine_version)
+  yield* ensureDefaultImage(folder, engine_version)
   writeFileSync(join(folder, "debian.json"), '{"name":"debian"}')
   const said = join(folder, "said")
   const local = yield* computeLocal({
@@ -198,8 +198,8 @@ describe("local images", () => {
   it.live("are what the newest manifest of the name says; other files are passed over", () =>
     Effect.gen(function* () {
       const folder = yield* temporaryFolder
-      yield* keepDefaultImage(folder, "0.18.0")
-      yield* keepDefaultImage(folder, engine_version)
+      yield* ensureDefaultImage(folder, "0.18.0")
+      yield* ensureDefaultImage(folder, engine_version)
       for (const text of ["", "{", '{"name":""}', '{"name":7}', "x".repeat(10_000)]) {
         writeFileSync(join(folder, "broken.json"), text)
         const found = yield* findImage(folder, images.worker)

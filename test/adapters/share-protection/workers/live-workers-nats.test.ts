@@ -1,8 +1,11 @@
 import { assert } from "@effect/vitest"
 import { Context, Effect, Layer } from "effect"
 import { LiveWorkers } from "#actors/share-protection/ports/live-workers.ts"
-import { liveWorkersNats, liveWorkersTold } from "#adapters/share-protection/live-workers-nats.ts"
-import { beatSubject } from "#adapters/share-protection/worker-users.ts"
+import {
+  liveWorkersNats,
+  publishedLiveWorkers,
+} from "#adapters/share-protection/live-workers-nats.ts"
+import { heartbeatSubject } from "#adapters/share-protection/worker-users.ts"
 import { NatsConnection } from "#bus"
 import { JobId, WorkerId } from "#schemas/share-protection/id.ts"
 import { capacity_slots_max } from "#schemas/share-protection/worker.ts"
@@ -22,7 +25,7 @@ const hears = Layer.unwrap(
   Effect.map(NatsConnection, ({ connection }) => liveWorkersNats(connection)),
 )
 const tells = Layer.unwrap(
-  Effect.map(NatsConnection, ({ connection }) => liveWorkersTold(connection)),
+  Effect.map(NatsConnection, ({ connection }) => publishedLiveWorkers(connection)),
 )
 
 /** One process's ears, or mouth. */
@@ -63,7 +66,7 @@ describeNats("LiveWorkers over NATS", (it) => {
       const [ears, mouth] = [yield* one(hears), yield* one(tells)]
       const { connection } = yield* NatsConnection
       const worker_id = WorkerId.make("worker-1")
-      const subject = beatSubject(worker_id)
+      const subject = heartbeatSubject(worker_id)
       const bad = [
         "",
         "{}",

@@ -9,11 +9,14 @@ import { Agents } from "#actors/share-protection/ports/agents.ts"
 import { LiveWorkers } from "#actors/share-protection/ports/live-workers.ts"
 import { DataFolder } from "#adapters/data-folder/lock.ts"
 import { agentsNats } from "#adapters/share-protection/agents-nats.ts"
-import { liveWorkersNats, liveWorkersTold } from "#adapters/share-protection/live-workers-nats.ts"
+import {
+  liveWorkersNats,
+  publishedLiveWorkers,
+} from "#adapters/share-protection/live-workers-nats.ts"
 import {
   agentSubject,
-  beatSubject,
   commandSubject,
+  heartbeatSubject,
   inboxOf,
   newWorkerKeys,
   workerUser,
@@ -86,7 +89,7 @@ describeNats("a worker's user", (it) => {
   it.effect("says and hears its own: commands, heartbeats, orders and their answers", () =>
     Effect.gen(function* () {
       const { connection } = yield* entered(one)
-      for (const subject of [commandSubject(one), beatSubject(one)]) {
+      for (const subject of [commandSubject(one), heartbeatSubject(one)]) {
         assert.isTrue(yield* reaches(connection, subject), subject)
       }
       const options = { command_timeout_seconds: 1 }
@@ -102,7 +105,7 @@ describeNats("a worker's user", (it) => {
       const { find } = Context.get(yield* Layer.build(liveWorkersNats(core)), LiveWorkers)
       // The server knows of these ears.
       yield* Effect.promise(() => core.flush())
-      const mouth = Context.get(yield* Layer.build(liveWorkersTold(connection)), LiveWorkers)
+      const mouth = Context.get(yield* Layer.build(publishedLiveWorkers(connection)), LiveWorkers)
       yield* mouth.publish({ worker_id: one, jobs: [] })
       yield* Effect.repeat(
         Effect.sync(() => find(one)),
@@ -117,7 +120,7 @@ describeNats("a worker's user", (it) => {
       const { connection } = yield* entered(one)
       const subjects = [
         commandSubject(other),
-        beatSubject(other),
+        heartbeatSubject(other),
         agentSubject(other, "offer"),
         "command.share-protection.job.x",
         "command.blob-storage.cluster.main",
@@ -167,7 +170,7 @@ describeNats("a worker's user", (it) => {
       yield* (yield* usersOf).dismiss(one)
       const cut = yield* Effect.promise(() => status.next())
       assert.include(["disconnect", "error"], cut.value?.type)
-      assert.isTrue(yield* reaches(stays.connection, beatSubject(other)))
+      assert.isTrue(yield* reaches(stays.connection, heartbeatSubject(other)))
     }).pipe(Effect.scoped, Effect.timeout(soon_ms)),
   )
 
@@ -196,7 +199,7 @@ describeNats("a worker's user", (it) => {
         Stream.runDrain,
       )
       const back = Effect.filterOrFail(
-        reaches(connection, beatSubject(one)),
+        reaches(connection, heartbeatSubject(one)),
         (is_back) => is_back,
         () => "not yet",
       )
