@@ -202,7 +202,7 @@ describeNats("a look at a bus", (it) => {
       yield* opened(options, written)
       yield* rollLog(options)
       const { jsm } = yield* NatsConnection
-      const calm = { ...asks(options), runs: false }
+      const calm = { ...asks(options), is_running: false }
       assert.deepEqual(complaints(yield* bus(calm)), [])
       const archive = join(options.folder, "generation-1.json")
       const cut = join(options.folder, "generation-1.ndjson.gz")
