@@ -1,4 +1,4 @@
-/** `almanac <verb>`: the command line. */
+/** `almanac <command>`: the command line. */
 import * as NodeRuntime from "@effect/platform-node/NodeRuntime"
 import * as NodeServices from "@effect/platform-node/NodeServices"
 import { Cause, Effect, Exit, Layer, Runtime } from "effect"
@@ -11,7 +11,7 @@ import { root } from "#cli/root.ts"
 import { causeText } from "#schemas/cause-text.ts"
 import { version } from "#server/program.ts"
 
-/** Each is loaded where it is asked for: all of them take longer than most of them run. */
+/** Commands are loaded on demand: loading all of them takes longer than running most of them. */
 const store = {
   blobs: async () => (await import("#cli/blobs/blobs.ts")).blobs,
   cluster: async () => (await import("#cli/blobs/cluster.ts")).cluster,
@@ -45,18 +45,20 @@ const machine = {
   demo: async () => (await import("#cli/demo/demo.ts")).demo,
   completion: async (): Promise<ReturnType<typeof completionOf>> => {
     const { completionOf } = await import("#cli/completion.ts")
-    const whole = async (): Promise<Command.Command.Any> =>
-      root.pipe(Command.withSubcommands(await every(() => true)))
-    return completionOf(whole)
+    const allCommands = async (): Promise<Command.Command.Any> =>
+      root.pipe(Command.withSubcommands(await commandGroups(() => true)))
+    return completionOf(allCommands)
   },
 }
-const verbs = { ...share_protection, ...operators, ...store, ...others, ...log, ...machine }
+const loaders = { ...share_protection, ...operators, ...store, ...others, ...log, ...machine }
 
-type Loaded = Awaited<ReturnType<(typeof verbs)[CommandName]>>
+type Loaded = Awaited<ReturnType<(typeof loaders)[CommandName]>>
 
-const isVerb = (word: string): word is CommandName => Object.hasOwn(verbs, word)
+const isCommand = (word: string): word is CommandName => Object.hasOwn(loaders, word)
 
-/** A command without its flags and verbs: its line in the help of `almanac` needs no more. */
+/**
+ * A command without flags and subcommands, which is enough for its line in the help of `almanac`.
+ */
 const summary = (name: CommandName) =>
   Command.make(name).pipe(Command.withDescription(summaries[name]))
 
@@ -65,12 +67,12 @@ type IsNeeded = (name: string) => boolean
 const commandsOf = <A>(group: Readonly<Record<string, () => Promise<A>>>, isNeeded: IsNeeded) =>
   Promise.all(
     Object.entries(group).map(async ([name, load]) =>
-      isVerb(name) && !isNeeded(name) ? summary(name) : await load(),
+      isCommand(name) && !isNeeded(name) ? summary(name) : await load(),
     ),
   )
 
-/** In the order of the help. */
-const every = async (isNeeded: IsNeeded) => [
+/** All commands in the order of the help. */
+const commandGroups = async (isNeeded: IsNeeded) => [
   { group: "SHARE PROTECTION", commands: await commandsOf<Loaded>(share_protection, isNeeded) },
   { group: "BLOBS", commands: await commandsOf<Loaded>(store, isNeeded) },
   { group: "DASHBOARD, CARRIERS, PLANTS", commands: await commandsOf<Loaded>(others, isNeeded) },
@@ -83,37 +85,37 @@ const every = async (isNeeded: IsNeeded) => [
 const shows_all = /^--(completions|wizard)\b/
 
 /**
- * The command that comes first on the command line. Where something else does, a flag or what is no
- * command: all, of which those are loaded that are named anywhere.
+ * The commands for this command line: the first argument, if that is a command. Otherwise all of
+ * them, and only those named in any argument are loaded in full.
  */
-const asked = async () => {
+const loadCommands = async () => {
   const words = process.argv.slice(2)
   const [first = ""] = words
-  if (isVerb(first)) return [await verbs[first]()]
+  if (isCommand(first)) return [await loaders[first]()]
   const all = words.some((word) => shows_all.test(word))
-  return await every((name) => all || words.includes(name))
+  return await commandGroups((name) => all || words.includes(name))
 }
 
 const explain = (cause: Cause.Cause<unknown>) => {
   if (Cause.hasInterruptsOnly(cause)) return Effect.void
   const failed = cause.reasons.find(Cause.isFailReason)
-  // A defect is ours, and needs its stack.
+  // A defect is a bug, so log its stack.
   if (failed === undefined) return Effect.logFatal("almanac failed", cause)
-  // The help that was shown has said it.
+  // The printed help contains the error.
   if (CliError.isCliError(failed.error)) return Effect.void
   return Effect.sync(() =>
     process.stderr.write(`almanac: ${causeText(failed.error) || failed.error}\n`),
   )
 }
 
-/** Verbs that have their own meaning of 2 end a wrong command line with 1. */
+/** Exit code for a wrong command line. Commands with their own meaning of 2 exit with 1 instead. */
 const usage_code = 2
 const own_codes = new Set(["ingest", "agent", "serve"])
 
 const isUsage = ({ reasons }: Cause.Cause<unknown>) =>
   reasons.some((reason) => Cause.isFailReason(reason) && CliError.isCliError(reason.error))
 
-/** Told to stop, it stops in order: that is no failure, but for a verb that says so. */
+/** A requested shutdown is not a failure, unless the command has set another exit code. */
 const teardown: Runtime.Teardown = (exit, onExit) => {
   if (Exit.isSuccess(exit)) return Runtime.defaultTeardown(exit, onExit)
   if (Cause.hasInterruptsOnly(exit.cause)) return onExit(Number(process.exitCode ?? 0))
@@ -123,11 +125,11 @@ const teardown: Runtime.Teardown = (exit, onExit) => {
 
 keepPrivate()
 
-// No await at the top: the form of the bundle that verbs run has none (decision 0070).
-Effect.promise(asked).pipe(
+// No top-level await, which the bundle's format does not support (decision 0070).
+Effect.promise(loadCommands).pipe(
   Effect.flatMap((loaded) => root.pipe(Command.withSubcommands(loaded), Command.run({ version }))),
   Effect.tapCause(explain),
-  // A verb's standard output is its answer.
+  // Standard output is reserved for the command's output.
   Effect.provide(
     Layer.merge(
       NodeServices.layer,

@@ -1,5 +1,7 @@
 #!/usr/bin/env node
-/** `./almanac <verb>`: installs what is missing, then becomes the program on the project's Node. */
+/**
+ * `./almanac <command>`: installs what is missing, then runs the program with the project's Node.
+ */
 import { spawn } from "node:child_process"
 import { fileURLToPath } from "node:url"
 import { bootstrapOrExit } from "./bootstrap.mjs"
@@ -7,27 +9,31 @@ import { programOf } from "./bundle.mjs"
 import { compileCache } from "./cache.mjs"
 import { projectNode } from "./packages.mjs"
 
-const words = process.argv.slice(2)
-const is_server = words.includes("serve") || words.includes("cluster")
+const argv = process.argv.slice(2)
+const is_server = argv.includes("serve") || argv.includes("cluster")
 await bootstrapOrExit(is_server ? "start" : "command")
 
 const node = projectNode()
 const args = [programOf("main.ts"), ...words]
-// Node keeps compiled code there, so that the next start is faster.
+// Node caches compiled code there, so that the next start is faster.
 process.env.NODE_COMPILE_CACHE ??= compileCache()
 
-/** By a shell, because Node cannot set these limits itself. */
+/** A shell sets the resource limits, because Node cannot. */
 const shell = "/bin/sh"
 const start = fileURLToPath(new URL("start.sh", import.meta.url))
 
 /**
- * A guard beside the program: stops it when this process is gone, even by SIGKILL. It waits for the
- * end of a pipe of ours, and does nothing after a line: the program ended first.
+ * A guard process that stops the program if this process dies, even by SIGKILL. It reads a pipe
+ * from this process: end-of-file means that this process died, a line that the program exited
+ * first.
  */
 const guard = `( read -r _ <&3 || kill $$ ) </dev/null >/dev/null 2>&1 &
 exec ${shell} "$0" "$@" 3<&-`
 
-/** On a Node without execve: a child that gets our signals and whose end is ours. */
+/**
+ * Fallback for a Node without execve: runs the program as a child, forwards signals to it, and
+ * exits as the child did.
+ */
 const runAsChild = () => {
   const stdio = ["inherit", "inherit", "inherit", "pipe"]
   const child = spawn(shell, ["-c", guard, start, node, ...args], { stdio })
@@ -36,7 +42,7 @@ const runAsChild = () => {
   const signals = ["SIGTERM", "SIGHUP", "SIGINT"]
   for (const signal of signals) {
     process.on(signal, () => {
-      // A terminal sends its interrupt to the child itself, and a second one means "now".
+      // A terminal sends SIGINT to the child directly, and a second one means "stop now".
       if (signal !== "SIGINT" || !process.stdin.isTTY) child.kill(signal)
     })
   }

@@ -1,31 +1,36 @@
 export type ProgramName = "nats-server" | "restic"
 
-/** Where to look; `configured` is looked at alone, `environment` stands for process.env. */
+/**
+ * Where to search. `configured` is the only candidate if set; `environment` replaces process.env.
+ */
 export interface SearchOptions {
   readonly configured?: string | undefined
   readonly environment?: NodeJS.ProcessEnv
 }
 
-/** What is needed, from which version on, and how each program is asked for its version. */
+/**
+ * Each external program: its minimum version, the arguments that print its version, and where to
+ * get it.
+ */
 export const programs: Readonly<
   Record<
     ProgramName,
     {
       readonly version_min: readonly number[]
-      readonly ask: readonly string[]
-      readonly by_hand: string
+      readonly version_args: readonly string[]
+      readonly source: string
     }
   >
 >
 
-/** The folder of the cache that holds the programs. */
+/** The cache folder for downloaded programs. */
 export const programFolder: () => string
 
-/** The program to run, from the configured path, else PATH, else the project's cache. */
+/** Finds the program at the configured path, or else on PATH, or else in the project's cache. */
 export const findBinary: (
   name: ProgramName,
   options?: SearchOptions,
 ) => { readonly path: string; readonly version: string } | undefined
 
-/** One line for a person: what is missing, what was skipped and why, what to install by hand. */
+/** A one-line message: what is missing, what was skipped and why, and where to get it. */
 export const missingBinary: (name: ProgramName, options?: SearchOptions) => string

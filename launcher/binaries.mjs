@@ -1,90 +1,99 @@
 /**
- * Where the outside programs are: the configured path, PATH, the project's cache. Shared by the
- * bootstrap, which fetches what is missing, and by the server, which starts what is found.
+ * Finds external programs: at the configured path, on PATH, or in the project's cache. Used by the
+ * bootstrap, which downloads missing ones, and by the server, which starts them.
  */
 import { execFileSync } from "node:child_process"
 import { mkdirSync, readFileSync, renameSync, statSync, writeFileSync } from "node:fs"
 import { delimiter, join, resolve } from "node:path"
 import { cacheDirectory } from "./cache.mjs"
 
-/** What is needed, from which version on, and how each program is asked for its version. */
+/**
+ * Each external program: its minimum version, the arguments that print its version, and where to
+ * get it.
+ */
 export const programs = {
-  // 2.15 brought api.level 5: atomic batches and message schedules.
+  // 2.15 introduced api.level 5: atomic batches and message schedules.
   "nats-server": {
     version_min: [2, 15],
-    ask: ["--version"],
-    by_hand: "https://nats.io/download, or `brew install nats-server` on macOS",
+    version_args: ["--version"],
+    source: "https://nats.io/download, or `brew install nats-server` on macOS",
   },
-  // 0.18 reads and writes the repository format that backups are kept in.
+  // 0.18 supports the repository format of the backups.
   restic: {
     version_min: [0, 18],
-    ask: ["version"],
-    by_hand: "https://restic.net, or `brew install restic` on macOS",
+    version_args: ["version"],
+    source: "https://restic.net, or `brew install restic` on macOS",
   },
 }
 
-/** A program that does not say its version by then is skipped. */
-const ask_timeout_ms = 10_000
+/** A program that takes longer to print its version is skipped. */
+const version_timeout_ms = 10_000
 
-/** The folder of the cache that holds the programs. */
+/** The cache folder for downloaded programs. */
 export const programFolder = () => join(cacheDirectory(), "bin")
 
 const isRecent = (version, version_min) => {
   const parts = version.split(".").map(Number)
-  const at = version_min.findIndex((least, index) => parts[index] !== least)
+  const at = version_min.findIndex((minimum, index) => parts[index] !== minimum)
   return at === -1 || parts[at] > version_min[at]
 }
 
-// Versions are remembered by path, size and time of change, so that a start needs no child process.
-const memoryPath = () => join(cacheDirectory(), "versions.json")
+// Versions are cached by path, size and modification time, so that a start needs no child process.
+const versionsPath = () => join(cacheDirectory(), "versions.json")
 
-const remembered = () => {
+const cachedVersions = () => {
   try {
-    return JSON.parse(readFileSync(memoryPath(), "utf8"))
+    return JSON.parse(readFileSync(versionsPath(), "utf8"))
   } catch {
     return {}
   }
 }
 
-const remember = (path, entry) => {
-  const scratch = `${memoryPath()}.${process.pid}`
+const cacheVersion = (path, entry) => {
+  const scratch = `${versionsPath()}.${process.pid}`
   try {
     mkdirSync(cacheDirectory(), { recursive: true })
-    writeFileSync(scratch, JSON.stringify({ ...remembered(), [path]: entry }))
-    renameSync(scratch, memoryPath())
+    writeFileSync(scratch, JSON.stringify({ ...cachedVersions(), [path]: entry }))
+    renameSync(scratch, versionsPath())
   } catch {
-    // A cache that cannot be written costs one child process at the next start, and nothing else.
+    // Without a writable cache, the next start only runs one more child process.
   }
 }
 
-const askVersion = (path, { ask }) => {
+const readVersion = (path, { version_args }) => {
   try {
-    const options = { encoding: "utf8", timeout: ask_timeout_ms, stdio: ["ignore", "pipe", "pipe"] }
-    return /\d+\.\d+(\.\d+)?/.exec(execFileSync(path, ask, options))?.[0]
+    const options = {
+      encoding: "utf8",
+      timeout: version_timeout_ms,
+      stdio: ["ignore", "pipe", "pipe"],
+    }
+    return /\d+\.\d+(\.\d+)?/.exec(execFileSync(path, version_args, options))?.[0]
   } catch {
     return undefined
   }
 }
 
-const describeFile = (path) => {
+const statOf = (path) => {
   try {
     return statSync(path)
   } catch {
-    // No such file, or a folder of PATH that this user may not enter.
+    // The file does not exist, or this user may not enter its folder.
     return undefined
   }
 }
 
-/** One candidate: its version, or the reason why it does not do. Nothing where there is no file. */
+/**
+ * Checks a candidate: returns its version, or the reason to skip it; undefined if there is no file.
+ */
 const examine = (name, path) => {
-  const stats = describeFile(path)
+  const stats = statOf(path)
   if (!stats?.isFile()) return undefined
   const { size, mtimeMs } = stats
-  const known = remembered()[path]
+  const known = cachedVersions()[path]
   const isKnown = known?.size === size && known?.mtimeMs === mtimeMs
-  const version = isKnown ? known.version : askVersion(path, programs[name])
+  const version = isKnown ? known.version : readVersion(path, programs[name])
   if (!version) return { path, reason: "does not run" }
-  if (!isKnown) remember(path, { size, mtimeMs, version })
+  if (!isKnown) cacheVersion(path, { size, mtimeMs, version })
   if (isRecent(version, programs[name].version_min)) return { path, version }
   return { path, reason: `is ${version}, too old` }
 }
@@ -103,23 +112,23 @@ const search = (name, { configured, environment = process.env } = {}) => {
   return { found: undefined, skipped }
 }
 
-/** The program to run. A configured path is looked at alone: a wrong one is no silent other. */
+/** The program to run. A configured path is the only candidate, so that a wrong one is an error. */
 export const findBinary = (name, options) => search(name, options).found
 
-/** An outside bus needs no server of ours, and a configured path is the server's to judge. */
+/** An external bus needs no local nats-server, and the server itself checks a configured path. */
 const isNeeded = (name) =>
   name !== "nats-server" || !(process.env.ALMANAC_NATS__URL || process.env.ALMANAC_NATS__BINARY)
 
-/** The names of the programs that are needed here and are not found. */
+/** Names of the programs that are needed on this machine but not found. */
 export const missingPrograms = () =>
   Object.keys(programs).filter((name) => isNeeded(name) && findBinary(name) === undefined)
 
-/** One line for a person: what is missing, what was skipped and why, what to install by hand. */
+/** A one-line message: what is missing, what was skipped and why, and where to get it. */
 export const missingBinary = (name, options = {}) => {
-  const { version_min, by_hand } = programs[name]
+  const { version_min, source } = programs[name]
   const { skipped } = search(name, options)
   const found = skipped.map(({ path, reason }) => `${path} ${reason}`)
   const none = options.configured ? `nothing at ${options.configured}` : "not on PATH"
   const why = found.length > 0 ? found.join("; ") : none
-  return `${name} ${version_min.join(".")} or later is needed (${why}): install it from ${by_hand}.`
+  return `${name} ${version_min.join(".")} or later is needed (${why}): install it from ${source}.`
 }

@@ -1,8 +1,9 @@
 /**
- * Makes a fresh clone able to run: npm packages, Node 24, nats-server and restic, the built page,
- * and for tests the servers that they try themselves on. Does nothing when all is there. Needs
- * nothing but Node 18; `node launcher/bootstrap.mjs start|command|test|services|demo|peers`. A
- * `command` is a start that serves no pages.
+ * Prepares a checkout to run: npm packages, Node 24, nats-server, restic, the built pages and, for
+ * tests, the servers that they use. Does nothing if everything is installed. Requires only Node 18.
+ *
+ * Usage: `node launcher/bootstrap.mjs start|command|test|services|demo|peers`. The task `command`
+ * is a start that serves no pages.
  */
 import { realpathSync } from "node:fs"
 import { fileURLToPath } from "node:url"
@@ -10,9 +11,9 @@ import { missingPrograms } from "./binaries.mjs"
 import { hasBundle } from "./bundle.mjs"
 import { hasPackages } from "./packages.mjs"
 
-/** Installs what the task lacks; one line and exit code 1 for what could not be installed. */
+/** Installs what the task needs. On failure it prints one line and exits with code 1. */
 export const bootstrapOrExit = async (task) => {
-  // Each command passes here: what installs is loaded only when something is missing.
+  // Every command runs this, so the installer is loaded only if something is missing.
   if (task === "command" && hasPackages() && missingPrograms().length === 0 && hasBundle()) return
   const { install, say } = await import("./install.mjs")
   try {

@@ -1,9 +1,9 @@
 /**
- * The program in few files, made of the sources in two seconds whenever these have changed.
+ * Bundles the program into a few files, within two seconds, whenever its sources have changed.
  *
- * Nothing depends on it: without it Node runs the sources as they are. But half of a command's time
- * and of an agent's memory is modules that it loads and never uses, and a bundle leaves them out
- * (decision 0070). `node launcher/bundle.mjs` makes it, with the project's Node.
+ * The bundle is optional: without one, Node runs the sources. But half of a command's time and of
+ * an agent's memory goes to modules that are loaded and never used; the bundle omits them (decision
+ * 0070). `node launcher/bundle.mjs` builds it with the project's Node.
  */
 import {
   existsSync,
@@ -18,7 +18,7 @@ import { basename, join, relative } from "node:path"
 import { fileURLToPath } from "node:url"
 import { root } from "./cache.mjs"
 
-/** What is started by its name: its file in the bundle is called alike. */
+/** Entry files. Each keeps its name in the bundle. */
 const entries = ["main.ts", "server/agent/agent-process.ts"]
 
 const folders = [
@@ -35,7 +35,7 @@ const folders = [
 ]
 const files = ["main.ts", "package.json", "package-lock.json"]
 
-/** Each made of its sources as they were; one that runs may still load a part of its own. */
+/** A few older bundles are kept, because processes that run them may still load parts of them. */
 const bundles = join(root, ".cache", "program")
 const bundles_max = 5
 
@@ -46,23 +46,23 @@ const filesOf = (folder) =>
     return [path]
   })
 
-/** In each bundle: the sources that it was made of, by path, time of change and size. */
+/** A file in each bundle: path, modification time and size of each of its sources. */
 const sources_name = "sources.txt"
 
 const sourcesText = () => {
-  const there = folders.filter((folder) => existsSync(join(root, folder)))
-  const lines = [...there.flatMap(filesOf), ...files].map((path) => {
-    const found = statSync(`${root}/${path}`, { throwIfNoEntry: false })
-    return `${path} ${found?.mtimeMs} ${found?.size}\n`
+  const existing = folders.filter((folder) => existsSync(join(root, folder)))
+  const lines = [...existing.flatMap(filesOf), ...files].map((path) => {
+    const stats = statSync(`${root}/${path}`, { throwIfNoEntry: false })
+    return `${path} ${stats?.mtimeMs} ${stats?.size}\n`
   })
   return lines.join("")
 }
 
-const isMadeOf = (folder, sources) => {
+const isBuiltFrom = (folder, sources) => {
   try {
     return readFileSync(join(folder, sources_name), "utf8") === sources
   } catch {
-    // Not finished, or just removed.
+    // The bundle is unfinished, or was just removed.
     return false
   }
 }
@@ -70,55 +70,61 @@ const isMadeOf = (folder, sources) => {
 const foldersOf = (path) =>
   (existsSync(path) ? readdirSync(path) : []).map((name) => join(path, name))
 
-let found_folder
+let current_folder
 
 /**
- * The folder of the bundle of the sources as they are now, if it is there. Every command waits for
- * it: a process looks at the sources once.
+ * The folder of the bundle of the current sources, if there is one. Every command waits for this,
+ * so a process reads the sources only once.
  */
 const findBundle = () => {
-  if (found_folder === undefined) {
+  if (current_folder === undefined) {
     const sources = sourcesText()
-    found_folder = foldersOf(bundles).find((folder) => isMadeOf(folder, sources))
+    current_folder = foldersOf(bundles).find((folder) => isBuiltFrom(folder, sources))
   }
-  return found_folder
+  return current_folder
 }
 
-/** Whether what makes it is installed. */
+/** Whether the bundler is installed. */
 export const canBundle = () => existsSync(join(root, "node_modules", "rolldown"))
 
-/** Whether the bundle of the sources as they are now is there. */
+/** Whether there is a bundle of the current sources. */
 export const hasBundle = () => findBundle() !== undefined
 
-/** The file to run for an entry: its own in the bundle, or the entry itself without a bundle. */
+/** The file to run for an entry: its file in the bundle, or its source if there is no bundle. */
 export const programOf = (entry) => {
   const folder = findBundle()
   return folder === undefined ? join(root, entry) : join(folder, `${basename(entry, ".ts")}.js`)
 }
 
-/** What says where a source is keeps saying so: threads and files are found from there. */
+/**
+ * Makes `import.meta` refer to the location of the source: threads and files are found relative to
+ * it.
+ */
 const origins = (folder) => ({
   name: "origins",
   transform: (code, id) => {
     if (id.includes("node_modules") || !id.startsWith(root)) return null
     const url = `new URL(${JSON.stringify(relative(folder, id))}, import.meta.url)`
     const toPath = `process.getBuiltinModule("node:url").fileURLToPath`
-    const placed = {
+    const replacements = {
       "import.meta.url": `${url}.href`,
       "import.meta.dirname": `${toPath}(new URL(".", ${url}))`,
     }
-    const code_placed = code.replaceAll(/import\.meta\.(url|dirname)\b/g, (was) => placed[was])
-    return code_placed === code ? null : { code: code_placed }
+    const replaced = code.replaceAll(
+      /import\.meta\.(url|dirname)\b/g,
+      (match) => replacements[match],
+    )
+    return replaced === code ? null : { code: replaced }
   },
 })
 
 /**
- * Node's modules without their named exports: to make these, Node reads every property of a module,
- * which loads its fetch with node:http and its streams with node:fs.
+ * Imports Node's modules without their named exports. To create those, Node reads every property of
+ * a module, which loads fetch for node:http and streams for node:fs.
  */
 const builtins = {
   name: "builtins",
-  // node:module is what the bundler's own part is made with.
+  // The bundler's own runtime imports node:module.
   resolveId: (id) => (id.startsWith("node:") && id !== "node:module" ? `\0${id}` : null),
   load: (id) =>
     id.startsWith("\0node:")
@@ -127,32 +133,32 @@ const builtins = {
 }
 
 /**
- * Effect makes a segmenter as soon as its command line is loaded, which takes a tenth of a command.
- * Only the layout of help uses it.
+ * Creates Effect's segmenter on first use. Effect creates it when its command line module loads,
+ * which takes a tenth of a command's time, but only the layout of help uses it.
  */
-const lateSegmenter = {
+const lazySegmenter = {
   name: "late-segmenter",
   transform: (code, id) => {
     if (!id.endsWith("effect/dist/cli/CliOutput.js")) return null
-    const late = "{ segment(text) { return (this.made ??= $1).segment(text) } }"
-    return { code: code.replace(/(new Intl\.Segmenter\([^)]*\))/, late) }
+    const lazy = "{ segment(text) { return (this.made ??= $1).segment(text) } }"
+    return { code: code.replace(/(new Intl\.Segmenter\([^)]*\))/, lazy) }
   },
 }
 
-/** What explains the sources is half of them, and would be read at each start. */
+/** Removes comments: they are half of the sources, and every start would read them. */
 const comments = { jsdoc: false, annotation: false }
 
-/** Native code stays where its package has it. */
+/** Packages with native code stay outside the bundle. */
 const native = [/better-sqlite3/, /blake-hash/, /@node-rs\/crc32/, /sharp/, /onnxruntime/]
 
-const prune = () => {
+const removeOldBundles = () => {
   const age = (name) => statSync(join(bundles, name)).mtimeMs
   const names = readdirSync(bundles).sort((one, other) => age(other) - age(one))
   for (const name of names.slice(bundles_max)) rmSync(join(bundles, name), { recursive: true })
 }
 
-/** Makes the bundle, unless it exists. Two processes that do it at once leave two equal ones. */
-const makeBundle = async () => {
+/** Builds the bundle unless it exists. Two concurrent builds leave two equal bundles. */
+const buildBundle = async () => {
   if (hasBundle()) return
   const sources = sourcesText()
   const { rolldown } = await import("rolldown")
@@ -161,16 +167,16 @@ const makeBundle = async () => {
     input: Object.fromEntries(entries.map((entry) => [basename(entry, ".ts"), join(root, entry)])),
     platform: "node",
     external: native,
-    plugins: [origins(folder), builtins, lateSegmenter],
+    plugins: [origins(folder), builtins, lazySegmenter],
     logLevel: "silent",
   })
   const names = { entryFileNames: "[name].js", chunkFileNames: "[name]-[hash].js" }
   await bundle.write({ dir: folder, format: "esm", ...names, comments })
-  // The last of it: by this file a bundle counts.
+  // Written last: a bundle without this file is incomplete.
   writeFileSync(join(folder, sources_name), sources)
-  prune()
+  removeOldBundles()
 }
 
 if (process.argv[1] && realpathSync(process.argv[1]) === fileURLToPath(import.meta.url)) {
-  await makeBundle()
+  await buildBundle()
 }

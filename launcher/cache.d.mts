@@ -1,8 +1,11 @@
-/** The checkout, whatever the working directory is. */
+/** The root of the checkout, regardless of the working directory. */
 export const root: string
 
-/** Whether this folder can be written, or made where it does not exist yet. */
+/** Whether this folder is writable, or can be created if it does not exist. */
 export const isWritable: (folder: string) => boolean
 
-/** ALMANAC_CACHE_DIR, XDG_CACHE_HOME/almanac, ~/.cache/almanac, or .cache in the checkout. */
+/**
+ * The cache folder: ALMANAC_CACHE_DIR, XDG_CACHE_HOME/almanac, ~/.cache/almanac, or .cache in the
+ * checkout.
+ */
 export const cacheDirectory: (environment?: NodeJS.ProcessEnv) => string

@@ -1,13 +1,13 @@
-/** Where the project keeps what it fetched: programs, npm's cache of last resort, compiled code. */
+/** The project's cache: downloaded programs, a fallback for npm's cache, compiled code. */
 import { accessSync, constants } from "node:fs"
 import { homedir } from "node:os"
 import { dirname, isAbsolute, join } from "node:path"
 import { fileURLToPath } from "node:url"
 
-/** The checkout, whatever the working directory is. */
+/** The root of the checkout, regardless of the working directory. */
 export const root = dirname(dirname(fileURLToPath(import.meta.url)))
 
-/** Whether this folder can be written, or made where it does not exist yet. */
+/** Whether this folder is writable, or can be created if it does not exist. */
 export const isWritable = (folder) => {
   try {
     accessSync(folder, constants.W_OK | constants.X_OK)
@@ -19,9 +19,9 @@ export const isWritable = (folder) => {
 }
 
 /**
- * The cache folder: ALMANAC_CACHE_DIR, else XDG_CACHE_HOME/almanac, else ~/.cache/almanac, and
- * .cache in the checkout where the home cannot be written. A relative XDG path does not count, as
- * its specification says.
+ * The cache folder: ALMANAC_CACHE_DIR, else XDG_CACHE_HOME/almanac, else ~/.cache/almanac, or
+ * .cache in the checkout if the home folder is not writable. A relative XDG path is ignored, as its
+ * specification requires.
  */
 export const cacheDirectory = (environment = process.env) => {
   if (environment.ALMANAC_CACHE_DIR) return environment.ALMANAC_CACHE_DIR
@@ -31,5 +31,5 @@ export const cacheDirectory = (environment = process.env) => {
   return isAbsolute(folder) && isWritable(folder) ? folder : join(root, ".cache")
 }
 
-/** Where Node keeps compiled code from one start to the next. */
+/** The folder of Node's compile cache. */
 export const compileCache = () => join(cacheDirectory(), "compile")

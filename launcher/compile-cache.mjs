@@ -1,9 +1,9 @@
-/** Preloaded by `node --import`: keeps compiled code, so that a second start is fast. */
+/** Preloaded by `node --import`: enables Node's compile cache, so that later starts are faster. */
 import module from "node:module"
 import { compileCache } from "./cache.mjs"
 
 const folder = compileCache()
-// Absent before Node 22, and a folder that cannot be written is no error: the start is slower.
+// Missing before Node 22. If the folder is not writable, starts are only slower.
 module.enableCompileCache?.(folder)
-// Threads, which run the sources, keep theirs where the environment says; so do child processes.
+// Threads, which run the sources, and child processes read the folder from the environment.
 process.env.NODE_COMPILE_CACHE ??= folder

@@ -1,7 +1,7 @@
 /**
- * Programs out of Debian's signed archive, on a machine that has apt: without root, and without
- * touching the system. The mirror is the machine's own; apt checks the signature against the
- * machine's Debian keyring and each file against the signed index.
+ * Downloads programs from Debian's signed archive on machines with apt. Needs no root and does not
+ * change the system. It uses the machine's own mirrors; apt verifies the index's signature with the
+ * machine's Debian keyring, and each file against that index.
  */
 import { spawnSync } from "node:child_process"
 import {
@@ -24,13 +24,15 @@ const keyrings = [
   "/usr/share/keyrings/debian-archive-keyring.pgp",
 ]
 
-/** Newest first: the stable releases are too old for what the log needs. */
+/** Newest first: nats-server in the stable releases is too old for the log. */
 const suites = ["sid", "testing", "stable"]
 
-/** An index of 10 MB and two packages of 20 MB; a mirror that needs longer is no use at a start. */
+/**
+ * For an index of 10 MB and two packages of 20 MB. A slower mirror would delay startup too long.
+ */
 const apt_timeout_ms = 180_000
 
-/** Runs a program of apt's or dpkg's in the private folder. */
+/** Runs a program of apt or dpkg in the private folder. */
 export const run = (command, args, folder, timeout = apt_timeout_ms) =>
   spawnSync(command, args, {
     cwd: folder,
@@ -40,8 +42,11 @@ export const run = (command, args, folder, timeout = apt_timeout_ms) =>
     timeout,
   })
 
-/** The machine's hooks and leave to skip signatures have no say in the private folder. */
-const configuration = (folder, is_whole) => `
+/**
+ * Configures the private apt: the machine's hooks, and settings that skip signatures, have no
+ * effect.
+ */
+const configuration = (folder, uses_system) => `
 #clear APT::Update::Pre-Invoke;
 #clear APT::Update::Post-Invoke;
 #clear APT::Update::Post-Invoke-Success;
@@ -63,35 +68,35 @@ Acquire::Languages "none";
 Acquire::Retries "1";
 Acquire::http::Timeout "15";
 Acquire::https::Timeout "15";
-${is_whole ? "" : apart(folder)}`
+${uses_system ? "" : ownSources(folder)}`
 
-/** Nor have its sources and pins, where it is asked for what its own release lacks. */
-const apart = (folder) => `Dir::Etc::SourceList "/dev/null";
+/** Also ignores the machine's sources and pins, for packages that its release lacks. */
+const ownSources = (folder) => `Dir::Etc::SourceList "/dev/null";
 Dir::Etc::SourceParts "${folder}/sources";
 Dir::Etc::Preferences "/dev/null";
 Dir::Etc::PreferencesParts "${folder}/none";
 APT::Default-Release "";
 `
 
-const makeFolder = (is_whole) => {
+const makeFolder = (uses_system) => {
   const parent = join(cacheDirectory(), "apt")
   mkdirSync(parent, { recursive: true })
   const folder = mkdtempSync(join(parent, "run-"))
   for (const name of ["state/lists/partial", "cache/archives/partial", "log", "sources", "none"]) {
     mkdirSync(join(folder, name), { recursive: true })
   }
-  if (is_whole) copyFileSync("/var/lib/dpkg/status", join(folder, "state/status"))
+  if (uses_system) copyFileSync("/var/lib/dpkg/status", join(folder, "state/status"))
   else writeFileSync(join(folder, "state/status"), "")
-  writeFileSync(join(folder, "apt.conf"), configuration(folder, is_whole))
+  writeFileSync(join(folder, "apt.conf"), configuration(folder, uses_system))
   return folder
 }
 
 /**
- * Does work with an apt of its own. `is_whole`: it knows what the machine has, its sources and its
- * pins; else only what it is given.
+ * Runs `work` with a private apt. With `uses_system`, that apt knows the machine's packages,
+ * sources and pins; otherwise only sources that `work` adds.
  */
-export const inPrivate = ({ is_whole }, work) => {
-  const folder = makeFolder(is_whole)
+export const withPrivateApt = ({ uses_system }, work) => {
+  const folder = makeFolder(uses_system)
   const apt = (args, timeout) =>
     run("apt-get", ["-c", join(folder, "apt.conf"), ...args], folder, timeout)
   try {
@@ -101,7 +106,7 @@ export const inPrivate = ({ is_whole }, work) => {
   }
 }
 
-/** The machine's own mirrors of the archive proper, as its apt reads its own sources. */
+/** The machine's mirrors of Debian's main archive, as its apt reads them from its sources. */
 const machineMirrors = (folder) => {
   const args = ["update", "--print-uris", "-o", `Dir::State::Lists=${folder}/state/lists`]
   const { stdout } = run("apt-get", args, folder)
@@ -114,7 +119,7 @@ const source = (mirror, suite, keyring) =>
   `Types: deb\nURIs: ${mirror}\nSuites: ${suite}\nComponents: main\n` +
   `Targets: Packages\nSigned-By: ${keyring}\n`
 
-/** Unpacks one package beside, then moves the program into place in one step. */
+/** Unpacks a package, then moves its program into the cache in one step. */
 const unpack = (folder, name) => {
   const file = readdirSync(folder).find((entry) => entry.startsWith(`${name}_`))
   if (!file) return false
@@ -132,34 +137,34 @@ const unpack = (folder, name) => {
   return true
 }
 
-/** Whether this machine has what is needed to read Debian's archive. */
+/** Whether this machine can read Debian's archive. */
 export const hasDebian = () =>
   process.platform === "linux" &&
   existsSync("/usr/bin/apt-get") &&
   existsSync("/usr/bin/dpkg-deb") &&
   keyrings.some((path) => existsSync(path))
 
-/** A mirror that cannot be reached for one suite cannot be for the next. */
+/** A mirror that is unreachable for one suite is not tried for the others. */
 const unreachable = /Could not (resolve|connect)|timed out|Temporary failure|Network is unreachable/
 
-/** Fetches these packages into the cache. Answers why some are missing, nothing when none is. */
+/** Downloads these packages into the cache. Returns the reason if some are still missing. */
 export const fetchFromDebian = (names) => {
   const keyring = keyrings.find((path) => existsSync(path))
-  let wanted = names
+  let missing = names
   let reason = "this machine's apt names no mirror of Debian"
-  return inPrivate({ is_whole: false }, (apt, folder) => {
+  return withPrivateApt({ uses_system: false }, (apt, folder) => {
     for (const mirror of machineMirrors(folder)) {
       for (const suite of suites) {
         writeFileSync(join(folder, "sources/almanac.sources"), source(mirror, suite, keyring))
         const { status, stderr, error } = apt(["update"])
         if (status === 0) {
-          wanted = wanted.filter(
+          missing = missing.filter(
             (name) => apt(["download", name]).status !== 0 || !unpack(folder, name),
           )
-          if (wanted.length === 0) return undefined
+          if (missing.length === 0) return undefined
         }
         const problem = error?.message ?? /^E: (.+)$/m.exec(stderr ?? "")?.[1] ?? "apt failed"
-        reason = status === 0 ? `no ${wanted.join(", ")} in ${suite}` : problem
+        reason = status === 0 ? `no ${missing.join(", ")} in ${suite}` : problem
         if (error || unreachable.test(stderr ?? "")) break
       }
     }

@@ -1,4 +1,4 @@
-/** Installs what is missing for a task, says what it does in one line a step, and then bundles. */
+/** Installs what a task needs, printing a line for each step, and then bundles the program. */
 import { spawnSync } from "node:child_process"
 import { join } from "node:path"
 import { missingBinary, missingPrograms } from "./binaries.mjs"
@@ -10,18 +10,18 @@ import { hasPackages, installPackages, projectNode } from "./packages.mjs"
 import { buildPage, hasPage } from "./page.mjs"
 import { fetchTree, findTree, trees } from "./trees.mjs"
 
-/** It takes two seconds; a machine under load gets more. */
+/** Bundling takes two seconds, longer on a busy machine. */
 const bundle_ms_max = 120_000
 
 export const say = (line) => process.stderr.write(`almanac: ${line}\n`)
 
 const requiresAll = () => process.env.ALMANAC_REQUIRE_ALL === "1"
 
-/** restic serves share protection alone: without it the other services start all the same. */
+/** Only share protection uses restic: the other services start without it. */
 const isRequired = (name, task) =>
   name !== "restic" || task === "test" || task === "services" || requiresAll()
 
-/** What nobody needs but tests, and who tries the services out. */
+/** The trees of each task. Only tests, demos and benchmarks need any. */
 const treesOf = {
   test: ["radosgw", "chromium", "postgresql"],
   services: [
@@ -35,7 +35,7 @@ const treesOf = {
     "shells",
   ],
   demo: ["radosgw"],
-  // What benchmarks are run against, by hand.
+  // Servers that manual benchmarks compare with.
   peers: ["radosgw", "pandas", "fastapi", "swift", "nginx", "redis", "postgresql"],
 }
 
@@ -59,31 +59,31 @@ const fetchTrees = (names) => {
   }
 }
 
-/** One line for a person about each tree that could not be had. */
+/** A one-line message about a tree that could not be installed. */
 const missingTree = (task) => (name) => {
-  const who = task === "peers" ? "benchmarks" : "tests"
-  return `${name} is missing, which ${who} need: install it by ${trees[name].by_hand}.`
+  const users = task === "peers" ? "benchmarks" : "tests"
+  return `${name} is missing, which ${users} need: install it by ${trees[name].install_command}.`
 }
 
 const firstLine = ({ error, stderr }) =>
   error?.message ?? /^\w*Error.*$/m.exec(stderr)?.[0] ?? stderr.trim().split("\n", 1)[0]
 
-/** A start from the bundle is three times as fast; without it Node runs the sources. */
+/** A start from the bundle is three times as fast; without one, Node runs the sources. */
 const bundleForStart = () => {
   if (!canBundle() || hasBundle() || !isWritable(root)) return
-  const made = spawnSync(projectNode(), [join(root, "launcher", "bundle.mjs")], {
+  const result = spawnSync(projectNode(), [join(root, "launcher", "bundle.mjs")], {
     cwd: root,
     encoding: "utf8",
     timeout: bundle_ms_max,
   })
-  if (made.status !== 0) say(`going on without a bundle: ${firstLine(made)}`)
+  if (result.status !== 0) say(`going on without a bundle: ${firstLine(result)}`)
 }
 
-/** Without the pages the services answer all the same. */
+/** The services also work without their pages. */
 const pageForServer = () => {
   if (hasPage()) return
   const build = () => {
-    // Another start may have built it in the meantime.
+    // Another start may have built them in the meantime.
     if (hasPage()) return undefined
     say("building the pages")
     return buildPage()
@@ -119,10 +119,10 @@ const installFor = (task) => {
   if (required.length > 0) throw new Error(required.join(" "))
 }
 
-/** Installs what the task lacks. Throws an error whose message is for a person. */
+/** Installs what the task needs. Throws an error with a message for users. */
 export const install = (task) => {
   installFor(task)
   if (task !== "command") pageForServer()
-  // Tests start what a user starts, hundreds of times.
+  // Tests start the program as users do, hundreds of times.
   if (["start", "command", "test", "services"].includes(task)) bundleForStart()
 }

@@ -1,4 +1,4 @@
-/** One bootstrap at a time in a checkout. The lock of a process that died is taken over. */
+/** Limits a checkout to one bootstrap at a time. The lock of a dead process is taken over. */
 import {
   linkSync,
   mkdirSync,
@@ -11,14 +11,19 @@ import {
 import { dirname } from "node:path"
 
 const poll_ms = 100
-/** A cold npm cache on a slow line takes minutes; a bootstrap that takes longer hangs. */
+/** With a cold npm cache, a slow connection takes minutes; a slower bootstrap is stuck. */
 const wait_max_ms = 15 * 60_000
-/** Taking over a dead lock takes well under a millisecond, so an older claim is dead as well. */
+/**
+ * Removing a dead lock takes less than a millisecond, so the process of an older claim is dead too.
+ */
 const claim_max_ms = 10_000
 
 const sleep = (ms) => Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, ms)
 
-/** Tells a process from a later one with the same id; empty where there is no /proc. */
+/**
+ * Start time of a process, which distinguishes it from a later one with its id; empty without
+ * /proc.
+ */
 const startOf = (pid) => {
   try {
     return readFileSync(`/proc/${pid}/stat`, "utf8").split(") ").pop().split(" ")[19]
@@ -45,7 +50,9 @@ const read = (path) => {
   }
 }
 
-/** The file appears with its content in one step, so that nobody reads a lock without an owner. */
+/**
+ * Creates the file with its content in one step, so that no process reads a lock without an owner.
+ */
 const create = (path) => {
   const scratch = `${path}.${process.pid}`
   writeFileSync(scratch, `${process.pid} ${startOf(process.pid)}`)
@@ -60,7 +67,7 @@ const create = (path) => {
   }
 }
 
-/** Only the holder of the claim removes a dead lock, after it looked again. */
+/** Removes a dead lock. Only the holder of the claim does that, after checking the lock again. */
 const removeDead = (path) => {
   const claim = `${path}.claim`
   const claimed_at = statSync(claim, { throwIfNoEntry: false })?.mtimeMs
@@ -74,19 +81,19 @@ const removeDead = (path) => {
   rmSync(claim)
 }
 
-/** Runs `work` while holding the lock; waits for another holder, at most 15 minutes. */
+/** Runs `work` while holding the lock; waits up to 15 minutes for another holder. */
 export const withLock = (path, work, say = () => undefined) => {
   mkdirSync(dirname(path), { recursive: true })
   const deadline = Date.now() + wait_max_ms
-  let told = false
+  let is_announced = false
   while (!create(path)) {
     const owner = read(path)
     if (owner !== undefined && !isAlive(owner)) {
       removeDead(path)
       continue
     }
-    if (!told) say("waiting for another start in this checkout to finish its installation")
-    told = true
+    if (!is_announced) say("waiting for another start in this checkout to finish its installation")
+    is_announced = true
     if (Date.now() > deadline) {
       throw new Error(`process ${owner} holds ${path}: end it or delete the file`)
     }

@@ -1,4 +1,4 @@
-/** A lockfile, as far as completing it looks at one. */
+/** The parts of a lockfile that are read to complete it. */
 export interface Lockfile {
   readonly packages: Readonly<
     Record<
@@ -11,5 +11,5 @@ export interface Lockfile {
   >
 }
 
-/** The optional packages that the lockfile names and does not hold, as lockfile entries. */
+/** Lockfile entries for the optional packages that the lockfile names but does not contain. */
 export const missingPlatforms: (lock: Lockfile) => Record<string, object>

@@ -1,8 +1,9 @@
 /**
- * Completes package-lock.json with the packages for other platforms: `node launcher/lockfile.mjs`.
+ * Adds the packages for other platforms to package-lock.json: `node launcher/lockfile.mjs`.
  *
- * A registry mirror may hold only the platforms it serves; npm then leaves the others out of the
- * lockfile, and `npm ci` refuses that lockfile everywhere. Run it after a change of dependencies.
+ * A registry mirror may hold only the platforms that it serves. npm then omits the others from the
+ * lockfile, and `npm ci` rejects that lockfile on every platform. Run this after changing
+ * dependencies.
  */
 import { readFileSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
@@ -24,7 +25,7 @@ const platformOf = (name) => {
   }
 }
 
-/** The optional packages that the lockfile names and does not hold, as lockfile entries. */
+/** Lockfile entries for the optional packages that the lockfile names but does not contain. */
 export const missingPlatforms = (lock) => {
   const missing = {}
   for (const [path, entry] of Object.entries(lock.packages)) {

@@ -1,4 +1,4 @@
-/** The npm packages and the pinned Node 24, exactly as the lockfile says. */
+/** Installs the npm packages and the pinned Node 24, exactly as the lockfile specifies. */
 import { spawnSync } from "node:child_process"
 import { existsSync, mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs"
 import { homedir } from "node:os"
@@ -13,12 +13,15 @@ const version_min = 24
 const isPinned =
   process.platform === "linux" && (process.arch === "x64" || process.arch === "arm64")
 
-/** The Node that runs the server: the pinned one on Linux, elsewhere the machine's own. */
+/** The Node that runs the server: the pinned one on Linux, the machine's own elsewhere. */
 export const projectNode = () =>
   isPinned ? join(modules, `node-linux-${process.arch}`, "bin", "node") : process.execPath
 
-/** As text, not as a hash: to load Node's hashes takes longer than all else here. */
-const wanted = () =>
+/**
+ * The stamp of a current installation. It is not hashed, because loading node:crypto takes longer
+ * than everything else here.
+ */
+const currentStamp = () =>
   `${readFileSync(join(root, "package-lock.json"), "utf8")}${process.platform}-${process.arch}\n`
 
 const read = (path) => {
@@ -37,7 +40,7 @@ const packagesOf = (path) => {
   }
 }
 
-/** Whether node_modules holds what the lockfile says, by npm's own record of what it installed. */
+/** Whether node_modules matches the lockfile, according to npm's own record of its installation. */
 const isInstalled = () => {
   const locked = packagesOf(join(root, "package-lock.json"))
   const installed = packagesOf(join(modules, ".package-lock.json"))
@@ -53,14 +56,15 @@ const isInstalled = () => {
 
 const isRecent = (version) => Number(/^v(\d+)/.exec(version ?? "")?.[1]) >= version_min
 
-/** Whether nothing is to be done. Reads two files and looks at a third. */
+/** Whether the installation is current. Reads two files and checks that a third exists. */
 export const hasPackages = () =>
-  read(stamp) === wanted() && (isPinned ? existsSync(projectNode()) : isRecent(process.version))
+  read(stamp) === currentStamp() &&
+  (isPinned ? existsSync(projectNode()) : isRecent(process.version))
 
 const npm_arguments = [
   "ci",
-  // What a user's npmrc may say must not change what is installed. No package of ours needs a
-  // script, and older npm would compile better-sqlite3 although its binary is in the package.
+  // A user's npmrc must not change what is installed. No dependency needs its scripts, and older
+  // npm would compile better-sqlite3 although its package contains the binary.
   "--ignore-scripts",
   "--include=dev",
   "--include=optional",
@@ -68,7 +72,7 @@ const npm_arguments = [
   "--bin-links=true",
   "--package-lock=true",
   "--engine-strict=false",
-  // The lockfile has the hashes, so that what the cache holds need not be asked for again.
+  // The lockfile has the hashes, so cached packages need no request.
   "--prefer-offline",
   "--no-audit",
   "--no-fund",
@@ -77,12 +81,12 @@ const npm_arguments = [
   "--loglevel=error",
 ]
 
-/** npm says little at this log level; its debug log holds the rest. */
+/** npm prints little at this log level; the rest is in its debug log. */
 const output_max_bytes = 16 * 1024 * 1024
-/** What is repeated of npm's own message: the reason is at its beginning. */
+/** Number of lines of npm's error message to print: the reason comes first. */
 const reason_lines_max = 6
 
-/** npm's cache is in the home, which a service account may not have. */
+/** npm's cache is in the home folder, which a service account may not have. */
 const cacheArguments = () => {
   const cache = process.env.npm_config_cache || join(process.env.HOME || homedir(), ".npm")
   return isWritable(cache) ? [] : [`--cache=${join(cacheDirectory(), "npm")}`]
@@ -91,19 +95,19 @@ const cacheArguments = () => {
 const runNpm = () => {
   const args = [...npm_arguments, ...cacheArguments()]
   const cli = process.env.npm_execpath ?? ""
-  // npm's own node and cli: never the node in node_modules, which `npm ci` is about to delete.
-  const [command, before] = basename(cli).startsWith("npm")
+  // Use npm's own node and CLI, not the node in node_modules, which `npm ci` is about to delete.
+  const [command, prefix] = basename(cli).startsWith("npm")
     ? [process.env.npm_node_execpath ?? process.execPath, [cli]]
     : ["npm", []]
   const options = { cwd: root, encoding: "utf8", maxBuffer: output_max_bytes }
-  return spawnSync(command, [...before, ...args], options)
+  return spawnSync(command, [...prefix, ...args], options)
 }
 
-/** The packages are whole: what is of no use here goes, and the next start has nothing to do. */
+/** Marks the installation as complete for the next start, after removing unusable files. */
 const writeStamp = () => {
   mkdirSync(modules, { recursive: true })
   pruneModules(modules)
-  writeFileSync(`${stamp}.${process.pid}`, wanted())
+  writeFileSync(`${stamp}.${process.pid}`, currentStamp())
   renameSync(`${stamp}.${process.pid}`, stamp)
 }
 
@@ -119,9 +123,9 @@ const checkNode = () => {
   )
 }
 
-/** Installs what is missing. Throws an error whose message says what to do by hand. */
+/** Installs the packages. Throws an error that says what to do manually. */
 export const installPackages = (say) => {
-  // An `npm install` by hand needs no second one.
+  // A manual `npm install` needs only the stamp.
   if (isInstalled()) {
     checkNode()
     writeStamp()

@@ -1,5 +1,5 @@
-/** Whether the built pages are those that their sources make. */
+/** Whether the built pages match their sources. */
 export const hasPage: () => boolean
 
-/** Builds them. Answers why not, nothing when they are there. */
+/** Builds the pages; returns the reason if that fails. */
 export const buildPage: () => string | undefined

@@ -1,6 +1,6 @@
 /**
- * The pages that the gateway serves: `web/dist`, built out of `web` when that has changed. They
- * appear in one step: a server never finds half of them. Without network.
+ * Builds the pages that the gateway serves: `web/dist`, from `web` if that has changed. They appear
+ * in one step, so that a server never finds half of them. Needs no network.
  */
 import { spawnSync } from "node:child_process"
 import { createHash } from "node:crypto"
@@ -22,7 +22,7 @@ const sources = join(root, "web")
 const dist = join(sources, "dist")
 const stamp = ".sources"
 
-/** It takes about a second; on a busy machine some more. */
+/** A build takes about a second, longer on a busy machine. */
 const build_timeout_ms = 120_000
 
 const filesOf = (folder) =>
@@ -32,8 +32,8 @@ const filesOf = (folder) =>
     return [path]
   })
 
-/** What the pages were or would be made of, and by which packages. */
-const wanted = () => {
+/** Hash of the pages' sources, and of the lockfile for the packages that build them. */
+const sourcesHash = () => {
   const hash = createHash("sha256").update(readFileSync(join(root, "package-lock.json")))
   for (const path of filesOf(sources).sort()) {
     hash.update(`\n${relative(sources, path)}\n`).update(readFileSync(path))
@@ -41,37 +41,37 @@ const wanted = () => {
   return hash.digest("hex")
 }
 
-/** Whether nothing is to be done. Reads the sources, some 100 kB. */
+/** Whether the built pages match their sources. Reads the sources, about 100 kB. */
 export const hasPage = () => {
   if (!existsSync(sources)) return true
   const path = join(dist, stamp)
-  return existsSync(path) && readFileSync(path, "utf8") === wanted()
+  return existsSync(path) && readFileSync(path, "utf8") === sourcesHash()
 }
 
-/** The line that says what, out of lines that say that; in plain letters. */
+/** The line of the output that names the error, without terminal colors. */
 const reasonOf = ({ status, error, stderr }) => {
   const lines = stripVTControlCharacters(stderr ?? "").split("\n")
-  const told = lines.find((line) => /^\w*Error\b|^\[[A-Z_]+\]|could not/i.test(line.trim()))
-  return error?.message ?? told?.trim() ?? `exit ${status}`
+  const line = lines.find((line) => /^\w*Error\b|^\[[A-Z_]+\]|could not/i.test(line.trim()))
+  return error?.message ?? line?.trim() ?? `exit ${status}`
 }
 
-/** Builds them. Answers why not, nothing when they are there; what was there stays then. */
+/** Builds the pages. If that fails, returns the reason and keeps the previous pages. */
 export const buildPage = () => {
-  const made_of = wanted()
+  const hash = sourcesHash()
   const scratch = join(root, ".cache", `web-${process.pid}`)
   const vite = join(root, "node_modules", "vite", "bin", "vite.js")
   const args = [vite, "build", "web", "--config", "web/vite.config.ts", "--logLevel", "warn"]
   try {
-    const built = spawnSync(projectNode(), [...args, "--configLoader", "native"], {
+    const result = spawnSync(projectNode(), [...args, "--configLoader", "native"], {
       cwd: root,
       encoding: "utf8",
       env: { ...process.env, NODE_ENV: "production", NO_COLOR: "1", ALMANAC_WEB_OUT: scratch },
       stdio: ["ignore", "ignore", "pipe"],
       timeout: build_timeout_ms,
     })
-    if (built.status !== 0) return reasonOf(built)
+    if (result.status !== 0) return reasonOf(result)
     mkdirSync(scratch, { recursive: true })
-    writeFileSync(join(scratch, stamp), made_of)
+    writeFileSync(join(scratch, stamp), hash)
     rmSync(dist, { recursive: true, force: true })
     renameSync(scratch, dist)
     return undefined

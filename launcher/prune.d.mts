@@ -1,4 +1,6 @@
-/** Removes other machines' libraries from the packages of `modules`; answers what it removed. */
+/**
+ * Removes other platforms' libraries from the packages in `modules`; returns the removed folders.
+ */
 export const pruneModules: (
   modules: string,
   machine?: { readonly platform: string; readonly arch: string },

@@ -1,6 +1,6 @@
 /**
- * Removes what a package brings for other machines: ONNX Runtime has the libraries of all platforms
- * in one package, 240 MB that nothing here can load. What is this machine's own stays as it is.
+ * Removes libraries for other platforms. ONNX Runtime has those of all platforms in one package:
+ * 240 MB that cannot be loaded here. This platform's own libraries stay.
  */
 import { existsSync, readdirSync, rmSync } from "node:fs"
 import { join } from "node:path"
@@ -11,8 +11,8 @@ const foldersOf = (path) =>
     .map(({ name }) => name)
 
 /**
- * Looks into the packages of `modules`; answers the folders that it removed. Does nothing to a
- * package that has nothing for this machine, nor a second time.
+ * Removes other platforms' libraries from the packages in `modules`; returns the removed folders. A
+ * package without libraries for this platform stays as it is.
  */
 export const pruneModules = (modules, { platform, arch } = process) => {
   const bin = join(modules, "onnxruntime-node", "bin")

@@ -1,4 +1,4 @@
-/** `node launcher/run.mjs <command>`: the program, from its bundle where there is one. */
+/** `node launcher/run.mjs <command>`: runs the program, from its bundle if there is one. */
 import { pathToFileURL } from "node:url"
 import { programOf } from "./bundle.mjs"
 import "./compile-cache.mjs"

@@ -1,9 +1,9 @@
 #!/bin/sh
-# Becomes its arguments, with the limits of a server: no core dump, which would hold every secret,
-# and the memory that decision 0198 gives it. What is set already stays.
+# Runs its arguments with a server's limits: no core dump, because it would contain every secret,
+# and the memory settings of decision 0198. Variables that are already set stay as they are.
 ulimit -c 0
 export MALLOC_ARENA_MAX="${MALLOC_ARENA_MAX:-2}"
 export MALLOC_MMAP_THRESHOLD_="${MALLOC_MMAP_THRESHOLD_:-131072}"
-# Node takes the last of two: an operator's own comes behind.
+# The last of two options wins, so the operator's own come last.
 export NODE_OPTIONS="--max-semi-space-size=16 ${NODE_OPTIONS:-}"
 exec "$@"

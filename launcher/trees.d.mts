@@ -12,29 +12,31 @@ export type TreeName =
   | "postgresql"
   | "chromium"
 
-/** Each with what must be there of it, in the tree or in the system. */
+/** Each tree: its packages, and the paths that must exist in the tree or in the system. */
 export const trees: Readonly<
   Record<
     TreeName,
     {
       readonly packages: readonly string[]
       readonly paths: readonly string[]
-      /** What is downloaded, at most. */
+      /** Maximum size of the download. */
       readonly megabytes: number
-      /** The command that installs it into the system. */
-      readonly by_hand: string
+      /** The command that installs the packages into the system. */
+      readonly install_command: string
     }
   >
 >
 
-/** Where the tree is: `/` where the system itself has it, undefined where nobody has. */
+/**
+ * The folder of the tree: `/` if the system itself has everything; undefined if parts are missing.
+ */
 export const findTree: (name: TreeName) => string | undefined
 
-/** Variables in which the tree's programs run; none of them is needed for the system's. */
+/** The environment variables for the tree's programs; none if they are the system's. */
 export const treeEnvironment: (
   folder: string,
   environment?: NodeJS.ProcessEnv,
 ) => Readonly<Record<string, string>>
 
-/** Fetches a tree into the cache. Answers why it is missing, nothing when it is there. */
+/** Downloads a tree into the cache; returns the reason if that fails. */
 export const fetchTree: (name: TreeName) => string | undefined

@@ -1,8 +1,8 @@
 /**
- * Servers that are more than one file, out of Debian's archive: packages with all that they need
- * and this machine lacks, unpacked beside each other into the cache. Without root, and without
- * touching the system. The archive, its suite and its signatures are those of the machine's own
- * apt, since what is there already must fit what comes.
+ * Downloads servers of more than one file from Debian's archive: each tree is a folder of the cache
+ * with the server's packages and the dependencies that this machine lacks. Needs no root and does
+ * not change the system. It uses the machine's own apt sources and keys, because the packages must
+ * be compatible with the installed ones.
  */
 import {
   existsSync,
@@ -15,9 +15,9 @@ import {
 } from "node:fs"
 import { join } from "node:path"
 import { cacheDirectory } from "./cache.mjs"
-import { inPrivate, run } from "./debian.mjs"
+import { run, withPrivateApt } from "./debian.mjs"
 
-/** Each with what must be there of it, in the tree or in the system. */
+/** Each tree: its packages, and the paths that must exist in the tree or in the system. */
 export const trees = {
   radosgw: {
     packages: ["radosgw", "ceph-mon", "ceph-osd", "ceph-common"],
@@ -30,7 +30,7 @@ export const trees = {
       "usr/bin/osdmaptool",
     ],
     megabytes: 70,
-    by_hand: "apt-get install radosgw ceph-mon ceph-osd ceph-common",
+    install_command: "apt-get install radosgw ceph-mon ceph-osd ceph-common",
   },
   openstack: {
     packages: [
@@ -47,7 +47,7 @@ export const trees = {
       "usr/lib/python3/dist-packages/manila",
     ],
     megabytes: 110,
-    by_hand:
+    install_command:
       "apt-get install python3-keystone python3-barbican python3-manila uwsgi-core " +
       "uwsgi-plugin-python3",
   },
@@ -55,13 +55,13 @@ export const trees = {
     packages: ["python3-pandas"],
     paths: ["usr/lib/python3/dist-packages/pandas", "usr/lib/python3/dist-packages/numpy"],
     megabytes: 25,
-    by_hand: "apt-get install python3-pandas",
+    install_command: "apt-get install python3-pandas",
   },
   pillow: {
     packages: ["python3-pil"],
     paths: ["usr/lib/python3/dist-packages/PIL"],
     megabytes: 3,
-    by_hand: "apt-get install python3-pil",
+    install_command: "apt-get install python3-pil",
   },
   fastapi: {
     packages: [
@@ -75,7 +75,7 @@ export const trees = {
       (name) => `usr/lib/python3/dist-packages/${name}`,
     ),
     megabytes: 20,
-    by_hand:
+    install_command:
       "apt-get install python3-fastapi python3-uvicorn python3-uvloop python3-httptools " +
       "python3-numpy",
   },
@@ -88,53 +88,54 @@ export const trees = {
       "usr/bin/memcached",
     ],
     megabytes: 15,
-    by_hand: "apt-get install swift-proxy swift-account swift-container swift-object memcached",
+    install_command:
+      "apt-get install swift-proxy swift-account swift-container swift-object memcached",
   },
   nginx: {
     packages: ["nginx-light"],
     paths: ["usr/sbin/nginx"],
     megabytes: 2,
-    by_hand: "apt-get install nginx-light",
+    install_command: "apt-get install nginx-light",
   },
-  // Of it promtool alone is used, which judges metrics, rules and what they alert on.
+  // Only promtool is used, which checks metrics, rules and alerts.
   prometheus: {
     packages: ["prometheus"],
     paths: ["usr/bin/promtool"],
     megabytes: 45,
-    by_hand: "apt-get install prometheus",
+    install_command: "apt-get install prometheus",
   },
   shells: {
     packages: ["zsh", "fish"],
     paths: ["bin/zsh", "usr/bin/fish"],
     megabytes: 8,
-    by_hand: "apt-get install zsh fish",
+    install_command: "apt-get install zsh fish",
   },
   redis: {
     packages: ["redis-server"],
     paths: ["usr/bin/redis-server"],
     megabytes: 2,
-    by_hand: "apt-get install redis-server",
+    install_command: "apt-get install redis-server",
   },
   postgresql: {
     packages: ["postgresql"],
     paths: ["usr/lib/postgresql/*/bin/initdb", "usr/share/postgresql/*/postgres.bki"],
     megabytes: 60,
-    by_hand: "apt-get install postgresql",
+    install_command: "apt-get install postgresql",
   },
   chromium: {
     packages: ["chromium-headless-shell", "fonts-inter", "fonts-dejavu-core"],
     paths: ["usr/lib/chromium/chromium-headless-shell"],
     megabytes: 110,
-    by_hand: "apt-get install chromium-headless-shell fonts-inter fonts-dejavu-core",
+    install_command: "apt-get install chromium-headless-shell fonts-inter fonts-dejavu-core",
   },
 }
 
-/** Milliseconds for a download of 110 MB: a line of 2 Mbit/s needs them. */
+/** Enough to download 110 MB at 2 Mbit/s, in milliseconds. */
 const download_ms = 600_000
 
 const treeFolder = (name) => join(cacheDirectory(), "trees", name)
 
-/** What a tree was made for: on another release it would meet other libraries. */
+/** The system that a tree was made for: another release has other libraries. */
 const system = () => {
   const release = existsSync("/etc/os-release") ? readFileSync("/etc/os-release", "utf8") : ""
   const value = (key) => new RegExp(`^${key}="?([^"\n]*)"?$`, "m").exec(release)?.[1] ?? ""
@@ -146,21 +147,25 @@ const stampPath = (folder) => join(folder, ".system")
 const isFitting = (folder) =>
   existsSync(stampPath(folder)) && readFileSync(stampPath(folder), "utf8") === system()
 
-/** Whether a path is there; a star in it is any folder: some packages have their version in it. */
-const isThere = (folder, path) => {
+/**
+ * Whether a path exists. A star matches any folder, because some packages have their version in it.
+ */
+const pathExists = (folder, path) => {
   const [before, ...after] = path.split("/*/")
   const start = join(folder, before)
   if (after.length === 0) return existsSync(start)
   return (
     existsSync(start) &&
-    readdirSync(start).some((name) => isThere(join(start, name), after.join("/*/")))
+    readdirSync(start).some((name) => pathExists(join(start, name), after.join("/*/")))
   )
 }
 
-/** Where the tree is: `/` where the system itself has it, undefined where nobody has. */
+/**
+ * The folder of the tree: `/` if the system itself has everything; undefined if parts are missing.
+ */
 export const findTree = (name) => {
   const isWhole = (...folders) =>
-    trees[name].paths.every((path) => folders.some((folder) => isThere(folder, path)))
+    trees[name].paths.every((path) => folders.some((folder) => pathExists(folder, path)))
   if (isWhole("/")) return "/"
   const folder = treeFolder(name)
   return isFitting(folder) && isWhole(folder, "/") ? folder : undefined
@@ -170,7 +175,7 @@ const library_folders = ["usr/lib", "lib"].flatMap((lib) =>
   ["x86_64-linux-gnu", "aarch64-linux-gnu", "."].map((architecture) => join(lib, architecture)),
 )
 
-/** Packages that keep libraries in a folder of their own: numpy's are `blas` and `lapack`. */
+/** Packages with a library folder of their own; numpy's are `blas` and `lapack`. */
 const own_folders = ["ceph", "pulseaudio", "blas", "lapack"]
 
 const libraries = (folder) =>
@@ -179,7 +184,7 @@ const libraries = (folder) =>
     .flatMap((path) => [path, ...own_folders.map((name) => join(path, name))])
     .filter((path) => existsSync(path))
 
-/** The environment in which the tree's programs run; nothing of it is needed for the system's. */
+/** The environment variables for the tree's programs; none if they are the system's. */
 export const treeEnvironment = (folder, environment = process.env) => {
   if (folder === "/") return {}
   const bins = ["usr/bin", "usr/sbin", "bin", "sbin"].map((path) => join(folder, path))
@@ -196,12 +201,12 @@ const problemOf = ({ status, stderr, error }) =>
     : (error?.message ?? /^E: (.+)$/m.exec(stderr ?? "")?.[1] ?? "apt failed")
 
 /**
- * Fetches a tree into the cache. Answers why it is missing, nothing when it is there. It appears
- * in one step: one that is half unpacked is never found.
+ * Downloads a tree into the cache; returns the reason if that fails. The tree appears in one step,
+ * so that a partially unpacked one is never found.
  */
 export const fetchTree = (name) =>
-  inPrivate({ is_whole: true }, (apt, folder) => {
-    // A source of somebody else's that fails is no matter if all is found nevertheless.
+  withPrivateApt({ uses_system: true }, (apt, folder) => {
+    // A failing third-party source does not matter if all packages are found.
     const outdated = problemOf(apt(["update"]))
     const options = ["--yes", "--download-only", "--no-install-recommends"]
     const missing = problemOf(apt(["install", ...options, ...trees[name].packages], download_ms))

@@ -79,7 +79,7 @@ export const radosgw = Effect.fnUntraced(function* ({
 }: RadosgwOptions) {
   const tree = findTree("radosgw")
   if (tree === undefined) {
-    const message = `radosgw is needed: ${trees.radosgw.by_hand}`
+    const message = `radosgw is needed: ${trees.radosgw.install_command}`
     return yield* new RadosgwMissing({ message })
   }
   const ports = yield* freePorts(port)

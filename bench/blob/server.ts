@@ -75,7 +75,7 @@ const stop_ms_max = 10_000
 /** The tree's environment, or an error that says how to get the programs. */
 export const environmentOf = (name: TreeName): NodeJS.ProcessEnv => {
   const tree = findTree(name)
-  if (tree === undefined) throw new Error(`${name} is not here: ${trees[name].by_hand}`)
+  if (tree === undefined) throw new Error(`${name} is not here: ${trees[name].install_command}`)
   return { ...process.env, ...treeEnvironment(tree) }
 }
 

@@ -40,6 +40,6 @@ export const openDashboard = async (folder: string): Promise<DashboardStage> => 
 /** Python with what the tree holds; throws where nobody has it. */
 export const pythonOf = (name: TreeName) => {
   const tree = findTree(name)
-  if (tree === undefined) throw new Error(`${name} is not here: ${trees[name].by_hand}`)
+  if (tree === undefined) throw new Error(`${name} is not here: ${trees[name].install_command}`)
   return { python, environment: { ...process.env, ...treeEnvironment(tree) } }
 }

@@ -158,12 +158,12 @@ describe.runIf(has_debian && !is_installed)("fetching a tree", () => {
       ...of_tests.map(
         (name) =>
           `almanac: going on without. ${name} is missing, which tests need: ` +
-          `install it by ${trees[name].by_hand}.`,
+          `install it by ${trees[name].install_command}.`,
       ),
     ])
     const required = await run(checkout, "test", { ALMANAC_REQUIRE_ALL: "1" })
     expect(required.code).toBe(1)
-    expect(required.stderr).toContain(trees.radosgw.by_hand)
+    expect(required.stderr).toContain(trees.radosgw.install_command)
   })
 
   it("goes on where a source of somebody else's fails", async () => {

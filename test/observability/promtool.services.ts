@@ -68,6 +68,6 @@ const define = () => {
 }
 
 if (tree === undefined) {
-  const why = `promtool is needed: ${trees.prometheus.by_hand}`
+  const why = `promtool is needed: ${trees.prometheus.install_command}`
   describeAbsent("promtool", "promtool", why)
 } else describe("promtool", define)

@@ -96,6 +96,6 @@ export const agreementWithPillow = ({ is_required }: { readonly is_required: boo
   const name = "agreement with Pillow"
   const tree = findTree("pillow")
   if (tree !== undefined) return describe(name, () => define(tree))
-  const why = `Pillow is needed: ${trees.pillow.by_hand}`
+  const why = `Pillow is needed: ${trees.pillow.install_command}`
   return describeAbsent(name, "Pillow", why, is_required)
 }

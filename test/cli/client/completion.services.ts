@@ -46,7 +46,7 @@ zpty -d shell
 `
 
 if (tree === undefined) {
-  describeAbsent("the completion of zsh and fish", "zsh and fish", trees.shells.by_hand)
+  describeAbsent("the completion of zsh and fish", "zsh and fish", trees.shells.install_command)
 } else
   describe("completion", () => {
     const folder = mkdtempSync(join(tmpdir(), "almanac-shells-"))

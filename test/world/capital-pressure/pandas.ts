@@ -134,6 +134,6 @@ export const agreementWithPandas = ({ is_required }: { readonly is_required: boo
   const name = "agreement with pandas"
   const tree = findTree("pandas")
   if (tree !== undefined) return describe(name, () => define(tree))
-  const why = `pandas is needed: ${trees.pandas.by_hand}`
+  const why = `pandas is needed: ${trees.pandas.install_command}`
   return describeAbsent(name, "pandas", why, is_required)
 }

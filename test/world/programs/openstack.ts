@@ -193,6 +193,6 @@ export const describeOpenstack = (
   define: (it: Parameters<Parameters<ReturnType<typeof shared>>[1]>[0]) => void,
 ) => {
   if (findTree("openstack") !== undefined) return shared()(name, define)
-  const why = `Keystone, Barbican and Manila are missing: ${trees.openstack.by_hand}`
+  const why = `Keystone, Barbican and Manila are missing: ${trees.openstack.install_command}`
   describeAbsent(name, "OpenStack", why)
 }

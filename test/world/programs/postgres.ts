@@ -88,6 +88,6 @@ export const postgresDatabases: Layer.Layer<Databases, never, Postgres> = Layer.
 /** A `describe` of tests that need PostgreSQL: without it they are skipped with one line. */
 export const describePostgres = (name: string, define: () => void) => {
   if (programs() !== undefined) return describe(name, define)
-  const why = `PostgreSQL is not installed (${trees.postgresql.by_hand})`
+  const why = `PostgreSQL is not installed (${trees.postgresql.install_command})`
   describeAbsent(name, "PostgreSQL", why)
 }

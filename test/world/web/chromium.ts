@@ -62,6 +62,6 @@ export const launch = async (): Promise<{ browser: Browser; close: () => Promise
  */
 export const describeWithChromium = (name: string, define: () => void) => {
   if (findChromium() !== undefined) return describe(name, define)
-  const why = `Chromium is needed: ${trees.chromium.by_hand}`
+  const why = `Chromium is needed: ${trees.chromium.install_command}`
   describeAbsent(name, "Chromium", why)
 }
