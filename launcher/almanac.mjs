@@ -14,7 +14,7 @@ const is_server = argv.includes("serve") || argv.includes("cluster")
 await bootstrapOrExit(is_server ? "start" : "command")
 
 const node = projectNode()
-const args = [programOf("main.ts"), ...words]
+const args = [programOf("main.ts"), ...argv]
 // Node caches compiled code there, so that the next start is faster.
 process.env.NODE_COMPILE_CACHE ??= compileCache()
 
