@@ -20,7 +20,10 @@ export type Access =
   /** The policy rule of this name allows it. */
   | { readonly rule: string }
 
-/** The annotation. An endpoint without it is for admins only, so a forgotten one is safe. */
+/**
+ * Annotation of an endpoint with its access. Without it only admins may use the endpoint, which is
+ * the safe default.
+ */
 export const Needs = Context.Reference<Access>("gateway/Needs", {
   defaultValue: () => ({ roles: ["admin"] }),
 })
@@ -48,7 +51,7 @@ interface Declared {
 export const isPublic = ({ access, publicWhen }: Declared, settings: Settings): boolean =>
   access === "public" || publicWhen?.(settings) === true
 
-/** Whether the caller has what the endpoint needs. */
+/** Whether the caller may use the endpoint. */
 export const mayUse = (access: Access, caller: Caller, rules: () => Rules): boolean => {
   if (typeof access === "string") return true
   if ("rule" in access) return allows(rules(), access.rule, scopeOf(caller), credentialsOf(caller))
@@ -58,13 +61,15 @@ export const mayUse = (access: Access, caller: Caller, rules: () => Rules): bool
 const holdsOne = (held: ReadonlySet<string>, wanted: ReadonlyArray<string> = []) =>
   wanted.some((name) => held.has(name))
 
-/** A rule's target: the project or the domain that the token is scoped to, by these names. */
+/**
+ * A rule's target: the project or the domain that the token is scoped to, under OpenStack's names.
+ */
 const scopeOf = ({ project_id, domain_id }: Caller): Attributes => ({
   ...(project_id !== undefined && { project_id }),
   ...(domain_id !== undefined && { domain_id }),
 })
 
-/** A rule's credentials, by the names that OpenStack's services give them. */
+/** A rule's credentials, under the names that OpenStack's services use. */
 const credentialsOf = (caller: Caller): Attributes => ({
   user_id: caller.user_id ?? null,
   user_domain_id: caller.user_domain_id ?? null,

@@ -1,7 +1,7 @@
 /**
  * Budgets limit how much of a resource each caller holds at a time, so that no caller exhausts it.
- * Callers count by their identity, anonymous ones by their network, and those of one project also
- * together. A reserve is for admins.
+ * Callers count by their identity, anonymous ones by their network; the callers of one project also
+ * count together. A reserve is for admins.
  *
  * Source: decision 0179.
  */
@@ -12,7 +12,7 @@ import { type Settings, settings } from "#schemas/settings.ts"
 
 /** The holder of a part of a budget. */
 export interface Holder {
-  /** The names that it counts for, each one separately. */
+  /** The names under which it counts, each with its own maximum. */
   readonly names: ReadonlyArray<{ readonly name: string; readonly is_group: boolean }>
   readonly is_admin: boolean
 }
@@ -30,7 +30,7 @@ export interface BudgetLimits {
 }
 
 export interface Budget {
-  /** The reason to refuse this amount. An unused budget always accepts one. */
+  /** The reason to reject this amount. An unused budget accepts any amount. */
   readonly refusal: (holder: Holder, amount?: number) => OverBudget | undefined
   /** Counts the amount until the scope closes; call `refusal` before. */
   readonly hold: (holder: Holder, amount?: number) => Effect.Effect<void, never, Scope.Scope>
@@ -38,10 +38,10 @@ export interface Budget {
   readonly limits: BudgetLimits
 }
 
-/** A project's callers together may hold half of the total, which leaves room for others. */
+/** The callers of a project may together hold half of the total, so that others are not blocked. */
 const group_share = 0.5
 
-/** The holder: an authenticated caller and its project, or the network of another one. */
+/** The holder: an authenticated caller and its project, or the network of an anonymous caller. */
 export const holderOf = ({ actor, kind, roles, project_id }: Caller, address: string): Holder => {
   const is_known = kind !== "noauth"
   const is_admin = is_known && roles.has("admin")
@@ -85,7 +85,9 @@ export const budget = (limits: BudgetLimits): Budget => {
   }
 }
 
-/** Concurrent predictions of the largest images, of all callers; half of it for one caller. */
+/**
+ * Maximum number of concurrent predictions of the largest images; one caller may use half of them.
+ */
 const images_max = 16
 
 interface Pixels {
@@ -93,14 +95,14 @@ interface Pixels {
   readonly image_pixels_max: number
 }
 
-/** The budget of pixels in flight. */
+/** A budget of pixels in flight. */
 export const pixelBudget = (image_pixels_max: number): Pixels => {
   const all_max = images_max * image_pixels_max
   const limits = { all_max, caller_max: all_max / 2, admin_reserve: image_pixels_max }
   return { budget: budget(limits), image_pixels_max }
 }
 
-/** The pixels of this process. */
+/** The pixels in flight in this process. */
 export const PixelsInFlight = Context.Reference<Pixels>("gateway/PixelsInFlight", {
   defaultValue: () => pixelBudget(Number(settings.plant.image_pixels_max.initial)),
 })
@@ -110,7 +112,7 @@ const stream_reserve_share = 16
 
 type StreamSettings = Pick<Settings["api"], "max_event_streams" | "max_event_streams_per_caller">
 
-/** The budget of event streams. */
+/** A budget of event streams. */
 export const streamBudget = (limits: StreamSettings): Budget => {
   const { max_event_streams: all_max, max_event_streams_per_caller: caller_max } = limits
   const admin_reserve = Math.floor(all_max / stream_reserve_share)

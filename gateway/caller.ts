@@ -11,7 +11,7 @@ export type CallerKind =
   | "noauth"
 
 export interface Caller {
-  /** The name in the log; never a token. At most 256 characters. */
+  /** The caller's name in the log, never a token. At most 256 characters. */
   readonly actor: string
   readonly kind: CallerKind
   readonly scopes: ReadonlySet<string>
@@ -20,7 +20,7 @@ export interface Caller {
   readonly project_id?: string
   /** The domain that the project is in. */
   readonly project_domain_id?: string
-  /** The domain that the token is scoped to, instead of a project. */
+  /** The domain that the token is scoped to, if it is not scoped to a project. */
   readonly domain_id?: string
   readonly user_id?: string
   readonly user_domain_id?: string

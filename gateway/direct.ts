@@ -9,7 +9,7 @@ import type { HttpServerResponse } from "effect/http"
 import type { Failure } from "#gateway/envelope.ts"
 import type { RequestContext } from "#gateway/request-context.ts"
 
-/** Headers by their names in lower case. Only `set-cookie` is a list in Node. */
+/** Headers by lower-case name. In Node only `set-cookie` is an array. */
 export interface DirectHeaders {
   readonly [name: string]: string | undefined
 }
@@ -18,7 +18,7 @@ export interface DirectHeaders {
 export interface DirectRequest {
   readonly method?: string | undefined
   readonly url?: string | undefined
-  /** Whether the body has arrived in full; without a body, true only after the handlers ran. */
+  /** Whether the body has arrived in full. Without a body, true only once the handlers have run. */
   readonly complete: boolean
   on(event: "data", listener: (bytes: Uint8Array) => void): unknown
   on(event: "end", listener: () => void): unknown
@@ -44,7 +44,7 @@ export interface DirectResponse {
   on(event: "close" | "drain", listener: () => void): unknown
 }
 
-/** Why a request is refused: a failure, or a rejection that the service has encoded already. */
+/** The reason to refuse a request: a failure, or a rejection that the service has encoded. */
 export type Refusal = Failure | HttpServerResponse.HttpServerResponse
 
 /** An admitted request and its response. Exactly one response ends it. */
@@ -57,13 +57,16 @@ export interface Exchange {
   /** Parameters of the path, decoded. */
   readonly params: Readonly<Record<string, string | undefined>>
   readonly context: RequestContext
-  /** Unix nanoseconds, now. */
+  /** The current time in Unix nanoseconds. */
   readonly now: () => bigint
   /** Maximum number of bytes of the body. */
   readonly body_bytes_max: number
-  /** Whether it ended: with a response, or because its client disconnected. */
+  /** Whether the exchange has ended: with a response, or because the client disconnected. */
   readonly isOver: () => boolean
-  /** Sets a callback for an end before the response began; nothing is read or written then. */
+  /**
+   * Sets a callback for an exchange that ends before its response begins; nothing may be read or
+   * written then.
+   */
   readonly onEnd: (end: () => void) => void
   /** Sends the whole response. */
   readonly answer: (
@@ -73,9 +76,9 @@ export interface Exchange {
   ) => void
   /** Sends the head of a streamed response; returns false if the client disconnected. */
   readonly begin: (status: number, headers: Readonly<Record<string, string>>) => boolean
-  /** Ends it with an error. A response that has begun is cut off. */
+  /** Ends the exchange with an error. A response that has begun is cut off. */
   readonly refuse: (refusal: Refusal) => void
-  /** Ends it because of a defect of ours, which is logged. */
+  /** Ends the exchange because of a defect, which is logged. */
   readonly fail: (cause: unknown) => void
   /** Completes the body of a rejection that follows a head of 200, as a stream's last line. */
   readonly complete: (
@@ -83,7 +86,7 @@ export interface Exchange {
   ) => Readonly<Record<string, unknown>>
 }
 
-/** Method and path as the API declares them, and the function that serves them. */
+/** Method and path as in the API, and the function that serves them. */
 export interface DirectRoute {
   readonly method: string
   readonly path: string

@@ -59,8 +59,8 @@ export interface Broken {
 
 export interface Door {
   /**
-   * The response to a request that ends here: because its body breaks off and its handler is
-   * interrupted, unless another failure is given.
+   * The response to a request that the server ends early. By default its body has broken off, so
+   * its handler is interrupted.
    */
   readonly errorResponse: (method: string, url: string, failure?: Failure) => Broken
   /** Serves the requests that no direct route serves. */
@@ -71,7 +71,7 @@ export interface Door {
   readonly close: Effect.Effect<void>
   /** Requests in flight now. */
   readonly inFlight: () => number
-  /** Gets each request before `app`. */
+  /** Receives each request before `app`. */
   readonly direct: ServeDirect
 }
 
@@ -80,7 +80,7 @@ const arriveAtApi = (
   fiber: Fiber.Fiber<unknown, unknown>,
   refusedOf: (source: object) => Refused | undefined,
 ): { readonly visit: ApiVisit; readonly refusal: Refusal | undefined } => {
-  // The server puts the request into the context of each request's fiber.
+  // The server adds the request to the context of its fiber.
   const services = fiber.context as Context.Context<HttpServerRequest.HttpServerRequest>
   const request = Context.get(services, HttpServerRequest.HttpServerRequest)
   const { refusal, request_id } = refusedOf(request.source) ?? {}
@@ -95,11 +95,11 @@ const arriveAtApi = (
   return { visit: { ...visit, fiber }, refusal }
 }
 
-/** The text of a body; one that cannot be read is empty, as if there were none. */
+/** The text of a body; an unreadable one is treated as empty. */
 const bodyOf = (request: Request) =>
   hasBody(request) ? Effect.orElseSucceed(request.text, () => "") : Effect.succeed("")
 
-/** The request's own context: the server puts the earlier one back when the request is done. */
+/** Sets the request's context. The server restores the previous one when the request is done. */
 const enter = (
   parts: DoorParts,
   visit: ApiVisit,
@@ -129,7 +129,7 @@ const visited = (parts: DoorParts, visit: ApiVisit): App => {
     return Effect.succeed(worded(visit, { status: 503, detail }))
   }
   const admission = admitted(parts, visit, route, bodyOf(request))
-  // A synchronous decision, as with a token in memory, needs no turn of the fiber.
+  // A synchronous decision, for example with a cached token, needs no turn of the fiber.
   const ready = Exit.isExit(admission) ? admission : Effect.interruptible(admission)
   const decided = Effect.matchEager(ready, {
     onFailure: (failure) => worded(visit, failure),
@@ -172,8 +172,8 @@ const endable = ({ closing }: DoorParts, response: Response): Response => {
 const last = { connection: "close" }
 
 /**
- * Whether the response refuses a body of unknown length, or a late one, before its end. The server
- * does not wait for the rest and closes the connection, so the client must not reuse it.
+ * Whether an error response is sent before the end of the body. The server does not wait for the
+ * rest and closes the connection, so the client must not reuse it.
  */
 const isCutShort = (
   { transport }: DoorParts,
@@ -201,7 +201,7 @@ const depart = (parts: DoorParts, visit: ApiVisit, response: Response): Response
   return HttpServerResponse.setHeaders(answer, headers)
 }
 
-/** Only what logs and traces need: HttpApi copies the context for each request. */
+/** Only services for logs and traces, because HttpApi copies the context for each request. */
 const observed = Context.pick(
   References.CurrentLoggers,
   References.MinimumLogLevel,
@@ -213,8 +213,8 @@ const observed = Context.pick(
 const no_route = { method: "any", path: "none" }
 
 /**
- * Builds the door before these services. `settings` is read for each request, so that reloadable
- * settings apply at once; `metrics` counts the requests. It lives as long as the scope.
+ * Builds the door for these services; it lives as long as the scope. `settings` is read for each
+ * request, so that reloadable settings apply immediately; `metrics` counts the requests.
  */
 export const openDoor = Effect.fnUntraced(function* (
   services: ReadonlyArray<Mounted>,

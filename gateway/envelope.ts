@@ -1,5 +1,5 @@
 /**
- * The form of errors: the envelopes, and one table from path to envelope.
+ * The format of errors: the envelopes, and a table from path to envelope.
  *
  * Source: decisions of all services, "error envelope on a path no service owns"; document 1 §7,
  * document 2 §7, document 3 §7 of each service.
@@ -9,16 +9,16 @@ import { RequestContext } from "#gateway/request-context.ts"
 import { type Code, grpc_codes, messages, Rejection } from "#schemas/blob-storage/rejection.ts"
 import { type Settings, settings } from "#schemas/settings.ts"
 
-/** An error before it has the form of a service. */
+/** An error before it is formatted for a service. */
 export interface Failure {
   readonly status: number
   readonly detail: string
-  /** The short stable text, where the document fixes one for this case. */
+  /** A short stable text, if the document specifies one for this case. */
   readonly message?: string
   readonly headers?: Readonly<Record<string, string>>
 }
 
-/** The fields of an error that only the door knows. */
+/** Fields of an error that only the door knows. */
 export interface Edge {
   readonly request_id: string
   readonly error: Settings["error"]
@@ -28,11 +28,11 @@ type Body = Readonly<Record<string, unknown>>
 
 export interface Envelope {
   readonly body: (failure: Failure, edge: Edge) => Body
-  /** Completes a service's rejection with the fields of the door. */
+  /** Adds the door's fields to a service's rejection. */
   readonly complete: (body: Body, edge: Edge) => Body
   /** Headers of every response on these paths. */
   readonly headers?: (request_id: string) => Readonly<Record<string, string>>
-  /** The status for a method that a known path does not have. */
+  /** The status if a path does not support the method. */
   readonly wrong_method: 405 | 501
   /** The status for an invalid query. */
   readonly wrong_query: 400 | 422
@@ -40,14 +40,14 @@ export interface Envelope {
 
 const unchanged = (body: Body) => body
 
-/** Cuts a text to a number of bytes in UTF-8, never inside a character. */
+/** Truncates a text to a number of bytes in UTF-8, never inside a character. */
 export const cut = (text: string, bytes_max: number) => {
   if (text.length * utf8_bytes_max <= bytes_max) return text
   const bytes = new Uint8Array(bytes_max)
   return text.slice(0, utf8.encodeInto(text, bytes).read)
 }
 
-/** No UTF-16 unit takes more than three bytes in UTF-8. */
+/** A UTF-16 code unit takes at most three bytes in UTF-8. */
 const utf8_bytes_max = 3
 const utf8 = new TextEncoder()
 
@@ -157,7 +157,7 @@ const plain: Envelope = {
 export const carrier = plain
 export const plant = plain
 
-/** The first row that matches decides; a trailing star matches any suffix. */
+/** The first matching row applies; a trailing star matches any suffix. */
 export const envelopes: ReadonlyArray<readonly [path: string, envelope: Envelope]> = [
   ["/v1/blobs*", blob],
   ["/v1/cluster*", blob],
@@ -166,7 +166,7 @@ export const envelopes: ReadonlyArray<readonly [path: string, envelope: Envelope
   ["/api*", dashboard],
   ["/health", dashboard],
   ["/predict*", plant],
-  // KServe's errors have this form too.
+  // KServe's errors have the same format.
   ["/v2*", plant],
   ["/*", share_protection],
 ]
@@ -174,13 +174,13 @@ export const envelopes: ReadonlyArray<readonly [path: string, envelope: Envelope
 const fits = (path: string, pattern: string) =>
   pattern.endsWith("*") ? path.startsWith(pattern.slice(0, -1)) : path === pattern
 
-/** The envelope of a path without its query; doubled and trailing slashes do not matter. */
+/** The envelope of a path without its query; doubled and trailing slashes are ignored. */
 export const envelopeOf = (path: string): Envelope => {
   const plain = path.replace(/\/{2,}/g, "/").replace(/(?<=.)\/$/, "")
   return envelopes.find(([pattern]) => fits(plain, pattern))?.[1] ?? share_protection
 }
 
-/** The running `[error]` settings; set once where the gateway is served. */
+/** The current `[error]` settings, provided once when the gateway starts. */
 export const ErrorSettings = Context.Reference<() => Settings["error"]>("gateway/ErrorSettings", {
   defaultValue: () => () => ({
     include_detail: settings.error.include_detail.initial === true,
@@ -191,13 +191,13 @@ export const ErrorSettings = Context.Reference<() => Settings["error"]>("gateway
 
 const encodeRejection = Schema.encodeSync(Rejection)
 
-/** The body of a blob rejection in a stream whose status 200 was sent already. */
+/** The body of a blob rejection in a stream after the status 200 was sent. */
 export const failureBody = Effect.fnUntraced(function* (rejection: Rejection) {
   const { request_id } = yield* RequestContext
   const error = (yield* ErrorSettings)()
   return completeBlob(encodeRejection(rejection), { request_id, error })
 })
 
-/** The message of a field that has its own in the blob service's table. */
+/** The message for a field, if the blob service's table has one. */
 export const messageOf = (envelope: Envelope, field: string) =>
   envelope === blob && field === "id" ? { message: messages.invalid_blob_id } : {}

@@ -6,7 +6,7 @@ import { Exhausted } from "#gateway/budget.ts"
 import { type Envelope, type Failure, messageOf } from "#gateway/envelope.ts"
 import { KeyReused } from "#gateway/request-context.ts"
 
-/** The part of the request that has a field, in the words of clients. */
+/** Where a field is in the request, in terms that clients know. */
 const places: Readonly<Record<string, string>> = {
   Payload: "body",
   Params: "path",
@@ -19,7 +19,7 @@ const issues_shown_max = 3
 
 const format = SchemaIssue.makeFormatterStandardSchemaV1()
 
-/** The failure of input that its schema rejects; `detail` names each field. */
+/** The failure of input that does not match its schema; `detail` names each field. */
 export const refusedInput = (kind: string, cause: Schema.SchemaError, envelope: Envelope) => {
   const { issues } = format(cause.issue)
   const details = issues.slice(0, issues_shown_max).map(({ path = [], message }) => {
@@ -46,13 +46,13 @@ export const tooLate = ({ is_slow }: { readonly is_slow: boolean }) => (is_slow 
 export const internal: Failure = { status: 500, detail: "" }
 const stopping: Failure = { status: 503, detail: "The server is shutting down." }
 
-/** Failures behind the gateway, which a retry may not have. */
+/** Failures behind the gateway that a retry may avoid. */
 const unavailable = new Set([
   "LogUnavailable",
   "OutcomeUnknown",
   "VersionConflict",
   "Behind",
-  // Thrown by queries of a read model whose server is offline.
+  // A read model's query throws this while the database server is offline.
   "DatabaseUnusable",
 ])
 
@@ -93,7 +93,7 @@ const ofError = (error: unknown, envelope: Envelope): Failure | undefined => {
   return undefined
 }
 
-/** A thrown response, or the failure; undefined for a defect of ours. */
+/** A thrown response, or the failure; undefined for a defect. */
 export const failureOf = (
   cause: Cause.Cause<unknown>,
   envelope: Envelope,

@@ -1,4 +1,4 @@
-/** The port to identity: from a token or a certificate to a caller. */
+/** The port that authenticates callers by a token or a certificate. */
 import { Context, type Effect, type Redacted, Schema } from "effect"
 import type { Origin } from "#events/log.ts"
 import type { Caller } from "#gateway/caller.ts"
@@ -8,18 +8,21 @@ import type { TrustRequest } from "#schemas/trust.ts"
 
 /** A client certificate that the TLS layer has verified against `tls.client_ca`. */
 export interface ClientCertificate {
-  /** Its names as settings write them: `CN=`, `DNS:`, `URI:` or `email:` and the name. */
+  /** Its names in the format of the settings: `CN=`, `DNS:`, `URI:` or `email:` and the name. */
   readonly subjects: ReadonlyArray<string>
 }
 
-/** The credentials of a request; a certificate counts only without a token. */
+/** The credentials of a request. The certificate is ignored if there is a token. */
 export interface Credentials {
-  /** A function, which logs do not print; Redacted's table costs a small read a twentieth. */
+  /**
+   * A function, because logs do not print functions; Redacted's table would make small reads a
+   * twentieth slower.
+   */
   readonly token?: (() => string) | undefined
   readonly certificate?: ClientCertificate | undefined
 }
 
-/** The response is 401; the reason is for the log, and clients get only its category. */
+/** The response is 401. The reason is for the log; clients only get its category. */
 export class Unauthenticated extends Schema.TaggedError<Unauthenticated>()("Unauthenticated", {
   reason: Schema.Literals([
     "missing",
@@ -38,7 +41,7 @@ export class IdentityUnavailable extends Schema.TaggedError<IdentityUnavailable>
   "IdentityUnavailable",
   {
     message: Schema.String,
-    /** The Idempotency-Key was used with another request before: 422. */
+    /** The Idempotency-Key was used with a different request before: 422. */
     is_reused: Schema.optionalKey(Schema.Boolean),
   },
 ) {}
@@ -53,20 +56,23 @@ export type Authenticate = (
   credentials: Credentials,
 ) => Effect.Effect<Caller, Unauthenticated | IdentityUnavailable>
 
-/** Used once per request, by the door. */
+/** The door uses it once per request. */
 export class Identity extends Context.Service<Identity, { readonly authenticate: Authenticate }>()(
   "almanac/gateway/Identity",
 ) {}
 
-/** Seals short texts, so that no one but the processes of this deployment can read or make them. */
+/** Seals short texts, so that only processes of this deployment can read or create them. */
 export interface Seal {
-  /** Letters, digits, `-` and `_`: fit for a URL. Another text each time, of about 4/3 the size. */
+  /**
+   * URL-safe: letters, digits, `-` and `_`. Different on each call, and about 4/3 as long as the
+   * text.
+   */
   readonly seal: (text: string) => string
-  /** The text; undefined if we did not seal it. */
+  /** The text; undefined if it was not sealed by this deployment. */
   readonly unseal: (sealed: string) => string | undefined
 }
 
-/** Issues tokens of our own, which every process of a deployment knows. */
+/** Issues tokens that are valid in every process of the deployment. */
 export class TokenIssuer extends Context.Service<
   TokenIssuer,
   {
@@ -76,14 +82,14 @@ export class TokenIssuer extends Context.Service<
       origin: Origin,
     ) => Effect.Effect<Redacted.Redacted<string>, IdentityUnavailable>
     /**
-     * Revokes every issued token of this name, here at once; returns their number. A retry
-     * counts those that the first request revoked.
+     * Revokes all issued tokens of this name, in this process immediately; returns their number. A
+     * retry returns the number that the first request revoked.
      */
     readonly revoke: (name: string, origin: Origin) => Effect.Effect<number, IdentityUnavailable>
   }
 >()("almanac/gateway/TokenIssuer") {}
 
-/** Creates trusts for a tenant; only the embedded identity lets an operator do that. */
+/** Creates trusts on behalf of a tenant. Only the embedded identity lets operators do that. */
 export class TrustIssuer extends Context.Service<
   TrustIssuer,
   {
@@ -92,7 +98,7 @@ export class TrustIssuer extends Context.Service<
       request: TrustRequest,
       origin?: Repeatable,
     ) => Effect.Effect<string, IdentityUnavailable>
-    /** Returns whether this request revoked the trust, now or at its first try. */
+    /** Returns whether this request, or an earlier try of it, revoked the trust. */
     readonly revoke: (
       trust_id: string,
       origin?: Partial<Repeatable>,
@@ -100,7 +106,9 @@ export class TrustIssuer extends Context.Service<
   }
 >()("almanac/gateway/TrustIssuer") {}
 
-/** Stores secrets for a tenant; only the embedded secrets manager lets an operator do that. */
+/**
+ * Stores secrets on behalf of a tenant. Only the embedded secrets manager lets operators do that.
+ */
 export class SecretKeeper extends Context.Service<
   SecretKeeper,
   {

@@ -4,12 +4,12 @@ import { type HttpServerRequest, HttpServerResponse } from "effect/http"
 import { HttpApiError } from "effect/http-api"
 import type { Settings } from "#schemas/settings.ts"
 
-/** How 64-bit integers are written (`json.int64`); set once where the gateway is served. */
+/** The format of 64-bit integers (`json.int64`), provided once when the gateway starts. */
 export const Int64Form = Context.Reference<Settings["json"]["int64"]>("gateway/Int64Form", {
   defaultValue: () => "number",
 })
 
-/** ES2025 and Node 21 have this; TypeScript's library does not know it yet. */
+/** Part of ES2025 and Node 21, but still missing in TypeScript's library. */
 interface ExactJson {
   readonly rawJSON: (text: string) => unknown
   readonly parse: (
@@ -17,7 +17,7 @@ interface ExactJson {
     reviver: (key: string, value: unknown, at: { readonly source?: string }) => unknown,
   ) => unknown
 }
-// The engine's own JSON, with the two functions that its type lacks.
+// JSON itself, with the two functions that its type lacks.
 const json = JSON as unknown as ExactJson
 
 const asInteger = (_key: string, value: unknown) =>
@@ -26,7 +26,7 @@ const asInteger = (_key: string, value: unknown) =>
 const asText = (_key: string, value: unknown) =>
   typeof value === "bigint" ? value.toString() : value
 
-/** JSON in which a bigint is an exact integer, or a text as proto3 writes it. */
+/** Serializes to JSON. A bigint becomes an exact integer, or a string as in proto3's JSON. */
 export const stringify = (value: unknown, form: Settings["json"]["int64"]): string =>
   JSON.stringify(value, form === "number" ? asInteger : asText)
 
@@ -38,7 +38,7 @@ const exact = (_key: string, value: unknown, { source }: { readonly source?: str
 /** Parses JSON; an integer beyond 2^53 becomes a bigint. Throws SyntaxError. */
 export const parse = (text: string): unknown => json.parse(text, exact)
 
-/** Encodes values of `schema` as a JSON response; a value that does not fit is a defect. */
+/** Encodes values of `schema` as a JSON response; an invalid value is a defect. */
 export const answer = <S extends Schema.ConstraintEncoder<unknown>>(
   schema: S,
   options: { readonly status?: number } = {},
@@ -60,15 +60,15 @@ const malformed = new Schema.SchemaError(
 const refuse = (cause: Schema.SchemaError) =>
   Effect.die(new HttpApiError.HttpApiSchemaError({ kind: "Payload", cause }))
 
-/** In proto3's JSON a null field is absent. */
+/** Removes null fields, because in proto3's JSON null means absent. */
 export const withoutNulls = (fields: unknown) =>
   typeof fields === "object" && fields !== null && !Array.isArray(fields)
     ? Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== null))
     : fields
 
 /**
- * Reads a request's JSON body as `schema`, integers beyond 2^53 included. Dies as HttpApi's own
- * decoding does, so that the door responds 400 and names the field.
+ * Decodes a request's JSON body with `schema`, including integers beyond 2^53. Dies like HttpApi's
+ * own decoding, so that the door responds with 400 and names the field.
  */
 export const jsonBody = <S extends Schema.ConstraintDecoder<unknown>>(schema: S) => {
   const decode = Schema.decodeUnknownEffect(schema)

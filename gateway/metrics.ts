@@ -5,13 +5,16 @@
  */
 import { familyText, histogramText } from "#schemas/metric.ts"
 
-/** From reads in memory to the deadline of a minute, in seconds. */
+/**
+ * Upper bounds of the duration buckets in seconds: from reads in memory to the deadline of a
+ * minute.
+ */
 const bounds_s = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 60]
 
 interface Series {
   readonly labels: { readonly method: string; readonly route: string }
   readonly statuses: Map<number, number>
-  /** Number of requests by bucket, each up to the bound with the same index. */
+  /** Number of requests in each bucket, up to the bound of the same index. */
   readonly buckets: Array<number>
   sum_s: number
 }
@@ -23,7 +26,7 @@ const newSeries = ({ method, path }: Measured): Series => ({
   sum_s: 0,
 })
 
-/** The labels of a route. The path is the declared one, so that there are few series. */
+/** The labels of a route. The path is the declared one, to limit the number of series. */
 export interface Measured {
   readonly method: string
   readonly path: string

@@ -1,5 +1,5 @@
 /**
- * Cached bytes of a response, plain and gzipped, and which of them a request gets.
+ * Responds with cached bytes, plain or gzipped.
  *
  * Source: RFC 9110 §8.8 and §13; market facts, A2.8.
  */
@@ -7,13 +7,13 @@ import { type HttpServerRequest, HttpServerResponse } from "effect/http"
 
 export interface Representation {
   readonly bytes: Uint8Array
-  /** The same by gzip; null if that saves too little. */
+  /** The gzipped bytes; null if compression saves too little. */
   readonly gzip: Uint8Array | null
   /** Identifies the bytes; without quotes. */
   readonly tag: string
 }
 
-/** Whether the header has this tag, also as a weak one. */
+/** Whether the header contains this tag, strong or weak. */
 export const matchesTag = (header: string | undefined, tag: string) =>
   header !== undefined &&
   (header.trim() === "*" ||
@@ -25,7 +25,7 @@ const codingOf = (text: string) => {
   return { name, is_taken: quality === undefined || Number(quality.slice(2)) > 0 }
 }
 
-/** Whether an Accept-Encoding header accepts gzip: by its name, or else by a star. */
+/** Whether an Accept-Encoding header accepts gzip, by name or by a star. */
 const acceptsGzip = (header: string | undefined) => {
   if (header === undefined) return false
   const codings = header.split(",").map(codingOf)
@@ -34,8 +34,8 @@ const acceptsGzip = (header: string | undefined) => {
 }
 
 /**
- * 200 with the bytes, gzipped if the client accepts that, or 304. Each form has its own strong tag;
- * both statuses have `headers`.
+ * Responds with 200 and the bytes, gzipped if the client accepts that, or with 304. Each encoding
+ * has its own strong tag; both responses have `headers`.
  */
 export const represented = (
   { headers: request_headers }: HttpServerRequest.HttpServerRequest,

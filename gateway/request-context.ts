@@ -1,28 +1,34 @@
-/** What handlers know about their request. */
+/** The context of a request, for its handlers. */
 import { Clock, Context, DateTime, Effect, Schema } from "effect"
 import type { Unavailable } from "#actors/commands.ts"
 import type { Origin } from "#events/log.ts"
 import type { Caller } from "#gateway/caller.ts"
 import type { Credentials } from "#gateway/identity.ts"
 
-/** The credentials of the caller. Never logged and never stored: they have the token. */
+/** The credentials of the caller. Never logged or stored, because they contain the token. */
 export interface Proof {
   readonly credentials: Credentials
   /** The ticket that replaced the token, if any. */
   readonly ticket?: string | undefined
-  /** Whether it is still valid: a stream outlives tokens. True while that cannot be known. */
+  /**
+   * Whether the credentials are still valid, because a stream outlives tokens. True while that is
+   * unknown.
+   */
   readonly holds: Effect.Effect<boolean>
 }
 
 export interface RequestContext {
-  /** Always new; the response has it as `X-Request-Id`. */
+  /** Always generated; returned in `X-Request-Id`. */
   readonly request_id: string
-  /** The caller's own `X-Request-Id`, or ours. */
+  /** The caller's `X-Request-Id`, or else `request_id`. */
   readonly correlation_id: string
   readonly caller: Caller
-  /** The other end's IP address; empty where it is not known. */
+  /** The client's IP address; empty if unknown. */
   readonly address?: string
-  /** Names the command: from `Idempotency-Key` and who sent it, or from the request's id. */
+  /**
+   * Identifies the command: derived from `Idempotency-Key` and the caller, or else the request's
+   * id.
+   */
   readonly command_id: string
   /** The proof of identity, only for endpoints that are `Ticketed`. */
   readonly proof?: Proof | undefined
@@ -30,10 +36,10 @@ export interface RequestContext {
   readonly fingerprint?: Effect.Effect<string> | undefined
 }
 
-/** Thrown: the door responds 422. The key was used with another request before. */
+/** Thrown if the key was used with a different request before: the door responds with 422. */
 export class KeyReused extends Schema.TaggedError<KeyReused>()("KeyReused", {}) {}
 
-/** The service's failure of a command that was not carried out, or KeyReused. */
+/** Maps the failure of a command to KeyReused or to the service's own failure. */
 export const notDone =
   <E>(worded: (failure: Unavailable) => E) =>
   (failure: Unavailable): Effect.Effect<never, E> =>

@@ -1,4 +1,4 @@
-/** The table of routes: the endpoint of a request, with its annotations for the door. */
+/** The table of routes: finds the endpoint of a request, with its annotations for the door. */
 import {
   Cause,
   Context,
@@ -34,7 +34,7 @@ import {
 import type { Behind } from "#projections/waiters.ts"
 import type { Settings } from "#schemas/settings.ts"
 
-/** A router's effect, from the request to the response or a failure. */
+/** The effect of a router: responds to the request in its context, or fails. */
 export type App = Effect.Effect<
   HttpServerResponse.HttpServerResponse,
   unknown,
@@ -44,7 +44,7 @@ export type App = Effect.Effect<
 export interface Service<E, R> {
   readonly name: string
   readonly api: HttpApi.Constraint
-  /** `appOf` the API with its handlers. */
+  /** The result of `appOf` for the API with its handlers. */
   readonly routes: Effect.Effect<App, E, R>
   /** Waits until the service's read model shows a position. */
   readonly waitFor?: (position: number) => Effect.Effect<void, Behind>
@@ -60,8 +60,8 @@ export interface Service<E, R> {
 type Platform = Etag.Generator | FileSystem.FileSystem | HttpPlatform.HttpPlatform | Path.Path
 
 /**
- * The app of an API, whose handlers get the context `known` and nothing else: HttpApi copies the
- * context at the start of the routes for each request, at a tenth of a microsecond a service.
+ * The app of an API. Its handlers only get the context `known`, because HttpApi copies the routes'
+ * context for each request, at a tenth of a microsecond per service.
  */
 export const appOf = <E, K>(
   routes: Layer.Layer<
@@ -88,7 +88,7 @@ const platform = Context.pick(
   HttpRouter.RouterConfig,
 )
 
-/** A service on the listener; one without an app could not start, and its paths respond 503. */
+/** A service on the listener. One without an app could not start: its paths respond with 503. */
 export interface Mounted {
   readonly name: string
   readonly api: HttpApi.Top
@@ -99,7 +99,7 @@ export interface Mounted {
   readonly direct?: ReadonlyArray<DirectRoute>
 }
 
-/** One endpoint as the door sees it. */
+/** An endpoint with its annotations for the door. */
 export interface Route {
   readonly service: Mounted
   readonly method: string
@@ -108,7 +108,9 @@ export interface Route {
   readonly access: Access
   readonly publicWhen: ((settings: Settings) => boolean) | undefined
   readonly accepts: ReadonlySet<string>
-  /** The endpoint below this path for a body of this type, such as `POST /v1/blobs/stream`. */
+  /**
+   * The endpoint below this path that accepts a body of this type, such as `POST /v1/blobs/stream`.
+   */
   readonly takerOf: (type: string) => string | undefined
   readonly bodyLimit: BodyLimitOf
   readonly is_streamed: boolean
@@ -116,7 +118,7 @@ export interface Route {
   readonly ticketed: "accepts" | "issues" | undefined
 }
 
-/** A route, or the methods that the path has instead of the requested one. */
+/** A route, or the methods that the path supports instead of the requested one. */
 export type Found =
   | { readonly route: Route; readonly params: Readonly<Record<string, string | undefined>> }
   | { readonly allow: ReadonlyArray<string> }
@@ -125,7 +127,9 @@ export const isRoute = (
   found: Found | undefined,
 ): found is Extract<Found, { readonly route: Route }> => found !== undefined && "route" in found
 
-/** The door and Effect's API parse paths alike: doubled and trailing slashes do not matter. */
+/**
+ * The door and Effect's API parse paths in the same way: doubled and trailing slashes are ignored.
+ */
 const router_config = {
   ignoreTrailingSlash: true,
   ignoreDuplicateSlashes: true,
@@ -157,7 +161,7 @@ export const mount = <E, R>(service: Service<E, R>) =>
     return mounted
   })
 
-/** The detail of an expected failure, which suffices to repair it. */
+/** The detail of an expected failure, which is enough to fix it. */
 const detailOf = (cause: Cause.Cause<unknown>) => {
   const error = Cause.squash(cause)
   return Predicate.hasProperty(error, "detail") ? String(error.detail) : undefined
@@ -168,10 +172,10 @@ const reasonOf = (cause: Cause.Cause<unknown>) => {
   return `could not start: ${words.split("\n", 1)[0]}`
 }
 
-/** Methods with a body; on the others a payload is in the query. */
+/** Methods with a body; with other methods the payload is in the query. */
 const with_body = new Set(["POST", "PUT", "PATCH"])
 
-/** Finds requests among the endpoints of services. Two of one method and path are a defect. */
+/** Finds the endpoints of requests. Two endpoints with the same method and path are a defect. */
 export const routesOf = (services: ReadonlyArray<Mounted>) => {
   const router = FindMyWay.make<Route>(router_config)
   const methods = new Set<string>()

@@ -11,19 +11,19 @@ export interface Progress {
   readonly bytes: number
   /** Bytes received over the connection, including earlier requests. */
   readonly received_bytes: number
-  /** Whether the rest of the body waits until this process reads what has arrived. */
+  /** Whether the rest of the body is held up because this process has not read what has arrived. */
   readonly is_held_up: boolean
-  /** Whether the client has received what was written of the response. */
+  /** Whether the client has received everything that was written. */
   readonly is_taken: boolean
 }
 
-/** `source` is the request object of the server underneath, as HttpServerRequest carries it. */
+/** `source` is the underlying server's request object, as in HttpServerRequest. */
 export class Transport extends Context.Service<
   Transport,
   {
     /** A new UUIDv7. */
     readonly newId: () => string
-    /** A UUID from a hash of a text: the same for the same text, and practically unique. */
+    /** A UUID derived from a hash of the text: deterministic and practically unique. */
     readonly idOf: (text: string) => string
     /** The certificate that the TLS layer has verified, if the client sent one. */
     readonly certificateOf: (source: object) => ClientCertificate | undefined
@@ -31,8 +31,9 @@ export class Transport extends Context.Service<
     readonly addressOf: (source: object) => string
     readonly progressOf: (source: object) => Progress
     /**
-     * Writes a small response with these extra headers at once: faster than Effect's server, but
-     * only once the body is read or with `connection: close`. Returns whether it did.
+     * Writes a small response with these additional headers immediately, which is faster than
+     * Effect's server. Only possible if the body is read, or with `connection: close`. Returns
+     * whether it was written.
      */
     readonly hasten: (
       request: HttpServerRequest.HttpServerRequest,

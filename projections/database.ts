@@ -21,7 +21,7 @@ export class DatabaseUnusable extends Schema.TaggedError<DatabaseUnusable>()("Da
   }
 }
 
-/** State of the database's place: this database, nothing of value, or a file that is not ours. */
+/** State of the database's place: this database, nothing of value, or a foreign file. */
 export type Place = "own" | "lost" | "foreign"
 
 /** A SQLite value in JSON: a large integer as digits, bytes as hexadecimal. */

@@ -4,7 +4,7 @@ import manifest from "#package.json" with { type: "json" }
 /** The version from package.json. */
 export const { version } = manifest
 
-/** Sources of settings in addition to the environment. */
+/** The sources of the settings, in addition to the environment. */
 export interface SettingsSources {
   /** The value of `--config`: a path, or empty. */
   readonly config: string

@@ -1,5 +1,5 @@
 /**
- * Many blobs in one request: the metadata or the bytes of each, a line for each in the order of the
+ * Batch requests: the metadata or the bytes of many blobs, one line per blob in the order of the
  * request.
  *
  * Source: docs/decisions/0123-cluster-engine.md; DECISIONS, document 1, framing of streams.
@@ -52,7 +52,7 @@ const valuesOf = (text: string): Effect.Effect<unknown, InvalidArgument> =>
         (line, at) => parsed(line, `Message ${at + 1}`),
       )
 
-/** The identifiers of a batch; an invalid one is 400, which names its index. */
+/** The IDs of a batch. An invalid one is rejected with 400, and the error names its index. */
 const idsOf = Effect.fnUntraced(function* (request: Request) {
   const values = yield* valuesOf(yield* Effect.orDie(request.text))
   return yield* Effect.mapError(decodeIds(values), (cause) => {
@@ -83,8 +83,8 @@ const joined = (lines: ReadonlyArray<Line>): Bytes => {
 }
 
 /**
- * The lines of all blobs in order, `at_once` concurrently and no faster than the client reads. A
- * rejection is the line of its blob.
+ * Responds with the lines of all blobs in order, produced `at_once` at a time and no faster than
+ * the client reads. A rejected blob's line contains its error.
  */
 const respondInLines = Effect.fnUntraced(function* (
   ids: ReadonlyArray<BlobId>,
@@ -111,7 +111,10 @@ const respondInLines = Effect.fnUntraced(function* (
   return HttpServerResponse.stream(lines, { contentType: lines_type })
 })
 
-/** Lines of some 300 bytes. A group may wait for a silent node: 5 s for each of those at once. */
+/**
+ * Lines have about 300 bytes. A silent node delays a group by 5 s for each round of concurrent
+ * reads.
+ */
 const stats = { node: { at_once: 32, group: 500 }, cluster: { at_once: 32, group: 64 } }
 
 /** POST /v1/blobs/stat. */
@@ -128,16 +131,16 @@ export const statBatch = Effect.fnUntraced(function* (request: Request, scope: B
   return yield* respondInLines(yield* idsOf(request), stats[scope], lineOf)
 })
 
-/** Lines of up to 1.3 MB each: a request holds 20 MiB, of lines being built and being sent. */
+/** Lines have up to 1.3 MB: a request holds up to 20 MiB of lines that are being built or sent. */
 const gets = { at_once: 8, group: 8 }
 
-/** All of a line but the digits of its data. */
+/** Maximum size of a line without its data. */
 const fields_bytes_max = 256 * 1024
 
 const tooLong = (size: bigint) =>
   new TooLarge({ detail: `The blob's ${size} bytes are too many for one line: get its /stream.` })
 
-/** The line of a blob of several windows, each read after the previous one is sent. */
+/** The line of a blob with several windows. Each window is read once the previous one is sent. */
 async function* longLine(before: string, { windows, giveBack }: BlobReading) {
   yield utf8.encode(before)
   const encoder = base64Encoder()
@@ -149,7 +152,7 @@ async function* longLine(before: string, { windows, giveBack }: BlobReading) {
   yield utf8.encode(`${encoder.end()}"}\n`)
 }
 
-/** POST /v1/blobs/get. A blob of several windows is verified before its line begins. */
+/** POST /v1/blobs/get. A blob with several windows is verified before its line begins. */
 export const getBatch = Effect.fnUntraced(function* (request: Request) {
   const blobs = yield* Blobs
   const form = yield* Int64Form

@@ -1,5 +1,5 @@
 /**
- * BlobService's endpoints about many blobs; those about one are direct routes.
+ * BlobService's endpoints for many blobs; those for a single blob are direct routes.
  *
  * Source: document 1 §4 BlobService, rule 5; DECISIONS, document 1, list.
  */
@@ -11,7 +11,7 @@ import { getBatch, statBatch } from "#gateway/blob-storage/batch.ts"
 import { Cursors } from "#gateway/blob-storage/cursors.ts"
 import { list } from "#gateway/blob-storage/list.ts"
 
-/** The handlers, with the engine and the cursors of the service. */
+/** The handlers of the list and batch endpoints. */
 export const blobs = HttpApiBuilder.group(
   BlobListApi,
   "blobs",

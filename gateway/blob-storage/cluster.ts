@@ -46,7 +46,7 @@ export interface ClusterOptions {
   /** `cluster.name` */
   readonly cluster: string
   readonly vnodes_per_node: number
-  /** This node, whose own values are read directly and not from its last heartbeat. */
+  /** This node. Its values are read directly, not from its last heartbeat. */
   readonly own: { readonly node_id: string; readonly usage: Usage; readonly compact: Compact }
 }
 
@@ -89,7 +89,7 @@ const clusterOf = Effect.fnUntraced(function* ({ cluster, vnodes_per_node, own }
     node_id: NodeId.make(row.node_id),
     address: row.address,
     state: row.state,
-    // By the node's last heartbeat: its disk may have filled since it joined.
+    // From the node's last heartbeat, because its disk may have filled up since it joined.
     capacity_bytes: usage?.capacity_bytes ?? BigInt(row.capacity_bytes),
     used_bytes: usage?.used_bytes ?? 0n,
     blob_count: usage?.blob_count ?? 0n,
@@ -115,7 +115,7 @@ const clusterOf = Effect.fnUntraced(function* ({ cluster, vnodes_per_node, own }
   return {
     live,
     current,
-    /** Blobs by policy of those nodes that store any. */
+    /** Number of blobs by policy, for each node that stores any. */
     policiesOf: (rows: ReadonlyArray<NodeRow>) =>
       Effect.map(
         listPolicies(
@@ -132,7 +132,7 @@ const clusterOf = Effect.fnUntraced(function* ({ cluster, vnodes_per_node, own }
       yield* Effect.mapError(waitFor(position), degraded)
       return position
     }),
-    /** Waits until the read model shows everything that the log has now. */
+    /** Waits until the read model shows everything that is in the log now. */
     caughtUp: Effect.mapError(catchUp, degraded),
     stateOf: (node_id: string) =>
       Effect.map(
@@ -209,7 +209,7 @@ const syncRing = Effect.fnUntraced(function* (
   { ring_version: known }: typeof SyncRingRequest.Type,
 ) {
   const now = yield* current
-  // The caller's number is only a hint that the log may have more than the read model shows.
+  // A higher number from the caller only means that the log may be ahead of the read model.
   const { rows, ring_version, vnodes_per_node } =
     known > now.ring_version ? yield* Effect.andThen(caughtUp, current) : now
   const node_ids = rows
@@ -245,7 +245,7 @@ const metrics = Effect.fnUntraced(function* (
       ...node,
       ring_share: current_ring.share(node.node_id),
       ...progress,
-      // All that a leaving node holds has to move before it has left.
+      // A leaving node's blobs must be moved before it has left.
       ...(node.state === "leaving" && {
         pending_migrations: larger(node.blob_count, progress.pending_migrations),
       }),

@@ -14,7 +14,7 @@ import {
 } from "#schemas/blob-storage/rejection.ts"
 import { tooFewNodes } from "#schemas/blob-storage/replication.ts"
 
-/** A node that is out of reach does not make this 503, but the detail names it. */
+/** An unreachable node does not make this a 503, but the detail names it. */
 const nowhere = (id: BlobId, not_asked: ReadonlyArray<string> = []) => {
   const text = `No node has the blob ${id}`
   if (not_asked.length === 0) return `${text}.`
@@ -31,7 +31,7 @@ const rejectionsByTag = {
   BlobAlreadyExists: ({ detail }) => new AlreadyExists({ detail }),
   BlobIdMismatch: ({ expected, actual }) =>
     new InvalidArgument({ detail: `The content's ID is ${actual}, not ${expected}.` }),
-  // A node refuses a copy of another node with it; no client's request comes to that.
+  // Only for copies between nodes: no client's request causes it.
   BlobDeletedHere: ({ id }) => new Internal({ detail: `The blob ${id} was deleted here.` }),
   BlobTooLarge: ({ bytes_max }) =>
     new TooLarge({ detail: `A blob holds at most ${bytes_max} bytes.` }),
@@ -39,7 +39,7 @@ const rejectionsByTag = {
   BlobStoreReadOnly: ({ detail }) => new Unavailable({ detail }),
   BlobStoreFailed: ({ detail }) => new Internal({ detail }),
   BlobTooFewNodes: ({ have, need }) => tooFewNodes(have, need),
-  // Two rows of the document's table fit a full cluster; this one is actionable.
+  // Two rows of the document's table match a full cluster; this one is more helpful to the client.
   BlobShardsFailed: ({ detail, is_full }) =>
     is_full
       ? new ResourceExhausted({ detail })
@@ -50,16 +50,16 @@ const rejectionsByTag = {
 type Rejections = typeof rejectionsByTag
 type Worded<Fault extends BlobFault> = ReturnType<Rejections[Fault["_tag"]]>
 
-/** Words a fault for a client. */
+/** Returns the rejection for a fault. */
 export const worded = <Fault extends BlobFault>(fault: Fault): Worded<Fault> => {
-  // The row of a tag takes the fault with that tag, and answers what Worded says.
+  // The row for a tag takes a fault with that tag, and returns the type that Worded states.
   const row = rejectionsByTag[fault._tag] as unknown as (fault: Fault) => Worded<Fault>
   return row(fault)
 }
 
 /**
- * Words the faults of an engine's answer that concerns no single blob. A fault of one blob is a
- * defect there: no such endpoint declares its rejection.
+ * Turns the engine's faults into rejections, for endpoints about many blobs. There, a fault of a
+ * single blob is a defect, because these endpoints do not declare its rejection.
  */
 export const rejected = <A, R>(answer: Effect.Effect<A, BlobFault, R>) =>
   answer.pipe(

@@ -1,5 +1,5 @@
 /**
- * Listing blobs, by prefix and by labels, of this node or of all.
+ * Lists blobs by prefix and labels, on this node or in the cluster.
  *
  * Source: document 1 §4 rule 5; DECISIONS, document 1, list; docs/decisions/0123-cluster-engine.md.
  */
@@ -11,11 +11,14 @@ import { rejected } from "#gateway/blob-storage/fault.ts"
 import { BlobId, type BlobLabels, labels_max, pageLimit } from "#schemas/blob-storage/blob.ts"
 import { InvalidArgument } from "#schemas/blob-storage/rejection.ts"
 
-/** Blobs whose labels one page looks at: on this node each is a read of the index and the log. */
+/**
+ * Maximum number of blobs whose labels are read for one page: each takes a read of the index and
+ * the log.
+ */
 const examined_max = 10_000
-/** On other nodes each may be a request. */
+/** In a cluster, each may take a request to another node. */
 const examined_remote_max = 1000
-/** Blobs that are listed at once to look at their labels, and examined together. */
+/** Number of blobs listed per step before their labels are read, and of concurrent reads. */
 const step_limit = 1000
 const examined_at_once = 32
 
@@ -72,7 +75,7 @@ const placeAfter = ({ ids, has_more, after_id }: Effect.Success<ReturnType<typeo
   return isBlobId(place) ? place : undefined
 }
 
-/** The blobs of these that have all of the labels. One that was deleted meanwhile has none. */
+/** Selects the blobs with all of the labels; deleted ones are skipped. */
 const labelled = Effect.fnUntraced(function* (
   ids: ReadonlyArray<BlobId>,
   wanted: BlobLabels,
@@ -93,8 +96,8 @@ const labelled = Effect.fnUntraced(function* (
 })
 
 /**
- * The blobs of a page with these labels: all of `limit`, or those among as many as one page looks
- * at; the cursor goes on behind the last that was examined.
+ * A page of blobs with these labels. It has fewer than `limit` if the maximum number of blobs was
+ * examined; the cursor then continues after the last of those.
  */
 const filtered = Effect.fnUntraced(function* (page: Page, wanted: BlobLabels) {
   const max = page.scope === "cluster" ? examined_remote_max : examined_max

@@ -18,7 +18,7 @@ import {
 import { dateOf, dayOf } from "#schemas/capital-pressure/day.ts"
 import { anywhere, NotFound, Unprocessable } from "#schemas/capital-pressure/rejection.ts"
 
-/** A bound may be before the dates of all observations. */
+/** May be earlier than every observation. */
 const isDate = (text: string) => dateOf(dayOf(text)) === text
 
 const expected = "a date, YYYY-MM-DD"

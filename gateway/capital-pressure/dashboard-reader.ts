@@ -3,7 +3,7 @@ import { Context, type Effect } from "effect"
 import type { Tier } from "#schemas/capital-pressure/metric.ts"
 import type { Unreadable } from "#schemas/capital-pressure/rejection.ts"
 
-/** The questions. `since`: YYYY-MM-DD, inclusive; null for the whole history. */
+/** The queries. `since`: YYYY-MM-DD, inclusive; null for the whole history. */
 export type DashboardQuery =
   | { readonly kind: "dashboard" | "sources" | "scheduler" | "watchlist" }
   | { readonly kind: "history"; readonly metric_id: string; readonly since: string | null }
@@ -13,7 +13,7 @@ export type DashboardQuery =
 /** A response as bytes, computed once for each change of the file. */
 export interface EncodedPage {
   readonly bytes: Uint8Array
-  /** The same by gzip; null if that saves too little. */
+  /** The gzipped bytes; null if compression saves too little. */
   readonly gzip: Uint8Array | null
   /** Identifies the bytes; without quotes. */
   readonly tag: string
@@ -22,7 +22,7 @@ export interface EncodedPage {
 export class DashboardReader extends Context.Service<
   DashboardReader,
   {
-    /** From the file at the time of the call, or later. */
+    /** Computes the response from the file at the time of the call, or later. */
     readonly show: (asked: DashboardQuery) => Effect.Effect<EncodedPage, Unreadable>
     /** Why the file cannot be read; undefined when it can. */
     readonly trouble: Effect.Effect<string | undefined>

@@ -20,7 +20,7 @@ const show = (request: Request, query: DashboardQuery) =>
     ),
   )
 
-/** The question about a metric; 404 if it is not registered, whatever the file has. */
+/** A query about a metric; 404 if it is not registered, even if the file has data for it. */
 const ofMetric = (request: Request, query: DashboardQuery & { readonly metric_id: string }) =>
   findMetric(query.metric_id) === undefined
     ? Effect.fail(new NotFound({ detail: `Unknown metric: ${query.metric_id}` }))

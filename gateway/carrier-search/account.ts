@@ -1,5 +1,5 @@
 /**
- * The progress of a search, and the fact that is recorded when it ends.
+ * Tracks the progress of a search, and records a fact when it ends.
  *
  * Source: decisions, facts of searches and predictions.
  */
@@ -20,7 +20,7 @@ export interface Account {
   readonly found: () => number
   readonly durationMs: () => number
   readonly count: (piece: Piece) => void
-  /** Adds the fact of the search to the spool. To be run once. */
+  /** Adds the fact of the search to the spool. Run it once. */
   readonly close: (exit: Exit.Exit<unknown, unknown>) => Effect.Effect<void>
 }
 
@@ -34,7 +34,7 @@ const reasonOf = (error: unknown, numbers: number) => {
   return error instanceof NoRegistry ? error.detail : internal_error
 }
 
-/** The outcome; a client that disconnects, or a server that stops, interrupts the search. */
+/** The outcome. A disconnected client and a server shutdown interrupt the search. */
 const endOf = (
   exit: Exit.Exit<unknown, unknown>,
   numbers: number,
@@ -47,7 +47,7 @@ const endOf = (
   return { outcome: "failed", reason: reason.slice(0, reason_chars_max) }
 }
 
-/** Starts the account of a search that starts now. */
+/** Starts to track a search. */
 export const openAccount = Effect.fnUntraced(function* (
   range: Range,
   registry: SearchFact["registry"],

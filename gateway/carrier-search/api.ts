@@ -19,7 +19,7 @@ import {
 } from "#schemas/carrier-search/rejection.ts"
 import { Sources } from "#schemas/carrier-search/source.ts"
 
-/** Decoded as it is: the handler validates it, with the error texts of the document. */
+/** Not validated here: the handler does that, with the error texts of the document. */
 const Given = Schema.optionalKey(Schema.Union([Schema.String, Schema.Array(Schema.String)]))
 
 const described: Readonly<Record<string, string>> = {
@@ -27,7 +27,7 @@ const described: Readonly<Record<string, string>> = {
   end: "Last MC number, not below `start`.",
 }
 
-/** A parameter in the OpenAPI document. */
+/** Replaces the generated parameter in the OpenAPI document. */
 const documented = (parameter: unknown) => {
   const name = Predicate.hasProperty(parameter, "name") ? String(parameter.name) : ""
   const schema = { type: "integer", minimum: 1, maximum: mc_number_max }
@@ -38,7 +38,7 @@ const about =
   "Road carriers with active authority that are carriers alone, by MC number. As JSON or CSV the " +
   "answer is all or nothing; as lines, carriers come as they are found."
 
-/** A table, all or nothing. */
+/** A table, sent once it is complete. */
 const Csv = Schema.String.pipe(HttpApiSchema.asText({ contentType: media_types.csv }))
 
 const group = HttpApiGroup.make("carriers")
@@ -55,7 +55,7 @@ const group = HttpApiGroup.make("carriers")
         // The library's own document: a list of parameters.
         parameters: (operation.parameters as ReadonlyArray<unknown>).map(documented),
       }))
-      // One question to the registry for each number: response time grows with the range.
+      // The response has no deadline: each number takes a request to the registry.
       .annotate(Unhurried, true),
     HttpApiEndpoint.get("sources", "/api/search/sources", {
       success: Sources,

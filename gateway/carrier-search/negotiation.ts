@@ -1,7 +1,7 @@
-/** The form of a response that a client prefers. Source: RFC 9110 §12.5.1. */
+/** Negotiates the format of a response. Source: RFC 9110 §12.5.1. */
 import { type Format, formats } from "#schemas/carrier-search/format.ts"
 
-/** The media type of each form. */
+/** The media type of each format. */
 export const media_types: Readonly<Record<Format, string>> = {
   json: "application/json",
   ndjson: "application/x-ndjson",
@@ -10,7 +10,7 @@ export const media_types: Readonly<Record<Format, string>> = {
 
 interface MediaRange {
   readonly type: string
-  /** 0 to 1; 0: not this. */
+  /** From 0 to 1; 0 excludes the type. */
   readonly weight: number
 }
 
@@ -23,7 +23,10 @@ const mediaRange = (text: string): MediaRange => {
   return { type, weight: q === undefined || !weight.test(q) ? 1 : Number(q) }
 }
 
-/** The most exact of the ranges that a type is in decides: the last of these that is there. */
+/**
+ * The media ranges that match a type, from the least to the most specific. The last one in the
+ * header applies.
+ */
 const rangesOf = (type: string) => ["*/*", `${type.split("/", 1)[0]}/*`, type]
 
 const wish = (ranges: ReadonlyArray<MediaRange>, format: Format) => {
@@ -35,8 +38,8 @@ const wish = (ranges: ReadonlyArray<MediaRange>, format: Format) => {
 }
 
 /**
- * The form with the highest weight; of equals the most exactly named one, then JSON, NDJSON, CSV.
- * Undefined: the client accepts none of them.
+ * The format with the highest weight; among equals the one with the most specific range, then JSON,
+ * NDJSON, CSV. Undefined if the client accepts none of them.
  */
 export const formatOf = (accept: string | undefined): Format | undefined => {
   if (accept === undefined || accept.trim() === "") return "json"

@@ -1,7 +1,7 @@
 /** The range of a request, or why it is invalid. Source: decisions, carrier validation. */
 import { mc_number_max, type Range, total } from "#schemas/carrier-search/carrier.ts"
 
-/** A parameter of the query: absent, once, or several times. */
+/** A query parameter: absent, once, or several times. */
 export type Given = string | ReadonlyArray<string> | undefined
 
 export interface GivenRange {
@@ -10,7 +10,7 @@ export interface GivenRange {
 }
 
 const digits = /^\d+$/
-/** An integer that is not positive, which has an error text of its own. */
+/** A negative integer, which has its own error text. */
 const negative = /^-\d+$/
 
 /** The checks of a parameter, in order; each one runs for both parameters before the next. */
@@ -23,10 +23,10 @@ const checks: ReadonlyArray<(given: Given) => string | undefined> = [
 ]
 const not_digits = "must be an integer, in digits only"
 
-/** Document 3 §7 B has this text. */
+/** Text from document 3 §7 B. */
 const wrong_way = "'end' must be greater than or equal to 'start'"
 
-/** The range, or the text of the 400. `range_max`: maximum number of MC numbers. */
+/** Returns the range, or the text of the 400. `range_max`: maximum number of MC numbers. */
 export const rangeOf = ({ start, end }: GivenRange, range_max: number): Range | string => {
   for (const check of checks) {
     const of_start = check(start)

@@ -3,7 +3,7 @@ import { Context, type Effect, Schema } from "effect"
 import type { Registry } from "#actors/carrier-search/registry.ts"
 import type { Source } from "#schemas/carrier-search/source.ts"
 
-/** No registry is configured, or not the one of the settings; `detail` says what to do. */
+/** No registry is configured, or the configured one is unavailable; `detail` says what to do. */
 export class NoRegistry extends Schema.TaggedError<NoRegistry>()("NoRegistry", {
   detail: Schema.String,
 }) {}
@@ -19,7 +19,10 @@ export class Registries extends Context.Service<
   {
     /** Read for each search, because a mirror may be filled while the server runs. */
     readonly in_use: Effect.Effect<InUse, NoRegistry>
-    /** All configured registries, the one in use first; without any, what to do. */
+    /**
+     * All configured registries, the one in use first. If there is none, an entry that says what to
+     * do.
+     */
     readonly sources: Effect.Effect<ReadonlyArray<Source>>
   }
 >()("gateway/carrier-search/Registries") {}

@@ -1,5 +1,6 @@
 /**
- * Searches a range: all or nothing as JSON or CSV, or line by line as carriers are found.
+ * Searches a range. JSON and CSV are sent once the search is complete, NDJSON line by line as
+ * carriers are found.
  *
  * Source: document 3 §4 B, §7 B; decisions of document 3, carrier validation and carrier range.
  */
@@ -20,20 +21,20 @@ import { BadRange, NotAcceptable, RegistryFailed } from "#schemas/carrier-search
 
 type Request = HttpServerRequest.HttpServerRequest
 
-/** Twice a second, because clients may rely on one a second. */
+/** Twice a second, because clients may expect progress every second. */
 const progress_interval = "500 millis"
-/** Up to this size a response is one write. */
+/** A response up to this size is sent in one write. */
 const one_write_bytes_max = 256 * 1024
 
 const utf8 = new TextEncoder()
 
-/** The texts before and after the rows. */
+/** The text before and after the rows. */
 const frames: Readonly<Record<"json" | "csv", readonly [before: Uint8Array, after: Uint8Array]>> = {
   json: [utf8.encode('{"carriers":['), utf8.encode("]}")],
   csv: [utf8.encode(csv_header), new Uint8Array(0)],
 }
 
-/** The result may change, and depends on Accept. */
+/** Headers of a response: its result may change, and depends on Accept. */
 const headersOf = (format: Format, { start, end }: Range) => ({
   vary: "accept",
   "cache-control": "no-store",
@@ -49,7 +50,7 @@ const contentTypes: Readonly<Record<Format, string>> = {
   csv: `${media_types.csv}; charset=utf-8`,
 }
 
-/** Counts the pieces; it is a defect of ours if a number has no result. */
+/** Counts the results; a number without one is a defect. */
 const followed = (registry: Registry["Service"], account: Account, format: Format) => {
   const { range } = account
   const numbers = total(range)
@@ -69,7 +70,7 @@ const followed = (registry: Registry["Service"], account: Account, format: Forma
 
 type Rows = Stream.Stream<Uint8Array, SearchFailed>
 
-/** Completes the search before the first byte of the response, so that a failure can be 502. */
+/** Completes the search before the response begins, so that a failure can be a 502. */
 const answerWhole = Effect.fnUntraced(function* (
   rows: Rows,
   account: Account,
@@ -87,7 +88,7 @@ const answerWhole = Effect.fnUntraced(function* (
   const [before, after] = frames[format]
   const cut = format === "json" ? row_end.json.length : 0
   const rows_bytes = Math.max(0, buffer.length() - cut)
-  // Single pieces, because the server joins the pieces of a chunk.
+  // One piece per chunk, because the server joins the pieces of a chunk.
   const body = Stream.make(before).pipe(
     Stream.concat(Stream.rechunk(buffer.read(rows_bytes), 1)),
     Stream.concat(Stream.make(after)),
@@ -109,7 +110,7 @@ const line = (value: Line) => utf8.encode(`${JSON.stringify(value)}\n`)
 
 const encodeSummary = Schema.encodeSync(Summary)
 
-/** After the 200 a failure is the last line. */
+/** The last line after a failure, because the status 200 was already sent. */
 const lastLine = (cause: Cause.Cause<SearchFailed>, numbers: number) => {
   const failure = cause.reasons.find(Cause.isFailReason)
   if (failure !== undefined) {
@@ -118,7 +119,7 @@ const lastLine = (cause: Cause.Cause<SearchFailed>, numbers: number) => {
   return Effect.as(Effect.logError("A search failed.", cause), line({ error: internal_error }))
 }
 
-/** Rows as they are found, with progress; then the counts, or the error. */
+/** Sends rows as they are found, with progress; then the counts, or the error. */
 const answerLines = Effect.fnUntraced(function* (rows: Rows, account: Account) {
   const numbers = total(account.range)
   const progress = () => {
@@ -162,7 +163,7 @@ const validRequest = Effect.fnUntraced(function* (
   return yield* new NotAcceptable({ error })
 })
 
-/** The response to HEAD, without a search and without a fact. */
+/** The response to HEAD, without a search or a fact. */
 const headOnly = (format: Format, range: Range) =>
   HttpServerResponse.empty({
     status: 200,

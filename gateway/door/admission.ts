@@ -82,10 +82,10 @@ type Ticketing = Pick<Route, "ticketed">
 
 const bearer = /^bearer +(\S+) *$/i
 
-/** The token of an Authorization header; undefined where it carries none. */
+/** The token of an Authorization header; undefined if it has none. */
 const bearerOf = (authorization: string) => bearer.exec(authorization)?.[1]
 
-/** Document 2 §5: the value of the header of share protection's tokens. */
+/** The value of X-Auth-Token, the token header of share protection. Source: document 2 §5. */
 const openstack_token = new RegExp(`^[\\x21-\\x7e]{1,${openstack_token_length_max}}$`)
 
 /** The credentials in the headers or the connection; undefined if a header is malformed. */
@@ -133,7 +133,7 @@ const proofOf = (parts: DoorParts, request: Presented, route: Ticketing): Proof 
   return { credentials, ticket: ticketIn(request, route), holds }
 }
 
-/** The caller, by the token or, without one, the certificate. */
+/** Identifies the caller by its token or, without one, by its certificate. */
 const identify = (
   { authenticate }: DoorParts,
   credentials: Credentials | undefined,
@@ -161,7 +161,7 @@ const withKeystone = (
   return { ...failure, headers: { "www-authenticate": `Keystone uri="${uri}", ${others}` } }
 }
 
-/** The caller, who has the access that the route needs. */
+/** The caller, once it is authorized for the route. */
 const callerOf = (
   parts: DoorParts,
   { request, envelope }: Visit,
@@ -185,7 +185,7 @@ const callerOf = (
   })
 }
 
-/** The failure of a caller over its rate limit; otherwise counts the request. */
+/** Counts the request; returns a failure if the caller has exceeded its rate limit. */
 const overRate = (
   { take, transport, clock, settings }: DoorParts,
   caller: Caller,
@@ -204,7 +204,7 @@ const overRate = (
 export const hasBody = ({ headers }: Pick<Incoming, "headers">) =>
   headers["content-length"] !== undefined || headers["transfer-encoding"] !== undefined
 
-/** Whether the body has a transfer coding besides chunked, which Node does not decode. */
+/** Whether the body has a transfer coding other than chunked, which Node does not decode. */
 const isCoded = ({ "transfer-encoding": coding = "chunked" }: Incoming["headers"]) =>
   coding.trim().toLowerCase() !== "chunked"
 
@@ -228,7 +228,7 @@ const coded: Failure = {
   detail: "A request body must have no Content-Encoding, nor a transfer coding but chunked.",
 }
 
-/** The failure of a body that is declared too large, or that the route does not take. */
+/** The failure if the body's declared size is too large, or the route does not accept its type. */
 const refusedBody = (
   { headers }: Pick<Incoming, "headers">,
   route: Route,
@@ -248,13 +248,13 @@ const refusedBody = (
 
 const idempotency_key = new RegExp(`^[\\x20-\\x7e]{1,${idempotency_key_length_max}}$`)
 
-/** Methods that change nothing, and so send no command. */
+/** Methods that change nothing and therefore send no command. */
 const safe_methods: ReadonlySet<string> = new Set(["GET", "HEAD", "OPTIONS"])
 
 /**
- * The id of the command that a request sends, the same for each retry; undefined when the key is
- * malformed. The decision names POST alone, but a key also counts for other methods: a delayed
- * PATCH that was retried and followed by another would otherwise undo the other.
+ * The id of the command that a request sends, the same for each retry; undefined if the key is
+ * malformed. The decision names only POST, but a key also counts for other methods: otherwise a
+ * delayed PATCH that was retried could undo a later PATCH.
  */
 const commandId = (
   { request: { method, headers }, path, edge }: Visit,
@@ -271,20 +271,24 @@ const commandId = (
 /** Hex digits of a fingerprint, which only distinguishes a repeated request from another. */
 const fingerprint_digits = 12
 
-/** A fingerprint of a request. Anyone may read it: so few digits of a hash reveal no body. */
+/**
+ * A fingerprint of a request. It may become public: so few digits of a hash do not reveal the body.
+ */
 const fingerprint = (request: string, { idOf }: Transport["Service"]) =>
   idOf(request).slice(-fingerprint_digits)
 
 const position_pattern = new RegExp(`^\\d{1,${position_digits_max}}$`)
 
-/** The position that the response must show; undefined: none, NaN: malformed. */
+/**
+ * The position that the response must include: undefined if none is requested, NaN if malformed.
+ */
 const requestedPosition = ({ "x-almanac-position": given }: Incoming["headers"]) => {
   if (given === undefined) return undefined
   const position = position_pattern.test(given) ? Number(given) : Number.NaN
   return Number.isSafeInteger(position) ? position : Number.NaN
 }
 
-/** `body` is the text of the body, which counts for the fingerprint of a request with a key. */
+/** Builds the context of the request. With an idempotency key, its fingerprint includes `body`. */
 const contextOf = (
   parts: DoorParts,
   visit: Visit,
@@ -323,8 +327,8 @@ const contextOf = (
 }
 
 /**
- * The request's context, or the failure that ends it. The effect is already an exit where nothing
- * has to be awaited, as with a token in memory.
+ * The request's context, or the failure that ends it. The effect is an Exit if nothing is awaited,
+ * for example with a cached token.
  */
 export const admitted = (
   parts: DoorParts,

@@ -1,13 +1,14 @@
 /**
- * Deadlines of all requests in flight, by one sweep instead of a timer per request.
+ * Enforces the deadlines of all requests in flight, by one periodic sweep instead of a timer per
+ * request.
  *
- * The deadline of a request that is not streamed counts from the end of its body; that of a stream,
- * or of a body that is arriving, from the last byte. An unhurried request has a deadline only while
- * its body arrives, and while its client does not read.
+ * The deadline counts from the end of the request's body; for a stream, or while the body arrives,
+ * from the last byte. An unhurried request has a deadline only while its body arrives, and while
+ * its client does not read.
  *
- * A body that is arriving also has a total deadline, which grows with the bytes received: a client
- * that sends a byte now and then is cut off as one that sends none.
- * Source: DECISIONS of document 1, limits not shown; decisions 0154 and 0186.
+ * A body also has a total deadline, which grows with the bytes received, so that a client cannot
+ * keep a request open by sending a byte now and then. Source: DECISIONS of document 1, limits not
+ * shown; decisions 0154 and 0186.
  */
 import { Clock, Effect } from "effect"
 import { type Progress, Transport } from "#gateway/transport.ts"
@@ -25,7 +26,7 @@ export interface InFlight {
   is_late: boolean
   /** Whether its body arrived too slowly. */
   is_slow: boolean
-  /** Responds while the body is still arriving: the interrupt then closes the connection. */
+  /** Responds while the body is still arriving; `interrupt` then closes the connection. */
   readonly giveUp: () => void
   readonly arrived_ms: number
   since_ms: number
@@ -33,7 +34,7 @@ export interface InFlight {
   is_read: boolean
   /** Bytes that the connection had received at the first sweep of this request. */
   received_before: number
-  /** Milliseconds in which the body waited for this process. */
+  /** How long the body waited for this process to read it, in milliseconds. */
   held_up_ms: number
 }
 
@@ -46,7 +47,7 @@ export interface Deadlines {
   readonly count: () => number
 }
 
-/** Deadlines are exact to a twentieth; there are at most 40 sweeps a second. */
+/** Deadlines are accurate to a twentieth; there are at most 40 sweeps per second. */
 const sweeps_per_deadline = 20
 const sweep_ms_min = 25
 /** Short enough that a changed deadline applies soon. */
@@ -56,7 +57,7 @@ const ms_per_s = 1000
 /** A body that is not a stream may take ten deadlines in total, whatever its speed. */
 const body_deadlines = 10
 
-/** Most requests end before the first sweep: their progress is never read. */
+/** Not swept yet. Most requests end before the first sweep, so their progress is never read. */
 const unseen = -1
 
 export interface DeadlineSettings {
@@ -71,7 +72,7 @@ export const deadlinesOf = ({ api }: Settings): DeadlineSettings => ({
   body_bytes_per_s_min: api.body_bytes_per_second_min,
 })
 
-/** Whether a body arrived too slowly; time in which this process did not read does not count. */
+/** Whether a body arrives too slowly, not counting the time in which this process did not read. */
 const isTooSlow = (
   { is_streamed, arrived_ms, held_up_ms, received_before }: InFlight,
   received_bytes: number,
@@ -107,13 +108,13 @@ const isLate = (
   request.bytes = bytes
   request.is_read = is_read
   if (has_moved && !is_first) request.since_ms = now_ms
-  // Silence first: DECISIONS has 504 for that.
+  // Check for silence first: DECISIONS requires 504 for it.
   if (now_ms - request.since_ms >= rules.deadline_s * ms_per_s) return true
   request.is_slow = !is_read && isTooSlow(request, received_bytes, now_ms, rules)
   return request.is_slow
 }
 
-/** Sweeps for as long as the scope lives; reads `settings` each time. */
+/** Sweeps until the scope closes; reads `settings` each time. */
 export const deadlines = Effect.fnUntraced(function* (settings: () => DeadlineSettings) {
   const { progressOf } = yield* Transport
   const clock = yield* Clock.Clock
@@ -133,7 +134,7 @@ export const deadlines = Effect.fnUntraced(function* (settings: () => DeadlineSe
         if (!was_late && !request.is_streamed && !request.is_read) request.giveUp()
         else request.interrupt()
       } catch (defect) {
-        // Without it, the next sweep reaches the requests after it.
+        // Remove it, so that the next sweep reaches the requests after it.
         requests.delete(request)
         throw defect
       }
@@ -146,7 +147,7 @@ export const deadlines = Effect.fnUntraced(function* (settings: () => DeadlineSe
   }
   yield* Effect.suspend(() => Effect.sleep(pause())).pipe(
     Effect.andThen(Effect.sync(sweep)),
-    // A request that cannot be ended must not end the sweeps.
+    // A failure to end a request must not stop the sweeps.
     Effect.catchDefect((defect) => Effect.logError("A request could not be ended.", defect)),
     Effect.forever,
     Effect.forkScoped,

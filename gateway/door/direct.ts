@@ -1,6 +1,6 @@
 /**
- * Serves direct routes. Each request gets its ids, its deadline and its admission as every other;
- * a refused one goes to the API's app, which writes the error response.
+ * Serves direct routes. Their requests get ids, a deadline and an admission like all others. A
+ * refused request goes to the API's app, which writes the error response.
  *
  * Source: DESIGN, the exception: bytes; decision 0196.
  */
@@ -42,18 +42,20 @@ export interface DirectDoor {
   readonly refusedOf: (source: object) => Refused | undefined
 }
 
-/** Only fingerprints of commands need the text of a body, and no direct route sends one. */
+/** Only fingerprints of commands need the text of the body, and direct routes send no commands. */
 const no_body = Effect.succeed("")
 
-/** The failure of a late request; the server does not wait for the rest of its body. */
+/**
+ * The failure of a request past its deadline; the server does not wait for the rest of its body.
+ */
 const expired = ({ complete }: DirectRequest, in_flight: InFlight): Failure =>
   complete ? tooLate(in_flight) : { ...tooLate(in_flight), headers: { connection: "close" } }
 
-/** A request in the form that the door reads. */
+/** Converts Node's request to the door's form. */
 const incomingOf = (source: Parameters<ServeDirect>[0]): Incoming => ({
   method: source.method ?? "",
   url: source.url ?? "",
-  // Node makes a list of `set-cookie` alone, which no route reads.
+  // In Node only `set-cookie` is an array, and no route reads it.
   headers: source.headers as Incoming["headers"],
   source,
 })
@@ -64,7 +66,7 @@ interface Arrival {
   readonly request: DirectRequest
   readonly response: DirectResponse
   readonly found: { readonly route: Route; readonly params: Exchange["params"] }
-  /** Called once with the status of the response; undefined: its client disconnected. */
+  /** Called once with the status of the response; undefined if the client disconnected. */
   readonly onStatus: (status: number | undefined) => void
   readonly refuse: (refused: Refused) => void
   readonly log: (cause: unknown, at: Readonly<Record<string, string>>) => void
@@ -86,7 +88,7 @@ const lifecycleOf = ({ parts, incoming, request, response, found, ...arrival }: 
     onEnd?.()
     arrival.onStatus(status)
   }
-  /** Ends it because its client disconnected. */
+  /** Ends the exchange because the client disconnected. */
   const disconnect = () => {
     if (!is_over) end(undefined)
   }
@@ -166,7 +168,7 @@ const exchangeOf = (
   complete: (rejection) => visit.envelope.complete(rejection, visit.edge),
 })
 
-/** The direct routes of the services that have started, by their routes in the table. */
+/** The direct routes of the started services, by their entries in the table of routes. */
 const runsByRoute = (parts: DoorParts, services: ReadonlyArray<Mounted>) => {
   const runs = new Map<Route, DirectRoute["run"]>()
   for (const { direct = [] } of services) {
@@ -190,7 +192,7 @@ export const directDoor = Effect.fnUntraced(function* (
     run(Effect.annotateLogs(Effect.logError("A request failed.", cause), at))
   }
 
-  /** Runs the route once its request is admitted, nearly always synchronously. */
+  /** Runs the route once the request is admitted, nearly always synchronously. */
   const enter = (arrival: Arrival, lifecycle: Lifecycle, answer: DirectRoute["run"]) => {
     const proceed = (exit: Exit.Exit<RequestContext, Failure>) => {
       if (lifecycle.isOver()) return
@@ -206,7 +208,7 @@ export const directDoor = Effect.fnUntraced(function* (
       }
     }
     const admission = admitted(parts, lifecycle.visit, arrival.found.route, no_body)
-    // An effect that is an Exit has the same types of value and error.
+    // An Exit has the same value and error types as the effect.
     if (Exit.isExit(admission)) return proceed(admission as Exit.Exit<RequestContext, Failure>)
     const fiber = run(admission)
     lifecycle.onEnd(() => fiber.interruptUnsafe())

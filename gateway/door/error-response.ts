@@ -35,10 +35,10 @@ export const worded = (
   return response
 }
 
-/** Responses of `worded`, whose bodies are complete. */
+/** Responses created by `worded`, which have complete bodies. */
 const complete = new WeakSet<Response>()
 
-/** Headers of a body, which go when it is replaced. */
+/** Headers of a body, removed when the body is replaced. */
 const body_headers = new Set(["content-type", "content-length"])
 
 /** Details of errors that a router sends without a body. */
@@ -47,7 +47,10 @@ const bare_details: Readonly<Record<number, string>> = {
   415: "The request body has a type that is not read here.",
 }
 
-/** Completes the body of a handler's rejection, and adds one to a router's bare error. */
+/**
+ * Completes the body of a handler's rejection, or adds one to an error that the router sends
+ * without a body.
+ */
 export const whole = (visit: Pick<Visit, "envelope" | "edge">, response: Response): Response => {
   if (response.status < 400 || complete.has(response)) return response
   const { envelope, edge } = visit

@@ -1,12 +1,12 @@
 /** A token bucket per caller, off by default. Source: DECISIONS of document 1, limits not shown. */
 
-/** The tokens of a bucket at a time in milliseconds. */
+/** A bucket's number of tokens at a time in milliseconds. */
 interface Bucket {
   tokens: number
   at_ms: number
 }
 
-/** Maximum number of buckets; dropping the least recently used one only helps its caller. */
+/** Maximum number of buckets. Dropping the least recently used one only benefits its caller. */
 const callers_max = 10_000
 
 export interface Rate {
@@ -14,7 +14,10 @@ export interface Rate {
   readonly rate_limit_burst: number
 }
 
-/** Takes one token of `caller`; returns 0, or the seconds until there is one. */
+/**
+ * Creates a limiter, which takes a token of `caller` and returns 0, or else the number of seconds
+ * until one is available.
+ */
 export const rateLimiter = () => {
   const buckets = new Map<string, Bucket>()
   return (caller: string, now_ms: number, rate: Rate): number => {

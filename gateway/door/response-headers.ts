@@ -1,9 +1,9 @@
 /**
- * The headers that the door adds to a response: those of the request's ids, CORS and caching.
+ * The headers that the door adds to a response: request ids, CORS and caching.
  *
- * A response of a private route belongs to its caller: no cache stores it, unless it has an ETag,
- * by which the caller's own cache revalidates it. Errors are never stored. A public response sets
- * its own caching. Pages of other origins may read the dashboard's paths.
+ * A response of a private route belongs to its caller: no cache stores it, unless it has an ETag
+ * with which the caller's own cache revalidates it. Errors are never stored. A public response sets
+ * its own caching headers. Pages of other origins may read the dashboard's paths.
  *
  * Source: RFC 9111 §3.5 and §5.2.2, RFC 9110 §12.5.5; decision 0179. Document 3 §1 A; decisions of
  * document 3, dashboard auth; the Fetch standard, CORS.
@@ -17,9 +17,9 @@ import type { Settings } from "#schemas/settings.ts"
 
 /** How long a browser may cache the result of a preflight request, in seconds. */
 const preflight_max_age_s = 600
-/** Request headers that a page may send besides those that need no permission. */
+/** Request headers that a page may send in addition to the CORS-safelisted ones. */
 const allowed_headers = "authorization, if-none-match, x-request-id, x-almanac-position"
-/** Response headers that a page may read besides those that need no permission. */
+/** Response headers that a page may read in addition to the CORS-safelisted ones. */
 const exposed_headers = "etag, retry-after, x-request-id, x-correlation-id"
 
 const cors_vary = { vary: "origin, accept-encoding" }
@@ -57,7 +57,7 @@ export const preflight = (
   })
 }
 
-/** Headers by their names in lower case. */
+/** Headers by lower-case name. */
 type Headers = Readonly<Record<string, string | undefined>>
 
 const no_store = "no-store"
@@ -69,7 +69,10 @@ const credentials = "authorization, x-auth-token"
 
 const errors_min = 400
 
-/** Values of `Vary` with the credentials. Only this program's own values occur, which are few. */
+/**
+ * Cache of `Vary` values with the credentials added. Only this program sets `Vary`, so there are
+ * few.
+ */
 const with_credentials = new Map<string, string>()
 
 const joined = (...lists: ReadonlyArray<string | undefined>) => {
@@ -85,7 +88,7 @@ const withCredentials = (vary = "") => {
   return all
 }
 
-/** The caching headers of a response that has these headers; they replace its own. */
+/** The caching headers of a response with the headers `own`, which they replace. */
 const caching = (is_private: boolean, status: number, own: Headers) => {
   if (!is_private) return status >= errors_min ? { "cache-control": no_store } : {}
   const { etag, "cache-control": stored } = own
@@ -94,7 +97,7 @@ const caching = (is_private: boolean, status: number, own: Headers) => {
   return { "cache-control": is_revalidated ? revalidated : no_store, vary }
 }
 
-/** The headers that the door adds to a response, or that replace the response's own. */
+/** The headers that the door adds to a response; they replace the response's own. */
 export const addedHeaders = (
   { settings }: Pick<DoorParts, "settings">,
   { found, headers: of_visit }: Pick<Visit, "found" | "headers">,

@@ -1,4 +1,4 @@
-/** A request's span: its route and its status, without its contents. */
+/** Tracing: the span of a request has its route and status, but none of its contents. */
 import { Effect } from "effect"
 import { HttpMiddleware } from "effect/http"
 import { spanned, spanOf } from "#events/trace.ts"

@@ -1,4 +1,4 @@
-/** A request in the door: its route, its ids and its deadline. */
+/** A request inside the door: its route, its ids and its deadline. */
 
 import type { InFlight } from "#gateway/door/deadlines.ts"
 import type { DoorParts } from "#gateway/door/parts.ts"
@@ -16,7 +16,7 @@ export interface Incoming {
   readonly source: object
 }
 
-/** A request in the door. */
+/** A request inside the door. */
 export interface Visit<Request extends Incoming = Incoming> {
   readonly request: Request
   readonly path: string
@@ -44,7 +44,7 @@ export const isEscaped = (path: string) => {
   }
 }
 
-/** Finds the route of a request; undefined where there is none or the URL itself is malformed. */
+/** Finds the route of a request; undefined if there is none or the URL is malformed. */
 export const routeOf = ({ find }: Pick<DoorParts, "find">, method: string, url: string) => {
   const path = pathOf(url)
   return url.length <= url_length_max && isEscaped(path) ? find(method, path) : undefined
@@ -52,17 +52,20 @@ export const routeOf = ({ find }: Pick<DoorParts, "find">, method: string, url: 
 
 const unprintable = /[^\x21-\x7e]/g
 
-/** The beginning of a text, in memory of its own: a slice would hold on to all of the text. */
+/** Copies the beginning of a text: a slice would keep the whole text in memory. */
 const beginningOf = (text: string, length: number) =>
   text.length > length ? structuredClone(text.slice(0, length)) : text
 
-/** The caller's own request id, printable and bounded; otherwise ours. */
+/** The caller's request id, printable and bounded; otherwise the generated one. */
 export const correlationId = (headers: Incoming["headers"], request_id: string) => {
   const given = beginningOf(headers["x-request-id"] ?? "", correlation_id_length_max)
   return given.replaceAll(unprintable, "") || request_id
 }
 
-/** Ends a visit that is late: at once, or, while its body is still arriving, with a response. */
+/**
+ * Ends a visit past its deadline: `interrupt` at once, `giveUp` with a response while its body is
+ * arriving.
+ */
 export interface Ending<Request extends Incoming> {
   readonly interrupt: () => void
   readonly giveUp: (visit: Visit<Request>) => void

@@ -1,4 +1,7 @@
-/** Prometheus text of the publisher, the stored published events and their NATS subscribers. */
+/**
+ * Metrics of the publisher, the stored published events and their NATS subscribers, as Prometheus
+ * text.
+ */
 import { Effect } from "effect"
 import { lagSeconds } from "#projections/health/follower.ts"
 import { PublisherStatus } from "#projections/health/publisher-status.ts"
@@ -11,7 +14,7 @@ const publisher_lag = {
   help: "Age of the oldest commit not yet published; 0: none. No sample where another publishes.",
 } as const
 
-/** How far the publisher of this process is behind the log. */
+/** The lag of this process's publisher behind the log. */
 export const publisherMetrics = Effect.gen(function* () {
   const { position } = yield* PublisherStatus
   const lag = position === undefined ? [] : [[yield* lagSeconds("", position)] as const]
@@ -33,7 +36,7 @@ const subscriber_missed = ofSubscribers(
 const ofStored = (name: string, help: string) =>
   ({ name: `almanac_published_stream_${name}`, type: "gauge", help }) as const
 
-/** What is stored of the published events, and how far each durable consumer has come. */
+/** The stored published events, and the progress of each durable consumer. */
 export const subscriberMetrics = Effect.gen(function* () {
   const { stored, mirror_lag_s, count, behind } = yield* (yield* Subscribers).now
   const streams = (name: string, help: string, value: (one: StoredEvents) => number) =>

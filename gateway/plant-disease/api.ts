@@ -20,7 +20,7 @@ import {
 } from "#schemas/plant-disease/rejection.ts"
 import { Prediction, Predictions } from "#schemas/plant-disease/response.ts"
 
-/** Decoded as it is: the handler validates it, with the error texts of this service. */
+/** Not validated here: the handler does that, with the error texts of this service. */
 const Given = Schema.optionalKey(Schema.Union([Schema.String, Schema.Array(Schema.String)]))
 
 const described: Readonly<Record<string, object>> = {
@@ -35,7 +35,7 @@ const described: Readonly<Record<string, object>> = {
   },
 }
 
-/** A parameter in the OpenAPI document. */
+/** Replaces the generated parameter in the OpenAPI document. */
 const documented = (parameter: unknown) => {
   const name = Predicate.hasProperty(parameter, "name") ? String(parameter.name) : ""
   return { name, in: "query", required: false, ...described[name] }

@@ -1,5 +1,5 @@
 /**
- * The same network by the Open Inference Protocol, version 2.
+ * Plant disease prediction by the Open Inference Protocol, version 2.
  *
  * Source: issue 7; KServe, "Open Inference Protocol", HTTP/REST.
  */
@@ -19,8 +19,8 @@ import {
 import { anywhere, NoModel, of_image } from "#schemas/plant-disease/rejection.ts"
 
 /**
- * Largest request to run a model, in bytes. Numbers as text are read in one piece, which holds up
- * the process for 50 ms at this size: two tensors with all their digits. Larger images go to
+ * Maximum size of an inference request, in bytes: two tensors with all their digits. Numbers in
+ * JSON are parsed at once, which blocks the process for 50 ms at this size. Larger images must use
  * `/predict`.
  */
 const inference_bytes_max = 4 * 2 ** 20
@@ -60,7 +60,8 @@ export const inferenceGroup = HttpApiGroup.make("inference")
     })
       .annotate(KeyNotNeeded, "It changes nothing.")
       .annotate(OpenApi.Summary, "Run a model on tensors or images")
-      // Requests of binary data get an error about that, rather than about their type.
+      // Accepted so that requests with binary data get a specific error instead of one about their
+      // type.
       .annotate(Accepts, ["application/json", "application/octet-stream"])
       .annotate(BodyLimit, () => inference_bytes_max),
   )

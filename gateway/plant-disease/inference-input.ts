@@ -1,4 +1,4 @@
-/** The checked input of an inference request: tensors or images. Source: issue 7; KServe. */
+/** Validates the input of an inference request: tensors or images. Source: issue 7; KServe. */
 import { Result } from "effect"
 import { Base64 } from "effect/encoding"
 import { side } from "#actors/plant-disease/predictor.ts"
@@ -20,7 +20,7 @@ export type InferenceInput = { readonly outputs: ReadonlyArray<Output> } & (
 
 const sides = [side, side, 3]
 const tensor_length = side * side * 3
-/** Images, rows, columns and colours. */
+/** Maximum nesting: images, rows, columns and colors. */
 const nesting_max = 4
 
 const isOutput = (name: string): name is Output => name === "probabilities" || name === "class"
@@ -71,7 +71,7 @@ const imagesOf = ({ shape, data }: Input, images_max: number) => {
   return { kind: "images" as const, images }
 }
 
-/** The input of a request, or the text of the 400. */
+/** Returns the input of a request, or the text of the 400. */
 export const inputOf = (
   request: InferenceRequest,
   { batch_images_max }: Pick<Settings["plant"], "batch_images_max">,

@@ -1,6 +1,6 @@
 /**
- * Handlers of the Open Inference Protocol: tensors go to the network as they are, images as by
- * `/predict`. Each image leaves a fact.
+ * Handlers of the Open Inference Protocol. Tensors go to the network unchanged, images are
+ * processed as by `/predict`. A fact is recorded for each image.
  *
  * Source: issue 7; KServe, "Open Inference Protocol", HTTP/REST.
  */
@@ -33,7 +33,7 @@ const tensor_length = side * side * 3
 const no_binary =
   "Binary tensor data is not known here: give numbers, or images in base64, as JSON."
 
-/** The model of this name, or 404. */
+/** Finds the model of this name; fails with 404. */
 const modelOf = Effect.fnUntraced(function* (name: string) {
   const { model } = yield* Predictor
   if (name === model.name) return model
@@ -56,7 +56,7 @@ const metadata = Effect.fnUntraced(function* (name: string) {
 
 const decodeRequest = Schema.decodeUnknownEffect(InferenceRequest)
 
-/** The body as it is; JSON alone is read. */
+/** Reads the body, which must be JSON. */
 const requestOf = Effect.fnUntraced(function* (request: Request) {
   const { headers } = request
   const is_binary =
@@ -93,7 +93,9 @@ const ofImages = Effect.fnUntraced(function* (
 const hex = (bytes: ArrayBuffer) =>
   Array.from(new Uint8Array(bytes), (byte) => byte.toString(16).padStart(2, "0")).join("")
 
-/** There is no file: the hash of a tensor is that of its numbers, 32 bits each. */
+/**
+ * Predicts tensors. There is no file, so the fact has the hash of the numbers, as 32-bit floats.
+ */
 const ofTensors = Effect.fnUntraced(function* (
   tensors: Float32Array<ArrayBuffer>,
   count: number,

@@ -9,7 +9,7 @@ import { histogramText, plainText } from "#schemas/metric.ts"
 
 export type Outcome = "predicted" | PredictFailure["_tag"]
 
-/** Every outcome starts at zero, so that Prometheus sees the first increase. */
+/** Every outcome is reported from the start as zero, so that Prometheus sees the first increase. */
 const outcomes: ReadonlyArray<Outcome> = [
   "predicted",
   "WrongType",
@@ -19,17 +19,22 @@ const outcomes: ReadonlyArray<Outcome> = [
   "InferenceFailed",
 ]
 
-/** From a small network on an idle machine to a photo of 50 megapixels, in seconds. */
+/**
+ * Upper bounds of the duration buckets in seconds: from a small network on an idle machine to a
+ * photo of 50 megapixels.
+ */
 const bounds_s = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5]
 
 export interface PredictionMetrics {
   readonly count: (outcome: Outcome) => void
-  /** From the thread's receipt of the image to its result. */
+  /** Records the time from the thread's receipt of an image to its result. */
   readonly took: (milliseconds: number) => void
   readonly text: (predictor: Predictor["Service"]) => Effect.Effect<string>
 }
 
-/** Images by run of the network; the bounds are powers of two up to the largest batch. */
+/**
+ * Number of images per run of the network; the bounds are powers of two up to the largest batch.
+ */
 const batchText = (batches: ReadonlyArray<number>) => {
   const largest = Math.max(1, batches.length - 1)
   const bounds = Array.from({ length: Math.ceil(Math.log2(largest)) + 1 }, (_, n) => 2 ** n)

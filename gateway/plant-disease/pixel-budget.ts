@@ -10,7 +10,10 @@ const over_budget = {
   all: "Too many pixels of all images are in flight: try again.",
 } as const
 
-/** Counts an image's pixels for its caller until `use` ends; Busy if that is over budget. */
+/**
+ * Counts an image's pixels against its caller's budget until `use` ends; fails with Busy if that is
+ * exceeded.
+ */
 export const withPixels = Effect.fnUntraced(function* <A, E, R>(
   image: Uint8Array,
   use: (image: Uint8Array) => Effect.Effect<A, E, R>,
@@ -18,7 +21,8 @@ export const withPixels = Effect.fnUntraced(function* <A, E, R>(
   const { caller, address = "" } = yield* RequestContext
   const { budget, image_pixels_max } = yield* PixelsInFlight
   const holder = holderOf(caller, address)
-  // An image that declares more is rejected later, and counts as the largest until then.
+  // An image that declares more pixels is rejected later; until then it counts as the largest
+  // image.
   const pixels = Math.min(pixelsOf(image), image_pixels_max)
   const refusal = budget.refusal(holder, pixels)
   if (refusal !== undefined) {

@@ -32,7 +32,7 @@ type Request = HttpServerRequest.HttpServerRequest
 
 export interface PredictingOptions {
   readonly plant: Settings["plant"]
-  /** Bytes of all images that are arriving; tests have less. */
+  /** Maximum number of bytes of all arriving images; tests set less. */
   readonly held_bytes_max?: number
   readonly metrics: PredictionMetrics
 }
@@ -47,7 +47,7 @@ const timing = ({ predicted }: ImagePrediction) => ({
   "server-timing": `predict;dur=${predicted.milliseconds.toFixed(1)}`,
 })
 
-/** The one image of the form. */
+/** Reads the single image of the form. */
 const imageOf = Effect.fnUntraced(function* ({ read, plant }: Parts, request: Request) {
   const limits = { files_max: 1, image_bytes_max: plant.image_bytes_max, wrong_number: one_image }
   const [upload] = yield* Stream.runCollect(yield* read(request, limits))
@@ -57,7 +57,7 @@ const imageOf = Effect.fnUntraced(function* ({ read, plant }: Parts, request: Re
 
 const dataUrl = (png: Uint8Array) => `data:image/png;base64,${Base64.encode(png)}`
 
-/** The class, and the heat map of that class if the query requests one. */
+/** Predicts the class, with its heat map if the query requests one. */
 const explained = Effect.fnUntraced(function* (
   image: Uint8Array,
   options: PredictionOptions,
@@ -97,7 +97,7 @@ const predict = Effect.fnUntraced(function* (
   return HttpServerResponse.jsonUnsafe(body, { headers })
 })
 
-/** One image of a batch; its failure leaves the others intact. */
+/** Predicts one image of a batch. A failure does not affect the others. */
 const ofBatch = Effect.fnUntraced(function* (
   { name, bytes, refusal }: Upload,
   metrics: PredictionMetrics,
@@ -111,7 +111,7 @@ const ofBatch = Effect.fnUntraced(function* (
   return { row: { name, error: failureOf(exit.failure).error } }
 })
 
-/** Images are predicted while the form still arrives; facts are recorded once all are predicted. */
+/** Predicts images while the form arrives; facts are recorded once all are predicted. */
 const batch = Effect.fnUntraced(function* ({ read, plant, metrics }: Parts, request: Request) {
   const { batch_images_max: files_max, image_bytes_max } = plant
   const wrong_number = `The form must have 1 to ${files_max} images, as files in the field 'file'.`

@@ -1,5 +1,5 @@
 /**
- * Predicts one image, and records the fact of it, which does not contain the image.
+ * Predicts one image, and records a fact, which does not contain the image.
  *
  * Source: document 3 §1 C; decisions, facts of searches and predictions.
  */
@@ -18,12 +18,12 @@ import { RequestContext } from "#gateway/request-context.ts"
 import type { PredictionFact } from "#schemas/plant-disease/prediction.ts"
 import type { ClassProbability } from "#schemas/plant-disease/response.ts"
 
-/** A class and how likely it is; its index is that of the network's output. */
+/** A class with its probability and its index in the network's output. */
 interface Place extends ClassProbability {
   readonly index: number
 }
 
-/** The `count` likeliest classes, in order; of equals the one of lower index first. */
+/** The `count` likeliest classes in order; among equals, the lower index comes first. */
 export const likeliest = (
   probabilities: Float32Array,
   classes: ReadonlyArray<string>,
@@ -39,7 +39,7 @@ export interface ImagePrediction {
   readonly likely: ReadonlyArray<Place>
   readonly best: Place
   readonly predicted: Predicted
-  /** To be recorded once the response is built. */
+  /** Recorded once the response is built. */
   readonly fact: PredictionFact
 }
 
@@ -59,7 +59,7 @@ export const factOf = Effect.fnUntraced(function* (
   const fact: PredictionFact = {
     at: DateTime.formatIso(DateTime.makeUnsafe(requested_ms)),
     class: best.class,
-    // What is one to the last bit of 32 may be a little more in 64.
+    // A 32-bit probability of one may be slightly more than one in 64 bits.
     probability: Math.min(best.probability, 1),
     ...image,
     model_sha256: model.sha256,
@@ -106,7 +106,7 @@ export interface Refused {
   readonly retry_after_seconds?: Busy["retry_after_seconds"]
 }
 
-/** The response to a failure of the predictor; the network's own error is only in the log. */
+/** The response to a failure of the predictor; the network's error is only logged. */
 export const failureOf = (failure: PredictFailure): Refused => {
   const { detail: error } = failure
   switch (failure._tag) {

@@ -1,4 +1,4 @@
-/** The query of a prediction: what its response contains besides the class. Source: issue 7. */
+/** The query of a prediction: optional parts of the response. Source: issue 7. */
 
 type Parameter = string | ReadonlyArray<string> | undefined
 
@@ -8,7 +8,7 @@ export interface PredictionQuery {
 }
 
 export interface PredictionOptions {
-  /** Number of the likeliest classes. */
+  /** How many of the likeliest classes to return. */
   readonly top_k: number | undefined
   /** As a field of the response, or as the response. */
   readonly heatmap: "json" | "png" | undefined
@@ -16,13 +16,13 @@ export interface PredictionOptions {
 
 const whole = /^[1-9]\d{0,5}$/
 
-/** Whether the client prefers PNG: the header names it, and not JSON. */
+/** Whether the client prefers PNG: its header contains PNG but not JSON. */
 const takesPng = (accept = "") => {
   const types = accept.split(",").map((type) => type.split(";", 1)[0]?.trim().toLowerCase())
   return types.includes("image/png") && !types.includes("application/json")
 }
 
-/** The options, or the text of the 400. A number beyond that of the classes means all of them. */
+/** Returns the options, or the text of the 400. A number above that of the classes selects all. */
 export const optionsOf = (
   { top_k, explain }: PredictionQuery,
   accept: string | undefined,

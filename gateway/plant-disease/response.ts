@@ -9,7 +9,7 @@ import { BadForm, ImageTooLarge, NoImage, NoModel } from "#schemas/plant-disease
 export type Refusal = BadForm | ImageTooLarge | NoImage | NoModel
 export type Failure = Refusal | PredictFailure
 
-/** Another model may predict another class of the same image. */
+/** Not cached: another model may predict a different class for the same image. */
 const answer_headers = { "cache-control": "no-store" }
 
 const statuses = [
@@ -35,7 +35,7 @@ const refused = Effect.fnUntraced(function* (failure: Failure) {
   return HttpServerResponse.jsonUnsafe({ error }, { status, headers })
 })
 
-/** Every response names the model that it comes from. */
+/** Adds the name of the model to every response. */
 export const respond = <R>(
   answer: Effect.Effect<HttpServerResponse.HttpServerResponse, Failure, R>,
 ) =>

@@ -1,6 +1,6 @@
 /**
- * Reads the images of a form as they arrive, in memory: each image has a size limit, and all
- * arriving images have one together. Nothing is written to disk.
+ * Reads the images of a form into memory as they arrive. Each image has a size limit, and so do all
+ * arriving images together. Nothing is written to disk.
  *
  * Source: decisions of document 3, plant errors; RFC 7578.
  */
@@ -10,18 +10,20 @@ import { Busy } from "#actors/plant-disease/predictor.ts"
 import { extensions, part_types } from "#schemas/plant-disease/image.ts"
 import { BadForm, ImageTooLarge, NoImage } from "#schemas/plant-disease/rejection.ts"
 
-/** Bytes of parts besides their content: heads, and unknown fields. */
+/** Maximum size of a form without its images: headers of parts, and unknown fields. */
 export const form_bytes_max = 64 * 1024
-/** A form of a browser has a handful. */
+/** A browser's form has only a few. */
 const other_fields_max = 16
 const field_bytes_max = 16 * 1024
-/** Total bytes of arriving images, of all requests: a dozen of the largest by default. */
+/**
+ * Maximum size of all images that are arriving in this process: by default a dozen of the largest.
+ */
 const all_bytes_max = 256 * 2 ** 20
-/** The first size of a growing buffer; most images of a leaf fit. */
+/** Initial size of a buffer; most images of a leaf fit. */
 const first_bytes = 64 * 1024
-/** Characters of a name that are kept. The ending is that of the full name, of up to 16 KiB. */
+/** Maximum length of a stored name. The extension comes from the full name, of up to 16 KiB. */
 const name_chars_max = 255
-/** Characters of a type or an ending in an error; the longest types have fewer. */
+/** Maximum length of a type or extension in an error; all valid ones are shorter. */
 const quoted_chars_max = 100
 
 /** The rejection of a form, or of a file in it. */
@@ -30,7 +32,7 @@ type Refusal = BadForm | ImageTooLarge | NoImage
 /** One file of the form: its bytes, or its rejection. */
 export interface Upload {
   readonly name: string
-  /** Whole in its buffer; empty where it is refused. */
+  /** Fills its buffer; empty if the file is rejected. */
   readonly bytes: Uint8Array<ArrayBuffer>
   readonly refusal: ImageTooLarge | NoImage | undefined
 }
@@ -44,7 +46,10 @@ export interface UploadLimits {
 
 type Request = HttpServerRequest.HttpServerRequest
 
-/** The files in the order of the form. Their bytes count until the scope ends. */
+/**
+ * Reads the files in the order of the form. Their bytes count against the limit until the scope
+ * closes.
+ */
 export type ReadForm = (
   request: Request,
   limits: UploadLimits,
@@ -64,10 +69,10 @@ const tooLarge = (bytes_max: number) => {
 const shortened = (text: string) =>
   text.length > quoted_chars_max ? `${text.slice(0, quoted_chars_max)}...` : text
 
-/** The ending after the last dot, in lower case; empty if there is none. */
+/** The extension after the last dot, in lower case; empty if there is none. */
 const endingOf = (name: string) => /\.([^./\\]*)$/.exec(name)?.[1]?.toLowerCase() ?? ""
 
-/** The rejection of a file whose declared type, or ending, is not that of a supported image. */
+/** The rejection of a file whose declared type or extension is not supported. */
 const misdeclared = (type: string, name: string): NoImage | undefined => {
   if (!part_types.includes(type)) {
     const types = part_types.join(", ")
@@ -79,13 +84,13 @@ const misdeclared = (type: string, name: string): NoImage | undefined => {
   return new NoImage({ error: `The file ends in .${shortened(ending)}; taken are ${endings}.` })
 }
 
-/** Gathers pieces in one buffer that doubles, so they take at most twice their size. */
+/** Collects pieces in one buffer that doubles, so they take at most twice their size. */
 const gathering = (bytes_max: number) => {
   let buffer = new Uint8Array(0)
   let length = 0
   return {
     length: () => length,
-    /** Returns false, and discards everything, if there would be too many bytes. */
+    /** Returns false and discards everything if there are too many bytes. */
     add: (piece: Uint8Array) => {
       const needed = length + piece.length
       if (needed > bytes_max) {
@@ -109,7 +114,7 @@ const gathering = (bytes_max: number) => {
   }
 }
 
-/** A parser of one form: pieces go in, files come out when they are whole. */
+/** A parser of one form: it takes pieces, and returns files once they are complete. */
 const formParser = (
   headers: Readonly<Record<string, string>>,
   { files_max, image_bytes_max, wrong_number }: UploadLimits,
@@ -152,7 +157,7 @@ const formParser = (
     maxParts: files_max + other_fields_max,
     maxFieldSize: field_bytes_max,
     maxTotalSize: files_max * image_bytes_max + form_bytes_max,
-    // A text without a filename is an unknown field.
+    // A part without a filename is an unknown field.
     isFile: ({ filename, contentType }) => filename !== undefined || contentType !== "text/plain",
     onField: () => undefined,
     onFile: file,
@@ -204,7 +209,7 @@ export const formReader = (held_bytes_max = all_bytes_max): ReadForm => {
     if (refused !== undefined) return yield* Effect.fail(refused)
     const own = yield* holding
     const { write, end } = formParser(request.headers, limits)
-    // One image is always taken, however large it may be by the settings.
+    // One image is always accepted, however large the settings allow it to be.
     const bytes_max = Math.max(held_bytes_max, limits.image_bytes_max + form_bytes_max)
     const files = request.stream.pipe(
       Stream.mapError((): Refusal | Busy => malformed),

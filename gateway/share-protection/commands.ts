@@ -1,5 +1,5 @@
 /**
- * Requests as commands: sent, shown by the read model, and idempotent.
+ * Sends the commands of requests, idempotently, and waits until the read model shows them.
  *
  * Source: DESIGN of the running system, 2 to 4; DECISIONS, "request ids".
  */
@@ -48,7 +48,7 @@ export const caughtUp = Effect.flatMap(ShareProtectionModel, ({ catchUp }) =>
   Effect.mapError(catchUp, unavailable),
 )
 
-/** The created resource, and the position that shows it. */
+/** A created resource, and the position at which the read model shows it. */
 export interface Made {
   readonly id: string
   readonly position: number
@@ -76,7 +76,7 @@ export const createOnce = Effect.fnUntraced(function* <E, R>(
     if (!is_same) return yield* Effect.die(new KeyReused())
   }
   if (known === undefined) yield* make(id)
-  // Of several concurrent requests the log accepted one, which may not be this one.
+  // The log accepts only one of several concurrent requests, which may not be this one.
   const made = known ?? (yield* earlier)
   return { id: made?.resource_id ?? id, position: yield* position } satisfies Made
 })

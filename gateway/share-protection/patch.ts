@@ -12,7 +12,7 @@ export interface Patch<Changes> {
   readonly fixed: Readonly<Record<string, unknown>>
 }
 
-/** A body, mapped to its meaning after decoding. */
+/** A body that is transformed after decoding. */
 export const mappedBody = <Body, Meant>(
   body: Schema.Codec<Body, unknown>,
   meaning: (body: Body) => Meant,

@@ -44,7 +44,7 @@ import {
 } from "#schemas/share-protection/rejection.ts"
 import { type TargetRow, UpdateTarget } from "#schemas/share-protection/target.ts"
 
-/** Maximum number of jobs in one batch of the log, next to the target's own streams. */
+/** Maximum number of jobs in one batch of the log, in addition to the target's own streams. */
 const waiting_jobs_max = 90
 
 export const targetView = (row: TargetRow) =>

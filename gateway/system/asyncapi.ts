@@ -1,6 +1,6 @@
 /**
- * The AsyncAPI document: what is published, and the three ways to get it. It is made from the
- * schemas of the published types, as docs/events.md is.
+ * The AsyncAPI document: the published events, and the three ways to receive them. Like
+ * docs/events.md it is generated from the schemas of the published types.
  *
  * Source: AsyncAPI 3.0.0; issue 10 §3.
  */
@@ -8,20 +8,20 @@ import { Schema } from "effect"
 import { CloudEvent } from "#schemas/cloud-event.ts"
 import type { PublishedType, PublishedTypes } from "#schemas/published.ts"
 
-/** JSON, as far as a document is made of it. */
+/** A JSON object. */
 type Json = Readonly<Record<string, unknown>>
 
 const json_schema = "http://json-schema.org/draft-07/schema#"
 const apache = { name: "Apache-2.0", url: "https://www.apache.org/licenses/LICENSE-2.0" }
 const content_type = "application/cloudevents+json"
 
-/** A schema of ours as draft-07 says it: what it refers to is written out where it is. */
+/** Converts a schema to JSON Schema draft-07, with all references inlined. */
 const schemaOf = (schema: Schema.Top): Json => {
   const { schema: root, definitions } = Schema.toJsonSchemaDocument(schema)
   const inlined = (node: unknown): unknown => {
     if (Array.isArray(node)) return node.map(inlined)
     if (typeof node !== "object" || node === null) return node
-    // A node of a JSON document has names and values.
+    // A node that is neither an array nor null is a JSON object.
     const { $ref, ...rest } = node as Json
     const own = Object.fromEntries(Object.entries(rest).map(([name, one]) => [name, inlined(one)]))
     if (typeof $ref !== "string") return own
@@ -33,7 +33,7 @@ const schemaOf = (schema: Schema.Top): Json => {
   return inlined(root) as Json
 }
 
-/** What all events have; `data` is its type's own. */
+/** The fields of all events; `data` differs by type. */
 const envelope = schemaOf(CloudEvent)
 
 const named = (service: string, type: string) => `${service}.${type}`
@@ -41,7 +41,7 @@ const messageRef = (name: string) => ({ $ref: `#/components/messages/${name}` })
 
 const messageOf = (service: string, type: string, { aggregate, told, data }: PublishedType) => {
   const properties = {
-    // The envelope's own properties, of which these are narrower.
+    // The properties of the envelope; the ones below are more specific.
     ...(envelope.properties as Json),
     source: { type: "string", const: `/almanac/${service}/${aggregate}` },
     type: { type: "string", const: type },
@@ -56,7 +56,7 @@ const messageOf = (service: string, type: string, { aggregate, told, data }: Pub
   }
 }
 
-/** One way to get events: where, which messages, and how it is bound to its protocol. */
+/** A channel: its address, its messages and its protocol bindings. */
 const channelOf = (
   address: string | null,
   description: string,
@@ -78,7 +78,7 @@ const webhook_description =
   "A POST to the URL of a webhook, signed by Standard Webhooks (webhook-id, webhook-timestamp, " +
   "webhook-signature), at least once, in order for each subject."
 
-/** Of webhooks alone: a message is the same in all channels, so none of them is required. */
+/** Only webhooks have these headers. None is required, because all channels share the messages. */
 const webhook_headers = {
   type: "object",
   description: "Of webhooks alone, where all of them are there.",
@@ -93,7 +93,7 @@ const webhook_headers = {
   },
 } as const
 
-/** The document, of these services' types. */
+/** The document for the published types of these services. */
 export const asyncApiOf = (services: ReadonlyArray<readonly [string, PublishedTypes]>): Json => {
   const types = services.flatMap(([service, published]) =>
     Object.entries(published).map(([type, told]) => ({ service, type, told })),

@@ -1,4 +1,4 @@
-/** The audit's pages and histories, and its export with a signed head and key. */
+/** Handlers of the audit: pages, histories, and the export with a signed head and key. */
 import { Effect, Schema, Stream, Struct } from "effect"
 import { HttpServerResponse } from "effect/http"
 import { exported, partOf } from "#actors/system/export.ts"
@@ -21,12 +21,12 @@ interface ListRequest {
   }
 }
 
-/** A page of events, the newest first unless asked otherwise. */
+/** A page of events, by default the newest first. */
 export const listAudit = Effect.fnUntraced(function* ({ query }: ListRequest) {
   const { order = "desc", limit = page_limit, marker } = query
   const model = yield* SystemModel
   if (model.is_kept === false) return yield* new BackendUnavailable({ detail: unindexed })
-  // Read before the page, which may then show later events too.
+  // Read before the page, which may therefore show later events as well.
   const position = yield* model.position
   const filters = Struct.omit(query, ["order", "limit", "marker"])
   const page = yield* listEvents(model.reader, filters, { order, limit, marker })
@@ -86,7 +86,7 @@ export const exportAudit = Effect.fnUntraced(function* ({ query }: ExportRequest
   }
   const context = yield* Effect.context<Log | Notary>()
   const lines = exported({ part, since, until }).pipe(
-    // The status is sent by then.
+    // The status was already sent.
     Stream.catchTag("LogUnavailable", (failure) =>
       Stream.make(`${JSON.stringify({ error: encodeUnavailable(unavailable(failure)) })}\n`),
     ),

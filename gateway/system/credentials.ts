@@ -19,11 +19,16 @@ import type { TrustRequest } from "#schemas/trust.ts"
 const unavailable = ({ message }: IdentityUnavailable) =>
   new BackendUnavailable({ detail: message })
 
-/** 422 where the request's Idempotency-Key came with another request before, else 503. */
+/**
+ * Maps the failure to 422 if the Idempotency-Key was used with a different request, else to 503.
+ */
 const notIssued = (failure: IdentityUnavailable): Effect.Effect<never, BackendUnavailable> =>
   failure.is_reused === true ? Effect.die(new KeyReused()) : Effect.fail(unavailable(failure))
 
-/** Issues a token. Only this response shows it, and a retry with the same Idempotency-Key. */
+/**
+ * Issues a token. Only this response contains it, and that of a retry with the same
+ * Idempotency-Key.
+ */
 export const issueToken = Effect.fnUntraced(function* (payload: typeof TokenRequest.Type) {
   const issuer = yield* TokenIssuer
   const token = yield* Effect.catch(issuer.issue(payload, yield* origin), notIssued)
@@ -45,7 +50,7 @@ export const createTrust = Effect.fnUntraced(function* (payload: TrustRequest) {
 
 export const no_trust = "No such trust."
 
-/** Revokes a trust: what was redeemed of it is invalid from then on. */
+/** Revokes a trust, and invalidates all tokens obtained with it. */
 export const revokeTrust = Effect.fnUntraced(function* (trust_id: string) {
   const issuer = yield* TrustIssuer
   const is_revoked = yield* Effect.mapError(issuer.revoke(trust_id, yield* origin), unavailable)

@@ -33,7 +33,7 @@ const keyed =
   "long as it is kept; a request that was refused leaves its key free. Use a fresh UUID for each " +
   "request."
 
-/** The header of a request that changes something, or of one that needs none. */
+/** The parameter for the header Idempotency-Key; `not_needed` says why a request needs none. */
 const keyParameter = (not_needed: string | undefined) => ({
   name: "Idempotency-Key",
   in: "header",
@@ -52,7 +52,7 @@ interface Noted {
   readonly key_not_needed: string | undefined
 }
 
-/** The annotations of each operation, by method and path as in the document. */
+/** The annotations of each operation, by its method and path in the document. */
 const notesOf = (api: HttpApi.Top) => {
   const notes = new Map<string, Noted>()
   HttpApi.reflect(api, {
@@ -84,7 +84,7 @@ const refused = (description: string) => {
   return { description, content: { "application/json": { schema } } }
 }
 
-/** The responses of the door, before any handler, by status. */
+/** The door's own responses, by status. */
 const refusals = (access: Access, { requestBody }: Operation) => ({
   ...(requestBody && { 400: refused("No such body.") }),
   ...(access !== "public" && { 401: refused("No token that is known.") }),
@@ -121,9 +121,9 @@ const guarded = (notes: ReadonlyMap<string, Noted>, paths: Operations) =>
 const schemasOf = (components: unknown) =>
   Predicate.hasProperty(components, "schemas") ? (components.schemas as object) : {}
 
-/** One API of all these, with the access of each operation; for documentation only. */
+/** Combines the APIs into one, with the access of each operation; for documentation only. */
 export const documented = (apis: ReadonlyArray<HttpApi.Constraint>): HttpApi.Top => {
-  // Groups are added below; the type knows those it was made with only.
+  // Groups are added below, but the type only has those from its creation.
   const empty = HttpApi.make("almanac") as HttpApi.Constraint as HttpApi.Top
   const all = apis.reduce(
     (merged: HttpApi.Top, api) => merged.addHttpApi(api as HttpApi.Top),
@@ -136,7 +136,7 @@ export const documented = (apis: ReadonlyArray<HttpApi.Constraint>): HttpApi.Top
       version: document_version,
       description: "Five services on one replayable log.",
       license: { name: "Apache-2.0", url: "https://www.apache.org/licenses/LICENSE-2.0" },
-      // Where the document came from.
+      // The server that sent the document.
       servers: [{ url: "/" }],
       transform: (document) => ({
         ...document,

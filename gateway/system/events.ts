@@ -19,19 +19,22 @@ import type { Delivered, PublishFailed } from "#projections/published-events.ts"
 import { type CloudEvent, isRestoration } from "#schemas/cloud-event.ts"
 import { BackendUnavailable, Invalid } from "#schemas/system/rejection.ts"
 
-/** A comment that often keeps proxies from closing a quiet stream, in seconds (DECISIONS). */
+/** Interval of comments in seconds, which keep proxies from closing an idle stream (DECISIONS). */
 const comment_seconds = 15
 
-/** The publisher checks every 5 s whether the bus lost events, in milliseconds. */
+/**
+ * How long a reconnecting client waits for an event that the bus lost, in milliseconds: the
+ * publisher checks for losses every 5 s.
+ */
 const republish_ms_max = 8_000
 const poll_ms = 250
 
-/** After this many milliseconds a browser reconnects. */
+/** Delay before a browser reconnects, in milliseconds. */
 const retry_ms = 1_000
 
 const encoder = new TextEncoder()
 
-/** When to retry, in seconds: the end of a stream cannot be predicted. */
+/** Value of `Retry-After` in seconds: the end of a stream cannot be predicted. */
 const stream_retry_s = 10
 
 const refusedStream = (over: OverBudget, { caller_max, all_max }: BudgetLimits) =>
@@ -49,16 +52,21 @@ const refusedStream = (over: OverBudget, { caller_max, all_max }: BudgetLimits) 
         retry_after_s: stream_retry_s,
       })
 
-/** An event as the lines of a stream; its JSON has no line break. */
+/** The lines of an event in the stream; its JSON has no line break. */
 const linesOf = (epoch: string, { sequence, event }: Delivered) =>
   `id: ${epoch}-${sequence}\nevent: ${event.type}\ndata: ${JSON.stringify(event)}\n\n`
 
-/** No empty line ends the block: some clients treat a block of comments as an event. */
+/**
+ * A comment without the empty line that ends a block: some clients treat a block of comments as an
+ * event.
+ */
 const commentOf = (text: string) => `: ${text.replace(/[\r\n]+/g, " ")}\n`
 
 const ending = commentOf("the token is not valid any more")
 
-/** Comments that keep a stream alive; the last one says that the token became invalid. */
+/**
+ * Comments that keep a stream alive, until a last one reports that the token has become invalid.
+ */
 const commentsWhile = (holds: Proof["holds"] = Effect.succeed(true)) =>
   Stream.fromSchedule(Schedule.spaced(`${comment_seconds} seconds`)).pipe(
     Stream.mapEffect(() => holds),
@@ -82,8 +90,8 @@ const unreachable = ({ detail }: PublishFailed) =>
   new BackendUnavailable({ detail: `The published events cannot be read: ${detail}` })
 
 /**
- * Where the stream begins. A sequence that was never published is refused; a reconnecting client
- * waits a moment for it, because a bus that was killed may lose the last events.
+ * Where the stream begins. A sequence that was never published is rejected, but a reconnecting
+ * client waits a moment for it, because a killed bus may lose the last events.
  */
 const beginning = Effect.fnUntraced(
   function* ({ query: { since }, headers }: SubscribeRequest) {
@@ -113,7 +121,7 @@ const beginning = Effect.fnUntraced(
 const restoredLines = ({ epoch, after, restored }: Resumed) =>
   restored === undefined ? "" : linesOf(epoch, { sequence: after, event: restored })
 
-/** Events as lines; those after a restore have its epoch. */
+/** Converts events to lines; those after a restore have its epoch. */
 const linesAfter = (epochOf: (restoration: CloudEvent) => string, from: Resumed) => {
   let { epoch } = from
   return (delivered: Delivered) => {
@@ -125,9 +133,9 @@ const linesAfter = (epochOf: (restoration: CloudEvent) => string, from: Resumed)
 }
 
 /**
- * Follows the events after `Last-Event-ID` or `since`, or from now on without both; 0 begins with
- * the first event. The response is not 200 if the events cannot be read; if the bus goes offline
- * later, the stream ends with the reason in a comment, and clients resume it.
+ * Follows the events after `Last-Event-ID` or `since`, or new events if neither is present; 0
+ * begins with the first event. The status is not 200 if the events cannot be read. If the bus goes
+ * offline later, the stream ends with the reason in a comment, and clients resume it.
  */
 export const subscribe = Effect.fnUntraced(function* (request: SubscribeRequest) {
   const { caller, address = "", proof } = yield* RequestContext
@@ -151,7 +159,7 @@ export const subscribe = Effect.fnUntraced(function* (request: SubscribeRequest)
       : tickets.use(ownerOf(caller, address), ticket)
   const counted = Effect.andThen(streams.hold(holder), renewed)
   const { follow, ready, epochOf } = yield* PublishedHistory
-  // A stream counts while it waits for its beginning: a burst would exceed the limit otherwise.
+  // Count the stream while it waits for its beginning: otherwise a burst would exceed the limit.
   const from = yield* Effect.scoped(
     Effect.andThen(
       counted,
@@ -171,7 +179,7 @@ export const subscribe = Effect.fnUntraced(function* (request: SubscribeRequest)
       ),
     ),
   )
-  // The first comment tells the client at once that it is connected.
+  // The first comment shows the client immediately that it is connected.
   const first = `${commentOf("connected")}retry: ${retry_ms}\n${restoredLines(from)}`
   const body = Stream.make(first).pipe(
     Stream.concat(Stream.merge(events, commentsWhile(proof?.holds), { haltStrategy: "either" })),

@@ -5,7 +5,7 @@ import { HttpApiBuilder } from "effect/http-api"
 import { appOf, type Mounted } from "#gateway/routes.ts"
 import { HealthApi } from "#gateway/system/apis/health.ts"
 
-/** A service that does not report readiness within this is not ready, in milliseconds. */
+/** A service that takes longer to report its readiness is not ready, in milliseconds. */
 const ready_ms_max = 2000
 
 export interface HealthParts {
@@ -17,7 +17,7 @@ export interface HealthParts {
   readonly isEnding?: () => boolean
 }
 
-/** A service whose readiness check breaks is not ready; the reason is in the log. */
+/** A service whose readiness check dies is not ready; the reason is in the log. */
 const broken = (defect: unknown) =>
   Effect.as(Effect.logWarning("A readiness check broke.", defect), "cannot say whether it is ready")
 
@@ -29,7 +29,7 @@ const readiness = ({
 }: HealthParts["services"][number]) =>
   Effect.zip(
     Effect.catchDefect(ready, broken),
-    // A note must not break the line: an offline database has a line of its own.
+    // A failing note must not affect the line: an offline database has its own line.
     Effect.catchDefect(note, () => Effect.undefined),
   ).pipe(
     Effect.timeoutOrElse({

@@ -14,7 +14,7 @@ import { familyText, plainText, type Sample } from "#schemas/metric.ts"
 
 const ms_per_s = 1000
 
-/** Webhooks whose cursors are read for one response, and how many concurrently. */
+/** Maximum number of webhooks whose cursors are read for a response, and of concurrent reads. */
 const cursors_max = 200
 const cursors_at_once = 16
 
@@ -47,17 +47,19 @@ export const readModelMetrics = Effect.gen(function* () {
 
 const lag_help = "Age of the oldest commit that it does not show; 0 where it shows all."
 
-/** The sequence up to which every event was delivered, given up, or is not for this webhook. */
+/**
+ * The sequence up to which every event was delivered or abandoned, or does not match the webhook.
+ */
 const handledBy = ({ read, open }: WebhookCursor) =>
   Math.min(read, ...open.map(({ sequence }) => sequence - 1))
 
-/** Seconds since the oldest event was published that a webhook has not handled; 0: none waits. */
+/** Age of the oldest event that a webhook has not handled, in seconds; 0 if there is none. */
 const webhookLag = Effect.fnUntraced(function* (
   { services, types, created_at }: WebhookFound,
   cursor: WebhookCursor | undefined,
   end: number,
 ) {
-  // Delivery to one without a cursor has not begun.
+  // Without a cursor, delivery has not begun.
   const after =
     cursor === undefined ? yield* sequenceBefore(Date.parse(created_at)) : handledBy(cursor)
   if (after >= end) return 0
@@ -67,7 +69,7 @@ const webhookLag = Effect.fnUntraced(function* (
   return Math.max(0, waited_ms / ms_per_s)
 })
 
-/** How far each webhook is behind, and for how many of them nothing succeeds. */
+/** The lag of each webhook, and the number of failing ones. */
 const deliveryOf = Effect.fnUntraced(function* (active: ReadonlyArray<WebhookFound>) {
   const { load } = yield* WebhookCursors
   const end = (yield* (yield* PublishedEvents).bounds)?.last ?? 0
@@ -86,7 +88,7 @@ const deliveryOf = Effect.fnUntraced(function* (active: ReadonlyArray<WebhookFou
 
 const states = ["active", "paused", "disabled"]
 
-/** Webhooks by state, what waits for them, and what was given up. */
+/** Webhooks by state, their lag, and their dead letters. */
 export const webhookMetrics = Effect.gen(function* () {
   const { db, reader } = yield* WebhookModel
   const all = yield* listWebhooks(db, null, { limit: cursors_max })
@@ -96,7 +98,7 @@ export const webhookMetrics = Effect.gen(function* () {
   for (const { state } of all) counts.set(state, (counts.get(state) ?? 0) + 1)
   const samples = [...counts].map(([state, count]): Sample => [count, { state }])
   const by_state = "Webhooks, by state; at most 200 are looked at."
-  // Nothing bounds how many there are: they are counted by the thread that only reads.
+  // Their number is unlimited, so they are counted in the read-only thread.
   const letters = yield* countLetters(reader)
   const streams = yield* EventStreams
   return [
@@ -118,18 +120,18 @@ const webhook_lag = {
   help: "Age of the oldest event that an active webhook has not handled; 0 where none waits.",
 } as const
 
-/** A text as it is up with the others, and whether it could be up. */
+/** A source of metrics text. */
 export interface Collector {
   readonly name: string
   readonly text: Effect.Effect<string, unknown>
 }
 
-/** Whoever asks for metrics waits ten seconds as a rule: what is slow is left out. */
+/** Scrapers usually wait ten seconds, so slow collectors are omitted. */
 const collector_timeout = "3 seconds"
 
 /**
- * All texts in their order, each alone in failing: an operator needs the others most when the log
- * is away. Which could not be up is up.
+ * Concatenates the texts of all collectors. One that fails is omitted without affecting the others,
+ * which operators need most when the log is offline; `almanac_collector_up` reports the outcomes.
  */
 export const collected = Effect.fnUntraced(function* (collectors: ReadonlyArray<Collector>) {
   const texts = yield* Effect.forEach(

@@ -1,4 +1,4 @@
-/** Handlers of the endpoints of no service. */
+/** Handlers of the endpoints that belong to no service. */
 import { Context, Effect, Layer } from "effect"
 import { HttpApiBuilder } from "effect/http-api"
 import { OperationsApi } from "#gateway/system/apis/operations.ts"
@@ -46,7 +46,7 @@ const readModels = HttpApiBuilder.group(OperationsApi, "read-models", (handlers)
     .handle("difference", compareReadModel),
 )
 
-/** The charts of this program, in the order of their ids; built at the first request. */
+/** The charts of this program, ordered by id; built at the first request. */
 export class Charts extends Context.Service<Charts, () => ReadonlyArray<Chart>>()(
   "gateway/Charts",
 ) {}

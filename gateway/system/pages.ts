@@ -1,5 +1,5 @@
 /**
- * The built pages, what they load from `/assets/`, and the page at `/` where none is built.
+ * Serves the built pages, their assets at `/assets/`, and a fallback page at `/`.
  *
  * Source: decisions of all services, "/".
  */
@@ -17,11 +17,11 @@ export interface PageFile extends Representation {
 export interface Pages {
   /** Pages of the services that are served here. */
   readonly html: ReadonlyMap<PagePath, PageFile>
-  /** By file name, which has a hash of the content: a file never changes. */
+  /** By file name. Names contain a hash of the content, so files never change. */
   readonly assets: ReadonlyMap<string, PageFile>
 }
 
-/** A page loads everything from here, has no inline scripts, and cannot be framed. */
+/** Pages load everything from this origin, have no inline scripts, and cannot be framed. */
 const page_policy = {
   "content-security-policy":
     "default-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'; " +
@@ -30,7 +30,7 @@ const page_policy = {
   "x-content-type-options": "nosniff",
 }
 
-/** A page names the files that it was built with, so caches revalidate it each time. */
+/** A page refers to the assets of its build, so caches must revalidate it each time. */
 const of_html = { ...page_policy, "cache-control": "no-cache", vary: "accept, accept-encoding" }
 const of_asset = {
   "x-content-type-options": "nosniff",
@@ -38,7 +38,7 @@ const of_asset = {
   "cache-control": "public, max-age=31536000, immutable",
 }
 
-/** Undefined if its service is not served here, or the page is not built. */
+/** A page; undefined if its service is not served here, or the page is not built. */
 export const pageOf = (
   request: Request,
   built: Pages | undefined,
@@ -48,7 +48,7 @@ export const pageOf = (
   return file && represented(request, file, file.type, of_html)
 }
 
-/** Undefined if the pages have no file of this name. */
+/** An asset of the pages; undefined if there is none of this name. */
 export const assetOf = (
   request: Request,
   built: Pages | undefined,
@@ -91,7 +91,7 @@ const not_built = "<p>The pages are not built here: <code>npm start</code> build
 
 const hasPage = (name: string) => pages.some(({ service }) => service === name)
 
-/** The page at `/` where the dashboard has none: it is not served here, or not built. */
+/** The page at `/` if the dashboard is not served here or its page is not built. */
 export const home = (
   services: ReadonlyArray<string>,
   built: ReadonlySet<string>,

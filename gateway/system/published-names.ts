@@ -8,7 +8,7 @@ export const PublishedNames = Context.Reference<
   ReadonlyArray<readonly [service: string, types: object]> | undefined
 >("gateway/PublishedNames", { defaultValue: () => undefined })
 
-/** Names, and the field of the request that has them. */
+/** Names, and the request's field that contains them. */
 interface Named {
   readonly field: string
   readonly names: ReadonlyArray<string>

@@ -9,7 +9,7 @@ type Model = Pick<ReadModel<SystemTables>, "reader" | "is_kept">
 
 const help = "Commits of the log that cannot be read, by whether they are acknowledged."
 
-/** Empty if this process does not have the audit's read model. */
+/** Metrics of unreadable commits; empty if this process does not have the audit's read model. */
 export const quarantineMetrics = ({ reader, is_kept }: Model) =>
   is_kept === false
     ? Effect.succeed("")
@@ -21,7 +21,7 @@ export const quarantineMetrics = ({ reader, is_kept }: Model) =>
         return familyText({ name: "almanac_log_unreadable_commits", type: "gauge", help }, samples)
       })
 
-/** A note: unreadable commits are skipped, and the process is ready. */
+/** A note for `/readyz`: unreadable commits are skipped, and the process is ready. */
 export const quarantineNote = ({ reader, is_kept }: Model) =>
   is_kept === false
     ? Effect.undefined

@@ -9,7 +9,7 @@ import { BackendUnavailable, NotFound } from "#schemas/system/rejection.ts"
 /** A read model, as operators use it. */
 export interface Operated
   extends Pick<ReadModel<unknown>, "position" | "rebuild" | "difference" | "dump"> {
-  /** The part of the log that it shows. */
+  /** The part of the log that the read model shows. */
   readonly part: Part
 }
 
@@ -17,7 +17,7 @@ export interface Operated
 export class ReadModels extends Context.Service<ReadModels, ReadonlyMap<string, Operated>>()(
   "gateway/ReadModels",
 ) {
-  /** These read models; requests rebuild each one at a time. */
+  /** A layer of these read models. Requests rebuild each one at a time. */
   static readonly layer = (models: ReadonlyMap<string, Operated>) =>
     Layer.sync(
       this,
@@ -72,7 +72,10 @@ interface OperationRequest {
   readonly request: HttpServerRequest.HttpServerRequest
 }
 
-/** An operation of minutes on a read model: one response, or lines if the client accepts them. */
+/**
+ * An operation that takes minutes: a single response, or lines with progress if the client accepts
+ * them.
+ */
 const operation = <A extends object>(
   status: number,
   work: (model: Operated, name: string) => Effect.Effect<A, LogUnavailable | DatabaseUnusable>,
@@ -91,7 +94,7 @@ const operation = <A extends object>(
     })
   })
 
-/** Rebuilds a read model, and responds when it is current; until then the old one is read. */
+/** Rebuilds a read model, and responds once it is current; until then queries use the old one. */
 export const rebuildReadModel = operation(202, ({ rebuild }, name) =>
   Effect.map(rebuild, (position) => ({ name, position })),
 )

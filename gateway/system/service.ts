@@ -1,4 +1,6 @@
-/** The routes of no service: documents and pages. Source: DECISIONS, all services, "/". */
+/**
+ * The routes that belong to no service: documents and pages. Source: DECISIONS, all services, "/".
+ */
 import { Context, Effect, Layer, Scope } from "effect"
 import { HttpRouter, type HttpServerRequest, HttpServerResponse } from "effect/http"
 import { type HttpApi, HttpApiBuilder, HttpApiScalar, OpenApi } from "effect/http-api"
@@ -13,7 +15,7 @@ import type { PagePath } from "#schemas/system/page.ts"
 import { NotFound } from "#schemas/system/rejection.ts"
 import { version, versions } from "#schemas/system/version.ts"
 
-/** The page of the documentation loads nothing but itself. */
+/** The documentation page loads no other files. */
 const page_policy = {
   "content-security-policy":
     "default-src 'none'; script-src 'unsafe-inline' 'unsafe-eval'; style-src 'unsafe-inline'; " +
@@ -26,11 +28,11 @@ const page_policy = {
 const no_page =
   "This page's service is not served here, or the page is not built: npm start builds it."
 
-/** The documentation's page is large: it is built at the first request. */
+/** The documentation page is large, so it is built at the first request. */
 const docsOf = Effect.fnUntraced(function* (api: HttpApi.Top) {
   const scope = yield* Effect.scope
   const page = HttpApiScalar.layer(api, { path: "/docs", scalar: { withDefaultFonts: false } })
-  // A separate memo map: the page needs a router of its own.
+  // A separate memo map, because the page needs its own router.
   const routes = HttpRouter.toHttpEffect(page).pipe(
     Effect.provideService(Layer.CurrentMemoMap, Layer.makeMemoMapUnsafe()),
     Effect.provideService(Scope.Scope, scope),
@@ -41,7 +43,7 @@ const docsOf = Effect.fnUntraced(function* (api: HttpApi.Top) {
 export interface SystemParts {
   /** The other services. */
   readonly services: ReadonlyArray<Mounted>
-  /** What is published, by service. */
+  /** The published types, by service. */
   readonly published?: ReadonlyArray<readonly [string, PublishedTypes]>
   /** The pages of these services, if they are built. */
   readonly pages?: Pages | undefined

@@ -47,11 +47,11 @@ import type {
   WebhookPatch,
 } from "#schemas/system/webhook-view.ts"
 
-/** Hours in which the previous secret also signs, unless a request sets them. */
+/** Default number of hours in which the previous secret also signs. */
 const overlap_hours_default = 24
 const hour_ms = 3_600_000
 
-/** How many webhooks a project may have. */
+/** Maximum number of webhooks per project. */
 export const WebhookLimit = Context.Reference<number>("gateway/WebhookLimit", {
   defaultValue: () => 0,
 })
@@ -63,7 +63,10 @@ const iso = (ms: number) => DateTime.formatIso(DateTime.makeUnsafe(ms))
 const isNotFound = (error: unknown): error is NotFound => error instanceof NotFound
 const isConflict = (error: unknown): error is Conflict => error instanceof Conflict
 
-/** The project whose webhooks a caller sees; null: all. A member without a project sees none. */
+/**
+ * The project whose webhooks the caller may see; null for all. A member without a project may see
+ * none.
+ */
 const reach = Effect.gen(function* () {
   const { caller } = yield* RequestContext
   if (caller.roles.has("admin")) return null
@@ -208,7 +211,7 @@ const create = Effect.fnUntraced(
     const fields = { url, description, types, services, project_id, enabled, after, key_id }
     return yield* made(id, 201, yield* send(id, CreateWebhook.make(fields)))
   },
-  // It was created, now or when its key was used before.
+  // The webhook was created, now or by an earlier request with the key, and then deleted.
   Effect.catchIf(
     isNotFound,
     () => new Conflict({ detail: "The webhook that was made by this has been deleted." }),

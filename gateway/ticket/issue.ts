@@ -22,7 +22,7 @@ const too_long = new Invalid({
 const refused = (reason: NoTicket) =>
   reason === "full" ? Effect.die(too_many) : Effect.fail(too_long)
 
-/** The owner that tickets count for, as event streams do. */
+/** The owner to whose limit tickets count, like event streams. */
 export const ownerOf = (caller: Caller, address: string) => {
   const [{ name } = { name: caller.actor }] = holderOf(caller, address).names
   return name
@@ -32,7 +32,7 @@ export const ownerOf = (caller: Caller, address: string) => {
 export const issueTicket = Effect.gen(function* () {
   const { caller, address = "", proof } = yield* RequestContext
   const tickets = yield* EventTickets
-  // A ticket that opens no stream is useless.
+  // A ticket is useless if the caller may not open a stream.
   yield* visibleTo(caller)
   if (tickets === undefined || proof === undefined) {
     return yield* Effect.die("Tickets are not set up.")

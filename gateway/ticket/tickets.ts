@@ -8,13 +8,16 @@
 import { Clock, Context, Effect, Schema, type Scope } from "effect"
 import type { Credentials, Seal } from "#gateway/identity.ts"
 
-/** How long a ticket is valid once it is issued, and once the last stream opened with it ends. */
+/** How long a ticket is valid after it is issued, and after the last stream opened with it ends. */
 export const ticket_ms = 60_000
 
-/** Longest ticket: URLs have 8,192 characters, and filters need some of them. */
+/** Maximum length of a ticket: URLs have 8,192 characters, and filters need some of them. */
 export const ticket_chars_max = 7_168
 
-/** Tickets of one caller for each stream that it may have open: pages are reloaded. */
+/**
+ * Number of tickets that a caller may have per allowed stream: more than one, because pages are
+ * reloaded.
+ */
 export const tickets_per_stream = 4
 
 /** `full`: the caller has too many; `long`: its token is too long for a URL. */
@@ -22,14 +25,17 @@ export type NoTicket = "full" | "long"
 
 export interface Issued {
   readonly ticket: string
-  /** Epoch milliseconds: from then on it opens no stream unless one is open. */
+  /** When it expires unless a stream is open, in epoch milliseconds. */
   readonly expires_ms: number
 }
 
 export interface Tickets {
-  /** Makes a ticket of these credentials, which counts for `owner`. */
+  /** Creates a ticket with these credentials, which counts to the limit of `owner`. */
   readonly issue: (owner: string, credentials: Credentials) => Effect.Effect<Issued, NoTicket>
-  /** The credentials in a ticket that is ours and valid at `now_ms`; undefined otherwise. */
+  /**
+   * The credentials in a ticket; undefined if it was not issued by this deployment or is invalid at
+   * `now_ms`.
+   */
   readonly open: (ticket: string, now_ms: number) => Credentials | undefined
   /** Keeps a ticket valid until the scope closes, and for `ticket_ms` after that. */
   readonly use: (owner: string, ticket: string) => Effect.Effect<void, never, Scope.Scope>

@@ -47,7 +47,7 @@ const last_year = Number(yearOf(last_date))
 
 const days_of_year = 365.25
 
-/** From 0 to below 1, different for each place of each named row: a finalised integer hash. */
+/** A fraction from 0 to below 1 for each place of each named row: a finalised integer hash. */
 const fractionOf = (seed: number, place: number) => {
   let x = Math.imul(seed ^ Math.imul(place + 1, 0x9e3779b1), 0x85ebca6b)
   x = Math.imul(x ^ (x >>> 13), 0xc2b2ae35)

@@ -25,7 +25,7 @@ const answer_max = "1 second"
 /** How long a lagging follower is watched for progress, in milliseconds. */
 const watch_ms = 250
 
-/** Seconds since the oldest commit of a part after this position; 0 if there is none. */
+/** Age in seconds of the oldest commit of a part after this position; 0 if there is none. */
 export const lagSeconds = Effect.fnUntraced(function* (part: Part, position: number) {
   const log = yield* Log
   if ((yield* log.head(part)) <= position) return 0

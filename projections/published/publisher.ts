@@ -309,7 +309,7 @@ export const publisher = <R = never>(
     const report = Effect.fnUntraced(function* ({ detail }: PublishFailed | LogUnavailable) {
       const status = yield* PublisherStatus
       status.why = detail
-      // Before its first event it is in front of the first commit.
+      // Before its first event, its position is before the first commit.
       status.position ??= 0
       if (detail === logged) return
       logged = detail

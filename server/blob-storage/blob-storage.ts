@@ -150,7 +150,7 @@ const directOf = (
     json_digits_max: blob.json_body_bytes_max,
   })
 
-/** Why the store accepts no requests or no writes; undefined if it accepts all. */
+/** Why the store rejects requests or writes; undefined if it accepts all. */
 const problemOf = ({ engine, apart }: Parts) =>
   Effect.match(fromEngine(engine.usage), {
     onFailure: (fault) => `cannot ask its store: ${faultText(fault)}`,

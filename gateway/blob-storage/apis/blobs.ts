@@ -26,17 +26,17 @@ import {
   rejections,
 } from "#schemas/blob-storage/rejection.ts"
 
-/** Where to look or to delete: on this node, which is the default, or on every node. */
+/** Where a blob is looked up or deleted: on this node (the default), or on every node. */
 const scope = Schema.optionalKey(Schema.Literals(["node", "cluster"]))
 export const scope_query = { scope }
 
-/** The query of a put stream, for fields that its first chunk lacks. */
+/** The query of a put stream, which supplies fields that the first chunk lacks. */
 export const put_stream_query = {
   policy: Schema.optionalKey(ReplicationPolicy),
   id: Schema.optionalKey(BlobIdFromText),
 }
 
-/** The digits of an int32 and more: a value beyond a page's bounds is clamped. */
+/** Any integer: a value outside a page's bounds is clamped. */
 const Limit = Schema.String.check(
   Schema.isPattern(/^[+-]?\d{1,19}$/, { expected: "an integer" }),
 ).pipe(
@@ -46,7 +46,10 @@ const Limit = Schema.String.check(
   }),
 )
 
-/** Case does not matter; a prefix that is not hex, or longer than an ID, is 400. */
+/**
+ * Case-insensitive. A prefix that is not hexadecimal, or is longer than an ID, is rejected with
+ * 400.
+ */
 const Prefix = Schema.String.pipe(
   Schema.decodeTo(BlobIdPrefix, {
     decode: SchemaGetter.transform((text: string) => text.toLowerCase()),
@@ -82,7 +85,7 @@ const put_stream = HttpApiEndpoint.post("put_stream", "/v1/blobs/stream", {
   .annotate(OpenApi.Summary, "Store a blob as a stream")
   .annotate(Needs, writes)
   .annotate(Accepts, ["application/x-ndjson", "application/json", bytes])
-  // The store bounds what is stored; chunks and their lines have bounds of their own.
+  // The store limits the size of the blob; chunks and their lines have limits of their own.
   .annotate(BodyLimit, ({ blob }, type) =>
     type === bytes ? blob.stream_bytes_max : Number.POSITIVE_INFINITY,
   )
@@ -172,7 +175,7 @@ const group = HttpApiGroup.make("blobs").annotate(
   "Blobs: bytes under the hash that names them.",
 )
 
-/** All endpoints, as the document lists them. */
+/** All endpoints, for the OpenAPI document. */
 export const BlobApi = HttpApi.make("blob-storage/blob").add(
   group.add(put, put_stream, list, stat_batch, get_batch, get, get_stream, remove, stat),
 )

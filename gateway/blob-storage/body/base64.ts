@@ -1,22 +1,25 @@
 /**
- * Base64 in pieces, so that large bodies never hold up other requests.
+ * Incremental base64, so that large bodies never block other requests.
  *
- * By Node's Buffer, which is vectorized: several gigabytes a second, where plain JavaScript reaches
- * a few hundred megabytes.
+ * It uses Node's Buffer, which is vectorized: several gigabytes per second, compared with a few
+ * hundred megabytes in plain JavaScript.
  */
 
-/** Digits in one group, and the bytes that they stand for. */
+/** Digits in one group, and the number of bytes that they encode. */
 const group_digits = 4
 const group_bytes = 3
 const padding = 0x3d
 
 /**
- * The end of a text that is no whole group of digits: its last digit carries no stray bits, and
- * padding is complete or left out.
+ * A valid last group of fewer than four digits: its last digit has no stray bits, and its padding
+ * is complete or omitted.
  */
 const last_group = /^[\w+/-](?:[AQgw](?:==)?|[\w+/-][AEIMQUYcgkosw048]=?)$/
 
-/** Decoded bytes are gathered in pieces that double up to this; larger ones cost a fourth more. */
+/**
+ * Decoded bytes are collected in pieces that double up to this size; larger ones are a fourth
+ * slower.
+ */
 const piece_bytes_max = 256 * 1024
 
 /** The size up to which Node allocates from its pool. */
@@ -25,11 +28,11 @@ const small_bytes_max = 4096
 const bufferOf = ({ buffer, byteOffset, length }: Uint8Array) =>
   Buffer.from(buffer, byteOffset, length)
 
-/** The index of a byte, by Buffer's search: a typed array's takes ten times as long. */
+/** The index of a byte. Buffer's search is ten times as fast as a typed array's. */
 export const placeOfByte = (bytes: Uint8Array, byte: number, from: number) =>
   (Buffer.isBuffer(bytes) ? bytes : bufferOf(bytes)).indexOf(byte, from)
 
-/** Pieces that are filled one behind the other, so that many small parts become few. */
+/** Collects many small parts in a few pieces, which are filled one after the other. */
 const gatherer = (sink?: (piece: Uint8Array) => void) => {
   const pieces: Array<Uint8Array> = []
   let piece = Buffer.alloc(0)
@@ -38,12 +41,14 @@ const gatherer = (sink?: (piece: Uint8Array) => void) => {
     if (filled > 0) pieces.push(piece.subarray(0, filled))
     filled = 0
   }
-  /** Passes each full piece to the sink at once. */
+  /** Passes each full piece to the sink immediately. */
   const pass = () => {
     close()
     if (sink !== undefined) for (const full of pieces.splice(0)) sink(full)
   }
-  /** Room for the next of so many bytes that are to come, three bytes of it at least. */
+  /**
+   * Makes room for the next `bytes` bytes, at least for one group of them; returns the free space.
+   */
   const room = (bytes: number) => {
     if (piece.length - filled < group_bytes) {
       pass()
@@ -54,11 +59,11 @@ const gatherer = (sink?: (piece: Uint8Array) => void) => {
   }
   return {
     room,
-    /** Decodes whole groups for which there is room; answers whether all of them were digits. */
+    /** Decodes whole groups that fit into the piece; returns whether all characters were digits. */
     take: (digits: string) => {
       const written = piece.write(digits, filled, "base64")
       filled += written
-      // Node skips what is no digit, so that every such character shortens the result.
+      // Node skips characters that are not digits, so each of them shortens the result.
       return written * group_digits === digits.length * group_bytes
     },
     add: (bytes: Uint8Array) => {
@@ -74,13 +79,14 @@ const gatherer = (sink?: (piece: Uint8Array) => void) => {
 }
 
 /**
- * Decodes digits as they come. Either alphabet of RFC 4648, padded or not, as proto3's JSON takes
- * it; white space, padding inside and stray bits are refused: `end` then answers undefined. A
- * `sink` takes what is decoded so far, in pieces of up to 256 KiB, and `end` answers the rest.
+ * Decodes digits as they arrive. Accepts both alphabets of RFC 4648, padded or not, as proto3's
+ * JSON does. Rejects white space, padding before the end and stray bits: `end` then returns
+ * undefined. With a `sink`, decoded bytes go there in pieces of up to 256 KiB, and `end` returns
+ * the rest.
  */
 export const base64Decoder = (sink?: (piece: Uint8Array) => void) => {
   const gathered = gatherer(sink)
-  // The end of what came: less than a group, or the one with the padding.
+  // Digits that are not decoded yet: an incomplete group, or the group with the padding.
   let rest = ""
   let is_sound = true
 
@@ -92,7 +98,7 @@ export const base64Decoder = (sink?: (piece: Uint8Array) => void) => {
       from = to
     }
   }
-  /** Fills up the group that was begun; answers where the next one begins. */
+  /** Completes the incomplete group; returns where the next one begins. */
   const finishGroup = (digits: Buffer) => {
     const from = Math.min(digits.length, group_digits - rest.length)
     rest += digits.toString("latin1", 0, from)
@@ -112,7 +118,8 @@ export const base64Decoder = (sink?: (piece: Uint8Array) => void) => {
     if (from === digits.length) return
     const tail = (digits.length - from) % group_digits
     const is_padded = digits[digits.length - 1] === padding
-    // What ends in padding is the last group: nothing may follow it, which its end will show.
+    // A group with padding must be the last one. It is held back: more digits would make it
+    // invalid.
     const end = digits.length - (is_padded && tail === 0 ? group_digits : tail)
     takeGroups(digits, from, end)
     rest = digits.toString("latin1", end)
@@ -131,19 +138,19 @@ export const base64Decoder = (sink?: (piece: Uint8Array) => void) => {
 export const encodeBase64 = ({ buffer, byteOffset, length }: Uint8Array) =>
   Buffer.from(buffer, byteOffset, length).toString("base64")
 
-/** Characters of so many bytes in padded base64. */
+/** Length of this many bytes in padded base64. */
 export const base64Length = (bytes: number) => Math.ceil(bytes / group_bytes) * group_digits
 
-/** The most bytes that so many digits stand for. */
+/** Maximum number of bytes that this many digits encode. */
 export const decodedLength = (digits: number) => Math.floor((digits / group_digits) * group_bytes)
 
-/** Encodes pieces one after the other as one text: `push` answers whole groups only. */
+/** Encodes consecutive pieces as one text: `push` returns whole groups only, `end` the rest. */
 export const base64Encoder = () => {
   let rest = new Uint8Array(0)
   const push = (piece: Uint8Array) => {
     const joined = rest.length === 0 ? piece : Buffer.concat([rest, piece])
     const whole = joined.length - (joined.length % group_bytes)
-    // A copy: the caller may use the piece again.
+    // A copy, because the caller may reuse the piece.
     rest = Uint8Array.from(joined.subarray(whole))
     return encodeBase64(joined.subarray(0, whole))
   }

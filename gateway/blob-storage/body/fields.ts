@@ -1,10 +1,13 @@
 /**
- * The fields of one JSON message as its bytes come: `data` is decoded on the way and taken out, so
- * that only the few hundred bytes that are left are ever parsed at once.
+ * Reads the fields of one JSON message as its bytes arrive. `data` is decoded incrementally and
+ * removed, so that only the remaining few hundred bytes are parsed as JSON.
  */
 import { base64Decoder, placeOfByte } from "#gateway/blob-storage/body/base64.ts"
 
-/** All fields but `data`: the labels' 16 KiB, each byte as a six-byte escape, and then as much. */
+/**
+ * Maximum size of all fields except `data`: room for 16 KiB of labels in six-byte escapes, and
+ * more.
+ */
 export const fields_bytes_max = 256 * 1024
 
 const quote = 0x22
@@ -15,24 +18,27 @@ const openers: ReadonlySet<number> = new Set([0x5b, 0x7b])
 const closers: ReadonlySet<number> = new Set([0x5d, 0x7d])
 export const newline = 0x0a
 
-/** Not a base64 digit, and so what an escape that stands for none becomes. */
+/** Not a base64 digit: replaces escapes that do not stand for one. */
 const no_digit = 0x21
 
-/** The longest escape, `\u002f`, and the others. */
+/** Length of an escape such as `\u002f`, and of the others. */
 const unicode_escape_length = 6
 const escape_length = 2
 
-/** One message: its JSON with `data` as an empty text, and the bytes that `data` held. */
+/** One message: its JSON with an empty `data`, and the decoded bytes of `data`. */
 export interface FieldsRead {
   readonly json: string
-  /** Undefined where `data` was no base64; absent where there was no such text. A sink has more. */
+  /**
+   * Undefined if `data` was not base64; absent if there was no such field. With a sink, only the
+   * rest.
+   */
   readonly data?: ReadonlyArray<Uint8Array> | undefined
 }
 
-/** Takes `data` as it arrives, so that a long one is not held in memory. */
+/** Receives `data` as it arrives, so that large blobs are not held in memory. */
 export interface DataSink {
   readonly take: (bytes: Uint8Array) => void
-  /** Discards what was taken: the message has another `data`. */
+  /** Discards all bytes so far, because the message contains `data` again. */
   readonly restart: () => void
 }
 
@@ -42,7 +48,10 @@ const digitOf = (sequence: string) => {
   return code === undefined ? no_digit : Number.parseInt(code, 16)
 }
 
-/** The digits of a JSON text: some encoders write the slash, the plus and the equals as escapes. */
+/**
+ * Decodes the digits of a JSON string, in which some encoders escape the slash, the plus or the
+ * equals sign.
+ */
 const digitsReader = (sink?: DataSink) => {
   const decoder = base64Decoder(sink?.take)
   let sequence = ""
@@ -70,14 +79,14 @@ const digitsReader = (sink?: DataSink) => {
   }
 }
 
-/** Bytes that are kept, up to a bound. */
+/** A growing buffer. */
 const keeper = () => {
   let kept = new Uint8Array(1024)
   let length = 0
   return {
     length: () => length,
     text: (from: number) => utf8.decode(kept.subarray(from, length - 1)),
-    /** All that was kept; empty, which is no JSON, where it is not UTF-8. */
+    /** The whole text; if it is not UTF-8, an empty text, which is invalid JSON. */
     json: () => {
       try {
         return exact_utf8.decode(kept.subarray(0, length))
@@ -100,7 +109,7 @@ const utf8 = new TextDecoder("utf-8", { ignoreBOM: true })
 const exact_utf8 = new TextDecoder("utf-8", { ignoreBOM: true, fatal: true })
 const empty_text = Uint8Array.of(quote, quote)
 
-/** The structure between texts: the depth, and whether a name or a value is next. */
+/** Tracks the structure outside of strings: the depth, and whether a name or a value comes next. */
 const makeOutline = () => {
   let depth = 0
   let is_value = false
@@ -121,8 +130,9 @@ const makeOutline = () => {
 }
 
 /**
- * Reads one message from its opening brace on. `read` answers how far it came in these bytes; it
- * stops behind the closing brace, which is when `message` answers, or where `isFull`.
+ * Reads one message, beginning with its opening brace. `read` returns the index after the last byte
+ * that it has read: it stops after the closing brace, when `message` becomes available, or once
+ * `isFull`.
  */
 export const fieldsReader = (sink?: DataSink) => {
   const fields = keeper()
@@ -182,7 +192,7 @@ export const fieldsReader = (sink?: DataSink) => {
       return at
     },
     isFull,
-    /** Whether the message has a line break between its fields, which no line of a stream has. */
+    /** Whether the message has a line break between its fields, which is invalid in NDJSON. */
     isBroken: outline.isBroken,
     message: (): FieldsRead | undefined => {
       if (outline.depth() > 0) return undefined

@@ -1,5 +1,5 @@
 /**
- * The fields of a message, checked.
+ * Validates the fields of a message.
  *
  * Source: document 1 §4 PutChunk; DECISIONS, document 1, `data`.
  */
@@ -11,10 +11,10 @@ import { refusedInput } from "#gateway/failure.ts"
 import { withoutNulls } from "#gateway/json.ts"
 import { InvalidArgument } from "#schemas/blob-storage/rejection.ts"
 
-/** Where the fields are, as the answer to a mistake in them names it. */
+/** Where the fields are, for error messages. */
 type Where = "Payload" | `Message ${number}`
 
-/** The rejection of input that its schema refuses. */
+/** The rejection of input that does not match its schema. */
 export const refusedFields = (kind: string, cause: Schema.SchemaError) => {
   const { detail, message } = refusedInput(kind, cause, blob)
   return new InvalidArgument({ detail, ...(message === undefined ? {} : { message }) })
@@ -22,7 +22,7 @@ export const refusedFields = (kind: string, cause: Schema.SchemaError) => {
 
 const places = (where: Where) => (where === "Payload" ? "body" : where)
 
-/** The bytes of `data`; it is still in the fields where its name was written with escapes. */
+/** The bytes of `data`. If its name contains escapes, it is still in the fields. */
 const dataOf = ({ data }: FieldsRead, text: string) => {
   if (text === "") return data
   const decoder = base64Decoder()
@@ -40,8 +40,8 @@ const parsed = (json: string, where: Where): unknown => {
 }
 
 /**
- * Checks a message against `schema`, whose `data` is the text that was taken out; returns the
- * fields and the bytes that `data` stood for. Throws InvalidArgument, which names the field.
+ * Validates a message against `schema`, in which `data` is a string; returns the fields and the
+ * decoded bytes. Throws InvalidArgument, which names the field.
  */
 export const messageFields = <S extends Schema.ConstraintDecoder<{ readonly data: string }>>(
   schema: S,

@@ -1,5 +1,5 @@
 /**
- * The messages of a body: one per line, or the members of one JSON array, or one alone.
+ * Splits a body into messages: one per line, or the elements of a JSON array, or a single one.
  *
  * Source: DECISIONS, document 1, framing of streams, limits not shown.
  */
@@ -12,13 +12,13 @@ import {
 } from "#gateway/blob-storage/body/fields.ts"
 import { InvalidArgument, TooLarge } from "#schemas/blob-storage/rejection.ts"
 
-/** How messages follow each other in a body. */
+/** How a body is divided into messages. */
 export interface Framing {
-  /** The most bytes of one message, from brace to brace. */
+  /** Maximum size of one message, including its braces. */
   readonly message_bytes_max: number
-  /** Whether a line break ends a message, as NDJSON has it. */
+  /** Whether a line break ends a message, as in NDJSON. */
   readonly is_lined: boolean
-  /** Whether the body may be an array of messages. */
+  /** Whether an array of messages is accepted. */
   readonly is_array_taken: boolean
 }
 
@@ -31,7 +31,7 @@ const close_bracket = 0x5d
 const comma = 0x2c
 const blanks: ReadonlySet<number> = new Set([0x20, 0x09, 0x0d, newline])
 
-/** Where in a body the scanner is: before a message, behind one, or behind the array's end. */
+/** State of the scanner between messages. */
 interface Place {
   is_array: boolean
   is_closed: boolean
@@ -40,7 +40,9 @@ interface Place {
   count: number
 }
 
-/** What a byte between messages means: a message begins, something between them, or nonsense. */
+/**
+ * Classifies a byte between messages: the start of a message, a separator or blank, or an error.
+ */
 const between = (place: Place, byte: number, framing: Framing) => {
   const { is_array, is_closed, is_separated, count } = place
   if (blanks.has(byte)) {
@@ -64,7 +66,7 @@ const between = (place: Place, byte: number, framing: Framing) => {
   return "nonsense"
 }
 
-/** A body that begins in this way is most likely a plain file. */
+/** A hint for a malformed first message: the body is most likely a plain file. */
 const plain_bytes = " Plain bytes go to /v1/blobs/stream as application/octet-stream."
 
 const malformed = (number: number) =>
@@ -73,8 +75,8 @@ const malformed = (number: number) =>
   })
 
 /**
- * Splits a body into its messages: `feed` takes its bytes, and `end` returns the state at its end.
- * A `sink` is only for a body of one message.
+ * Splits a body into its messages: `feed` takes the bytes, and `end` returns the state after the
+ * last one. A `sink` is for bodies of a single message only.
  */
 export const messageScanner = (framing: Framing, sink?: DataSink) => {
   const { message_bytes_max, is_lined } = framing

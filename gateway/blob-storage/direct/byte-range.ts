@@ -1,5 +1,5 @@
 /**
- * A request's conditions on a representation's bytes: Range and If-Range.
+ * Byte ranges and content negotiation: the headers Range, If-Range and Accept.
  *
  * Source: RFC 9110 §13 and §14; DECISIONS, document 1, framing of streams, raw forms.
  */
@@ -13,8 +13,9 @@ export interface ByteRange {
 const one_range = /^bytes\s*=\s*(\d*)\s*-\s*(\d*)$/i
 
 /**
- * The range of a Range header for so many bytes: "none" if it has none of them, "all" if the header
- * is malformed, of another unit, or has several ranges, which a server need not support.
+ * The range of a Range header for a blob of `size` bytes: "none" if it contains no byte of the
+ * blob; "all" if the header is malformed, has another unit, or has several ranges, which a server
+ * need not support.
  */
 export const rangeOf = (header: string | undefined, size: number): ByteRange | "all" | "none" => {
   const [, first = "", last = ""] = one_range.exec(header?.trim() ?? "") ?? []

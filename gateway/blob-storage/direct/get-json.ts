@@ -1,5 +1,5 @@
 /**
- * Gets of JSON: one message, or a stream of chunks, a line each.
+ * Responds to gets with JSON: one message, or a stream of chunks with one line each.
  *
  * Source: document 1 §4 BlobService, rule 2; DECISIONS, document 1, framing of streams, integrity.
  */
@@ -35,7 +35,7 @@ const tooLong = ({ size }: BlobMeta) =>
       " get /stream, or ask for application/octet-stream.",
   })
 
-/** The texts around a message's digits, and the headers of all of it. */
+/** The text before and after a message's digits, and the headers of the response. */
 const messageOf = ({ int64 }: DirectGets, meta: BlobMeta) => {
   const { before, after } = getFrame(meta, int64)
   const digits = base64Length(Number(meta.size))
@@ -47,7 +47,10 @@ const messageOf = ({ int64 }: DirectGets, meta: BlobMeta) => {
   return { before, after, headers }
 }
 
-/** Sends a message of several windows, which are read once before and once again. */
+/**
+ * Sends a message with several windows. They are read twice: first to verify them, then to send
+ * them.
+ */
 const sendLarge = async (gets: DirectGets, exchange: Exchange, reading: BlobReading) => {
   const { before, after, headers } = messageOf(gets, reading.meta)
   await verify(exchange, reading)
@@ -90,7 +93,9 @@ const lines_headers = { ...varied, "content-type": "application/x-ndjson" }
 const chunkLine = (data: Uint8Array, is_final: boolean) =>
   `{"data":"${encodeBase64(data)}","final":${is_final}}\n`
 
-/** Sends a line for each window. After the head a fault is the last line, and no chunk is final. */
+/**
+ * Sends a line for each window. After a fault, the last line has the error and no chunk is final.
+ */
 const sendLines = async (exchange: Exchange, reading: BlobReading) => {
   const write = beginStream(exchange, 200, lines_headers)
   if (write === undefined) return

@@ -1,6 +1,6 @@
 /**
- * Gets of plain bytes, straight from the engine to the connection; and what all gets have in
- * common.
+ * Responds to gets with plain bytes, directly from the engine to the connection. Also the parts
+ * that all gets share.
  *
  * Source: document 1 §4 BlobService, rule 2; DECISIONS, document 1, framing of streams, raw forms.
  */
@@ -35,7 +35,7 @@ const labelsOf = ({ labels }: BlobMeta) => {
   return no_labels
 }
 
-/** One URL serves JSON and bytes, by Accept. */
+/** One URL serves JSON and bytes, depending on Accept. */
 export const varied: Headers = { vary: "accept" }
 
 const bytesHeaders = (id: BlobId, meta: BlobMeta, length: number): Headers => ({
@@ -47,7 +47,7 @@ const bytesHeaders = (id: BlobId, meta: BlobMeta, length: number): Headers => ({
   "content-length": `${length}`,
 })
 
-/** Responds with bytes of several windows. */
+/** Responds with the bytes of several windows. */
 const stream = (exchange: Exchange, reading: BlobReading, status: 200 | 206, headers: Headers) => {
   const length = Number(headers["content-length"])
   return sendWindows(exchange, reading, { status, headers, length }, async (write, each) => {
@@ -60,14 +60,14 @@ const send = (exchange: Exchange, reading: BlobReading, status: 200 | 206, heade
   const { data } = reading
   if (data === undefined) void stream(exchange, reading, status, headers)
   else if (`${data.length}` === headers["content-length"]) exchange.answer(status, headers, data)
-  // A client would read a surplus byte as the beginning of the next response.
+  // A client would treat an extra byte as the beginning of the next response.
   else exchange.fail(new Error(`The store gave ${data.length} of ${headers["content-length"]} B.`))
 }
 
 const sendAll = ({ engine }: DirectGets, exchange: Exchange, id: BlobId) => {
   const sendIt = (reading: BlobReading) =>
     send(exchange, reading, 200, bytesHeaders(id, reading.meta, Number(reading.meta.size)))
-  // Waiting for a promise takes a third of the time of a 4 KiB blob that is in memory.
+  // Awaiting a promise would take a third of the time for a 4 KiB blob in memory.
   const at_hand = engine.getNow?.(id)
   if (at_hand) sendIt(at_hand)
   else after(exchange, engine.get(id, {}, exchange.now()), sendIt)
@@ -87,7 +87,7 @@ const sendRange = (
   })
 }
 
-/** GET and HEAD of plain bytes, all of them or the requested range. */
+/** GET and HEAD of plain bytes: the whole blob or the requested range. */
 export const getBytes = (gets: DirectGets, exchange: Exchange, id: BlobId) => {
   const { headers, request } = exchange
   const is_head = request.method === "HEAD"

@@ -30,7 +30,7 @@ import {
 import { Internal, InvalidArgument } from "#schemas/blob-storage/rejection.ts"
 import { isErasureCode, refusedPolicy } from "#schemas/blob-storage/replication.ts"
 
-/** A client may wait for the answer to its final chunk before it ends its request. */
+/** A client may wait for the response to its final chunk before it ends its request. */
 const final_grace = "1 second"
 
 const chunkFields = messageFields(
@@ -50,7 +50,7 @@ const truncated = new Internal({ detail: "The put stream ended before its final 
 const refused = (number: number, why: string) =>
   new InvalidArgument({ detail: `Message ${number}: ${why}` })
 
-/** Why this chunk cannot follow a stream that began with `first`, if so. */
+/** The reason to reject a chunk of a stream that began with `first`, if any. */
 const misplaced = (first: PutFields, { id, policy = unspecified, labels }: Chunk) => {
   if (id !== undefined && id !== first.expected_id) {
     return first.expected_id === undefined
@@ -65,11 +65,11 @@ const misplaced = (first: PutFields, { id, policy = unspecified, labels }: Chunk
     : "labels: they are given on the first chunk."
 }
 
-/** Whether both are given and are not the same. */
+/** Whether both values are present and differ. */
 const differ = <A>(one: A | undefined, other: A | undefined) =>
   one !== undefined && other !== undefined && one !== other
 
-/** The fields of the first chunk, or else of the query. Throws InvalidArgument. */
+/** The stream's fields, from the first chunk or else from the query. Throws InvalidArgument. */
 const headerOf = (exchange: Exchange, query: PutQuery, chunk: Chunk): PutFields => {
   const { id, policy = unspecified, labels } = chunk
   if (differ(id, query.id)) throw refused(1, "id: it differs from the query's.")
@@ -115,7 +115,7 @@ const makeIntake = (puts: DirectPuts, exchange: Exchange, query: PutQuery) => {
       is_final = fields.final
     },
     isFinal: () => is_final,
-    /** Checks what the body ended in; throws where that is no end of a stream. */
+    /** Checks the state at the end of the body; throws if the stream is incomplete. */
     checkEnd: (end: string) => {
       if (is_finishing) return
       const is_whole = end === "between messages"

@@ -1,6 +1,6 @@
 /**
- * Puts of one JSON message: its base64 is decoded as it arrives, and a large message streams to the
- * store.
+ * Puts of one JSON message. Its base64 is decoded as it arrives, and large blobs are streamed to
+ * the store.
  *
  * Source: document 1 §4 BlobService; DECISIONS, document 1, `data`, limits not shown.
  */
@@ -47,7 +47,7 @@ const putFields = messageFields(
   }),
 )
 
-/** A message whose fields are checked, and the last of its bytes. */
+/** A message with validated fields, and the last of its bytes. */
 interface PutMessage {
   readonly fields: PutFields
   readonly data: ReadonlyArray<Uint8Array>
@@ -58,7 +58,7 @@ const no_labels: BlobLabels = {}
 const isPolicy = Schema.is(ReplicationPolicy)
 const isLabels = Schema.is(BlobLabels)
 
-/** The fields of nearly all messages; undefined where the schema has to decide. */
+/** A fast path for the fields of nearly all messages; undefined if the schema must decide. */
 const fastFields = ({ json, data }: FieldsRead): PutMessage | undefined => {
   let message: unknown
   try {
@@ -67,7 +67,7 @@ const fastFields = ({ json, data }: FieldsRead): PutMessage | undefined => {
     return undefined
   }
   if (data === undefined || typeof message !== "object" || message === null) return undefined
-  // Fields that the object lacks are undefined.
+  // Missing fields are undefined.
   const { data: rest, policy, labels } = message as Readonly<Record<string, unknown>>
   if (rest !== "") return undefined
   if (policy !== undefined && !isPolicy(policy)) return undefined
@@ -84,11 +84,11 @@ const fieldsOf = (read: FieldsRead): PutMessage => {
   return { fields: { policy, labels }, data }
 }
 
-/** The most bytes that a message of known length may hold: all of it base64. */
+/** Maximum size of the blob in a message of known length: as if the message were only base64. */
 const bytesMax = ({ "content-length": length, "transfer-encoding": encoding }: DirectHeaders) =>
   length === undefined || encoding !== undefined ? undefined : decodedLength(Number(length))
 
-/** Takes the bytes of a message: held in memory while they are few, then sent to an upload. */
+/** Collects the bytes of a message in memory while they are few, then sends them to an upload. */
 const makeIntake = ({ engine }: DirectPuts, exchange: Exchange) => {
   const order = { ...orderOf(exchange, { policy: unspecified, labels: no_labels }) }
   let held: Array<Uint8Array> = []
@@ -99,7 +99,7 @@ const makeIntake = ({ engine }: DirectPuts, exchange: Exchange) => {
   const write = (bytes: Uint8Array) => {
     const taken = upload?.write(bytes)
     if (taken === undefined) return
-    // `finish` rejects too, where this promise is not awaited.
+    // If this promise is not awaited, `finish` still rejects.
     taken.catch(() => undefined)
     pressure = pressure ? Promise.all([pressure, taken]) : taken
   }
@@ -123,13 +123,13 @@ const makeIntake = ({ engine }: DirectPuts, exchange: Exchange) => {
   return {
     sink,
     drop: restart,
-    /** Resolves when more may be taken. */
+    /** Resolves when the upload accepts more bytes. */
     pressure: () => {
       const waiting = pressure
       pressure = undefined
       return waiting
     },
-    /** Stores what was taken and these last bytes, as the message states. */
+    /** Stores all bytes, including these last ones, under the message's fields. */
     store: ({ fields, data }: PutMessage) => {
       Object.assign(order, fields)
       const begun = upload
@@ -151,7 +151,7 @@ export const putJson = (puts: DirectPuts, exchange: Exchange) => {
   const meet = (read: FieldsRead) => {
     if (message !== undefined) throw two_objects
     message = fieldsOf(read)
-    // The bytes are in another field than the one that was decoded as it arrived.
+    // The name of `data` contains escapes, so it was not decoded as it arrived.
     if (message.data !== read.data) intake.sink.restart()
   }
   readBody(exchange, {

@@ -1,6 +1,6 @@
 /**
- * Puts of plain bytes: gathered in memory if they are few, streamed if they are many. Also what all
- * puts have in common.
+ * Puts of plain bytes: small blobs are buffered in memory, large ones streamed. Also the parts that
+ * all puts share.
  *
  * Source: document 1 §4 BlobService, rule 1; DECISIONS, document 1, framing of streams, raw forms.
  */
@@ -34,9 +34,9 @@ import { isErasureCode, refusedPolicy } from "#schemas/blob-storage/replication.
 export interface DirectPuts {
   readonly engine: Pick<BlobEngine, "put" | "upload">
   readonly int64: Int64Form
-  /** How many nodes of the cluster are active, this one included. */
+  /** Number of active nodes in the cluster, including this one. */
   readonly active_nodes: Effect.Effect<number>
-  /** This node, for receipts. */
+  /** The name of this node, for receipts. */
   readonly node_id?: string
 }
 
@@ -47,7 +47,7 @@ export interface PutFields {
   readonly expected_id?: BlobId | undefined
 }
 
-/** The query of a put stream, for fields that its first chunk lacks. */
+/** The query of a put stream, which supplies fields that the first chunk lacks. */
 export interface PutQuery {
   readonly policy?: ReplicationPolicy
   readonly id?: BlobId
@@ -55,10 +55,12 @@ export interface PutQuery {
 
 export const unspecified: ReplicationPolicy = "REPLICATION_POLICY_UNSPECIFIED"
 
-/** Below this the bytes are gathered and go to the engine at once; above it they stream. */
+/**
+ * Up to this size a blob is buffered and passed to the engine at once; larger ones are streamed.
+ */
 export const gathered_bytes_max = 256 * 1024
 
-/** The order of a put and its origin. Throws InvalidArgument. */
+/** What to store, and the origin of the request. Throws InvalidArgument. */
 export const orderOf = (exchange: Exchange, fields: PutFields): PutOrder => {
   const { caller, request_id, correlation_id } = exchange.context
   return {
@@ -81,7 +83,7 @@ export const answerPut = (
     exchange.answer(200, jsonHeaders(text), text)
   })
 
-/** Refuses an erasure code for which there are too few nodes; otherwise continues. */
+/** Rejects an erasure code that needs more nodes than there are; otherwise continues. */
 export const admitPolicy = (
   { active_nodes }: DirectPuts,
   exchange: Exchange,
@@ -148,7 +150,7 @@ const putStreamed = (puts: DirectPuts, exchange: Exchange, order: PutOrder, size
       fail: (cause) => rejectCause(exchange, cause),
     })
   if (size === undefined) return read()
-  // A size without room is refused before the bytes arrive, and before 100-continue.
+  // If the disk has no room for the size, reject before the bytes arrive, and before 100-continue.
   const room = Promise.try(upload.write, no_bytes)
   if (isExpectant(exchange)) {
     room.then(
@@ -164,7 +166,7 @@ const putStreamed = (puts: DirectPuts, exchange: Exchange, order: PutOrder, size
   }
 }
 
-/** POST of plain bytes, of a length that is known or not. */
+/** POST of plain bytes, with or without a known length. */
 export const putBytes = (
   puts: DirectPuts,
   exchange: Exchange,
@@ -172,7 +174,7 @@ export const putBytes = (
 ) => {
   const order = orderOf(exchange, { policy, labels: headerLabels(exchange), expected_id: id })
   const size = lengthOf(exchange)
-  // An erasure code with too few nodes is refused before its bytes are read.
+  // An erasure code that needs more nodes is rejected before the bytes are read.
   admitPolicy(puts, exchange, policy, () => {
     if (size !== undefined && size < gathered_bytes_max) putGathered(puts, exchange, order)
     else putStreamed(puts, exchange, order, size)

@@ -26,11 +26,11 @@ const decodeScope = decoder("Query", Schema.Struct(scope_query))
 
 const isBlobId = Schema.is(BlobId)
 
-/** The blob that the path names. Throws InvalidArgument, as do all that follow. */
+/** The blob in the path. Throws InvalidArgument, like the functions below. */
 export const idOf = ({ params }: Exchange): BlobId =>
   isBlobId(params.id) ? params.id : decodeParams(params).id
 
-/** A name that is given more than once has all of its values. */
+/** The query parameters; a name that occurs more than once has an array of values. */
 const queryOf = ({ url }: Exchange) => {
   const start = url.indexOf("?")
   if (start === -1) return {}
@@ -45,16 +45,16 @@ const queryOf = ({ url }: Exchange) => {
 /** The query of a put stream. */
 export const putStreamQuery = (exchange: Exchange) => decodePutStream(queryOf(exchange))
 
-/** Where to look or to delete, as the query names it. */
+/** The scope in the query. */
 export const scopeOf = (exchange: Exchange) => decodeScope(queryOf(exchange)).scope
 
 /**
- * Labels are headers `X-Label-<name>` of the raw forms. Header names have no case, so the name of a
- * label is lower case there. Names and values may be percent-encoded as UTF-8.
+ * With plain bytes, labels are headers `X-Label-<name>`. Header names are case-insensitive, so a
+ * label's name becomes lower case. Names and values may be percent-encoded UTF-8.
  */
 export const label_prefix = "x-label-"
 
-/** A text that is not percent-encoded UTF-8 means itself. */
+/** Decodes percent-encoded UTF-8; any other text stays as it is. */
 const decoded = (text: string) => {
   try {
     return decodeURIComponent(text)
@@ -68,7 +68,7 @@ const hasLabels = (headers: DirectHeaders) => {
   return false
 }
 
-/** The labels of these headers, without a check of their number and length. */
+/** The labels in these headers, without validation of their number and length. */
 export const decodedLabels = (headers: DirectHeaders) => {
   const labels = Object.entries(headers)
     .filter(([name]) => name.startsWith(label_prefix))
@@ -82,7 +82,7 @@ const no_labels: BlobLabels = {}
 export const headerLabels = ({ headers }: Exchange): BlobLabels =>
   hasLabels(headers) ? decodeLabels(decodedLabels(headers)) : no_labels
 
-/** Whether a put is refused where the blob is stored already. */
+/** Whether a put is rejected if the blob exists. */
 export const isConditional = ({ headers }: Exchange) => {
   const condition = headers["if-none-match"]?.trim()
   if (condition === undefined || condition === "*") return condition === "*"
@@ -93,7 +93,7 @@ export const isConditional = ({ headers }: Exchange) => {
 export const typeOf = ({ headers: { "content-type": type = "" } }: Exchange) =>
   type.split(";", 1)[0]?.trim().toLowerCase() ?? ""
 
-/** The length of a body; undefined where it is not announced. */
+/** The length of a body; undefined if it is not declared. */
 export const lengthOf = ({ headers }: Exchange) => {
   const { "content-length": length, "transfer-encoding": coding } = headers
   return coding === undefined ? Number(length ?? 0) : undefined
@@ -101,23 +101,23 @@ export const lengthOf = ({ headers }: Exchange) => {
 
 /** The recipient of a body. */
 export interface BodyTaker {
-  /** Takes a piece, which does not change any more; a promise holds the next one back. */
+  /** Receives a piece, which no longer changes. A returned promise delays the next one. */
   readonly take: (bytes: Uint8Array) => Promise<unknown> | undefined
   /** The body has arrived in full. */
   readonly end: () => void
-  /** It does not arrive in full, or the client has disconnected. */
+  /** The body breaks off, or the client has disconnected. */
   readonly drop: () => void
-  /** Gets what `take` threw, or rejected with. */
+  /** Receives the error that `take` threw or rejected with. */
   readonly fail: (cause: unknown) => void
 }
 
 const continued = /^100-continue$/i
 
-/** Whether the client sends the body only once it is invited to. */
+/** Whether the client waits for 100-continue before it sends the body. */
 export const isExpectant = ({ headers: { expect } }: Exchange) =>
   expect !== undefined && continued.test(expect)
 
-/** Reads the body of an exchange, piece by piece and no faster than it is taken. */
+/** Reads the body of an exchange in pieces, no faster than the recipient takes them. */
 export const readBody = (exchange: Exchange, { take, end, drop, fail }: BodyTaker) => {
   const { request, response } = exchange
   if (isExpectant(exchange)) response.writeContinue()

@@ -1,7 +1,7 @@
 /**
  * Writes the response to a request for a blob: its headers, its JSON, or a rejection.
  *
- * The JSON is concatenated by hand: the text that the schemas make, in less time.
+ * The JSON is concatenated manually, which is faster than the schemas and gives the same text.
  */
 import { Schema } from "effect"
 import { HttpServerResponse } from "effect/http"
@@ -20,7 +20,7 @@ type Headers = Readonly<Record<string, string>>
 
 const int64 = (value: bigint, form: Int64Form) => (form === "number" ? `${value}` : `"${value}"`)
 
-/** BlobMeta. Policies and checksums hold nothing that JSON would escape. */
+/** BlobMeta. Policies and checksums contain no characters that JSON escapes. */
 const metaText = (meta: BlobMeta, form: Int64Form) => {
   const { size, created_at, modified_at, checksum, labels, policy } = meta
   return (
@@ -30,7 +30,7 @@ const metaText = (meta: BlobMeta, form: Int64Form) => {
   )
 }
 
-/** Bytes of a text in UTF-8. */
+/** Length of a text in UTF-8, in bytes. */
 export const utf8Length = (text: string) => Buffer.byteLength(text)
 
 /** The headers of a JSON response. */
@@ -40,8 +40,8 @@ export const jsonHeaders = (text: string): Headers => ({
 })
 
 /**
- * Where a put is durable, beyond the document: enough to find its fact in the log, and the nodes to
- * ask for their copies. Undefined where this node has no name. Source: decision 0123.
+ * Where a put is durable, in addition to the document: identifies its fact in the log and the nodes
+ * with copies. Undefined if this node has no name. Source: decision 0123.
  */
 export const receiptOf = (
   { cursor, durable_on }: Durable,
@@ -71,24 +71,24 @@ export const getFrame = (meta: BlobMeta, form: Int64Form) => ({
 export const statText = (meta: BlobMeta, form: Int64Form) =>
   `{"exists":true,"meta":${metaText(meta, form)}}`
 
-/** Many clients read at most 16 KiB of headers; half of it is left to the others. */
+/** Many clients read at most 16 KiB of headers; half of that is left for other headers. */
 const label_header_bytes_max = 8 * 1024
 
 const percent = (text: string) =>
   Array.from(utf8.encode(text), (byte) => `%${byte.toString(16).padStart(2, "0")}`).join("")
 const utf8 = new TextEncoder()
 
-/** What a header's name and value may not hold, and the percent sign itself. */
+/** Characters that are invalid in a header's name or value, and the percent sign itself. */
 const not_in_name = /[^a-z0-9!#$&'*+.^_`|~-]/gu
 const not_in_value = /[^\x21-\x24\x26-\x7e ]|^ | $/gu
 
-/** A lone half of a surrogate pair has no UTF-8 of its own: it is sent as U+FFFD. */
+/** A lone surrogate cannot be encoded in UTF-8 and is sent as U+FFFD. */
 const labelHeader = (name: string, is_cased: boolean) =>
   label_prefix + (is_cased ? name : name.toLowerCase()).replace(not_in_name, percent)
 
 /**
- * These labels as headers. A name keeps its case, percent-encoded, only where lower case would
- * make two labels one. Labels too large for headers are replaced by `X-Labels-Omitted`.
+ * These labels as headers. A name keeps its case, percent-encoded, only if two labels would
+ * otherwise have the same name. Labels too large for headers are replaced by `X-Labels-Omitted`.
  */
 export const labelHeaders = (labels: BlobLabels): Headers => {
   const entries = Object.entries(labels)
@@ -108,36 +108,39 @@ const encode = Schema.encodeSync(Rejection)
 
 const classOf = (cause: unknown) => Rejection.members.find((member) => cause instanceof member)
 
-/** The status that a rejection's class carries for its endpoints. */
+/** The status in the annotations of a rejection's class. */
 const statusOf = (rejection: Rejection) =>
   Number(classOf(rejection)?.ast.annotations?.httpApiStatus ?? 500)
 
-/** Refuses the request with this rejection; the door completes it. */
+/** Ends the request with this rejection; the door completes the response. */
 export const reject = (exchange: Exchange, rejection: Rejection, headers: Headers = {}) =>
   exchange.refuse(
     HttpServerResponse.jsonUnsafe(encode(rejection), { status: statusOf(rejection), headers }),
   )
 
-/** The rejection that was thrown, or that the engine's fault amounts to. */
+/** The thrown rejection, or the one for the engine's fault. */
 const rejectionOf = (cause: unknown) =>
-  // Only instances of the union's members have a class among them.
+  // Only instances of the union's members have one of their classes.
   classOf(cause) === undefined ? worded(faultOf(cause)) : (cause as Rejection)
 
-/** Refuses the request because of what was thrown: a rejection, or a fault of the engine. */
+/** Ends the request with a thrown rejection or a fault of the engine. */
 export const rejectCause = (exchange: Exchange, cause: unknown) =>
   reject(exchange, rejectionOf(cause))
 
-/** Refuses the request where a rejection was thrown; anything else is a defect. */
+/** Ends the request with a thrown rejection; any other error is a defect. */
 export const rejectThrown = (exchange: Exchange, cause: unknown) => {
   if (classOf(cause) === undefined) exchange.fail(cause)
   else rejectCause(exchange, cause)
 }
 
-/** The body of a rejection that follows a head of 200. */
+/** The body of a rejection after the status 200 was sent. */
 export const rejectionBody = (exchange: Exchange, cause: unknown) =>
   exchange.complete(encode(rejectionOf(cause)))
 
-/** Continues with the engine's answer; its fault is a rejection, an error of ours a defect. */
+/**
+ * Continues with the engine's result. A fault of the engine becomes a rejection; an error in `next`
+ * is a defect.
+ */
 export const after = <A>(exchange: Exchange, answer: Promise<A>, next: (answer: A) => void) => {
   answer.then(next, (cause) => rejectCause(exchange, cause)).catch((cause) => exchange.fail(cause))
 }

@@ -3,7 +3,7 @@ import type { BlobReading } from "#actors/blob-storage/ports/engine.ts"
 import { rejectCause } from "#gateway/blob-storage/direct/response.ts"
 import type { Exchange } from "#gateway/direct.ts"
 
-/** Waits for the drain of a response, or for its end. */
+/** Waits until a response can take more bytes, or ends. */
 const makeDrain = ({ response }: Exchange) => {
   let wake: (() => void) | undefined
   const resume = () => {
@@ -28,7 +28,7 @@ export const beginStream = (
   const drain = makeDrain(exchange)
   return async (piece: string | Uint8Array, onWritten: () => void = () => undefined) => {
     const is_ready = exchange.response.write(piece, (error) => {
-      // After a failed write the system may still use the bytes.
+      // After a failed write the operating system may still use the bytes.
       if (!error) onWritten()
     })
     if (!is_ready && !exchange.isOver()) await drain()
@@ -38,19 +38,19 @@ export const beginStream = (
 type Write = NonNullable<ReturnType<typeof beginStream>>
 type UseWindow = (window: Uint8Array, is_last: boolean) => Promise<void>
 
-/** The head of a response, and how many bytes of the blob it has. */
+/** The head of a response, and the number of the blob's bytes in it. */
 interface AnswerHead {
   readonly status: 200 | 206
   readonly headers: Readonly<Record<string, string>>
   readonly length: number
 }
 
-/** The recipient of the windows; `isOver` ends the reading. */
+/** The recipient of the windows; `isOver` stops reading. */
 type Reader = Pick<Exchange, "isOver">
 
 /**
- * Runs `each` for every window, while the next one is read. Throws the fault of a window, and where
- * the windows end before `length` bytes.
+ * Runs `each` for every window while the next one is being read. Throws the fault of a window, or
+ * if the windows end before `length` bytes.
  */
 export const eachWindow = async (
   reader: Reader,
@@ -73,7 +73,10 @@ export const eachWindow = async (
   }
 }
 
-/** Reads a blob's windows with `use`, which gets the first of them, and ends the reading. */
+/**
+ * Reads a blob's windows with `use`, which gets the first of them, and closes the reading
+ * afterwards.
+ */
 export const withWindows = async (
   reading: BlobReading,
   use: (

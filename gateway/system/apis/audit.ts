@@ -1,5 +1,5 @@
 /**
- * The audit over HTTP: for operators, and, as lines with a signed head, for outside auditors.
+ * The audit over HTTP: pages for operators, and a signed export for external auditors.
  *
  * Source: DECISIONS "audit log for operators".
  */
@@ -35,7 +35,7 @@ export const Audit = HttpApiGroup.make("audit")
     })
       .annotate(OpenApi.Summary, "List what happened")
       .annotate(Needs, operators),
-    // With `at` or `position` the state at that point, without them the history.
+    // Returns the state at `at` or `position`, or the history without either.
     HttpApiEndpoint.get("aggregate", "/v1/admin/audit/:service/:aggregate/:id", {
       params: { service: Token, aggregate: Token, id: Token },
       query: {
@@ -56,7 +56,7 @@ const Lines = Schema.String.pipe(HttpApiSchema.asText({ contentType: "applicatio
 export const AuditProofs = HttpApiGroup.make("audit-proofs")
   .annotate(OpenApi.Description, "The audit for those outside: export, signed head, and key.")
   .add(
-    // A commit a line, and a manifest last; a line with `error` if the log goes offline.
+    // One commit per line, then a manifest, or a line with `error` if the log goes offline.
     HttpApiEndpoint.get("export", "/v1/admin/audit/export", {
       query: ExportQuery,
       success: Lines,
@@ -65,7 +65,7 @@ export const AuditProofs = HttpApiGroup.make("audit-proofs")
       .annotate(OpenApi.Summary, "Export the log, or a part of it")
       .annotate(Needs, operators)
       .annotate(Streamed, true)
-      // A rare part of the log may take long until its next line.
+      // The next line may take long if the part of the log is rarely written.
       .annotate(Unhurried, true),
     HttpApiEndpoint.get("head", "/v1/admin/audit/head", {
       success: AuditHead,

@@ -9,13 +9,13 @@ import { token_chars_max } from "#schemas/message.ts"
 import { InstantMs } from "#schemas/system/audit.ts"
 import { BackendUnavailable, Forbidden, Invalid, TooMany } from "#schemas/system/rejection.ts"
 
-/** One token of a subject: it becomes part of a filter of the bus. */
+/** One token of a subject, which becomes part of a filter on the bus. */
 const Name = Schema.String.check(Schema.isPattern(/^[\w-]+$/), Schema.isMaxLength(token_chars_max))
 
-/** Names that one filter may have. */
+/** Maximum number of names in a filter. */
 const names_max = 32
 
-/** Names with commas between them, or one. */
+/** One name, or several separated by commas. */
 const Names = Schema.String.check(
   Schema.makeFilter((text: string) => namesOf(text).length <= names_max || too_many),
   Schema.makeFilter((text: string) => namesOf(text).every(isName) || `${expected_name}`),
@@ -24,7 +24,7 @@ const isName = Schema.is(Name)
 const expected_name = `Expected names of letters, digits, _ and -, with commas between them`
 const too_many = `Expected at most ${names_max} names`
 
-/** The names of a filter; it may be given several times, too. */
+/** The names of a filter, whose parameter may also occur several times. */
 export const namesOf = (given: string | ReadonlyArray<string> = []) =>
   [given].flat().flatMap((text) => text.split(","))
 
@@ -32,7 +32,7 @@ const Filter = Schema.optionalKey(
   Schema.Union([Names, Schema.Array(Names).check(Schema.isMaxLength(names_max))]),
 )
 
-/** `<epoch>-<sequence>` as `id:` lines carry it, or the sequence alone, of the present epoch. */
+/** `<epoch>-<sequence>`, as in `id:` lines, or only a sequence of the current epoch. */
 const EventId = Schema.String.check(Schema.isPattern(/^([0-9a-f]{8}-)?\d{1,15}$/))
 
 /** The parts of an id. */
@@ -41,7 +41,9 @@ export const placeOf = (id: string) => {
   return { epoch, sequence: Number(sequence) }
 }
 
-/** After the event of this id, or what was published at this time (RFC 3339) or later. */
+/**
+ * Selects events after the one with this id, or those published at this time (RFC 3339) or later.
+ */
 const Since = Schema.String.check(
   Schema.makeFilter((text: string) => isEventId(text) || isInstant(text) || expected),
 ).annotate({ description: "An event's id, or a time as 2026-11-22T08:00:00Z." })
@@ -50,7 +52,7 @@ const isInstant = (text: string) => Option.isSome(decodeInstant(text))
 const decodeInstant = Schema.decodeUnknownOption(InstantMs)
 const expected = "Expected an event's id, or a time as 2026-11-22T08:00:00Z"
 
-/** Bounds the text; the door validates the ticket. */
+/** Limits the length; the door validates the ticket. */
 const TicketText = Schema.String.check(Schema.isMaxLength(ticket_chars_max)).annotate({
   description: "A ticket of POST /v1/events/tickets, in place of a token.",
 })

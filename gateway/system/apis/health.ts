@@ -5,7 +5,7 @@ import { Needs, PublicWhen } from "#gateway/access.ts"
 
 const Text = Schema.String.pipe(HttpApiSchema.asText())
 
-// Share protection has a group "health" of its own.
+// Not `health`, which is a group of share protection.
 const process = HttpApiGroup.make("process")
   .annotate(OpenApi.Description, "Whether the process lives and is ready, and its figures.")
   .add(

@@ -1,4 +1,7 @@
-/** Endpoints of no service: events, webhooks, audit, read models, charts, embedded identity. */
+/**
+ * Endpoints that belong to no service: events, webhooks, audit, read models, charts, embedded
+ * identity.
+ */
 import { HttpApi, HttpApiEndpoint, HttpApiGroup, OpenApi } from "effect/http-api"
 import { Needs } from "#gateway/access.ts"
 import { BodyLimit, command_bytes_max } from "#gateway/limits.ts"

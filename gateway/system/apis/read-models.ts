@@ -11,11 +11,11 @@ const operators = { roles: ["admin"] } as const
 export const ReadModelList = Schema.Struct({
   read_models: Schema.Array(
     Schema.Struct({
-      /** The service whose tables they are. */
+      /** The service that owns the tables. */
       name: Schema.String,
-      /** The last commit that it shows. */
+      /** The last commit that the read model shows. */
       position: Schema.Int,
-      /** Positions of the log between that one and the newest that concerns it. */
+      /** How many positions it is behind the newest commit that concerns it. */
       behind: Schema.Int,
     }),
   ),
@@ -24,18 +24,18 @@ export const ReadModelList = Schema.Struct({
 /** The read model was rebuilt and shows the log up to `position`. */
 export const Rebuilt = Schema.Struct({ name: Schema.String, position: Schema.Int })
 
-/** What a read model and its rebuild do not have in common, both showing `position`. */
+/** Differences between a read model and its rebuild, which both show `position`. */
 export const ReadModelDifference = Schema.Struct({
   name: Schema.String,
   position: Schema.Int,
-  /** Tables that were compared, without those of live values. */
+  /** Number of tables compared, without those of live values. */
   tables: Schema.Int,
-  /** Rows that differ; the response has the first 100. */
+  /** Number of differing rows; the response contains the first 100. */
   count: Schema.Int,
   rows: Schema.Array(
     Schema.Struct({
       table: Schema.String,
-      /** All of the row where the table has no key. */
+      /** The whole row if the table has no key. */
       key: Schema.Record(Schema.String, Schema.Json),
       /** `extra` is only in the read model, `missing` only in the rebuilt one. */
       kind: Schema.Literals(["changed", "extra", "missing"]),
@@ -56,7 +56,7 @@ export const ReadModelsGroup = HttpApiGroup.make("read-models")
     })
       .annotate(OpenApi.Summary, "List the read models")
       .annotate(Needs, operators),
-    // With `Accept: application/x-ndjson` it reports progress each second, until it ends.
+    // With `Accept: application/x-ndjson` it reports progress every second until it ends.
     HttpApiEndpoint.post("rebuild", "/v1/admin/read-models/:name/rebuild", {
       params: { name: Token },
       success: Rebuilt.pipe(HttpApiSchema.status(202)),
@@ -67,7 +67,7 @@ export const ReadModelsGroup = HttpApiGroup.make("read-models")
       .annotate(Needs, operators)
       .annotate(Accepts, [])
       .annotate(Streamed, true),
-    // As a rebuild, it reports progress each second if the client accepts lines.
+    // Like a rebuild, it reports progress every second if the client accepts lines.
     HttpApiEndpoint.post("difference", "/v1/admin/read-models/:name/difference", {
       params: { name: Token },
       success: ReadModelDifference,

@@ -1,5 +1,5 @@
 /**
- * Webhooks over HTTP: members of a project manage its webhooks, operators all.
+ * Webhooks over HTTP: members of a project manage its webhooks, operators manage all of them.
  *
  * Source: issue 10 §3; decision 0131.
  */
@@ -112,7 +112,7 @@ export const WebhooksGroup = webhooksAt("webhooks", "/v1/webhooks").annotateEndp
   roles: ["member", "admin"],
 })
 
-/** The same at the path of DECISIONS, published events, which is only for operators. */
+/** The same operations at a path for operators only. Source: DECISIONS, published events. */
 export const AdminWebhooksGroup = webhooksAt(
   "admin-webhooks",
   "/v1/admin/webhooks",
