@@ -58,8 +58,8 @@ export const mayUse = (access: Access, caller: Caller, rules: () => Rules): bool
   return holdsOne(caller.scopes, access.scopes) || holdsOne(caller.roles, access.roles)
 }
 
-const holdsOne = (held: ReadonlySet<string>, wanted: ReadonlyArray<string> = []) =>
-  wanted.some((name) => held.has(name))
+const holdsOne = (granted: ReadonlySet<string>, required: ReadonlyArray<string> = []) =>
+  required.some((name) => granted.has(name))
 
 /**
  * A rule's target: the project or the domain that the token is scoped to, under OpenStack's names.

@@ -24,7 +24,12 @@ import type { Refusal } from "#gateway/direct.ts"
 import { admitted, hasBody } from "#gateway/door/admission.ts"
 import { deadlines, deadlinesOf } from "#gateway/door/deadlines.ts"
 import { directDoor, type Refused, type ServeDirect } from "#gateway/door/direct.ts"
-import { misdirected, url_too_long, whole, worded } from "#gateway/door/error-response.ts"
+import {
+  completeResponse,
+  failureResponse,
+  misdirected,
+  url_too_long,
+} from "#gateway/door/error-response.ts"
 import type { DoorParts } from "#gateway/door/parts.ts"
 import { rateLimiter } from "#gateway/door/rate-limit.ts"
 import { addedHeaders, preflight } from "#gateway/door/response-headers.ts"
@@ -87,7 +92,7 @@ const arriveAtApi = (
   const found = routeOf(parts, request.method, request.url)
   const interrupt = () => fiber.interruptUnsafe()
   const giveUp = (visit: Visit<Request>) => {
-    const answer = worded(visit, tooLate(visit.in_flight))
+    const answer = failureResponse(visit, tooLate(visit.in_flight))
     const headers = { ...addedHeaders(parts, visit, answer), connection: "close" }
     parts.transport.hasten(request, answer, headers)
   }
@@ -120,19 +125,19 @@ const visited = (parts: DoorParts, visit: ApiVisit): App => {
   const { request, found, headers } = visit
   if (!isRoute(found)) {
     const allowed = preflight(request, found, headers)
-    return Effect.succeed(allowed ?? worded(visit, misdirected(visit)))
+    return Effect.succeed(allowed ?? failureResponse(visit, misdirected(visit)))
   }
   const { route } = found
   const { app, name } = route.service
   if (app === undefined) {
     const detail = `The service ${name} could not start.`
-    return Effect.succeed(worded(visit, { status: 503, detail }))
+    return Effect.succeed(failureResponse(visit, { status: 503, detail }))
   }
   const admission = admitted(parts, visit, route, bodyOf(request))
   // A synchronous decision, for example with a cached token, needs no turn of the fiber.
   const ready = Exit.isExit(admission) ? admission : Effect.interruptible(admission)
   const decided = Effect.matchEager(ready, {
-    onFailure: (failure) => worded(visit, failure),
+    onFailure: (failure) => failureResponse(visit, failure),
     onSuccess: (context) => context,
   })
   return Effect.flatMapEager(decided, (context) => {
@@ -145,20 +150,21 @@ const visited = (parts: DoorParts, visit: ApiVisit): App => {
 /** The response to a request that a direct route refused. */
 const refused = (visit: Visit, refusal: Refusal): App =>
   Effect.succeed(
-    HttpServerResponse.isHttpServerResponse(refusal) ? refusal : worded(visit, refusal),
+    HttpServerResponse.isHttpServerResponse(refusal) ? refusal : failureResponse(visit, refusal),
   )
 
 const failed = (visit: Visit, cause: Cause.Cause<unknown>): App => {
-  if (visit.in_flight.is_late) return Effect.succeed(worded(visit, tooLate(visit.in_flight)))
+  if (visit.in_flight.is_late)
+    return Effect.succeed(failureResponse(visit, tooLate(visit.in_flight)))
   const failure = failureOf(cause, visit.envelope)
   if (failure !== undefined) {
-    const is_worded = HttpServerResponse.isHttpServerResponse(failure)
-    return Effect.succeed(is_worded ? failure : worded(visit, failure))
+    const is_response = HttpServerResponse.isHttpServerResponse(failure)
+    return Effect.succeed(is_response ? failure : failureResponse(visit, failure))
   }
   const { request_id } = visit.edge
   return Effect.logError("A request failed.", cause).pipe(
     Effect.annotateLogs({ request_id, method: visit.request.method, path: visit.path }),
-    Effect.as(worded(visit, internal)),
+    Effect.as(failureResponse(visit, internal)),
   )
 }
 
@@ -194,7 +200,7 @@ const depart = (parts: DoorParts, visit: ApiVisit, response: Response): Response
   } else parts.in_flight.remove(in_flight)
   const seconds = (parts.clock.currentTimeMillisUnsafe() - arrived_ms) / 1000
   parts.metrics.add(isRoute(found) ? found.route : no_route, response.status, seconds)
-  const answer = is_stream ? endable(parts, response) : whole(visit, response)
+  const answer = is_stream ? endable(parts, response) : completeResponse(visit, response)
   const of_door = addedHeaders(parts, visit, answer)
   const headers = isCutShort(parts, visit, response) ? { ...of_door, ...last } : of_door
   if (parts.transport.hasten(request, answer, headers)) return answer
@@ -202,7 +208,7 @@ const depart = (parts: DoorParts, visit: ApiVisit, response: Response): Response
 }
 
 /** Only services for logs and traces, because HttpApi copies the context for each request. */
-const observed = Context.pick(
+const loggingServices = Context.pick(
   References.CurrentLoggers,
   References.MinimumLogLevel,
   References.TracerEnabled,
@@ -221,8 +227,8 @@ export const openDoor = Effect.fnUntraced(function* (
   settings: () => Settings,
   metrics: RequestMetrics = requestMetrics(),
 ) {
-  const surroundings = yield* Effect.context<never>()
-  const is_traced = isTraced(surroundings)
+  const outer_context = yield* Effect.context<never>()
+  const is_traced = isTraced(outer_context)
   const parts: DoorParts = {
     settings,
     transport: yield* Transport,
@@ -253,22 +259,25 @@ export const openDoor = Effect.fnUntraced(function* (
     })
     return is_traced && refusal === undefined ? inSpan(visit, answer) : answer
   }
-  const around = observed(surroundings)
+  const logging_context = loggingServices(outer_context)
   const door: Door = {
     app: Effect.withFiber(serveApi),
-    context: (is_traced ? Context.add(around, TracerDisabledWhen, () => true) : around).pipe(
+    context: (is_traced
+      ? Context.add(logging_context, TracerDisabledWhen, () => true)
+      : logging_context
+    ).pipe(
       Context.add(ErrorSettings, () => settings().error),
       Context.add(Int64Form, settings().json.int64),
     ),
     close: Effect.asVoid(Deferred.succeed(parts.closing, undefined)),
     inFlight: parts.in_flight.count,
     direct: serve,
-    errorResponse: (method, url, given) => {
+    errorResponse: (method, url, reason) => {
       const path = pathOf(url)
       const found = parts.find(method, path)
       const edge = { request_id: parts.transport.newId(), error: settings().error }
       const is_long = url.length > url_length_max
-      const failure = (is_long ? url_too_long : given) ?? {
+      const failure = (is_long ? url_too_long : reason) ?? {
         // DECISIONS, document 1: a put stream that breaks off is 500 INTERNAL.
         status: isRoute(found) && found.route.is_streamed ? 500 : 400,
         detail: "The request's body broke off, or is not framed as HTTP asks.",

@@ -22,7 +22,7 @@ export const matchesTag = (header: string | undefined, tag: string) =>
 const codingOf = (text: string) => {
   const [name = "", ...parameters] = text.split(";").map((part) => part.trim().toLowerCase())
   const quality = parameters.find((parameter) => parameter.startsWith("q="))
-  return { name, is_taken: quality === undefined || Number(quality.slice(2)) > 0 }
+  return { name, is_accepted: quality === undefined || Number(quality.slice(2)) > 0 }
 }
 
 /** Whether an Accept-Encoding header accepts gzip, by name or by a star. */
@@ -30,7 +30,7 @@ const acceptsGzip = (header: string | undefined) => {
   if (header === undefined) return false
   const codings = header.split(",").map(codingOf)
   const named = codings.find(({ name }) => name === "gzip" || name === "x-gzip")
-  return (named ?? codings.find(({ name }) => name === "*"))?.is_taken === true
+  return (named ?? codings.find(({ name }) => name === "*"))?.is_accepted === true
 }
 
 /**

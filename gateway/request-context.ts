@@ -40,10 +40,10 @@ export interface RequestContext {
 export class KeyReused extends Schema.TaggedError<KeyReused>()("KeyReused", {}) {}
 
 /** Maps the failure of a command to KeyReused or to the service's own failure. */
-export const notDone =
-  <E>(worded: (failure: Unavailable) => E) =>
+export const commandFailure =
+  <E>(toFailure: (failure: Unavailable) => E) =>
   (failure: Unavailable): Effect.Effect<never, E> =>
-    failure.is_reused === true ? Effect.die(new KeyReused()) : Effect.fail(worded(failure))
+    failure.is_reused === true ? Effect.die(new KeyReused()) : Effect.fail(toFailure(failure))
 
 /** Set by the door for each request. */
 export const RequestContext = Context.Reference<RequestContext>("gateway/RequestContext", {

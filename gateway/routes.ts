@@ -111,7 +111,7 @@ export interface Route {
   /**
    * The endpoint below this path that accepts a body of this type, such as `POST /v1/blobs/stream`.
    */
-  readonly takerOf: (type: string) => string | undefined
+  readonly pathForType: (type: string) => string | undefined
   readonly bodyLimit: BodyLimitOf
   readonly is_streamed: boolean
   readonly is_unhurried: boolean
@@ -168,8 +168,8 @@ const detailOf = (cause: Cause.Cause<unknown>) => {
 }
 
 const reasonOf = (cause: Cause.Cause<unknown>) => {
-  const words = detailOf(cause) ?? String(Cause.squash(cause))
-  return `could not start: ${words.split("\n", 1)[0]}`
+  const reason = detailOf(cause) ?? String(Cause.squash(cause))
+  return `could not start: ${reason.split("\n", 1)[0]}`
 }
 
 /** Methods with a body; with other methods the payload is in the query. */
@@ -180,7 +180,7 @@ export const routesOf = (services: ReadonlyArray<Mounted>) => {
   const router = FindMyWay.make<Route>(router_config)
   const methods = new Set<string>()
   const all: Array<Pick<Route, "method" | "path" | "accepts">> = []
-  const takerBelow = (above: string) => (type: string) => {
+  const pathForTypeBelow = (above: string) => (type: string) => {
     const taker = all.find(({ path, accepts }) => path.startsWith(above) && accepts.has(type))
     return taker && `${taker.method} ${taker.path}`
   }
@@ -202,7 +202,7 @@ export const routesOf = (services: ReadonlyArray<Mounted>) => {
           access: Context.get(notes, Needs),
           publicWhen: Context.get(notes, PublicWhen),
           accepts,
-          takerOf: takerBelow(`${path}/`),
+          pathForType: pathForTypeBelow(`${path}/`),
           bodyLimit: Context.get(notes, BodyLimit),
           is_streamed: Context.get(notes, Streamed),
           is_unhurried: Context.get(notes, Unhurried),

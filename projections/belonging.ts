@@ -26,7 +26,7 @@ export const logIsWhole = Effect.flatMap(LogGuard, ({ problem }) => {
   return detail === undefined ? Effect.void : Effect.fail(new DatabaseUnusable({ detail }))
 })
 
-interface Belonging<Tables> {
+interface LogCheck<Tables> {
   readonly log: Log["Service"]
   readonly database: Database<Tables>
   readonly part: Part
@@ -42,7 +42,7 @@ export const belongs = Effect.fnUntraced(function* <Tables>({
   database,
   part,
   service,
-}: Belonging<Tables>) {
+}: LogCheck<Tables>) {
   if (yield* continues(log, database, part)) return true
   const { position } = database.checkpoint()
   const guard = yield* LogGuard
@@ -67,11 +67,13 @@ export const caughtUp = Effect.fnUntraced(function* <Tables>({
   report,
 }: Following<Tables>) {
   const head = yield* log.head(part)
-  const reached = Effect.gen(function* () {
+  const waitUntilCurrent = Effect.gen(function* () {
     if (!(yield* continues(log, database, part))) return yield* not_yet
     yield* waitFor(head)
   })
-  const reported = Effect.tapError(reached, () => report("waits for a process that writes it."))
+  const reported = Effect.tapError(waitUntilCurrent, () =>
+    report("waits for a process that writes it."),
+  )
   yield* Effect.retry(reported, { schedule: Schedule.spaced(retry_ms), while: isBehind })
 })
 

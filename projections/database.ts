@@ -117,7 +117,7 @@ export interface Sharing {
   /** Runs `moved` whenever another process moves the checkpoint; never ends. */
   readonly watch: (moved: () => void) => Effect.Effect<never>
   /** Whether the last query reached the database. */
-  readonly is_reached: () => boolean
+  readonly isReachable: () => boolean
 }
 
 export interface Design<Tables> {

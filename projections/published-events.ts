@@ -30,12 +30,12 @@ export class PublishFailed extends Schema.TaggedError<PublishFailed>()("PublishF
 }) {}
 
 /** A published event and its publication time: epoch milliseconds, increasing with the sequence. */
-export interface Kept extends Delivered {
+export interface StoredEvent extends Delivered {
   readonly published_ms: number
 }
 
 /** The events that a subscriber wants: an empty list selects all. */
-export interface Wanted {
+export interface EventFilter {
   readonly services?: ReadonlyArray<string> | undefined
   readonly types?: ReadonlyArray<string> | undefined
 }
@@ -60,12 +60,12 @@ export class PublishedEvents extends Context.Service<
     /** The last event; undefined if the stream is empty. */
     readonly last: Effect.Effect<Delivered | undefined, PublishFailed>
     /** The event of this sequence; undefined if it is not stored. */
-    readonly at: (sequence: number) => Effect.Effect<Kept | undefined, PublishFailed>
+    readonly at: (sequence: number) => Effect.Effect<StoredEvent | undefined, PublishFailed>
     /** The oldest stored event after `sequence` that is wanted; undefined if there is none. */
     readonly next: (
       sequence: number,
-      wanted: Wanted,
-    ) => Effect.Effect<Kept | undefined, PublishFailed>
+      filter: EventFilter,
+    ) => Effect.Effect<StoredEvent | undefined, PublishFailed>
     /** Appends events after sequence `after` and returns the sequence of the last one. */
     readonly append: (
       events: ReadonlyArray<Published>,
@@ -77,7 +77,7 @@ export class PublishedEvents extends Context.Service<
      */
     readonly follow: (
       sequence: number,
-      wanted: Wanted,
+      filter: EventFilter,
     ) => Stream.Stream<Delivered, PublishFailed | EventsDiscarded>
     /** Whether a reader can be opened now: a server at its limit of readers refuses another one. */
     readonly ready: Effect.Effect<void, PublishFailed>
@@ -95,14 +95,14 @@ export const sequenceBefore = Effect.fnUntraced(function* (time_ms: number) {
   let from = last + 1
   while (from - before > 1) {
     const middle = Math.floor((before + from) / 2)
-    const kept = yield* at(middle)
-    if (kept !== undefined && kept.published_ms < time_ms) before = middle
+    const stored = yield* at(middle)
+    if (stored !== undefined && stored.published_ms < time_ms) before = middle
     else from = middle
   }
   return before
 })
 
-export const isWanted = ({ services = [], types = [] }: Wanted, event: CloudEvent) =>
+export const matchesFilter = ({ services = [], types = [] }: EventFilter, event: CloudEvent) =>
   isRestoration(event) ||
   ((services.length === 0 || services.includes(event.source.split("/")[2] ?? "")) &&
     (types.length === 0 || types.includes(event.type)))

@@ -73,9 +73,9 @@ export interface ReadModel<Tables> extends Pick<Database<Tables>, "db" | "reader
   /** Why it waits at its position; undefined if it does not wait. */
   readonly waits: () => string | undefined
   /** Whether the last query reached its database. */
-  readonly is_reached: () => boolean
+  readonly isReachable: () => boolean
   /** False if this process does not follow the log for it: it cannot be queried. */
-  readonly is_kept?: false
+  readonly is_maintained?: false
 }
 
 /** Differences between a read model and its rebuild. */
@@ -244,7 +244,7 @@ const maintain = Effect.fnUntraced(function* <Tables>(maintenance: Maintenance<T
   const { sharing } = database
   const name = `The ${service} read model`
   const belongsTogether = belongs({ log, database, part, service })
-  const belonging = Effect.gen(function* () {
+  const ensureCurrent = Effect.gen(function* () {
     if (!(yield* belongsTogether)) {
       yield* Effect.logWarning(`${name} stays as it is: it shows more than the log holds.`)
       return false
@@ -255,16 +255,16 @@ const maintain = Effect.fnUntraced(function* <Tables>(maintenance: Maintenance<T
     return true
   })
   if (sharing === undefined) {
-    if (!(yield* belonging)) return
+    if (!(yield* ensureCurrent)) return
     // A database found damaged is no longer at its place.
-    const isGone = () => database.place() === "lost"
-    yield* Effect.catchIf(fill(log, database, blueprint), isGone, () => rebuild)
+    const isLost = () => database.place() === "lost"
+    yield* Effect.catchIf(fill(log, database, blueprint), isLost, () => rebuild)
     yield* retrying(name, following, stall)
     return
   }
   yield* Effect.forkScoped(sharing.watch(waits.wake))
   const turns = sharing.turn.pipe(
-    Effect.andThen(belonging),
+    Effect.andThen(ensureCurrent),
     Effect.flatMap((belongs) => (belongs ? following : Effect.never)),
   )
   yield* retrying(name, Effect.scoped(turns), stall)
@@ -348,7 +348,7 @@ export const readModel = Effect.fnUntraced(function* <Tables>(blueprint: Bluepri
     rebuild,
     difference: building.withPermit(compareRebuild(log, database, blueprint)),
     waits: stall.waits,
-    is_reached: database.sharing?.is_reached ?? (() => true),
+    isReachable: database.sharing?.isReachable ?? (() => true),
   }
   return model
 })
@@ -368,8 +368,8 @@ export const unmaintained = Effect.fnUntraced(function* <Tables>(blueprint: Blue
     waitFor: () => Effect.void,
     catchUp: Effect.void,
     waits: () => undefined,
-    is_reached: () => true,
-    is_kept: false,
+    isReachable: () => true,
+    is_maintained: false,
   }
   return model
 })

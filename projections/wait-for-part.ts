@@ -13,11 +13,11 @@ type Positioned = Pick<ReadModel<unknown>, "position" | "waitFor">
  */
 export const waitForPart =
   (log: Log["Service"], { position, waitFor }: Positioned, part: Part) =>
-  (wanted: number): Effect.Effect<void, Behind> =>
-    Effect.flatMap(position, (shown) => {
-      if (shown >= wanted) return Effect.void
+  (requested: number): Effect.Effect<void, Behind> =>
+    Effect.flatMap(position, (current) => {
+      if (current >= requested) return Effect.void
       return log.head(part).pipe(
         Effect.mapError(({ detail }) => new Behind({ detail })),
-        Effect.flatMap((head) => waitFor(Math.min(wanted, head))),
+        Effect.flatMap((head) => waitFor(Math.min(requested, head))),
       )
     })

@@ -23,12 +23,15 @@ interface Waiter {
 }
 
 /**
- * Waiters for the position that `reached` returns, until the scope closes; `wake` resumes those
- * whose position is reached.
+ * Waiters for positions, until the scope closes. `wake` resumes those that `currentPosition` has
+ * reached.
  *
  * One fiber expires all of them: racing each against a timer would triple the cost of a wait.
  */
-export const makeWaiters = Effect.fnUntraced(function* (name: string, reached: () => number) {
+export const makeWaiters = Effect.fnUntraced(function* (
+  name: string,
+  currentPosition: () => number,
+) {
   // In order of arrival. An interrupted waiter stays until it is woken or expires, without effect.
   const waiters = new Set<Waiter>()
   let swept = 0
@@ -36,7 +39,7 @@ export const makeWaiters = Effect.fnUntraced(function* (name: string, reached: (
   const pending = Latch.makeUnsafe(false)
 
   const wake = () => {
-    const position = reached()
+    const position = currentPosition()
     for (const waiter of waiters) {
       if (waiter.position <= position && waiters.delete(waiter)) waiter.resume(Effect.void)
     }
@@ -59,7 +62,7 @@ export const makeWaiters = Effect.fnUntraced(function* (name: string, reached: (
 
   const waitFor = (position: number): Effect.Effect<void, Behind> =>
     Effect.suspend(() => {
-      if (reached() >= position) return Effect.void
+      if (currentPosition() >= position) return Effect.void
       return Effect.callback((resume) => {
         waiters.add({ position, last: swept + sweeps, resume })
         pending.openUnsafe()

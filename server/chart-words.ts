@@ -5,7 +5,7 @@
 import type { Words } from "#actors/chart.ts"
 
 /** By the chart's id. */
-export const words: Readonly<Record<string, Words>> = {
+export const chart_descriptions: Readonly<Record<string, Words>> = {
   "blob-storage.cluster": {
     description: "A cluster of nodes, and the version of its ring. Source: document 1 §3.",
     states: {

@@ -36,7 +36,7 @@ import * as restoration from "#actors/system/restoration.ts"
 import * as token from "#actors/system/token.ts"
 import * as webhook from "#actors/system/webhook.ts"
 import type { Chart } from "#schemas/system/chart.ts"
-import { words } from "#server/chart-words.ts"
+import { chart_descriptions } from "#server/chart-words.ts"
 
 const machines: ReadonlyArray<AnyStateMachine> = [
   cluster,
@@ -80,7 +80,7 @@ const cache: Array<Chart> = []
 /** All charts, sorted by id; computed once. */
 export const charts = (): ReadonlyArray<Chart> => {
   if (cache.length === 0) {
-    const drawn = machines.map((machine) => drawnChart(machine, words[machine.id]))
+    const drawn = machines.map((machine) => drawnChart(machine, chart_descriptions[machine.id]))
     cache.push(...drawn.toSorted((one, other) => (one.id < other.id ? -1 : 1)))
   }
   return cache

@@ -51,7 +51,7 @@ const reserving = ({ data }: Settings) =>
   Layer.effectDiscard(Effect.forkScoped(keepReserve(data.dir)))
 
 /** The bus and everything on top of it; `meanwhile` runs while the bus starts. */
-export const machinery = (settings: Settings, meanwhile: Layer.Layer<never>) =>
+export const infrastructure = (settings: Settings, meanwhile: Layer.Layer<never>) =>
   Layer.mergeAll(
     settings.roles.includes("actors")
       ? Layer.provide(commandPath, host)

@@ -10,7 +10,7 @@ import type { RequestMetrics } from "#gateway/metrics.ts"
 import type { Mounted } from "#gateway/routes.ts"
 import {
   type Collector,
-  collected,
+  collectMetrics,
   readModelMetrics,
   webhookMetrics,
 } from "#gateway/system/metrics.ts"
@@ -23,7 +23,7 @@ import type { Settings } from "#schemas/settings.ts"
 import { version } from "#server/program.ts"
 
 /** Metrics of the components that all services share, as far as this process has them. */
-export const machineryMeasures = Effect.gen(function* () {
+export const sharedCollectors = Effect.gen(function* () {
   const around = yield* Effect.context<
     Log | PublishedEvents | ReadModels | Subscribers | WebhookCursors | WebhookModel
   >()
@@ -45,7 +45,7 @@ const serviceUp = (services: ReadonlyArray<Mounted>) =>
     services.map(({ name, app }) => [app === undefined ? 0 : 1, { service: name }]),
   )
 
-export interface Measured {
+export interface MetricsSources {
   readonly settings: Settings
   readonly requests: RequestMetrics
   readonly services: ReadonlyArray<Mounted>
@@ -55,11 +55,11 @@ export interface Measured {
 }
 
 /** The text of all metrics; the event loop is monitored until the scope closes. */
-export const measures = Effect.fnUntraced(function* (measured: Measured) {
+export const allMetrics = Effect.fnUntraced(function* (measured: MetricsSources) {
   const { settings, requests, services, collectors, certificateEnds } = measured
   const process_text = yield* processMetrics
   const log = yield* Log
-  return collected([
+  return collectMetrics([
     { name: "requests", text: Effect.sync(() => requests.text() + serviceUp(services)) },
     ...collectors,
     // Any process may publish, including one without an API.

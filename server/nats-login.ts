@@ -4,7 +4,7 @@ import type { NatsLogin, NatsTls } from "#bus"
 import type { Settings } from "#schemas/settings.ts"
 
 /** An empty text means that the setting is not set. */
-const given = (text: string) => (text === "" ? undefined : text)
+const orUndefined = (text: string) => (text === "" ? undefined : text)
 
 export const natsLogin = ({
   nats,
@@ -12,10 +12,14 @@ export const natsLogin = ({
   const { user, password, creds_file, tls_ca, tls_cert, tls_key } = nats
   return {
     login: {
-      user: given(user),
+      user: orUndefined(user),
       password: Redacted.value(password) === "" ? undefined : password,
-      creds_file: given(creds_file),
+      creds_file: orUndefined(creds_file),
     },
-    tls: { ca_file: given(tls_ca), cert_file: given(tls_cert), key_file: given(tls_key) },
+    tls: {
+      ca_file: orUndefined(tls_ca),
+      cert_file: orUndefined(tls_cert),
+      key_file: orUndefined(tls_key),
+    },
   }
 }

@@ -28,7 +28,7 @@ import { WebhookModel, blueprint as webhook_blueprint } from "#projections/syste
 import { waitForPart } from "#projections/wait-for-part.ts"
 import type { Settings } from "#schemas/settings.ts"
 import { charts } from "#server/charts.ts"
-import { machineryMeasures } from "#server/measures.ts"
+import { sharedCollectors } from "#server/measures.ts"
 import { firstOf, modelProblem, publisherProblem } from "#server/problems.ts"
 import { published_types } from "#server/published.ts"
 import type { RoleParts } from "#server/roles/parts.ts"
@@ -51,7 +51,7 @@ const operated = Effect.fnUntraced(function* (
       { ...Context.get(known, ShareProtectionModel), part: share_blueprint.part },
     ],
     ["capital-pressure", capital && { ...capital, part: capital_blueprint.part }],
-    ["system", system.is_kept === false ? undefined : { ...system, part: "" }],
+    ["system", system.is_maintained === false ? undefined : { ...system, part: "" }],
     ["system-webhook", { ...Context.get(known, WebhookModel), part: webhook_blueprint.part }],
   ]
   return new Map(all.flatMap(([name, model]) => (model === undefined ? [] : [[name, model]])))
@@ -61,7 +61,7 @@ const operated = Effect.fnUntraced(function* (
  * The API to mount, and its metrics. `capital` is undefined if the dashboard's read model is not
  * available.
  */
-export const operating = Effect.fnUntraced(function* (
+export const operationsService = Effect.fnUntraced(function* (
   settings: Settings,
   parts: RoleParts,
   capital: CapitalPressureModel["Service"] | undefined,
@@ -96,11 +96,11 @@ export const operating = Effect.fnUntraced(function* (
   const with_hooks = Context.merge(models, yield* parts.hooks)
   const hooks = yield* Effect.provideContext(webhookPorts(settings), with_hooks)
   const witnesses = yield* Layer.build(witnessing(settings))
-  const machinery = yield* Effect.provideContext(
-    machineryMeasures,
+  const shared = yield* Effect.provideContext(
+    sharedCollectors,
     Context.mergeAll(known, listed, with_hooks),
   )
-  const collectors = [...machinery, { name: "quarantine", text: quarantineMetrics(system) }]
+  const collectors = [...shared, { name: "quarantine", text: quarantineMetrics(system) }]
   const layer = HttpApiBuilder.layer(OperationsApi).pipe(Layer.provide(operations))
   const all = Context.mergeAll(known, listed, Charts.context(charts), hooks, witnesses)
   const routes = appOf(layer, all)

@@ -24,7 +24,7 @@ export const firstOf = (...problems: ReadonlyArray<Problem | undefined>): Proble
   )
 
 /** The problem of the command path, by this process's commands or by a probe. */
-const measured = Effect.gen(function* () {
+const measuredProblem = Effect.gen(function* () {
   const { check } = yield* CommandPath
   return Effect.gen(function* () {
     const { failing_ms, detail } = yield* check
@@ -46,12 +46,12 @@ export const commandProblem = Effect.fnUntraced(function* ({ problem }: BusAvail
   const server = yield* NatsServer
   const refused = (why: string | undefined) => why && `takes no commands: ${why}`
   const known: ReadonlyArray<Problem> = [Effect.sync(() => refused(server.problem())), problem]
-  const probed = Effect.map(yield* measured, refused)
+  const probed = Effect.map(yield* measuredProblem, refused)
   return firstOf(...known, probed)
 })
 
 /** Why a follower of the log is stuck, with the name that operators know. */
-const stands = Effect.fnUntraced(function* (name: string, follower: Follower) {
+const stuckProblem = Effect.fnUntraced(function* (name: string, follower: Follower) {
   const log = yield* Log
   const still = Effect.provideService(standstill(follower), Log, log)
   return Effect.map(still, (found) => found && `${name} stands ${found}`)
@@ -61,18 +61,22 @@ const stands = Effect.fnUntraced(function* (name: string, follower: Follower) {
 export const modelProblem = (
   name: string,
   part: string,
-  { position, waits, is_kept }: Pick<ReadModel<unknown>, "position" | "waits" | "is_kept">,
+  {
+    position,
+    waits,
+    is_maintained,
+  }: Pick<ReadModel<unknown>, "position" | "waits" | "is_maintained">,
 ) =>
-  is_kept === false
+  is_maintained === false
     ? Effect.succeed<Problem>(Effect.undefined)
-    : stands(`the ${name} read model`, { part, position, waits })
+    : stuckProblem(`the ${name} read model`, { part, position, waits })
 
 /** Why this process's publisher is stuck; undefined if another process publishes. */
 export const publisherProblem = Effect.gen(function* () {
-  const standing = yield* PublisherStatus
-  return yield* stands("the publisher", {
+  const status = yield* PublisherStatus
+  return yield* stuckProblem("the publisher", {
     part: "",
-    position: Effect.sync(() => standing.position),
-    waits: () => standing.why,
+    position: Effect.sync(() => status.position),
+    waits: () => status.why,
   })
 })

@@ -49,8 +49,8 @@ export const databases = (settings: Settings, is_writer = isWriter(settings)) =>
 }
 
 /** Why a read model is unavailable; undefined if it is available. */
-export const problemOf = ({ is_reached }: Pick<ReadModel<unknown>, "is_reached">) =>
-  Effect.sync(() => (is_reached() ? undefined : "cannot reach the database of its read model"))
+export const problemOf = ({ isReachable }: Pick<ReadModel<unknown>, "isReachable">) =>
+  Effect.sync(() => (isReachable() ? undefined : "cannot reach the database of its read model"))
 
 const opened = <Tables>(blueprint: Blueprint<Tables>) =>
   Effect.map(readModel(blueprint), ({ position, rebuild, difference }) => ({

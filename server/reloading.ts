@@ -13,7 +13,7 @@ const hangups = Stream.callback<void>((queue) =>
       process.on("SIGHUP", onHangup)
       return onHangup
     }),
-    (heard) => Effect.sync(() => process.off("SIGHUP", heard)),
+    (listener) => Effect.sync(() => process.off("SIGHUP", listener)),
   ),
 )
 

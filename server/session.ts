@@ -33,12 +33,12 @@ const outsideServer = (settings: Settings) =>
   NatsServer.external({ url: settings.nats.url, ...natsLogin(settings) })
 
 /** The folder for the log's blocks until startup has verified the log. */
-const keptIn = ({ data }: Settings) => join(data.dir, preserved_folder)
+const preservedFolder = ({ data }: Settings) => join(data.dir, preserved_folder)
 
 /** Preserves the log's blocks before startup: nats-server may delete damaged ones. */
-const keeping = (settings: Settings) => (store: string) =>
+const preserveLogBlocks = (settings: Settings) => (store: string) =>
   Effect.flatMap(
-    Effect.promise(() => preserveBlocks(store, log_name, keptIn(settings))),
+    Effect.promise(() => preserveBlocks(store, log_name, preservedFolder(settings))),
     (problem) => (problem === undefined ? Effect.void : Effect.logWarning(problem)),
   )
 
@@ -57,7 +57,7 @@ const serverOf = (
       ? ownServerLayer({
           binary: nats.binary,
           subscribers: nats.subscribers,
-          before: keeping(settings),
+          before: preserveLogBlocks(settings),
         })
       : outsideServer(settings)
   return Layer.provideMerge(Layer.merge(server, meanwhile), folder)
@@ -79,12 +79,14 @@ export const watching = (settings: Settings) =>
     Effect.gen(function* () {
       const folder = yield* Effect.serviceOption(DataFolder)
       const path = join(settings.data.dir, mark_file)
-      const release = Effect.promise(() => removePreserved(keptIn(settings)).catch(() => undefined))
+      const release = Effect.promise(() =>
+        removePreserved(preservedFolder(settings)).catch(() => undefined),
+      )
       const report = Effect.runForkWith(yield* Effect.context())
       const opened = Option.isSome(folder)
         ? Effect.map(
             openMark(path, (problem) => void report(Effect.logWarning(problem))),
-            (kept) => newWatch(kept.found, kept, release),
+            (mark) => newWatch(mark.found, mark, release),
           )
         : Effect.map(readMark(path), (mark) => newWatch(mark))
       const watch = yield* Effect.catch(opened, ({ message }) =>

@@ -17,7 +17,7 @@ import { leased } from "#server/leased.ts"
 const day_ms = 86_400_000
 
 /** The adapters for delivery and secrets. */
-export const webhookMachinery = (settings: Settings) =>
+export const webhookAdapters = (settings: Settings) =>
   Layer.mergeAll(
     webhookEvents,
     webhookCursorsJetStream(settings.nats.replicas),

@@ -12,7 +12,7 @@ const unread = () => undefined
 export const parentExit = (name: string, report_fd: number) =>
   Effect.callback<void>((resume) => {
     for (const stream of [process.stdout, process.stderr]) stream.on("error", unread)
-    const gone = () => {
+    const onClose = () => {
       try {
         writeSync(report_fd, `${name}: who started this server is gone, and so it ends\n`)
       } catch {
@@ -20,6 +20,6 @@ export const parentExit = (name: string, report_fd: number) =>
       }
       resume(Effect.void)
     }
-    process.stdin.once("close", gone).resume()
-    return Effect.sync(() => process.stdin.off("close", gone).destroy())
+    process.stdin.once("close", onClose).resume()
+    return Effect.sync(() => process.stdin.off("close", onClose).destroy())
   })

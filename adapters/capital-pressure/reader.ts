@@ -219,8 +219,8 @@ export const capitalReader = (options: CapitalReaderOptions) =>
           }
         })
       return DashboardReader.of({
-        show,
-        trouble: show({ kind: "sources" }).pipe(
+        read: show,
+        problem: show({ kind: "sources" }).pipe(
           Effect.match({
             onFailure: () => `cannot read its file: ${last_error}`,
             onSuccess: () => undefined,

@@ -30,11 +30,11 @@ import { openConsumer, type Delivered as Placed, readMessages, type Source } fro
 import {
   type Bounds,
   type Delivered,
+  type EventFilter,
   EventsDiscarded,
   type Published,
   PublishedEvents,
   PublishFailed,
-  type Wanted,
 } from "#projections/published-events.ts"
 import { causeText } from "#schemas/cause-text.ts"
 import type { CloudEvent } from "#schemas/cloud-event.ts"
@@ -212,7 +212,7 @@ export const publishedEventsJetStream = (replicas: number, retention = retention
       const replaced = yield* watchStream(info)
 
       const source = { connection, jsm, link, name: events_stream }
-      const follow = (sequence: number, wanted: Wanted) =>
+      const follow = (sequence: number, wanted: EventFilter) =>
         readMessages(source, { filter: subjectsOf(wanted), after: sequence }).pipe(
           Stream.mapError(failed),
           Stream.mapArrayEffect(checkGaps(info, sequence)),
@@ -279,7 +279,7 @@ const subjects_max = 64
 const restored_subject = "events.system.restoration.state_restored"
 
 /** The wanted subjects plus that of restores, without overlaps. */
-export const subjectsOf = ({ services = [], types = [] }: Wanted): ReadonlyArray<string> => {
+export const subjectsOf = ({ services = [], types = [] }: EventFilter): ReadonlyArray<string> => {
   const any = (names: ReadonlyArray<string>) => (names.length === 0 ? ["*"] : [...new Set(names)])
   const chosen = any(services).flatMap((service) =>
     any(types).map((type) => `events.${service}.*.${type}`),

@@ -2,12 +2,12 @@
 import { Clock, Effect, Layer, PubSub, Stream } from "effect"
 import {
   type Delivered,
+  type EventFilter,
   EventsDiscarded,
-  isWanted,
-  type Kept,
+  matchesFilter,
   PublishedEvents,
   PublishFailed,
-  type Wanted,
+  type StoredEvent,
 } from "#projections/published-events.ts"
 
 /** External changes to the stream, for tests. */
@@ -23,7 +23,7 @@ type Failure = PublishFailed | EventsDiscarded
 const lost = new PublishFailed({ detail: "There is no stream." })
 
 interface Memory {
-  events: Array<Kept>
+  events: Array<StoredEvent>
   last: number
   is_lost: boolean
   /** Number of streams created so far. */
@@ -34,7 +34,7 @@ const firstOf = ({ events, last }: Memory) => events[0]?.sequence ?? last + 1
 
 /** Events after a sequence, then new ones, until the stream is replaced. */
 const followStream =
-  (stream: Memory, changes: PubSub.PubSub<void>) => (sequence: number, wanted: Wanted) =>
+  (stream: Memory, changes: PubSub.PubSub<void>) => (sequence: number, wanted: EventFilter) =>
     Stream.unwrap(
       Effect.gen(function* () {
         const subscription = yield* PubSub.subscribe(changes)
@@ -48,7 +48,7 @@ const followStream =
           after = Math.max(after, stream.last)
           return Effect.succeed(
             newer
-              .filter(({ event }) => isWanted(wanted, event))
+              .filter(({ event }) => matchesFilter(wanted, event))
               .map(({ sequence, event }): Delivered => ({ sequence, event })),
           )
         })
@@ -92,7 +92,7 @@ export const makeMemory = Effect.gen(function* () {
     at: (sequence) => Effect.sync(() => at(sequence)),
     next: (sequence, wanted) =>
       Effect.sync(() =>
-        stream.events.find((one) => one.sequence > sequence && isWanted(wanted, one.event)),
+        stream.events.find((one) => one.sequence > sequence && matchesFilter(wanted, one.event)),
       ),
     append: (events, after) =>
       Effect.gen(function* () {

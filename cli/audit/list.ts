@@ -7,7 +7,7 @@ import { table, tableLine } from "#cli/audit/table.ts"
 import { callInstance, instance } from "#cli/instance.ts"
 import { settings } from "#cli/root.ts"
 import { Log } from "#events/log.ts"
-import { auditedEvents, isAskedFor } from "#projections/system/audit.ts"
+import { auditedEvents, matchesFilters } from "#projections/system/audit.ts"
 import {
   type AuditEvent,
   type AuditFilters,
@@ -31,7 +31,7 @@ const pathOf = (query: Query) =>
 
 /** The matching events in a range of the log. */
 const matching = (filters: AuditFilters) => {
-  const matches = (event: AuditEvent) => isAskedFor(filters, event)
+  const matches = (event: AuditEvent) => matchesFilters(filters, event)
   return Stream.flatMap((recorded: Parameters<typeof auditedEvents>[1]) =>
     Stream.fromIterable(auditedEvents(details, recorded).filter(matches)),
   )

@@ -32,8 +32,8 @@ import {
 import type { Role, Settings } from "#schemas/settings.ts"
 import { blobStorage } from "#server/blob-storage/blob-storage.ts"
 import { identities } from "#server/identities.ts"
-import { machinery, workerBus } from "#server/machinery.ts"
-import { measures } from "#server/measures.ts"
+import { infrastructure, workerBus } from "#server/machinery.ts"
+import { allMetrics } from "#server/measures.ts"
 import { newOpening, type Opening, opens } from "#server/plant-disease/plant-disease.ts"
 import { firstOf, modelProblem, publisherProblem } from "#server/problems.ts"
 import { type SettingsSources, version } from "#server/program.ts"
@@ -199,7 +199,7 @@ const listen = Effect.fnUntraced(function* (
   const settings = current()
   // Set once it listens; no request arrives earlier.
   let certificateEnds = (): number | undefined => undefined
-  const metrics = yield* measures({
+  const metrics = yield* allMetrics({
     settings,
     requests,
     services: mounted,
@@ -268,7 +268,7 @@ const run = Effect.fnUntraced(function* (
     if (is_gateway) yield* printGettingStarted(settings, url)
     return yield* Effect.never
   })
-  const base_context = yield* Layer.build(machinery(settings, model_layer))
+  const base_context = yield* Layer.build(infrastructure(settings, model_layer))
   const node_id = yield* nodeId(settings.cluster.node_id, settings.data.dir)
   const { known, control_token } = yield* Effect.provideContext(identities(settings), base_context)
   const others = [httpTransport, NodeHttpServer.layerHttpServices] as const

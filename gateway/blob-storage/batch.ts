@@ -15,7 +15,7 @@ import {
 import { type BlobFault, faultOf } from "#actors/blob-storage/ports/fault.ts"
 import { base64Encoder, base64Length, encodeBase64 } from "#gateway/blob-storage/body/base64.ts"
 import { verify } from "#gateway/blob-storage/direct/streaming.ts"
-import { worded } from "#gateway/blob-storage/fault.ts"
+import { toRejection } from "#gateway/blob-storage/fault.ts"
 import { blob, failureBody } from "#gateway/envelope.ts"
 import { refusedInput } from "#gateway/failure.ts"
 import { Int64Form, stringify } from "#gateway/json.ts"
@@ -126,7 +126,7 @@ export const statBatch = Effect.fnUntraced(function* (request: Request, scope: B
       Effect.map((meta) => ({ id, exists: true, meta })),
       Effect.catchTag("BlobNotFound", () => Effect.succeed({ id, exists: false })),
       Effect.map((found) => `${stringify(encodeStat(found), form)}\n`),
-      Effect.mapError(worded),
+      Effect.mapError(toRejection),
     )
   return yield* respondInLines(yield* idsOf(request), stats[scope], lineOf)
 })
@@ -160,7 +160,7 @@ export const getBatch = Effect.fnUntraced(function* (request: Request) {
     const at = yield* Clock.currentTimeNanos
     const reading = yield* Effect.mapError(
       fromEngine(() => blobs.get(id, {}, at)),
-      worded,
+      toRejection,
     )
     const { meta, data } = reading
     if (base64Length(Number(meta.size)) + fields_bytes_max > stream_line_bytes_max) {
@@ -171,7 +171,7 @@ export const getBatch = Effect.fnUntraced(function* (request: Request) {
     if (data !== undefined) return `${before}${encodeBase64(data)}"}\n`
     yield* Effect.mapError(
       fromEngine((signal) => verify({ isOver: () => signal.aborted }, reading)),
-      worded,
+      toRejection,
     )
     return Stream.suspend(() => Stream.fromAsyncIterable(longLine(before, reading), faultOf))
   })

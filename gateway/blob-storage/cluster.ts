@@ -12,7 +12,7 @@ import { underReplicated } from "#actors/blob-storage/volume.ts"
 import { address, Commands } from "#actors/commands.ts"
 import { BlobStorageApi } from "#gateway/blob-storage/apis/cluster.ts"
 import { answer, jsonBody } from "#gateway/json.ts"
-import { notDone, origin } from "#gateway/request-context.ts"
+import { commandFailure, origin } from "#gateway/request-context.ts"
 import { ring } from "#placement"
 import { BlobStorageModel } from "#projections/blob-storage/blueprint.ts"
 import { findCluster, listNodes, type NodeRow } from "#projections/blob-storage/node.ts"
@@ -128,7 +128,7 @@ const clusterOf = Effect.fnUntraced(function* ({ cluster, vnodes_per_node, own }
     send: Effect.fnUntraced(function* (command: ClusterCommand) {
       const position = yield* commands
         .send(yield* origin, address(Cluster, cluster, command))
-        .pipe(Effect.catchTag("Unavailable", notDone(degraded)))
+        .pipe(Effect.catchTag("Unavailable", commandFailure(degraded)))
       yield* Effect.mapError(waitFor(position), degraded)
       return position
     }),

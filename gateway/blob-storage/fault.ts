@@ -48,12 +48,12 @@ const rejectionsByTag = {
 } satisfies { [Tag in BlobFault["_tag"]]: (fault: Extract<BlobFault, { _tag: Tag }>) => unknown }
 
 type Rejections = typeof rejectionsByTag
-type Worded<Fault extends BlobFault> = ReturnType<Rejections[Fault["_tag"]]>
+type RejectionOf<Fault extends BlobFault> = ReturnType<Rejections[Fault["_tag"]]>
 
 /** Returns the rejection for a fault. */
-export const worded = <Fault extends BlobFault>(fault: Fault): Worded<Fault> => {
+export const toRejection = <Fault extends BlobFault>(fault: Fault): RejectionOf<Fault> => {
   // The row for a tag takes a fault with that tag, and returns the type that Worded states.
-  const row = rejectionsByTag[fault._tag] as unknown as (fault: Fault) => Worded<Fault>
+  const row = rejectionsByTag[fault._tag] as unknown as (fault: Fault) => RejectionOf<Fault>
   return row(fault)
 }
 
@@ -67,5 +67,5 @@ export const rejected = <A, R>(answer: Effect.Effect<A, BlobFault, R>) =>
       ["BlobNotFound", "BlobCorrupt", "BlobAlreadyExists", "BlobTooFewNodes"],
       Effect.die,
     ),
-    Effect.mapError(worded),
+    Effect.mapError(toRejection),
   )

@@ -34,19 +34,19 @@ const placeOf = Effect.fnUntraced(function* (cursor: string) {
 })
 
 /** The labels in a query: `label.<name>=<value>`, each name once. */
-const wantedLabels = (url: string): Result.Result<BlobLabels, InvalidArgument> => {
+const requestedLabels = (url: string): Result.Result<BlobLabels, InvalidArgument> => {
   const start = url.indexOf("?")
-  const wanted = new Map<string, string>()
+  const labels = new Map<string, string>()
   for (const [key, value] of new URLSearchParams(start < 0 ? "" : url.slice(start))) {
     if (!key.startsWith(prefix)) continue
     const name = key.slice(prefix.length)
-    if (wanted.has(name)) {
+    if (labels.has(name)) {
       return Result.fail(new InvalidArgument({ detail: `query.${key}: it is there twice.` }))
     }
-    wanted.set(name, value)
+    labels.set(name, value)
   }
-  return wanted.size <= labels_max
-    ? Result.succeed(Object.fromEntries(wanted))
+  return labels.size <= labels_max
+    ? Result.succeed(Object.fromEntries(labels))
     : Result.fail(new InvalidArgument({ detail: `query: at most ${labels_max} labels.` }))
 }
 
@@ -76,9 +76,9 @@ const placeAfter = ({ ids, has_more, after_id }: Effect.Success<ReturnType<typeo
 }
 
 /** Selects the blobs with all of the labels; deleted ones are skipped. */
-const labelled = Effect.fnUntraced(function* (
+const withLabels = Effect.fnUntraced(function* (
   ids: ReadonlyArray<BlobId>,
-  wanted: BlobLabels,
+  required: BlobLabels,
   scope: BlobScope,
 ) {
   const blobs = yield* Blobs
@@ -86,7 +86,7 @@ const labelled = Effect.fnUntraced(function* (
     ids,
     (id) =>
       fromEngine(() => blobs.stat(id, scope)).pipe(
-        Effect.map(({ labels }) => Object.entries(wanted).every(([k, v]) => labels[k] === v)),
+        Effect.map(({ labels }) => Object.entries(required).every(([k, v]) => labels[k] === v)),
         Effect.catchTag("BlobNotFound", () => Effect.succeed(false)),
         rejected,
       ),
@@ -99,17 +99,17 @@ const labelled = Effect.fnUntraced(function* (
  * A page of blobs with these labels. It has fewer than `limit` if the maximum number of blobs was
  * examined; the cursor then continues after the last of those.
  */
-const filtered = Effect.fnUntraced(function* (page: Page, wanted: BlobLabels) {
+const filteredPage = Effect.fnUntraced(function* (page: Page, required: BlobLabels) {
   const max = page.scope === "cluster" ? examined_remote_max : examined_max
   const ids: Array<BlobId> = []
   let place = page.after_id
   for (let examined = 0; examined < max; ) {
     const step = yield* pageOf({ ...page, limit: step_limit, after_id: place })
     examined += Math.max(step.ids.length, 1)
-    ids.push(...(yield* labelled(step.ids, wanted, page.scope)))
+    ids.push(...(yield* withLabels(step.ids, required, page.scope)))
     if (ids.length > page.limit) {
-      const kept = ids.slice(0, page.limit)
-      return { ids: kept, place: kept.at(-1) }
+      const page_ids = ids.slice(0, page.limit)
+      return { ids: page_ids, place: page_ids.at(-1) }
     }
     place = placeAfter(step)
     if (place === undefined) return { ids, place }
@@ -123,11 +123,11 @@ export const list = Effect.fnUntraced(function* (
   { cursor = "", limit, prefix = "", scope = "node" }: ListQuery,
 ) {
   const { seal } = yield* Cursors
-  const wanted = yield* Effect.fromResult(wantedLabels(request.url))
+  const required = yield* Effect.fromResult(requestedLabels(request.url))
   const after_id = cursor === "" ? undefined : yield* placeOf(cursor)
   const page: Page = { prefix, scope, limit: pageLimit(limit), after_id }
-  if (Object.keys(wanted).length > 0) {
-    const { ids, place } = yield* filtered(page, wanted)
+  if (Object.keys(required).length > 0) {
+    const { ids, place } = yield* filteredPage(page, required)
     return place === undefined
       ? { ids, has_more: false }
       : { ids, has_more: true, next_cursor: seal(place) }

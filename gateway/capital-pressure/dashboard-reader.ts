@@ -23,8 +23,8 @@ export class DashboardReader extends Context.Service<
   DashboardReader,
   {
     /** Computes the response from the file at the time of the call, or later. */
-    readonly show: (asked: DashboardQuery) => Effect.Effect<EncodedPage, Unreadable>
+    readonly read: (query: DashboardQuery) => Effect.Effect<EncodedPage, Unreadable>
     /** Why the file cannot be read; undefined when it can. */
-    readonly trouble: Effect.Effect<string | undefined>
+    readonly problem: Effect.Effect<string | undefined>
   }
 >()("gateway/DashboardReader") {}

@@ -15,8 +15,8 @@ const headers = { "cache-control": "no-cache" }
 
 const show = (request: Request, query: DashboardQuery) =>
   Effect.flatMapEager(DashboardReader, (reader) =>
-    Effect.mapEager(reader.show(query), (shown) =>
-      represented(request, shown, "application/json", headers),
+    Effect.mapEager(reader.read(query), (page) =>
+      represented(request, page, "application/json", headers),
     ),
   )
 

@@ -11,7 +11,7 @@ import { RequestContext } from "#gateway/request-context.ts"
 import { type Range, total } from "#schemas/carrier-search/carrier.ts"
 import { reason_chars_max, type SearchFact } from "#schemas/carrier-search/search.ts"
 
-export interface Account {
+export interface SearchTracker {
   readonly range: Range
   readonly registry: SearchFact["registry"]
   /** Numbers with a result so far. */
@@ -48,7 +48,7 @@ const endOf = (
 }
 
 /** Starts to track a search. */
-export const openAccount = Effect.fnUntraced(function* (
+export const trackSearch = Effect.fnUntraced(function* (
   range: Range,
   registry: SearchFact["registry"],
 ) {
@@ -59,7 +59,7 @@ export const openAccount = Effect.fnUntraced(function* (
   const tally = { answered: 0, found: 0 }
   // A clock that is set back must not make the duration negative.
   const durationMs = () => Math.max(0, Math.round(clock.currentTimeMillisUnsafe() - since_ms))
-  const account: Account = {
+  const tracker: SearchTracker = {
     range,
     registry,
     answered: () => tally.answered,
@@ -84,5 +84,5 @@ export const openAccount = Effect.fnUntraced(function* (
         }),
       ),
   }
-  return account
+  return tracker
 })

@@ -20,7 +20,7 @@ import {
 import { Sources } from "#schemas/carrier-search/source.ts"
 
 /** Not validated here: the handler does that, with the error texts of the document. */
-const Given = Schema.optionalKey(Schema.Union([Schema.String, Schema.Array(Schema.String)]))
+const RawParameter = Schema.optionalKey(Schema.Union([Schema.String, Schema.Array(Schema.String)]))
 
 const described: Readonly<Record<string, string>> = {
   start: "First MC number.",
@@ -45,7 +45,7 @@ const group = HttpApiGroup.make("carriers")
   .annotate(OpenApi.Description, about)
   .add(
     HttpApiEndpoint.get("search", "/api/search", {
-      query: { start: Given, end: Given },
+      query: { start: RawParameter, end: RawParameter },
       success: [Carriers, Csv, HttpApiSchema.StreamNdjson({ schema: Line })],
       error: [...anywhere, BadRange, NotAcceptable, RegistryFailed],
     })

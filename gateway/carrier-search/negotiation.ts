@@ -29,12 +29,12 @@ const mediaRange = (text: string): MediaRange => {
  */
 const rangesOf = (type: string) => ["*/*", `${type.split("/", 1)[0]}/*`, type]
 
-const wish = (ranges: ReadonlyArray<MediaRange>, format: Format) => {
+const preferenceOf = (ranges: ReadonlyArray<MediaRange>, format: Format) => {
   const names = rangesOf(media_types[format])
   const types = new Set(ranges.map(({ type }) => type))
-  const exactness = names.findLastIndex((name) => types.has(name))
-  const found = ranges.find(({ type }) => type === names[exactness])
-  return { format, weight: found?.weight ?? 0, exactness }
+  const specificity = names.findLastIndex((name) => types.has(name))
+  const found = ranges.find(({ type }) => type === names[specificity])
+  return { format, weight: found?.weight ?? 0, specificity }
 }
 
 /**
@@ -45,8 +45,8 @@ export const formatOf = (accept: string | undefined): Format | undefined => {
   if (accept === undefined || accept.trim() === "") return "json"
   const ranges = accept.split(",").map(mediaRange)
   const [best] = formats
-    .map((format) => wish(ranges, format))
+    .map((format) => preferenceOf(ranges, format))
     .filter(({ weight }) => weight > 0)
-    .sort((a, b) => b.weight - a.weight || b.exactness - a.exactness)
+    .sort((a, b) => b.weight - a.weight || b.specificity - a.specificity)
   return best?.format
 }

@@ -9,10 +9,10 @@ import { type HttpServerRequest, HttpServerResponse } from "effect/http"
 import { HttpApiBuilder } from "effect/http-api"
 import { AnswerBuffer } from "#actors/carrier-search/answer-buffer.ts"
 import { failureText, type Registry, type SearchFailed } from "#actors/carrier-search/registry.ts"
-import { type Account, internal_error, openAccount } from "#gateway/carrier-search/account.ts"
+import { internal_error, type SearchTracker, trackSearch } from "#gateway/carrier-search/account.ts"
 import { CarrierSearchApi } from "#gateway/carrier-search/api.ts"
 import { formatOf, media_types } from "#gateway/carrier-search/negotiation.ts"
-import { type GivenRange, rangeOf } from "#gateway/carrier-search/range.ts"
+import { type RawRange, rangeOf } from "#gateway/carrier-search/range.ts"
 import { Registries } from "#gateway/carrier-search/registries.ts"
 import { type Range, total } from "#schemas/carrier-search/carrier.ts"
 import { csv_header, type Format, row_end } from "#schemas/carrier-search/format.ts"
@@ -51,16 +51,16 @@ const contentTypes: Readonly<Record<Format, string>> = {
 }
 
 /** Counts the results; a number without one is a defect. */
-const followed = (registry: Registry["Service"], account: Account, format: Format) => {
-  const { range } = account
+const followed = (registry: Registry["Service"], tracker: SearchTracker, format: Format) => {
+  const { range } = tracker
   const numbers = total(range)
   const whole = Stream.suspend(() => {
-    if (account.answered() === numbers) return Stream.empty
-    return Stream.die(new Error(`${account.answered()} of ${numbers} numbers were answered.`))
+    if (tracker.answered() === numbers) return Stream.empty
+    return Stream.die(new Error(`${tracker.answered()} of ${numbers} numbers were answered.`))
   })
   return registry.search(range, format).pipe(
     Stream.map((piece) => {
-      account.count(piece)
+      tracker.count(piece)
       return piece.rows
     }),
     Stream.filter((rows) => rows.length > 0),
@@ -73,16 +73,16 @@ type Rows = Stream.Stream<Uint8Array, SearchFailed>
 /** Completes the search before the response begins, so that a failure can be a 502. */
 const answerWhole = Effect.fnUntraced(function* (
   rows: Rows,
-  account: Account,
+  tracker: SearchTracker,
   format: "json" | "csv",
 ) {
   const buffers = yield* AnswerBuffer
   const buffer = yield* buffers.open
   yield* Stream.runForEach(rows, buffer.add).pipe(
-    Effect.onExit((exit) => account.close(exit)),
+    Effect.onExit((exit) => tracker.close(exit)),
     Effect.catchTag("BufferFailed", Effect.die),
     Effect.mapError((failed) => {
-      return new RegistryFailed({ error: failureText(failed, total(account.range)) })
+      return new RegistryFailed({ error: failureText(failed, total(tracker.range)) })
     }),
   )
   const [before, after] = frames[format]
@@ -94,7 +94,7 @@ const answerWhole = Effect.fnUntraced(function* (
     Stream.concat(Stream.make(after)),
     Stream.filter((bytes) => bytes.length > 0),
   )
-  const headers = headersOf(format, account.range)
+  const headers = headersOf(format, tracker.range)
   const contentType = contentTypes[format]
   const contentLength = before.length + rows_bytes + after.length
   if (contentLength > one_write_bytes_max) {
@@ -120,17 +120,17 @@ const lastLine = (cause: Cause.Cause<SearchFailed>, numbers: number) => {
 }
 
 /** Sends rows as they are found, with progress; then the counts, or the error. */
-const answerLines = Effect.fnUntraced(function* (rows: Rows, account: Account) {
-  const numbers = total(account.range)
+const answerLines = Effect.fnUntraced(function* (rows: Rows, tracker: SearchTracker) {
+  const numbers = total(tracker.range)
   const progress = () => {
-    const [done, found] = [account.answered(), account.found()]
+    const [done, found] = [tracker.answered(), tracker.found()]
     return line({ progress: { done, total: numbers, found } })
   }
   const summary = () => {
-    const { registry } = account
-    const counts = { total: numbers, found: account.found() }
+    const { registry } = tracker
+    const counts = { total: numbers, found: tracker.found() }
     return line(
-      encodeSummary({ summary: { ...counts, duration_ms: account.durationMs(), registry } }),
+      encodeSummary({ summary: { ...counts, duration_ms: tracker.durationMs(), registry } }),
     )
   }
   const ticks = Stream.map(Stream.fromSchedule(Schedule.spaced(progress_interval)), progress)
@@ -138,21 +138,21 @@ const answerLines = Effect.fnUntraced(function* (rows: Rows, account: Account) {
   const body = Stream.sync(progress).pipe(
     Stream.concat(Stream.merge(rows, ticks, { haltStrategy: "left" })),
     Stream.concat(Stream.sync(summary)),
-    Stream.onExit((exit) => account.close(exit)),
+    Stream.onExit((exit) => tracker.close(exit)),
     Stream.catchCause((cause) =>
       Cause.hasInterruptsOnly(cause)
         ? Stream.failCause(cause)
         : Stream.fromEffect(Effect.provideContext(lastLine(cause, numbers), context)),
     ),
   )
-  const headers = headersOf("ndjson", account.range)
+  const headers = headersOf("ndjson", tracker.range)
   return HttpServerResponse.stream(body, { contentType: contentTypes.ndjson, headers })
 })
 
 /** The range and format of a request; `range_max`: maximum number of MC numbers. */
 const validRequest = Effect.fnUntraced(function* (
   { headers }: Request,
-  query: GivenRange,
+  query: RawRange,
   range_max: number,
 ) {
   const range = rangeOf(query, range_max)
@@ -170,26 +170,22 @@ const headOnly = (format: Format, range: Range) =>
     headers: { ...headersOf(format, range), "content-type": contentTypes[format] },
   })
 
-const search = Effect.fnUntraced(function* (
-  request: Request,
-  query: GivenRange,
-  range_max: number,
-) {
+const search = Effect.fnUntraced(function* (request: Request, query: RawRange, range_max: number) {
   const { range, format } = yield* validRequest(request, query, range_max)
   const { in_use } = yield* Registries
-  const chosen = yield* Effect.exit(in_use)
+  const selected = yield* Effect.exit(in_use)
   const is_head = request.method === "HEAD"
-  if (Exit.isFailure(chosen)) {
-    if (!is_head) yield* (yield* openAccount(range, "none")).close(chosen)
-    const refused = Effect.failCause(chosen.cause)
+  if (Exit.isFailure(selected)) {
+    if (!is_head) yield* (yield* trackSearch(range, "none")).close(selected)
+    const refused = Effect.failCause(selected.cause)
     return yield* Effect.mapError(refused, ({ detail }) => new RegistryFailed({ error: detail }))
   }
   if (is_head) return headOnly(format, range)
-  const { name, registry } = chosen.value
-  const account = yield* openAccount(range, name)
-  const rows = followed(registry, account, format)
-  if (format === "ndjson") return yield* answerLines(rows, account)
-  return yield* answerWhole(rows, account, format)
+  const { name, registry } = selected.value
+  const tracker = yield* trackSearch(range, name)
+  const rows = followed(registry, tracker, format)
+  if (format === "ndjson") return yield* answerLines(rows, tracker)
+  return yield* answerWhole(rows, tracker, format)
 })
 
 const sources = Effect.fnUntraced(function* () {

@@ -106,8 +106,8 @@ const ticketIn = ({ url, headers }: Presented, { ticketed }: Ticketing) => {
   const { authorization, "x-auth-token": openstack } = headers
   if (ticketed !== "accepts" || authorization !== undefined || openstack !== undefined) return
   const query = url.indexOf("?")
-  const given = query === -1 ? null : new URLSearchParams(url.slice(query)).get("ticket")
-  return given ?? undefined
+  const ticket = query === -1 ? null : new URLSearchParams(url.slice(query)).get("ticket")
+  return ticket ?? undefined
 }
 
 /** The credentials of a request; undefined if they are malformed or have expired. */
@@ -171,14 +171,14 @@ const callerOf = (
   const { access } = route
   if (isPublic(route, settings())) return Effect.succeed(anonymous)
   const identified = identify(parts, credentialsOf(parts, request, route))
-  const worded =
+  const authenticated =
     envelope === share_protection
       ? Effect.mapErrorEager(identified, (failure) => {
           const is_ticket = failure === bad_credentials && ticketIn(request, route) !== undefined
           return withKeystone(is_ticket ? bad_ticket : failure, request, settings())
         })
       : identified
-  return Effect.flatMapEager(worded, (caller) => {
+  return Effect.flatMapEager(authenticated, (caller) => {
     if (mayUse(access, caller, rules)) return Effect.succeed(caller)
     const is_ruled = typeof access === "object" && "rule" in access
     return Effect.fail(is_ruled ? forbidden_by_rule : forbidden)
@@ -212,14 +212,14 @@ const isCoded = ({ "transfer-encoding": coding = "chunked" }: Incoming["headers"
 const typeOf = ({ "content-type": type = "" }: Incoming["headers"]) =>
   type.split(";", 1)[0]?.trim().toLowerCase() ?? ""
 
-const wrongType = (type: string, { accepts, takerOf }: Route): Failure => {
-  const wanted = [...accepts].join(", ")
-  const taker = takerOf(type)
-  const elsewhere = taker === undefined ? "" : ` ${taker} takes ${type}.`
+const wrongType = (type: string, { accepts, pathForType }: Route): Failure => {
+  const accepted_types = [...accepts].join(", ")
+  const other_path = pathForType(type)
+  const elsewhere = other_path === undefined ? "" : ` ${other_path} takes ${type}.`
   return {
     status: 415,
-    detail: `The request body must be ${wanted}.${elsewhere}`,
-    headers: { "accept-post": wanted },
+    detail: `The request body must be ${accepted_types}.${elsewhere}`,
+    headers: { "accept-post": accepted_types },
   }
 }
 
@@ -282,9 +282,9 @@ const position_pattern = new RegExp(`^\\d{1,${position_digits_max}}$`)
 /**
  * The position that the response must include: undefined if none is requested, NaN if malformed.
  */
-const requestedPosition = ({ "x-almanac-position": given }: Incoming["headers"]) => {
-  if (given === undefined) return undefined
-  const position = position_pattern.test(given) ? Number(given) : Number.NaN
+const requestedPosition = ({ "x-almanac-position": header }: Incoming["headers"]) => {
+  if (header === undefined) return undefined
+  const position = position_pattern.test(header) ? Number(header) : Number.NaN
   return Number.isSafeInteger(position) ? position : Number.NaN
 }
 

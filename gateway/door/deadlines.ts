@@ -79,11 +79,11 @@ const isTooSlow = (
   now_ms: number,
   { deadline_s, body_bytes_per_s_min }: DeadlineSettings,
 ) => {
-  const taken_s = (now_ms - arrived_ms) / ms_per_s
-  if (!is_streamed && taken_s >= deadline_s * body_deadlines) return true
+  const elapsed_s = (now_ms - arrived_ms) / ms_per_s
+  if (!is_streamed && elapsed_s >= deadline_s * body_deadlines) return true
   if (body_bytes_per_s_min === 0) return false
   const earned_s = (received_bytes - received_before) / body_bytes_per_s_min
-  return taken_s - held_up_ms / ms_per_s >= deadline_s + earned_s
+  return elapsed_s - held_up_ms / ms_per_s >= deadline_s + earned_s
 }
 
 interface Sweep {

@@ -25,7 +25,7 @@ export const misdirected = ({ request, path, found, envelope }: Visit): Failure 
 }
 
 /** The response to a failure. */
-export const worded = (
+export const failureResponse = (
   { envelope, edge }: Pick<Visit, "envelope" | "edge">,
   failure: Failure,
 ): Response => {
@@ -35,7 +35,7 @@ export const worded = (
   return response
 }
 
-/** Responses created by `worded`, which have complete bodies. */
+/** Responses created by `failureResponse`, which have complete bodies. */
 const complete = new WeakSet<Response>()
 
 /** Headers of a body, removed when the body is replaced. */
@@ -51,16 +51,21 @@ const bare_details: Readonly<Record<number, string>> = {
  * Completes the body of a handler's rejection, or adds one to an error that the router sends
  * without a body.
  */
-export const whole = (visit: Pick<Visit, "envelope" | "edge">, response: Response): Response => {
+export const completeResponse = (
+  visit: Pick<Visit, "envelope" | "edge">,
+  response: Response,
+): Response => {
   if (response.status < 400 || complete.has(response)) return response
   const { envelope, edge } = visit
   const { body, status } = response
   const is_json = body._tag === "Uint8Array" && body.contentType.startsWith("application/json")
   // The router sends 415 as plain text; a service sends its own as JSON.
   if (body._tag === "Empty" || (status === 415 && !is_json)) {
-    const bare = worded(visit, { status, detail: bare_details[status] ?? "" })
-    const kept = Object.entries(response.headers).filter(([name]) => !body_headers.has(name))
-    return HttpServerResponse.setHeaders(bare, Object.fromEntries(kept))
+    const bare = failureResponse(visit, { status, detail: bare_details[status] ?? "" })
+    const kept_headers = Object.entries(response.headers).filter(
+      ([name]) => !body_headers.has(name),
+    )
+    return HttpServerResponse.setHeaders(bare, Object.fromEntries(kept_headers))
   }
   if (body._tag !== "Uint8Array" || !is_json) return response
   const rejection: unknown = JSON.parse(body.text ?? new TextDecoder().decode(body.body))

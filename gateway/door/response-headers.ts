@@ -43,10 +43,11 @@ export const preflight = (
   found: Found | undefined,
   response_headers: Readonly<Record<string, string>>,
 ): HttpServerResponse.HttpServerResponse | undefined => {
-  const wanted = headers["access-control-request-method"]
-  if (method !== "OPTIONS" || wanted === undefined) return undefined
+  const requested_method = headers["access-control-request-method"]
+  if (method !== "OPTIONS" || requested_method === undefined) return undefined
   if (response_headers["access-control-allow-origin"] === undefined) return undefined
-  if (found === undefined || isRoute(found) || !found.allow.includes(wanted)) return undefined
+  if (found === undefined || isRoute(found) || !found.allow.includes(requested_method))
+    return undefined
   return HttpServerResponse.empty({
     status: 204,
     headers: {

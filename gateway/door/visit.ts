@@ -58,8 +58,8 @@ const beginningOf = (text: string, length: number) =>
 
 /** The caller's request id, printable and bounded; otherwise the generated one. */
 export const correlationId = (headers: Incoming["headers"], request_id: string) => {
-  const given = beginningOf(headers["x-request-id"] ?? "", correlation_id_length_max)
-  return given.replaceAll(unprintable, "") || request_id
+  const request_header = beginningOf(headers["x-request-id"] ?? "", correlation_id_length_max)
+  return request_header.replaceAll(unprintable, "") || request_id
 }
 
 /**

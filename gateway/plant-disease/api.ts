@@ -21,7 +21,7 @@ import {
 import { Prediction, Predictions } from "#schemas/plant-disease/response.ts"
 
 /** Not validated here: the handler does that, with the error texts of this service. */
-const Given = Schema.optionalKey(Schema.Union([Schema.String, Schema.Array(Schema.String)]))
+const RawParameter = Schema.optionalKey(Schema.Union([Schema.String, Schema.Array(Schema.String)]))
 
 const described: Readonly<Record<string, object>> = {
   top_k: {
@@ -55,7 +55,7 @@ const group = HttpApiGroup.make("plants")
   .annotate(OpenApi.Description, about)
   .add(
     HttpApiEndpoint.post("predict", "/predict", {
-      query: { top_k: Given, explain: Given },
+      query: { top_k: RawParameter, explain: RawParameter },
       payload: OneImage,
       success: [Prediction, Png],
       error: [...anywhere, ...of_image],

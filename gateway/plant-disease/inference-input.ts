@@ -27,9 +27,9 @@ const isOutput = (name: string): name is Output => name === "probabilities" || n
 
 const binary = ["binary_data", "binary_data_size", "binary_data_output"]
 
-const wantsBinary = ({ parameters, inputs, outputs = [] }: InferenceRequest) =>
+const requestsBinary = ({ parameters, inputs, outputs = [] }: InferenceRequest) =>
   [parameters, ...[...inputs, ...outputs].map((one) => one.parameters)].some(
-    (given) => given !== undefined && binary.some((name) => Boolean(given[name])),
+    (options) => options !== undefined && binary.some((name) => Boolean(options[name])),
   )
 
 /** Flattens nested numbers into an array; returns whether they fill it exactly. */
@@ -60,12 +60,12 @@ const imagesOf = ({ shape, data }: Input, images_max: number) => {
   const [count = 0, one = 1] = shape
   if (shape.length > 2 || one !== 1) return "The shape of BYTES must be [n]."
   if (count < 1 || count > images_max) return `The first of the shape must be 1 to ${images_max}.`
-  const given = data.flat(1)
-  const images = given.flatMap((text) => {
+  const texts = data.flat(1)
+  const images = texts.flatMap((text) => {
     const decoded = typeof text === "string" ? Base64.decode(text) : undefined
     return decoded !== undefined && Result.isSuccess(decoded) ? [decoded.success] : []
   })
-  if (given.length !== count || images.length !== count) {
+  if (texts.length !== count || images.length !== count) {
     return `The data must be ${count} texts in base64, as the shape says.`
   }
   return { kind: "images" as const, images }
@@ -77,7 +77,7 @@ export const inputOf = (
   { batch_images_max }: Pick<Settings["plant"], "batch_images_max">,
 ): InferenceInput | string => {
   const { inputs, outputs } = request
-  if (wantsBinary(request)) return "Binary tensor data is not known here."
+  if (requestsBinary(request)) return "Binary tensor data is not known here."
   const names = outputs?.map(({ name }) => name) ?? output_names
   const known = names.filter(isOutput)
   if (known.length !== names.length) return `The outputs are ${output_names.join(" and ")}.`
@@ -89,6 +89,6 @@ export const inputOf = (
     return `The datatype must be FP32 or BYTES, not ${input.datatype}.`
   }
   const of = input.datatype === "FP32" ? tensorsOf : imagesOf
-  const taken = of(input, batch_images_max)
-  return typeof taken === "string" ? taken : { ...taken, outputs: known }
+  const result = of(input, batch_images_max)
+  return typeof result === "string" ? result : { ...result, outputs: known }
 }

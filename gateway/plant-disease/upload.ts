@@ -85,7 +85,7 @@ const misdeclared = (type: string, name: string): NoImage | undefined => {
 }
 
 /** Collects pieces in one buffer that doubles, so they take at most twice their size. */
-const gathering = (bytes_max: number) => {
+const growingBuffer = (bytes_max: number) => {
   let buffer = new Uint8Array(0)
   let length = 0
   return {
@@ -121,7 +121,7 @@ const formParser = (
 ) => {
   let refusal: Refusal | undefined
   let is_done = false
-  let begun = 0
+  let file_count = 0
   let whole: Array<Upload> = []
 
   const file = (info: MultipartParser.PartInfo) => {
@@ -133,7 +133,7 @@ const formParser = (
       const error = `The field of the image is 'file', not '${shortened(info.name)}'.`
       refusal ??= new BadForm({ error })
     }
-    const gathered = gathering(refused === undefined ? image_bytes_max : 0)
+    const gathered = growingBuffer(refused === undefined ? image_bytes_max : 0)
     return (piece: Uint8Array | null) => {
       if (piece !== null) {
         if (!gathered.add(piece)) refused ??= tooLarge(image_bytes_max)
@@ -141,8 +141,8 @@ const formParser = (
       }
       // Browsers send an empty file without a name if none was chosen.
       if (is_none && gathered.length() === 0) return
-      begun++
-      if (begun > files_max) refusal ??= new BadForm({ error: wrong_number })
+      file_count++
+      if (file_count > files_max) refusal ??= new BadForm({ error: wrong_number })
       else whole.push({ name, bytes: gathered.take(), refusal: refused })
     }
   }
@@ -166,7 +166,7 @@ const formParser = (
       is_done = true
     },
   })
-  const taken = (): Effect.Effect<ReadonlyArray<Upload>, Refusal> => {
+  const takeFiles = (): Effect.Effect<ReadonlyArray<Upload>, Refusal> => {
     if (refusal !== undefined) return Effect.fail(refusal)
     const files = whole
     whole = []
@@ -175,12 +175,12 @@ const formParser = (
   return {
     write: (piece: Uint8Array) => {
       if (!is_done && refusal === undefined) parser.write(piece)
-      return taken()
+      return takeFiles()
     },
     end: () => {
       if (!is_done) parser.end()
-      if (begun === 0) refusal ??= new BadForm({ error: wrong_number })
-      return taken()
+      if (file_count === 0) refusal ??= new BadForm({ error: wrong_number })
+      return takeFiles()
     },
   }
 }

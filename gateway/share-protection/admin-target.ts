@@ -22,11 +22,16 @@ const anyTarget = Effect.fnUntraced(function* (text: string) {
 /** Source: document 2 §4 repo-format-upgrade, §9. */
 const upgrade = Effect.fnUntraced(function* (text: string) {
   const { id, project_id } = yield* anyTarget(text)
-  const made = yield* createOnce("job", (job_id) => {
+  const created = yield* createOnce("job", (job_id) => {
     const batch = startFormatUpgrade(id, project_id, JobId.make(job_id))
     return Effect.andThen(requireSingleImage, send(batch, [NotFound, Conflict, RepositoryLocked]))
   })
-  return yield* acceptedResponse("target", yield* targetView(yield* anyTarget(text)), made.id, made)
+  return yield* acceptedResponse(
+    "target",
+    yield* targetView(yield* anyTarget(text)),
+    created.id,
+    created,
+  )
 })
 
 export const adminTargetHandlers = (api: ShareProtectionApi) =>

@@ -90,12 +90,12 @@ const destination = Effect.fnUntraced(function* (request: NewBackup, policy: Pol
   if (policy?.target_template_id) {
     return yield* bucketOf(policy.target_template_id, policy.project_id)
   }
-  const wanted = target_id ?? policy?.target_id
-  if (!wanted) return yield* wrong("body.target_id: Missing key")
-  if (policy !== null && policy.target_id !== wanted) {
+  const destination_id = target_id ?? policy?.target_id
+  if (!destination_id) return yield* wrong("body.target_id: Missing key")
+  if (policy !== null && policy.target_id !== destination_id) {
     return yield* wrong("body.target_id: The policy's backups go to another target.")
   }
-  return yield* namedTarget(wanted)
+  return yield* namedTarget(destination_id)
 })
 
 const backupBatch = Effect.fnUntraced(function* (backup_id: BackupId, body: NewBackup) {
@@ -121,13 +121,13 @@ const backupBatch = Effect.fnUntraced(function* (backup_id: BackupId, body: NewB
 })
 
 const create = Effect.fnUntraced(function* (request: NewBackup) {
-  const made = yield* createOnce("backup", (id) =>
+  const created = yield* createOnce("backup", (id) =>
     Effect.flatMap(backupBatch(BackupId.make(id), request), (batch) =>
       send(batch, [Conflict, QuotaExceeded, RepositoryLocked, NotFound]).pipe(namedBy("target_id")),
     ),
   )
-  const row = yield* ownedBackup(made.id)
-  return yield* acceptedResponse("backup", yield* toBackupView(row), row.job_id ?? "", made)
+  const row = yield* ownedBackup(created.id)
+  return yield* acceptedResponse("backup", yield* toBackupView(row), row.job_id ?? "", created)
 })
 
 const undelete_rejections = [NotFound, Conflict, QuotaExceeded, RepositoryLocked] as const
@@ -139,11 +139,11 @@ const undelete = Effect.fnUntraced(function* (text: string) {
   const target = yield* findTarget(db, target_id)
   const limit = yield* quotaOf(target?.domain_id ?? null, "backups")
   const about = { backup_id, project_id, share_id, target_id }
-  const made = yield* createOnce("job", (id) =>
+  const created = yield* createOnce("job", (id) =>
     send(undeleteBackup(JobId.make(id), about, limit), undelete_rejections),
   )
   const row = yield* ownedBackup(text)
-  return yield* acceptedResponse("backup", yield* toBackupView(row), made.id, made)
+  return yield* acceptedResponse("backup", yield* toBackupView(row), created.id, created)
 })
 
 /** A separate job forgets the snapshot of a restorable backup. */
@@ -152,12 +152,12 @@ const remove = Effect.fnUntraced(function* (text: string) {
   yield* caughtUp
   const row = yield* ownedBackup(text)
   const { id: backup_id, status, engine_snapshot_id } = row
-  const is_kept = status === "available" && engine_snapshot_id !== null
+  const has_snapshot = status === "available" && engine_snapshot_id !== null
   const job_id = JobId.make((yield* Transport).newId())
   const at = DateTime.formatIso(DateTime.makeUnsafe(yield* Clock.currentTimeMillis))
   const what = {
     expired: status === "expired",
-    ...(is_kept ? { forget: { backup_id, engine_snapshot_id, job_id } } : {}),
+    ...(has_snapshot ? { forget: { backup_id, engine_snapshot_id, job_id } } : {}),
   }
   return emptyResponse(yield* send(deleteBackup(backup_id, row, what, at), [NotFound, Conflict]))
 })

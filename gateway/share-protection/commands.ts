@@ -6,7 +6,7 @@
 import { Effect } from "effect"
 import { Commands } from "#actors/commands.ts"
 import type { Batch } from "#actors/share-protection/requests.ts"
-import { KeyReused, notDone, origin, RequestContext } from "#gateway/request-context.ts"
+import { commandFailure, KeyReused, origin, RequestContext } from "#gateway/request-context.ts"
 import { Transport } from "#gateway/transport.ts"
 import { ShareProtectionModel } from "#projections/share-protection/blueprint.ts"
 import { findReceipt } from "#projections/share-protection/receipt.ts"
@@ -32,7 +32,7 @@ export const send = Effect.fnUntraced(function* <
   const command_id = `${request.command_id}${part}`
   const position = yield* (yield* Commands).send({ ...request, command_id }, ...batch).pipe(
     Effect.catch((refusal) => {
-      if (!("code" in refusal)) return notDone(unavailable)(refusal)
+      if (!("code" in refusal)) return commandFailure(unavailable)(refusal)
       const is_expected = expected.some((Class) => refusal instanceof Class)
       // An instance of one of these classes belongs to their union.
       const known = refusal as InstanceType<Expected[number]>
@@ -49,7 +49,7 @@ export const caughtUp = Effect.flatMap(ShareProtectionModel, ({ catchUp }) =>
 )
 
 /** A created resource, and the position at which the read model shows it. */
-export interface Made {
+export interface Created {
   readonly id: string
   readonly position: number
 }
@@ -66,7 +66,7 @@ export const createOnce = Effect.fnUntraced(function* <E, R>(
   const { command_id, request_id, ...context } = yield* RequestContext
   const id = (yield* Transport).newId()
   // A request without a key is never repeated.
-  if (command_id === request_id) return { id, position: yield* make(id) } satisfies Made
+  if (command_id === request_id) return { id, position: yield* make(id) } satisfies Created
   const { db, position } = yield* ShareProtectionModel
   const earlier = Effect.andThen(caughtUp, findReceipt(db, command_id, aggregate))
   const known = yield* earlier
@@ -77,6 +77,6 @@ export const createOnce = Effect.fnUntraced(function* <E, R>(
   }
   if (known === undefined) yield* make(id)
   // The log accepts only one of several concurrent requests, which may not be this one.
-  const made = known ?? (yield* earlier)
-  return { id: made?.resource_id ?? id, position: yield* position } satisfies Made
+  const created = known ?? (yield* earlier)
+  return { id: created?.resource_id ?? id, position: yield* position } satisfies Created
 })

@@ -37,13 +37,13 @@ const checkWorkerLimits = Effect.fnUntraced(function* (
   yield* caughtUp
   const { db } = yield* ShareProtectionModel
   const { conductor } = (yield* Deployment).settings()
-  const wanted: DomainSettings = { ...(yield* findDomain(db, domain_id)), ...changes }
-  const { min_workers, max_workers } = workersOf(domain_id, wanted, conductor)
+  const merged: DomainSettings = { ...(yield* findDomain(db, domain_id)), ...changes }
+  const { min_workers, max_workers } = workersOf(domain_id, merged, conductor)
   if (min_workers <= max_workers) return
   const ofConfiguration = (own: number | null | undefined, name: string) =>
     own === null || own === undefined ? ` of conductor.${name}` : ""
-  const least = `${min_workers}${ofConfiguration(wanted.min_workers, "min_workers")}`
-  const most = `${max_workers}${ofConfiguration(wanted.max_workers, "max_workers")}`
+  const least = `${min_workers}${ofConfiguration(merged.min_workers, "min_workers")}`
+  const most = `${max_workers}${ofConfiguration(merged.max_workers, "max_workers")}`
   const detail = `body: min_workers, ${least}, must not be above max_workers, ${most}`
   return yield* new ValidationError({ detail })
 })

@@ -43,8 +43,8 @@ export const requireSingleImage = Effect.gen(function* () {
     const { id, image_version } = worker
     if (image_version === null) continue
     images.add(image_version)
-    const wanted = yield* configuredImage(worker)
-    const is_old = wanted === "" ? images.size > 1 : image_version !== wanted
+    const expected_image = yield* configuredImage(worker)
+    const is_old = expected_image === "" ? images.size > 1 : image_version !== expected_image
     if (!is_old) continue
     const detail = `MixedFleetBackupEngineFormatUnsafe: worker ${id} runs image ${image_version}.`
     return yield* new Conflict({ detail })

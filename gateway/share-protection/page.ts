@@ -11,9 +11,9 @@ export interface PageQuery {
 /** The requested page. Rejects a limit above `api.max_limit`. */
 export const pageOf = Effect.fnUntraced(function* ({ limit, marker }: PageQuery) {
   const { default_limit, max_limit } = (yield* Deployment).settings().api
-  const wanted = limit ?? Math.min(default_limit, max_limit)
-  if (wanted > max_limit) {
+  const page_limit = limit ?? Math.min(default_limit, max_limit)
+  if (page_limit > max_limit) {
     return yield* new ValidationError({ detail: `query.limit: Expected 1 to ${max_limit}` })
   }
-  return { limit: wanted, marker }
+  return { limit: page_limit, marker }
 })

@@ -89,13 +89,13 @@ const policyBatch = Effect.fnUntraced(function* (id: PolicyId, request: NewPolic
 })
 
 const create = Effect.fnUntraced(function* (request: NewPolicy) {
-  const made = yield* createOnce("policy", (id) =>
+  const created = yield* createOnce("policy", (id) =>
     Effect.flatMap(policyBatch(PolicyId.make(id), request), (batch) =>
       send(batch, [Conflict, QuotaExceeded, NotFound]).pipe(namedBy("target_id")),
     ),
   )
-  const row = yield* ownedPolicy(made.id)
-  return jsonResponse(yield* toPolicyView(row), { status: 201, position: made.position })
+  const row = yield* ownedPolicy(created.id)
+  return jsonResponse(yield* toPolicyView(row), { status: 201, position: created.position })
 })
 
 const update = Effect.fnUntraced(function* (text: string, patch: Patch<PolicyChanges>) {

@@ -5,7 +5,7 @@
 import { Effect } from "effect"
 import { HttpServerResponse } from "effect/http"
 import type { LiveWorkers } from "#actors/share-protection/ports/live-workers.ts"
-import type { Made } from "#gateway/share-protection/commands.ts"
+import type { Created } from "#gateway/share-protection/commands.ts"
 import { Deployment } from "#gateway/share-protection/deployment.ts"
 import { jobView } from "#gateway/share-protection/view.ts"
 import { ShareProtectionModel } from "#projections/share-protection/blueprint.ts"
@@ -55,7 +55,7 @@ export const acceptedResponse = Effect.fnUntraced(function* (
   noun: string,
   resource: object,
   job_id: string,
-  { position }: Pick<Made, "position">,
+  { position }: Pick<Created, "position">,
 ): Effect.fn.Return<
   HttpServerResponse.HttpServerResponse,
   NotFound,

@@ -64,13 +64,13 @@ const restoreBatch = Effect.fnUntraced(function* (restore_id: RestoreId, request
 })
 
 const create = Effect.fnUntraced(function* (request: NewRestore) {
-  const made = yield* createOnce("restore", (id) =>
+  const created = yield* createOnce("restore", (id) =>
     Effect.flatMap(restoreBatch(RestoreId.make(id), request), (batch) =>
       send(batch, [NotFound, Conflict, RepositoryLocked]),
     ),
   )
-  const row = yield* ownedRestore(made.id)
-  return yield* acceptedResponse("restore", row, row.job_id, made)
+  const row = yield* ownedRestore(created.id)
+  return yield* acceptedResponse("restore", row, row.job_id, created)
 })
 
 export const restoreHandlers = (api: ShareProtectionApi) =>

@@ -76,7 +76,7 @@ const checkDomains = Effect.fnUntraced(function* (domain_ids: ReadonlyArray<Doma
 })
 
 const create = Effect.fnUntraced(function* (request: Omit<typeof CreateRollout.Type, "type">) {
-  const made = yield* createOnce("rollout", (id) =>
+  const created = yield* createOnce("rollout", (id) =>
     Effect.gen(function* () {
       yield* checkImage(request.image)
       yield* checkDomains(request.domain_ids)
@@ -89,7 +89,7 @@ const create = Effect.fnUntraced(function* (request: Omit<typeof CreateRollout.T
       return yield* send(batch, [Conflict])
     }),
   )
-  return jsonResponse(yield* anyRollout(made.id), { status: 202, position: made.position })
+  return jsonResponse(yield* anyRollout(created.id), { status: 202, position: created.position })
 })
 
 export const rolloutHandlers = (api: ShareProtectionApi) =>

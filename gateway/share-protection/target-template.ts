@@ -59,10 +59,10 @@ const create = Effect.fnUntraced(function* (body: typeof NewTargetTemplate.Type)
   }
   const defaults = { ...nullsOf(TargetTemplate.fields), addressing_mode: "path" } as const
   const template = { ...defaults, ...body, domain_id }
-  const made = yield* createOnce("target-template", (id) =>
+  const created = yield* createOnce("target-template", (id) =>
     send(createTemplate(TargetTemplateId.make(id), template), [Conflict]),
   )
-  return jsonResponse(yield* ownedTemplate(made.id), { status: 201, position: made.position })
+  return jsonResponse(yield* ownedTemplate(created.id), { status: 201, position: created.position })
 })
 
 const update = Effect.fnUntraced(function* (

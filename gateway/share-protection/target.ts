@@ -76,7 +76,7 @@ const list = Effect.fnUntraced(function* (query: ListQuery) {
 
 const create = Effect.fnUntraced(function* (request: NewTarget) {
   const { newId } = yield* Transport
-  const made = yield* createOnce("target", (id) =>
+  const created = yield* createOnce("target", (id) =>
     Effect.gen(function* () {
       const target = { ...(yield* newTarget(request)), job_id: JobId.make(newId()) }
       const limit = yield* quotaOf(target.domain_id, "targets")
@@ -90,8 +90,8 @@ const create = Effect.fnUntraced(function* (request: NewTarget) {
       () => new ValidationError({ detail: "body.template_id: no such template" }),
     ),
   )
-  const row = yield* ownedTarget(made.id)
-  return yield* acceptedResponse("target", yield* targetView(row), row.job_id, made)
+  const row = yield* ownedTarget(created.id)
+  return yield* acceptedResponse("target", yield* targetView(row), row.job_id, created)
 })
 
 /** Fields that affect the result of an enrollment. */
@@ -159,13 +159,13 @@ const remove = Effect.fnUntraced(function* (text: string) {
 const enroll = Effect.fnUntraced(function* (text: string) {
   const before = yield* ownedTarget(text)
   const { position } = yield* ShareProtectionModel
-  const made = yield* before.status === "pending"
+  const created = yield* before.status === "pending"
     ? Effect.map(position, (position) => ({ position }))
     : createOnce("job", (id) =>
         send(restartEnrollment(before.id, before.project_id, JobId.make(id)), [NotFound, Conflict]),
       )
   const row = yield* ownedTarget(text)
-  return yield* acceptedResponse("target", yield* targetView(row), row.job_id, made)
+  return yield* acceptedResponse("target", yield* targetView(row), row.job_id, created)
 })
 
 export const targetHandlers = (api: ShareProtectionApi) =>

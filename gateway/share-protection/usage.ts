@@ -20,7 +20,7 @@ const usage = Effect.fnUntraced(function* (as_of: string | undefined) {
   return jsonResponse(usage_row)
 })
 
-interface CoverageAsked {
+interface CoverageQuery {
   readonly project_id?: ProjectId
   readonly as_of?: string
 }
@@ -39,7 +39,7 @@ const unprotected = (share_id: ShareId, project_id: ProjectId): CoverageRow => (
 })
 
 /** Current and past protection; a query for now adds the remaining shares of the share service. */
-const coverage = Effect.fnUntraced(function* ({ project_id, as_of }: CoverageAsked) {
+const coverage = Effect.fnUntraced(function* ({ project_id, as_of }: CoverageQuery) {
   const { reader } = yield* ShareProtectionModel
   const known = new Map(
     (yield* coverageOf(reader, as_of)).map((row) => [row.share_id, row] as const),

@@ -25,9 +25,9 @@ const schemaOf = (schema: Schema.Top): Json => {
     const { $ref, ...rest } = node as Json
     const own = Object.fromEntries(Object.entries(rest).map(([name, one]) => [name, inlined(one)]))
     if (typeof $ref !== "string") return own
-    const named = definitions[$ref.split("/").at(-1) ?? ""]
+    const eventName = definitions[$ref.split("/").at(-1) ?? ""]
     // A definition is an object.
-    return { ...(inlined(named) as Json), ...own }
+    return { ...(inlined(eventName) as Json), ...own }
   }
   // The schema of a struct is an object.
   return inlined(root) as Json

@@ -25,7 +25,7 @@ interface ListRequest {
 export const listAudit = Effect.fnUntraced(function* ({ query }: ListRequest) {
   const { order = "desc", limit = page_limit, marker } = query
   const model = yield* SystemModel
-  if (model.is_kept === false) return yield* new BackendUnavailable({ detail: unindexed })
+  if (model.is_maintained === false) return yield* new BackendUnavailable({ detail: unindexed })
   // Read before the page, which may therefore show later events as well.
   const position = yield* model.position
   const filters = Struct.omit(query, ["order", "limit", "marker"])

@@ -26,7 +26,7 @@ const security = (access: Access) => {
 }
 
 /** The description of the header Idempotency-Key. Source: decisions 0167, 0180 and 0181. */
-const keyed =
+const key_description =
   "Names this request. Sent again under the same key, by the same caller, it is carried out once " +
   "and the retry gets the answer of what was done; with another body or query it is 422. A key " +
   "counts for as long as the log keeps the resource's last 64 commands, and for a credential as " +
@@ -38,28 +38,29 @@ const keyParameter = (not_needed: string | undefined) => ({
   name: "Idempotency-Key",
   in: "header",
   required: false,
-  description: not_needed === undefined ? keyed : `Accepted, and not needed: ${not_needed}`,
+  description:
+    not_needed === undefined ? key_description : `Accepted, and not needed: ${not_needed}`,
   schema: {
     type: "string",
     pattern: `^[\\x20-\\x7e]{1,${idempotency_key_length_max}}$`,
   },
 })
 
-const spelled = (path: string) => path.replaceAll(/:(\w+)/g, "{$1}")
+const toDocumentPath = (path: string) => path.replaceAll(/:(\w+)/g, "{$1}")
 
-interface Noted {
+interface OperationNotes {
   readonly access: Access
   readonly key_not_needed: string | undefined
 }
 
 /** The annotations of each operation, by its method and path in the document. */
 const notesOf = (api: HttpApi.Top) => {
-  const notes = new Map<string, Noted>()
+  const notes = new Map<string, OperationNotes>()
   HttpApi.reflect(api, {
     onGroup: () => undefined,
     onEndpoint: ({ endpoint, mergedAnnotations }) => {
       const { method, path } = endpoint
-      notes.set(`${method} ${spelled(path)}`, {
+      notes.set(`${method} ${toDocumentPath(path)}`, {
         access: Context.get(mergedAnnotations, Needs),
         key_not_needed: Context.get(mergedAnnotations, KeyNotNeeded),
       })
@@ -100,14 +101,14 @@ interface Operation {
 type Operations = Readonly<Record<string, Readonly<Record<string, Operation>>>>
 
 /** Adds the key, the required access and the missing error responses to each operation. */
-const guarded = (notes: ReadonlyMap<string, Noted>, paths: Operations) =>
+const withAccess = (notes: ReadonlyMap<string, OperationNotes>, paths: Operations) =>
   Object.fromEntries(
     Object.entries(paths).map(([path, operations]) => [
       path,
       Object.fromEntries(
         Object.entries(operations).map(([method, operation]) => {
-          const noted = notes.get(`${method.toUpperCase()} ${path}`)
-          const { access = "public", key_not_needed } = noted ?? {}
+          const operation_notes = notes.get(`${method.toUpperCase()} ${path}`)
+          const { access = "public", key_not_needed } = operation_notes ?? {}
           const responses = { ...refusals(access, operation), ...operation.responses }
           const { parameters = [] } = operation
           const key = method === "get" ? [] : [keyParameter(key_not_needed)]
@@ -141,7 +142,7 @@ export const documented = (apis: ReadonlyArray<HttpApi.Constraint>): HttpApi.Top
       transform: (document) => ({
         ...document,
         // The library's own document: paths of operations, components by kind.
-        paths: guarded(notes, document.paths as Operations),
+        paths: withAccess(notes, document.paths as Operations),
         components: {
           ...(document.components as object),
           schemas: { ...schemasOf(document.components), ...envelopes },

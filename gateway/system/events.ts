@@ -10,7 +10,7 @@ import {
 } from "#gateway/budget.ts"
 import { type Proof, RequestContext } from "#gateway/request-context.ts"
 import { isEventId, namesOf, placeOf } from "#gateway/system/apis/events.ts"
-import { allPublished } from "#gateway/system/published-names.ts"
+import { checkPublished } from "#gateway/system/published-names.ts"
 import { visibleTo } from "#gateway/system/visible.ts"
 import { ownerOf } from "#gateway/ticket/issue.ts"
 import { EventTickets } from "#gateway/ticket/tickets.ts"
@@ -104,11 +104,11 @@ const beginning = Effect.fnUntraced(
     if (!isEventId(from)) return yield* resume({ sequence: yield* before(Date.parse(from)) })
     const resumed = yield* resume(placeOf(from))
     for (let attempts = 0; ; attempts++) {
-      const reached = yield* end
-      if (resumed.after <= reached) return resumed
+      const last_sequence = yield* end
+      if (resumed.after <= last_sequence) return resumed
       const is_given_up = attempts * poll_ms >= republish_ms_max
       if (is_given_up || headers["last-event-id"] === undefined) {
-        const detail = `There is no event ${resumed.after}: the events end at ${reached}.`
+        const detail = `There is no event ${resumed.after}: the events end at ${last_sequence}.`
         return yield* new Invalid({ detail })
       }
       yield* Effect.sleep(poll_ms)
@@ -143,7 +143,7 @@ export const subscribe = Effect.fnUntraced(function* (request: SubscribeRequest)
   const { service, type, subject } = request.query
   const services = service === undefined ? [] : namesOf(service)
   const types = type === undefined ? [] : namesOf(type)
-  yield* allPublished(
+  yield* checkPublished(
     { field: "query.service", names: services },
     { field: "query.type", names: types },
   )
@@ -166,12 +166,12 @@ export const subscribe = Effect.fnUntraced(function* (request: SubscribeRequest)
       Effect.tap(beginning(request), () => Effect.mapError(ready, unreachable)),
     ),
   )
-  const isWanted = ({ event }: Delivered) =>
+  const isSelected = ({ event }: Delivered) =>
     isRestoration(event)
       ? event.id !== from.restored?.id
       : visible(event) && (subject === undefined || event.subject === subject)
   const events = follow(from.after, { services, types }).pipe(
-    Stream.filter(isWanted),
+    Stream.filter(isSelected),
     Stream.map(linesAfter(epochOf, from)),
     Stream.catch(({ detail }) =>
       Stream.fromEffect(

@@ -37,8 +37,8 @@ const readiness = ({
       orElse: () => Effect.succeed(["does not answer", undefined] as const),
     }),
     Effect.map(([why, note]) => {
-      const words = why ?? (note === undefined ? "ok" : `ok; ${note}`)
-      return { is_ready: why === undefined, line: `${name} ${words}` }
+      const status = why ?? (note === undefined ? "ok" : `ok; ${note}`)
+      return { is_ready: why === undefined, line: `${name} ${status}` }
     }),
   )
 

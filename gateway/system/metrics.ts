@@ -8,7 +8,7 @@ import { EventStreams } from "#gateway/budget.ts"
 import { ReadModels } from "#gateway/system/read-models.ts"
 import { lagSeconds } from "#projections/health/follower.ts"
 import { PublishedEvents, sequenceBefore } from "#projections/published-events.ts"
-import { countLetters, listWebhooks, type WebhookFound } from "#projections/system/webhook.ts"
+import { countLetters, listWebhooks, type WebhookDetails } from "#projections/system/webhook.ts"
 import { WebhookModel } from "#projections/system/webhook-model.ts"
 import { familyText, plainText, type Sample } from "#schemas/metric.ts"
 
@@ -55,7 +55,7 @@ const handledBy = ({ read, open }: WebhookCursor) =>
 
 /** Age of the oldest event that a webhook has not handled, in seconds; 0 if there is none. */
 const webhookLag = Effect.fnUntraced(function* (
-  { services, types, created_at }: WebhookFound,
+  { services, types, created_at }: WebhookDetails,
   cursor: WebhookCursor | undefined,
   end: number,
 ) {
@@ -70,7 +70,7 @@ const webhookLag = Effect.fnUntraced(function* (
 })
 
 /** The lag of each webhook, and the number of failing ones. */
-const deliveryOf = Effect.fnUntraced(function* (active: ReadonlyArray<WebhookFound>) {
+const deliveryOf = Effect.fnUntraced(function* (active: ReadonlyArray<WebhookDetails>) {
   const { load } = yield* WebhookCursors
   const end = (yield* (yield* PublishedEvents).bounds)?.last ?? 0
   const all = yield* Effect.forEach(
@@ -133,7 +133,7 @@ const collector_timeout = "3 seconds"
  * Concatenates the texts of all collectors. One that fails is omitted without affecting the others,
  * which operators need most when the log is offline; `almanac_collector_up` reports the outcomes.
  */
-export const collected = Effect.fnUntraced(function* (collectors: ReadonlyArray<Collector>) {
+export const collectMetrics = Effect.fnUntraced(function* (collectors: ReadonlyArray<Collector>) {
   const texts = yield* Effect.forEach(
     collectors,
     ({ text }) =>

@@ -15,7 +15,7 @@ interface Named {
 }
 
 /** Rejects the first unknown service, and the first unknown type. */
-export const allPublished = Effect.fnUntraced(function* (services: Named, types: Named) {
+export const checkPublished = Effect.fnUntraced(function* (services: Named, types: Named) {
   const published = yield* PublishedNames
   if (published === undefined) return
   const all_types = published.flatMap(([, of_service]) => Object.keys(of_service))

@@ -5,13 +5,13 @@ import type { SystemTables } from "#projections/system/blueprint.ts"
 import { countUnreadable } from "#projections/system/quarantine.ts"
 import { familyText, type Sample } from "#schemas/metric.ts"
 
-type Model = Pick<ReadModel<SystemTables>, "reader" | "is_kept">
+type Model = Pick<ReadModel<SystemTables>, "reader" | "is_maintained">
 
 const help = "Commits of the log that cannot be read, by whether they are acknowledged."
 
 /** Metrics of unreadable commits; empty if this process does not have the audit's read model. */
-export const quarantineMetrics = ({ reader, is_kept }: Model) =>
-  is_kept === false
+export const quarantineMetrics = ({ reader, is_maintained }: Model) =>
+  is_maintained === false
     ? Effect.succeed("")
     : Effect.map(countUnreadable(reader), ({ acknowledged, open }) => {
         const samples: ReadonlyArray<Sample> = [
@@ -22,8 +22,8 @@ export const quarantineMetrics = ({ reader, is_kept }: Model) =>
       })
 
 /** A note for `/readyz`: unreadable commits are skipped, and the process is ready. */
-export const quarantineNote = ({ reader, is_kept }: Model) =>
-  is_kept === false
+export const quarantineNote = ({ reader, is_maintained }: Model) =>
+  is_maintained === false
     ? Effect.undefined
     : Effect.map(countUnreadable(reader), ({ open }) =>
         open === 0

@@ -74,10 +74,12 @@ export const systemService = Effect.fnUntraced(function* (parts: SystemParts) {
     )
   }
   const page = (request: HttpServerRequest.HttpServerRequest, path: PagePath) => {
-    const is_taken = takesHtml(request.headers.accept)
-    const found = is_taken ? pageOf(request, pages, path) : undefined
+    const is_html_accepted = takesHtml(request.headers.accept)
+    const found = is_html_accepted ? pageOf(request, pages, path) : undefined
     return found === undefined
-      ? Effect.fail(new NotFound({ detail: is_taken ? no_page : "It is a page, in HTML only." }))
+      ? Effect.fail(
+          new NotFound({ detail: is_html_accepted ? no_page : "It is a page, in HTML only." }),
+        )
       : Effect.succeed(found)
   }
   const asset = (request: HttpServerRequest.HttpServerRequest, name: string) => {

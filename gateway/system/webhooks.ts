@@ -6,8 +6,8 @@ import { signingAt, Webhook, webhookAfter } from "#actors/system/webhook.ts"
 import { type WebhookCursor, WebhookCursors } from "#actors/system/webhooks/cursors.ts"
 import { WebhookSecrets, WebhookSender } from "#actors/system/webhooks/sender.ts"
 import { Log } from "#events/log.ts"
-import { notDone, origin, RequestContext } from "#gateway/request-context.ts"
-import { allPublished } from "#gateway/system/published-names.ts"
+import { commandFailure, origin, RequestContext } from "#gateway/request-context.ts"
+import { checkPublished } from "#gateway/system/published-names.ts"
 import { Transport } from "#gateway/transport.ts"
 import { PublishedEvents } from "#projections/published-events.ts"
 import {
@@ -15,7 +15,7 @@ import {
   findWebhook,
   listLetters,
   listWebhooks,
-  type WebhookFound,
+  type WebhookDetails,
 } from "#projections/system/webhook.ts"
 import { WebhookModel } from "#projections/system/webhook-model.ts"
 import type { CloudEvent } from "#schemas/cloud-event.ts"
@@ -67,7 +67,7 @@ const isConflict = (error: unknown): error is Conflict => error instanceof Confl
  * The project whose webhooks the caller may see; null for all. A member without a project may see
  * none.
  */
-const reach = Effect.gen(function* () {
+const visibleProject = Effect.gen(function* () {
   const { caller } = yield* RequestContext
   if (caller.roles.has("admin")) return null
   if (caller.project_id !== undefined) return caller.project_id
@@ -75,9 +75,9 @@ const reach = Effect.gen(function* () {
 })
 
 /** The webhook of this id, if the caller may see it. */
-const owned = Effect.fnUntraced(function* (text: string) {
+const findOwned = Effect.fnUntraced(function* (text: string) {
   const { db, catchUp } = yield* WebhookModel
-  const own = yield* reach
+  const own = yield* visibleProject
   const id = Schema.decodeUnknownOption(WebhookId)(text.toLowerCase())
   if (Option.isNone(id)) return yield* absent
   const find = findWebhook(db, id.value)
@@ -94,7 +94,7 @@ const send = Effect.fnUntraced(function* (id: string, command: WebhookCommand) {
   const position = yield* commands.send(yield* origin, address(Webhook, id, command)).pipe(
     Effect.catchIf(
       (refusal) => refusal instanceof Unavailable,
-      (failure) => notDone(unavailable)(failure),
+      (failure) => commandFailure(unavailable)(failure),
     ),
   )
   yield* Effect.mapError(waitFor(position), unavailable)
@@ -121,9 +121,9 @@ const deliveryOf = ({ read, open, ...cursor }: WebhookCursor): WebhookDelivery =
   }
 }
 
-const detailed = Effect.fnUntraced(function* (found: WebhookFound) {
-  const kept = yield* Effect.mapError((yield* WebhookCursors).load(found.id), unavailable)
-  return { ...found, delivery: kept === undefined ? null : deliveryOf(kept.cursor) }
+const withDelivery = Effect.fnUntraced(function* (found: WebhookDetails) {
+  const stored = yield* Effect.mapError((yield* WebhookCursors).load(found.id), unavailable)
+  return { ...found, delivery: stored === undefined ? null : deliveryOf(stored.cursor) }
 })
 
 interface PageQuery {
@@ -134,34 +134,35 @@ interface PageQuery {
 /** A page of rows; the query reads one row more, to detect a next page. */
 const pageOf = <Row>(rows: ReadonlyArray<Row>, limit: number, marker: (row: Row) => string) => {
   const items = rows.slice(0, limit)
-  const last = items.at(-1)
-  const next_marker = rows.length > limit && last !== undefined ? marker(last) : null
+  const lastSequence = items.at(-1)
+  const next_marker =
+    rows.length > limit && lastSequence !== undefined ? marker(lastSequence) : null
   return { items, pagination: { limit, count: items.length, next_marker } }
 }
 
 const listAll = Effect.fnUntraced(function* ({ limit = page_limit, marker }: PageQuery) {
   const { db } = yield* WebhookModel
-  const rows = yield* listWebhooks(db, yield* reach, { limit: limit + 1, marker })
+  const rows = yield* listWebhooks(db, yield* visibleProject, { limit: limit + 1, marker })
   const { items, pagination } = pageOf(rows, limit, ({ id }) => id)
   return answer({ webhooks: items, pagination })
 })
 
 /** The project whose events a new webhook gets. */
-const chosen = Effect.fnUntraced(function* ({ project_id: requested }: NewWebhook) {
-  const own = yield* reach
+const projectOf = Effect.fnUntraced(function* ({ project_id: requested }: NewWebhook) {
+  const own = yield* visibleProject
   const { caller } = yield* RequestContext
   if (own === null) return requested === undefined ? (caller.project_id ?? null) : requested
   if (requested === undefined || requested === own) return own
   return yield* new Forbidden({ detail: "Only an operator makes webhooks of other projects." })
 })
 
-const allowedUrl = Effect.fnUntraced(function* (url: string | undefined) {
+const checkUrl = Effect.fnUntraced(function* (url: string | undefined) {
   const refused = url === undefined ? undefined : (yield* WebhookSender).refusal(url)
   if (refused !== undefined) return yield* new Invalid({ detail: `body.url: ${refused}` })
 })
 
-const allKnown = ({ services = [], types = [] }: Pick<NewWebhook, "services" | "types">) =>
-  allPublished({ field: "body.services", names: services }, { field: "body.types", names: types })
+const checkNames = ({ services = [], types = [] }: Pick<NewWebhook, "services" | "types">) =>
+  checkPublished({ field: "body.services", names: services }, { field: "body.types", names: types })
 
 /** The sequence of the last published event. */
 const last = Effect.gen(function* () {
@@ -170,19 +171,23 @@ const last = Effect.gen(function* () {
 })
 
 /** Rejects a sequence that no event has reached. */
-const reached = Effect.fnUntraced(function* (after: number) {
+const checkSequence = Effect.fnUntraced(function* (after: number) {
   const end = yield* last
   if (after <= end) return
   return yield* new Invalid({ detail: `body.after: the events end at ${end}` })
 })
 
-const secretOf = Effect.fnUntraced(function* ({ id, secret_version }: WebhookFound) {
+const secretOf = Effect.fnUntraced(function* ({ id, secret_version }: WebhookDetails) {
   const { reveal } = yield* WebhookSecrets
   return Redacted.value(reveal(id, secret_version))
 })
 
-const made = Effect.fnUntraced(function* (id: string, status: number, position: number) {
-  const found = yield* owned(id)
+const respondWithSecret = Effect.fnUntraced(function* (
+  id: string,
+  status: number,
+  position: number,
+) {
+  const found = yield* findOwned(id)
   const response = answer({ ...found, secret: yield* secretOf(found) }, { status, position })
   return HttpServerResponse.setHeader(response, "cache-control", "no-store")
 })
@@ -190,9 +195,9 @@ const made = Effect.fnUntraced(function* (id: string, status: number, position: 
 /** Creates a webhook. A retry with the same key gets the same id. */
 const create = Effect.fnUntraced(
   function* (request: NewWebhook) {
-    const project_id = yield* chosen(request)
-    yield* allowedUrl(request.url)
-    yield* allKnown(request)
+    const project_id = yield* projectOf(request)
+    yield* checkUrl(request.url)
+    yield* checkNames(request)
     const { db, catchUp } = yield* WebhookModel
     const { command_id, request_id } = yield* RequestContext
     const transport = yield* Transport
@@ -205,11 +210,11 @@ const create = Effect.fnUntraced(
       return yield* new QuotaExceeded({ detail: `At most ${limit} webhooks can be made.` })
     }
     const { url, description = "", types = [], services = [], enabled = true } = request
-    if (request.after !== undefined) yield* reached(request.after)
+    if (request.after !== undefined) yield* checkSequence(request.after)
     const after = request.after ?? (yield* last)
     const { key_id } = yield* WebhookSecrets
     const fields = { url, description, types, services, project_id, enabled, after, key_id }
-    return yield* made(id, 201, yield* send(id, CreateWebhook.make(fields)))
+    return yield* respondWithSecret(id, 201, yield* send(id, CreateWebhook.make(fields)))
   },
   // The webhook was created, now or by an earlier request with the key, and then deleted.
   Effect.catchIf(
@@ -219,18 +224,18 @@ const create = Effect.fnUntraced(
 )
 
 const read = (text: string) =>
-  Effect.map(Effect.flatMap(owned(text), detailed), (body) => answer(body))
+  Effect.map(Effect.flatMap(findOwned(text), withDelivery), (body) => answer(body))
 
 const update = Effect.fnUntraced(function* (text: string, patch: WebhookPatch) {
-  const { id } = yield* owned(text)
-  yield* allowedUrl(patch.url)
-  yield* allKnown(patch)
+  const { id } = yield* findOwned(text)
+  yield* checkUrl(patch.url)
+  yield* checkNames(patch)
   const position = yield* send(id, ChangeWebhook.make(patch))
-  return answer(yield* detailed(yield* owned(id)), { position })
+  return answer(yield* withDelivery(yield* findOwned(id)), { position })
 })
 
 const remove = Effect.fnUntraced(function* (text: string) {
-  const { id } = yield* owned(text)
+  const { id } = yield* findOwned(text)
   const position = yield* Effect.catchIf(send(id, DeleteWebhook.make({})), isConflict, Effect.die)
   return HttpServerResponse.empty({ headers: { "x-almanac-position": String(position) } })
 })
@@ -239,11 +244,11 @@ const rotate = Effect.fnUntraced(function* (
   text: string,
   { overlap_hours = overlap_hours_default }: { readonly overlap_hours?: number },
 ) {
-  const { id } = yield* owned(text)
+  const { id } = yield* findOwned(text)
   const { key_id } = yield* WebhookSecrets
   const until = (yield* Clock.currentTimeMillis) + overlap_hours * hour_ms
   const command = RotateWebhookSecret.make({ key_id, previous_until: iso(until) })
-  return yield* made(id, 200, yield* send(id, command))
+  return yield* respondWithSecret(id, 200, yield* send(id, command))
 })
 
 /** Not published: only this webhook gets it. */
@@ -269,7 +274,7 @@ const signing = Effect.fnUntraced(function* (id: string, now_ms: number) {
 
 /** Sends a ping now, whatever the webhook's state, and returns the outcome. */
 const test = Effect.fnUntraced(function* (text: string) {
-  const { id, url } = yield* owned(text)
+  const { id, url } = yield* findOwned(text)
   const { caller } = yield* RequestContext
   const began_ms = yield* Clock.currentTimeMillis
   const event = pingOf(id, (yield* Transport).newId(), iso(began_ms), caller.actor)
@@ -280,10 +285,10 @@ const test = Effect.fnUntraced(function* (text: string) {
 })
 
 const replay = Effect.fnUntraced(function* (text: string, after: number) {
-  const { id } = yield* owned(text)
-  yield* reached(after)
+  const { id } = yield* findOwned(text)
+  yield* checkSequence(after)
   const position = yield* send(id, ReplayWebhook.make({ after }))
-  return answer(yield* detailed(yield* owned(id)), { status: 202, position })
+  return answer(yield* withDelivery(yield* findOwned(id)), { status: 202, position })
 })
 
 const letters = Effect.fnUntraced(function* (
@@ -291,7 +296,7 @@ const letters = Effect.fnUntraced(function* (
   { limit = page_limit, marker }: PageQuery,
 ) {
   const { db } = yield* WebhookModel
-  const { id } = yield* owned(text)
+  const { id } = yield* findOwned(text)
   const after = marker === undefined ? undefined : Number(marker)
   const rows = yield* listLetters(db, id, { limit: limit + 1, marker: after })
   const { items, pagination } = pageOf(rows, limit, ({ sequence }) => String(sequence))
@@ -307,7 +312,7 @@ const redelivering = Effect.fnUntraced(function* (id: string, sequences: Readonl
 
 const redeliverAll = Effect.fnUntraced(function* (text: string) {
   const { db } = yield* WebhookModel
-  const { id } = yield* owned(text)
+  const { id } = yield* findOwned(text)
   const rows = yield* listLetters(db, id, { limit: redeliveries_max }, { is_waiting: true })
   return yield* redelivering(
     id,
@@ -317,7 +322,7 @@ const redeliverAll = Effect.fnUntraced(function* (text: string) {
 
 const redeliver = Effect.fnUntraced(function* (text: string, place: string) {
   const { db } = yield* WebhookModel
-  const { id } = yield* owned(text)
+  const { id } = yield* findOwned(text)
   const sequence = /^\d{1,15}$/.test(place) ? Number(place) : 0
   const [found] = yield* listLetters(db, id, { limit: 1, marker: sequence - 1 })
   if (found?.sequence !== sequence) {

@@ -96,8 +96,8 @@ export const postgresSharing = ({ session, schema, is_writer, moved, onMoved }: 
         Effect.forever,
       )
     })
-  const isReached = () => is_reached && performance.now() - poll_started_ms < response_ms_max
-  const shared: Sharing = { turn, watch, is_reached: isReached }
+  const isReachable = () => is_reached && performance.now() - poll_started_ms < response_ms_max
+  const shared: Sharing = { turn, watch, isReachable }
 
   /** Fails if this process was the writer and lost its lock. */
   const requireWriter = Effect.suspend(() =>

@@ -91,10 +91,10 @@ export const path = (
 }
 
 /** A crisis has no effect earlier than this many rise times, so that most of them cost nothing. */
-const rises_felt = 12
+const rises_max = 12
 
 const wave = (day: number, peak: number, height: number, rise: number, decay: number) => {
-  if (day < peak - rises_felt * rise) return 0
+  if (day < peak - rises_max * rise) return 0
   return height * Math.exp(day < peak ? (day - peak) / rise : (peak - day) / decay)
 }
 
@@ -111,13 +111,13 @@ const wavesOf = (seed: number) => {
 }
 
 /** A precomputed value for each day. */
-const kept = (from: number, to: number, dayValue: (day: number) => number) => {
+const tabulated = (from: number, to: number, dayValue: (day: number) => number) => {
   const values = Float64Array.from({ length: to - from + 1 }, (_, i) => dayValue(from + i))
   return (day: number) => values[day - from] ?? 0
 }
 
 /** Fraction of the previous day that relief keeps: it halves in half a year. */
-const relief_kept = 0.5 ** (1 / 180)
+const relief_decay = 0.5 ** (1 / 180)
 
 /** Points of the index at the beginning, and its yearly growth. */
 const index_start = 880
@@ -133,27 +133,27 @@ export const factorsOf = (today: number, seed: number): Factors => {
   const { to } = span
   const waves = wavesOf(seed)
   const nerves = path(span, "stress", 0.3, 45)
-  const stress = kept(from, to, (day) =>
+  const stress = tabulated(from, to, (day) =>
     waves.reduce((sum, one) => sum + wave(day, ...one), nerves(day)),
   )
   let eased = 0
-  const relief = kept(from, to, (day) => {
-    eased = relief_kept * eased + (1 - relief_kept) * stress(day)
+  const relief = tabulated(from, to, (day) => {
+    eased = relief_decay * eased + (1 - relief_decay) * stress(day)
     return eased
   })
   const mood = path(span, "cycle", 0.25, 250)
-  const cycle = kept(from, to, (day) => {
+  const cycle = tabulated(from, to, (day) => {
     const turn = (2 * Math.PI * (day - from)) / days_of_year
     return 0.7 * Math.sin(turn / 8.5) + 0.25 * Math.sin(turn / 3.1) + mood(day)
   })
   const swing = path(span, "index", 0.06, 120)
   const years = (day: number) => (day - from) / days_of_year
-  const index = kept(from, to, (day) =>
+  const index = tabulated(from, to, (day) =>
     Math.exp(
       Math.log(index_start) + index_growth * years(day) - index_fear * stress(day) + swing(day),
     ),
   )
-  const valuation = kept(
+  const valuation = tabulated(
     from,
     to,
     (day) => Math.log(index(day) / index_start) - output_growth * years(day),

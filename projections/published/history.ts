@@ -14,22 +14,22 @@ import {
   countBetween,
   countedFrom,
   type LogPlace,
+  type NumberedPlace,
   type Publishing,
   placeOf,
-  type Reached,
   readAnchors,
   readRestores,
 } from "#projections/published/numbering.ts"
 import {
   type Bounds,
   type Delivered,
+  type EventFilter,
   EventsDiscarded,
-  isWanted,
+  matchesFilter,
   PublishedEvents,
   PublishFailed,
   publishedOf,
   sequenceBefore,
-  type Wanted,
 } from "#projections/published-events.ts"
 import type { CloudEvent } from "#schemas/cloud-event.ts"
 import { MissingRange } from "#schemas/system/restoration.ts"
@@ -76,24 +76,27 @@ export class PublishedHistory extends Context.Service<
     /** The event of this number; undefined if it does not exist yet. */
     readonly at: (sequence: number) => Effect.Effect<CloudEvent | undefined, PublishFailed>
     /** Events after `sequence`, oldest first, then each new one. Never ends. */
-    readonly follow: (sequence: number, wanted: Wanted) => Stream.Stream<Delivered, PublishFailed>
+    readonly follow: (
+      sequence: number,
+      filter: EventFilter,
+    ) => Stream.Stream<Delivered, PublishFailed>
   }
 >()("projections/PublishedHistory") {
   static readonly layer = (published: Publishing) =>
     Layer.effect(
       PublishedHistory,
-      Effect.map(Effect.context<Log | PublishedEvents>(), (around) => {
+      Effect.map(Effect.context<Log | PublishedEvents>(), (context) => {
         const publishing = { ...published, counted: new Set<string>() }
-        const given = Effect.provideContext(around)
+        const provide = Effect.provideContext(context)
         return PublishedHistory.of({
-          end: given(Effect.map(present, ({ last }) => last)),
-          epochOf: ({ data }) => epochOf(Context.get(around, Log), String(data.restore_id)),
-          ready: given(Effect.flatMap(PublishedEvents, ({ ready }) => ready)),
-          resume: (was) => given(resume(publishing, was)),
-          before: (time_ms) => given(before(publishing, time_ms)),
-          at: (sequence) => given(at(publishing, sequence)),
-          follow: (sequence, wanted) =>
-            Stream.provideContext(follow(publishing, sequence, wanted), around),
+          end: provide(Effect.map(present, ({ last }) => last)),
+          epochOf: ({ data }) => epochOf(Context.get(context, Log), String(data.restore_id)),
+          ready: provide(Effect.flatMap(PublishedEvents, ({ ready }) => ready)),
+          resume: (was) => provide(resume(publishing, was)),
+          before: (time_ms) => provide(before(publishing, time_ms)),
+          at: (sequence) => provide(at(publishing, sequence)),
+          follow: (sequence, filter) =>
+            Stream.provideContext(follow(publishing, sequence, filter), context),
         })
       }),
     )
@@ -121,9 +124,11 @@ const readable = (failure: PublishFailed | LogUnavailable) =>
 /** The stream's bounds. The publisher recreates a lost stream within seconds. */
 const present = Effect.gen(function* () {
   const bounds = yield* (yield* PublishedEvents).bounds
-  return bounds ?? (yield* gone)
+  return bounds ?? (yield* being_recreated)
 }).pipe(Effect.retry({ times: tries_max, schedule: Schedule.spaced(pause_ms) }))
-const gone = new PublishFailed({ detail: "The stream of published events is being made again." })
+const being_recreated = new PublishFailed({
+  detail: "The stream of published events is being made again.",
+})
 
 /** The epoch after each restore, and the first one. */
 const epochOf = (log: Log["Service"], id: string) => log.hashOf(id).slice(0, epoch_chars)
@@ -205,7 +210,7 @@ const numberAt = Effect.fnUntraced(function* (known: Known, position: number) {
 })
 
 /** Whether counting from an anchor yields the known number of another place. */
-const isCounted = Effect.fnUntraced(function* (known: Known, from: Anchor, to: Reached) {
+const isCounted = Effect.fnUntraced(function* (known: Known, from: Anchor, to: NumberedPlace) {
   const { counted } = known
   const span = `${from.sequence} ${to.sequence}`
   if (counted.has(span)) return true
@@ -243,10 +248,10 @@ const olderThanStream = Effect.fnUntraced(function* (publishing: Counted, sequen
   const known = { ...publishing, restores: yield* readRestores }
   const anchors = yield* readAnchors(known)
   const { first } = yield* present
-  const kept = yield* (yield* PublishedEvents).at(first)
+  const stored = yield* (yield* PublishedEvents).at(first)
   const from = anchors.findLast((anchor) => anchor.sequence <= sequence) ?? anchors[0]
   const next = anchors.find((anchor) => anchor.sequence > sequence)
-  const begins = kept && { sequence: first, ...placeOf(kept.event) }
+  const begins = stored && { sequence: first, ...placeOf(stored.event) }
   const is_next = next !== undefined && (begins === undefined || next.sequence <= first)
   const to = is_next ? next : begins
   if (from === undefined || to === undefined) {
@@ -274,27 +279,27 @@ const olderThanStream = Effect.fnUntraced(function* (publishing: Counted, sequen
   return { events, until: to.sequence }
 }, Effect.mapError(readable))
 
-const isKept = ({ first }: Bounds, sequence: number) => sequence + 1 >= first
+const isStored = ({ first }: Bounds, sequence: number) => sequence + 1 >= first
 
 const follow = (
   publishing: Counted,
   sequence: number,
-  wanted: Wanted,
+  filter: EventFilter,
 ): Stream.Stream<Delivered, PublishFailed, Log | PublishedEvents> =>
   Stream.unwrap(
     Effect.gen(function* () {
       const published = yield* PublishedEvents
-      const next = (after: number) => follow(publishing, after, wanted)
-      const isIt = ({ event }: Delivered) => isWanted(wanted, event)
-      if (isKept(yield* present, sequence)) {
-        return published.follow(sequence, wanted).pipe(
-          Stream.filter(isIt),
+      const next = (after: number) => follow(publishing, after, filter)
+      const isSelected = ({ event }: Delivered) => matchesFilter(filter, event)
+      if (isStored(yield* present, sequence)) {
+        return published.follow(sequence, filter).pipe(
+          Stream.filter(isSelected),
           Stream.catchIf(isDiscarded, ({ after }) => next(after)),
         )
       }
       const { events, until } = yield* olderThanStream(publishing, sequence)
       return Stream.concat(
-        Stream.filter(events, isIt),
+        Stream.filter(events, isSelected),
         Stream.suspend(() => next(until)),
       )
     }),
@@ -304,9 +309,9 @@ const isDiscarded = (failure: PublishFailed | EventsDiscarded) => failure instan
 
 const at = Effect.fnUntraced(function* (publishing: Counted, sequence: number) {
   if (sequence < 1) return undefined
-  const kept = yield* (yield* PublishedEvents).at(sequence)
-  if (kept !== undefined) return kept.event
-  if (isKept(yield* present, sequence - 1)) return undefined
+  const stored = yield* (yield* PublishedEvents).at(sequence)
+  if (stored !== undefined) return stored.event
+  if (isStored(yield* present, sequence - 1)) return undefined
   const { events } = yield* olderThanStream(publishing, sequence - 1)
   const found = yield* Stream.runHead(events)
   return found._tag === "None" ? undefined : found.value.event

@@ -28,11 +28,11 @@ export interface LogPlace {
 }
 
 /** An event's number and its place. */
-export interface Reached extends LogPlace {
+export interface NumberedPlace extends LogPlace {
   readonly sequence: number
 }
 
-export interface Anchor extends Reached {
+export interface Anchor extends NumberedPlace {
   /** `<service>.<type>` of everything published from here on; empty: any types. */
   readonly types: ReadonlyArray<string>
   /** When it was recorded, in epoch milliseconds. */
@@ -122,7 +122,7 @@ const eventsAfter = (
 /** Published events after an anchor, numbered by counting, up to the log's current end. */
 export const countedFrom = (
   counting: Counting,
-  from: Reached,
+  from: NumberedPlace,
   types: ReadonlyArray<string>,
 ): Stream.Stream<Delivered, LogUnavailable, Log> =>
   Stream.mapAccum(

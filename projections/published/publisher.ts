@@ -12,9 +12,9 @@ import { slices } from "#projections/projection.ts"
 import {
   type Anchor,
   isAfter,
+  type NumberedPlace,
   type Publishing,
   placeOf,
-  type Reached,
   readAnchors,
   readRestores,
   restoresAt,
@@ -80,7 +80,7 @@ interface Known extends Publishing {
 const blocked = (detail: string) => new PublishFailed({ detail })
 
 /** Where publishing resumes. */
-interface ResumePoint extends Reached {
+interface ResumePoint extends NumberedPlace {
   /** Up to this position only these types are published, as by the release that numbered them. */
   readonly former?: { readonly position: number; readonly types: ReadonlyArray<string> }
 }
@@ -99,13 +99,17 @@ const rebuildStart = (
   const former = { position: head, types: begin.types }
   return { ...placeAt(begin), ...(isSame(begin.types, types) ? {} : { former }) }
 }
-const placeAt = ({ sequence, position, index }: Anchor): Reached => ({ sequence, position, index })
+const placeAt = ({ sequence, position, index }: Anchor): NumberedPlace => ({
+  sequence,
+  position,
+  index,
+})
 const isSame = (one: ReadonlyArray<string>, other: ReadonlyArray<string>) =>
   one.join() === other.join()
-const start: Reached = { sequence: 0, position: 0, index: 0 }
+const start: NumberedPlace = { sequence: 0, position: 0, index: 0 }
 
 /** Recreates the stream from the log. */
-const recreated = Effect.fnUntraced(function* (from: ResumePoint, why: string) {
+const recreateStream = Effect.fnUntraced(function* (from: ResumePoint, why: string) {
   yield* Effect.logWarning(
     `The stream of published events is made again, from event ${from.sequence + 1} on: ${why}`,
   )
@@ -147,7 +151,7 @@ const verifiedLast = Effect.fnUntraced(function* (
         "`almanac doctor`.",
     )
   }
-  return { sequence, ...place } satisfies Reached
+  return { sequence, ...place } satisfies NumberedPlace
 })
 
 /** Where publishing resumes. A stream of another history is replaced. */
@@ -160,7 +164,7 @@ const findResumePoint = Effect.fnUntraced(function* (
   const anchored = anchors.at(-1)?.sequence ?? 0
   const bounds = yield* published.bounds
   const rebuild = (why: string, reached: number) =>
-    recreated(rebuildStart(anchors, known.types, { reached, head }), why)
+    recreateStream(rebuildStart(anchors, known.types, { reached, head }), why)
 
   if (bounds === undefined) return yield* rebuild("it is gone.", anchored)
   if (bounds.last === 0 && anchored === 0) return start
@@ -183,7 +187,7 @@ const findResumePoint = Effect.fnUntraced(function* (
 const anchoring = Effect.fnUntraced(function* <R>(record: RecordAnchor<R>, known: Publishing) {
   const { types } = known
   let last = (yield* readAnchors(known)).at(-1)
-  return Effect.fnUntraced(function* ({ sequence, position, index }: Reached) {
+  return Effect.fnUntraced(function* ({ sequence, position, index }: NumberedPlace) {
     if (last === undefined) return
     const now_ms = yield* Clock.currentTimeMillis
     const is_new = !isSame(last.types, types)
@@ -217,7 +221,7 @@ const publishFrom = Effect.fnUntraced(function* <R>(
   let restores = yield* readRestores
   const begin = yield* findResumePoint({ ...publishing, restores })
   const former = "former" in begin ? begin.former : undefined
-  let reached: Reached = begin
+  let reached: NumberedPlace = begin
   // Its last commit may be partly published.
   let read = Math.max(0, begin.position - 1)
   const anchor = yield* anchoring(record, publishing)
@@ -272,7 +276,7 @@ const publishFrom = Effect.fnUntraced(function* <R>(
   })
 
   const checking = Effect.andThen(
-    verifyStored(published, () => reached.sequence),
+    verifyStream(published, () => reached.sequence),
     anchored,
   )
   return yield* Effect.raceFirst(following, Effect.forever(checking))
@@ -282,15 +286,19 @@ const publishFrom = Effect.fnUntraced(function* <R>(
  * Fails if the bus has lost accepted events: it does not sync, so a killed server may lose the last
  * ones. Without this check they would be missing until the next event.
  */
-const verifyStored = Effect.fnUntraced(function* (
+const verifyStream = Effect.fnUntraced(function* (
   { bounds }: Pick<PublishedEvents["Service"], "bounds">,
   reached: () => number,
 ) {
   yield* Effect.sleep(check_ms)
-  const taken = reached()
-  const kept = (yield* bounds)?.last ?? -1
-  if (kept >= taken) return
-  return yield* blocked(kept < 0 ? "The stream is gone." : `It has ${kept} of ${taken} events.`)
+  const accepted_count = reached()
+  const stored_count = (yield* bounds)?.last ?? -1
+  if (stored_count >= accepted_count) return
+  return yield* blocked(
+    stored_count < 0
+      ? "The stream is gone."
+      : `It has ${stored_count} of ${accepted_count} events.`,
+  )
 })
 
 /**

@@ -123,12 +123,12 @@ const creates = <Row>({ name, of, by, keeps, indexes }: Declared<Row>, schema: S
   const kinds: Readonly<Record<string, string>> = of.columns
   const version: Array<string> = [by, "valid_from"]
   const columns: ReadonlyArray<string> = keeps
-  const kept = columns.reduce(
+  const builder = columns.reduce(
     (table, column) => table.addColumn(column, typeOf(kinds[column] ?? "text")),
     schema.createTable(name),
   )
   return [
-    kept
+    builder
       .addColumn("valid_from", "text", (column) => column.notNull())
       .addColumn("valid_to", "text", (column) => column.notNull()),
     // At most one version is valid at a time, so no two begin at the same time.

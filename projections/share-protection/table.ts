@@ -95,8 +95,8 @@ export const typeOf = (kind: string) => (/text|json/.test(kind) ? "text" : "inte
 
 const tableOf = ({ name, columns }: Design, schema: SchemaModule) =>
   Object.entries(columns).reduce(
-    (made, [column, kind]) =>
-      made.addColumn(column, typeOf(kind), (defined) => {
+    (builder, [column, kind]) =>
+      builder.addColumn(column, typeOf(kind), (defined) => {
         const bound = kind.endsWith("?") ? defined : defined.notNull()
         return column === "id" ? bound.primaryKey() : bound
       }),
@@ -115,8 +115,8 @@ const indexesOf = ({ name, indexes = [], usual }: Design, schema: SchemaModule) 
 
 /** Parses values whose stored form differs; a row of texts and numbers is returned unchanged. */
 const rowParser = (kinds: ReadonlyArray<readonly [string, unknown]>) => {
-  const columns = (wanted: string) =>
-    kinds.flatMap(([column, kind]) => (String(kind).startsWith(wanted) ? [column] : []))
+  const columns = (type: string) =>
+    kinds.flatMap(([column, kind]) => (String(kind).startsWith(type) ? [column] : []))
   const flags = columns("boolean")
   const objects = columns("json")
   return (stored: Readonly<Record<string, unknown>>) => {
@@ -175,7 +175,7 @@ const writers = ({ name, columns, by = "id" }: Design) => {
     db.insertInto(name).values(each(columns, (column) => slots[column]))
   return {
     insert: writer(known, inserting),
-    ensure: writer(known, (...given) => inserting(...given).onConflict((same) => same.doNothing())),
+    ensure: writer(known, (...args) => inserting(...args).onConflict((same) => same.doNothing())),
     update: writer(known, (db, columns, slots) =>
       db
         .updateTable(name)

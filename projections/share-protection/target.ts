@@ -36,13 +36,13 @@ const targets = table({
 })
 
 /** Frequent measurements are stored apart from settings, which rarely change. */
-const kept = Struct.keys(targets.columns).filter((column) => column !== "usage_stats")
+const versioned = Struct.keys(targets.columns).filter((column) => column !== "usage_stats")
 
 const past = history({
   name: "share_protection_target_history",
   of: targets,
   by: "id",
-  keeps: kept,
+  keeps: versioned,
   indexes: [["id"], ["project_id", "id"], ["domain_id", "id"], ["status", "id"]],
 })
 

@@ -132,13 +132,13 @@ export interface CoverageRow {
 
 type Tested = Omit<RestoreTestRow, "id">
 
-interface FoundCoverage
+interface CoverageRecord
   extends Omit<CoverageRow, "protected" | "last_proven_restorable" | "restore_test_failure">,
     Tested {
   readonly enabled: number
 }
 
-const toCoverageRow = (found: FoundCoverage): CoverageRow => {
+const toCoverageRow = (found: CoverageRecord): CoverageRow => {
   const { enabled, proven_backup_id, proven_taken_at, proven_at, ...row } = found
   const { failed_backup_id, failed_at, failure, ...about } = row
   const is_proven = proven_backup_id !== null && proven_taken_at !== null && proven_at !== null
@@ -167,7 +167,7 @@ export const coverageOf = (
   Effect.map(
     rowsOf(
       db,
-      sql<FoundCoverage>`
+      sql<CoverageRecord>`
         with policy as (${versions("share_protection_policy_history", {}, as_of)}),
           backup as (${versions("share_protection_backup_history", {}, as_of)}),
           newest as (${newest}),

@@ -124,7 +124,7 @@ const msOf = (at: string) => {
 }
 
 /** Whether an event matches a filter. */
-export const isAskedFor = ({ from, to, ...equals }: AuditFilters, event: AuditEvent) => {
+export const matchesFilters = ({ from, to, ...equals }: AuditFilters, event: AuditEvent) => {
   if (from !== undefined && msOf(event.at) < from) return false
   if (to !== undefined && msOf(event.at) >= to) return false
   const fields = new Map<string, unknown>(Object.entries(event))

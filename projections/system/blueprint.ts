@@ -19,6 +19,6 @@ export class SystemModel extends Context.Service<SystemModel, ReadModel<SystemTa
   "projections/SystemModel",
 ) {
   /** Follows the log for the lifetime of the layer, unless this process must not. */
-  static readonly layer = (details: ReadonlyArray<Detail>, is_kept = true) =>
-    Layer.effect(this, (is_kept ? readModel : unmaintained)(blueprint(details)))
+  static readonly layer = (details: ReadonlyArray<Detail>, is_maintained = true) =>
+    Layer.effect(this, (is_maintained ? readModel : unmaintained)(blueprint(details)))
 }

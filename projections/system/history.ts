@@ -23,7 +23,7 @@ export type Moment =
 const streamOf = ({ service, aggregate, id }: AggregateName) => `${service}.${aggregate}.${id}`
 
 /** A commit as operators see it, without the ids of earlier commands. */
-const shownCommit = ({ position, commit, hash }: Recorded): AuditCommit => {
+const toAuditCommit = ({ position, commit, hash }: Recorded): AuditCommit => {
   const { commands, events, snapshot, ...rest } = Struct.omit(commit, ["v"])
   return {
     position,
@@ -47,7 +47,7 @@ export const history = Effect.fnUntraced(function* (
   if (last === undefined) return undefined
   let bytes = 0
   const commits = yield* log.read(stream, after).pipe(
-    Stream.map(shownCommit),
+    Stream.map(toAuditCommit),
     Stream.take(limit),
     Stream.takeUntil((commit) => {
       bytes += JSON.stringify(commit).length

@@ -76,7 +76,7 @@ export const countUnreadable = (db: Kysely<QuarantineTables>): Effect.Effect<Unr
       .select(["acknowledged", ({ fn }) => fn.countAll<number>().as("count")])
       .groupBy("acknowledged")
       .execute()
-    const countOf = (wanted: number) =>
-      Number(rows.find(({ acknowledged }) => acknowledged === wanted)?.count ?? 0)
+    const countOf = (value: number) =>
+      Number(rows.find(({ acknowledged }) => acknowledged === value)?.count ?? 0)
     return { acknowledged: countOf(1), open: countOf(0) }
   })

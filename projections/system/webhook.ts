@@ -205,12 +205,12 @@ export const webhook = projection<WebhookTables, WebhookEvent>({
 })
 
 /** A webhook as its owner sees it, without its secret. */
-export interface WebhookFound extends Omit<WebhookRow, "types" | "services"> {
+export interface WebhookDetails extends Omit<WebhookRow, "types" | "services"> {
   readonly types: ReadonlyArray<string>
   readonly services: ReadonlyArray<string>
 }
 
-const toWebhook = ({ types, services, ...row }: WebhookRow): WebhookFound => ({
+const toWebhook = ({ types, services, ...row }: WebhookRow): WebhookDetails => ({
   ...row,
   types: JSON.parse(types),
   services: JSON.parse(services),

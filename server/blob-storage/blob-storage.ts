@@ -74,8 +74,8 @@ const openParts = Effect.fnUntraced(function* (
     resume_after: yield* recordedCursor(node_id),
   })
   const { find } = Context.get(live_nodes, LiveNodes)
-  const heardAt = (node_id: string) => find(node_id)?.heard_at
-  const joined = yield* joinNodes({ settings, node_id, held, heardAt }, volume)
+  const lastHeartbeat = (node_id: string) => find(node_id)?.heard_at
+  const joined = yield* joinNodes({ settings, node_id, held, lastHeartbeat }, volume)
   const around = Context.merge(
     yield* Layer.build(cursors(settings.data.dir, cluster.secret)),
     live_nodes,

@@ -28,9 +28,12 @@ export interface NodeOptions {
   readonly held: HeldMembers
 }
 
-/** Options to join a cluster; `heardAt` is the time of a node's last heartbeat, in epoch ms. */
+/**
+ * Options to join a cluster. `lastHeartbeat` returns the time of a node's last heartbeat in epoch
+ * ms.
+ */
 export interface JoinOptions extends NodeOptions {
-  readonly heardAt: (node_id: string) => number | undefined
+  readonly lastHeartbeat: (node_id: string) => number | undefined
 }
 
 /** True if this node can authenticate itself; otherwise every node rejects it. */
@@ -42,14 +45,14 @@ const hasProof = ({ cluster, tls }: Settings) =>
  * one would turn every 404 into 503 permanently. It still gets requests, because missing heartbeats
  * may only mean that the bus is down.
  */
-const reaching = ({ settings, heardAt }: JoinOptions, now: () => number) => {
+const reachDecider = ({ settings, lastHeartbeat }: JoinOptions, now: () => number) => {
   const has_proof = hasProof(settings)
   const silent_ms = settings.cluster.heartbeat_deadline_seconds * 1000
   const since = now()
   return (node_id: string, state: "active" | "leaving"): Reach => {
     if (!has_proof) return "never"
-    const is_heard = now() - Math.max(since, heardAt(node_id) ?? 0) < silent_ms
-    return state === "active" || is_heard ? "reached" : "unheard"
+    const is_recent = now() - Math.max(since, lastHeartbeat(node_id) ?? 0) < silent_ms
+    return state === "active" || is_recent ? "reached" : "unheard"
   }
 }
 
@@ -163,7 +166,7 @@ export const joinNodes = Effect.fnUntraced(function* (options: JoinOptions, loca
     repair_bytes_per_second,
     pauseAfter: threadRest().after,
   })
-  const reachOf = reaching(options, () => clock.currentTimeMillisUnsafe())
+  const reachOf = reachDecider(options, () => clock.currentTimeMillisUnsafe())
   const reachable = () => reached(held.members(), reachOf)
   const is_closed = !hasProof(settings)
   const engine = clusterEngine({

@@ -35,6 +35,6 @@ export const capitalPressure = Effect.fnUntraced(function* ({ settings }: Capita
       onNone: () => () => Effect.fail(unkept),
       onSome: ({ waitFor }) => waitFor,
     }),
-    ready: reader.trouble,
+    ready: reader.problem,
   }
 })

@@ -97,29 +97,29 @@ export const keepSchedule = Effect.fnUntraced(function* (
   jobs: ReadonlyArray<ScheduledJob>,
   run: RunJob,
 ) {
-  const kept = yield* Effect.forEach(jobs, (job) =>
-    Effect.map(lastTick(job), (taken) => ({
+  const schedules = yield* Effect.forEach(jobs, (job) =>
+    Effect.map(lastTick(job), (last_tick) => ({
       id: job.id,
       cron: new Cron(job.cron, { mode: "5-part", paused: true, timezone: job.timezone }),
-      taken,
+      last_tick,
     })),
   )
   /** The newest tick of a job that has not run yet. */
-  const dueOf = ({ cron, taken }: (typeof kept)[number], now: number) => {
+  const dueOf = ({ cron, last_tick }: (typeof schedules)[number], now: number) => {
     const [tick] = cron.previousRuns(1, new Date(now + 1))
     const due = tick?.getTime() ?? -Infinity
-    return due > taken && now - due < missed_ms_max ? due : undefined
+    return due > last_tick && now - due < missed_ms_max ? due : undefined
   }
   const looking = Effect.gen(function* () {
-    for (const job of kept) {
+    for (const job of schedules) {
       const due = dueOf(job, yield* Clock.currentTimeMillis)
       if (due === undefined) continue
-      job.taken = due
+      job.last_tick = due
       yield* take(job.id, due, run)
     }
     const now = yield* Clock.currentTimeMillis
-    if (kept.some((job) => dueOf(job, now) !== undefined)) return
-    const nexts = kept.map(({ cron }) => cron.nextRun(new Date(now))?.getTime() ?? Infinity)
+    if (schedules.some((job) => dueOf(job, now) !== undefined)) return
+    const nexts = schedules.map(({ cron }) => cron.nextRun(new Date(now))?.getTime() ?? Infinity)
     yield* Effect.sleep(Duration.millis(Math.min(Math.min(...nexts) - now, sleep_ms_max)))
   })
   return yield* Effect.forever(looking)

@@ -66,8 +66,8 @@ export const carrierRegistries = Effect.fnUntraced(function* (
   ]
   const in_use = Effect.suspend(() => {
     const { registry } = carrier
-    const chosen = configured().find(({ name }) => registry === "auto" || name === registry)
-    if (chosen !== undefined) return Effect.succeed(chosen)
+    const selected = configured().find(({ name }) => registry === "auto" || name === registry)
+    if (selected !== undefined) return Effect.succeed(selected)
     return Effect.fail(new NoRegistry({ detail: registry === "mirror" ? no_mirror : none_at_all }))
   })
   const sources = Effect.gen(function* () {

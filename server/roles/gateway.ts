@@ -14,7 +14,7 @@ import {
 import type { Settings } from "#schemas/settings.ts"
 import { capitalPressure } from "#server/capital-pressure/capital-pressure.ts"
 import { carrierSearch } from "#server/carrier-search/carrier-search.ts"
-import { operating } from "#server/operating.ts"
+import { operationsService } from "#server/operating.ts"
 import { type Opening, plantDisease } from "#server/plant-disease/plant-disease.ts"
 import { firstOf, modelProblem } from "#server/problems.ts"
 import type { RoleParts } from "#server/roles/parts.ts"
@@ -37,8 +37,8 @@ const dashboardService = Effect.fnUntraced(function* (settings: Settings, model:
   const service = capitalPressure({ settings })
   if (model === undefined) return yield* mount(yield* service)
   const known = yield* Effect.provideContext(service, model)
-  const kept = Context.get(model, CapitalPressureModel)
-  const ready = firstOf(known.ready, yield* modelProblem(known.name, blueprint.part, kept))
+  const read_model = Context.get(model, CapitalPressureModel)
+  const ready = firstOf(known.ready, yield* modelProblem(known.name, blueprint.part, read_model))
   return yield* mount({ ...known, ready })
 })
 
@@ -109,7 +109,7 @@ export const gateway = Effect.fnUntraced(function* (options: GatewayOptions) {
     serves = plants.serves
   }
   const capital = dashboard && Context.get(dashboard, CapitalPressureModel)
-  const operations = yield* operating(settings, parts, capital)
+  const operations = yield* operationsService(settings, parts, capital)
   collectors.push(...operations.collectors)
   return { mounted, operations: yield* mount(operations.service), collectors, serves }
 })

@@ -19,7 +19,7 @@ import { details } from "#server/audit-details.ts"
 import { commandProblem } from "#server/problems.ts"
 import type { SettingsSources } from "#server/program.ts"
 import { outside } from "#server/share-protection/outside.ts"
-import { webhookMachinery } from "#server/webhooks.ts"
+import { webhookAdapters } from "#server/webhooks.ts"
 
 const folder_mode = 0o700
 
@@ -58,7 +58,7 @@ export const roleParts = Effect.fnUntraced(function* (
     commands: yield* Effect.cached(commands),
     blobs: yield* Effect.cached(Layer.build(BlobStorageModel.layer)),
     models: yield* Effect.cached(Layer.build(models(settings))),
-    hooks: yield* Effect.cached(Layer.build(webhookMachinery(settings))),
+    hooks: yield* Effect.cached(Layer.build(webhookAdapters(settings))),
     live_nodes: yield* Effect.cached(Layer.build(liveNodes(settings))),
     outside: yield* Effect.cached(outside(settings, sources)),
   }

@@ -22,10 +22,10 @@ export const cloudTenants = (settings: Settings) =>
     Layer.provideMerge(keystoneSession(settings)),
   )
 
-const unsupported = (whose: string, command: string) => () =>
+const unsupported = (owner: string, command: string) => () =>
   Effect.fail(
     new IdentityUnavailable({
-      message: `${whose}: ask there (${command}), identity.kind is keystone`,
+      message: `${owner}: ask there (${command}), identity.kind is keystone`,
     }),
   )
 

@@ -3,7 +3,7 @@ import { readFileSync } from "node:fs"
 import { assert, describe, expect, it } from "vitest"
 import { and, not, or, setup } from "xstate"
 import { edgesOf, pathOf } from "#actors/chart.ts"
-import { words } from "#server/chart-words.ts"
+import { chart_descriptions } from "#server/chart-words.ts"
 import { charts, chartsSection, diagramOf, eventWords, nodesOf } from "./lifecycles-page.ts"
 
 const page = "docs/lifecycles.md"
@@ -15,20 +15,20 @@ const events = eventWords()
 describe(page, () => {
   it("tells each chart as it is", async () => {
     const [before] = readFileSync(page, "utf8").split(begin)
-    const made = [before, begin, "\n\n", chartsSection(machines, words)].join("")
+    const made = [before, begin, "\n\n", chartsSection(machines, chart_descriptions)].join("")
     await expect(made).toMatchFileSnapshot(`../../${page}`)
   })
 
   it("tells every chart that there is, and no other", () => {
-    assert.deepEqual(Object.keys(words).toSorted(), [...machines.keys()].toSorted())
+    assert.deepEqual(Object.keys(chart_descriptions).toSorted(), [...machines.keys()].toSorted())
     assert.isAbove(machines.size, 15)
   })
 
   for (const [id, machine] of machines) {
     it(`has a sentence for each state of ${id}, and for no other`, () => {
-      const told = words[id]?.states ?? {}
+      const told = chart_descriptions[id]?.states ?? {}
       assert.deepEqual(Object.keys(told).toSorted(), nodesOf(machine.root).map(pathOf).toSorted())
-      for (const text of [words[id]?.description ?? "", ...Object.values(told)]) {
+      for (const text of [chart_descriptions[id]?.description ?? "", ...Object.values(told)]) {
         assert.match(text, /^[A-Z].*\.$/)
       }
     })

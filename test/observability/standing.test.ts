@@ -6,7 +6,7 @@ import { Shares } from "#actors/share-protection/ports/shares.ts"
 import { WebhookCursors } from "#actors/system/webhooks/cursors.ts"
 import { Log, type Recorded } from "#events/log.ts"
 import { shareProtectionMetrics } from "#gateway/share-protection/metrics.ts"
-import { collected, readModelMetrics, webhookMetrics } from "#gateway/system/metrics.ts"
+import { collectMetrics, readModelMetrics, webhookMetrics } from "#gateway/system/metrics.ts"
 import { type Operated, ReadModels } from "#gateway/system/read-models.ts"
 import { PublishedEvents } from "#projections/published-events.ts"
 import { openDatabase, project } from "#projections/read-model.ts"
@@ -280,7 +280,7 @@ describe("the metrics of webhooks", () => {
 describe("all metrics together", () => {
   it.effect("leave out what fails and what is slow, and say so", () =>
     Effect.gen(function* () {
-      const asked = yield* collected([
+      const asked = yield* collectMetrics([
         {
           name: "well",
           text: Effect.succeed("# HELP almanac_a A.\n# TYPE almanac_a gauge\nalmanac_a 1\n"),

@@ -180,10 +180,10 @@ describePostgres("a PostgreSQL server", () => {
             Effect.sync(() => {
               for (const pid of pids) process.kill(pid, name)
             })
-          const is_away = Effect.sync(() => !shared.is_reached())
+          const is_away = Effect.sync(() => !shared.isReachable())
           yield* signal("SIGSTOP")
           yield* until("trouble", is_away).pipe(Effect.ensuring(signal("SIGCONT")))
-          yield* until("reached", Effect.sync(shared.is_reached))
+          yield* until("reached", Effect.sync(shared.isReachable))
         }),
       ),
     )
@@ -205,7 +205,7 @@ describePostgres("a PostgreSQL server", () => {
             assert.propertyVal(failed, "_tag", "DatabaseUnusable")
             yield* until(
               "trouble",
-              Effect.sync(() => !shared.is_reached()),
+              Effect.sync(() => !shared.isReachable()),
             )
             const position = yield* count("x", 1)
             assert.equal((yield* Effect.flip(shared.waitFor(position)))._tag, "Behind")
@@ -216,7 +216,7 @@ describePostgres("a PostgreSQL server", () => {
             yield* Fiber.join(late)
             yield* shared.catchUp.pipe(Effect.retry({ times: 10 }))
             assert.equal(yield* totals(shared.db), 2)
-            yield* until("reached", Effect.sync(shared.is_reached))
+            yield* until("reached", Effect.sync(shared.isReachable))
           }),
         ),
     )

@@ -275,7 +275,7 @@ describe("a get of a missing blob", () => {
       const heard_at = Date.now()
       const settings = settingsWith(has_secret ? { cluster: { secret } } : {})
       const { engine } = await joined(
-        { settings, node_id: "node-1", held: heldIn(state), heardAt: () => heard_at },
+        { settings, node_id: "node-1", held: heldIn(state), lastHeartbeat: () => heard_at },
         () => ahead_ms,
       )
       const faults = async () => [
@@ -304,7 +304,7 @@ describe("a leaving node without heartbeats", () => {
     const leaving = heldIn("leaving", ["127.0.0.1:1", `127.0.0.1:${port}`])
     const settings = settingsWith({ cluster: { secret } })
     const { engine } = await joined(
-      { settings, node_id: "node-1", held: leaving, heardAt: () => undefined },
+      { settings, node_id: "node-1", held: leaving, lastHeartbeat: () => undefined },
       () => ahead_ms,
     )
     ahead_ms = 60_000
@@ -333,7 +333,7 @@ describe("a node without a secret", () => {
       [{ cluster: { secret } }, true],
     ] as const) {
       const settings = settingsWith(given)
-      const { engine } = await joined({ ...options, settings, heardAt: () => undefined })
+      const { engine } = await joined({ ...options, settings, lastHeartbeat: () => undefined })
       await engine.delete(BlobId.make("0".repeat(32)), origin, 1n, "cluster")
       expect(connections > 0).toBe(expected)
     }
@@ -363,7 +363,7 @@ describe("a node of another release", () => {
       settings: settingsWith({ cluster: { secret } }),
       node_id: "node-1",
       held: heldAt("127.0.0.1:1", ...others),
-      heardAt: () => undefined,
+      lastHeartbeat: () => undefined,
     })
     assert.equal(apart(), undefined)
     await expect(engine.get(BlobId.make("0".repeat(32)), {}, 1n)).rejects.toThrow()

@@ -80,27 +80,27 @@ const digitsReader = (sink?: DataSink) => {
 }
 
 /** A growing buffer. */
-const keeper = () => {
-  let kept = new Uint8Array(1024)
+const makeBuffer = () => {
+  let buffer = new Uint8Array(1024)
   let length = 0
   return {
     length: () => length,
-    text: (from: number) => utf8.decode(kept.subarray(from, length - 1)),
+    text: (from: number) => utf8.decode(buffer.subarray(from, length - 1)),
     /** The whole text; if it is not UTF-8, an empty text, which is invalid JSON. */
     json: () => {
       try {
-        return exact_utf8.decode(kept.subarray(0, length))
+        return exact_utf8.decode(buffer.subarray(0, length))
       } catch {
         return ""
       }
     },
-    keep: (bytes: Uint8Array) => {
-      if (length + bytes.length > kept.length) {
-        const larger = new Uint8Array(Math.max(2 * kept.length, length + bytes.length))
-        larger.set(kept.subarray(0, length))
-        kept = larger
+    append: (bytes: Uint8Array) => {
+      if (length + bytes.length > buffer.length) {
+        const larger = new Uint8Array(Math.max(2 * buffer.length, length + bytes.length))
+        larger.set(buffer.subarray(0, length))
+        buffer = larger
       }
-      kept.set(bytes, length)
+      buffer.set(bytes, length)
       length += bytes.length
     },
   }
@@ -135,7 +135,7 @@ const makeOutline = () => {
  * `isFull`.
  */
 export const fieldsReader = (sink?: DataSink) => {
-  const fields = keeper()
+  const fields = makeBuffer()
   const outline = makeOutline()
   let mode: "structure" | "text" | "data" = "structure"
   let is_escaped = false
@@ -155,7 +155,7 @@ export const fieldsReader = (sink?: DataSink) => {
       mode = "text"
       name_start = fields.length() + 1
     }
-    fields.keep(bytes.subarray(at, at + 1))
+    fields.append(bytes.subarray(at, at + 1))
     return at + 1
   }
   const text = (bytes: Uint8Array, from: number) => {
@@ -166,7 +166,7 @@ export const fieldsReader = (sink?: DataSink) => {
       else if (byte === backslash) is_escaped = true
       else if (byte === quote) mode = "structure"
     }
-    fields.keep(bytes.subarray(from, at))
+    fields.append(bytes.subarray(from, at))
     if (mode === "structure" && outline.isName()) {
       name = fields.text(name_start)
     }
@@ -178,7 +178,7 @@ export const fieldsReader = (sink?: DataSink) => {
     digits?.push(bytes.subarray(from, to))
     if (end === -1) return to
     mode = "structure"
-    fields.keep(empty_text)
+    fields.append(empty_text)
     return end + 1
   }
   const steps = { structure, text, data }

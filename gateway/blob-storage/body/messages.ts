@@ -19,7 +19,7 @@ export interface Framing {
   /** Whether a line break ends a message, as in NDJSON. */
   readonly is_lined: boolean
   /** Whether an array of messages is accepted. */
-  readonly is_array_taken: boolean
+  readonly is_array_allowed: boolean
 }
 
 type Refusal = InvalidArgument | TooLarge
@@ -51,7 +51,7 @@ const between = (place: Place, byte: number, framing: Framing) => {
   }
   if (is_closed) return "nonsense"
   if (byte === open_brace && is_separated) return "message"
-  if (byte === open_bracket && count === 0 && !is_array && framing.is_array_taken) {
+  if (byte === open_bracket && count === 0 && !is_array && framing.is_array_allowed) {
     place.is_array = true
     return "skip"
   }

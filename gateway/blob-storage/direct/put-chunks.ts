@@ -147,7 +147,7 @@ export const putChunks = (
   const scanner = messageScanner({
     message_bytes_max: stream_line_bytes_max,
     is_lined,
-    is_array_taken: true,
+    is_array_allowed: true,
   })
   let grace: Fiber.Fiber<unknown> | undefined
   let work: Promise<unknown> = Promise.resolve()

@@ -36,7 +36,7 @@ const two_objects = new InvalidArgument({ detail: "body: Expected one JSON objec
 const body_framing = {
   message_bytes_max: Number.POSITIVE_INFINITY,
   is_lined: false,
-  is_array_taken: false,
+  is_array_allowed: false,
 }
 
 const putFields = messageFields(
@@ -91,32 +91,32 @@ const bytesMax = ({ "content-length": length, "transfer-encoding": encoding }: D
 /** Collects the bytes of a message in memory while they are few, then sends them to an upload. */
 const makeIntake = ({ engine }: DirectPuts, exchange: Exchange) => {
   const order = { ...orderOf(exchange, { policy: unspecified, labels: no_labels }) }
-  let held: Array<Uint8Array> = []
-  let held_bytes = 0
+  let buffered: Array<Uint8Array> = []
+  let buffered_bytes = 0
   let upload: BlobUpload | undefined
   let pressure: Promise<unknown> | undefined
 
   const write = (bytes: Uint8Array) => {
-    const taken = upload?.write(bytes)
-    if (taken === undefined) return
+    const written = upload?.write(bytes)
+    if (written === undefined) return
     // If this promise is not awaited, `finish` still rejects.
-    taken.catch(() => undefined)
-    pressure = pressure ? Promise.all([pressure, taken]) : taken
+    written.catch(() => undefined)
+    pressure = pressure ? Promise.all([pressure, written]) : written
   }
   const restart = () => {
     upload?.abort().catch(exchange.fail)
     upload = undefined
-    held = []
-    held_bytes = 0
+    buffered = []
+    buffered_bytes = 0
   }
   const sink: DataSink = {
     take: (bytes) => {
       if (upload !== undefined) return write(bytes)
-      held.push(bytes)
-      held_bytes += bytes.length
-      if (held_bytes < gathered_bytes_max) return
+      buffered.push(bytes)
+      buffered_bytes += bytes.length
+      if (buffered_bytes < gathered_bytes_max) return
       upload = engine.upload(order, bytesMax(exchange.headers))
-      for (const part of held.splice(0)) write(part)
+      for (const part of buffered.splice(0)) write(part)
     },
     restart,
   }
@@ -135,7 +135,7 @@ const makeIntake = ({ engine }: DirectPuts, exchange: Exchange) => {
       const begun = upload
       upload = undefined
       return begun === undefined
-        ? engine.put(order, [...held, ...data], exchange.now())
+        ? engine.put(order, [...buffered, ...data], exchange.now())
         : finishUpload(begun, data, exchange.now())
     },
   }

@@ -36,8 +36,8 @@ const queryOf = ({ url }: Exchange) => {
   if (start === -1) return {}
   const all = new URLSearchParams(url.slice(start))
   const values = Array.from(new Set(all.keys()), (name) => {
-    const given = all.getAll(name)
-    return [name, given.length === 1 ? given[0] : given] as const
+    const values = all.getAll(name)
+    return [name, values.length === 1 ? values[0] : values] as const
   })
   return Object.fromEntries(values)
 }
@@ -123,10 +123,10 @@ export const readBody = (exchange: Exchange, { take, end, drop, fail }: BodyTake
   if (isExpectant(exchange)) response.writeContinue()
   const onData = (bytes: Uint8Array) => {
     try {
-      const taken = take(bytes)
-      if (taken === undefined || exchange.isOver()) return
+      const pending = take(bytes)
+      if (pending === undefined || exchange.isOver()) return
       request.pause()
-      taken.then(() => {
+      pending.then(() => {
         if (!exchange.isOver()) request.resume()
       }, fail)
     } catch (cause) {

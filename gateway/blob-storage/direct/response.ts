@@ -8,7 +8,7 @@ import { HttpServerResponse } from "effect/http"
 import type { PutReceipt as Durable } from "#actors/blob-storage/ports/engine.ts"
 import { faultOf } from "#actors/blob-storage/ports/fault.ts"
 import { label_prefix } from "#gateway/blob-storage/direct/request.ts"
-import { worded } from "#gateway/blob-storage/fault.ts"
+import { toRejection } from "#gateway/blob-storage/fault.ts"
 import type { Exchange } from "#gateway/direct.ts"
 import type { BlobId, BlobLabels, BlobMeta, PutReceipt } from "#schemas/blob-storage/blob.ts"
 import { Rejection } from "#schemas/blob-storage/rejection.ts"
@@ -121,7 +121,7 @@ export const reject = (exchange: Exchange, rejection: Rejection, headers: Header
 /** The thrown rejection, or the one for the engine's fault. */
 const rejectionOf = (cause: unknown) =>
   // Only instances of the union's members have one of their classes.
-  classOf(cause) === undefined ? worded(faultOf(cause)) : (cause as Rejection)
+  classOf(cause) === undefined ? toRejection(faultOf(cause)) : (cause as Rejection)
 
 /** Ends the request with a thrown rejection or a fault of the engine. */
 export const rejectCause = (exchange: Exchange, cause: unknown) =>

@@ -28,7 +28,7 @@ const params = { id: Schema.String }
 export const targetGroup = (shape: Shape) => {
   const { View, New, Patch } = shape.target
   const status = Schema.optionalKey(shape.TargetStatus)
-  const begun = acceptedOf(shape, "target", View).pipe(HttpApiSchema.status(202))
+  const accepted = acceptedOf(shape, "target", View).pipe(HttpApiSchema.status(202))
   return HttpApiGroup.make("targets")
     .annotate(OpenApi.Description, "Targets: buckets with a repository each.")
     .add(
@@ -41,7 +41,7 @@ export const targetGroup = (shape: Shape) => {
         .annotate(Needs, { rule: "share-protection:targets:list" }),
       HttpApiEndpoint.post("create", "/v1/targets", {
         payload: New,
-        success: begun,
+        success: accepted,
         error: rejections(
           NotFound,
           Conflict,
@@ -84,7 +84,7 @@ export const targetGroup = (shape: Shape) => {
         .annotate(Needs, { rule: "share-protection:targets:preflight" }),
       HttpApiEndpoint.post("enroll", "/v1/targets/:id/enroll", {
         params,
-        success: begun,
+        success: accepted,
         error: rejections(NotFound, Conflict),
       })
         .annotate(OpenApi.Summary, "Enroll a target again after an error")

@@ -110,8 +110,8 @@ const location = {
 export const withJobLocation = (operation: { readonly [field: string]: unknown }) => {
   const { responses } = operation
   // The library's own document: an operation's responses by status.
-  const { 202: begun, ...others } = responses as Record<string, object>
-  return { ...operation, responses: { 202: { ...begun, headers: { location } }, ...others } }
+  const { 202: accepted, ...others } = responses as Record<string, object>
+  return { ...operation, responses: { 202: { ...accepted, headers: { location } }, ...others } }
 }
 
 /** Three times the largest valid body: a policy with the maximum number of patterns. */

@@ -25,8 +25,8 @@ const expected_name = `Expected names of letters, digits, _ and -, with commas b
 const too_many = `Expected at most ${names_max} names`
 
 /** The names of a filter, whose parameter may also occur several times. */
-export const namesOf = (given: string | ReadonlyArray<string> = []) =>
-  [given].flat().flatMap((text) => text.split(","))
+export const namesOf = (parameter: string | ReadonlyArray<string> = []) =>
+  [parameter].flat().flatMap((text) => text.split(","))
 
 const Filter = Schema.optionalKey(
   Schema.Union([Names, Schema.Array(Names).check(Schema.isMaxLength(names_max))]),

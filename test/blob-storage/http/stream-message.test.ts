@@ -10,7 +10,7 @@ import { type FieldsRead, fields_bytes_max } from "#gateway/blob-storage/body/fi
 import { type Framing, messageScanner } from "#gateway/blob-storage/body/messages.ts"
 import { base64 } from "../../world/blob-storage/service.ts"
 
-const lines: Framing = { message_bytes_max: 4096, is_lined: true, is_array_taken: true }
+const lines: Framing = { message_bytes_max: 4096, is_lined: true, is_array_allowed: true }
 const json: Framing = { ...lines, is_lined: false }
 
 /** The bytes in parts that end at these places. */
@@ -125,7 +125,7 @@ describe("messages of a body", () => {
     ["members without a comma", lines, '[{"a":1} {"a":1}]', not_json],
     ["a message behind the array", lines, '[]{"a":1}', not_json],
     ["an array behind a message", lines, '{"a":1}\n[', not_json],
-    ["an array where none is taken", { ...json, is_array_taken: false }, "[]", not_json],
+    ["an array where none is taken", { ...json, is_array_allowed: false }, "[]", not_json],
   ] as const) {
     it(`do not include ${why}`, () => {
       expect(scan(framing, [body])).toMatchObject(expected)

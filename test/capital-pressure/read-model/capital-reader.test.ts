@@ -45,10 +45,10 @@ const start = async (options: Partial<CapitalReaderOptions> = {}) => {
   })
   const reader = await Effect.runPromise(Scope.provide(run, scope))
   return {
-    show: (asked: DashboardQuery) => Effect.runPromise(reader.show(asked)),
+    show: (asked: DashboardQuery) => Effect.runPromise(reader.read(asked)),
     exit: (asked: DashboardQuery) =>
-      Effect.runPromiseExit(Effect.provide(reader.show(asked), silent)),
-    trouble: () => Effect.runPromise(Effect.provide(reader.trouble, silent)),
+      Effect.runPromiseExit(Effect.provide(reader.read(asked), silent)),
+    trouble: () => Effect.runPromise(Effect.provide(reader.problem, silent)),
   }
 }
 
