@@ -111,7 +111,7 @@ const makeRenewAfterVerify = (
     try {
       await verifyCopy(local, id, now())
     } catch (cause) {
-      // A corrupt copy has been removed by now, and one that replaced it was just written.
+      // A corrupt copy was removed by the failed read, and one that replaced it was just written.
       if (!["BlobNotFound", "BlobCorrupt"].includes(faultOf(cause)._tag)) throw cause
     } finally {
       readings.delete(id)
@@ -140,7 +140,7 @@ const makeRenew = (
     return locks.take(id, async () => {
       const others = latest.get(id)
       latest.delete(id)
-      // The previous holder of the lock may have taken this time along and failed.
+      // The previous holder of the lock may have included this time and failed.
       const wanted = others !== undefined && others > put_at ? others : put_at
       const copy = await local.renew(id, wanted, at)
       if (copy !== undefined) markReported(id)

@@ -45,8 +45,8 @@ export interface Listening {
   /** The URL for clients on this machine, such as `http://127.0.0.1:9797`. */
   readonly url: string
   /**
-   * Serves for so many more seconds, and closes each connection after its next response, until load
-   * balancers have noticed the shutdown. A second signal ends this early.
+   * Serves for this many more seconds, and closes each connection after its next response, until
+   * load balancers have noticed the shutdown. A second signal ends this early.
    */
   readonly drain: (seconds: number) => Effect.Effect<void>
   /** When the present certificate expires, in Unix seconds; undefined without TLS. */

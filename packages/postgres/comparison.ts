@@ -123,7 +123,7 @@ const compareTable = async (
   }
 }
 
-/** Starts a comparison. It reads `kept` as of now, whatever is written later. */
+/** Starts a comparison. It reads `kept` as of now; later writes do not affect it. */
 export const postgresComparison = Effect.fnUntraced(function* (
   server: PostgresServer,
   schemas: ComparedSchemas,

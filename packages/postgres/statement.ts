@@ -64,8 +64,8 @@ export const binder = () => {
 }
 
 /**
- * SQLite's types in PostgreSQL: integers of 64 bits, and text that is compared by bytes, whatever
- * the database's collation is.
+ * SQLite's types in PostgreSQL: integers of 64 bits, and text compared by bytes, regardless of the
+ * database's collation.
  */
 const dataTypes = new Map<unknown, RawBuilder<unknown>>([
   ["integer", sql`bigint`],

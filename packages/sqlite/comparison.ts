@@ -7,8 +7,8 @@ import type { Comparison, ComparisonResponse, ComparisonStep } from "./compariso
 const program = new URL("./comparison-thread.ts", import.meta.url)
 
 /**
- * Starts a comparison. It reads `kept` as of now, whatever is written later. The thread stops with
- * the scope.
+ * Starts a comparison. It reads `kept` as of now; later writes do not affect it. The thread stops
+ * with the scope.
  */
 export const comparison = Effect.fnUntraced(function* (
   files: Comparison,

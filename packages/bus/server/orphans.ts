@@ -16,8 +16,8 @@ const poll_ms = 20
 const list_bytes_max = 16_777_216
 
 /**
- * The arguments of our own nats-server. The server's name identifies it in a process list, whatever
- * the binary is called: no other program has it after this file.
+ * The arguments of our own nats-server. The server's name identifies it in a process list, even if
+ * the binary was renamed: no other program has this name after this file.
  */
 export const natsArguments = (config_path: string): ReadonlyArray<string> => [
   "-c",

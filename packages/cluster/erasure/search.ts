@@ -112,7 +112,7 @@ const makeQueries = (
       const [copy] = await (is_self ? local.copiesOf([id]) : peers.have(peer, [id]))
       note(peer, copy)
     } catch {
-      // The node did not report its copy, whatever the reason.
+      // Any failure means that the node did not report its copy.
       failed += 1
     } finally {
       pending -= 1

@@ -111,7 +111,7 @@ const makeSource = (
     if (is_closed) return
     is_closed = true
     room.notify()
-    // The rest of the response, and how it ends, do not matter.
+    // The rest of the response, and any error at its end, are irrelevant.
     bytes?.return?.().then(undefined, () => undefined)
   }
   const read = async () => {

@@ -47,7 +47,7 @@ export const makeVerifier = ({ local, timing, pace }: VerifierParts) => {
     const [oldest] = verifications.keys()
     if (oldest !== undefined && verifications.size >= verifications_max)
       verifications.delete(oldest)
-    // The read quarantines a corrupt copy, whatever it fails with.
+    // A failed read has quarantined the copy if it is corrupt.
     const is_intact = verify(copy).catch(() => false)
     verifications.set(copy.id, {
       stored_at: copy.stored_at,

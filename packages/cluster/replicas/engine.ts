@@ -82,7 +82,7 @@ export const clusterEngine = (given: ClusterParts): ClusterEngine => {
     put,
     upload,
     get,
-    // An intact local copy is the blob, whatever other nodes have.
+    // An intact local copy is the blob, regardless of other nodes' copies.
     ...(local.getNow && { getNow: local.getNow }),
     stat: (id, scope) => (scope === "cluster" ? stat(id) : local.stat(id)),
     delete: (id, origin, at, scope) =>

@@ -37,7 +37,7 @@ export const boundsOf = (prefix: string) => {
   return { after: after?.padEnd(id_digits, "f") ?? "", until: until ?? "" }
 }
 
-/** What all nodes together have of one blob; decides whether it is listed. */
+/** The combined state of a blob on all nodes; decides whether it is listed. */
 interface Listed {
   is_held: boolean
   put_at: bigint

@@ -76,7 +76,7 @@ const makeQueries = (parts: ClusterParts, id: BlobId, range: BlobRange) => {
   const { unreachable, timed_out, note, noteFailure, isDeleted } = makeFindings()
   const { unheard = [] } = parts.members()
 
-  /** What a node has of the blob, with a short timeout if its heartbeat is overdue. */
+  /** Queries a node for its copy, with a short timeout if its heartbeat is overdue. */
   const lookUp = (peer: Peer) => {
     const lookup = peers.have(peer, [id])
     if (!unheard.includes(peer.node_id)) return lookup

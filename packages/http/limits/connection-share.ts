@@ -12,7 +12,9 @@ import { networksOf } from "./networks.ts"
 /** Connections of one address beyond its limit that get a response; any more are closed. */
 const excess_max = 16
 
-/** Connections reserved for unlimited addresses: at most a sixteenth of all. */
+/**
+ * Connections reserved for unlimited addresses: this number, or this share of all if that is less.
+ */
 const reserve_max = 64
 const reserve_share = 16
 

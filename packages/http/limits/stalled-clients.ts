@@ -15,7 +15,7 @@ const ms_per_s = 1000
 /** Minimum rate of reading a response, or of sending the rest of a body, in bytes per second. */
 const transfer_bytes_per_s_min = 16 * 1024
 
-/** The deadline for transferring so many bytes, in Unix milliseconds. */
+/** The deadline for transferring this many bytes, in Unix milliseconds. */
 const transferDeadline = (
   now_ms: number,
   bytes: number,
@@ -34,7 +34,7 @@ interface Exchange {
 const isComplete = ({ request, response }: Exchange) =>
   response.writableFinished && request.complete
 
-/** Checks all connections periodically. `patience_s` is the maximum time without progress. */
+/** Checks all connections periodically. `idle_s_max` is the maximum time without progress. */
 export const disconnectStalled = (
   server: Server,
   is_tls: boolean,

@@ -63,9 +63,9 @@ const dropIndexes = async (store: string, name: string) => {
 }
 
 /**
- * Preserves the blocks of the log's streams in `kept`, unless an earlier start left some there:
- * those are closer to the loss. Then removes the indexes. Returns an error message on failure,
- * which does not stop the start.
+ * Preserves the blocks of the log's streams in the folder `preserved`, unless an earlier start left
+ * some there: those are closer to the loss. Then removes the indexes. Returns an error message on
+ * failure, which does not stop the start.
  */
 export const preserveBlocks = async (store: string, name: string, preserved: string) => {
   const partial = `${preserved}.tmp`

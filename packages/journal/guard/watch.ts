@@ -41,8 +41,8 @@ export interface Watch extends Guard {
 export class LogWatch extends Context.Service<LogWatch, Watch>()("almanac/adapters/LogWatch") {}
 
 /**
- * Makes a guard from the last mark. `kept` is the mark if this process may write it; `release` runs
- * when the log is found to be complete.
+ * Makes a guard from the last mark. `mark_writer` is defined if this process may write the mark;
+ * `release` runs when the log is found to be complete.
  */
 export const newWatch = (
   mark: Mark | undefined,

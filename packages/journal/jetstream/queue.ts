@@ -15,7 +15,7 @@ const queue_commands_max = 10_000
 
 export type AppendResult = Result.Result<ReadonlyArray<number>, AppendFailure>
 
-/** All commits of one command: always written together, whatever else is in their group. */
+/** All commits of one command. They are always written together, in any group. */
 export interface Command {
   readonly commits: ReadonlyArray<Encoded>
   readonly bytes: number

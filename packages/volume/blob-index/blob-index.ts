@@ -90,7 +90,7 @@ const makeDirectory = (seed: number, entries: number) => {
   let count = buckets.length
 
   const at = (word: number): Bucket => {
-    // A shift by 32 bits would be a shift by none.
+    // JavaScript treats a shift by 32 bits as a shift by 0.
     const bucket = buckets[bits === 0 ? 0 : word >>> (32 - bits)]
     if (!bucket) throw new Error(`the index has no table for ${word}`)
     return bucket
@@ -289,7 +289,7 @@ const imageSizeOf = ({ blobs, tombstones, gone, shards }: IndexCount) => {
   return { bytes: entries * slot_bytes, images: Math.floor(entries / image_piece_entries) + 1 }
 }
 
-/** The images as pieces of whole entries, however they were cut. */
+/** Regroups the images into pieces of whole entries. */
 function* wholeEntries(images: ReadonlyArray<Uint8Array>) {
   let rest: Uint8Array<ArrayBufferLike> = new Uint8Array(0)
   for (const image of images) {
@@ -371,7 +371,7 @@ export const makeIndex = (images: ReadonlyArray<Uint8Array> = [], seed = 0) => {
     imageSize: () => imageSizeOf(counts),
     /** Memory in use, in bytes. */
     bytes: directory.bytes,
-    /** A snapshot for `makeIndex`, whatever changes later. Only one image at a time. */
+    /** A snapshot for `makeIndex`; later changes do not affect it. Only one image at a time. */
     image: (): Iterable<Uint8Array> => {
       const tables = Array.from(bucketsFrom(directory, 0), ({ table }) => table)
       return imageOf(snapshots.take(tables)())

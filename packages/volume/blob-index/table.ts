@@ -111,7 +111,7 @@ export const unpack = (header: number, position_8: number, bytes: number): Place
   is_large: (header & 4) !== 0,
 })
 
-/** A table for so many entries, with some to spare. */
+/** A table for this many entries, with spare slots. */
 export const makeTable = (seed: number, entries: number): Table => {
   let capacity = slots_min
   while (capacity * load_fresh_max < entries) capacity = Math.ceil(capacity * growth)

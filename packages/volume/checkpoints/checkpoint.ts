@@ -260,8 +260,8 @@ const readOne = async (disk: VolumeDisk, path: string) => {
 }
 
 /**
- * Reads the last valid checkpoint of a folder. Undefined if there is none. `is_last` is false if
- * there may have been a later one: files that this one names may be used otherwise by now.
+ * Reads the last valid checkpoint of a folder; undefined if there is none. `is_last` is false if a
+ * later one may have existed; files that this one names may have been reused since then.
  */
 export const readCheckpoint = async (disk: VolumeDisk, dir: string) => {
   const present = await disk.names(dir)

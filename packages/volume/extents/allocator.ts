@@ -91,7 +91,7 @@ const makeChanges = (
   }
   const release = (allocation: Allocation) => {
     const state = stateOf(allocation)
-    // The span may be owned by now, or be free again and another upload's.
+    // The span may already be owned, or free and reserved for another upload.
     if (state.reserved.get(allocation.start) !== allocation) return
     state.reserved.delete(allocation.start)
     state.free_map.releaseUnwritten({ start: allocation.start, end: allocation.end })

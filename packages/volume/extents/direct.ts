@@ -18,7 +18,7 @@ const writes_max = 2
 /** Undefined if the system or the file system does not support it. */
 const openDirect = async (fd: number): Promise<number | undefined> => {
   const { O_DIRECT, O_WRONLY } = fs.constants
-  // Undefined outside Linux, whatever the types say.
+  // Undefined outside Linux, although its type does not say so.
   if ((O_DIRECT as number | undefined) === undefined) return undefined
   return new Promise((resolve) => {
     // The same file, even if it was renamed.

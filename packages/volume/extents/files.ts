@@ -37,8 +37,8 @@ export interface ExtentFile {
 
 export interface ExtentFiles extends Extents {
   /**
-   * Reserves `bytes` in a row. If the disk is full and no file has that many, the span is shorter
-   * but holds at least one chunk. Rejects with the disk's error if it is full, and with
+   * Reserves `bytes` contiguous bytes. If the disk is full and no file has that many, the span is
+   * shorter but holds at least one chunk. Rejects with the disk's error if it is full, and with
    * BlobCapacityExceeded if less than the floor would stay free, unless it is for upkeep. A later
    * write to the span may be the first to find the disk full (`noteFull`).
    */
@@ -258,7 +258,7 @@ export interface ExtentOptions {
   readonly space?: FreeSpace
 }
 
-/** The extent files of a volume. `segments` must know its files by now. */
+/** The extent files of a volume. `segments` must have adopted its files. */
 export const makeExtents = ({
   segments,
   segment_bytes,

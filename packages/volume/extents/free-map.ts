@@ -67,7 +67,7 @@ const makeFits = ({ free, indexOf, cut, join, bytes }: ReturnType<typeof makeFre
     largest = free.reduce((most, span) => Math.max(most, sizeOf(span)), 0)
     return largest
   }
-  /** First fit for so many bytes. Undefined if no span is long enough. */
+  /** First fit for the wanted bytes. Undefined if no span is long enough. */
   const take = (wanted: number): number | undefined => {
     if (wanted > largest) return undefined
     const index = free.findIndex((span) => sizeOf(span) >= wanted)
@@ -107,8 +107,9 @@ const makeFits = ({ free, indexOf, cut, join, bytes }: ReturnType<typeof makeFre
 }
 
 /**
- * The free space of a file that was written up to the end of `given`, and may grow to `limit`. At 1
- * GiB and extents of 256 KiB it is a few thousand spans: an array with binary search is enough.
+ * The free space of a file that was written up to the end of `initial`, and may grow to `limit`.
+ * With 1 GiB and extents of 256 KiB there are a few thousand spans, for which an array with binary
+ * search is enough.
  */
 export const makeFreeMap = (initial: Span, limit = initial.end) => {
   const spans = makeFree(initial)

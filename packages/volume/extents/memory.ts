@@ -65,7 +65,7 @@ export const giveBack = (parts: ReadonlyArray<Uint8Array>) => {
 }
 
 /**
- * Gathers the bytes of a large blob into pieces that are hashed and written in one go. `take` must
+ * Gathers the bytes of a large blob into pieces, each hashed and written at once. `take` must
  * return each piece (`giveBack`). The last piece needs `flush` or `drop`.
  *
  * A socket delivers parts of about 64 KiB at any alignment. BLAKE3 hashes such parts at a quarter
@@ -115,8 +115,8 @@ export const isAligned = ({ buffer, byteOffset, length }: Uint8Array) =>
   aligned.has(buffer) && byteOffset % page_bytes === 0 && length % page_bytes === 0
 
 /**
- * Copies bytes to a lent piece, padded with zeros to a page. What follows whole pages then goes
- * past the page cache with them, and needs no write of its own.
+ * Copies bytes to a lent piece, padded with zeros to a page. Data that follows whole pages, such as
+ * a CRC table, can then bypass the page cache in the same write.
  */
 export const alignedCopy = (bytes: Uint8Array): Uint8Array => {
   const length = Math.ceil(bytes.length / page_bytes) * page_bytes

@@ -22,11 +22,11 @@ export interface Budget {
   readonly stored: () => number
   /** Reserves capacity and disk space, or throws BlobCapacityExceeded. */
   readonly reserve: (bytes: number, disk_bytes: number) => void
-  /** Throws BlobCapacityExceeded if less than the floor is free by now. */
+  /** Throws BlobCapacityExceeded if less than the floor is free now. */
   readonly assertSpace: () => void
   /** Notes that reserved bytes are being written. */
   readonly noteWritten: (bytes: number) => void
-  /** Ends a reservation, of which so many bytes were not written. */
+  /** Ends a reservation. `bytes` of it were not written. */
   readonly release: (bytes: number, unwritten_bytes: number) => void
 }
 

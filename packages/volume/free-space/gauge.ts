@@ -24,9 +24,11 @@ export interface FreeSpace {
   readonly ownBytes: () => number
   /** Bytes free above the floor; negative below it. */
   readonly spareBytes: () => number
-  /** Why a write of so many new bytes would leave less than the floor. Undefined: it would not. */
+  /**
+   * Why a write of this many new bytes would leave less than the floor; undefined if it would not.
+   */
   readonly fault: (bytes: number) => BlobFault | undefined
-  /** Reserves so many bytes more for uploads; fewer, as they are written or released. */
+  /** Reserves bytes for uploads. A negative number releases them, also once they are written. */
   readonly reserve: (bytes: number) => void
   /** Bytes that are reserved for uploads and not written. */
   readonly reservedBytes: () => number
@@ -201,7 +203,7 @@ export const monitorFreeSpace = (
     refresh: async () => {
       if (now() - refreshed_at < refresh_ms) return
       refreshing ??= query()
-        // The last value stays: a disk that does not respond fails where it is used.
+        // Keeps the last value: operations on a disk that does not respond report it themselves.
         .catch(() => undefined)
         .finally(() => {
           refreshing = undefined

@@ -27,7 +27,7 @@ import { on_request } from "./thresholds.ts"
 export interface ReclaimParts
   extends CompactionParts,
     Pick<VolumeParts, "limits" | "sealLog" | "trimLog" | "logSpace" | "now"> {
-  /** Waits so many milliseconds. */
+  /** Waits this many milliseconds. */
   readonly pause: (ms: number) => Promise<void>
 }
 
@@ -40,13 +40,15 @@ export interface Reclaimed {
   readonly remaining_bytes: number
   /** Total length of the volume's files. */
   readonly disk_bytes: number
-  /** What stored blobs need of that. */
+  /** The part of it that stored blobs need. */
   readonly used_bytes: number
   /** Why the run ended early, and what to do. */
   readonly problem: string | undefined
 }
 
-/** Emptied files are removed after so many bytes moved, because each removal takes a checkpoint. */
+/**
+ * Emptied files are removed each time this many bytes were moved: each removal takes a checkpoint.
+ */
 const moved_bytes_max = 2 ** 30
 /** How long to wait for the event log without progress, and the interval between two checks. */
 const facts_idle_ms_max = 3000
@@ -180,7 +182,7 @@ const emptyExtents = async (parts: ReclaimParts, pace: Pace) => {
 const facts_missing =
   "Some space can be reclaimed only once the event log has all facts: see /readyz, then retry."
 
-/** Reclaims what is worth it. Returns why that is not everything. */
+/** Reclaims all space that is worth it. Returns the reason if some is left. */
 export const reclaim = async (parts: ReclaimParts, pace: Pace): Promise<string | undefined> => {
   parts.commits.assertWritable()
   const work = async () => {

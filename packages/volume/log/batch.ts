@@ -61,7 +61,7 @@ const zero_page = Buffer.alloc(page_bytes)
 export const recordBytesMax = (record: NewRecord) =>
   recordBytes(record.kind, headBytesMax(record), record.payload_bytes)
 
-/** Upper bound of the length of a batch with so many bytes of records. */
+/** Upper bound of the length of a batch with this many bytes of records. */
 export const batchBytesMax = (records_bytes: number) => toPages(batch_header_bytes + records_bytes)
 
 /** The format that a file needs to hold these records. Older releases cannot read a higher one. */

@@ -25,7 +25,8 @@ const no_bytes: Uint8Array = new Uint8Array(0)
 
 /**
  * All windows of a whole blob, verified by its hash alone. `first` may have been read already.
- * Undefined if the hash does not match, or is unknown: checksums then tell which window is wrong.
+ * Undefined if the hash does not match or is unknown: then the checksums show which window is
+ * wrong.
  */
 export const readByHash = async ({ head, readUnverified }: Source, first = no_bytes) => {
   if (!namesHash(head)) return undefined

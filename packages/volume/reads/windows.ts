@@ -90,13 +90,13 @@ interface Piece {
 const spare_windows_max = 32
 
 /**
- * Memory of whole windows, which nearly all reads of large blobs use: new memory costs the kernel
- * its pages, and V8 a collection every few windows. The garbage collector takes what is not
- * returned.
+ * Memory of whole windows, which nearly all reads of large blobs use: allocating each window would
+ * cost the kernel its pages, and V8 a collection every few windows. Windows that are not returned
+ * are garbage collected.
  */
 const makeWindowMemory = () => {
   const spare: Array<Buffer> = []
-  /** By the window itself, because the same memory may belong to another reader by now. */
+  /** Keyed by the window itself, because another reader may own the same memory later. */
   const lent = new WeakMap<Uint8Array, Buffer>()
   return {
     take: (bytes: number): Buffer => {

@@ -102,7 +102,7 @@ const moveExtent = async (parts: ExtentMoverParts, owner: Owner, pace: Pace) => 
     await commits.submit({ kind: "move", id, place, head, payload, extents: now })
   } finally {
     unpin()
-    // Does nothing if the record owns it by now. If writing has failed, the record may own it.
+    // Does nothing if the record owns it already. If writing has failed, the record may own it.
     if (commits.failed() === undefined) extents.release(allocation)
   }
 }

@@ -1,13 +1,10 @@
-/**
- * The pace of background work: so many bytes per second, and never so long at a time that a request
- * waits for it.
- */
+/** Paces background work: limits its rate, and yields often enough that no request waits for it. */
 import { setTimeout as sleep } from "node:timers/promises"
 
 /** Thrown when background work ends early, because the volume is being closed. */
 export const stopped = new Error("the volume is being closed")
 
-/** Called with the bytes just processed. Resolves when the next ones may be. */
+/** Called with the number of bytes just processed. Resolves when more may be processed. */
 export type Pace = (bytes: number) => Promise<void>
 
 /** Maximum wait at once, in milliseconds: closing a volume takes no longer than that. */
@@ -19,8 +16,8 @@ const yieldToEventLoop = () => new Promise<void>((resolve) => setImmediate(resol
 export const unthrottled: Pace = yieldToEventLoop
 
 /**
- * So many bytes per second, measured from the last long pause: interrupted work does not catch up.
- * Throws `stopped` once `isStopped`.
+ * Limits the rate to a number of bytes per second, measured from the last long pause, so that
+ * interrupted work does not catch up. Throws `stopped` once `isStopped`.
  */
 export const makePace = (
   bytes_per_second: number,

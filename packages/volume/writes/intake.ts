@@ -87,8 +87,8 @@ export interface IntakeRules {
   /** False: the hash is not needed. */
   readonly is_hashed?: boolean
   /**
-   * Called when there is no space: whether content of at least so many bytes may be stored already.
-   * Without it, such content is refused.
+   * Called when there is no space: whether content of at least this many bytes may be stored
+   * already. Without it, such content is refused.
    */
   readonly mayBeDuplicate?: (bytes: number) => boolean
 }
@@ -96,8 +96,8 @@ export interface IntakeRules {
 const yieldToEventLoop = () => new Promise<void>((resolve) => setImmediate(resolve))
 
 /**
- * Whether content of at least so many bytes may be stored already. No whole blob is larger than all
- * that is stored; a blob with a shard here may be.
+ * Whether content of at least this many bytes may be stored already. No whole blob is larger than
+ * all that is stored; a blob with a shard here may be.
  */
 export const mayBeStored = (
   { index, budget }: Pick<VolumeParts, "index" | "budget">,
@@ -107,8 +107,8 @@ export const mayBeStored = (
 const isCapacityFault = (cause: unknown) => faultOf(cause)._tag === "BlobCapacityExceeded"
 
 /**
- * Receives an upload's bytes: buffers them while they are few, then streams them to extents,
- * hashing them unless told otherwise. `large` and `surplus` say which applies.
+ * Receives an upload's bytes: buffers them while they are few, then streams them to extents. Hashes
+ * them unless `is_hashed` is false. `large` and `surplus` say which applies.
  */
 const makeIntake = (
   parts: IntakeParts,

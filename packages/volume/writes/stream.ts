@@ -52,7 +52,7 @@ const makeBlobExtents = (extents: ExtentFiles, announced: number | undefined) =>
     open = { allocation, capacity: capacityOf(allocation), used: 0 }
     return open
   }
-  /** Extends the open extent if so many bytes would fill it. */
+  /** Extends the open extent if this many bytes would fill it. */
   const grow = (extent: OpenExtent, bytes: number) => {
     if (announced !== undefined || extent.used + bytes < extent.capacity) return
     const allocation = extents.extend(extent.allocation, step_bytes)

@@ -33,7 +33,7 @@ export interface Uploads {
   readonly putLarge: Put
 }
 
-/** Whether content of at least so many bytes may be stored already. */
+/** Whether content of at least this many bytes may be stored already. */
 const makeMayBeDuplicate =
   (parts: UploadParts, { expected_id, length = 0 }: PutOrder) =>
   (bytes: number) => {
