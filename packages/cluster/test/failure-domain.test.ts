@@ -1,4 +1,4 @@
-/** Nodes that share a host, and what their blobs' copies make of it. Source: decision 0164. */
+/** Copies of blobs on nodes that share hosts. Source: decision 0164. */
 import fc from "fast-check"
 import { describe, expect, it } from "vitest"
 import type { Members } from "#actors/blob-storage/ports/peers.ts"
@@ -18,7 +18,7 @@ describe("a node's host", () => {
 })
 
 describe("failure domains", () => {
-  it("are the hosts, and a node without one is its own", () => {
+  it("are the hosts, and a node without one has its own", () => {
     const { domain_of, sizes } = domainsOf(["a", "b", undefined, "a", undefined])
     expect(domain_of).toEqual([0, 1, 2, 0, 3])
     expect(sizes).toEqual([2, 1, 1, 1])
@@ -35,7 +35,7 @@ describe("failure domains", () => {
     expect(copiesInOne(domainsOf(hosts), copies)).toBe(most)
   })
 
-  it("divide all copies by weight, none more than its nodes can have", () => {
+  it("divide all copies by weight, with no more than one per node", () => {
     const node = fc.record({ host: fc.constantFrom("a", "b", "c"), weight: fc.integer({ min: 1 }) })
     fc.assert(
       fc.property(
@@ -61,11 +61,11 @@ describe("failure domains", () => {
     )
   })
 
-  it("of one weight each and as many nodes have the same", () => {
+  it("of equal weight and size have equal shares", () => {
     const domains = domainsOf(["a", "a", "b", "b"])
     expect(sharesOf(domains, [1, 1, 1, 1], 2)).toEqual([0.5, 0.5, 0.5, 0.5])
     expect(sharesOf(domains, [3, 1, 1, 1], 1)).toEqual([3 / 6, 1 / 6, 1 / 6, 1 / 6])
-    // Its host deserves more than one copy, and has one; its own part of that stays.
+    // Its host's share is more than one copy, of which it keeps one; its own share stays.
     expect(sharesOf(domains, [3, 1, 1, 1], 2)).toEqual([0.75, 0.25, 0.5, 0.5])
   })
 })
@@ -111,7 +111,7 @@ describe("the copies of a put", () => {
     }
   })
 
-  it.each(cases)("go to the blob's owners where the receiver is one: %s", (policy, copies) => {
+  it.each(cases)("are on the blob's owners if the receiver is one: %s", (policy, copies) => {
     for (const id of ids) {
       const owners = table.ownersOf(table.partitionOf(id), copies)
       const [receiver = ""] = owners

@@ -10,7 +10,7 @@ import { idOf, origin } from "./erasure/cluster.ts"
 
 const bytes = Buffer.from("some bytes that were put")
 const id = idOf(bytes)
-/** A shard as any put would send it: which bytes it has does not matter here. */
+/** A shard as a put sends it; its bytes do not matter here. */
 const shard = Buffer.alloc(64)
 
 const orderAt = (created_at: bigint, index = 1): CopyOrder => ({
@@ -43,18 +43,18 @@ const makeNode = (change: (engine: MemoryEngine) => MemoryEngine = (engine) => e
 }
 
 describe("a shard of an unfinished put", () => {
-  it("is taken back by the put that had sent it, and by no other", async () => {
+  it("is rolled back only by the put that sent it", async () => {
     const { guard, receive, isHere } = makeNode()
     await receive(10n)
     await guard.rollBack(id, 11n)
     assert.equal(await isHere(), true)
     await guard.rollBack(id, 10n)
     assert.equal(await isHere(), false)
-    // What is not there is taken back already.
+    // A missing shard counts as rolled back.
     await guard.rollBack(id, 10n)
   })
 
-  it("is written twice at most for all that have it take over their times at once", async () => {
+  it("is rewritten at most twice for any number of concurrent renewals", async () => {
     const asked: Array<bigint> = []
     const written = new Set<bigint>()
     const { guard, receive } = makeNode((engine) => ({
@@ -75,14 +75,14 @@ describe("a shard of an unfinished put", () => {
     assert.equal((await guard.renew(id, 100n, 2000n))?.put_at, 100n)
   })
 
-  it("takes over a time whose turn another one had and failed in", async () => {
+  it("is renewed to a time whose first renewal failed", async () => {
     let turns = 0
     const { guard, receive } = makeNode((engine) => ({
       ...engine,
       renew: async (...renewing) => {
         turns += 1
         if (turns !== 2) return engine.renew(...renewing)
-        // One of an earlier time comes meanwhile, behind those that wait.
+        // A renewal to an earlier time arrives meanwhile, and waits behind the others.
         await new Promise((resolve) => setImmediate(resolve))
         late = guard.renew(id, 20n, 4n)
         throw new Error("the disk is full")
@@ -97,7 +97,7 @@ describe("a shard of an unfinished put", () => {
     await Promise.all([first, late])
   })
 
-  it("leaves the deletions that it took the place of", async () => {
+  it("leaves the deletions that it replaced", async () => {
     const { engine, guard, receive } = makeNode()
     await engine.deleteClusterWide(id, origin, 5n)
     await engine.delete(id, origin, 7n)
@@ -108,7 +108,7 @@ describe("a shard of an unfinished put", () => {
     await assert.rejects(receive(7n), /BlobDeletedHere/)
   })
 
-  it("stays where another put was told that it is here", async () => {
+  it("stays if it was reported to another put", async () => {
     const { guard, receive, isHere } = makeNode()
     await receive(10n)
     assert.equal((await receive(12n)).created, false)
@@ -117,7 +117,7 @@ describe("a shard of an unfinished put", () => {
     assert.equal(await isHere(), true)
   })
 
-  it("stays where somebody asked and was told of it", async () => {
+  it("stays if it was reported to any node", async () => {
     const { guard, receive, isHere } = makeNode()
     await guard.copiesOf([id])
     await receive(10n)
@@ -126,7 +126,7 @@ describe("a shard of an unfinished put", () => {
     assert.equal(await isHere(), true)
   })
 
-  it("stays where another put has it take over its time", async () => {
+  it("stays if another put has renewed it", async () => {
     const { engine, guard, receive, isHere } = makeNode()
     assert.equal(await guard.renew(id, 12n, 12n), undefined)
     await receive(10n)
@@ -137,7 +137,7 @@ describe("a shard of an unfinished put", () => {
     assert.equal(copy?.kind === "shard" && copy.created_at, 10n)
   })
 
-  it("stays where it came before this process began", async () => {
+  it("stays if it arrived before this process started", async () => {
     const { engine, receive } = makeNode()
     await receive(10n)
     const next = rollbackGuard(engine, { now: () => 5000n, after: () => () => undefined })
@@ -145,7 +145,7 @@ describe("a shard of an unfinished put", () => {
     assert.equal((await engine.copiesOf([id]))[0]?.kind, "shard")
   })
 
-  it("is not told of while it is taken back", async () => {
+  it("is not reported during a rollback", async () => {
     const slow = Promise.withResolvers<void>()
     const { guard, receive } = makeNode((engine) => ({
       ...engine,
@@ -164,14 +164,14 @@ describe("a shard of an unfinished put", () => {
     assert.equal((await again).created, true)
   })
 
-  it("is not taken back while somebody is being told of it", async () => {
+  it("is not rolled back while it is being reported", async () => {
     const slow = Promise.withResolvers<void>()
     let questions = 0
     const { guard, receive, isHere } = makeNode((engine) => ({
       ...engine,
       copiesOf: async (ids) => {
         const copies = await engine.copiesOf(ids)
-        // The first is what the guard asks itself when the shard comes.
+        // The guard's own query on the shard's arrival is the first.
         if (questions++ === 1) await slow.promise
         return copies
       },
@@ -185,8 +185,8 @@ describe("a shard of an unfinished put", () => {
   })
 })
 
-describe("a shard that no put has finished", () => {
-  it("is let go where nobody was told of it since", async () => {
+describe("a shard of an abandoned put", () => {
+  it("is discarded if it was not reported since", async () => {
     const { guard, receive, isHere, now } = makeNode()
     const { copy } = await receive(10n)
     await guard.copiesOf([id])
@@ -198,7 +198,7 @@ describe("a shard that no put has finished", () => {
     assert.equal(await isHere(), false)
   })
 
-  it("stays where somebody was told of it since", async () => {
+  it("stays if it was reported since", async () => {
     const { guard, receive, isHere, now } = makeNode()
     const { copy } = await receive(10n)
     const since = now() + 1n
@@ -208,8 +208,8 @@ describe("a shard that no put has finished", () => {
   })
 })
 
-describe("a copy that a put counts on", () => {
-  it("is read before anybody is told that it is of that put, once for all that ask", async () => {
+describe("a copy that a put relies on", () => {
+  it("is verified once for all requests before it is confirmed", async () => {
     let reads = 0
     const { engine, guard, receive, isHere } = makeNode((made) => ({
       ...made,
@@ -230,7 +230,7 @@ describe("a copy that a put counts on", () => {
     assert.equal((await guard.renew(id, 50n, 5000n))?.put_at, 50n)
   })
 
-  it("is not counted on where it cannot be read", async () => {
+  it("is not confirmed if it cannot be read", async () => {
     const { guard, receive } = makeNode((made) => ({
       ...made,
       read: () => Promise.reject(new Error("the disk has failed")),
@@ -241,7 +241,7 @@ describe("a copy that a put counts on", () => {
   })
 })
 
-/** What is remembered, by its description: a list, the newest at its end. */
+/** The model of the map: a list with the newest entry at its end. */
 const naiveNewest = (pairs_max: number) => {
   let pairs: ReadonlyArray<readonly [BlobId, number]> = []
   const remove = (id: BlobId) => {
@@ -261,8 +261,8 @@ const naiveNewest = (pairs_max: number) => {
   }
 }
 
-describe("the newest of what is remembered", () => {
-  it("are those of a list, whatever is said again and deleted", () => {
+describe("a bounded map", () => {
+  it("keeps the newest entries after any updates and deletes", () => {
     const ids = Array.from({ length: 9 }, (_, n) => idOf(Buffer.from([n])))
     const act = fc.record({ is_delete: fc.boolean(), n: fc.nat({ max: ids.length - 1 }) })
     fc.assert(

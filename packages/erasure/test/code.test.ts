@@ -3,7 +3,7 @@ import { describe, it } from "@effect/vitest"
 import { noise } from "../../../test/contract/blob-storage/engine-bytes.ts"
 import { erasureCode } from "../code.ts"
 
-/** GF(256) as it is defined, a bit at a time. */
+/** Multiplication in GF(256) by definition, bit by bit. */
 const times = (one: number, other: number): number => {
   if (other === 0) return 0
   const doubled = one & 0x80 ? ((one << 1) ^ 0x11d) & 0xff : one << 1
@@ -26,7 +26,7 @@ for (const [policy, data_shards] of [
   ["EC82", 8],
 ] as const) {
   describe(`the erasure code of ${policy}`, () => {
-    it("has P as the XOR and Q as the sum of 2^i times shard i over GF(256)", () => {
+    it("computes P as the XOR and Q as the sum of 2^i times shard i over GF(256)", () => {
       const bytes = 192
       const code = filled(data_shards, bytes, 256)
       code.encode(bytes)
@@ -42,7 +42,7 @@ for (const [policy, data_shards] of [
       }
     })
 
-    it("writes nothing behind the bytes that it is asked for", () => {
+    it("writes nothing beyond the requested bytes", () => {
       const code = filled(data_shards, 64, 192)
       for (let at = 0; at < data_shards + 2; at++) code.shard(at).fill(0xee, 64)
       code.encode(64)
@@ -54,7 +54,7 @@ for (const [policy, data_shards] of [
     })
 
     for (const bytes of [64, 1088, 4096, 65_536]) {
-      it(`makes every one or two lost shards again, of ${bytes} bytes`, () => {
+      it(`reconstructs any one or two lost shards of ${bytes} bytes`, () => {
         const code = filled(data_shards, bytes, bytes)
         code.encode(bytes)
         const whole = shards(code, bytes)
@@ -68,7 +68,7 @@ for (const [policy, data_shards] of [
       })
     }
 
-    it("refuses three lost shards, and lengths that are no multiple of 64 or too long", () => {
+    it("rejects three lost shards, and lengths that are too long or no multiple of 64", () => {
       const code = filled(data_shards, 128, 128)
       assert.throws(() => code.rebuild([0, 1, 2], 64), /more than two/)
       for (const bytes of [0, -64, 65, 192]) {

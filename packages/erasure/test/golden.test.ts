@@ -1,15 +1,15 @@
-/** Bytes that the kernels made when they were first written: hashes, whatever they are made of. */
+/** Hashes of the bytes that the first version of the kernels produced. */
 import { createHash } from "node:crypto"
 import { describe, expect, it } from "vitest"
 import { noise } from "../../../test/contract/blob-storage/engine-bytes.ts"
 import { erasureCode } from "../code.ts"
 
-/** One step, one block of the rebuilding kernel and its neighbours, a unit, and odd multiples. */
+/** One step, one block of the rebuilding kernel and adjacent lengths, a unit, and odd multiples. */
 const lengths = [64, 128, 960, 1024, 1088, 2048, 2112, 4096, 9024, 65_536]
-/** Bytes of a shard behind those that are coded: nothing may be written there. */
+/** Bytes after the coded part of a shard, which must not be written. */
 const margin_bytes = 64
 
-/** The hash of all shards after coding and after the loss of each one and each two of them. */
+/** The hash of all shards after encoding, and after the loss of each one and each pair of them. */
 const hashOf = (data_shards: number, bytes: number) => {
   const code = erasureCode(data_shards, bytes + margin_bytes)
   const hash = createHash("sha256")
@@ -60,7 +60,7 @@ const recorded: Readonly<Record<number, ReadonlyArray<string>>> = {
 describe.each(Object.entries(recorded))(
   "the erasure code over %s data shards",
   (shards, hashes) => {
-    it("makes the recorded bytes of every length and loss", () => {
+    it("produces the recorded bytes for every length and loss", () => {
       expect(lengths.map((bytes) => hashOf(Number(shards), bytes))).toEqual(hashes)
     })
   },

@@ -20,7 +20,7 @@ const codeOf = (data_shards: number) => {
   return code
 }
 
-/** The stripes of bytes that come in parts of `cut`. */
+/** The stripes of bytes that arrive in parts of `cut`. */
 const encoded = (data_shards: number, bytes: Uint8Array, cut: number) => {
   const encoder = stripeEncoder(codeOf(data_shards))
   const stripes: Array<Units> = []
@@ -38,7 +38,7 @@ const sizes = fc.oneof(
 )
 
 describe("a blob's shards", () => {
-  it("are each as long as is said, whatever the blob's size", () => {
+  it("have the declared length for any size of the blob", () => {
     fc.assert(
       fc.property(
         sizes,
@@ -66,7 +66,7 @@ describe("a blob's shards", () => {
     )
   })
 
-  it("give the blob again, and themselves, where any two are lost", () => {
+  it("restore the blob, and each other, after the loss of any two", () => {
     const lost = fc.uniqueArray(fc.integer({ min: 0, max: 9 }), { maxLength: 2 })
     fc.assert(
       fc.property(sizes, fc.constantFrom(4, 8), lost, (size, data_shards, gone) => {
@@ -84,7 +84,7 @@ describe("a blob's shards", () => {
     )
   })
 
-  it("of a small blob are a quarter or an eighth of it, to the next 64 bytes", () => {
+  it("of a small blob are a quarter or an eighth of it, rounded up to 64 bytes", () => {
     assert.equal(striping(4096, 4).shard_bytes, 1024)
     assert.equal(striping(4097, 4).shard_bytes, 1088)
     assert.equal(striping(1, 8).shard_bytes, 64)
@@ -92,7 +92,7 @@ describe("a blob's shards", () => {
     assert.equal(striping(16 * 1024 * 1024, 8).shard_bytes, 2 * 1024 * 1024)
   })
 
-  it("are asked for a range's stripes only", () => {
+  it("are read only for the stripes of a range", () => {
     const plan = striping(10 * 4 * unit_bytes + 5, 4)
     assert.deepEqual(stripesOf(plan, 0, 1), { first: 0, end: 1 })
     assert.deepEqual(stripesOf(plan, 4 * unit_bytes - 1, 2), { first: 0, end: 2 })
@@ -102,7 +102,7 @@ describe("a blob's shards", () => {
     assert.deepEqual(stripesOf(plan, 0, 0), { first: 0, end: 0 })
   })
 
-  it("are not to be had again where three are lost", () => {
+  it("cannot be reconstructed if three are lost", () => {
     const [units] = encoded(4, noise(1, 1000), 1000)
     assert.ok(units)
     const given = units.map((unit, shard) => (shard < 3 ? undefined : unit))

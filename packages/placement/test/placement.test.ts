@@ -15,7 +15,7 @@ const alike = (count: number) =>
 const all = ({ partitions, ownersOf }: Placement, count: number) =>
   Array.from({ length: partitions }, (_, partition) => ownersOf(partition, count))
 
-/** Copies that the second table has on nodes on which the first has not got them, 0 to 1. */
+/** The share of copies that the second table places on nodes where the first has none, 0 to 1. */
 const moved = (before: Placement, after: Placement, count: number) => {
   assert.equal(before.partitions, after.partitions)
   const old = all(before, count)
@@ -43,7 +43,7 @@ const hostedArbitrary = fc.uniqueArray(
   { minLength: 1, maxLength: 12, selector: ({ node_id }) => node_id },
 )
 
-/** `hosts` is how many nodes each of them has. */
+/** `hosts` has the number of nodes of each host. */
 const hosted = (...hosts: ReadonlyArray<number>): ReadonlyArray<RingNode> =>
   hosts.flatMap((nodes, host) =>
     Array.from({ length: nodes }, (_, at) => ({
@@ -53,7 +53,7 @@ const hosted = (...hosts: ReadonlyArray<number>): ReadonlyArray<RingNode> =>
     })),
   )
 
-/** The most of these nodes that are on one host. */
+/** The maximum number of these nodes on one host. */
 const mostOnOne = (nodes: ReadonlyArray<RingNode>, owners: ReadonlyArray<string>) => {
   const counts = new Map<string, number>()
   for (const owner of owners) {
@@ -63,7 +63,7 @@ const mostOnOne = (nodes: ReadonlyArray<RingNode>, owners: ReadonlyArray<string>
   return Math.max(...counts.values())
 }
 
-/** The fewest that one host must have of `count` nodes, tried one after the other. */
+/** The lowest possible maximum of copies on one host, found by trying in order. */
 const fewestOnOne = (nodes: ReadonlyArray<RingNode>, count: number) => {
   const hosts = [...new Set(nodes.map(({ host }) => host))]
   const sizes = hosts.map((host) => nodes.filter((node) => node.host === host).length)
@@ -74,7 +74,7 @@ const fewestOnOne = (nodes: ReadonlyArray<RingNode>, count: number) => {
   }
 }
 
-/** The definition, step by step and with nothing remembered: who owns at each rank. */
+/** The definition, step by step and without caching: the owner at each rank. */
 const oracle = (nodes: ReadonlyArray<RingNode>, partitions: number) => {
   const present = nodes.filter(({ weight_percent }) => weight_percent > 0)
   const circle = ring({ ...described(present), vnodes_per_node: 8 * 128 })
@@ -112,7 +112,7 @@ const oracle = (nodes: ReadonlyArray<RingNode>, partitions: number) => {
 }
 
 describe("the partition table", () => {
-  it("is what a naive oracle draws, step by step", { timeout: 60_000 }, () => {
+  it("equals the result of a naive oracle", { timeout: 60_000 }, () => {
     const few = fc.uniqueArray(
       fc.record({
         node_id: fc.stringMatching(/^[a-z]{1,4}$/),
@@ -140,7 +140,7 @@ describe("the partition table", () => {
     )
   })
 
-  it("names each owner once, and as many as there are nodes with a weight", () => {
+  it("names each owner once, and at most as many as there are nodes with a weight", () => {
     fc.assert(
       fc.property(nodesArbitrary, (nodes) => {
         const present = nodes.filter(({ weight_percent }) => weight_percent > 0)
@@ -154,7 +154,7 @@ describe("the partition table", () => {
     )
   })
 
-  it("puts any number of copies on as many hosts as there are", () => {
+  it("places any number of copies on as many hosts as possible", () => {
     fc.assert(
       fc.property(hostedArbitrary, (nodes) => {
         const present = nodes.filter(({ weight_percent }) => weight_percent > 0)
@@ -169,7 +169,7 @@ describe("the partition table", () => {
     )
   })
 
-  it("is the same where each node has a host of its own, and where all have one", () => {
+  it("is the same if each node has its own host and if all share one", () => {
     fc.assert(
       fc.property(nodesArbitrary, (nodes) => {
         const plain = all(placement(described(nodes)), owners_max)
@@ -192,7 +192,7 @@ describe("the partition table", () => {
     })
   }
 
-  it("gives a small host one copy of all, so that no other has both", () => {
+  it("gives a small host one copy of each blob, so that no other has both", () => {
     const drawn = placement(described(hosted(3, 1)))
     assert.equal(drawn.share("node-1-0", 2), 0.5)
     assert.ok(Math.abs(drawn.share("node-1-0", 1) - 0.25) < 0.01)
@@ -201,7 +201,7 @@ describe("the partition table", () => {
     }
   })
 
-  it("moves little more than a host's share when one comes with its nodes", () => {
+  it("moves little more than a host's share when a host joins", () => {
     const four = placement(described(hosted(3, 3, 3, 3)))
     const five = placement(described(hosted(3, 3, 3, 3, 3)))
     assert.ok(moved(four, five, 1) < 1.1 / 5)
@@ -217,7 +217,7 @@ describe("the partition table", () => {
     })
   }
 
-  it("loads nodes by their weight, none above 1.02 of what it deserves", () => {
+  it("loads nodes by their weight, none above 1.02 of its share", () => {
     const nodes = alike(10).map((node, at) => ({
       ...node,
       weight_percent: at % 2 === 0 ? 100 : 400,
@@ -231,7 +231,7 @@ describe("the partition table", () => {
     }
   })
 
-  it("moves little more than a node's share when one comes, and when one goes", () => {
+  it("moves little more than a node's share when one joins or leaves", () => {
     const ten = placement(described(alike(10)))
     const eleven = placement(described(alike(11)))
     for (const [count, times] of [
@@ -243,7 +243,7 @@ describe("the partition table", () => {
     }
   })
 
-  it("has a place for every identifier, the first and the last among them", () => {
+  it("has a partition for every identifier, including the first and the last", () => {
     const drawn = placement(described(alike(3)))
     assert.equal(drawn.partitionOf(BlobId.make("0".repeat(32))), 0)
     assert.equal(drawn.partitionOf(BlobId.make("f".repeat(32))), drawn.partitions - 1)
@@ -251,12 +251,12 @@ describe("the partition table", () => {
     assert.equal(drawn.partitionOf(half), drawn.partitions / 2)
   })
 
-  it("has 4,096 partitions up to 40 nodes, and more with more of them", () => {
+  it("has 4,096 partitions up to 40 nodes, and more for more nodes", () => {
     assert.equal(placement(described(alike(40))).partitions, 4096)
     assert.equal(placement(described(alike(60))).partitions, 8192)
   })
 
-  it("of no nodes has no owners", () => {
+  it("without nodes has no owners", () => {
     assert.deepEqual(placement(described([])).ownersOf(0, 3), [])
   })
 })

@@ -34,7 +34,7 @@ const described = (nodes: ReadonlyArray<RingNode>, vnodes_per_node = 128): RingD
   nodes,
 })
 
-/** The same ring without sorting or searching: the nearest point ahead, again and again. */
+/** The same ring without sorting or searching: repeatedly takes the nearest point ahead. */
 const naiveOwners = ({ nodes, vnodes_per_node }: RingDescription, id: BlobId, count: number) => {
   const start = placeOfBlob(id)
   const ahead = nodes.flatMap((node) =>
@@ -65,7 +65,7 @@ const median = (values: ReadonlyArray<number>) =>
 
 describe("the ring", () => {
   for (const seed of seeds) {
-    it(`names the owners that a naive ring names (seed ${seed})`, () => {
+    it(`has the same owners as a naive ring (seed ${seed})`, () => {
       const random = generator(seed)
       const weights = [0, 25, 71, 100, 100, 238, 1600]
       const nodes = Array.from({ length: Math.floor(random() * 9) }, (_, i) => ({
@@ -82,14 +82,14 @@ describe("the ring", () => {
     })
   }
 
-  it("goes on from its last point to its first", () => {
+  it("continues from its last point to its first", () => {
     const description = described(even(3), 4)
     for (const id of ["f".repeat(32), "0".repeat(32)].map((hex) => BlobId.make(hex))) {
       assert.deepEqual(ring(description).owners(id, 3), naiveOwners(description, id, 3))
     }
   })
 
-  it("has no owners when it has no nodes, or none with capacity", () => {
+  it("has no owners without nodes, or without capacity", () => {
     const id = blobId(generator(1))
     assert.deepEqual(ring(described([])).owners(id, 3), [])
     assert.deepEqual(ring(described([{ node_id: "a", weight_percent: 0 }])).owners(id, 3), [])
@@ -107,7 +107,7 @@ describe("the ring", () => {
     assert.deepEqual(one.node_ids, other.node_ids)
   })
 
-  it("is the same for ever: these owners were named by the first version", () => {
+  it("never changes: the first version computed these owners", () => {
     const drawn = ring(described(even(6)))
     const ids = ["0123456789abcdef", "fedcba9876543210", "00000000deadbeef"]
     const owners = ids.map((half) => drawn.owners(BlobId.make(half + half), 3).join(" "))
@@ -118,7 +118,7 @@ describe("the ring", () => {
     ])
   })
 
-  it("gives shares that are the frequencies of first owners, and 1 in all", () => {
+  it("has shares that match the frequencies of first owners and sum to 1", () => {
     const nodes = [...even(4), { node_id: "large", weight_percent: 400 }]
     const drawn = ring(described(nodes))
     const random = generator(5)
@@ -185,7 +185,7 @@ describe("the ring's balance", () => {
     assert.isAbove(chi_squared, 142)
   })
 
-  it("gives no two points the same place", () => {
+  it("has no two points in the same place", () => {
     const places = new Set<number>()
     for (const { node_id } of even(48)) {
       for (let n = 0; n < 2048; n++) places.add(placeOfPoint(node_id, n))
@@ -196,7 +196,7 @@ describe("the ring's balance", () => {
 })
 
 describe("the ring's movement", () => {
-  it("is to a node that comes, and between no others", () => {
+  it("is only to a node that joins", () => {
     const moved = seeds.map((seed) => {
       const before = even(10, `s${seed}`)
       const joined = { node_id: `new${seed}`, weight_percent: 100 }
@@ -215,7 +215,7 @@ describe("the ring's movement", () => {
     assert.isAbove(Math.min(...moved), 0.06)
   })
 
-  it("is from a node that goes, and between no others, in every place of the owners", () => {
+  it("is only from a node that leaves, for every owner's position", () => {
     const nodes = even(8)
     const [old, young] = [ring(described(nodes)), ring(described(nodes.slice(1)))]
     const random = generator(11)
@@ -234,7 +234,7 @@ describe("a node's weight", () => {
     assert.equal(weightPercent("250", "1000"), 25)
   })
 
-  it("stays the same for a capacity a few percent away", () => {
+  it("is constant for capacities within a few per cent", () => {
     assert.equal(weightPercent("1080", "1000"), 100)
     assert.equal(weightPercent("925", "1000"), 100)
     assert.equal(weightPercent("1100", "1000"), 119)

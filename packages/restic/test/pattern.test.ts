@@ -46,7 +46,7 @@ describe("a pattern", () => {
     })
   }
 
-  it("needs no time that grows with its stars", () => {
+  it("needs no more time with more stars", () => {
     const stars = `${"*a".repeat(60)}*b`
     const deep = `${"**/".repeat(60)}x`
     const begun = performance.now()
@@ -55,14 +55,14 @@ describe("a pattern", () => {
     assert.isBelow(performance.now() - begun, 1_000)
   })
 
-  it("is the closest that any of several finds", () => {
+  it("is the closest match of several", () => {
     const judge = makeMatcher(["/a/b", "/c"])
     assert.deepEqual([judge(["a"]), judge(["c"]), judge(["d"])], ["above", "matched", "none"])
     assert.equal(makeMatcher([])(["a"]), "none")
   })
 })
 
-describe("patterns in a folder", () => {
+describe("patterns for a sub path", () => {
   for (const [patterns, path, are] of [
     [["/home/u1", "*.tmp"], "", ["/home/u1", "/**/*.tmp", "/*.tmp"]],
     [["/home/u1"], "/home", ["/home/u1"]],
@@ -72,20 +72,20 @@ describe("patterns in a folder", () => {
     [["/home"], "/else", []],
     [["."], "", ["/*"]],
   ] as const) {
-    it(`${patterns.join(" and ")} go on from "${path}"`, () => {
+    it(`${patterns.join(" and ")} continue from "${path}"`, () => {
       assert.deepEqual(patternsIn(patterns, path), [...are])
     })
   }
 })
 
 describe("a pattern for restic", () => {
-  it("is put below the share's folder, whose name is no pattern", () => {
+  it("is prefixed with the share's folder, whose name is escaped", () => {
     assert.equal(patternBelow("/s/[1]*", "/a/b"), String.raw`/s/\[1\]\*/a/b`)
     assert.equal(patternBelow("/s", "home/*.tmp"), "/s/**/home/*.tmp")
     assert.equal(patternBelow("/s", "!x"), "/s/**/!x")
   })
 
-  it("is a path itself where nothing in it stands for anything", () => {
+  it("is the path itself if it has no special characters", () => {
     assert.equal(literal("/a [b]*?\\"), String.raw`/a \[b\]\*\?\\`)
   })
 })

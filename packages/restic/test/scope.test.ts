@@ -31,19 +31,19 @@ describe("the arguments of an exact restore", () => {
       ["--delete", "--include=/a", "--include=/**/b", "--include=/b", "--include=!/**/x"],
     ],
     [
-      "what is included at a path",
+      "the included paths below a path",
       scope(["x"], ["/a/b", "/c"]),
       "/a",
       ["--delete", "--include=/a/b", "--include=!/**/x"],
     ],
-    ["all at a path that is included", scope([], ["/a"]), "/a/b", ["--delete", "--include=/a/b"]],
+    ["an included path", scope([], ["/a"]), "/a/b", ["--delete", "--include=/a/b"]],
   ] as const) {
     it(`are for ${what}`, () => {
       assert.deepEqual(exactArgs(of, path), [...args])
     })
   }
 
-  it("spare folders by their names, whatever bytes these have", () => {
+  it("spare folders by names of any bytes", () => {
     const spared = ["/new", "/f\uFFFDr [1]"]
     assert.deepEqual(exactArgs(scope(["x"]), "", spared), [
       "--delete",
@@ -56,7 +56,7 @@ describe("the arguments of an exact restore", () => {
 })
 
 describe("a new folder", () => {
-  it("is spared by its topmost name where something excluded is in it", () => {
+  it("is spared by its topmost name if it contains excluded items", () => {
     const deleted = [
       "/home/new/a.txt",
       "/new/deep/x.tmp",
@@ -75,7 +75,7 @@ describe("a new folder", () => {
 })
 
 describe("the tag of a scope", () => {
-  it("is one word that restic does not part, and known among others", () => {
+  it("is one word that restic does not split, and is found among others", () => {
     const tag = scopeTag(scope(["a,b", "ö =*"], ["c"]))
     assert.match(tag, /^patterns=[\w-]+$/)
     assert.deepEqual([tag, "policy=1"].map(isScopeTag), [true, false])

@@ -9,8 +9,8 @@ const unread = (items: ReadonlyArray<string>, errors_count = items.length) => {
   return unreadIn(root, { ...nothing, items, errors_count, code: 3 })
 }
 
-describe("what restic could not read", () => {
-  it("is told below the folder, once, and without what is in it", () => {
+describe("the unread paths of a backup", () => {
+  it("are listed below the folder, once, without their contents", () => {
     const items = [`${root}/a`, "a", "./b/c", "b/c/d", `${root}/e/f`]
     assert.deepEqual(unread(items), ["/a", "/b/c", "/e/f"])
   })
@@ -26,7 +26,7 @@ describe("what restic could not read", () => {
     assert.deepEqual(unread(items, count), ["/"])
   })
 
-  it("is told by its folders where it is too much", () => {
+  it("are summarized by their folders if there are too many", () => {
     const many = Array.from({ length: unread_max + 1 }, (_, n) => `many/${n}`)
     assert.deepEqual(unread([...many, "few/one"]), ["/few", "/many"])
     const long = Array.from({ length: 3 }, (_, n) => `${"x".repeat(unread_bytes_max / 3)}/${n}`)

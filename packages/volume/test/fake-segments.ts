@@ -15,7 +15,7 @@ export const no_file: VolumeFile = {
   close: async () => {},
 }
 
-/** Files on a disk with space for so many. */
+/** Files on a disk with space for this many. */
 export const fakeSegments = (files_max = 100, file = no_file, written_bytes = data_start) => {
   const files = new Map<number, Segment>()
   const take = async (): Promise<Segment> => {

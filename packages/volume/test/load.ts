@@ -24,7 +24,7 @@ const looked_at = 10_000
 const deletes = 100_000
 const deleted_blob_bytes = 4 * kib
 const large_bytes = 5 * gib
-/** Memory that streaming may add to the process, whatever the blob's size. */
+/** Maximum memory that streaming adds to the process, for any size of blob. */
 const growth_bytes_max = 256 * mib
 /** Free space that a disk must have before the start. */
 const free_bytes_min = 20 * gib
@@ -71,7 +71,7 @@ const lookAt = async (engine: Engine, ids: ReadonlyArray<BlobId>, step: number) 
   })
 }
 
-/** Puts so many small blobs, and restarts: with the checkpoint, and without. */
+/** Puts this many small blobs, and restarts with the checkpoint and without. */
 const restartSmall = async (dir: string, count: number) => {
   const step = Math.max(1, Math.floor(count / looked_at))
   const ids: Array<BlobId> = []

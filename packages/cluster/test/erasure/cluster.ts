@@ -1,4 +1,4 @@
-/** A cluster of nodes in memory whose network and time are simulated, to put erasure codes on. */
+/** An in-memory cluster with a simulated network and clock, for tests of erasure codes. */
 import assert from "node:assert/strict"
 import { blake3 } from "@napi-rs/blake-hash"
 import type { BlobRange, BlobReading, PutOrder } from "#actors/blob-storage/ports/engine.ts"
@@ -19,7 +19,7 @@ const tools = { ...erasureTools(), pool: spoilingPool().pool }
 
 export const origin = { actor: "user:test", request_id: "r", correlation_id: "c" }
 
-/** Of the policy, and of what else is given. */
+/** A put order with this policy and these overrides. */
 export const orderOf = (
   policy: "EC42" | "EC82" | ReplicationPolicy,
   more: Partial<PutOrder> = {},
@@ -39,7 +39,7 @@ export interface TestNode {
   readonly node_id: string
   readonly engine: MemoryEngine
   readonly parts: ErasureParts
-  /** Blobs of which a read found that shards are missing. */
+  /** Blobs with missing shards, as reported by reads. */
   readonly shortfalls: Array<BlobId>
   is_up: boolean
 }
@@ -47,11 +47,11 @@ export interface TestNode {
 export interface TestClusterOptions {
   readonly nodes: number
   readonly seed?: number
-  /** Whether the engine of a node is another than the one in memory. */
+  /** Wraps a node's in-memory engine. */
   readonly engineOf?: (node_id: string, made: MemoryEngine) => MemoryEngine
 }
 
-/** All that a range has, by its windows. */
+/** All bytes of a range, read window by window. */
 export const bytesOf = async (reading: BlobReading) => {
   if (reading.data) return Buffer.from(reading.data)
   return Buffer.concat(await Array.fromAsync(reading.windows()))
@@ -101,7 +101,7 @@ export const makeCluster = ({ nodes: count, seed = 1, engineOf }: TestClusterOpt
   }
   return {
     ...{ world, network, nodes, nodeOf, until: world.until },
-    /** The nodes of the ring from now on, which all hear of at once. */
+    /** Changes the ring; all nodes learn of it immediately. */
     setRing: (next: ReadonlyArray<string>) => {
       ring = [...next]
       ring_version += 1
@@ -115,7 +115,7 @@ export const makeCluster = ({ nodes: count, seed = 1, engineOf }: TestClusterOpt
       world.until(putErasure(nodeOf(at).parts, order, source, world.now())),
     get: (at: number, id: BlobId, range: BlobRange = {}) =>
       world.until(getErasure(nodeOf(at).parts, id, range, new Map())),
-    /** What each node has of a blob: the index of its shard, "whole", or "deleted". */
+    /** Each node's copy of a blob: the index of its shard, "whole", or "deleted". */
     heldOf: async (id: BlobId) => {
       const held = await Promise.all(nodes.map(({ engine }) => engine.copiesOf([id])))
       return Object.fromEntries(
@@ -132,7 +132,7 @@ export const makeCluster = ({ nodes: count, seed = 1, engineOf }: TestClusterOpt
 
 export type TestCluster = ReturnType<typeof makeCluster>
 
-/** The nodes that have a shard, by its index. */
+/** The nodes with a shard, by its index. */
 export const holdersIn = async (cluster: TestCluster, id: BlobId) => {
   const held = Object.entries(await cluster.heldOf(id))
   const byIndex = held.filter(([, what]) => typeof what === "number")

@@ -31,7 +31,7 @@ const pairsOf = (data_shards: number) => {
   return shards.flatMap((one) => shards.slice(one + 1).map((other) => [one, other] as const))
 }
 
-/** A cluster with these bytes stored, and a node that has no shard of them, as readers have not. */
+/** A cluster that stores these bytes, and a node without a shard of them, which reads them. */
 const stored = async (policy: "EC42" | "EC82", bytes: Uint8Array, more: { seed?: number } = {}) => {
   const nodes = policy === "EC42" ? 7 : 11
   const cluster = makeCluster({ nodes, ...more })
@@ -65,7 +65,7 @@ const failsWith = (tag: string) => (cause: unknown) => {
 
 describe("an erasure coded blob", () => {
   for (const { policy, data_shards } of policies) {
-    it(`of ${policy} is read where any two of its shards are lost`, {
+    it(`of ${policy} is readable after any two of its shards are lost`, {
       timeout: 60_000,
     }, async () => {
       for (const size of [1, 5000, 3 * data_shards * unit_bytes + 12_345]) {
@@ -92,7 +92,7 @@ describe("an erasure coded blob", () => {
       }
     })
 
-    it(`of ${policy} is read though two shards rot at any stripe`, {
+    it(`of ${policy} is readable if two shards are corrupt at any stripe`, {
       timeout: 60_000,
     }, async () => {
       const bytes = noise(8, 5 * data_shards * unit_bytes + 777)
@@ -109,7 +109,7 @@ describe("an erasure coded blob", () => {
     })
   }
 
-  it("is read by a range of any size, whatever two shards are lost", {
+  it("is readable in ranges of any size after the loss of any two shards", {
     timeout: 60_000,
   }, async () => {
     const given = fc.record({
@@ -127,7 +127,7 @@ describe("an erasure coded blob", () => {
         const reading = await cluster.get(reader, id, { offset, length })
         assert.deepEqual(reading.meta, meta)
         const wanted = bytes.subarray(offset, offset + length)
-        // It may be run twice.
+        // The range can be read twice.
         assert.ok((await cluster.until(bytesOf(reading))).equals(wanted))
         assert.ok((await cluster.until(bytesOf(reading))).equals(wanted))
         assert.equal(reading.data !== undefined, wanted.length <= 983_040)
@@ -136,7 +136,7 @@ describe("an erasure coded blob", () => {
     )
   })
 
-  it("reads of a range no more than its stripes", async () => {
+  it("reads only the stripes of a range", async () => {
     const bytes = noise(3, 40 * 4 * unit_bytes)
     const read: Array<{ offset?: number; length?: number }> = []
     const engineOf = (_: string, made: MemoryEngine): MemoryEngine => ({
@@ -156,10 +156,10 @@ describe("an erasure coded blob", () => {
       assert.deepEqual(range, { offset: 17 * unit_bytes, length: 2 * unit_bytes })
   })
 
-  it("is read from a node that has two of one index, and from any node after a move", async () => {
+  it("is readable if two nodes have the same shard, and from any node after a move", async () => {
     const bytes = noise(4, 600_000)
     const { cluster, id, reader, holder } = await stored("EC42", bytes)
-    // The holder of 5 has 0 in its place, which there is twice now, and one of data is down.
+    // The holder of shard 5 has shard 0 instead, a duplicate, and a data shard is offline.
     const { copy, data } = await holder(0).engine.read(id, {}, 1n)
     assert.ok(data)
     await release(holder(5), id)
@@ -171,12 +171,12 @@ describe("an erasure coded blob", () => {
     await readsAs(cluster, reader, id, bytes)
     cluster.down(holder(0))
     await readsAs(cluster, reader, id, bytes)
-    // Without one more there are too few different ones, though four nodes have a shard.
+    // Without another node there are too few distinct shards, although four nodes have one.
     await release(holder(2), id)
     await assert.rejects(cluster.get(reader, id), failsWith("BlobUnreachable"))
   })
 
-  it("is not there where three shards are lost, or out of reach where nodes are away", async () => {
+  it("is not found if three shards are lost, or unavailable if nodes are offline", async () => {
     const bytes = noise(5, 10_000)
     const { cluster, id, reader, holder } = await stored("EC42", bytes)
     for (const index of [0, 3]) await release(holder(index), id)
@@ -203,7 +203,7 @@ describe("an erasure coded blob", () => {
     }
   })
 
-  it("goes on where nodes hang or die in its midst", async () => {
+  it("continues if nodes hang or die during the read", async () => {
     const bytes = noise(6, 12 * 4 * unit_bytes + 99)
     for (let pieces = 0; pieces < 12; pieces++) {
       const { cluster, id, reader, holder } = await stored("EC42", bytes, { seed: pieces })
@@ -224,7 +224,7 @@ describe("an erasure coded blob", () => {
     }
   })
 
-  it("ends with an error where too few are left in its midst", async () => {
+  it("ends with an error if too few nodes are left during the read", async () => {
     const bytes = noise(7, 60 * 4 * unit_bytes)
     const { cluster, id, reader, holder } = await stored("EC42", bytes)
     const reading = await cluster.get(reader, id)
@@ -239,7 +239,7 @@ describe("an erasure coded blob", () => {
     assert.ok(got > 0 && got < bytes.length)
   })
 
-  it("knows what it was told: nodes that were met are not asked again", async () => {
+  it("is read from known holders without another search", async () => {
     const bytes = noise(9, 3000)
     const { cluster, id, reader } = await stored("EC42", bytes)
     const node = cluster.nodeOf(reader)
@@ -254,7 +254,7 @@ describe("an erasure coded blob", () => {
   })
 })
 
-/** Puts other bytes in the place of a shard's, whose own checksums agree. */
+/** Replaces a shard's bytes with others whose checksums are valid. */
 const falsify = async ({ engine }: TestNode, id: BlobId, at: number) => {
   const { copy, meta, data, windows } = await engine.read(id, {}, 1n)
   const bytes = data ? Buffer.from(data) : Buffer.concat(await Array.fromAsync(windows()))
@@ -268,8 +268,8 @@ const falsify = async ({ engine }: TestNode, id: BlobId, at: number) => {
   await receiving.finish(3n)
 }
 
-describe("a shard that is not what it says", () => {
-  it("is found out, and a small blob is read without it", async () => {
+describe("a corrupt shard", () => {
+  it("is detected, and a small blob is read without it", async () => {
     const bytes = noise(10, 300_000)
     for (let index = 0; index < 6; index++) {
       const { cluster, id, reader, holder } = await stored("EC42", bytes)
@@ -281,7 +281,7 @@ describe("a shard that is not what it says", () => {
     await assert.rejects(cluster.get(reader, id), failsWith("BlobCorrupt"))
   })
 
-  it("never makes a client take a large blob for whole", async () => {
+  it("never makes a client accept a large blob as complete", async () => {
     const bytes = noise(11, 20 * 4 * unit_bytes + 5)
     for (const at of [0, 20 * unit_bytes]) {
       const { cluster, id, reader, holder } = await stored("EC42", bytes)

@@ -23,7 +23,7 @@ const failsWith = (tag: string, detail = /./) => ({
   },
 })
 
-/** Whether all nodes read these bytes. */
+/** Whether all nodes return these bytes. */
 const readsEverywhere = async (cluster: TestCluster, bytes: Uint8Array) => {
   for (const [at, { is_up }] of cluster.nodes.entries()) {
     if (!is_up) continue
@@ -32,7 +32,7 @@ const readsEverywhere = async (cluster: TestCluster, bytes: Uint8Array) => {
   }
 }
 
-/** Engines of the named nodes whose `receive` fails at its `at`th piece, or where they end. */
+/** Wraps engines: `receive` fails on the named nodes at piece `at`, or at the end. */
 const failing = (node_ids: ReadonlyArray<string>, at: number, stalls = false) => {
   const receiveOf =
     (made: NodeEngine): NodeEngine["receive"] =>
@@ -56,7 +56,7 @@ const failing = (node_ids: ReadonlyArray<string>, at: number, stalls = false) =>
 const six = ["n00", "n01", "n02", "n03", "n04", "n05"]
 
 describe("an erasure coded put", () => {
-  it("stores a shard on each owner, and reads again on all nodes", async () => {
+  it("stores a shard on each owner, and is readable on all nodes", async () => {
     const cluster = makeCluster({ nodes: 7 })
     for (const size of [0, 1, 63, 64, 65, 4096, 65_535, 65_536, 262_144, 262_145, 3_000_000]) {
       const bytes = noise(size, size)
@@ -92,7 +92,7 @@ describe("an erasure coded put", () => {
     })
   })
 
-  it("again changes nothing and answers what was said first", async () => {
+  it("that is repeated changes nothing and returns the first response", async () => {
     const cluster = makeCluster({ nodes: 8 })
     const bytes = noise(1, 5000)
     const first = await cluster.put(0, orderOf("EC42"), [bytes])
@@ -103,7 +103,7 @@ describe("an erasure coded put", () => {
     assert.deepEqual(await cluster.heldOf(first.answer.id), before)
   })
 
-  it("is refused where the blob is stored otherwise, or must not be stored", async () => {
+  it("is refused if the blob is stored with another policy, or must not be stored", async () => {
     const cluster = makeCluster({ nodes: 10 })
     const bytes = noise(2, 5000)
     const { answer } = await cluster.put(0, orderOf("EC42"), [bytes])
@@ -122,7 +122,7 @@ describe("an erasure coded put", () => {
     assert.deepEqual((await cluster.get(2, answer.id)).meta, answer.meta)
   })
 
-  it("bears that two owners fail, at any piece, and takes back all where three do", async () => {
+  it("tolerates two failed owners at any piece, and is rolled back after three", async () => {
     const bytes = noise(5, 5 * 262_144 + 1000)
     for (const count of [1, 2, 3]) {
       for (let at = 0; at <= 6; at++) {
@@ -140,7 +140,7 @@ describe("an erasure coded put", () => {
     }
   })
 
-  it("leaves a node behind that takes no more", async () => {
+  it("drops a node that accepts no more data", async () => {
     for (const size of [1000, 2_000_000]) {
       const cluster = makeCluster({ nodes: 6, engineOf: failing(["n02", "n05"], 0, true) })
       const bytes = noise(size, size)
@@ -151,7 +151,7 @@ describe("an erasure coded put", () => {
     }
   })
 
-  it("leaves nothing where three owners are down, cut off, or full", async () => {
+  it("leaves nothing if three owners are offline, cut off, or full", async () => {
     for (const how of ["down", "cut", "full"]) {
       const cluster = makeCluster({ nodes: 6 })
       for (const at of [1, 2, 3]) {
@@ -169,7 +169,7 @@ describe("an erasure coded put", () => {
     }
   })
 
-  it("uses the shards that an unfinished one has left", async () => {
+  it("reuses the shards of an unfinished put", async () => {
     const cluster = makeCluster({ nodes: 6 })
     const bytes = noise(7, 400_000)
     const { answer } = await cluster.put(0, orderOf("EC42"), [bytes])
@@ -190,7 +190,7 @@ describe("an erasure coded put", () => {
     await readsEverywhere(cluster, bytes)
   })
 
-  it("counts on no shard that nobody has read since it rotted", async () => {
+  it("does not rely on a corrupt shard that was not read since", async () => {
     for (const rotten of [1, 2, 3, 6]) {
       for (const left of [3, 6]) {
         const cluster = makeCluster({ nodes: 6, seed: rotten })
@@ -203,7 +203,7 @@ describe("an erasure coded put", () => {
           if (index >= left) await engine.release(answer.id, stored_at, cluster.world.now())
           else if (index < rotten) engine.corrupt(answer.id, 100)
         }
-        // Of those whose shard is sound one is away.
+        // One of the nodes with an intact shard is offline.
         const away = holders.get(5)
         if (rotten < 6 && away) cluster.down(away)
         const at = cluster.nodes.findIndex((node) => node !== away)
@@ -218,12 +218,12 @@ describe("an erasure coded put", () => {
     }
   })
 
-  it("comes after a deletion for every node, though this node's clock is behind", async () => {
+  it("is later than a cluster-wide deletion even if this node's clock is behind", async () => {
     const cluster = makeCluster({ nodes: 6 })
     const bytes = noise(8, 2000)
     const { answer } = await cluster.put(0, orderOf("EC42"), [bytes])
     const ahead = cluster.world.now() + 3_600_000_000_000n
-    // One node does not hear of it, and has its shard still.
+    // One node does not receive it, and keeps its shard.
     for (const { engine } of cluster.nodes.slice(1)) {
       await engine.deleteClusterWide(answer.id, origin, ahead)
     }
@@ -237,13 +237,13 @@ describe("an erasure coded put", () => {
     }
   })
 
-  it("is whole though another of the same bytes fails and takes its own back", async () => {
+  it("stays complete if another put of the same bytes fails and is rolled back", async () => {
     let taken_back = 0
     for (let seed = 0; seed < 40; seed++) {
       const cluster = makeCluster({ nodes: 6, seed })
       const { world, network } = cluster
       const bytes = noise(seed, seed % 2 === 0 ? 3000 : 1_500_000)
-      // The first stores its shards, and does not learn of three of them.
+      // The first put stores its shards, but three responses are lost.
       world.after(4 + (seed % 5), () => {
         for (const node_id of ["n03", "n04", "n05"]) network.block(node_id, "n00")
       })
@@ -266,7 +266,7 @@ describe("an erasure coded put", () => {
     assert.ok(taken_back > 0)
   })
 
-  it("bears that any two nodes are down", async () => {
+  it("tolerates any two offline nodes", async () => {
     for (let one = 0; one < six.length; one++) {
       for (let other = one + 1; other < six.length; other++) {
         const cluster = makeCluster({ nodes: 6, seed: one * 6 + other })

@@ -16,7 +16,7 @@ const shardOf = async ({ engine }: TestNode, id: BlobId) => {
   return { copy, meta, bytes }
 }
 
-/** A blob with some of its shards let go, and what they were. */
+/** A blob with some of its shards released, and the bytes of these. */
 const stored = async (policy: "EC42" | "EC82", bytes: Uint8Array, lost: ReadonlyArray<number>) => {
   const cluster = makeCluster({ nodes: policy === "EC42" ? 8 : 12 })
   const { answer } = await cluster.put(0, orderOf(policy), [bytes])
@@ -53,7 +53,7 @@ describe("lost shards", () => {
     ["EC42", 6],
     ["EC82", 10],
   ] as const) {
-    it(`of ${policy} are made again, whichever they are, and of any size`, async () => {
+    it(`of ${policy} are rebuilt, for any two of them and any size`, async () => {
       let size = 0
       for (let one = 0; one < shards; one++) {
         for (let other = one; other < shards; other++) {
@@ -61,7 +61,7 @@ describe("lost shards", () => {
           const lost = one === other ? [one] : [one, other]
           const bytes = noise(size, one === 0 && other === 1 ? 0 : size)
           const { id, meta, were, nodeOf, spare, rebuild } = await stored(policy, bytes, lost)
-          // The first goes to where it was, the second to a node that had none.
+          // The first is sent to its former node, the second to a node without a shard.
           const targets = lost.map((index, at) => {
             const node = at === 0 ? nodeOf(index) : spare[0]
             assert.ok(node)
@@ -85,7 +85,7 @@ describe("lost shards", () => {
     })
   }
 
-  it("are made by the node that is to have one, and read once for two", async () => {
+  it("are rebuilt by the node that lacks one, reading the others once for two", async () => {
     const bytes = noise(2, 1_000_000)
     const { cluster, id, nodeOf, were } = await stored("EC42", bytes, [1, 4])
     const worker = nodeOf(1)
@@ -112,7 +112,7 @@ describe("lost shards", () => {
     assert.equal(paced, 6 * shard_bytes)
   })
 
-  it("are not stored where the others do not make the blob", async () => {
+  it("are not stored if the other shards do not match the blob", async () => {
     for (const size of [1000, 1_000_000]) {
       const { cluster, id, nodeOf, rebuild } = await stored("EC42", noise(3, size), [5])
       const wrong = await shardOf(nodeOf(2), id)
@@ -127,7 +127,7 @@ describe("lost shards", () => {
     }
   })
 
-  it("go to the one that takes its shard where the other cannot", async () => {
+  it("are sent to the available node if the other one fails", async () => {
     const { cluster, id, nodeOf, rebuild } = await stored("EC42", noise(4, 900_000), [0, 3])
     cluster.down(nodeOf(0))
     const { rebuilt, failed } = await rebuild([
@@ -142,7 +142,7 @@ describe("lost shards", () => {
     assert.equal((await cluster.heldOf(id))[nodeOf(3).node_id], 3)
   })
 
-  it("are made though one more rots in the midst, and not where two do", async () => {
+  it("are rebuilt if one more is corrupt, but not if two are", async () => {
     const bytes = noise(5, 8 * 4 * unit_bytes)
     const { id, nodeOf, rebuild, were } = await stored("EC42", bytes, [5])
     nodeOf(1).engine.corrupt(id, 5 * unit_bytes)
@@ -155,7 +155,7 @@ describe("lost shards", () => {
     assert.equal((await again.cluster.heldOf(id))[node_id], undefined)
   })
 
-  it("are lost where fewer are left than it takes", async () => {
+  it("cannot be rebuilt if too few are left", async () => {
     const { rebuild, nodeOf } = await stored("EC42", noise(6, 5000), [0, 1, 2])
     await assert.rejects(rebuild([[0, nodeOf(0)]]), failsWith("BlobNotFound"))
   })

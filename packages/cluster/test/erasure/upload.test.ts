@@ -12,7 +12,7 @@ import { bytesOf, idOf, makeCluster, orderOf } from "./cluster.ts"
 
 const mib = 1024 * 1024
 
-/** A cluster that counts what is staged on its first node. */
+/** A cluster that counts the bytes staged on its first node. */
 const counted = () => {
   const counts = { staged: 0, ended: 0 }
   const engineOf = (_: string, made: MemoryEngine): MemoryEngine => ({
@@ -37,7 +37,7 @@ const counted = () => {
 }
 
 describe("an erasure coded upload", () => {
-  it("of up to 64 MiB touches no disk but its shards'", async () => {
+  it("of up to 64 MiB uses no disk except those of its shards", async () => {
     const { cluster, counts, begin } = counted()
     const bytes = noise(1, 3 * mib)
     const upload = begin(orderOf("EC42"), undefined)
@@ -53,7 +53,7 @@ describe("an erasure coded upload", () => {
     assert.ok((await cluster.until(bytesOf(reading))).equals(bytes))
   })
 
-  it("of more is staged, and read again from there", { timeout: 60_000 }, async () => {
+  it("of more than that is staged, and read back from the disk", { timeout: 60_000 }, async () => {
     const { cluster, counts, begin } = counted()
     const bytes = noise(2, 65 * mib + 17)
     const upload = begin(orderOf("EC42"), undefined)
@@ -69,7 +69,7 @@ describe("an erasure coded upload", () => {
     assert.ok((await cluster.until(bytesOf(reading))).equals(end))
   })
 
-  it("of what is stored already needs no room here; of others it is refused", {
+  it("of stored content needs no space here; of other content it is refused", {
     timeout: 60_000,
   }, async () => {
     const cluster = makeCluster({ nodes: 6 })
@@ -99,7 +99,7 @@ describe("an erasure coded upload", () => {
     assert.deepEqual(await usedBytes(), used)
   })
 
-  it("of an announced size is staged at once, and leaves nothing if given up", async () => {
+  it("of an announced size is staged at once, and leaves nothing if it is aborted", async () => {
     const { cluster, counts, begin } = counted()
     const upload = begin(orderOf("EC42"), 70 * mib)
     await upload.write(noise(3, mib))
@@ -109,7 +109,7 @@ describe("an erasure coded upload", () => {
     for (const { engine } of cluster.nodes) assert.equal((await engine.usage()).payload_bytes, 0)
   })
 
-  it("shares the room in memory with the others", async () => {
+  it("shares the memory limit with the others", async () => {
     const { counts, begin } = counted()
     const part = noise(4, 32 * mib)
     const uploads = Array.from({ length: 4 }, () => begin(orderOf("EC42"), undefined))
@@ -118,7 +118,7 @@ describe("an erasure coded upload", () => {
     const fifth = begin(orderOf("EC42"), undefined)
     await fifth.write(noise(5, 10))
     assert.equal(counts.staged, 10)
-    // Whoever ends gives the room back.
+    // Each upload returns its memory at its end.
     for (const upload of uploads) await upload.abort()
     const sixth = begin(orderOf("EC42"), undefined)
     await sixth.write(part)
@@ -127,7 +127,7 @@ describe("an erasure coded upload", () => {
     await sixth.abort()
   })
 
-  it("that ends already is not taken apart by whoever gives it up", async () => {
+  it("that is finishing is not disturbed by an abort", async () => {
     const cluster = makeCluster({ nodes: 6 })
     const bytes = noise(8, mib)
     const upload = erasureUploads(cluster.nodeOf(0).parts)(orderOf("EC42"), undefined)
@@ -140,7 +140,7 @@ describe("an erasure coded upload", () => {
     assert.ok((await cluster.until(bytesOf(reading))).equals(bytes))
   })
 
-  it("of few bytes counts with the whole piece that they take", async () => {
+  it("of few bytes counts with the whole piece that it occupies", async () => {
     const { counts, begin } = counted()
     const one = noise(6, 1)
     const uploads = Array.from({ length: (256 * mib) / piece_bytes }, () =>
@@ -148,7 +148,7 @@ describe("an erasure coded upload", () => {
     )
     for (const upload of uploads) await upload.write(one)
     assert.equal(counts.staged, 0)
-    // What fits into the piece takes no more of it.
+    // Further bytes that fit into the piece take no more memory.
     await uploads[0]?.write(one)
     assert.equal(counts.staged, 0)
     const another = begin(orderOf("EC42"), undefined)
@@ -162,7 +162,7 @@ describe("an erasure coded upload", () => {
     await last.abort()
   })
 
-  it("leaves its memory to the next, unless a node may still read it", async () => {
+  it("leaves its memory to the next one, unless a node may still read it", async () => {
     const cluster = makeCluster({ nodes: 6 })
     const { pool, counts } = spoilingPool()
     const { parts } = cluster.nodeOf(0)
@@ -185,7 +185,7 @@ describe("an erasure coded upload", () => {
     }
     assert.equal((await upload(1)).is_source_free, true)
     assert.deepEqual(counts, { taken: 5, given_back: 5 })
-    // Those bytes again: nothing is sent, and nobody reads them either.
+    // The same bytes again: nothing is sent, and no node reads them.
     assert.equal((await upload(1)).answer.created, false)
     assert.deepEqual(counts, { taken: 10, given_back: 10 })
     cut_off.add("n05")

@@ -47,7 +47,7 @@ const volumes = async () => {
 }
 
 describe("an erasure coded blob on volumes", () => {
-  it("is stored, read, rebuilt, and there after a restart", { timeout: 60_000 }, async () => {
+  it("is stored, read, rebuilt, and still readable after a restart", { timeout: 60_000 }, async () => {
     const { down, nodes, open } = await volumes()
     const [first, , , , , last] = nodes
     assert.ok(first && last)
@@ -67,7 +67,7 @@ describe("an erasure coded blob on volumes", () => {
         assert.ok((await bytesOf(reading)).equals(bytes), `${size} ${lost}`)
       }
       down.clear()
-      // The last node loses its shard, and has it made again.
+      // The last node loses its shard, which is rebuilt.
       const [held] = await last.local.copiesOf([id])
       assert.ok(held?.kind === "shard" && held.shard)
       const before = await bytesOf(await last.local.read(id, {}, timing.now()))

@@ -1,4 +1,4 @@
-/** Blobs for the repair's tests, and the shards of which they are made. */
+/** Blobs and their shards, for the repair's tests. */
 import { blake3 } from "@napi-rs/blake-hash"
 import type { Shard } from "#actors/blob-storage/ports/node-engine.ts"
 import { erasureCode, stripeEncoder, unit_bytes } from "#erasure"
@@ -11,15 +11,15 @@ export interface MadeBlob {
   readonly policy: ReplicationPolicy
 }
 
-/** A blob of some hundred bytes, another for each text. */
+/** A blob of a few hundred bytes, different for each text. */
 export const blobOf = (text: string, policy: ReplicationPolicy): MadeBlob => {
   const bytes = new TextEncoder().encode(`${text} `.repeat(60))
   const checksum = blake3(bytes).toString("hex")
-  // The first half of a BLAKE3 digest in hex is what the brand says.
+  // The first half of a BLAKE3 digest in hex is a BlobId.
   return { id: checksum.slice(0, 32) as BlobId, checksum, bytes, policy }
 }
 
-/** One shard's bytes, by the code itself. */
+/** The bytes of a shard, computed by the erasure code. */
 export const shardBytes = ({ bytes }: MadeBlob, { index, data_shards }: Shard): Uint8Array => {
   const encoder = stripeEncoder(erasureCode(data_shards, unit_bytes))
   const stripes = [...encoder.push(bytes), encoder.end()]

@@ -1,4 +1,4 @@
-/** Deletions that meant every node reach those that were away, whatever their clocks say. */
+/** Cluster-wide deletions reach nodes that were offline, regardless of clock skew. */
 import assert from "node:assert/strict"
 import { describe, it } from "vitest"
 import type { Deletion, HeldCopy } from "#actors/blob-storage/ports/node-engine.ts"
@@ -9,7 +9,7 @@ const names = ["a", "b", "c", "d"]
 const origin = { actor: "test", request_id: "", correlation_id: "" }
 const settle_s = 11
 
-/** A blob that all nodes have, which is deleted on all but the last, that is away. */
+/** A blob on all nodes, deleted on all but the last one, which is offline. */
 const deleted = async (cluster: RepairWorld) => {
   const blob = cluster.blob("deleted", "REPLICATION_POLICY_REPLICA3")
   const created_at = cluster.world.now()
@@ -21,8 +21,8 @@ const deleted = async (cluster: RepairWorld) => {
   return blob
 }
 
-describe("deletions that meant every node", () => {
-  it("reach a node that was away by the first sweep of any other", async () => {
+describe("cluster-wide deletions", () => {
+  it("reach a node that was offline with the first sweep of any other", async () => {
     const cluster = makeRepairWorld(names)
     const blob = await deleted(cluster)
     await cluster.sweep("b")
@@ -30,13 +30,13 @@ describe("deletions that meant every node", () => {
     const [copy] = await cluster.node("d").engine.copiesOf([blob.id])
     assert.equal(copy?.kind === "tombstone" && copy.is_cluster_wide, true)
   })
-  it("are found by the node that was away, before it gives its copy to anybody", async () => {
+  it("are found by the returning node before it sends its copy to any other", async () => {
     const cluster = makeRepairWorld(names)
     const blob = await deleted(cluster)
     await cluster.sweep("d")
     assert.deepEqual(await cluster.holders(blob), [])
   })
-  it("reach a node that never had the blob, so that no old disk brings it there", async () => {
+  it("reach a node that never had the blob, so that no old disk brings it back", async () => {
     const cluster = makeRepairWorld(names)
     const blob = cluster.blob("never there", "REPLICATION_POLICY_NONE")
     await cluster.node("a").engine.deleteClusterWide(blob.id, origin, cluster.world.now())
@@ -45,14 +45,14 @@ describe("deletions that meant every node", () => {
     const old = cluster.world.now() - 5_000_000_000n
     await assert.rejects(cluster.give("c", blob, undefined, old))
   })
-  it("are told to one node after the other once the ring has been still", async () => {
+  it("are sent to one node per sweep once the ring is stable", async () => {
     const cluster = makeRepairWorld(names)
     await cluster.sweep("a")
     const blob = cluster.blob("later", "REPLICATION_POLICY_NONE")
     await cluster.node("a").engine.deleteClusterWide(blob.id, origin, cluster.world.now())
     for (const acts of [1, 1, 1, 0]) assert.equal((await cluster.sweep("a")).acts, acts)
   })
-  it("do not touch a put that is younger, which reaches the others again", async () => {
+  it("do not affect a later put, which reaches the other nodes again", async () => {
     const cluster = makeRepairWorld(names)
     const blob = await deleted(cluster)
     await cluster.sleep(1)
@@ -64,7 +64,7 @@ describe("deletions that meant every node", () => {
     await cluster.sweepAll(2)
     assert.deepEqual(await cluster.holders(blob), [...cluster.ownersOf(blob, 3)].sort())
   })
-  it("bear clocks that differ: a put after a deletion by a faster clock stays", async () => {
+  it("tolerate clock skew: a put after a deletion by a faster clock stays", async () => {
     const skew_ms = { a: 60_000, c: -60_000 }
     const cluster = makeRepairWorld(names, { skew_ms })
     const blob = cluster.blob("skewed", "REPLICATION_POLICY_REPLICA3")
@@ -81,7 +81,7 @@ describe("deletions that meant every node", () => {
       expected_id: undefined,
       if_none_match: false,
     }
-    // By c's own clock this put is two minutes older than the deletion that it has heard of.
+    // By c's clock this put is two minutes older than the deletion that it received.
     await c.engine.put(order, [blob.bytes], c.now())
     await cluster.sleep(settle_s)
     await cluster.sweepAll(3)
@@ -91,7 +91,7 @@ describe("deletions that meant every node", () => {
       [...owners].sort(),
     )
   })
-  it("are told with a later one of the node alone, for which another stands in", async () => {
+  it("are sent with a later local deletion, for which another node stands in", async () => {
     const cluster = makeRepairWorld(names)
     const blob = cluster.blob("both kinds", "REPLICATION_POLICY_REPLICA2")
     const [first = "", second = "", third = ""] = cluster.ownersOf(blob, 3)
@@ -104,7 +104,7 @@ describe("deletions that meant every node", () => {
     await cluster.sweep(first)
     assert.deepEqual(await cluster.holders(blob), [first, third].sort())
     assert.equal((await cluster.sweep(first)).lacking, 0)
-    // Put again elsewhere after that, it has its two copies, and the older one counts.
+    // After another put elsewhere it has two copies, and the older one counts.
     await cluster.sleep(1)
     const { stored_at = 0n } = (await cluster.copyOf(third, blob)) ?? {}
     await cluster.node(third).engine.release(blob.id, stored_at, cluster.world.now())
@@ -114,11 +114,11 @@ describe("deletions that meant every node", () => {
     await cluster.sweep(third)
     assert.deepEqual(await cluster.holders(blob), [first, third].sort())
   })
-  it("take an older copy that nobody has relied on meanwhile", async () => {
+  it("remove an older copy that nobody has relied on since", async () => {
     const cluster = makeRepairWorld(names)
     const blob = cluster.blob("old disk", "REPLICATION_POLICY_NONE")
     const [owner = "", other = "", third = ""] = cluster.ownersOf(blob, 3)
-    // The owner was away when it was deleted, and another node has it again since.
+    // The owner was offline during the deletion, and another node has stored the blob again since.
     await cluster.give(owner, blob)
     await cluster.sleep(settle_s)
     await cluster.node(third).engine.deleteClusterWide(blob.id, origin, cluster.world.now())
@@ -135,7 +135,7 @@ describe("deletions that meant every node", () => {
       copy?.kind === "whole" && copy.created_at > cluster.world.now() - 3n * 3600n * 10n ** 9n,
     )
   })
-  it("are told where they are unknown, older, or meant one node alone", () => {
+  it("are sent if they are unknown, older, or local on the other node", () => {
     const cluster = makeRepairWorld(names)
     const { id, checksum, policy } = cluster.blob("table", "REPLICATION_POLICY_NONE")
     const wide: Deletion = { kind: "tombstone", id, deleted_at: 10n, is_cluster_wide: true }

@@ -1,4 +1,4 @@
-/** Shards that no put finished: they go where it is sure that nobody has the others. */
+/** Shards of unfinished puts: discarded only if certainly no node has the others. */
 import assert from "node:assert/strict"
 import { describe, it } from "vitest"
 import { hour_s, makeRepairWorld, type RepairWorld } from "./world.ts"
@@ -7,7 +7,7 @@ const six = ["a", "b", "c", "d", "e", "f"]
 const joined = ["g", "h", "i"]
 const data_shards = 4
 
-/** Three shards of a blob at the last three of six owners, older than shards wait for the rest. */
+/** Three shards of a blob on the last three of six owners, old enough to be discarded. */
 const unfinished = async (cluster: RepairWorld) => {
   cluster.setRing({ active: six })
   const blob = cluster.blob("unfinished", "REPLICATION_POLICY_EC42")
@@ -22,18 +22,18 @@ const unfinished = async (cluster: RepairWorld) => {
   return { blob, first, fourth, give, left }
 }
 
-describe("shards that no put finished", () => {
-  it("go, one after the other, where all have been asked", async () => {
+describe("shards of unfinished puts", () => {
+  it("are discarded one by one once all nodes were queried", async () => {
     const cluster = makeRepairWorld([...six, ...joined])
     const { left } = await unfinished(cluster)
     await cluster.sweepAll()
     assert.equal(await left(), 0)
   })
   for (const [who, slow] of [
-    ["one of those asked knows a newer ring", ["fourth"]],
-    ["none of those asked knows a newer ring, but the log", ["all"]],
+    ["a queried node knows a newer ring", ["fourth"]],
+    ["only the log knows a newer ring", ["all"]],
   ] as const) {
-    it(`stay where nodes that joined have the others: ${who}`, async () => {
+    it(`stay if nodes that joined have the others: ${who}`, async () => {
       const cluster = makeRepairWorld([...six, ...joined])
       const { fourth, give, left } = await unfinished(cluster)
       cluster.setRing({ active: [...six, ...joined] }, slow[0] === "all" ? six : [fourth])
@@ -42,7 +42,7 @@ describe("shards that no put finished", () => {
       assert.equal(await left(), 6)
     })
   }
-  it("stay where the log answers by an older ring than another node knows", async () => {
+  it("stay if the log confirms an older ring than another node knows", async () => {
     const cluster = makeRepairWorld([...six, ...joined])
     const { first, fourth, left } = await unfinished(cluster)
     const { engine, now } = cluster.node(first)
@@ -57,7 +57,7 @@ describe("shards that no put finished", () => {
     await cluster.sweep(fourth)
     assert.equal(await left(), 2)
   })
-  it("stay where the log cannot be asked", async () => {
+  it("stay if the log cannot be reached", async () => {
     const cluster = makeRepairWorld([...six, ...joined])
     const { fourth, left } = await unfinished(cluster)
     cluster.cutOff(fourth)
@@ -78,7 +78,7 @@ describe("shards that no put finished", () => {
       assert.equal(cluster.node(fourth).repairs.progress().pending_migrations, pending)
     })
   }
-  it("stay where another was on its way from node to node when it was asked for", async () => {
+  it("stay if another shard was moving between nodes during the survey", async () => {
     const cluster = makeRepairWorld([...six, ...joined])
     const { first, fourth, give, left } = await unfinished(cluster)
     await give(first, 0)

@@ -1,4 +1,4 @@
-/** A node that leaves: what it has is elsewhere before it goes, and it says how far it is. */
+/** A leaving node moves its copies before it reports completion. */
 import assert from "node:assert/strict"
 import { describe, it } from "vitest"
 import { hour_s, makeRepairWorld, type RepairWorld } from "./world.ts"
@@ -17,7 +17,7 @@ const isDone = async (cluster: RepairWorld, name: string) => {
 }
 
 describe("a graceful leave", () => {
-  it("moves everything at once, young or old, and then says that it is done", async () => {
+  it("moves all copies at once, recent or old, and then reports completion", async () => {
     const cluster = makeRepairWorld(four)
     const blobs = Array.from({ length: 30 }, (_, n) =>
       cluster.blob(`blob ${n}`, n % 2 ? "REPLICATION_POLICY_NONE" : "REPLICATION_POLICY_REPLICA2"),
@@ -39,14 +39,14 @@ describe("a graceful leave", () => {
     assert.equal(repairs, 0, "moved, not repaired")
     for (const name of four) await cluster.world.until(cluster.node(name).repairs.stop())
   })
-  it("is not done before a whole sweep of it found nothing, be the node empty", async () => {
+  it("is not complete before a whole sweep found nothing, even on an empty node", async () => {
     const cluster = makeRepairWorld(four)
     leave(cluster, "d", four)
     assert.equal(await isDone(cluster, "d"), false)
     await cluster.sweep("d")
     assert.equal(await isDone(cluster, "d"), true)
   })
-  it("is not done while an owner does not take a copy", async () => {
+  it("is not complete while an owner refuses a copy", async () => {
     const cluster = makeRepairWorld(four)
     const blob = cluster.blob("stuck", "REPLICATION_POLICY_REPLICA2")
     await cluster.give("d", blob)
@@ -60,7 +60,7 @@ describe("a graceful leave", () => {
     for (let n = 0; n < 3; n++) await cluster.sweep("d")
     assert.equal(await isDone(cluster, "d"), true)
   })
-  it("goes with the shards that six others can have, though one is too few", async () => {
+  it("completes if six other nodes can have the shards, even if one is missing", async () => {
     const cluster = makeRepairWorld(six)
     const blob = cluster.blob("shards", "REPLICATION_POLICY_EC42")
     for (const [index, name] of cluster.ownersOf(blob, 6).entries()) {
@@ -72,7 +72,7 @@ describe("a graceful leave", () => {
     assert.equal(await isDone(cluster, "c"), true)
     assert.equal((await cluster.shards(blob)).size, 5)
   })
-  it("stays while fewer shards than it takes would be left", async () => {
+  it("stays if fewer shards than a read needs would be left", async () => {
     const cluster = makeRepairWorld(six)
     const blob = cluster.blob("too few", "REPLICATION_POLICY_EC42")
     const active = six.filter((name) => name !== "c").slice(0, 3)
@@ -85,7 +85,7 @@ describe("a graceful leave", () => {
     assert.equal(await isDone(cluster, "c"), false)
     assert.equal((await cluster.shards(blob)).size, 4)
   })
-  it("gives a copy to the next where its owner deleted it; keeps it where all did", async () => {
+  it("sends a copy to the next node if its owner deleted it; keeps it if all did", async () => {
     const cluster = makeRepairWorld(four)
     const blob = cluster.blob("deleted", "REPLICATION_POLICY_NONE")
     await cluster.give("d", blob)
@@ -97,13 +97,13 @@ describe("a graceful leave", () => {
     for (let n = 0; n < 3; n++) await cluster.sweep("d")
     assert.deepEqual(await cluster.holders(blob), ["d"])
     assert.equal(await isDone(cluster, "d"), false)
-    // Put again, it is younger than all that: its owner takes it back, and nobody needs this copy.
+    // Put again, it is later than all deletions: its owner accepts it, and this copy is not needed.
     await cluster.give(last, blob, undefined, cluster.world.now() + 1n)
     for (let n = 0; n < 3; n++) await cluster.sweep("d")
     assert.deepEqual(await cluster.holders(blob), [owner, last].sort())
     assert.equal(await isDone(cluster, "d"), true)
   })
-  it("ends though others go on deleting everywhere", async () => {
+  it("completes while others keep deleting blobs", async () => {
     const cluster = makeRepairWorld(four)
     for (const name of four) cluster.node(name).repairs.start()
     leave(cluster, "d", four)
@@ -117,7 +117,7 @@ describe("a graceful leave", () => {
     assert.ok(deleted < 20, `${deleted} seconds`)
     for (const name of four) await cluster.world.until(cluster.node(name).repairs.stop())
   })
-  it("tells the others of deletions before it goes", async () => {
+  it("sends deletions to the other nodes before it completes", async () => {
     const cluster = makeRepairWorld(four)
     const blob = cluster.blob("told", "REPLICATION_POLICY_NONE")
     await cluster.node("d").engine.deleteClusterWide(blob.id, origin, cluster.world.now())

@@ -1,4 +1,4 @@
-/** What is to be done for one blob: tables, over made-up responses. */
+/** Repair plans for one blob: tables of made-up responses. */
 import assert from "node:assert/strict"
 import { describe, it } from "vitest"
 import type { Copy, HeldCopy } from "#actors/blob-storage/ports/node-engine.ts"
@@ -8,11 +8,11 @@ import type { Action, RepairView } from "../../repair/view.ts"
 
 const hour_ns = 3_600_000_000_000n
 const now = 100n * hour_ns
-// 32 hex digits, as an identifier has them.
+// A BlobId has 32 hex digits.
 const id = "00".repeat(16) as BlobId
 const nodes = ["a", "b", "c", "d", "e", "f", "g"]
 
-/** The owners are the nodes by name. */
+/** The owners are the nodes in order of their names. */
 const view = (more: Partial<RepairView> = {}): RepairView => ({
   node_id: "a",
   active: nodes,
@@ -75,117 +75,117 @@ describe("the plan for a replicated blob", () => {
     readonly [string, Record<string, Copy | undefined>, Partial<RepairView>, ReadonlyArray<string>]
   > = [
     ["all is well", { a: whole, b: whole }, {}, []],
-    ["an owner has none", { a: whole, b: none }, {}, ["push b"]],
-    ["an owner does not answer", { a: whole }, {}, []],
-    ["it came just now", { a: young, b: none }, {}, []],
-    ["it came just now, and was hinted at", { a: young, b: none }, { sweep_number: 0 }, ["push b"]],
+    ["an owner lacks a copy", { a: whole, b: none }, {}, ["push b"]],
+    ["an owner does not respond", { a: whole }, {}, []],
+    ["it was just put", { a: young, b: none }, {}, []],
+    ["it was just put, and hinted", { a: young, b: none }, { sweep_number: 0 }, ["push b"]],
     [
-      "it came from a clock that was set back",
+      "the clock was set back since the put",
       { a: held({ stored_at: now * 2n }), b: none },
       {},
       ["push b"],
     ],
-    ["it is another's turn", { b: none, a: whole, c: whole }, { node_id: "c" }, []],
+    ["another node's turn", { b: none, a: whole, c: whole }, { node_id: "c" }, []],
     [
-      "its turn has come",
+      "this node's turn",
       { b: none, a: whole, c: whole },
       { node_id: "c", sweep_number: 2 },
       ["push b moved"],
     ],
-    ["nobody's copy, young", { a: whole, b: whole, c: young }, { node_id: "c" }, []],
-    ["nobody's copy, old", { a: whole, b: whole, c: whole }, { node_id: "c" }, ["release a b"]],
-    ["nobody's copy, an owner is silent", { a: whole, c: whole }, { node_id: "c" }, []],
-    ["nobody's copy, too few owners", { a: whole, c: whole }, { node_id: "c", active: ["a"] }, []],
-    ["an owner was told to delete it", { a: whole, b: gone(old), c: none }, {}, ["push c"]],
-    ["it was deleted before", { a: whole, b: gone(old - 1n) }, {}, ["push b"]],
-    ["every node was to delete it", { a: whole, b: gone(old, true) }, {}, ["delete"]],
-    ["an older one was deleted everywhere", { a: whole, b: gone(old - 1n, true) }, {}, ["push b"]],
+    ["misplaced copy, recent", { a: whole, b: whole, c: young }, { node_id: "c" }, []],
+    ["misplaced copy, old", { a: whole, b: whole, c: whole }, { node_id: "c" }, ["release a b"]],
+    ["misplaced copy, an owner does not respond", { a: whole, c: whole }, { node_id: "c" }, []],
+    ["misplaced copy, too few owners", { a: whole, c: whole }, { node_id: "c", active: ["a"] }, []],
+    ["an owner has deleted it", { a: whole, b: gone(old), c: none }, {}, ["push c"]],
+    ["deleted before the put", { a: whole, b: gone(old - 1n) }, {}, ["push b"]],
+    ["deleted cluster-wide", { a: whole, b: gone(old, true) }, {}, ["delete"]],
+    ["an older put was deleted cluster-wide", { a: whole, b: gone(old - 1n, true) }, {}, ["push b"]],
     [
-      "nothing is here, and it is hinted at",
+      "no local copy, hinted",
       { a: none, b: whole, c: whole },
       { sweep_number: 0 },
       ["pull b c"],
     ],
     [
-      "nothing is here, and it was deleted here",
+      "no local copy, deleted locally",
       { a: gone(old), b: whole, c: whole },
       { sweep_number: 0 },
       [],
     ],
-    ["nothing is anywhere", { a: none, b: none }, { sweep_number: 0 }, []],
+    ["no copy anywhere", { a: none, b: none }, { sweep_number: 0 }, []],
     [
-      "it leaves, and all is well",
+      "leaving, all is well",
       { a: whole, b: whole, c: young },
       { node_id: "c", is_leaving: true, active: ["a", "b"] },
       ["release a b"],
     ],
     [
-      "it leaves, one is left",
+      "leaving, one other copy",
       { a: whole, c: young },
       { node_id: "c", is_leaving: true, active: ["a"] },
       ["release a"],
     ],
     [
-      "it leaves, and an owner has none",
+      "leaving, an owner lacks a copy",
       { a: whole, b: none, c: young },
       { node_id: "c", is_leaving: true, active: ["a", "b"], sweep_number: 2 },
       ["push b moved"],
     ],
     [
-      "it leaves, and all refuse",
+      "leaving, all refuse",
       { a: gone(now), c: whole },
       { node_id: "c", is_leaving: true, active: ["a"] },
       [],
     ],
     [
-      "it leaves, and nobody is left",
+      "leaving, no other node",
       { c: whole },
       { node_id: "c", is_leaving: true, active: [] },
       [],
     ],
     [
-      "an owner has an older put's",
+      "an owner has a copy of an older put",
       { a: held({ created_at: old - 1n }), b: whole, c: whole },
       { node_id: "c" },
       [],
     ],
     [
-      "an owner has an older put's, and it is its turn",
+      "an owner has a copy of an older put, this node's turn",
       { a: held({ created_at: old - 1n }), b: whole, c: whole },
       { node_id: "b" },
       ["renew a"],
     ],
-    ["it has an older put's", { a: held({ created_at: old - 1n }), b: whole }, {}, ["renew a"]],
+    ["the local copy is of an older put", { a: held({ created_at: old - 1n }), b: whole }, {}, ["renew a"]],
     [
-      "it has an older put's, and leaves",
+      "the local copy is of an older put, leaving",
       { a: whole, c: held({ created_at: old - 1n }) },
       { all_online_since: none, node_id: "c", is_leaving: true, active: ["a"] },
       ["renew c"],
     ],
     [
-      "it has an older put's, and a deletion came between",
+      "the local copy is of an older put, deletion in between",
       { a: held({ created_at: old - 2n }), b: whole, c: gone(old - 1n, true) },
       {},
       ["renew a"],
     ],
     [
-      "it has an older put's, and a deletion came after both",
+      "the local copy is of an older put, deletion after both",
       { a: held({ created_at: old - 2n }), b: whole, c: gone(old, true) },
       {},
       ["delete"],
     ],
     [
-      "nobody's copy, of an older put than an owner's",
+      "misplaced copy of an older put",
       { a: whole, b: whole, c: held({ created_at: old - 1n }) },
       { node_id: "c" },
       ["renew c"],
     ],
-    ["it is to be in shards", { a: held({ policy: "REPLICATION_POLICY_EC42" }), b: none }, {}, []],
+    ["the policy is an erasure code", { a: held({ policy: "REPLICATION_POLICY_EC42" }), b: none }, {}, []],
   ]
   for (const [sentence, responses, more, actions] of rows) {
     it(sentence, () => assert.deepEqual(planned(responses, more), actions))
   }
-  it("counts what owners lack, and knows what it does not know", () => {
+  it("counts missing copies, and nodes that did not respond", () => {
     const plan = (responses: Record<string, Copy | undefined>) =>
       planFor(view(), new Map(Object.entries(responses)))
     assert.deepEqual(
@@ -206,7 +206,7 @@ describe("the plan for a replicated blob", () => {
 })
 
 describe("the plan for an erasure coded blob", () => {
-  /** Shards by node, in its order; undefined has none, "?" does not answer. */
+  /** Shards by node, in order; undefined: no shard, "?": no response. */
   const at = (...indexes: ReadonlyArray<number | undefined | "?">) =>
     Object.fromEntries(
       indexes.flatMap((index, n) =>
@@ -218,99 +218,99 @@ describe("the plan for an erasure coded blob", () => {
   > = [
     ["all is well", at(0, 1, 2, 3, 4, 5, none), {}, []],
     ["two are lost", at(0, 1, none, 3, none, 5, none), {}, ["rebuild 2c 4e"]],
-    ["two are lost, another's turn", at(0, 1, none, 3, none, 5, none), { node_id: "b" }, []],
+    ["two are lost, another node's turn", at(0, 1, none, 3, none, 5, none), { node_id: "b" }, []],
     [
-      "two are lost, its turn has come",
+      "two are lost, this node's turn",
       at(0, 1, none, 3, none, 5, none),
       { node_id: "b", sweep_number: 2 },
       ["rebuild 2c 4e"],
     ],
     ["three are lost", at(0, none, none, none, 4, 5, none), { all_online_since: none }, []],
-    ["one is lost, and one is silent", at(0, 1, none, "?", 4, 5, none), {}, []],
+    ["one is lost, one does not respond", at(0, 1, none, "?", 4, 5, none), {}, []],
     [
-      "one is lost, and one is silent for long",
+      "one is lost, one has not responded for long",
       at(0, 1, none, "?", 4, 5, none),
       { sweep_number: 3 },
       ["rebuild 2c"],
     ],
-    ["a node is silent that is no owner", at(0, 1, none, 3, 4, 5, "?"), {}, ["rebuild 2c"]],
+    ["a node that is no owner does not respond", at(0, 1, none, 3, 4, 5, "?"), {}, ["rebuild 2c"]],
     [
-      "no owner has what this one has",
+      "no owner has this shard",
       at(0, 1, none, 3, 4, 5, 2),
       { node_id: "g" },
       ["push c moved"],
     ],
-    ["another has to move it", at(0, 1, none, 3, 4, 5, 2), {}, []],
-    ["another has the same, before it", at(0, 1, 2, 3, 4, 2, 5), { node_id: "f" }, ["release c"]],
-    ["another has the same, behind it", at(0, 1, 2, 3, 4, 2, 5), { node_id: "c" }, []],
-    ["nobody's shard", at(0, 1, 2, 3, 4, 5, 5), { node_id: "g" }, ["release a b c d e f"]],
-    ["nobody's shard, an owner is silent", at(0, 1, "?", 3, 4, 5, 5), { node_id: "g" }, []],
-    ["nobody's shard, two owners have the same", at(0, 1, 2, 3, 4, 4, 5), { node_id: "g" }, []],
+    ["another node must move it", at(0, 1, none, 3, 4, 5, 2), {}, []],
+    ["another owner before it has the same shard", at(0, 1, 2, 3, 4, 2, 5), { node_id: "f" }, ["release c"]],
+    ["another owner after it has the same shard", at(0, 1, 2, 3, 4, 2, 5), { node_id: "c" }, []],
+    ["misplaced shard", at(0, 1, 2, 3, 4, 5, 5), { node_id: "g" }, ["release a b c d e f"]],
+    ["misplaced shard, an owner does not respond", at(0, 1, "?", 3, 4, 5, 5), { node_id: "g" }, []],
+    ["misplaced shard, two owners have the same", at(0, 1, 2, 3, 4, 4, 5), { node_id: "g" }, []],
     [
-      "it leaves with what nobody takes",
+      "leaving, no owner needs its shard",
       at(0, 1, 2, 3, 4, "?", 5),
       { node_id: "g", is_leaving: true, active: nodes.slice(0, 5) },
       ["release a b c d e"],
     ],
     [
-      "it leaves, and too few are left",
+      "leaving, too few other shards",
       at(0, 1, 2, "?", "?", "?", 5),
       { node_id: "g", is_leaving: true, active: nodes.slice(0, 3) },
       [],
     ],
     [
-      "it leaves, and one has room",
+      "leaving, one owner has room",
       at(0, 1, 2, 3, none, "?", 5),
       { node_id: "g", is_leaving: true, active: nodes.slice(0, 5) },
       [],
     ],
-    ["no put finished it", at(0, 1, 2, none, none, none, none), {}, ["discard"]],
-    ["no put finished it, and somebody is silent", at(0, 1, 2, none, none, none, "?"), {}, []],
+    ["unfinished put", at(0, 1, 2, none, none, none, none), {}, ["discard"]],
+    ["unfinished put, a node does not respond", at(0, 1, 2, none, none, none, "?"), {}, []],
     [
-      "no put finished it, and somebody is away",
+      "unfinished put, a node is offline",
       at(0, 1, 2, none, none, none, none),
       { all_online_since: none },
       [],
     ],
     [
-      "no put finished it, and somebody was away",
+      "unfinished put, a node was offline",
       at(0, 1, 2, none, none, none, none),
       { all_online_since: old },
       [],
     ],
     [
-      "no put finished it, and it is young",
+      "unfinished put, recent",
       at(0, 1, 2, none, none, none, none),
       { now: old + hour_ns - 1n },
       [],
     ],
     [
-      "every node was to delete it",
+      "deleted cluster-wide",
       { ...at(0, 1, 2, 3, 4, 5), g: gone(old, true) },
       {},
       ["delete"],
     ],
-    ["a whole copy is as good as a shard", { ...at(0, 1, 2, 3, 4), f: held(), g: none }, {}, []],
+    ["a whole copy counts as a shard", { ...at(0, 1, 2, 3, 4), f: held(), g: none }, {}, []],
     [
-      "the same shard before another is of an older put",
+      "the same shard on an earlier owner is of an older put",
       { ...at(0, 1, 2, 3, 4, 2, 5), c: shard(2, { created_at: old - 1n }) },
       {},
       ["renew c"],
     ],
     [
-      "the same shard before it is of an older put",
+      "the same shard on the owner before it is of an older put",
       { ...at(0, 1, 2, 3, 4, 2, 5), c: shard(2, { created_at: old - 1n }) },
       { all_online_since: none, node_id: "f" },
       [],
     ],
     [
-      "its shard is of an older put, and there are enough",
+      "the local shard is of an older put, and others suffice",
       { ...at(0, 1, 2, 3, 4, 5), a: shard(0, { created_at: old - 1n }), g: none },
       { all_online_since: none },
       ["renew a"],
     ],
     [
-      "its shard is of an older put, and is needed",
+      "the local shard is of an older put, and is needed",
       {
         ...at(0, 1, 2, 3),
         a: shard(0, { created_at: old - 1n }),
@@ -322,44 +322,44 @@ describe("the plan for an erasure coded blob", () => {
       ["renew a", "renew e", "renew f"],
     ],
     [
-      "nobody's shard, and an owner has an older put's",
+      "misplaced shard, an owner's is of an older put",
       { ...at(0, 1, 2, 3, 4, 5, 5), a: shard(0, { created_at: old - 1n }) },
       { all_online_since: none, node_id: "g" },
       [],
     ],
-    ["a whole copy beside all shards", { ...at(0, 1, 2, 3, 4, 5), g: held() }, {}, []],
+    ["a whole copy and all shards", { ...at(0, 1, 2, 3, 4, 5), g: held() }, {}, []],
     [
-      "its own is whole, beside all shards",
+      "a local whole copy and all shards",
       { ...at(0, 1, 2, 3, 4, 5), g: held() },
       { node_id: "g" },
       ["release a b c d e f"],
     ],
     [
-      "its own is whole, and beside it a shard is missing",
+      "a local whole copy, a shard is missing",
       { ...at(0, 1, 2, 3, 4, none), g: held() },
       { node_id: "g" },
       [],
     ],
     [
-      "its own is an owner's whole one, beside shards",
+      "a local whole copy of an owner, and shards",
       { ...at(none, 1, 2, 3, 4, 5, none), a: held() },
       {},
       [],
     ],
-    ["too few shards beside a whole copy", { ...at(0, 1, 2), g: held() }, { active: nodes }, []],
+    ["a whole copy and too few shards", { ...at(0, 1, 2), g: held() }, { active: nodes }, []],
     [
-      "too few shards beside a whole copy, and everybody says so",
+      "a whole copy and too few shards, all nodes respond",
       { ...at(0, 1, 2, none, none, none), g: held() },
       {},
       ["discard"],
     ],
     [
-      "hinted at, nothing here, and a whole copy beside the shards",
+      "hinted, no local copy, a whole copy and shards",
       { ...at(none, 1, 2, 3, 4, 5), g: held() },
       { sweep_number: 0 },
       ["rebuild 0a"],
     ],
-    ["hinted at, nothing here", at(none, 1, 2, 3, 4, 5, none), { sweep_number: 0 }, ["rebuild 0a"]],
+    ["hinted, no local shard", at(none, 1, 2, 3, 4, 5, none), { sweep_number: 0 }, ["rebuild 0a"]],
   ]
   for (const [sentence, responses, more, actions] of rows) {
     it(sentence, () => assert.deepEqual(planned(responses, more), actions))
@@ -368,7 +368,7 @@ describe("the plan for an erasure coded blob", () => {
     [at(0, 1, 2, 3, 4, "?", 5), 5, false],
     [at(0, 1, 2, 3, "?", "?", 5), 4, true],
   ] as const) {
-    it(`has ${count} others ${is_last ? "" : "not "}read theirs before it leaves`, () => {
+    it(`${is_last ? "verifies" : "does not verify"} the copies of ${count} others before a leave`, () => {
       const leaving = { node_id: "g", is_leaving: true, active: nodes.slice(0, count) }
       const { actions } = planFor(view(leaving), new Map(Object.entries(responses)))
       assert.deepEqual(

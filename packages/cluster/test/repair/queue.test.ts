@@ -1,4 +1,4 @@
-/** The queue of hints, and the pace of the repair. */
+/** The queue of hints, and the rate limit of the repair. */
 import assert from "node:assert/strict"
 import { describe, it } from "vitest"
 import type { BlobId } from "#schemas/blob-storage/blob.ts"
@@ -6,12 +6,12 @@ import { makeRepairQueue } from "../../repair/queue.ts"
 import { makePace, paced } from "../../repair/rate.ts"
 import { makeWorld } from "../simulation/world.ts"
 
-// What an identifier looks like does not matter here.
+// The format of the ids does not matter here.
 const id = (n: number) => `${n}` as BlobId
 const second_ns = 1_000_000_000n
 
 describe("the queue of hints", () => {
-  it("has each blob once, first come first served", () => {
+  it("contains each blob once, in order of arrival", () => {
     const queue = makeRepairQueue()
     for (const n of [1, 2, 1, 3]) queue.add(id(n))
     assert.equal(queue.size(), 3)
@@ -19,7 +19,7 @@ describe("the queue of hints", () => {
     assert.deepEqual(queue.take(0n, 2), [id(3)])
     assert.deepEqual(queue.take(0n, 2), [])
   })
-  it("has no more than its room, and says that some were left out, once", () => {
+  it("has a maximum length, and reports once that ids were dropped", () => {
     const queue = makeRepairQueue(2)
     for (const n of [1, 2]) queue.add(id(n))
     assert.equal(queue.hasLost(), false)
@@ -28,7 +28,7 @@ describe("the queue of hints", () => {
     assert.equal(queue.hasLost(), true)
     assert.equal(queue.hasLost(), false)
   })
-  it("gives what failed again, after twice as long each time, and then no more", () => {
+  it("retries failed repairs with exponential backoff, and then stops", () => {
     const queue = makeRepairQueue()
     queue.add(id(1))
     let now = 0n
@@ -45,7 +45,7 @@ describe("the queue of hints", () => {
     assert.deepEqual(pauses, [1, 2, 4, 8, 16, 32])
     assert.equal(queue.hasLost(), true)
   })
-  it("forgets how often a blob failed once it is done with", () => {
+  it("resets the attempts of a blob once it is repaired", () => {
     const queue = makeRepairQueue()
     queue.add(id(1))
     queue.take(0n, 1)
@@ -57,7 +57,7 @@ describe("the queue of hints", () => {
     queue.postpone(id(1), second_ns)
     assert.deepEqual(queue.take(2n * second_ns, 1), [id(1)])
   })
-  it("lets a new hint in while the blob is under way", () => {
+  it("accepts a new hint while the blob is being repaired", () => {
     const queue = makeRepairQueue()
     queue.add(id(1))
     queue.take(0n, 1)
@@ -68,9 +68,9 @@ describe("the queue of hints", () => {
   })
 })
 
-describe("the pace", () => {
+describe("the rate limit", () => {
   const mebibyte = 2 ** 20
-  /** How long so many pieces take at 50 MiB/s, in milliseconds. */
+  /** The duration of this many pieces at 50 MiB/s, in milliseconds. */
   const takes = async (pieces: number, bytes: number, at_once: number) => {
     const world = makeWorld(1)
     const pace = makePace(50 * mebibyte, { now: world.now, after: world.after })
@@ -81,7 +81,7 @@ describe("the pace", () => {
     await world.until(Promise.all(Array.from({ length: at_once }, worker)))
     return world.ms()
   }
-  it("is what was set, within a hundredth, for pieces of any size", async () => {
+  it("is exact within one per cent for pieces of any size", async () => {
     for (const [pieces, bytes, at_once] of [
       [1000, mebibyte, 1],
       [1000, mebibyte, 16],
@@ -93,7 +93,7 @@ describe("the pace", () => {
       assert.ok(Math.abs(ms / wanted_ms - 1) < 0.01, `${ms} ms for ${wanted_ms}`)
     }
   })
-  it("holds still while nothing is taken: a pause is no credit", async () => {
+  it("gives no credit for pauses", async () => {
     const world = makeWorld(1)
     const pace = makePace(100, { now: world.now, after: world.after })
     await world.until(world.pause(60_000))
@@ -105,7 +105,7 @@ describe("the pace", () => {
     )
     assert.ok(world.ms() - begun >= 9900, `${world.ms() - begun}`)
   })
-  it("bears a clock that is set back", async () => {
+  it("tolerates a clock that is set back", async () => {
     const world = makeWorld(1)
     let back = 0n
     const pace = makePace(100, { now: () => world.now() - back, after: world.after })
@@ -115,7 +115,7 @@ describe("the pace", () => {
     await world.until(Promise.resolve(pace(100)))
     assert.ok(world.ms() - begun <= 2000)
   })
-  it("ends what it reads from when its reader ends", async () => {
+  it("ends its source when its reader ends", async () => {
     let is_ended = false
     const source = async function* () {
       try {

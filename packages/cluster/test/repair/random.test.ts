@@ -1,6 +1,6 @@
 /**
- * Whatever is where to begin with: after some sweeps every blob is where a naive look at the ring
- * wants it, byte for byte, and nowhere else once an hour has gone by.
+ * From any initial state, a few sweeps place every blob, unchanged, on the nodes that a naive
+ * algorithm computes, and after an hour nowhere else.
  */
 import assert from "node:assert/strict"
 import { describe, it } from "vitest"
@@ -15,7 +15,7 @@ const policies = ["NONE", "REPLICA2", "REPLICA3", "EC42"] as const
 const seeds = Array.from({ length: 12 }, (_, n) => n + 1)
 const blobs = 12
 const settle_s = 11
-/** Each holder's turn has come, and what one let go another has taken. */
+/** Enough sweeps for the turn of each holder, and for the nodes that replace released copies. */
 const rounds = 8
 
 const some = (random: Seeded, of: ReadonlyArray<string>, count: number) =>
@@ -25,7 +25,7 @@ const some = (random: Seeded, of: ReadonlyArray<string>, count: number) =>
     .slice(0, count)
     .map(({ name }) => name)
 
-/** Puts copies or shards on nodes that may be the right ones, and enough of them. */
+/** Stores enough copies or shards on random nodes. */
 const scatter = async (cluster: RepairWorld, random: Seeded, blob: MadeBlob) => {
   const created_at = cluster.world.now()
   if (blob.policy !== "REPLICATION_POLICY_EC42") {
@@ -36,7 +36,7 @@ const scatter = async (cluster: RepairWorld, random: Seeded, blob: MadeBlob) => 
   }
   const holders = some(random, names, random.between(4, 8))
   for (const [at, name] of holders.entries()) {
-    // The first four make the blob; the others may have what another has too.
+    // The first four suffice for the blob; the others may be duplicates.
     const index = at < 4 ? at : random.between(0, 5)
     await cluster.give(name, blob, { index, data_shards: 4 }, created_at)
   }
@@ -64,9 +64,9 @@ const check = async (cluster: RepairWorld, blob: MadeBlob, told: string) => {
   }
 }
 
-describe("the repair of whatever there is", () => {
+describe("the repair of a random state", () => {
   for (const seed of seeds) {
-    it(`brings it where it belongs, seed ${seed}`, async () => {
+    it(`places every copy correctly, seed ${seed}`, async () => {
       const random = seeded(seed)
       const cluster = makeRepairWorld(names, { seed })
       const made = Array.from({ length: blobs }, (_, n) => {
@@ -78,7 +78,7 @@ describe("the repair of whatever there is", () => {
       for (let round = 0; round < rounds; round++) {
         await cluster.sleep(hour_s)
         const order = some(random, names, names.length)
-        // All at once, or one after the other.
+        // In parallel, or one after the other.
         if (random.next() < 0.5) {
           const sweeps = order.map((name) => cluster.node(name).repairs.sweep())
           await cluster.world.until(Promise.all(sweeps))

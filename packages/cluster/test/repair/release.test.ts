@@ -1,4 +1,4 @@
-/** How copies are let go: whatever rings the nodes know of, one copy stays. */
+/** The release of copies: one copy stays, whichever rings the nodes know. */
 import assert from "node:assert/strict"
 import { describe, it } from "vitest"
 import { makeRepairWorld, type RepairWorld } from "./world.ts"
@@ -6,7 +6,7 @@ import { makeRepairWorld, type RepairWorld } from "./world.ts"
 const hours_s = 7300
 const names = ["a", "b", "c"]
 
-/** A blob that belongs to `owner` alone while only `active` are there. */
+/** A blob owned by `owner` alone while only `active` are members. */
 const blobOf = (cluster: RepairWorld, text: string) => cluster.blob(text, "REPLICATION_POLICY_NONE")
 
 const ownedBy = (cluster: RepairWorld, owner: string) => {
@@ -18,8 +18,8 @@ const ownedBy = (cluster: RepairWorld, owner: string) => {
 
 const others = (name: string) => names.filter((other) => other !== name)
 
-describe("letting copies go", () => {
-  it("asks who is to keep one, and takes no for an answer by another ring", async () => {
+describe("the release of a copy", () => {
+  it("requires the keepers' confirmation for the same ring version", async () => {
     const cluster = makeRepairWorld(names)
     const blob = ownedBy(cluster, "b")
     await cluster.give("a", blob)
@@ -32,9 +32,9 @@ describe("letting copies go", () => {
     await cluster.sweep("a")
     assert.deepEqual(await cluster.holders(blob), ["b"])
   })
-  it("keeps one though each of two takes the other for the owner", async () => {
+  it("leaves one copy if each of two nodes considers the other the owner", async () => {
     const cluster = makeRepairWorld(names)
-    // By the first ring it belongs to a; a has gone and come back, and by then it is b's.
+    // By the first ring the owner is a; a left and returned, and by then the owner is b.
     const blob = ownedBy(cluster, "a")
     await cluster.give("a", blob)
     await cluster.give("b", blob)
@@ -49,7 +49,7 @@ describe("letting copies go", () => {
     await cluster.sweepAll(2)
     assert.deepEqual(await cluster.holders(blob), [owner])
   })
-  it("does not go on where the ring changes while it asks", async () => {
+  it("is cancelled if the ring changes during the confirmation", async () => {
     const cluster = makeRepairWorld(names)
     const blob = ownedBy(cluster, "b")
     await cluster.give("a", blob)
@@ -75,7 +75,7 @@ describe("letting copies go", () => {
     assert.equal(asked, 1)
     assert.deepEqual(await cluster.holders(blob), ["a", "b"])
   })
-  it("gives no word for what it does not own, does not have, or is letting go", async () => {
+  it("is not confirmed by a node that does not own, have or keep the blob", async () => {
     const cluster = makeRepairWorld(names)
     const blob = ownedBy(cluster, "b")
     const { repairs } = cluster.node("b")
@@ -86,7 +86,7 @@ describe("letting copies go", () => {
     cluster.setRing({ active: ["a", "c"], leaving: ["b"] })
     assert.deepEqual(await repairs.keeps([blob.id], 2, false), [false])
   })
-  it("reads the last copy before it gives its word", async () => {
+  it("is confirmed only after verification if it is the last other copy", async () => {
     const cluster = makeRepairWorld(names)
     const blob = ownedBy(cluster, "b")
     await cluster.give("a", blob)
@@ -98,7 +98,7 @@ describe("letting copies go", () => {
     await cluster.sweepAll(3)
     assert.deepEqual(await cluster.holders(blob), ["b"])
   })
-  it("says no while a long copy is being read, and yes when it has been", async () => {
+  it("is denied while a long copy is being verified, and confirmed afterwards", async () => {
     const cluster = makeRepairWorld(names, { repair_bytes_per_second: 100 })
     const blob = ownedBy(cluster, "b")
     await cluster.give("b", blob)
@@ -107,13 +107,13 @@ describe("letting copies go", () => {
     assert.deepEqual(await asked(), [false])
     await cluster.sleep(20)
     assert.deepEqual(await asked(), [true])
-    // It counts once, and not for days.
+    // A verification counts once, and expires.
     assert.deepEqual(await asked(), [false])
     await cluster.sleep(86_400)
     cluster.node("b").engine.corrupt(blob.id)
     assert.deepEqual(await asked(), [false])
   })
-  it("gives no word for a copy on the reading of the one that was there before", async () => {
+  it("is not confirmed by the verification of a copy that was replaced", async () => {
     const cluster = makeRepairWorld(names, { repair_bytes_per_second: 100 })
     const blob = ownedBy(cluster, "b")
     await cluster.give("b", blob)
@@ -128,7 +128,7 @@ describe("letting copies go", () => {
     engine.corrupt(blob.id)
     assert.deepEqual(await asked(), [false])
   })
-  it("gives no word for a copy while it is letting it go", async () => {
+  it("is not confirmed by a node that is releasing its own copy", async () => {
     const cluster = makeRepairWorld(names)
     const blob = ownedBy(cluster, "b")
     await cluster.give("a", blob)

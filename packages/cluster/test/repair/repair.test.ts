@@ -1,4 +1,4 @@
-/** The repair of replicas, over several nodes: what is missing comes back, nothing else does. */
+/** The repair of replicas on several nodes: restores missing copies and changes nothing else. */
 import assert from "node:assert/strict"
 import { describe, it } from "vitest"
 import type { MadeBlob } from "./blob.ts"
@@ -8,7 +8,7 @@ const names = ["a", "b", "c", "d"]
 const settle_s = 11
 const origin = { actor: "test", request_id: "", correlation_id: "" }
 
-/** A blob that only its first owner has, long enough for the sweep to look at it. */
+/** A blob that only its first owner has, old enough for a sweep to inspect it. */
 const lonely = async (cluster: RepairWorld, text = "one") => {
   const blob = cluster.blob(text, "REPLICATION_POLICY_REPLICA3")
   const [first = ""] = cluster.ownersOf(blob, 3)
@@ -23,7 +23,7 @@ const readAt = async (cluster: RepairWorld, name: string, { id }: MadeBlob) => {
 }
 
 describe("the repair of replicas", () => {
-  it("gives the owners what they do not have, as it was put", async () => {
+  it("sends owners their missing copies, with the original metadata", async () => {
     const cluster = makeRepairWorld(names)
     const { blob, first, owners } = await lonely(cluster)
     const result = await cluster.sweep(first)
@@ -37,7 +37,7 @@ describe("the repair of replicas", () => {
     assert.deepEqual({ repairs, bytes_moved }, { repairs: 2, bytes_moved: 2 * blob.bytes.length })
     assert.equal((await cluster.sweep(first)).acts, 0)
   })
-  it("brings copies of one host apart, so that its loss leaves all of them", async () => {
+  it("moves copies to different hosts, so that the loss of one host loses none", async () => {
     const hosts = ["x", "y", "z"]
     const nodes = hosts.flatMap((host) => [`${host}.1`, `${host}.2`])
     const cluster = makeRepairWorld(nodes)
@@ -56,7 +56,7 @@ describe("the repair of replicas", () => {
       assert.equal(new Set(holders.map((node) => node.split(".")[0])).size, 2)
     }
   })
-  it("leaves a blob alone that a put may still be at work on", async () => {
+  it("ignores a blob that a put may still be storing", async () => {
     const cluster = makeRepairWorld(names)
     const blob = cluster.blob("young", "REPLICATION_POLICY_REPLICA3")
     const [first = ""] = cluster.ownersOf(blob, 3)
@@ -64,7 +64,7 @@ describe("the repair of replicas", () => {
     const { acts, early, is_complete } = await cluster.sweep(first)
     assert.deepEqual({ acts, early, is_complete }, { acts: 0, early: 1, is_complete: true })
   })
-  it("has one of the holders act, and the next where that one cannot", async () => {
+  it("lets one holder act, and the next one if that cannot", async () => {
     const cluster = makeRepairWorld(names)
     const { blob, first, owners } = await lonely(cluster)
     const [, second = "", third = ""] = owners
@@ -76,7 +76,7 @@ describe("the repair of replicas", () => {
     assert.equal((await cluster.sweep(second)).acts, 1)
     assert.deepEqual(await cluster.holders(blob), [...owners].sort())
   })
-  it("does not bring back what was deleted on a node alone: another stands in", async () => {
+  it("does not restore a copy that was deleted locally: another node stands in", async () => {
     const cluster = makeRepairWorld(names)
     const { blob, first, owners } = await lonely(cluster)
     const [, second = ""] = owners
@@ -89,7 +89,7 @@ describe("the repair of replicas", () => {
       names.filter((name) => name !== second),
     )
   })
-  it("lets a copy go that is nobody's after an hour, when all owners keep theirs", async () => {
+  it("releases a misplaced copy after an hour once all owners keep theirs", async () => {
     const cluster = makeRepairWorld(names)
     const { blob, owners } = await lonely(cluster)
     const [stranger = ""] = names.filter((name) => !owners.includes(name))
@@ -103,7 +103,7 @@ describe("the repair of replicas", () => {
     assert.deepEqual(await cluster.holders(blob), [...owners].sort())
     assert.equal(cluster.node(stranger).repairs.progress().pending_migrations, 0)
   })
-  it("keeps a copy that is nobody's while an owner has none or does not answer", async () => {
+  it("keeps a misplaced copy while an owner lacks one or does not respond", async () => {
     const cluster = makeRepairWorld(names)
     const { blob, first, owners } = await lonely(cluster)
     const [stranger = ""] = names.filter((name) => !owners.includes(name))
@@ -114,7 +114,7 @@ describe("the repair of replicas", () => {
     assert.equal((await cluster.sweep(stranger)).is_complete, false)
     assert.deepEqual(await cluster.holders(blob), names)
   })
-  it("heals what was hinted at: a copy that rotted here comes back from another", async () => {
+  it("repairs hinted blobs: a corrupt local copy is fetched from another node", async () => {
     const cluster = makeRepairWorld(names)
     const { blob, first } = await lonely(cluster)
     await cluster.sweep(first)
@@ -126,7 +126,7 @@ describe("the repair of replicas", () => {
     assert.equal(await cluster.world.until(repairs.heal()), true)
     assert.deepEqual((await readAt(cluster, first, blob)).data, blob.bytes)
   })
-  it("tries a hint again while nobody answers, and leaves it to the sweep in the end", async () => {
+  it("retries a hint while no node responds, and leaves it to the sweep in the end", async () => {
     const cluster = makeRepairWorld(names)
     const { blob, first, owners } = await lonely(cluster)
     const [, second = "", third = ""] = owners
@@ -143,7 +143,7 @@ describe("the repair of replicas", () => {
     await cluster.sleep(hour_s)
     assert.equal(await cluster.world.until(repairs.heal()), false)
   })
-  it("runs by itself: after a hint at once, after a new ring within seconds", async () => {
+  it("starts at once after a hint, and within seconds after a ring change", async () => {
     const cluster = makeRepairWorld(names)
     cluster.setRing({ active: ["a", "b"] })
     for (const name of names) cluster.node(name).repairs.start()
@@ -160,7 +160,7 @@ describe("the repair of replicas", () => {
     assert.deepEqual(await cluster.holders(blob), ["a", "b", "c"])
     await Promise.all(names.map((name) => cluster.world.until(cluster.node(name).repairs.stop())))
   })
-  it("says what goes wrong once a minute, and goes on", async () => {
+  it("reports failures once a minute, and continues", async () => {
     const cluster = makeRepairWorld(names)
     const { first, owners } = await lonely(cluster)
     for (const owner of owners) if (owner !== first) cluster.node(owner).engine.limit(0)

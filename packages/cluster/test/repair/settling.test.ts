@@ -1,17 +1,17 @@
-/** What a sweep does about puts that may still be under way, and beside the users' requests. */
+/** Sweeps while puts may be in progress, and with concurrent client requests. */
 import assert from "node:assert/strict"
 import { describe, it } from "vitest"
 import type { BlobId } from "#schemas/blob-storage/blob.ts"
 import { makeSettling } from "../../repair/settling.ts"
 import { makeRepairWorld, type RepairWorld, type WorldOptions } from "./world.ts"
 
-// What an identifier looks like does not matter here.
+// The format of the ids does not matter here.
 const id = (n: number) => `${n}` as BlobId
 const second_ns = 1_000_000_000n
 const settle_s = 11
 const names = ["a", "b"]
 
-/** Two nodes, the first of which has begun to look after blobs that so many of them have. */
+/** Nodes of which `holders` have a recent blob. The repair of node a has made its first sweep. */
 const begun = async (holders: ReadonlyArray<string>, options: WorldOptions = {}) => {
   const cluster = makeRepairWorld(names, options)
   const blob = cluster.blob("young", "REPLICATION_POLICY_REPLICA2")
@@ -26,8 +26,8 @@ const begun = async (holders: ReadonlyArray<string>, options: WorldOptions = {})
 
 const stopped = ({ world, node }: RepairWorld) => world.until(node("a").repairs.stop())
 
-describe("blobs that are too young for a sweep", () => {
-  it("are looked at again by themselves: nothing else is", async () => {
+describe("blobs that are too recent for a sweep", () => {
+  it("are inspected again on their own", async () => {
     const { cluster, repairs, first } = await begun(names)
     await cluster.sleep(8)
     for (const name of names)
@@ -38,14 +38,14 @@ describe("blobs that are too young for a sweep", () => {
     assert.notEqual(repairs.progress().last_sweep, first)
     await stopped(cluster)
   })
-  it("are looked at once more, and not again and again", async () => {
+  it("are inspected once more, not repeatedly", async () => {
     const works: Array<number> = []
     const { cluster } = await begun(names, { pauseAfter: (took_ms) => works.push(took_ms) })
     await cluster.sleep(60)
     assert.equal(works.length, 1)
     await stopped(cluster)
   })
-  it("are repaired as soon as no put can be at work on them", async () => {
+  it("are repaired as soon as no put can still be storing them", async () => {
     const { cluster, blob, repairs, first } = await begun(["a"])
     await cluster.sleep(8)
     assert.deepEqual(await cluster.holders(blob), ["a"])
@@ -57,7 +57,7 @@ describe("blobs that are too young for a sweep", () => {
     assert.equal(last_sweep?.lacking, 0)
     await stopped(cluster)
   })
-  it("are left to the next sweeps where nobody answers", async () => {
+  it("are left to the next sweeps if no node responds", async () => {
     const { cluster, blob } = await begun(["a"])
     cluster.network.block("a", "b")
     await cluster.sleep(settle_s)
@@ -67,7 +67,7 @@ describe("blobs that are too young for a sweep", () => {
     assert.deepEqual(await cluster.holders(blob), names)
     await stopped(cluster)
   })
-  it("wait in the order in which they were found, until they are due", () => {
+  it("wait in order of discovery until they are due", () => {
     const settling = makeSettling()
     settling.add([id(1), id(2)], 0n)
     settling.add([], 0n)
@@ -77,7 +77,7 @@ describe("blobs that are too young for a sweep", () => {
     assert.deepEqual(settling.take(10n * second_ns), [])
     assert.deepEqual(settling.take(11n * second_ns), [id(3)])
   })
-  it("are no more than there is room for: it is said that some are left to a sweep", () => {
+  it("are limited in number, and some are reported as left to a sweep", () => {
     const settling = makeSettling(3)
     settling.add([id(1), id(2)], 0n)
     settling.add([id(3), id(4)], 0n)
@@ -94,11 +94,11 @@ describe("blobs that are too young for a sweep", () => {
   })
 })
 
-describe("a sweep beside users' requests", () => {
+describe("a sweep with concurrent client requests", () => {
   const rest_ms = 5000
   const page_copies = 256
 
-  /** How long node a's next sweep takes, in milliseconds, and what its pages took of a thread. */
+  /** The duration of node a's next sweep in milliseconds, and the thread time of its pages. */
   const swept = async (cluster: RepairWorld) => {
     const began = cluster.world.ms()
     await cluster.sweep("a")
@@ -117,7 +117,7 @@ describe("a sweep beside users' requests", () => {
     return { cluster, works }
   }
 
-  it("rests by what it takes of the threads, but for the first one of a ring", async () => {
+  it("pauses in proportion to its thread time, except in the first sweep of a ring", async () => {
     const { cluster, works } = await resting()
     assert.ok((await swept(cluster)) < rest_ms)
     assert.ok((await swept(cluster)) >= rest_ms)
@@ -127,7 +127,7 @@ describe("a sweep beside users' requests", () => {
     assert.ok((await swept(cluster)) < rest_ms)
     assert.ok((await swept(cluster)) >= rest_ms)
   })
-  it("ends without rests where the ring changes meanwhile", async () => {
+  it("ends without pauses if the ring changes meanwhile", async () => {
     const { cluster, works } = await resting()
     for (let n = 0; n < 3 * page_copies; n++) {
       await cluster.give("a", cluster.blob(`${n}`, "REPLICATION_POLICY_NONE"))
@@ -140,7 +140,7 @@ describe("a sweep beside users' requests", () => {
     assert.ok((await sweeping) < 2 * rest_ms)
     assert.equal(works.length, 1)
   })
-  it("does not rest while there is something to be done, or the node leaves", async () => {
+  it("does not pause while it finds work, or while the node leaves", async () => {
     const { cluster, works } = await resting()
     await swept(cluster)
     await cluster.give("a", cluster.blob("lonely", "REPLICATION_POLICY_REPLICA2"))

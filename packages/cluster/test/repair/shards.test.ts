@@ -10,7 +10,7 @@ const seven = [...six, "g"]
 const ten = [...seven, "h", "i", "j"]
 const settle_s = 11
 
-/** Shard by shard to the owners, in their order, without those of `lost`. */
+/** Stores the shards on the owners in order, except those in `lost`. */
 const spread = async (
   cluster: RepairWorld,
   blob: MadeBlob,
@@ -34,7 +34,7 @@ const all = (total: number) => Array.from({ length: total }, (_, index) => index
 const pairs = (total: number) =>
   all(total).flatMap((one) => all(one).map((other) => [other, one] as const))
 
-/** Every shard that is there is what the code makes. */
+/** Asserts that every existing shard has the bytes that the code computes. */
 const checkBytes = async (cluster: RepairWorld, blob: MadeBlob, data_shards: number) => {
   for (const [name, index] of await cluster.shards(blob)) {
     const { data } = await cluster.node(name).engine.read(blob.id, {}, cluster.world.now())
@@ -47,7 +47,7 @@ describe("the repair of shards", () => {
     ["REPLICATION_POLICY_EC42", 4, six],
     ["REPLICATION_POLICY_EC82", 8, ten],
   ] as const) {
-    it(`makes any two of ${policy} that were lost, on who has none`, async () => {
+    it(`rebuilds any two lost shards of ${policy} on nodes without one`, async () => {
       const total = data_shards + 2
       const cluster = makeRepairWorld(names)
       const made: Array<MadeBlob> = []
@@ -65,7 +65,7 @@ describe("the repair of shards", () => {
       }
     })
   }
-  it("has one node make them, and that one only what is missing", async () => {
+  it("lets one node rebuild them, and only the missing ones", async () => {
     const cluster = makeRepairWorld(six)
     const blob = cluster.blob("once", "REPLICATION_POLICY_EC42")
     const owners = await spread(cluster, blob, 4, [1, 4])
@@ -79,7 +79,7 @@ describe("the repair of shards", () => {
       assert.deepEqual([last_sweep?.acts, last_sweep?.lacking], [0, 0])
     }
   })
-  it("makes nothing of three that are lost, and loses nothing either", async () => {
+  it("rebuilds nothing if three are lost, and loses nothing else", async () => {
     const cluster = makeRepairWorld(six)
     cluster.setRing({ all_online_since: undefined })
     const blob = cluster.blob("three", "REPLICATION_POLICY_EC42")
@@ -89,7 +89,7 @@ describe("the repair of shards", () => {
     assert.deepEqual(indexes(await cluster.shards(blob)), [1, 3, 4])
     assert.equal(cluster.node("a").repairs.progress().last_sweep?.is_complete, true)
   })
-  it("waits for an owner that does not answer, and then does not", async () => {
+  it("waits for an owner that does not respond, but not forever", async () => {
     const cluster = makeRepairWorld(six)
     const blob = cluster.blob("silent", "REPLICATION_POLICY_EC42")
     const owners = await spread(cluster, blob, 4, [2])
@@ -101,7 +101,7 @@ describe("the repair of shards", () => {
     assert.deepEqual(indexes(await cluster.shards(blob)), all(6))
     await checkBytes(cluster, blob, 4)
   })
-  it("moves what a node has that is no owner any more, byte for byte", async () => {
+  it("moves the shards of a former owner unchanged", async () => {
     const cluster = makeRepairWorld(seven)
     const blob = cluster.blob("moved", "REPLICATION_POLICY_EC42")
     const owners = cluster.ownersOf(blob, 6)
@@ -122,7 +122,7 @@ describe("the repair of shards", () => {
     assert.deepEqual([...shards.keys()], [...owners].sort())
     await checkBytes(cluster, blob, 4)
   })
-  it("has one of two owners of the same shard take another: an old disk is back", async () => {
+  it("gives one of two owners of the same shard another: an old disk is back", async () => {
     const cluster = makeRepairWorld(seven)
     const blob = cluster.blob("old disk", "REPLICATION_POLICY_EC42")
     const owners = cluster.ownersOf(blob, 6)
@@ -143,7 +143,7 @@ describe("the repair of shards", () => {
     assert.equal(shards.get(owners[2] ?? ""), 2)
     assert.equal(shards.get(owners[5] ?? ""), 5)
   })
-  it("lets the shards go that a put left which ended badly, after an hour", async () => {
+  it("discards the shards of a failed put after an hour", async () => {
     const cluster = makeRepairWorld(six)
     for (const name of six) cluster.node(name).repairs.start()
     await cluster.sleep(200)
@@ -155,7 +155,7 @@ describe("the repair of shards", () => {
     assert.equal((await cluster.shards(blob)).size, 0)
     for (const name of six) await cluster.world.until(cluster.node(name).repairs.stop())
   })
-  it("keeps such shards where a node is away that may have the others, or was", async () => {
+  it("keeps such shards if a node that may have the others is or was offline", async () => {
     const cluster = makeRepairWorld(seven)
     const blob = cluster.blob("away", "REPLICATION_POLICY_EC42")
     cluster.setRing({ all_online_since: undefined })
@@ -172,7 +172,7 @@ describe("the repair of shards", () => {
     await cluster.sweepAll(2)
     assert.equal((await cluster.shards(blob)).size, 0)
   })
-  it("keeps such shards where one is silent, and where another makes the blob whole", async () => {
+  it("keeps such shards if a node does not respond, or another completes the blob", async () => {
     const cluster = makeRepairWorld(six)
     const blob = cluster.blob("unsure", "REPLICATION_POLICY_EC42")
     const owners = await spread(cluster, blob, 4, [0, 1, 2])

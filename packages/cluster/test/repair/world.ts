@@ -1,4 +1,4 @@
-/** Nodes in memory with the real repair on each, over the simulated network and its time. */
+/** In-memory nodes with the real repair, on a simulated network and clock. */
 
 import type { CopyOrder, HeldCopy, Shard } from "#actors/blob-storage/ports/node-engine.ts"
 import type { Members } from "#actors/blob-storage/ports/peers.ts"
@@ -16,14 +16,14 @@ import { blobOf, type MadeBlob, shardBytes } from "./blob.ts"
 export const hour_s = 3600
 const vnodes_per_node = 8
 
-/** A node `x.1` is on the host `x`; any other has one of its own. */
+/** Node `x.1` is on host `x`; any other node has its own host. */
 const peerOf = (node_id: string) => ({ node_id, address: `${node_id.split(".")[0]}.test:1` })
 
 interface Ring {
   readonly ring_version: number
   readonly active: ReadonlyArray<string>
   readonly leaving: ReadonlyArray<string>
-  /** Unix nanoseconds; undefined: somebody is away. */
+  /** Unix nanoseconds; undefined: a node is offline. */
   readonly all_online_since?: bigint | undefined
 }
 
@@ -54,15 +54,15 @@ const membersOf = (
   placement: { ...tableOf(active), ring_version },
 })
 
-/** What may be set otherwise than a test needs it. */
+/** Options of a test's world. */
 export interface WorldOptions
   extends Partial<Pick<RepairOptions, "repair_bytes_per_second" | "pauseAfter">> {
   readonly seed?: number
-  /** How far a node's clock is ahead, in milliseconds. */
+  /** How far each node's clock is ahead, in milliseconds. */
   readonly skew_ms?: Readonly<Record<string, number>>
 }
 
-/** What the nodes of a world share, and what it may change. */
+/** The state that the nodes of a world share, and that it may change. */
 const makeStage = (names: ReadonlyArray<string>, options: WorldOptions) => {
   const world = makeWorld(options.seed ?? 1)
   const network = makeNetwork(world)
@@ -72,7 +72,7 @@ const makeStage = (names: ReadonlyArray<string>, options: WorldOptions) => {
     leaving: [],
     all_online_since: 0n,
   }
-  /** Nodes that have not heard of the newest ring yet. */
+  /** Nodes that do not know the newest ring yet. */
   const old_rings = new Map<string, Ring>()
   const cut_off = new Set<string>()
   return {
@@ -80,20 +80,20 @@ const makeStage = (names: ReadonlyArray<string>, options: WorldOptions) => {
     network,
     options,
     problems: [] as Array<string>,
-    /** As the node has heard of them; anybody else knows the newest. */
+    /** The members as the node knows them; all but the slow nodes know the newest ring. */
     members: (node_id: string) => membersOf(node_id, old_rings.get(node_id) ?? ring),
-    /** A new ring, which `slow` hear of later. */
+    /** Changes the ring; the nodes in `slow` learn of it later. */
     setRing: (change: Partial<Omit<Ring, "ring_version">>, slow: ReadonlyArray<string> = []) => {
       for (const name of slow) if (!old_rings.has(name)) old_rings.set(name, ring)
       ring = { ...ring, ...change, ring_version: ring.ring_version + 1 }
     },
     hear: (name: string) => void old_rings.delete(name),
-    /** Whom the log answers that there is a newer ring, though they have not heard of it. */
+    /** Nodes to which the log reports a newer ring that they do not know. */
     isCurrent: async (node_id: string) => {
       if (cut_off.has(node_id)) throw new Error("the log cannot be asked")
       return !old_rings.has(node_id)
     },
-    /** The log is out of reach from there. */
+    /** Nodes that cannot reach the log. */
     cutOff: (name: string) => void cut_off.add(name),
   }
 }
@@ -140,7 +140,7 @@ const copyAt = async ({ engine }: WorldNode, { id }: MadeBlob): Promise<HeldCopy
   return copy === undefined || copy.kind === "tombstone" ? undefined : copy
 }
 
-/** Stores a copy on a node, as a put or another node would have. */
+/** Stores a copy on a node, as if by a put or by another node. */
 const giveTo = async (
   { engine, now }: WorldNode,
   blob: MadeBlob,
@@ -177,7 +177,7 @@ export const makeRepairWorld = (names: ReadonlyArray<string>, options: WorldOpti
   const put_at = new Map<string, bigint>()
   const sweep = (name: string) => world.until(node(name).repairs.sweep())
   const copyOf = (name: string, blob: MadeBlob) => copyAt(node(name), blob)
-  /** What every node has of the blob, by its name. */
+  /** Each node's copy of the blob, by node id. */
   const held = async (blob: MadeBlob) => {
     const copies = await Promise.all(names.map((name) => copyOf(name, blob)))
     return names.flatMap((name, at) => {
@@ -195,15 +195,15 @@ export const makeRepairWorld = (names: ReadonlyArray<string>, options: WorldOpti
     copyOf,
     problems,
     sweep,
-    /** A copy of the blob's first put, or of one at another time. */
+    /** A copy of the blob's first put, or of a put at another time. */
     give: (name: string, blob: MadeBlob, shard?: Shard, created_at?: bigint) => {
       const first = put_at.get(blob.id) ?? world.now()
       put_at.set(blob.id, first)
       return giveTo(node(name), blob, shard, created_at ?? first)
     },
-    /** Time goes by. */
+    /** Advances the clock. */
     sleep: (seconds: number) => world.until(world.pause(seconds * 1000)),
-    /** All sweep, one after the other. */
+    /** Runs a sweep on each node in turn. */
     sweepAll: async (rounds = 1) => {
       for (let round = 0; round < rounds; round++) for (const name of names) await sweep(name)
     },
@@ -213,7 +213,7 @@ export const makeRepairWorld = (names: ReadonlyArray<string>, options: WorldOpti
       return table.ownersOf(table.partitionOf(id), count)
     },
     holders: async (blob: MadeBlob) => (await held(blob)).map(({ name }) => name),
-    /** Which shard each node has. */
+    /** The shard of each node. */
     shards: async (blob: MadeBlob) =>
       new Map(
         (await held(blob)).flatMap(({ name, copy: { shard } }) =>

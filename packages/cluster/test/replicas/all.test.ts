@@ -1,4 +1,7 @@
-/** Listing and deleting on all nodes, and nodes that lie. Source: DECISIONS, list, delete; 0123. */
+/**
+ * Lists and deletes on all nodes, and nodes that send wrong bytes. Source: DECISIONS, list, delete;
+ * 0123.
+ */
 import { describe, expect, it } from "vitest"
 import type { Peers } from "#actors/blob-storage/ports/peers.ts"
 import { noise } from "../../../../test/contract/blob-storage/engine-bytes.ts"
@@ -14,7 +17,7 @@ const firstOf = (nodes: ReadonlyArray<Node>) => {
   return node
 }
 
-/** Forty blobs on three nodes, one deleted everywhere while a node was away. */
+/** Forty blobs on three nodes, one deleted cluster-wide while a node was offline. */
 const stocked = async () => {
   const nodes = makeNodes(3)
   const contents = Array.from({ length: 40 }, (_, n) => noise(n + 100, 50))
@@ -27,7 +30,7 @@ const stocked = async () => {
 }
 
 describe("a list of the cluster", () => {
-  it("has every blob once and in order, page by page, by prefix too", async () => {
+  it("contains every blob once and in order, page by page, and by prefix", async () => {
     const { nodes, ids } = await stocked()
     for (const { engine } of nodes.nodes) {
       for (const limit of [1, 7, 40, 1000]) {
@@ -53,7 +56,7 @@ describe("a list of the cluster", () => {
     }
   })
 
-  it("is whole where each node has deleted much", async () => {
+  it("is complete if each node has deleted many blobs", async () => {
     const { nodes } = await stocked()
     for (const [n, { local }] of nodes.nodes.entries()) {
       const { ids } = await local.list("", "", 100)
@@ -76,14 +79,14 @@ describe("a list of the cluster", () => {
     }
   })
 
-  it("cannot be made where a node cannot be asked", async () => {
+  it("fails if a node does not respond", async () => {
     const { nodes } = await stocked()
     nodes.nodeOf("n3").crash()
     const list = nodes.nodeOf("n1").engine.list("", "", 10, "cluster")
     expect(await faultIn(nodes.until(list))).toBe("BlobUnreachable")
   })
 
-  it("leaves out what every node is to delete, also where one has not heard of it", async () => {
+  it("excludes cluster-wide deletions, even if one node has not received them", async () => {
     const { nodes, ids } = await stocked()
     const [gone] = ids
     if (gone === undefined) throw new Error("there are no blobs")
@@ -100,7 +103,7 @@ describe("a list of the cluster", () => {
     expect(await faultIn(nodes.until(here.engine.stat(gone, "cluster")))).toBe("BlobNotFound")
   })
 
-  it("looks for a prefix between the identifiers around it", () => {
+  it("searches for a prefix between the surrounding identifiers", () => {
     const f31 = "f".repeat(31)
     const zeros = "0".repeat(31)
     expect(boundsOf("")).toEqual({ after: "", until: "" })
@@ -118,7 +121,7 @@ describe("a list of the cluster", () => {
 })
 
 describe("a delete on all nodes", () => {
-  it("takes the blob from every node, for good", async () => {
+  it("permanently removes the blob from every node", async () => {
     for (const policy of ["REPLICATION_POLICY_REPLICA3", "REPLICATION_POLICY_EC42"] as const) {
       const nodes = makeNodes(7)
       const id = idOf(small)
@@ -140,7 +143,7 @@ describe("a delete on all nodes", () => {
     }
   })
 
-  it("at a node that leaves is answered once one that stays knows of it", async () => {
+  it("on a leaving node responds once a staying node knows of it", async () => {
     for (const down of [["n2"], ["n2", "n3"]]) {
       const nodes = makeNodes(3)
       const leaving = nodes.nodeOf("n1")
@@ -153,7 +156,7 @@ describe("a delete on all nodes", () => {
     }
   })
 
-  it("is younger than a copy whose clock was ahead", async () => {
+  it("is later than a copy whose clock was ahead", async () => {
     const nodes = makeNodes(4)
     const id = idOf(small)
     const { owners, others } = nodes.rolesOf(id, 2)
@@ -167,7 +170,7 @@ describe("a delete on all nodes", () => {
     expect(await nodes.holders(id)).toEqual([])
   })
 
-  it("is done here though others are away, and said", async () => {
+  it("is applied here if others are offline, and reports them", async () => {
     const nodes = makeNodes(3)
     const id = idOf(small)
     const here = nodes.nodeOf("n1")
@@ -179,7 +182,7 @@ describe("a delete on all nodes", () => {
     expect(here.reports[0]).toContain("on n2: ")
   })
 
-  it("is this node's alone without the scope", async () => {
+  it("is local to this node without the scope", async () => {
     const nodes = makeNodes(3)
     const id = idOf(small)
     const here = nodes.nodeOf("n1")
@@ -190,8 +193,8 @@ describe("a delete on all nodes", () => {
   })
 })
 
-describe("a node that sends other bytes than those of the blob", () => {
-  /** The node's answers with one byte of another value, at this place or behind. */
+describe("a node that sends wrong bytes", () => {
+  /** The node's responses with one byte changed, at or after this offset. */
   const lying = (node_id: () => string, at: number) => (peers: Peers) => ({
     ...peers,
     fetch: async (...asked: Parameters<Peers["fetch"]>) => {
@@ -211,7 +214,7 @@ describe("a node that sends other bytes than those of the blob", () => {
     },
   })
 
-  it("is passed over where another has it, and else never taken for it", async () => {
+  it("is skipped if another has the blob, and its bytes are never accepted", async () => {
     let liar = ""
     for (const [bytes, at] of [
       [small, 7],
@@ -239,7 +242,7 @@ describe("a node that sends other bytes than those of the blob", () => {
     }
   })
 
-  it("has not sent the last of them when it is found out", async () => {
+  it("is detected before the last bytes are returned", async () => {
     let liar = ""
     const nodes = makeNodes(
       3,

@@ -1,4 +1,4 @@
-/** Some nodes in one process, in real time, that reach each other at once or not at all. */
+/** Nodes in one process, in real time. Each reaches the others immediately or not at all. */
 
 import type { NodeEngine } from "#actors/blob-storage/ports/node-engine.ts"
 import type { Peer, Peers } from "#actors/blob-storage/ports/peers.ts"
@@ -25,7 +25,7 @@ export const timing: Timing = {
   },
 }
 
-/** The others, asked by a call; those that are down cannot be reached. */
+/** The other nodes, called directly; offline ones cannot be reached. */
 export const directPeers = (hosts: ReadonlyMap<string, Host>, down: ReadonlySet<string>): Peers => {
   const ask = async <A>({ node_id }: Peer, work: (host: Host) => Promise<A>) => {
     const host = hosts.get(node_id)
@@ -67,7 +67,7 @@ export const directPeers = (hosts: ReadonlyMap<string, Host>, down: ReadonlySet<
   }
 }
 
-/** The nodes by name, and those that are down, which a test may change. */
+/** The nodes by id, and the offline ones, which a test may change. */
 export const directNodes = (count: number) => {
   const names = namesOf(count)
   const down = new Set<string>()

@@ -1,4 +1,4 @@
-/** Copies leave while this node's disk takes its own. Source: document 1 §1; decision 0126. */
+/** Copies are sent while this node's disk writes its own. Source: document 1 §1; decision 0126. */
 import { describe, expect, it } from "vitest"
 import type { PutAnswer } from "#actors/blob-storage/ports/engine.ts"
 import { thrown } from "#actors/blob-storage/ports/fault.ts"
@@ -15,7 +15,7 @@ import { faultIn, idOf, membersOf, openCode, orderOf, pool } from "./nodes.ts"
 const bytes = noise(1, 4096)
 const id = idOf(bytes)
 
-/** Two nodes; the disk of the first is waited for with each put. */
+/** Two nodes; each put waits for the disk of the first. */
 const twoNodes = (disk: (answer: PutAnswer) => Promise<PutAnswer>) => {
   const hosts = new Map<string, Host>()
   const down = new Set<string>()
@@ -58,7 +58,7 @@ const twoNodes = (disk: (answer: PutAnswer) => Promise<PutAnswer>) => {
 }
 
 describe("a small put in a cluster", () => {
-  it("is with the others before this disk has it, and answered when both have", async () => {
+  it("is sent to others before this disk has it, and responds when all have", async () => {
     const { promise: synced, resolve: sync } = Promise.withResolvers<void>()
     const nodes = twoNodes(async (answer) => {
       await synced
@@ -76,13 +76,13 @@ describe("a small put in a cluster", () => {
     expect(nodes.sends()).toBe(1)
   })
 
-  it("fails where this disk does, whoever has a copy", async () => {
+  it("fails if this disk does, regardless of other copies", async () => {
     const detail = "A write could not be made durable."
     const nodes = twoNodes(() => Promise.reject(thrown({ _tag: "BlobStoreReadOnly", detail })))
     expect(await faultIn(nodes.put())).toBe("BlobStoreReadOnly")
   })
 
-  it("is stored where a copy could not leave, which is hinted at once", async () => {
+  it("is stored if a copy could not be sent, which is hinted at once", async () => {
     const nodes = twoNodes((answer) => Promise.resolve(answer))
     nodes.down.add("n2")
     expect((await nodes.put()).durable_on).toEqual(["n1"])

@@ -8,7 +8,7 @@ import { faultIn, idOf, makeNodes, type Nodes, orderOf, origin, read } from "./n
 const small = noise(1, 4096)
 const large = noise(2, 3_000_000)
 
-/** A cluster with one blob, put on its first owner or on another node that is none. */
+/** A cluster with one blob, put on its first owner or on a node that is no owner. */
 const withBlob = async (
   policy: ReplicationPolicy,
   bytes: Uint8Array,
@@ -28,8 +28,8 @@ const lacking = async ({ nodes }: { readonly nodes: Nodes }, id: ReturnType<type
   return nodes.nodes.filter(({ node_id }) => !holders.includes(node_id))
 }
 
-describe("a get of a blob that is not here", () => {
-  it("is answered by the node that has it, wherever that is, with its meta", async () => {
+describe("a get of a blob that is not stored here", () => {
+  it("is served with its metadata from any node that has it", async () => {
     for (const on_owner of [true, false]) {
       for (const bytes of [new Uint8Array(0), small, large]) {
         const made = await withBlob("REPLICATION_POLICY_NONE", bytes, { on_owner })
@@ -46,7 +46,7 @@ describe("a get of a blob that is not here", () => {
     }
   })
 
-  it("has the bytes of a range, and can be read more than once, or not at all", async () => {
+  it("returns the bytes of a range, and can be read repeatedly or not at all", async () => {
     const made = await withBlob("REPLICATION_POLICY_NONE", large)
     const [asked] = await lacking(made, made.id)
     if (asked === undefined) throw new Error("all have it")
@@ -72,7 +72,7 @@ describe("a get of a blob that is not here", () => {
     }
   })
 
-  it("goes on at another node where the one dies in the middle", async () => {
+  it("continues on another node if the first dies in the middle", async () => {
     const made = await withBlob("REPLICATION_POLICY_REPLICA2", large)
     const [asked] = await lacking(made, made.id)
     if (asked === undefined) throw new Error("all have it")
@@ -88,7 +88,7 @@ describe("a get of a blob that is not here", () => {
     expect((await made.nodes.until(crashing())).equals(large)).toBe(true)
   })
 
-  it("ends in a failure where the only node that has it dies in the middle", async () => {
+  it("fails if the only node with the blob dies in the middle", async () => {
     const made = await withBlob("REPLICATION_POLICY_NONE", large)
     const [asked] = await lacking(made, made.id)
     if (asked === undefined) throw new Error("all have it")
@@ -104,7 +104,7 @@ describe("a get of a blob that is not here", () => {
     expect(taken).toBeLessThan(large.length)
   })
 
-  it("asks the next where one is silent, long before its deadline", async () => {
+  it("queries the next node if one is silent, long before its deadline", async () => {
     const made = await withBlob("REPLICATION_POLICY_REPLICA3", small)
     const [asked] = await lacking(made, made.id)
     const [first, second] = made.owners
@@ -116,7 +116,7 @@ describe("a get of a blob that is not here", () => {
     expect(made.nodes.world.ms() - began).toBeLessThan(200)
   })
 
-  it("is not found where all say so, and unavailable where one could not be asked", async () => {
+  it("is not found if all nodes say so, and unavailable if one did not respond", async () => {
     for (const at of [0, 4]) {
       const nodes = makeNodes(5)
       const id = idOf(small)
@@ -132,7 +132,7 @@ describe("a get of a blob that is not here", () => {
     }
   })
 
-  it("is not found where who could not be asked is offline, and says who that is", async () => {
+  it("is not found if the node without a response is offline, and names it", async () => {
     for (const left of [4, 1]) {
       const nodes = makeNodes(5)
       const names = nodes.nodes.map(({ node_id }) => node_id)
@@ -140,7 +140,7 @@ describe("a get of a blob that is not here", () => {
       for (const name of offline) nodes.nodeOf(name).crash()
       nodes.setMembers(names.slice(0, left), [], offline)
       const { engine } = nodes.nodeOf("n1")
-      // A get of a part of it begins with a stat.
+      // A get of a range starts with a stat.
       const asks = [
         () => engine.get(idOf(small), {}, 1n),
         () => engine.stat(idOf(small), "cluster"),
@@ -152,7 +152,7 @@ describe("a get of a blob that is not here", () => {
     }
   })
 
-  it("is unavailable where a shard is found and the others may be offline", async () => {
+  it("is unavailable if a shard is found and the others may be offline", async () => {
     for (const left of [3, 1]) {
       const nodes = makeNodes(6)
       const id = idOf(large)
@@ -164,14 +164,14 @@ describe("a get of a blob that is not here", () => {
       nodes.setMembers(names.slice(0, left), [], names.slice(left))
       const asked = nodes.nodeOf(names[0] ?? "").engine.get(id, {}, 1n)
       expect(await faultIn(nodes.until(asked))).toBe("BlobUnreachable")
-      // They are removed with what they had: then nobody can tell that there ever was more.
+      // The nodes are removed with their copies: then no node knows that there were more.
       nodes.setMembers(names.slice(0, left))
       const again = nodes.nodeOf(names[0] ?? "").engine.get(id, {}, 1n)
       expect(await faultIn(nodes.until(again))).toBe("BlobNotFound")
     }
   })
 
-  it("also asks those that leave", async () => {
+  it("also queries leaving nodes", async () => {
     const made = await withBlob("REPLICATION_POLICY_NONE", small)
     const names = made.nodes.nodes.map(({ node_id }) => node_id)
     made.nodes.setMembers(
@@ -199,7 +199,7 @@ describe("a get of a blob that is not here", () => {
 })
 
 describe("a corrupt copy", () => {
-  it("is served by another node, whole or from the middle on, and hinted at", async () => {
+  it("is served by another node, whole or from the middle on, and hinted", async () => {
     for (const [bytes, offset] of [
       [small, 0],
       [large, 0],
@@ -213,7 +213,7 @@ describe("a corrupt copy", () => {
     }
   })
 
-  it("of another node is passed over", async () => {
+  it("of another node is skipped", async () => {
     const made = await withBlob("REPLICATION_POLICY_REPLICA2", large)
     const [asked] = await lacking(made, made.id)
     if (asked === undefined) throw new Error("all have it")
@@ -221,7 +221,7 @@ describe("a corrupt copy", () => {
     expect((await made.nodes.until(read(asked, made.id))).bytes.equals(large)).toBe(true)
   })
 
-  it("that is the only one is a corrupt blob, not a missing one", async () => {
+  it("that is the only one means a corrupt blob, not a missing one", async () => {
     const made = await withBlob("REPLICATION_POLICY_NONE", small)
     made.node.local.corrupt(made.id)
     expect(await faultIn(made.nodes.until(read(made.node, made.id)))).toBe("BlobCorrupt")
@@ -230,7 +230,7 @@ describe("a corrupt copy", () => {
 })
 
 describe("an erasure coded blob", () => {
-  it("is read on every node, with any two down, whole and in ranges", async () => {
+  it("is readable on every node with any two offline, whole and in ranges", async () => {
     const made = await withBlob("REPLICATION_POLICY_EC42", large, { count: 8 })
     const check = async () => {
       for (const node of made.nodes.nodes.filter(({ node_id }) => !dead.has(node_id))) {

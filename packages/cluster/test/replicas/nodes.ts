@@ -1,4 +1,4 @@
-/** Some nodes with stores in memory, each with a cluster engine, over the simulated network. */
+/** Nodes with in-memory stores and a cluster engine each, on the simulated network. */
 import { blake3 } from "@napi-rs/blake-hash"
 import type { PutOrder } from "#actors/blob-storage/ports/engine.ts"
 import { faultOf } from "#actors/blob-storage/ports/fault.ts"
@@ -27,7 +27,7 @@ export const openCode = (data_shards: number) => {
 export const { pool } = spoilingPool()
 
 export const idOf = (bytes: Uint8Array) =>
-  // The first half of a BLAKE3 digest in hex is what the brand says.
+  // The first half of a BLAKE3 digest in hex is a BlobId.
   blake3(bytes).toString("hex").slice(0, 32) as BlobId
 
 /** Names of `count` nodes. */
@@ -35,7 +35,7 @@ export const namesOf = (count: number) => Array.from({ length: count }, (_, at) 
 
 const peerOf = (node_id: string): Peer => ({ node_id, address: `${node_id}:1` })
 
-/** The cluster as `node_id` knows it where these are its nodes. */
+/** The cluster as node `node_id` knows it, with these nodes. */
 export const membersOf = (
   node_id: string,
   active: ReadonlyArray<string>,
@@ -57,7 +57,7 @@ export const orderOf = (policy: ReplicationPolicy, changes: Partial<PutOrder> = 
   ...changes,
 })
 
-/** The tag of what a promise rejects with; "none" where it does not. */
+/** The tag of the fault that rejects the promise; "none" if it resolves. */
 export const faultIn = (work: Promise<unknown>) =>
   work.then(
     () => "none",
@@ -68,7 +68,7 @@ type Names = ReadonlyArray<string>
 
 const seed = Number(process.env.ALMANAC_SEED ?? 20_261_122)
 
-/** What a node knows of the others: made anew where another count of them is there. */
+/** The members that a node knows; computed again when their number changes. */
 const known = (node_id: string, now: () => [Names, Names, Names]) => {
   let members: Members | undefined
   return () => {
@@ -79,7 +79,7 @@ const known = (node_id: string, now: () => [Names, Names, Names]) => {
   }
 }
 
-/** A cluster in which all are active, and know it. Times are of the world, which `until` drives. */
+/** A cluster whose nodes are all active and know it. `until` advances the world's clock. */
 export const makeNodes = (
   count: number,
   capacity_bytes?: number,
@@ -119,7 +119,7 @@ export const makeNodes = (
     if (node === undefined) throw new Error(`there is no node ${node_id}`)
     return node
   }
-  /** The owners of a blob in their order, and those that are none. */
+  /** The owners of a blob in order, and the other nodes. */
   const rolesOf = (id: BlobId, owners: number) => {
     const table = membersOf("", active).placement
     const named = table.ownersOf(table.partitionOf(id), owners)
@@ -130,7 +130,7 @@ export const makeNodes = (
   }
   return {
     ...{ world, network, nodes, nodeOf, rolesOf, until: world.until },
-    /** Who has a whole copy or a shard. */
+    /** The nodes with a whole copy or a shard. */
     holders: async (id: BlobId) => {
       const held = await Promise.all(nodes.map(({ local }) => local.copiesOf([id])))
       return nodes.flatMap(({ node_id }, at) => {
@@ -152,7 +152,7 @@ export const makeNodes = (
 export type Nodes = ReturnType<typeof makeNodes>
 export type Node = Nodes["nodes"][number]
 
-/** All bytes of a get, as its windows have them. */
+/** All bytes of a get, collected from its windows. */
 export const read = async (node: Node, id: BlobId, range = {}, at = 1n) => {
   const reading = await node.engine.get(id, range, at)
   const parts: Array<Uint8Array> = []

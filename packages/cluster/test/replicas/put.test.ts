@@ -16,7 +16,7 @@ const upload = async (node: Node, policy: Parameters<typeof orderOf>[0], bytes: 
   for (let at = 0; at < bytes.length; at += 500_000) {
     await begun.write(bytes.subarray(at, at + 500_000))
   }
-  // As a JSON message may: its policy comes behind its bytes.
+  // As in a JSON message, where the policy may follow the bytes.
   Object.assign(order, { policy })
   return begun.finish(100n)
 }
@@ -35,7 +35,7 @@ describe("a put in a cluster", () => {
     ["REPLICATION_POLICY_UNSPECIFIED", 3],
   ] as const
 
-  it("makes as many copies as the policy says, one here, with the first one's times", async () => {
+  it("makes the policy's number of copies, one here, with the first one's times", async () => {
     for (const [policy, copies] of wanted) {
       for (const at of [0, 1, 2, 3, 4]) {
         const nodes = makeNodes(5)
@@ -61,7 +61,7 @@ describe("a put in a cluster", () => {
     }
   })
 
-  it("sends large ones from its store, and an upload as a put", async () => {
+  it("sends large copies from its store, and handles an upload like a put", async () => {
     const nodes = makeNodes(3)
     const [one, other] = [first(nodes.nodes), first(nodes.nodes.slice(1))]
     await put(nodes, one, "REPLICATION_POLICY_REPLICA2", large)
@@ -73,7 +73,7 @@ describe("a put in a cluster", () => {
     expect(big.durable_on?.length).toBe(3)
   })
 
-  it("copies nothing to where it was deleted since the put, and says who has it", async () => {
+  it("sends no copy to nodes that deleted it since the put, and names the holders", async () => {
     const nodes = makeNodes(3)
     const node = first(nodes.nodes)
     await put(nodes, node, "REPLICATION_POLICY_REPLICA3")
@@ -88,7 +88,7 @@ describe("a put in a cluster", () => {
     expect(before.length).toBe(1)
   })
 
-  it("is answered though others are down: hinted, counted, said once a minute", async () => {
+  it("succeeds if others are offline: hinted, counted, reported once a minute", async () => {
     const nodes = makeNodes(3)
     const { owners, others } = nodes.rolesOf(small_id, 2)
     const here = first(owners)
@@ -110,13 +110,13 @@ describe("a put in a cluster", () => {
     await nodes.until(nodes.world.pause(61_000))
     await put(nodes, here, "REPLICATION_POLICY_REPLICA3", noise(20, 100))
     expect(here.reports.length).toBe(2)
-    // Two for each of six puts, and none of them were said before.
+    // Two for each of six puts, none of which was reported before.
     expect(here.reports[1]).toContain("12 copies or deletions failed")
     expect(here.engine.counts().replication_failures).toBe(13)
     expect(here.engine.counts().open_puts).toBe(0)
   })
 
-  it("is stored anew where all that there was of it is rotten", async () => {
+  it("is stored again if all existing copies are corrupt", async () => {
     const nodes = makeNodes(3)
     const here = first(nodes.nodes)
     const { id } = await nodes.until(upload(here, "REPLICATION_POLICY_REPLICA3", small))
@@ -130,7 +130,7 @@ describe("a put in a cluster", () => {
     expect((await nodes.holders(id)).length).toBe(3)
   })
 
-  it("waits five seconds for nodes that say nothing, for all of them at once", async () => {
+  it("waits five seconds for silent nodes, in parallel", async () => {
     const nodes = makeNodes(4)
     const { owners } = nodes.rolesOf(small_id, 3)
     const [here, ...silent] = owners
@@ -144,7 +144,7 @@ describe("a put in a cluster", () => {
     expect(here.engine.counts().replication_failures).toBe(2)
   })
 
-  it("is durable here first: what this store refuses is asked of no other", async () => {
+  it("is durable here first: a put that this store refuses is sent to no other", async () => {
     const nodes = makeNodes(3, 1000)
     const here = first(nodes.nodes)
     expect(await faultIn(put(nodes, here, "REPLICATION_POLICY_REPLICA3"))).toBe(
@@ -153,7 +153,7 @@ describe("a put in a cluster", () => {
     expect(await nodes.holders(small_id)).toEqual([])
   })
 
-  it("takes a deletion there for an answer, that is hinted at and no failure", async () => {
+  it("accepts a deletion on another node, which is hinted and no failure", async () => {
     const nodes = makeNodes(3)
     const { owners } = nodes.rolesOf(small_id, 2)
     const [here, there] = [first(owners), first(owners.slice(1))]
@@ -165,7 +165,7 @@ describe("a put in a cluster", () => {
     expect(here.reports).toEqual([])
   })
 
-  it("makes one copy more where the receiver is no member in full", async () => {
+  it("makes one more copy if the receiver is not a full member", async () => {
     const nodes = makeNodes(4)
     const node = first(nodes.nodes.slice(3))
     nodes.setMembers(["n1", "n2", "n3"])
@@ -173,7 +173,7 @@ describe("a put in a cluster", () => {
     expect((await nodes.holders(small_id)).length).toBe(3)
   })
 
-  it("is refused where the node leaves, also an upload that began before", async () => {
+  it("is refused if the node leaves, even for an upload that began before", async () => {
     const nodes = makeNodes(3)
     const here = first(nodes.nodes)
     const begun = here.engine.upload(orderOf("REPLICATION_POLICY_REPLICA2"), undefined)
@@ -188,7 +188,7 @@ describe("a put in a cluster", () => {
     expect(await nodes.holders(small_id)).toEqual(["n2", "n3"])
   })
 
-  it("goes straight to the store where the node is alone", async () => {
+  it("goes directly to the store if the node is alone", async () => {
     const nodes = makeNodes(1)
     const here = first(nodes.nodes)
     const answer = await here.engine.put(orderOf("REPLICATION_POLICY_REPLICA3"), [small], 100n)
@@ -201,7 +201,7 @@ describe("a put in a cluster", () => {
 describe("an erasure coded put", () => {
   const policy = "REPLICATION_POLICY_EC42"
 
-  it("leaves a shard on each of six nodes, whoever receives it, however it comes", async () => {
+  it("leaves a shard on each of six nodes, for any receiver and any kind of put", async () => {
     for (const bytes of [new Uint8Array(0), small, large]) {
       const nodes = makeNodes(8)
       const { owners, others } = nodes.rolesOf(idOf(bytes), 6)
@@ -216,7 +216,7 @@ describe("an erasure coded put", () => {
     }
   })
 
-  it("is coded from the disk where its policy comes behind its bytes", async () => {
+  it("is coded from the disk if its policy follows its bytes", async () => {
     const nodes = makeNodes(6)
     const answer = await nodes.until(upload(first(nodes.nodes), policy, large))
     expect(answer.created).toBe(true)
@@ -225,7 +225,7 @@ describe("an erasure coded put", () => {
     expect(kinds.map(([copy]) => copy?.kind)).toEqual(Array(6).fill("shard"))
   })
 
-  it("is refused with too few nodes, and bears two that are down but not three", async () => {
+  it("is refused with too few nodes, and tolerates two offline ones but not three", async () => {
     const few = makeNodes(5)
     expect(await faultIn(put(few, first(few.nodes), policy))).toBe("BlobTooFewNodes")
 
@@ -250,7 +250,7 @@ describe("an erasure coded put", () => {
     expect(await nodes.holders(idOf(bytes))).toEqual([])
   })
 
-  it("gives way to a whole copy where it never came to its end", async () => {
+  it("is replaced by a whole copy if it was never finished", async () => {
     for (const asked of [
       "REPLICATION_POLICY_UNSPECIFIED",
       "REPLICATION_POLICY_REPLICA2",
@@ -270,7 +270,7 @@ describe("an erasure coded put", () => {
     }
   })
 
-  it("does not give way to an upload while nodes are silent that may have the rest", async () => {
+  it("is not replaced by an upload while silent nodes may have the rest", async () => {
     const nodes = makeNodes(6)
     const [kept, ...others] = nodes.nodes
     if (kept === undefined) throw new Error("there is no node")
@@ -293,7 +293,7 @@ describe("an erasure coded put", () => {
     expect(await again()).toMatchObject({ created: true })
   })
 
-  it("stays where it did, and another policy is a conflict", async () => {
+  it("stays in place, and another policy is a conflict", async () => {
     const nodes = makeNodes(6)
     const node = first(nodes.nodes)
     await put(nodes, node, policy)

@@ -1,7 +1,7 @@
 /**
- * The same bytes put again, while a deletion from before is still on its way to some nodes; and
- * with another policy than they are stored with. Source: DECISIONS, document 1, same content again,
- * delete and replicas; decision 0125.
+ * The same bytes are put again while an earlier deletion has not reached all nodes, or with another
+ * policy than that of the stored copies. Source: DECISIONS, document 1, same content again, delete
+ * and replicas; decision 0125.
  */
 import { describe, expect, it } from "vitest"
 import type { HeldCopy } from "#actors/blob-storage/ports/node-engine.ts"
@@ -37,7 +37,7 @@ const copyAt = async ({ local }: Node, of: BlobId): Promise<HeldCopy | undefined
   return copy === undefined || copy.kind === "tombstone" ? undefined : copy
 }
 
-/** Tells each of them of a deletion that meant every node. */
+/** Sends a cluster-wide deletion to each of the nodes. */
 const tellAll = async (nodes: ReadonlyArray<Node>, deleted_at: bigint) => {
   for (const { local } of nodes) await local.deleteClusterWide(id, origin, deleted_at)
 }
@@ -50,8 +50,8 @@ const rolesOf = (nodes: Nodes, count: number) => {
   return { owners, here, there, other }
 }
 
-describe("bytes that are put again", () => {
-  it("are safe from a deletion that a holder has not heard of", async () => {
+describe("a repeated put of the same bytes", () => {
+  it("is safe from a deletion that a holder has not received", async () => {
     const nodes = makeNodes(3)
     const { owners, here, there } = rolesOf(nodes, 2)
     await put(nodes, here, "REPLICATION_POLICY_REPLICA2", 100n)
@@ -67,10 +67,10 @@ describe("bytes that are put again", () => {
   })
 
   for (const [how, again] of [
-    ["at once", put],
-    ["by pieces", upload],
+    ["in one call", put],
+    ["in pieces", upload],
   ] as const) {
-    it(`${how} where they are stored, too, and are shown as before`, async () => {
+    it(`${how} is safe on the nodes that have them, with unchanged metadata`, async () => {
       const nodes = makeNodes(3)
       const { owners, here, there, other } = rolesOf(nodes, 2)
       const first = await put(nodes, here, "REPLICATION_POLICY_REPLICA2", 100n)
@@ -89,7 +89,7 @@ describe("bytes that are put again", () => {
     })
   }
 
-  it("are sent to who has no copy of them any more, and hinted at where that fails", async () => {
+  it("is sent to nodes that have no copy any more, and hinted if that fails", async () => {
     const nodes = makeNodes(3)
     const { here, there } = rolesOf(nodes, 2)
     await put(nodes, here, "REPLICATION_POLICY_REPLICA2", 100n)
@@ -105,10 +105,10 @@ describe("bytes that are put again", () => {
   })
 
   for (const [how, again] of [
-    ["at once", put],
-    ["by pieces", upload],
+    ["in one call", put],
+    ["in pieces", upload],
   ] as const) {
-    it(`${how} are sound on each node that is named, whatever rotted unread`, async () => {
+    it(`${how} is intact on each reported node, even if copies were corrupt`, async () => {
       const nodes = makeNodes(3)
       const { here, there } = rolesOf(nodes, 2)
       await put(nodes, here, "REPLICATION_POLICY_REPLICA2", 100n)
@@ -123,7 +123,7 @@ describe("bytes that are put again", () => {
     })
   }
 
-  it("are stored anew by a node alone that finds them rotten", async () => {
+  it("is stored again by a single node that finds its copy corrupt", async () => {
     const nodes = makeNodes(1)
     const [alone] = nodes.nodes
     if (alone === undefined) throw new Error("there is no node")
@@ -134,7 +134,7 @@ describe("bytes that are put again", () => {
     expect((await alone.local.get(id, {}, 400n)).data).toEqual(new Uint8Array(bytes))
   })
 
-  it("are safe in shards as well", async () => {
+  it("is safe with shards as well", async () => {
     const nodes = makeNodes(7)
     const { owners, here, other } = rolesOf(nodes, 6)
     const first = await put(nodes, here, "REPLICATION_POLICY_EC42", 100_000n)
@@ -152,14 +152,14 @@ describe("bytes that are put again", () => {
     expect((await nodes.until(read(here, id))).bytes.equals(bytes)).toBe(true)
   })
 
-  it("by a node that knows of no other are no less safe, unless none can be there", async () => {
+  it("on a node that knows no other is as safe, unless there can be no other", async () => {
     const nodes = makeNodes(1)
     const [alone] = nodes.nodes
     if (alone === undefined) throw new Error("there is no node")
     await put(nodes, alone, "REPLICATION_POLICY_NONE", 100n)
     const again = await put(nodes, alone, "REPLICATION_POLICY_NONE", 300n)
     expect(again).toMatchObject({ created: false, meta: { created_at: 100n } })
-    // Another had joined, which it was not told.
+    // Another node has joined, which this one does not know yet.
     await tellAll([alone], 200n)
     expect(await copyAt(alone, id)).toMatchObject({ created_at: 100n, put_at: 300n })
     const single = membersOf("n1", ["n1"])
@@ -170,8 +170,8 @@ describe("bytes that are put again", () => {
   })
 })
 
-describe("bytes that are stored in shards", () => {
-  it("are refused with another policy, by a node without a shard too", async () => {
+describe("a repeated put of bytes that are stored in shards", () => {
+  it("is refused with another policy, also by a node without a shard", async () => {
     const nodes = makeNodes(8)
     const { owners, here, other } = rolesOf(nodes, 6)
     await put(nodes, here, "REPLICATION_POLICY_EC42", 100_000n)
@@ -184,7 +184,7 @@ describe("bytes that are stored in shards", () => {
     expect(kinds).toEqual(["stored", "released"])
   })
 
-  it("are a repetition without a policy, by a node without a shard too", async () => {
+  it("is a repetition without a policy, also by a node without a shard", async () => {
     const nodes = makeNodes(8)
     const { here, other } = rolesOf(nodes, 6)
     const first = await put(nodes, here, "REPLICATION_POLICY_EC42", 100_000n)
@@ -195,7 +195,7 @@ describe("bytes that are stored in shards", () => {
     expect((await copyAt(here, id))?.put_at).toBeGreaterThanOrEqual(300_000n)
   })
 
-  it("are stored where the shards are too few to be a blob", async () => {
+  it("is stored if there are too few shards for a blob", async () => {
     const nodes = makeNodes(8)
     const { owners, here, other } = rolesOf(nodes, 6)
     await put(nodes, here, "REPLICATION_POLICY_EC42", 100_000n)

@@ -1,29 +1,32 @@
 /**
- * A node's store as one life of its process has it: what it does takes time, and a life that has
- * ended does nothing more and hears nothing more, wherever it was.
+ * A node's store as one process (life) of the node uses it. Each operation takes time. After the
+ * life has ended, none of its operations continues or responds.
  */
 import type { NodeEngine, Staging } from "#actors/blob-storage/ports/node-engine.ts"
 import type { World } from "./world.ts"
 
-/** What a store takes for one thing, in milliseconds. */
+/** Maximum duration of one step of a store, in milliseconds. */
 const step_ms_max = 2
-/** How often it takes a hundred times as long. */
+/** The chance that a step takes a hundred times as long. */
 const slow_chance = 0.01
 const slower = 100
 
-/** Of an identifier that is told. */
+/** Digits of an identifier in the story. */
 const told_digits = 8
 
 export interface Life {
   readonly isUp: () => boolean
-  /** The disk does nothing until then, in milliseconds of the world. */
+  /** The time until which the disk hangs, in milliseconds of the world. */
   readonly stalledUntil: () => number
 }
 
-/** Never answers: what waits for a process that has died. */
+/** Never resolves: for operations of a process that has died. */
 export const never = () => new Promise<never>(() => {})
 
-/** Does something in its time, unless the life ends before; it may be done and nobody hears. */
+/**
+ * Runs each operation with simulated delays, unless the life ends before. An operation may take
+ * effect without a response.
+ */
 const lively = (world: World, { isUp, stalledUntil }: Life) => {
   const wait = async () => {
     const ms = world.random.next() * step_ms_max
@@ -46,7 +49,7 @@ const lively = (world: World, { isUp, stalledUntil }: Life) => {
     }
 }
 
-/** Pieces that are written to it and ended: the same for what is put, sent and staged. */
+/** A session that receives pieces: of a put, a transfer or a staging. */
 interface Intake {
   readonly write: (bytes: Uint8Array) => Promise<void> | undefined
   readonly abort: () => Promise<void>
@@ -59,7 +62,7 @@ async function* windowsOf(life: Life, windows: () => AsyncIterableIterator<Uint8
   }
 }
 
-/** The store through the eyes of one life of a process. */
+/** The store as one life of a process sees it. */
 export const diskOf = (
   world: World,
   life: Life,
@@ -68,7 +71,7 @@ export const diskOf = (
 ): NodeEngine => {
   const alive = lively(world, life)
   const intakeOf = (intake: Intake): Intake => ({
-    // A refusal is thrown at once or comes with the promise: both are as the port allows.
+    // The port allows both a thrown refusal and a rejected promise.
     write: (bytes) => (life.isUp() ? intake.write(bytes) : never()),
     abort: () => (life.isUp() ? intake.abort() : never()),
   })

@@ -1,7 +1,7 @@
 /**
- * What goes wrong in a simulated cluster. Nodes crash at any moment, and the network does as it
- * likes; bytes are destroyed only where every blob stays readable without them, so that whatever
- * is lost is lost by the software.
+ * The faults of a simulated cluster. Nodes crash at any time and the network is unreliable, but
+ * bytes are destroyed only where every blob stays readable without them. Any lost blob is therefore
+ * a fault of the software.
  */
 import { nodes_needed } from "#schemas/blob-storage/replication.ts"
 import { bears, lookNow, readDisks } from "./laws.ts"
@@ -13,7 +13,7 @@ import type { Scene } from "./work.ts"
 const second_ms = 1000
 const minute_ms = 60_000
 
-/** Between two destructions of bytes, so that one can be made good before the next. */
+/** Time between two destructions of bytes, so that the first is repaired before the next. */
 const quiet_ms = 60_000
 const full_bytes = 1
 const capacity_bytes = 2 ** 40
@@ -21,7 +21,7 @@ const capacity_bytes = 2 ** 40
 const rough: Weather = { delay_ms_max: 20, slow: 0.02, cut: 0.01, lost: 0.01 }
 const storm: Weather = { delay_ms_max: 200, slow: 0.1, cut: 0.05, lost: 0.05 }
 
-/** Does something each time between these, until all is calm. */
+/** Repeats an action at random intervals between these bounds until the calm phase. */
 const often = async (
   { cluster: { world } }: Scene,
   [least_ms, most_ms]: readonly [number, number],
@@ -44,7 +44,7 @@ const crash = ({ model }: Scene, node: SimulatedNode) => {
   model.died(node.node_id)
 }
 
-/** A process dies and comes back: soon, or when it is no member any more. */
+/** A process crashes and restarts: soon, or once its node was removed. */
 const crashes = (scene: Scene) => {
   const { world, nodes, membership } = scene.cluster
   return often(scene, [5 * second_ms, 90 * second_ms], async () => {
@@ -67,7 +67,7 @@ const crashes = (scene: Scene) => {
   })
 }
 
-/** Ways are cut, both ways or one way, also that to the log. */
+/** Cuts links in one or both directions, including those to the log. */
 const cuts = (scene: Scene) => {
   const { world, network, nodes } = scene.cluster
   return often(scene, [5 * second_ms, 60 * second_ms], async () => {
@@ -112,7 +112,7 @@ const fullDisks = (scene: Scene) => {
   })
 }
 
-/** A disk hangs: what was decided before is done when all may be otherwise. */
+/** A disk hangs: an operation decided before may run when the cluster has changed. */
 const stalls = (scene: Scene) => {
   const { world, nodes } = scene.cluster
   return often(scene, [10 * second_ms, minute_ms], () => {
@@ -121,7 +121,7 @@ const stalls = (scene: Scene) => {
   })
 }
 
-/** Whether bytes may be destroyed: nobody moves any now on the word of those. */
+/** Whether bytes may be destroyed: no node is moving copies on the basis of an older ring. */
 const isSteady = ({ cluster: { membership, nodes } }: Scene) => {
   const { ring_version, nodes: members } = membership.truth()
   if (members.some(({ state }) => state === "leaving")) return false
@@ -130,14 +130,15 @@ const isSteady = ({ cluster: { membership, nodes } }: Scene) => {
   )
 }
 
-/** A copy rots; somebody finds it by reading it, at the latest the scrub. */
+/** Corrupts a copy, which a read or at the latest the scrub detects. */
 const rot = (scene: Scene) => {
   const { world, nodes } = scene.cluster
   const node = anyOf(scene, nodes)
   if (node === undefined) return
   const disks = readDisks([node])
-  // Of a blob that wants one copy another may be let go on the word of the one that rots; and what
-  // a put that is under way has just written, or read, it cannot know to be rotten.
+  // Not for a policy of one copy, because another node may release its copy relying on the corrupt
+  // one; and not for blobs with a put in progress, which relies on copies that it has just written
+  // or read.
   const here = scene.model.blobs.filter(
     ({ content, puts }) =>
       puts.every(({ is_over }) => is_over) &&
@@ -157,7 +158,7 @@ const rot = (scene: Scene) => {
   world.note(`${name} rots at ${node.node_id}`)
 }
 
-/** The disk is exchanged, or the node goes at once and for good and another comes in its place. */
+/** Replaces the disk, or removes the node permanently and adds a new one in its place. */
 const wipe = async (scene: Scene) => {
   const { world, nodes, membership, weightOf } = scene.cluster
   const node = anyOf(scene, nodes)
@@ -183,7 +184,7 @@ const losses = (scene: Scene) =>
     lookNow(scene.cluster, scene.model)
   })
 
-/** A process that reads all that is on a disk finds what is rotten. */
+/** Reads everything on a disk, which detects corrupt copies. */
 const scrubs = async (scene: Scene) => {
   const { world, nodes } = scene.cluster
   for (;;) {
@@ -205,7 +206,7 @@ const scrubs = async (scene: Scene) => {
   }
 }
 
-/** A node asks to leave, and is taken away when the cluster says that it has left. */
+/** A node leaves gracefully, and is shut down once it has left. */
 const leaves = (scene: Scene) => {
   const { world, nodes, membership, weightOf } = scene.cluster
   return often(scene, [minute_ms, 5 * minute_ms], async () => {
@@ -225,7 +226,7 @@ const leaves = (scene: Scene) => {
   })
 }
 
-/** Waits until the node has left, and takes it away; false where all is calm before. */
+/** Waits until the node has left, and shuts it down; false if the calm phase begins before. */
 const whenLeft = async (scene: Scene, node: SimulatedNode) => {
   const { world, membership } = scene.cluster
   while (membership.stateOf(node.node_id) !== undefined) {
@@ -236,7 +237,7 @@ const whenLeft = async (scene: Scene, node: SimulatedNode) => {
   return true
 }
 
-/** A node that has left is no more, and nothing that it had is needed. */
+/** Shuts down a node that has left; its copies are not needed any more. */
 export const takeAway = (scene: Scene, node: SimulatedNode) => {
   crash(scene, node)
   node.wipe()
@@ -245,7 +246,7 @@ export const takeAway = (scene: Scene, node: SimulatedNode) => {
   lookNow(scene.cluster, scene.model)
 }
 
-/** Those that are no members at first come while work is being done, at times two at once. */
+/** Adds the nodes that are not members at first, sometimes two at once. */
 const joins = (scene: Scene) => {
   const { world, nodes, membership, weightOf } = scene.cluster
   return often(scene, [20 * second_ms, 2 * minute_ms], () => {
@@ -259,13 +260,13 @@ const joins = (scene: Scene) => {
   })
 }
 
-/** All of them, until all is calm; the scrub goes on. */
+/** Runs all faults until the calm phase; the scrub continues. */
 export const begin = (scene: Scene) => [
   ...[crashes(scene), cuts(scene), weathers(scene), fullDisks(scene), stalls(scene)],
   ...[losses(scene), leaves(scene), joins(scene), scrubs(scene)],
 ]
 
-/** Everything is well again: all nodes run, the network is open, and disks have room. */
+/** Ends all faults: all nodes run, the network is complete, and disks have space. */
 export const heal = (scene: Scene) => {
   const { world, network, nodes, membership, weightOf } = scene.cluster
   world.calm()

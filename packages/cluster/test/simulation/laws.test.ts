@@ -1,4 +1,4 @@
-/** Each law of the simulated cluster, on disks that break it. */
+/** Each invariant of the simulated cluster, on disks that violate it. */
 import assert from "node:assert/strict"
 import { blake3 } from "@napi-rs/blake-hash"
 import { describe, it } from "vitest"
@@ -17,7 +17,7 @@ const names = ["n01", "n02", "n03", "n04", "n05", "n06", "n07"]
 const made_at = 10n
 const size = 100
 
-/** Seven nodes that do nothing, and one blob that was put at the first one and acknowledged. */
+/** Seven idle nodes, and one blob that was put on the first one and acknowledged. */
 const given = (policy: ReplicationPolicy) => {
   const world = makeWorld(1)
   const weights = new Map(names.map((name) => [name, 1n]))
@@ -63,18 +63,18 @@ const given = (policy: ReplicationPolicy) => {
   return { content, model, known, owners, others, disk, lay, broken, left }
 }
 
-describe("a law of the simulated cluster", () => {
-  it("is content with all copies at their owners", async () => {
+describe("an invariant of the simulated cluster", () => {
+  it("holds if all copies are on their owners", async () => {
     const { owners, lay, broken, left } = given("REPLICATION_POLICY_REPLICA3")
     for (const owner of owners) await lay(owner)
     assert.deepEqual([broken(), left()], ["", ""])
   })
-  it("sees that nobody has a blob any more", () => {
+  it("detects a blob without any copy", () => {
     const { broken, left } = given("REPLICATION_POLICY_REPLICA2")
     assert.match(broken(), /is lost/)
     assert.match(left(), /is nowhere/)
   })
-  it("sees that the last copy is rotten", async () => {
+  it("detects that the last copy is corrupt", async () => {
     const { owners, lay, disk, content, broken, left } = given("REPLICATION_POLICY_NONE")
     await lay(owners[0])
     assert.equal(broken(), "")
@@ -82,7 +82,7 @@ describe("a law of the simulated cluster", () => {
     assert.match(left(), /rotten/)
     assert.match(broken(), /is lost/)
   })
-  it("sees an owner without a copy, and a copy that is nobody's", async () => {
+  it("detects a missing copy on an owner, and a misplaced copy", async () => {
     const { owners, others, lay, broken, left } = given("REPLICATION_POLICY_REPLICA2")
     await lay(owners[0])
     assert.equal(left().split(": ").at(-1), `missing at ${owners[1]}`)
@@ -91,7 +91,7 @@ describe("a law of the simulated cluster", () => {
     assert.match(left(), new RegExp(`${others[0]} whole is nobody's`))
     assert.equal(broken(), "")
   })
-  it("sees too few shards, and one that is there twice", async () => {
+  it("detects missing and duplicate shards", async () => {
     const { owners, lay, broken, left } = given("REPLICATION_POLICY_EC42")
     for (const [index, owner] of owners.entries()) await lay(owner, Math.min(index, 4))
     assert.match(left(), /a shard twice/)
@@ -100,7 +100,7 @@ describe("a law of the simulated cluster", () => {
     for (const [index, owner] of few.owners.entries()) await few.lay(owner, Math.min(index, 2))
     assert.match(few.broken(), /is lost/)
   })
-  it("sees what was deleted everywhere and is there, and what may not be there here", async () => {
+  it("detects copies after a cluster-wide deletion, and after a local one", async () => {
     const { owners, lay, model, known, broken, left } = given("REPLICATION_POLICY_REPLICA2")
     for (const owner of owners) await lay(owner)
     const wide = model.beginDeletion(known, "n02", made_at)

@@ -1,4 +1,4 @@
-/** What has to be so of a simulated cluster: at any moment, and when it has come to rest. */
+/** The invariants of a simulated cluster: at any time, and once it is idle. */
 import type { HeldCopy } from "#actors/blob-storage/ports/node-engine.ts"
 import type { MemoryImage } from "#adapters/blob-storage/memory/state.ts"
 import type { BlobId } from "#schemas/blob-storage/blob.ts"
@@ -8,21 +8,24 @@ import { type Content, isDue, isGone, type Known, type Model } from "./model.ts"
 import type { SimulatedCluster, SimulatedNode } from "./node.ts"
 import { ms_ns } from "./world.ts"
 
-/** Of 4,096 partitions and a few nodes a share is met but for a partition: never a twentieth. */
+/**
+ * With 4,096 partitions and few nodes, a node exceeds its share by a partition at most, far below a
+ * twentieth.
+ */
 const load_max = 1.05
 
-/** A copy as it lies on a disk. */
+/** A copy as stored on a disk. */
 export interface Lying {
   readonly node_id: string
   readonly copy: HeldCopy
   readonly is_rotten: boolean
 }
 
-/** What all disks have, also those of nodes that are down. */
+/** The contents of all disks, including those of offline nodes. */
 export interface Disks {
   readonly of: (id: BlobId) => ReadonlyArray<Lying>
   readonly deletionAt: (node_id: string, id: BlobId) => bigint | undefined
-  /** The last deletion that meant every node, as far as these disks know; -1: none. */
+  /** The last cluster-wide deletion that these disks know; -1: none. */
   readonly deletedAt: (id: BlobId, isAsked?: (node_id: string) => boolean) => bigint
 }
 
@@ -48,7 +51,7 @@ export const readDisks = (nodes: ReadonlyArray<SimulatedNode>): Disks => {
   }
 }
 
-/** Whether the blob can be read from these copies; `spare` of them may be lost besides. */
+/** Whether the blob is readable from these copies, even if `spare` of them are lost. */
 export const isReadable = (copies: ReadonlyArray<Lying>, spare = 0) => {
   const sound = copies.filter(({ is_rotten }) => !is_rotten)
   const whole = sound.filter(({ copy }) => copy.shard === undefined)
@@ -58,7 +61,7 @@ export const isReadable = (copies: ReadonlyArray<Lying>, spare = 0) => {
   return new Set(shards.map(({ index }) => index)).size + whole.length - spare >= wanted
 }
 
-/** Shards that make no blob: a put left them that was not acknowledged, or deletions did. */
+/** Shards that do not make a blob: left by an unacknowledged put, or by deletions. */
 const isOrphan = (copies: ReadonlyArray<Lying>) =>
   copies.every(({ copy }) => copy.shard !== undefined) && !isReadable(copies)
 
@@ -70,7 +73,7 @@ const told = (copies: ReadonlyArray<Lying>) =>
     })
     .join(", ")
 
-/** Laws that hold at any moment. */
+/** Checks the invariants that hold at any time. */
 export const lookNow = ({ world, nodes }: SimulatedCluster, { blobs }: Model) => {
   const disks = readDisks(nodes)
   for (const known of blobs) {
@@ -80,7 +83,7 @@ export const lookNow = ({ world, nodes }: SimulatedCluster, { blobs }: Model) =>
       world.law(false, `${content.name} is lost: left are [${told(copies)}]`)
     }
     for (const { node_id, from, is_acknowledged } of local_deletions) {
-      // A newer put brings it back, and then an older copy of the same bytes is as good.
+      // A later put restores it, and then an older copy of the same bytes is equally valid.
       if (puts.some(({ put_at }) => put_at === undefined || put_at > from)) continue
       const back = copies.find((copy) => copy.node_id === node_id)
       const is_back = is_acknowledged && back !== undefined && back.copy.put_at <= from
@@ -90,16 +93,16 @@ export const lookNow = ({ world, nodes }: SimulatedCluster, { blobs }: Model) =>
 }
 
 export interface Answered {
-  /** When the blob was put, by which deletions go; Unix nanoseconds. */
+  /** The put's time, with which deletions are compared; Unix nanoseconds. */
   readonly put_at: bigint
-  /** How long the put took, in milliseconds. */
+  /** Duration of the put, in milliseconds. */
   readonly took_ms: number
   readonly durable_on: ReadonlyArray<string>
 }
 
 /**
- * Whoever is named in a put's answer has a copy of that put, if it has one that was there before:
- * another may have come meanwhile in the place of one that rotted.
+ * Each node in a put's response has a copy of that put. It need not have one any more, but an older
+ * one must be renewed; another may have replaced a corrupt one.
  */
 export const lookAtPut = (
   { world, nodes }: SimulatedCluster,
@@ -115,7 +118,7 @@ export const lookAtPut = (
   }
 }
 
-/** Why one blob is not as it is to be in the end; undefined where it is. */
+/** Why a blob is not in its final state; undefined if it is. */
 const unsettled = (
   { membership }: SimulatedCluster,
   disks: Disks,
@@ -151,7 +154,7 @@ const unsettled = (
   return indexes.size < copies.length ? `${where}: a shard twice` : undefined
 }
 
-/** Why a node does not leave: what is on its disk, and where else that is. */
+/** Why a node has not left: its copies, and the other holders of each. */
 export const heldBy = ({ nodes }: SimulatedCluster, { blobs }: Model, node_id: string) => {
   const disks = readDisks(nodes)
   const here = blobs.flatMap(({ content }) => {
@@ -162,13 +165,13 @@ export const heldBy = ({ nodes }: SimulatedCluster, { blobs }: Model, node_id: s
   return `${node_id} does not leave, with ${here.join(" and ") || "nothing"}`
 }
 
-/** What is not yet as it is to be when all is calm. */
+/** The deviations from the final state. */
 export const unsettledOf = (cluster: SimulatedCluster, { blobs }: Model) => {
   const disks = readDisks(cluster.nodes)
   return blobs.flatMap((known) => unsettled(cluster, disks, known) ?? [])
 }
 
-/** No node has more than its part of the copies. */
+/** Checks that no node has more than its share of the copies. */
 export const lookAtLoad = ({ world, membership, weightOf }: SimulatedCluster) => {
   const table = tableOf(membership.truth())
   const members = membership.truth().nodes.filter(({ state }) => state === "active")
@@ -182,8 +185,8 @@ export const lookAtLoad = ({ world, membership, weightOf }: SimulatedCluster) =>
 }
 
 /**
- * Whether the blobs stay readable without these copies, and even if all that lie where they are not
- * wanted were let go at this moment.
+ * Whether all blobs stay readable without these copies, even if all misplaced copies were released
+ * now.
  */
 export const bears = (
   { membership, nodes }: SimulatedCluster,
@@ -196,19 +199,20 @@ export const bears = (
     const { id } = known.content
     const copies = disks.of(id)
     if (isGone(known) && copies.length > 0) {
-      // Whoever was away learns of the deletion from somebody who remembers it.
+      // A node that was offline learns of the deletion from one that remembers it.
       const deleted_at = disks.deletedAt(id, (node_id) => !isTaken(node_id, id))
       return copies.every(({ copy }) => copy.put_at <= deleted_at)
     }
     if (!copies.some(({ node_id }) => isTaken(node_id, id))) return true
-    // A put that is under way counts on all that it has stored, and cannot know what is gone since.
+    // A put in progress relies on everything that it has stored, and cannot know what is lost
+    // since.
     if (!isReadable(copies)) return known.puts.every(({ is_over }) => is_over)
-    // Whoever puts it again is told that it is there, whether or not it has to be.
+    // A repeated put of it reports it as existing, whether or not it must exist.
     const policy = copies[0]?.copy.policy ?? known.content.policy
     const owners = table.ownersOf(table.partitionOf(id), nodes_needed[policy])
-    // A deletion that somebody remembers is on its way to the others.
+    // A deletion that a node remembers is in transit to the others.
     const lasting = copies.filter(({ copy }) => copy.put_at > disks.deletedAt(id))
-    // One that a node has begun for itself takes its copy in the end.
+    // A local deletion in progress removes that node's copy in the end.
     const going = known.local_deletions.filter(({ until }) => until === undefined)
     const isGoing = (node_id: string) => going.some((deletion) => deletion.node_id === node_id)
     return isReadable(
@@ -219,10 +223,10 @@ export const bears = (
   })
 }
 
-/** Whether it stays readable though one more of these is lost. */
+/** Whether it stays readable if one more of these is lost. */
 export const bearsOneLess = (copies: ReadonlyArray<Lying>) => isReadable(copies, 1)
 
-/** Whether a blob can be read with what the node has, and not without: it cannot leave. */
+/** Whether a blob is readable only with the node's copy, so that the node cannot leave. */
 export const isNeeded = ({ nodes }: SimulatedCluster, { blobs }: Model, node_id: string) => {
   const disks = readDisks(nodes)
   return blobs.some(({ content }) => {

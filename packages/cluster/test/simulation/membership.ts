@@ -1,6 +1,6 @@
 /**
- * The members of a simulated cluster: the real aggregate, a watchdog, and what each node has heard
- * of both so far. Its log is a place of its own on the network, which a node may be cut off from.
+ * The membership of a simulated cluster: the real aggregate, a watchdog, and what each node knows
+ * of both. The log is a separate host on the network, from which a node may be cut off.
  */
 import { Result } from "effect"
 import { Cluster, type ClusterContext, eligible, wholeSince } from "#actors/blob-storage/cluster.ts"
@@ -21,25 +21,25 @@ import { ms_ns, type World } from "./world.ts"
 /** The log's name on the network. */
 export const log_id = "log"
 
-/** Few points of a node make a table quickly; the circle makes it even all the same. */
+/** Few points per node, so that tables are computed quickly; the partition table balances them. */
 const vnodes_per_node = 8
 const beat_ms = 5000
 const deadline_ms = 15_000
-/** Offline for so long, a node is removed: it comes back with a disk that is old by then. */
+/** A node that is offline for this long is removed: it returns with an outdated disk. */
 const remove_after_seconds = 45
-/** What is new is heard within so many milliseconds, a thousand times so many at times. */
+/** Maximum delay of news in milliseconds; sometimes a thousand times as long. */
 const news_ms_max = 20
 const slow_news = 0.15
 const slower = 1000
 const again_ms = 1000
-/** Each way of a question to the log. */
+/** Duration of each direction of a query to the log. */
 const ask_ms = 1
 
 const tib = 2n ** 40n
 
 const tables = new Map<string, Placement>()
 
-/** The table of these nodes: drawn once, since a table depends on nothing but them. */
+/** The partition table of these nodes. Cached, because it depends only on them. */
 export const tableOf = (context: ClusterContext): Placement => {
   const nodes = eligible(context).map(({ node_id, weight_percent }) => ({
     node_id,
@@ -53,7 +53,7 @@ export const tableOf = (context: ClusterContext): Placement => {
 
 const peerOf = ({ node_id, address }: Peer): Peer => ({ node_id, address })
 
-/** Whether the node leaves, or has left and not come back since. */
+/** Whether the node is leaving, or has left and not returned. */
 const isLeaving = (node_id: string, past: ReadonlyArray<ClusterContext>) => {
   const states = past.flatMap(({ nodes }) => nodes.find((node) => node.node_id === node_id) ?? [])
   return states.at(-1)?.state === "leaving"
@@ -75,17 +75,17 @@ const membersOf = (
 })
 
 export interface Membership {
-  /** What all would know if news took no time. */
+  /** The present state, without the delay of news. */
   readonly truth: () => ClusterContext
-  /** What the node knows. */
+  /** The members as the node knows them. */
   readonly seenBy: (node_id: string) => Members
-  /** Asks the log whether it knows more than the node; rejects where one is cut off. */
+  /** Queries the log for news that the node lacks; rejects if the node is cut off. */
   readonly isCurrent: (node_id: string) => Promise<boolean>
-  /** The node's process begins: it knows nothing until it has read the log. */
+  /** Starts the node's process, which knows nothing until it has read the log. */
   readonly begin: (node_id: string) => void
   readonly join: (node_id: string, weight: bigint) => void
   readonly leave: (node_id: string, graceful: boolean) => void
-  /** The node has nothing left that it has to move; refused where it is not leaving. */
+  /** The node has nothing left to move; refused if it is not leaving. */
   readonly confirmLeave: (node_id: string) => boolean
   readonly stateOf: (node_id: string) => string | undefined
 }
@@ -96,7 +96,7 @@ export interface MembershipParts {
   readonly isUp: (node_id: string) => boolean
 }
 
-/** The log and what each node has read of it. */
+/** The log, and the position up to which each node has read it. */
 const makeLog = ({ world, network, isUp }: MembershipParts) => {
   let state = Cluster.initialState
   // The decider's state is a snapshot of the cluster's chart.

@@ -1,6 +1,6 @@
 /**
- * What the nodes' clients know: what they put and deleted, and what was acknowledged. A blob is
- * told apart from an older one of the same bytes by when it was put, which deletions go by.
+ * The clients' knowledge: their puts and deletions, and the acknowledged ones. Puts of the same
+ * bytes differ by their times, with which deletions are compared.
  */
 import { blake3 } from "@napi-rs/blake-hash"
 import type { BlobId, ReplicationPolicy } from "#schemas/blob-storage/blob.ts"
@@ -10,28 +10,28 @@ export interface Content {
   readonly name: string
   readonly id: BlobId
   readonly bytes: Uint8Array
-  /** The policy that all of its puts have. */
+  /** The policy of all its puts. */
   readonly policy: ReplicationPolicy
 }
 
-/** No clock is further off, and no stamp further ahead of one; nanoseconds. */
+/** Maximum clock skew, and maximum lead of a timestamp over its clock, in nanoseconds. */
 const skew_ns = 6_000_000_000n
 
 export interface Put {
   readonly node_id: string
-  /** When the blob was put, by its node's clock; of one without an answer, the latest it can be. */
+  /** The put's time by its node's clock; without a response, the latest possible one. */
   put_at: bigint | undefined
   is_acknowledged: boolean
   is_over: boolean
-  /** Deletions on single nodes may have taken so many copies that none need be left. */
+  /** Local deletions may have removed so many copies that none need exist. */
   is_void: boolean
 }
 
 export interface Deletion {
   readonly node_id: string
-  /** It deletes at least what was made until then, as its node's clock tells it. */
+  /** It certainly covers puts up to this time, by its node's clock. */
   readonly from: bigint
-  /** It deletes at most what was made until then. */
+  /** It may cover puts up to this time. */
   until: bigint | undefined
   is_acknowledged: boolean
 }
@@ -39,7 +39,7 @@ export interface Deletion {
 export interface Known {
   readonly content: Content
   readonly puts: Array<Put>
-  /** Those that mean every node. */
+  /** Cluster-wide deletions. */
   readonly deletions: Array<Deletion>
   readonly local_deletions: Array<Deletion>
 }
@@ -51,15 +51,15 @@ export interface Model {
   readonly beginLocalDeletion: (known: Known, node_id: string, at: bigint) => Deletion
   readonly endPut: (put: Put, put_at: bigint | undefined) => void
   readonly endDeletion: (known: Known, deletion: Deletion, is_acknowledged: boolean) => void
-  /** A process has died: what its clients wait for is never answered. */
+  /** A process has died: its clients never get their pending responses. */
   readonly died: (node_id: string) => void
-  /** A disk is gone, and what was deleted on it alone is forgotten. */
+  /** A disk is lost, with the local deletions on it. */
   readonly forgot: (node_id: string) => void
 }
 
 const newer = (one: bigint, other: bigint) => (one > other ? one : other)
 
-/** Whether a blob has to be readable: one was acknowledged that no deletion can have meant. */
+/** Whether a blob must be readable: a put was acknowledged that no deletion can cover. */
 export const isDue = ({ puts, deletions }: Known) =>
   puts.some(
     ({ put_at, is_acknowledged, is_void }) =>
@@ -69,14 +69,14 @@ export const isDue = ({ puts, deletions }: Known) =>
       deletions.every(({ until }) => until !== undefined && until < put_at),
   )
 
-/** Whether no copy of it may be left: a deletion was acknowledged that is newer than all puts. */
+/** Whether no copy may be left: an acknowledged deletion is later than all puts. */
 export const isGone = ({ puts, deletions }: Known) =>
   deletions.some(
     ({ from, is_acknowledged }) =>
       is_acknowledged && puts.every(({ put_at }) => put_at !== undefined && put_at <= from),
   )
 
-/** Bytes that their name tells: other names, other bytes. */
+/** Bytes derived from the name: different for each name. */
 const bytesOf = (world: World, size: number, at: number) => {
   const bytes = new Uint8Array(size)
   for (let i = 0; i < Math.min(size, 8); i++) bytes[i] = world.random.between(0, 255)
@@ -90,7 +90,7 @@ export const makeContent = (
   { at, size, policy }: { at: number; size: number; policy: ReplicationPolicy },
 ): Content => {
   const bytes = bytesOf(world, size, at)
-  // The first half of a BLAKE3 digest in hex is what the brand says.
+  // The first half of a BLAKE3 digest in hex is a BlobId.
   const id = blake3(bytes).toString("hex").slice(0, 32) as BlobId
   const name = `${policy.slice("REPLICATION_POLICY_".length)}-${at} (${id.slice(0, 8)})`
   return { name, id, bytes, policy }
@@ -111,7 +111,7 @@ export const makeModel = (world: World, contents: ReadonlyArray<Content>): Model
   }
   const endDeletion = ({ puts }: Known, deletion: Deletion, is_acknowledged: boolean) => {
     if (deletion.until !== undefined) return
-    // It goes as far as the newest copy that its node knows of, if that is ahead of its clock.
+    // It covers the latest copy that its node knows, if that is ahead of its clock.
     const made = puts.map(({ put_at }) => put_at ?? latest())
     deletion.until = made.reduce((one, other) => newer(one, other), latest())
     deletion.is_acknowledged = is_acknowledged

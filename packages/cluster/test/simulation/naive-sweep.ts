@@ -1,6 +1,6 @@
 /**
- * What the plain cluster does by itself: it looks at each copy that is here, one by one, sends what
- * others lack, and lets go what is nobody's.
+ * The background work of the plain cluster: inspects the local copies one by one, sends missing
+ * copies, and releases misplaced ones.
  */
 import { store_origin } from "#actors/blob-storage/ports/admission.ts"
 import type { Copy, CopyOrder, Deletion, HeldCopy } from "#actors/blob-storage/ports/node-engine.ts"
@@ -14,32 +14,32 @@ export const deadline_ms = 5000
 const page_limit = 100
 const second_ns = 1_000_000_000n
 
-/** What may be wrong with it. */
+/** The mistakes that can be built in. */
 export type Mistake =
   | "replicates nothing"
-  | "lets go without a word"
-  | "heals nothing"
+  | "releases without confirmation"
+  | "repairs nothing"
   | "sweeps once"
-  | "forgets who was away"
-  | "answers what came"
-  | "keeps what is nobody's"
-  | "leaves at once"
+  | "ignores nodes that were offline"
+  | "returns incomplete bytes"
+  | "keeps misplaced copies"
+  | "leaves immediately"
 
 export const mistakes: ReadonlyArray<Mistake> = [
   "replicates nothing",
-  "lets go without a word",
-  "heals nothing",
+  "releases without confirmation",
+  "repairs nothing",
   "sweeps once",
-  "forgets who was away",
-  "answers what came",
-  "keeps what is nobody's",
-  "leaves at once",
+  "ignores nodes that were offline",
+  "returns incomplete bytes",
+  "keeps misplaced copies",
+  "leaves immediately",
 ]
 
 export const isHeld = (copy: Copy | undefined): copy is HeldCopy =>
   copy !== undefined && copy.kind !== "tombstone"
 
-/** Each one that answers. */
+/** The results of those that succeed. */
 export const answered = async <A>(work: ReadonlyArray<Promise<A>>) =>
   (await Promise.allSettled(work)).flatMap((one) => (one.status === "fulfilled" ? one.value : []))
 
@@ -73,10 +73,10 @@ export const makeCopying = ({ local, peers, members, timing }: SoftwareParts) =>
 }
 export type Copying = ReturnType<typeof makeCopying>
 
-/** Who is to have a copy: an owner that has deleted it is passed over for the next. */
+/** The nodes that should have a copy: the next owner stands in for one that deleted it. */
 const makeTakers = (parts: SoftwareParts, { push }: Copying, mistake?: Mistake) => {
   const { local, peers, members } = parts
-  /** Sends it; false where the node has deleted it by itself, and wants it no more. */
+  /** Sends the copy; false if the node has deleted it locally and refuses it. */
   const isTaken = (peer: Peer, copy: HeldCopy) =>
     push(peer, copy, "repair").then(
       () => true,
@@ -85,7 +85,7 @@ const makeTakers = (parts: SoftwareParts, { push }: Copying, mistake?: Mistake) 
         throw cause
       },
     )
-  /** "over" where every node is to delete it. */
+  /** "over" after a cluster-wide deletion. */
   const look = async (peer: Peer, copy: HeldCopy) => {
     if (peer.node_id === members().node_id) return "has"
     const [there] = await peers.have(peer, [copy.id])
@@ -94,9 +94,9 @@ const makeTakers = (parts: SoftwareParts, { push }: Copying, mistake?: Mistake) 
       await local.deleteClusterWide(copy.id, store_origin, there.deleted_at)
       return "over"
     }
-    // One of an older put takes over this one's time when it is sent again.
+    // A copy of an older put is renewed when it is sent again.
     const is_there = isHeld(there) && there.put_at >= copy.put_at
-    if (is_there || mistake === "heals nothing") return "has"
+    if (is_there || mistake === "repairs nothing") return "has"
     return (await isTaken(peer, copy)) ? "has" : "refuses"
   }
   return async (copy: HeldCopy): Promise<ReadonlyArray<Peer>> => {
@@ -104,7 +104,7 @@ const makeTakers = (parts: SoftwareParts, { push }: Copying, mistake?: Mistake) 
     const ranked = placement.ownersOf(placement.partitionOf(copy.id), active.length)
     const wanted = nodes_needed[copy.policy]
     const takers: Array<Peer> = []
-    if (mistake === "lets go without a word") {
+    if (mistake === "releases without confirmation") {
       return active.filter((peer) => ranked.slice(0, wanted).includes(peer.node_id))
     }
     for (const owner of ranked) {
@@ -118,7 +118,7 @@ const makeTakers = (parts: SoftwareParts, { push }: Copying, mistake?: Mistake) 
   }
 }
 
-/** How a copy is let go: by the word of all who are to have it, at one version of the ring. */
+/** Releases a copy once all its owners confirm theirs for one ring version. */
 const makeRelease = ({ local, peers, members, timing }: SoftwareParts, mistake?: Mistake) => {
   const letting_go = new Set<BlobId>()
   const mayGo = async ({ id }: HeldCopy, takers: ReadonlyArray<Peer>) => {
@@ -126,7 +126,7 @@ const makeRelease = ({ local, peers, members, timing }: SoftwareParts, mistake?:
     const words = await Promise.all(
       takers.map((peer) => peers.keeps(peer, [id], ring_version, false)),
     )
-    if (mistake === "lets go without a word") return true
+    if (mistake === "releases without confirmation") return true
     return words.every(([kept]) => kept) && members().ring_version === ring_version
   }
   return {
@@ -135,7 +135,7 @@ const makeRelease = ({ local, peers, members, timing }: SoftwareParts, mistake?:
       if (takers.length === 0 || takers.some((peer) => peer.node_id === node_id)) return false
       const age_seconds = (timing.now() - copy.stored_at) / second_ns
       if (!is_leaving && age_seconds < release_after_seconds) return false
-      if (mistake === "keeps what is nobody's") return false
+      if (mistake === "keeps misplaced copies") return false
       letting_go.add(copy.id)
       try {
         if (!(await mayGo(copy, takers))) return false
@@ -156,14 +156,14 @@ const makeRelease = ({ local, peers, members, timing }: SoftwareParts, mistake?:
   }
 }
 
-/** One look at all that is here: what others lack is sent, what is nobody's is let go. */
+/** One sweep of the local copies: sends missing copies and releases misplaced ones. */
 export const makeSweep = (parts: SoftwareParts, copying: Copying, mistake?: Mistake) => {
   const { local, peers, members } = parts
   const takersOf = makeTakers(parts, copying, mistake)
   const { letGo, keeps } = makeRelease(parts, mistake)
 
   const spread = async ({ id, deleted_at }: Deletion) => {
-    if (mistake === "forgets who was away") return true
+    if (mistake === "ignores nodes that were offline") return true
     const told = await answered(
       copying
         .others()
@@ -173,7 +173,7 @@ export const makeSweep = (parts: SoftwareParts, copying: Copying, mistake?: Mist
     )
     return told.length > 0
   }
-  /** Whether nothing is left to do for it, if this node leaves. */
+  /** Whether nothing is left to do if this node leaves. */
   const tend = async (copy: Copy) => {
     if (copy.kind === "tombstone") return copy.is_cluster_wide ? spread(copy) : true
     const is_gone = await takersOf(copy).then(
@@ -182,7 +182,7 @@ export const makeSweep = (parts: SoftwareParts, copying: Copying, mistake?: Mist
     )
     return is_gone || !members().is_leaving
   }
-  /** Answers whether nothing was left to do. */
+  /** Returns whether nothing was left to do. */
   const sweep = async () => {
     let is_done = true
     for (let after = ""; ; ) {

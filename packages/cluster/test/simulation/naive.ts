@@ -1,6 +1,6 @@
 /**
- * A plain cluster of replicas, as short as can be: it asks everybody about each blob, one by one.
- * The simulator is tried on it, and on mistakes that are made in it on purpose.
+ * A plain cluster of replicas, as short as possible: it queries all nodes about each blob in turn.
+ * The simulator is tested with it, and with deliberate mistakes in it.
  */
 import type { BlobOrigin } from "#actors/blob-storage/ports/admission.ts"
 import type { BlobRange, BlobReading } from "#actors/blob-storage/ports/engine.ts"
@@ -31,14 +31,14 @@ const joined = async (bytes: AsyncIterable<Uint8Array>, is_patient: boolean) => 
   return new Uint8Array(Buffer.concat(parts))
 }
 
-/** A get that asks all others one by one. */
+/** A get that queries all other nodes in turn. */
 const makeGet = ({ local, peers }: SoftwareParts, { others }: Copying, mistake?: Mistake) => {
   const elsewhere = async (id: BlobId, range: BlobRange): Promise<BlobReading> => {
     for (const peer of others()) {
       try {
         const { copy, meta, bytes } = await peers.fetch(peer, id, range, deadline_ms)
         if (copy.shard !== undefined) continue
-        const data = await joined(bytes, mistake === "answers what came")
+        const data = await joined(bytes, mistake === "returns incomplete bytes")
         async function* windows() {
           if (data.length > 0) yield data
         }
@@ -53,7 +53,7 @@ const makeGet = ({ local, peers }: SoftwareParts, { others }: Copying, mistake?:
     local.get(id, range, at).catch(() => elsewhere(id, range))
 }
 
-/** The stand-in, or one that makes a mistake. */
+/** The plain cluster, or a variant with a mistake. */
 export const naive =
   (mistake?: Mistake) =>
   (parts: SoftwareParts): Software => {
@@ -67,7 +67,7 @@ export const naive =
       if (ring_version !== swept_version || (is_leaving && mistake !== "sweeps once")) {
         swept_version = ring_version
         const is_done = await sweep().catch(() => false)
-        if (is_leaving && ((is_done && puts === 0) || mistake === "leaves at once")) confirmLeave()
+        if (is_leaving && ((is_done && puts === 0) || mistake === "leaves immediately")) confirmLeave()
       }
       timing.after(watch_ms, () => void watch())
     }
@@ -77,14 +77,14 @@ export const naive =
     }
     return {
       put: async (order, bytes, at) => {
-        if (members().is_leaving && mistake !== "leaves at once") {
+        if (members().is_leaving && mistake !== "leaves immediately") {
           throw thrown({ _tag: "BlobStoreReadOnly", detail: "This node is leaving." })
         }
         puts += 1
         const answer = await local.put(order, bytes, at).finally(() => {
           puts -= 1
         })
-        // What was there is of this put too.
+        // Existing copies belong to this put too.
         if (!answer.created) await local.renew(answer.id, at, at)
         const [copy] = await local.copiesOf([answer.id])
         if (!isHeld(copy) || mistake === "replicates nothing") return answer

@@ -1,4 +1,4 @@
-/** What one node asks of another over the simulated network: a connection for each question. */
+/** Calls between nodes over the simulated network, with one connection per call. */
 
 import type { CopyOrder, CopyReading } from "#actors/blob-storage/ports/node-engine.ts"
 import type { CopyBytes, Fetched, Peer, Peers } from "#actors/blob-storage/ports/peers.ts"
@@ -7,22 +7,22 @@ import { peerFailure } from "../../peer-failure.ts"
 import { type Cable, failureOf, type Guard, type Host, type Wires } from "./wires.ts"
 import type { World } from "./world.ts"
 
-/** For questions that have no deadline of their own. */
+/** For calls without a deadline of their own. */
 const ask_ms_max = 5000
 
-/** A message is at most so long: what is sent lies in as many as it needs. */
+/** Maximum size of a message; longer contents are split. */
 const message_bytes = 65_536
 
 type Caller = Pick<Host, "node_id" | "isUp">
 
 const unavailable = (detail: string) => peerFailure("UNAVAILABLE", detail)
 
-/** How a connection ends that nobody needs any more: made once, since an error takes its time. */
+/** The error of an abandoned connection. Shared, because creating an error is slow. */
 const hung_up = unavailable("the connection has ended")
 
 /**
- * One connection. Its ends fail together, though not at once; what is being done at the other end
- * is done, whoever waits for it.
+ * A connection. Both ends fail, though not at the same time; a call in progress at the other end
+ * completes even without a caller.
  */
 const connect = (wires: Wires, caller: Caller, peer: Peer) => {
   const host = wires.hostOf(peer.node_id)
@@ -40,7 +40,7 @@ const connect = (wires: Wires, caller: Caller, peer: Peer) => {
     if (failure === undefined) ended.push(tell)
     else tell(failure)
   }
-  /** A message to the other end, or back; never goes on where the connection is gone. */
+  /** Sends a message to the other end, or back; never resolves if the connection is lost. */
   const hop = (is_back: boolean) =>
     new Promise<void>((resolve, reject) => {
       const [from, to] = is_back ? [peer.node_id, caller.node_id] : [caller.node_id, peer.node_id]
@@ -54,7 +54,7 @@ const connect = (wires: Wires, caller: Caller, peer: Peer) => {
         else resolve()
       })
     })
-  /** Has the other end do something; what it says comes back, or its failure. */
+  /** Runs work on the other end, and returns its result or failure. */
   const ask = async <A>(work: (host: Host) => Promise<A>): Promise<A> => {
     await hop(false)
     if (host === undefined) throw unavailable(`${peer.node_id} is not there`)
@@ -71,7 +71,7 @@ const connect = (wires: Wires, caller: Caller, peer: Peer) => {
 
 type Connection = ReturnType<typeof connect>
 
-/** Resolves as the work does, within its time; never again once the caller is down. */
+/** Settles like the work, within the deadline; never once the caller is down. */
 const within = <A>(
   { world, caller, connection }: { world: World; caller: Caller; connection: Connection },
   deadline_ms: number,
@@ -95,7 +95,7 @@ const within = <A>(
     )
   })
 
-/** The bytes in messages, each a copy of its own. */
+/** Splits the bytes into messages, as copies. */
 async function* messagesOf(bytes: CopyBytes) {
   for await (const part of bytes) {
     for (let at = 0; at < part.length; at += message_bytes) {
@@ -106,7 +106,7 @@ async function* messagesOf(bytes: CopyBytes) {
 
 type Within = <A>(work: Promise<A>) => Promise<A>
 
-/** Sends a copy: what has come when the connection ends early is thrown away over there. */
+/** Sends a copy. If the connection ends early, the receiver discards what has arrived. */
 const sendOver = async (
   within_time: Within,
   connection: Connection,
@@ -135,7 +135,7 @@ const sendOver = async (
   return within_time(finish)
 }
 
-/** Bytes of a copy, a message each time somebody wants one. */
+/** The bytes of a copy, one message per request. */
 async function* fetchedOver(within_time: Within, connection: Connection, reading: CopyReading) {
   const messages = messagesOf(reading.data === undefined ? reading.windows() : [reading.data])
   connection.onEnd(() => void messages.return(undefined))
@@ -150,7 +150,7 @@ async function* fetchedOver(within_time: Within, connection: Connection, reading
   }
 }
 
-/** The store's own ways, where nothing better is given. */
+/** The store's own operations, for a host without a guard. */
 const receiverOf = ({ engine, guard, now }: Host): Guard => {
   if (guard !== undefined) return guard
   return {
@@ -174,7 +174,7 @@ export const makeCalls = (world: World, wires: Wires, caller: Caller): Peers => 
     const asked = within_time(connection.ask(work))
     return asked.finally(() => connection.fail(hung_up))
   }
-  /** What is dead asks nothing, and hears nothing. */
+  /** A dead process sends and receives nothing. */
   const living =
     <Of extends ReadonlyArray<unknown>, A>(call: (...of: Of) => Promise<A>) =>
     (...of: Of): Promise<A> =>

@@ -1,4 +1,4 @@
-/** The simulated network itself: whoever tests over it relies on this. */
+/** Tests of the simulated network, on which other tests rely. */
 import assert from "node:assert/strict"
 import { blake3 } from "@napi-rs/blake-hash"
 import { describe, it } from "vitest"
@@ -31,7 +31,7 @@ const two = () => {
 
 const bytes = new Uint8Array(size).map((_, at) => at % 251)
 const checksum = blake3(bytes).toString("hex")
-// The first half of a BLAKE3 digest in hex is what the brand says.
+// The first half of a BLAKE3 digest in hex is a BlobId.
 const id = checksum.slice(0, 32) as BlobId
 
 const order: CopyOrder = {
@@ -52,7 +52,7 @@ const codeOf = (work: Promise<unknown>) =>
   )
 
 describe("the simulated network", () => {
-  it("sends a copy, tells of it, reads it and takes it back", async () => {
+  it("sends, reports, reads and releases a copy", async () => {
     const { world, peers, peer } = two()
     const sent = await world.until(peers.send(peer, order, [bytes], "put", deadline_ms))
     assert.equal(sent.created, true)
@@ -72,7 +72,7 @@ describe("the simulated network", () => {
     assert.equal(await codeOf(world.until(peers.fetch(peer, id, {}, deadline_ms))), "NOT_FOUND")
   })
 
-  it("says what the other node refuses", async () => {
+  it("reports refusals of the other node", async () => {
     const { world, peers, peer, engine } = two()
     await engine.deleteClusterWide(id, store_origin, 9n)
     const send = peers.send(peer, order, [bytes], "put", deadline_ms)
@@ -83,7 +83,7 @@ describe("the simulated network", () => {
     ])
   })
 
-  it("hears nothing from behind a cut, one way too, until its deadline", async () => {
+  it("times out behind a partition, even in one direction", async () => {
     for (const [from, to, is_done] of [
       ["a", "b", false],
       ["b", "a", true],
@@ -92,7 +92,7 @@ describe("the simulated network", () => {
       network.block(from, to)
       const wipe = peers.deleteClusterWide(peer, id, store_origin, 9n)
       assert.equal(await codeOf(world.until(wipe)), "DEADLINE_EXCEEDED")
-      // What the other node was told it has done, though its answer is lost.
+      // The other node has executed the call, although its response is lost.
       assert.equal((await engine.tombstone(id)) !== undefined, is_done)
       network.heal()
       assert.equal(await codeOf(world.until(peers.have(peer, [id]))), "OK")

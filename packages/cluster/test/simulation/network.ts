@@ -1,6 +1,6 @@
 /**
- * A network between the nodes of a simulated cluster: Peers over connections that are slow, hang,
- * are cut in the middle of a body, and stay silent, when the seed says so or the test does.
+ * The network of a simulated cluster: implements Peers with connections that are slow, hang, break
+ * in the middle of a body, or stay silent, as determined by the seed or a test.
  */
 
 import type { Peers } from "#actors/blob-storage/ports/peers.ts"
@@ -9,15 +9,15 @@ import { makeCalls } from "./network-calls.ts"
 import type { Cable, Host, Wires } from "./wires.ts"
 import type { World } from "./world.ts"
 
-/** How bad the network is; each is a chance from 0 to 1, for one message. */
+/** Probabilities of network faults, from 0 to 1 per message. */
 export interface Weather {
-  /** A message takes up to so many milliseconds. */
+  /** Maximum duration of a message, in milliseconds. */
   readonly delay_ms_max: number
-  /** It takes a hundred times as long. */
+  /** The message takes a hundred times as long. */
   readonly slow: number
-  /** The connection breaks at this message, and both sides hear of it. */
+  /** The connection breaks at this message, and both sides notice. */
   readonly cut: number
-  /** The message is lost and nobody hears of it: whoever waits waits until its deadline. */
+  /** The message is lost silently: the caller waits until its deadline. */
   readonly lost: number
 }
 
@@ -25,25 +25,25 @@ export const fair: Weather = { delay_ms_max: 2, slow: 0, cut: 0, lost: 0 }
 
 const slower = 100
 
-/** After so long each side of a connection finds out that nothing comes through, in ms. */
+/** Time until each side of a connection notices that the link is cut, in milliseconds. */
 const silence_ms = 8000
 
-/** How often the death of a process ends its connections at once, as a kernel that lives does. */
+/** The chance that a process's death closes its connections at once, as a running kernel does. */
 const heard_at_once = 0.8
 
 export interface Network {
-  /** A node begins to answer: what it was before is gone. */
+  /** Registers a node that has started, in place of its earlier life. */
   readonly attach: (host: Host) => void
-  /** A node has died: sooner or later all its connections end. */
+  /** A node has died: all its connections end sooner or later. */
   readonly drop: (node_id: string) => void
-  /** Nothing gets from one to the other; the way back is another. */
+  /** Blocks messages from one node to the other, in this direction only. */
   readonly block: (from: string, to: string) => void
   readonly unblock: (from: string, to: string) => void
-  /** All ways are open. */
+  /** Unblocks all links. */
   readonly heal: () => void
   readonly isBlocked: (from: string, to: string) => boolean
   readonly setWeather: (weather: Weather) => void
-  /** The others, as this life of a node can ask them. */
+  /** The other nodes, as callable by this life of a node. */
   readonly peersOf: (host: Pick<Host, "node_id" | "isUp">) => Peers
 }
 

@@ -1,4 +1,4 @@
-/** The nodes of a simulated cluster: each has a disk that lasts, and one life after the other. */
+/** The nodes of a simulated cluster: each has a persistent disk, and successive lives. */
 import { type MemoryEngine, memoryEngine } from "#adapters/blob-storage/memory/engine.ts"
 import { diskOf } from "./disk.ts"
 import { type Membership, makeMembership } from "./membership.ts"
@@ -6,7 +6,7 @@ import { makeNetwork, type Network } from "./network.ts"
 import type { MakeSoftware, Software } from "./software.ts"
 import { ms_ns, type World } from "./world.ts"
 
-/** How far a node's clock may be off, in milliseconds. */
+/** Maximum clock skew of a node, in milliseconds. */
 const skew_ms_max = 5000
 
 interface Life {
@@ -17,20 +17,20 @@ interface Life {
 
 export interface SimulatedNode {
   readonly node_id: string
-  /** What lasts: exchanged by `wipe`. */
+  /** The persistent disk; replaced by `wipe`. */
   readonly disk: () => MemoryEngine
   readonly isUp: () => boolean
-  /** What runs there now; undefined where nothing does. */
+  /** The running software; undefined if the node is down. */
   readonly software: () => Software | undefined
   /** This node's clock, in Unix nanoseconds. */
   readonly now: () => bigint
-  /** How often it has begun: what was begun in another life is over. */
+  /** Number of starts: work of an earlier life is invalid. */
   readonly lives: () => number
   readonly start: () => void
   readonly crash: () => void
-  /** The disk does nothing for so many milliseconds, and then what it was asked to. */
+  /** Makes the disk hang for this many milliseconds; pending operations run afterwards. */
   readonly stall: (ms: number) => void
-  /** An empty disk in the place of the old one, while nothing runs. */
+  /** Replaces the disk with an empty one, while the node is down. */
   readonly wipe: () => void
 }
 
@@ -40,7 +40,7 @@ export interface SimulatedCluster {
   readonly membership: Membership
   readonly nodes: ReadonlyArray<SimulatedNode>
   readonly nodeOf: (node_id: string) => SimulatedNode | undefined
-  /** What a node contributes, in TiB. */
+  /** Capacity of a node, in TiB. */
   readonly weightOf: (node_id: string) => bigint
 }
 
@@ -51,7 +51,7 @@ interface Parts {
   readonly make: MakeSoftware
 }
 
-/** The time of a node, whose timers end with it. */
+/** The clock and timers of a node. Timers end with it. */
 const timingOf = (world: World, now: () => bigint, isUp: () => boolean) => ({
   now,
   after: (ms: number, run: () => void) =>
@@ -126,7 +126,7 @@ const makeNode = (node_id: string, { world, network, membership, make }: Parts):
   }
 }
 
-/** Nodes that are all members, and run. */
+/** Nodes that are all running members. */
 export const makeCluster = (
   world: World,
   weights: ReadonlyMap<string, bigint>,

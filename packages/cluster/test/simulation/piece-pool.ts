@@ -1,10 +1,10 @@
-/** Memory for pieces that shows it at once where somebody still reads what was given back. */
+/** A pool of pieces that detects reads of returned memory. */
 import { type PiecePool, piece_bytes } from "../../erasure/layout.ts"
 
-/** No blob of a test holds so many of it in a row. */
+/** No blob of a test contains this many of it in a row. */
 const spoilt = 0xee
 
-/** Pieces of `used` come out of what was given back, which was overwritten first. */
+/** Reuses returned pieces, which were overwritten. */
 export const spoilingPool = () => {
   const spare: Array<Uint8Array> = []
   const counts = { taken: 0, given_back: 0 }

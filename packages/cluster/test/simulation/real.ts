@@ -1,4 +1,4 @@
-/** The real software of a node, as the server wires it, over the simulated network and time. */
+/** The real software of a node, wired like the server, on the simulated network and clock. */
 import type { BlobEngine, PutOrder } from "#actors/blob-storage/ports/engine.ts"
 import { blobHasher } from "#adapters/blob-storage/blob-hasher.ts"
 import { type ErasureCode, erasureCode, unit_bytes } from "#erasure"
@@ -16,14 +16,16 @@ import {
   sweep_seconds,
 } from "./software.ts"
 
-/** As `cluster.heartbeat_interval_seconds`: so often a leaving node says how far it is. */
+/**
+ * As `cluster.heartbeat_interval_seconds`: a leaving node reports its progress at this interval.
+ */
 const beat_ms = 5000
 /** As `cluster.repair_bytes_per_second`. */
 const repair_bytes_per_second = 50 * 1024 * 1024
 
 const codes = new Map<number, ErasureCode>()
 
-/** One code for all nodes: what is asked of it is done within one turn. */
+/** One code for all nodes, because each use of it completes synchronously. */
 const openCode = (data_shards: number) => {
   const code = codes.get(data_shards) ?? erasureCode(data_shards, unit_bytes)
   codes.set(data_shards, code)
@@ -32,11 +34,11 @@ const openCode = (data_shards: number) => {
 
 const { pool } = spoilingPool()
 
-/** Each so many-th blob comes by pieces, of so many bytes at most. */
+/** A third of the blobs is uploaded in pieces of at most this many bytes. */
 const piecemeal_every = 3
 const piece_bytes = 50_000
 
-/** A put by pieces, as a stream's is. */
+/** A put in pieces, like that of a stream. */
 const putPieces = async (
   engine: Pick<BlobEngine, "upload">,
   order: PutOrder,
@@ -86,7 +88,7 @@ export const real = (given: SoftwareParts): Software => {
   })
   const engine = clusterEngine({ ...parts, hint, report })
 
-  /** What a heartbeat says, and what the heart makes of it. */
+  /** A heartbeat's content, and its effect on the membership. */
   const beat = async () => {
     if (members().is_leaving) {
       const { blob_count } = await local.usage()

@@ -1,10 +1,9 @@
 /**
- * Many clusters, each of which lives through faults that its seed draws, and keeps the laws:
- * nothing that was acknowledged is lost or answered wrongly, nothing deleted comes back, and in the
- * calm every copy comes to where it belongs.
+ * Many simulated clusters with random, seeded faults. Invariants: no acknowledged blob is lost or
+ * returned wrongly, no deletion is undone, and in the calm phase every copy reaches its place.
  *
- * `npm run soak -- --only cluster-simulation` does the same many more times, from a random seed;
- * `--seed S` repeats one.
+ * `npm run soak -- --only cluster-simulation` runs many more from a random seed; `--seed S` repeats
+ * one.
  */
 import assert from "node:assert/strict"
 import { randomInt } from "node:crypto"
@@ -16,17 +15,17 @@ import { type Play, plain_play, real_play, simulate, tellBroken } from "./simula
 import type { MakeSoftware, SoftwareParts } from "./software.ts"
 
 const runs_set = process.env.ALMANAC_CLUSTER_SIMULATIONS
-/** After these, only until each of `wanted` has happened; the soak runs more. */
+/** Further runs only until each of `wanted` has happened; the soak runs more. */
 const runs_min = Number(runs_set ?? 60)
 const runs_max = Number(runs_set ?? 150)
 const plain_runs = 40
-/** In so many runs what a cluster does wrong is found at the latest. */
+/** Maximum number of runs until a mistake is detected. */
 const wrong_runs = 300
 const seed_max = 2 ** 31
-/** On a machine that does many other things too, in milliseconds. */
+/** On a busy machine, in milliseconds. */
 const timeout_ms = 600_000
 
-/** Events that these runs must contain, or they prove little. */
+/** Events that must occur in these runs, or they prove little. */
 const wanted = [
   ...["NodeActivated", "NodeJoined", "NodeLeaveStarted", "NodeLeft", "NodeRemoved"],
   ...["NodeRevived", "NodeWentOffline", "a blob is deleted at one node", "a copy rots"],
@@ -46,7 +45,7 @@ const wanted = [
   ...["a node is alone at first", "what nobody was promised rots"],
 ]
 
-/** Lives that once lost something, or never came to rest. */
+/** Seeds that once lost data, or never became idle. */
 const once_broken = [
   ...[533_656_213, 536_692_045, 729_109_758, 776_732_132, 1_025_642_081, 1_063_145_453],
   ...[1_429_397_040, 1_889_652_575, 370, 1_614_394_093, 1_965_003_249, 1_382_462_778],
@@ -55,8 +54,8 @@ const once_broken = [
 ]
 
 /**
- * Lives from a seed on, always the same ones: `npm run soak` draws others. After `count_min` of
- * them it lives on until each of `events` has happened. Answers which have not.
+ * Runs of consecutive, fixed seeds; `npm run soak` uses random ones. After `count_min` runs it
+ * continues until each of `events` has happened. Returns those that have not.
  */
 const live = async (
   play: Play,
@@ -76,9 +75,9 @@ const live = async (
   return [...missing]
 }
 
-describe("a cluster that is simulated", () => {
+describe("a simulated cluster", () => {
   it(
-    `keeps its laws in ${runs_min} lives`,
+    `keeps its invariants in ${runs_min} runs`,
     async () => {
       const missing = await live(real_play, runs_min, runs_max, runs_max < 150 ? [] : wanted)
       assert.deepEqual(missing, [], "each of these has happened")
@@ -86,12 +85,12 @@ describe("a cluster that is simulated", () => {
     timeout_ms,
   )
   for (const seed of once_broken) {
-    it(`keeps them in the life of seed ${seed}`, async () => {
+    it(`keeps them in the run of seed ${seed}`, async () => {
       const outcome = await simulate(seed, real_play)
       assert(outcome.broken === undefined, tellBroken(outcome))
     })
   }
-  it("is the same for the same seed", async () => {
+  it("is deterministic for a seed", async () => {
     const seed = randomInt(seed_max)
     const one = await simulate(seed, real_play)
     assert.deepEqual(await simulate(seed, real_play), one, `seed ${seed}`)
@@ -100,7 +99,7 @@ describe("a cluster that is simulated", () => {
   })
 })
 
-/** Whether somebody finds out, in so many lives, what is wrong. */
+/** Whether a mistake is detected within the maximum number of runs. */
 const isFound = async (play: Play) => {
   for (let seed = 1; seed <= wrong_runs; seed++) {
     const { broken } = await simulate(seed, play)
@@ -110,12 +109,12 @@ const isFound = async (play: Play) => {
 }
 
 describe("the simulation", () => {
-  it(`is content with a plain cluster in ${plain_runs} lives`, async () => {
+  it(`accepts a plain cluster in ${plain_runs} runs`, async () => {
     await live(plain_play(naive()), plain_runs)
   })
   for (const mistake of mistakes) {
     it(
-      `finds a plain cluster that ${mistake}`,
+      `detects a plain cluster that ${mistake}`,
       async () => {
         const is_found = await isFound(plain_play(naive(mistake)))
         assert(is_found, `nobody found out in ${wrong_runs} lives`)
@@ -127,18 +126,18 @@ describe("the simulation", () => {
 
 type Lie = (parts: SoftwareParts) => Partial<SoftwareParts>
 
-/** What one of the ports does not do, though it says so. */
+/** Ports that report success without doing something. */
 const lies: Readonly<Record<string, Lie>> = {
-  "tells nobody of deletions": ({ peers }) => ({
+  "does not send deletions": ({ peers }) => ({
     peers: { ...peers, deleteClusterWide: async () => undefined },
   }),
   "has stores that do not delete": ({ local }) => ({
     local: { ...local, deleteClusterWide: async () => undefined },
   }),
-  "takes nothing back and forgets nothing": ({ local }) => ({
+  "never releases a copy": ({ local }) => ({
     local: { ...local, release: async () => true },
   }),
-  "has stores whose copies take over no later put's time": ({ local }) => ({
+  "does not renew copies": ({ local }) => ({
     local: {
       ...local,
       renew: async (id) => {
@@ -147,7 +146,7 @@ const lies: Readonly<Record<string, Lie>> = {
       },
     },
   }),
-  "has nodes that know of everything what they know of one": ({ peers }) => ({
+  "reports the same copy for every id": ({ peers }) => ({
     peers: {
       ...peers,
       have: async (peer, ids) => {
@@ -163,7 +162,7 @@ const lying =
   (parts) =>
     real({ ...parts, ...lie(parts) })
 
-describe("the simulation finds a cluster that", () => {
+describe("the simulation detects a cluster that", () => {
   for (const [what, lie] of Object.entries(lies)) {
     it(
       what,

@@ -1,6 +1,6 @@
 /**
- * One life of a simulated cluster: faults and clients for some minutes, then calm, in which every
- * blob has to come to where it belongs. The seed draws all of it and repeats it exactly.
+ * One run of a simulated cluster: some minutes of faults and clients, then a calm phase, in which
+ * every blob must reach its place. The seed determines everything.
  */
 
 import type { ReplicationPolicy } from "#schemas/blob-storage/blob.ts"
@@ -17,29 +17,29 @@ import { makeWorld, type World } from "./world.ts"
 const minute_ms = 60_000
 const second_ms = 1000
 
-/** The blobs that are put in the end have names from here on. */
+/** First number of the blobs that are put at the end. */
 const fresh_names = 100
 
-/** How often a blob's policy may want more nodes than there are. */
+/** The chance that a blob's policy needs more nodes than there are. */
 const daring = 0.05
 
-/** How often a cluster begins with one node, which others join. */
+/** The chance that a cluster starts with one node, which others join. */
 const alone = 0.15
 
-/** Each so many-th node contributes twice as much. */
+/** Every fifth node has twice the capacity. */
 const heavy_every = 5
 
-/** Lines of the story that are told of a life that broke a law. */
+/** Lines of the story printed for a violation. */
 const told_lines = 40
 
 export interface Play {
   readonly make: MakeSoftware
   readonly policies: readonly [ReplicationPolicy, ...ReadonlyArray<ReplicationPolicy>]
-  /** Nodes at least, and at most. */
+  /** Minimum and maximum number of nodes. */
   readonly nodes: readonly [number, number]
-  /** How long faults last, in minutes. */
+  /** Duration of the faults, in minutes. */
   readonly faults_minutes: number
-  /** How long it may then take until nothing is left to do, in minutes. */
+  /** Maximum duration of the calm phase until nothing is left to do, in minutes. */
   readonly calm_minutes_max: number
 }
 
@@ -50,30 +50,30 @@ const replicas = [
 
 const minutes = { faults_minutes: 3, calm_minutes_max: 60 }
 
-/** The real software, with all that it can. */
+/** The real software, with all policies. */
 export const real_play: Play = {
   ...{ make: real, nodes: [3, 11], ...minutes },
   policies: [...replicas, "REPLICATION_POLICY_EC42", "REPLICATION_POLICY_EC82"],
 }
 
-/** Replicas only, for what can do nothing else. */
+/** Replicas only, for software without erasure codes. */
 export const plain_play = (make: MakeSoftware): Play => ({
   ...{ make, nodes: [3, 6], ...minutes, policies: replicas },
 })
 
 export interface Outcome {
   readonly seed: number
-  /** What went wrong; undefined where nothing did. */
+  /** The violation; undefined if there is none. */
   readonly broken: string | undefined
   readonly tally: ReadonlyMap<string, number>
   readonly fingerprint: string
   readonly story: ReadonlyArray<string>
   readonly events: number
-  /** Minutes of calm until all was where it belongs. */
+  /** Minutes of calm until every copy was in place. */
   readonly calm_minutes: number
 }
 
-/** What was broken, and what came before. */
+/** The violation and the events before it, as text. */
 export const tellBroken = ({ seed, broken, story }: Outcome) =>
   [
     ...story.slice(-told_lines),
@@ -88,7 +88,7 @@ const sizeOf = ({ random }: World) => {
   return dice < 0.97 ? random.between(60_000, 140_000) : random.between(200_000, 600_000)
 }
 
-/** A policy that so many nodes can bear, or at times one that they cannot. */
+/** A policy that this many nodes support, or occasionally one that they do not. */
 const policyOf = ({ random }: World, policies: Play["policies"], nodes: number) => {
   const [first, ...rest] = policies.filter((policy) => nodes_needed[policy] <= nodes)
   if (first === undefined || random.next() < daring) return random.pick(policies)
@@ -111,7 +111,7 @@ const sceneOf = (world: World, { make, policies, nodes: [least, most] }: Play): 
   return { cluster: makeCluster(world, weights, make), model: makeModel(world, contents) }
 }
 
-/** Nodes that leave in the calm are taken away when they have left. */
+/** Shuts down nodes that have left during the calm phase. */
 const leftInCalm = (scene: Scene, leaving: Set<string>) => {
   for (const node of scene.cluster.nodes) {
     const state = scene.cluster.membership.stateOf(node.node_id)
@@ -120,7 +120,7 @@ const leftInCalm = (scene: Scene, leaving: Set<string>) => {
   }
 }
 
-/** Waits until all is where it belongs; what is not, and how long it took. */
+/** Waits for the final state. Returns the remaining deviations, and the time it took. */
 const rest = async (scene: Scene, calm_minutes_max: number) => {
   const { world } = scene.cluster
   const leaving = new Set<string>()
@@ -138,7 +138,7 @@ const rest = async (scene: Scene, calm_minutes_max: number) => {
   }
 }
 
-/** In the end each blob that has to be there is answered by every node, and no other is. */
+/** Checks that in the end every node returns each blob that must exist, and no other. */
 const readAll = async (scene: Scene) => {
   const { world, nodes } = scene.cluster
   for (const known of scene.model.blobs) {
@@ -154,11 +154,11 @@ const readAll = async (scene: Scene) => {
   }
 }
 
-/** When all is well, a put is answered when every copy of it is where it belongs. */
+/** Checks that in a healthy cluster a put responds once every copy is in place. */
 const putAll = async (scene: Scene, { policies }: Play) => {
   const { cluster, model } = scene
   const { world, nodes, membership } = cluster
-  // One that cannot leave is left in peace.
+  // A node that cannot leave stays.
   const up = nodes.filter(({ node_id }) => membership.stateOf(node_id) === "active")
   const fresh = up.map((_, at) => {
     const policy = policyOf(world, policies, up.length)
@@ -169,7 +169,7 @@ const putAll = async (scene: Scene, { policies }: Play) => {
     const { content } = known
     const node = up[at]
     const software = node?.software()
-    // What may be there already says nothing.
+    // A blob that may exist already proves nothing.
     const is_old = model.blobs.some((old) => old.content.id === content.id)
     if (node === undefined || software === undefined || is_old) continue
     await put(later, known, node, software)
@@ -193,7 +193,7 @@ const live = async (scene: Scene, play: Play) => {
     membership.join(node.node_id, weightOf(node.node_id))
   }
   const clients = Array.from({ length: world.random.between(1, 4) }, () => client(scene))
-  // Clients begin at once, faults a little later: what is broken first is not the beginning.
+  // Clients start at once and faults later, so that faults do not prevent the start.
   await world.pause(2 * second_ms)
   const faults = begin(scene)
   for (const work of [...clients, ...faults]) {
@@ -209,7 +209,7 @@ const live = async (scene: Scene, play: Play) => {
   return minutes
 }
 
-/** Where an error was made is of no use here, and takes longer than all else. */
+/** Stack traces are of no use here, and creating them takes more time than anything else. */
 const withoutStacks = async <A>(work: () => Promise<A>): Promise<A> => {
   const { stackTraceLimit } = Error
   Error.stackTraceLimit = 0
@@ -220,7 +220,7 @@ const withoutStacks = async <A>(work: () => Promise<A>): Promise<A> => {
   }
 }
 
-/** Lives through one run. */
+/** Runs one simulation. */
 export const simulate = async (seed: number, play: Play): Promise<Outcome> => {
   const world = makeWorld(seed)
   const scene = sceneOf(world, play)

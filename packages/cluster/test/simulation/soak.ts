@@ -1,14 +1,14 @@
-/** The cluster's simulation in large numbers, each life by a seed of its own. */
+/** Large numbers of simulations, each with its own seed. */
 import { randomInt } from "node:crypto"
 import { real_play, simulate, tellBroken } from "./simulation.ts"
 
 const seed_max = 2 ** 31
-/** Lives from one line to the next. */
+/** Runs between two lines of output. */
 const told_every = 500
 
 /**
- * Lives through so many lives, or through that of one seed; answers whether all laws were kept.
- * The first life that breaks one is told, with its story.
+ * Runs this many simulations, or the one of a seed. Returns whether all invariants held. Prints the
+ * first violation with its story.
  */
 export const soakCluster = async (runs: number, only?: number) => {
   const since = performance.now()

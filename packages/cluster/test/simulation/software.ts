@@ -1,4 +1,4 @@
-/** What runs on a node of the simulated cluster: the real thing, or one that is made for tests. */
+/** The software of a simulated node: the real one, or a variant for tests. */
 import type { BlobOrigin } from "#actors/blob-storage/ports/admission.ts"
 import type {
   BlobRange,
@@ -12,15 +12,15 @@ import type { BlobId } from "#schemas/blob-storage/blob.ts"
 import type { Timing } from "../../timing.ts"
 import type { Host } from "./wires.ts"
 
-/** What one life of a node's process is given. */
+/** The parameters of one life of a node's process. */
 export interface SoftwareParts {
   readonly local: NodeEngine
   readonly peers: Peers
   readonly members: () => Members
-  /** Whether the log, asked now, knows no more of the members; rejects where it is cut off. */
+  /** Whether the log, read now, has no news of the members; rejects if the node is cut off. */
   readonly isCurrent: () => Promise<boolean>
   readonly timing: Timing
-  /** Tells the cluster that this node has nothing left to move; false where that was not heard. */
+  /** Reports that this node has nothing left to move; false if the report was lost. */
   readonly confirmLeave: () => boolean
   readonly report: (problem: string) => void
 }
@@ -32,16 +32,16 @@ export interface Software extends Pick<Host, "guard" | "keeps"> {
     at: bigint,
   ) => Promise<PutAnswer>
   readonly get: (id: BlobId, range: BlobRange, at: bigint) => Promise<BlobReading>
-  /** Deletes on this node. */
+  /** Deletes on this node only. */
   readonly delete: (id: BlobId, origin: BlobOrigin, at: bigint) => Promise<void>
   readonly deleteClusterWide: (id: BlobId, origin: BlobOrigin, at: bigint) => Promise<void>
-  /** Begins what runs by itself. */
+  /** Starts the background work. */
   readonly start: () => void
 }
 
 export type MakeSoftware = (parts: SoftwareParts) => Software
 
-/** A sweep each so many seconds: fewer than outside, where an hour has more than fits here. */
+/** Interval of sweeps in seconds: shorter than in production, to fit into a simulation. */
 export const sweep_seconds = 30
-/** A copy that is nobody's is not let go before it has been here for so long. */
+/** Minimum age of a misplaced copy before it is released. */
 export const release_after_seconds = 30

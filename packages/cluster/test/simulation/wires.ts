@@ -1,25 +1,25 @@
-/** What a simulated network's parts share: who is on it, and how a message goes. */
+/** Types shared by the parts of the simulated network: hosts, connections and messages. */
 import { faultOf } from "#actors/blob-storage/ports/fault.ts"
 import type { NodeEngine } from "#actors/blob-storage/ports/node-engine.ts"
 import type { BlobId } from "#schemas/blob-storage/blob.ts"
 import { peerCodeOf, peerFailure } from "../../peer-failure.ts"
 
-/** A node's store as its network knows it. After a crash `isUp` of this life says no for ever. */
+/** A node as its network sees it. After a crash, this life's `isUp` returns false forever. */
 export interface Host {
   readonly node_id: string
   readonly engine: NodeEngine
   readonly isUp: () => boolean
   /** This node's clock, in Unix nanoseconds. */
   readonly now: () => bigint
-  /** What answers `send`, `have`, `renew`, `takeBack` of others; the engine itself unless given. */
+  /** Handles other nodes' `send`, `have`, `renew` and `takeBack`; default: the engine. */
   readonly guard?: Guard
-  /** What it answers to `keeps`; no to everything unless given. */
+  /** Answers `keeps`; default: no. */
   readonly keeps?: (
     ids: ReadonlyArray<BlobId>,
     ring_version: number,
     is_read: boolean,
   ) => Promise<ReadonlyArray<boolean>>
-  /** The version of the ring that it knows; it says nothing of it unless given. */
+  /** The ring version that it knows; if absent, it does not respond to queries for it. */
   readonly ringVersion?: () => number
 }
 
@@ -39,16 +39,16 @@ export const failureOf = (cause: unknown) => {
 
 export type Sent = "arrived" | "cut" | "lost"
 
-/** A connection that is open. */
+/** An open connection. */
 export interface Cable {
   readonly ends: ReadonlyArray<string>
   readonly fail: (cause: Error) => void
 }
 
-/** The ways between nodes, without what is said on them. */
+/** The links between nodes. */
 export interface Wires {
   readonly hostOf: (node_id: string) => Host | undefined
   readonly cables: Set<Cable>
-  /** A message on its way; `arrived` says what became of it. */
+  /** Sends a message; `arrived` receives its outcome. */
   readonly carry: (from: string, to: string, arrived: (sent: Sent) => void) => void
 }

@@ -1,4 +1,4 @@
-/** What clients do to a simulated cluster: each asks one node for one thing after the other. */
+/** The clients of a simulated cluster: each sends one request after the other to random nodes. */
 import type { BlobOrigin } from "#actors/blob-storage/ports/admission.ts"
 import type { BlobRange, PutOrder } from "#actors/blob-storage/ports/engine.ts"
 import { faultOf } from "#actors/blob-storage/ports/fault.ts"
@@ -9,11 +9,11 @@ import type { Software } from "./software.ts"
 
 const origin: BlobOrigin = { actor: "simulation", request_id: "r-1", correlation_id: "c-1" }
 
-/** A client gives up after so long, in milliseconds: what it asked for may still be done. */
+/** Timeout of a client, in milliseconds: its request may still be executed. */
 const patience_ms = 60_000
-/** How often copies that nobody was promised are rotten when they are put again. */
+/** The chance that unacknowledged copies are corrupted before their blob is put again. */
 const unpromised_rot = 0.3
-/** Between two things that a client does. */
+/** Pause between two requests of a client. */
 const pause_ms_max = 8000
 
 export interface Scene {
@@ -26,13 +26,13 @@ const orderOf = ({ content }: Known): PutOrder => ({
   ...{ expected_id: undefined, if_none_match: false },
 })
 
-/** One of the nodes that run, if any does. */
+/** A random running node, if any. */
 const anyUp = ({ world, nodes }: SimulatedCluster) => {
   const [first, ...rest] = nodes.filter((node) => node.software() !== undefined)
   return first && world.random.pick([first, ...rest])
 }
 
-/** What the client hears: an answer, a fault by its name, or nothing. */
+/** The client's result: a response, a fault's tag, or nothing. */
 const heard = <A>({ cluster: { world } }: Scene, work: Promise<A>) =>
   Promise.race([
     work.then(
@@ -43,9 +43,9 @@ const heard = <A>({ cluster: { world } }: Scene, work: Promise<A>) =>
   ])
 
 /**
- * What nobody was promised may all rot, before the next put counts on it: what failed puts have
- * left, and what was deleted on the way. Only while no put of it is under way, which may have read
- * it before.
+ * Corrupts all unacknowledged copies of a blob before its next put relies on them: those of failed
+ * puts, and those with a deletion in transit. Only while no put of it is in progress, which may
+ * have read them already.
  */
 const rotUnpromised = ({ cluster: { world, nodes } }: Scene, known: Known) => {
   const { id, name } = known.content
@@ -59,7 +59,7 @@ const rotUnpromised = ({ cluster: { world, nodes } }: Scene, known: Known) => {
   }
 }
 
-/** Puts at a node, and looks whether it is there. */
+/** Puts a blob on a node, and checks that it is stored. */
 export const put = async (scene: Scene, known: Known, node: SimulatedNode, software: Software) => {
   const { cluster, model } = scene
   const { world } = cluster
@@ -69,7 +69,7 @@ export const put = async (scene: Scene, known: Known, node: SimulatedNode, softw
   const at = node.now()
   const began_ms = world.ms()
   const working = software.put(orderOf(known), [content.bytes.slice()], at)
-  // Whoever has gone away no longer hears that it was stored after all.
+  // A client that has timed out does not learn that the blob was stored.
   const said = await heard(scene, working)
   if (begun.is_over) return
   if ("fault" in said) {
@@ -80,11 +80,11 @@ export const put = async (scene: Scene, known: Known, node: SimulatedNode, softw
   }
   const { answer } = said
   const { created_at } = answer.meta
-  // What was there is of this put too from now on: only a later deletion may take it.
+  // From now on existing copies belong to this put too: only a later deletion may remove them.
   const put_at = answer.created || created_at > at ? created_at : at
   model.endPut(begun, put_at)
   const { durable_on = [node.node_id] } = answer
-  // Shown is the youngest copy's time, which may be of another put that is under way still.
+  // The metadata has the latest copy's time, which may be that of a concurrent put.
   const of_it = answer.created ? put_at : at
   lookAtPut(cluster, content, { put_at: of_it, took_ms: world.ms() - began_ms, durable_on })
   world.count(answer.created ? "put: stored" : "put: was there")
@@ -105,7 +105,7 @@ const rangeOf = ({ cluster: { world } }: Scene, size: number): BlobRange => {
   return { offset, length: world.random.between(1, size + 1) }
 }
 
-/** Reads at a node, and looks at each byte; answers the fault, if it is one. */
+/** Reads a blob from a node and compares each byte; returns the fault's tag, if any. */
 export const get = async (scene: Scene, known: Known, node: SimulatedNode, software: Software) => {
   const { world } = scene.cluster
   const { content } = known
@@ -139,7 +139,7 @@ const remove = async (scene: Scene, known: Known, node: SimulatedNode, software:
   const is_wide = world.random.next() < 0.6
   if (!is_wide) {
     const disks = readDisks(cluster.nodes)
-    // A deletion that somebody remembers is on its way to the copies from before it.
+    // A deletion that a node remembers is in transit to older copies.
     const deleted_at = disks.deletedAt(id)
     const others = disks
       .of(id)
@@ -160,7 +160,7 @@ const remove = async (scene: Scene, known: Known, node: SimulatedNode, software:
   world.note(`delete ${name} ${where}: ${"fault" in said ? said.fault : "done"}`)
 }
 
-/** One client, until it is told to stop. */
+/** Runs one client until it is stopped. */
 export const client = async (scene: Scene) => {
   const { cluster, model } = scene
   const { world } = cluster

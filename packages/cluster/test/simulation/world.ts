@@ -1,9 +1,9 @@
 /**
- * The simulated world: a time that passes when nobody has anything left to do now, what is due in
- * it, and the dice. The same seed makes the same world.
+ * The simulated world: a clock that advances when no work is ready, a queue of timed events, and a
+ * random generator. The same seed gives the same world.
  *
- * Whatever runs in it may use promises, but no timer, no thread and no disk of the machine: between
- * two events all promises that can go on have gone on.
+ * Code in it may use promises, but no real timers, threads or disks: between two events, all
+ * promises that can continue have continued.
  */
 import { createHash } from "node:crypto"
 import { type Seeded, seeded } from "../../../../test/world/seeded.ts"
@@ -12,19 +12,19 @@ import { type Seeded, seeded } from "../../../../test/world/seeded.ts"
 const begin_ms = 1_795_000_000_000
 export const ms_ns = 1_000_000n
 
-/** Things that happen in one world at most: a loop without end is told from a long life. */
+/** Maximum number of events in a world, which detects endless loops. */
 const events_max = 400_000
-/** Lines of the story that are kept. */
+/** Maximum number of lines in the story. */
 const story_lines_max = 400
 
 interface Due {
   readonly ms: number
-  /** Decides between two that are due at once. */
+  /** Breaks ties between events of the same time. */
   readonly order: number
   run: (() => void) | undefined
 }
 
-/** Earlier things first: a binary heap. */
+/** A binary heap, earliest event first. */
 const agenda = () => {
   const heap: Array<Due> = []
   const isBefore = (one: Due | undefined, other: Due | undefined) =>
@@ -63,35 +63,38 @@ const agenda = () => {
   }
 }
 
-/** All promises that can go on have gone on when this resolves. */
+/** Resolves when all promises that can continue have continued. */
 const settled = () => new Promise<void>((resolve) => setImmediate(resolve))
 
 export interface World {
   readonly seed: number
   readonly random: Seeded
-  /** Milliseconds since the world began. */
+  /** Milliseconds since the start of the world. */
   readonly ms: () => number
   /** The true time, in Unix nanoseconds. */
   readonly now: () => bigint
-  /** Does something in so many milliseconds, unless the answer is called before. */
+  /** Schedules work in this many milliseconds. The returned function cancels it. */
   readonly after: (ms: number, run: () => void) => () => void
-  /** Resolves in so many milliseconds. */
+  /** Resolves after this many milliseconds. */
   readonly pause: (ms: number) => Promise<void>
-  /** Lets time pass until the promise is settled, and answers as it does. */
+  /** Advances the clock until the promise settles, and returns its result. */
   readonly until: <A>(work: Promise<A>) => Promise<A>
-  /** Whether something happens whose chance is so much, 0 to 1; what does is counted. */
+  /** Whether an event of this probability happens; counts it if it does. */
   readonly happens: (what: string, chance: number) => boolean
   readonly count: (what: string) => void
   readonly note: (line: string) => void
-  /** Says that a law is broken, where it is: only the first is kept, and ends the world. */
+  /**
+   * Reports a violation unless the invariant holds. Only the first one counts, and it ends the
+   * world.
+   */
   readonly law: (holds: boolean, what: string) => void
   readonly broken: () => string | undefined
-  /** From now on no more faults are drawn: `happens` says no. */
+  /** Ends all faults: from now on `happens` returns false. */
   readonly calm: () => void
   readonly isCalm: () => boolean
   readonly tally: ReadonlyMap<string, number>
   readonly story: () => ReadonlyArray<string>
-  /** The same for the same life. */
+  /** Equal for equal runs. */
   readonly fingerprint: () => string
   readonly events: () => number
 }
@@ -136,7 +139,7 @@ export const makeWorld = (seed: number): World => {
       entry.run = undefined
     }
   }
-  /** Does what is due next; false where nothing is. */
+  /** Runs the next event; false if there is none. */
   const step = () => {
     for (;;) {
       const next = due.take()

@@ -1,4 +1,4 @@
-/** The limit on the scans of a JPEG: each takes time, however small it is. */
+/** The limit on the scans of a JPEG: even a tiny scan takes time to decode. */
 import sharp from "sharp"
 import { describe, expect, it } from "vitest"
 import { decode, decodeFast } from "../../images/image.ts"

@@ -25,7 +25,7 @@ const facts: CheckpointFacts = {
   notes: {},
 }
 
-/** Images of so many pieces, with different bytes for each attempt. */
+/** Images of this many pieces, with different bytes for each attempt. */
 const imagesOf = (attempt: number) => ({
   index: Array.from({ length: pieces }, (_, n) => noise(100 * attempt + n, 5000)),
   extents: Array.from({ length: pieces }, (_, n) => noise(100 * attempt + 50 + n, 300)),

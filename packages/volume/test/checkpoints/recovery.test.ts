@@ -1,6 +1,6 @@
 /**
- * The state of a volume after a kill, a power loss or bit rot: what was acknowledged is there, what
- * was not is absent, and damage costs only what it hit.
+ * The state of a volume after a kill, a power loss or bit rot: acknowledged content exists,
+ * unwritten content does not, and damage affects only what it hit.
  */
 import assert from "node:assert/strict"
 import { readdirSync, readFileSync, writeFileSync } from "node:fs"

@@ -8,7 +8,7 @@ import type { Entry, State } from "./model.ts"
 import { allIds, bytesRead, checkAtHand, takeFacts } from "./work.ts"
 
 const scan_limit_max = 1000
-/** A blob may be put and damaged repeatedly in so many lives. */
+/** Maximum number of lives in which a blob may be put and damaged repeatedly. */
 const over_times = 3
 
 /** The result, or the fault's tag. */
@@ -70,7 +70,7 @@ const look = async (life: Life, entry: Entry) => {
     entry.seen("stored", meta, undefined)
     return true
   }
-  // A corrupt copy has been removed by now.
+  // A corrupt copy was removed by the failed read.
   assert.equal(await valueOrTag(engine.stat(id)), "BlobNotFound")
   assert.equal(await valueOrTag(engine.get(id, {}, life.at())), "BlobNotFound")
   assert.equal(copy?.kind, tombstone === undefined ? undefined : "tombstone")

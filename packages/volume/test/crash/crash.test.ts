@@ -22,8 +22,7 @@ const timeout_ms = 300_000
 type Simulate = (seed: number, open: Open) => Promise<Outcome>
 
 /**
- * Runs from a random seed until so many crash points were met. Returns how often each event
- * happened.
+ * Runs from a random seed until this many crash points were met. Returns the number of each event.
  */
 const until = async (points: number, simulate: Simulate) => {
   const first = randomInt(seed_max / 2)

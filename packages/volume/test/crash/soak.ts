@@ -7,11 +7,11 @@ import { openSimulated } from "./open.ts"
 const seed_max = 2 ** 31
 /** Crash points between two lines of output. */
 const report_every = 2000
-/** One in so many runs damages files. */
+/** One of this many runs damages files. */
 const damaged_every = 5
 
 /**
- * Runs until so many crash points, or the run of one seed. Returns whether no invariant was
+ * Runs until this many crash points, or the run of one seed. Returns whether no invariant was
  * violated. Prints the first violation with its seed.
  */
 export const soakVolume = async (points_wanted: number, only?: number) => {

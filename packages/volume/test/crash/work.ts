@@ -285,7 +285,7 @@ const makeTurns = (life: Life) => {
   }
 }
 
-/** Runs so many operations on `writers` writers, or fewer if the life ends before. */
+/** Runs this many operations on `writers` writers, or fewer if the life ends before. */
 export const work = async (life: Life, writers: number, operations: number) => {
   const turn = makeTurns(life)
   let left = operations

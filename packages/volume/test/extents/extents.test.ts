@@ -1,4 +1,6 @@
-/** Extent files: no space is allocated twice, whatever is reserved, owned, freed and read. */
+/**
+ * Extent files: no space is allocated twice after any sequence of reservations, frees and reads.
+ */
 import assert from "node:assert/strict"
 import fc from "fast-check"
 import { describe, it } from "vitest"
@@ -233,7 +235,7 @@ describe("extent files", () => {
       ({ start, end }) => `${(start - data_start) / kib} ${(end - start) / kib}`,
     )
     assert.deepEqual(new Set(found), new Set(["0 256", "512 256"]))
-    // Nothing of it is left: the next attempt shows whether the disk has space by now.
+    // It is used up: the next attempt shows whether the disk has space again.
     const after = await extents.reserve(200 * kib)
     assert.equal(after.start, data_start + 768 * kib)
     assert.equal(files.size, 1)

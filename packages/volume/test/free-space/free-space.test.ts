@@ -34,7 +34,7 @@ const openOn = (simulated: SimulatedDisk, capacity_bytes = 0) =>
     segment_bytes,
   })
 
-/** Lets other programs use so many bytes, which the volume sees within a second. */
+/** Lets other programs use this many bytes, which the volume sees within a second. */
 const others = async (simulated: SimulatedDisk, engine: VolumeEngine, bytes: number) => {
   simulated.others(bytes)
   await engine.usage()

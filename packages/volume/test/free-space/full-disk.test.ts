@@ -22,7 +22,7 @@ const timeout_ms = 300_000
 const openOn = (simulated: SimulatedDisk, segment_bytes: number) =>
   openSimulated(simulated, { dir, capacity_bytes: 2 ** 40, segment_bytes })
 
-/** Puts so many blobs concurrently. Returns those that were stored, and the refusals. */
+/** Puts this many blobs concurrently. Returns those that were stored, and the refusals. */
 const putMany = async (engine: VolumeEngine, first: number, count: number, size: number) => {
   const ids: Array<BlobId> = []
   const faults: Array<string> = []

@@ -1,6 +1,6 @@
 /**
- * Compaction on request: the space of deleted blobs returns to the disk at once, whatever share of
- * their files is live, and live data stays intact.
+ * Compaction on request: returns the space of deleted blobs to the disk at once, for any live share
+ * of their files, and keeps live data intact.
  */
 import assert from "node:assert/strict"
 import { describe, it } from "vitest"

@@ -1,4 +1,4 @@
-/** Chunk checksums, however the bytes are cut. */
+/** Chunk checksums do not depend on how the bytes are cut. */
 import assert from "node:assert/strict"
 import fc from "fast-check"
 import { describe, it } from "vitest"

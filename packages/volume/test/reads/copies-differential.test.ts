@@ -87,7 +87,7 @@ const outcomeOf = async (engine: NodeEngine, one: Step) => {
 }
 
 it(
-  "a volume and a store in memory answer the same to any work",
+  "a volume and a store in memory respond alike to any work",
   async () => {
     const holds = async (steps: ReadonlyArray<Step>) => {
       const memory = memoryEngine({ capacity_bytes: 2 ** 40 })

@@ -1,6 +1,6 @@
 /**
- * Reads of a volume: nothing is returned unverified, whatever the disk returns and whatever happens
- * to the blob meanwhile.
+ * Reads of a volume: nothing unverified is returned, even if the disk returns wrong bytes or the
+ * blob changes meanwhile.
  */
 import assert from "node:assert/strict"
 import { readFileSync, rmSync, statSync } from "node:fs"

@@ -246,7 +246,7 @@ export const simulateDisk = (random: Seeded, image?: NamesImage) => {
     limit: (bytes: number) => {
       world.capacity_bytes = bytes
     },
-    /** Lets other programs use so many bytes of the disk. */
+    /** Lets other programs use this many bytes of the disk. */
     others: (bytes: number) => {
       world.others_bytes = bytes
     },
@@ -262,7 +262,7 @@ export const simulateDisk = (random: Seeded, image?: NamesImage) => {
     onAstray: (listener: (write: Astray) => void) => {
       world.onAstray = listener
     },
-    /** Makes so many reads return one flipped bit, although the bytes on disk are right. */
+    /** Makes this many reads return one flipped bit, although the bytes on disk are right. */
     misread: (reads: number) => {
       world.misreads = reads
     },

@@ -1,6 +1,6 @@
 /**
- * Content that a volume already has: whatever it reports as present it has verified, or taken from
- * the new bytes.
+ * Content that a volume already has: everything that it reports as present was verified, or taken
+ * from the new bytes.
  *
  * Source: DECISIONS, document 1, same content again, integrity; decision 0125.
  */
@@ -115,7 +115,7 @@ describe("content that a volume already has", () => {
       const windows = reading.windows()
       const parts = [(await windows.next()).value ?? assert.fail("no window")]
       for (const put_at of [400n, 700n]) await send(engine, { ...order, put_at }, bytes, 3000n)
-      // The old extents may belong to another blob by now, unless they are being read.
+      // The old extents may belong to another blob already, unless they are being read.
       for (const seed of [2, 3]) await engine.put(putOrder, [noise(seed, large)], 4000n)
       for await (const window of windows) parts.push(window)
       assert(Buffer.concat(parts).equals(bytes))

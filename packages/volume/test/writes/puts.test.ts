@@ -1,4 +1,4 @@
-/** The hash of a small blob, however it is cut into parts. */
+/** The hash of a small blob does not depend on how its bytes are cut. */
 import assert from "node:assert/strict"
 import { blake3 } from "@napi-rs/blake-hash"
 import fc from "fast-check"
