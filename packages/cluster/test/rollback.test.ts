@@ -55,12 +55,12 @@ describe("a shard of an unfinished put", () => {
   })
 
   it("is rewritten at most twice for any number of concurrent renewals", async () => {
-    const asked: Array<bigint> = []
+    const renewals: Array<bigint> = []
     const written = new Set<bigint>()
     const { guard, receive } = makeNode((engine) => ({
       ...engine,
       renew: async (blob, put_at, at) => {
-        asked.push(put_at)
+        renewals.push(put_at)
         const copy = await engine.renew(blob, put_at, at)
         if (copy) written.add(copy.stored_at)
         return copy
@@ -70,7 +70,7 @@ describe("a shard of an unfinished put", () => {
     const times = Array.from({ length: 50 }, (_, n) => 20n + BigInt(n))
     const copies = await Promise.all(times.map((time) => guard.renew(id, time, 1000n + time)))
     for (const [n, copy] of copies.entries()) assert.ok((copy?.put_at ?? 0n) >= 20n + BigInt(n))
-    assert.equal(asked.length, times.length)
+    assert.equal(renewals.length, times.length)
     assert.ok(written.size <= 2, `${written.size} times`)
     assert.equal((await guard.renew(id, 100n, 2000n))?.put_at, 100n)
   })
@@ -155,12 +155,12 @@ describe("a shard of an unfinished put", () => {
       },
     }))
     await receive(10n)
-    const taking = guard.rollBack(id, 10n)
-    const asked = guard.copiesOf([id])
+    const rollback = guard.rollBack(id, 10n)
+    const query = guard.copiesOf([id])
     const again = receive(12n)
     slow.resolve()
-    await taking
-    assert.deepEqual(await asked, [undefined])
+    await rollback
+    assert.deepEqual(await query, [undefined])
     assert.equal((await again).created, true)
   })
 
@@ -177,10 +177,10 @@ describe("a shard of an unfinished put", () => {
       },
     }))
     await receive(10n)
-    const asked = guard.copiesOf([id])
+    const query = guard.copiesOf([id])
     await guard.rollBack(id, 10n)
     slow.resolve()
-    assert.equal((await asked)[0]?.kind, "shard")
+    assert.equal((await query)[0]?.kind, "shard")
     assert.equal(await isHere(), true)
   })
 })
@@ -213,9 +213,9 @@ describe("a copy that a put relies on", () => {
     let reads = 0
     const { engine, guard, receive, isHere } = makeNode((made) => ({
       ...made,
-      read: (...asked) => {
+      read: (...args) => {
         reads += 1
-        return made.read(...asked)
+        return made.read(...args)
       },
     }))
     await receive(10n)

@@ -44,8 +44,8 @@ describe("a blob's shards", () => {
         sizes,
         fc.constantFrom(4, 8),
         fc.integer({ min: 1, max: 2 ** 20 }),
-        (...given) => {
-          const [size, data_shards, cut] = given
+        (...available) => {
+          const [size, data_shards, cut] = available
           const stripes = encoded(data_shards, noise(size, size), cut)
           const { shard_bytes, unitOf, ...plan } = striping(size, data_shards)
           assert.equal(stripes.length, plan.stripes)
@@ -74,9 +74,9 @@ describe("a blob's shards", () => {
         const bytes = noise(size + 1, size)
         const plan = striping(size, data_shards)
         const parts = encoded(data_shards, bytes, 100_000).flatMap((units, stripe) => {
-          const given = units.map((unit, shard) => (gone.includes(shard) ? undefined : unit))
-          assert.deepEqual(rebuiltUnits(code, given), units)
-          return dataOfStripe(code, plan, stripe, given)
+          const available = units.map((unit, shard) => (gone.includes(shard) ? undefined : unit))
+          assert.deepEqual(rebuiltUnits(code, available), units)
+          return dataOfStripe(code, plan, stripe, available)
         })
         assert.ok(Buffer.concat(parts).equals(bytes))
       }),

@@ -9,7 +9,7 @@ const described = (nodes: ReadonlyArray<RingNode>) => ({
   vnodes_per_node: 128,
   nodes,
 })
-const alike = (count: number) =>
+const equalNodes = (count: number) =>
   Array.from({ length: count }, (_, at) => ({ node_id: `node-${at}`, weight_percent: 100 }))
 
 const all = ({ partitions, ownersOf }: Placement, count: number) =>
@@ -44,7 +44,7 @@ const hostedArbitrary = fc.uniqueArray(
 )
 
 /** `hosts` has the number of nodes of each host. */
-const hosted = (...hosts: ReadonlyArray<number>): ReadonlyArray<RingNode> =>
+const nodesOnHosts = (...hosts: ReadonlyArray<number>): ReadonlyArray<RingNode> =>
   hosts.flatMap((nodes, host) =>
     Array.from({ length: nodes }, (_, at) => ({
       node_id: `node-${host}-${at}`,
@@ -95,8 +95,8 @@ const oracle = (nodes: ReadonlyArray<RingNode>, partitions: number) => {
     }
     const limits = new Map(
       present.map((node) => {
-        const deserved = share(node) * partitions
-        return [node.node_id, Math.max(Math.ceil(deserved), Math.floor(deserved * 1.02))]
+        const share_of_node = share(node) * partitions
+        return [node.node_id, Math.max(Math.ceil(share_of_node), Math.floor(share_of_node * 1.02))]
       }),
     )
     for (let partition = 0; partition < partitions; partition++) {
@@ -184,16 +184,16 @@ describe("the partition table", () => {
 
   for (const count of [1, 2, 3, 6]) {
     it(`loads none of twelve nodes on three hosts above 1.02 with ${count} copies`, () => {
-      const drawn = placement(described(hosted(4, 4, 4)))
+      const drawn = placement(described(nodesOnHosts(4, 4, 4)))
       const partition = 1 / (count * drawn.partitions)
-      for (const { node_id } of hosted(4, 4, 4)) {
+      for (const { node_id } of nodesOnHosts(4, 4, 4)) {
         assert.ok(drawn.share(node_id, count) <= 1.02 / 12 + partition)
       }
     })
   }
 
   it("gives a small host one copy of each blob, so that no other has both", () => {
-    const drawn = placement(described(hosted(3, 1)))
+    const drawn = placement(described(nodesOnHosts(3, 1)))
     assert.equal(drawn.share("node-1-0", 2), 0.5)
     assert.ok(Math.abs(drawn.share("node-1-0", 1) - 0.25) < 0.01)
     for (const at of [0, 1, 2]) {
@@ -202,23 +202,23 @@ describe("the partition table", () => {
   })
 
   it("moves little more than a host's share when a host joins", () => {
-    const four = placement(described(hosted(3, 3, 3, 3)))
-    const five = placement(described(hosted(3, 3, 3, 3, 3)))
+    const four = placement(described(nodesOnHosts(3, 3, 3, 3)))
+    const five = placement(described(nodesOnHosts(3, 3, 3, 3, 3)))
     assert.ok(moved(four, five, 1) < 1.1 / 5)
     assert.ok(moved(four, five, 3) < 1.25 / 5)
   })
 
   for (const count of [1, 2, 3, 6, 10]) {
     it(`loads none of ten nodes above 1.02 of the mean with ${count} copies`, () => {
-      const drawn = placement(described(alike(10)))
-      for (const { node_id } of alike(10)) {
+      const drawn = placement(described(equalNodes(10)))
+      for (const { node_id } of equalNodes(10)) {
         assert.ok(drawn.share(node_id, count) <= (1.02 * 1) / 10 + 1e-9)
       }
     })
   }
 
   it("loads nodes by their weight, none above 1.02 of its share", () => {
-    const nodes = alike(10).map((node, at) => ({
+    const nodes = equalNodes(10).map((node, at) => ({
       ...node,
       weight_percent: at % 2 === 0 ? 100 : 400,
     }))
@@ -232,8 +232,8 @@ describe("the partition table", () => {
   })
 
   it("moves little more than a node's share when one joins or leaves", () => {
-    const ten = placement(described(alike(10)))
-    const eleven = placement(described(alike(11)))
+    const ten = placement(described(equalNodes(10)))
+    const eleven = placement(described(equalNodes(11)))
     for (const [count, times] of [
       [1, 1.07],
       [3, 1.04],
@@ -244,7 +244,7 @@ describe("the partition table", () => {
   })
 
   it("has a partition for every identifier, including the first and the last", () => {
-    const drawn = placement(described(alike(3)))
+    const drawn = placement(described(equalNodes(3)))
     assert.equal(drawn.partitionOf(BlobId.make("0".repeat(32))), 0)
     assert.equal(drawn.partitionOf(BlobId.make("f".repeat(32))), drawn.partitions - 1)
     const half = BlobId.make("8".padEnd(32, "0"))
@@ -252,8 +252,8 @@ describe("the partition table", () => {
   })
 
   it("has 4,096 partitions up to 40 nodes, and more for more nodes", () => {
-    assert.equal(placement(described(alike(40))).partitions, 4096)
-    assert.equal(placement(described(alike(60))).partitions, 8192)
+    assert.equal(placement(described(equalNodes(40))).partitions, 4096)
+    assert.equal(placement(described(equalNodes(60))).partitions, 8192)
   })
 
   it("without nodes has no owners", () => {

@@ -123,15 +123,15 @@ describe("the ring", () => {
     const drawn = ring(described(nodes))
     const random = generator(5)
     const samples = 40_000
-    const met = new Map<string, number>()
+    const frequencies = new Map<string, number>()
     for (let i = 0; i < samples; i++) {
       const [owner = ""] = drawn.owners(blobId(random), 1)
-      met.set(owner, (met.get(owner) ?? 0) + 1)
+      frequencies.set(owner, (frequencies.get(owner) ?? 0) + 1)
     }
     // Five standard deviations of a binomial count.
     const error_max = 5 * Math.sqrt(0.25 / samples)
     for (const { node_id } of nodes) {
-      assert.closeTo((met.get(node_id) ?? 0) / samples, drawn.share(node_id), error_max)
+      assert.closeTo((frequencies.get(node_id) ?? 0) / samples, drawn.share(node_id), error_max)
     }
     assert.closeTo(
       shares(described(nodes)).reduce((sum, share) => sum + share, 0),
@@ -204,8 +204,8 @@ describe("the ring's movement", () => {
       const random = generator(seed)
       for (let i = 0; i < 500; i++) {
         const id = blobId(random)
-        const [was, is] = [old.owners(id, 1), young.owners(id, 1)]
-        if (was[0] !== is[0]) assert.deepEqual(is, [joined.node_id])
+        const [before_owner, is] = [old.owners(id, 1), young.owners(id, 1)]
+        if (before_owner[0] !== is[0]) assert.deepEqual(is, [joined.node_id])
       }
       return young.share(joined.node_id)
     })

@@ -2,7 +2,7 @@ import { assert, describe, it } from "@effect/vitest"
 import { literal, makeMatcher, type PathMatch, patternBelow, patternsIn } from "../pattern.ts"
 
 describe("a pattern", () => {
-  const told: ReadonlyArray<readonly [pattern: string, path: string, is: PathMatch]> = [
+  const cases: ReadonlyArray<readonly [pattern: string, path: string, is: PathMatch]> = [
     ["notes.txt", "notes.txt", "matched"],
     ["notes.txt", "home/u1/notes.txt", "matched"],
     ["notes.txt", "home", "above"],
@@ -40,19 +40,19 @@ describe("a pattern", () => {
     ["/a", "a\nb", "none"],
     ["/a*b", "a\nb", "matched"],
   ]
-  for (const [pattern, path, is] of told) {
-    it(`${pattern} is ${is} of ${JSON.stringify(path)}`, () => {
-      assert.equal(makeMatcher([pattern])(path.split("/")), is)
+  for (const [pattern, path, expected] of cases) {
+    it(`${pattern} is ${expected} of ${JSON.stringify(path)}`, () => {
+      assert.equal(makeMatcher([pattern])(path.split("/")), expected)
     })
   }
 
   it("needs no more time with more stars", () => {
     const stars = `${"*a".repeat(60)}*b`
     const deep = `${"**/".repeat(60)}x`
-    const begun = performance.now()
+    const started_ms = performance.now()
     assert.equal(makeMatcher([`/${stars}`])(["a".repeat(255)]), "none")
     assert.equal(makeMatcher([deep])(Array.from({ length: 200 }, () => "a")), "above")
-    assert.isBelow(performance.now() - begun, 1_000)
+    assert.isBelow(performance.now() - started_ms, 1_000)
   })
 
   it("is the closest match of several", () => {
@@ -63,7 +63,7 @@ describe("a pattern", () => {
 })
 
 describe("patterns for a sub path", () => {
-  for (const [patterns, path, are] of [
+  for (const [patterns, path, expected] of [
     [["/home/u1", "*.tmp"], "", ["/home/u1", "/**/*.tmp", "/*.tmp"]],
     [["/home/u1"], "/home", ["/home/u1"]],
     [["/home/u1"], "/home/u1/a [b]", [String.raw`/home/u1/a \[b\]`]],
@@ -73,7 +73,7 @@ describe("patterns for a sub path", () => {
     [["."], "", ["/*"]],
   ] as const) {
     it(`${patterns.join(" and ")} continue from "${path}"`, () => {
-      assert.deepEqual(patternsIn(patterns, path), [...are])
+      assert.deepEqual(patternsIn(patterns, path), [...expected])
     })
   }
 })

@@ -12,10 +12,10 @@ import type { ErasureParts } from "../../erasure/layout.ts"
 import { type ErasureSource, putErasure } from "../../erasure/put.ts"
 import { rollbackGuard } from "../../rollback.ts"
 import { makeNetwork } from "../simulation/network.ts"
-import { spoilingPool } from "../simulation/piece-pool.ts"
+import { poisoningPool } from "../simulation/piece-pool.ts"
 import { makeWorld } from "../simulation/world.ts"
 
-const tools = { ...erasureTools(), pool: spoilingPool().pool }
+const tools = { ...erasureTools(), pool: poisoningPool().pool }
 
 export const origin = { actor: "user:test", request_id: "r", correlation_id: "c" }
 

@@ -47,7 +47,12 @@ const stored = async (policy: "EC42" | "EC82", bytes: Uint8Array, more: { seed?:
   return { cluster, id: answer.id, meta: answer.meta, reader, holder }
 }
 
-const readsAs = async (cluster: TestCluster, reader: number, id: BlobId, bytes: Uint8Array) => {
+const assertReadable = async (
+  cluster: TestCluster,
+  reader: number,
+  id: BlobId,
+  bytes: Uint8Array,
+) => {
   const reading = await cluster.get(reader, id)
   assert.ok((await cluster.until(bytesOf(reading))).equals(bytes))
 }
@@ -101,7 +106,7 @@ describe("an erasure coded blob", () => {
           const { cluster, id, reader, holder } = await stored(policy, bytes, { seed: stripe })
           assert.ok(holder(index).engine.corrupt(id, stripe * unit_bytes))
           assert.ok(holder(index + 1).engine.corrupt(id, Math.max(0, stripe - 1) * unit_bytes))
-          await readsAs(cluster, reader, id, bytes)
+          await assertReadable(cluster, reader, id, bytes)
           const is_read = index < data_shards
           assert.equal(cluster.nodes[reader]?.shortfalls.includes(id), is_read)
         }
@@ -168,9 +173,9 @@ describe("an erasure coded blob", () => {
     await receiving.write(data)
     await receiving.finish(2n)
     cluster.down(holder(1))
-    await readsAs(cluster, reader, id, bytes)
+    await assertReadable(cluster, reader, id, bytes)
     cluster.down(holder(0))
-    await readsAs(cluster, reader, id, bytes)
+    await assertReadable(cluster, reader, id, bytes)
     // Without another node there are too few distinct shards, although four nodes have one.
     await release(holder(2), id)
     await assert.rejects(cluster.get(reader, id), failsWith("BlobUnreachable"))
@@ -180,7 +185,7 @@ describe("an erasure coded blob", () => {
     const bytes = noise(5, 10_000)
     const { cluster, id, reader, holder } = await stored("EC42", bytes)
     for (const index of [0, 3]) await release(holder(index), id)
-    await readsAs(cluster, reader, id, bytes)
+    await assertReadable(cluster, reader, id, bytes)
     cluster.down(holder(4))
     await assert.rejects(cluster.get(reader, id), failsWith("BlobUnreachable"))
     const again = await stored("EC42", bytes)
@@ -197,7 +202,7 @@ describe("an erasure coded blob", () => {
       const known = new Map<string, never>()
       cluster.network.block(holder(1).node_id, node_id)
       const before = cluster.world.ms()
-      await readsAs(cluster, reader, id, bytes)
+      await assertReadable(cluster, reader, id, bytes)
       assert.ok(cluster.world.ms() - before < 2000, `${cluster.world.ms() - before} ms`)
       assert.equal(known.size, 0)
     }
@@ -274,7 +279,7 @@ describe("a corrupt shard", () => {
     for (let index = 0; index < 6; index++) {
       const { cluster, id, reader, holder } = await stored("EC42", bytes)
       await falsify(holder(index), id, 70_000)
-      await readsAs(cluster, reader, id, bytes)
+      await assertReadable(cluster, reader, id, bytes)
     }
     const { cluster, id, reader, holder } = await stored("EC42", bytes)
     for (const index of [0, 1]) await falsify(holder(index), id, 5)

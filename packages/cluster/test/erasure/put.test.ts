@@ -152,19 +152,19 @@ describe("an erasure coded put", () => {
   })
 
   it("leaves nothing if three owners are offline, cut off, or full", async () => {
-    for (const how of ["down", "cut", "full"]) {
+    for (const failure of ["down", "cut", "full"]) {
       const cluster = makeCluster({ nodes: 6 })
       for (const at of [1, 2, 3]) {
         const node = cluster.nodeOf(at)
-        if (how === "down") cluster.down(node)
-        if (how === "cut") cluster.network.block("n00", node.node_id)
-        if (how === "full") node.engine.limit(0)
+        if (failure === "down") cluster.down(node)
+        if (failure === "cut") cluster.network.block("n00", node.node_id)
+        if (failure === "full") node.engine.limit(0)
       }
       const bytes = noise(6, 700_000)
       const put = cluster.put(0, orderOf("EC42"), [bytes])
       await assert.rejects(put, failsWith("BlobShardsFailed", /3 of 6/).fault)
       const fault = await put.then(() => undefined, faultOf)
-      assert.equal(fault?._tag === "BlobShardsFailed" && fault.is_full === true, how === "full")
+      assert.equal(fault?._tag === "BlobShardsFailed" && fault.is_full === true, failure === "full")
       assert.deepEqual(await cluster.heldOf(idOf(bytes)), {})
     }
   })
@@ -191,28 +191,31 @@ describe("an erasure coded put", () => {
   })
 
   it("does not rely on a corrupt shard that was not read since", async () => {
-    for (const rotten of [1, 2, 3, 6]) {
+    for (const corrupt_count of [1, 2, 3, 6]) {
       for (const left of [3, 6]) {
-        const cluster = makeCluster({ nodes: 6, seed: rotten })
-        const bytes = noise(rotten, 400_000)
+        const cluster = makeCluster({ nodes: 6, seed: corrupt_count })
+        const bytes = noise(corrupt_count, 400_000)
         const { answer } = await cluster.put(0, orderOf("EC42"), [bytes])
         const holders = await holdersIn(cluster, answer.id)
         for (const [index, { engine }] of holders) {
           const [copy] = await engine.copiesOf([answer.id])
           const stored_at = copy?.kind === "shard" ? copy.stored_at : 0n
           if (index >= left) await engine.release(answer.id, stored_at, cluster.world.now())
-          else if (index < rotten) engine.corrupt(answer.id, 100)
+          else if (index < corrupt_count) engine.corrupt(answer.id, 100)
         }
         // One of the nodes with an intact shard is offline.
         const away = holders.get(5)
-        if (rotten < 6 && away) cluster.down(away)
+        if (corrupt_count < 6 && away) cluster.down(away)
         const at = cluster.nodes.findIndex((node) => node !== away)
         const { stored_on } = await cluster.put(at, orderOf("EC42"), [bytes])
         for (const node_id of stored_on) {
           const reading = await cluster.nodeOf(node_id).engine.read(answer.id, {}, 1n)
           await Array.fromAsync(reading.windows())
         }
-        assert.ok(stored_on.length >= 4, `${stored_on.length} of ${rotten} rotten, ${left} left`)
+        assert.ok(
+          stored_on.length >= 4,
+          `${stored_on.length} of ${corrupt_count} rotten, ${left} left`,
+        )
         await readsEverywhere(cluster, bytes)
       }
     }
@@ -238,7 +241,7 @@ describe("an erasure coded put", () => {
   })
 
   it("stays complete if another put of the same bytes fails and is rolled back", async () => {
-    let taken_back = 0
+    let rolled_back = 0
     for (let seed = 0; seed < 40; seed++) {
       const cluster = makeCluster({ nodes: 6, seed })
       const { world, network } = cluster
@@ -256,14 +259,14 @@ describe("an erasure coded put", () => {
       network.heal()
       await cluster.until(world.pause(60_000))
       const left = Object.keys(await cluster.heldOf(idOf(bytes)))
-      if (is_failed && !second.answer.created) taken_back += 1
+      if (is_failed && !second.answer.created) rolled_back += 1
       assert.ok(
         second.stored_on.every((node_id) => left.includes(node_id)),
         `seed ${seed}`,
       )
       await readsEverywhere(cluster, bytes)
     }
-    assert.ok(taken_back > 0)
+    assert.ok(rolled_back > 0)
   })
 
   it("tolerates any two offline nodes", async () => {

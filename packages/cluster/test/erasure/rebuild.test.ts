@@ -27,9 +27,9 @@ const stored = async (policy: "EC42" | "EC82", bytes: Uint8Array, lost: Readonly
     assert.ok(node)
     return node
   }
-  const were = await Promise.all(lost.map((index) => shardOf(nodeOf(index), id)))
+  const original = await Promise.all(lost.map((index) => shardOf(nodeOf(index), id)))
   for (const [at, index] of lost.entries()) {
-    await nodeOf(index).engine.release(id, were[at]?.copy.stored_at ?? 0n, 1n)
+    await nodeOf(index).engine.release(id, original[at]?.copy.stored_at ?? 0n, 1n)
   }
   const held = new Set(holders.values())
   const spare = cluster.nodes.filter((node) => !held.has(node))
@@ -40,7 +40,7 @@ const stored = async (policy: "EC42" | "EC82", bytes: Uint8Array, lost: Readonly
     const order = { id, missing, known: new Map(), reason: "repair", ...more } as const
     return cluster.until(rebuildShards(worker.parts, order))
   }
-  return { cluster, id, meta: answer.meta, were, nodeOf, spare, rebuild }
+  return { cluster, id, meta: answer.meta, were: original, nodeOf, spare, rebuild }
 }
 
 const failsWith = (tag: string) => (cause: unknown) => {

@@ -7,7 +7,7 @@ import { piece_bytes } from "../../erasure/layout.ts"
 import { erasureUploads } from "../../erasure/upload.ts"
 import { peerFailure } from "../../peer-failure.ts"
 import { faultIn } from "../replicas/nodes.ts"
-import { spoilingPool } from "../simulation/piece-pool.ts"
+import { poisoningPool } from "../simulation/piece-pool.ts"
 import { bytesOf, idOf, makeCluster, orderOf } from "./cluster.ts"
 
 const mib = 1024 * 1024
@@ -164,7 +164,7 @@ describe("an erasure coded upload", () => {
 
   it("leaves its memory to the next one, unless a node may still read it", async () => {
     const cluster = makeCluster({ nodes: 6 })
-    const { pool, counts } = spoilingPool()
+    const { pool, counts } = poisoningPool()
     const { parts } = cluster.nodeOf(0)
     const cut_off = new Set<string>()
     const send: Peers["send"] = (peer, ...what) =>

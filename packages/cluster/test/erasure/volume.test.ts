@@ -11,11 +11,11 @@ import { rebuildShards } from "../../erasure/rebuild.ts"
 import { erasureUploads } from "../../erasure/upload.ts"
 import { rollbackGuard } from "../../rollback.ts"
 import { directPeers, type Host, timing } from "../replicas/direct.ts"
-import { spoilingPool } from "../simulation/piece-pool.ts"
+import { poisoningPool } from "../simulation/piece-pool.ts"
 import { bytesOf, orderOf } from "./cluster.ts"
 
 const mib = 1024 * 1024
-const tools = { ...erasureTools(), pool: spoilingPool().pool }
+const tools = { ...erasureTools(), pool: poisoningPool().pool }
 const names = ["n0", "n1", "n2", "n3", "n4", "n5"]
 
 const volumes = async () => {
@@ -47,7 +47,9 @@ const volumes = async () => {
 }
 
 describe("an erasure coded blob on volumes", () => {
-  it("is stored, read, rebuilt, and still readable after a restart", { timeout: 60_000 }, async () => {
+  it("is stored, read, rebuilt, and still readable after a restart", {
+    timeout: 60_000,
+  }, async () => {
     const { down, nodes, open } = await volumes()
     const [first, , , , , last] = nodes
     assert.ok(first && last)

@@ -150,7 +150,7 @@ describe("cluster-wide deletions", () => {
       put_at,
       stored_at: 99n,
     })
-    for (const [theirs, is_told] of [
+    for (const [theirs, is_sent] of [
       [undefined, true],
       [{ ...wide, deleted_at: 9n }, true],
       [{ ...wide, deleted_at: 11n, is_cluster_wide: false }, true],
@@ -162,8 +162,8 @@ describe("cluster-wide deletions", () => {
     ] as const) {
       assert.equal(
         missingDeletions([wide], [theirs]).length,
-        is_told ? 1 : 0,
-        JSON.stringify(is_told),
+        is_sent ? 1 : 0,
+        JSON.stringify(is_sent),
       )
     }
   })

@@ -13,13 +13,13 @@ const unfinished = async (cluster: RepairWorld) => {
   const blob = cluster.blob("unfinished", "REPLICATION_POLICY_EC42")
   const owners = cluster.ownersOf(blob, 6)
   const created_at = cluster.world.now()
-  const give = (name: string, index: number) =>
+  const storeShard = (name: string, index: number) =>
     cluster.give(name, blob, { index, data_shards }, created_at)
-  for (const index of [3, 4, 5]) await give(owners[index] ?? "", index)
+  for (const index of [3, 4, 5]) await storeShard(owners[index] ?? "", index)
   await cluster.sleep(2 * hour_s)
   const [first = "", , , fourth = ""] = owners
   const left = async () => (await cluster.shards(blob)).size
-  return { blob, first, fourth, give, left }
+  return { blob, first, fourth, give: storeShard, left }
 }
 
 describe("shards of unfinished puts", () => {
@@ -29,11 +29,11 @@ describe("shards of unfinished puts", () => {
     await cluster.sweepAll()
     assert.equal(await left(), 0)
   })
-  for (const [who, slow] of [
+  for (const [description, slow] of [
     ["a queried node knows a newer ring", ["fourth"]],
     ["only the log knows a newer ring", ["all"]],
   ] as const) {
-    it(`stay if nodes that joined have the others: ${who}`, async () => {
+    it(`stay if nodes that joined have the others: ${description}`, async () => {
       const cluster = makeRepairWorld([...six, ...joined])
       const { fourth, give, left } = await unfinished(cluster)
       cluster.setRing({ active: [...six, ...joined] }, slow[0] === "all" ? six : [fourth])
@@ -83,10 +83,10 @@ describe("shards of unfinished puts", () => {
     const { first, fourth, give, left } = await unfinished(cluster)
     await give(first, 0)
     const { engine, now } = cluster.node(first)
-    let asked = 0
+    let queries = 0
     const copiesOf: typeof engine.copiesOf = async (ids) => {
-      asked += 1
-      return asked === 1 ? ids.map(() => undefined) : engine.copiesOf(ids)
+      queries += 1
+      return queries === 1 ? ids.map(() => undefined) : engine.copiesOf(ids)
     }
     cluster.network.attach({
       node_id: first,
@@ -97,6 +97,6 @@ describe("shards of unfinished puts", () => {
     })
     await cluster.sweep(fourth)
     assert.equal(await left(), 4)
-    assert.equal(asked, 2)
+    assert.equal(queries, 2)
   })
 })

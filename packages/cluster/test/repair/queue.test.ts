@@ -71,7 +71,7 @@ describe("the queue of hints", () => {
 describe("the rate limit", () => {
   const mebibyte = 2 ** 20
   /** The duration of this many pieces at 50 MiB/s, in milliseconds. */
-  const takes = async (pieces: number, bytes: number, at_once: number) => {
+  const duration = async (pieces: number, bytes: number, at_once: number) => {
     const world = makeWorld(1)
     const pace = makePace(50 * mebibyte, { now: world.now, after: world.after })
     let left = pieces
@@ -89,7 +89,7 @@ describe("the rate limit", () => {
       [20, 50 * mebibyte, 3],
     ] as const) {
       const wanted_ms = ((pieces * bytes) / (50 * mebibyte)) * 1000
-      const ms = await takes(pieces, bytes, at_once)
+      const ms = await duration(pieces, bytes, at_once)
       assert.ok(Math.abs(ms / wanted_ms - 1) < 0.01, `${ms} ms for ${wanted_ms}`)
     }
   })
@@ -97,13 +97,13 @@ describe("the rate limit", () => {
     const world = makeWorld(1)
     const pace = makePace(100, { now: world.now, after: world.after })
     await world.until(world.pause(60_000))
-    const begun = world.ms()
+    const started_ms = world.ms()
     await world.until(
       (async () => {
         for (let n = 0; n < 10; n++) await pace(100)
       })(),
     )
-    assert.ok(world.ms() - begun >= 9900, `${world.ms() - begun}`)
+    assert.ok(world.ms() - started_ms >= 9900, `${world.ms() - started_ms}`)
   })
   it("tolerates a clock that is set back", async () => {
     const world = makeWorld(1)
@@ -111,9 +111,9 @@ describe("the rate limit", () => {
     const pace = makePace(100, { now: () => world.now() - back, after: world.after })
     await world.until(Promise.resolve(pace(100)))
     back = 3600n * second_ns
-    const begun = world.ms()
+    const started_ms = world.ms()
     await world.until(Promise.resolve(pace(100)))
-    assert.ok(world.ms() - begun <= 2000)
+    assert.ok(world.ms() - started_ms <= 2000)
   })
   it("ends its source when its reader ends", async () => {
     let is_ended = false

@@ -42,24 +42,24 @@ const scatter = async (cluster: RepairWorld, random: Seeded, blob: MadeBlob) => 
   }
 }
 
-const check = async (cluster: RepairWorld, blob: MadeBlob, told: string) => {
+const check = async (cluster: RepairWorld, blob: MadeBlob, story: string) => {
   const owners = cluster.ownersOf(blob, nodes_needed[blob.policy])
-  assert.deepEqual(await cluster.holders(blob), [...owners].sort(), told)
+  assert.deepEqual(await cluster.holders(blob), [...owners].sort(), story)
   if (blob.policy === "REPLICATION_POLICY_EC42") {
     const shards = await cluster.shards(blob)
     assert.deepEqual(
       [...shards.values()].toSorted((one, other) => one - other),
       [0, 1, 2, 3, 4, 5],
-      told,
+      story,
     )
     for (const [name, index] of shards) {
       const { data } = await cluster.node(name).engine.read(blob.id, {}, cluster.world.now())
-      assert.deepEqual(data, shardBytes(blob, { index, data_shards: 4 }), told)
+      assert.deepEqual(data, shardBytes(blob, { index, data_shards: 4 }), story)
     }
   } else {
     for (const name of owners) {
       const { data } = await cluster.node(name).engine.get(blob.id, {}, cluster.world.now())
-      assert.deepEqual(data, blob.bytes, told)
+      assert.deepEqual(data, blob.bytes, story)
     }
   }
 }

@@ -55,9 +55,9 @@ describe("the release of a copy", () => {
     await cluster.give("a", blob)
     await cluster.give("b", blob)
     await cluster.sleep(hours_s)
-    cluster.network.setWeather({ delay_ms_max: 1000, slow: 0, cut: 0, lost: 0 })
+    cluster.network.setFaults({ delay_ms_max: 1000, slow: 0, cut: 0, lost: 0 })
     const { keeps } = cluster.node("b").repairs
-    let asked = 0
+    let queries = 0
     const { engine, now } = cluster.node("b")
     cluster.network.attach({
       node_id: "b",
@@ -65,14 +65,14 @@ describe("the release of a copy", () => {
       now,
       isUp: () => true,
       keeps: async (ids, ring_version, is_read) => {
-        asked += 1
+        queries += 1
         const kept = await keeps(ids, ring_version, is_read)
         cluster.setRing({})
         return kept
       },
     })
     await cluster.sweep("a")
-    assert.equal(asked, 1)
+    assert.equal(queries, 1)
     assert.deepEqual(await cluster.holders(blob), ["a", "b"])
   })
   it("is not confirmed by a node that does not own, have or keep the blob", async () => {
@@ -103,30 +103,30 @@ describe("the release of a copy", () => {
     const blob = ownedBy(cluster, "b")
     await cluster.give("b", blob)
     const { repairs } = cluster.node("b")
-    const asked = () => cluster.world.until(repairs.keeps([blob.id], 1, true))
-    assert.deepEqual(await asked(), [false])
+    const confirm = () => cluster.world.until(repairs.keeps([blob.id], 1, true))
+    assert.deepEqual(await confirm(), [false])
     await cluster.sleep(20)
-    assert.deepEqual(await asked(), [true])
+    assert.deepEqual(await confirm(), [true])
     // A verification counts once, and expires.
-    assert.deepEqual(await asked(), [false])
+    assert.deepEqual(await confirm(), [false])
     await cluster.sleep(86_400)
     cluster.node("b").engine.corrupt(blob.id)
-    assert.deepEqual(await asked(), [false])
+    assert.deepEqual(await confirm(), [false])
   })
   it("is not confirmed by the verification of a copy that was replaced", async () => {
     const cluster = makeRepairWorld(names, { repair_bytes_per_second: 100 })
     const blob = ownedBy(cluster, "b")
     await cluster.give("b", blob)
     const { repairs, engine, now } = cluster.node("b")
-    const asked = () => cluster.world.until(repairs.keeps([blob.id], 1, true))
-    assert.deepEqual(await asked(), [false])
+    const confirm = () => cluster.world.until(repairs.keeps([blob.id], 1, true))
+    assert.deepEqual(await confirm(), [false])
     await cluster.sleep(20)
     const [old] = await engine.copiesOf([blob.id])
     assert.ok(old?.kind === "whole")
     await engine.release(blob.id, old.stored_at, now())
     await cluster.give("b", blob)
     engine.corrupt(blob.id)
-    assert.deepEqual(await asked(), [false])
+    assert.deepEqual(await confirm(), [false])
   })
   it("is not confirmed by a node that is releasing its own copy", async () => {
     const cluster = makeRepairWorld(names)
@@ -134,7 +134,7 @@ describe("the release of a copy", () => {
     await cluster.give("a", blob)
     await cluster.give("b", blob)
     await cluster.sleep(hours_s)
-    const said: Array<boolean> = []
+    const responses: Array<boolean> = []
     const { engine, now, repairs } = cluster.node("b")
     cluster.network.attach({
       node_id: "b",
@@ -142,13 +142,13 @@ describe("the release of a copy", () => {
       now,
       isUp: () => true,
       keeps: async (ids, ring_version, is_read) => {
-        said.push(...(await cluster.node("a").repairs.keeps(ids, ring_version, is_read)))
+        responses.push(...(await cluster.node("a").repairs.keeps(ids, ring_version, is_read)))
         return repairs.keeps(ids, ring_version, is_read)
       },
     })
     assert.deepEqual(await cluster.node("a").repairs.keeps([blob.id], 1, false), [true])
     await cluster.sweep("a")
-    assert.deepEqual(said, [false])
+    assert.deepEqual(responses, [false])
     assert.deepEqual(await cluster.holders(blob), ["b"])
   })
 })

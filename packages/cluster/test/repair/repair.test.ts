@@ -9,7 +9,7 @@ const settle_s = 11
 const origin = { actor: "test", request_id: "", correlation_id: "" }
 
 /** A blob that only its first owner has, old enough for a sweep to inspect it. */
-const lonely = async (cluster: RepairWorld, text = "one") => {
+const singleCopy = async (cluster: RepairWorld, text = "one") => {
   const blob = cluster.blob(text, "REPLICATION_POLICY_REPLICA3")
   const [first = ""] = cluster.ownersOf(blob, 3)
   await cluster.give(first, blob)
@@ -25,7 +25,7 @@ const readAt = async (cluster: RepairWorld, name: string, { id }: MadeBlob) => {
 describe("the repair of replicas", () => {
   it("sends owners their missing copies, with the original metadata", async () => {
     const cluster = makeRepairWorld(names)
-    const { blob, first, owners } = await lonely(cluster)
+    const { blob, first, owners } = await singleCopy(cluster)
     const result = await cluster.sweep(first)
     assert.deepEqual({ acts: result.acts, lacking: result.lacking }, { acts: 2, lacking: 0 })
     assert.deepEqual(await cluster.holders(blob), [...owners].sort())
@@ -66,7 +66,7 @@ describe("the repair of replicas", () => {
   })
   it("lets one holder act, and the next one if that cannot", async () => {
     const cluster = makeRepairWorld(names)
-    const { blob, first, owners } = await lonely(cluster)
+    const { blob, first, owners } = await singleCopy(cluster)
     const [, second = "", third = ""] = owners
     await cluster.give(second, blob)
     await cluster.sleep(settle_s)
@@ -78,7 +78,7 @@ describe("the repair of replicas", () => {
   })
   it("does not restore a copy that was deleted locally: another node stands in", async () => {
     const cluster = makeRepairWorld(names)
-    const { blob, first, owners } = await lonely(cluster)
+    const { blob, first, owners } = await singleCopy(cluster)
     const [, second = ""] = owners
     await cluster.sweep(first)
     await cluster.node(second).engine.delete(blob.id, origin, cluster.world.now())
@@ -91,32 +91,32 @@ describe("the repair of replicas", () => {
   })
   it("releases a misplaced copy after an hour once all owners keep theirs", async () => {
     const cluster = makeRepairWorld(names)
-    const { blob, owners } = await lonely(cluster)
-    const [stranger = ""] = names.filter((name) => !owners.includes(name))
-    await cluster.give(stranger, blob)
+    const { blob, owners } = await singleCopy(cluster)
+    const [other = ""] = names.filter((name) => !owners.includes(name))
+    await cluster.give(other, blob)
     await cluster.sleep(settle_s)
     await cluster.sweepAll()
     assert.deepEqual(await cluster.holders(blob), names)
-    assert.equal(cluster.node(stranger).repairs.progress().pending_migrations, 1)
+    assert.equal(cluster.node(other).repairs.progress().pending_migrations, 1)
     await cluster.sleep(hour_s)
-    await cluster.sweep(stranger)
+    await cluster.sweep(other)
     assert.deepEqual(await cluster.holders(blob), [...owners].sort())
-    assert.equal(cluster.node(stranger).repairs.progress().pending_migrations, 0)
+    assert.equal(cluster.node(other).repairs.progress().pending_migrations, 0)
   })
   it("keeps a misplaced copy while an owner lacks one or does not respond", async () => {
     const cluster = makeRepairWorld(names)
-    const { blob, first, owners } = await lonely(cluster)
-    const [stranger = ""] = names.filter((name) => !owners.includes(name))
-    await cluster.give(stranger, blob)
+    const { blob, first, owners } = await singleCopy(cluster)
+    const [other = ""] = names.filter((name) => !owners.includes(name))
+    await cluster.give(other, blob)
     await cluster.sweep(first)
     await cluster.sleep(hour_s + settle_s)
-    cluster.network.block(stranger, first)
-    assert.equal((await cluster.sweep(stranger)).is_complete, false)
+    cluster.network.block(other, first)
+    assert.equal((await cluster.sweep(other)).is_complete, false)
     assert.deepEqual(await cluster.holders(blob), names)
   })
   it("repairs hinted blobs: a corrupt local copy is fetched from another node", async () => {
     const cluster = makeRepairWorld(names)
-    const { blob, first } = await lonely(cluster)
+    const { blob, first } = await singleCopy(cluster)
     await cluster.sweep(first)
     const { engine, repairs } = cluster.node(first)
     engine.corrupt(blob.id)
@@ -128,7 +128,7 @@ describe("the repair of replicas", () => {
   })
   it("retries a hint while no node responds, and leaves it to the sweep in the end", async () => {
     const cluster = makeRepairWorld(names)
-    const { blob, first, owners } = await lonely(cluster)
+    const { blob, first, owners } = await singleCopy(cluster)
     const [, second = "", third = ""] = owners
     const { repairs } = cluster.node(first)
     cluster.network.block(first, second)
@@ -162,7 +162,7 @@ describe("the repair of replicas", () => {
   })
   it("reports failures once a minute, and continues", async () => {
     const cluster = makeRepairWorld(names)
-    const { first, owners } = await lonely(cluster)
+    const { first, owners } = await singleCopy(cluster)
     for (const owner of owners) if (owner !== first) cluster.node(owner).engine.limit(0)
     cluster.node(first).repairs.start()
     await cluster.sleep(50)

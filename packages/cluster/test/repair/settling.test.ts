@@ -12,7 +12,7 @@ const settle_s = 11
 const names = ["a", "b"]
 
 /** Nodes of which `holders` have a recent blob. The repair of node a has made its first sweep. */
-const begun = async (holders: ReadonlyArray<string>, options: WorldOptions = {}) => {
+const startRepair = async (holders: ReadonlyArray<string>, options: WorldOptions = {}) => {
   const cluster = makeRepairWorld(names, options)
   const blob = cluster.blob("young", "REPLICATION_POLICY_REPLICA2")
   for (const name of holders) await cluster.give(name, blob)
@@ -28,7 +28,7 @@ const stopped = ({ world, node }: RepairWorld) => world.until(node("a").repairs.
 
 describe("blobs that are too recent for a sweep", () => {
   it("are inspected again on their own", async () => {
-    const { cluster, repairs, first } = await begun(names)
+    const { cluster, repairs, first } = await startRepair(names)
     await cluster.sleep(8)
     for (const name of names)
       await cluster.give(name, cluster.blob("later", "REPLICATION_POLICY_REPLICA2"))
@@ -40,13 +40,13 @@ describe("blobs that are too recent for a sweep", () => {
   })
   it("are inspected once more, not repeatedly", async () => {
     const works: Array<number> = []
-    const { cluster } = await begun(names, { pauseAfter: (took_ms) => works.push(took_ms) })
+    const { cluster } = await startRepair(names, { pauseAfter: (took_ms) => works.push(took_ms) })
     await cluster.sleep(60)
     assert.equal(works.length, 1)
     await stopped(cluster)
   })
   it("are repaired as soon as no put can still be storing them", async () => {
-    const { cluster, blob, repairs, first } = await begun(["a"])
+    const { cluster, blob, repairs, first } = await startRepair(["a"])
     await cluster.sleep(8)
     assert.deepEqual(await cluster.holders(blob), ["a"])
     await cluster.sleep(3)
@@ -58,7 +58,7 @@ describe("blobs that are too recent for a sweep", () => {
     await stopped(cluster)
   })
   it("are left to the next sweeps if no node responds", async () => {
-    const { cluster, blob } = await begun(["a"])
+    const { cluster, blob } = await startRepair(["a"])
     cluster.network.block("a", "b")
     await cluster.sleep(settle_s)
     assert.deepEqual(await cluster.holders(blob), ["a"])
@@ -99,7 +99,7 @@ describe("a sweep with concurrent client requests", () => {
   const page_copies = 256
 
   /** The duration of node a's next sweep in milliseconds, and the thread time of its pages. */
-  const swept = async (cluster: RepairWorld) => {
+  const nextSweep = async (cluster: RepairWorld) => {
     const began = cluster.world.ms()
     await cluster.sweep("a")
     return cluster.world.ms() - began
@@ -119,13 +119,13 @@ describe("a sweep with concurrent client requests", () => {
 
   it("pauses in proportion to its thread time, except in the first sweep of a ring", async () => {
     const { cluster, works } = await resting()
-    assert.ok((await swept(cluster)) < rest_ms)
-    assert.ok((await swept(cluster)) >= rest_ms)
+    assert.ok((await nextSweep(cluster)) < rest_ms)
+    assert.ok((await nextSweep(cluster)) >= rest_ms)
     assert.equal(works.length, 1)
     assert.ok(Math.abs((works[0] ?? 0) - 0.06) < 1e-9, "one copy")
     cluster.setRing({})
-    assert.ok((await swept(cluster)) < rest_ms)
-    assert.ok((await swept(cluster)) >= rest_ms)
+    assert.ok((await nextSweep(cluster)) < rest_ms)
+    assert.ok((await nextSweep(cluster)) >= rest_ms)
   })
   it("ends without pauses if the ring changes meanwhile", async () => {
     const { cluster, works } = await resting()
@@ -133,8 +133,8 @@ describe("a sweep with concurrent client requests", () => {
       await cluster.give("a", cluster.blob(`${n}`, "REPLICATION_POLICY_NONE"))
     }
     await cluster.sleep(settle_s)
-    await swept(cluster)
-    const sweeping = swept(cluster)
+    await nextSweep(cluster)
+    const sweeping = nextSweep(cluster)
     await cluster.sleep(1)
     cluster.setRing({})
     assert.ok((await sweeping) < 2 * rest_ms)
@@ -142,13 +142,13 @@ describe("a sweep with concurrent client requests", () => {
   })
   it("does not pause while it finds work, or while the node leaves", async () => {
     const { cluster, works } = await resting()
-    await swept(cluster)
+    await nextSweep(cluster)
     await cluster.give("a", cluster.blob("lonely", "REPLICATION_POLICY_REPLICA2"))
     await cluster.sleep(settle_s)
-    assert.ok((await swept(cluster)) < rest_ms)
+    assert.ok((await nextSweep(cluster)) < rest_ms)
     cluster.setRing({ active: ["b"], leaving: ["a"] })
-    await swept(cluster)
-    await swept(cluster)
+    await nextSweep(cluster)
+    await nextSweep(cluster)
     assert.equal(works.length, 0)
   })
 })

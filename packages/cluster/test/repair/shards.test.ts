@@ -105,17 +105,17 @@ describe("the repair of shards", () => {
     const cluster = makeRepairWorld(seven)
     const blob = cluster.blob("moved", "REPLICATION_POLICY_EC42")
     const owners = cluster.ownersOf(blob, 6)
-    const [stranger = ""] = seven.filter((name) => !owners.includes(name))
+    const [other = ""] = seven.filter((name) => !owners.includes(name))
     const [bare = "", ...others] = owners
     const created_at = cluster.world.now()
-    for (const [index, name] of [...others, stranger].entries()) {
+    for (const [index, name] of [...others, other].entries()) {
       await cluster.give(name, blob, { index, data_shards: 4 }, created_at)
     }
     await cluster.sleep(settle_s)
     await cluster.sweepAll(2)
     assert.equal((await cluster.shards(blob)).get(bare), 5)
-    assert.equal((await cluster.shards(blob)).get(stranger), 5, "an hour it stays")
-    assert.equal(cluster.node(stranger).repairs.progress().repairs, 0, "nothing was made anew")
+    assert.equal((await cluster.shards(blob)).get(other), 5, "an hour it stays")
+    assert.equal(cluster.node(other).repairs.progress().repairs, 0, "nothing was made anew")
     await cluster.sleep(hour_s)
     await cluster.sweepAll()
     const shards = await cluster.shards(blob)
@@ -126,13 +126,13 @@ describe("the repair of shards", () => {
     const cluster = makeRepairWorld(seven)
     const blob = cluster.blob("old disk", "REPLICATION_POLICY_EC42")
     const owners = cluster.ownersOf(blob, 6)
-    const [stranger = ""] = seven.filter((name) => !owners.includes(name))
+    const [other = ""] = seven.filter((name) => !owners.includes(name))
     const created_at = cluster.world.now()
     const held = [0, 1, 2, 3, 4, 2]
     for (const [at, name] of owners.entries()) {
       await cluster.give(name, blob, { index: held[at] ?? 0, data_shards: 4 }, created_at)
     }
-    await cluster.give(stranger, blob, { index: 5, data_shards: 4 }, created_at)
+    await cluster.give(other, blob, { index: 5, data_shards: 4 }, created_at)
     await cluster.sleep(settle_s)
     await cluster.sweepAll(3)
     await cluster.sleep(hour_s)

@@ -141,7 +141,7 @@ const copyAt = async ({ engine }: WorldNode, { id }: MadeBlob): Promise<HeldCopy
 }
 
 /** Stores a copy on a node, as if by a put or by another node. */
-const giveTo = async (
+const storeOn = async (
   { engine, now }: WorldNode,
   blob: MadeBlob,
   shard: Shard | undefined,
@@ -199,7 +199,7 @@ export const makeRepairWorld = (names: ReadonlyArray<string>, options: WorldOpti
     give: (name: string, blob: MadeBlob, shard?: Shard, created_at?: bigint) => {
       const first = put_at.get(blob.id) ?? world.now()
       put_at.set(blob.id, first)
-      return giveTo(node(name), blob, shard, created_at ?? first)
+      return storeOn(node(name), blob, shard, created_at ?? first)
     },
     /** Advances the clock. */
     sleep: (seconds: number) => world.until(world.pause(seconds * 1000)),

@@ -195,12 +195,12 @@ describe("a delete on all nodes", () => {
 
 describe("a node that sends wrong bytes", () => {
   /** The node's responses with one byte changed, at or after this offset. */
-  const lying = (node_id: () => string, at: number) => (peers: Peers) => ({
+  const falsify = (node_id: () => string, at: number) => (peers: Peers) => ({
     ...peers,
-    fetch: async (...asked: Parameters<Peers["fetch"]>) => {
-      const fetched = await peers.fetch(...asked)
-      if (asked[0].node_id !== node_id()) return fetched
-      let place = asked[2].offset ?? 0
+    fetch: async (...args: Parameters<Peers["fetch"]>) => {
+      const fetched = await peers.fetch(...args)
+      if (args[0].node_id !== node_id()) return fetched
+      let place = args[2].offset ?? 0
       const bytes = (async function* () {
         for await (const piece of fetched.bytes) {
           const changed = Uint8Array.from(piece)
@@ -215,7 +215,7 @@ describe("a node that sends wrong bytes", () => {
   })
 
   it("is skipped if another has the blob, and its bytes are never accepted", async () => {
-    let liar = ""
+    let faulty = ""
     for (const [bytes, at] of [
       [small, 7],
       [large, 7],
@@ -224,35 +224,35 @@ describe("a node that sends wrong bytes", () => {
       const nodes = makeNodes(
         4,
         undefined,
-        lying(() => liar, at),
+        falsify(() => faulty, at),
       )
       const id = idOf(bytes)
       const { owners, others } = nodes.rolesOf(id, 2)
-      const asked = firstOf(others)
+      const reader = firstOf(others)
       const put = firstOf(owners).engine.put(orderOf("REPLICATION_POLICY_NONE"), [bytes], 100n)
       await nodes.until(put)
-      liar = firstOf(owners).node_id
-      const alone = nodes.until(read(asked, id))
+      faulty = firstOf(owners).node_id
+      const alone = nodes.until(read(reader, id))
       const whole_window = bytes === small
       expect(await faultIn(alone)).toBe(whole_window ? "BlobUnreachable" : "BlobStoreFailed")
       if (!whole_window) continue
       const { engine } = firstOf(owners.slice(1))
       await nodes.until(engine.put(orderOf("REPLICATION_POLICY_NONE"), [bytes], 100n))
-      expect((await nodes.until(read(asked, id))).bytes.equals(bytes)).toBe(true)
+      expect((await nodes.until(read(reader, id))).bytes.equals(bytes)).toBe(true)
     }
   })
 
   it("is detected before the last bytes are returned", async () => {
-    let liar = ""
+    let faulty = ""
     const nodes = makeNodes(
       3,
       undefined,
-      lying(() => liar, 3),
+      falsify(() => faulty, 3),
     )
     const id = idOf(large)
     const { owners, others } = nodes.rolesOf(id, 1)
     await nodes.until(firstOf(owners).engine.put(orderOf("REPLICATION_POLICY_NONE"), [large], 100n))
-    liar = firstOf(owners).node_id
+    faulty = firstOf(owners).node_id
     let taken = 0
     const reading = async () => {
       const { windows } = await firstOf(others).engine.get(id, {}, 1n)

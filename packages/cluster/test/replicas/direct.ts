@@ -9,7 +9,7 @@ import { peerFailure } from "../../peer-failure.ts"
 import { clusterEngine } from "../../replicas/engine.ts"
 import { type RollbackGuard, rollbackGuard } from "../../rollback.ts"
 import type { Timing } from "../../timing.ts"
-import { failureOf } from "../simulation/wires.ts"
+import { failureOf } from "../simulation/links.ts"
 import { membersOf, namesOf, openCode, pool } from "./nodes.ts"
 
 export interface Host {
@@ -27,7 +27,7 @@ export const timing: Timing = {
 
 /** The other nodes, called directly; offline ones cannot be reached. */
 export const directPeers = (hosts: ReadonlyMap<string, Host>, down: ReadonlySet<string>): Peers => {
-  const ask = async <A>({ node_id }: Peer, work: (host: Host) => Promise<A>) => {
+  const call = async <A>({ node_id }: Peer, work: (host: Host) => Promise<A>) => {
     const host = hosts.get(node_id)
     if (host === undefined || down.has(node_id)) {
       throw peerFailure("UNAVAILABLE", `${node_id} cannot be reached`)
@@ -38,7 +38,7 @@ export const directPeers = (hosts: ReadonlyMap<string, Host>, down: ReadonlySet<
   }
   return {
     send: (peer, order, bytes) =>
-      ask(peer, async ({ guard }) => {
+      call(peer, async ({ guard }) => {
         const receiving = guard.receive(order, copyBytes(order.size, order.shard))
         try {
           for await (const part of bytes) await receiving.write(part)
@@ -48,22 +48,22 @@ export const directPeers = (hosts: ReadonlyMap<string, Host>, down: ReadonlySet<
         }
       }),
     fetch: (peer, id, range) =>
-      ask(peer, async ({ local }) => {
+      call(peer, async ({ local }) => {
         const { copy, meta, data, windows } = await local.read(id, range, timing.now())
         const one = async function* () {
           if (data !== undefined) yield data
         }
         return { copy, meta, bytes: data === undefined ? windows() : one() }
       }),
-    takeBack: (peer, id, created_at) => ask(peer, ({ guard }) => guard.rollBack(id, created_at)),
-    renew: (peer, id, put_at) => ask(peer, ({ guard }) => guard.renew(id, put_at, timing.now())),
+    takeBack: (peer, id, created_at) => call(peer, ({ guard }) => guard.rollBack(id, created_at)),
+    renew: (peer, id, put_at) => call(peer, ({ guard }) => guard.renew(id, put_at, timing.now())),
     deleteClusterWide: (peer, id, origin, deleted_at) =>
-      ask(peer, ({ local }) => local.deleteClusterWide(id, origin, deleted_at)),
-    have: (peer, ids) => ask(peer, ({ guard }) => guard.copiesOf(ids)),
-    keeps: (peer, ids) => ask(peer, async () => ids.map(() => false)),
-    ringVersion: (peer) => ask(peer, async () => 1),
+      call(peer, ({ local }) => local.deleteClusterWide(id, origin, deleted_at)),
+    have: (peer, ids) => call(peer, ({ guard }) => guard.copiesOf(ids)),
+    keeps: (peer, ids) => call(peer, async () => ids.map(() => false)),
+    ringVersion: (peer) => call(peer, async () => 1),
     copies: (peer, after, until, limit) =>
-      ask(peer, ({ local }) => local.copies(after, until, limit)),
+      call(peer, ({ local }) => local.copies(after, until, limit)),
   }
 }
 

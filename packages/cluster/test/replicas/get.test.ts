@@ -34,13 +34,13 @@ describe("a get of a blob that is not stored here", () => {
       for (const bytes of [new Uint8Array(0), small, large]) {
         const made = await withBlob("REPLICATION_POLICY_NONE", bytes, { on_owner })
         const meta = await made.node.local.stat(made.id)
-        for (const asked of await lacking(made, made.id)) {
-          const got = await made.nodes.until(read(asked, made.id))
+        for (const reader of await lacking(made, made.id)) {
+          const got = await made.nodes.until(read(reader, made.id))
           expect(got.bytes.equals(bytes)).toBe(true)
           expect(got.reading.meta).toEqual(meta)
           expect(got.reading.data === undefined).toBe(bytes === large)
-          expect(await made.nodes.until(asked.engine.stat(made.id, "cluster"))).toEqual(meta)
-          expect(await faultIn(asked.engine.stat(made.id))).toBe("BlobNotFound")
+          expect(await made.nodes.until(reader.engine.stat(made.id, "cluster"))).toEqual(meta)
+          expect(await faultIn(reader.engine.stat(made.id))).toBe("BlobNotFound")
         }
       }
     }
@@ -48,8 +48,8 @@ describe("a get of a blob that is not stored here", () => {
 
   it("returns the bytes of a range, and can be read repeatedly or not at all", async () => {
     const made = await withBlob("REPLICATION_POLICY_NONE", large)
-    const [asked] = await lacking(made, made.id)
-    if (asked === undefined) throw new Error("all have it")
+    const [reader] = await lacking(made, made.id)
+    if (reader === undefined) throw new Error("all have it")
     for (const [offset, length] of [
       [0, 10],
       [5, 2_000_000],
@@ -59,7 +59,7 @@ describe("a get of a blob that is not stored here", () => {
       [1_000_000, undefined],
     ] as const) {
       const range = { offset, ...(length === undefined ? {} : { length }) }
-      const reading = await made.nodes.until(asked.engine.get(made.id, range, 1n))
+      const reading = await made.nodes.until(reader.engine.get(made.id, range, 1n))
       const wanted = large.subarray(offset, length === undefined ? undefined : offset + length)
       for (let turn = 0; turn < 2; turn++) {
         const all = async () => {
@@ -74,10 +74,10 @@ describe("a get of a blob that is not stored here", () => {
 
   it("continues on another node if the first dies in the middle", async () => {
     const made = await withBlob("REPLICATION_POLICY_REPLICA2", large)
-    const [asked] = await lacking(made, made.id)
-    if (asked === undefined) throw new Error("all have it")
+    const [reader] = await lacking(made, made.id)
+    if (reader === undefined) throw new Error("all have it")
     const crashing = async () => {
-      const { windows } = await asked.engine.get(made.id, {}, 1n)
+      const { windows } = await reader.engine.get(made.id, {}, 1n)
       const parts: Array<Uint8Array> = []
       for await (const part of windows()) {
         if (parts.length === 2) made.node.crash()
@@ -90,11 +90,11 @@ describe("a get of a blob that is not stored here", () => {
 
   it("fails if the only node with the blob dies in the middle", async () => {
     const made = await withBlob("REPLICATION_POLICY_NONE", large)
-    const [asked] = await lacking(made, made.id)
-    if (asked === undefined) throw new Error("all have it")
+    const [reader] = await lacking(made, made.id)
+    if (reader === undefined) throw new Error("all have it")
     let taken = 0
     const crashing = async () => {
-      const { windows } = await asked.engine.get(made.id, {}, 1n)
+      const { windows } = await reader.engine.get(made.id, {}, 1n)
       for await (const part of windows()) {
         taken += part.length
         made.node.crash()
@@ -106,13 +106,13 @@ describe("a get of a blob that is not stored here", () => {
 
   it("queries the next node if one is silent, long before its deadline", async () => {
     const made = await withBlob("REPLICATION_POLICY_REPLICA3", small)
-    const [asked] = await lacking(made, made.id)
+    const [reader] = await lacking(made, made.id)
     const [first, second] = made.owners
-    if (!asked || !first || !second) throw new Error("too few nodes")
-    made.nodes.network.block(asked.node_id, first.node_id)
-    made.nodes.network.block(asked.node_id, second.node_id)
+    if (!reader || !first || !second) throw new Error("too few nodes")
+    made.nodes.network.block(reader.node_id, first.node_id)
+    made.nodes.network.block(reader.node_id, second.node_id)
     const began = made.nodes.world.ms()
-    expect((await made.nodes.until(read(asked, made.id))).bytes.equals(small)).toBe(true)
+    expect((await made.nodes.until(read(reader, made.id))).bytes.equals(small)).toBe(true)
     expect(made.nodes.world.ms() - began).toBeLessThan(200)
   })
 
@@ -122,13 +122,13 @@ describe("a get of a blob that is not stored here", () => {
       const id = idOf(small)
       const { owners, others } = nodes.rolesOf(id, 3)
       const all = [...owners, ...others]
-      const asked = all[3]
-      if (asked === undefined) throw new Error("too few nodes")
-      expect(await faultIn(nodes.until(asked.engine.get(id, {}, 1n)))).toBe("BlobNotFound")
-      expect(await faultIn(nodes.until(asked.engine.stat(id, "cluster")))).toBe("BlobNotFound")
+      const reader = all[3]
+      if (reader === undefined) throw new Error("too few nodes")
+      expect(await faultIn(nodes.until(reader.engine.get(id, {}, 1n)))).toBe("BlobNotFound")
+      expect(await faultIn(nodes.until(reader.engine.stat(id, "cluster")))).toBe("BlobNotFound")
       all[at]?.crash()
-      expect(await faultIn(nodes.until(asked.engine.get(id, {}, 1n)))).toBe("BlobUnreachable")
-      expect(await faultIn(nodes.until(asked.engine.stat(id, "cluster")))).toBe("BlobUnreachable")
+      expect(await faultIn(nodes.until(reader.engine.get(id, {}, 1n)))).toBe("BlobUnreachable")
+      expect(await faultIn(nodes.until(reader.engine.stat(id, "cluster")))).toBe("BlobUnreachable")
     }
   })
 
@@ -141,12 +141,12 @@ describe("a get of a blob that is not stored here", () => {
       nodes.setMembers(names.slice(0, left), [], offline)
       const { engine } = nodes.nodeOf("n1")
       // A get of a range starts with a stat.
-      const asks = [
+      const requests = [
         () => engine.get(idOf(small), {}, 1n),
         () => engine.stat(idOf(small), "cluster"),
       ]
-      for (const ask of asks) {
-        const fault = await nodes.until(ask().then(undefined, faultOf))
+      for (const request of requests) {
+        const fault = await nodes.until(request().then(undefined, faultOf))
         expect(fault).toEqual({ _tag: "BlobNotFound", id: idOf(small), not_asked: offline })
       }
     }
@@ -162,8 +162,8 @@ describe("a get of a blob that is not stored here", () => {
       const names = owners.map(({ node_id }) => node_id)
       for (const node of owners.slice(left)) node.crash()
       nodes.setMembers(names.slice(0, left), [], names.slice(left))
-      const asked = nodes.nodeOf(names[0] ?? "").engine.get(id, {}, 1n)
-      expect(await faultIn(nodes.until(asked))).toBe("BlobUnreachable")
+      const response = nodes.nodeOf(names[0] ?? "").engine.get(id, {}, 1n)
+      expect(await faultIn(nodes.until(response))).toBe("BlobUnreachable")
       // The nodes are removed with their copies: then no node knows that there were more.
       nodes.setMembers(names.slice(0, left))
       const again = nodes.nodeOf(names[0] ?? "").engine.get(id, {}, 1n)
@@ -178,9 +178,9 @@ describe("a get of a blob that is not stored here", () => {
       names.filter((name) => name !== made.node.node_id),
       [made.node.node_id],
     )
-    const [asked] = await lacking(made, made.id)
-    if (asked === undefined) throw new Error("all have it")
-    expect((await made.nodes.until(read(asked, made.id))).bytes.equals(small)).toBe(true)
+    const [reader] = await lacking(made, made.id)
+    if (reader === undefined) throw new Error("all have it")
+    expect((await made.nodes.until(read(reader, made.id))).bytes.equals(small)).toBe(true)
   })
 
   it("hints that an owner lacks it, unless it was deleted there", async () => {
@@ -215,10 +215,10 @@ describe("a corrupt copy", () => {
 
   it("of another node is skipped", async () => {
     const made = await withBlob("REPLICATION_POLICY_REPLICA2", large)
-    const [asked] = await lacking(made, made.id)
-    if (asked === undefined) throw new Error("all have it")
+    const [reader] = await lacking(made, made.id)
+    if (reader === undefined) throw new Error("all have it")
     made.node.local.corrupt(made.id, 2_500_000)
-    expect((await made.nodes.until(read(asked, made.id))).bytes.equals(large)).toBe(true)
+    expect((await made.nodes.until(read(reader, made.id))).bytes.equals(large)).toBe(true)
   })
 
   it("that is the only one means a corrupt blob, not a missing one", async () => {
@@ -251,10 +251,10 @@ describe("an erasure coded blob", () => {
     await check()
     const third = made.nodes.rolesOf(made.id, 6).owners[3]
     third?.crash()
-    const [asked] = made.others.filter(
+    const [reader] = made.others.filter(
       ({ node_id }) => !dead.has(node_id) && node_id !== third?.node_id,
     )
-    if (asked === undefined) throw new Error("too few nodes")
-    expect(await faultIn(made.nodes.until(read(asked, made.id)))).toBe("BlobUnreachable")
+    if (reader === undefined) throw new Error("too few nodes")
+    expect(await faultIn(made.nodes.until(read(reader, made.id)))).toBe("BlobUnreachable")
   })
 })

@@ -12,7 +12,7 @@ import type { RepairHint } from "../../repair/hint.ts"
 import { clusterEngine } from "../../replicas/engine.ts"
 import { rollbackGuard } from "../../rollback.ts"
 import { makeNetwork } from "../simulation/network.ts"
-import { spoilingPool } from "../simulation/piece-pool.ts"
+import { poisoningPool } from "../simulation/piece-pool.ts"
 import { makeWorld } from "../simulation/world.ts"
 
 export const origin = { actor: "tester", request_id: "r-1", correlation_id: "c-1" }
@@ -24,7 +24,7 @@ export const openCode = (data_shards: number) => {
   return code
 }
 
-export const { pool } = spoilingPool()
+export const { pool } = poisoningPool()
 
 export const idOf = (bytes: Uint8Array) =>
   // The first half of a BLAKE3 digest in hex is a BlobId.

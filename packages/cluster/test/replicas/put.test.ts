@@ -12,13 +12,13 @@ const put = ({ until }: Nodes, node: Node, policy: Parameters<typeof orderOf>[0]
 
 const upload = async (node: Node, policy: Parameters<typeof orderOf>[0], bytes: Uint8Array) => {
   const order = { ...orderOf("REPLICATION_POLICY_UNSPECIFIED") }
-  const begun = node.engine.upload(order, undefined)
+  const session = node.engine.upload(order, undefined)
   for (let at = 0; at < bytes.length; at += 500_000) {
-    await begun.write(bytes.subarray(at, at + 500_000))
+    await session.write(bytes.subarray(at, at + 500_000))
   }
   // As in a JSON message, where the policy may follow the bytes.
   Object.assign(order, { policy })
-  return begun.finish(100n)
+  return session.finish(100n)
 }
 
 const first = (nodes: ReadonlyArray<Node>) => {
@@ -176,12 +176,12 @@ describe("a put in a cluster", () => {
   it("is refused if the node leaves, even for an upload that began before", async () => {
     const nodes = makeNodes(3)
     const here = first(nodes.nodes)
-    const begun = here.engine.upload(orderOf("REPLICATION_POLICY_REPLICA2"), undefined)
-    await begun.write(small)
+    const session = here.engine.upload(orderOf("REPLICATION_POLICY_REPLICA2"), undefined)
+    await session.write(small)
     nodes.setMembers(["n2", "n3"], ["n1"])
     expect(await faultIn(put(nodes, here, "REPLICATION_POLICY_NONE"))).toBe("BlobUnreachable")
-    expect(await faultIn(begun.finish(100n))).toBe("BlobUnreachable")
-    await begun.abort()
+    expect(await faultIn(session.finish(100n))).toBe("BlobUnreachable")
+    await session.abort()
     expect(await nodes.holders(small_id)).toEqual([])
     const other = first(nodes.nodes.slice(1))
     await put(nodes, other, "REPLICATION_POLICY_REPLICA2")
@@ -251,45 +251,45 @@ describe("an erasure coded put", () => {
   })
 
   it("is replaced by a whole copy if it was never finished", async () => {
-    for (const asked of [
+    for (const receiver of [
       "REPLICATION_POLICY_UNSPECIFIED",
       "REPLICATION_POLICY_REPLICA2",
     ] as const) {
       const nodes = makeNodes(6)
       const node = first(nodes.nodes)
       await put(nodes, node, policy)
-      const [kept, ...lost] = nodes.nodes
+      const [holder, ...lost] = nodes.nodes
       for (const { local } of lost.slice(0, 3)) {
         const [copy] = await local.copiesOf([small_id])
         if (copy?.kind === "shard") await local.release(small_id, copy.stored_at, 150n)
       }
-      if (kept === undefined) throw new Error("there is no node")
-      const answer = await put(nodes, kept, asked)
+      if (holder === undefined) throw new Error("there is no node")
+      const answer = await put(nodes, holder, receiver)
       expect(answer.created).toBe(true)
-      expect((await kept.local.copiesOf([small_id]))[0]?.kind).toBe("whole")
+      expect((await holder.local.copiesOf([small_id]))[0]?.kind).toBe("whole")
     }
   })
 
   it("is not replaced by an upload while silent nodes may have the rest", async () => {
     const nodes = makeNodes(6)
-    const [kept, ...others] = nodes.nodes
-    if (kept === undefined) throw new Error("there is no node")
-    const { id } = await put(nodes, kept, policy)
-    const again = () => nodes.until(upload(kept, "REPLICATION_POLICY_UNSPECIFIED", small))
-    for (const { node_id } of others.slice(0, 3)) nodes.network.block(kept.node_id, node_id)
+    const [holder, ...others] = nodes.nodes
+    if (holder === undefined) throw new Error("there is no node")
+    const { id } = await put(nodes, holder, policy)
+    const again = () => nodes.until(upload(holder, "REPLICATION_POLICY_UNSPECIFIED", small))
+    for (const { node_id } of others.slice(0, 3)) nodes.network.block(holder.node_id, node_id)
     expect(await faultIn(again())).toBe("BlobUnreachable")
     nodes.network.heal()
     const names = others.map(({ node_id }) => node_id)
-    nodes.setMembers([kept.node_id, ...names.slice(3)], [], names.slice(0, 3))
+    nodes.setMembers([holder.node_id, ...names.slice(3)], [], names.slice(0, 3))
     expect(await faultIn(again())).toBe("BlobUnreachable")
     expect((await nodes.holders(id)).length).toBe(6)
     for (const { local } of others.slice(0, 3)) {
       const [copy] = await local.copiesOf([id])
       if (copy?.kind === "shard") await local.release(id, copy.stored_at, 150n)
     }
-    nodes.setMembers([kept.node_id, ...names])
+    nodes.setMembers([holder.node_id, ...names])
     expect(await faultIn(again())).toBe("BlobUnreachable")
-    expect(await nodes.holders(id)).not.toContain(kept.node_id)
+    expect(await nodes.holders(id)).not.toContain(holder.node_id)
     expect(await again()).toMatchObject({ created: true })
   })
 

@@ -27,9 +27,9 @@ const put = (nodes: Nodes, node: Node, policy: ReplicationPolicy, at: bigint) =>
   nodes.until(node.engine.put(orderOf(policy), [bytes], at))
 
 const upload = async (nodes: Nodes, node: Node, policy: ReplicationPolicy, at: bigint) => {
-  const begun = node.engine.upload(orderOf(policy), undefined)
-  await begun.write(bytes.slice())
-  return nodes.until(begun.finish(at))
+  const session = node.engine.upload(orderOf(policy), undefined)
+  await session.write(bytes.slice())
+  return nodes.until(session.finish(at))
 }
 
 const copyAt = async ({ local }: Node, of: BlobId): Promise<HeldCopy | undefined> => {
@@ -38,7 +38,7 @@ const copyAt = async ({ local }: Node, of: BlobId): Promise<HeldCopy | undefined
 }
 
 /** Sends a cluster-wide deletion to each of the nodes. */
-const tellAll = async (nodes: ReadonlyArray<Node>, deleted_at: bigint) => {
+const deleteOnAll = async (nodes: ReadonlyArray<Node>, deleted_at: bigint) => {
   for (const { local } of nodes) await local.deleteClusterWide(id, origin, deleted_at)
 }
 
@@ -55,14 +55,14 @@ describe("a repeated put of the same bytes", () => {
     const nodes = makeNodes(3)
     const { owners, here, there } = rolesOf(nodes, 2)
     await put(nodes, here, "REPLICATION_POLICY_REPLICA2", 100n)
-    await tellAll([here], 200n)
+    await deleteOnAll([here], 200n)
     const again = await put(nodes, here, "REPLICATION_POLICY_REPLICA2", 300n)
     expect(again.created).toBe(true)
     expect(again.durable_on).toEqual([here.node_id, there.node_id])
-    await tellAll(nodes.nodes, 200n)
+    await deleteOnAll(nodes.nodes, 200n)
     expect(await nodes.holders(id)).toEqual(owners.map(({ node_id }) => node_id).sort())
     expect((await copyAt(there, id))?.created_at).toBe(100n)
-    await tellAll(nodes.nodes, 300n)
+    await deleteOnAll(nodes.nodes, 300n)
     expect(await nodes.holders(id)).toEqual([])
   })
 
@@ -74,13 +74,13 @@ describe("a repeated put of the same bytes", () => {
       const nodes = makeNodes(3)
       const { owners, here, there, other } = rolesOf(nodes, 2)
       const first = await put(nodes, here, "REPLICATION_POLICY_REPLICA2", 100n)
-      await tellAll([other], 200n)
+      await deleteOnAll([other], 200n)
       const answer = await again(nodes, here, "REPLICATION_POLICY_REPLICA2", 300n)
       expect(answer).toEqual({
         ...{ id, meta: first.meta, created: false },
         durable_on: [here.node_id, there.node_id],
       })
-      await tellAll(nodes.nodes, 200n)
+      await deleteOnAll(nodes.nodes, 200n)
       for (const owner of owners) {
         expect(await copyAt(owner, id)).toMatchObject({ created_at: 100n, put_at: 300n })
         expect(await owner.local.stat(id)).toEqual(first.meta)
@@ -112,8 +112,8 @@ describe("a repeated put of the same bytes", () => {
       const nodes = makeNodes(3)
       const { here, there } = rolesOf(nodes, 2)
       await put(nodes, here, "REPLICATION_POLICY_REPLICA2", 100n)
-      for (const rotten of [[here], [there], [here, there]]) {
-        for (const { local } of rotten) local.corrupt(id)
+      for (const corrupt of [[here], [there], [here, there]]) {
+        for (const { local } of corrupt) local.corrupt(id)
         const answer = await again(nodes, here, "REPLICATION_POLICY_REPLICA2", nodes.world.now())
         expect(answer.durable_on).toEqual([here.node_id, there.node_id])
         for (const { local } of [here, there]) {
@@ -138,7 +138,7 @@ describe("a repeated put of the same bytes", () => {
     const nodes = makeNodes(7)
     const { owners, here, other } = rolesOf(nodes, 6)
     const first = await put(nodes, here, "REPLICATION_POLICY_EC42", 100_000n)
-    await tellAll([other], 200_000n)
+    await deleteOnAll([other], 200_000n)
     const gone = owners.at(-1)
     gone?.crash()
     const answer = await put(nodes, other, "REPLICATION_POLICY_UNSPECIFIED", 250_000n).catch(
@@ -148,7 +148,7 @@ describe("a repeated put of the same bytes", () => {
     const again = await put(nodes, here, "REPLICATION_POLICY_EC42", 300_000n)
     expect(again).toMatchObject({ created: false, meta: first.meta })
     expect(again.durable_on?.length).toBe(5)
-    await tellAll(nodes.nodes, 200_000n)
+    await deleteOnAll(nodes.nodes, 200_000n)
     expect((await nodes.until(read(here, id))).bytes.equals(bytes)).toBe(true)
   })
 
@@ -160,7 +160,7 @@ describe("a repeated put of the same bytes", () => {
     const again = await put(nodes, alone, "REPLICATION_POLICY_NONE", 300n)
     expect(again).toMatchObject({ created: false, meta: { created_at: 100n } })
     // Another node has joined, which this one does not know yet.
-    await tellAll([alone], 200n)
+    await deleteOnAll([alone], 200n)
     expect(await copyAt(alone, id)).toMatchObject({ created_at: 100n, put_at: 300n })
     const single = membersOf("n1", ["n1"])
     expect(isSingle({ members: () => single })).toBe(false)

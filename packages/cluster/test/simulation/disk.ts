@@ -12,7 +12,7 @@ const slow_chance = 0.01
 const slower = 100
 
 /** Digits of an identifier in the story. */
-const told_digits = 8
+const story_digits = 8
 
 export interface Life {
   readonly isUp: () => boolean
@@ -27,7 +27,7 @@ export const never = () => new Promise<never>(() => {})
  * Runs each operation with simulated delays, unless the life ends before. An operation may take
  * effect without a response.
  */
-const lively = (world: World, { isUp, stalledUntil }: Life) => {
+const withDelays = (world: World, { isUp, stalledUntil }: Life) => {
   const wait = async () => {
     const ms = world.random.next() * step_ms_max
     await world.pause(world.random.next() < slow_chance ? ms * slower : ms)
@@ -67,9 +67,9 @@ export const diskOf = (
   world: World,
   life: Life,
   engine: NodeEngine,
-  tell: (what: string) => void = () => undefined,
+  note: (what: string) => void = () => undefined,
 ): NodeEngine => {
-  const alive = lively(world, life)
+  const alive = withDelays(world, life)
   const intakeOf = (intake: Intake): Intake => ({
     // The port allows both a thrown refusal and a rejected promise.
     write: (bytes) => (life.isUp() ? intake.write(bytes) : never()),
@@ -100,7 +100,7 @@ export const diskOf = (
         const received = await receiving.finish(at)
         const { id, shard } = order
         const what = shard === undefined ? "" : `, shard ${shard.index},`
-        if (received.created) tell(`takes ${id.slice(0, told_digits)}${what} in`)
+        if (received.created) note(`takes ${id.slice(0, story_digits)}${what} in`)
         return received
       }
       return { ...intakeOf(receiving), finish: alive(finish) }
@@ -122,7 +122,7 @@ export const diskOf = (
     renew: alive(engine.renew),
     release: alive(async (id, stored_at, at) => {
       const is_gone = await engine.release(id, stored_at, at)
-      if (is_gone) tell(`lets ${id.slice(0, told_digits)} go`)
+      if (is_gone) note(`lets ${id.slice(0, story_digits)} go`)
       return is_gone
     }),
     deleteClusterWide: alive(engine.deleteClusterWide),

@@ -4,9 +4,9 @@
  * a fault of the software.
  */
 import { nodes_needed } from "#schemas/blob-storage/replication.ts"
-import { bears, lookNow, readDisks } from "./laws.ts"
+import { checkNow, isReadableWithout, readDisks } from "./invariants.ts"
 import { log_id } from "./membership.ts"
-import { fair, type Weather } from "./network.ts"
+import { good_network, type NetworkFaults } from "./network.ts"
 import type { SimulatedNode } from "./node.ts"
 import type { Scene } from "./work.ts"
 
@@ -18,8 +18,8 @@ const quiet_ms = 60_000
 const full_bytes = 1
 const capacity_bytes = 2 ** 40
 
-const rough: Weather = { delay_ms_max: 20, slow: 0.02, cut: 0.01, lost: 0.01 }
-const storm: Weather = { delay_ms_max: 200, slow: 0.1, cut: 0.05, lost: 0.05 }
+const rough: NetworkFaults = { delay_ms_max: 20, slow: 0.02, cut: 0.01, lost: 0.01 }
+const bad_network: NetworkFaults = { delay_ms_max: 200, slow: 0.1, cut: 0.05, lost: 0.05 }
 
 /** Repeats an action at random intervals between these bounds until the calm phase. */
 const often = async (
@@ -41,7 +41,7 @@ const anyOf = ({ cluster: { world } }: Scene, nodes: ReadonlyArray<SimulatedNode
 
 const crash = ({ model }: Scene, node: SimulatedNode) => {
   node.crash()
-  model.died(node.node_id)
+  model.endProcess(node.node_id)
 }
 
 /** A process crashes and restarts: soon, or once its node was removed. */
@@ -50,7 +50,7 @@ const crashes = (scene: Scene) => {
   return often(scene, [5 * second_ms, 90 * second_ms], async () => {
     const up = nodes.filter((node) => node.isUp())
     const node = anyOf(scene, up)
-    const is_alone = membership.truth().nodes.length === 1
+    const is_alone = membership.current().nodes.length === 1
     if (node === undefined || (!is_alone && 2 * up.length <= nodes.length)) return
     crash(scene, node)
     const is_long = !is_alone && world.happens("a node is away for long", 0.15)
@@ -73,10 +73,10 @@ const cuts = (scene: Scene) => {
   return often(scene, [5 * second_ms, 60 * second_ms], async () => {
     const one = anyOf(scene, nodes)
     if (one === undefined) return
-    const dice = world.random.next()
+    const draw = world.random.next()
     const others = [log_id, ...nodes.map(({ node_id }) => node_id)]
     const [first = log_id, ...rest] = others.filter((node_id) => node_id !== one.node_id)
-    const lost = dice < 0.3 ? [first, ...rest] : [world.random.pick([first, ...rest])]
+    const lost = draw < 0.3 ? [first, ...rest] : [world.random.pick([first, ...rest])]
     const is_one_way = world.random.next() < 0.3
     world.count(lost.length > 1 ? "a node is cut off" : "two nodes are cut off")
     if (is_one_way) world.count("a cut is one way")
@@ -93,10 +93,10 @@ const cuts = (scene: Scene) => {
   })
 }
 
-const weathers = (scene: Scene) => {
+const changeNetwork = (scene: Scene) => {
   const { world, network } = scene.cluster
   return often(scene, [10 * second_ms, 60 * second_ms], () => {
-    network.setWeather(world.random.pick([fair, fair, rough, rough, storm]))
+    network.setFaults(world.random.pick([good_network, good_network, rough, rough, bad_network]))
   })
 }
 
@@ -123,15 +123,15 @@ const stalls = (scene: Scene) => {
 
 /** Whether bytes may be destroyed: no node is moving copies on the basis of an older ring. */
 const isSteady = ({ cluster: { membership, nodes } }: Scene) => {
-  const { ring_version, nodes: members } = membership.truth()
+  const { ring_version, nodes: members } = membership.current()
   if (members.some(({ state }) => state === "leaving")) return false
   return nodes.every(
-    (node) => !node.isUp() || membership.seenBy(node.node_id).ring_version === ring_version,
+    (node) => !node.isUp() || membership.membersOf(node.node_id).ring_version === ring_version,
   )
 }
 
 /** Corrupts a copy, which a read or at the latest the scrub detects. */
-const rot = (scene: Scene) => {
+const corruptCopy = (scene: Scene) => {
   const { world, nodes } = scene.cluster
   const node = anyOf(scene, nodes)
   if (node === undefined) return
@@ -148,7 +148,11 @@ const rot = (scene: Scene) => {
   if (first === undefined) return
   const { id, name } = world.random.pick([first, ...rest]).content
   if (
-    !bears(scene.cluster, scene.model, (node_id, other) => node_id === node.node_id && other === id)
+    !isReadableWithout(
+      scene.cluster,
+      scene.model,
+      (node_id, other) => node_id === node.node_id && other === id,
+    )
   )
     return
   const [copy] = disks.of(id)
@@ -164,10 +168,10 @@ const wipe = async (scene: Scene) => {
   const node = anyOf(scene, nodes)
   if (node === undefined) return
   const { node_id } = node
-  if (!bears(scene.cluster, scene.model, (other) => other === node_id)) return
+  if (!isReadableWithout(scene.cluster, scene.model, (other) => other === node_id)) return
   if (node.isUp()) crash(scene, node)
   node.wipe()
-  scene.model.forgot(node_id)
+  scene.model.loseDisk(node_id)
   world.count("a disk is exchanged")
   if (world.happens("a node leaves at once", 0.4)) membership.leave(node_id, false)
   await world.pause(world.random.next() * 60 * second_ms)
@@ -179,21 +183,21 @@ const wipe = async (scene: Scene) => {
 const losses = (scene: Scene) =>
   often(scene, [quiet_ms, 2 * quiet_ms], async () => {
     if (!isSteady(scene)) return
-    if (scene.cluster.world.random.next() < 0.7) rot(scene)
+    if (scene.cluster.world.random.next() < 0.7) corruptCopy(scene)
     else await wipe(scene)
-    lookNow(scene.cluster, scene.model)
+    checkNow(scene.cluster, scene.model)
   })
 
 /** Reads everything on a disk, which detects corrupt copies. */
-const scrubs = async (scene: Scene) => {
+const runScrubs = async (scene: Scene) => {
   const { world, nodes } = scene.cluster
   for (;;) {
     await world.pause(minute_ms)
     for (const node of nodes) {
       if (!node.isUp()) continue
       for (const { content } of scene.model.blobs) {
-        const [lying] = readDisks([node]).of(content.id)
-        if (lying?.is_rotten !== true) continue
+        const [stored] = readDisks([node]).of(content.id)
+        if (stored?.is_rotten !== true) continue
         world.count("a rotten copy is found by the scrub")
         const read = async () => {
           const { windows } = await node.disk().read(content.id, {}, node.now())
@@ -218,7 +222,7 @@ const leaves = (scene: Scene) => {
     if (node === undefined || 2 * active.length <= nodes.length) return
     membership.leave(node.node_id, true)
     world.count("a node leaves")
-    if (!(await whenLeft(scene, node))) return
+    if (!(await waitUntilLeft(scene, node))) return
     await world.pause(world.random.next() * minute_ms)
     if (world.isCalm()) return
     node.start()
@@ -227,30 +231,30 @@ const leaves = (scene: Scene) => {
 }
 
 /** Waits until the node has left, and shuts it down; false if the calm phase begins before. */
-const whenLeft = async (scene: Scene, node: SimulatedNode) => {
+const waitUntilLeft = async (scene: Scene, node: SimulatedNode) => {
   const { world, membership } = scene.cluster
   while (membership.stateOf(node.node_id) !== undefined) {
     await world.pause(second_ms)
     if (world.isCalm()) return false
   }
-  takeAway(scene, node)
+  shutDown(scene, node)
   return true
 }
 
 /** Shuts down a node that has left; its copies are not needed any more. */
-export const takeAway = (scene: Scene, node: SimulatedNode) => {
+export const shutDown = (scene: Scene, node: SimulatedNode) => {
   crash(scene, node)
   node.wipe()
-  scene.model.forgot(node.node_id)
+  scene.model.loseDisk(node.node_id)
   scene.cluster.world.count("a node has left")
-  lookNow(scene.cluster, scene.model)
+  checkNow(scene.cluster, scene.model)
 }
 
 /** Adds the nodes that are not members at first, sometimes two at once. */
 const joins = (scene: Scene) => {
   const { world, nodes, membership, weightOf } = scene.cluster
   return often(scene, [20 * second_ms, 2 * minute_ms], () => {
-    const out = nodes.filter(({ lives }) => lives() === 0)
+    const out = nodes.filter(({ starts }) => starts() === 0)
     const count = world.happens("two nodes join at once", 0.3) ? 2 : 1
     for (const node of out.slice(0, count)) {
       node.start()
@@ -262,8 +266,8 @@ const joins = (scene: Scene) => {
 
 /** Runs all faults until the calm phase; the scrub continues. */
 export const begin = (scene: Scene) => [
-  ...[crashes(scene), cuts(scene), weathers(scene), fullDisks(scene), stalls(scene)],
-  ...[losses(scene), leaves(scene), joins(scene), scrubs(scene)],
+  ...[crashes(scene), cuts(scene), changeNetwork(scene), fullDisks(scene), stalls(scene)],
+  ...[losses(scene), leaves(scene), joins(scene), runScrubs(scene)],
 ]
 
 /** Ends all faults: all nodes run, the network is complete, and disks have space. */
@@ -271,7 +275,7 @@ export const heal = (scene: Scene) => {
   const { world, network, nodes, membership, weightOf } = scene.cluster
   world.calm()
   network.heal()
-  network.setWeather(fair)
+  network.setFaults(good_network)
   for (const node of nodes) {
     node.disk().limit(capacity_bytes)
     node.start()

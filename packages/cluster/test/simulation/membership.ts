@@ -54,8 +54,10 @@ export const tableOf = (context: ClusterContext): Placement => {
 const peerOf = ({ node_id, address }: Peer): Peer => ({ node_id, address })
 
 /** Whether the node is leaving, or has left and not returned. */
-const isLeaving = (node_id: string, past: ReadonlyArray<ClusterContext>) => {
-  const states = past.flatMap(({ nodes }) => nodes.find((node) => node.node_id === node_id) ?? [])
+const isLeaving = (node_id: string, history: ReadonlyArray<ClusterContext>) => {
+  const states = history.flatMap(
+    ({ nodes }) => nodes.find((node) => node.node_id === node_id) ?? [],
+  )
   return states.at(-1)?.state === "leaving"
 }
 
@@ -76,9 +78,9 @@ const membersOf = (
 
 export interface Membership {
   /** The present state, without the delay of news. */
-  readonly truth: () => ClusterContext
+  readonly current: () => ClusterContext
   /** The members as the node knows them. */
-  readonly seenBy: (node_id: string) => Members
+  readonly membersOf: (node_id: string) => Members
   /** Queries the log for news that the node lacks; rejects if the node is cut off. */
   readonly isCurrent: (node_id: string) => Promise<boolean>
   /** Starts the node's process, which knows nothing until it has read the log. */
@@ -105,12 +107,12 @@ const makeLog = ({ world, network, isUp }: MembershipParts) => {
   const seen = new Map<string, number>()
   const views = new Map<string, { readonly version: number; readonly members: Members }>()
 
-  const hears = (node_id: string) => isUp(node_id) && !network.isBlocked(log_id, node_id)
-  const tell = (node_id: string, version: number) => {
+  const canReceive = (node_id: string) => isUp(node_id) && !network.isBlocked(log_id, node_id)
+  const deliver = (node_id: string, version: number) => {
     const fast_ms = world.random.next() * news_ms_max
     world.after(world.happens("news are late", slow_news) ? fast_ms * slower : fast_ms, () => {
-      if (hears(node_id)) seen.set(node_id, Math.max(seen.get(node_id) ?? 0, version))
-      else if (isUp(node_id)) world.after(again_ms, () => tell(node_id, version))
+      if (canReceive(node_id)) seen.set(node_id, Math.max(seen.get(node_id) ?? 0, version))
+      else if (isUp(node_id)) world.after(again_ms, () => deliver(node_id, version))
     })
   }
   return {
@@ -124,7 +126,7 @@ const makeLog = ({ world, network, isUp }: MembershipParts) => {
       history.push(contextOf())
       for (const { type } of decided.success) world.count(type)
       world.note(decided.success.map((event) => Object.values(event).join(" ")).join("; "))
-      for (const node_id of seen.keys()) tell(node_id, history.length - 1)
+      for (const node_id of seen.keys()) deliver(node_id, history.length - 1)
       return true
     },
     isCurrent: async (node_id: string) => {
@@ -132,14 +134,14 @@ const makeLog = ({ world, network, isUp }: MembershipParts) => {
       if (network.isBlocked(node_id, log_id)) throw new Error("the log cannot be asked")
       const newest = history.length - 1
       await world.pause(ask_ms)
-      if (!hears(node_id)) throw new Error("the log does not answer")
+      if (!canReceive(node_id)) throw new Error("the log does not answer")
       return seen.get(node_id) === newest
     },
     begin: (node_id: string) => {
       seen.set(node_id, 0)
-      tell(node_id, history.length - 1)
+      deliver(node_id, history.length - 1)
     },
-    seenBy: (node_id: string) => {
+    membersSeenBy: (node_id: string) => {
       const version = seen.get(node_id) ?? 0
       const known = views.get(node_id)
       if (known?.version === version) return known.members
@@ -154,18 +156,18 @@ const makeLog = ({ world, network, isUp }: MembershipParts) => {
 
 export const makeMembership = (parts: MembershipParts): Membership => {
   const { world, network, isUp } = parts
-  const { contextOf, timers, send, begin, seenBy, isCurrent } = makeLog(parts)
-  const beats = new Map<string, number>()
+  const { contextOf, timers, send, begin, membersSeenBy, isCurrent } = makeLog(parts)
+  const heartbeats = new Map<string, number>()
 
-  const speaks = (node_id: string) => isUp(node_id) && !network.isBlocked(node_id, log_id)
+  const canSend = (node_id: string) => isUp(node_id) && !network.isBlocked(node_id, log_id)
   const instant = () => new Date(Number(world.now() / ms_ns)).toISOString()
   const look = () => {
     const at = instant()
     for (const { node_id, state } of contextOf().nodes) {
-      if (speaks(node_id)) {
-        beats.set(node_id, world.ms())
+      if (canSend(node_id)) {
+        heartbeats.set(node_id, world.ms())
         if (state === "offline") send(ReviveNode.make({ node_id }))
-      } else if (state === "active" && world.ms() - (beats.get(node_id) ?? 0) > deadline_ms) {
+      } else if (state === "active" && world.ms() - (heartbeats.get(node_id) ?? 0) > deadline_ms) {
         send(MarkNodeOffline.make({ node_id, fence: 1, at, remove_after_seconds }))
       }
     }
@@ -175,21 +177,21 @@ export const makeMembership = (parts: MembershipParts): Membership => {
   world.after(beat_ms, look)
   return {
     begin,
-    seenBy,
+    membersOf: membersSeenBy,
     isCurrent,
-    truth: contextOf,
+    current: contextOf,
     join: (node_id, weight) => {
       const address = `${node_id}.test:1`
       const capacity_bytes = String(tib * weight)
       const node = { node_id: NodeId.make(node_id), address, capacity_bytes, vnodes_per_node }
-      beats.set(node_id, world.ms())
+      heartbeats.set(node_id, world.ms())
       send(JoinNode.make(node))
     },
     leave: (node_id, graceful) => {
       send(LeaveNode.make({ node_id: NodeId.make(node_id), graceful, at: instant() }))
     },
     confirmLeave: (node_id) =>
-      speaks(node_id) && send(ConfirmLeave.make({ node_id: NodeId.make(node_id) })),
+      canSend(node_id) && send(ConfirmLeave.make({ node_id: NodeId.make(node_id) })),
     stateOf: (node_id) => contextOf().nodes.find((node) => node.node_id === node_id)?.state,
   }
 }

@@ -52,9 +52,9 @@ export interface Model {
   readonly endPut: (put: Put, put_at: bigint | undefined) => void
   readonly endDeletion: (known: Known, deletion: Deletion, is_acknowledged: boolean) => void
   /** A process has died: its clients never get their pending responses. */
-  readonly died: (node_id: string) => void
+  readonly endProcess: (node_id: string) => void
   /** A disk is lost, with the local deletions on it. */
-  readonly forgot: (node_id: string) => void
+  readonly loseDisk: (node_id: string) => void
 }
 
 const newer = (one: bigint, other: bigint) => (one > other ? one : other)
@@ -138,7 +138,7 @@ export const makeModel = (world: World, contents: ReadonlyArray<Content>): Model
     },
     beginDeletion: ({ deletions }, node_id, at) => begin(deletions, node_id, at),
     beginLocalDeletion: ({ local_deletions }, node_id, at) => begin(local_deletions, node_id, at),
-    died: (node_id) => {
+    endProcess: (node_id) => {
       for (const known of blobs) {
         for (const put of known.puts) if (put.node_id === node_id) endPut(put, undefined)
         for (const deletion of [...known.deletions, ...known.local_deletions]) {
@@ -146,10 +146,10 @@ export const makeModel = (world: World, contents: ReadonlyArray<Content>): Model
         }
       }
     },
-    forgot: (node_id) => {
+    loseDisk: (node_id) => {
       for (const { local_deletions } of blobs) {
-        const kept = local_deletions.filter((deletion) => deletion.node_id !== node_id)
-        local_deletions.splice(0, Infinity, ...kept)
+        const remaining = local_deletions.filter((deletion) => deletion.node_id !== node_id)
+        local_deletions.splice(0, Infinity, ...remaining)
       }
     },
   }

@@ -40,7 +40,7 @@ export const isHeld = (copy: Copy | undefined): copy is HeldCopy =>
   copy !== undefined && copy.kind !== "tombstone"
 
 /** The results of those that succeed. */
-export const answered = async <A>(work: ReadonlyArray<Promise<A>>) =>
+export const fulfilled = async <A>(work: ReadonlyArray<Promise<A>>) =>
   (await Promise.allSettled(work)).flatMap((one) => (one.status === "fulfilled" ? one.value : []))
 
 export const makeCopying = ({ local, peers, members, timing }: SoftwareParts) => {
@@ -74,10 +74,10 @@ export const makeCopying = ({ local, peers, members, timing }: SoftwareParts) =>
 export type Copying = ReturnType<typeof makeCopying>
 
 /** The nodes that should have a copy: the next owner stands in for one that deleted it. */
-const makeTakers = (parts: SoftwareParts, { push }: Copying, mistake?: Mistake) => {
+const makeHolders = (parts: SoftwareParts, { push }: Copying, mistake?: Mistake) => {
   const { local, peers, members } = parts
   /** Sends the copy; false if the node has deleted it locally and refuses it. */
-  const isTaken = (peer: Peer, copy: HeldCopy) =>
+  const isAccepted = (peer: Peer, copy: HeldCopy) =>
     push(peer, copy, "repair").then(
       () => true,
       (cause: unknown) => {
@@ -97,58 +97,58 @@ const makeTakers = (parts: SoftwareParts, { push }: Copying, mistake?: Mistake) 
     // A copy of an older put is renewed when it is sent again.
     const is_there = isHeld(there) && there.put_at >= copy.put_at
     if (is_there || mistake === "repairs nothing") return "has"
-    return (await isTaken(peer, copy)) ? "has" : "refuses"
+    return (await isAccepted(peer, copy)) ? "has" : "refuses"
   }
   return async (copy: HeldCopy): Promise<ReadonlyArray<Peer>> => {
     const { placement, active } = members()
     const ranked = placement.ownersOf(placement.partitionOf(copy.id), active.length)
     const wanted = nodes_needed[copy.policy]
-    const takers: Array<Peer> = []
+    const holders: Array<Peer> = []
     if (mistake === "releases without confirmation") {
       return active.filter((peer) => ranked.slice(0, wanted).includes(peer.node_id))
     }
     for (const owner of ranked) {
       const peer = active.find((one) => one.node_id === owner)
-      if (peer === undefined || takers.length === wanted) continue
+      if (peer === undefined || holders.length === wanted) continue
       const found = await look(peer, copy)
       if (found === "over") return []
-      if (found === "has") takers.push(peer)
+      if (found === "has") holders.push(peer)
     }
-    return takers
+    return holders
   }
 }
 
 /** Releases a copy once all its owners confirm theirs for one ring version. */
 const makeRelease = ({ local, peers, members, timing }: SoftwareParts, mistake?: Mistake) => {
-  const letting_go = new Set<BlobId>()
-  const mayGo = async ({ id }: HeldCopy, takers: ReadonlyArray<Peer>) => {
+  const releasing = new Set<BlobId>()
+  const mayRelease = async ({ id }: HeldCopy, holders: ReadonlyArray<Peer>) => {
     const { ring_version } = members()
     const words = await Promise.all(
-      takers.map((peer) => peers.keeps(peer, [id], ring_version, false)),
+      holders.map((peer) => peers.keeps(peer, [id], ring_version, false)),
     )
     if (mistake === "releases without confirmation") return true
     return words.every(([kept]) => kept) && members().ring_version === ring_version
   }
   return {
-    letGo: async (copy: HeldCopy, takers: ReadonlyArray<Peer>) => {
+    release: async (copy: HeldCopy, holders: ReadonlyArray<Peer>) => {
       const { node_id, is_leaving } = members()
-      if (takers.length === 0 || takers.some((peer) => peer.node_id === node_id)) return false
+      if (holders.length === 0 || holders.some((peer) => peer.node_id === node_id)) return false
       const age_seconds = (timing.now() - copy.stored_at) / second_ns
       if (!is_leaving && age_seconds < release_after_seconds) return false
       if (mistake === "keeps misplaced copies") return false
-      letting_go.add(copy.id)
+      releasing.add(copy.id)
       try {
-        if (!(await mayGo(copy, takers))) return false
+        if (!(await mayRelease(copy, holders))) return false
         return await local.release(copy.id, copy.stored_at, timing.now())
       } finally {
-        letting_go.delete(copy.id)
+        releasing.delete(copy.id)
       }
     },
     keeps: async (ids: ReadonlyArray<BlobId>, ring_version: number) => {
       const copies = await local.copiesOf(ids)
       const { placement, active, node_id, ring_version: version } = members()
       return copies.map((copy) => {
-        if (!isHeld(copy) || version !== ring_version || letting_go.has(copy.id)) return false
+        if (!isHeld(copy) || version !== ring_version || releasing.has(copy.id)) return false
         const partition = placement.partitionOf(copy.id)
         return placement.ownersOf(partition, active.length).includes(node_id)
       })
@@ -159,25 +159,25 @@ const makeRelease = ({ local, peers, members, timing }: SoftwareParts, mistake?:
 /** One sweep of the local copies: sends missing copies and releases misplaced ones. */
 export const makeSweep = (parts: SoftwareParts, copying: Copying, mistake?: Mistake) => {
   const { local, peers, members } = parts
-  const takersOf = makeTakers(parts, copying, mistake)
-  const { letGo, keeps } = makeRelease(parts, mistake)
+  const holdersOf = makeHolders(parts, copying, mistake)
+  const { release, keeps } = makeRelease(parts, mistake)
 
   const spread = async ({ id, deleted_at }: Deletion) => {
     if (mistake === "ignores nodes that were offline") return true
-    const told = await answered(
+    const responses = await fulfilled(
       copying
         .others()
         .map((peer) =>
           peers.deleteClusterWide(peer, id, store_origin, deleted_at).then(() => [peer]),
         ),
     )
-    return told.length > 0
+    return responses.length > 0
   }
   /** Whether nothing is left to do if this node leaves. */
-  const tend = async (copy: Copy) => {
+  const process = async (copy: Copy) => {
     if (copy.kind === "tombstone") return copy.is_cluster_wide ? spread(copy) : true
-    const is_gone = await takersOf(copy).then(
-      (takers) => letGo(copy, takers),
+    const is_gone = await holdersOf(copy).then(
+      (holders) => release(copy, holders),
       () => false,
     )
     return is_gone || !members().is_leaving
@@ -187,7 +187,7 @@ export const makeSweep = (parts: SoftwareParts, copying: Copying, mistake?: Mist
     let is_done = true
     for (let after = ""; ; ) {
       const { copies, next } = await local.copies(after, "", page_limit)
-      for (const copy of copies) is_done = (await tend(copy)) && is_done
+      for (const copy of copies) is_done = (await process(copy)) && is_done
       if (next === undefined) return is_done
       after = next
     }

@@ -9,9 +9,9 @@ import type { BlobId } from "#schemas/blob-storage/blob.ts"
 import { nodes_needed } from "#schemas/blob-storage/replication.ts"
 import { isPeerFailure } from "../../peer-failure.ts"
 import {
-  answered,
   type Copying,
   deadline_ms,
+  fulfilled,
   isHeld,
   type Mistake,
   makeCopying,
@@ -67,7 +67,8 @@ export const naive =
       if (ring_version !== swept_version || (is_leaving && mistake !== "sweeps once")) {
         swept_version = ring_version
         const is_done = await sweep().catch(() => false)
-        if (is_leaving && ((is_done && puts === 0) || mistake === "leaves immediately")) confirmLeave()
+        if (is_leaving && ((is_done && puts === 0) || mistake === "leaves immediately"))
+          confirmLeave()
       }
       timing.after(watch_ms, () => void watch())
     }
@@ -90,14 +91,14 @@ export const naive =
         if (!isHeld(copy) || mistake === "replicates nothing") return answer
         const owners = copying.ownersOf(copy).filter((peer) => peer.node_id !== members().node_id)
         const wanted = owners.slice(0, nodes_needed[copy.policy] - 1)
-        await answered(wanted.map((peer) => copying.push(peer, copy, "put").then(() => [])))
+        await fulfilled(wanted.map((peer) => copying.push(peer, copy, "put").then(() => [])))
         return answer
       },
       get: makeGet(parts, copying, mistake),
       delete: local.delete,
       deleteClusterWide: async (id: BlobId, origin: BlobOrigin, at: bigint) => {
         await local.deleteClusterWide(id, origin, at)
-        await answered(
+        await fulfilled(
           copying
             .others()
             .map((peer) => peers.deleteClusterWide(peer, id, origin, at).then(() => [])),

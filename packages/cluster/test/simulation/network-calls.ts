@@ -4,7 +4,7 @@ import type { CopyOrder, CopyReading } from "#actors/blob-storage/ports/node-eng
 import type { CopyBytes, Fetched, Peer, Peers } from "#actors/blob-storage/ports/peers.ts"
 import { copyBytes } from "#volume"
 import { peerFailure } from "../../peer-failure.ts"
-import { type Cable, failureOf, type Guard, type Host, type Wires } from "./wires.ts"
+import { failureOf, type Guard, type Host, type Link, type Wires } from "./links.ts"
 import type { World } from "./world.ts"
 
 /** For calls without a deadline of their own. */
@@ -18,7 +18,7 @@ type Caller = Pick<Host, "node_id" | "isUp">
 const unavailable = (detail: string) => peerFailure("UNAVAILABLE", detail)
 
 /** The error of an abandoned connection. Shared, because creating an error is slow. */
-const hung_up = unavailable("the connection has ended")
+const connection_ended = unavailable("the connection has ended")
 
 /**
  * A connection. Both ends fail, though not at the same time; a call in progress at the other end
@@ -31,21 +31,21 @@ const connect = (wires: Wires, caller: Caller, peer: Peer) => {
   const fail = (cause: Error) => {
     if (failure !== undefined) return
     failure = cause
-    wires.cables.delete(cable)
-    for (const tell of ended.splice(0)) tell(cause)
+    wires.links.delete(link)
+    for (const notify of ended.splice(0)) notify(cause)
   }
-  const cable: Cable = { ends: [caller.node_id, peer.node_id], fail }
-  wires.cables.add(cable)
-  const onEnd = (tell: (cause: Error) => void) => {
-    if (failure === undefined) ended.push(tell)
-    else tell(failure)
+  const link: Link = { ends: [caller.node_id, peer.node_id], fail }
+  wires.links.add(link)
+  const onEnd = (listener: (cause: Error) => void) => {
+    if (failure === undefined) ended.push(listener)
+    else listener(failure)
   }
   /** Sends a message to the other end, or back; never resolves if the connection is lost. */
-  const hop = (is_back: boolean) =>
+  const transmit = (is_back: boolean) =>
     new Promise<void>((resolve, reject) => {
       const [from, to] = is_back ? [peer.node_id, caller.node_id] : [caller.node_id, peer.node_id]
       onEnd(reject)
-      wires.carry(from, to, (sent) => {
+      wires.send(from, to, (sent) => {
         if (failure !== undefined) return
         if (host === undefined || !host.isUp() || wires.hostOf(peer.node_id) !== host) {
           fail(unavailable(`${peer.node_id} is down`))
@@ -55,18 +55,18 @@ const connect = (wires: Wires, caller: Caller, peer: Peer) => {
       })
     })
   /** Runs work on the other end, and returns its result or failure. */
-  const ask = async <A>(work: (host: Host) => Promise<A>): Promise<A> => {
-    await hop(false)
+  const run = async <A>(work: (host: Host) => Promise<A>): Promise<A> => {
+    await transmit(false)
     if (host === undefined) throw unavailable(`${peer.node_id} is not there`)
     const done = await work(host).then(
       (answer) => ({ answer }),
       (cause: unknown) => ({ refusal: failureOf(cause) }),
     )
-    await hop(true)
+    await transmit(true)
     if ("answer" in done) return done.answer
     throw done.refusal
   }
-  return { ask, fail, onEnd }
+  return { call: run, fail, onEnd }
 }
 
 type Connection = ReturnType<typeof connect>
@@ -114,7 +114,7 @@ const sendOver = async (
   bytes: CopyBytes,
 ) => {
   const receiving = await within_time(
-    connection.ask(async (host) =>
+    connection.call(async (host) =>
       receiverOf(host).receive(order, copyBytes(order.size, order.shard)),
     ),
   )
@@ -123,9 +123,9 @@ const sendOver = async (
     if (!is_finishing) void receiving.abort()
   })
   for await (const message of messagesOf(bytes)) {
-    await within_time(connection.ask(async () => receiving.write(message)))
+    await within_time(connection.call(async () => receiving.write(message)))
   }
-  const finish = connection.ask((host) => {
+  const finish = connection.call((host) => {
     is_finishing = true
     return receiving.finish(host.now()).catch(async (cause: unknown) => {
       await receiving.abort()
@@ -141,12 +141,12 @@ async function* fetchedOver(within_time: Within, connection: Connection, reading
   connection.onEnd(() => void messages.return(undefined))
   try {
     for (;;) {
-      const next = await within_time(connection.ask(() => messages.next()))
+      const next = await within_time(connection.call(() => messages.next()))
       if (next.done) return
       yield next.value
     }
   } finally {
-    connection.fail(hung_up)
+    connection.fail(connection_ended)
   }
 }
 
@@ -171,8 +171,8 @@ export const makeCalls = (world: World, wires: Wires, caller: Caller): Peers => 
   }
   const ask = <A>(peer: Peer, work: (host: Host) => Promise<A>, deadline_ms = ask_ms_max) => {
     const { connection, within_time } = dial(peer, deadline_ms)
-    const asked = within_time(connection.ask(work))
-    return asked.finally(() => connection.fail(hung_up))
+    const result = within_time(connection.call(work))
+    return result.finally(() => connection.fail(connection_ended))
   }
   /** A dead process sends and receives nothing. */
   const living =
@@ -185,7 +185,7 @@ export const makeCalls = (world: World, wires: Wires, caller: Caller): Peers => 
       try {
         return await sendOver(within_time, connection, order, bytes)
       } finally {
-        connection.fail(hung_up)
+        connection.fail(connection_ended)
       }
     }),
     takeBack: living((peer, id, created_at) =>
@@ -199,9 +199,9 @@ export const makeCalls = (world: World, wires: Wires, caller: Caller): Peers => 
     ),
     fetch: living(async (peer, id, range, deadline_ms): Promise<Fetched> => {
       const { connection, within_time } = dial(peer, deadline_ms)
-      const read = connection.ask(({ engine, now }) => engine.read(id, range, now()))
+      const read = connection.call(({ engine, now }) => engine.read(id, range, now()))
       const reading = await within_time(read).catch((cause: unknown) => {
-        connection.fail(hung_up)
+        connection.fail(connection_ended)
         throw cause
       })
       const bytes = fetchedOver(within_time, connection, reading)

@@ -6,11 +6,11 @@
 import type { Peers } from "#actors/blob-storage/ports/peers.ts"
 import { peerFailure } from "../../peer-failure.ts"
 import { makeCalls } from "./network-calls.ts"
-import type { Cable, Host, Wires } from "./wires.ts"
+import type { Host, Link, Wires } from "./links.ts"
 import type { World } from "./world.ts"
 
 /** Probabilities of network faults, from 0 to 1 per message. */
-export interface Weather {
+export interface NetworkFaults {
   /** Maximum duration of a message, in milliseconds. */
   readonly delay_ms_max: number
   /** The message takes a hundred times as long. */
@@ -21,7 +21,7 @@ export interface Weather {
   readonly lost: number
 }
 
-export const fair: Weather = { delay_ms_max: 2, slow: 0, cut: 0, lost: 0 }
+export const good_network: NetworkFaults = { delay_ms_max: 2, slow: 0, cut: 0, lost: 0 }
 
 const slower = 100
 
@@ -29,7 +29,7 @@ const slower = 100
 const silence_ms = 8000
 
 /** The chance that a process's death closes its connections at once, as a running kernel does. */
-const heard_at_once = 0.8
+const immediate_close = 0.8
 
 export interface Network {
   /** Registers a node that has started, in place of its earlier life. */
@@ -42,7 +42,7 @@ export interface Network {
   /** Unblocks all links. */
   readonly heal: () => void
   readonly isBlocked: (from: string, to: string) => boolean
-  readonly setWeather: (weather: Weather) => void
+  readonly setFaults: (faults: NetworkFaults) => void
   /** The other nodes, as callable by this life of a node. */
   readonly peersOf: (host: Pick<Host, "node_id" | "isUp">) => Peers
 }
@@ -52,10 +52,10 @@ const pairOf = (from: string, to: string) => `${from}>${to}`
 export const makeNetwork = (world: World): Network => {
   const hosts = new Map<string, Host>()
   const blocked = new Set<string>()
-  let weather = fair
+  let faults = good_network
 
-  const carry: Wires["carry"] = (from, to, arrived) => {
-    const { delay_ms_max, slow, cut, lost } = weather
+  const send: Wires["send"] = (from, to, arrived) => {
+    const { delay_ms_max, slow, cut, lost } = faults
     const fast_ms = world.random.next() * delay_ms_max
     const delay_ms = world.happens("a message is slow", slow) ? fast_ms * slower : fast_ms
     if (world.happens("a message is lost", lost)) {
@@ -69,24 +69,24 @@ export const makeNetwork = (world: World): Network => {
       })
     }
   }
-  const cables = new Set<Cable>()
-  const wires: Wires = { hostOf: (node_id) => hosts.get(node_id), carry, cables }
+  const links = new Set<Link>()
+  const wires: Wires = { hostOf: (node_id) => hosts.get(node_id), send, links }
   return {
     attach: (host) => void hosts.set(host.node_id, host),
     drop: (node_id) => {
       const down = peerFailure("UNAVAILABLE", `${node_id} is down`)
-      for (const cable of cables) {
-        if (!cable.ends.includes(node_id)) continue
-        const heard_ms = world.random.next() < heard_at_once ? 1 : silence_ms
-        world.after(heard_ms, () => cable.fail(down))
+      for (const link of links) {
+        if (!link.ends.includes(node_id)) continue
+        const close_ms = world.random.next() < immediate_close ? 1 : silence_ms
+        world.after(close_ms, () => link.fail(down))
       }
     },
     block: (from, to) => void blocked.add(pairOf(from, to)),
     unblock: (from, to) => void blocked.delete(pairOf(from, to)),
     heal: () => blocked.clear(),
     isBlocked: (from, to) => blocked.has(pairOf(from, to)),
-    setWeather: (next) => {
-      weather = next
+    setFaults: (next) => {
+      faults = next
     },
     peersOf: (caller) => makeCalls(world, wires, caller),
   }

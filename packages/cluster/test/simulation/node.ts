@@ -25,7 +25,7 @@ export interface SimulatedNode {
   /** This node's clock, in Unix nanoseconds. */
   readonly now: () => bigint
   /** Number of starts: work of an earlier life is invalid. */
-  readonly lives: () => number
+  readonly starts: () => number
   readonly start: () => void
   readonly crash: () => void
   /** Makes the disk hang for this many milliseconds; pending operations run afterwards. */
@@ -78,7 +78,7 @@ const makeNode = (node_id: string, { world, network, membership, make }: Parts):
     const timing = timingOf(world, now, isUp)
     const software = make({
       ...{ local, timing, peers: network.peersOf({ node_id, isUp }) },
-      members: () => membership.seenBy(node_id),
+      members: () => membership.membersOf(node_id),
       isCurrent: () => membership.isCurrent(node_id),
       confirmLeave: () => is_up && membership.confirmLeave(node_id),
       report: (problem) => world.note(`${node_id} says: ${problem}`),
@@ -86,7 +86,7 @@ const makeNode = (node_id: string, { world, network, membership, make }: Parts):
     const { guard, keeps } = software
     network.attach({
       ...{ node_id, engine: local, isUp, now },
-      ringVersion: () => membership.seenBy(node_id).ring_version,
+      ringVersion: () => membership.membersOf(node_id).ring_version,
       ...(guard === undefined ? {} : { guard }),
       ...(keeps === undefined ? {} : { keeps }),
     })
@@ -100,7 +100,7 @@ const makeNode = (node_id: string, { world, network, membership, make }: Parts):
     disk: () => disk,
     isUp: () => life?.isUp() === true,
     software: () => (life?.isUp() ? life.software : undefined),
-    lives: () => lives,
+    starts: () => lives,
     start: () => {
       if (life?.isUp()) return
       lives += 1

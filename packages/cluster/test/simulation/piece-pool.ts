@@ -2,10 +2,10 @@
 import { type PiecePool, piece_bytes } from "../../erasure/layout.ts"
 
 /** No blob of a test contains this many of it in a row. */
-const spoilt = 0xee
+const poison = 0xee
 
 /** Reuses returned pieces, which were overwritten. */
-export const spoilingPool = () => {
+export const poisoningPool = () => {
   const spare: Array<Uint8Array> = []
   const counts = { taken: 0, given_back: 0 }
   const pool: PiecePool = {
@@ -17,7 +17,7 @@ export const spoilingPool = () => {
       for (const { buffer } of pieces) {
         counts.given_back += 1
         const piece = new Uint8Array(buffer)
-        spare.push(piece.fill(spoilt))
+        spare.push(piece.fill(poison))
       }
     },
   }

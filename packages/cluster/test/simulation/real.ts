@@ -8,7 +8,7 @@ import type { Hint } from "../../repair/hint.ts"
 import { repair } from "../../repair/repair.ts"
 import { clusterEngine } from "../../replicas/engine.ts"
 import { rollbackGuard } from "../../rollback.ts"
-import { spoilingPool } from "./piece-pool.ts"
+import { poisoningPool } from "./piece-pool.ts"
 import {
   release_after_seconds,
   type Software,
@@ -32,7 +32,7 @@ const openCode = (data_shards: number) => {
   return code
 }
 
-const { pool } = spoilingPool()
+const { pool } = poisoningPool()
 
 /** A third of the blobs is uploaded in pieces of at most this many bytes. */
 const piecemeal_every = 3
@@ -58,8 +58,8 @@ const putPieces = async (
   }
 }
 
-export const real = (given: SoftwareParts): Software => {
-  const { local, peers, members, isCurrent, timing, confirmLeave, report } = given
+export const real = (options: SoftwareParts): Software => {
+  const { local, peers, members, isCurrent, timing, confirmLeave, report } = options
   const guard = rollbackGuard(local, timing)
   const hint: Hint = (of) => keeper.hint(of)
   const parts: ErasureParts = {
@@ -89,12 +89,12 @@ export const real = (given: SoftwareParts): Software => {
   const engine = clusterEngine({ ...parts, hint, report })
 
   /** A heartbeat's content, and its effect on the membership. */
-  const beat = async () => {
+  const heartbeat = async () => {
     if (members().is_leaving) {
       const { blob_count } = await local.usage()
       if (blob_count === 0 && keeper.progress().pending_migrations === 0) confirmLeave()
     }
-    timing.after(beat_ms, () => void beat())
+    timing.after(beat_ms, () => void heartbeat())
   }
   return {
     guard,
@@ -110,7 +110,7 @@ export const real = (given: SoftwareParts): Software => {
     keeps: keeper.keeps,
     start: () => {
       keeper.start()
-      timing.after(beat_ms, () => void beat())
+      timing.after(beat_ms, () => void heartbeat())
     },
   }
 }

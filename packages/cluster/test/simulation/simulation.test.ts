@@ -11,7 +11,7 @@ import { describe, it } from "vitest"
 import { naive } from "./naive.ts"
 import { mistakes } from "./naive-sweep.ts"
 import { real } from "./real.ts"
-import { type Play, plain_play, real_play, simulate, tellBroken } from "./simulation.ts"
+import { describeViolation, type Play, plain_play, real_play, simulate } from "./simulation.ts"
 import type { MakeSoftware, SoftwareParts } from "./software.ts"
 
 const runs_set = process.env.ALMANAC_CLUSTER_SIMULATIONS
@@ -46,7 +46,7 @@ const wanted = [
 ]
 
 /** Seeds that once lost data, or never became idle. */
-const once_broken = [
+const regression_seeds = [
   ...[533_656_213, 536_692_045, 729_109_758, 776_732_132, 1_025_642_081, 1_063_145_453],
   ...[1_429_397_040, 1_889_652_575, 370, 1_614_394_093, 1_965_003_249, 1_382_462_778],
   ...[1_690_787_976, 788_960_249, 1_688_672_198, 447_292_841],
@@ -68,7 +68,7 @@ const live = async (
   let count = 0
   for (; count < count_min || (count < count_max && missing.size > 0); count++) {
     const outcome = await simulate(first + count, play)
-    assert(outcome.broken === undefined, tellBroken(outcome))
+    assert(outcome.violation === undefined, describeViolation(outcome))
     for (const event of outcome.tally.keys()) missing.delete(event)
   }
   console.log(`cluster: seeds ${first} to ${first + count - 1}`)
@@ -84,10 +84,10 @@ describe("a simulated cluster", () => {
     },
     timeout_ms,
   )
-  for (const seed of once_broken) {
+  for (const seed of regression_seeds) {
     it(`keeps them in the run of seed ${seed}`, async () => {
       const outcome = await simulate(seed, real_play)
-      assert(outcome.broken === undefined, tellBroken(outcome))
+      assert(outcome.violation === undefined, describeViolation(outcome))
     })
   }
   it("is deterministic for a seed", async () => {
@@ -102,8 +102,8 @@ describe("a simulated cluster", () => {
 /** Whether a mistake is detected within the maximum number of runs. */
 const isFound = async (play: Play) => {
   for (let seed = 1; seed <= wrong_runs; seed++) {
-    const { broken } = await simulate(seed, play)
-    if (broken !== undefined) return true
+    const { violation } = await simulate(seed, play)
+    if (violation !== undefined) return true
   }
   return false
 }
@@ -124,10 +124,10 @@ describe("the simulation", () => {
   }
 })
 
-type Lie = (parts: SoftwareParts) => Partial<SoftwareParts>
+type FalseReport = (parts: SoftwareParts) => Partial<SoftwareParts>
 
 /** Ports that report success without doing something. */
-const lies: Readonly<Record<string, Lie>> = {
+const false_reports: Readonly<Record<string, FalseReport>> = {
   "does not send deletions": ({ peers }) => ({
     peers: { ...peers, deleteClusterWide: async () => undefined },
   }),
@@ -157,17 +157,17 @@ const lies: Readonly<Record<string, Lie>> = {
   }),
 }
 
-const lying =
-  (lie: Lie): MakeSoftware =>
+const withFalseReport =
+  (report: FalseReport): MakeSoftware =>
   (parts) =>
-    real({ ...parts, ...lie(parts) })
+    real({ ...parts, ...report(parts) })
 
 describe("the simulation detects a cluster that", () => {
-  for (const [what, lie] of Object.entries(lies)) {
+  for (const [what, report] of Object.entries(false_reports)) {
     it(
       what,
       async () => {
-        const is_found = await isFound({ ...real_play, make: lying(lie) })
+        const is_found = await isFound({ ...real_play, make: withFalseReport(report) })
         assert(is_found, `nobody found out in ${wrong_runs} lives`)
       },
       timeout_ms,

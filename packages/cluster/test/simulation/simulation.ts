@@ -5,8 +5,8 @@
 
 import type { ReplicationPolicy } from "#schemas/blob-storage/blob.ts"
 import { isErasureCode, nodes_needed } from "#schemas/blob-storage/replication.ts"
-import { begin, heal, takeAway } from "./faults.ts"
-import { heldBy, isNeeded, lookAtLoad, lookNow, readDisks, unsettledOf } from "./laws.ts"
+import { begin, heal, shutDown } from "./faults.ts"
+import { checkLoad, checkNow, deviationsOf, heldBy, isNeeded, readDisks } from "./invariants.ts"
 import { isDue, makeContent, makeModel } from "./model.ts"
 import { makeCluster } from "./node.ts"
 import { real } from "./real.ts"
@@ -21,7 +21,7 @@ const second_ms = 1000
 const fresh_names = 100
 
 /** The chance that a blob's policy needs more nodes than there are. */
-const daring = 0.05
+const ambitious_chance = 0.05
 
 /** The chance that a cluster starts with one node, which others join. */
 const alone = 0.15
@@ -30,7 +30,7 @@ const alone = 0.15
 const heavy_every = 5
 
 /** Lines of the story printed for a violation. */
-const told_lines = 40
+const printed_lines = 40
 
 export interface Play {
   readonly make: MakeSoftware
@@ -64,7 +64,7 @@ export const plain_play = (make: MakeSoftware): Play => ({
 export interface Outcome {
   readonly seed: number
   /** The violation; undefined if there is none. */
-  readonly broken: string | undefined
+  readonly violation: string | undefined
   readonly tally: ReadonlyMap<string, number>
   readonly fingerprint: string
   readonly story: ReadonlyArray<string>
@@ -74,24 +74,24 @@ export interface Outcome {
 }
 
 /** The violation and the events before it, as text. */
-export const tellBroken = ({ seed, broken, story }: Outcome) =>
+export const describeViolation = ({ seed, violation, story }: Outcome) =>
   [
-    ...story.slice(-told_lines),
-    `seed ${seed}: ${broken}`,
+    ...story.slice(-printed_lines),
+    `seed ${seed}: ${violation}`,
     `repeat it: node test/soak.ts --only cluster-simulation --seed ${seed}`,
   ].join("\n")
 
 const sizeOf = ({ random }: World) => {
-  const dice = random.next()
-  if (dice < 0.1) return random.between(0, 1)
-  if (dice < 0.85) return random.between(2, 2000)
-  return dice < 0.97 ? random.between(60_000, 140_000) : random.between(200_000, 600_000)
+  const draw = random.next()
+  if (draw < 0.1) return random.between(0, 1)
+  if (draw < 0.85) return random.between(2, 2000)
+  return draw < 0.97 ? random.between(60_000, 140_000) : random.between(200_000, 600_000)
 }
 
 /** A policy that this many nodes support, or occasionally one that they do not. */
 const policyOf = ({ random }: World, policies: Play["policies"], nodes: number) => {
   const [first, ...rest] = policies.filter((policy) => nodes_needed[policy] <= nodes)
-  if (first === undefined || random.next() < daring) return random.pick(policies)
+  if (first === undefined || random.next() < ambitious_chance) return random.pick(policies)
   return random.pick([first, ...rest])
 }
 
@@ -116,7 +116,7 @@ const leftInCalm = (scene: Scene, leaving: Set<string>) => {
   for (const node of scene.cluster.nodes) {
     const state = scene.cluster.membership.stateOf(node.node_id)
     if (state === "leaving") leaving.add(node.node_id)
-    else if (state === undefined && leaving.delete(node.node_id)) takeAway(scene, node)
+    else if (state === undefined && leaving.delete(node.node_id)) shutDown(scene, node)
   }
 }
 
@@ -129,12 +129,12 @@ const rest = async (scene: Scene, calm_minutes_max: number) => {
       leftInCalm(scene, leaving)
       await world.pause(10 * second_ms)
     }
-    lookNow(scene.cluster, scene.model)
+    checkNow(scene.cluster, scene.model)
     const bound = [...leaving].filter((node_id) => !isNeeded(scene.cluster, scene.model, node_id))
     const staying = bound.map((node_id) => heldBy(scene.cluster, scene.model, node_id))
-    const left = [...unsettledOf(scene.cluster, scene.model), ...staying]
+    const left = [...deviationsOf(scene.cluster, scene.model), ...staying]
     if (left.length === 0) return minutes
-    world.law(minutes < calm_minutes_max, `still not at rest: ${left.slice(0, 3).join("; ")}`)
+    world.check(minutes < calm_minutes_max, `still not at rest: ${left.slice(0, 3).join("; ")}`)
   }
 }
 
@@ -142,14 +142,14 @@ const rest = async (scene: Scene, calm_minutes_max: number) => {
 const readAll = async (scene: Scene) => {
   const { world, nodes } = scene.cluster
   for (const known of scene.model.blobs) {
-    const lies = nodes.some((node) => node.disk().image().held.has(known.content.id))
+    const exists = nodes.some((node) => node.disk().image().held.has(known.content.id))
     for (const node of nodes) {
       const software = node.software()
       if (software === undefined) continue
       const fault = await get(scene, known, node, software)
       const what = `${known.content.name} at ${node.node_id}`
-      if (isDue(known)) world.law(fault === undefined, `${what} cannot be read: ${fault}`)
-      if (!lies) world.law(fault === "BlobNotFound", `${what}, which is nowhere: ${fault}`)
+      if (isDue(known)) world.check(fault === undefined, `${what} cannot be read: ${fault}`)
+      if (!exists) world.check(fault === "BlobNotFound", `${what}, which is nowhere: ${fault}`)
     }
   }
 }
@@ -177,8 +177,8 @@ const putAll = async (scene: Scene, { policies }: Play) => {
     if (isErasureCode(content.policy) && wanted > up.length) continue
     const { length } = readDisks(nodes).of(content.id)
     const what = `${content.name} was put at ${node.node_id} when all was well`
-    world.law(isDue(known), `${what}, and refused`)
-    world.law(length >= Math.min(wanted, up.length), `${what}, and has ${length} copies`)
+    world.check(isDue(known), `${what}, and refused`)
+    world.check(length >= Math.min(wanted, up.length), `${what}, and has ${length} copies`)
   }
 }
 
@@ -197,13 +197,13 @@ const live = async (scene: Scene, play: Play) => {
   await world.pause(2 * second_ms)
   const faults = begin(scene)
   for (const work of [...clients, ...faults]) {
-    work.catch((cause: unknown) => world.law(false, `the simulation fails: ${String(cause)}`))
+    work.catch((cause: unknown) => world.check(false, `the simulation fails: ${String(cause)}`))
   }
   await world.pause(faults_minutes * minute_ms)
   heal(scene)
   await Promise.all(clients)
   const minutes = await rest(scene, calm_minutes_max)
-  lookAtLoad(scene.cluster)
+  checkLoad(scene.cluster)
   await readAll(scene)
   await putAll(scene, play)
   return minutes
@@ -224,14 +224,14 @@ const withoutStacks = async <A>(work: () => Promise<A>): Promise<A> => {
 export const simulate = async (seed: number, play: Play): Promise<Outcome> => {
   const world = makeWorld(seed)
   const scene = sceneOf(world, play)
-  const outcome = (calm_minutes: number, broken: string | undefined): Outcome => ({
-    ...{ seed, broken, tally: world.tally, fingerprint: world.fingerprint() },
+  const outcome = (calm_minutes: number, violation: string | undefined): Outcome => ({
+    ...{ seed, violation, tally: world.tally, fingerprint: world.fingerprint() },
     ...{ story: world.story(), events: world.events(), calm_minutes },
   })
   try {
     const calm_minutes = await withoutStacks(() => world.until(live(scene, play)))
-    return outcome(calm_minutes, world.broken())
+    return outcome(calm_minutes, world.violation())
   } catch (cause) {
-    return outcome(0, world.broken() ?? String(cause))
+    return outcome(0, world.violation() ?? String(cause))
   }
 }

@@ -1,10 +1,10 @@
 /** Large numbers of simulations, each with its own seed. */
 import { randomInt } from "node:crypto"
-import { real_play, simulate, tellBroken } from "./simulation.ts"
+import { describeViolation, real_play, simulate } from "./simulation.ts"
 
 const seed_max = 2 ** 31
 /** Runs between two lines of output. */
-const told_every = 500
+const report_every = 500
 
 /**
  * Runs this many simulations, or the one of a seed. Returns whether all invariants held. Prints the
@@ -15,7 +15,7 @@ export const soakCluster = async (runs: number, only?: number) => {
   const first = only ?? randomInt(seed_max - runs)
   console.log(`soak: simulated clusters from seed ${first} on`)
   const tally = new Map<string, number>()
-  const tell = (done: number) => {
+  const report = (done: number) => {
     const seconds = Math.round((performance.now() - since) / 1000)
     const kinds = Array.from(tally, ([what, times]) => `${times} ${what}`)
     console.log(`soak: ${done} simulated clusters kept their laws (${seconds} s)`)
@@ -23,12 +23,12 @@ export const soakCluster = async (runs: number, only?: number) => {
   }
   for (let done = 0; done < runs; done++) {
     const outcome = await simulate(first + done, real_play)
-    if (outcome.broken !== undefined) {
-      console.error(tellBroken(outcome))
+    if (outcome.violation !== undefined) {
+      console.error(describeViolation(outcome))
       return false
     }
     for (const [what, times] of outcome.tally) tally.set(what, (tally.get(what) ?? 0) + times)
-    if ((done + 1) % told_every === 0 || done + 1 === runs) tell(done + 1)
+    if ((done + 1) % report_every === 0 || done + 1 === runs) report(done + 1)
   }
   return true
 }

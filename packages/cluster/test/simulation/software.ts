@@ -10,7 +10,7 @@ import type { NodeEngine } from "#actors/blob-storage/ports/node-engine.ts"
 import type { Members, Peers } from "#actors/blob-storage/ports/peers.ts"
 import type { BlobId } from "#schemas/blob-storage/blob.ts"
 import type { Timing } from "../../timing.ts"
-import type { Host } from "./wires.ts"
+import type { Host } from "./links.ts"
 
 /** The parameters of one life of a node's process. */
 export interface SoftwareParts {

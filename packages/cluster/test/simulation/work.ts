@@ -2,7 +2,7 @@
 import type { BlobOrigin } from "#actors/blob-storage/ports/admission.ts"
 import type { BlobRange, PutOrder } from "#actors/blob-storage/ports/engine.ts"
 import { faultOf } from "#actors/blob-storage/ports/fault.ts"
-import { bearsOneLess, lookAtPut, lookNow, readDisks } from "./laws.ts"
+import { checkNow, checkPut, isReadableWithOneLess, readDisks } from "./invariants.ts"
 import { isDue, type Known, type Model } from "./model.ts"
 import type { SimulatedCluster, SimulatedNode } from "./node.ts"
 import type { Software } from "./software.ts"
@@ -12,7 +12,7 @@ const origin: BlobOrigin = { actor: "simulation", request_id: "r-1", correlation
 /** Timeout of a client, in milliseconds: its request may still be executed. */
 const patience_ms = 60_000
 /** The chance that unacknowledged copies are corrupted before their blob is put again. */
-const unpromised_rot = 0.3
+const corruption_chance = 0.3
 /** Pause between two requests of a client. */
 const pause_ms_max = 8000
 
@@ -33,7 +33,7 @@ const anyUp = ({ world, nodes }: SimulatedCluster) => {
 }
 
 /** The client's result: a response, a fault's tag, or nothing. */
-const heard = <A>({ cluster: { world } }: Scene, work: Promise<A>) =>
+const resultOf = <A>({ cluster: { world } }: Scene, work: Promise<A>) =>
   Promise.race([
     work.then(
       (answer) => ({ answer }),
@@ -47,12 +47,13 @@ const heard = <A>({ cluster: { world } }: Scene, work: Promise<A>) =>
  * puts, and those with a deletion in transit. Only while no put of it is in progress, which may
  * have read them already.
  */
-const rotUnpromised = ({ cluster: { world, nodes } }: Scene, known: Known) => {
+const corruptUnacknowledged = ({ cluster: { world, nodes } }: Scene, known: Known) => {
   const { id, name } = known.content
   if (isDue(known) || known.puts.some(({ is_over }) => !is_over)) return
-  const lying = nodes.filter((node) => readDisks([node]).of(id).length > 0)
-  if (lying.length === 0 || !world.happens("what nobody was promised rots", unpromised_rot)) return
-  for (const node of lying) {
+  const holding = nodes.filter((node) => readDisks([node]).of(id).length > 0)
+  if (holding.length === 0 || !world.happens("what nobody was promised rots", corruption_chance))
+    return
+  for (const node of holding) {
     if (world.random.next() < 0.5) continue
     node.disk().corrupt(id)
     world.note(`${name} rots at ${node.node_id}, unpromised`)
@@ -64,33 +65,33 @@ export const put = async (scene: Scene, known: Known, node: SimulatedNode, softw
   const { cluster, model } = scene
   const { world } = cluster
   const { content } = known
-  rotUnpromised(scene, known)
-  const begun = model.beginPut(known, node.node_id)
+  corruptUnacknowledged(scene, known)
+  const pending = model.beginPut(known, node.node_id)
   const at = node.now()
   const began_ms = world.ms()
   const working = software.put(orderOf(known), [content.bytes.slice()], at)
   // A client that has timed out does not learn that the blob was stored.
-  const said = await heard(scene, working)
-  if (begun.is_over) return
-  if ("fault" in said) {
-    model.endPut(begun, undefined)
-    world.count(`put: ${said.fault}`)
-    world.note(`put ${content.name} at ${node.node_id}: ${said.fault}`)
+  const result = await resultOf(scene, working)
+  if (pending.is_over) return
+  if ("fault" in result) {
+    model.endPut(pending, undefined)
+    world.count(`put: ${result.fault}`)
+    world.note(`put ${content.name} at ${node.node_id}: ${result.fault}`)
     return
   }
-  const { answer } = said
+  const { answer } = result
   const { created_at } = answer.meta
   // From now on existing copies belong to this put too: only a later deletion may remove them.
   const put_at = answer.created || created_at > at ? created_at : at
-  model.endPut(begun, put_at)
+  model.endPut(pending, put_at)
   const { durable_on = [node.node_id] } = answer
   // The metadata has the latest copy's time, which may be that of a concurrent put.
-  const of_it = answer.created ? put_at : at
-  lookAtPut(cluster, content, { put_at: of_it, took_ms: world.ms() - began_ms, durable_on })
+  const expected_at = answer.created ? put_at : at
+  checkPut(cluster, content, { put_at: expected_at, took_ms: world.ms() - began_ms, durable_on })
   world.count(answer.created ? "put: stored" : "put: was there")
   world.note(`put ${content.name} at ${node.node_id}: ${answer.created ? "stored" : "was there"}`)
-  world.law(answer.id === content.id, `${content.name} was stored as ${answer.id}`)
-  lookNow(cluster, model)
+  world.check(answer.id === content.id, `${content.name} was stored as ${answer.id}`)
+  checkNow(cluster, model)
 }
 
 const joined = async (windows: AsyncIterable<Uint8Array>) => {
@@ -115,16 +116,16 @@ export const get = async (scene: Scene, known: Known, node: SimulatedNode, softw
     const { data, meta, windows } = await software.get(content.id, range, node.now())
     return { meta, bytes: data === undefined ? await joined(windows()) : Buffer.from(data) }
   }
-  const said = await heard(scene, reading())
-  if ("fault" in said) {
-    world.count(`get: ${said.fault}`)
-    return said.fault
+  const result = await resultOf(scene, reading())
+  if ("fault" in result) {
+    world.count(`get: ${result.fault}`)
+    return result.fault
   }
   world.count("get: right")
-  const { meta, bytes } = said.answer
+  const { meta, bytes } = result.answer
   const expected = content.bytes.subarray(offset, offset + length)
   const what = `${content.name} (${bytes.length} of ${expected.length})`
-  world.law(
+  world.check(
     bytes.equals(expected) && Number(meta.size) === content.bytes.length,
     `${node.node_id} answers wrong bytes of ${what}`,
   )
@@ -144,20 +145,20 @@ const remove = async (scene: Scene, known: Known, node: SimulatedNode, software:
     const others = disks
       .of(id)
       .filter(({ node_id, copy }) => node_id !== node.node_id && copy.put_at > deleted_at)
-    const enough = bearsOneLess(others)
+    const enough = isReadableWithOneLess(others)
     for (const one of known.puts) if (!enough || !one.is_over) one.is_void = true
   }
-  const begun = is_wide
+  const pending = is_wide
     ? model.beginDeletion(known, node.node_id, at)
     : model.beginLocalDeletion(known, node.node_id, at)
   const working = is_wide
     ? software.deleteClusterWide(id, origin, at)
     : software.delete(id, origin, at)
-  const said = await heard(scene, working)
-  model.endDeletion(known, begun, !("fault" in said))
+  const result = await resultOf(scene, working)
+  model.endDeletion(known, pending, !("fault" in result))
   const where = is_wide ? "everywhere" : `at ${node.node_id}`
   world.count(is_wide ? "a blob is deleted everywhere" : "a blob is deleted at one node")
-  world.note(`delete ${name} ${where}: ${"fault" in said ? said.fault : "done"}`)
+  world.note(`delete ${name} ${where}: ${"fault" in result ? result.fault : "done"}`)
 }
 
 /** Runs one client until it is stopped. */
@@ -172,9 +173,9 @@ export const client = async (scene: Scene) => {
     const software = node?.software()
     if (node === undefined || software === undefined) continue
     const known = world.random.pick([first, ...rest])
-    const dice = world.random.next()
-    if (dice < 0.5) await put(scene, known, node, software)
-    else if (dice < 0.88) await get(scene, known, node, software)
+    const draw = world.random.next()
+    if (draw < 0.5) await put(scene, known, node, software)
+    else if (draw < 0.88) await get(scene, known, node, software)
     else await remove(scene, known, node, software)
   }
 }

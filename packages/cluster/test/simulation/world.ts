@@ -87,8 +87,8 @@ export interface World {
    * Reports a violation unless the invariant holds. Only the first one counts, and it ends the
    * world.
    */
-  readonly law: (holds: boolean, what: string) => void
-  readonly broken: () => string | undefined
+  readonly check: (holds: boolean, what: string) => void
+  readonly violation: () => string | undefined
   /** Ends all faults: from now on `happens` returns false. */
   readonly calm: () => void
   readonly isCalm: () => boolean
@@ -99,14 +99,14 @@ export interface World {
   readonly events: () => number
 }
 
-const teller = (ms: () => number) => {
+const makeStory = (ms: () => number) => {
   const lines: Array<string> = []
   const chain = createHash("sha256")
   return {
     note: (line: string) => {
-      const told = `${(ms() / 1000).toFixed(3)} ${line}`
-      chain.update(told)
-      lines.push(told)
+      const text = `${(ms() / 1000).toFixed(3)} ${line}`
+      chain.update(text)
+      lines.push(text)
       if (lines.length > story_lines_max) lines.shift()
     },
     story: () => [...lines],
@@ -122,15 +122,15 @@ export const makeWorld = (seed: number): World => {
   let order = 0
   let events = 0
   let is_calm = false
-  let broken: string | undefined
-  const { note, story, fingerprint } = teller(() => ms)
+  let violation: string | undefined
+  const { note, story, fingerprint } = makeStory(() => ms)
   const count = (what: string) => {
     tally.set(what, (tally.get(what) ?? 0) + 1)
   }
-  const law = (holds: boolean, what: string) => {
-    if (holds || broken !== undefined) return
-    broken = `after ${(ms / 1000).toFixed(3)} s: ${what}`
-    note(broken)
+  const check = (holds: boolean, what: string) => {
+    if (holds || violation !== undefined) return
+    violation = `after ${(ms / 1000).toFixed(3)} s: ${what}`
+    note(violation)
   }
   const after = (wait_ms: number, run: () => void) => {
     const entry: Due = { ms: ms + Math.max(0, wait_ms), order: order++, run }
@@ -147,13 +147,13 @@ export const makeWorld = (seed: number): World => {
       if (next.run === undefined) continue
       ms = next.ms
       events += 1
-      law(events < events_max, `it does not come to rest in ${events_max} events`)
+      check(events < events_max, `it does not come to rest in ${events_max} events`)
       next.run()
       return true
     }
   }
   return {
-    ...{ seed, random, after, count, law, note, story, fingerprint, tally },
+    ...{ seed, random, after, count, check, note, story, fingerprint, tally },
     ms: () => ms,
     now: () => BigInt(Math.floor((begin_ms + ms) * 1000)) * 1000n,
     pause: (wait_ms) => new Promise((resolve) => after(wait_ms, resolve)),
@@ -164,11 +164,11 @@ export const makeWorld = (seed: number): World => {
       }
       work.then(end, end)
       await settled()
-      while (!is_over && broken === undefined) {
+      while (!is_over && violation === undefined) {
         if (!step()) throw new Error(`seed ${seed}: nothing will ever happen any more`)
         await settled()
       }
-      if (broken !== undefined) throw new Error(`seed ${seed}: ${broken}`)
+      if (violation !== undefined) throw new Error(`seed ${seed}: ${violation}`)
       return work
     },
     happens: (what, chance) => {
@@ -176,7 +176,7 @@ export const makeWorld = (seed: number): World => {
       count(what)
       return true
     },
-    broken: () => broken,
+    violation: () => violation,
     calm: () => {
       is_calm = true
     },

@@ -30,17 +30,17 @@ export interface Guard {
   readonly rollBack: (id: BlobId, created_at: bigint) => Promise<void>
 }
 
-const told = (_: string, value: unknown) => (typeof value === "bigint" ? String(value) : value)
+const replacer = (_: string, value: unknown) => (typeof value === "bigint" ? String(value) : value)
 
 export const failureOf = (cause: unknown) => {
   const fault = faultOf(cause)
-  return peerFailure(peerCodeOf(fault), JSON.stringify(fault, told))
+  return peerFailure(peerCodeOf(fault), JSON.stringify(fault, replacer))
 }
 
-export type Sent = "arrived" | "cut" | "lost"
+export type Delivery = "arrived" | "cut" | "lost"
 
 /** An open connection. */
-export interface Cable {
+export interface Link {
   readonly ends: ReadonlyArray<string>
   readonly fail: (cause: Error) => void
 }
@@ -48,7 +48,7 @@ export interface Cable {
 /** The links between nodes. */
 export interface Wires {
   readonly hostOf: (node_id: string) => Host | undefined
-  readonly cables: Set<Cable>
+  readonly links: Set<Link>
   /** Sends a message; `arrived` receives its outcome. */
-  readonly carry: (from: string, to: string, arrived: (sent: Sent) => void) => void
+  readonly send: (from: string, to: string, arrived: (sent: Delivery) => void) => void
 }

@@ -6,7 +6,7 @@ import { store_origin } from "#actors/blob-storage/ports/admission.ts"
 import type { ReplicationPolicy } from "#schemas/blob-storage/blob.ts"
 import { nodes_needed } from "#schemas/blob-storage/replication.ts"
 import { copyBytes } from "#volume"
-import { lookNow, unsettledOf } from "./laws.ts"
+import { checkNow, deviationsOf } from "./invariants.ts"
 import { tableOf } from "./membership.ts"
 import { makeContent, makeModel } from "./model.ts"
 import { naive } from "./naive.ts"
@@ -18,7 +18,7 @@ const made_at = 10n
 const size = 100
 
 /** Seven idle nodes, and one blob that was put on the first one and acknowledged. */
-const given = (policy: ReplicationPolicy) => {
+const makeStoredBlob = (policy: ReplicationPolicy) => {
   const world = makeWorld(1)
   const weights = new Map(names.map((name) => [name, 1n]))
   const cluster = makeCluster(world, weights, naive())
@@ -28,7 +28,7 @@ const given = (policy: ReplicationPolicy) => {
   const [known] = model.blobs
   assert(known !== undefined)
   model.endPut(model.beginPut(known, "n01"), made_at)
-  const table = tableOf(cluster.membership.truth())
+  const table = tableOf(cluster.membership.current())
   const owners = table.ownersOf(table.partitionOf(content.id), nodes_needed[policy])
   const others = names.filter((name) => !owners.includes(name))
   const disk = (name: string | undefined) => {
@@ -37,7 +37,7 @@ const given = (policy: ReplicationPolicy) => {
     return found
   }
   /** A whole copy, or a shard of EC42. */
-  const lay = async (name: string | undefined, index?: number) => {
+  const storeOn = async (name: string | undefined, index?: number) => {
     const shard = index === undefined ? undefined : { index, data_shards: 4 }
     const checksum = blake3(content.bytes).toString("hex")
     const order = {
@@ -55,61 +55,66 @@ const given = (policy: ReplicationPolicy) => {
     await receiving.write(shard === undefined ? content.bytes : new Uint8Array(bytes))
     await receiving.finish(made_at)
   }
-  const broken = () => {
-    lookNow(cluster, model)
-    return world.broken() ?? ""
+  const violation = () => {
+    checkNow(cluster, model)
+    return world.violation() ?? ""
   }
-  const left = () => unsettledOf(cluster, model).join("; ")
-  return { content, model, known, owners, others, disk, lay, broken, left }
+  const left = () => deviationsOf(cluster, model).join("; ")
+  return { content, model, known, owners, others, disk, storeOn, violation, left }
 }
 
 describe("an invariant of the simulated cluster", () => {
   it("holds if all copies are on their owners", async () => {
-    const { owners, lay, broken, left } = given("REPLICATION_POLICY_REPLICA3")
-    for (const owner of owners) await lay(owner)
-    assert.deepEqual([broken(), left()], ["", ""])
+    const { owners, storeOn, violation, left } = makeStoredBlob("REPLICATION_POLICY_REPLICA3")
+    for (const owner of owners) await storeOn(owner)
+    assert.deepEqual([violation(), left()], ["", ""])
   })
   it("detects a blob without any copy", () => {
-    const { broken, left } = given("REPLICATION_POLICY_REPLICA2")
-    assert.match(broken(), /is lost/)
+    const { violation, left } = makeStoredBlob("REPLICATION_POLICY_REPLICA2")
+    assert.match(violation(), /is lost/)
     assert.match(left(), /is nowhere/)
   })
   it("detects that the last copy is corrupt", async () => {
-    const { owners, lay, disk, content, broken, left } = given("REPLICATION_POLICY_NONE")
-    await lay(owners[0])
-    assert.equal(broken(), "")
+    const { owners, storeOn, disk, content, violation, left } =
+      makeStoredBlob("REPLICATION_POLICY_NONE")
+    await storeOn(owners[0])
+    assert.equal(violation(), "")
     disk(owners[0]).corrupt(content.id)
     assert.match(left(), /rotten/)
-    assert.match(broken(), /is lost/)
+    assert.match(violation(), /is lost/)
   })
   it("detects a missing copy on an owner, and a misplaced copy", async () => {
-    const { owners, others, lay, broken, left } = given("REPLICATION_POLICY_REPLICA2")
-    await lay(owners[0])
+    const { owners, others, storeOn, violation, left } = makeStoredBlob(
+      "REPLICATION_POLICY_REPLICA2",
+    )
+    await storeOn(owners[0])
     assert.equal(left().split(": ").at(-1), `missing at ${owners[1]}`)
-    await lay(owners[1])
-    await lay(others[0])
+    await storeOn(owners[1])
+    await storeOn(others[0])
     assert.match(left(), new RegExp(`${others[0]} whole is nobody's`))
-    assert.equal(broken(), "")
+    assert.equal(violation(), "")
   })
   it("detects missing and duplicate shards", async () => {
-    const { owners, lay, broken, left } = given("REPLICATION_POLICY_EC42")
-    for (const [index, owner] of owners.entries()) await lay(owner, Math.min(index, 4))
+    const { owners, storeOn, violation, left } = makeStoredBlob("REPLICATION_POLICY_EC42")
+    for (const [index, owner] of owners.entries()) await storeOn(owner, Math.min(index, 4))
     assert.match(left(), /a shard twice/)
-    assert.equal(broken(), "")
-    const few = given("REPLICATION_POLICY_EC42")
-    for (const [index, owner] of few.owners.entries()) await few.lay(owner, Math.min(index, 2))
-    assert.match(few.broken(), /is lost/)
+    assert.equal(violation(), "")
+    const few = makeStoredBlob("REPLICATION_POLICY_EC42")
+    for (const [index, owner] of few.owners.entries()) await few.storeOn(owner, Math.min(index, 2))
+    assert.match(few.violation(), /is lost/)
   })
   it("detects copies after a cluster-wide deletion, and after a local one", async () => {
-    const { owners, lay, model, known, broken, left } = given("REPLICATION_POLICY_REPLICA2")
-    for (const owner of owners) await lay(owner)
+    const { owners, storeOn, model, known, violation, left } = makeStoredBlob(
+      "REPLICATION_POLICY_REPLICA2",
+    )
+    for (const owner of owners) await storeOn(owner)
     const wide = model.beginDeletion(known, "n02", made_at)
     model.endDeletion(known, wide, true)
     assert.match(left(), /was deleted and is there/)
-    assert.equal(broken(), "")
+    assert.equal(violation(), "")
     const owner = owners[0] ?? ""
     const local = model.beginLocalDeletion(known, owner, made_at)
     model.endDeletion(known, local, true)
-    assert.match(broken(), new RegExp(`is back on ${owner}`))
+    assert.match(violation(), new RegExp(`is back on ${owner}`))
   })
 })
