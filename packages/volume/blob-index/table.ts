@@ -139,8 +139,8 @@ const last_bit = 8
 const lastWord = (tag: number, header: number) => (tag & ~1) | ((header & last_bit) >>> 3)
 
 /**
- * The slot where the search for an id starts. An uploader can choose some twenty of the first bits
- * of a hash, but not what an unknown seed makes of them.
+ * The slot where the search for an id starts. An uploader can choose about twenty of the first bits
+ * of a hash, but cannot predict their slot without the seed.
  */
 const homeOf = ({ seed, capacity }: Table, word_1: number, word_2: number) => {
   const once = Math.imul(word_1 ^ seed, 0x9e37_79b1)

@@ -118,7 +118,7 @@ const makePieces = (file: VolumeFile, serial: number) => {
   const write = async (section: Section, bytes: Uint8Array) => {
     const end = position + toPages(head_bytes + bytes.length)
     const size = await file.size()
-    // The zeros after what is needed now are no valid piece.
+    // The zeros after the needed length are not a valid piece.
     if (end > size) await fillZeros(file, size, toPages(end * spare_factor))
     const { parts, crc } = pieceOf([serial, number, previous_crc], section, bytes)
     await file.write(parts, position)

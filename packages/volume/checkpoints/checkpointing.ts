@@ -1,6 +1,6 @@
 /**
  * Decides when to write a checkpoint, and takes its snapshot between two batches. Commits continue
- * meanwhile; what they add is replayed from the log.
+ * meanwhile; their changes are replayed from the log.
  */
 import { isFull } from "#actors/blob-storage/ports/fault.ts"
 import type { VolumeDisk } from "../disk.ts"
@@ -19,7 +19,7 @@ type Recovered = Awaited<ReturnType<typeof recover>>
 
 export interface Checkpoints {
   /**
-   * Writes a checkpoint of what is durable now. Rejects with the disk's error. On a full disk it
+   * Writes a checkpoint of the durable state. Rejects with the disk's error. On a full disk it
    * takes the space of empty files, but leaves `spare_kept` spare log files (default 1).
    */
   readonly checkpoint: (spare_kept?: number) => Promise<void>

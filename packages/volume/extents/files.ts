@@ -1,6 +1,6 @@
 /**
- * The space of a volume's extent files: what is free, what uploads have reserved, what live blobs
- * own, and what was freed but is still being read.
+ * Tracks the space of a volume's extent files: free, reserved by uploads, owned by live blobs, and
+ * freed but still being read.
  *
  * A span goes from free to reserved to owned and back to free; only ownership survives a restart.
  * An owned span has one owner, because a rebuilt index replays old records too: a later record

@@ -2,8 +2,8 @@
  * Free space on the disk that holds a volume, and the floor that puts must leave.
  *
  * The gauge queries the file system at most once per `refresh_ms`, and subtracts the volume's own
- * writes since: a put costs a few comparisons, no system call. It never overlooks our own writes,
- * and is `refresh_ms` old as to those of other programs.
+ * writes since: a put costs a few comparisons, no system call. It always includes our own writes,
+ * and sees those of other programs after at most `refresh_ms`.
  *
  * Source: DECISIONS of document 1, limits not shown; decision 0177.
  */

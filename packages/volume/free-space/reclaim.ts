@@ -2,8 +2,8 @@
  * Reclaims the space of deleted blobs on request. Background compaction leaves files that cost more
  * writes than they return; this empties every file that is worth a copy.
  *
- * What is moved takes space until the old file is removed. So empty files are removed first, and a
- * file is only started if all its live data fits elsewhere: deletes need what is left of the log.
+ * Moved data takes space until the old file is removed. So empty files are removed first, and a
+ * file is only started if all its live data fits elsewhere: deletes need the rest of the log.
  *
  * Source: decision 0178.
  */

@@ -126,7 +126,7 @@ const makeApply = ({ state, log }: ReplayParts) => {
   const headless = new Map<BlobId, Place>()
   /**
    * Times of records found outside a valid batch. A misdirected write is found too early; because
-   * times rise, they tell which record is newer.
+   * times rise, they show which record is newer.
    */
   const salvaged_at = new Map<BlobId, bigint>()
 

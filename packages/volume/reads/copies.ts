@@ -63,8 +63,8 @@ export const assertHash = (head: RecordHead, digest: string) => {
 }
 
 /**
- * A verified span of a small copy: a whole blob by its hash, which covers what the checksums of its
- * chunks do; a part, or a copy without a hash, by those.
+ * A verified span of a small copy. A whole blob is verified by its hash, which makes its chunk
+ * checksums redundant; a part, or a copy without a hash, is verified by its checksums.
  */
 export const payloadSpan = ({ head, payload }: ReadRecord, { start, end }: BlobSpan) => {
   const size = heldBytesOf(head)

@@ -1,6 +1,6 @@
 /**
- * Damage that a read finds in a copy, before it is certain: thrown inside the volume's reads, and
- * mapped to a fault where they end.
+ * Damage that a read suspects in a copy: thrown inside the volume's reads, and mapped to a fault at
+ * their boundary.
  */
 
 export interface Damage {

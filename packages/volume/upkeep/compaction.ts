@@ -1,5 +1,5 @@
 /**
- * Compaction: rewrites what is live in mostly dead files elsewhere, and recycles the files. No file
+ * Compaction: moves the live data of mostly dead files elsewhere, and recycles the files. No file
  * is retired before a checkpoint without it is durable.
  */
 import { faultOf, thrown } from "#actors/blob-storage/ports/fault.ts"
@@ -121,7 +121,9 @@ export const retire = async (
   return { log_files, extent_files }
 }
 
-/** Upkeep may use half of the floor: what is moved takes space until the old files are retired. */
+/**
+ * Upkeep may use half of the floor, because moved data takes space until the old files are retired.
+ */
 const assertSpace = async ({ space }: CompactionParts) => {
   await space.refresh()
   const fault = space.isLow() ? space.fault(0) : undefined

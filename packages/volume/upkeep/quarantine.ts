@@ -156,8 +156,9 @@ export const makeQuarantine = (
 }
 
 /**
- * Quarantines what startup found damaged in the log, so that it is reported even if nobody reads
- * it. What cannot be removed now stays in the index, where a read or the scrub finds it.
+ * Quarantines copies that startup found damaged in the log, so that they are reported even if
+ * nobody reads them. A copy that cannot be removed now stays in the index, where a read or the
+ * scrub finds it.
  */
 export const quarantineHeadless = async (
   { quarantine }: Quarantine,
