@@ -368,7 +368,8 @@ describe("the plan for an erasure coded blob", () => {
     [at(0, 1, 2, 3, 4, "?", 5), 5, false],
     [at(0, 1, 2, 3, "?", "?", 5), 4, true],
   ] as const) {
-    it(`${is_last ? "verifies" : "does not verify"} the copies of ${count} others before a leave`, () => {
+    const verb = is_last ? "verifies" : "does not verify"
+    it(`${verb} the copies of ${count} others before a leave`, () => {
       const leaving = { node_id: "g", is_leaving: true, active: nodes.slice(0, count) }
       const { actions } = planFor(view(leaving), new Map(Object.entries(responses)))
       assert.deepEqual(
