@@ -5,8 +5,8 @@
 
 import type { Peers } from "#actors/blob-storage/ports/peers.ts"
 import { peerFailure } from "../../peer-failure.ts"
-import { makeCalls } from "./network-calls.ts"
 import type { Host, Link, Wires } from "./links.ts"
+import { makeCalls } from "./network-calls.ts"
 import type { World } from "./world.ts"
 
 /** Probabilities of network faults, from 0 to 1 per message. */
