@@ -232,8 +232,10 @@ export const serveCommandsOn = Effect.fnUntraced(function* (
   const ignore = ({ subject }: Msg) => {
     if (performance.now() - warned_at < warning_ms) return
     warned_at = performance.now()
-    const where = inbox(subject)
-    run(Effect.logWarning(`Ignored a request on ${subject}: its reply subject is not in ${where}.`))
+    const prefix = inbox(subject)
+    run(
+      Effect.logWarning(`Ignored a request on ${subject}: its reply subject is not in ${prefix}.`),
+    )
   }
   const respond = (message: Msg, reply: Reply) =>
     sendResponse(connection, inbox(message.subject), message, encode(reply))

@@ -196,10 +196,12 @@ export const capitalReader = (options: CapitalReaderOptions) =>
 
       /** Logs an error once until it is resolved or changes. */
       const fail = (error: unknown) => {
-        const why = causeText(error)
-        const is_new = why !== last_error
-        last_error = why
-        const log = Effect.logError(`The dashboard's file ${options.path} cannot be read: ${why}`)
+        const reason = causeText(error)
+        const is_new = reason !== last_error
+        last_error = reason
+        const log = Effect.logError(
+          `The dashboard's file ${options.path} cannot be read: ${reason}`,
+        )
         return Effect.andThen(is_new ? log : Effect.void, Effect.fail(internal))
       }
       const awaitResponse = (promise: Promise<EncodedPage>) =>

@@ -198,13 +198,13 @@ const quarantine = Effect.fnUntraced(function* (options: BusCheckOptions) {
 }, Effect.scoped)
 
 const leases = Effect.fnUntraced(function* (bucket: string, is_running: boolean) {
-  const held = yield* leasesHeld(bucket)
-  if (held.length === 0) {
+  const holding = yield* leasesHeld(bucket)
+  if (holding.length === 0) {
     return is_running
       ? warn("leases", "Nobody holds any: no process conducts.")
       : ok("leases", "all free")
   }
-  const holders = Map.groupBy(held, ({ holder }) => holder)
+  const holders = Map.groupBy(holding, ({ holder }) => holder)
   const summary = [...holders].map(
     ([holder, held_leases]) => `${holder}: ${held_leases.map(({ name }) => name).join(", ")}`,
   )

@@ -39,8 +39,8 @@ export const databaseFindings = async (server: PostgresServer): Promise<Readonly
         : ok("database", summary),
     ]
   } catch (cause) {
-    const why = causeText(cause)
-    return [fail("database", `PostgreSQL cannot be used: ${why}.`)]
+    const reason = causeText(cause)
+    return [fail("database", `PostgreSQL cannot be used: ${reason}.`)]
   } finally {
     await client?.end().catch(() => undefined)
   }

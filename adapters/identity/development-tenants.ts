@@ -50,8 +50,8 @@ const makeShare = ({ project_id, share_id }: Tenant, shares_root: string) =>
       }
     },
     catch: (cause) => {
-      const why = causeText(cause)
-      return unavailable({ message: `cannot make a share in ${shares_root}: ${why}` })
+      const reason = causeText(cause)
+      return unavailable({ message: `cannot make a share in ${shares_root}: ${reason}` })
     },
   })
 

@@ -173,8 +173,8 @@ const copyInto = Effect.fnUntraced(function* (
   after: NonNullable<RollOptions["after"]>,
 ) {
   const { connection, jsm, link } = source
-  const ask = yield* requester(connection, link, append_timeout_ms)
-  const write = writer(connection, ask, to)
+  const send = yield* requester(connection, link, append_timeout_ms)
+  const write = writer(connection, send, to)
   yield* Stream.runForEach(copies(source, from, to.base), (group) =>
     Effect.gen(function* () {
       const result = yield* Effect.promise(() => write(group))
@@ -252,8 +252,8 @@ export const rollLog = Effect.fnUntraced(function* (options: RollOptions) {
   const context = yield* Layer.build(logJetStream(optionsOf(options, current)))
   const log = yield* Effect.provideContext(Log, context)
   // Commits that are missing now would be missing from the archive too.
-  const lost = (yield* LogGuard).problem()
-  if (lost !== undefined) return yield* failed(lost)
+  const problem = (yield* LogGuard).problem()
+  if (problem !== undefined) return yield* failed(problem)
   const link = yield* watchLink(connection)
   const source: Source = { connection, jsm, link, name: current.stream }
   const { state } = yield* attempt("The log does not answer", () =>

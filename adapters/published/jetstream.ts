@@ -206,8 +206,8 @@ export const publishedEventsJetStream = (replicas: number, retention = retention
       yield* keepMirror
 
       const link = yield* watchLink(connection)
-      const attempt = <A>(ask: () => Promise<A>) =>
-        Effect.tryPromise({ try: () => overLink(link, ask), catch: failed })
+      const attempt = <A>(run: () => Promise<A>) =>
+        Effect.tryPromise({ try: () => overLink(link, run), catch: failed })
       const info = attempt(() => jsm.streams.info(events_stream).catch(undefinedIfMissing))
       const replaced = yield* watchStream(info)
 

@@ -117,7 +117,7 @@ const syncMirror = async (
   const from = await source.streams.info(events_stream).catch(undefinedIfMissing)
   if (from === undefined) return
   const { config, created } = from
-  const wanted = mirrorOptions(from)
+  const options = mirrorOptions(from)
   let mirror_info = await mirror.streams.info(events_stream).catch(undefinedIfMissing)
   const is_same = mirror_info?.config.metadata?.[source_key] === created
   if (mirror_info !== undefined && !is_same && !continues(mirror_info, from)) {
@@ -131,16 +131,16 @@ const syncMirror = async (
   if (feeder === undefined || mirror_info === undefined) {
     await createFeed(connection, mirror_info?.state.last_seq ?? 0, config.num_replicas)
   }
-  if (mirror_info === undefined) await mirror.streams.add(wanted)
-  else if (!isCurrent(mirror_info, wanted)) await mirror.streams.update(events_stream, wanted)
+  if (mirror_info === undefined) await mirror.streams.add(options)
+  else if (!isCurrent(mirror_info, options)) await mirror.streams.update(events_stream, options)
   if (is_own) await moveConsumers(source, mirror)
 }
 
-const isCurrent = ({ config }: StreamInfo, wanted: ReturnType<typeof mirrorOptions>) =>
-  config.max_bytes === wanted.max_bytes &&
-  config.max_age === wanted.max_age &&
-  config.num_replicas === wanted.num_replicas &&
-  config.metadata?.[source_key] === wanted.metadata[source_key]
+const isCurrent = ({ config }: StreamInfo, options: ReturnType<typeof mirrorOptions>) =>
+  config.max_bytes === options.max_bytes &&
+  config.max_age === options.max_age &&
+  config.num_replicas === options.num_replicas &&
+  config.metadata?.[source_key] === options.metadata[source_key]
 
 /**
  * Maintains the mirror until the scope closes. A server without an account for it has no
@@ -155,10 +155,10 @@ export const keepMirror = Effect.gen(function* () {
   )
   let last_problem = ""
   const logProblem = (cause: unknown) => {
-    const why = isTransient(cause) ? "" : causeText(cause)
-    if (why === last_problem) return Effect.void
-    last_problem = why
-    return Effect.logWarning(`The mirror of the published events is not kept: ${why}`)
+    const problem = isTransient(cause) ? "" : causeText(cause)
+    if (problem === last_problem) return Effect.void
+    last_problem = problem
+    return Effect.logWarning(`The mirror of the published events is not kept: ${problem}`)
   }
   const sync = Effect.tryPromise({
     try: () => syncMirror(connection, jsm, mirror, is_own),

@@ -97,8 +97,8 @@ const boot = Effect.fnUntraced(function* (pool: MachinePool, request: Boot) {
   const machine: Machine = { child: undefined, is_stopped: false, ended }
   machines.set(worker_id, machine)
   const run = Effect.runForkWith(yield* Effect.context())
-  yield* startAgent(options, request, machine, (why) => {
-    const warning = Effect.logWarning(`Worker ${worker_id} ended: ${why}`)
+  yield* startAgent(options, request, machine, (reason) => {
+    const warning = Effect.logWarning(`Worker ${worker_id} ended: ${reason}`)
     run(
       Effect.andThen(machine.is_stopped ? Effect.void : warning, cleanUp(pool, worker_id, machine)),
     )

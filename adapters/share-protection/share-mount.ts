@@ -113,13 +113,13 @@ export const nfsMounts = Effect.fnUntraced(function* (options: NfsOptions) {
   return mounts
 })
 
-const unavailable = (what: string, cause: unknown) => {
+const unavailable = (action: string, cause: unknown) => {
   const code = cause instanceof Error && "code" in cause ? String(cause.code) : String(cause)
-  return new BackendUnavailable({ detail: `Cannot ${what} for a share: ${code}.` })
+  return new BackendUnavailable({ detail: `Cannot ${action} for a share: ${code}.` })
 }
 
-const attempt = <A>(what: string, run: () => Promise<A>) =>
-  Effect.tryPromise({ try: run, catch: (cause) => unavailable(what, cause) })
+const attempt = <A>(action: string, run: () => Promise<A>) =>
+  Effect.tryPromise({ try: run, catch: (cause) => unavailable(action, cause) })
 
 /** Runs a program to completion; an interrupt kills it. */
 const program = (name: string, args: ReadonlyArray<string>) =>

@@ -55,8 +55,8 @@ const findTrust = Effect.fnUntraced(function* (store: TrustStore, trust_id: stri
 
 const lacksRoles = (store: TrustStore, { trustor_user_id, project_id, roles }: TrustRecord) => {
   if (trustor_user_id === null) return false
-  const held = store.rolesOf(trustor_user_id, project_id)
-  return !roles.every((role) => held.has(role))
+  const assigned = store.rolesOf(trustor_user_id, project_id)
+  return !roles.every((role) => assigned.has(role))
 }
 
 /** The port over an open store. */

@@ -88,7 +88,7 @@ export const serveWorkers = Effect.fnUntraced(function* (connection: NatsConnect
   yield* serveCommandsOn(connection, {
     subject: "worker.*.command",
     queue: "share-protection",
-    inbox: (asked) => inboxOf(workerOf(asked)),
+    inbox: (subject) => inboxOf(workerOf(subject)),
     deciders,
     refuse,
   })

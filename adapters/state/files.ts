@@ -134,7 +134,7 @@ export const putFile = async (folder: string, { path, mode }: FoundFile, source:
   await syncFolder(dirname(whole))
   if (first_made === undefined) return
   // A new folder is durable only once its parent is synced.
-  for (let made = dirname(whole); made.length >= first_made.length; made = dirname(made)) {
-    await syncFolder(dirname(made))
+  for (let parent = dirname(whole); parent.length >= first_made.length; parent = dirname(parent)) {
+    await syncFolder(dirname(parent))
   }
 }

@@ -41,7 +41,7 @@ const withPieceTimeout = (
   deadline_ms: number,
 ): AsyncIterableIterator<Uint8Array> => {
   const pieces = response.pieces()
-  const late = () => {
+  const onTimeout = () => {
     const detail = `the node sent nothing for ${deadline_ms} ms`
     response.stop(peerFailure("DEADLINE_EXCEEDED", detail))
   }
@@ -50,7 +50,7 @@ const withPieceTimeout = (
       return this
     },
     next: async () => {
-      const timer = setTimeout(late, deadline_ms)
+      const timer = setTimeout(onTimeout, deadline_ms)
       try {
         return await pieces.next()
       } finally {

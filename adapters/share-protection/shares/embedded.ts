@@ -44,12 +44,12 @@ const unavailable = (detail: string) => new BackendUnavailable({ detail: `Shares
 
 const copyFailure = ({ message }: CopyFailure) => unavailable(message)
 
-const attempt = <A>(what: string, run: () => Promise<A>) =>
+const attempt = <A>(action: string, run: () => Promise<A>) =>
   Effect.tryPromise({
     try: run,
     catch: (cause) => {
       const code = cause instanceof Error && "code" in cause ? String(cause.code) : String(cause)
-      return unavailable(`cannot ${what}: ${code}`)
+      return unavailable(`cannot ${action}: ${code}`)
     },
   })
 
