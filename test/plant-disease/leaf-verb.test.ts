@@ -19,7 +19,7 @@ describe("almanac plant leaf", () => {
     ] as const) {
       const { code, stdout } = await leaf(name, "--class", "DemoBlade___healthy")
       expect([code, stdout]).toEqual([0, `${join(folder, name)}: DemoBlade___healthy, drawn\n`])
-      const head = await sharp(join(folder, name)).metadata()
+      const head = await sharp(readFileSync(join(folder, name))).metadata()
       expect([head.format, head.width, head.height]).toEqual([format, 512, 512])
     }
     await leaf("same.png", "--class", "DemoBlade___healthy")
