@@ -30,7 +30,7 @@ export const fillHeader = (title: string, status: Node): void => {
   const header = document.querySelector("#header")
   if (header === null) return
   const parts = [
-    h("h1", {}, h("span", { class: "house" }, "Almanac"), " ", title),
+    h("h1", {}, h("span", { class: "brand" }, "Almanac"), " ", title),
     navigation(servedPages(header), title),
     h("div", { class: "status" }, status),
     themeSwitch(),

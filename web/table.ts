@@ -38,7 +38,7 @@ export const table = <Row>(options: Table<Row>): HTMLElement =>
       h(
         "table",
         {},
-        h("caption", { class: "unseen" }, options.caption),
+        h("caption", { class: "visually-hidden" }, options.caption),
         h(
           "thead",
           {},

@@ -50,7 +50,7 @@ export const themeSwitch = (): HTMLElement =>
   h(
     "fieldset",
     { class: "theme" },
-    h("legend", { class: "unseen" }, "Colours"),
+    h("legend", { class: "visually-hidden" }, "Colours"),
     themes.map((theme) =>
       h(
         "label",

@@ -209,7 +209,7 @@ const tableOf = ({ dates, lines, label }: Drawing): HTMLElement => {
     h(
       "table",
       {},
-      h("caption", { class: "unseen" }, `${label}, the newest first`),
+      h("caption", { class: "visually-hidden" }, `${label}, the newest first`),
       h(
         "thead",
         {},
@@ -243,7 +243,7 @@ export const chart = (): Chart => {
   let at = 0
   const readout = h("p", { class: "readout" })
   const plane = h("div", { class: "plane", role: "slider", tabindex: 0 })
-  const caption = h("figcaption", { class: "unseen" })
+  const caption = h("figcaption", { class: "visually-hidden" })
   const table = h("details", { class: "values", ontoggle: () => fillTable() })
   const element = h("figure", { class: "chart" }, caption, readout, plane, table)
 

@@ -97,7 +97,7 @@ const toggles = (history: readonly CompositePoint[], tiers: readonly TierCard[])
   h(
     "fieldset",
     { class: "toggles" },
-    h("legend", { class: "unseen" }, "Lines beside the composite"),
+    h("legend", { class: "visually-hidden" }, "Lines beside the composite"),
     choices.map(({ id, label, tone }) =>
       h(
         "label",

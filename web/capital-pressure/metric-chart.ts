@@ -110,7 +110,7 @@ const choice = <A extends string | number>(
   h(
     "fieldset",
     { class: "choice" },
-    h("legend", { class: "unseen" }, legend),
+    h("legend", { class: "visually-hidden" }, legend),
     options.map(({ value, label }) =>
       h(
         "label",

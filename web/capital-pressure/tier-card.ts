@@ -47,7 +47,7 @@ const votesOf = (metrics: readonly Reading[]) => {
         { class: `vote ${direction}` },
         mark(direction),
         String(amount),
-        h("span", { class: "unseen" }, ` ${direction} `),
+        h("span", { class: "visually-hidden" }, ` ${direction} `),
       )
     }),
   )
@@ -123,7 +123,7 @@ const head = ({ tier, name, tag, cadence, avg_z, metrics }: TierCard, trend: rea
         "span",
         { class: `number ${toneOf(avg_z)}` },
         avg_z === null ? "n/a" : signed(avg_z),
-        h("span", { class: "unseen" }, " average z, positive is pressure"),
+        h("span", { class: "visually-hidden" }, " average z, positive is pressure"),
       ),
       votesOf(metrics),
       sparkline(trend, toneOf(avg_z)),

@@ -9,7 +9,8 @@ import { sparkline } from "./sparkline.ts"
 
 type Row = Watchlist["rows"][number]
 
-const none = () => h("span", { class: "none" }, "\u2013", h("span", { class: "unseen" }, "none"))
+const none = () =>
+  h("span", { class: "none" }, "\u2013", h("span", { class: "visually-hidden" }, "none"))
 
 const toneOf = (change: number | null): Direction => {
   if (change === null || Math.abs(change) < 0.0005) return "neutral"

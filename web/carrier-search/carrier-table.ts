@@ -37,7 +37,7 @@ const plainTable = () => {
     h(
       "table",
       {},
-      h("caption", { class: "unseen" }, "Carriers found, by MC number"),
+      h("caption", { class: "visually-hidden" }, "Carriers found, by MC number"),
       h(
         "thead",
         {},

@@ -113,13 +113,13 @@ export const jobDetail = (
   return [
     h(
       "section",
-      { class: "card course", "aria-labelledby": "course", "data-key": `job-${id}` },
+      { class: "card job", "aria-labelledby": "job", "data-key": `job-${id}` },
       h(
         "div",
         { class: "card-head" },
         h(
           "h2",
-          { id: "course" },
+          { id: "job" },
           job === undefined ? "Job " : `${readable(job.job_type)} `,
           h("code", {}, id),
         ),

@@ -132,7 +132,7 @@ const parts = async () => {
       ),
       h(
         "div",
-        { class: "beside" },
+        { class: "side-by-side" },
         ringPicture(nodes, String(body.ring_version)),
         has_metrics ? figures(body) : partial(),
       ),

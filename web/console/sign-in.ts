@@ -17,8 +17,8 @@ const onSubmit = (onToken: (token: string) => void) => (event: Event) => {
 export const signInForm = (reason: string, onToken: (token: string) => void): HTMLElement =>
   h(
     "section",
-    { class: "gate", "aria-labelledby": "gate" },
-    h("h2", { id: "gate" }, "Whose console is this?"),
+    { class: "sign-in", "aria-labelledby": "sign-in" },
+    h("h2", { id: "sign-in" }, "Whose console is this?"),
     h(
       "p",
       {},
@@ -35,11 +35,11 @@ export const signInForm = (reason: string, onToken: (token: string) => void): HT
         type: "password",
         autocomplete: "off",
         autofocus: true,
-        ...(reason !== "" && { "aria-invalid": "true", "aria-describedby": "gate-said" }),
+        ...(reason !== "" && { "aria-invalid": "true", "aria-describedby": "sign-in-error" }),
       }),
       h("button", { type: "submit", class: "primary" }, "Open the console"),
     ),
-    h("p", { id: "gate-said", class: "failure", role: "alert" }, reason),
+    h("p", { id: "sign-in-error", class: "failure", role: "alert" }, reason),
     h("h3", {}, "One that sees every view, from the project's folder"),
     copyableCommand(token_command),
     h("h3", {}, "The development operator's, which sees all but the ring of blob nodes"),

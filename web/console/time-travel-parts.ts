@@ -61,7 +61,7 @@ const chartCard = (
     h("h2", { id: "chart" }, stateText(active)),
     h(
       "ul",
-      { class: "told" },
+      { class: "descriptions" },
       describedStates(chart, active).map(({ path, told }) => h("li", { "data-key": path }, told)),
     ),
     chartPicture(chart, { active, transitions: taken }),
@@ -156,7 +156,7 @@ const fieldsCard = (history: HistoryWindow, index: number, commit: AuditCommit) 
       h(
         "table",
         {},
-        h("caption", { class: "unseen" }, "Fields of the state after the commit"),
+        h("caption", { class: "visually-hidden" }, "Fields of the state after the commit"),
         h(
           "thead",
           {},

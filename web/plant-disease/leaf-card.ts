@@ -136,7 +136,13 @@ export const leafCard = (file: File, onRetry: () => void): LeafCard => {
     "li",
     { class: "leaf" },
     picture.element,
-    h("div", { class: "told" }, h("p", { class: "eyebrow name" }, file.name), verdict, explanation),
+    h(
+      "div",
+      { class: "details" },
+      h("p", { class: "eyebrow name" }, file.name),
+      verdict,
+      explanation,
+    ),
   )
   const showWaiting = (text: Child) => morphChildren(verdict, [h("p", { class: "waiting" }, text)])
   const show = (result: Result<Prediction>, is_demo: boolean) => {

@@ -8,7 +8,7 @@ const chooser = (text: string, kind: string, onFiles: (files: readonly File[]) =
   const input = h("input", {
     type: "file",
     accept: accepted,
-    class: "unseen",
+    class: "visually-hidden",
     ...(camera ? { capture: "environment" } : { multiple: true }),
     onchange: () => {
       onFiles([...(input.files ?? [])])
