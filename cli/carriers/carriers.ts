@@ -18,7 +18,7 @@ import { mirrorFile } from "#adapters/carrier-search/mirror.ts"
 import { openMirror, reasonOf } from "#adapters/carrier-search/mirror-file.ts"
 import { carriers as noun } from "#cli/client/carrier-search/carrier.ts"
 import { summaries } from "#cli/client/summaries.ts"
-import { stoppedEarly } from "#cli/dashboard/ingest-outcome.ts"
+import { withInterruptExitCode } from "#cli/dashboard/ingest-outcome.ts"
 import { progressTo } from "#cli/progress.ts"
 import { subcommandsOf } from "#cli/requests.ts"
 import { settings } from "#cli/root.ts"
@@ -199,7 +199,7 @@ const importing = Command.make(
     if (rejected > 0) {
       return yield* new RowsRejected({ message: `${countText(rejected, "row")} could not be used` })
     }
-  }, stoppedEarly),
+  }, withInterruptExitCode),
 ).pipe(
   Command.withDescription(
     "Make the mirror anew from these files, given all at once: exit code 0, 2 when some rows " +

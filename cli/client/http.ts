@@ -9,11 +9,11 @@ import type { Agent, ClientRequest, IncomingMessage } from "node:http"
 import type { Readable } from "node:stream"
 import { setTimeout as pause } from "node:timers/promises"
 import type { Access } from "#cli/client/access.ts"
+import { noResponseFailure, responseFailure, retryAfter } from "#cli/client/error-response.ts"
 import { type ClientFailed, failure, isFailure } from "#cli/client/failure.ts"
 import { fromJson, type Json, toJson } from "#cli/client/json.ts"
 import type { Method, Need } from "#cli/client/operation.ts"
 import { readAll } from "#cli/client/read-all.ts"
-import { refusal, retryAfter, unreachable } from "#cli/client/refusal.ts"
 
 /**
  * Node's client for this URL. Loaded on demand: importing node:https would load TLS for every
@@ -135,7 +135,7 @@ export const httpOf = (access: Access): Http => {
   const failed = (cause: unknown, request: HttpRequest): ClientFailed => {
     if (request.signal.aborted) return failure("interrupted", "Interrupted.")
     if (isFailure(cause)) return cause
-    return unreachable(cause, access, request)
+    return noResponseFailure(cause, access, request)
   }
 
   const open = async (original: HttpRequest) => {
@@ -152,7 +152,7 @@ export const httpOf = (access: Access): Http => {
       if (is_last || !isRetryable(status)) {
         const text = await textOf(response).catch(() => "")
         const { location, "retry-after": retry_after } = response.headers
-        throw refusal({ status, text, access, request: request, location, retry_after })
+        throw responseFailure({ status, text, access, request: request, location, retry_after })
       }
       // Otherwise a body still being sent would overlap with that of the next attempt.
       if (typeof original.body === "function") response.destroy()

@@ -52,8 +52,8 @@ export const pairsOf = (texts: ReadonlyArray<string>, flag: string): Pairs =>
 const bodyOf = ({ method, body: fields = [] }: Operation, input: Input): JsonObject | undefined => {
   const { body: whole } = input
   if (whole !== undefined && !isObject(whole)) throw failure("usage", "--body is no JSON object")
-  const given = fields.filter(({ name }) => input.fields[name] !== undefined)
-  const body = given.reduce<JsonObject>(
+  const set_fields = fields.filter(({ name }) => input.fields[name] !== undefined)
+  const body = set_fields.reduce<JsonObject>(
     // Filtered above; every flag value is JSON.
     (object, { name }) => withMember(object, name, input.fields[name] as Json),
     whole ?? {},
@@ -62,7 +62,7 @@ const bodyOf = ({ method, body: fields = [] }: Operation, input: Input): JsonObj
     ({ name, is_required }) => is_required === true && memberAt(body, name) === undefined,
   )
   if (missing !== undefined) throw missingFlag(missing)
-  if (given.length > 0 || whole !== undefined) return body
+  if (set_fields.length > 0 || whole !== undefined) return body
   if (method === "PATCH") throw failure("usage", "It is not said what to change", "see --help")
   return undefined
 }
@@ -71,9 +71,9 @@ const missingFlag = (field: Field) =>
   failure("usage", `--${flagOf(field)} is needed: ${field.what.toLowerCase()}`, "see --help")
 
 /** Fills in the path's parameters. ClientFailed if a value would change the path's structure. */
-export const pathOf = (template: string, given: Readonly<Record<string, string>>) =>
+export const pathOf = (template: string, values: Readonly<Record<string, string>>) =>
   argumentsOf(template).reduce((path, name) => {
-    const value = given[name] ?? ""
+    const value = values[name] ?? ""
     // URL parsing removes dot segments: `DELETE /v1/targets/..` would become `DELETE /v1/`.
     if (/^\.{0,2}$/.test(value)) throw failure("usage", `'${value}' is no ${name}`)
     return path.replace(`{${name}}`, encodeURIComponent(value))

@@ -4,7 +4,7 @@ import { Console, Effect, Option, Schema } from "effect"
 import { Command, Flag } from "effect/cli"
 import { summaries } from "#cli/client/summaries.ts"
 import { type BackfillReport, runBackfill, today } from "#cli/dashboard/composite-run.ts"
-import { outOfReach, stoppedEarly } from "#cli/dashboard/ingest-outcome.ts"
+import { rewordLogFailures, withInterruptExitCode } from "#cli/dashboard/ingest-outcome.ts"
 import { capitalSession } from "#cli/dashboard/session.ts"
 import { progressTo } from "#cli/progress.ts"
 import { settings } from "#cli/root.ts"
@@ -67,11 +67,11 @@ export const backfill = Command.make(
       since: since === undefined ? undefined : dayOf(since),
       vintage,
       onProgress: (done, total) => at("metrics", done, total),
-    }).pipe(Effect.provide(capitalSession(configured)), outOfReach, Effect.ensuring(end))
+    }).pipe(Effect.provide(capitalSession(configured)), rewordLogFailures, Effect.ensuring(end))
     const is_nothing = report.days + report.withdrawn === 0
     if (is_nothing) return yield* new NothingComputed({ message: noCompositeReason(since) })
     yield* Console.log(backfillLine(report))
-  }, stoppedEarly),
+  }, withInterruptExitCode),
 ).pipe(
   Command.withDescription(summaries["backfill-composite"]),
   Command.withExamples([

@@ -23,7 +23,7 @@ export class NoneIngested extends Schema.TaggedError<NoneIngested>()("NoneIngest
 const interrupted = 130
 
 /** Sets the exit code of an interrupted command, so that it does not report success. */
-export const stoppedEarly = <A, E, R>(work: Effect.Effect<A, E, R>) =>
+export const withInterruptExitCode = <A, E, R>(work: Effect.Effect<A, E, R>) =>
   Effect.onInterrupt(work, () =>
     Effect.sync(() => {
       process.exitCode = interrupted
@@ -31,7 +31,7 @@ export const stoppedEarly = <A, E, R>(work: Effect.Effect<A, E, R>) =>
   )
 
 /** Rewords failures of the log for the user. */
-export const outOfReach = <A, E, R>(work: Effect.Effect<A, E, R>) =>
+export const rewordLogFailures = <A, E, R>(work: Effect.Effect<A, E, R>) =>
   Effect.mapError(work, (failure) => {
     if (failure instanceof DemoMixed) return new NoneIngested({ message: failure.detail })
     if (failure instanceof Unavailable || failure instanceof LogUnavailable) {

@@ -16,9 +16,9 @@ import { waitForFile } from "#cli/dashboard/dashboard-file.ts"
 import {
   lineOf,
   outcomeOf,
-  outOfReach,
-  stoppedEarly,
+  rewordLogFailures,
   summary,
+  withInterruptExitCode,
 } from "#cli/dashboard/ingest-outcome.ts"
 import { countOf, type IngestOptions, runIngest } from "#cli/dashboard/ingest-run.ts"
 import { capitalSession } from "#cli/dashboard/session.ts"
@@ -167,13 +167,13 @@ export const ingest = Command.make(
     const { feeds, composite } = yield* runWithProgress(options).pipe(
       Effect.provide(flags.demo ? demoFeeds : feedsOf(configured, folder)),
       Effect.provide(capitalSession(configured)),
-      outOfReach,
+      rewordLogFailures,
     )
     yield* Console.log(summary(feeds))
     if (composite !== undefined) yield* Console.log(`composite: ${backfillLine(composite)}`)
     if (flags.demo) yield* Console.log(demo_note)
     yield* outcomeOf(feeds)
-  }, stoppedEarly),
+  }, withInterruptExitCode),
 ).pipe(
   Command.withDescription(summaries.ingest),
   Command.withExamples([

@@ -40,7 +40,7 @@ const besideInstance = (settings: Settings) => {
 const withoutInstance = (settings: Settings) =>
   Layer.unwrap(
     Effect.map(
-      Effect.promise(() => import("#cli/dashboard/alone.ts")),
+      Effect.promise(() => import("#cli/dashboard/exclusive-session.ts")),
       ({ exclusiveSession: capitalAlone }) => capitalAlone(settings),
     ),
   )

@@ -4,7 +4,7 @@
  */
 import { Console, Effect, Option, Schema } from "effect"
 import { Argument, Command, Flag } from "effect/cli"
-import { stoppedEarly } from "#cli/dashboard/ingest-outcome.ts"
+import { withInterruptExitCode } from "#cli/dashboard/ingest-outcome.ts"
 import { progressTo } from "#cli/progress.ts"
 import type { Training, TrainingProgress } from "#trainer"
 
@@ -115,7 +115,7 @@ export const train = Command.make(
     yield* Console.log(
       `written to ${training_options.out}: set plant.model to ${training_options.out}/model.json`,
     )
-  }, stoppedEarly),
+  }, withInterruptExitCode),
 ).pipe(
   Command.withDescription(
     "Train a small network: model.json, class_indices.json and metrics.json in a folder. " +

@@ -7,7 +7,7 @@ import { needOf } from "#cli/client/operation.ts"
 import { progressOn } from "#cli/client/progress.ts"
 import { pathOf } from "#cli/client/request.ts"
 import type { Session } from "#cli/client/session.ts"
-import { waitingFor } from "#cli/client/share-protection/waiting.ts"
+import { queueReason } from "#cli/client/share-protection/queue-reason.ts"
 
 /** Polling intervals in ms: short at first, because many jobs are short. */
 const poll_ms_first = 200
@@ -50,7 +50,7 @@ export const watchJob = async (
     let printed: string | undefined
     for (let ms = poll_ms_first; !hasEnded(job); ms = Math.min(poll_ms_max, ms * poll_factor)) {
       progress.at(stepOf(job))
-      const waiting = await waitingFor(session, job, is_operator)
+      const waiting = await queueReason(session, job, is_operator)
       if (waiting !== undefined && waiting !== printed) {
         progress.end()
         screen.err(`${waiting}\n`)

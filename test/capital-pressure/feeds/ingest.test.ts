@@ -3,7 +3,7 @@ import { Effect, Result, Runtime, Stream } from "effect"
 import { FeedFailed } from "#actors/capital-pressure/feeds.ts"
 import { Observation } from "#actors/capital-pressure/observation.ts"
 import { address, Commands, Unavailable } from "#actors/commands.ts"
-import { lineOf, outcomeOf, outOfReach, summary } from "#cli/dashboard/ingest-outcome.ts"
+import { lineOf, outcomeOf, rewordLogFailures, summary } from "#cli/dashboard/ingest-outcome.ts"
 import { countOf, type FeedReport } from "#cli/dashboard/ingest-run.ts"
 import { barOf, progressTo } from "#cli/progress.ts"
 import { Log } from "#events/log.ts"
@@ -263,11 +263,13 @@ describe("what an ingest says", () => {
   it.effect("says what is out of reach, and leaves other failures as they are", () =>
     Effect.gen(function* () {
       const away = new Unavailable({ detail: "No host answered." })
-      const told = yield* Effect.flip(outOfReach(Effect.fail(away)))
+      const told = yield* Effect.flip(rewordLogFailures(Effect.fail(away)))
       assert.equal(told.message, "the log is out of reach: No host answered.")
-      const mixed = yield* Effect.flip(outOfReach(Effect.fail(new DemoMixed({ detail: "No." }))))
+      const mixed = yield* Effect.flip(
+        rewordLogFailures(Effect.fail(new DemoMixed({ detail: "No." }))),
+      )
       assert.equal(mixed.message, "No.")
-      assert.equal(yield* Effect.flip(outOfReach(Effect.fail("other"))), "other")
+      assert.equal(yield* Effect.flip(rewordLogFailures(Effect.fail("other"))), "other")
     }),
   )
 

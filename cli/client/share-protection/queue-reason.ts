@@ -37,7 +37,7 @@ const targetOf = async (
 }
 
 /** Why a queued job waits, with advice; undefined if it only waits for its turn. */
-export const waitingFor = async (
+export const queueReason = async (
   session: Session,
   job: Json,
   is_operator: boolean,

@@ -57,7 +57,7 @@ const envelopeOf = (text: string): Json => {
   }
 }
 
-const refusalAdvice = (code: string | undefined, response: ErrorResponse) => {
+const adviceFor = (code: string | undefined, response: ErrorResponse) => {
   const { status, access, request, location } = response
   if (status === 401) return access.sign_in
   // Redirections are not followed: they would send the token to another server.
@@ -68,7 +68,7 @@ const refusalAdvice = (code: string | undefined, response: ErrorResponse) => {
 }
 
 /** The failure for a response of 300 or above. */
-export const refusal = (response: ErrorResponse) => {
+export const responseFailure = (response: ErrorResponse) => {
   const { status, text, request } = response
   const envelope = envelopeOf(text)
   const code = textAt(envelope, "code")
@@ -82,7 +82,7 @@ export const refusal = (response: ErrorResponse) => {
   const name = code === undefined ? String(status) : `${status} ${printable(code)}`
   const what = detail === "" ? `${name} to ${request.method} ${request.path}` : `${name}: ${detail}`
   const again_ms = isTransient(status) ? retryAfter(response.retry_after) : undefined
-  return failure(endingOf(status), what, refusalAdvice(code, response), again_ms)
+  return failure(endingOf(status), what, adviceFor(code, response), again_ms)
 }
 
 const codeOf = (cause: unknown): string => {
@@ -110,7 +110,7 @@ const reasonOf = (code: string, cause: unknown) => {
 }
 
 /** The failure for a request without a response. */
-export const unreachable = (
+export const noResponseFailure = (
   cause: unknown,
   access: Access,
   { method, path }: { readonly method: string; readonly path: string },
