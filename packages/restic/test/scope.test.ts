@@ -8,24 +8,24 @@ const scope = (exclude: ReadonlyArray<string>, include: ReadonlyArray<string> = 
 
 describe("the arguments of an exact restore", () => {
   for (const [what, of, path, args] of [
-    ["all of a whole snapshot", scope([]), "", ["--delete"]],
-    ["nothing deleted where the scope is not known", undefined, "", []],
-    ["a path, and nothing deleted", undefined, "/a [b]", [String.raw`--include=/a \[b\]`]],
+    ["everything in a snapshot", scope([]), "", ["--delete"]],
+    ["no deletion if the scope is unknown", undefined, "", []],
+    ["a path without deletion", undefined, "/a [b]", [String.raw`--include=/a \[b\]`]],
     ["a path", scope([]), "/a", ["--delete", "--include=/a"]],
     [
-      "what is not excluded",
+      "everything except the excludes",
       scope(["*.tmp", "/c"]),
       "",
       ["--delete", "--exclude=/**/*.tmp", "--exclude=/c"],
     ],
     [
-      "what is not excluded at a path",
+      "a path except the excludes",
       scope(["!x"]),
       "/a",
       ["--delete", "--include=/a", "--include=!/**/!x"],
     ],
     [
-      "what is included and not excluded",
+      "the includes except the excludes",
       scope(["x"], ["/a", "b"]),
       "",
       ["--delete", "--include=/a", "--include=/**/b", "--include=/b", "--include=!/**/x"],

@@ -16,12 +16,12 @@ describe("the unread paths of a backup", () => {
   })
 
   it.each([
-    ["nothing was said", [], 0],
-    ["more was said than was kept", ["a"], 2],
-    ["an error was about nothing that is named", ["a", ""], 2],
-    ["it was about something else", ["a", "/srv/shares/onetwo/b"], 2],
-    ["it was about the folder", ["a", "."], 2],
-    ["it was about the folder, by its whole path", ["a", root], 2],
+    ["there was no error", [], 0],
+    ["there were more errors than recorded paths", ["a"], 2],
+    ["an error names no path", ["a", ""], 2],
+    ["a path is outside the folder", ["a", "/srv/shares/onetwo/b"], 2],
+    ["the path is the folder", ["a", "."], 2],
+    ["the path is the folder, absolute", ["a", root], 2],
   ])("may be anything where %s", (_, items, count) => {
     assert.deepEqual(unread(items, count), ["/"])
   })

@@ -65,8 +65,8 @@ describe("shards of unfinished puts", () => {
     assert.equal(await left(), 3)
   })
   for (const [what, shards, pending] of [
-    ["hold up a node that leaves, and are told of, while the log cannot be asked", 3, 1],
-    ["do not hold up a node that leaves where all have been asked", 2, 0],
+    ["delay a leave and are reported while the log cannot be reached", 3, 1],
+    ["do not delay a leave once all nodes were queried", 2, 0],
   ] as const) {
     it(what, async () => {
       const cluster = makeRepairWorld([...six, ...joined])

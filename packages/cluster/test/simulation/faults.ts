@@ -197,7 +197,7 @@ const runScrubs = async (scene: Scene) => {
       if (!node.isUp()) continue
       for (const { content } of scene.model.blobs) {
         const [stored] = readDisks([node]).of(content.id)
-        if (stored?.is_rotten !== true) continue
+        if (stored?.is_corrupt !== true) continue
         world.count("a rotten copy is found by the scrub")
         const read = async () => {
           const { windows } = await node.disk().read(content.id, {}, node.now())

@@ -18,7 +18,7 @@ const load_max = 1.05
 export interface StoredCopy {
   readonly node_id: string
   readonly copy: HeldCopy
-  readonly is_rotten: boolean
+  readonly is_corrupt: boolean
 }
 
 /** The contents of all disks, including those of offline nodes. */
@@ -37,7 +37,7 @@ export const readDisks = (nodes: ReadonlyArray<SimulatedNode>): Disks => {
       [...images].flatMap(([node_id, { held }]) => {
         const one = held.get(id)
         if (one === undefined) return []
-        return [{ node_id, copy: one.copy, is_rotten: one.corrupt_at !== undefined }]
+        return [{ node_id, copy: one.copy, is_corrupt: one.corrupt_at !== undefined }]
       }),
     deletionAt: (node_id, id) => images.get(node_id)?.deletions.get(id)?.deleted_at,
     deletedAt: (id, isIncluded = () => true) => {
@@ -53,7 +53,7 @@ export const readDisks = (nodes: ReadonlyArray<SimulatedNode>): Disks => {
 
 /** Whether the blob is readable from these copies, even if `spare` of them are lost. */
 export const isReadable = (copies: ReadonlyArray<StoredCopy>, spare = 0) => {
-  const sound = copies.filter(({ is_rotten }) => !is_rotten)
+  const sound = copies.filter(({ is_corrupt }) => !is_corrupt)
   const whole = sound.filter(({ copy }) => copy.shard === undefined)
   if (whole.length > spare) return true
   const shards = sound.flatMap(({ copy }) => copy.shard ?? [])
@@ -67,9 +67,9 @@ const isOrphan = (copies: ReadonlyArray<StoredCopy>) =>
 
 const describe = (copies: ReadonlyArray<StoredCopy>) =>
   copies
-    .map(({ node_id, copy, is_rotten }) => {
+    .map(({ node_id, copy, is_corrupt }) => {
       const what = copy.shard === undefined ? "whole" : `shard ${copy.shard.index}`
-      return `${node_id} ${what}${is_rotten ? " (rotten)" : ""}`
+      return `${node_id} ${what}${is_corrupt ? " (rotten)" : ""}`
     })
     .join(", ")
 
@@ -149,7 +149,7 @@ const deviationOf = (
     return isReadable(copies) ? undefined : `${where}: not enough`
   }
   if (missing.length > 0) return `${where}: missing at ${missing.join(", ")}`
-  if (copies.some(({ is_rotten }) => is_rotten)) return `${where}: rotten`
+  if (copies.some(({ is_corrupt }) => is_corrupt)) return `${where}: rotten`
   const more = copies.filter(({ node_id }) => !owners.includes(node_id))
   if (more.length > 0 && refusing.length === 0) return `${where}: ${describe(more)} is nobody's`
   if (!isErasureCode(policy) || refusing.length > 0) return undefined
