@@ -65,7 +65,7 @@ export const childrenOf = (node: AnyStateNode): ReadonlyArray<AnyStateNode> =>
 export const pathOf = (node: AnyStateNode): string => node.path.join(".")
 
 /** Descriptions of a chart and of its states, by path. */
-export interface Words {
+export interface ChartTexts {
   readonly description: string
   readonly states: Readonly<Record<string, string>>
 }
@@ -73,7 +73,7 @@ export interface Words {
 /** Our charts have no history states. */
 const kindOf = ({ type }: AnyStateNode): Chart["kind"] => (type === "history" ? "atomic" : type)
 
-const statesOf = (node: AnyStateNode, words: Words | undefined): ReadonlyArray<ChartState> =>
+const statesOf = (node: AnyStateNode, texts: ChartTexts | undefined): ReadonlyArray<ChartState> =>
   childrenOf(node).flatMap((child) => [
     {
       path: pathOf(child),
@@ -81,17 +81,17 @@ const statesOf = (node: AnyStateNode, words: Words | undefined): ReadonlyArray<C
       parent: pathOf(node),
       kind: kindOf(child),
       is_initial: node.type === "compound" && node.initial?.target[0] === child,
-      told: words?.states[pathOf(child)] ?? null,
+      told: texts?.states[pathOf(child)] ?? null,
     },
-    ...statesOf(child, words),
+    ...statesOf(child, texts),
   ])
 
 /** The chart as data. Throws if a guard has no name; a test prevents that. */
-export const drawnChart = ({ id, root }: AnyStateMachine, words?: Words): Chart => ({
+export const chartData = ({ id, root }: AnyStateMachine, texts?: ChartTexts): Chart => ({
   id,
-  told: words?.description ?? null,
+  told: texts?.description ?? null,
   kind: kindOf(root),
-  states: statesOf(root, words),
+  states: statesOf(root, texts),
   ways: edgesOf(root).map(({ from, to, event, guard }) => ({
     from: pathOf(from),
     to: to === undefined ? null : pathOf(to),

@@ -32,13 +32,13 @@ const attempts_max = 10
 const pause_ms = 4
 
 /** Maximum number of cached aggregates: 64 MiB of snapshots at most (snapshot_bytes_max). */
-const held_max = 4096
+const cached_max = 4096
 
 /** Maximum number of concurrent loads for one batch, of up to 1 MB each. */
 const loads_max = 20
 
 /** An aggregate's state after a commit. */
-interface Held {
+interface CachedAggregate {
   readonly state: unknown
   readonly version: number
   readonly hash: string
@@ -51,19 +51,19 @@ interface Target<Rejection> {
   readonly to: AnyDecider<Rejection>
   readonly command: unknown
   readonly stream: string
-  readonly held: Held
+  readonly cached: CachedAggregate
 }
 
 interface Decided {
   readonly to: AnyDecider
   readonly stream: string
-  readonly held: Held
+  readonly cached: CachedAggregate
   readonly events: ReadonlyArray<Message>
 }
 
 interface Memory {
   readonly log: Log["Service"]
-  readonly held: Map<string, Held>
+  readonly cached: Map<string, CachedAggregate>
 }
 
 type Batch<Rejection> = ReadonlyArray<Addressed<Rejection>>
@@ -73,7 +73,7 @@ type Conflict = VersionConflict | OutcomeUnknown | LogUnavailable
 export const host = Layer.effect(
   Commands,
   Effect.gen(function* () {
-    const memory: Memory = { log: yield* Log, held: new Map() }
+    const memory: Memory = { log: yield* Log, cached: new Map() }
     const inTurn = makeTurns()
 
     return Commands.of({
@@ -116,7 +116,7 @@ const persist = <Rejection>(
 ): Effect.Effect<Result.Result<number, Rejection>, Unavailable> =>
   Effect.catch(tryOnce(memory, origin, commands), (failure: Conflict | Unavailable) => {
     if (failure instanceof Unavailable) return Effect.fail(failure)
-    for (const command of commands) memory.held.delete(streamOf(command))
+    for (const command of commands) memory.cached.delete(streamOf(command))
     countFailedTry(commands, failure._tag)
     if (failure._tag === "LogUnavailable" || attempt === attempts_max) {
       return Effect.fail(new Unavailable({ detail: failure.detail }))
@@ -133,10 +133,10 @@ const tryOnce = Effect.fnUntraced(function* <Rejection>(
   origin: Origin,
   commands: Batch<Rejection>,
 ) {
-  const guessed = commands.some((command) => memory.held.has(streamOf(command)))
+  const used_cache = commands.some((command) => memory.cached.has(streamOf(command)))
   let targets = yield* find(memory, commands, false)
   let decided = decide(origin, targets)
-  if (!isProvable(decided) && guessed) {
+  if (!isProvable(decided) && used_cache) {
     targets = yield* find(memory, commands, true)
     decided = decide(origin, targets)
   }
@@ -147,7 +147,7 @@ const tryOnce = Effect.fnUntraced(function* <Rejection>(
     const traced = withTrace(origin, yield* traceNow)
     return Result.succeed(yield* append(memory, traced, changes))
   }
-  return Result.succeed(Math.max(...targets.map(({ held }) => held.version)))
+  return Result.succeed(Math.max(...targets.map(({ cached }) => cached.version)))
 })
 
 /**
@@ -166,11 +166,11 @@ const find = <Rejection>(memory: Memory, commands: Batch<Rejection>, fresh: bool
     (addressed) => {
       const { to, command } = addressed
       const stream = streamOf(addressed)
-      const known = fresh ? undefined : memory.held.get(stream)
+      const known = fresh ? undefined : memory.cached.get(stream)
       const found = known ? Effect.succeed(known) : load(memory.log, to, stream)
-      return Effect.map(found, (held): Target<Rejection> => {
-        remember(memory, stream, held)
-        return { to, command, stream, held }
+      return Effect.map(found, (cached): Target<Rejection> => {
+        remember(memory, stream, cached)
+        return { to, command, stream, cached }
       })
     },
     { concurrency: commands.length === 1 ? 1 : loads_max },
@@ -187,7 +187,7 @@ const isReused = (
   targets: ReadonlyArray<Target<unknown>>,
 ): boolean =>
   fingerprint !== undefined &&
-  targets.some(({ held: { commands, fingerprints } }) => {
+  targets.some(({ cached: { commands, fingerprints } }) => {
     const known = fingerprints?.[commands.indexOf(command_id)] ?? ""
     return known !== "" && known !== fingerprint
   })
@@ -199,11 +199,11 @@ const decide = <Rejection>(
 ): Result.Result<ReadonlyArray<Decided>, Rejection> => {
   const decided: Array<Decided> = []
   let rejected: Result.Result<never, Rejection> | undefined
-  for (const { to, command, stream, held } of targets) {
-    if (held.commands.includes(command_id)) return Result.succeed([])
-    const result = to.decide(held.state, command)
+  for (const { to, command, stream, cached } of targets) {
+    if (cached.commands.includes(command_id)) return Result.succeed([])
+    const result = to.decide(cached.state, command)
     if (Result.isFailure(result)) rejected ??= Result.fail(result.failure)
-    else decided.push({ to, stream, held, events: result.success })
+    else decided.push({ to, stream, cached, events: result.success })
   }
   return rejected ?? Result.succeed(decided)
 }
@@ -212,7 +212,7 @@ const load = Effect.fnUntraced(function* (
   log: Log["Service"],
   to: AnyDecider,
   stream: string,
-): Effect.fn.Return<Held, LogUnavailable> {
+): Effect.fn.Return<CachedAggregate, LogUnavailable> {
   const tip = yield* log.tip(stream)
   // An unreadable commit does not change the state, but the next commit must follow it.
   const {
@@ -260,12 +260,12 @@ export const stateAfter = <State>(
 
 /** Appends the decided events and returns the last position. */
 const append = (memory: Memory, origin: Origin, changes: ReadonlyArray<Decided>) => {
-  const nexts = changes.map((change) => next(origin, change))
-  return Effect.map(memory.log.append(nexts.map(({ append }) => append)), (appended) => {
+  const commits = changes.map((change) => next(origin, change))
+  return Effect.map(memory.log.append(commits.map(({ append }) => append)), (appended) => {
     let last = 0
     for (const [i, { position, hash }] of appended.entries()) {
       last = Math.max(last, position)
-      const written = nexts[i]
+      const written = commits[i]
       if (written === undefined) continue
       const { stream, commit } = written.append
       remember(memory, stream, {
@@ -286,7 +286,10 @@ const rememberedOf = ({ commands, fingerprints }: Commit) => ({
 })
 
 /** The fingerprints including this command's; undefined if no command has one. */
-const printsAfter = ({ commands, fingerprints }: Held, fingerprint: string | undefined) => {
+const fingerprintsAfter = (
+  { commands, fingerprints }: CachedAggregate,
+  fingerprint: string | undefined,
+) => {
   if (fingerprint === undefined && fingerprints === undefined) return undefined
   const before = fingerprints ?? commands.map(() => "")
   const prints = [...before.slice(1 - commands_remembered_max), fingerprint ?? ""]
@@ -294,27 +297,27 @@ const printsAfter = ({ commands, fingerprints }: Held, fingerprint: string | und
 }
 
 /** Caches a state and evicts the least recently used one. */
-const remember = ({ held }: Memory, stream: string, now: Held) => {
-  held.delete(stream)
-  held.set(stream, now)
-  const [oldest] = held.size > held_max ? held.keys() : []
-  if (oldest !== undefined) held.delete(oldest)
+const remember = ({ cached }: Memory, stream: string, now: CachedAggregate) => {
+  cached.delete(stream)
+  cached.set(stream, now)
+  const [oldest] = cached.size > cached_max ? cached.keys() : []
+  if (oldest !== undefined) cached.delete(oldest)
 }
 
 /** The state after the events, and the commit that records it. */
-const next = (origin: Origin, { to, stream, held, events }: Decided) => {
-  const state = to.after(held.state, events)
+const next = (origin: Origin, { to, stream, cached, events }: Decided) => {
+  const state = to.after(cached.state, events)
   const { command_id, fingerprint, ...rest } = origin
-  const fingerprints = printsAfter(held, fingerprint)
+  const fingerprints = fingerprintsAfter(cached, fingerprint)
   const commit: Commit = {
     v: 1,
     ...rest,
     events,
     snapshot: to.save(state),
-    commands: [...held.commands.slice(1 - commands_remembered_max), command_id],
+    commands: [...cached.commands.slice(1 - commands_remembered_max), command_id],
     ...(fingerprints === undefined ? {} : { fingerprints }),
-    prev: held.hash,
+    prev: cached.hash,
   }
-  const append: Append = { stream, expected: held.version, commit }
+  const append: Append = { stream, expected: cached.version, commit }
   return { state, append }
 }

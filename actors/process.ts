@@ -138,8 +138,8 @@ const runOnce = Effect.fnUntraced(function* ({ name, part, from, start }: Proces
 
   const take = (entry: Entry) => (isReadable(entry) ? fold(entry) : (skip?.(entry) ?? Effect.void))
   const entries = skip === undefined ? log.follow(part, begin) : log.followEntries(part, begin)
-  const reading = Stream.runForEachArray(entries, (stretch) =>
-    Effect.andThen(Effect.forEach(stretch, take, { discard: true }), wake.open),
+  const reading = Stream.runForEachArray(entries, (chunk) =>
+    Effect.andThen(Effect.forEach(chunk, take, { discard: true }), wake.open),
   )
   return yield* Effect.raceFirst(
     Effect.andThen(reading, Effect.never),
@@ -180,7 +180,7 @@ const acting = Effect.fnUntraced(function* (name: string, { due, wake, traces }:
   const fibers = yield* FiberSet.make<void, never>()
   const under_way = new Set<string>()
   // Items that are still due after a response, like rejected commands: they are not sent again.
-  let answered = new Set<string>()
+  let responded = new Set<string>()
   /** Epoch milliseconds before which failed items are not retried. */
   let rest_until = 0
   let has_more = false
@@ -188,7 +188,7 @@ const acting = Effect.fnUntraced(function* (name: string, { due, wake, traces }:
   const end = (command_id: string, is_answered: boolean) =>
     Effect.gen(function* () {
       under_way.delete(command_id)
-      if (is_answered) answered.add(command_id)
+      if (is_answered) responded.add(command_id)
       else rest_until = (yield* Clock.currentTimeMillis) + retry_ms
       const has_room = has_more && under_way.size <= under_way_max / 2
       if (has_room || !is_answered) yield* wake.open
@@ -203,9 +203,9 @@ const acting = Effect.fnUntraced(function* (name: string, { due, wake, traces }:
     }
     const now = yield* Clock.currentTimeMillis
     const all = due(now)
-    answered = answered.intersection(new Set(all.now.map(({ command_id }) => command_id)))
+    responded = responded.intersection(new Set(all.now.map(({ command_id }) => command_id)))
     const open = all.now.filter(
-      ({ command_id }) => !answered.has(command_id) && !under_way.has(command_id),
+      ({ command_id }) => !responded.has(command_id) && !under_way.has(command_id),
     )
     const resting = open.length > 0 && now < rest_until
     const begun = resting ? [] : open.slice(0, under_way_max - under_way.size)

@@ -16,10 +16,10 @@ import {
   nearest,
   quoted,
   type Setting,
-  type Wrong,
+  type SettingProblem,
 } from "#schemas/setting.ts"
 import { type Settings, settings, settings_by_path, variableOf } from "#schemas/settings.ts"
-import { disagreement } from "#schemas/settings-rules.ts"
+import { firstViolation } from "#schemas/settings-rules.ts"
 
 /** Sources of settings; each overrides the previous one and the defaults. */
 export interface Sources {
@@ -65,7 +65,7 @@ export const readSettings = Effect.fnUntraced(function* (sources: Sources) {
     source_by_path.set(assignment.path, assignment.source)
     raw.set(assignment.path, assignment.raw)
   }
-  const sourceOf = ({ path }: Wrong) => source_by_path.get(path.replace(/\[.*/, ""))
+  const sourceOf = ({ path }: SettingProblem) => source_by_path.get(path.replace(/\[.*/, ""))
   const decoded = decodeSection(settings, raw, "")
   const complete = yield* withSecrets(settings, yield* valid(decoded, sourceOf), "", source_by_path)
   // It has every name of `settings`, each decoded by its own schema.
@@ -74,7 +74,7 @@ export const readSettings = Effect.fnUntraced(function* (sources: Sources) {
     source_by_path,
   )
   const wrong =
-    disagreement(complete_settings) ??
+    firstViolation(complete_settings) ??
     duplicateToken(complete_settings) ??
     missingSetting(complete_settings, source_by_path)
   if (wrong !== undefined) return yield* refuse(wrong, sourceOf(wrong))
@@ -91,14 +91,14 @@ interface Assignment {
 
 type Section = Readonly<Record<string, unknown>>
 
-const refuse = ({ path, problem }: Wrong, source: string | undefined) =>
+const refuse = ({ path, problem }: SettingProblem, source: string | undefined) =>
   invalid(`${path} ${problem}${source === undefined ? "" : ` (${source})`}`)
 
 const invalid = (message: string) => Effect.fail(new InvalidSettings({ message }))
 
 const valid = <A>(
-  result: Result.Result<A, Wrong>,
-  sourceOf: (wrong: Wrong) => string | undefined,
+  result: Result.Result<A, SettingProblem>,
+  sourceOf: (wrong: SettingProblem) => string | undefined,
 ) =>
   Result.isSuccess(result)
     ? Effect.succeed(result.success)
@@ -234,10 +234,10 @@ const decodeSection = (
   group: Group,
   raw: ReadonlyMap<string, unknown>,
   prefix: string,
-): Result.Result<Section, Wrong> => {
+): Result.Result<Section, SettingProblem> => {
   const entries = Object.entries(group).map(([name, node]) => {
     const path = prefix + name
-    const value: Result.Result<unknown, Wrong> = isSetting(node)
+    const value: Result.Result<unknown, SettingProblem> = isSetting(node)
       ? decodeSetting(path, node, raw.has(path) ? raw.get(path) : node.initial)
       : decodeSection(node, raw, `${path}.`)
     return Result.map(value, (value) => [name, value] as const)
@@ -350,7 +350,7 @@ const private_networks =
   "127.0.0.0/8 ::1/128 10.0.0.0/8 172.16.0.0/12 192.168.0.0/16 fc00::/7".split(" ")
 
 /** Finds a token that another entry has as a hash, which the schemas cannot detect. */
-const duplicateToken = ({ auth: { tokens } }: Settings): Wrong | undefined => {
+const duplicateToken = ({ auth: { tokens } }: Settings): SettingProblem | undefined => {
   const hashes = tokens.map(({ token, sha256 }) => sha256 || hash("sha256", Redacted.value(token)))
   const again = hashes.findIndex((sha256, n) => hashes.indexOf(sha256) !== n)
   const first = tokens[hashes.indexOf(hashes[again] ?? "")]
@@ -364,7 +364,7 @@ const required = ["database.connection", "worker.capacity_slots"]
 const missingSetting = (
   { identity }: Settings,
   source_by_path: ReadonlyMap<string, string>,
-): Wrong | undefined => {
+): SettingProblem | undefined => {
   if (identity.kind === "embedded") return undefined
   const path = required.find((name) => !source_by_path.has(name))
   return path === undefined ? undefined : { path, problem: `must be given with ${identity.kind}` }

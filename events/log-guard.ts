@@ -48,7 +48,7 @@ export interface Guard {
    * Reports that the log does not hold what the witness knows. True if a restore or an accepted
    * loss explains the difference; otherwise the log becomes read-only.
    */
-  readonly explains: (witness: Witness, head: number) => Effect.Effect<boolean>
+  readonly isExplained: (witness: Witness, head: number) => Effect.Effect<boolean>
 }
 
 /** Without a guard, as in a test of one part, every difference is explained. */
@@ -57,7 +57,7 @@ export const LogGuard = Context.Reference<Guard>("events/LogGuard", {
     problem: () => undefined,
     findings: () => [],
     close: () => Effect.void,
-    explains: () => Effect.succeed(true),
+    isExplained: () => Effect.succeed(true),
   }),
 })
 
@@ -66,22 +66,22 @@ export const countMissing = (missing: ReadonlyArray<Missing>) =>
   missing.reduce((sum, { from, to }) => sum + to - from + 1, 0)
 
 /** Ranges listed in a sentence; further ones are counted. */
-const ranges_shown = 3
+const ranges_listed_max = 3
 
 const rangeText = ({ from, to }: Missing) => (from === to ? `${from}` : `${from} to ${to}`)
 
 /** "3 commits are missing: 4, 7 to 8". */
 export const missingText = (missing: ReadonlyArray<Missing>) => {
   const count = countMissing(missing)
-  const shown = missing.slice(0, ranges_shown).map(rangeText).join(", ")
-  const more = missing.length - ranges_shown
+  const listed = missing.slice(0, ranges_listed_max).map(rangeText).join(", ")
+  const more = missing.length - ranges_listed_max
   const rest = more > 0 ? ` and ${more} more ranges` : ""
   const what = count === 1 ? "1 commit is missing" : `${count} commits are missing`
   const [only] = missing
   if (missing.length === 1 && only !== undefined) {
-    return only.from === only.to ? `${what}, at ${shown}` : `${what}, from ${shown}`
+    return only.from === only.to ? `${what}, at ${listed}` : `${what}, from ${listed}`
   }
-  return `${what}: ${shown}${rest}`
+  return `${what}: ${listed}${rest}`
 }
 
 /** A finding as a sentence without its full stop. */
@@ -99,7 +99,7 @@ export const findingText = ({ kind, witness, position, head, missing }: Finding)
 }
 
 /** Options for an operator whose log has lost commits. */
-export const way_out =
+export const remedy =
   "See `almanac doctor`. Put a backup back with `almanac restore-state`, or give the missing " +
   "commits up with `almanac log accept-loss`."
 

@@ -78,7 +78,8 @@ export const spannedFor =
     Effect.withFiber((fiber) => {
       if (!isTraced(fiber.context)) return work
       const traces = new Set(commits().flatMap(({ trace }) => (trace === undefined ? [] : [trace])))
-      let told = work
-      for (const parent of [...traces].slice(0, traces_max)) told = spanned(name, { parent })(told)
-      return told
+      let traced = work
+      for (const parent of [...traces].slice(0, traces_max))
+        traced = spanned(name, { parent })(traced)
+      return traced
     })

@@ -46,7 +46,7 @@ export const belongs = Effect.fnUntraced(function* <Tables>({
   if (yield* continues(log, database, part)) return true
   const { position } = database.checkpoint()
   const guard = yield* LogGuard
-  return yield* guard.explains({ name: `the ${service} read model`, position }, yield* log.end)
+  return yield* guard.isExplained({ name: `the ${service} read model`, position }, yield* log.end)
 })
 
 interface Following<Tables> {

@@ -12,7 +12,7 @@ export const lag_s_max = {
 } as const
 
 /** A full stream of published events that covers less than this is too small, in seconds. */
-export const kept_s_min = 86_400
+export const retained_s_min = 86_400
 
 /** A stream counts as full from this share of its limit. */
 export const full_share = 0.9

@@ -12,18 +12,18 @@ export type Attributes = Readonly<Record<string, unknown>>
 export type Checks = ReadonlyMap<string, { readonly check: Check }>
 
 /** True, false, or undefined if the check cannot be evaluated, which denies the whole rule. */
-export type Check = (asked: Asked) => boolean | undefined
+export type Check = (evaluation: Evaluation) => boolean | undefined
 
-export interface Asked {
+export interface Evaluation {
   readonly rules: Checks
   readonly target: Attributes
   readonly credentials: Attributes
   /** Names of the rules that are being evaluated. */
-  readonly within: ReadonlyArray<string>
+  readonly evaluating: ReadonlyArray<string>
 }
 
 /** A substitute for a word that is not a valid check, and the reason. */
-export interface Unfit {
+export interface InvalidCheck {
   readonly check: Check
   readonly problem: string
 }
@@ -40,12 +40,12 @@ export const ruleCheck =
   (asked) => {
     const found = asked.rules.get(name) ?? asked.rules.get(default_rule)
     if (found === undefined) return false
-    if (asked.within.includes(name)) return undefined
-    return found.check({ ...asked, within: [...asked.within, name] })
+    if (asked.evaluating.includes(name)) return undefined
+    return found.check({ ...asked, evaluating: [...asked.evaluating, name] })
   }
 
 /** Parses one check. */
-export const checkOf = (word: string): Check | Unfit => {
+export const checkOf = (word: string): Check | InvalidCheck => {
   if (word === "@") return always
   if (word === "!" || word === "") return never
   const colon = word.indexOf(":")
@@ -53,10 +53,10 @@ export const checkOf = (word: string): Check | Unfit => {
   const kind = word.slice(0, colon)
   const match = word.slice(colon + 1)
   if (kind === "rule") return ruleCheck(match)
-  const stops = (problem: string): Unfit => ({ check: () => undefined, problem })
-  if (kind === "http" || kind === "https") return stops(`${word} asks a remote server`)
+  const unevaluable = (problem: string): InvalidCheck => ({ check: () => undefined, problem })
+  if (kind === "http" || kind === "https") return unevaluable(`${word} asks a remote server`)
   const template = templateOf(match)
-  if (template === undefined) return stops(`${word} has a % that is not of %(name)s`)
+  if (template === undefined) return unevaluable(`${word} has a % that is not of %(name)s`)
   if (kind === "role") return roleCheck(template)
   const literal = literalOf(kind)
   if (literal !== undefined) return ({ target }) => template(target) === literal
@@ -77,7 +77,7 @@ const templateOf = (match: string): Template | undefined => {
       const name = part.slice("%(".length, -")s".length)
       if (n % 2 === 0) text += part
       else if (part === "%%") text += "%"
-      else if (Object.hasOwn(target, name)) text += python(target[name])
+      else if (Object.hasOwn(target, name)) text += pythonText(target[name])
       else return undefined
     }
     return text
@@ -85,7 +85,7 @@ const templateOf = (match: string): Template | undefined => {
 }
 
 /** Values are compared by their Python representations. */
-const python = (value: unknown) => {
+const pythonText = (value: unknown) => {
   if (value === null || value === undefined) return "None"
   if (typeof value === "boolean") return value ? "True" : "False"
   return typeof value === "string" ? value : JSON.stringify(value)
@@ -117,26 +117,30 @@ const roleCheck =
     const role = template(target)?.toLowerCase()
     const { roles } = credentials
     if (role === undefined || !Array.isArray(roles)) return false
-    return roles.some((held) => python(held).toLowerCase() === role)
+    return roles.some((held) => pythonText(held).toLowerCase() === role)
   }
 
 const pathCheck =
   (path: ReadonlyArray<string>, template: Template): Check =>
   ({ target, credentials }) => {
-    const wanted = template(target)
-    return wanted === undefined ? false : isAt(credentials, path, wanted)
+    const expected = template(target)
+    return expected === undefined ? false : matchesAt(credentials, path, expected)
   }
 
-const isAt = (value: unknown, path: ReadonlyArray<string>, wanted: string): boolean | undefined => {
+const matchesAt = (
+  value: unknown,
+  path: ReadonlyArray<string>,
+  expected: string,
+): boolean | undefined => {
   const [name, ...rest] = path
-  if (name === undefined) return python(value) === wanted
+  if (name === undefined) return pythonText(value) === expected
   if (typeof value !== "object" || value === null || Array.isArray(value)) return undefined
   if (!Object.hasOwn(value, name)) return false
   const next: unknown = Reflect.get(value, name)
-  if (!Array.isArray(next)) return isAt(next, rest, wanted)
+  if (!Array.isArray(next)) return matchesAt(next, rest, expected)
   for (const item of next) {
-    const is_there = isAt(item, rest, wanted)
-    if (is_there !== false) return is_there
+    const matches = matchesAt(item, rest, expected)
+    if (matches !== false) return matches
   }
   return false
 }

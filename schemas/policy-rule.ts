@@ -18,21 +18,21 @@ import {
 export type Rule = string | ReadonlyArray<string | ReadonlyArray<string>>
 
 /** A parsed rule. */
-export interface Parsed {
+export interface ParsedRule {
   readonly check: Check
   /** What is wrong with the rule, for the operator; the rule, or a part of it, then denies. */
   readonly problem?: string
 }
 
 /** Parsed rules by name. */
-export type Rules = ReadonlyMap<string, Parsed>
+export type Rules = ReadonlyMap<string, ParsedRule>
 
 /** Whether the rule `name` allows these credentials to act on the target. */
 export const allows = (rules: Rules, name: string, target: Attributes, credentials: Attributes) =>
-  ruleCheck(name)({ rules, target, credentials, within: [] }) === true
+  ruleCheck(name)({ rules, target, credentials, evaluating: [] }) === true
 
 /** Parses a rule. An empty rule allows; an unreadable one denies and has a problem. */
-export const parseRule = (rule: Rule): Parsed => {
+export const parseRule = (rule: Rule): ParsedRule => {
   const problems: Array<string> = []
   const read = (word: string) => {
     const check = checkOf(word)
@@ -70,9 +70,9 @@ const parseText = (rule: string, read: Read): Check | undefined => {
   if (tokens.filter((token) => token === "(").length > parentheses_max) return undefined
   let at = 0
   const take = (sign: Sign) => {
-    const is_there = tokens[at] === sign
-    if (is_there) at++
-    return is_there
+    const is_match = tokens[at] === sign
+    if (is_match) at++
+    return is_match
   }
   const joined = (sign: Sign, part: () => Check | undefined, join: typeof all) => {
     const checks: Array<Check> = []
@@ -123,9 +123,9 @@ const tokensOf = (word: string, read: Read): ReadonlyArray<Token> => {
 
 const all =
   (checks: ReadonlyArray<Check>): Check =>
-  (asked) => {
+  (evaluation) => {
     for (const check of checks) {
-      const holds = check(asked)
+      const holds = check(evaluation)
       if (holds !== true) return holds
     }
     return true
@@ -133,9 +133,9 @@ const all =
 
 const any =
   (checks: ReadonlyArray<Check>): Check =>
-  (asked) => {
+  (evaluation) => {
     for (const check of checks) {
-      const holds = check(asked)
+      const holds = check(evaluation)
       if (holds !== false) return holds
     }
     return false
@@ -143,7 +143,7 @@ const any =
 
 const negated =
   (check: Check): Check =>
-  (asked) => {
-    const holds = check(asked)
+  (evaluation) => {
+    const holds = check(evaluation)
     return holds === undefined ? undefined : !holds
   }

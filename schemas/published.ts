@@ -13,7 +13,7 @@ export interface PublishedType<Fields extends Schema.Struct.Fields = Schema.Stru
   /** The resource whose id is the event's `subject`. */
   readonly subject: string
   /** When the event is published, as a sentence. */
-  readonly told: string
+  readonly when: string
   /** The fields of its `data`, each with a description. */
   readonly data: Schema.Struct<Fields>
 }

@@ -175,7 +175,7 @@ const fromJson = (value: string): unknown =>
   Option.getOrElse(Schema.decodeUnknownOption(Json)(value), () => value)
 
 /** An invalid setting: its dotted name, and the problem without secrets. */
-export interface Wrong {
+export interface SettingProblem {
   readonly path: string
   readonly problem: string
 }
@@ -185,7 +185,7 @@ export const decodeSetting = (
   path: string,
   setting: Setting,
   raw: unknown,
-): Result.Result<unknown, Wrong> => {
+): Result.Result<unknown, SettingProblem> => {
   const decoded = Schema.decodeUnknownOption(setting.schema)(raw)
   if (Option.isNone(decoded)) return Result.fail({ path, problem: mustBe(setting, raw) })
   if (setting.form !== "tables") return Result.succeed(decoded.value)
@@ -217,24 +217,24 @@ export const isTable = (raw: unknown): raw is Readonly<Record<string, unknown>> 
   typeof raw === "object" && raw !== null && !Array.isArray(raw) && !(raw instanceof Date)
 
 const mustBe = ({ form, type, range }: Setting, raw: unknown) => {
-  const wanted = range === "" ? type : `${type} (${range})`
+  const expected = range === "" ? type : `${type} (${range})`
   // A URL may contain a password, and a table may contain a token.
   const hidden = form === "secret" || form === "url" || form === "tables"
-  return `must be ${wanted}${hidden ? "" : `, not ${shown(raw)}`}`
+  return `must be ${expected}${hidden ? "" : `, not ${excerptOf(raw)}`}`
 }
 
-const shown = (raw: unknown) => {
+const excerptOf = (raw: unknown) => {
   if (isTable(raw)) return "a table"
   const json = JSON.stringify(raw) ?? "nothing"
-  return json.length > shown_length_max ? `${json.slice(0, shown_length_max)}...` : json
+  return json.length > excerpt_length_max ? `${json.slice(0, excerpt_length_max)}...` : json
 }
 
 /** Maximum excerpt of a value: recognisable, and still one line. */
-const shown_length_max = 60
+const excerpt_length_max = 60
 
 /** A printable form of a name: on one line, quoted unless it is a plain name. */
 export const quoted = (name: string) =>
-  /^[\w.[\]-]{1,100}$/.test(name) ? name : shown(name.slice(0, shown_length_max))
+  /^[\w.[\]-]{1,100}$/.test(name) ? name : excerptOf(name.slice(0, excerpt_length_max))
 
 /** The most likely intended name: a near misspelling, or one with the same last word. */
 export const nearest = (name: string, candidates: ReadonlyArray<string>): string | undefined => {

@@ -63,8 +63,8 @@ const table = (
     "|---|---|---|---|---|---|---|",
     ...rows.map((row) => {
       const [name, { type, initial, range, meaning, reloadable, source }] = row
-      const said = variable === undefined ? `\`${name}\`` : `\`${name}\`<br>\`${variable(row)}\``
-      const cells = [said, type, `\`${JSON.stringify(initial)}\``, range, meaning]
+      const names = variable === undefined ? `\`${name}\`` : `\`${name}\`<br>\`${variable(row)}\``
+      const cells = [names, type, `\`${JSON.stringify(initial)}\``, range, meaning]
       return `| ${[...cells, reloadable ? "yes" : "no", source].join(" | ")} |`
     }),
     "",

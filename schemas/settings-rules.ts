@@ -1,6 +1,6 @@
 /** Rules across settings, beyond the range of each one. */
 import { Redacted } from "effect"
-import type { Wrong } from "#schemas/setting.ts"
+import type { SettingProblem } from "#schemas/setting.ts"
 import type { Role, Settings } from "#schemas/settings.ts"
 
 /**
@@ -9,7 +9,7 @@ import type { Role, Settings } from "#schemas/settings.ts"
 const secret_bytes_min = 32
 
 /** The first violated rule, or undefined. */
-export const disagreement = (settings: Settings): Wrong | undefined => {
+export const firstViolation = (settings: Settings): SettingProblem | undefined => {
   for (const rule of [
     services,
     roles,
@@ -38,14 +38,14 @@ export const disagreement = (settings: Settings): Wrong | undefined => {
 export const isLoopback = (host: string) =>
   host === "localhost" || host === "::1" || /^127(\.\d{1,3}){3}$/.test(host)
 
-const services = ({ services }: Settings): Wrong | undefined =>
+const services = ({ services }: Settings): SettingProblem | undefined =>
   services.length > 0 ? undefined : { path: "services", problem: "needs at least one service" }
 
 /** Roles that a process must take itself if its bus is private. */
 const roles_of_a_bus = ["actors", "conductor"] as const
 
-const roles = ({ roles, services, nats, database }: Settings): Wrong | undefined => {
-  const wrong = (problem: string): Wrong => ({ path: "roles", problem })
+const roles = ({ roles, services, nats, database }: Settings): SettingProblem | undefined => {
+  const wrong = (problem: string): SettingProblem => ({ path: "roles", problem })
   if (roles.length === 0) return wrong("needs at least one role")
   const missing = roles_of_a_bus.filter((role) => !roles.includes(role))
   if (nats.url === "" && missing.length > 0) {
@@ -64,13 +64,13 @@ const roles = ({ roles, services, nats, database }: Settings): Wrong | undefined
   return undefined
 }
 
-const address = ({ api }: Settings): Wrong | undefined => {
+const address = ({ api }: Settings): SettingProblem | undefined => {
   if (!api.noauth || api.noauth_unsafe || isLoopback(api.bind_host)) return undefined
   const problem = `is refused on ${api.bind_host}, which other machines reach: set api.bind_host`
   return { path: "api.noauth", problem: `${problem} to 127.0.0.1, or api.noauth_unsafe too` }
 }
 
-const tls = ({ tls }: Settings): Wrong | undefined => {
+const tls = ({ tls }: Settings): SettingProblem | undefined => {
   if (tls.cert !== "" && tls.key === "") return { path: "tls.cert", problem: "needs tls.key" }
   if (tls.key !== "" && tls.cert === "") return { path: "tls.key", problem: "needs tls.cert" }
   if (tls.client_ca !== "" && tls.cert === "") {
@@ -85,7 +85,7 @@ const tls = ({ tls }: Settings): Wrong | undefined => {
 /** RFC 6750 §2.1: the syntax of a bearer token. */
 const bearer = /^[\w.~+/-]+=*$/
 
-const tokens = ({ auth }: Settings): Wrong | undefined => {
+const tokens = ({ auth }: Settings): SettingProblem | undefined => {
   for (const [n, entry] of auth.tokens.entries()) {
     const path = `auth.tokens[${n}]`
     const token = Redacted.value(entry.token)
@@ -108,14 +108,14 @@ const tokens = ({ auth }: Settings): Wrong | undefined => {
   return undefined
 }
 
-const certificates = ({ tls }: Settings): Wrong | undefined => {
+const certificates = ({ tls }: Settings): SettingProblem | undefined => {
   const subjects = tls.client_certificates.map(({ subject }) => subject)
   const twice = subjects.findIndex((subject, n) => subjects.indexOf(subject) !== n)
   if (twice < 0) return undefined
   return { path: `tls.client_certificates[${twice}].subject`, problem: "is given twice" }
 }
 
-const jwt = ({ auth: { jwt } }: Settings): Wrong | undefined => {
+const jwt = ({ auth: { jwt } }: Settings): SettingProblem | undefined => {
   const secret = Redacted.value(jwt.hs256_secret)
   if (secret !== "" && new TextEncoder().encode(secret).length < secret_bytes_min) {
     return { path: "auth.jwt.hs256_secret", problem: `needs ${secret_bytes_min} bytes or more` }
@@ -129,7 +129,7 @@ const jwt = ({ auth: { jwt } }: Settings): Wrong | undefined => {
   return undefined
 }
 
-const keystone = ({ identity, api, keystone_authtoken }: Settings): Wrong | undefined => {
+const keystone = ({ identity, api, keystone_authtoken }: Settings): SettingProblem | undefined => {
   if (identity.kind !== "keystone") return undefined
   if (api.noauth)
     return { path: "api.noauth", problem: "and identity.kind keystone exclude each other" }
@@ -140,13 +140,13 @@ const keystone = ({ identity, api, keystone_authtoken }: Settings): Wrong | unde
   return Redacted.value(password) === "" ? needed("keystone_authtoken.password") : undefined
 }
 
-const needed = (path: string): Wrong => ({
+const needed = (path: string): SettingProblem => ({
   path,
   problem: "must be given: identity.kind is keystone",
 })
 
 /** Machines in the cloud need a bus that they can reach. */
-const machines = ({ compute, identity, nats }: Settings): Wrong | undefined => {
+const machines = ({ compute, identity, nats }: Settings): SettingProblem | undefined => {
   if (compute.kind !== "nova") return undefined
   const path = "compute.kind"
   if (identity.kind !== "keystone") return { path, problem: "nova needs identity.kind keystone" }
@@ -157,7 +157,7 @@ const machines = ({ compute, identity, nats }: Settings): Wrong | undefined => {
 /** Each subscriber has ten consumers, of the mirror's thousand. */
 const subscribers_max = 32
 
-const nats = ({ nats }: Settings): Wrong | undefined => {
+const nats = ({ nats }: Settings): SettingProblem | undefined => {
   const password = Redacted.value(nats.password) !== "" || nats.password_file !== ""
   if (password && nats.user === "") return { path: "nats.password", problem: "needs nats.user" }
   if (nats.creds_file !== "" && nats.user !== "") {
@@ -186,7 +186,7 @@ const nats = ({ nats }: Settings): Wrong | undefined => {
   return undefined
 }
 
-const cluster = ({ cluster, nats, tls }: Settings): Wrong | undefined => {
+const cluster = ({ cluster, nats, tls }: Settings): SettingProblem | undefined => {
   const secret = Redacted.value(cluster.secret)
   if (secret !== "" && secret.length < secret_bytes_min) {
     return { path: "cluster.secret", problem: `needs ${secret_bytes_min} characters or more` }
@@ -210,7 +210,7 @@ const cluster = ({ cluster, nats, tls }: Settings): Wrong | undefined => {
   return undefined
 }
 
-const limits = ({ api, blob, conductor }: Settings): Wrong | undefined => {
+const limits = ({ api, blob, conductor }: Settings): SettingProblem | undefined => {
   if (blob.json_body_bytes_max > blob.stream_bytes_max) {
     return { path: "blob.json_body_bytes_max", problem: "must not be above blob.stream_bytes_max" }
   }
@@ -226,7 +226,7 @@ const limits = ({ api, blob, conductor }: Settings): Wrong | undefined => {
   return undefined
 }
 
-const capital = ({ capital }: Settings): Wrong | undefined => {
+const capital = ({ capital }: Settings): SettingProblem | undefined => {
   const token = Redacted.value(capital.token)
   if (token !== "" && !bearer.test(token)) {
     return { path: "capital.token", problem: "holds what a bearer token cannot (RFC 6750)" }
@@ -240,7 +240,9 @@ const capital = ({ capital }: Settings): Wrong | undefined => {
   return undefined
 }
 
-const carrier = ({ carrier: { registry, registry_url, web_key } }: Settings): Wrong | undefined => {
+const carrier = ({
+  carrier: { registry, registry_url, web_key },
+}: Settings): SettingProblem | undefined => {
   const url = URL.canParse(registry_url) ? new URL(registry_url) : undefined
   if (url === undefined || url.username !== "" || url.password !== "") {
     return { path: "carrier.registry_url", problem: "must be a URL without user or password" }
@@ -256,13 +258,13 @@ const carrier = ({ carrier: { registry, registry_url, web_key } }: Settings): Wr
 /** FMCSA would reject a key with a copied line break as unknown. */
 const printable = /^[\x21-\x7e]*$/
 
-const webhooks = ({ webhooks }: Settings): Wrong | undefined => {
+const webhooks = ({ webhooks }: Settings): SettingProblem | undefined => {
   const key = Redacted.value(webhooks.key)
   if (key === "" || new TextEncoder().encode(key).length >= secret_bytes_min) return undefined
   return { path: "webhooks.key", problem: `needs ${secret_bytes_min} bytes or more` }
 }
 
-const networks = (settings: Settings): Wrong | undefined => {
+const networks = (settings: Settings): SettingProblem | undefined => {
   const { webhooks, targets, api } = settings
   const all = {
     "webhooks.allowed_networks": webhooks.allowed_networks,

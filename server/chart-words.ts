@@ -2,10 +2,10 @@
  * Descriptions of each chart and each of its states, in reading order, for docs/lifecycles.md and
  * for the console.
  */
-import type { Words } from "#actors/chart.ts"
+import type { ChartTexts } from "#actors/chart.ts"
 
 /** By the chart's id. */
-export const chart_descriptions: Readonly<Record<string, Words>> = {
+export const chart_descriptions: Readonly<Record<string, ChartTexts>> = {
   "blob-storage.cluster": {
     description: "A cluster of nodes, and the version of its ring. Source: document 1 §3.",
     states: {

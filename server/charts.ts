@@ -10,7 +10,7 @@ import * as price from "#actors/capital-pressure/price.ts"
 import * as schedule from "#actors/capital-pressure/schedule.ts"
 import * as watchlist from "#actors/capital-pressure/watchlist.ts"
 import * as search from "#actors/carrier-search/search.ts"
-import { drawnChart } from "#actors/chart.ts"
+import { chartData } from "#actors/chart.ts"
 import * as prediction from "#actors/plant-disease/prediction.ts"
 import * as backup from "#actors/share-protection/backup.ts"
 import * as domain from "#actors/share-protection/domain.ts"
@@ -80,7 +80,7 @@ const cache: Array<Chart> = []
 /** All charts, sorted by id; computed once. */
 export const charts = (): ReadonlyArray<Chart> => {
   if (cache.length === 0) {
-    const drawn = machines.map((machine) => drawnChart(machine, chart_descriptions[machine.id]))
+    const drawn = machines.map((machine) => chartData(machine, chart_descriptions[machine.id]))
     cache.push(...drawn.toSorted((one, other) => (one.id < other.id ? -1 : 1)))
   }
   return cache

@@ -90,7 +90,11 @@ const present: ReadonlySet<NodeState> = new Set(["active", "leaving"])
  * The time (Unix nanoseconds) of the last removal of a node: present members hold every copy of
  * blobs put later. Undefined while a member is offline or joining.
  */
-export const wholeSince = ({ nodes, departed, departed_before }: Context): bigint | undefined => {
+export const allOnlineSince = ({
+  nodes,
+  departed,
+  departed_before,
+}: Context): bigint | undefined => {
   if (!nodes.every(({ state }) => present.has(state))) return undefined
   const times = [departed_before, ...departed.map(({ at }) => at)].filter((at) => at !== "")
   const last_ms = Math.max(0, ...times.map((at) => Date.parse(at)))

@@ -9,8 +9,8 @@ import {
   Cluster,
   type ClusterContext,
   clusterAfter,
+  allOnlineSince,
   eligible,
-  wholeSince,
 } from "#actors/blob-storage/cluster.ts"
 import type { Members, Peer } from "#actors/blob-storage/ports/peers.ts"
 import type { Process } from "#actors/process.ts"
@@ -18,7 +18,7 @@ import { Log } from "#events/log.ts"
 import { hostOf, type Placement, placement } from "#placement"
 import type { NodeState } from "#schemas/blob-storage/node.ts"
 
-const nobody: ClusterContext = {
+const no_cluster: ClusterContext = {
   ring_version: 0,
   vnodes_per_node: 1,
   capacity_unit_bytes: "0",
@@ -28,30 +28,30 @@ const nobody: ClusterContext = {
   departed_before: "",
 }
 
-const peersIn = ({ nodes }: ClusterContext, wanted: NodeState): ReadonlyArray<Peer> =>
+const peersIn = ({ nodes }: ClusterContext, node_state: NodeState): ReadonlyArray<Peer> =>
   nodes
-    .filter(({ state }) => state === wanted)
+    .filter(({ state }) => state === node_state)
     .map(({ node_id, address }) => ({ node_id, address }))
 
 /** Computes placements on first use, so that skipped ring versions cost nothing. */
-const drawer = () => {
-  let drawn: Placement | undefined
+const makePlacementCache = () => {
+  let cached: Placement | undefined
   return (cluster: ClusterContext): Placement => {
     const { ring_version, vnodes_per_node } = cluster
-    if (drawn?.ring_version === ring_version) return drawn
+    if (cached?.ring_version === ring_version) return cached
     const nodes = eligible(cluster).map(({ node_id, weight_percent, address }) => ({
       node_id,
       weight_percent,
       host: hostOf(address),
     }))
-    drawn = placement({ ring_version, vnodes_per_node, nodes })
-    return drawn
+    cached = placement({ ring_version, vnodes_per_node, nodes })
+    return cached
   }
 }
 
 /** The cluster as node `node_id` sees it; empty until the first commit. */
-export const heldMembers = (node_id: string) => {
-  const draw = drawer()
+export const makeMembersCache = (node_id: string) => {
+  const placementOf = makePlacementCache()
   let position = 0
   let node_ids: ReadonlySet<string> = new Set()
 
@@ -66,13 +66,13 @@ export const heldMembers = (node_id: string) => {
       // A node that has left must not act as a cluster of its own: it accepts nothing until it
       // rejoins.
       is_leaving: own === undefined ? was_leaving : own.state === "leaving",
-      all_online_since: wholeSince(cluster),
+      all_online_since: allOnlineSince(cluster),
       get placement() {
-        return draw(cluster)
+        return placementOf(cluster)
       },
     }
   }
-  let members = membersOf(nobody, false)
+  let members = membersOf(no_cluster, false)
   return {
     members: () => members,
     /** Log position of the commit that the members come from; 0 before the first. */
@@ -89,7 +89,7 @@ export const heldMembers = (node_id: string) => {
   }
 }
 
-export type HeldMembers = ReturnType<typeof heldMembers>
+export type MembersCache = ReturnType<typeof makeMembersCache>
 
 /**
  * How reads contact a node: "unheard" nodes are queried but not waited for, "never" are skipped.
@@ -101,7 +101,7 @@ export type Reach = "reached" | "unheard" | "never"
  * "unheard" node counts as offline only if it does not respond, because the bus may be down rather
  * than the node. Both are named when no node has a blob; no response waits for them.
  */
-export const reached = (
+export const withReach = (
   members: Members,
   reachOf: (node_id: string, state: "active" | "leaving") => Reach,
 ): Members => {
@@ -110,31 +110,31 @@ export const reached = (
     (reach: Reach, state: "active" | "leaving") =>
     ({ node_id }: Peer) =>
       node_id !== own && reachOf(node_id, state) === reach
-  const lost = [
+  const unreachable = [
     ...active.filter(isOf("never", "active")),
     ...leaving.filter(isOf("never", "leaving")),
   ]
   const unheard = leaving.filter(isOf("unheard", "leaving")).map(({ node_id }) => node_id)
-  if (lost.length === 0 && unheard.length === 0) return members
-  const isKept = (peer: Peer) => !lost.includes(peer)
+  if (unreachable.length === 0 && unheard.length === 0) return members
+  const isReachable = (peer: Peer) => !unreachable.includes(peer)
   return {
     ...members,
-    active: active.filter(isKept),
-    leaving: leaving.filter(isKept),
-    offline: [...offline, ...lost.map(({ node_id }) => node_id)],
+    active: active.filter(isReachable),
+    leaving: leaving.filter(isReachable),
+    offline: [...offline, ...unreachable.map(({ node_id }) => node_id)],
     unheard,
   }
 }
 
 /** Whether the copy includes the newest commit of the cluster in the log. */
-export const holdsNewest = (
+export const isUpToDate = (
   log: Log["Service"],
   cluster: string,
-  { position }: Pick<HeldMembers, "position">,
+  { position }: Pick<MembersCache, "position">,
 ) => Effect.map(log.head(`${Cluster.name}.${cluster}`), (head) => head === position())
 
 /** Keeps the members of a cluster up to date; it sends no commands. */
-export const membership = (cluster: string, { learn }: Pick<HeldMembers, "learn">): Process => ({
+export const membership = (cluster: string, { learn }: Pick<MembersCache, "learn">): Process => ({
   name: "blob-storage-members",
   part: `${Cluster.name}.${cluster}`,
   from: "lasts",

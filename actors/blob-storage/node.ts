@@ -40,9 +40,9 @@ export const machine = setup({ types: { events: {} as NodeEvent } }).createMachi
   },
 })
 
-type Life = ReturnType<typeof machine.resolveState>
+type NodeSnapshot = ReturnType<typeof machine.resolveState>
 
-const lives = new Map<NodeState | undefined, Life>(
+const snapshots = new Map<NodeState | undefined, NodeSnapshot>(
   ([undefined, "joining", "active", "leaving", "offline"] as const).map((state) => [
     state,
     machine.resolveState({ value: state ?? "absent" }),
@@ -50,17 +50,18 @@ const lives = new Map<NodeState | undefined, Life>(
 )
 
 // The map has every state of a member, and the state of a node that is not a member.
-const life = (state: NodeState | undefined) => lives.get(state) as Life
+const snapshotOf = (state: NodeState | undefined) => snapshots.get(state) as NodeSnapshot
 
 /** Whether the event can happen in this state; undefined: the node is not a member. */
-export const canHappen = (state: NodeState | undefined, event: NodeEvent) => life(state).can(event)
+export const canHappen = (state: NodeState | undefined, event: NodeEvent) =>
+  snapshotOf(state).can(event)
 
 /** The state after the event; undefined if the node is no longer a member. */
 export const stateAfter = (
   state: NodeState | undefined,
   event: NodeEvent,
 ): NodeState | undefined => {
-  const [next] = transition(machine, life(state), event)
+  const [next] = transition(machine, snapshotOf(state), event)
   // Every non-final state except the initial one is also a NodeState.
   return next.status === "done" || next.value === "absent" ? undefined : (next.value as NodeState)
 }

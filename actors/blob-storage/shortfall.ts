@@ -24,7 +24,7 @@ export const activeNodes = (nodes: ReadonlyArray<{ readonly state: NodeState }>)
   Math.max(1, nodes.filter(({ state }) => state === "active").length)
 
 /** The findings of the last complete repair sweep. */
-export interface Checked {
+export interface SweepFindings {
   /** The ring version of that sweep. */
   readonly ring_version: number
   /** Blobs that lacked copies after it. */
@@ -37,7 +37,7 @@ export interface ShortfallOptions {
   /**
    * Returns undefined before the first sweep. Absent without repair: then only nodes are counted.
    */
-  readonly checked?: () => Checked | undefined
+  readonly lastFindings?: () => SweepFindings | undefined
 }
 
 /** Interval between checks of the repair, in milliseconds: it sends no notifications. */
@@ -55,31 +55,31 @@ interface View {
 }
 
 /** The number of blobs known to lack copies, and whether that number is complete. */
-const known = ({ checked }: ShortfallOptions, { cluster, volume }: View) => {
+const knownShortfall = ({ lastFindings: checked }: ShortfallOptions, { cluster, volume }: View) => {
   const active_nodes = activeNodes(cluster?.state.nodes ?? [])
   const too_few_nodes = underReplicated(volume?.state.policies ?? {}, active_nodes)
   // A single node has no other copies to compare with.
   if (checked === undefined || active_nodes === 1) {
     return { active_nodes, under_replicated: too_few_nodes, is_sure: true }
   }
-  const found = checked()
-  const under_replicated = Math.max(too_few_nodes, found?.under_replicated ?? 0)
+  const findings = checked()
+  const under_replicated = Math.max(too_few_nodes, findings?.under_replicated ?? 0)
   // A sweep of another ring does not prove that copies are where the present ring places them.
-  const is_sure = found?.ring_version === cluster?.state.ring_version
+  const is_sure = findings?.ring_version === cluster?.state.ring_version
   return { active_nodes, under_replicated, is_sure }
 }
 
 const due = (options: ShortfallOptions, view: View, now: number): Due => {
   const { cluster, volume } = view
-  const later = options.checked === undefined ? {} : { next: now + look_ms }
+  const later = options.lastFindings === undefined ? {} : { next: now + look_ms }
   if (volume === undefined) return { now: [], ...later }
-  const { active_nodes, under_replicated, is_sure } = known(options, view)
+  const { active_nodes, under_replicated, is_sure } = knownShortfall(options, view)
   const change = shortfallChange(volume.state.is_short, under_replicated)
   if (change === undefined || (change === "ended" && !is_sure)) return { now: [], ...later }
   const { node_id } = options
   const cause = Math.max(volume.position, cluster?.position ?? 0)
-  const told = RecordShortfall.make({ active_nodes, under_replicated })
-  const batch = [address(Volume, node_id, told)]
+  const command = RecordShortfall.make({ active_nodes, under_replicated })
+  const batch = [address(Volume, node_id, command)]
   return {
     now: [{ command_id: `shortfall-${node_id}-${cause}`, cause: String(cause), batch }],
     ...later,
@@ -96,15 +96,15 @@ export const shortfall = (options: ShortfallOptions): Process => ({
     const { cluster, node_id } = options
     const view: View = {}
     // After the last commits the log is read from an earlier position: skip older commits.
-    const isNews = (seen: At<unknown> | undefined, position: number) =>
+    const isNewer = (seen: At<unknown> | undefined, position: number) =>
       position > (seen?.position ?? 0)
     return {
       fold: Effect.fnUntraced(function* (recorded) {
         const { stream, position } = recorded
-        if (stream === `${Cluster.name}.${cluster}` && isNews(view.cluster, position)) {
+        if (stream === `${Cluster.name}.${cluster}` && isNewer(view.cluster, position)) {
           view.cluster = { position, state: yield* clusterAfter(log, recorded) }
         }
-        if (stream === `${Volume.name}.${node_id}` && isNews(view.volume, position)) {
+        if (stream === `${Volume.name}.${node_id}` && isNewer(view.volume, position)) {
           view.volume = { position, state: yield* volumeAfter(log, recorded) }
         }
       }),

@@ -154,17 +154,17 @@ const eventOf = (after: number, fact: VolumeFact): VolumeEvent => {
   return BlobQuarantined.make({ type: "BlobQuarantined", ...of, ...by })
 }
 
-const shortfall = (
-  { active_nodes, under_replicated: found = 0 }: typeof RecordShortfall.Type,
+const recordShortfall = (
+  { active_nodes, under_replicated: lacking_copies = 0 }: typeof RecordShortfall.Type,
   { policies, is_short }: Context,
 ) => {
-  const under_replicated = Math.max(found, underReplicated(policies, active_nodes))
+  const under_replicated = Math.max(lacking_copies, underReplicated(policies, active_nodes))
   const change = shortfallChange(is_short, under_replicated)
   if (change === undefined) return []
-  const told = { active_nodes, under_replicated }
+  const counts = { active_nodes, under_replicated }
   return change === "began"
-    ? [ReplicationShortfallStarted.make(told)]
-    : [ReplicationShortfallEnded.make(told)]
+    ? [ReplicationShortfallStarted.make(counts)]
+    : [ReplicationShortfallEnded.make(counts)]
 }
 
 const reject = ({ context }: SnapshotFrom<typeof machine>, command: VolumeCommand) => {
@@ -189,7 +189,7 @@ export const Volume = decider({
   propose: {
     RecordFacts: ({ from, facts }) =>
       facts.map((fact, i) => eventOf(facts[i - 1]?.cursor ?? from, fact)),
-    RecordShortfall: shortfall,
+    RecordShortfall: recordShortfall,
   },
   reject,
   foldContext,

@@ -24,27 +24,30 @@ export interface WatchdogOptions {
 }
 
 /** The start of each watched node's deadline, as epoch milliseconds. */
-type Granted = ReadonlyMap<NodeId, number>
+type WatchedSince = ReadonlyMap<NodeId, number>
 
 /** Keeps the start times of nodes that were already watched; new ones start now. */
-const grant = (before: Granted, nodes: ReadonlyArray<NodeId>, now: number): Granted =>
-  new Map(nodes.map((node_id) => [node_id, before.get(node_id) ?? now]))
+const updateWatched = (
+  before: WatchedSince,
+  nodes: ReadonlyArray<NodeId>,
+  now: number,
+): WatchedSince => new Map(nodes.map((node_id) => [node_id, before.get(node_id) ?? now]))
 
 const overdue = (
   { cluster, fence, heartbeat_deadline_seconds, remove_after_seconds }: WatchdogOptions,
-  granted: Granted,
+  watched: WatchedSince,
   find: LiveNodes["Service"]["find"],
   now: number,
 ): Due => {
-  const deadlines = [...granted].map(([node_id, since]) => {
-    const heard = Math.max(since, find(node_id)?.heard_at ?? 0)
-    return { node_id, heard, deadline: heard + heartbeat_deadline_seconds * 1000 }
+  const deadlines = [...watched].map(([node_id, since]) => {
+    const silent_since = Math.max(since, find(node_id)?.received_at ?? 0)
+    return { node_id, silent_since, deadline: silent_since + heartbeat_deadline_seconds * 1000 }
   })
   const next = Math.min(...deadlines.map(({ deadline }) => deadline).filter((at) => at > now))
   const at = DateTime.formatIso(DateTime.makeUnsafe(now))
   const silent = deadlines.filter(({ deadline }) => deadline <= now)
   return {
-    now: silent.map(({ node_id, heard }) => ({
+    now: silent.map(({ node_id, silent_since: heard }) => ({
       command_id: `silent-${node_id}-${heard}-${fence}`,
       batch: [
         address(
@@ -58,25 +61,25 @@ const overdue = (
   }
 }
 
-const watching = (options: WatchdogOptions, { find }: LiveNodes["Service"]): Process => ({
+const watchdogProcess = (options: WatchdogOptions, { find }: LiveNodes["Service"]): Process => ({
   name: "blob-storage-watchdog",
   part: `${Cluster.name}.${options.cluster}`,
   from: "lasts",
   start: Effect.gen(function* () {
     const log = yield* Log
-    let granted: Granted = new Map()
+    let watched: WatchedSince = new Map()
     return {
       fold: Effect.fnUntraced(function* (recorded) {
         const cluster = yield* clusterAfter(log, recorded)
         const node_ids = eligible(cluster).map(({ node_id }) => node_id)
-        granted = grant(granted, node_ids, yield* Clock.currentTimeMillis)
+        watched = updateWatched(watched, node_ids, yield* Clock.currentTimeMillis)
       }),
-      due: (now) => overdue(options, granted, find, now),
+      due: (now) => overdue(options, watched, find, now),
     }
   }),
 })
 
 /** Runs until it is interrupted, when the lease is lost. */
 export const watchdog = Effect.fnUntraced(function* (options: WatchdogOptions) {
-  return yield* runProcess(watching(options, yield* LiveNodes))
+  return yield* runProcess(watchdogProcess(options, yield* LiveNodes))
 })

@@ -6,10 +6,10 @@
  */
 import { assign, setup } from "xstate"
 import {
+  empty_year,
   isOfYear,
-  known,
   lastOfDay,
-  no_year,
+  valueOn,
   withDays,
   withoutDays,
   wrongYear,
@@ -59,10 +59,10 @@ export const machine = setup({
     is_news: ({ context, event }) =>
       event.type === "CompositeComputed" &&
       wrongYear(context, event.days) === undefined &&
-      event.days.every((day) => known(context, day.ts) !== packed(day)),
+      event.days.every((day) => valueOn(context, day.ts) !== packed(day)),
     is_known: ({ context, event }) =>
       event.type === "CompositeWithdrawn" &&
-      event.days.every((ts) => known(context, ts) !== undefined),
+      event.days.every((ts) => valueOn(context, ts) !== undefined),
   },
   actions: {
     learn: assign(({ context, event }) =>
@@ -76,7 +76,7 @@ export const machine = setup({
   },
 }).createMachine({
   id: "capital-pressure.composite",
-  context: no_year,
+  context: empty_year,
   initial: "absent",
   states: {
     absent: {
@@ -99,11 +99,14 @@ export const Composite = decider({
   rejection: Rejection,
   propose: {
     RecordComposite: ({ days, withdrawn = [] }, context) => {
-      const told = lastOfDay(days).map(roundedDay)
-      const [first, ...more] = told.filter((day) => known(context, day.ts) !== packed(day))
-      const has_one = new Set(told.map(({ ts }) => ts))
+      const rounded_days = lastOfDay(days).map(roundedDay)
+      const [first, ...more] = rounded_days.filter(
+        (day) => valueOn(context, day.ts) !== packed(day),
+      )
+      const computed_days = new Set(rounded_days.map(({ ts }) => ts))
       const [none, ...others] = [...new Set(withdrawn)].filter(
-        (ts) => !has_one.has(ts) && (known(context, ts) !== undefined || !isOfYear(context, ts)),
+        (ts) =>
+          !computed_days.has(ts) && (valueOn(context, ts) !== undefined || !isOfYear(context, ts)),
       )
       // Without `make`: the days are already checked, and checking again takes a third of a
       // backfill.

@@ -32,7 +32,7 @@ const chart = setup({
   },
 })
 
-const told = {
+const transitions = {
   on: {
     FeedIngested: { guard: "is_of_kind", target: "ingested", actions: "learn" },
     FeedFailed: { target: "failing", actions: "learn" },
@@ -43,7 +43,7 @@ export const machine = chart.createMachine({
   id: "capital-pressure.feed",
   context: { demo: null, last: null },
   initial: "never",
-  states: { never: told, ingested: told, failing: told },
+  states: { never: transitions, ingested: transitions, failing: transitions },
 })
 
 /** The event, unless it equals the last one. */

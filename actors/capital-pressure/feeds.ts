@@ -20,14 +20,14 @@ export const unchanged = "unchanged"
 export type Unchanged = typeof unchanged
 
 /** Raw values: no growth rates, no z-scores. Days since 1970-01-01, ascending and unique. */
-export interface Fetched {
+export interface FetchedValues {
   readonly days: Int32Array
   readonly values: Float64Array
   /**
    * To be run once every value is in the log: later fetches then request only changes. Without it
    * the publisher sends everything again, which is harmless.
    */
-  readonly kept: Effect.Effect<void>
+  readonly acknowledge: Effect.Effect<void>
 }
 
 /** Closes in USD; `adjusted` is net of splits and dividends. Days are ascending and unique. */
@@ -47,12 +47,12 @@ export class Feeds extends Context.Service<
     readonly fetch: (
       metric: Metric,
       since?: number,
-    ) => Effect.Effect<Fetched | Unchanged, FeedFailed>
+    ) => Effect.Effect<FetchedValues | Unchanged, FeedFailed>
     /**
      * Makes the next `fetch` of the metric request everything. To be run before values are stored
      * that differ from the last ingest. If it fails, nothing may be stored.
      */
-    readonly forget: (metric: Metric) => Effect.Effect<void, FeedFailed>
+    readonly reset: (metric: Metric) => Effect.Effect<void, FeedFailed>
     /**
      * Fetches closes of a ticker or of `index_ticker`: at least the last available year, even if
      * `since` is later, because each dividend changes all earlier adjusted closes.

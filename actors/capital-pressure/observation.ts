@@ -4,7 +4,7 @@
  * An unchanged value causes no event, and a value that is no longer published stays. Source:
  * decisions of document 3, dashboard storage and metric registry.
  */
-import { demoMixed, known, lastOfDay, wrongYear } from "#actors/capital-pressure/year.ts"
+import { demoMixed, lastOfDay, valueOn, wrongYear } from "#actors/capital-pressure/year.ts"
 import { yearChart } from "#actors/capital-pressure/year-chart.ts"
 import { decider } from "#actors/decider.ts"
 import { generated } from "#events/capital-pressure/generated.ts"
@@ -33,10 +33,10 @@ export const Observation = decider({
   propose: {
     ObserveMetric: ({ observations, demo }, context, state) => {
       // A command of the other kind must be rejected even if its values are already known.
-      const is_other = state.matches(demo ? "real" : "demo")
+      const is_other_kind = state.matches(demo ? "real" : "demo")
       return lastOfDay(observations).flatMap(({ ts, value }): ReadonlyArray<ObservationEvent> => {
-        const previous = known(context, ts)
-        if (previous === undefined || is_other) {
+        const previous = valueOn(context, ts)
+        if (previous === undefined || is_other_kind) {
           return [MetricObserved.make({ ts, value, ...generated(demo) })]
         }
         if (previous === value) return []

@@ -3,7 +3,7 @@
  *
  * Source: decisions of document 3, metric registry (A3).
  */
-import { demoMixed, known, lastOfDay, wrongYear } from "#actors/capital-pressure/year.ts"
+import { demoMixed, lastOfDay, valueOn, wrongYear } from "#actors/capital-pressure/year.ts"
 import { yearChart } from "#actors/capital-pressure/year-chart.ts"
 import { decider } from "#actors/decider.ts"
 import { generated } from "#events/capital-pressure/generated.ts"
@@ -39,12 +39,12 @@ export const Price = decider({
   propose: {
     QuotePrices: ({ prices, demo }, context, state) => {
       // A command of the other kind must be rejected even if its prices are already known.
-      const is_other = state.matches(demo ? "real" : "demo")
+      const is_other_kind = state.matches(demo ? "real" : "demo")
       return lastOfDay(prices).flatMap((price): ReadonlyArray<PriceEvent> => {
         const { ts } = price
         const now = { ts, close: rounded(price.close), adjusted: rounded(price.adjusted) }
-        const before = known(context, ts)
-        if (before === undefined || is_other) {
+        const before = valueOn(context, ts)
+        if (before === undefined || is_other_kind) {
           return [PriceQuoted.make({ ...now, ...generated(demo) })]
         }
         const [previous_close, previous_adjusted] = before

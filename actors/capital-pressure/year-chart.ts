@@ -4,7 +4,7 @@
  * Source: decisions of document 3, dashboard storage.
  */
 import { and, assign, setup } from "xstate"
-import { isOfYear, known, no_year, withDay, type Year } from "#actors/capital-pressure/year.ts"
+import { empty_year, isOfYear, valueOn, withDay, type Year } from "#actors/capital-pressure/year.ts"
 
 interface DayEvent {
   readonly type: string
@@ -37,14 +37,14 @@ export const yearChart = <Value, Event extends DayEvent>({
       is_real: ({ event }) => event.demo === undefined,
       is_demo: ({ event }) => event.demo === true,
       is_new: ({ context, event }) =>
-        isOfYear(context, event.ts) && known(context, event.ts) === undefined,
-      is_known: ({ context, event }) => replaces(own(event), known(context, event.ts)),
+        isOfYear(context, event.ts) && valueOn(context, event.ts) === undefined,
+      is_known: ({ context, event }) => replaces(own(event), valueOn(context, event.ts)),
     },
     actions: {
       learn: assign(({ context, event }) => withDay(context, event.ts, valueIn(own(event)))),
     },
   })
-  const kept = (is_of_kind: "is_real" | "is_demo") =>
+  const transitionsOf = (is_of_kind: "is_real" | "is_demo") =>
     ({
       on: {
         [first]: { guard: and([is_of_kind, "is_new"]), actions: "learn" },
@@ -53,7 +53,7 @@ export const yearChart = <Value, Event extends DayEvent>({
     }) as const
   return chart.createMachine({
     id,
-    context: no_year,
+    context: empty_year,
     initial: "absent",
     states: {
       absent: {
@@ -64,8 +64,8 @@ export const yearChart = <Value, Event extends DayEvent>({
           ],
         },
       },
-      real: kept("is_real"),
-      demo: kept("is_demo"),
+      real: transitionsOf("is_real"),
+      demo: transitionsOf("is_demo"),
     },
   })
 }

@@ -16,10 +16,10 @@ export interface Year<Value> {
 }
 
 /** A year without values. */
-export const no_year = { year: null, values: {} } as const
+export const empty_year = { year: null, values: {} } as const
 
 /** The value of a day; undefined if there is none, or if the day is in another year. */
-export const known = <Value>({ year, values }: Year<Value>, ts: string): Value | undefined =>
+export const valueOn = <Value>({ year, values }: Year<Value>, ts: string): Value | undefined =>
   year === yearOf(ts) ? values[monthOf(ts)]?.[dayOfMonth(ts)] : undefined
 
 /** Adds or replaces the values of days, which must all be in the same year. */
@@ -77,10 +77,10 @@ export const wrongYear = (
 
 /** The rejection of generated data in a real series, or of real data in a generated one. */
 export const demoMixed = (demo: boolean) => {
-  const [known, told] = demo ? ["real", "generated"] : ["generated", "real"]
+  const [existing, incoming] = demo ? ["real", "generated"] : ["generated", "real"]
   return new DemoMixed({
     detail:
-      `This data folder holds ${known} data, which ${told} data never join: ` +
+      `This data folder holds ${existing} data, which ${incoming} data never join: ` +
       "use another data folder (ALMANAC_DATA_DIR).",
   })
 }

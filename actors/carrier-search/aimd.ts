@@ -23,7 +23,7 @@ export interface Aimd {
   readonly halved_at: number
 }
 
-export interface Heard {
+export interface Outcome {
   readonly began: number
   readonly now: number
   /** refused: the registry asks for fewer requests (429). */
@@ -34,7 +34,7 @@ export const aimd = (cap: number): Aimd => ({
   limit: cap,
   cap,
   good: 0,
-  since_bad: alone_min,
+  since_bad: good_before_accident,
   sampled: 0,
   slowest_ms: [],
   usual_ms: null,
@@ -46,7 +46,7 @@ const good_per_step = 50
  * After this many good responses one bad response is an accident, as every registry has them;
  * otherwise it means load.
  */
-const alone_min = 19
+const good_before_accident = 19
 /** Responses per sample. The p95 is the fastest of its six slowest. */
 const sample = 100
 const slowest_max = 6
@@ -55,17 +55,17 @@ const slower_ms_min = 50
 /** Weight of a new p95 in the usual one. */
 const newest_share = 0.2
 
-export const heed = (state: Aimd, heard: Heard): Aimd =>
-  heard.answer === "good" ? onGood(state, heard) : onBusy(state, heard)
+export const adapt = (state: Aimd, outcome: Outcome): Aimd =>
+  outcome.answer === "good" ? onGood(state, outcome) : onBusy(state, outcome)
 
-const onBusy = (state: Aimd, { began, now, answer }: Heard): Aimd => {
+const onBusy = (state: Aimd, { began, now, answer }: Outcome): Aimd => {
   // Part of a burst that has already halved the limit.
   if (began <= state.halved_at) return state
-  const is_accident = answer === "busy" && state.since_bad >= alone_min
+  const is_accident = answer === "busy" && state.since_bad >= good_before_accident
   return is_accident ? { ...state, since_bad: 0 } : halved(state, now)
 }
 
-const onGood = (state: Aimd, { began, now }: Heard): Aimd => {
+const onGood = (state: Aimd, { began, now }: Outcome): Aimd => {
   const is_step = state.good + 1 >= good_per_step
   const limit = Math.min(state.cap, state.limit + (is_step ? 1 : 0))
   const good = is_step ? 0 : state.good + 1
@@ -88,7 +88,7 @@ const halved = (state: Aimd, now: number): Aimd => ({
   ...state,
   limit: Math.max(1, Math.floor(state.limit / 2)),
   good: 0,
-  since_bad: alone_min,
+  since_bad: good_before_accident,
   sampled: 0,
   slowest_ms: [],
   halved_at: now,

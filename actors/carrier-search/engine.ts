@@ -4,13 +4,13 @@
  * Source: market facts B2; docs/decisions/0091-range-engine.md.
  */
 import { Effect, Stream } from "effect"
-import { makeAnswers } from "#actors/carrier-search/answers.ts"
-import { type Asker, makeFlights } from "#actors/carrier-search/flights.ts"
+import { makeFlights, type Waiter } from "#actors/carrier-search/flights.ts"
 import { type Health, makeGate } from "#actors/carrier-search/gate.ts"
 import type { Lookup } from "#actors/carrier-search/lookup.ts"
+import { makeLookupCache } from "#actors/carrier-search/lookup-cache.ts"
 import type { PaceOptions } from "#actors/carrier-search/pace.ts"
+import { scanRange } from "#actors/carrier-search/range-scan.ts"
 import type { Piece, SearchFailed } from "#actors/carrier-search/registry.ts"
-import { walk } from "#actors/carrier-search/walk.ts"
 import { type Range, total } from "#schemas/carrier-search/carrier.ts"
 import type { Format } from "#schemas/carrier-search/format.ts"
 
@@ -30,29 +30,34 @@ export interface Engine {
 }
 
 /** Minimum number of retries per search, however short it is. */
-const repeats_min = 20
+const retries_min = 20
 /** Numbers in progress per concurrent lookup: some of them wait for a retry. */
-const in_hand = 2
+const numbers_per_lookup = 2
 
 /** Lookups end with the scope. */
 export const makeEngine = Effect.fnUntraced(function* (options: EngineOptions) {
-  const answers = makeAnswers(options.cache_seconds)
+  const cache = makeLookupCache(options.cache_seconds)
   const gate = makeGate(options)
   const { tries } = options
-  const flights = yield* makeFlights({ lookup: gate.lookup, answers, tries })
+  const flights = yield* makeFlights({ lookup: gate.lookup, cache, tries })
 
   const search: Engine["search"] = (range, format) =>
     Stream.unwrap(
       Effect.gen(function* () {
-        const repeats = Math.ceil((total(range) * options.retry_percent) / 100)
-        const asker: Asker = {
-          search: yield* Effect.acquireRelease(Effect.sync(answers.begin), () =>
-            Effect.sync(answers.end),
+        const retries = Math.ceil((total(range) * options.retry_percent) / 100)
+        const waiter: Waiter = {
+          search: yield* Effect.acquireRelease(Effect.sync(cache.beginSearch), () =>
+            Effect.sync(cache.endSearch),
           ),
-          repeats: Math.max(repeats_min, repeats),
+          retries: Math.max(retries_min, retries),
         }
-        const ask: Lookup = (mc) => flights.ask(mc, asker)
-        return walk({ range, format, ask, at_once: in_hand * options.concurrency })
+        const lookUp: Lookup = (mc) => flights.lookUp(mc, waiter)
+        return scanRange({
+          range,
+          format,
+          lookUp,
+          concurrency: numbers_per_lookup * options.concurrency,
+        })
       }),
     )
   return { search, health: gate.health } satisfies Engine

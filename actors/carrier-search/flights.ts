@@ -3,34 +3,34 @@
  * that may help, and interrupted when no search waits for it.
  */
 import { Clock, Effect, Fiber, Random } from "effect"
-import type { Answers } from "#actors/carrier-search/answers.ts"
-import { type Found, type Lookup, LookupFailed } from "#actors/carrier-search/lookup.ts"
-import { rest_ms_max } from "#actors/carrier-search/pace.ts"
+import { type FoundCarrier, type Lookup, LookupFailed } from "#actors/carrier-search/lookup.ts"
+import type { LookupCache } from "#actors/carrier-search/lookup-cache.ts"
+import { requested_pause_ms_max } from "#actors/carrier-search/pace.ts"
 
 /** A search that waits for lookups. */
-export interface Asker {
-  /** Its number in `Answers`. */
+export interface Waiter {
+  /** Its number in `LookupCache`. */
   readonly search: number
   /** Its remaining retries. */
-  repeats: number
+  retries: number
 }
 
 export interface Flights {
   /** The result for a number, from a lookup in flight or a new one. */
-  readonly ask: (mc: number, asker: Asker) => ReturnType<Lookup>
+  readonly lookUp: (mc: number, waiter: Waiter) => ReturnType<Lookup>
 }
 
 export interface FlightOptions {
   /** Makes one attempt, in turn. */
   readonly lookup: Lookup
-  readonly answers: Answers
+  readonly cache: LookupCache
   /** Maximum number of attempts per number. */
   readonly tries: number
 }
 
 interface Flight {
-  readonly askers: Set<Asker>
-  fiber: Fiber.Fiber<ReadonlyArray<Found>, LookupFailed> | undefined
+  readonly waiters: Set<Waiter>
+  fiber: Fiber.Fiber<ReadonlyArray<FoundCarrier>, LookupFailed> | undefined
 }
 
 /** Maximum of the first pause, in milliseconds; it doubles with each retry. */
@@ -38,7 +38,7 @@ const pause_ms = 100
 
 /** Lookups live in this scope, not in the search that started them. */
 export const makeFlights = Effect.fnUntraced(function* (options: FlightOptions) {
-  const { answers } = options
+  const { cache } = options
   const flights = new Map<number, Flight>()
   const fork = Effect.runForkWith(yield* Effect.context<never>())
 
@@ -46,26 +46,26 @@ export const makeFlights = Effect.fnUntraced(function* (options: FlightOptions) 
     if (flights.get(mc) === flight) flights.delete(mc)
   }
 
-  const begin = (mc: number, asker: Asker) => {
-    const flight: Flight = { askers: new Set([asker]), fiber: undefined }
+  const begin = (mc: number, waiter: Waiter) => {
+    const flight: Flight = { waiters: new Set([waiter]), fiber: undefined }
     flights.set(mc, flight)
-    const asked = answers.now()
+    const last_search = cache.lastSearch()
     flight.fiber = fork(
-      Effect.tap(insistently(mc, flight, options), (found) =>
-        answers.isKept() ? keep(mc, found, asked) : Effect.void,
+      Effect.tap(withRetries(mc, flight, options), (found) =>
+        cache.isReusable() ? cacheResult(mc, found, last_search) : Effect.void,
       ),
     )
     flight.fiber.addObserver(() => end(mc, flight))
     return flight
   }
 
-  const keep = (mc: number, found: ReadonlyArray<Found>, asked: number) =>
-    Effect.map(Clock.currentTimeMillis, (now) => answers.keep(mc, found, asked, now))
+  const cacheResult = (mc: number, found: ReadonlyArray<FoundCarrier>, last_search: number) =>
+    Effect.map(Clock.currentTimeMillis, (now) => cache.add(mc, found, last_search, now))
 
-  const leave = (mc: number, flight: Flight, asker: Asker) =>
+  const leave = (mc: number, flight: Flight, waiter: Waiter) =>
     Effect.suspend(() => {
-      flight.askers.delete(asker)
-      if (flight.askers.size > 0 || !flight.fiber) return Effect.void
+      flight.waiters.delete(waiter)
+      if (flight.waiters.size > 0 || !flight.fiber) return Effect.void
       // Later requests start a new lookup.
       end(mc, flight)
       return Fiber.interrupt(flight.fiber)
@@ -74,41 +74,43 @@ export const makeFlights = Effect.fnUntraced(function* (options: FlightOptions) 
   yield* Effect.addFinalizer(() =>
     Fiber.interruptAll([...flights.values()].flatMap(({ fiber }) => fiber ?? [])),
   )
-  const ask: Flights["ask"] = (mc, asker) =>
+  const lookUp: Flights["lookUp"] = (mc, waiter) =>
     Effect.flatMap(Clock.currentTimeMillis, (now) => {
-      const known = answers.find(mc, asker.search, now)
+      const known = cache.find(mc, waiter.search, now)
       if (known) return Effect.succeed(known)
-      const under_way = flights.get(mc)
-      under_way?.askers.add(asker)
-      const flight = under_way ?? begin(mc, asker)
+      const in_flight = flights.get(mc)
+      in_flight?.waiters.add(waiter)
+      const flight = in_flight ?? begin(mc, waiter)
       // `begin` has set it.
       if (!flight.fiber) return Effect.die("a question without its fiber")
-      return Effect.onInterrupt(Fiber.join(flight.fiber), () => leave(mc, flight, asker))
+      return Effect.onInterrupt(Fiber.join(flight.fiber), () => leave(mc, flight, waiter))
     })
-  return { ask } satisfies Flights
+  return { lookUp } satisfies Flights
 })
 
-const insistently = (mc: number, { askers }: Flight, { lookup, tries }: FlightOptions) => {
-  const attempt = (tried: number): ReturnType<Lookup> =>
+const withRetries = (mc: number, { waiters }: Flight, { lookup, tries }: FlightOptions) => {
+  const attempt = (attempt_number: number): ReturnType<Lookup> =>
     Effect.catch(lookup(mc), (failure) => {
       const { kind, reason, after_ms = 0 } = failure
       if (kind === "final") return Effect.fail(failure)
-      if (after_ms > rest_ms_max) return given(`${reason}, and wants to be left alone`)
-      if (tried === tries) return given(tried === 1 ? reason : `${reason}, ${tried} times`)
-      if (!mayRepeat(askers)) return given(`${reason}, and too many others failed before`)
+      if (after_ms > requested_pause_ms_max)
+        return brokenLookup(`${reason}, and wants to be left alone`)
+      if (attempt_number === tries)
+        return brokenLookup(attempt_number === 1 ? reason : `${reason}, ${attempt_number} times`)
+      if (!spendRetry(waiters)) return brokenLookup(`${reason}, and too many others failed before`)
       return Effect.flatMap(Random.next, (random) => {
-        const jitter_ms = random * pause_ms * 2 ** (tried - 1)
-        return Effect.delay(attempt(tried + 1), Math.max(after_ms, jitter_ms))
+        const jitter_ms = random * pause_ms * 2 ** (attempt_number - 1)
+        return Effect.delay(attempt(attempt_number + 1), Math.max(after_ms, jitter_ms))
       })
     })
   return attempt(1)
 }
 
 /** Each waiting search pays with one of its retries; a single one is sufficient. */
-const mayRepeat = (askers: ReadonlySet<Asker>) => {
-  const able = [...askers].filter(({ repeats }) => repeats > 0)
-  for (const asker of able) asker.repeats -= 1
-  return able.length > 0
+const spendRetry = (waiters: ReadonlySet<Waiter>) => {
+  const with_retries = [...waiters].filter(({ retries }) => retries > 0)
+  for (const waiter of with_retries) waiter.retries -= 1
+  return with_retries.length > 0
 }
 
-const given = (reason: string) => Effect.fail(new LookupFailed({ kind: "broken", reason }))
+const brokenLookup = (reason: string) => Effect.fail(new LookupFailed({ kind: "broken", reason }))

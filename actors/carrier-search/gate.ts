@@ -1,7 +1,7 @@
 /** The gate to a registry: admits lookups, and learns from their outcomes. */
 import { Cause, Clock, Effect, Exit, Latch } from "effect"
 import * as circuits from "#actors/carrier-search/circuit.ts"
-import { type Found, type Lookup, LookupFailed } from "#actors/carrier-search/lookup.ts"
+import { type FoundCarrier, type Lookup, LookupFailed } from "#actors/carrier-search/lookup.ts"
 import { makePace, type PaceOptions } from "#actors/carrier-search/pace.ts"
 
 export interface Health {
@@ -21,7 +21,7 @@ export interface Gate {
   readonly health: Effect.Effect<Health>
 }
 
-interface Question {
+interface Attempt {
   readonly pass: circuits.Pass
   /** Clock milliseconds. */
   readonly began: number
@@ -38,54 +38,54 @@ export const makeGate = (options: PaceOptions & { readonly lookup: Lookup }): Ga
     last_error: null,
   }
 
-  const settle = ({ pass }: Question, next: circuits.Circuit) => {
+  const settle = ({ pass }: Attempt, next: circuits.Circuit) => {
     circuit = next
     if (pass === "trial") settled.openUnsafe()
   }
 
-  const onAnswer = (question: Question, found: ReadonlyArray<Found>) =>
+  const onAnswer = (attempt: Attempt, found: ReadonlyArray<FoundCarrier>) =>
     Effect.flatMap(Clock.currentTimeMillis, (now) => {
-      settle(question, circuits.succeeded(circuit, question.pass))
+      settle(attempt, circuits.succeeded(circuit, attempt.pass))
       last = { ...last, last_answer_at: now }
-      return Effect.as(pace.heard({ began: question.began, now, answer: "good" }), found)
+      return Effect.as(pace.adapt({ began: attempt.began, now, answer: "good" }), found)
     })
 
-  const onFailure = (question: Question, failure: LookupFailed) =>
+  const onFailure = (attempt: Attempt, failure: LookupFailed) =>
     Effect.flatMap(Clock.currentTimeMillis, (now) => {
       const { kind, reason, after_ms } = failure
-      const { pass, began } = question
+      const { pass, began } = attempt
       const is_final = kind === "final"
-      settle(question, circuits.failed(circuit, pass, { is_final, reason, began, now }))
+      settle(attempt, circuits.failed(circuit, pass, { is_final, reason, began, now }))
       last = { ...last, last_error_at: now, last_error: reason }
-      if (after_ms !== undefined) pace.rest(now + after_ms)
-      const heard =
+      if (after_ms !== undefined) pace.pauseUntil(now + after_ms)
+      const adapted =
         kind === "busy" || kind === "refused"
-          ? pace.heard({ began, now, answer: kind })
+          ? pace.adapt({ began, now, answer: kind })
           : Effect.void
-      return Effect.andThen(heard, Effect.fail(failure))
+      return Effect.andThen(adapted, Effect.fail(failure))
     })
 
-  const put = (mc: number, question: Question) =>
+  const attemptLookup = (mc: number, attempt: Attempt) =>
     options.lookup(mc).pipe(
       Effect.matchEffect({
-        onSuccess: (found) => onAnswer(question, found),
-        onFailure: (failure) => onFailure(question, failure),
+        onSuccess: (found) => onAnswer(attempt, found),
+        onFailure: (failure) => onFailure(attempt, failure),
       }),
       Effect.onExit((exit) => {
-        const was_ended = Exit.isFailure(exit) && !Cause.hasFails(exit.cause)
-        if (was_ended) settle(question, circuits.abandoned(circuit, question.pass))
+        const was_interrupted = Exit.isFailure(exit) && !Cause.hasFails(exit.cause)
+        if (was_interrupted) settle(attempt, circuits.abandoned(circuit, attempt.pass))
         return Effect.void
       }),
     )
 
-  const admitted = (mc: number): ReturnType<Lookup> =>
+  const lookUpOnceAdmitted = (mc: number): ReturnType<Lookup> =>
     Effect.flatMap(Clock.currentTimeMillis, (began) => {
       const [pass, next] = circuits.admit(circuit, began)
       circuit = next
       if (pass === "no") return Effect.fail(refusal(circuit, began))
-      if (pass === "later") return Effect.andThen(settled.await, admitted(mc))
+      if (pass === "later") return Effect.andThen(settled.await, lookUpOnceAdmitted(mc))
       if (pass === "trial") settled.closeUnsafe()
-      return put(mc, { pass, began })
+      return attemptLookup(mc, { pass, began })
     })
 
   const health: Effect.Effect<Health> = Effect.sync(() => ({
@@ -93,12 +93,12 @@ export const makeGate = (options: PaceOptions & { readonly lookup: Lookup }): Ga
     concurrency: pace.limit(),
     ...last,
   }))
-  return { lookup: (mc) => pace.take(admitted(mc)), health }
+  return { lookup: (mc) => pace.run(lookUpOnceAdmitted(mc)), health }
 }
 
 const refusal = (circuit: circuits.Circuit, now: number) => {
   const { reason, trial_at } = circuit.state === "open" ? circuit : { reason: "", trial_at: now }
   const wait_s = Math.max(1, Math.ceil((trial_at - now) / 1000))
-  const told = `${reason}; it is not asked again for ${wait_s} s`
-  return new LookupFailed({ kind: "final", reason: told })
+  const detail = `${reason}; it is not asked again for ${wait_s} s`
+  return new LookupFailed({ kind: "final", reason: detail })
 }

@@ -91,7 +91,7 @@ const checkpointsFrom = (log: Log["Service"], first: number | null) =>
   )
 
 /** The lines up to the log's current end, in chunks of whole lines. */
-export const exported = ({
+export const exportChunks = ({
   part,
   since = Number.NEGATIVE_INFINITY,
   until = Number.POSITIVE_INFINITY,
@@ -104,8 +104,8 @@ export const exported = ({
       const hashing = notary.hashing()
       const { take, summary } = tally()
 
-      const text = (stretch: ReadonlyArray<Entry>) => {
-        const selected = stretch.filter((one) => {
+      const text = (chunk: ReadonlyArray<Entry>) => {
+        const selected = chunk.filter((one) => {
           // An unreadable entry has no time, so every export includes it.
           if (!isReadable(one)) return true
           const at = msOf(one)
@@ -134,7 +134,7 @@ export const exported = ({
       return log.entries(part).pipe(
         Stream.takeWhile((one) => one.position <= position),
         Stream.rechunk(piece_commits),
-        Stream.mapArrayEffect((stretch) => Effect.as(Effect.yieldNow, [text(stretch)] as const)),
+        Stream.mapArrayEffect((chunk) => Effect.as(Effect.yieldNow, [text(chunk)] as const)),
         Stream.filter((lines) => lines !== ""),
         Stream.concat(Stream.fromEffect(manifest)),
       )

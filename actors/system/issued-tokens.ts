@@ -28,7 +28,7 @@ export const stale_ms_max = 30_000
  * A process's copy of the issued tokens; it starts empty. It is trusted for `stale_ms` without the
  * log; without limit if no other process has the log, because then no other process can revoke.
  */
-export const heldTokens = (stale_ms: number) => {
+export const makeTokenCache = (stale_ms: number) => {
   const tokens = new Map<string, LivingToken>()
   let position = 0
   let looked_at = -Infinity
@@ -55,10 +55,10 @@ export const heldTokens = (stale_ms: number) => {
   }
 }
 
-export type HeldTokens = ReturnType<typeof heldTokens>
+export type TokenCache = ReturnType<typeof makeTokenCache>
 
 /** Keeps the copy up to date; it sends no commands. */
-export const tokenKeeping = ({ learn }: Pick<HeldTokens, "learn">): Process => ({
+export const tokenKeeping = ({ learn }: Pick<TokenCache, "learn">): Process => ({
   name: "system-tokens",
   part: Token.name,
   from: "lasts",
@@ -75,7 +75,7 @@ export const tokenKeeping = ({ learn }: Pick<HeldTokens, "learn">): Process => (
 })
 
 /** Checks periodically that the copy is complete. It never ends. */
-export const tokenConfirming = ({ position, confirm }: HeldTokens) =>
+export const tokenConfirming = ({ position, confirm }: TokenCache) =>
   Effect.gen(function* () {
     const now = yield* Clock.currentTimeMillis
     const head = yield* (yield* Log).head(Token.name)

@@ -9,11 +9,11 @@ import { headOf, Notary, newestTree, type SealedAt, sealedTrees } from "#actors/
 import {
   consistency,
   empty_tree,
-  gathering,
-  growing,
   hexOf,
   inclusion,
   leafOf,
+  makeRootCollector,
+  makeTreeBuilder,
   openTree,
   type Range,
   rootOf,
@@ -77,15 +77,15 @@ const storedOf = (
 /** The roots of some ranges of the newest tree's leaves, read from the log once. */
 const rootsOf = Effect.fnUntraced(function* (newest: Tree, ranges: ReadonlyArray<Range>) {
   const log = yield* Log
-  const gathered = gathering(log.digest, ranges)
-  const growth = growing(log.digest, empty_tree, gathered.collect)
+  const collector = makeRootCollector(log.digest, ranges)
+  const growth = makeTreeBuilder(log.digest, empty_tree, collector.collect)
   yield* log.entries("").pipe(
     Stream.takeWhile(({ position }) => position <= newest.size),
     Stream.runForEach((recorded) => Effect.sync(() => growth.add(leafOf(log.digest, recorded)))),
   )
   const found = hexOf(rootOf(log.digest, growth.tree()))
   if (growth.tree().size === newest.size && found === hexOf(rootOf(log.digest, newest))) {
-    return gathered.rootOf
+    return collector.rootOf
   }
   return yield* refuse("The log is not what its checkpoints say: ask `almanac audit verify`.")
 })

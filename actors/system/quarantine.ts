@@ -16,7 +16,7 @@ export interface UnreadableCommit {
 }
 
 /** The result of a scan of the whole log. */
-export interface Quarantined {
+export interface QuarantineReport {
   /** Number of scanned entries, and of unreadable ones. */
   readonly entries: number
   readonly count: number
@@ -36,7 +36,7 @@ export const acknowledgedThrough = Effect.gen(function* () {
 })
 
 /** Scans the log once; lists the first `limit` unreadable entries and counts all. */
-export const quarantined = Effect.fnUntraced(function* (limit: number) {
+export const scanQuarantine = Effect.fnUntraced(function* (limit: number) {
   const log = yield* Log
   const through = yield* acknowledgedThrough
   const known: Array<UnreadableCommit> = []
@@ -44,17 +44,17 @@ export const quarantined = Effect.fnUntraced(function* (limit: number) {
   let entries = 0
   let count = 0
   let open = 0
-  yield* Stream.runForEachArray(log.entries(""), (stretch) =>
+  yield* Stream.runForEachArray(log.entries(""), (chunk) =>
     Effect.sync(() => {
-      for (const entry of stretch) {
+      for (const entry of chunk) {
         entries++
         if (isReadable(entry)) continue
         const { position, stream, hash, unreadable: reason } = entry
         const acknowledged = position <= through
         count++
         if (!acknowledged) open++
-        const some = acknowledged ? known : unacknowledged
-        if (some.length < limit) some.push({ position, stream, hash, reason, acknowledged })
+        const list = acknowledged ? known : unacknowledged
+        if (list.length < limit) list.push({ position, stream, hash, reason, acknowledged })
       }
     }),
   )
@@ -63,7 +63,7 @@ export const quarantined = Effect.fnUntraced(function* (limit: number) {
     count,
     open,
     first: [...unacknowledged, ...known].slice(0, limit),
-  } satisfies Quarantined
+  } satisfies QuarantineReport
 })
 
 /** No unreadable commit needs an acknowledgement. */
@@ -78,7 +78,7 @@ export const acknowledge = Effect.fnUntraced(function* (
   reason: string,
 ) {
   const through = yield* (yield* Log).end
-  const { open: commits } = yield* quarantined(0)
+  const { open: commits } = yield* scanQuarantine(0)
   if (commits === 0) {
     return yield* new NothingToAcknowledge({
       message: "Every commit can be read, or is acknowledged already: nothing was changed.",

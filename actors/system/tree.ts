@@ -67,7 +67,7 @@ export const rootOf = (digest: Digest, { peaks }: Tree) => {
 }
 
 /** A tree that grows by leaves; it calls `onSubtree` for each completed perfect subtree. */
-export const growing = (
+export const makeTreeBuilder = (
   digest: Digest,
   from: Tree,
   onSubtree: (range: Range, root: Uint8Array) => void = () => {},
@@ -94,7 +94,7 @@ export const growing = (
 
 /** The tree with one more leaf. */
 export const withLeaf = (digest: Digest, tree: Tree, leaf: Uint8Array): Tree => {
-  const growth = growing(digest, tree)
+  const growth = makeTreeBuilder(digest, tree)
   growth.add(leaf)
   return growth.tree()
 }
@@ -155,7 +155,7 @@ export const openTree = ({ size, peaks }: SealedTree): Tree => ({
  */
 export const treeUpTo = Effect.fnUntraced(function* (to: number, known: Tree = empty_tree) {
   const log = yield* Log
-  const growth = growing(log.digest, known)
+  const growth = makeTreeBuilder(log.digest, known)
   let next = known.size + 1
   yield* log.entries("", known.size).pipe(
     Stream.takeWhile(({ position }) => position === next++ && position <= to),
@@ -169,18 +169,18 @@ const keyOf = ({ from, to }: Range) => `${from}-${to}`
 const isPerfect = ({ from, to }: Range) => Number.isInteger(Math.log2(to - from))
 
 /**
- * Collects the roots of some ranges while a tree grows. Pass `collect` to `growing`; call `rootOf`
+ * Collects the roots of some ranges while a tree grows. Pass `collect` to `makeTreeBuilder`; call `rootOf`
  * after all leaves were added. It throws for ranges that were not requested.
  */
-export const gathering = (digest: Digest, ranges: ReadonlyArray<Range>) => {
+export const makeRootCollector = (digest: Digest, ranges: ReadonlyArray<Range>) => {
   const roots = new Map<string, Uint8Array | undefined>()
-  const want = (range: Range) => {
+  const request = (range: Range) => {
     if (isPerfect(range)) return void roots.set(keyOf(range), undefined)
     const { left, right } = halves(range)
-    want(left)
-    want(right)
+    request(left)
+    request(right)
   }
-  for (const range of ranges) want(range)
+  for (const range of ranges) request(range)
 
   const find = (range: Range): Uint8Array => {
     const known = roots.get(keyOf(range))

@@ -14,9 +14,9 @@ import { generation_stream } from "#actors/system/generation.ts"
 import { acknowledgedThrough } from "#actors/system/quarantine.ts"
 import {
   empty_tree,
-  growing,
   hexOf,
   leafOf,
+  makeTreeBuilder,
   openTree,
   rootOf,
   type Tree,
@@ -158,7 +158,7 @@ const chainCheck = (report: Report, hashOf: Hash) => {
 const lastsCheck = (
   report: Report,
   links: ReadonlyMap<string, Link>,
-  { position: walked }: { readonly position: number },
+  { position: last_verified }: { readonly position: number },
 ) => {
   const left = new Set(links.keys())
   const kind = "copy"
@@ -166,7 +166,7 @@ const lastsCheck = (
     check: ({ position, stream, hash }: Recorded) => {
       left.delete(stream)
       const link = links.get(stream)
-      if (position > walked || (link?.position === position && link.hash === hash)) return
+      if (position > last_verified || (link?.position === position && link.hash === hash)) return
       const expected = link === undefined ? "no such aggregate" : `${link.position} ${link.hash}`
       report({ kind, position, stream, expected, found: `${position} ${hash}` })
     },
@@ -182,9 +182,9 @@ const lastsCheck = (
 const commandsCheck = (report: Report) => {
   return ({ position, stream, commit: { commands } }: Recorded) => {
     const kind = "commands"
-    const twice = commands.find((id, i) => commands.indexOf(id) !== i)
-    if (twice !== undefined) {
-      report({ kind, position, stream, expected: "each command once", found: `${twice} twice` })
+    const duplicate = commands.find((id, i) => commands.indexOf(id) !== i)
+    if (duplicate !== undefined) {
+      report({ kind, position, stream, expected: "each command once", found: `${duplicate} twice` })
     }
     if (commands.length === 0 || commands.length > commands_remembered_max) {
       const expected = `1 to ${commands_remembered_max} command ids`
@@ -263,7 +263,7 @@ const beginningsIn = (entry: Entry) =>
 
 /** Recomputes the trees. After a wrong tree the next may grow from it. */
 const treesCheck = ({ digest }: Hashes) => {
-  let growth = growing(digest, empty_tree)
+  let growth = makeTreeBuilder(digest, empty_tree)
   const treeText = (tree: Tree) => `${tree.size} ${hexOf(rootOf(digest, tree))}`
   return {
     add: (entry: Entry) => growth.add(leafOf(digest, entry)),
@@ -273,7 +273,7 @@ const treesCheck = ({ digest }: Hashes) => {
       if (tree === undefined) return undefined
       const [expected, found] = [treeText(growth.tree()), treeText(openTree(tree))]
       if (expected === found) return undefined
-      growth = growing(digest, openTree(tree))
+      growth = makeTreeBuilder(digest, openTree(tree))
       return { expected, found }
     },
   }

@@ -175,9 +175,9 @@ const reject = (state: State, command: WebhookCommand) => {
 }
 
 /** The fields whose value differs from the webhook's. */
-const changed = (context: Context, wanted: Partial<Created>) =>
+const changed = (context: Context, requested: Partial<Created>) =>
   Object.fromEntries(
-    Object.entries(wanted).filter(
+    Object.entries(requested).filter(
       // Object.entries loses the key type.
       ([name, value]) => !Equal.equals(context[name as keyof Created], value),
     ),
@@ -197,8 +197,8 @@ export const Webhook = decider({
   rejection: WebhookRejection,
   propose: {
     CreateWebhook: (command) => [WebhookCreated.make(Struct.omit(command, ["type"]))],
-    ChangeWebhook: ({ type: _, enabled, ...wanted }, context, state) => {
-      const changes = changed(context, wanted)
+    ChangeWebhook: ({ type: _, enabled, ...requested }, context, state) => {
+      const changes = changed(context, requested)
       const same = Object.keys(changes).length === 0 && exists(state)
       return [...(same ? [] : [WebhookChanged.make(changes)]), ...switched(state, enabled)]
     },

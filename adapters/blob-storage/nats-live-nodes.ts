@@ -5,9 +5,9 @@
 import { Effect, Layer, Option, Schema, Stream } from "effect"
 import {
   type Heartbeat,
-  hearing,
-  type LiveKeeper,
+  type HeartbeatStore,
   LiveNodes,
+  makeLiveNodes,
 } from "#actors/blob-storage/ports/live-nodes.ts"
 import type { NodeProgress } from "#actors/blob-storage/ports/repair-progress.ts"
 import { NatsConnection } from "#bus"
@@ -64,12 +64,12 @@ const heartbeatOf = ({
 const digits = (_: string, value: unknown) => (typeof value === "bigint" ? `${value}` : value)
 
 /** Receives the heartbeats of every node of the cluster, whichever process sends them. */
-export const natsLiveNodes = (cluster: string, keeper?: LiveKeeper) =>
+export const natsLiveNodes = (cluster: string, keeper?: HeartbeatStore) =>
   Layer.effect(
     LiveNodes,
     Effect.gen(function* () {
       const { connection } = yield* NatsConnection
-      const { hear, find } = hearing(keeper)
+      const { record, find } = makeLiveNodes(keeper)
 
       const messages = yield* Effect.acquireRelease(
         Effect.sync(() => connection.subscribe(`${subject}.*`)),
@@ -79,14 +79,14 @@ export const natsLiveNodes = (cluster: string, keeper?: LiveKeeper) =>
         Stream.runForEach((message) => {
           const decoded = message.data.length > bytes_max ? Option.none() : decode(message.string())
           if (Option.isNone(decoded) || decoded.value.cluster !== cluster) return Effect.void
-          return hear(heartbeatOf(decoded.value))
+          return record(heartbeatOf(decoded.value))
         }),
         // The subscription ends with the connection, and the connection with the process.
         Effect.ignore,
         Effect.forkScoped,
       )
 
-      const publish = ({ node_id, used_bytes, blob_count, ...rest }: Heartbeat) =>
+      const send = ({ node_id, used_bytes, blob_count, ...rest }: Heartbeat) =>
         Effect.ignore(
           Effect.try({
             try: () => {
@@ -98,6 +98,6 @@ export const natsLiveNodes = (cluster: string, keeper?: LiveKeeper) =>
           }),
         )
       // A process records its own heartbeat even if the bus is down.
-      return { beat: (heartbeat) => Effect.andThen(hear(heartbeat), publish(heartbeat)), find }
+      return { publish: (heartbeat) => Effect.andThen(record(heartbeat), send(heartbeat)), find }
     }),
   )

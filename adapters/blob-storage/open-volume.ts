@@ -54,5 +54,5 @@ export const openBlobVolume = Effect.fnUntraced(function* (options: BlobVolumeOp
       }),
     catch: unopened,
   })
-  return yield* Effect.acquireRelease(open, (engine) => Effect.promise(engine.shut))
+  return yield* Effect.acquireRelease(open, (engine) => Effect.promise(engine.close))
 })

@@ -5,7 +5,7 @@
 import { rmSync } from "node:fs"
 import Sqlite from "better-sqlite3"
 import { Effect } from "effect"
-import type { LiveKeeper, LiveNode } from "#actors/blob-storage/ports/live-nodes.ts"
+import type { HeartbeatStore, LiveNode } from "#actors/blob-storage/ports/live-nodes.ts"
 import { NodeId } from "#schemas/blob-storage/node.ts"
 
 const create = `
@@ -27,7 +27,7 @@ const nodeOf = ({ node_id, used_bytes, blob_count, heard_at }: Row): LiveNode =>
   node_id: NodeId.make(node_id),
   used_bytes: BigInt(used_bytes),
   blob_count: BigInt(blob_count),
-  heard_at,
+  received_at: heard_at,
 })
 
 /**
@@ -72,14 +72,14 @@ export const sqliteLiveNodes = (path: string) =>
       Effect.sync(() => openFile(path)),
       ({ file }) => Effect.sync(() => file.close()),
     ),
-    ({ file, nodes }): LiveKeeper => {
+    ({ file, nodes }): HeartbeatStore => {
       const put = file.prepare("replace into live_blob_storage_node values (?, ?, ?, ?)")
       const remove = file.prepare("delete from live_blob_storage_node where node_id = ?")
       return {
-        kept: nodes,
-        keep: ({ node_id, used_bytes, blob_count, heard_at }) =>
+        stored: nodes,
+        save: ({ node_id, used_bytes, blob_count, received_at }) =>
           ignoreErrors(() => put.run(node_id, `${used_bytes}`, `${blob_count}`, heard_at)),
-        forget: (node_id) => ignoreErrors(() => remove.run(node_id)),
+        remove: (node_id) => ignoreErrors(() => remove.run(node_id)),
       }
     },
   )

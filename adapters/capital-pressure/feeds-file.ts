@@ -1,6 +1,6 @@
 /** Feeds from a folder, for `ingest --source file:DIR`, without network access. */
 import { Clock, Effect, Layer } from "effect"
-import { Feeds, type Fetched } from "#actors/capital-pressure/feeds.ts"
+import { Feeds, type FetchedValues } from "#actors/capital-pressure/feeds.ts"
 import { forgetResponses } from "#adapters/capital-pressure/feeds/cache.ts"
 import { priceFile, valueFile } from "#adapters/capital-pressure/feeds/file.ts"
 import { dayAt } from "#schemas/capital-pressure/day.ts"
@@ -18,10 +18,10 @@ export const feedsFile = (folder: string, responses_folder: string): Layer.Layer
   Layer.succeed(Feeds, {
     fetch: Effect.fnUntraced(function* ({ metric_id }, since) {
       const series = yield* valueFile(folder, metric_id, since, yield* today)
-      const fetched: Fetched = { ...series, kept: Effect.void }
+      const fetched: FetchedValues = { ...series, acknowledge: Effect.void }
       return fetched
     }),
-    forget: ({ metric_id }) => forgetResponses(responses_folder, metric_id),
+    reset: ({ metric_id }) => forgetResponses(responses_folder, metric_id),
     prices: (ticker, since) =>
       Effect.flatMap(today, (day) => {
         const first = since === undefined ? undefined : Math.min(since, day - 365)

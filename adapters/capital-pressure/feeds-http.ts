@@ -4,7 +4,12 @@
  * Source: document 3 §1 A; decisions of document 3, metric registry; market facts, A1.4.
  */
 import { Clock, Effect, Layer, Redacted } from "effect"
-import { type FeedFailed, Feeds, type Fetched, unchanged } from "#actors/capital-pressure/feeds.ts"
+import {
+  type FeedFailed,
+  Feeds,
+  type FetchedValues,
+  unchanged,
+} from "#actors/capital-pressure/feeds.ts"
 import {
   digestOf,
   forgetResponses,
@@ -66,7 +71,7 @@ export const feedsHttp = (options: FeedsHttpOptions): Layer.Layer<Feeds> =>
             metric.stub ?? "almanac does not know how to ask for it.",
           )
         }),
-        forget: ({ metric_id }) => forgetResponses(options.folder, metric_id),
+        reset: ({ metric_id }) => forgetResponses(options.folder, metric_id),
         prices: priceFeed(options, { download, fred }),
       }
     }),
@@ -137,9 +142,9 @@ const fetchPlan = Effect.fnUntraced(function* (plan: FeedPlan, context: FetchCon
   const responses = Object.fromEntries(
     complete.flatMap(({ key, now }) => (now === undefined ? [] : [[key, now] as const])),
   )
-  const fetched: Fetched = {
+  const fetched: FetchedValues = {
     ...requested,
-    kept: storeResponses(folder, metric.metric_id, responses),
+    acknowledge: storeResponses(folder, metric.metric_id, responses),
   }
   return fetched
 })

@@ -5,7 +5,7 @@
  * cases are distinguished here, because a wrongly empty list is worse than an error. Source: market
  * facts B1.2 and B1.4.
  */
-import { type Found, LookupFailed } from "#actors/carrier-search/lookup.ts"
+import { type FoundCarrier, LookupFailed } from "#actors/carrier-search/lookup.ts"
 
 export interface FmcsaResponse {
   readonly status: number
@@ -14,7 +14,7 @@ export interface FmcsaResponse {
   readonly after_ms?: number | undefined
 }
 
-export type ReadResult = ReadonlyArray<Found> | LookupFailed
+export type ReadResult = ReadonlyArray<FoundCarrier> | LookupFailed
 
 type Json = Readonly<Record<string, unknown>>
 
@@ -87,7 +87,7 @@ const carriersOf = (content: unknown): ReadResult => {
   if (content === undefined) return undocumented("without content")
   const items = isObject(content) ? [content] : content
   if (!Array.isArray(items)) return undocumented("with other content")
-  const found = new Map<number, Found>()
+  const found = new Map<number, FoundCarrier>()
   for (const item of items) {
     const carrier: unknown = isObject(item) ? item.carrier : undefined
     if (!isObject(carrier)) return undocumented("with content that is no carrier")
@@ -100,7 +100,7 @@ const carriersOf = (content: unknown): ReadResult => {
 }
 
 /** The carrier, if it is active and not also a broker. Source: market facts B1.4. */
-const carrierOf = (carrier: Json): Found | LookupFailed | undefined => {
+const carrierOf = (carrier: Json): FoundCarrier | LookupFailed | undefined => {
   const allowed = carrier.allowedToOperate ?? carrier.allowToOperate
   const { commonAuthorityStatus, contractAuthorityStatus, brokerAuthorityStatus } = carrier
   const authorities = [commonAuthorityStatus, contractAuthorityStatus, brokerAuthorityStatus]

@@ -3,7 +3,7 @@ import { PersistMode, type StreamInfo } from "@nats-io/jetstream"
 import { Context, Effect, Layer, Option, Result, Stream } from "effect"
 import { checkpoint_stream } from "#actors/system/checkpoint.ts"
 import { LogStanding, warningOf } from "#actors/system/log-standing.ts"
-import { quarantined } from "#actors/system/quarantine.ts"
+import { scanQuarantine } from "#actors/system/quarantine.ts"
 import type { Check } from "#adapters/doctor/checks.ts"
 import {
   type Finding,
@@ -177,7 +177,7 @@ const quarantine_ms_max = 5_000
 
 /** Commits that no release wrote. A long log is left to `almanac log quarantine`. */
 const quarantine = Effect.fnUntraced(function* (options: BusCheckOptions) {
-  const found = yield* quarantined(listed_max).pipe(
+  const found = yield* scanQuarantine(listed_max).pipe(
     Effect.provideContext(yield* openLog(options)),
     Effect.timeoutOption(quarantine_ms_max),
   )

@@ -2,7 +2,7 @@
 import { Effect } from "effect"
 import { type Finding, fail, ok } from "#adapters/doctor/finding.ts"
 import { Log } from "#events/log.ts"
-import { findingText, way_out } from "#events/log-guard.ts"
+import { findingText, remedy } from "#events/log-guard.ts"
 import { compareWith, LogWatch, readWitnesses } from "#journal"
 
 /** Compares the log with the high-water mark, read models and the blob store. */
@@ -12,9 +12,7 @@ export const lossFindings = Effect.fnUntraced(function* (data_dir: string, blob_
   yield* compareWith(watch, witnesses)
   const findings = watch.findings()
   if (findings.length > 0) {
-    return findings.map(
-      (finding): Finding => fail("log end", `${findingText(finding)}. ${way_out}`),
-    )
+    return findings.map((finding): Finding => fail("log end", `${findingText(finding)}. ${remedy}`))
   }
   const end = yield* (yield* Log).end
   const mark = watch.known()

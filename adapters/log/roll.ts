@@ -13,7 +13,7 @@ import { address, Commands } from "#actors/commands.ts"
 import { host } from "#actors/host.ts"
 import { firstRoot, nextRoot } from "#actors/system/checkpoint.ts"
 import { generation_id, generation_stream, Generation as Kind } from "#actors/system/generation.ts"
-import { empty_tree, growing, leafOf, openTree, sealedTree } from "#actors/system/tree.ts"
+import { empty_tree, leafOf, makeTreeBuilder, openTree, sealedTree } from "#actors/system/tree.ts"
 import { ensureStream, NatsConnection, requester, watchLink } from "#bus"
 import { type Entry, Log } from "#events/log.ts"
 import { LogGuard } from "#events/log-guard.ts"
@@ -81,7 +81,7 @@ const logHasher = Effect.fnUntraced(function* (log: Log["Service"]) {
   const previous =
     event === undefined ? undefined : yield* Schema.decodeUnknownEffect(GenerationEvent)(event)
   let root = previous?.root ?? firstRoot(sha256)
-  const growth = growing(digest, previous === undefined ? empty_tree : openTree(previous.tree))
+  const growth = makeTreeBuilder(digest, previous === undefined ? empty_tree : openTree(previous.tree))
   return {
     add: (entry: Entry) => {
       root = nextRoot(sha256, root, entry)

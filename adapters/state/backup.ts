@@ -13,7 +13,14 @@ import { join } from "node:path"
 import { Clock, DateTime, Effect, Option, Schema, Stream } from "effect"
 import { generation_stream } from "#actors/system/generation.ts"
 import { Notary } from "#actors/system/notary.ts"
-import { empty_tree, growing, leafOf, openTree, rootOf, sealedTree } from "#actors/system/tree.ts"
+import {
+  empty_tree,
+  leafOf,
+  makeTreeBuilder,
+  openTree,
+  rootOf,
+  sealedTree,
+} from "#actors/system/tree.ts"
 import { events_stream, events_subject } from "#adapters/published/stream-name.ts"
 import { bytesOf, type FoundFile, includedFiles, isSpool } from "#adapters/state/files.ts"
 import { verifyArchives } from "#adapters/state/proof.ts"
@@ -198,7 +205,7 @@ const commits = Effect.fnUntraced(function* ({ store, folder, log: of }: BackupO
   if (before !== undefined) yield* checkParts(store, before)
 
   const tree = before === undefined ? yield* treeBefore(current) : openTree(before.tree)
-  const growth = growing(digest, tree)
+  const growth = makeTreeBuilder(digest, tree)
   let hash = before?.hash ?? ""
   const each = ({ sequence: position, subject, ...content }: CopiedMessage) => {
     if (position <= base) return

@@ -7,7 +7,7 @@
 import { createPublicKey, verify } from "node:crypto"
 import { Effect, Schema } from "effect"
 import { generation_stream } from "#actors/system/generation.ts"
-import { empty_tree, growing, leafOf, openTree, rootOf, sealedTree } from "#actors/system/tree.ts"
+import { empty_tree, leafOf, makeTreeBuilder, openTree, rootOf, sealedTree } from "#actors/system/tree.ts"
 import { exclusionOf } from "#adapters/state/files.ts"
 import { type StateStore, StateUnusable, unusable } from "#adapters/state/store.ts"
 import { decodeBytes, parseMessages } from "#adapters/state/stream-copy.ts"
@@ -109,7 +109,7 @@ const verifyLog = async (
   const { log } = manifest
   const { base, copies, last } = log
   const checkChain = chainChecker(base)
-  let growth = growing(digest, empty_tree)
+  let growth = makeTreeBuilder(digest, empty_tree)
   let next = base - copies + 1
   let unreadable = 0
   for await (const { sequence, subject, ...content } of messagesOf(store, log)) {
@@ -122,7 +122,7 @@ const verifyLog = async (
     if (sequence === base + 1 && base > 0) {
       const event = generationEvent(entry, log)
       verifyArchives(manifest, event)
-      growth = growing(digest, openTree(event.tree))
+      growth = makeTreeBuilder(digest, openTree(event.tree))
     }
     growth.add(leafOf(digest, entry))
   }

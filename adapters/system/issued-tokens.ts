@@ -9,7 +9,7 @@ import { Clock, DateTime, Effect, Redacted, Schedule, Semaphore, Stream } from "
 import { v7 } from "uuid"
 import { address, Commands } from "#actors/commands.ts"
 import { keepRunning } from "#actors/process.ts"
-import { heldTokens, tokenConfirming, tokenKeeping } from "#actors/system/issued-tokens.ts"
+import { makeTokenCache, tokenConfirming, tokenKeeping } from "#actors/system/issued-tokens.ts"
 import { type LivingToken, Token, tokenAfter } from "#actors/system/token.ts"
 import { derivedBytes, key_reused } from "#adapters/identity/repeated-credential.ts"
 import {
@@ -66,7 +66,7 @@ export const issuedTokens = Effect.fnUntraced(function* (stale_ms: number, retry
   const log = yield* Log
   const clock = yield* Clock.Clock
   const issuer = yield* logIssuerWith(retry_key)
-  const cache = heldTokens(stale_ms)
+  const cache = makeTokenCache(stale_ms)
   const lookups = yield* Semaphore.make(lookups_max)
   yield* Effect.forkScoped(keepRunning(tokenKeeping(cache)))
   yield* Effect.forkScoped(tokenConfirming(cache))

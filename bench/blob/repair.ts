@@ -73,14 +73,14 @@ const never = async () => {
 
 /** The other node, in this process: what it takes it hashes, as a node does. */
 const peersTo = (engine: NodeEngine): Peers => ({
-  takeBack: never,
+  rollBack: never,
   deleteClusterWide: never,
   fetch: never,
   copies: never,
   renew: never,
   keeps: async (_, ids) => ids.map(() => false),
   ringVersion: async () => 1,
-  have: (_, ids) => engine.copiesOf(ids),
+  copiesOf: (_, ids) => engine.copiesOf(ids),
   send: async (_, order, bytes) => {
     const receiving = engine.receive(order, order.size)
     for await (const part of bytes) await receiving.write(part)
@@ -138,10 +138,10 @@ const filled = async (dir: string, blob_bytes: number, bytes: number) => {
 const sweepRound = (engine: NodeEngine, bytes: number) => async (): Promise<Round> => {
   const repairs = repairOf(engine)
   const started = performance.now()
-  const { acts } = await repairs.sweep()
+  const { actions } = await repairs.sweep()
   const seconds = (performance.now() - started) / 1000
-  if (repairs.progress().bytes_moved !== bytes) throw new Error(`only ${acts} blobs were moved`)
-  return { runs: acts, runs_per_s: bytes / mib / seconds, p50_ms: 0, p99_ms: 0 }
+  if (repairs.progress().bytes_moved !== bytes) throw new Error(`only ${actions} blobs were moved`)
+  return { runs: actions, runs_per_s: bytes / mib / seconds, p50_ms: 0, p99_ms: 0 }
 }
 
 const bandwidth = async ({ folder, rounds, seconds }: Settings) => {
@@ -161,7 +161,7 @@ const bandwidth = async ({ folder, rounds, seconds }: Settings) => {
     measured.push(each)
     parts.push(`Blobs of ${name}:`)
     parts.push(table(each, { rate: "MiB/s", per_run: 1, ours: "repair", latency: false }))
-    await engine.shut()
+    await engine.close()
     await rm(dir, { recursive: true })
   }
   return { parts, measured }
@@ -219,7 +219,7 @@ const latencies = async ({ folder, rounds, seconds }: Settings) => {
       const effort = { in_flight: puts_in_flight, seconds, runs_max: Number.MAX_SAFE_INTEGER }
       const round = await run(engine, () => drive(one, done, effort))
       done += round.runs
-      await engine.shut()
+      await engine.close()
       await rm(dir, { recursive: true })
       return round
     }

@@ -78,7 +78,7 @@ const measurePuts = async (
 ) => {
   const place = (store: string) => join(folder, `${store}-${blob_bytes}`)
   const engine = await open(place("volume"))
-  onEnd(() => engine.shut())
+  onEnd(() => engine.close())
   const segment = await bareSegment(place("segment"))
   onEnd(segment.stop)
   const files = await fileEach(place("files"))
@@ -144,13 +144,13 @@ const restart = async ({ folder }: Settings) => {
   const put = putInto(engine)
   const effort = { in_flight: small_in_flight, seconds: 600, runs_max: million }
   const { runs } = await drive((i) => put("", fresh(template, i)), 0, effort)
-  await engine.shut()
+  await engine.close()
   const reopen = async () => {
     const began = performance.now()
     const again = await open(dir)
     const seconds = (performance.now() - began) / 1000
     const { blob_count } = await again.usage()
-    await again.shut()
+    await again.close()
     if (Number(blob_count) !== runs) throw new Error(`${blob_count} of ${runs} blobs came back`)
     return number(seconds)
   }

@@ -4,7 +4,7 @@ import { pipeline } from "node:stream/promises"
 import { createGzip } from "node:zlib"
 import { Console, Effect, Option, Stream } from "effect"
 import { Command, Flag } from "effect/cli"
-import { type ExportRequest, exported, partOf } from "#actors/system/export.ts"
+import { type ExportRequest, exportChunks, partOf } from "#actors/system/export.ts"
 import { time } from "#cli/audit/flags.ts"
 import { CannotRun } from "#cli/audit/outcome.ts"
 import { settings } from "#cli/root.ts"
@@ -28,7 +28,7 @@ export const exportTo = Effect.fnUntraced(function* (
     return new CannotRun({ message: `${path} cannot be written: ${why}` })
   }
   const file = yield* Effect.tryPromise({ try: () => open(path, "wx", 0o600), catch: failed })
-  const pieces = yield* Stream.toAsyncIterableEffect(exported(request))
+  const pieces = yield* Stream.toAsyncIterableEffect(exportChunks(request))
   yield* Effect.tryPromise({
     try: async () => {
       const out = file.createWriteStream({ flush: true })

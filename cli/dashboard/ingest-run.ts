@@ -154,22 +154,22 @@ const metricFeed = Effect.fnUntraced(function* (
   const log = yield* Log
   // If the log has no data of the feed, cached request state belongs to another log.
   const is_known = (yield* log.load(`${Feed.name}.${metric_id}`)) !== undefined
-  if (!is_known) yield* feeds.forget(metric)
+  if (!is_known) yield* feeds.reset(metric)
   const fetched = yield* feeds.fetch(metric, since)
   if (fetched === unchanged) {
     const nothing: FeedData = { commands: [], newest: undefined }
     return feedReport(metric_id, yield* recorder.recordIngest(metric_id, nothing), true)
   }
-  const { days, values, kept } = fetched
+  const { days, values, acknowledge } = fetched
   const years = yearsOf(days, (ts, index) => ({ ts, value: values[index] ?? Number.NaN }))
   const commands = years.map(([year, observations]) => {
     const command = ObserveMetric.make({ observations, demo })
     return address(Observation, observationId(metric_id, year), command)
   })
   // Drop the cached request state first, so that a crash below leads to a full fetch.
-  yield* feeds.forget(metric)
+  yield* feeds.reset(metric)
   const report = yield* recorder.recordIngest(metric_id, { commands, newest: days.at(-1) })
-  yield* kept
+  yield* acknowledge
   return feedReport(metric_id, report)
 })
 

@@ -17,9 +17,9 @@ export const demoFeeds = Layer.effect(
       fetch: ({ metric_id }) => {
         const series = observations.get(metric_id)
         if (series === undefined) return notGenerated(metric_id)
-        return Effect.succeed({ ...series, kept: Effect.void })
+        return Effect.succeed({ ...series, acknowledge: Effect.void })
       },
-      forget: () => Effect.void,
+      reset: () => Effect.void,
       prices: (ticker) => {
         const series = prices.get(ticker)
         return series === undefined ? notGenerated(ticker) : Effect.succeed(series)

@@ -8,7 +8,7 @@ import {
   warn,
 } from "#adapters/doctor/finding.ts"
 import { samplesOf } from "#adapters/health/metric-samples.ts"
-import { full_share, kept_s_min, lag_s_max } from "#schemas/health-limits.ts"
+import { full_share, lag_s_max, retained_s_min } from "#schemas/health-limits.ts"
 import { version } from "#server/program.ts"
 
 /** Findings in the text of `/metrics`; none if the server lacks these metrics. */
@@ -93,7 +93,7 @@ const events: MetricCheck = (text) => {
     const kept_s = oldest.get(stream) ?? 0
     const share = limit === 0 ? "" : ` of ${gigabytes(limit)}`
     const line = `${stream}: ${gigabytes(bytes)}${share}, the oldest is ${durationText(kept_s)} old`
-    return limit > 0 && bytes / limit > full_share && kept_s < kept_s_min
+    return limit > 0 && bytes / limit > full_share && kept_s < retained_s_min
       ? warn("events", `${line}: raise events.retention_bytes.`)
       : ok("events", line)
   })

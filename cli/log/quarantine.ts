@@ -3,7 +3,7 @@ import { Console, DateTime, Effect, Layer } from "effect"
 import { Command, Flag } from "effect/cli"
 import { v7 } from "uuid"
 import { host } from "#actors/host.ts"
-import { acknowledge, quarantined, type UnreadableCommit } from "#actors/system/quarantine.ts"
+import { acknowledge, scanQuarantine, type UnreadableCommit } from "#actors/system/quarantine.ts"
 import { json } from "#cli/audit/flags.ts"
 import { settings } from "#cli/root.ts"
 import { Acknowledgement } from "#schemas/system/quarantine.ts"
@@ -26,7 +26,7 @@ export const quarantine = Command.make(
   },
   Effect.fn(function* ({ limit, json }) {
     const configured = yield* settings
-    const found = yield* Effect.provide(quarantined(limit), attachedLogReadOnly(configured))
+    const found = yield* Effect.provide(scanQuarantine(limit), attachedLogReadOnly(configured))
     if (json) return yield* Console.log(JSON.stringify(found))
     for (const one of found.first) yield* Console.log(lineOf(one))
     const { count, entries, open } = found

@@ -141,12 +141,12 @@ const tooLong = (size: bigint) =>
   new TooLarge({ detail: `The blob's ${size} bytes are too many for one line: get its /stream.` })
 
 /** The line of a blob with several windows. Each window is read once the previous one is sent. */
-async function* longLine(before: string, { windows, giveBack }: BlobReading) {
+async function* longLine(before: string, { windows, recycle }: BlobReading) {
   yield utf8.encode(before)
   const encoder = base64Encoder()
   for await (const window of windows()) {
     const digits = encoder.push(window)
-    giveBack?.(window)
+    recycle?.(window)
     yield utf8.encode(digits)
   }
   yield utf8.encode(`${encoder.end()}"}\n`)

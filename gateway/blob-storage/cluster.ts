@@ -3,7 +3,7 @@ import { Effect } from "effect"
 import { HttpServerResponse } from "effect/http"
 import { HttpApiBuilder } from "effect/http-api"
 import { Cluster } from "#actors/blob-storage/cluster.ts"
-import { commandOf } from "#actors/blob-storage/heart.ts"
+import { commandOf } from "#actors/blob-storage/heartbeat.ts"
 import { type BlobFault, faultText } from "#actors/blob-storage/ports/fault.ts"
 import { type Heartbeat, LiveNodes } from "#actors/blob-storage/ports/live-nodes.ts"
 import { type NodeProgress, no_progress } from "#actors/blob-storage/ports/repair-progress.ts"
@@ -185,7 +185,7 @@ const heartbeat = Effect.fnUntraced(function* (
   // The node may have joined through another gateway a moment ago.
   const state = (yield* stateOf(node_id)) ?? (yield* Effect.andThen(caughtUp, stateOf(node_id)))
   if (state === undefined) return yield* unknown
-  yield* live.beat(beat)
+  yield* live.publish(beat)
 
   const command = commandOf(state, beat)
   if (command !== undefined) {
@@ -236,7 +236,7 @@ const metrics = Effect.fnUntraced(function* (
     nodes: rows.filter(({ state }) => state === "active"),
   })
   const measured = nodes.map((node) => {
-    const heard_at = live.find(node.node_id)?.heard_at
+    const heard_at = live.find(node.node_id)?.received_at
     const counts = policies.get(node.node_id)?.map(({ policy, blobs }) => [policy, blobs]) ?? []
     const reported = node.node_id === own.node_id ? own_progress : live.find(node.node_id)?.progress
     const progress = reported ?? no_progress

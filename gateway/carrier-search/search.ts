@@ -7,7 +7,6 @@
 import { Cause, Effect, Exit, Layer, Schedule, Schema, Stream } from "effect"
 import { type HttpServerRequest, HttpServerResponse } from "effect/http"
 import { HttpApiBuilder } from "effect/http-api"
-import { AnswerBuffer } from "#actors/carrier-search/answer-buffer.ts"
 import { failureText, type Registry, type SearchFailed } from "#actors/carrier-search/registry.ts"
 import { internal_error, type SearchTracker, trackSearch } from "#gateway/carrier-search/account.ts"
 import { CarrierSearchApi } from "#gateway/carrier-search/api.ts"
@@ -76,7 +75,7 @@ const answerWhole = Effect.fnUntraced(function* (
   tracker: SearchTracker,
   format: "json" | "csv",
 ) {
-  const buffers = yield* AnswerBuffer
+  const buffers = yield* ResponseBuffers
   const buffer = yield* buffers.open
   yield* Stream.runForEach(rows, buffer.add).pipe(
     Effect.onExit((exit) => tracker.close(exit)),

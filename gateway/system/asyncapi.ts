@@ -39,7 +39,7 @@ const envelope = schemaOf(CloudEvent)
 const named = (service: string, type: string) => `${service}.${type}`
 const messageRef = (name: string) => ({ $ref: `#/components/messages/${name}` })
 
-const messageOf = (service: string, type: string, { aggregate, told, data }: PublishedType) => {
+const messageOf = (service: string, type: string, { aggregate, when, data }: PublishedType) => {
   const properties = {
     // The properties of the envelope; the ones below are more specific.
     ...(envelope.properties as Json),
@@ -50,7 +50,7 @@ const messageOf = (service: string, type: string, { aggregate, told, data }: Pub
   return {
     name: type,
     title: type,
-    summary: told,
+    summary: when,
     contentType: content_type,
     payload: { $schema: json_schema, ...envelope, properties },
   }
@@ -96,12 +96,12 @@ const webhook_headers = {
 /** The document for the published types of these services. */
 export const asyncApiOf = (services: ReadonlyArray<readonly [string, PublishedTypes]>): Json => {
   const types = services.flatMap(([service, published]) =>
-    Object.entries(published).map(([type, told]) => ({ service, type, told })),
+    Object.entries(published).map(([type, published_type]) => ({ service, type, published_type })),
   )
   const names = types.map(({ service, type }) => named(service, type))
-  const subjects = types.map(({ service, type, told }) => {
-    const address = `events.${service}.${told.aggregate}.${type}`
-    const description = `On the bus, with ${told.subject} as its subject.`
+  const subjects = types.map(({ service, type, published_type }) => {
+    const address = `events.${service}.${published_type.aggregate}.${type}`
+    const description = `On the bus, with ${published_type.subject} as its subject.`
     const name = named(service, type)
     const channel = channelOf(address, description, [name], { servers: [server("bus")] })
     return [`bus.${name}`, channel] as const
@@ -131,9 +131,9 @@ export const asyncApiOf = (services: ReadonlyArray<readonly [string, PublishedTy
     ),
     components: {
       messages: Object.fromEntries(
-        types.map(({ service, type, told }) => [
+        types.map(({ service, type, published_type }) => [
           named(service, type),
-          { ...messageOf(service, type, told), traits: [{ headers: webhook_headers }] },
+          { ...messageOf(service, type, published_type), traits: [{ headers: webhook_headers }] },
         ]),
       ),
       securitySchemes,

@@ -1,7 +1,7 @@
 /** Handlers of the audit: pages, histories, and the export with a signed head and key. */
 import { Effect, Schema, Stream, Struct } from "effect"
 import { HttpServerResponse } from "effect/http"
-import { exported, partOf } from "#actors/system/export.ts"
+import { exportChunks, partOf } from "#actors/system/export.ts"
 import { LogStanding } from "#actors/system/log-standing.ts"
 import { Notary, newestTree, signedHead } from "#actors/system/notary.ts"
 import type { Log, LogUnavailable } from "#events/log.ts"
@@ -85,7 +85,7 @@ export const exportAudit = Effect.fnUntraced(function* ({ query }: ExportRequest
     return yield* new Invalid({ detail })
   }
   const context = yield* Effect.context<Log | Notary>()
-  const lines = exported({ part, since, until }).pipe(
+  const lines = exportChunks({ part, since, until }).pipe(
     // The status was already sent.
     Stream.catchTag("LogUnavailable", (failure) =>
       Stream.make(`${JSON.stringify({ error: encodeUnavailable(unavailable(failure)) })}\n`),

@@ -13,8 +13,8 @@ import { faultOf } from "#actors/blob-storage/ports/fault.ts"
 import type {
   Deletion,
   HeldCopy,
+  IncomingCopy,
   NodeEngine,
-  Receiving,
 } from "#actors/blob-storage/ports/node-engine.ts"
 import type { BlobId } from "#schemas/blob-storage/blob.ts"
 import { makeSignal } from "./signal.ts"
@@ -172,7 +172,7 @@ export const rollbackGuard = (local: NodeEngine, timing: Timing): RollbackGuard 
   const renewRead = makeRenew(local, locks, markReported)
 
   const receive: NodeEngine["receive"] = (order, bytes) => {
-    const receiving: Receiving = local.receive(order, bytes)
+    const receiving: IncomingCopy = local.receive(order, bytes)
     const finish = async (at: bigint) => {
       const { id, created_at } = order
       const [before] = order.shard ? await local.copiesOf([id]) : []

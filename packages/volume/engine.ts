@@ -309,7 +309,7 @@ export const openVolume = async (
   return {
     ...makeWritePaths(parts, { extents, windows }, reads, last_at),
     get: reads.get,
-    getNow: reads.getNow,
+    getCached: reads.getNow,
     read: reads.read,
     renew: reads.renew,
     ...makeHoldings({ ...parts, head: reads.head, last_at }),
@@ -329,7 +329,7 @@ export const openVolume = async (
     compact: reads.upkeep.compact,
     reclaim: reads.upkeep.reclaim,
     scrub: reads.upkeep.scrub,
-    shut: async () => {
+    close: async () => {
       await reads.upkeep.stop()
       await reads.settled()
       await checkpoints.settled()

@@ -56,7 +56,7 @@ const blob = { aggregate: "blob", subject: "the blob, in hex" } as const
 export const published = {
   ring_configured: {
     ...cluster,
-    told: "The cluster was formed, or its ring is drawn in another way from now on.",
+    when: "The cluster was formed, or its ring is drawn in another way from now on.",
     data: Schema.Struct({
       vnodes_per_node: VnodesPerNode.annotateKey(described("Points of a node of full weight.")),
       capacity_unit_bytes: Uint64Digits.annotateKey(
@@ -66,22 +66,22 @@ export const published = {
   },
   node_joined: {
     ...cluster,
-    told: "A node became a member; it is not on the ring yet.",
+    when: "A node became a member; it is not on the ring yet.",
     data: Schema.Struct(node),
   },
   node_activated: {
     ...cluster,
-    told: "A member is on the ring from here on: it gets blobs.",
+    when: "A member is on the ring from here on: it gets blobs.",
     data: Schema.Struct({ node_id }),
   },
   node_changed: {
     ...cluster,
-    told: "A member is reached elsewhere, or contributes another capacity.",
+    when: "A member is reached elsewhere, or contributes another capacity.",
     data: Schema.Struct(node),
   },
   node_went_offline: {
     ...cluster,
-    told: "Nothing was heard of a member for too long: it gets no new blobs.",
+    when: "Nothing was heard of a member for too long: it gets no new blobs.",
     data: Schema.Struct({
       node_id,
       remove_at: Instant.annotateKey(
@@ -91,22 +91,22 @@ export const published = {
   },
   node_revived: {
     ...cluster,
-    told: "An offline member was heard again before it was removed.",
+    when: "An offline member was heard again before it was removed.",
     data: Schema.Struct({ node_id }),
   },
   node_leave_started: {
     ...cluster,
-    told: "A member leaves: it gets no new blobs, and those it has move away.",
+    when: "A member leaves: it gets no new blobs, and those it has move away.",
     data: Schema.Struct({ node_id }),
   },
   node_left: {
     ...cluster,
-    told: "A leaving member's blobs are all elsewhere, and it is a member no more.",
+    when: "A leaving member's blobs are all elsewhere, and it is a member no more.",
     data: Schema.Struct({ node_id }),
   },
   node_removed: {
     ...cluster,
-    told: "A node is a member no more, and its blobs were not moved before.",
+    when: "A node is a member no more, and its blobs were not moved before.",
     data: Schema.Struct({
       node_id,
       reason: Schema.Literals(["left_at_once", "offline_too_long"]).annotateKey(
@@ -116,7 +116,7 @@ export const published = {
   },
   blob_stored: {
     ...blob,
-    told: "A blob's bytes are on a node's disk.",
+    when: "A blob's bytes are on a node's disk.",
     data: Schema.Struct({
       ...copy,
       labels: Schema.optionalKey(BlobLabels).annotateKey(
@@ -126,32 +126,32 @@ export const published = {
   },
   blob_deleted: {
     ...blob,
-    told: "Somebody deleted a node's copy.",
+    when: "Somebody deleted a node's copy.",
     data: Schema.Struct(copy),
   },
   blob_quarantined: {
     ...blob,
-    told: "A node's copy did not match its checksum and was set aside.",
+    when: "A node's copy did not match its checksum and was set aside.",
     data: Schema.Struct(copy),
   },
   blob_lost: {
     ...blob,
-    told: "The file of a node's copy was gone.",
+    when: "The file of a node's copy was gone.",
     data: Schema.Struct(copy),
   },
   blob_released: {
     ...blob,
-    told: "A node let its copy go: other nodes are to have it, and do.",
+    when: "A node let its copy go: other nodes are to have it, and do.",
     data: Schema.Struct(copy),
   },
   replication_shortfall_started: {
     ...volume,
-    told: "From here on some of a node's blobs have fewer copies than their policy asks for.",
+    when: "From here on some of a node's blobs have fewer copies than their policy asks for.",
     data: Schema.Struct(shortfall),
   },
   replication_shortfall_ended: {
     ...volume,
-    told: "From here on there are nodes enough for each of the node's blobs.",
+    when: "From here on there are nodes enough for each of the node's blobs.",
     data: Schema.Struct(shortfall),
   },
 } as const satisfies PublishedTypes

@@ -52,7 +52,7 @@ const monthFromMarch = (day_of_year: number) => Math.floor((5 * day_of_year + 2)
 const daysBefore = (month: number) => Math.floor((153 * month + 2) / 5)
 
 /** Formats a day without a Date object, because callers format twenty years of days. */
-const written = (day: number) => {
+const formatDate = (day: number) => {
   const year = yearFromMarch(day)
   const day_of_year = day - firstOfMarch(year)
   const from_march = monthFromMarch(day_of_year)
@@ -68,7 +68,7 @@ export const dateOf = (day: number): string => {
   if (!(day >= first_day && day <= last_day)) {
     return new Date(day * ms_of_day).toISOString().slice(0, "YYYY-MM-DD".length)
   }
-  const date = written(day)
+  const date = formatDate(day)
   dates.set(day, date)
   days.set(date, day)
   return date

@@ -21,7 +21,7 @@ const demo = Schema.Boolean.annotateKey(described("Whether the data was generate
 export const published = {
   metrics_ingested: {
     ...feed,
-    told: "A feed was asked and answered, whether or not it told anything new.",
+    when: "A feed was asked and answered, whether or not it told anything new.",
     data: Schema.Struct({
       feed_id,
       at,
@@ -35,7 +35,7 @@ export const published = {
   },
   metric_ingest_failed: {
     ...feed,
-    told: "A feed could not be asked, or its answer not be read; what was stored stays.",
+    when: "A feed could not be asked, or its answer not be read; what was stored stays.",
     data: Schema.Struct({
       feed_id,
       at,
@@ -45,7 +45,7 @@ export const published = {
   composite_computed: {
     aggregate: "composite",
     subject: "the year",
-    told: "Days of the composite were computed, or came out otherwise than before.",
+    when: "Days of the composite were computed, or came out otherwise than before.",
     data: Schema.Struct({
       from: CalendarDate.annotateKey(described("The first of these days.")),
       to: CalendarDate.annotateKey(described("The last of these days.")),
@@ -58,7 +58,7 @@ export const published = {
   composite_withdrawn: {
     aggregate: "composite",
     subject: "the year",
-    told: "Days that had a composite have none any more, since values were corrected.",
+    when: "Days that had a composite have none any more, since values were corrected.",
     data: Schema.Struct({
       dates: Schema.Array(CalendarDate).annotateKey(described("These days, in their order.")),
     }),
@@ -66,7 +66,7 @@ export const published = {
   watchlist_set: {
     aggregate: "watchlist",
     subject: "the watchlist",
-    told: "The operator's targets were read, and are others than before.",
+    when: "The operator's targets were read, and are others than before.",
     data: Schema.Struct({
       tickers: Schema.Array(Schema.String).annotateKey(described("Those that have a target.")),
       demo,

@@ -16,7 +16,7 @@ export const published = {
   carrier_search_completed: {
     aggregate: "search",
     subject: "the range, `<start>-<end>`,",
-    told: "A search ended: it was answered, failed, or was abandoned.",
+    when: "A search ended: it was answered, failed, or was abandoned.",
     data: Schema.Struct({
       node_id: Schema.String.annotateKey(described("The node that answered it.")),
       start: McNumber.annotateKey(described("The first MC number of the range.")),

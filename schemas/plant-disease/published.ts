@@ -13,7 +13,7 @@ export const published = {
   prediction_made: {
     aggregate: "prediction",
     subject: "the SHA-256 of the image",
-    told: "Somebody was told the likeliest class of an image.",
+    when: "Somebody was told the likeliest class of an image.",
     data: Schema.Struct({
       node_id: Schema.String.annotateKey(described("The node that predicted it.")),
       class: Schema.String.annotateKey(described("The class, as the model's index names it.")),

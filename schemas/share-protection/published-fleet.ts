@@ -21,7 +21,7 @@ const rollout_fields = {
 export const published_fleet = {
   worker_registered: {
     ...worker,
-    told: "A worker's agent is up: it takes jobs from here on.",
+    when: "A worker's agent is up: it takes jobs from here on.",
     data: Schema.Struct({
       worker_id,
       domain_id,
@@ -33,27 +33,27 @@ export const published_fleet = {
   },
   worker_boot_failed: {
     ...worker,
-    told: "A worker's machine did not come up.",
+    when: "A worker's machine did not come up.",
     data: Schema.Struct({ worker_id, reason }),
   },
   worker_drain_started: {
     ...worker,
-    told: "A worker takes no new job; those that it runs finish.",
+    when: "A worker takes no new job; those that it runs finish.",
     data: Schema.Struct({ worker_id }),
   },
   worker_retired: {
     ...worker,
-    told: "A worker's last job ended, and its machine goes.",
+    when: "A worker's last job ended, and its machine goes.",
     data: Schema.Struct({ worker_id }),
   },
   worker_died: {
     ...worker,
-    told: "A worker is dead: it never takes part again.",
+    when: "A worker is dead: it never takes part again.",
     data: Schema.Struct({ worker_id, reason }),
   },
   rollout_created: {
     ...rollout,
-    told: "Workers are to be replaced, domain by domain.",
+    when: "Workers are to be replaced, domain by domain.",
     data: Schema.Struct({
       ...rollout_fields,
       domain_ids: Schema.Array(Schema.String).annotateKey(
@@ -63,7 +63,7 @@ export const published_fleet = {
   },
   rollout_succeeded: {
     ...rollout,
-    told: "No worker of an older image is left.",
+    when: "No worker of an older image is left.",
     data: Schema.Struct({
       ...rollout_fields,
       replaced_workers: Schema.Int.annotateKey(described("How many workers were replaced.")),
@@ -71,7 +71,7 @@ export const published_fleet = {
   },
   worker_image_rollout_failed: {
     ...rollout,
-    told: "A new worker did not come up: the rollout halted, and the old worker takes jobs again.",
+    when: "A new worker did not come up: the rollout halted, and the old worker takes jobs again.",
     data: Schema.Struct({
       ...rollout_fields,
       domain_id: DomainId.annotateKey(described("The domain that it was at.")),
@@ -84,19 +84,19 @@ export const published_fleet = {
   scheduler_paused: {
     aggregate: "scheduler",
     subject: "the scheduler",
-    told: "No scheduled backup takes place from here on.",
+    when: "No scheduled backup takes place from here on.",
     data: Schema.Struct({ occurred_at }),
   },
   scheduler_resumed: {
     aggregate: "scheduler",
     subject: "the scheduler",
-    told: "Scheduled backups take place again; those that were due meanwhile do not.",
+    when: "Scheduled backups take place again; those that were due meanwhile do not.",
     data: Schema.Struct({ occurred_at }),
   },
   reconciliation_finished: {
     aggregate: "reconciliation",
     subject: "the reconciliation",
-    told: "What is recorded was compared with what is there.",
+    when: "What is recorded was compared with what is there.",
     data: Schema.Struct({
       drift_count: Schema.Int.annotateKey(described("How many differences were found.")),
     }),

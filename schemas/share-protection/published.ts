@@ -99,7 +99,7 @@ const job_fields = {
 export const published = {
   target_created: {
     ...target,
-    told: "A bucket was registered, and is to be enrolled.",
+    when: "A bucket was registered, and is to be enrolled.",
     data: Schema.Struct({
       ...target_fields,
       template_id: Schema.optionalKey(TargetTemplateId).annotateKey(
@@ -110,12 +110,12 @@ export const published = {
   },
   target_updated: {
     ...target,
-    told: "Fields of a target were changed.",
+    when: "Fields of a target were changed.",
     data: Schema.Struct({ target_id, changed }),
   },
   target_enrolled: {
     ...target,
-    told: "A target's repository is there: it takes backups from here on.",
+    when: "A target's repository is there: it takes backups from here on.",
     data: Schema.Struct({
       ...enrollment,
       format: Schema.Int.annotateKey(described("The repository's format.")),
@@ -124,12 +124,12 @@ export const published = {
   },
   target_enrollment_failed: {
     ...target,
-    told: "A target could not be enrolled.",
+    when: "A target could not be enrolled.",
     data: Schema.Struct({ ...enrollment, reason }),
   },
   target_repo_format_upgraded: {
     ...target,
-    told: "A repository has a newer format.",
+    when: "A repository has a newer format.",
     data: Schema.Struct({
       target_id,
       project_id: Schema.NullOr(ProjectId).annotateKey(
@@ -143,12 +143,12 @@ export const published = {
   },
   target_deleted: {
     ...target,
-    told: "A target's record is gone; what is in its bucket stays.",
+    when: "A target's record is gone; what is in its bucket stays.",
     data: Schema.Struct({ target_id }),
   },
   policy_created: {
     ...policy,
-    told: "A share has a policy.",
+    when: "A share has a policy.",
     data: Schema.Struct({
       ...policy_fields,
       name: Schema.String.annotateKey(described("The policy's name.")),
@@ -163,17 +163,17 @@ export const published = {
   },
   policy_updated: {
     ...policy,
-    told: "Fields of a policy were changed.",
+    when: "Fields of a policy were changed.",
     data: Schema.Struct({ ...policy_fields, changed }),
   },
   policy_deleted: {
     ...policy,
-    told: "A share has no policy any more; its backups stay.",
+    when: "A share has no policy any more; its backups stay.",
     data: Schema.Struct(policy_fields),
   },
   scheduled_backup_skipped: {
     ...policy,
-    told: "A scheduled backup did not take place.",
+    when: "A scheduled backup did not take place.",
     data: Schema.Struct({
       ...policy_fields,
       tick: Instant.annotateKey(described("When it was due, RFC 3339 in UTC.")),
@@ -182,7 +182,7 @@ export const published = {
   },
   backup_requested: {
     ...backup,
-    told: "A backup is to be made.",
+    when: "A backup is to be made.",
     data: Schema.Struct({
       ...backup_fields,
       job_id: JobId.annotateKey(described("The job that makes it.")),
@@ -190,42 +190,42 @@ export const published = {
   },
   backup_started: {
     ...backup,
-    told: "A worker began to make a backup.",
+    when: "A worker began to make a backup.",
     data: Schema.Struct(backup_fields),
   },
   backup_completed: {
     ...backup,
-    told: "A backup is available.",
+    when: "A backup is available.",
     data: Schema.Struct({ ...backup_fields, ...snapshot }),
   },
   backup_failed: {
     ...backup,
-    told: "A backup could not be made; a retry of its job may still make it.",
+    when: "A backup could not be made; a retry of its job may still make it.",
     data: Schema.Struct({ ...backup_fields, reason }),
   },
   backup_expired: {
     ...backup,
-    told: "The retention let a backup go: it cannot be restored any more.",
+    when: "The retention let a backup go: it cannot be restored any more.",
     data: Schema.Struct(backup_fields),
   },
   backup_deleted: {
     ...backup,
-    told: "A backup's record is gone.",
+    when: "A backup's record is gone.",
     data: Schema.Struct(backup_fields),
   },
   backup_adopted: {
     ...backup,
-    told: "A snapshot was found in a repository that no record told of: it has one now.",
+    when: "A snapshot was found in a repository that no record told of: it has one now.",
     data: Schema.Struct({ ...backup_fields, ...snapshot }),
   },
   backup_lost: {
     ...backup,
-    told: "A backup's snapshot is not in its repository, though nothing here removed it.",
+    when: "A backup's snapshot is not in its repository, though nothing here removed it.",
     data: Schema.Struct({ ...backup_fields, reason }),
   },
   backup_undeleted: {
     ...backup,
-    told: "A backup that had expired is available again, and stays until its tenant deletes it.",
+    when: "A backup that had expired is available again, and stays until its tenant deletes it.",
     data: Schema.Struct({
       ...backup_fields,
       protected_until: Schema.optionalKey(Instant).annotateKey(
@@ -235,7 +235,7 @@ export const published = {
   },
   backup_restore_tested: {
     ...backup,
-    told: "Some files of a backup were restored, and were as they had been.",
+    when: "Some files of a backup were restored, and were as they had been.",
     data: Schema.Struct({
       ...backup_fields,
       files: Schema.Int.annotateKey(described("How many files were restored.")),
@@ -244,12 +244,12 @@ export const published = {
   },
   backup_restore_test_failed: {
     ...backup,
-    told: "Files of a backup could not be restored, or were not as they had been.",
+    when: "Files of a backup could not be restored, or were not as they had been.",
     data: Schema.Struct({ ...backup_fields, reason }),
   },
   restore_requested: {
     ...restore,
-    told: "A backup is to be restored.",
+    when: "A backup is to be restored.",
     data: Schema.Struct({
       ...restore_fields,
       job_id: JobId.annotateKey(described("The job that restores it.")),
@@ -257,12 +257,12 @@ export const published = {
   },
   restore_started: {
     ...restore,
-    told: "A worker began to restore a backup.",
+    when: "A worker began to restore a backup.",
     data: Schema.Struct(restore_fields),
   },
   restore_completed: {
     ...restore,
-    told: "A backup's files are back.",
+    when: "A backup's files are back.",
     data: Schema.Struct({
       ...restore_fields,
       new_share_id: Schema.optionalKey(ShareId).annotateKey(
@@ -274,23 +274,23 @@ export const published = {
   },
   restore_failed: {
     ...restore,
-    told: "A restore failed; a retry of its job may still end well.",
+    when: "A restore failed; a retry of its job may still end well.",
     data: Schema.Struct({ ...restore_fields, reason }),
   },
   job_queued: {
     ...job,
-    told: "A job waits for a worker.",
+    when: "A job waits for a worker.",
     data: Schema.Struct(job_fields),
   },
   job_started: {
     ...job,
-    told: "A worker took a job.",
+    when: "A worker took a job.",
     data: Schema.Struct({ ...job_fields, worker_id }),
   },
-  job_completed: { ...job, told: "A job ended well.", data: Schema.Struct(job_fields) },
+  job_completed: { ...job, when: "A job ended well.", data: Schema.Struct(job_fields) },
   job_failed: {
     ...job,
-    told: "A job ended in error.",
+    when: "A job ended in error.",
     data: Schema.Struct({
       ...job_fields,
       code: ErrorCode.annotateKey(described("The error's code.")),
@@ -300,12 +300,12 @@ export const published = {
   },
   job_cancelled: {
     ...job,
-    told: "Somebody cancelled a job; its engine may run for a moment still.",
+    when: "Somebody cancelled a job; its engine may run for a moment still.",
     data: Schema.Struct(job_fields),
   },
   job_retried: {
     ...job,
-    told: "A job that had ended in error waits for a worker again.",
+    when: "A job that had ended in error waits for a worker again.",
     data: Schema.Struct({
       ...job_fields,
       attempt: Schema.Int.annotateKey(described("Which attempt begins, from 2.")),

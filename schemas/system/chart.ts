@@ -17,7 +17,7 @@ export const ChartState = Schema.Struct({
 })
 export type ChartState = typeof ChartState.Type
 
-export const ChartWay = Schema.Struct({
+export const ChartTransition = Schema.Struct({
   /** The path of a state; empty: any state. */
   from: Schema.String,
   /** Null if the state does not change. */
@@ -27,7 +27,7 @@ export const ChartWay = Schema.Struct({
   /** The name of its condition; empty if it has none. */
   guard: Schema.String,
 })
-export type ChartWay = typeof ChartWay.Type
+export type ChartTransition = typeof ChartTransition.Type
 
 export const Chart = Schema.Struct({
   /** `<service>.<aggregate>` */
@@ -36,7 +36,7 @@ export const Chart = Schema.Struct({
   kind: Kind,
   /** Parents before their children. */
   states: Schema.Array(ChartState),
-  ways: Schema.Array(ChartWay),
+  ways: Schema.Array(ChartTransition),
 })
 export type Chart = typeof Chart.Type
 

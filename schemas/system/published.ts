@@ -20,7 +20,7 @@ export const published = {
   state_restored: {
     aggregate: "restoration",
     subject: "`log`",
-    told:
+    when:
       "The log was restored from a backup, or missing commits were given up: earlier events from " +
       "after its position no longer count. Ids of the events that follow end in the restore's id.",
     data: Schema.Struct({
@@ -41,7 +41,7 @@ export const published = {
   },
   token_issued: {
     ...token,
-    told: "A token was issued.",
+    when: "A token was issued.",
     data: Schema.Struct({
       name: Schema.String.annotateKey(described("The token's name; several may have the same.")),
       scopes: Schema.Array(Schema.String).annotateKey(described("Scopes of the blob service.")),
@@ -53,12 +53,12 @@ export const published = {
   },
   token_revoked: {
     ...token,
-    told: "A token was revoked: no process takes it any more.",
+    when: "A token was revoked: no process takes it any more.",
     data: Schema.Struct({ name: Schema.String.annotateKey(described("The token's name.")) }),
   },
   webhook_created: {
     ...webhook,
-    told: "A webhook was made.",
+    when: "A webhook was made.",
     data: Schema.Struct({
       webhook_id,
       is_enabled: Schema.Boolean.annotateKey(described("Whether it delivers from the start.")),
@@ -66,7 +66,7 @@ export const published = {
   },
   webhook_changed: {
     ...webhook,
-    told: "A webhook's owner changed what it sends, or where to.",
+    when: "A webhook's owner changed what it sends, or where to.",
     data: Schema.Struct({
       webhook_id,
       changed: Schema.Array(Schema.String).annotateKey(
@@ -76,17 +76,17 @@ export const published = {
   },
   webhook_enabled: {
     ...webhook,
-    told: "A webhook delivers again, from where it stopped.",
+    when: "A webhook delivers again, from where it stopped.",
     data: Schema.Struct({ webhook_id }),
   },
   webhook_paused: {
     ...webhook,
-    told: "A webhook waits, since its owner wants it to.",
+    when: "A webhook waits, since its owner wants it to.",
     data: Schema.Struct({ webhook_id }),
   },
   webhook_disabled: {
     ...webhook,
-    told: "A webhook was given up: its address is gone, or took nothing for days.",
+    when: "A webhook was given up: its address is gone, or took nothing for days.",
     data: Schema.Struct({
       webhook_id,
       reason: DisableReason.annotateKey(described("Why.")),
@@ -95,7 +95,7 @@ export const published = {
   },
   webhook_secret_rotated: {
     ...webhook,
-    told: "A webhook got a new secret.",
+    when: "A webhook got a new secret.",
     data: Schema.Struct({
       webhook_id,
       previous_until: Schema.String.annotateKey(
@@ -105,7 +105,7 @@ export const published = {
   },
   webhook_deleted: {
     ...webhook,
-    told: "A webhook was deleted.",
+    when: "A webhook was deleted.",
     data: Schema.Struct({ webhook_id }),
   },
 } as const satisfies PublishedTypes

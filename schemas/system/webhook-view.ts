@@ -52,7 +52,7 @@ export const WebhookDetail = Schema.Struct({
 }).annotate({ identifier: "WebhookDetail" })
 
 /** The response with the secret, which is shown only once. */
-export const WebhookMade = Schema.Struct({ ...fields, secret: Schema.String }).annotate({
+export const CreatedWebhook = Schema.Struct({ ...fields, secret: Schema.String }).annotate({
   identifier: "WebhookMade",
 })
 

@@ -1,9 +1,9 @@
 /** Blob storage in this process: its store, its background processes, its API. */
 import { Context, Deferred, Effect, Layer, Schedule } from "effect"
 import { HttpApiBuilder } from "effect/http-api"
-import { heart } from "#actors/blob-storage/heart.ts"
+import { sendHeartbeats } from "#actors/blob-storage/heartbeat.ts"
 import { journal, recordedCursor } from "#actors/blob-storage/journal.ts"
-import { type HeldMembers, heldMembers, membership } from "#actors/blob-storage/members.ts"
+import { type MembersCache, makeMembersCache, membership } from "#actors/blob-storage/members.ts"
 import { Blobs, fromEngine } from "#actors/blob-storage/ports/engine.ts"
 import { faultText } from "#actors/blob-storage/ports/fault.ts"
 import { LiveNodes } from "#actors/blob-storage/ports/live-nodes.ts"
@@ -47,20 +47,20 @@ export interface BlobStorageOptions {
 /** The background processes of this node. */
 const processes = Effect.fnUntraced(function* (
   { settings: { cluster: settings, blob }, node_id }: BlobStorageOptions,
-  held: HeldMembers,
+  held: MembersCache,
   { checked }: Parts,
 ) {
   const cluster = settings.name
   yield* Effect.forkScoped(keepRunning(membership(cluster, held)))
   yield* Effect.forkScoped(journal(node_id, threadFull()))
   yield* keepVolumeWitness(`${Volume.name}.${node_id}`, blob.dir)
-  yield* Effect.forkScoped(keepRunning(shortfall({ cluster, node_id, checked })))
+  yield* Effect.forkScoped(keepRunning(shortfall({ cluster, node_id, lastFindings: checked })))
 })
 
 /** The store and its dependencies. */
 const openParts = Effect.fnUntraced(function* (
   { settings, node_id, live_nodes }: BlobStorageOptions,
-  held: HeldMembers,
+  held: MembersCache,
 ) {
   const { blob, cluster } = settings
   yield* compareVolume(blob.dir)
@@ -74,7 +74,7 @@ const openParts = Effect.fnUntraced(function* (
     resume_after: yield* recordedCursor(node_id),
   })
   const { find } = Context.get(live_nodes, LiveNodes)
-  const lastHeartbeat = (node_id: string) => find(node_id)?.heard_at
+  const lastHeartbeat = (node_id: string) => find(node_id)?.received_at
   const joined = yield* joinNodes({ settings, node_id, held, lastHeartbeat }, volume)
   const around = Context.merge(
     yield* Layer.build(cursors(settings.data.dir, cluster.secret)),
@@ -94,7 +94,7 @@ const usageOf = ({ engine, progress }: Parts) =>
     progress: progress(),
   }))
 
-const sendHeartbeats = Effect.fnUntraced(function* (options: BlobStorageOptions, parts: Parts) {
+const joinCluster = Effect.fnUntraced(function* (options: BlobStorageOptions, parts: Parts) {
   const { settings, node_id, advertised } = options
   const { name, vnodes_per_node, heartbeat_interval_seconds } = settings.cluster
   const usage = usageOf(parts)
@@ -105,7 +105,7 @@ const sendHeartbeats = Effect.fnUntraced(function* (options: BlobStorageOptions,
     capacity_bytes: String(capacity_bytes),
     vnodes_per_node,
   }
-  return yield* heart({ cluster: name, node, heartbeat_interval_seconds, usage })
+  return yield* sendHeartbeats({ cluster: name, node, heartbeat_interval_seconds, usage })
 })
 
 /** Manual compaction, and its progress after about a second. */
@@ -134,7 +134,7 @@ const routesOf = ({ settings, node_id }: BlobStorageOptions, parts: Parts) => {
 }
 
 /** The number of active nodes that this node knows. */
-const countActive = ({ members }: HeldMembers) => Math.max(1, members().active.length)
+const countActive = ({ members }: MembersCache) => Math.max(1, members().active.length)
 
 /** The direct routes, which bypass Effect's API. */
 const directOf = (
@@ -162,7 +162,7 @@ export const blobStorage = Effect.fnUntraced(function* (options: BlobStorageOpti
   const { settings, node_id } = options
   const model = yield* BlobStorageModel
   const nodes = listNodes(model.db, settings.cluster.name)
-  const held = heldMembers(node_id)
+  const held = makeMembersCache(node_id)
   const active_nodes = Effect.sync(() => countActive(held))
   const isSelf = (node: { readonly node_id: string }) => node.node_id === node_id
   const is_joined = Effect.map(
@@ -180,7 +180,7 @@ export const blobStorage = Effect.fnUntraced(function* (options: BlobStorageOpti
     const parts = yield* openParts(options, held)
     problem = problemOf(parts)
     opened = parts
-    yield* Effect.forkScoped(Effect.provideContext(sendHeartbeats(options, parts), parts.built))
+    yield* Effect.forkScoped(Effect.provideContext(joinCluster(options, parts), parts.built))
     yield* Effect.provideContext(processes(options, held, parts), parts.built)
     const around = yield* Effect.context<BlobStorageModel | Commands>()
     const known = around.pipe(Context.pick(BlobStorageModel, Commands), Context.merge(parts.built))

@@ -3,10 +3,15 @@ import { readFile } from "node:fs/promises"
 import type { Duplex } from "node:stream"
 import { rootCertificates, TLSSocket } from "node:tls"
 import { Clock, Effect, Redacted } from "effect"
-import { type HeldMembers, holdsNewest, type Reach, reached } from "#actors/blob-storage/members.ts"
+import {
+  isUpToDate,
+  type MembersCache,
+  type Reach,
+  withReach,
+} from "#actors/blob-storage/members.ts"
 import type { NodeEngine } from "#actors/blob-storage/ports/node-engine.ts"
 import type { Members } from "#actors/blob-storage/ports/peers.ts"
-import { checkedOf, progressOf } from "#actors/blob-storage/ports/repair-progress.ts"
+import { findingsOf, progressOf } from "#actors/blob-storage/ports/repair-progress.ts"
 import { erasureTools } from "#adapters/blob-storage/erasure.ts"
 import { machineTiming } from "#adapters/blob-storage/machine-timing.ts"
 import { type PeerCallOptions, peerCalls } from "#adapters/blob-storage/peer/call.ts"
@@ -25,7 +30,7 @@ import type { Settings } from "#schemas/settings.ts"
 export interface NodeOptions {
   readonly settings: Settings
   readonly node_id: string
-  readonly held: HeldMembers
+  readonly held: MembersCache
 }
 
 /**
@@ -160,14 +165,14 @@ export const joinNodes = Effect.fnUntraced(function* (options: JoinOptions, loca
     members: held.members,
     timing,
     report,
-    isCurrent: () => Effect.runPromiseWith(context)(holdsNewest(log, settings.cluster.name, held)),
+    isCurrent: () => Effect.runPromiseWith(context)(isUpToDate(log, settings.cluster.name, held)),
     rebuild: (order) => rebuildShards(parts, order),
     sweep_seconds,
     repair_bytes_per_second,
     pauseAfter: threadRest().after,
   })
   const reachOf = reachDecider(options, () => clock.currentTimeMillisUnsafe())
-  const reachable = () => reached(held.members(), reachOf)
+  const reachable = () => withReach(held.members(), reachOf)
   const is_closed = !hasProof(settings)
   const engine = clusterEngine({
     ...parts,
@@ -187,6 +192,6 @@ export const joinNodes = Effect.fnUntraced(function* (options: JoinOptions, loca
     /** The repair progress for heartbeats. */
     progress: () => progressOf(repairs.progress(), engine.counts()),
     /** The result of the last sweeps for blobs that lack copies. */
-    checked: () => checkedOf(repairs.progress()),
+    checked: () => findingsOf(repairs.progress()),
   }
 })

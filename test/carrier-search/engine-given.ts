@@ -2,13 +2,13 @@
 import { Clock, Effect, Fiber, Stream } from "effect"
 import { TestClock } from "effect/testing"
 import { type EngineOptions, makeEngine } from "#actors/carrier-search/engine.ts"
-import { type Found, LookupFailed } from "#actors/carrier-search/lookup.ts"
+import { type FoundCarrier, LookupFailed } from "#actors/carrier-search/lookup.ts"
 import type { Range } from "#schemas/carrier-search/carrier.ts"
 import { textOf } from "../contract/registry.ts"
 import { newCounts } from "./registry-fake.ts"
 
 export interface Script {
-  readonly found?: (mc: number) => ReadonlyArray<Found>
+  readonly found?: (mc: number) => ReadonlyArray<FoundCarrier>
   /** What it answers instead to the nth question for a number, from 1. */
   readonly instead?: (mc: number, nth: number) => LookupFailed | undefined
   readonly latency_ms?: (mc: number, nth: number) => number
@@ -16,7 +16,7 @@ export interface Script {
   readonly shed_above?: number
 }
 
-export const even = (mc: number): ReadonlyArray<Found> =>
+export const even = (mc: number): ReadonlyArray<FoundCarrier> =>
   mc % 2 === 0 ? [{ dot: mc, name: `C${mc}` }] : []
 
 export const fault = (kind: LookupFailed["kind"], after_ms?: number) =>

@@ -1,30 +1,30 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
 import fc from "fast-check"
-import { type Aimd, aimd, type Heard, heed } from "#actors/carrier-search/aimd.ts"
+import { type Aimd, adapt, aimd, type Outcome } from "#actors/carrier-search/aimd.ts"
 import { engineOver, fault, lived } from "./engine-given.ts"
 
-const good = (began: number, now = began + 10): Heard => ({ began, now, answer: "good" })
-const busy = (began: number, now = began + 10): Heard => ({ began, now, answer: "busy" })
+const good = (began: number, now = began + 10): Outcome => ({ began, now, answer: "good" })
+const busy = (began: number, now = began + 10): Outcome => ({ began, now, answer: "busy" })
 
-const heard = (state: Aimd, times: number, one: (n: number) => Heard): Aimd => {
+const heard = (state: Aimd, times: number, one: (n: number) => Outcome): Aimd => {
   let next = state
-  for (let n = 0; n < times; n += 1) next = heed(next, one(n))
+  for (let n = 0; n < times; n += 1) next = adapt(next, one(n))
   return next
 }
 
 describe("how many are under way at once", () => {
   it("is the cap at first, and half of it when the registry refuses", () => {
     assert.strictEqual(aimd(32).limit, 32)
-    assert.strictEqual(heed(aimd(32), { began: 0, now: 1, answer: "refused" }).limit, 16)
+    assert.strictEqual(adapt(aimd(32), { began: 0, now: 1, answer: "refused" }).limit, 16)
   })
 
   it("is halved by the second busy answer of 20, not by one", () => {
-    const once = heed(aimd(32), busy(0))
+    const once = adapt(aimd(32), busy(0))
     assert.strictEqual(once.limit, 32)
-    assert.strictEqual(heed(once, busy(1)).limit, 16)
-    assert.strictEqual(heed(heard(once, 18, good), busy(1)).limit, 16)
-    assert.strictEqual(heed(heard(once, 19, good), busy(1)).limit, 32)
+    assert.strictEqual(adapt(once, busy(1)).limit, 16)
+    assert.strictEqual(adapt(heard(once, 18, good), busy(1)).limit, 16)
+    assert.strictEqual(adapt(heard(once, 19, good), busy(1)).limit, 32)
   })
 
   it("is halved once by a burst", () => {
@@ -36,7 +36,7 @@ describe("how many are under way at once", () => {
   })
 
   it("grows by one after each 50 good answers, up to the cap", () => {
-    const half = heed(aimd(4), { began: 0, now: 1, answer: "refused" })
+    const half = adapt(aimd(4), { began: 0, now: 1, answer: "refused" })
     const steps = [49, 50, 99, 100, 500].map((times) => heard(half, times, good).limit)
     assert.deepEqual(steps, [2, 3, 3, 4, 4])
   })
@@ -61,7 +61,7 @@ describe("how many are under way at once", () => {
     fc.assert(
       fc.property(fc.integer({ min: 1, max: 256 }), fc.array(answer), (cap, answers) => {
         const end = answers.reduce(
-          (state, one, n) => heed(state, { began: n * 10, now: n * 10 + 5, answer: one }),
+          (state, one, n) => adapt(state, { began: n * 10, now: n * 10 + 5, answer: one }),
           aimd(cap),
         )
         assert.isTrue(end.limit >= 1 && end.limit <= cap)

@@ -9,7 +9,7 @@ import { SearchSpool } from "#actors/carrier-search/search-spool.ts"
 import {
   type AnswerBufferOptions,
   answerBufferFile,
-} from "#adapters/carrier-search/answer-buffer-file.ts"
+} from "#adapters/carrier-search/response-buffer-file.ts"
 import { spoolMemory } from "#adapters/spool/memory.ts"
 import { CarrierSearchApi } from "#gateway/carrier-search/api.ts"
 import { NoRegistry, Registries } from "#gateway/carrier-search/registries.ts"

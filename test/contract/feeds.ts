@@ -4,7 +4,7 @@ import { Effect, type Scope } from "effect"
 import {
   type FeedFailed,
   Feeds,
-  type Fetched,
+  type FetchedValues,
   type Unchanged,
 } from "#actors/capital-pressure/feeds.ts"
 import { dateOf, dayOf } from "#schemas/capital-pressure/day.ts"
@@ -27,7 +27,9 @@ export interface FeedsPlace {
 
 type Test = (name: string, body: (place: FeedsPlace) => Made<void>) => void
 
-export const told = (answer: Fetched | Unchanged): ReadonlyArray<readonly [string, number]> =>
+export const told = (
+  answer: FetchedValues | Unchanged,
+): ReadonlyArray<readonly [string, number]> =>
   answer === "unchanged"
     ? assert.fail("nothing was told")
     : Array.from(answer.days, (day, n) => [dateOf(day), answer.values[n] ?? Number.NaN] as const)
@@ -98,11 +100,11 @@ const valuesContract = (test: Test) => {
 
   test("tells everything again after it forgot, whatever was kept", (place) =>
     Effect.gen(function* () {
-      const { fetch, forget } = yield* Feeds
+      const { fetch, reset } = yield* Feeds
       yield* place.publish([["2024-01-02", "1"]])
       const first = yield* fetch(place.metric)
-      if (first !== "unchanged") yield* first.kept
-      yield* forget(place.metric)
+      if (first !== "unchanged") yield* first.acknowledge
+      yield* reset(place.metric)
       assert.deepEqual(told(yield* fetch(place.metric)), [["2024-01-02", 1]])
     }))
 }

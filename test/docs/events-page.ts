@@ -127,7 +127,7 @@ const typeOf = (shape: Shape): string => {
 export const typesSection = (all: ReadonlyArray<readonly [string, PublishedTypes]>) =>
   all
     .map(([service, types]) => {
-      const sections = Object.entries(types).map(([type, { aggregate, subject, told, data }]) => {
+      const sections = Object.entries(types).map(([type, { aggregate, subject, when, data }]) => {
         // As above.
         const { properties = {}, required = [] } = Schema.toJsonSchemaDocument(data).schema as Shape
         const fields = Object.entries(properties).map(([field, shape]) => {
@@ -136,7 +136,7 @@ export const typesSection = (all: ReadonlyArray<readonly [string, PublishedTypes
         })
         const bus = `events.${service}.${aggregate}.${type}`
         const where = `it is \`${bus}\`, with ${subject} as its subject.`
-        return [`#### ${type}`, "", told, `On the bus ${where}`, "", ...fields, ""].join("\n")
+        return [`#### ${type}`, "", when, `On the bus ${where}`, "", ...fields, ""].join("\n")
       })
       return [`### ${service}`, "", ...sections].join("\n")
     })

@@ -41,9 +41,9 @@ describe("docs/events.md", () => {
 
   it("describes every field, and names each type in snake case", () => {
     for (const [, types] of all) {
-      for (const [type, { told }] of Object.entries(types)) {
+      for (const [type, { when }] of Object.entries(types)) {
         assert.match(type, /^[a-z]+(_[a-z]+)+$/)
-        assert.match(told, /^[A-Z].*\.$/)
+        assert.match(when, /^[A-Z].*\.$/)
       }
     }
     assert.notMatch(typesSection(all), /: $/m)

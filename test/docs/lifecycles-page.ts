@@ -1,7 +1,7 @@
 /** What docs/lifecycles.md says of the charts: their states, a diagram, their transitions. */
 import { readdirSync, readFileSync } from "node:fs"
 import type { AnyStateMachine, AnyStateNode } from "xstate"
-import { childrenOf, type Edge, edgesOf, pathOf, type Words } from "#actors/chart.ts"
+import { type ChartTexts, childrenOf, type Edge, edgesOf, pathOf } from "#actors/chart.ts"
 
 /** The charts of all services, by id. */
 export const charts = async (): Promise<ReadonlyMap<string, AnyStateMachine>> => {
@@ -99,7 +99,7 @@ const listed = (texts: ReadonlyArray<string>) => texts.map((text) => `\`${text}\
 
 const sectionOf = (
   machine: AnyStateMachine,
-  { description, states }: Words,
+  { description, states }: ChartTexts,
   events: ReadonlyMap<string, string>,
 ) => {
   const edges = edgesOf(machine.root)
@@ -131,7 +131,7 @@ const sectionOf = (
 /** The section of the page that is made from the charts. */
 export const chartsSection = (
   machines: ReadonlyMap<string, AnyStateMachine>,
-  words: Readonly<Record<string, Words>>,
+  words: Readonly<Record<string, ChartTexts>>,
 ) => {
   const events = eventWords()
   const services = Map.groupBy(Object.keys(words), (id) => id.split(".")[0] ?? "")

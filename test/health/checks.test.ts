@@ -14,7 +14,7 @@ import {
 } from "#adapters/health/running-settings.ts"
 import { type Get, gatewayChecks } from "#cli/doctor/gateway.ts"
 import { metric_checks } from "#cli/doctor/metric-checks.ts"
-import { full_share, kept_s_min, lag_s_max } from "#schemas/health-limits.ts"
+import { full_share, lag_s_max, retained_s_min } from "#schemas/health-limits.ts"
 import { familyText } from "#schemas/metric.ts"
 import { version } from "#server/program.ts"
 import { given } from "../world/settings-given.ts"
@@ -151,7 +151,7 @@ describe("what doctor reads out of a server's metrics", () => {
     ends("AlmanacSubscriberBehind", lag_s_max.subscriber)
     ends("AlmanacSubscriberMissedEvents", 0)
     ends("AlmanacEventsKeptBriefly", full_share)
-    assert.include(exprOf("AlmanacEventsKeptBriefly"), `oldest_seconds) < ${kept_s_min}\n`)
+    assert.include(exprOf("AlmanacEventsKeptBriefly"), `oldest_seconds) < ${retained_s_min}\n`)
   })
 })
 

@@ -165,7 +165,9 @@ describeWithServer("a log that lost commits on disk", () => {
         assert.isUndefined((yield* found).trouble)
         const guard = yield* LogGuard
         // A read model from before shows more than there is now: it is built again.
-        assert.isTrue(yield* guard.explains({ name: "a read model", position: commits }, head + 1))
+        assert.isTrue(
+          yield* guard.isExplained({ name: "a read model", position: commits }, head + 1),
+        )
         assert.equal(yield* write(1), head + 2)
       }).pipe(Effect.provide(Layer.fresh(guardedLog(`${image}`))), Effect.scoped)
       assert.include(readdirSync(join(`${image}`, lost_folder, restore_id)), "blocks")

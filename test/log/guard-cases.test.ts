@@ -163,7 +163,7 @@ describe("the guard of the log", () => {
         // A read model that shows a commit which the log does not hold there says so, as well.
         const shown = truth.get(known.shown)
         if (shown !== undefined && store.messages.get(known.shown) !== shown) {
-          yield* watch.explains({ name: "a read model", position: known.shown }, store.last)
+          yield* watch.isExplained({ name: "a read model", position: known.shown }, store.last)
         }
         const missing = mergeMissing(watch.findings().flatMap((finding) => finding.missing))
         const lost = [...truth].filter(([n, text]) => store.messages.get(n) !== text)

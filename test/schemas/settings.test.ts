@@ -5,7 +5,7 @@ import { decodeSetting, fromText, nearest, type Setting } from "#schemas/setting
 import { type Role, roles, type Settings, settings_by_path, variableOf } from "#schemas/settings.ts"
 import { settingsPage } from "#schemas/settings-page.ts"
 import { reload } from "#schemas/settings-reload.ts"
-import { disagreement, isLoopback } from "#schemas/settings-rules.ts"
+import { firstViolation, isLoopback } from "#schemas/settings-rules.ts"
 import { given } from "../world/settings-given.ts"
 import { documented } from "./settings-documented.ts"
 
@@ -170,12 +170,12 @@ describe("a name that does not exist", () => {
 })
 
 describe("settings together", () => {
-  const wrong = (change: Change) => disagreement(given(change))?.path
+  const wrong = (change: Change) => firstViolation(given(change))?.path
   const a_secret = Redacted.make("s".repeat(32))
   const token = { name: "a", token: Redacted.make("t"), token_file: "", sha256: "", ...no_grant }
   const certificate = { subject: "CN=a", ...no_grant }
 
-  it("agree by default", () => expect(disagreement(given({}))).toBeUndefined())
+  it("agree by default", () => expect(firstViolation(given({}))).toBeUndefined())
 
   it("refuse no authentication where others reach it", () => {
     expect(wrong({ api: { noauth: true } })).toBe("api.noauth")
@@ -184,7 +184,7 @@ describe("settings together", () => {
     expect(wrong({ api: { noauth: true, bind_host: "::" } })).toBe("api.noauth")
   })
   it("need a service", () =>
-    expect(disagreement({ ...given({}), services: [] })?.path).toBe("services"))
+    expect(firstViolation({ ...given({}), services: [] })?.path).toBe("services"))
   describe("of a process with less than all roles", () => {
     const elsewhere = given({ nats: { url: "nats://a" } })
     const connection = "postgresql://a/b"
@@ -207,7 +207,7 @@ describe("settings together", () => {
     ]
     for (const [name, settings, roles, problem] of cases) {
       it(name, () => {
-        const found = disagreement({ ...settings, roles })
+        const found = firstViolation({ ...settings, roles })
         expect(found?.path).toBe(problem && "roles")
         if (problem !== undefined) expect(found?.problem).toContain(problem)
       })
@@ -277,7 +277,7 @@ describe("settings together", () => {
   it("tell a node that is to join where the log of its cluster is to be set", () => {
     const joining = { join: ["http://a"], secret: a_secret }
     const told = "needs nats.url: the NATS server with the log that all members share"
-    const alone = disagreement(given({ cluster: joining }))
+    const alone = firstViolation(given({ cluster: joining }))
     expect([alone?.path, alone?.problem]).toEqual(["cluster.join", told])
     expect(wrong({ cluster: joining, nats: { url: "nats://a" } })).toBeUndefined()
   })
@@ -297,7 +297,7 @@ describe("settings together", () => {
   })
   it("refuse a weak shared secret, two sources of keys and keys in the open", () => {
     const jwt = (jwt: Partial<Settings["auth"]["jwt"]>) =>
-      disagreement(given({ auth: { jwt: { ...given({}).auth.jwt, ...jwt } } }))?.path
+      firstViolation(given({ auth: { jwt: { ...given({}).auth.jwt, ...jwt } } }))?.path
     expect(jwt({ hs256_secret: Redacted.make("s".repeat(31)) })).toBe("auth.jwt.hs256_secret")
     expect(jwt({ jwks_url: "https://a", jwks_file: "f" })).toBe("auth.jwt.jwks_file")
     expect(jwt({ jwks_url: "http://example.org/jwks" })).toBe("auth.jwt.jwks_url")

@@ -8,7 +8,7 @@ import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { Clock, Effect, Exit, Redacted, Scope } from "effect"
 import { afterAll, afterEach, assert, beforeAll, describe, expect, it } from "vitest"
-import { heldMembers } from "#actors/blob-storage/members.ts"
+import { makeMembersCache } from "#actors/blob-storage/members.ts"
 import { faultOf } from "#actors/blob-storage/ports/fault.ts"
 import { memoryEngine } from "#adapters/blob-storage/memory/engine.ts"
 import type { PeerStore } from "#adapters/blob-storage/peer/handler.ts"
@@ -86,7 +86,7 @@ const heldAt = (...addresses: ReadonlyArray<string>) => heldIn("active", address
 
 /** The state of the last node. */
 const heldIn = (state: "active" | "leaving", addresses = nowhere) => {
-  const held = heldMembers("node-1")
+  const held = makeMembersCache("node-1")
   const nodes = addresses.map((address, n) => ({
     node_id: NodeId.make(`node-${n + 1}`),
     address: NodeAddress.make(address),

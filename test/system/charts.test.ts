@@ -3,7 +3,7 @@ import { Context, Effect, Layer, Schema } from "effect"
 import { HttpApi, HttpApiBuilder } from "effect/http-api"
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
 import { and, setup } from "xstate"
-import { drawnChart } from "#actors/chart.ts"
+import { chartData } from "#actors/chart.ts"
 import { appOf } from "#gateway/routes.ts"
 import { ChartsGroup } from "#gateway/system/apis/operations.ts"
 import { Charts, listCharts } from "#gateway/system/operations.ts"
@@ -70,7 +70,7 @@ describe("a chart as data", () => {
   })
   it("has its states with paths and initial states, and its transitions", () => {
     const words = { description: "A thing.", states: { gone: "It is gone." } }
-    const { id, told, kind, states, ways } = drawnChart(machine, words)
+    const { id, told, kind, states, ways } = chartData(machine, words)
     expect([id, told, kind]).toEqual(["s.thing", "A thing.", "compound"])
     expect(states.map(({ path, parent, kind }) => `${path} in ${parent || "it"}: ${kind}`)).toEqual(
       [

@@ -7,7 +7,7 @@ import { assert, describe, it } from "@effect/vitest"
 import { Effect, Layer, Stream } from "effect"
 import { HttpRouter } from "effect/http"
 import { HttpApi, HttpApiBuilder } from "effect/http-api"
-import { type ExportRequest, exported, partOf } from "#actors/system/export.ts"
+import { type ExportRequest, exportChunks, partOf } from "#actors/system/export.ts"
 import { type LogStanding, warningOf } from "#actors/system/log-standing.ts"
 import { Notary } from "#actors/system/notary.ts"
 import { notary, notaryKeyPath } from "#adapters/system/notary.ts"
@@ -48,7 +48,7 @@ const read = (text: string) => {
 }
 
 const all = (asked: ExportRequest) =>
-  Effect.map(Stream.runCollect(exported(asked)), (pieces) => read([...pieces].join("")))
+  Effect.map(Stream.runCollect(exportChunks(asked)), (pieces) => read([...pieces].join("")))
 
 const story = Effect.gen(function* () {
   yield* sealedStory
@@ -104,7 +104,7 @@ describe("an export", () => {
     Effect.gen(function* () {
       for (let i = 1; i <= 3; i++) yield* count("a", i)
       let came = 0
-      const pieces = yield* exported({ part: "" }).pipe(
+      const pieces = yield* exportChunks({ part: "" }).pipe(
         Stream.tap(() => (came++ === 0 ? Effect.orDie(count("a", 9)) : Effect.void)),
         Stream.runCollect,
       )

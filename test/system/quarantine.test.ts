@@ -5,7 +5,7 @@ import { address, Commands } from "#actors/commands.ts"
 import { host } from "#actors/host.ts"
 import { Quarantine, quarantine_id } from "#actors/system/acknowledgement.ts"
 import { Election } from "#actors/system/election.ts"
-import { acknowledge, quarantined } from "#actors/system/quarantine.ts"
+import { acknowledge, scanQuarantine } from "#actors/system/quarantine.ts"
 import { verify } from "#actors/system/verification.ts"
 import { type Commit, CommitJudge, Log } from "#events/log.ts"
 import { quarantine_stream, UnreadableAcknowledged } from "#events/system/quarantine.ts"
@@ -87,7 +87,7 @@ describe("a commit that no release wrote", () => {
     withLog(
       Effect.gen(function* () {
         const positions = [yield* publish(stream), yield* publish(stream)]
-        const found = yield* quarantined(1)
+        const found = yield* scanQuarantine(1)
         assert.deepEqual([found.count, found.open, found.first.length], [2, 2, 1])
         assert.equal(found.first[0]?.reason, "its snapshot has no holder")
         const faults = (yield* verify({ deciders })).faults
@@ -105,7 +105,7 @@ describe("a commit that no release wrote", () => {
         assert.equal(again._tag, "NothingToAcknowledge")
 
         const later = yield* publish(stream)
-        const { open, first } = yield* quarantined(10)
+        const { open, first } = yield* scanQuarantine(10)
         assert.deepEqual([open, first[0]?.position], [1, later])
         assert.equal((yield* verify({ deciders })).fault_count, 1)
       }),

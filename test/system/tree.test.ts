@@ -2,11 +2,11 @@ import { assert, describe, it } from "@effect/vitest"
 import {
   consistency,
   empty_tree,
-  gathering,
-  growing,
   hexOf,
   inclusion,
   leafOf,
+  makeRootCollector,
+  makeTreeBuilder,
   openTree,
   peaksOf,
   type Range,
@@ -35,8 +35,8 @@ const leaves = Array.from({ length: sizes_max }, (_, i) =>
 
 /** The tree of the first leaves, and the roots of ranges of them. */
 const grownTo = (size: number, ranges: ReadonlyArray<Range> = []) => {
-  const gathered = gathering(digest, ranges)
-  const growth = growing(digest, empty_tree, gathered.collect)
+  const gathered = makeRootCollector(digest, ranges)
+  const growth = makeTreeBuilder(digest, empty_tree, gathered.collect)
   for (const leaf of leaves.slice(0, size)) growth.add(leaf)
   return { tree: growth.tree(), roots: ranges.map(gathered.rootOf) }
 }
@@ -58,7 +58,7 @@ describe("the tree over the log", () => {
 
   it("continues from the tree in a checkpoint", () => {
     for (let size = 0; size < sizes_max; size++) {
-      const growth = growing(digest, openTree(sealedTree(grownTo(size).tree)))
+      const growth = makeTreeBuilder(digest, openTree(sealedTree(grownTo(size).tree)))
       for (const leaf of leaves.slice(size)) growth.add(leaf)
       assert.deepEqual(sealedTree(growth.tree()), sealedTree(grownTo(sizes_max).tree))
     }
@@ -107,7 +107,7 @@ describe("the tree over the log", () => {
   })
 
   it("does not answer for leaves that have not come", () => {
-    const gathered = gathering(digest, [{ from: 0, to: 4 }])
+    const gathered = makeRootCollector(digest, [{ from: 0, to: 4 }])
     assert.throws(() => gathered.rootOf({ from: 0, to: 4 }), /have not come/)
   })
 })

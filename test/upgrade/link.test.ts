@@ -96,7 +96,7 @@ describePrevious("a link to a node of the release before", (place) => {
     assert(created)
     assert.deepEqual([copy.created_at, copy.put_at], [order.put_at, order.put_at])
     const isOf = (found: Copy | undefined) => found?.kind === "whole" && found.put_at
-    assert.deepEqual((await peers.have(old, [order.id])).map(isOf), [order.put_at])
+    assert.deepEqual((await peers.copiesOf(old, [order.id])).map(isOf), [order.put_at])
     const { copies } = await peers.copies(old, "", "", 10)
     assert.deepEqual(copies.map(isOf), [order.put_at])
     const fetched = await peers.fetch(old, order.id, {}, 5000)
@@ -118,7 +118,7 @@ describePrevious("a link to a node of the release before", (place) => {
     assert.deepEqual(await peers.keeps(old, [order.id], 7, false), [true])
     assert.deepEqual(await peers.keeps(old, [order.id], 7, true), [false], "it reads nothing")
     await peers.deleteClusterWide(old, order.id, origin, later.put_at)
-    const [gone] = await peers.have(old, [idOf(bytes)])
+    const [gone] = await peers.copiesOf(old, [idOf(bytes)])
     assert.equal(gone?.kind, "tombstone")
     assert.equal(await codeOf(peers.send(old, later, [bytes], "put", 5000)), "FAILED_PRECONDITION")
   })

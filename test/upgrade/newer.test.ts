@@ -5,7 +5,7 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, Fiber, Layer, Stream } from "effect"
 import { Cluster } from "#actors/blob-storage/cluster.ts"
-import { heldMembers, membership } from "#actors/blob-storage/members.ts"
+import { makeMembersCache, membership } from "#actors/blob-storage/members.ts"
 import { address, Commands } from "#actors/commands.ts"
 import { host } from "#actors/host.ts"
 import { runProcess } from "#actors/process.ts"
@@ -136,7 +136,7 @@ describe("events of a newer release", () => {
     withLog(
       Effect.gen(function* () {
         yield* join("one", "a")
-        const held = heldMembers("a")
+        const held = makeMembersCache("a")
         const following = yield* Effect.forkChild(runProcess(membership("one", held)))
         const knows = (names: string) =>
           Effect.sync(() => held.members().active.map(({ node_id }) => node_id)).pipe(

@@ -37,13 +37,13 @@ export interface PutReceipt {
  * `created` is false if the same content was already stored. The store has then read and verified
  * it, or replaced it with the new bytes. The blob is durable in either case.
  */
-export interface PutAnswer extends PutReceipt {
+export interface PutResult extends PutReceipt {
   readonly id: BlobId
   readonly meta: BlobMeta
   readonly created: boolean
 }
 
-export type Placed = (answer: PutAnswer) => void
+export type OnPlaced = (answer: PutResult) => void
 
 /** A streamed put. Callers must always call `abort`, which cleans up an unfinished put. */
 export interface BlobUpload {
@@ -53,7 +53,7 @@ export interface BlobUpload {
    */
   readonly write: (bytes: Uint8Array) => Promise<void> | undefined
   /** Stores the blob durably; `at` is Unix nanoseconds. */
-  readonly finish: (at: bigint) => Promise<PutAnswer>
+  readonly finish: (at: bigint) => Promise<PutResult>
   /** Frees the reserved space once no write is in flight; has no effect after `finish`. */
   readonly abort: () => Promise<void>
 }
@@ -76,7 +76,7 @@ export interface BlobReading {
    * Recycles a window that nobody uses any more, including the socket that sent it: its memory will
    * be overwritten.
    */
-  readonly giveBack?: (window: Uint8Array) => void
+  readonly recycle?: (window: Uint8Array) => void
 }
 
 export interface BlobPage {
@@ -127,8 +127,8 @@ export interface BlobEngine {
     order: PutOrder,
     parts: ReadonlyArray<Uint8Array>,
     at: bigint,
-    placed?: Placed,
-  ) => Promise<PutAnswer>
+    placed?: OnPlaced,
+  ) => Promise<PutResult>
   /**
    * Starts a streamed put of at most `size` bytes, if known. `order` is read only in `finish`,
    * because a message may specify it after the bytes.
@@ -139,7 +139,7 @@ export interface BlobEngine {
    * A whole verified blob, if it is available without waiting: a small one that was read recently.
    * Undefined otherwise; use `get` then.
    */
-  readonly getNow?: (id: BlobId) => BlobReading | undefined
+  readonly getCached?: (id: BlobId) => BlobReading | undefined
   /** The metadata of a blob, read only from the index. */
   readonly stat: (id: BlobId, scope?: BlobScope) => Promise<BlobMeta>
   /** Deletes a blob and leaves a durable tombstone, even if the blob was not stored. */
@@ -160,12 +160,12 @@ export interface BlobEngine {
   /** Deletes facts up to this cursor, which are now recorded elsewhere. */
   readonly acknowledge: (cursor: number) => Promise<void>
   /** Waits for commits in progress, writes a checkpoint and unlocks the folder. */
-  readonly shut: () => Promise<void>
+  readonly close: () => Promise<void>
 }
 
 /** The engine of this process's node. */
 export class Blobs extends Context.Service<Blobs, BlobEngine>()("almanac/Blobs") {}
 
 /** Runs an engine call as an effect that fails with the rejection's fault. */
-export const fromEngine = <A>(ask: (signal: AbortSignal) => Promise<A>) =>
-  Effect.tryPromise({ try: ask, catch: faultOf })
+export const fromEngine = <A>(call: (signal: AbortSignal) => Promise<A>) =>
+  Effect.tryPromise({ try: call, catch: faultOf })

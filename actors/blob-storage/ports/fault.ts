@@ -39,7 +39,8 @@ export type BlobFault =
   | { readonly _tag: "BlobUnreachable"; readonly detail: string }
 
 /** An Error that carries the fault, for `faultOf`. */
-export const thrown = (fault: BlobFault): Error => Object.assign(new Error(fault._tag), { fault })
+export const faultError = (fault: BlobFault): Error =>
+  Object.assign(new Error(fault._tag), { fault })
 
 /** The error code of Node or SQLite, such as ENOSPC or SQLITE_FULL. */
 export const codeOf = (cause: unknown): string =>
@@ -51,7 +52,7 @@ export const isFull = (cause: unknown) =>
 
 /** The fault that a thrown value carries, or its nearest equivalent. */
 export const faultOf = (cause: unknown): BlobFault => {
-  // Only `thrown` makes errors with a field of this name.
+  // Only `faultError` makes errors with a field of this name.
   if (cause instanceof Error && "fault" in cause) return cause.fault as BlobFault
   const detail = causeText(cause)
   if (isFull(cause)) return { _tag: "BlobCapacityExceeded", detail: `The disk is full: ${detail}` }

@@ -10,7 +10,7 @@ import { nodes_max } from "#schemas/blob-storage/cluster.ts"
 import type { NodeId } from "#schemas/blob-storage/node.ts"
 
 /** Maximum number of nodes in memory: a full cluster, and as many that left or never joined. */
-const heard_max = 2 * nodes_max
+const nodes_kept_max = 2 * nodes_max
 
 /** A heartbeat as its node sent it. */
 export interface Heartbeat {
@@ -26,47 +26,47 @@ export interface Heartbeat {
 /** The latest heartbeat of a node that this process received. */
 export interface LiveNode extends Heartbeat {
   /** Epoch milliseconds of this process's clock, which alone decides about silence. */
-  readonly heard_at: number
+  readonly received_at: number
 }
 
 export class LiveNodes extends Context.Service<
   LiveNodes,
   {
     /** Publishes a heartbeat to all processes. Never fails: the next heartbeat replaces it. */
-    readonly beat: (heartbeat: Heartbeat) => Effect.Effect<void>
+    readonly publish: (heartbeat: Heartbeat) => Effect.Effect<void>
     /** The latest heartbeat of the node; undefined if this process received none. */
     readonly find: (node_id: string) => LiveNode | undefined
   }
 >()("actors/LiveNodes") {
   /** For a single process. */
   static readonly memory = Layer.sync(this, () => {
-    const heard = hearing()
-    return { beat: heard.hear, find: heard.find }
+    const nodes = makeLiveNodes()
+    return { publish: nodes.record, find: nodes.find }
   })
 }
 
 /** Stores heartbeats beyond the life of the process. Never throws: storage is optional. */
-export interface LiveKeeper {
+export interface HeartbeatStore {
   /** Heartbeats stored earlier, oldest first. */
-  readonly kept: ReadonlyArray<LiveNode>
-  readonly keep: (node: LiveNode) => void
-  readonly forget: (node_id: string) => void
+  readonly stored: ReadonlyArray<LiveNode>
+  readonly save: (node: LiveNode) => void
+  readonly remove: (node_id: string) => void
 }
 
-const nobody: LiveKeeper = { kept: [], keep: () => {}, forget: () => {} }
+const no_store: HeartbeatStore = { stored: [], save: () => {}, remove: () => {} }
 
 /** A bounded table of heartbeats, which evicts the node that was silent longest. */
-export const hearing = ({ kept, keep, forget }: LiveKeeper = nobody) => {
-  const nodes = new Map<string, LiveNode>(kept.map((node) => [node.node_id, node]))
+export const makeLiveNodes = ({ stored, save, remove }: HeartbeatStore = no_store) => {
+  const nodes = new Map<string, LiveNode>(stored.map((node) => [node.node_id, node]))
   return {
-    hear: (heartbeat: Heartbeat) =>
-      Effect.map(Clock.currentTimeMillis, (heard_at) => {
-        const node = { ...heartbeat, heard_at }
+    record: (heartbeat: Heartbeat) =>
+      Effect.map(Clock.currentTimeMillis, (received_at) => {
+        const node = { ...heartbeat, received_at }
         nodes.delete(node.node_id)
         nodes.set(node.node_id, node)
-        keep(node)
-        const [oldest] = nodes.size > heard_max ? nodes.keys() : []
-        if (oldest !== undefined && nodes.delete(oldest)) forget(oldest)
+        save(node)
+        const [oldest] = nodes.size > nodes_kept_max ? nodes.keys() : []
+        if (oldest !== undefined && nodes.delete(oldest)) remove(oldest)
       }),
     find: (node_id: string) => nodes.get(node_id),
   }

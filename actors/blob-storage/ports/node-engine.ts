@@ -77,7 +77,7 @@ export interface CopyOrder {
  * has then read and verified its copy, or replaced it with these bytes. An older copy takes over
  * the put time of the order.
  */
-export interface Received {
+export interface ReceiveResult {
   readonly copy: HeldCopy
   readonly created: boolean
 }
@@ -88,10 +88,10 @@ export interface Received {
  * BlobStoreFailed). A local deletion of the same age or newer rejects it with BlobDeletedHere; a
  * different local shard rejects it with BlobAlreadyExists.
  */
-export interface Receiving {
+export interface IncomingCopy {
   /** The bytes must not change afterwards. A rejection of the copy may surface here. */
   readonly write: (bytes: Uint8Array) => Promise<void> | undefined
-  readonly finish: (at: bigint) => Promise<Received>
+  readonly finish: (at: bigint) => Promise<ReceiveResult>
   readonly abort: () => Promise<void>
 }
 
@@ -147,7 +147,7 @@ export interface NodeEngine extends BlobEngine {
   /** Copies and deletions with `after_id` < id < `until_id`, both 32 hex digits or "". */
   readonly copies: (after_id: string, until_id: string, limit: number) => Promise<CopyPage>
   /** `bytes` is the length of the copy: the blob's size, or the shard's. */
-  readonly receive: (order: CopyOrder, bytes: number) => Receiving
+  readonly receive: (order: CopyOrder, bytes: number) => IncomingCopy
   /** Reads and verifies the local copy; fails with BlobNotFound or BlobCorrupt like `get`. */
   readonly read: (id: BlobId, range: BlobRange, at: bigint) => Promise<CopyReading>
   readonly stage: (size: number | undefined) => Staging

@@ -13,7 +13,7 @@ import type { Placement } from "#placement"
 import type { BlobId, BlobMeta } from "#schemas/blob-storage/blob.ts"
 import type { BlobOrigin } from "./admission.ts"
 import type { BlobRange } from "./engine.ts"
-import type { Copy, CopyOrder, HeldCopy, Received } from "./node-engine.ts"
+import type { Copy, CopyOrder, HeldCopy, ReceiveResult } from "./node-engine.ts"
 
 export interface Peer {
   readonly node_id: string
@@ -71,9 +71,9 @@ export interface Peers {
     bytes: CopyBytes,
     reason: Reason,
     deadline_ms: number,
-  ) => Promise<Received>
+  ) => Promise<ReceiveResult>
   /** Discards a copy made by an unfinished put, and only if that put created it. */
-  readonly takeBack: (peer: Peer, id: BlobId, created_at: bigint) => Promise<void>
+  readonly rollBack: (peer: Peer, id: BlobId, created_at: bigint) => Promise<void>
   /**
    * Sets the copy's put time like `NodeEngine.renew`, for a put whose bytes are already stored
    * there. Returns the copy after the node has read all of it; undefined if it has no valid one. A
@@ -103,7 +103,7 @@ export interface Peers {
     deadline_ms: number,
   ) => Promise<Fetched>
   /** The node's copy of each blob; at most 10,000 ids. */
-  readonly have: (
+  readonly copiesOf: (
     peer: Peer,
     ids: ReadonlyArray<BlobId>,
   ) => Promise<ReadonlyArray<Copy | undefined>>

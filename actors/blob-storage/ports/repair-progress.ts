@@ -10,13 +10,13 @@ export interface SweepResult {
   /** Whether every node responded, nothing failed, and the ring did not change. */
   readonly is_complete: boolean
   /** Number of repairs that were started, successful or not. */
-  readonly acts: number
+  readonly actions: number
   /** Number of blobs for which an owner still lacks its copy. */
-  readonly lacking: number
+  readonly missing: number
   /** Number of local copies that belong on other nodes. */
-  readonly displaced: number
+  readonly misplaced: number
   /** Number of blobs that were too new to judge. */
-  readonly early: number
+  readonly too_new: number
 }
 
 /** Counters since this process started. */
@@ -39,7 +39,7 @@ export interface RepairProgress {
 }
 
 /** The findings of the last complete sweep; undefined before the first. */
-export const checkedOf = ({ checked_ring, under_replicated }: RepairProgress) =>
+export const findingsOf = ({ checked_ring, under_replicated }: RepairProgress) =>
   checked_ring === undefined || under_replicated === undefined
     ? undefined
     : { ring_version: checked_ring, under_replicated }

@@ -68,8 +68,8 @@ export const growth = (view: FleetView, options: FleetOptions, now: number): Due
   const live = [...view.workers.values()].filter(isLive)
   const pool = poolsOf(view, options).find(({ domain_id, min_workers, max_workers, image }) => {
     const count = live.filter((worker) => worker.domain_id === domain_id).length
-    const wanted = domain_id === null && needsSlots(view) ? count + 1 : min_workers
-    return image !== "" && count < Math.min(wanted, max_workers)
+    const target_count = domain_id === null && needsSlots(view) ? count + 1 : min_workers
+    return image !== "" && count < Math.min(target_count, max_workers)
   })
   if (pool === undefined) return { now: [] }
   const bootable_at = bootableAt(view, options)

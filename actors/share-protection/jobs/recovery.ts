@@ -223,7 +223,7 @@ export const forgottenJobs = (
   { find }: LiveWorkers["Service"],
   { worker_heartbeat_deadline_seconds }: RecoveryOptions,
 ) => {
-  const patience_ms =
+  const missed_ms_max =
     (worker_heartbeat_deadline_seconds * 1000 * missed_heartbeats_min) / heartbeats_per_deadline
   /** When the first heartbeat without the job was received, by the job's hold. */
   const missed = new Map<JobId, { readonly hold: Hold; readonly first: number }>()
@@ -236,7 +236,7 @@ export const forgottenJobs = (
       const { hold, job_id, started } = job
       if (hold === null || !started || workers.get(hold.worker_id)?.state === "dead") continue
       const live = find(hold.worker_id)
-      next = Math.min(next, now + patience_ms / missed_heartbeats_min)
+      next = Math.min(next, now + missed_ms_max / missed_heartbeats_min)
       if (live === undefined || live.jobs.some((progress) => progress.job_id === job_id)) {
         missed.delete(job_id)
         continue
@@ -244,7 +244,7 @@ export const forgottenJobs = (
       const known = missed.get(job_id)
       const first = known?.hold.fence === hold.fence ? known.first : Math.max(now, live.received_at)
       missed.set(job_id, { hold, first })
-      if (live.received_at - first <= patience_ms) continue
+      if (live.received_at - first <= missed_ms_max) continue
       const cause = String(job.position)
       const batch = abandonJob(job, hold, jobForgotten(job, hold.worker_id))
       lost.push({ command_id: `forgotten-${job_id}-${hold.fence}`, cause, batch })

@@ -131,7 +131,7 @@ interface State {
   has_started: boolean
   repository?: Repository
   /** A sentence about resources that a failure leaves behind. */
-  left?: string
+  leftover?: string
 }
 
 type Report = (what: string, batch: Batch) => Effect.Effect<void, Rejection | Unavailable>
@@ -191,7 +191,7 @@ const stepContext = (run: Run, state: State, report: Report): StepContext => {
       state.repository = repository
     },
     recordLeftover: (what) => {
-      state.left = what
+      state.leftover = what
     },
     // The target may be gone, and then needs no usage.
     recordUsage: (usage_stats) =>
@@ -233,7 +233,7 @@ const outcome = Effect.fnUntraced(function* (
   const reason =
     failure === undefined ? (has_died ? unexpected : stopped) : jobFailure(state, failure)
   const detail =
-    state.left === undefined ? reason.detail : reasonOf(`${reason.detail} ${state.left}`)
+    state.leftover === undefined ? reason.detail : reasonOf(`${reason.detail} ${state.leftover}`)
   return failJob(facts, hold, { ...reason, detail, wrote_nothing })
 })
 

@@ -189,7 +189,7 @@ const enroll = Effect.fnUntraced(function* (
   const capabilities = yield* buckets.preflight(bucket, { shape: options.shape })
   // Only now: a caller without keys to the bucket must not learn whether it is in use.
   if (order.is_taken === true) return yield* bucket_taken
-  const opening: Opening = { order, context, options, delegation, bucket }
+  const opening: EnrollmentContext = { order, context, options, delegation, bucket }
   const { href, format, profile } =
     (yield* formerRepository(opening)) ?? (yield* openOwnRepository(opening))
   yield* context.enter("transferring")
@@ -206,7 +206,7 @@ const bucket_taken = new Conflict({
   detail: "The bucket is another target's already: each target needs a bucket of its own.",
 })
 
-interface Opening {
+interface EnrollmentContext {
   readonly order: typeof EnrollmentOrder.Type
   readonly context: StepContext
   readonly options: StepOptions
@@ -216,7 +216,7 @@ interface Opening {
 
 /** Opens the repository with this password, or makes it if there is none. */
 const openWith = Effect.fnUntraced(function* (
-  { context, options, bucket }: Opening,
+  { context, options, bucket }: EnrollmentContext,
   href: string,
   password: Redacted.Redacted<string>,
 ) {
@@ -225,7 +225,7 @@ const openWith = Effect.fnUntraced(function* (
   return { ...made, href }
 })
 
-const openOwnRepository = Effect.fnUntraced(function* (opening: Opening) {
+const openOwnRepository = Effect.fnUntraced(function* (opening: EnrollmentContext) {
   const { order, delegation, options } = opening
   const { href, password } = yield* repositoryPassword(order, delegation, options)
   return yield* openWith(opening, href, password)
@@ -236,7 +236,7 @@ const openOwnRepository = Effect.fnUntraced(function* (opening: Opening) {
  * if none of the former passwords is readable or opens it. If the bucket was emptied since, makes a
  * new repository with the former password.
  */
-const formerRepository = Effect.fnUntraced(function* (opening: Opening) {
+const formerRepository = Effect.fnUntraced(function* (opening: EnrollmentContext) {
   const vault = yield* Vault
   for (const href of opening.order.former_password_refs ?? []) {
     const opened = vault

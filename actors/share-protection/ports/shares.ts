@@ -66,7 +66,7 @@ export class Shares extends Context.Service<
     /** Prepares the source of a job. Idempotent for each job until it is released. */
     readonly prepare: (
       share: Share,
-      wish: SourceOptions,
+      options: SourceOptions,
     ) => Effect.Effect<
       Source,
       SnapshotStrategyPrecondition | NetworkStrategyPrecondition | BackendUnavailable

@@ -150,7 +150,7 @@ export const scheduling = (options: SchedulingOptions) =>
         const view = emptySchedulingView()
         const agenda = Agenda.make<ShareId>()
         /** Due ticks, each valid until the schedule's next tick. */
-        const found = new Map<ShareId, { readonly taken: Caused; readonly until: number }>()
+        const found = new Map<ShareId, { readonly request: Caused; readonly until: number }>()
         const interval_ms = options.scheduler_interval_seconds * 1000
 
         const ticksOf = ({ policy, schedule, since }: ScheduledPolicy, now: number) =>
@@ -173,13 +173,13 @@ export const scheduling = (options: SchedulingOptions) =>
 
         const dueAt = (share_id: ShareId, now: number) => {
           const known = found.get(share_id)
-          if (known !== undefined && now < known.until) return [known.taken]
+          if (known !== undefined && now < known.until) return [known.request]
           const scheduled = view.policies.get(share_id)
           if (scheduled === undefined) return []
           const { due, next_at: until } = ticksOf(scheduled, now)
           if (due === undefined) return []
           const taken = takeTick(view, commands, options, share_id, scheduled, due)
-          found.set(share_id, { taken, until })
+          found.set(share_id, { request: taken, until })
           return [taken]
         }
 

@@ -137,7 +137,7 @@ const makeReceiver = (from: WebhookCursor) => {
   let { failing_since_ms, last_success_ms, last_failure } = from
   /** Keys that failed since the last success. */
   const failing = new Set<string>()
-  let rests = 0
+  let pauses = 0
   let rest_until_ms = 0
   let hold_until_ms = 0
   const isDown = () => failing.size >= failing_keys_max
@@ -148,7 +148,7 @@ const makeReceiver = (from: WebhookCursor) => {
     tookSince: (ms: number) => (last_success_ms ?? 0) > ms,
     succeeded: (now_ms: number) => {
       failing.clear()
-      rests = 0
+      pauses = 0
       failing_since_ms = null
       last_success_ms = now_ms
     },
@@ -159,7 +159,7 @@ const makeReceiver = (from: WebhookCursor) => {
       hold_until_ms = Math.max(hold_until_ms, now_ms + Math.min(retry_after_ms, retry_after_ms_max))
       failing.add(key)
       if (!isDown()) return
-      rest_until_ms = now_ms + jittered(doubled(rest_ms_min, rests++, rest_ms_max), random)
+      rest_until_ms = now_ms + jittered(doubled(rest_ms_min, pauses++, rest_ms_max), random)
     },
     summary: () => ({ failing_since_ms, last_success_ms, last_failure }),
   }

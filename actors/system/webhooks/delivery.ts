@@ -274,11 +274,11 @@ const reading = Effect.fnUntraced(function* (delivery: Delivery) {
 const saving = Effect.fnUntraced(function* (delivery: Delivery, change: number) {
   const { id, backlog, changed, moved } = delivery
   const cursors = yield* WebhookCursors
-  const leisure = Effect.andThen(moved.await, Effect.sleep(Duration.millis(idle_save_ms)))
+  const idle = Effect.andThen(moved.await, Effect.sleep(Duration.millis(idle_save_ms)))
   let last = change
   let saved = ""
   const save = Effect.gen(function* () {
-    yield* Effect.raceFirst(changed.await, leisure)
+    yield* Effect.raceFirst(changed.await, idle)
     yield* Effect.all([changed.close, moved.close])
     const cursor = backlog.cursor()
     const text = JSON.stringify(cursor)

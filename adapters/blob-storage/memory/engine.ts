@@ -4,15 +4,15 @@
  * Source: document 1 §1, §4 BlobService; docs/decisions/0121-copies-of-a-cluster.md.
  */
 import { Blake3Hasher, blake3 } from "@napi-rs/blake-hash"
-import type { BlobRange, PutAnswer } from "#actors/blob-storage/ports/engine.ts"
-import { type BlobFault, faultOf, thrown } from "#actors/blob-storage/ports/fault.ts"
+import type { BlobRange, PutResult } from "#actors/blob-storage/ports/engine.ts"
+import { type BlobFault, faultError, faultOf } from "#actors/blob-storage/ports/fault.ts"
 import type {
   Copy,
   CopyPage,
   CopyReading,
+  IncomingCopy,
   NodeEngine,
-  Received,
-  Receiving,
+  ReceiveResult,
   StagedBytes,
   Staging,
 } from "#actors/blob-storage/ports/node-engine.ts"
@@ -60,7 +60,7 @@ export interface MemoryEngine extends NodeEngine {
 
 const tib = 1024 ** 4
 
-const failed = (detail: string) => thrown({ _tag: "BlobStoreFailed", detail })
+const failed = (detail: string) => faultError({ _tag: "BlobStoreFailed", detail })
 
 const identify = (hash: string): Identified => {
   // The brand stands for the first half of a BLAKE3 digest in hex.
@@ -90,7 +90,7 @@ const makeRoom = (state: MemoryState, options: MemoryEngineOptions) => {
       take: (bytes: number) => {
         if (own_generation !== generation) throw failed("The process has ended.")
         const exceeded = fault(bytes)
-        if (exceeded) throw thrown(exceeded)
+        if (exceeded) throw faultError(exceeded)
         reserved_bytes += bytes
         reservation += bytes
       },
@@ -147,7 +147,7 @@ const makeIntake = (
     write: (part: Uint8Array): undefined => {
       if (failure !== undefined) throw failure
       try {
-        if (size + part.length > bytes_max) throw thrown(tooLong())
+        if (size + part.length > bytes_max) throw faultError(tooLong())
         append(part)
       } catch (cause) {
         failure = cause
@@ -183,12 +183,12 @@ async function* windowsOf(bytes: Uint8Array, start: number, end: number) {
 }
 
 const corrupt = (id: BlobId) =>
-  thrown({ _tag: "BlobCorrupt", id, detail: "The bytes do not match their checksums." })
+  faultError({ _tag: "BlobCorrupt", id, detail: "The bytes do not match their checksums." })
 
 const makeReads = (state: MemoryState) => {
   const find = (id: BlobId) => {
     const one = state.held.get(id)
-    if (!one) throw thrown({ _tag: "BlobNotFound", id })
+    if (!one) throw faultError({ _tag: "BlobNotFound", id })
     return one
   }
   /** Quarantines a copy if this range includes the corrupt byte. */
@@ -223,7 +223,7 @@ const makeReads = (state: MemoryState) => {
     read: async (id: BlobId, range: BlobRange, at: bigint) => read(find(id), range, at),
     get: async (id: BlobId, range: BlobRange, at: bigint) => {
       const one = find(id)
-      if (one.copy.shard) throw thrown({ _tag: "BlobNotFound", id })
+      if (one.copy.shard) throw faultError({ _tag: "BlobNotFound", id })
       const { meta, data, windows } = read(one, range, at)
       return { meta, data, windows }
     },
@@ -258,7 +258,7 @@ const makeWrites = (state: MemoryState, room: Room, size_max_bytes: number) => {
       // Throws synchronously, as the port allows.
       write: intake.write,
       seal: sealing(intake),
-      finish: async (at): Promise<PutAnswer> => {
+      finish: async (at): Promise<PutResult> => {
         try {
           const { identified, whole } = intake.bytes()
           return state.put(order, identified, whole, at)
@@ -290,27 +290,27 @@ const makeWrites = (state: MemoryState, room: Room, size_max_bytes: number) => {
 
 const makeReceive =
   (state: MemoryState, room: Room): NodeEngine["receive"] =>
-  (order, announced): Receiving => {
+  (order, announced): IncomingCopy => {
     const fault = orderFault(order, announced)
     const tooLong = (): BlobFault => ({
       _tag: "BlobStoreFailed",
       detail: `The copy has more than the ${announced} bytes that were announced.`,
     })
     const intake = makeIntake(room, announced, tooLong)
-    const finish = (at: bigint): Received => {
-      if (fault) throw thrown(fault)
+    const finish = (at: bigint): ReceiveResult => {
+      if (fault) throw faultError(fault)
       const { identified, whole } = intake.bytes()
       const bytes = whole()
       if (bytes.length < announced) throw failed("The copy is incomplete.")
       const { id, hash } = identified
       if (!order.shard && hash !== order.checksum) {
-        throw thrown({ _tag: "BlobIdMismatch", expected: order.id, actual: id })
+        throw faultError({ _tag: "BlobIdMismatch", expected: order.id, actual: id })
       }
       return state.receive(order, bytes, at)
     }
     return {
       write: (bytes) => {
-        if (fault) throw thrown(fault)
+        if (fault) throw faultError(fault)
         return intake.write(bytes)
       },
       finish: async (at) => {
@@ -377,7 +377,7 @@ export const memoryEngine = (options: MemoryEngineOptions = {}): MemoryEngine =>
         .filter(({ cursor }) => cursor > after_cursor)
         .slice(0, limit),
     acknowledge: async (cursor) => state.forget(cursor),
-    shut: async () => undefined,
+    close: async () => undefined,
     corrupt: (id, offset = 0) => state.corrupt(id, offset),
     crash: room.crash,
     limit: room.limit,

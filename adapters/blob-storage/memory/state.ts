@@ -2,9 +2,14 @@
  * The state of a store in memory. Each operation is one synchronous step, so no state is partial.
  */
 import { admit, type BlobOrigin, store_origin } from "#actors/blob-storage/ports/admission.ts"
-import type { BlobFact, PutAnswer, PutOrder } from "#actors/blob-storage/ports/engine.ts"
-import { type BlobFault, thrown } from "#actors/blob-storage/ports/fault.ts"
-import type { Copy, CopyOrder, HeldCopy, Received } from "#actors/blob-storage/ports/node-engine.ts"
+import type { BlobFact, PutOrder, PutResult } from "#actors/blob-storage/ports/engine.ts"
+import { type BlobFault, faultError } from "#actors/blob-storage/ports/fault.ts"
+import type {
+  Copy,
+  CopyOrder,
+  HeldCopy,
+  ReceiveResult,
+} from "#actors/blob-storage/ports/node-engine.ts"
 import { type BlobId, type BlobMeta, storedPolicy } from "#schemas/blob-storage/blob.ts"
 import { admitCopy, putAtIn } from "#volume"
 
@@ -216,10 +221,10 @@ const makePuts = (parts: StateParts, renew: ReturnType<typeof makeRenew>) => {
       { id, hash }: Identified,
       whole: () => Uint8Array,
       now: bigint,
-    ): PutAnswer => {
+    ): PutResult => {
       const present = intactCopy(id, now)
       const fault = refusal({ id, hash }, order, present)
-      if (fault) throw thrown(fault)
+      if (fault) throw faultError(fault)
       if (present) return { id, meta: present.meta, created: false }
       const bytes = whole()
       const stored_at = stamp(now)
@@ -238,14 +243,14 @@ const makePuts = (parts: StateParts, renew: ReturnType<typeof makeRenew>) => {
       insert(new_copy, order.origin)
       return { id, meta, created: true, cursor: cursor() }
     },
-    receive: (order: CopyOrder, bytes: Uint8Array, now: bigint): Received => {
+    receive: (order: CopyOrder, bytes: Uint8Array, now: bigint): ReceiveResult => {
       const { id, checksum: hash, size, created_at, shard, labels } = order
       const present = intactCopy(id, now)
       const admission = admitCopy(order, {
         held: present?.copy,
         deleted_at: deletions.get(id)?.deleted_at,
       })
-      if (admission.verdict === "refuse") throw thrown(admission.fault)
+      if (admission.verdict === "refuse") throw faultError(admission.fault)
       if (present) return { copy: renew(id, putAtIn(order), now) ?? present.copy, created: false }
       const meta: BlobMeta = {
         size: BigInt(size),

@@ -8,7 +8,7 @@
  * Source: document 1 §1 InternalService, whose shapes may change without notice; decision 0152.
  */
 import { Schema } from "effect"
-import type { CopyOrder, Received } from "#actors/blob-storage/ports/node-engine.ts"
+import type { CopyOrder, ReceiveResult } from "#actors/blob-storage/ports/node-engine.ts"
 import { piece_bytes_max } from "#adapters/blob-storage/peer/frame.ts"
 import type { Message, Response } from "#adapters/blob-storage/peer/link.ts"
 import { type PeerFailure, peerFailure } from "#cluster"
@@ -93,7 +93,7 @@ const [failed, existed, stored] = [0, 1, 2] as const
 
 /** Encodes the outcomes in the order of the request. */
 export const encodeOutcomes = (
-  outcomes: ReadonlyArray<Received | PeerFailure>,
+  outcomes: ReadonlyArray<ReceiveResult | PeerFailure>,
   version: number,
 ): Response => {
   const reasons = outcomes.flatMap((outcome, at) =>
@@ -111,13 +111,13 @@ export const decodeOutcomes = (
   { json, whole }: Message,
   count: number,
   version: number,
-): ReadonlyArray<Received | PeerFailure> => {
+): ReadonlyArray<ReceiveResult | PeerFailure> => {
   const reasons = new Map(failures.decode(json).map((each) => [each.at, each]))
   if (whole?.length !== count * (1 + copyBytesIn(version))) {
     throw peerFailure("INTERNAL", `the response does not match the ${count} copies sent`)
   }
   const copies = decodeCopies(whole.subarray(count), version)
-  return Array.from(whole.subarray(0, count), (flag, at): Received | PeerFailure => {
+  return Array.from(whole.subarray(0, count), (flag, at): ReceiveResult | PeerFailure => {
     const copy = copies[at]
     if (copy !== undefined && copy.kind !== "tombstone" && flag !== failed) {
       return { copy, created: flag === stored }

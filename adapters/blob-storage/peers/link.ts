@@ -78,7 +78,7 @@ const older = ({ node_id }: Peer, what: string) =>
 
 const isOlder = ({ version }: Connection) => version < version_with_puts
 
-type Changes = Pick<Peers, "send" | "takeBack" | "renew" | "deleteClusterWide">
+type Changes = Pick<Peers, "send" | "rollBack" | "renew" | "deleteClusterWide">
 
 /** A copy that fits in a batch; undefined if it is too large or its length is wrong. */
 const batchable = (operation: number, order: CopyOrder, bytes: CopyBytes): SentCopy | undefined => {
@@ -119,7 +119,7 @@ const changesOver = (calls: PeerCalls): Changes => {
       }
       return { copy, created }
     },
-    takeBack: (peer, id, created_at) =>
+    rollBack: (peer, id, created_at) =>
       change(peer, operations.take_back, messages.take_back.encode({ id, created_at })),
     renew: async (peer, id, put_at, deadline_ms) => {
       const json = messages.renew.encode({ id, put_at })
@@ -161,7 +161,7 @@ const readsOver = (calls: PeerCalls): Omit<Peers, keyof Changes> => ({
       throw cause
     }
   },
-  have: async ({ address }, ids) => {
+  copiesOf: async ({ address }, ids) => {
     if (ids.length === 0) return []
     const { version, call } = await calls.to(address)
     const response = await call(operations.have, {}, [encodeIds(ids)], list_ms_max)

@@ -5,7 +5,7 @@
  *
  * Decision 0152.
  */
-import type { Received } from "#actors/blob-storage/ports/node-engine.ts"
+import type { ReceiveResult } from "#actors/blob-storage/ports/node-engine.ts"
 import type { Connection } from "#adapters/blob-storage/peer/call.ts"
 import { isPeerFailure } from "#cluster"
 import {
@@ -33,7 +33,7 @@ const wait_ms_max = 20
 
 interface QueuedCopy extends SentCopy {
   readonly deadline_ms: number
-  readonly resolve: (received: Received) => void
+  readonly resolve: (received: ReceiveResult) => void
   readonly reject: (cause: unknown) => void
 }
 
@@ -108,7 +108,7 @@ export const copyQueue = ({ version, call }: Connection, wait_ms = wait_ms_max) 
   }
   return {
     send: ({ order, bytes, size }: SentCopy, deadline_ms: number) =>
-      new Promise<Received>((resolve, reject) => {
+      new Promise<ReceiveResult>((resolve, reject) => {
         queued.push({ order, bytes, size, deadline_ms, resolve, reject })
         flushSoon()
       }),

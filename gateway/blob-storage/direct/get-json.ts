@@ -60,7 +60,7 @@ const sendLarge = async (gets: DirectGets, exchange: Exchange, reading: BlobRead
     await write(before)
     await each(async (window) => {
       const digits = encoder.push(window)
-      reading.giveBack?.(window)
+      reading.recycle?.(window)
       await write(digits)
     })
     return encoder.end() + after
@@ -103,7 +103,7 @@ const sendLines = async (exchange: Exchange, reading: BlobReading) => {
     await withWindows(reading, (windows, first) =>
       eachWindow(exchange, windows, first, Number(reading.meta.size), async (window, is_last) => {
         const line = chunkLine(window, is_last)
-        reading.giveBack?.(window)
+        reading.recycle?.(window)
         await write(line)
       }),
     )

@@ -8,8 +8,8 @@ import { Effect, Exit } from "effect"
 import type {
   BlobEngine,
   BlobUpload,
-  PutAnswer,
   PutOrder,
+  PutResult,
 } from "#actors/blob-storage/ports/engine.ts"
 import {
   headerLabels,
@@ -76,7 +76,7 @@ export const orderOf = (exchange: Exchange, fields: PutFields): PutOrder => {
 export const answerPut = (
   { int64, node_id }: DirectPuts,
   exchange: Exchange,
-  stored: Promise<PutAnswer>,
+  stored: Promise<PutResult>,
 ) =>
   after(exchange, stored, (answer) => {
     const text = putText(answer.id, answer.meta, int64, receiptOf(answer, node_id))

@@ -96,7 +96,7 @@ export const withWindows = async (
 export const verify = (reader: Reader, reading: BlobReading) => {
   const size = Number(reading.meta.size)
   return withWindows(reading, (windows, first) =>
-    eachWindow(reader, windows, first, size, async (window) => reading.giveBack?.(window)),
+    eachWindow(reader, windows, first, size, async (window) => reading.recycle?.(window)),
   )
 }
 

@@ -16,6 +16,7 @@ import {
   QuotaExceeded,
 } from "#schemas/system/rejection.ts"
 import {
+  CreatedWebhook,
   DeadLetterPage,
   letter_page_query,
   NewReplay,
@@ -24,7 +25,6 @@ import {
   Ping,
   Redelivery,
   WebhookDetail,
-  WebhookMade,
   WebhookPage,
   WebhookPatch,
   webhook_page_query,
@@ -81,7 +81,7 @@ const webhooksAt = <const Name extends string>(name: Name, path: `/${string}`) =
       }).annotate(OpenApi.Summary, "List the webhooks"),
       HttpApiEndpoint.post("create", path, {
         payload: NewWebhook,
-        success: WebhookMade.pipe(HttpApiSchema.status(201)),
+        success: CreatedWebhook.pipe(HttpApiSchema.status(201)),
         error: [...always, Conflict, QuotaExceeded],
       }).annotate(OpenApi.Summary, "Make a webhook"),
       HttpApiEndpoint.get("get", `${path}/:id`, {
@@ -102,7 +102,7 @@ const webhooksAt = <const Name extends string>(name: Name, path: `/${string}`) =
       HttpApiEndpoint.post("rotate", `${path}/:id/secret`, {
         params: id,
         payload: NewSecret,
-        success: WebhookMade,
+        success: CreatedWebhook,
         error: [...known, Conflict],
       }).annotate(OpenApi.Summary, "Give a webhook a new secret"),
       ...deliveriesAt(path),

@@ -6,7 +6,7 @@
  */
 
 import type { BlobRange, BlobReading } from "#actors/blob-storage/ports/engine.ts"
-import { thrown } from "#actors/blob-storage/ports/fault.ts"
+import { faultError } from "#actors/blob-storage/ports/fault.ts"
 import type { HeldCopy } from "#actors/blob-storage/ports/node-engine.ts"
 import {
   type AvailableUnits,
@@ -48,9 +48,9 @@ const findShards = async (
     // Shards prove that the blob exists or existed; offline nodes may have the others.
     const offline = holders.length > 0 ? (parts.members().offline ?? []) : []
     const missing = search.unanswered() + offline.length
-    if (missing === 0) throw thrown({ _tag: "BlobNotFound", id })
+    if (missing === 0) throw faultError({ _tag: "BlobNotFound", id })
     const detail = `${holders.length} of its shards were found, ${missing} nodes do not respond.`
-    throw thrown({ _tag: "BlobUnreachable", detail })
+    throw faultError({ _tag: "BlobUnreachable", detail })
   }
   const { size, checksum } = copy
   const start = Math.min(Math.max(offset, 0), size)
@@ -82,7 +82,7 @@ export const metaOfShards = async (
       // The next node has the same metadata.
     }
   }
-  throw thrown({ _tag: "BlobUnreachable", detail: "No node with a shard responds." })
+  throw faultError({ _tag: "BlobUnreachable", detail: "No node with a shard responds." })
 }
 
 /** The requested bytes of one stripe, in one buffer. */
@@ -159,7 +159,7 @@ const matchesHash = ({ hasher }: ErasureParts, request: ReadRequest, bytes: Uint
 
 const corrupt = ({ onShortfall }: ErasureParts, id: BlobId) => {
   onShortfall?.(id)
-  return thrown({
+  return faultError({
     _tag: "BlobCorrupt",
     id,
     detail: "The shards do not match the checksum of the blob.",

@@ -7,8 +7,8 @@
  */
 
 import { admit } from "#actors/blob-storage/ports/admission.ts"
-import type { PutAnswer, PutOrder } from "#actors/blob-storage/ports/engine.ts"
-import { faultOf, thrown } from "#actors/blob-storage/ports/fault.ts"
+import type { PutOrder, PutResult } from "#actors/blob-storage/ports/engine.ts"
+import { faultError, faultOf } from "#actors/blob-storage/ports/fault.ts"
 import type { StagedBytes } from "#actors/blob-storage/ports/node-engine.ts"
 import type { Peer } from "#actors/blob-storage/ports/peers.ts"
 import { parity_shards, stripeEncoder, striping, type Units } from "#erasure"
@@ -49,7 +49,7 @@ export type ErasureSource = ReadonlyArray<Uint8Array> | HashedParts | StagedByte
  * The result of a put, with the ids of the owners that have a shard now and of those that failed.
  */
 export interface ErasurePut {
-  readonly answer: PutAnswer
+  readonly answer: PutResult
   readonly stored_on: ReadonlyArray<string>
   readonly failed: ReadonlyArray<string>
   /** Whether nothing reads the source any more. A transfer that was abandoned may still read it. */
@@ -162,7 +162,7 @@ const rollBack = async (
   const rollbacks = left
     .filter(mayRemain)
     .map(({ peer }) =>
-      peer.node_id === node_id ? parts.guard.rollBack(id, at) : parts.peers.takeBack(peer, id, at),
+      peer.node_id === node_id ? parts.guard.rollBack(id, at) : parts.peers.rollBack(peer, id, at),
     )
   // Shards that could not be rolled back are too few to make a blob; a sweep removes them.
   await withTimeout(parts, Promise.allSettled(rollbacks))
@@ -242,7 +242,7 @@ const store = async (
   const missing = owners.length - assigned.length
   if (missing > parity_shards) {
     const detail = `${missing} of ${owners.length} shard stores failed: the nodes do not respond`
-    throw thrown({ _tag: "BlobShardsFailed", detail })
+    throw faultError({ _tag: "BlobShardsFailed", detail })
   }
   const plan = striping(size, data_shards)
   const { labels, policy, origin } = order
@@ -302,7 +302,7 @@ const reuseExisting = async (
   const known = { policy: present.policy, checksum: present.checksum || checksum }
   const admission = admit({ id, checksum, policy, expected_id, if_none_match }, known)
   if (admission.verdict === "exists") {
-    throw thrown({ _tag: "BlobAlreadyExists", id, detail: admission.detail })
+    throw faultError({ _tag: "BlobAlreadyExists", id, detail: admission.detail })
   }
   const nodes = held.map(({ peer }) => peer)
   const renewed = await renewOn(parts, { id, size, put_at: at }, nodes)
@@ -341,13 +341,13 @@ const put = async (
   if (data_shards === undefined) throw new Error(`${order.policy} is not an erasure code`)
   const admission = admit({ ...order, id, checksum }, undefined)
   if (admission.verdict === "mismatch") {
-    throw thrown({ _tag: "BlobIdMismatch", expected: admission.expected, actual: id })
+    throw faultError({ _tag: "BlobIdMismatch", expected: admission.expected, actual: id })
   }
   for (let attempt = 1; attempt <= attempts_max; attempt++) {
     const owners = ownersOf(parts.members(), id, data_shards + parity_shards)
     const need = data_shards + parity_shards
     if (owners.length < need) {
-      throw thrown({ _tag: "BlobTooFewNodes", have: owners.length, need })
+      throw faultError({ _tag: "BlobTooFewNodes", have: owners.length, need })
     }
     const surveyed = await survey(parts, id, owners)
     const wanted = { order, content, data_shards, owners, at: timeOf(parts, at, surveyed) }
@@ -365,7 +365,7 @@ const put = async (
   }
   const detail =
     "This put conflicted with another put or a deletion of the same bytes: put them again."
-  throw thrown({ _tag: "BlobUnreachable", detail })
+  throw faultError({ _tag: "BlobUnreachable", detail })
 }
 
 /**

@@ -6,7 +6,7 @@
  */
 
 import { store_origin } from "#actors/blob-storage/ports/admission.ts"
-import { thrown } from "#actors/blob-storage/ports/fault.ts"
+import { faultError } from "#actors/blob-storage/ports/fault.ts"
 import type { HeldCopy } from "#actors/blob-storage/ports/node-engine.ts"
 import type { Reason } from "#actors/blob-storage/ports/peers.ts"
 import { parity_shards, rebuiltUnits, type Striping, striping, type Units } from "#erasure"
@@ -43,8 +43,8 @@ const findShards = async (parts: ErasureParts, { id, known, missing }: RebuildOr
   const holders = search.holders().filter(({ copy }) => copy.shard?.data_shards === data_shards)
   const [first] = holders
   if (data_shards === undefined || first === undefined) {
-    if (search.unanswered() === 0) throw thrown({ _tag: "BlobNotFound", id })
-    throw thrown({ _tag: "BlobUnreachable", detail: "Too few shards of the blob were found." })
+    if (search.unanswered() === 0) throw faultError({ _tag: "BlobNotFound", id })
+    throw faultError({ _tag: "BlobUnreachable", detail: "Too few shards of the blob were found." })
   }
   if (missing.some(({ index }) => index >= data_shards + parity_shards)) {
     throw new Error("the blob has no shard of this index")
@@ -87,7 +87,7 @@ const rebuilt = async function* (
     pending = onlyMissing(units, missing)
   }
   if (hash.digest() !== checksum) {
-    throw thrown({
+    throw faultError({
       _tag: "BlobCorrupt",
       id,
       detail: "The shards do not match the checksum of the blob.",

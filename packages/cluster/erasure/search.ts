@@ -109,7 +109,7 @@ const makeQueries = (
     pending += 1
     try {
       const is_self = peer.node_id === now.node_id
-      const [copy] = await (is_self ? local.copiesOf([id]) : peers.have(peer, [id]))
+      const [copy] = await (is_self ? local.copiesOf([id]) : peers.copiesOf(peer, [id]))
       note(peer, copy)
     } catch {
       // Any failure means that the node did not report its copy.

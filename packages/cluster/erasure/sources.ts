@@ -5,7 +5,7 @@
  * Source: document 1 §2 Replication policies; decision 0124.
  */
 
-import { faultOf, thrown } from "#actors/blob-storage/ports/fault.ts"
+import { faultOf, faultError } from "#actors/blob-storage/ports/fault.ts"
 import { type AvailableUnits, parity_shards, type Striping, unit_bytes } from "#erasure"
 import type { BlobId, BlobMeta } from "#schemas/blob-storage/blob.ts"
 import { isPeerFailure } from "../peer-failure.ts"
@@ -288,7 +288,7 @@ const makeSources = ({ parts, search, plan, end, id }: Reading) => {
 }
 
 const unreachable = (why: string, data_shards: number) =>
-  thrown({ _tag: "BlobUnreachable", detail: `${why}: ${data_shards} shards are needed.` })
+  faultError({ _tag: "BlobUnreachable", detail: `${why}: ${data_shards} shards are needed.` })
 
 /**
  * Reads the stripes of a blob in step, up to `end`. `next` is called for each stripe in turn, and

@@ -5,8 +5,8 @@
  * Source: document 1 §8 Limits, EC put tolerated shard store failures; decision 0124.
  */
 
-import { faultOf, thrown } from "#actors/blob-storage/ports/fault.ts"
-import type { CopyOrder, Received } from "#actors/blob-storage/ports/node-engine.ts"
+import { faultError, faultOf } from "#actors/blob-storage/ports/fault.ts"
+import type { CopyOrder, ReceiveResult } from "#actors/blob-storage/ports/node-engine.ts"
 import type { CopyBytes, Peer, Reason } from "#actors/blob-storage/ports/peers.ts"
 import { parity_shards } from "#erasure"
 import { isPeerFailure, peerFailure } from "../peer-failure.ts"
@@ -25,10 +25,10 @@ export interface Target {
 
 /** The outcome of one shard. `is_open`: the node may have stored it despite the failure. */
 export type Stored =
-  | (Target & { readonly received: Received })
+  | (Target & { readonly received: ReceiveResult })
   | (Target & { readonly cause: Error; readonly is_open: boolean })
 
-export const isStored = (stored: Stored): stored is Target & { readonly received: Received } =>
+export const isStored = (stored: Stored): stored is Target & { readonly received: ReceiveResult } =>
   "received" in stored
 
 /** A queue of units. Units are passed on unchanged: merging them would copy. */
@@ -182,7 +182,7 @@ const tooManyFailures = (
   const all = failed.length + parity_shards - failures_max
   const detail = `${all} of ${data_shards + parity_shards} shard stores failed: ${causes}`
   const is_full = failed.filter(({ cause }) => !isOutOfSpace(cause)).length <= failures_max
-  return thrown({ _tag: "BlobShardsFailed", detail, is_full })
+  return faultError({ _tag: "BlobShardsFailed", detail, is_full })
 }
 
 /**

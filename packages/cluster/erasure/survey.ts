@@ -75,7 +75,7 @@ export const survey = async (
   const responses = await Promise.all(
     owners.map((peer) => {
       const is_self = peer.node_id === node_id
-      const request = is_self ? parts.guard.copiesOf([id]) : parts.peers.have(peer, [id])
+      const request = is_self ? parts.guard.copiesOf([id]) : parts.peers.copiesOf(peer, [id])
       return withTimeout(parts, request).catch(() => undefined)
     }),
   )

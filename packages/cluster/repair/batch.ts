@@ -30,10 +30,10 @@ const lookup_bytes = 200
 
 /** The result of a batch. */
 export interface BatchSum {
-  acts: number
+  actions: number
   /** Blobs with owners that still lack a copy. */
-  lacking: number
-  displaced: number
+  missing: number
+  misplaced: number
   /** Blobs that a put may still be storing. */
   settling: number
   /** False if a node did not respond or an action failed. */
@@ -41,9 +41,9 @@ export interface BatchSum {
 }
 
 export const emptySum = (): BatchSum => ({
-  acts: 0,
-  lacking: 0,
-  displaced: 0,
+  actions: 0,
+  missing: 0,
+  misplaced: 0,
   settling: 0,
   is_complete: true,
 })
@@ -100,7 +100,7 @@ const makeLookups = ({ peers }: Pick<RepairParts, "peers">, pace: Pace) => {
     ids: ReadonlyArray<BlobId>,
   ): Promise<NodeResponse | undefined> => {
     await pace(ids.length * lookup_bytes)
-    const copies = await peers.have(peer, ids).catch(() => undefined)
+    const copies = await peers.copiesOf(peer, ids).catch(() => undefined)
     return copies && new Map(ids.map((id, at) => [id, copies[at]]))
   }
   return async (ids_by_peer: ReadonlyMap<Peer, ReadonlyArray<BlobId>>) => {
@@ -212,7 +212,7 @@ const makeDeletionSpread = (lookUpAll: Lookups, actions: Actions) =>
       const known = responses.get(peer.node_id)
       const reported = ids.map((id) => known?.get(id))
       const missing = known === undefined ? undefined : missingDeletions(deletions, reported)
-      sum.acts += missing?.length ?? 0
+      sum.actions += missing?.length ?? 0
       if (missing === undefined || !(await actions.sendDeletions(peer, missing)))
         sum.is_complete = false
     })
@@ -277,12 +277,12 @@ export const makeBatches = (
     const tasks = surveys.map((survey): Task => {
       return { survey, plan: planFor(view, survey.responses), made: 0, is_done: true }
     })
-    sum.acts += await runActions(actions, tasks)
+    sum.actions += await runActions(actions, tasks)
     const discarded = await discard(context, view, tasks)
     const gone = discarded.union(await release(tasks, context.members.ring_version))
     for (const { survey, plan, made, is_done } of tasks) {
-      if (made < plan.gaps) sum.lacking += 1
-      if (plan.is_displaced && !gone.has(survey.id)) sum.displaced += 1
+      if (made < plan.gaps) sum.missing += 1
+      if (plan.is_displaced && !gone.has(survey.id)) sum.misplaced += 1
       if (plan.is_early) sum.settling += 1
       if (!plan.is_known || !is_done) sum.is_complete = false
     }

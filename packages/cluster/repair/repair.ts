@@ -90,8 +90,8 @@ export interface Repair {
   readonly progress: () => RepairProgress
 }
 
-const hasWork = ({ acts, lacking, displaced, is_complete }: BatchSum, is_leaving: boolean) =>
-  acts > 0 || lacking > 0 || !is_complete || (is_leaving && displaced > 0)
+const hasWork = ({ actions, missing, misplaced, is_complete }: BatchSum, is_leaving: boolean) =>
+  actions > 0 || missing > 0 || !is_complete || (is_leaving && misplaced > 0)
 
 /** The schedule of sweeps, and the progress of past ones. */
 const makeSchedule = (options: RepairOptions) => {
@@ -114,7 +114,7 @@ const makeSchedule = (options: RepairOptions) => {
     is_over = true
     last = result
     if (!result.is_complete) return
-    lacks = [lacks?.[1] ?? 0, result.lacking]
+    lacks = [lacks?.[1] ?? 0, result.missing]
     checked_ring = result.ring_version
   }
   return {
@@ -153,10 +153,10 @@ const makeSchedule = (options: RepairOptions) => {
     progress: () => {
       const { is_leaving } = members()
       // Ongoing writes and deletes on other nodes do not keep a node from leaving.
-      const is_moved = last?.is_leaving && last.is_complete && last.displaced === 0
-      const displaced = last?.displaced ?? 0
+      const is_moved = last?.is_leaving && last.is_complete && last.misplaced === 0
+      const misplaced = last?.misplaced ?? 0
       return {
-        pending_migrations: is_leaving && !is_moved ? Math.max(1, displaced) : displaced,
+        pending_migrations: is_leaving && !is_moved ? Math.max(1, misplaced) : misplaced,
         last_sweep: last,
         checked_ring,
         under_replicated: lacks && Math.min(...lacks),
@@ -181,14 +181,14 @@ const makeInspect = (
   settling: Settling,
 ) =>
   async function inspect(entries: ReadonlyArray<Entry>, sum: BatchSum) {
-    const { acts } = sum
+    const { actions } = sum
     const inspected = await batches.run(schedule.context(), entries, sum)
     const recent = inspected.filter(({ is_early }) => is_early)
     settling.add(
       recent.map(({ id }) => id),
       timing.now(),
     )
-    if (schedule.isAwaited() || sum.acts > acts) return
+    if (schedule.isAwaited() || sum.actions > actions) return
     const pause_ms = pauseAfter?.(entries.length * inspection_ms) ?? 0
     if (pause_ms > 0) await wait(timing, pause_ms)
   }
@@ -221,9 +221,9 @@ const makeSweep = (
     }
     const { ring_version, is_leaving } = first
     const is_same = members().ring_version === ring_version && !isOver()
-    const { acts, lacking, displaced, settling: early } = sum
+    const { actions, missing, misplaced, settling: too_new } = sum
     const is_complete = sum.is_complete && is_same
-    const result = { ring_version, is_leaving, acts, lacking, displaced, early, is_complete }
+    const result = { ring_version, is_leaving, actions, missing, misplaced, too_new, is_complete }
     schedule.end(result, hasWork({ ...sum, is_complete }, is_leaving) || settling.hasLost())
     return result
   }

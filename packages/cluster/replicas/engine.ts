@@ -7,7 +7,7 @@
 
 import type { BlobOrigin } from "#actors/blob-storage/ports/admission.ts"
 import type { BlobEngine } from "#actors/blob-storage/ports/engine.ts"
-import { thrown } from "#actors/blob-storage/ports/fault.ts"
+import { faultError } from "#actors/blob-storage/ports/fault.ts"
 import type { BlobId } from "#schemas/blob-storage/blob.ts"
 import { type Failures, failureOn, makeFailures } from "./failures.ts"
 import { makeGets } from "./get.ts"
@@ -38,7 +38,7 @@ const makeDelete =
   ({ local, peers, members }: ClusterParts, { undeleted }: Failures) =>
   async (id: BlobId, origin: BlobOrigin, at: bigint) => {
     const others = othersFor(members(), id)
-    const lookups = others.map((peer) => peers.have(peer, [id]).catch(() => []))
+    const lookups = others.map((peer) => peers.copiesOf(peer, [id]).catch(() => []))
     const copies = await Promise.all([local.copiesOf([id]), ...lookups])
     let deleted_at = at
     for (const [copy] of copies) {
@@ -60,7 +60,7 @@ const makeDelete =
     if (is_lost && members().is_leaving) {
       const detail =
         "This node is leaving the cluster, and no other node could be reached: delete again."
-      throw thrown({ _tag: "BlobUnreachable", detail })
+      throw faultError({ _tag: "BlobUnreachable", detail })
     }
   }
 
@@ -83,7 +83,7 @@ export const clusterEngine = (given: ClusterParts): ClusterEngine => {
     upload,
     get,
     // An intact local copy is the blob, regardless of other nodes' copies.
-    ...(local.getNow && { getNow: local.getNow }),
+    ...(local.getCached && { getCached: local.getCached }),
     stat: (id, scope) => (scope === "cluster" ? stat(id) : local.stat(id)),
     delete: (id, origin, at, scope) =>
       scope === "cluster" ? deleteAll(id, origin, at) : local.delete(id, origin, at),
@@ -93,7 +93,7 @@ export const clusterEngine = (given: ClusterParts): ClusterEngine => {
     usage: local.usage,
     scan: local.scan,
     acknowledge: local.acknowledge,
-    shut: local.shut,
+    close: local.close,
     counts: () => ({ replication_failures: failures.count(), open_puts: open() }),
   }
 }

@@ -6,7 +6,7 @@
  */
 
 import type { BlobRange, BlobReading } from "#actors/blob-storage/ports/engine.ts"
-import { faultOf, thrown } from "#actors/blob-storage/ports/fault.ts"
+import { faultError, faultOf } from "#actors/blob-storage/ports/fault.ts"
 import type { Members } from "#actors/blob-storage/ports/peers.ts"
 import type { BlobId, BlobMeta } from "#schemas/blob-storage/blob.ts"
 import { isErasureCode } from "#schemas/blob-storage/replication.ts"
@@ -24,7 +24,7 @@ const withOffline = (id: BlobId, { offline = [] }: Members, cause: unknown) => {
   const fault = faultOf(cause)
   const is_final = fault._tag !== "BlobNotFound" || fault.not_asked !== undefined
   if (is_final || offline.length === 0) return cause
-  return thrown({ _tag: "BlobNotFound", id, not_asked: offline })
+  return faultError({ _tag: "BlobNotFound", id, not_asked: offline })
 }
 
 /** Hints a blob that another node served, if this node must have an intact copy of it. */

@@ -5,7 +5,7 @@
  */
 
 import type { BlobPage } from "#actors/blob-storage/ports/engine.ts"
-import { thrown } from "#actors/blob-storage/ports/fault.ts"
+import { faultError } from "#actors/blob-storage/ports/fault.ts"
 import type { Copy, CopyPage } from "#actors/blob-storage/ports/node-engine.ts"
 import { type BlobId, blob_id_bytes } from "#schemas/blob-storage/blob.ts"
 import { causeText } from "#schemas/cause-text.ts"
@@ -87,7 +87,7 @@ export const makeList = (parts: ClusterParts) => {
       } catch (cause) {
         const why = causeText(cause)
         const detail = `Node ${peer.node_id} could not list its blobs: ${why}`
-        throw thrown({ _tag: "BlobUnreachable", detail })
+        throw faultError({ _tag: "BlobUnreachable", detail })
       }
     })
     return Promise.all([local.copies(after, until, limit), ...requests])

@@ -7,8 +7,8 @@
  */
 
 import { admit } from "#actors/blob-storage/ports/admission.ts"
-import type { BlobUpload, PutAnswer, PutOrder } from "#actors/blob-storage/ports/engine.ts"
-import { faultOf, thrown } from "#actors/blob-storage/ports/fault.ts"
+import type { BlobUpload, PutOrder, PutResult } from "#actors/blob-storage/ports/engine.ts"
+import { faultError, faultOf } from "#actors/blob-storage/ports/fault.ts"
 import type { CopyOrder, HeldCopy } from "#actors/blob-storage/ports/node-engine.ts"
 import type { CopyBytes, Members, Peer } from "#actors/blob-storage/ports/peers.ts"
 import { owners_max } from "#placement"
@@ -33,9 +33,9 @@ const is_leaving = "This node is leaving the cluster: put to another node."
 const too_few_shards = "Too few nodes with a shard of the blob responded."
 const content_gone = "The stored copy of these bytes was removed during the put: put them again."
 
-const unreachable = (detail: string) => thrown({ _tag: "BlobUnreachable", detail })
+const unreachable = (detail: string) => faultError({ _tag: "BlobUnreachable", detail })
 
-const orderFor = ({ id, meta }: PutAnswer, { origin }: PutOrder, put_at: bigint): CopyOrder => ({
+const orderFor = ({ id, meta }: PutResult, { origin }: PutOrder, put_at: bigint): CopyOrder => ({
   id,
   origin,
   put_at,
@@ -48,7 +48,7 @@ const orderFor = ({ id, meta }: PutAnswer, { origin }: PutOrder, put_at: bigint)
 })
 
 /** Whether the content was stored before with an erasure code, so that only a shard may be here. */
-const isStoredAsShards = ({ created, meta }: PutAnswer, policy: ReplicationPolicy) =>
+const isStoredAsShards = ({ created, meta }: PutResult, policy: ReplicationPolicy) =>
   !created && isErasureCode(meta.policy) && !isErasureCode(policy)
 
 /** A put without an erasure code, after the local store has responded. */
@@ -58,7 +58,7 @@ interface ReplicatedPut {
   readonly bytes: Parts | undefined
   readonly at: bigint
   /** Repeats the local put, if that is possible. */
-  readonly retry: () => Promise<PutAnswer>
+  readonly retry: () => Promise<PutResult>
   /** Copies whose transfer started while this disk was still syncing. */
   readonly early?: () => Promise<CopyResults> | undefined
 }
@@ -84,7 +84,7 @@ const durable = { is_durable: true, failed: [], has_shard: false } as const
 /** Renews the existing shards of a blob for this put. */
 const makeRenewShards =
   (parts: ClusterParts) =>
-  async ({ id, meta }: PutAnswer, put_at: bigint): Promise<ReadonlyArray<NodeCopy>> => {
+  async ({ id, meta }: PutResult, put_at: bigint): Promise<ReadonlyArray<NodeCopy>> => {
     const nodes = ownersOf(parts.members(), id, owners_max)
     const renewed = await renewOn(parts, { id, size: Number(meta.size), put_at }, nodes)
     const shards = renewed.filter(({ copy }) => copy.kind === "shard")
@@ -100,16 +100,16 @@ const makeRenewShards =
 const makeYieldToShards = (parts: ClusterParts) => {
   const { local } = parts
   const renewShards = makeRenewShards(parts)
-  const release = async ({ id, meta }: PutAnswer, at: bigint) => {
+  const release = async ({ id, meta }: PutResult, at: bigint) => {
     const [here] = await local.copiesOf([id])
     // A later put that was confirmed relies on it.
     if (here?.kind !== "whole" || here.put_at !== meta.created_at) return
     await local.release(id, here.stored_at, at)
   }
   return async (
-    answer: PutAnswer,
+    answer: PutResult,
     { order, at }: ReplicatedPut,
-  ): Promise<PutAnswer | undefined> => {
+  ): Promise<PutResult | undefined> => {
     if (!answer.created) return undefined
     const { id } = answer
     const held = await renewShards(answer, answer.meta.created_at)
@@ -119,7 +119,7 @@ const makeYieldToShards = (parts: ClusterParts) => {
     const known = { policy: meta.policy, checksum: meta.checksum }
     const admission = admit({ ...order, id, checksum: meta.checksum }, known)
     if (admission.verdict === "exists") {
-      throw thrown({ _tag: "BlobAlreadyExists", id, detail: admission.detail })
+      throw faultError({ _tag: "BlobAlreadyExists", id, detail: admission.detail })
     }
     return { id, meta, created: false, durable_on: held.map(({ peer }) => peer.node_id) }
   }
@@ -168,7 +168,7 @@ const makeReplicate = (parts: ClusterParts, failures: Failures) => {
    * that time and need no bytes.
    */
   const send = async (
-    answer: PutAnswer,
+    answer: PutResult,
     put: ReplicatedPut,
     put_at?: bigint,
   ): Promise<CopyResults> => {
@@ -183,10 +183,10 @@ const makeReplicate = (parts: ClusterParts, failures: Failures) => {
     return { id: answer.id, members: members_then, results: sent }
   }
   const replicate = async (
-    answer: PutAnswer,
+    answer: PutResult,
     put: ReplicatedPut,
     put_at?: bigint,
-  ): Promise<PutAnswer> => {
+  ): Promise<PutResult> => {
     const early = put_at === undefined ? await put.early?.() : undefined
     const { members: members_then, results: sent } =
       early?.id === answer.id ? early : await send(answer, put, put_at)
@@ -240,7 +240,7 @@ const makeRenewExisting = (
   { replicate }: Pick<ReturnType<typeof makeReplicate>, "replicate">,
 ) => {
   const renewShards = makeRenewShards(parts)
-  return async (answer: PutAnswer, put: ReplicatedPut): Promise<PutAnswer> => {
+  return async (answer: PutResult, put: ReplicatedPut): Promise<PutResult> => {
     // The store has verified it before it responded.
     const copy: HeldCopy | undefined = await parts.guard.renewVerified(answer.id, put.at, put.at)
     if (copy?.kind === "whole") return replicate(answer, put, copy.put_at)
@@ -265,7 +265,7 @@ const makePutSteps = (parts: ClusterParts, failures: Failures) => {
   return {
     send,
     /** Continues after the local store has responded. */
-    onStored: async (answer: PutAnswer, put: ReplicatedPut) => {
+    onStored: async (answer: PutResult, put: ReplicatedPut) => {
       const is_shard = isStoredAsShards(answer, put.order.policy)
       const is_orphan = is_shard && (await releaseOrphan(answer.id, put))
       if (is_orphan) return replicate(await put.retry(), put)
@@ -278,7 +278,7 @@ const makePutSteps = (parts: ClusterParts, failures: Failures) => {
       if (id === undefined || !(await releaseOrphan(id, put))) throw cause
       return replicate(await put.retry(), put)
     },
-    onCoded: ({ answer, stored_on, failed }: ErasurePut): PutAnswer => {
+    onCoded: ({ answer, stored_on, failed }: ErasurePut): PutResult => {
       const detail = "its shard was not stored"
       failures.unreplicated(
         answer.id,
@@ -299,12 +299,12 @@ type PutSteps = ReturnType<typeof makePutSteps>
  */
 const makePut = (parts: ClusterParts, { send, onStored, onRefused, onCoded }: PutSteps) => {
   const { local, members } = parts
-  return (order: PutOrder, bytes: Parts, at: bigint): Promise<PutAnswer> => {
+  return (order: PutOrder, bytes: Parts, at: bigint): Promise<PutResult> => {
     if (isErasureCode(order.policy)) return putErasure(parts, order, bytes, at).then(onCoded)
     const again = () => local.put(order, bytes, at)
     let early: Promise<CopyResults> | undefined
     const put: ReplicatedPut = { order, bytes, at, retry: again, early: () => early }
-    const placed = (answer: PutAnswer) => {
+    const placed = (answer: PutResult) => {
       if (!isAlone(members())) early = send(answer, put)
     }
     return local.put(order, bytes, at, placed).then(
@@ -359,7 +359,7 @@ const makeGate = ({ members }: ClusterParts) => {
   let open = 0
   return {
     open: () => open,
-    through: (run: () => Promise<PutAnswer>): Promise<PutAnswer> => {
+    through: (run: () => Promise<PutResult>): Promise<PutResult> => {
       if (members().is_leaving) return Promise.reject(unreachable(is_leaving))
       open += 1
       const put = run()

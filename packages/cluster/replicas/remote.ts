@@ -7,7 +7,7 @@
  */
 
 import type { BlobRange, BlobReading } from "#actors/blob-storage/ports/engine.ts"
-import { thrown } from "#actors/blob-storage/ports/fault.ts"
+import { faultError } from "#actors/blob-storage/ports/fault.ts"
 import { joined } from "#erasure"
 import {
   type BlobId,
@@ -32,14 +32,14 @@ export const spanOf = ({ offset = 0, length }: BlobRange, size: number): Span =>
 
 /** No node has the blob; if nodes failed while sending it, its state is unknown. */
 const notFound = (id: BlobId, failed: ReadonlySet<string>) => {
-  if (failed.size === 0) return thrown({ _tag: "BlobNotFound", id })
+  if (failed.size === 0) return faultError({ _tag: "BlobNotFound", id })
   const detail = `The blob ${id} could not be read completely from ${[...failed].join(", ")}.`
-  return thrown({ _tag: "BlobUnreachable", detail })
+  return faultError({ _tag: "BlobUnreachable", detail })
 }
 
 /** The error for bytes that do not match the blob. */
 const mismatch = (id: BlobId, node_id = "another node") =>
-  thrown({
+  faultError({
     _tag: "BlobStoreFailed",
     detail: `The bytes of ${id} from ${node_id} do not match its checksum.`,
   })

@@ -6,7 +6,7 @@
  */
 
 import type { BlobRange } from "#actors/blob-storage/ports/engine.ts"
-import { thrown } from "#actors/blob-storage/ports/fault.ts"
+import { faultError } from "#actors/blob-storage/ports/fault.ts"
 import type { Copy } from "#actors/blob-storage/ports/node-engine.ts"
 import type { Fetched, Peer } from "#actors/blob-storage/ports/peers.ts"
 import type { BlobId } from "#schemas/blob-storage/blob.ts"
@@ -78,7 +78,7 @@ const makeQueries = (parts: ClusterParts, id: BlobId, range: BlobRange) => {
 
   /** Queries a node for its copy, with a short timeout if its heartbeat is overdue. */
   const lookUp = (peer: Peer) => {
-    const lookup = peers.have(peer, [id])
+    const lookup = peers.copiesOf(peer, [id])
     if (!unheard.includes(peer.node_id)) return lookup
     return withTimeout(parts, lookup, overdue_timeout_ms)
       .catch(() => undefined)
@@ -150,12 +150,12 @@ export const makeSearch = (parts: ClusterParts) => {
     const attempts = [...ordered.map((peer) => () => fetchFrom(peer)), () => probeAll(far)]
     const found = await firstResponse<Found>(timing, attempts, discard)
     if (found === undefined && unreachable.length + without.size === 0 && timed_out.length > 0) {
-      throw thrown({ _tag: "BlobNotFound", id, not_asked: [...offline, ...timed_out] })
+      throw faultError({ _tag: "BlobNotFound", id, not_asked: [...offline, ...timed_out] })
     }
     if (found !== undefined || unreachable.length === 0) return found
     const nodes = unreachable.toSorted().join(", ")
     const detail = `No node that responded has the blob ${id}; no response from ${nodes}.`
-    throw thrown({ _tag: "BlobUnreachable", detail })
+    throw faultError({ _tag: "BlobUnreachable", detail })
   }
 }
 

@@ -11,7 +11,7 @@ import {
   findingText,
   type Guard,
   type Missing,
-  way_out,
+  remedy,
   withoutRanges,
 } from "#events/log-guard.ts"
 import { RestorationContext, restoration_stream } from "#events/system/restoration.ts"
@@ -63,7 +63,7 @@ export const newWatch = (
     const [first] = findings
     if (first === undefined) return undefined
     const others = findings.length > 1 ? ` (and ${findings.length - 1} more findings)` : ""
-    return `The log is read-only, because ${findingText(first)}${others}. ${way_out}`
+    return `The log is read-only, because ${findingText(first)}${others}. ${remedy}`
   }
   const close = (finding: Finding) =>
     Effect.suspend(() => {
@@ -73,7 +73,7 @@ export const newWatch = (
       if (is_known) return Effect.void
       findings.push(finding)
       return Effect.logError(
-        `The log is not whole: ${findingText(finding)}. It is read-only. ${way_out}`,
+        `The log is not whole: ${findingText(finding)}. It is read-only. ${remedy}`,
       )
     })
   return {
@@ -90,7 +90,7 @@ export const newWatch = (
       is_confirmed = true
     },
     accepted: () => context.accepted ?? [],
-    explains: Effect.fnUntraced(function* ({ name, position }, head) {
+    isExplained: Effect.fnUntraced(function* ({ name, position }, head) {
       const is_closed = findings.length > 0
       const is_confirmed_later = is_confirmed && (known()?.position ?? 0) >= position
       if (is_confirmed_later || newRestores().some((restore) => restore.position < position)) {
@@ -229,21 +229,21 @@ const compare = Effect.fnUntraced(function* (watch: Watch, watched: Watched) {
   const { position, hash } = mark
   const witness = { name: mark_name, position }
   if (mark.stream === watched.stream && mark.stream_created !== info.created) {
-    if (yield* watch.explains(witness, head)) return
+    if (yield* watch.isExplained(witness, head)) return
     // It is another log: none of its commits are ours, even at equal positions.
     const missing = [{ from: 1, to: position }]
     yield* watch.close({ kind: "other", witness: "the stream's identity", position, head, missing })
     return
   }
   if (position > head) {
-    yield* watch.explains(witness, head)
+    yield* watch.isExplained(witness, head)
     return
   }
   // An archive of an earlier generation was verified against its stream when it was written.
   if (position <= watched.base) return
   const found = yield* attempt(() => hashAt(watched, position))
   if (found === hash) watch.confirm()
-  else if (found !== undefined) yield* watch.explains(witness, head)
+  else if (found !== undefined) yield* watch.isExplained(witness, head)
 })
 
 const attempt = <A>(run: () => Promise<A>) =>

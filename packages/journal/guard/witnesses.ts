@@ -87,7 +87,7 @@ export const compareWith = Effect.fnUntraced(function* (
       position > head ? [] : yield* Stream.runCollect(Stream.take(log.entries("", position - 1), 1))
     if (found?.position === position && found.hash === hash) continue
     differs = true
-    yield* watch.explains({ name, position }, head)
+    yield* watch.isExplained({ name, position }, head)
   }
   return { differs }
 })

@@ -3,7 +3,7 @@
  * before comes first, because the disk has allocated it; more is taken only above the floor of free
  * space.
  */
-import { isFull, thrown } from "#actors/blob-storage/ports/fault.ts"
+import { faultError, isFull } from "#actors/blob-storage/ports/fault.ts"
 import { type FreeSpace, unmonitored } from "../free-space/gauge.ts"
 import { data_start } from "../log/format.ts"
 import type { Segments } from "../parts.ts"
@@ -134,7 +134,7 @@ export const makeAllocator = (
       // Space that was written before allocates nothing on the disk.
       const written = space.fault(0) ? undefined : (findWritten(bytes) ?? findPart(bytes))
       if (written) return written
-      throw thrown(fault)
+      throw faultError(fault)
     }
     if (is_full) {
       const written = findWritten(bytes) ?? findPart(bytes)

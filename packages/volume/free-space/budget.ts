@@ -8,7 +8,7 @@
  * Source: DECISIONS of document 1, several blob nodes, limits not shown; decision 0177.
  */
 import type { BlobUsage } from "#actors/blob-storage/ports/engine.ts"
-import { type BlobFault, thrown } from "#actors/blob-storage/ports/fault.ts"
+import { type BlobFault, faultError } from "#actors/blob-storage/ports/fault.ts"
 import type { recover } from "../checkpoints/recovery.ts"
 import type { CommitQueue } from "../parts.ts"
 import type { FreeSpace } from "./gauge.ts"
@@ -70,14 +70,14 @@ const makeBudget = ({ stored, used, capacity_bytes, space, reusable }: BudgetPar
     stored,
     reserve: (bytes, disk_bytes) => {
       const refused = diskFault(disk_bytes) ?? capacityFault(bytes)
-      if (refused) throw thrown(refused)
+      if (refused) throw faultError(refused)
       reserved_bytes += bytes
       space.reserve(disk_bytes)
     },
     assertSpace: () => {
       void space.refresh()
       const refused = space.fault(0)
-      if (refused) throw thrown(refused)
+      if (refused) throw faultError(refused)
     },
     noteWritten: (bytes) => {
       space.reserve(-bytes)

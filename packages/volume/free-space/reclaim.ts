@@ -8,7 +8,7 @@
  * Source: decision 0178.
  */
 import { setTimeout as sleep } from "node:timers/promises"
-import { faultOf, thrown } from "#actors/blob-storage/ports/fault.ts"
+import { faultError, faultOf } from "#actors/blob-storage/ports/fault.ts"
 import type { VolumeParts } from "../parts.ts"
 import {
   type CompactionParts,
@@ -252,7 +252,7 @@ export const makeReclaim = ({ parts, usedBytes, work }: Reclaiming) => {
     const { outcome } = run
     if (outcome && current === run) current = undefined
     if (outcome?.cause === stopped) {
-      throw thrown({ _tag: "BlobStoreFailed", detail: "The volume is being closed." })
+      throw faultError({ _tag: "BlobStoreFailed", detail: "The volume is being closed." })
     }
     if (outcome?.cause !== undefined) throw outcome.cause
     return {

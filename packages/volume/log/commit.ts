@@ -5,7 +5,7 @@
  *
  * A batch never holds two operations on one id: the later one waits for the next batch.
  */
-import { type BlobFault, faultOf, thrown } from "#actors/blob-storage/ports/fault.ts"
+import { type BlobFault, faultError, faultOf } from "#actors/blob-storage/ports/fault.ts"
 import type { BlobId } from "#schemas/blob-storage/blob.ts"
 import { causeText } from "#schemas/cause-text.ts"
 import { isHeld } from "../blob-index/blob-index.ts"
@@ -139,7 +139,7 @@ const makeLookUp = ({ state, log }: CommitQueueParts, queue: Queue) => {
       const tail = await log.tail(operation.id, place)
       if (tail) tails.set(operation.id, tail)
     } catch (cause) {
-      one.reject(thrown(faultOf(cause)))
+      one.reject(faultError(faultOf(cause)))
       return []
     }
     if (operation.kind !== "put" && operation.kind !== "delete") return [one]
@@ -214,7 +214,7 @@ const makeGather = ({ state, capacityFault }: CommitQueueParts) => {
       const present = { place, head: undefined, tail: tails.get(id), ...head }
       const decision = decide(operation, present, stamps, spaceFault)
       if (decision.kind === "return") resolve(decision.outcome)
-      if (decision.kind === "refuse") reject(thrown(decision.fault))
+      if (decision.kind === "refuse") reject(faultError(decision.fault))
       if (decision.kind !== "write") continue
       const { record, outcome } = decision
       const record_bytes = recordBytesMax(record)
@@ -266,7 +266,7 @@ const makeBatches = (parts: CommitQueueParts, queue: Queue, writer: LogWriter) =
     const [first] = rest
     if (!first) return
     const fault = await writer.roll(bytes, isPut(first))
-    if (fault) first.reject(thrown(fault))
+    if (fault) first.reject(faultError(fault))
     queue.requeue(fault ? rest.slice(1) : rest)
   }
   const write = async (written: ReadonlyArray<Written>) => {
@@ -324,7 +324,7 @@ export const makeCommitQueue = (parts: CommitQueueParts): OpenCommitQueue => {
   let failed: string | undefined
   let running: Promise<void> | undefined
 
-  const readOnly = () => thrown({ _tag: "BlobStoreReadOnly", detail: failed ?? "" })
+  const readOnly = () => faultError({ _tag: "BlobStoreReadOnly", detail: failed ?? "" })
   const fail = (detail: string) => {
     if (failed !== undefined) return
     failed = detail

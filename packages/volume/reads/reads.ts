@@ -4,7 +4,7 @@
  */
 import { Blake3Hasher } from "@napi-rs/blake-hash"
 import type { BlobRange, BlobReading } from "#actors/blob-storage/ports/engine.ts"
-import { faultOf, thrown } from "#actors/blob-storage/ports/fault.ts"
+import { faultError, faultOf } from "#actors/blob-storage/ports/fault.ts"
 import type { CopyReading } from "#actors/blob-storage/ports/node-engine.ts"
 import type { BlobId, BlobMeta } from "#schemas/blob-storage/blob.ts"
 import { isHeld, type Place } from "../blob-index/blob-index.ts"
@@ -106,7 +106,7 @@ const makeVerify =
   async (id, at) => {
     try {
       return await withLive(id, async (place) => {
-        const { head, data, windows, giveBack } = await readLive(id, place, {}, at)
+        const { head, data, windows, recycle: giveBack } = await readLive(id, place, {}, at)
         if (data === undefined) for await (const window of windows()) giveBack?.(window)
         return head
       })
@@ -120,7 +120,7 @@ const makeLocator = ({ index, copies, quarantine, extents }: ReadParts) => {
   const find = (id: BlobId): Place => {
     const place = index.find(id)
     if (!isHeld(place) || quarantine.isHidden(id, place)) {
-      throw thrown({ _tag: "BlobNotFound", id })
+      throw faultError({ _tag: "BlobNotFound", id })
     }
     return place
   }
@@ -257,7 +257,7 @@ const makeReadLarge =
       windowsOf(openLarge(parts, locator, id, at), readAhead, range, first)
     const asWindows = (firstTime: MakeWindows): HeadReading => {
       const windows = firstThen(firstTime, () => readAgain())
-      return { head, data: undefined, windows, giveBack }
+      return { head, data: undefined, windows, recycle: giveBack }
     }
     try {
       const span = spanIn(head, range)
@@ -310,7 +310,7 @@ export const makeReads = (parts: ReadParts): Reads => {
     verify: makeVerify(locator, readLive),
     get: (id, range, at) =>
       withLive(id, async (place) => {
-        if (place.kind === "shard") throw thrown({ _tag: "BlobNotFound", id })
+        if (place.kind === "shard") throw faultError({ _tag: "BlobNotFound", id })
         const { head: found, ...reading } = await readLive(id, place, range, at)
         return { meta: metaOf(found), ...reading }
       }),

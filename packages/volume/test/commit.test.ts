@@ -157,7 +157,7 @@ describe("a disk that fails", () => {
       for (const seed of upTo(3)) assert.equal(await readOne(engine, seed), "whole")
       assert.equal((await engine.usage()).read_only, true)
       assert.equal((await engine.scan(0, 10)).length, 3)
-      await engine.shut()
+      await engine.close()
       const again = await opened(dir)
       for (const seed of upTo(3)) assert.equal(await readOne(again, seed), "whole")
       await putOne(again, 30)
@@ -181,7 +181,7 @@ describe("a disk that fails", () => {
       assert.equal(await tagOf(putOne(engine, seed)), "BlobStoreReadOnly")
       assert.equal(await tagOf(putOne(engine, seed, 1_100_000)), "BlobStoreReadOnly")
     }
-    await engine.shut()
+    await engine.close()
     const [line = assert.fail(), ...more] = reports
     assert.match(line, /^it is read-only .*EIO: i\/o error, fdatasync$/)
     assert.deepEqual(more, [])
@@ -287,7 +287,7 @@ describe("a full disk", () => {
     const dir = freshFolder()
     const first = await opened(dir)
     const ids = await putEach(first, upTo(30))
-    await first.shut()
+    await first.close()
     const { engine, state } = await onFullDisk(dir)
     state.is_full = true
     for (const id of ids) await engine.delete(id, origin, 9n)
@@ -300,7 +300,7 @@ describe("a disk without any space left", () => {
     const dir = freshFolder()
     const first = await opened(dir)
     const [id = assert.fail()] = await putEach(first, upTo(3))
-    await first.shut()
+    await first.close()
     const [batch = assert.fail()] = batchesIn(dir)
     flip(batch.path, (batch.records[0]?.position ?? 0) + 40)
     const { engine, state } = await onFullDisk(dir)

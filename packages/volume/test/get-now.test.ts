@@ -17,7 +17,7 @@ import {
   withVolume,
 } from "./volume-folder.ts"
 
-const atHand = ({ engine }: Volume, id: BlobId) => engine.getNow?.(id)
+const atHand = ({ engine }: Volume, id: BlobId) => engine.getCached?.(id)
 
 /** A small blob that was read twice, so that it can be read synchronously. */
 const readTwice = async (volume: Volume, size: number, seed = size) => {
@@ -93,7 +93,7 @@ describe("a synchronous read", () => {
 
 /** Starts a read of all windows. */
 const windowsOf = async (volume: Volume, id: BlobId) => {
-  const { windows, giveBack } = await volume.engine.get(id, {}, 7n)
+  const { windows, recycle: giveBack } = await volume.engine.get(id, {}, 7n)
   return { windows: windows(), giveBack: giveBack ?? assert.fail("nothing can be given back") }
 }
 

@@ -87,7 +87,7 @@ const restartSmall = async (dir: string, count: number) => {
   assert(count < 100_000 || bytes <= index_bytes_max, `${bytes} bytes of index a blob`)
   await timed(
     (s) => `closed in ${s.toFixed(1)} s`,
-    () => engine.shut(),
+    () => engine.close(),
   )
   const reopened = (how: string) => (s: number) =>
     `opened again ${how} in ${s.toFixed(1)} s (${((s * 1e6) / count).toFixed(2)} s a million)`
@@ -95,13 +95,13 @@ const restartSmall = async (dir: string, count: number) => {
   engine = await timed(reopened("by its checkpoint"), open)
   assert.equal((await engine.usage()).blob_count, count)
   await lookAt(engine, ids, step)
-  await engine.shut()
+  await engine.close()
   for (const name of ["checkpoint-1", "checkpoint-2"]) rmSync(join(dir, name))
   engine = await timed(reopened("by its whole log"), open)
   assert.equal((await engine.usage()).blob_count, count)
   await lookAt(engine, ids, step)
   say(`${memory()} resident`)
-  await engine.shut()
+  await engine.close()
 }
 
 /** Deletes by the hundred thousand and compacts, while readers read what stays. */
@@ -144,14 +144,14 @@ const deleteAndCompact = async (dir: string) => {
   const after = engine.status()
   say(`${before.log_files} log files before, ${after.log_files} after`)
   assert(after.log_files < before.log_files, "compaction gives files back")
-  await engine.shut()
+  await engine.close()
   const again = await openFolder(dir, segment_bytes)
   assert.equal((await again.usage()).blob_count, deletes)
   await each(deletes, async (n) => {
     const { data } = await again.get(ids[2 * n + 1] ?? assert.fail(), {}, 0n)
     assert(Buffer.from(data ?? []).equals(bytesOf(2 * n + 1)))
   })
-  await again.shut()
+  await again.close()
 }
 
 /**
@@ -178,7 +178,7 @@ const storeLarge = async (dir: string) => {
   const rate = (what: string) => (s: number) =>
     `5 GiB ${what} in ${s.toFixed(1)} s (${Math.round(large_bytes / mib / s)} MiB/s)`
   const { id, meta } = await timed(rate("put"), put)
-  await engine.shut()
+  await engine.close()
   engine = await openFolder(dir, segment_bytes)
   const hasher = new Blake3Hasher()
   const read = async () => {
@@ -196,7 +196,7 @@ const storeLarge = async (dir: string) => {
   say(`${mb(bytesIn(dir))} on disk, ${mb(held_bytes)} before`)
   assert(bytesIn(dir) <= 1.5 * held_bytes, "the room is not used again")
   assert.equal((await engine.usage()).payload_bytes, large_bytes)
-  await engine.shut()
+  await engine.close()
   say(`memory grew by ${mb(highest - before)} over ${mb(before)}`)
   assert(highest - before <= growth_bytes_max, "memory grows with a blob")
 }

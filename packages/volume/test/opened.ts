@@ -64,10 +64,10 @@ export const opened = async (
   const shut = async () => {
     if (is_shut) return
     is_shut = true
-    await engine.shut()
+    await engine.close()
   }
   onTestFinished(shut)
-  return { ...engine, shut }
+  return { ...engine, close: shut }
 }
 
 export const bytesOf = (seed: number, size = 1000) => noise(seed, size)

@@ -69,7 +69,7 @@ const allFacts = async ({ scan }: Pick<VolumeEngine, "scan">, limit: number) => 
 
 /** What a scan reads after a restart, when nothing is in memory. */
 const fromDisk = async (engine: VolumeEngine, dir: string) => {
-  await engine.shut()
+  await engine.close()
   return allFacts(await opened(dir), 1000)
 }
 
@@ -100,7 +100,7 @@ describe("the most recent facts of a volume", () => {
     const dir = freshFolder()
     const before = await opened(dir)
     await putEach(before, [1, 2])
-    await before.shut()
+    await before.close()
     const { disk, reads } = counting()
     const engine = await opened(dir, {}, disk)
     await putEach(engine, [3])

@@ -15,7 +15,7 @@ describe("a volume that is behind the event log", () => {
       const before = await opened(dir)
       await putEach(before, older)
       await before.acknowledge(1)
-      await before.shut()
+      await before.close()
 
       const reports: Array<string> = []
       const report = (problem: string) => void reports.push(problem)
@@ -46,7 +46,7 @@ describe("a volume that is behind the event log", () => {
     const dir = freshFolder()
     const engine = await opened(dir)
     await putEach(engine, seeds)
-    await engine.shut()
+    await engine.close()
     const again = await opened(dir, { resume_after: 3, report: assert.fail })
     const cursors = (await again.scan(3, 10)).map(({ cursor }) => cursor)
     assert.deepEqual(cursors, [4])

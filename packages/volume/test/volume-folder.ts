@@ -118,7 +118,7 @@ export const withVolume = async (
     const opened = await openVolume(given, hookedDisk(hooks))
     engine = opened
     const reopen = async (more: Partial<VolumeOptions> = changes) => {
-      await opened.shut()
+      await opened.close()
       return open(more)
     }
     return { engine: opened, dir, hooks, reopen }
@@ -127,7 +127,7 @@ export const withVolume = async (
     await body(await open({}))
   } finally {
     for (const hook of ["write", "datasync", "read", "create"] as const) delete hooks[hook]
-    await engine?.shut()
+    await engine?.close()
     rmSync(dir, { recursive: true, force: true })
   }
 }

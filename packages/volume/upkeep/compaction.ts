@@ -2,7 +2,7 @@
  * Compaction: moves the live data of mostly dead files elsewhere, and recycles the files. No file
  * is retired before a checkpoint without it is durable.
  */
-import { faultOf, thrown } from "#actors/blob-storage/ports/fault.ts"
+import { faultError, faultOf } from "#actors/blob-storage/ports/fault.ts"
 import type { ExtentFile } from "../extents/files.ts"
 import { type Thresholds, thresholdsOf } from "../free-space/thresholds.ts"
 import type { LogFile, VolumeParts } from "../parts.ts"
@@ -127,7 +127,7 @@ export const retire = async (
 const assertSpace = async ({ space }: CompactionParts) => {
   await space.refresh()
   const fault = space.isLow() ? space.fault(0) : undefined
-  if (fault) throw thrown(fault)
+  if (fault) throw faultError(fault)
 }
 
 /** Empties the files worth it; near the floor only until there is space again. */

@@ -3,7 +3,7 @@
  * so that the file can be retired.
  */
 import { Blake3Hasher } from "@napi-rs/blake-hash"
-import { thrown } from "#actors/blob-storage/ports/fault.ts"
+import { faultError } from "#actors/blob-storage/ports/fault.ts"
 import type { BlobId } from "#schemas/blob-storage/blob.ts"
 import { isHeld, type Place } from "../blob-index/blob-index.ts"
 import { type Allocation, type ExtentFiles, spanBytes, spanOfExtent } from "../extents/files.ts"
@@ -80,7 +80,7 @@ const copyExtent = async (
 }
 
 /** Why a blob stays where it is: no file has enough contiguous space. */
-export const no_space = thrown({
+export const no_space = faultError({
   _tag: "BlobCapacityExceeded",
   detail: "No extent file has enough contiguous space.",
 })

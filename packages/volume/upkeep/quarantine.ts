@@ -3,7 +3,7 @@
  * its bytes are kept for inspection.
  */
 import { join } from "node:path"
-import { codeOf, faultOf, thrown } from "#actors/blob-storage/ports/fault.ts"
+import { codeOf, faultError, faultOf } from "#actors/blob-storage/ports/fault.ts"
 import type { BlobId } from "#schemas/blob-storage/blob.ts"
 import type { Place } from "../blob-index/blob-index.ts"
 import type { VolumeFile } from "../disk.ts"
@@ -182,4 +182,4 @@ export const quarantineHeadless = async (
 
 /** The error for readers of a damaged copy. */
 export const corrupt = (id: BlobId, { detail }: Damage) =>
-  thrown({ _tag: "BlobCorrupt", id, detail })
+  faultError({ _tag: "BlobCorrupt", id, detail })

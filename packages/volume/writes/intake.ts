@@ -4,7 +4,7 @@
  * decides what becomes of it.
  */
 import { Blake3Hasher } from "@napi-rs/blake-hash"
-import { faultOf, thrown } from "#actors/blob-storage/ports/fault.ts"
+import { faultError, faultOf } from "#actors/blob-storage/ports/fault.ts"
 import { type BlobId, blob_id_bytes } from "#schemas/blob-storage/blob.ts"
 import { makeByteQueue } from "../extents/byte-queue.ts"
 import { diskBytes, type ExtentFiles } from "../extents/files.ts"
@@ -23,11 +23,11 @@ const makeReservation = ({ limits, budget }: IntakeParts, announced: number | un
   let written_bytes = 0
   const assertAllowed = (bytes: number) => {
     if (bytes > limits.size_max_bytes) {
-      throw thrown({ _tag: "BlobTooLarge", bytes_max: limits.size_max_bytes })
+      throw faultError({ _tag: "BlobTooLarge", bytes_max: limits.size_max_bytes })
     }
     if (announced !== undefined && bytes > announced) {
       const detail = `The put has more than the ${announced} bytes that were announced.`
-      throw thrown({ _tag: "BlobStoreFailed", detail })
+      throw faultError({ _tag: "BlobStoreFailed", detail })
     }
   }
   const grow = (bytes: number) => {

@@ -1,7 +1,7 @@
 /** Puts of small blobs whose content is complete: the hottest write path. */
 import { Blake3Hasher } from "@napi-rs/blake-hash"
-import type { Placed, PutAnswer, PutOrder } from "#actors/blob-storage/ports/engine.ts"
-import { thrown } from "#actors/blob-storage/ports/fault.ts"
+import type { OnPlaced, PutOrder, PutResult } from "#actors/blob-storage/ports/engine.ts"
+import { faultError } from "#actors/blob-storage/ports/fault.ts"
 import { type BlobId, blob_id_bytes } from "#schemas/blob-storage/blob.ts"
 import { isHeld } from "../blob-index/blob-index.ts"
 import { admission, refusalOf } from "../log/decide.ts"
@@ -95,7 +95,7 @@ const operationOf = (
 }
 
 /** The response to a put, from the outcome of its operation. */
-export const putAnswer = (put: PutOperation, { head, record }: Outcome): PutAnswer => {
+export const putAnswer = (put: PutOperation, { head, record }: Outcome): PutResult => {
   if (head) return { id: put.id, meta: metaOf(head), created: false }
   if (!record) throw new Error("a put was neither stored nor present")
   const { id, checksum, labels } = put
@@ -124,22 +124,22 @@ export const sizeOf = (parts: ReadonlyArray<Uint8Array>) => {
 /** Puts blobs smaller than `limits.inline_bytes_max`. */
 export const makePutSmall = ({ limits, index, commits, verify }: Parts) => {
   /** Content that is already stored, and was verified, needs no commit. */
-  const settle = async (put: PutOperation): Promise<PutAnswer | undefined> => {
+  const settle = async (put: PutOperation): Promise<PutResult | undefined> => {
     const head = await verify(put.id, put.at)
     const refused = refusalOf(put.id, admission(put, head))
-    if (refused) throw thrown(refused)
+    if (refused) throw faultError(refused)
     return head && { id: put.id, meta: metaOf(head), created: false }
   }
   return async (
     order: PutOrder,
     parts: ReadonlyArray<Uint8Array>,
     at: bigint,
-    placed?: Placed,
-  ): Promise<PutAnswer> => {
+    placed?: OnPlaced,
+  ): Promise<PutResult> => {
     commits.assertWritable()
     const size = sizeOf(parts)
     if (size > limits.size_max_bytes) {
-      throw thrown({ _tag: "BlobTooLarge", bytes_max: limits.size_max_bytes })
+      throw faultError({ _tag: "BlobTooLarge", bytes_max: limits.size_max_bytes })
     }
     const decided = operationOf(order, parts, size, at)
     const put: PutOperation =

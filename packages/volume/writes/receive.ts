@@ -4,13 +4,13 @@
  *
  * Source: document 1 §1 InternalService; docs/decisions/0121-copies-of-a-cluster.md.
  */
-import { type BlobFault, thrown } from "#actors/blob-storage/ports/fault.ts"
+import { type BlobFault, faultError } from "#actors/blob-storage/ports/fault.ts"
 import type {
   CopyOrder,
   HeldCopy,
+  IncomingCopy,
   NodeEngine,
-  Received,
-  Receiving,
+  ReceiveResult,
 } from "#actors/blob-storage/ports/node-engine.ts"
 import { type BlobId, blob_id_bytes, storedPolicy } from "#schemas/blob-storage/blob.ts"
 import { isHeld } from "../blob-index/blob-index.ts"
@@ -31,7 +31,7 @@ export type CopyInParts = Pick<VolumeParts, "limits" | "commits" | "log" | "inde
     readonly last_at: () => bigint
   }
 
-const failed = (detail: string) => thrown({ _tag: "BlobStoreFailed", detail })
+const failed = (detail: string) => faultError({ _tag: "BlobStoreFailed", detail })
 const copy_gone = failed("The present copy was removed meanwhile.")
 
 const putOf = (order: CopyOrder, bytes: number, at: bigint): PutOperation => ({
@@ -60,7 +60,7 @@ const assertHash = (order: CopyOrder, hash: () => string) => {
   if (found === order.checksum) return
   // The first half of a BLAKE3 digest in hex is a BlobId.
   const actual = found.slice(0, 2 * blob_id_bytes) as BlobId
-  throw thrown({ _tag: "BlobIdMismatch", expected: order.id, actual })
+  throw faultError({ _tag: "BlobIdMismatch", expected: order.id, actual })
 }
 
 /**
@@ -76,7 +76,7 @@ const makeSettle =
     // A corrupt head is handled when the copy is committed.
     if (!head) return undefined
     const admission = admitCopy(order, presenceOf(head, isHeld(place)))
-    if (admission.verdict === "refuse") throw thrown(admission.fault)
+    if (admission.verdict === "refuse") throw faultError(admission.fault)
     if (admission.verdict === "store") return undefined
     if (replacesExtents(bytes >= limits.inline_bytes_max, head, order.shard)) return undefined
     const found = is_read ? head : await verify(order.id, last_at())
@@ -94,7 +94,7 @@ const presentCopyOf = (order: CopyOrder, copy: HeldCopy, record: Outcome["record
   return { ...copy, put_at: latest(putAtIn(order), copy.put_at), stored_at: record.at }
 }
 
-const received = (put: PutOperation, order: CopyOrder, { head, record }: Outcome): Received => {
+const received = (put: PutOperation, order: CopyOrder, { head, record }: Outcome): ReceiveResult => {
   if (head) return { copy: presentCopyOf(order, heldCopyOf(head), record), created: false }
   if (!record) throw new Error("a copy was neither stored nor present")
   const { id, checksum, size, created_at, shard } = order
@@ -107,7 +107,7 @@ const received = (put: PutOperation, order: CopyOrder, { head, record }: Outcome
 const renewedFor = async (
   { renew }: CopyInParts,
   order: CopyOrder,
-  found: Received,
+  found: ReceiveResult,
   at: bigint,
 ) => {
   const put_at = putAtIn(order)
@@ -129,7 +129,7 @@ const aborted = failed("The copy was aborted.")
 
 /** Holds a copy's bytes until all have arrived. `store` then writes its record. */
 interface CopyReceiver extends Pick<Session, "write" | "work" | "abort"> {
-  readonly store: (at: bigint) => Promise<Received>
+  readonly store: (at: bigint) => Promise<ReceiveResult>
 }
 
 /** A copy that goes to extents. */
@@ -169,7 +169,7 @@ const receiveSmall = (
   const write = (part: Uint8Array) => {
     if (broken) return refuse(broken)
     if (bytes > limits.size_max_bytes) {
-      return refuse(thrown({ _tag: "BlobTooLarge", bytes_max: limits.size_max_bytes }))
+      return refuse(faultError({ _tag: "BlobTooLarge", bytes_max: limits.size_max_bytes }))
     }
     received_bytes += part.length
     if (received_bytes > bytes) return refuse(failed(`The copy has more than its ${bytes} bytes.`))
@@ -197,8 +197,8 @@ const receiveSmall = (
 }
 
 /** A copy refused before any byte. */
-const refusing = (fault: BlobFault): Receiving => {
-  const refuse = () => handled(Promise.reject(thrown(fault)))
+const refusing = (fault: BlobFault): IncomingCopy => {
+  const refuse = () => handled(Promise.reject(faultError(fault)))
   return { write: refuse, finish: refuse, abort: () => Promise.resolve() }
 }
 
@@ -207,7 +207,7 @@ const begin = (
   extents: ExtentFiles,
   order: CopyOrder,
   bytes: number,
-): Receiving => {
+): IncomingCopy => {
   const is_small = bytes < parts.limits.inline_bytes_max
   const receiver = is_small
     ? receiveSmall(parts, order, bytes)
@@ -215,14 +215,14 @@ const begin = (
   const settle = makeSettle(parts, order, bytes)
   /** The present copy; undefined once there is known to be none. */
   let present = parts.index.find(order.id) ? handled(settle(false)) : undefined
-  let finishing: Promise<Received> | undefined
+  let finishing: Promise<ReceiveResult> | undefined
 
   const writeAfter = async (held: Promise<HeldCopy | undefined>, part: Uint8Array) => {
     if (await held) return
     present = undefined
     await receiver.write(part)
   }
-  const finishAll = async (at: bigint): Promise<Received> => {
+  const finishAll = async (at: bigint): Promise<ReceiveResult> => {
     parts.commits.assertWritable()
     const copy_here = await present
     if (!copy_here)
@@ -249,7 +249,7 @@ const begin = (
 /** Receives copies from other nodes. */
 export const makeReceive =
   (parts: CopyInParts, extents: ExtentFiles) =>
-  (order: CopyOrder, bytes: number): Receiving => {
+  (order: CopyOrder, bytes: number): IncomingCopy => {
     const fault = orderFault(order, bytes)
     return fault ? refusing(fault) : begin(parts, extents, order, bytes)
   }

@@ -4,7 +4,7 @@
  */
 
 import { crc32c } from "@node-rs/crc32"
-import { faultOf, isFull, thrown } from "#actors/blob-storage/ports/fault.ts"
+import { faultError, faultOf, isFull } from "#actors/blob-storage/ports/fault.ts"
 import { makeByteQueue } from "../extents/byte-queue.ts"
 import { type Allocation, dataBytes, type ExtentFiles, spanBytes } from "../extents/files.ts"
 import { alignedCopy, giveBack, makeGatherer } from "../extents/memory.ts"
@@ -122,9 +122,9 @@ const makeInFlight = () => {
 const writeFault = (commits: CommitQueue, { noteFull }: ExtentFiles, cause: unknown) => {
   const fault = faultOf(cause)
   if (isFull(cause)) noteFull()
-  if (fault._tag !== "BlobStoreFailed") return thrown(fault)
+  if (fault._tag !== "BlobStoreFailed") return faultError(fault)
   commits.fail(`A write of a large blob failed: ${fault.detail}`)
-  return thrown({ _tag: "BlobStoreReadOnly", detail: commits.failed() ?? fault.detail })
+  return faultError({ _tag: "BlobStoreReadOnly", detail: commits.failed() ?? fault.detail })
 }
 
 /** Receives all bytes of a blob in order: its hash. */
@@ -284,7 +284,7 @@ export const makeBlobStream = (
       try {
         await Promise.all(Array.from(blob_extents.segments(), extents.sync))
       } catch (cause) {
-        throw thrown({ _tag: "BlobStoreReadOnly", detail: commits.failed() ?? String(cause) })
+        throw faultError({ _tag: "BlobStoreReadOnly", detail: commits.failed() ?? String(cause) })
       }
     },
     abandon: async () => {

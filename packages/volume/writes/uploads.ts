@@ -2,8 +2,8 @@
  * Puts that arrive piece by piece, and puts of large blobs. Small content is buffered and put at
  * once; large content is streamed to extents as it arrives.
  */
-import type { PutAnswer, PutOrder } from "#actors/blob-storage/ports/engine.ts"
-import { thrown } from "#actors/blob-storage/ports/fault.ts"
+import type { PutOrder, PutResult } from "#actors/blob-storage/ports/engine.ts"
+import { faultError } from "#actors/blob-storage/ports/fault.ts"
 import type { NodeUpload } from "#actors/blob-storage/ports/node-engine.ts"
 import { isHeld } from "../blob-index/blob-index.ts"
 import type { ExtentFiles } from "../extents/files.ts"
@@ -25,7 +25,7 @@ export type Put = (
   order: PutOrder,
   parts: ReadonlyArray<Uint8Array>,
   at: bigint,
-) => Promise<PutAnswer>
+) => Promise<PutResult>
 
 export interface Uploads {
   readonly upload: (order: PutOrder, size: number | undefined) => NodeUpload
@@ -46,7 +46,7 @@ const settle = async ({ index, log, verify }: UploadParts, put: PutOperation) =>
   const place = index.find(put.id)
   const present = isHeld(place) ? await log.head(put.id, place) : undefined
   const refused = refusalOf(put.id, admission(put, present))
-  if (refused) throw thrown(refused)
+  if (refused) throw faultError(refused)
   if (!present || replacesExtents(put.extents.length > 0, present, undefined)) return undefined
   const head = await verify(put.id, put.at)
   return head && { id: put.id, meta: metaOf(head), created: false }
@@ -56,7 +56,7 @@ const commit = async (
   parts: UploadParts,
   put: PutOperation,
   stream: BlobStream,
-): Promise<PutAnswer> => {
+): Promise<PutResult> => {
   const settled = await settle(parts, put)
   if (settled) return settled
   await stream.sync()
@@ -85,7 +85,7 @@ const settleDuplicate = async (parts: UploadParts, put: PutOperation, cause: unk
 
 const finishOf =
   (parts: UploadParts, order: PutOrder, intake: Intake, putSmall: Put) =>
-  async (at: bigint): Promise<PutAnswer> => {
+  async (at: bigint): Promise<PutResult> => {
     const surplus = intake.surplus()
     if (surplus) {
       const put = { ...putOf(order, intake.size(), at), ...identified(surplus.hasher) }
@@ -118,7 +118,7 @@ const beginUpload = (
   const mayBeDuplicate = makeMayBeDuplicate(parts, order)
   const session = makeSession(parts, extents, { announced, mayBeDuplicate })
   const finishNow = finishOf(parts, order, session.intake, putSmall)
-  let finishing: Promise<PutAnswer> | undefined
+  let finishing: Promise<PutResult> | undefined
 
   const finish = async (at: bigint) => {
     finishing ??= session.work(() => finishNow(at))

@@ -23,7 +23,7 @@ export const BackupB = Schema.Struct({ ...shown, target_bucket_id: TargetId }).a
 })
 export type BackupB = typeof BackupB.Type
 
-const wish = {
+const snapshot_option = {
   crash_consistent: Schema.optionalKey(Schema.NullOr(Schema.Boolean)).annotateKey({
     description: "From a snapshot of the share, or from the share itself",
   }),
@@ -37,7 +37,7 @@ export const NewBackupA = Schema.Struct({
   share_id,
   target_id: Schema.optionalKey(TargetId).annotateKey({ description: "Where it goes" }),
   policy_id: Schema.optionalKey(Schema.NullOr(PolicyId)).annotateKey(policy),
-  ...wish,
+  ...snapshot_option,
 })
   .check(
     Schema.makeFilter<{ readonly target_id?: unknown; readonly policy_id?: unknown }>(
@@ -50,5 +50,5 @@ export const NewBackupA = Schema.Struct({
 export const NewBackupB = Schema.Struct({
   share_id,
   policy_id: PolicyId.annotateKey(policy),
-  ...wish,
+  ...snapshot_option,
 }).annotate({ identifier: "NewBackupOfPolicy" })

@@ -40,10 +40,10 @@ describeNats("LiveNodes over NATS", (it) => {
       const one = yield* process("almanac")
       const other = yield* process("almanac")
       const foreign = yield* process("elsewhere")
-      yield* one.beat(said)
+      yield* one.publish(said)
       yield* until(() => other.find(node_id) !== undefined)
       assert.equal(other.find(node_id)?.used_bytes, said.used_bytes)
-      yield* other.beat({ ...said, node_id: NodeId.make("node-2") })
+      yield* other.publish({ ...said, node_id: NodeId.make("node-2") })
       yield* until(() => one.find("node-2") !== undefined)
       assert.isUndefined(foreign.find(node_id))
     }),
@@ -59,7 +59,7 @@ describeNats("LiveNodes over NATS", (it) => {
       }
       connection.publish(subject, "x".repeat(10_000))
       const other = yield* process("almanac")
-      yield* other.beat(said)
+      yield* other.publish(said)
       yield* until(() => one.find(node_id) !== undefined)
     }),
   )

@@ -3,7 +3,7 @@ import { join } from "node:path"
 import { assert, describe, it } from "@effect/vitest"
 import Sqlite from "better-sqlite3"
 import { Effect } from "effect"
-import { hearing } from "#actors/blob-storage/ports/live-nodes.ts"
+import { makeLiveNodes } from "#actors/blob-storage/ports/live-nodes.ts"
 import { sqliteLiveNodes } from "#adapters/blob-storage/sqlite-live-nodes.ts"
 import { nodes_max } from "#schemas/blob-storage/cluster.ts"
 import { NodeId } from "#schemas/blob-storage/node.ts"
@@ -13,9 +13,9 @@ import { temporaryFolder } from "../../world/programs/nats.ts"
 const life = (path: string, node_ids: ReadonlyArray<string>) =>
   Effect.scoped(
     Effect.gen(function* () {
-      const { hear, find } = hearing(yield* sqliteLiveNodes(path))
+      const { record, find } = makeLiveNodes(yield* sqliteLiveNodes(path))
       for (const id of node_ids) {
-        yield* hear({ node_id: NodeId.make(id), used_bytes: 2n ** 64n - 1n, blob_count: 7n })
+        yield* record({ node_id: NodeId.make(id), used_bytes: 2n ** 64n - 1n, blob_count: 7n })
       }
       return find
     }),
@@ -29,7 +29,7 @@ describe("live values in SQLite", () => {
       const find = yield* life(path, [])
       assert.equal(find("a")?.used_bytes, 2n ** 64n - 1n)
       assert.equal(find("a")?.blob_count, 7n)
-      assert.isAbove(find("a")?.heard_at ?? 0, 0)
+      assert.isAbove(find("a")?.received_at ?? 0, 0)
       assert.isUndefined(find("b"))
     }).pipe(Effect.scoped),
   )
@@ -63,11 +63,11 @@ describe("live values in SQLite", () => {
   it.live("are heard also while the file takes nothing", () =>
     Effect.gen(function* () {
       const path = join(yield* temporaryFolder, "live.sqlite")
-      const { hear, find } = hearing(yield* sqliteLiveNodes(path))
+      const { record, find } = makeLiveNodes(yield* sqliteLiveNodes(path))
       const other = new Sqlite(path)
       other.exec("drop table live_blob_storage_node")
       other.close()
-      yield* hear({ node_id: NodeId.make("a"), used_bytes: 1n, blob_count: 1n })
+      yield* record({ node_id: NodeId.make("a"), used_bytes: 1n, blob_count: 1n })
       assert.equal(find("a")?.used_bytes, 1n)
     }).pipe(Effect.scoped),
   )

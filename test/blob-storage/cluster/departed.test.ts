@@ -1,7 +1,7 @@
 /** Who is away with its disk: since when what was put can be on no node but those that are here. */
 import assert from "node:assert/strict"
 import { describe, it } from "vitest"
-import { Cluster, type ClusterContext, wholeSince } from "#actors/blob-storage/cluster.ts"
+import { Cluster, type ClusterContext, allOnlineSince } from "#actors/blob-storage/cluster.ts"
 import { type ClusterEvent, NodeRemoved } from "#events/blob-storage/cluster.ts"
 import { snapshot_bytes_max } from "#events/log.ts"
 import { NodeId } from "#schemas/blob-storage/node.ts"
@@ -30,7 +30,7 @@ const contextAfter = (...events: ReadonlyArray<ClusterEvent>) => {
   return state.context as ClusterContext
 }
 const since = (...events: ReadonlyArray<ClusterEvent>) =>
-  wholeSince(contextAfter(...both, ...events))
+  allOnlineSince(contextAfter(...both, ...events))
 
 describe("a cluster that is whole", () => {
   it("is so from the beginning, and not while a node is offline", () => {

@@ -360,9 +360,9 @@ describe("metrics", () => {
         replication_failures: 4n,
         under_replicated: 5n,
       }
-      const { beat: tell } = yield* LiveNodes
+      const { publish } = yield* LiveNodes
       for (const node_id of [NodeId.make("node-1"), NodeId.make("node-2")]) {
-        yield* tell({ node_id, used_bytes: 7n, blob_count: 2n, progress })
+        yield* publish({ node_id, used_bytes: 7n, blob_count: 2n, progress })
       }
       yield* ask("POST", "/v1/cluster/leave", { node_id: "node-2", graceful: true })
       const { body } = yield* ask("GET", "/v1/cluster/metrics")

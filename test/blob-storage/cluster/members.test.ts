@@ -1,7 +1,7 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, Fiber, Layer } from "effect"
 import { Cluster, type ClusterContext, type Member } from "#actors/blob-storage/cluster.ts"
-import { heldMembers, holdsNewest, membership } from "#actors/blob-storage/members.ts"
+import { isUpToDate, makeMembersCache, membership } from "#actors/blob-storage/members.ts"
 import { address, Commands } from "#actors/commands.ts"
 import { host } from "#actors/host.ts"
 import { runProcess } from "#actors/process.ts"
@@ -30,7 +30,7 @@ const cluster = (ring_version: number, ...nodes: ReadonlyArray<Member>): Cluster
 
 describe("the members that a node knows", () => {
   it("are nobody until it learns of one, and then those that are active or leave", () => {
-    const { members, isNode, learn } = heldMembers("a")
+    const { members, isNode, learn } = makeMembersCache("a")
     assert.deepEqual([members().active, members().leaving, members().is_leaving], [[], [], false])
     assert.deepEqual(members().placement.ownersOf(0, 3), [])
     learn(cluster(3, member("a", "active"), member("b", "leaving", 2), member("c", "offline")), 1)
@@ -42,7 +42,7 @@ describe("the members that a node knows", () => {
   })
 
   it("have one placement for each version of the ring, drawn of the active ones alone", () => {
-    const { members, learn } = heldMembers("a")
+    const { members, learn } = makeMembersCache("a")
     learn(cluster(1, member("a", "active"), member("b", "active"), member("c", "leaving")), 1)
     const { placement } = members()
     assert.equal(members().placement, placement)
@@ -55,7 +55,7 @@ describe("the members that a node knows", () => {
   })
 
   it("say that the node leaves until it is back, also once it has left", () => {
-    const { members, learn } = heldMembers("a")
+    const { members, learn } = makeMembersCache("a")
     const steps: ReadonlyArray<readonly [ReadonlyArray<Member>, boolean]> = [
       [[member("a", "active")], false],
       [[member("a", "leaving"), member("b", "active")], true],
@@ -86,8 +86,8 @@ describe("the members that a node knows", () => {
             vnodes_per_node: 8,
           }),
         )
-      const { members, learn, position } = heldMembers("a")
-      const is_newest = holdsNewest(yield* Log, "almanac", { position })
+      const { members, learn, position } = makeMembersCache("a")
+      const is_newest = isUpToDate(yield* Log, "almanac", { position })
       const names = () => members().active.map(({ node_id }) => node_id)
       const shows = (expected: string) =>
         Effect.suspend(() => Effect.succeed(names().join())).pipe(

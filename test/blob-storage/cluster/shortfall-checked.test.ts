@@ -3,7 +3,7 @@ import { assert, describe, it } from "@effect/vitest"
 import { Effect, Layer, Stream, Struct } from "effect"
 import { TestClock } from "effect/testing"
 import { Cluster } from "#actors/blob-storage/cluster.ts"
-import { type Checked, shortfall } from "#actors/blob-storage/shortfall.ts"
+import { type SweepFindings, shortfall } from "#actors/blob-storage/shortfall.ts"
 import { Volume } from "#actors/blob-storage/volume.ts"
 import { type Addressed, address, Commands } from "#actors/commands.ts"
 import { host } from "#actors/host.ts"
@@ -71,9 +71,11 @@ const look = Effect.andThen(Effect.andThen(settled, TestClock.adjust(1000)), set
 describe("a shortfall that the repair has looked into", () => {
   it.effect("ends when the copies were found to be there, by the ring that there is", () =>
     Effect.gen(function* () {
-      let found: Checked | undefined
+      let found: SweepFindings | undefined
       const checked = () => found
-      yield* Effect.forkChild(runProcess(shortfall({ cluster, node_id: node, checked })))
+      yield* Effect.forkChild(
+        runProcess(shortfall({ cluster, node_id: node, lastFindings: checked })),
+      )
       const facts = RecordFacts.make({ from: 0, to: 1, facts: [fact] })
       yield* send("facts", address(Volume, node, facts))
       yield* look

@@ -2,8 +2,8 @@ import { assert, describe, it } from "@effect/vitest"
 import { Effect, Fiber, Layer, Stream } from "effect"
 import { TestClock } from "effect/testing"
 import { Cluster, loadCluster } from "#actors/blob-storage/cluster.ts"
-import { heart } from "#actors/blob-storage/heart.ts"
-import { type Heartbeat, hearing, LiveNodes } from "#actors/blob-storage/ports/live-nodes.ts"
+import { sendHeartbeats } from "#actors/blob-storage/heartbeat.ts"
+import { type Heartbeat, LiveNodes, makeLiveNodes } from "#actors/blob-storage/ports/live-nodes.ts"
 import { no_progress } from "#actors/blob-storage/ports/repair-progress.ts"
 import { watchdog } from "#actors/blob-storage/watchdog.ts"
 import { address, Commands, Unavailable } from "#actors/commands.ts"
@@ -30,7 +30,7 @@ const send = Effect.fnUntraced(function* (command: Parameters<typeof Cluster.dec
 const join = (node_id: NodeId) => send(JoinNode.make({ node_id, ...where }))
 
 const beat = Effect.fnUntraced(function* (node_id: NodeId) {
-  yield* (yield* LiveNodes).beat({ node_id, used_bytes: 1n, blob_count: 1n })
+  yield* (yield* LiveNodes).publish({ node_id, used_bytes: 1n, blob_count: 1n })
 })
 
 const states = Effect.gen(function* () {
@@ -167,7 +167,7 @@ const beating = (
   holds: Effect.Effect<Omit<Heartbeat, "node_id">> = Effect.succeed(usage),
 ) =>
   Effect.forkChild(
-    heart({
+    sendHeartbeats({
       cluster,
       node: { node_id, ...where },
       heartbeat_interval_seconds: 5,
@@ -183,10 +183,10 @@ describe("a node's heart", () => {
       yield* pass(1)
       assert.deepEqual(yield* states, { "node-a": "active" })
       const heard = (yield* LiveNodes).find(a)
-      assert.deepEqual(heard, { node_id: a, ...usage, heard_at: 0 })
+      assert.deepEqual(heard, { node_id: a, ...usage, received_at: 0 })
       yield* pass(100)
       assert.deepEqual(yield* states, { "node-a": "active" })
-      assert.equal((yield* LiveNodes).find(a)?.heard_at, 100_000)
+      assert.equal((yield* LiveNodes).find(a)?.received_at, 100_000)
       assert.lengthOf(yield* happened, 3)
     }).pipe(Effect.provide(app)),
   )
@@ -207,8 +207,8 @@ describe("a node's heart", () => {
     Effect.gen(function* () {
       yield* beating(a)
       yield* pass(1)
-      const { hear, find } = hearing()
-      const deaf = LiveNodes.of({ beat: hear, find })
+      const { record, find } = makeLiveNodes()
+      const deaf = LiveNodes.of({ publish: record, find })
       const dog = yield* Effect.forkChild(
         Effect.provideService(watchdog({ ...options, fence: 1 }), LiveNodes, deaf),
       )
@@ -233,7 +233,7 @@ describe("a node's heart", () => {
       yield* beating(a, broken)
       yield* pass(60)
       assert.deepEqual(yield* states, { "node-a": "active" })
-      assert.equal((yield* LiveNodes).find(a)?.heard_at, 60_000)
+      assert.equal((yield* LiveNodes).find(a)?.received_at, 60_000)
     }).pipe(Effect.provide(app)),
   )
 
@@ -323,12 +323,12 @@ describe("a node's heart", () => {
 describe("live values", () => {
   it.effect("are bounded: the node that was silent longest is forgotten first", () =>
     Effect.gen(function* () {
-      const { hear, find } = hearing()
+      const { record, find } = makeLiveNodes()
       const heard_max = 2 * nodes_max
       const id = (n: number) => NodeId.make(`n${n}`)
-      for (let n = 0; n < heard_max; n++) yield* hear({ node_id: id(n), ...usage })
-      yield* hear({ node_id: id(0), ...usage })
-      yield* hear({ node_id: id(heard_max), ...usage })
+      for (let n = 0; n < heard_max; n++) yield* record({ node_id: id(n), ...usage })
+      yield* record({ node_id: id(0), ...usage })
+      yield* record({ node_id: id(heard_max), ...usage })
       assert.isDefined(find("n0"))
       assert.isUndefined(find("n1"))
       assert.isDefined(find(`n${heard_max}`))

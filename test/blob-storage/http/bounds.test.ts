@@ -109,7 +109,7 @@ describe("a blob that is at hand", () => {
     service.fetch(path, { ...init, headers: { ...as("reader"), ...accept_bytes, ...more } })
 
   it("is answered, and nothing is waited for", () =>
-    run({ getNow: () => at_hand }, {}, async (service) => {
+    run({ getCached: () => at_hand }, {}, async (service) => {
       const answer = await ask(service)
       expect([answer.status, await answer.text()]).toEqual([200, "hello"])
       expect(answer.headers.get("content-length")).toBe("5")
@@ -130,7 +130,7 @@ describe("a blob that is at hand", () => {
   })
 
   it("is asked for where it is not: by a get", () =>
-    run({ getNow: () => undefined, get: async () => at_hand }, {}, async (service) => {
+    run({ getCached: () => undefined, get: async () => at_hand }, {}, async (service) => {
       expect(await (await ask(service)).text()).toBe("hello")
     }))
 
@@ -140,7 +140,7 @@ describe("a blob that is at hand", () => {
     }
     const stat = async () => metaOf(5)
     const part = { ...at_hand, data: data.subarray(0, 2) }
-    return run({ getNow, stat, get: async () => part }, {}, async (service) => {
+    return run({ getCached: getNow, stat, get: async () => part }, {}, async (service) => {
       expect((await ask(service, { range: "bytes=0-1" })).status).toBe(206)
       expect((await ask(service, { "if-none-match": "*" })).status).toBe(304)
       expect((await ask(service, {}, { method: "HEAD" })).status).toBe(200)
@@ -148,7 +148,7 @@ describe("a blob that is at hand", () => {
   })
 
   it("is nobody's who may not read", () =>
-    run({ getNow: () => at_hand }, {}, async (service) => {
+    run({ getCached: () => at_hand }, {}, async (service) => {
       const asNobody = { headers: { ...accept_bytes } }
       expect((await service.fetch(path, asNobody)).status).toBe(401)
       expect((await ask(service, as("stranger"))).status).toBe(403)

@@ -3,7 +3,7 @@ import { connect } from "node:net"
 import { Effect } from "effect"
 import { describe, expect, it } from "vitest"
 import type { BlobEngine } from "#actors/blob-storage/ports/engine.ts"
-import { thrown } from "#actors/blob-storage/ports/fault.ts"
+import { faultError } from "#actors/blob-storage/ports/fault.ts"
 import { putText, utf8Length } from "#gateway/blob-storage/direct/response.ts"
 import { BlobId } from "#schemas/blob-storage/blob.ts"
 import {
@@ -135,7 +135,7 @@ describe("a request on a direct route", () => {
   it("whose engine refuses in the middle of the body is answered there and then", () => {
     const full = { _tag: "BlobCapacityExceeded", detail: "The disk is full." } as const
     const upload = () => ({
-      write: () => Promise.reject(thrown(full)),
+      write: () => Promise.reject(faultError(full)),
       finish: nothing,
       abort: async () => undefined,
     })

@@ -1,7 +1,7 @@
 /** Bytes that a direct route sends in several windows. */
 import { connect } from "node:net"
 import { describe, expect, it } from "vitest"
-import { thrown } from "#actors/blob-storage/ports/fault.ts"
+import { faultError } from "#actors/blob-storage/ports/fault.ts"
 import { id, metaOf, path, run } from "../../world/blob-storage/direct-engine.ts"
 import { accept_bytes, type BlobService } from "../../world/blob-storage/service.ts"
 import { as, until } from "../../world/http.ts"
@@ -11,7 +11,7 @@ describe("bytes in windows", () => {
   const reading = (count: number, windows: () => AsyncIterableIterator<Uint8Array>) => ({
     get: async () => ({ meta: metaOf(count * window.length), data: undefined, windows }),
   })
-  const fault = thrown({ _tag: "BlobCorrupt", id: id as never, detail: "" })
+  const fault = faultError({ _tag: "BlobCorrupt", id: id as never, detail: "" })
   const ask = (service: BlobService) =>
     service.fetch(path, { headers: { ...as("reader"), ...accept_bytes } })
 

@@ -2,7 +2,7 @@
 import { Effect } from "effect"
 import { describe, expect, it } from "vitest"
 import type { BlobEngine } from "#actors/blob-storage/ports/engine.ts"
-import { type BlobFault, thrown } from "#actors/blob-storage/ports/fault.ts"
+import { type BlobFault, faultError } from "#actors/blob-storage/ports/fault.ts"
 import { memoryEngine } from "#adapters/blob-storage/memory/engine.ts"
 import { prefersBytes, rangeOf } from "#gateway/blob-storage/direct/byte-range.ts"
 import { type BlobId, get_chunk_bytes_max } from "#schemas/blob-storage/blob.ts"
@@ -346,7 +346,7 @@ describe("delete", () => {
 })
 
 describe("a store that fails", () => {
-  const failing = (fault: BlobFault) => () => Promise.reject(thrown(fault))
+  const failing = (fault: BlobFault) => () => Promise.reject(faultError(fault))
   const failed = failing({ _tag: "BlobStoreFailed", detail: "EIO" })
   const read_only = failing({ _tag: "BlobStoreReadOnly", detail: "EIO" })
   // Any identifier will do: what is asserted is the answer's status.

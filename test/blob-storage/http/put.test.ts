@@ -1,7 +1,7 @@
 /** PUT /v1/blobs: its answer, its fields, its refusals. Source: document 1 §4, §7, §8. */
 import { Effect } from "effect"
 import { describe, expect, it } from "vitest"
-import { type BlobFault, thrown } from "#actors/blob-storage/ports/fault.ts"
+import { type BlobFault, faultError } from "#actors/blob-storage/ports/fault.ts"
 import { memoryEngine } from "#adapters/blob-storage/memory/engine.ts"
 import { json_body_bytes_max, labels_bytes_max } from "#schemas/blob-storage/blob.ts"
 import { noise } from "../../contract/blob-storage/engine-bytes.ts"
@@ -270,7 +270,7 @@ describe("a put that the store refuses", () => {
   ]
   for (const [fault, status, code, message] of cases) {
     it(`is ${status} ${message} when it is ${fault._tag}`, async () => {
-      const engine = { ...memoryEngine(), put: () => Promise.reject(thrown(fault)) }
+      const engine = { ...memoryEngine(), put: () => Promise.reject(faultError(fault)) }
       const answered = await withBlobs({ engine }, (service) => send(service, hello))
       expect(answered.status).toBe(status)
       expect(answered.json).toMatchObject({ code, message })

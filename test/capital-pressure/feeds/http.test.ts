@@ -204,13 +204,13 @@ describe("a publisher that has nothing new", () => {
         const again = yield* fetch(nfci)
         assert.isTrue(fake.asked.every(({ headers }) => headers[asked_by] === undefined))
         assert.deepEqual(told(again), told(first))
-        if (again !== unchanged) yield* again.kept
+        if (again !== unchanged) yield* again.acknowledge
         const other_process = yield* feedsWith(options)
         assert.equal(yield* other_process.fetch(nfci), unchanged)
         assert.equal(fake.asked.at(-1)?.headers[asked_by], value)
         // Another first day is another question.
         assert.deepEqual(told(yield* fetch(nfci, dayOf("2024-01-01"))), told(first))
-        yield* other_process.forget(nfci)
+        yield* other_process.reset(nfci)
         assert.deepEqual(told(yield* fetch(nfci)), told(first))
       }),
     )
@@ -221,7 +221,7 @@ describe("a publisher that has nothing new", () => {
       const { fetch, fake } = yield* given()
       const skew = metricOf("skew")
       const first = yield* fetch(skew)
-      if (first !== unchanged) yield* first.kept
+      if (first !== unchanged) yield* first.acknowledge
       assert.equal(yield* fetch(skew), unchanged)
       fake.instead = (_asked, response) => {
         response.end("DATE,SKEW\n01/02/2024,141\n")
@@ -237,7 +237,7 @@ describe("a publisher that has nothing new", () => {
       for (const id of ["skew", "ofr_fsi", "margin_debt"]) {
         const since = dayOf("2025-06-01")
         const late = yield* fetch(metricOf(id), since)
-        if (late !== unchanged) yield* late.kept
+        if (late !== unchanged) yield* late.acknowledge
         assert.equal(yield* fetch(metricOf(id), since), unchanged)
         assert.isAbove(told(yield* fetch(metricOf(id))).length, told(late).length)
       }
@@ -259,7 +259,7 @@ describe("a publisher that has nothing new", () => {
       const term = metricOf("vix_term")
       const first = yield* fetch(term)
       assert.deepEqual(told(first), [["2024-01-02", 0.75]])
-      if (first !== unchanged) yield* first.kept
+      if (first !== unchanged) yield* first.acknowledge
       assert.equal(yield* fetch(term), unchanged)
       near = "10"
       assert.deepEqual(told(yield* fetch(term)), [["2024-01-02", 0.5]])
@@ -283,7 +283,7 @@ const keysStayAway = Effect.gen(function* () {
   const changes = { fred_key: key, stooq_key: key, prices_source: "stooq" } as const
   const { fetch, prices, fake, folder } = yield* given(changes)
   const first = yield* fetch(metricOf("nfci"))
-  if (first !== unchanged) yield* first.kept
+  if (first !== unchanged) yield* first.acknowledge
   const names = yield* Effect.promise(() => readdir(folder))
   assert.deepEqual(names, ["nfci.json"])
   assert.isNotEmpty(told(yield* fetch(metricOf("cot_am_spx"))))

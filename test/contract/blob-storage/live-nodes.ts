@@ -14,19 +14,19 @@ export const promises: Readonly<Record<string, Effect.Effect<void, never, LiveNo
   }),
 
   "knows what a node said last, and when": Effect.gen(function* () {
-    const { beat, find } = yield* LiveNodes
+    const { publish, find } = yield* LiveNodes
     const before = Date.now()
-    yield* beat({ node_id, used_bytes: 1n, blob_count: 1n })
+    yield* publish({ node_id, used_bytes: 1n, blob_count: 1n })
     const largest = 2n ** 64n - 1n
-    yield* beat({ node_id, used_bytes: largest, blob_count: 2n })
-    const { heard_at = 0, ...said } = find(node_id) ?? {}
+    yield* publish({ node_id, used_bytes: largest, blob_count: 2n })
+    const { received_at = 0, ...said } = find(node_id) ?? {}
     assert.deepEqual(said, { node_id, used_bytes: largest, blob_count: 2n })
-    assert.isAtLeast(heard_at, before)
-    assert.isAtMost(heard_at, Date.now())
+    assert.isAtLeast(received_at, before)
+    assert.isAtMost(received_at, Date.now())
   }),
 
   "knows how far its repair was, where it said so last": Effect.gen(function* () {
-    const { beat, find } = yield* LiveNodes
+    const { publish, find } = yield* LiveNodes
     const largest = 2n ** 64n - 1n
     const progress = {
       pending_migrations: largest,
@@ -35,16 +35,16 @@ export const promises: Readonly<Record<string, Effect.Effect<void, never, LiveNo
       replication_failures: largest,
       under_replicated: 1n,
     }
-    yield* beat({ node_id, used_bytes: 1n, blob_count: 1n, progress })
+    yield* publish({ node_id, used_bytes: 1n, blob_count: 1n, progress })
     assert.deepEqual(find(node_id)?.progress, progress)
-    yield* beat({ node_id, used_bytes: 1n, blob_count: 1n })
+    yield* publish({ node_id, used_bytes: 1n, blob_count: 1n })
     assert.isUndefined(find(node_id)?.progress)
   }),
 
   "tells nodes apart": Effect.gen(function* () {
-    const { beat, find } = yield* LiveNodes
-    yield* beat({ node_id, used_bytes: 1n, blob_count: 1n })
-    yield* beat({ node_id: NodeId.make("node-2"), used_bytes: 2n, blob_count: 2n })
+    const { publish, find } = yield* LiveNodes
+    yield* publish({ node_id, used_bytes: 1n, blob_count: 1n })
+    yield* publish({ node_id: NodeId.make("node-2"), used_bytes: 2n, blob_count: 2n })
     assert.equal(find("node-1")?.used_bytes, 1n)
     assert.equal(find("node-2")?.used_bytes, 2n)
   }),

@@ -1,6 +1,6 @@
 /** What every NodeEngine promises of bytes that belong to no blob yet. */
 import assert from "node:assert/strict"
-import type { PutAnswer } from "#actors/blob-storage/ports/engine.ts"
+import type { PutResult } from "#actors/blob-storage/ports/engine.ts"
 import { faultOf } from "#actors/blob-storage/ports/fault.ts"
 import type { NodeEngine } from "#actors/blob-storage/ports/node-engine.ts"
 import { noise } from "./engine-bytes.ts"
@@ -21,7 +21,7 @@ const write = async (
   for (let at = 0; at < bytes.length; at += cut) await to.write(bytes.slice(at, at + cut))
 }
 
-const pickOf = ({ id, meta }: PutAnswer) => ({ id, meta })
+const pickOf = ({ id, meta }: PutResult) => ({ id, meta })
 
 export const stages = (promised: Promised) => {
   for (const size of [0, 1000, 100_000, 3_000_000]) {

@@ -6,7 +6,7 @@ import { join } from "node:path"
 import { gzipSync } from "node:zlib"
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, Stream } from "effect"
-import { exported } from "#actors/system/export.ts"
+import { exportChunks } from "#actors/system/export.ts"
 import { Notary, signedHead } from "#actors/system/notary.ts"
 import { empty_tree, leafOf, rootOf, withLeaf } from "#actors/system/tree.ts"
 import { digest, sha256 } from "#journal"
@@ -68,7 +68,7 @@ const story = Effect.gen(function* () {
     yield* settled
   }
   const later = (yield* signedHead) ?? ""
-  const pieces = yield* Stream.runCollect(exported({ part: "" }))
+  const pieces = yield* Stream.runCollect(exportChunks({ part: "" }))
   const { key, sign } = yield* Notary
   return { file: pieces.join(""), key: key.verifier, kept, later, sign }
 }).pipe(Effect.scoped)

@@ -107,7 +107,7 @@ const checkFolder = async (dir: string, told: string) => {
   for (const id of ids) if (!blobs.has(id)) await bytesRead(engine, id, {}, 0n)
   assert.deepEqual(storedBy(await allFacts(engine)), ids)
   assert.equal((await engine.usage()).blob_count, ids.length)
-  await engine.shut()
+  await engine.close()
   return blobs.size
 }
 
@@ -176,11 +176,11 @@ const fillAndRecover = async (dir: string) => {
   await engine.acknowledge((await allFacts(engine)).at(-1)?.cursor ?? cursor)
   await engine.compact()
   const { id } = await engine.put(order, [noise(1, 5 * mib)], 0n)
-  await engine.shut()
+  await engine.close()
   const again = await openFolder(join(dir, "volume"), mib)
   assert.deepEqual(await listed(again), [id])
   assert.equal(await tagOf(again.put(order, [noise(2, 200_000)], 0n)), "answered")
-  await again.shut()
+  await again.close()
 }
 
 const mounted = smallDisk()

@@ -1,7 +1,7 @@
 /** An engine that puts and gets only what a test gives it. */
 import { Effect } from "effect"
 import type { BlobEngine } from "#actors/blob-storage/ports/engine.ts"
-import { thrown } from "#actors/blob-storage/ports/fault.ts"
+import { faultError } from "#actors/blob-storage/ports/fault.ts"
 import { memoryEngine } from "#adapters/blob-storage/memory/engine.ts"
 import type { BlobMeta } from "#schemas/blob-storage/blob.ts"
 import { type BlobService, type BlobSetup, withBlobs } from "./service.ts"
@@ -20,7 +20,8 @@ export const metaOf = (size: number): BlobMeta => ({
 })
 
 export const never = () => new Promise<never>(() => undefined)
-export const nothing = () => Promise.reject(thrown({ _tag: "BlobStoreFailed", detail: "not here" }))
+export const nothing = () =>
+  Promise.reject(faultError({ _tag: "BlobStoreFailed", detail: "not here" }))
 
 const engineWith = (given: Partial<BlobEngine>): BlobEngine => ({
   ...memoryEngine(),

@@ -58,9 +58,9 @@ export const feedsOf = (of: Publishers) =>
       Effect.map(asked(of, metric_id), (answer) =>
         answer === "unchanged"
           ? unchanged
-          : { ...answer, kept: Effect.sync(() => void of.kept.push(metric_id)) },
+          : { ...answer, acknowledge: Effect.sync(() => void of.kept.push(metric_id)) },
       ),
-    forget: ({ metric_id }) => Effect.sync(() => void of.forgotten.push(metric_id)),
+    reset: ({ metric_id }) => Effect.sync(() => void of.forgotten.push(metric_id)),
     prices: (ticker) =>
       Effect.map(asked(of, ticker), (answer) => {
         const { days, values } = answer === "unchanged" ? seriesOf({}) : answer

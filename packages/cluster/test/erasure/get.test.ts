@@ -77,7 +77,7 @@ describe("an erasure coded blob", () => {
         const bytes = noise(size, size)
         const { cluster, id, reader, holder } = await stored(policy, bytes)
         const { parts } = cluster.nodeOf(reader)
-        const { have, fetch } = parts.peers
+        const { copiesOf: have, fetch } = parts.peers
         for (const lost of pairsOf(data_shards)) {
           const [gone, down] = lost.map((index) => holder(index).node_id)
           const isDown = ({ node_id }: Peer) => node_id === down
@@ -85,7 +85,7 @@ describe("an erasure coded blob", () => {
           const peers: Peers = {
             ...parts.peers,
             fetch: (peer, ...of) => (isDown(peer) ? away() : fetch(peer, ...of)),
-            have: async (peer, ids) => {
+            copiesOf: async (peer, ids) => {
               if (isDown(peer)) return away()
               return peer.node_id === gone ? [undefined] : have(peer, ids)
             },

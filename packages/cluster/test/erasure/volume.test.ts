@@ -80,7 +80,7 @@ describe("an erasure coded blob on volumes", () => {
       assert.ok(after.equals(before))
     }
     const { blob_count } = await last.local.usage()
-    await last.local.shut()
+    await last.local.close()
     const again = await open("n5", last.dir)
     assert.equal((await again.local.usage()).blob_count, blob_count)
     assert.equal(blob_count, 4)

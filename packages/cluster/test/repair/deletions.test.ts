@@ -50,7 +50,7 @@ describe("cluster-wide deletions", () => {
     await cluster.sweep("a")
     const blob = cluster.blob("later", "REPLICATION_POLICY_NONE")
     await cluster.node("a").engine.deleteClusterWide(blob.id, origin, cluster.world.now())
-    for (const acts of [1, 1, 1, 0]) assert.equal((await cluster.sweep("a")).acts, acts)
+    for (const acts of [1, 1, 1, 0]) assert.equal((await cluster.sweep("a")).actions, acts)
   })
   it("do not affect a later put, which reaches the other nodes again", async () => {
     const cluster = makeRepairWorld(names)
@@ -103,7 +103,7 @@ describe("cluster-wide deletions", () => {
     await engine.delete(blob.id, origin, cluster.world.now())
     await cluster.sweep(first)
     assert.deepEqual(await cluster.holders(blob), [first, third].sort())
-    assert.equal((await cluster.sweep(first)).lacking, 0)
+    assert.equal((await cluster.sweep(first)).missing, 0)
     // After another put elsewhere it has two copies, and the older one counts.
     await cluster.sleep(1)
     const { stored_at = 0n } = (await cluster.copyOf(third, blob)) ?? {}

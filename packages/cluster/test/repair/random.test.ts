@@ -88,7 +88,7 @@ describe("the repair of a random state", () => {
       await cluster.sweepAll()
       for (const name of names) {
         const { last_sweep, pending_migrations } = cluster.node(name).repairs.progress()
-        assert.deepEqual([last_sweep?.acts, last_sweep?.lacking, pending_migrations], [0, 0, 0])
+        assert.deepEqual([last_sweep?.actions, last_sweep?.missing, pending_migrations], [0, 0, 0])
       }
     })
   }

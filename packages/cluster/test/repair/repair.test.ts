@@ -27,7 +27,10 @@ describe("the repair of replicas", () => {
     const cluster = makeRepairWorld(names)
     const { blob, first, owners } = await singleCopy(cluster)
     const result = await cluster.sweep(first)
-    assert.deepEqual({ acts: result.acts, lacking: result.lacking }, { acts: 2, lacking: 0 })
+    assert.deepEqual(
+      { actions: result.actions, missing: result.missing },
+      { actions: 2, missing: 0 },
+    )
     assert.deepEqual(await cluster.holders(blob), [...owners].sort())
     const [, second = ""] = owners
     const here = await readAt(cluster, first, blob)
@@ -35,7 +38,7 @@ describe("the repair of replicas", () => {
     assert.deepEqual(here.meta.labels, { made: "by a test" })
     const { repairs, bytes_moved } = cluster.node(first).repairs.progress()
     assert.deepEqual({ repairs, bytes_moved }, { repairs: 2, bytes_moved: 2 * blob.bytes.length })
-    assert.equal((await cluster.sweep(first)).acts, 0)
+    assert.equal((await cluster.sweep(first)).actions, 0)
   })
   it("moves copies to different hosts, so that the loss of one host loses none", async () => {
     const hosts = ["x", "y", "z"]
@@ -61,8 +64,11 @@ describe("the repair of replicas", () => {
     const blob = cluster.blob("young", "REPLICATION_POLICY_REPLICA3")
     const [first = ""] = cluster.ownersOf(blob, 3)
     await cluster.give(first, blob)
-    const { acts, early, is_complete } = await cluster.sweep(first)
-    assert.deepEqual({ acts, early, is_complete }, { acts: 0, early: 1, is_complete: true })
+    const { actions, too_new, is_complete } = await cluster.sweep(first)
+    assert.deepEqual(
+      { actions, too_new, is_complete },
+      { actions: 0, too_new: 1, is_complete: true },
+    )
   })
   it("lets one holder act, and the next one if that cannot", async () => {
     const cluster = makeRepairWorld(names)
@@ -70,10 +76,10 @@ describe("the repair of replicas", () => {
     const [, second = "", third = ""] = owners
     await cluster.give(second, blob)
     await cluster.sleep(settle_s)
-    assert.equal((await cluster.sweep(second)).acts, 0)
+    assert.equal((await cluster.sweep(second)).actions, 0)
     cluster.network.block(first, third)
-    assert.equal((await cluster.sweep(first)).lacking, 0, "it did not hear of what is missing")
-    assert.equal((await cluster.sweep(second)).acts, 1)
+    assert.equal((await cluster.sweep(first)).missing, 0, "it did not hear of what is missing")
+    assert.equal((await cluster.sweep(second)).actions, 1)
     assert.deepEqual(await cluster.holders(blob), [...owners].sort())
   })
   it("does not restore a copy that was deleted locally: another node stands in", async () => {
@@ -152,8 +158,8 @@ describe("the repair of replicas", () => {
     cluster.node("a").repairs.hint({ id: blob.id, why: "replication", nodes: ["b"] })
     await cluster.sleep(1)
     assert.deepEqual(await cluster.holders(blob), ["a", "b"])
-    const { acts } = cluster.node("a").repairs.progress().last_sweep ?? {}
-    assert.equal(acts, 0)
+    const { actions } = cluster.node("a").repairs.progress().last_sweep ?? {}
+    assert.equal(actions, 0)
     await cluster.sleep(settle_s)
     cluster.setRing({ active: ["b", "c"] })
     await cluster.sleep(settle_s)
@@ -170,7 +176,7 @@ describe("the repair of replicas", () => {
     assert.match(cluster.problems[0] ?? "", /2 copies could not be made or moved yet/)
     for (const owner of owners) cluster.node(owner).engine.limit(2 ** 40)
     await cluster.sleep(hour_s)
-    assert.equal(cluster.node(first).repairs.progress().last_sweep?.lacking, 0)
+    assert.equal(cluster.node(first).repairs.progress().last_sweep?.missing, 0)
     await cluster.world.until(cluster.node(first).repairs.stop())
   })
 })

@@ -20,7 +20,7 @@ const startRepair = async (holders: ReadonlyArray<string>, options: WorldOptions
   repairs.start()
   await cluster.sleep(1)
   const first = repairs.progress().last_sweep
-  assert.equal(first?.early, 1)
+  assert.equal(first?.too_new, 1)
   return { cluster, blob, repairs, first }
 }
 
@@ -54,7 +54,7 @@ describe("blobs that are too recent for a sweep", () => {
     await cluster.sleep(3)
     const { last_sweep } = repairs.progress()
     assert.notEqual(last_sweep, first, "what was found may be part of more")
-    assert.equal(last_sweep?.lacking, 0)
+    assert.equal(last_sweep?.missing, 0)
     await stopped(cluster)
   })
   it("are left to the next sweeps if no node responds", async () => {

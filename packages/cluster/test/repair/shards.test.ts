@@ -70,13 +70,13 @@ describe("the repair of shards", () => {
     const blob = cluster.blob("once", "REPLICATION_POLICY_EC42")
     const owners = await spread(cluster, blob, 4, [1, 4])
     const [first = "", , third = ""] = owners
-    assert.equal((await cluster.sweep(third)).acts, 0)
-    assert.equal((await cluster.sweep(first)).lacking, 0)
+    assert.equal((await cluster.sweep(third)).actions, 0)
+    assert.equal((await cluster.sweep(first)).missing, 0)
     assert.equal(cluster.node(first).repairs.progress().repairs, 2)
     await cluster.sweepAll()
     for (const name of six) {
       const { last_sweep } = cluster.node(name).repairs.progress()
-      assert.deepEqual([last_sweep?.acts, last_sweep?.lacking], [0, 0])
+      assert.deepEqual([last_sweep?.actions, last_sweep?.missing], [0, 0])
     }
   })
   it("rebuilds nothing if three are lost, and loses nothing else", async () => {
@@ -95,7 +95,7 @@ describe("the repair of shards", () => {
     const owners = await spread(cluster, blob, 4, [2])
     const [first = "", , , silent = ""] = owners
     cluster.network.block(first, silent)
-    for (const acts of [0, 0, 1]) assert.equal((await cluster.sweep(first)).acts, acts)
+    for (const acts of [0, 0, 1]) assert.equal((await cluster.sweep(first)).actions, acts)
     cluster.network.heal()
     await cluster.sweepAll(4)
     assert.deepEqual(indexes(await cluster.shards(blob)), all(6))

@@ -55,11 +55,11 @@ export const directPeers = (hosts: ReadonlyMap<string, Host>, down: ReadonlySet<
         }
         return { copy, meta, bytes: data === undefined ? windows() : one() }
       }),
-    takeBack: (peer, id, created_at) => call(peer, ({ guard }) => guard.rollBack(id, created_at)),
+    rollBack: (peer, id, created_at) => call(peer, ({ guard }) => guard.rollBack(id, created_at)),
     renew: (peer, id, put_at) => call(peer, ({ guard }) => guard.renew(id, put_at, timing.now())),
     deleteClusterWide: (peer, id, origin, deleted_at) =>
       call(peer, ({ local }) => local.deleteClusterWide(id, origin, deleted_at)),
-    have: (peer, ids) => call(peer, ({ guard }) => guard.copiesOf(ids)),
+    copiesOf: (peer, ids) => call(peer, ({ guard }) => guard.copiesOf(ids)),
     keeps: (peer, ids) => call(peer, async () => ids.map(() => false)),
     ringVersion: (peer) => call(peer, async () => 1),
     copies: (peer, after, until, limit) =>

@@ -1,7 +1,7 @@
 /** Copies are sent while this node's disk writes its own. Source: document 1 §1; decision 0126. */
 import { describe, expect, it } from "vitest"
-import type { PutAnswer } from "#actors/blob-storage/ports/engine.ts"
-import { thrown } from "#actors/blob-storage/ports/fault.ts"
+import type { PutResult } from "#actors/blob-storage/ports/engine.ts"
+import { faultError } from "#actors/blob-storage/ports/fault.ts"
 import type { NodeEngine } from "#actors/blob-storage/ports/node-engine.ts"
 import type { Peers } from "#actors/blob-storage/ports/peers.ts"
 import { blobHasher } from "#adapters/blob-storage/blob-hasher.ts"
@@ -16,7 +16,7 @@ const bytes = noise(1, 4096)
 const id = idOf(bytes)
 
 /** Two nodes; each put waits for the disk of the first. */
-const twoNodes = (disk: (answer: PutAnswer) => Promise<PutAnswer>) => {
+const twoNodes = (disk: (answer: PutResult) => Promise<PutResult>) => {
   const hosts = new Map<string, Host>()
   const down = new Set<string>()
   const stores = ["n1", "n2"].map((node_id) => {
@@ -64,7 +64,7 @@ describe("a small put in a cluster", () => {
       await synced
       return answer
     })
-    let answered: PutAnswer | undefined
+    let answered: PutResult | undefined
     const put = nodes.put().then((answer) => {
       answered = answer
     })
@@ -78,7 +78,7 @@ describe("a small put in a cluster", () => {
 
   it("fails if this disk does, regardless of other copies", async () => {
     const detail = "A write could not be made durable."
-    const nodes = twoNodes(() => Promise.reject(thrown({ _tag: "BlobStoreReadOnly", detail })))
+    const nodes = twoNodes(() => Promise.reject(faultError({ _tag: "BlobStoreReadOnly", detail })))
     expect(await faultIn(nodes.put())).toBe("BlobStoreReadOnly")
   })
 

@@ -116,7 +116,7 @@ export const diskOf = (
     usage: alive(engine.usage),
     scan: alive(engine.scan),
     acknowledge: alive(engine.acknowledge),
-    shut: alive(engine.shut),
+    close: alive(engine.close),
     copiesOf: alive(engine.copiesOf),
     copies: alive(engine.copies),
     renew: alive(engine.renew),

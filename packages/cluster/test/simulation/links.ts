@@ -11,7 +11,7 @@ export interface Host {
   readonly isUp: () => boolean
   /** This node's clock, in Unix nanoseconds. */
   readonly now: () => bigint
-  /** Handles other nodes' `send`, `have`, `renew` and `takeBack`; default: the engine. */
+  /** Handles other nodes' `send`, `copiesOf`, `renew` and `rollBack`; default: the engine. */
   readonly guard?: Guard
   /** Answers `keeps`; default: no. */
   readonly keeps?: (

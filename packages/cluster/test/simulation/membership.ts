@@ -3,7 +3,12 @@
  * of both. The log is a separate host on the network, from which a node may be cut off.
  */
 import { Result } from "effect"
-import { Cluster, type ClusterContext, eligible, wholeSince } from "#actors/blob-storage/cluster.ts"
+import {
+  Cluster,
+  type ClusterContext,
+  allOnlineSince,
+  eligible,
+} from "#actors/blob-storage/cluster.ts"
 import type { Members, Peer } from "#actors/blob-storage/ports/peers.ts"
 import { type Placement, placement } from "#placement"
 import {
@@ -69,7 +74,7 @@ const membersOf = (
 ): Members => ({
   node_id,
   is_leaving,
-  all_online_since: wholeSince(context),
+  all_online_since: allOnlineSince(context),
   ring_version: context.ring_version,
   active: eligible(context).map(peerOf),
   leaving: context.nodes.filter(({ state }) => state === "leaving").map(peerOf),

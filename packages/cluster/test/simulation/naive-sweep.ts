@@ -88,7 +88,7 @@ const makeHolders = (parts: SoftwareParts, { push }: Copying, mistake?: Mistake)
   /** "over" after a cluster-wide deletion. */
   const look = async (peer: Peer, copy: HeldCopy) => {
     if (peer.node_id === members().node_id) return "has"
-    const [there] = await peers.have(peer, [copy.id])
+    const [there] = await peers.copiesOf(peer, [copy.id])
     if (there?.kind === "tombstone" && there.deleted_at >= copy.put_at) {
       if (!there.is_cluster_wide) return "refuses"
       await local.deleteClusterWide(copy.id, store_origin, there.deleted_at)

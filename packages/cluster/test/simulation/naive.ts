@@ -4,7 +4,7 @@
  */
 import type { BlobOrigin } from "#actors/blob-storage/ports/admission.ts"
 import type { BlobRange, BlobReading } from "#actors/blob-storage/ports/engine.ts"
-import { thrown } from "#actors/blob-storage/ports/fault.ts"
+import { faultError } from "#actors/blob-storage/ports/fault.ts"
 import type { BlobId } from "#schemas/blob-storage/blob.ts"
 import { nodes_needed } from "#schemas/blob-storage/replication.ts"
 import { isPeerFailure } from "../../peer-failure.ts"
@@ -47,7 +47,7 @@ const makeGet = ({ local, peers }: SoftwareParts, { others }: Copying, mistake?:
         if (!isPeerFailure(cause)) throw cause
       }
     }
-    throw thrown({ _tag: "BlobNotFound", id })
+    throw faultError({ _tag: "BlobNotFound", id })
   }
   return (id: BlobId, range: BlobRange, at: bigint) =>
     local.get(id, range, at).catch(() => elsewhere(id, range))
@@ -79,7 +79,7 @@ export const naive =
     return {
       put: async (order, bytes, at) => {
         if (members().is_leaving && mistake !== "leaves immediately") {
-          throw thrown({ _tag: "BlobStoreReadOnly", detail: "This node is leaving." })
+          throw faultError({ _tag: "BlobStoreReadOnly", detail: "This node is leaving." })
         }
         puts += 1
         const answer = await local.put(order, bytes, at).finally(() => {

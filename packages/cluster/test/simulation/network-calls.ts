@@ -188,7 +188,7 @@ export const makeCalls = (world: World, wires: Wires, caller: Caller): Peers => 
         connection.fail(connection_ended)
       }
     }),
-    takeBack: living((peer, id, created_at) =>
+    rollBack: living((peer, id, created_at) =>
       ask(peer, (host) => receiverOf(host).rollBack(id, created_at)),
     ),
     renew: living((peer, id, put_at, deadline_ms) =>
@@ -207,7 +207,7 @@ export const makeCalls = (world: World, wires: Wires, caller: Caller): Peers => 
       const bytes = fetchedOver(within_time, connection, reading)
       return { copy: reading.copy, meta: reading.meta, bytes }
     }),
-    have: living((peer, ids) => ask(peer, (host) => receiverOf(host).copiesOf(ids))),
+    copiesOf: living((peer, ids) => ask(peer, (host) => receiverOf(host).copiesOf(ids))),
     keeps: living((peer, ids, ring_version, is_read) =>
       ask(peer, async ({ keeps }) => keeps?.(ids, ring_version, is_read) ?? ids.map(() => false)),
     ),

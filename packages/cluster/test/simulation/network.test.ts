@@ -64,11 +64,11 @@ describe("the simulated network", () => {
       return Buffer.concat(parts)
     }
     assert.deepEqual(await world.until(read()), Buffer.from(bytes.subarray(5)))
-    await world.until(peers.takeBack(peer, id, 8n))
-    const [kept] = await world.until(peers.have(peer, [id]))
+    await world.until(peers.rollBack(peer, id, 8n))
+    const [kept] = await world.until(peers.copiesOf(peer, [id]))
     assert.equal(kept?.kind, "whole")
-    await world.until(peers.takeBack(peer, id, 7n))
-    assert.deepEqual(await world.until(peers.have(peer, [id])), [undefined])
+    await world.until(peers.rollBack(peer, id, 7n))
+    assert.deepEqual(await world.until(peers.copiesOf(peer, [id])), [undefined])
     assert.equal(await codeOf(world.until(peers.fetch(peer, id, {}, deadline_ms))), "NOT_FOUND")
   })
 
@@ -95,7 +95,7 @@ describe("the simulated network", () => {
       // The other node has executed the call, although its response is lost.
       assert.equal((await engine.tombstone(id)) !== undefined, is_done)
       network.heal()
-      assert.equal(await codeOf(world.until(peers.have(peer, [id]))), "OK")
+      assert.equal(await codeOf(world.until(peers.copiesOf(peer, [id]))), "OK")
     }
   })
 
@@ -109,6 +109,6 @@ describe("the simulated network", () => {
     const send = peers.send(peer, order, body(), "put", deadline_ms)
     assert.equal(await codeOf(world.until(send)), "UNAVAILABLE")
     assert.deepEqual(await engine.copiesOf([id]), [undefined])
-    assert.equal(await codeOf(world.until(peers.have(peer, [id]))), "UNAVAILABLE")
+    assert.equal(await codeOf(world.until(peers.copiesOf(peer, [id]))), "UNAVAILABLE")
   })
 })

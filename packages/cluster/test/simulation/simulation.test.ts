@@ -149,8 +149,8 @@ const false_reports: Readonly<Record<string, FalseReport>> = {
   "reports the same copy for every id": ({ peers }) => ({
     peers: {
       ...peers,
-      have: async (peer, ids) => {
-        const [first] = await peers.have(peer, ids)
+      copiesOf: async (peer, ids) => {
+        const [first] = await peers.copiesOf(peer, ids)
         return ids.map((id) => first && { ...first, id })
       },
     },

@@ -3,8 +3,8 @@ import type { BlobOrigin } from "#actors/blob-storage/ports/admission.ts"
 import type {
   BlobRange,
   BlobReading,
-  PutAnswer,
   PutOrder,
+  PutResult,
 } from "#actors/blob-storage/ports/engine.ts"
 import type { NodeEngine } from "#actors/blob-storage/ports/node-engine.ts"
 import type { Members, Peers } from "#actors/blob-storage/ports/peers.ts"
@@ -30,7 +30,7 @@ export interface Software extends Pick<Host, "guard" | "keeps"> {
     order: PutOrder,
     parts: ReadonlyArray<Uint8Array>,
     at: bigint,
-  ) => Promise<PutAnswer>
+  ) => Promise<PutResult>
   readonly get: (id: BlobId, range: BlobRange, at: bigint) => Promise<BlobReading>
   /** Deletes on this node only. */
   readonly delete: (id: BlobId, origin: BlobOrigin, at: bigint) => Promise<void>

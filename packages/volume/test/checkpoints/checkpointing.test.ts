@@ -60,7 +60,7 @@ describe("a checkpoint", () => {
     shutGate()
     const both = [engine.checkpoint(), engine.checkpoint()]
     await putOne(engine, 2, small)
-    const shut = engine.shut()
+    const shut = engine.close()
     await putOne(engine, 3, small).catch(() => undefined)
     assert(opened_files.length <= 1, "one at a time")
     openGate()

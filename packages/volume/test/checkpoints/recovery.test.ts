@@ -105,7 +105,7 @@ describe("a volume that was closed", () => {
     const engine = await opened(dir)
     await putEach(engine, upTo(150))
     const expected = await allOf(engine)
-    await engine.shut()
+    await engine.close()
     assert.equal(readdirSync(dir).filter((name) => name.startsWith("clean-")).length, 1)
     const copy = copyOf(dir)
     loseCheckpoints(copy)
@@ -122,7 +122,7 @@ describe("a volume that was closed", () => {
     const dir = freshFolder()
     const engine = await opened(dir)
     await putEach(engine, upTo(5))
-    await engine.shut()
+    await engine.close()
     const again = await opened(dir)
     await putEach(again, upTo(200, 5))
     await allWhole(await opened(copyOf(dir)), upTo(205))
@@ -229,7 +229,7 @@ describe("rot in the log", () => {
     const dir = freshFolder()
     const engine = await opened(dir)
     await putEach(engine, upTo(20))
-    await engine.shut()
+    await engine.close()
     const batch = nth(batchesIn(dir), 7)
     flip(batch.path, (batch.records[0]?.position ?? 0) + 40)
     for (const how of ["get", "put", "delete"]) {
@@ -384,7 +384,7 @@ describe("a recycled file", () => {
 describe("a checkpoint of another volume", () => {
   it("is not used for this one's files", async () => {
     const [one, other] = [freshFolder(), freshFolder()]
-    for (const dir of [one, other]) await (await opened(dir)).shut()
+    for (const dir of [one, other]) await (await opened(dir)).close()
     for (const name of readdirSync(one).filter((file) => file.startsWith("checkpoint-"))) {
       writeFileSync(join(other, name), readFileSync(join(one, name)))
     }

@@ -1,6 +1,6 @@
 /** What a cluster does to a volume during a life: copies arrive, and some are released. */
 import assert from "node:assert/strict"
-import type { PutAnswer } from "#actors/blob-storage/ports/engine.ts"
+import type { PutResult } from "#actors/blob-storage/ports/engine.ts"
 import { faultOf } from "#actors/blob-storage/ports/fault.ts"
 import type { CopyOrder, HeldCopy } from "#actors/blob-storage/ports/node-engine.ts"
 import type { Content } from "./contents.ts"
@@ -29,7 +29,7 @@ const receiveOnce = async (
   { random, engine, at }: Life,
   content: Content,
   made_at: bigint,
-): Promise<PutAnswer & Pick<HeldCopy, "put_at">> => {
+): Promise<PutResult & Pick<HeldCopy, "put_at">> => {
   const { id, bytes, checksum, labels, policy } = content
   const receiving = engine.receive(orderOf(content, made_at), bytes.length)
   try {

@@ -144,7 +144,7 @@ const live = async (run: Run, simulated: SimulatedDisk, ending: Ending, isOver: 
   if (ending === "error") return
   if (random.next() < 1 / 3) await check(life)
   if (ending !== "clean" && random.next() < 1 / 2) return
-  await engine.shut()
+  await engine.close()
   assert.equal(simulated.openFiles(), 0, "a file was left open")
   run.notes.push("shut")
 }
@@ -188,7 +188,7 @@ const rest = async (run: Run, simulated: SimulatedDisk) => {
   await engine.scrub()
   await check(life)
   const { payload_bytes: stored } = await engine.usage()
-  await engine.shut()
+  await engine.close()
   assert.equal(simulated.openFiles(), 0, "a file was left open")
   const bytes_max = idle_segments_max * segment_bytes + 4 * stored + contents.length * 8192
   const held = `${simulated.usedBytes()} bytes on disk for ${stored} stored`

@@ -141,7 +141,7 @@ const liveDamaged = async (run: Run, simulated: SimulatedDisk, stored: ReadonlyA
   if (random.next() < 1 / 2) await engine.scrub()
   if (random.next() < 1 / 2) await engine.compact()
   await check(life)
-  if (random.next() < 1 / 2) await engine.shut()
+  if (random.next() < 1 / 2) await engine.close()
 }
 
 /** Runs the lives of a seed, with damage. Never rejects: a violation is returned. */

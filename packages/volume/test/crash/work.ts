@@ -1,6 +1,6 @@
 /** The operations of a life: seeded, of several writers, with every response checked. */
 import assert from "node:assert/strict"
-import type { BlobRange, PutAnswer, PutOrder } from "#actors/blob-storage/ports/engine.ts"
+import type { BlobRange, PutOrder, PutResult } from "#actors/blob-storage/ports/engine.ts"
 import { faultOf } from "#actors/blob-storage/ports/fault.ts"
 import type { NodeEngine } from "#actors/blob-storage/ports/node-engine.ts"
 import type { BlobId } from "#schemas/blob-storage/blob.ts"
@@ -31,7 +31,7 @@ const upload = async ({ random, engine, at }: Life, content: Content, is_announc
   }
 }
 
-const checkPut = (entry: Entry, { id, meta, created }: PutAnswer, was: ReadonlySet<string>) => {
+const checkPut = (entry: Entry, { id, meta, created }: PutResult, was: ReadonlySet<string>) => {
   const { content } = entry
   assert.equal(id, content.id)
   assert.equal(meta.size, BigInt(content.size))
@@ -115,14 +115,14 @@ export const bytesRead = async (
   for await (const window of reading.windows()) {
     windows.push(Buffer.from(window))
     // Its memory belongs to other readers from here on.
-    if ("giveBack" in reading) reading.giveBack?.(window)
+    if ("recycle" in reading) reading.recycle?.(window)
   }
   return { meta: reading.meta, bytes: Buffer.concat(windows) }
 }
 
 /** A synchronous read, if it returns anything, returns the blob. */
 export const checkAtHand = (engine: NodeEngine, { id, bytes }: Content) => {
-  const { data } = engine.getNow?.(id) ?? {}
+  const { data } = engine.getCached?.(id) ?? {}
   if (data) assert(Buffer.from(data).equals(bytes), `${id} has other bytes at hand`)
 }
 

@@ -135,7 +135,7 @@ describe("the floor of free space", () => {
       const again = await fill(engine, size, 1_000_000)
       assert(again.length > 0.7 * ids.length, `${again.length} of ${ids.length} again`)
       assert(simulated.freeBytes() >= floor_bytes)
-      await engine.shut()
+      await engine.close()
     })
   }
 
@@ -153,7 +153,7 @@ describe("the floor of free space", () => {
         await others(simulated, engine, 0)
         assert.equal(await tagOf(way(engine, noise(size + 1, size))), "stored")
       }
-      await engine.shut()
+      await engine.close()
     })
   }
 
@@ -174,7 +174,7 @@ describe("the floor of free space", () => {
     }
     assert.equal(await tagOf(rest()), full)
     await one.abort()
-    await engine.shut()
+    await engine.close()
   })
 
   it("refuses at once an announced put that does not fit above it", async () => {
@@ -193,7 +193,7 @@ describe("the floor of free space", () => {
     await second.abort()
     assert.equal((await upload(engine, noise(3, 6 * mib), 6 * mib)).created, true)
     assert(simulated.freeBytes() >= floor_bytes)
-    await engine.shut()
+    await engine.close()
   })
 
   it("does not stop deletes, reads or a startup on a disk without a free byte", async () => {
@@ -204,7 +204,7 @@ describe("the floor of free space", () => {
     for (let seed = 0; seed < 1200; seed++) {
       ids.push((await engine.put(order, [noise(seed, 2000)], 5n)).id)
     }
-    await engine.shut()
+    await engine.close()
     simulated.others(32 * mib - simulated.usedBytes())
     assert.equal(simulated.freeBytes(), 0)
     const again = await openOn(simulated)
@@ -217,7 +217,7 @@ describe("the floor of free space", () => {
       await again.compact()
     }
     assert(simulated.usedBytes() < used_bytes - mib, "space came back")
-    await again.shut()
+    await again.close()
   })
 })
 
@@ -236,12 +236,12 @@ describe("the capacity", () => {
     const { used_bytes, capacity_bytes } = await engine.usage()
     assert(capacity_bytes >= used_bytes && capacity_bytes < 13 * mib, `${capacity_bytes}`)
     simulated.others(0)
-    await engine.shut()
+    await engine.close()
     const configured = await openOn(simulated, 50 * mib)
     assert.equal((await configured.usage()).capacity_bytes, 50 * mib)
     simulated.others(80 * mib)
     assert((await configured.usage()).capacity_bytes < 20 * mib)
-    await configured.shut()
+    await configured.close()
   })
 
   it("counts the disk space of small blobs", async () => {
@@ -257,10 +257,10 @@ describe("the capacity", () => {
     assert.equal(payload_bytes, 10 * count)
     assert(used_bytes >= live_bytes && used_bytes < 1.3 * live_bytes, `${used_bytes}`)
     await engine.checkpoint()
-    await engine.shut()
+    await engine.close()
     const again = await openOn(simulated, 2 ** 40)
     assert.equal((await again.usage()).used_bytes, used_bytes)
-    await again.shut()
+    await again.close()
   })
 })
 
@@ -314,7 +314,7 @@ const live = async (random: Seeded) => {
   assert(simulated.usedBytes() < 6 * mib, `${simulated.usedBytes()} bytes stay in use`)
   await engine.usage()
   assert.equal(await tagOf(engine.put(order, [noise(1, 2 * mib)], 5n)), "stored")
-  await engine.shut()
+  await engine.close()
 }
 
 describe("a volume on a disk with other programs", () => {

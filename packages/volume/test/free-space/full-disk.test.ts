@@ -162,11 +162,11 @@ describe("a volume on a full disk", () => {
     assert(ids.length > 5000, `more than a new checkpoint file has room for: ${ids.length}`)
     await empty(engine, ids)
     await takesPuts(engine, 1_000_000)
-    await engine.shut()
+    await engine.close()
     const again = await openOn(simulated, 256 * kib)
     await holds(again, ids, new Set(ids))
     await takesPuts(again, 2_000_000)
-    await again.shut()
+    await again.close()
   })
 
   it("refuses puts for which a checkpoint would have no space, but no deletes", async () => {
@@ -192,7 +192,7 @@ describe("a volume on a full disk", () => {
     assert((await engine.compact()).log_files > 0)
     await takesPuts(engine, 1_000_000)
     await holds(engine, ids, gone)
-    await engine.shut()
+    await engine.close()
   })
 
   it.each(ways)(
@@ -215,7 +215,7 @@ describe("a volume on a full disk", () => {
         await again.compact()
         await takesPuts(again, 1_000_000)
         await holds(again, ids, gone)
-        await again.shut()
+        await again.close()
       }
     },
   )

@@ -106,12 +106,12 @@ describe("compaction on request", () => {
       // The rest is the current log file, the spare one, and the checkpoints.
       assert(disk_bytes < 1.15 * used_bytes + 3 * segment_bytes, `${disk_bytes} ${used_bytes}`)
       await holdsAll(engine, blobs, size)
-      await engine.shut()
+      await engine.close()
       const again = await openOn(simulated)
       await holdsAll(again, blobs, size)
       const second = await again.reclaim(wait_ms)
       assert(second.given_back_bytes <= 2 * segment_bytes, `${second.given_back_bytes} twice`)
-      await again.shut()
+      await again.close()
     })
 
     it(`returns all space once all blobs of ${size} bytes are deleted`, async () => {
@@ -128,7 +128,7 @@ describe("compaction on request", () => {
       )
       assert(disk_bytes < 4 * segment_bytes, `${disk_bytes} bytes are left`)
       await engine.put(order, [noise(1, size)], 5n)
-      await engine.shut()
+      await engine.close()
     })
   }
 
@@ -147,7 +147,7 @@ describe("compaction on request", () => {
     assert(found.given_back_bytes > 10 * mib, `${found.given_back_bytes} bytes`)
     await holdsAll(engine, blobs, size)
     assert.equal((await engine.put(order, [noise(-1, size)], 5n)).created, true)
-    await engine.shut()
+    await engine.close()
   })
 
   it("reports its progress, and is one run for all callers", async () => {
@@ -164,7 +164,7 @@ describe("compaction on request", () => {
     const last = await engine.reclaim(wait_ms)
     assert.deepEqual([last.is_done, last.remaining_bytes < mib], [true, true])
     await holdsAll(engine, blobs, size)
-    await engine.shut()
+    await engine.close()
   })
 
   it("reports that facts are missing in the event log, and is refused when closed", async () => {
@@ -179,7 +179,7 @@ describe("compaction on request", () => {
     assert.deepEqual(await engine.scan(0, 1000), facts)
     const isShut = (cause: unknown) => faultOf(cause)._tag === "BlobStoreFailed"
     const refused = assert.rejects(engine.reclaim(wait_ms), isShut)
-    await engine.shut()
+    await engine.close()
     await refused
   })
 })
@@ -217,6 +217,6 @@ describe("background compaction", () => {
     assert(again > stored / 5, `${again} puts after ${stored}`)
     assert(simulated.freeBytes() >= floor_bytes - small_bytes)
     await holdsAll(engine, blobs, size)
-    await engine.shut()
+    await engine.close()
   })
 })

@@ -96,7 +96,7 @@ it(
         for (const one of steps)
           assert.deepEqual(await outcomeOf(volume, one), await outcomeOf(memory, one))
       } finally {
-        await volume.shut()
+        await volume.close()
       }
     }
     await fc.assert(fc.asyncProperty(fc.array(step, { minLength: 1, maxLength: 40 }), holds), {

@@ -160,7 +160,7 @@ describe("a read of a volume", () => {
         for await (const window of reading.windows()) {
           parts.push(Buffer.from(window))
           window.fill(0)
-          reading.giveBack?.(window)
+          reading.recycle?.(window)
         }
         assert(Buffer.concat(parts).equals(bytes))
       }
@@ -183,7 +183,7 @@ describe("a read of a volume", () => {
       const bytes = noise(1, mib)
       const { id } = await put(volume, bytes)
       const { path } = placeOf(volume.dir, bytes.subarray(0, 40))
-      await volume.engine.shut()
+      await volume.engine.close()
       rmSync(path)
       const again = await volume.reopen()
       assert.equal(await faultTag(readAll(again, id)), "BlobCorrupt")

@@ -2,7 +2,7 @@
  * The `placed` callback of a put, called while its batch is being written. Source: decision 0126.
  */
 import { describe, expect, it } from "vitest"
-import type { PutAnswer } from "#actors/blob-storage/ports/engine.ts"
+import type { PutResult } from "#actors/blob-storage/ports/engine.ts"
 import { faultOf } from "#actors/blob-storage/ports/fault.ts"
 import { noise } from "../../../../test/contract/blob-storage/engine-bytes.ts"
 import { kib, order, withVolume } from "../volume-folder.ts"
@@ -13,7 +13,7 @@ describe("a small put", () => {
   it("calls it during the sync, once, with the eventual response", () =>
     withVolume(async ({ engine, hooks }) => {
       const steps: Array<string> = []
-      let reported: PutAnswer | undefined
+      let reported: PutResult | undefined
       const { promise: synced, resolve: sync } = Promise.withResolvers<void>()
       hooks.datasync = async () => {
         await synced
@@ -34,8 +34,8 @@ describe("a small put", () => {
   it("does not call it for a duplicate or a refusal", () =>
     withVolume(async ({ engine }) => {
       await engine.put(order, [bytes], 5n)
-      const reported: Array<PutAnswer> = []
-      const onPlaced = (answer: PutAnswer) => void reported.push(answer)
+      const reported: Array<PutResult> = []
+      const onPlaced = (answer: PutResult) => void reported.push(answer)
       expect((await engine.put(order, [bytes], 6n, onPlaced)).created).toBe(false)
       const refused = await engine
         .put({ ...order, if_none_match: true }, [bytes], 7n, onPlaced)

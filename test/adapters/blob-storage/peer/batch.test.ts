@@ -1,7 +1,7 @@
 /** Small copies that one node sends to another together, over real connections. */
 import assert from "node:assert/strict"
 import { afterEach, describe, it } from "@effect/vitest"
-import { thrown } from "#actors/blob-storage/ports/fault.ts"
+import { faultError } from "#actors/blob-storage/ports/fault.ts"
 import { type MemoryEngine, memoryEngine } from "#adapters/blob-storage/memory/engine.ts"
 import type { Connection } from "#adapters/blob-storage/peer/call.ts"
 import { batch_copies_max, decodeOutcomes } from "#adapters/blob-storage/peers/batch.ts"
@@ -112,7 +112,8 @@ describe("small copies that are sent at once", () => {
     const { asked, send } = await watched({
       ...local,
       receive: (order, bytes) => {
-        if (order.labels.disk === "full") throw thrown({ _tag: "BlobCapacityExceeded", detail: "" })
+        if (order.labels.disk === "full")
+          throw faultError({ _tag: "BlobCapacityExceeded", detail: "" })
         return local.receive(order, bytes)
       },
     })

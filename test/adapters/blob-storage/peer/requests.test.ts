@@ -1,7 +1,7 @@
 /** What one node asks of another, over real connections, and how it is refused. */
 import assert from "node:assert/strict"
 import { afterEach, describe, it } from "@effect/vitest"
-import { type BlobFault, thrown } from "#actors/blob-storage/ports/fault.ts"
+import { type BlobFault, faultError } from "#actors/blob-storage/ports/fault.ts"
 import { memoryEngine } from "#adapters/blob-storage/memory/engine.ts"
 import { operations } from "#adapters/blob-storage/peers/message.ts"
 import { noise } from "../../../contract/blob-storage/engine-bytes.ts"
@@ -67,7 +67,7 @@ describe("a copy that is fetched", () => {
     await bytes.next()
     await bytes.return?.()
     await stopped
-    assert.deepEqual((await peers.have(peer, [id]))[0]?.kind, "whole")
+    assert.deepEqual((await peers.copiesOf(peer, [id]))[0]?.kind, "whole")
   })
 
   it("ends where its next piece does not come in time", async () => {
@@ -107,14 +107,14 @@ describe("what is known of blobs", () => {
     await peers.deleteClusterWide(peer, idOf(gone), origin, 5n)
     const blanks = Array.from({ length: 9998 }, (_, n) => idOf(Buffer.from(`${n}`)))
     const ids = [idOf(gone), ...blanks, order.id]
-    const copies = await peers.have(peer, ids)
+    const copies = await peers.copiesOf(peer, ids)
     assert.deepEqual(copies, await local.copiesOf(ids))
     assert.deepEqual(
       [copies.length, copies[0]?.kind, copies.at(-1)?.kind],
       [10_000, "tombstone", "whole"],
     )
-    assert.deepEqual(await peers.have(peer, []), [])
-    assert.equal(await codeOf(peers.have(peer, [...ids, order.id])), "INTERNAL")
+    assert.deepEqual(await peers.copiesOf(peer, []), [])
+    assert.equal(await codeOf(peers.copiesOf(peer, [...ids, order.id])), "INTERNAL")
   })
 
   it("is listed page by page, with deletions", async () => {
@@ -207,14 +207,14 @@ describe("a node's refusal", () => {
   for (const [fault, code] of faults) {
     it(`is ${code} for ${fault._tag}`, async () => {
       const failing = async () => {
-        throw thrown(fault)
+        throw faultError(fault)
       }
       const { peers, peer } = await linked(
         engineWith({ read: failing, deleteClusterWide: failing, copiesOf: failing }),
       )
       assert.equal(await codeOf(peers.fetch(peer, id, {}, 5000)), code)
       assert.equal(await codeOf(peers.deleteClusterWide(peer, id, origin, 1n)), code)
-      assert.equal(await codeOf(peers.have(peer, [id])), code)
+      assert.equal(await codeOf(peers.copiesOf(peer, [id])), code)
     })
   }
 
@@ -231,9 +231,9 @@ describe("a node's refusal", () => {
 
   it("is UNAVAILABLE while its store is not open, and where nobody listens", async () => {
     const { peers, peer } = await linked(memoryEngine(), false)
-    assert.equal(await codeOf(peers.have(peer, [id])), "UNAVAILABLE")
+    assert.equal(await codeOf(peers.copiesOf(peer, [id])), "UNAVAILABLE")
     const nobody = { node_id: "node-9", address: "127.0.0.1:1" }
-    assert.equal(await codeOf(peers.have(nobody, [id])), "UNAVAILABLE")
+    assert.equal(await codeOf(peers.copiesOf(nobody, [id])), "UNAVAILABLE")
   })
 
   it("is INTERNAL for what is no question, and the link goes on", async () => {
@@ -266,7 +266,7 @@ describe("a node's refusal", () => {
       const asked = calls.call(address, operation, json, [bytes], 5000)
       assert.equal(await codeOf(asked), "INTERNAL", JSON.stringify([operation, json]))
     }
-    assert.deepEqual(await peers.have(peer, [id]), [undefined])
+    assert.deepEqual(await peers.copiesOf(peer, [id]), [undefined])
     assert.equal(door.count(), 1)
   })
 })

@@ -1,8 +1,8 @@
 /** Copies that one node sends to another, over real connections. */
 import assert from "node:assert/strict"
 import { afterEach, describe, it } from "@effect/vitest"
-import { thrown } from "#actors/blob-storage/ports/fault.ts"
-import type { Receiving } from "#actors/blob-storage/ports/node-engine.ts"
+import { faultError } from "#actors/blob-storage/ports/fault.ts"
+import type { IncomingCopy } from "#actors/blob-storage/ports/node-engine.ts"
 import { type MemoryEngine, memoryEngine } from "#adapters/blob-storage/memory/engine.ts"
 import { window_bytes } from "#adapters/blob-storage/peer/exchange.ts"
 import { striping } from "#erasure"
@@ -127,7 +127,7 @@ describe("a copy that is sent", () => {
     const { promise: begun, resolve: begin } = Promise.withResolvers<void>()
     const { promise: aborted, resolve: abort } = Promise.withResolvers<void>()
     const local = memoryEngine()
-    const watched = (receiving: Receiving): Receiving => ({
+    const watched = (receiving: IncomingCopy): IncomingCopy => ({
       ...receiving,
       write: (piece) => {
         begin()
@@ -168,7 +168,7 @@ describe("a copy that is sent", () => {
           taken += piece.length
         },
         finish: async () => {
-          throw thrown({ _tag: "BlobStoreFailed", detail: `${taken} bytes` })
+          throw faultError({ _tag: "BlobStoreFailed", detail: `${taken} bytes` })
         },
         abort: async () => undefined,
       }),
@@ -185,7 +185,7 @@ describe("a copy that is sent", () => {
     const order = orderOf(piece, { size: 64 * mib })
     const sent = peers.send(peer, order, long(), "put", 60_000)
     // It is still held up after a question that was asked behind it was answered.
-    for (let turn = 0; turn < 20; turn++) await peers.have(peer, [order.id])
+    for (let turn = 0; turn < 20; turn++) await peers.copiesOf(peer, [order.id])
     assert.ok(pulled <= window_bytes + 2 * mib, `${pulled} bytes were sent`)
     release()
     await assert.rejects(sent, { code: "INTERNAL", message: `${64 * mib} bytes` })
@@ -199,7 +199,7 @@ describe("a copy that is sent", () => {
         write: ({ length }) =>
           new Promise((resolve) => setTimeout(resolve, (pause_ms * length) / mib)),
         finish: async () => {
-          throw thrown({ _tag: "BlobStoreFailed", detail: "all came" })
+          throw faultError({ _tag: "BlobStoreFailed", detail: "all came" })
         },
         abort: async () => undefined,
       }),
@@ -220,9 +220,9 @@ describe("a copy that is sent", () => {
     const bytes = noise(1, 10)
     const order = orderOf(bytes)
     await peers.send(peer, order, [bytes], "put", 5000)
-    await peers.takeBack(peer, order.id, order.created_at + 1n)
+    await peers.rollBack(peer, order.id, order.created_at + 1n)
     assert.equal((await local.copiesOf([order.id]))[0]?.kind, "whole")
-    await peers.takeBack(peer, order.id, order.created_at)
+    await peers.rollBack(peer, order.id, order.created_at)
     assert.deepEqual(await local.copiesOf([order.id]), [undefined])
   })
 })

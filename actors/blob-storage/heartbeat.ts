@@ -22,7 +22,7 @@ import {
 /** Pause between attempts to join, in milliseconds: the log may still be starting. */
 const join_retry_ms = 500
 
-export interface HeartOptions {
+export interface HeartbeatOptions {
   readonly cluster: string
   /** The node's own registration. */
   readonly node: Omit<typeof JoinNode.Type, "type">
@@ -48,10 +48,11 @@ export const commandOf = (
  * Whether the capacity changed by at least a quarter, so that the node's share of the ring must
  * change. Smaller changes are only reported, because each change of the ring moves blobs.
  */
-const isOther = (now: bigint, joined: bigint) => 4n * now < 3n * joined || 4n * now > 5n * joined
+const needsRejoin = (now: bigint, joined: bigint) =>
+  4n * now < 3n * joined || 4n * now > 5n * joined
 
 /** Sends heartbeats until it is interrupted. It retries while the log is unreachable. */
-export const heart = Effect.fnUntraced(function* (options: HeartOptions) {
+export const sendHeartbeats = Effect.fnUntraced(function* (options: HeartbeatOptions) {
   const { cluster, node, heartbeat_interval_seconds, usage } = options
   const commands = yield* Commands
   const log = yield* Log
@@ -72,14 +73,14 @@ export const heart = Effect.fnUntraced(function* (options: HeartOptions) {
 
   const beat = Effect.gen(function* () {
     const heartbeat = { node_id, ...(yield* usage) }
-    yield* live.beat(heartbeat)
-    const known = yield* loadCluster(log, cluster)
-    const member = known?.nodes.find((member) => member.node_id === node_id)
+    yield* live.publish(heartbeat)
+    const state = yield* loadCluster(log, cluster)
+    const member = state?.nodes.find((member) => member.node_id === node_id)
     if (member === undefined) return leaving ? undefined : yield* join
     leaving = member.state === "leaving"
     const { capacity_bytes } = heartbeat
     if (member.state === "active" && capacity_bytes !== undefined) {
-      if (isOther(capacity_bytes, BigInt(member.capacity_bytes)))
+      if (needsRejoin(capacity_bytes, BigInt(member.capacity_bytes)))
         return yield* rejoin(capacity_bytes)
     }
     const command = commandOf(member.state, heartbeat)
@@ -90,11 +91,17 @@ export const heart = Effect.fnUntraced(function* (options: HeartOptions) {
     Effect.logWarning(`The node ${node_id} waits for its cluster: ${detail}`)
 
   // A defect must not end the heartbeats, or a node that still serves would be marked offline.
-  const goesOn = Effect.catchDefect((defect: unknown) => Effect.fail({ detail: String(defect) }))
+  const catchDefects = Effect.catchDefect((defect: unknown) =>
+    Effect.fail({ detail: String(defect) }),
+  )
 
-  yield* join.pipe(goesOn, Effect.tapError(warn), Effect.retry(Schedule.spaced(join_retry_ms)))
+  yield* join.pipe(
+    catchDefects,
+    Effect.tapError(warn),
+    Effect.retry(Schedule.spaced(join_retry_ms)),
+  )
   return yield* beat.pipe(
-    goesOn,
+    catchDefects,
     Effect.catch(warn),
     Effect.repeat(Schedule.fixed(Duration.seconds(heartbeat_interval_seconds))),
     Effect.andThen(Effect.never),

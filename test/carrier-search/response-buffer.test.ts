@@ -3,11 +3,11 @@ import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { Context, Effect, Layer, type Scope, Stream } from "effect"
 import { afterAll, assert, describe, it } from "vitest"
-import { AnswerBuffer } from "#actors/carrier-search/answer-buffer.ts"
+import { ResponseBuffers } from "#actors/carrier-search/response-buffer.ts"
 import {
   type AnswerBufferOptions,
   answerBufferFile,
-} from "#adapters/carrier-search/answer-buffer-file.ts"
+} from "#adapters/carrier-search/response-buffer-file.ts"
 
 const dir = mkdtempSync(join(tmpdir(), "almanac-buffer-"))
 afterAll(() => rmSync(dir, { recursive: true }))
@@ -17,7 +17,7 @@ const small = { answer_bytes_max: 1000, memory_bytes_max: 3000 }
 
 const buffers = (options: Partial<AnswerBufferOptions> = {}) =>
   Layer.build(answerBufferFile({ dir, ...small, ...options })).pipe(
-    Effect.map((built) => Context.get(built, AnswerBuffer)),
+    Effect.map((built) => Context.get(built, ResponseBuffers)),
   )
 
 const run = <A, E>(effect: Effect.Effect<A, E, Scope.Scope>) =>

@@ -9,7 +9,11 @@ import { constants } from "node:fs"
 import { type FileHandle, open, unlink } from "node:fs/promises"
 import { join } from "node:path"
 import { Effect, Layer, Stream } from "effect"
-import { AnswerBuffer, type Buffered, BufferFailed } from "#actors/carrier-search/answer-buffer.ts"
+import {
+  BufferFailed,
+  type ResponseBuffer,
+  ResponseBuffers,
+} from "#actors/carrier-search/response-buffer.ts"
 
 export interface AnswerBufferOptions {
   /** Folder of the files, which must exist. */
@@ -151,7 +155,7 @@ const openBuffer = Effect.fnUntraced(function* (
       ? memory.length() > answer_bytes_max || usage.bytes > memory_bytes_max
       : memory.length() >= write_bytes
 
-  const buffered: Buffered = {
+  const buffered: ResponseBuffer = {
     add: (bytes) =>
       Effect.suspend(() => {
         memory.push(bytes)
@@ -180,5 +184,5 @@ export const answerBufferFile = (options: AnswerBufferOptions) => {
     memory_bytes_max: default_memory_bytes_max,
     ...options,
   }
-  return Layer.succeed(AnswerBuffer, { open: openBuffer(all_options, usage) })
+  return Layer.succeed(ResponseBuffers, { open: openBuffer(all_options, usage) })
 }

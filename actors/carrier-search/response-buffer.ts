@@ -9,7 +9,7 @@ export class BufferFailed extends Schema.TaggedError<BufferFailed>()("BufferFail
   detail: Schema.String,
 }) {}
 
-export interface Buffered {
+export interface ResponseBuffer {
   /** Appends bytes, which must not change afterwards; one call at a time. */
   readonly add: (bytes: Uint8Array) => Effect.Effect<void, BufferFailed>
   /** Number of bytes. */
@@ -18,10 +18,10 @@ export interface Buffered {
   readonly read: (length: number) => Stream.Stream<Uint8Array, BufferFailed>
 }
 
-export class AnswerBuffer extends Context.Service<
-  AnswerBuffer,
+export class ResponseBuffers extends Context.Service<
+  ResponseBuffers,
   {
     /** An empty buffer, which is removed when the scope closes or the process dies. */
-    readonly open: Effect.Effect<Buffered, never, Scope.Scope>
+    readonly open: Effect.Effect<ResponseBuffer, never, Scope.Scope>
   }
->()("actors/carrier-search/AnswerBuffer") {}
+>()("actors/carrier-search/ResponseBuffers") {}
