@@ -14,7 +14,7 @@ export interface FoundCarrier {
  * response. These three are retried, the first two with lower concurrency. final: every number
  * would fail, so lookups stop at once. Source: market facts B1.2.
  */
-export const failure_kinds = ["refused", "busy", "broken", "final"] as const
+const failure_kinds = ["refused", "busy", "broken", "final"] as const
 
 /** A lookup failed; `reason` is a clause for people, without keys. */
 export class LookupFailed extends Schema.TaggedError<LookupFailed>()("LookupFailed", {

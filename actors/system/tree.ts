@@ -169,8 +169,8 @@ const keyOf = ({ from, to }: Range) => `${from}-${to}`
 const isPerfect = ({ from, to }: Range) => Number.isInteger(Math.log2(to - from))
 
 /**
- * Collects the roots of some ranges while a tree grows. Pass `collect` to `makeTreeBuilder`; call `rootOf`
- * after all leaves were added. It throws for ranges that were not requested.
+ * Collects the roots of some ranges while a tree grows. Pass `collect` to `makeTreeBuilder`; call
+ * `rootOf` after all leaves were added. It throws for ranges that were not requested.
  */
 export const makeRootCollector = (digest: Digest, ranges: ReadonlyArray<Range>) => {
   const roots = new Map<string, Uint8Array | undefined>()
