@@ -6,10 +6,10 @@
  */
 import { Effect } from "effect"
 import {
+  allOnlineSince,
   Cluster,
   type ClusterContext,
   clusterAfter,
-  allOnlineSince,
   eligible,
 } from "#actors/blob-storage/cluster.ts"
 import type { Members, Peer } from "#actors/blob-storage/ports/peers.ts"

@@ -78,7 +78,7 @@ export const sqliteLiveNodes = (path: string) =>
       return {
         stored: nodes,
         save: ({ node_id, used_bytes, blob_count, received_at }) =>
-          ignoreErrors(() => put.run(node_id, `${used_bytes}`, `${blob_count}`, heard_at)),
+          ignoreErrors(() => put.run(node_id, `${used_bytes}`, `${blob_count}`, received_at)),
         remove: (node_id) => ignoreErrors(() => remove.run(node_id)),
       }
     },

@@ -81,7 +81,10 @@ const logHasher = Effect.fnUntraced(function* (log: Log["Service"]) {
   const previous =
     event === undefined ? undefined : yield* Schema.decodeUnknownEffect(GenerationEvent)(event)
   let root = previous?.root ?? firstRoot(sha256)
-  const growth = makeTreeBuilder(digest, previous === undefined ? empty_tree : openTree(previous.tree))
+  const growth = makeTreeBuilder(
+    digest,
+    previous === undefined ? empty_tree : openTree(previous.tree),
+  )
   return {
     add: (entry: Entry) => {
       root = nextRoot(sha256, root, entry)

@@ -7,7 +7,14 @@
 import { createPublicKey, verify } from "node:crypto"
 import { Effect, Schema } from "effect"
 import { generation_stream } from "#actors/system/generation.ts"
-import { empty_tree, leafOf, makeTreeBuilder, openTree, rootOf, sealedTree } from "#actors/system/tree.ts"
+import {
+  empty_tree,
+  leafOf,
+  makeTreeBuilder,
+  openTree,
+  rootOf,
+  sealedTree,
+} from "#actors/system/tree.ts"
 import { exclusionOf } from "#adapters/state/files.ts"
 import { type StateStore, StateUnusable, unusable } from "#adapters/state/store.ts"
 import { decodeBytes, parseMessages } from "#adapters/state/stream-copy.ts"

@@ -5,7 +5,7 @@
  * Source: document 1 §2 Replication policies; decision 0124.
  */
 
-import { faultOf, faultError } from "#actors/blob-storage/ports/fault.ts"
+import { faultError, faultOf } from "#actors/blob-storage/ports/fault.ts"
 import { type AvailableUnits, parity_shards, type Striping, unit_bytes } from "#erasure"
 import type { BlobId, BlobMeta } from "#schemas/blob-storage/blob.ts"
 import { isPeerFailure } from "../peer-failure.ts"

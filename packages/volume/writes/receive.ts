@@ -94,7 +94,11 @@ const presentCopyOf = (order: CopyOrder, copy: HeldCopy, record: Outcome["record
   return { ...copy, put_at: latest(putAtIn(order), copy.put_at), stored_at: record.at }
 }
 
-const received = (put: PutOperation, order: CopyOrder, { head, record }: Outcome): ReceiveResult => {
+const received = (
+  put: PutOperation,
+  order: CopyOrder,
+  { head, record }: Outcome,
+): ReceiveResult => {
   if (head) return { copy: presentCopyOf(order, heldCopyOf(head), record), created: false }
   if (!record) throw new Error("a copy was neither stored nor present")
   const { id, checksum, size, created_at, shard } = order

@@ -1,7 +1,7 @@
 /** Who is away with its disk: since when what was put can be on no node but those that are here. */
 import assert from "node:assert/strict"
 import { describe, it } from "vitest"
-import { Cluster, type ClusterContext, allOnlineSince } from "#actors/blob-storage/cluster.ts"
+import { allOnlineSince, Cluster, type ClusterContext } from "#actors/blob-storage/cluster.ts"
 import { type ClusterEvent, NodeRemoved } from "#events/blob-storage/cluster.ts"
 import { snapshot_bytes_max } from "#events/log.ts"
 import { NodeId } from "#schemas/blob-storage/node.ts"

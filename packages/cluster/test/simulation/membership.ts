@@ -4,9 +4,9 @@
  */
 import { Result } from "effect"
 import {
+  allOnlineSince,
   Cluster,
   type ClusterContext,
-  allOnlineSince,
   eligible,
 } from "#actors/blob-storage/cluster.ts"
 import type { Members, Peer } from "#actors/blob-storage/ports/peers.ts"
