@@ -16,7 +16,7 @@ import {
 } from "#projections/database.ts"
 import { newStall, type Stall } from "#projections/health/stall.ts"
 import { eventsIn, type Projection, slices, sourceOf, writesOf } from "#projections/projection.ts"
-import { repairing } from "#projections/repairing.ts"
+import { repairWhenLost } from "#projections/repair.ts"
 import { type Behind, makeWaiters, type Waiters } from "#projections/waiters.ts"
 import { warnOnce } from "#projections/warn-once.ts"
 
@@ -321,7 +321,7 @@ export const readModel = Effect.fnUntraced(function* <Tables>(blueprint: Bluepri
   }).pipe(Effect.scoped)
   const rebuild = building.withPermit(build)
 
-  const repair = repairing(`The ${service} read model`, database, build, building)
+  const repair = repairWhenLost(`The ${service} read model`, database, build, building)
   const { gather_ms } = yield* Rest
   const gather = Effect.raceFirst(Effect.sleep(gather_ms), waits.awaited)
   const gathers = blueprint.is_background === true && gather_ms > 0

@@ -36,7 +36,7 @@ import * as restoration from "#actors/system/restoration.ts"
 import * as token from "#actors/system/token.ts"
 import * as webhook from "#actors/system/webhook.ts"
 import type { Chart } from "#schemas/system/chart.ts"
-import { chart_descriptions } from "#server/chart-words.ts"
+import { chart_descriptions } from "#server/chart-descriptions.ts"
 
 const machines: ReadonlyArray<AnyStateMachine> = [
   cluster,

@@ -12,7 +12,7 @@ import { WebhookLimit } from "#gateway/system/webhooks.ts"
 import { Transport } from "#gateway/transport.ts"
 import { WebhookModel } from "#projections/system/webhook-model.ts"
 import type { Settings } from "#schemas/settings.ts"
-import { leased } from "#server/leased.ts"
+import { withLease } from "#server/lease.ts"
 
 const day_ms = 86_400_000
 
@@ -46,6 +46,6 @@ export const webhookPorts = ({ webhooks }: Settings) =>
 
 /** Delivers in the background whenever this node holds the lease. */
 export const deliverWebhooks = ({ webhooks }: Settings, node_id: string) =>
-  leased("system-webhooks", node_id, () =>
+  withLease("system-webhooks", node_id, () =>
     deliverer({ disable_after_ms: webhooks.disable_after_days * day_ms }),
   )

@@ -5,7 +5,7 @@
 import { join } from "node:path"
 import { setTimeout as pause } from "node:timers/promises"
 import { jetstream } from "@nats-io/jetstream"
-import { lease_ttl_ms } from "#server/leased.ts"
+import { lease_ttl_ms } from "#server/lease.ts"
 import { network } from "../../test/world/server/gate.ts"
 import {
   bus_names,

@@ -29,7 +29,7 @@ import { mark_file } from "#journal"
 import { causeText } from "#schemas/cause-text.ts"
 import type { Settings } from "#schemas/settings.ts"
 import { judge } from "#server/aggregate-kinds.ts"
-import { leases_bucket } from "#server/leased.ts"
+import { leases_bucket } from "#server/lease.ts"
 import { attachedBus, generations, logAsItIs, standing } from "#server/session.ts"
 
 /** Timeout of the bus: shorter than at startup, yet enough for our own server to read its store. */

@@ -10,7 +10,7 @@ import { settings } from "#cli/root.ts"
 import { Log } from "#events/log.ts"
 import { PublishedEvents } from "#projections/published-events.ts"
 import type { Settings } from "#schemas/settings.ts"
-import { leasesOf, retentionOf } from "#server/machinery.ts"
+import { leasesOf, retentionOf } from "#server/infrastructure.ts"
 import { databases, read_models } from "#server/read-models.ts"
 import { exclusive } from "#server/session.ts"
 

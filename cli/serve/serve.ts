@@ -32,14 +32,15 @@ import {
 import type { Role, Settings } from "#schemas/settings.ts"
 import { blobStorage } from "#server/blob-storage/blob-storage.ts"
 import { identities } from "#server/identities.ts"
-import { infrastructure, workerBus } from "#server/machinery.ts"
-import { allMetrics } from "#server/measures.ts"
+import { infrastructure, workerBus } from "#server/infrastructure.ts"
+import { allMetrics } from "#server/metrics.ts"
+import { parentExit } from "#server/parent-exit.ts"
 import { newOpening, type Opening, opens } from "#server/plant-disease/plant-disease.ts"
 import { firstOf, modelProblem, publisherProblem } from "#server/problems.ts"
 import { type SettingsSources, version } from "#server/program.ts"
 import { published_types as published } from "#server/published.ts"
 import { problemOf } from "#server/read-models.ts"
-import { reloading, warnOfAddress } from "#server/reloading.ts"
+import { reloadableSettings, warnOfAddress } from "#server/reload.ts"
 import { actors } from "#server/roles/actors.ts"
 import { worker } from "#server/roles/agent.ts"
 import { conductor } from "#server/roles/conductor.ts"
@@ -47,7 +48,6 @@ import { gateway } from "#server/roles/gateway.ts"
 import { type RoleParts, roleParts } from "#server/roles/parts.ts"
 import { conductedElsewhere } from "#server/share-protection/conductor.ts"
 import { noteOfOthers, noteOfProfile } from "#server/share-protection/embedded.ts"
-import { parentExit } from "#server/with-parent.ts"
 
 /** No service could start; the log has the reasons. */
 class NothingServed extends Schema.TaggedError<NothingServed>()("NothingServed", {
@@ -298,7 +298,7 @@ export const serve = Command.make(
       telemetry(first, version),
     )
     yield* Effect.gen(function* () {
-      current = yield* reloading(first, settings)
+      current = yield* reloadableSettings(first, settings)
       const deadline = yield* StopDeadline
       const serving = run(first, current, yield* sources).pipe(Effect.ensuring(deadline.begin))
       return yield* Option.match(stderr_fd, {

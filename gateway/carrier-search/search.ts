@@ -9,11 +9,11 @@ import { type HttpServerRequest, HttpServerResponse } from "effect/http"
 import { HttpApiBuilder } from "effect/http-api"
 import { failureText, type Registry, type SearchFailed } from "#actors/carrier-search/registry.ts"
 import { ResponseBuffers } from "#actors/carrier-search/response-buffer.ts"
-import { internal_error, type SearchTracker, trackSearch } from "#gateway/carrier-search/account.ts"
 import { CarrierSearchApi } from "#gateway/carrier-search/api.ts"
 import { formatOf, media_types } from "#gateway/carrier-search/negotiation.ts"
 import { type RawRange, rangeOf } from "#gateway/carrier-search/range.ts"
 import { Registries } from "#gateway/carrier-search/registries.ts"
+import { internal_error, type SearchTracker, trackSearch } from "#gateway/carrier-search/tracker.ts"
 import { type Range, total } from "#schemas/carrier-search/carrier.ts"
 import { csv_header, type Format, row_end } from "#schemas/carrier-search/format.ts"
 import { type Failed, type Progress, Summary } from "#schemas/carrier-search/line.ts"
@@ -51,7 +51,7 @@ const contentTypes: Readonly<Record<Format, string>> = {
 }
 
 /** Counts the results; a number without one is a defect. */
-const followed = (registry: Registry["Service"], tracker: SearchTracker, format: Format) => {
+const trackedRows = (registry: Registry["Service"], tracker: SearchTracker, format: Format) => {
   const { range } = tracker
   const numbers = total(range)
   const whole = Stream.suspend(() => {
@@ -71,7 +71,7 @@ const followed = (registry: Registry["Service"], tracker: SearchTracker, format:
 type Rows = Stream.Stream<Uint8Array, SearchFailed>
 
 /** Completes the search before the response begins, so that a failure can be a 502. */
-const answerWhole = Effect.fnUntraced(function* (
+const respondComplete = Effect.fnUntraced(function* (
   rows: Rows,
   tracker: SearchTracker,
   format: "json" | "csv",
@@ -120,7 +120,7 @@ const lastLine = (cause: Cause.Cause<SearchFailed>, numbers: number) => {
 }
 
 /** Sends rows as they are found, with progress; then the counts, or the error. */
-const answerLines = Effect.fnUntraced(function* (rows: Rows, tracker: SearchTracker) {
+const respondLines = Effect.fnUntraced(function* (rows: Rows, tracker: SearchTracker) {
   const numbers = total(tracker.range)
   const progress = () => {
     const [done, found] = [tracker.answered(), tracker.found()]
@@ -183,9 +183,9 @@ const search = Effect.fnUntraced(function* (request: Request, query: RawRange, r
   if (is_head) return headOnly(format, range)
   const { name, registry } = selected.value
   const tracker = yield* trackSearch(range, name)
-  const rows = followed(registry, tracker, format)
-  if (format === "ndjson") return yield* answerLines(rows, tracker)
-  return yield* answerWhole(rows, tracker, format)
+  const rows = trackedRows(registry, tracker, format)
+  if (format === "ndjson") return yield* respondLines(rows, tracker)
+  return yield* respondComplete(rows, tracker, format)
 })
 
 const sources = Effect.fnUntraced(function* () {

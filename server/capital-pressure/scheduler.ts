@@ -30,7 +30,7 @@ import {
   commandProgram,
   runChild,
 } from "#server/capital-pressure/child.ts"
-import { leased } from "#server/leased.ts"
+import { withLease } from "#server/lease.ts"
 import type { SettingsSources } from "#server/program.ts"
 
 /** A missed tick is run late unless it is older than this, in milliseconds: a day. */
@@ -174,7 +174,7 @@ export const capitalScheduler = Effect.fnUntraced(function* (
 ) {
   if (!capital.scheduler) return
   const run = byCommands((args) => commandProgram(sources, args))
-  yield* leased("capital-pressure-scheduler", node_id, () =>
+  yield* withLease("capital-pressure-scheduler", node_id, () =>
     Effect.andThen(announced(data.dir), keepSchedule(scheduled_jobs, run)),
   )
 })

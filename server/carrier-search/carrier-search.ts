@@ -11,7 +11,7 @@ import { searching } from "#gateway/carrier-search/search.ts"
 import { appOf } from "#gateway/routes.ts"
 import type { Settings } from "#schemas/settings.ts"
 import { carrierRegistries } from "#server/carrier-search/registries.ts"
-import { spooled } from "#server/spooled.ts"
+import { openSpool } from "#server/spool.ts"
 
 export interface CarrierSearchOptions {
   readonly settings: Settings
@@ -41,7 +41,7 @@ export const carrierSearch = Effect.fnUntraced(function* (options: CarrierSearch
   const start = Effect.gen(function* () {
     // In the data folder, because the system's temporary folder may be in memory.
     const buffers = yield* Layer.build(answerBufferFile({ dir: join(settings.data.dir, "run") }))
-    const spool = yield* spooled(settings, node_id, searches)
+    const spool = yield* openSpool(settings, node_id, searches)
     const known = buffers.pipe(Context.add(Registries, registries), Context.add(SearchSpool, spool))
     return yield* appOf(layer, known)
   })

@@ -14,7 +14,7 @@ import { appOf } from "#gateway/routes.ts"
 import { demo_model, type ModelUnusable, openModel } from "#models"
 import type { ModelInfo } from "#schemas/plant-disease/model.ts"
 import type { Settings } from "#schemas/settings.ts"
-import { spooled } from "#server/spooled.ts"
+import { openSpool } from "#server/spool.ts"
 
 export interface PlantDiseaseOptions {
   readonly settings: Settings
@@ -77,7 +77,7 @@ export const plantDisease = ({ settings, node_id, opening }: PlantDiseaseOptions
   )
   const start = Effect.gen(function* () {
     const built = yield* Deferred.await(opening.network)
-    const spool = yield* spooled(settings, node_id, predictions)
+    const spool = yield* openSpool(settings, node_id, predictions)
     const known = built.pipe(
       Context.add(PredictionSpool, spool),
       Context.add(PixelsInFlight, pixelBudget(plant.image_pixels_max)),

@@ -12,7 +12,7 @@ import { timer } from "#actors/timer.ts"
 import { publisher } from "#projections/published/publisher.ts"
 import type { Settings } from "#schemas/settings.ts"
 import { capitalScheduler } from "#server/capital-pressure/scheduler.ts"
-import { leased } from "#server/leased.ts"
+import { withLease } from "#server/lease.ts"
 import type { SettingsSources } from "#server/program.ts"
 import { publishing } from "#server/published.ts"
 import type { RoleParts } from "#server/roles/parts.ts"
@@ -25,10 +25,10 @@ const upkeep = Effect.fnUntraced(function* (
   node_id: string,
   { hooks }: RoleParts,
 ) {
-  yield* leased("system-publisher", node_id, () => publisher(publishing, anchorPublication))
+  yield* withLease("system-publisher", node_id, () => publisher(publishing, anchorPublication))
   yield* Effect.provideContext(deliverWebhooks(settings, node_id), yield* hooks)
   const { checkpoint_commits: commits, checkpoint_seconds: seconds } = settings.audit
-  yield* leased("system-checkpointer", node_id, () =>
+  yield* withLease("system-checkpointer", node_id, () =>
     runProcess(checkpointer({ commits, seconds })),
   )
 })
@@ -39,8 +39,10 @@ const watchCluster = Effect.fnUntraced(function* (
   node_id: string,
   { live_nodes }: RoleParts,
 ) {
-  yield* leased("blob-storage-timer", node_id, () => runProcess(timer("blob-storage", [Cluster])))
-  const watching = leased("blob-storage-watchdog", node_id, (fence) =>
+  yield* withLease("blob-storage-timer", node_id, () =>
+    runProcess(timer("blob-storage", [Cluster])),
+  )
+  const watching = withLease("blob-storage-watchdog", node_id, (fence) =>
     watchdog({ ...cluster, cluster: cluster.name, fence }),
   )
   yield* Effect.provideContext(watching, yield* live_nodes)

@@ -14,7 +14,7 @@ import {
 import type { Settings } from "#schemas/settings.ts"
 import { capitalPressure } from "#server/capital-pressure/capital-pressure.ts"
 import { carrierSearch } from "#server/carrier-search/carrier-search.ts"
-import { operationsService } from "#server/operating.ts"
+import { operationsService } from "#server/operations.ts"
 import { type Opening, plantDisease } from "#server/plant-disease/plant-disease.ts"
 import { firstOf, modelProblem } from "#server/problems.ts"
 import type { RoleParts } from "#server/roles/parts.ts"

@@ -18,7 +18,7 @@ import type { Settings } from "#schemas/settings.ts"
 import { details } from "#server/audit-details.ts"
 import { commandProblem } from "#server/problems.ts"
 import type { SettingsSources } from "#server/program.ts"
-import { outside } from "#server/share-protection/outside.ts"
+import { externalServices } from "#server/share-protection/external.ts"
 import { webhookAdapters } from "#server/webhooks.ts"
 
 const folder_mode = 0o700
@@ -60,7 +60,7 @@ export const roleParts = Effect.fnUntraced(function* (
     models: yield* Effect.cached(Layer.build(models(settings))),
     hooks: yield* Effect.cached(Layer.build(webhookAdapters(settings))),
     live_nodes: yield* Effect.cached(Layer.build(liveNodes(settings))),
-    outside: yield* Effect.cached(outside(settings, sources)),
+    outside: yield* Effect.cached(externalServices(settings, sources)),
   }
 })
 

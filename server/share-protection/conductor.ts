@@ -15,7 +15,7 @@ import { NatsConnection } from "#bus"
 import type { Settings } from "#schemas/settings.ts"
 import { ProjectId } from "#schemas/share-protection/id.ts"
 import type { ReconciliationLoop } from "#schemas/share-protection/reconciliation.ts"
-import { leased } from "#server/leased.ts"
+import { withLease } from "#server/lease.ts"
 import { firstOf } from "#server/problems.ts"
 
 /** The lease of the conductor. */
@@ -100,7 +100,7 @@ export const conducting = Effect.fnUntraced(function* (
   const turn = yield* leaseProblem(bus, () => undefined)
   let why: string | undefined
   let conducts = false
-  yield* leased(lease, node_id, () =>
+  yield* withLease(lease, node_id, () =>
     Effect.suspend(() => {
       why = undefined
       conducts = true

@@ -3,7 +3,7 @@ import { readFileSync } from "node:fs"
 import { assert, describe, expect, it } from "vitest"
 import { and, not, or, setup } from "xstate"
 import { edgesOf, pathOf } from "#actors/chart.ts"
-import { chart_descriptions } from "#server/chart-words.ts"
+import { chart_descriptions } from "#server/chart-descriptions.ts"
 import { charts, chartsSection, diagramOf, eventWords, nodesOf } from "./lifecycles-page.ts"
 
 const page = "docs/lifecycles.md"

@@ -4,7 +4,7 @@ import { TestClock } from "effect/testing"
 import { host } from "#actors/host.ts"
 import { leasesMemory } from "#adapters/leases/memory.ts"
 import { logMemory } from "#journal"
-import { lease_ttl_ms, leased } from "#server/leased.ts"
+import { lease_ttl_ms, withLease } from "#server/lease.ts"
 
 const ground = Layer.mergeAll(
   host.pipe(Layer.provide(logMemory)),
@@ -21,7 +21,7 @@ describe("work under a lease", () => {
         const ended = yield* Deferred.make<void>()
         const again = yield* Deferred.make<number>()
         const fences: Array<number> = []
-        yield* leased("test-work", "one", (fence) =>
+        yield* withLease("test-work", "one", (fence) =>
           Effect.suspend(() => {
             fences.push(fence)
             return fences.length === 1

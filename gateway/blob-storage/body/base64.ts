@@ -33,7 +33,7 @@ export const placeOfByte = (bytes: Uint8Array, byte: number, from: number) =>
   (Buffer.isBuffer(bytes) ? bytes : bufferOf(bytes)).indexOf(byte, from)
 
 /** Collects many small parts in a few pieces, which are filled one after the other. */
-const gatherer = (sink?: (piece: Uint8Array) => void) => {
+const pieceCollector = (sink?: (piece: Uint8Array) => void) => {
   const pieces: Array<Uint8Array> = []
   let piece = Buffer.alloc(0)
   let filled = 0
@@ -42,7 +42,7 @@ const gatherer = (sink?: (piece: Uint8Array) => void) => {
     filled = 0
   }
   /** Passes each full piece to the sink immediately. */
-  const pass = () => {
+  const flush = () => {
     close()
     if (sink !== undefined) for (const full of pieces.splice(0)) sink(full)
   }
@@ -51,7 +51,7 @@ const gatherer = (sink?: (piece: Uint8Array) => void) => {
    */
   const room = (bytes: number) => {
     if (piece.length - filled < group_bytes) {
-      pass()
+      flush()
       const size = Math.min(piece_bytes_max, Math.max(bytes, 2 * piece.length))
       piece = size < small_bytes_max ? Buffer.allocUnsafe(size) : Buffer.allocUnsafeSlow(size)
     }
@@ -85,16 +85,16 @@ const gatherer = (sink?: (piece: Uint8Array) => void) => {
  * the rest.
  */
 export const base64Decoder = (sink?: (piece: Uint8Array) => void) => {
-  const gathered = gatherer(sink)
+  const collector = pieceCollector(sink)
   // Digits that are not decoded yet: an incomplete group, or the group with the padding.
   let rest = ""
   let is_sound = true
 
   const takeGroups = (digits: Buffer, start: number, end: number) => {
     for (let from = start; from < end && is_sound; ) {
-      const room = gathered.room(((end - from) / group_digits) * group_bytes)
+      const room = collector.room(((end - from) / group_digits) * group_bytes)
       const to = Math.min(end, from + Math.floor(room / group_bytes) * group_digits)
-      is_sound = gathered.take(digits.toString("latin1", from, to))
+      is_sound = collector.take(digits.toString("latin1", from, to))
       from = to
     }
   }
@@ -106,8 +106,8 @@ export const base64Decoder = (sink?: (piece: Uint8Array) => void) => {
       is_sound = from === digits.length
       return digits.length
     }
-    gathered.room(group_bytes)
-    is_sound = gathered.take(rest)
+    collector.room(group_bytes)
+    is_sound = collector.take(rest)
     rest = ""
     return from
   }
@@ -127,9 +127,9 @@ export const base64Decoder = (sink?: (piece: Uint8Array) => void) => {
   const end = (): ReadonlyArray<Uint8Array> | undefined => {
     if (is_sound && rest !== "") {
       is_sound = last_group.test(rest)
-      if (is_sound) gathered.add(Buffer.from(rest, "base64"))
+      if (is_sound) collector.add(Buffer.from(rest, "base64"))
     }
-    return is_sound ? gathered.pieces() : undefined
+    return is_sound ? collector.pieces() : undefined
   }
   return { push, end }
 }

@@ -8,7 +8,7 @@ import { warnOnce } from "#projections/warn-once.ts"
  * Rebuilds a database that other processes no longer find at its place. A foreign file there stays
  * untouched, and each problem is logged once.
  */
-export const repairing = <Tables>(
+export const repairWhenLost = <Tables>(
   name: string,
   database: Database<Tables>,
   build: Effect.Effect<number, LogUnavailable | DatabaseUnusable>,

@@ -21,7 +21,7 @@ const hangups = Stream.callback<void>((queue) =>
  * The current settings. On SIGHUP, `read` reads them again and reloadable ones apply at once; the
  * others, and errors, are logged.
  */
-export const reloading = Effect.fnUntraced(function* <R>(
+export const reloadableSettings = Effect.fnUntraced(function* <R>(
   first: Settings,
   read: Effect.Effect<Settings, InvalidSettings, R>,
 ) {

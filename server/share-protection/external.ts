@@ -105,7 +105,10 @@ const machines = Effect.fnUntraced(function* (
 })
 
 /** The available dependencies, until the scope closes. Only a conductor needs the engine. */
-export const outside = Effect.fnUntraced(function* (settings: Settings, sources: SettingsSources) {
+export const externalServices = Effect.fnUntraced(function* (
+  settings: Settings,
+  sources: SettingsSources,
+) {
   const { connection } = yield* NatsConnection
   // If this process boots no machines, it requests images from the conductor.
   const s3 = yield* Layer.build(Layer.merge(buckets(settings), imagesNats(connection)))

@@ -13,7 +13,7 @@ import { liveWorkersNats } from "#adapters/share-protection/live-workers-nats.ts
 import { NatsConnection } from "#bus"
 import { PublishedHistory } from "#projections/published/history.ts"
 import type { Settings } from "#schemas/settings.ts"
-import { lease_ttl_ms, leases_bucket } from "#server/leased.ts"
+import { lease_ttl_ms, leases_bucket } from "#server/lease.ts"
 import { publishing } from "#server/published.ts"
 import { databases } from "#server/read-models.ts"
 import { exclusive } from "#server/session.ts"
@@ -47,7 +47,7 @@ export const retentionOf = ({ events }: Settings) => ({
 })
 
 /** Reserves space for a startup on a full disk. */
-const reserving = ({ data }: Settings) =>
+const reserveSpace = ({ data }: Settings) =>
   Layer.effectDiscard(Effect.forkScoped(keepReserve(data.dir)))
 
 /** The bus and everything on top of it; `meanwhile` runs while the bus starts. */
@@ -62,7 +62,7 @@ export const infrastructure = (settings: Settings, meanwhile: Layer.Layer<never>
     ownLeases(settings),
     subscribersJetStream,
     databases(settings),
-    reserving(settings),
+    reserveSpace(settings),
   ).pipe(Layer.provideMerge(exclusive(settings, meanwhile)))
 
 /** Requests to workers, and their heartbeats, over the bus. */

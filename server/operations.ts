@@ -28,7 +28,7 @@ import { WebhookModel, blueprint as webhook_blueprint } from "#projections/syste
 import { waitForPart } from "#projections/wait-for-part.ts"
 import type { Settings } from "#schemas/settings.ts"
 import { charts } from "#server/charts.ts"
-import { sharedCollectors } from "#server/measures.ts"
+import { sharedCollectors } from "#server/metrics.ts"
 import { firstOf, modelProblem, publisherProblem } from "#server/problems.ts"
 import { published_types } from "#server/published.ts"
 import type { RoleParts } from "#server/roles/parts.ts"
@@ -36,7 +36,7 @@ import { witnessing } from "#server/session.ts"
 import { webhookPorts } from "#server/webhooks.ts"
 
 /** The read models of this process, by name. */
-const operated = Effect.fnUntraced(function* (
+const readModelsByName = Effect.fnUntraced(function* (
   { roles }: Settings,
   { blobs, models }: RoleParts,
   capital: CapitalPressureModel["Service"] | undefined,
@@ -68,8 +68,10 @@ export const operationsService = Effect.fnUntraced(function* (
 ) {
   const models = yield* parts.models
   const system = Context.get(models, SystemModel)
-  const listed = yield* Layer.build(ReadModels.layer(yield* operated(settings, parts, capital)))
-  const around = yield* Effect.context<
+  const read_models = yield* Layer.build(
+    ReadModels.layer(yield* readModelsByName(settings, parts, capital)),
+  )
+  const context = yield* Effect.context<
     | Log
     | PublishedEvents
     | PublishedHistory
@@ -78,7 +80,7 @@ export const operationsService = Effect.fnUntraced(function* (
     | TokenIssuer
     | TrustIssuer
   >()
-  const known = around.pipe(
+  const known = context.pipe(
     Context.pick(
       Log,
       PublishedEvents,
@@ -93,24 +95,31 @@ export const operationsService = Effect.fnUntraced(function* (
     Context.add(EventStreams, streamBudget(settings.api)),
     Context.add(EventTickets, yield* EventTickets),
   )
-  const with_hooks = Context.merge(models, yield* parts.hooks)
-  const hooks = yield* Effect.provideContext(webhookPorts(settings), with_hooks)
-  const witnesses = yield* Layer.build(witnessing(settings))
+  const with_webhooks = Context.merge(models, yield* parts.hooks)
+  const webhook_ports = yield* Effect.provideContext(webhookPorts(settings), with_webhooks)
+  const witness_services = yield* Layer.build(witnessing(settings))
   const shared = yield* Effect.provideContext(
     sharedCollectors,
-    Context.mergeAll(known, listed, with_hooks),
+    Context.mergeAll(known, read_models, with_webhooks),
   )
   const collectors = [...shared, { name: "quarantine", text: quarantineMetrics(system) }]
   const layer = HttpApiBuilder.layer(OperationsApi).pipe(Layer.provide(operations))
-  const all = Context.mergeAll(known, listed, Charts.context(charts), hooks, witnesses)
+  const all = Context.mergeAll(
+    known,
+    read_models,
+    Charts.context(charts),
+    webhook_ports,
+    witness_services,
+  )
   const routes = appOf(layer, all)
   // Webhooks have their own read model, which may be behind the audit's.
-  const hooked = waitForPart(
+  const webhooksWaitFor = waitForPart(
     Context.get(known, Log),
     Context.get(models, WebhookModel),
     webhook_blueprint.part,
   )
-  const waitFor = (position: number) => Effect.andThen(system.waitFor(position), hooked(position))
+  const waitFor = (position: number) =>
+    Effect.andThen(system.waitFor(position), webhooksWaitFor(position))
   const webhook = Context.get(models, WebhookModel)
   const ready = firstOf(
     yield* parts.commands,

@@ -21,7 +21,7 @@ export const lease_ttl_ms = 10_000
  * Runs `work` in the background whenever this node holds the lease `name`, until the scope closes.
  * `fence` is the position of the commit that records the election.
  */
-export const leased = Effect.fnUntraced(function* <E, R>(
+export const withLease = Effect.fnUntraced(function* <E, R>(
   name: string,
   holder: string,
   work: (fence: number) => Effect.Effect<unknown, E, R>,

@@ -8,7 +8,7 @@ import type { Message } from "#schemas/message.ts"
 import type { Settings } from "#schemas/settings.ts"
 
 /** Opens the spool of a service's facts and records them until the scope closes. Never fails. */
-export const spooled = Effect.fnUntraced(function* <
+export const openSpool = Effect.fnUntraced(function* <
   Fact,
   Command,
   Event extends Message,
