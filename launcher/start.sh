@@ -5,5 +5,5 @@ ulimit -c 0
 export MALLOC_ARENA_MAX="${MALLOC_ARENA_MAX:-2}"
 export MALLOC_MMAP_THRESHOLD_="${MALLOC_MMAP_THRESHOLD_:-131072}"
 # The last of two options wins, so the operator's own come last.
-export NODE_OPTIONS="--max-semi-space-size=16 ${NODE_OPTIONS:-}"
+export NODE_OPTIONS="--max-semi-space-size=8 ${NODE_OPTIONS:-}"
 exec "$@"

@@ -33,8 +33,6 @@ const cache_bytes_max = 64 * 2 ** 20
 /** The limit on queued computations, so that clients cannot grow the queue. */
 const queue_max = 1000
 const program = new URL("./reader-thread.ts", import.meta.url)
-/** With V8's default of 16, loading keeps 25 MB more and is not faster. */
-const resourceLimits = { maxYoungGenerationSizeMb: 8 }
 
 /** A queued or running computation. */
 interface Computation extends PromiseWithResolvers<EncodedPage> {
@@ -76,7 +74,6 @@ const startThread = (options: CapitalReaderOptions) =>
     name: "The reading thread",
     program: options.program ?? program,
     workerData: options.path,
-    resourceLimits,
     response_ms_max: options.response_ms_max ?? response_ms_max,
   })
 

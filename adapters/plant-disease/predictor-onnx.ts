@@ -205,7 +205,7 @@ const openPool = Effect.fnUntraced(function* (options: PredictorOptions) {
   const run = Effect.runForkWith(yield* Effect.context())
   // Loaded here so that the native code stays loaded when a thread exits. Sharp's is never unloaded
   // anyway, because it asks the linker not to.
-  yield* Effect.promise(() => import("onnxruntime-node"))
+  yield* Effect.promise(() => import("#onnx-runtime"))
   const bytes = yield* Effect.try({
     try: () => Math.max(statSync(onnx_path).size, info.bytes, (info.parameters ?? 0) * 4),
     catch: (error) => unusable(info.name, error),

@@ -49,7 +49,7 @@ const number = (name: string, text: string) => {
 const residentOf = (pid: number) => {
   const text = readFileSync(`/proc/${pid}/status`, "utf8")
   const of = (field: string) => Number(new RegExp(`^${field}:\\s+(\\d+) kB$`, "m").exec(text)?.[1])
-  return { rss_mb: of("VmRSS") / 1000, peak_mb: of("VmHWM") / 1000 }
+  return { rss_mb: (of("VmRSS") * 1024) / 1e6, peak_mb: (of("VmHWM") * 1024) / 1e6 }
 }
 
 /** Open descriptors of a process, without the segments of its volume, which grow with the data. */

@@ -36,7 +36,7 @@ const preparing = async (image: Uint8Array, numbers: Float32Array, batch: number
 }
 
 const onnxRuntime = async ({ model_path, threads, batch, image }: Bare) => {
-  const { InferenceSession, Tensor } = await import("onnxruntime-node")
+  const { InferenceSession, Tensor } = await import("#onnx-runtime")
   const session = await InferenceSession.create(model_path, {
     intraOpNumThreads: threads,
     interOpNumThreads: 1,

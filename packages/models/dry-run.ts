@@ -1,5 +1,5 @@
 /** Measures inference on a gray image. Blocks its thread. */
-import { InferenceSession, Tensor } from "onnxruntime-node"
+import { InferenceSession, Tensor } from "#onnx-runtime"
 import { side } from "#schemas/image-side.ts"
 import type { PreparedModel } from "./prepared-model.ts"
 

@@ -2,7 +2,7 @@
  * A session of ONNX Runtime that returns probabilities. Blocks its thread while the network runs.
  * Source: plant facts 2; decision 0102.
  */
-import { InferenceSession, Tensor } from "onnxruntime-node"
+import { InferenceSession, Tensor } from "#onnx-runtime"
 import { side } from "#schemas/image-side.ts"
 import { fastestBatch } from "./batch.ts"
 import { type Input, type Network, type Scale, tensor_length } from "./protocol.ts"

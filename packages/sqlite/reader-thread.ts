@@ -1,6 +1,7 @@
 /** The reader's thread: opens files read-only and runs one query at a time. */
 import Sqlite from "better-sqlite3"
 import { serveCalls } from "#threads"
+import { limitCache } from "./cache.ts"
 
 /** A file, identified by its path and its inode at the time of the query. */
 export interface FileRead {
@@ -27,6 +28,7 @@ const databaseAt = ({ path, inode }: FileRead) => {
   open_file?.sqlite.close()
   files.delete(path)
   const sqlite = new Sqlite(path, { readonly: true })
+  limitCache(sqlite)
   files.set(path, { inode, sqlite })
   return sqlite
 }

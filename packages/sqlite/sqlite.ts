@@ -22,6 +22,7 @@ import {
   type Place,
 } from "#projections/database.ts"
 import { compiler, type Write } from "#projections/statement.ts"
+import { limitCache } from "./cache.ts"
 import { comparison } from "./comparison.ts"
 import { file_suffixes, isDamage, moveAside } from "./damage.ts"
 import { type Reader, reader } from "./reader.ts"
@@ -58,6 +59,7 @@ const fileOf = <Tables>(
 ) => {
   sqlite.pragma("journal_mode = WAL")
   sqlite.pragma("synchronous = NORMAL")
+  limitCache(sqlite)
   const existing = sqlite.prepare("select 1 from sqlite_schema where name = 'checkpoint'").get()
   if (existing === undefined) {
     sqlite.transaction(() => {

@@ -131,6 +131,12 @@ describe("a package", () => {
     expect(deepImports({ path: "test/a.ts", text })).toHaveLength(1)
   })
 
+  // The package turns its telemetry off. Source: decision 0201.
+  it("onnx-runtime alone imports onnxruntime-node", () => {
+    const importers = tree.filter(({ text }) => importsOf(text).includes("onnxruntime-node"))
+    expect(importers.map(({ path }) => path)).toEqual(["packages/onnx-runtime/onnx-runtime.ts"])
+  })
+
   it("knows no service but the ports that it implements, other packages, and the kernel", () => {
     const found = tree
       .filter(({ path }) => inPackage.test(path))

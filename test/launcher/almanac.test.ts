@@ -67,7 +67,7 @@ describe.each([
       const { stdout } = await runNode(makeProgram(), [...almanac, "limits"]).ended
       expect(stdout).toMatch(/^Max core file size +0 +0 /m)
       expect(stdout).toContain("MALLOC_ARENA_MAX: '2'")
-      expect(stdout).toContain("--max-semi-space-size=16")
+      expect(stdout).toContain("--max-semi-space-size=8")
     },
   )
 

@@ -4,7 +4,7 @@
  *
  * Blocks its thread. Source: plant facts 2.
  */
-import { InferenceSession, Tensor } from "onnxruntime-node"
+import { InferenceSession, Tensor } from "#onnx-runtime"
 import { side } from "#schemas/image-side.ts"
 import { reject } from "../model-error.ts"
 import type { PreparedModel } from "../prepared-model.ts"

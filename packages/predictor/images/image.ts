@@ -39,7 +39,7 @@ sharp.cache(false)
 sharp.concurrency(1)
 
 /** Smaller buffers are left to the garbage collector. */
-const kept_bytes_max = 2 ** 20
+const kept_bytes_max = 2 ** 16
 
 /**
  * Frees a large buffer at once. An idle thread does not collect garbage: the pixels of its last
