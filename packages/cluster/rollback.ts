@@ -8,7 +8,6 @@
  * Source: document 1 §7, `too many shard store failures`; decision 0124.
  */
 
-import { store_origin } from "#actors/blob-storage/ports/admission.ts"
 import { faultOf } from "#actors/blob-storage/ports/fault.ts"
 import type {
   Deletion,
@@ -16,6 +15,7 @@ import type {
   IncomingCopy,
   NodeEngine,
 } from "#actors/blob-storage/ports/node-engine.ts"
+import { store_origin } from "#actors/blob-storage/ports/origin.ts"
 import type { BlobId } from "#schemas/blob-storage/blob.ts"
 import { makeSignal } from "./signal.ts"
 import type { Timing } from "./timing.ts"

@@ -2,8 +2,9 @@
  * The interfaces between the parts of a volume; types only. The engine creates the parts and passes
  * each the ones it needs.
  */
-import type { BlobOrigin, OfferedBlob } from "#actors/blob-storage/ports/admission.ts"
+
 import type { CopyOrder } from "#actors/blob-storage/ports/node-engine.ts"
+import type { BlobOrigin } from "#actors/blob-storage/ports/origin.ts"
 import type { BlobId, BlobLabels } from "#schemas/blob-storage/blob.ts"
 import type { makeIndex, Place } from "./blob-index/blob-index.ts"
 import type { VolumeDisk, VolumeFile } from "./disk.ts"
@@ -12,6 +13,7 @@ import type { FreeSpace } from "./free-space/gauge.ts"
 import type { SegmentKind } from "./log/format.ts"
 import type { BlobTail, Extent, NewRecord, RecordHead } from "./log/record.ts"
 import type { Renewed } from "./log/record-facts.ts"
+import type { OfferedBlob } from "./writes/put-admission.ts"
 
 export type Index = ReturnType<typeof makeIndex>
 

@@ -11,4 +11,10 @@ export { defaultFloor, floorOf } from "./free-space/floor.ts"
 export { holdFolder, volumeFolder } from "./lock.ts"
 export { volumeMetrics } from "./metrics.ts"
 export { admitCopy, copyBytes, orderFault, putAtIn } from "./writes/copy-admission.ts"
+export {
+  type Admission,
+  admit,
+  type OfferedBlob,
+  type PresentBlob,
+} from "./writes/put-admission.ts"
 export { sizeOf } from "./writes/puts.ts"

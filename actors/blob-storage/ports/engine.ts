@@ -8,8 +8,8 @@
 import { Context, Effect } from "effect"
 import type { BlobId, BlobLabels, BlobMeta, ReplicationPolicy } from "#schemas/blob-storage/blob.ts"
 import type { FactShard } from "#schemas/blob-storage/shard.ts"
-import type { BlobOrigin } from "./admission.ts"
 import { faultOf } from "./fault.ts"
+import type { BlobOrigin } from "./origin.ts"
 
 /** Where to search or delete: on this node (the default) or on every node. */
 export type BlobScope = "node" | "cluster"

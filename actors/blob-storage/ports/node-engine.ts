@@ -5,8 +5,8 @@
  * Source: document 1 §1 InternalService; DECISIONS, document 1, delete and replicas.
  */
 import type { BlobId, BlobLabels, BlobMeta, ReplicationPolicy } from "#schemas/blob-storage/blob.ts"
-import type { BlobOrigin } from "./admission.ts"
 import type { BlobEngine, BlobRange, BlobUpload, PutOrder } from "./engine.ts"
+import type { BlobOrigin } from "./origin.ts"
 
 /** A shard of a blob, counted from 0: data shards first, then two parity shards. */
 export interface Shard {

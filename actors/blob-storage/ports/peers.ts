@@ -11,9 +11,9 @@
 
 import type { Placement } from "#placement"
 import type { BlobId, BlobMeta } from "#schemas/blob-storage/blob.ts"
-import type { BlobOrigin } from "./admission.ts"
 import type { BlobRange } from "./engine.ts"
 import type { Copy, CopyOrder, HeldCopy, ReceiveResult } from "./node-engine.ts"
+import type { BlobOrigin } from "./origin.ts"
 
 export interface Peer {
   readonly node_id: string

@@ -1,7 +1,7 @@
 /**
  * The state of a store in memory. Each operation is one synchronous step, so no state is partial.
  */
-import { admit, type BlobOrigin, store_origin } from "#actors/blob-storage/ports/admission.ts"
+
 import type { BlobFact, PutOrder, PutResult } from "#actors/blob-storage/ports/engine.ts"
 import { type BlobFault, faultError } from "#actors/blob-storage/ports/fault.ts"
 import type {
@@ -10,8 +10,9 @@ import type {
   HeldCopy,
   ReceiveResult,
 } from "#actors/blob-storage/ports/node-engine.ts"
+import { type BlobOrigin, store_origin } from "#actors/blob-storage/ports/origin.ts"
 import { type BlobId, type BlobMeta, storedPolicy } from "#schemas/blob-storage/blob.ts"
-import { admitCopy, putAtIn } from "#volume"
+import { admit, admitCopy, putAtIn } from "#volume"
 
 export interface MemoryCopy {
   readonly copy: HeldCopy

@@ -4,8 +4,8 @@
  * Source: document 1 §1 InternalService, whose shapes may change without notice.
  */
 import { Schema } from "effect"
-import type { BlobOrigin } from "#actors/blob-storage/ports/admission.ts"
 import type { Copy, CopyOrder, HeldCopy } from "#actors/blob-storage/ports/node-engine.ts"
+import type { BlobOrigin } from "#actors/blob-storage/ports/origin.ts"
 import type { Reason } from "#actors/blob-storage/ports/peers.ts"
 import { peerFailure } from "#cluster"
 import { BlobId, BlobLabels } from "#schemas/blob-storage/blob.ts"

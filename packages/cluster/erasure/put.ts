@@ -6,13 +6,13 @@
  * placement of the receiving node; decision 0124.
  */
 
-import { admit } from "#actors/blob-storage/ports/admission.ts"
 import type { PutOrder, PutResult } from "#actors/blob-storage/ports/engine.ts"
 import { faultError, faultOf } from "#actors/blob-storage/ports/fault.ts"
 import type { StagedBytes } from "#actors/blob-storage/ports/node-engine.ts"
 import type { Peer } from "#actors/blob-storage/ports/peers.ts"
 import { parity_shards, stripeEncoder, striping, type Units } from "#erasure"
 import { type BlobId, type BlobMeta, blob_id_bytes } from "#schemas/blob-storage/blob.ts"
+import { admit } from "#volume"
 import { metaOfShards } from "./get.ts"
 import {
   type Assigned,

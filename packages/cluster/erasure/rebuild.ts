@@ -5,9 +5,9 @@
  * decision 0124.
  */
 
-import { store_origin } from "#actors/blob-storage/ports/admission.ts"
 import { faultError } from "#actors/blob-storage/ports/fault.ts"
 import type { HeldCopy } from "#actors/blob-storage/ports/node-engine.ts"
+import { store_origin } from "#actors/blob-storage/ports/origin.ts"
 import type { Reason } from "#actors/blob-storage/ports/peers.ts"
 import { parity_shards, rebuiltUnits, type Striping, striping, type Units } from "#erasure"
 import type { BlobId } from "#schemas/blob-storage/blob.ts"

@@ -6,8 +6,8 @@
  * 0124.
  */
 
-import { store_origin } from "#actors/blob-storage/ports/admission.ts"
 import type { Copy, HeldCopy } from "#actors/blob-storage/ports/node-engine.ts"
+import { store_origin } from "#actors/blob-storage/ports/origin.ts"
 import type { Peer } from "#actors/blob-storage/ports/peers.ts"
 import type { BlobId } from "#schemas/blob-storage/blob.ts"
 import { type ErasureParts, stall_ms, verifyMs } from "./layout.ts"

@@ -5,7 +5,6 @@
  * Source: document 1 §1 InternalService Migrate, Replicate; decision 0125.
  */
 
-import type { BlobOrigin } from "#actors/blob-storage/ports/admission.ts"
 import { faultOf } from "#actors/blob-storage/ports/fault.ts"
 import type {
   CopyOrder,
@@ -13,6 +12,7 @@ import type {
   HeldCopy,
   NodeEngine,
 } from "#actors/blob-storage/ports/node-engine.ts"
+import type { BlobOrigin } from "#actors/blob-storage/ports/origin.ts"
 import type { Members, Peer, Peers, Reason } from "#actors/blob-storage/ports/peers.ts"
 import type { BlobId } from "#schemas/blob-storage/blob.ts"
 import { causeText } from "#schemas/cause-text.ts"

@@ -5,9 +5,9 @@
  * Source: document 1 §1, §4 BlobService; docs/decisions/0123-cluster-engine.md.
  */
 
-import type { BlobOrigin } from "#actors/blob-storage/ports/admission.ts"
 import type { BlobEngine } from "#actors/blob-storage/ports/engine.ts"
 import { faultError } from "#actors/blob-storage/ports/fault.ts"
+import type { BlobOrigin } from "#actors/blob-storage/ports/origin.ts"
 import type { BlobId } from "#schemas/blob-storage/blob.ts"
 import { type Failures, failureOn, makeFailures } from "./failures.ts"
 import { makeGets } from "./get.ts"

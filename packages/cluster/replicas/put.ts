@@ -6,7 +6,6 @@
  * Source: document 1 §1, §2 Replication policies; DECISIONS, document 1, placement of the receiver.
  */
 
-import { admit } from "#actors/blob-storage/ports/admission.ts"
 import type { BlobUpload, PutOrder, PutResult } from "#actors/blob-storage/ports/engine.ts"
 import { faultError, faultOf } from "#actors/blob-storage/ports/fault.ts"
 import type { CopyOrder, HeldCopy } from "#actors/blob-storage/ports/node-engine.ts"
@@ -14,6 +13,7 @@ import type { CopyBytes, Members, Peer } from "#actors/blob-storage/ports/peers.
 import { owners_max } from "#placement"
 import { type BlobId, hexOfBase64, type ReplicationPolicy } from "#schemas/blob-storage/blob.ts"
 import { isErasureCode } from "#schemas/blob-storage/replication.ts"
+import { admit } from "#volume"
 import { metaOfShards } from "../erasure/get.ts"
 import { ownersOf } from "../erasure/layout.ts"
 import { type ErasurePut, putErasure } from "../erasure/put.ts"

@@ -2,13 +2,15 @@
  * Decides the outcome of an operation once everything before it is durable: a record to write, or
  * an immediate response. Nothing here waits or writes.
  */
-import { type Admission, admit, store_origin } from "#actors/blob-storage/ports/admission.ts"
+
 import type { BlobFault } from "#actors/blob-storage/ports/fault.ts"
 import type { Shard } from "#actors/blob-storage/ports/node-engine.ts"
+import { store_origin } from "#actors/blob-storage/ports/origin.ts"
 import { type BlobId, storedPolicy } from "#schemas/blob-storage/blob.ts"
 import { isHeld, type Place } from "../blob-index/blob-index.ts"
 import type { Operation, Outcome, PutOperation } from "../parts.ts"
 import { admitCopy, putAtIn } from "../writes/copy-admission.ts"
+import { type Admission, admit } from "../writes/put-admission.ts"
 import type { RecordHead } from "./record.ts"
 import {
   type BlobTail,

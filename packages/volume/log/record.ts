@@ -7,8 +7,8 @@
  * for the file.
  */
 import { crc32c } from "@node-rs/crc32"
-import type { BlobOrigin } from "#actors/blob-storage/ports/admission.ts"
 import type { Shard } from "#actors/blob-storage/ports/node-engine.ts"
+import type { BlobOrigin } from "#actors/blob-storage/ports/origin.ts"
 import type { BlobId, BlobLabels, ReplicationPolicy } from "#schemas/blob-storage/blob.ts"
 import { crc_bytes, firstMismatch, tableBytes } from "../reads/chunks.ts"
 import { copyBytes } from "../writes/copy-admission.ts"

@@ -1,7 +1,7 @@
 /** A volume in a real folder, and the blobs that killed writers put into it. */
 import { blake3 } from "@napi-rs/blake-hash"
-import type { BlobOrigin } from "#actors/blob-storage/ports/admission.ts"
 import type { PutOrder } from "#actors/blob-storage/ports/engine.ts"
+import type { BlobOrigin } from "#actors/blob-storage/ports/origin.ts"
 import type { BlobId } from "#schemas/blob-storage/blob.ts"
 import { noise } from "../../../test/contract/blob-storage/engine-bytes.ts"
 import { openVolume } from "../engine.ts"

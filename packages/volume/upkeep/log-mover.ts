@@ -2,8 +2,9 @@
  * Visits every live record of a log file, in disk order and verified, and rewrites them elsewhere,
  * so that the file can be recycled.
  */
-import { store_origin } from "#actors/blob-storage/ports/admission.ts"
+
 import { faultOf } from "#actors/blob-storage/ports/fault.ts"
+import { store_origin } from "#actors/blob-storage/ports/origin.ts"
 import type { BlobId } from "#schemas/blob-storage/blob.ts"
 import { isHeld, type Place } from "../blob-index/blob-index.ts"
 import { data_start } from "../log/format.ts"

@@ -2,7 +2,7 @@
 import assert from "node:assert/strict"
 import { blake3 } from "@napi-rs/blake-hash"
 import { describe, it } from "vitest"
-import { store_origin } from "#actors/blob-storage/ports/admission.ts"
+import { store_origin } from "#actors/blob-storage/ports/origin.ts"
 import type { ReplicationPolicy } from "#schemas/blob-storage/blob.ts"
 import { nodes_needed } from "#schemas/blob-storage/replication.ts"
 import { copyBytes } from "#volume"

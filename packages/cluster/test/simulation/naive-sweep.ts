@@ -2,8 +2,9 @@
  * The background work of the plain cluster: inspects the local copies one by one, sends missing
  * copies, and releases misplaced ones.
  */
-import { store_origin } from "#actors/blob-storage/ports/admission.ts"
+
 import type { Copy, CopyOrder, Deletion, HeldCopy } from "#actors/blob-storage/ports/node-engine.ts"
+import { store_origin } from "#actors/blob-storage/ports/origin.ts"
 import type { Peer, Reason } from "#actors/blob-storage/ports/peers.ts"
 import type { BlobId } from "#schemas/blob-storage/blob.ts"
 import { nodes_needed } from "#schemas/blob-storage/replication.ts"

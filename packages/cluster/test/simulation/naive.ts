@@ -2,9 +2,10 @@
  * A plain cluster of replicas, as short as possible: it queries all nodes about each blob in turn.
  * The simulator is tested with it, and with deliberate mistakes in it.
  */
-import type { BlobOrigin } from "#actors/blob-storage/ports/admission.ts"
+
 import type { BlobRange, BlobReading } from "#actors/blob-storage/ports/engine.ts"
 import { faultError } from "#actors/blob-storage/ports/fault.ts"
+import type { BlobOrigin } from "#actors/blob-storage/ports/origin.ts"
 import type { BlobId } from "#schemas/blob-storage/blob.ts"
 import { nodes_needed } from "#schemas/blob-storage/replication.ts"
 import { isPeerFailure } from "../../peer-failure.ts"

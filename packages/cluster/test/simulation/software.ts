@@ -1,5 +1,5 @@
 /** The software of a simulated node: the real one, or a variant for tests. */
-import type { BlobOrigin } from "#actors/blob-storage/ports/admission.ts"
+
 import type {
   BlobRange,
   BlobReading,
@@ -7,6 +7,7 @@ import type {
   PutResult,
 } from "#actors/blob-storage/ports/engine.ts"
 import type { NodeEngine } from "#actors/blob-storage/ports/node-engine.ts"
+import type { BlobOrigin } from "#actors/blob-storage/ports/origin.ts"
 import type { Members, Peers } from "#actors/blob-storage/ports/peers.ts"
 import type { BlobId } from "#schemas/blob-storage/blob.ts"
 import type { Timing } from "../../timing.ts"

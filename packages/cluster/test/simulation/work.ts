@@ -1,7 +1,8 @@
 /** The clients of a simulated cluster: each sends one request after the other to random nodes. */
-import type { BlobOrigin } from "#actors/blob-storage/ports/admission.ts"
+
 import type { BlobRange, PutOrder } from "#actors/blob-storage/ports/engine.ts"
 import { faultOf } from "#actors/blob-storage/ports/fault.ts"
+import type { BlobOrigin } from "#actors/blob-storage/ports/origin.ts"
 import { checkNow, checkPut, isReadableWithOneLess, readDisks } from "./invariants.ts"
 import { isDue, type Known, type Model } from "./model.ts"
 import type { SimulatedCluster, SimulatedNode } from "./node.ts"

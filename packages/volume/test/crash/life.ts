@@ -1,8 +1,8 @@
 /** One life of a volume in crash tests: its operations, and the refusals that are legitimate. */
 import assert from "node:assert/strict"
-import type { BlobOrigin } from "#actors/blob-storage/ports/admission.ts"
 import { type BlobFault, faultOf } from "#actors/blob-storage/ports/fault.ts"
 import type { NodeEngine } from "#actors/blob-storage/ports/node-engine.ts"
+import type { BlobOrigin } from "#actors/blob-storage/ports/origin.ts"
 import type { Seeded } from "../../../../test/world/seeded.ts"
 import type { Change, Entry, Model } from "./model.ts"
 

@@ -5,20 +5,6 @@
  */
 import type { BlobId, ReplicationPolicy } from "#schemas/blob-storage/blob.ts"
 
-/** The requester, as recorded in the journal and the audit log. */
-export interface BlobOrigin {
-  readonly actor: string
-  readonly request_id: string
-  readonly correlation_id: string
-}
-
-/** The origin of the store's own actions, such as quarantining a corrupt copy. */
-export const store_origin: BlobOrigin = {
-  actor: "system:blob-store",
-  request_id: "",
-  correlation_id: "",
-}
-
 /** The properties of a completely received put that the rules need. */
 export interface OfferedBlob {
   readonly id: BlobId

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict"
 import { describe, it } from "vitest"
-import { admit, type OfferedBlob } from "#actors/blob-storage/ports/admission.ts"
 import type { BlobId } from "#schemas/blob-storage/blob.ts"
+import { admit, type OfferedBlob } from "../writes/put-admission.ts"
 
 const id = "6437b3ac38465133ffb63b75273a8db5" as BlobId
 const offered: OfferedBlob = {
