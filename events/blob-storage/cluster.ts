@@ -7,12 +7,9 @@
  */
 import { Schema } from "effect"
 import { VnodesPerNode } from "#schemas/blob-storage/cluster.ts"
-import { NodeAddress, NodeId, Uint64Digits } from "#schemas/blob-storage/node.ts"
+import { NodeId, node_fields, Uint64Digits } from "#schemas/blob-storage/node.ts"
 import { Instant } from "#schemas/instant.ts"
 import { message } from "#schemas/message.ts"
-
-/** Points of a node on the ring, as percent of `vnodes_per_node`. */
-const weight_percent = Schema.Int.check(Schema.isBetween({ minimum: 0, maximum: 1600 }))
 
 /**
  * Parameters of the ring. `capacity_unit_bytes` is the capacity with the full number of points:
@@ -22,21 +19,11 @@ export const RingConfigured = message("RingConfigured", {
   vnodes_per_node: VnodesPerNode,
   capacity_unit_bytes: Uint64Digits,
 })
-export const NodeJoined = message("NodeJoined", {
-  node_id: NodeId,
-  address: NodeAddress,
-  capacity_bytes: Uint64Digits,
-  weight_percent,
-})
+export const NodeJoined = message("NodeJoined", node_fields)
 /** From here on the node is on the ring. */
 export const NodeActivated = message("NodeActivated", { node_id: NodeId })
 /** The node has another address, or contributes another capacity. */
-export const NodeChanged = message("NodeChanged", {
-  node_id: NodeId,
-  address: NodeAddress,
-  capacity_bytes: Uint64Digits,
-  weight_percent,
-})
+export const NodeChanged = message("NodeChanged", node_fields)
 /** Its heartbeats stopped: it gets no new blobs, and is removed at `remove_at`. */
 export const NodeWentOffline = message("NodeWentOffline", {
   node_id: NodeId,

@@ -1,10 +1,16 @@
 /** The cluster and its nodes, as ClusterService reports them. Source: document 1 §2, §4. */
-import { Effect } from "effect"
+import { Effect, type Schema } from "effect"
 import { type Kysely, sql } from "kysely"
 import { ClusterEvent } from "#events/blob-storage/cluster.ts"
 import { type Place, projection } from "#projections/projection.ts"
 import { statement } from "#projections/statement.ts"
-import type { NodeState } from "#schemas/blob-storage/node.ts"
+import { table } from "#projections/table.ts"
+import {
+  type NodeId,
+  type NodeState,
+  type node_fields,
+  node_row,
+} from "#schemas/blob-storage/node.ts"
 
 interface ClusterRow {
   readonly name: string
@@ -12,34 +18,21 @@ interface ClusterRow {
   readonly vnodes_per_node: number
 }
 
-export interface NodeRow {
-  readonly cluster: string
-  readonly node_id: string
-  readonly address: string
-  readonly state: NodeState
-  /** Decimal digits: SQLite's integers end at 2^63. */
-  readonly capacity_bytes: string
-  readonly weight_percent: number
-  /** RFC 3339. */
-  readonly joined_at: string
-  readonly state_changed_at: string
-}
+export type NodeRow = Schema.Struct<typeof node_row>["Type"]
 
 export interface NodeTables {
   readonly blob_storage_cluster: ClusterRow
   readonly blob_storage_node: NodeRow
 }
 
-interface Which {
-  readonly cluster: string
-  readonly node_id: string
-}
+const nodes = table({
+  name: "blob_storage_node",
+  fields: node_row,
+  key: ["cluster", "node_id"],
+})
 
-interface Capacity extends Which {
-  readonly address: string
-  readonly capacity_bytes: string
-  readonly weight_percent: number
-}
+type NodeKey = Pick<NodeRow, "cluster" | "node_id">
+type NodeFields = Pick<NodeRow, "cluster" | keyof typeof node_fields>
 
 const write = statement<NodeTables>()
 
@@ -58,21 +51,7 @@ const configure = write<ClusterRow>((db, { name, vnodes_per_node }) =>
     ),
 )
 
-const insert = write<Capacity & Pick<NodeRow, "joined_at">>(
-  (db, { cluster, node_id, address, capacity_bytes, weight_percent, joined_at }) =>
-    db.insertInto("blob_storage_node").values({
-      cluster,
-      node_id,
-      address,
-      capacity_bytes,
-      weight_percent,
-      state: "joining",
-      joined_at,
-      state_changed_at: joined_at,
-    }),
-)
-
-const enter = write<Which & Pick<NodeRow, "state" | "state_changed_at">>(
+const enter = write<NodeKey & Pick<NodeRow, "state" | "state_changed_at">>(
   (db, { cluster, node_id, state, state_changed_at }) =>
     db
       .updateTable("blob_storage_node")
@@ -81,7 +60,7 @@ const enter = write<Which & Pick<NodeRow, "state" | "state_changed_at">>(
       .set({ state, state_changed_at }),
 )
 
-const change = write<Capacity>(
+const change = write<NodeFields>(
   (db, { cluster, node_id, address, capacity_bytes, weight_percent }) =>
     db
       .updateTable("blob_storage_node")
@@ -90,11 +69,11 @@ const change = write<Capacity>(
       .set({ address, capacity_bytes, weight_percent }),
 )
 
-const remove = write<Which>((db, { cluster, node_id }) =>
+const remove = write<NodeKey>((db, { cluster, node_id }) =>
   db.deleteFrom("blob_storage_node").where("cluster", "=", cluster).where("node_id", "=", node_id),
 )
 
-const raise = write<Pick<Which, "cluster">>((db, { cluster }) =>
+const raise = write<Pick<NodeRow, "cluster">>((db, { cluster }) =>
   db
     .updateTable("blob_storage_cluster")
     .where("name", "=", cluster)
@@ -102,7 +81,7 @@ const raise = write<Pick<Which, "cluster">>((db, { cluster }) =>
 )
 
 /** An inactive node is not on the ring: its changes leave the ring unchanged. */
-const raiseIfActive = write<Which>((db, { cluster, node_id }) =>
+const raiseIfActive = write<NodeKey>((db, { cluster, node_id }) =>
   db
     .updateTable("blob_storage_cluster")
     .where("name", "=", cluster)
@@ -114,7 +93,7 @@ const raiseIfActive = write<Which>((db, { cluster, node_id }) =>
     }),
 )
 
-const raiseIfReweighted = write<Which & Pick<NodeRow, "weight_percent">>(
+const raiseIfReweighted = write<NodeKey & Pick<NodeRow, "weight_percent">>(
   (db, { cluster, node_id, weight_percent }) =>
     db
       .updateTable("blob_storage_cluster")
@@ -129,13 +108,15 @@ const raiseIfReweighted = write<Which & Pick<NodeRow, "weight_percent">>(
 )
 
 const project = (event: ClusterEvent, { id: cluster, commit: { at } }: Place) => {
-  const enterState = (node_id: string, state: NodeState) =>
+  const enterState = (node_id: NodeId, state: NodeState) =>
     enter({ cluster, node_id, state, state_changed_at: at })
   return ClusterEvent.match(event, {
     RingConfigured: ({ vnodes_per_node }) => [
       configure({ name: cluster, ring_version: 0, vnodes_per_node }),
     ],
-    NodeJoined: ({ type: _, ...node }) => [insert({ cluster, joined_at: at, ...node })],
+    NodeJoined: ({ type: _, ...node }) => [
+      nodes.insert({ cluster, ...node, state: "joining", joined_at: at, state_changed_at: at }),
+    ],
     NodeActivated: ({ node_id }) => [enterState(node_id, "active"), raise({ cluster })],
     NodeChanged: ({ type: _, ...node }) => [
       raiseIfReweighted({ cluster, ...node }),
@@ -164,17 +145,7 @@ export const node = projection<NodeTables, ClusterEvent>({
       .addColumn("name", "text", (column) => column.primaryKey())
       .addColumn("ring_version", "integer", (column) => column.notNull())
       .addColumn("vnodes_per_node", "integer", (column) => column.notNull()),
-    db.schema
-      .createTable("blob_storage_node")
-      .addColumn("cluster", "text", (column) => column.notNull())
-      .addColumn("node_id", "text", (column) => column.notNull())
-      .addColumn("address", "text", (column) => column.notNull())
-      .addColumn("state", "text", (column) => column.notNull())
-      .addColumn("capacity_bytes", "text", (column) => column.notNull())
-      .addColumn("weight_percent", "integer", (column) => column.notNull())
-      .addColumn("joined_at", "text", (column) => column.notNull())
-      .addColumn("state_changed_at", "text", (column) => column.notNull())
-      .addPrimaryKeyConstraint("blob_storage_node_key", ["cluster", "node_id"]),
+    ...nodes.create(db.schema),
   ],
   project,
 })

@@ -9,8 +9,8 @@ import { BackupEvent } from "#events/share-protection/backup.ts"
 import { type Place, projection } from "#projections/projection.ts"
 import { history, type Version } from "#projections/share-protection/history.ts"
 import { findRow, listRows, type Page } from "#projections/share-protection/listing.ts"
-import { type Stored, table } from "#projections/share-protection/table.ts"
 import { statement } from "#projections/statement.ts"
+import { type Stored, table } from "#projections/table.ts"
 import { type BackupStatus, backup_row } from "#schemas/share-protection/backup.ts"
 import type {
   BackupId,

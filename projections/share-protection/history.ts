@@ -18,8 +18,8 @@ import {
   type Term,
   termsOf,
 } from "#projections/share-protection/listing.ts"
-import { type AnyTables, type Table, typeOf } from "#projections/share-protection/table.ts"
 import { statement, type Write } from "#projections/statement.ts"
+import { type AnyTables, type Table, typeOf } from "#projections/table.ts"
 
 /** End of a version that is still valid: after every time. */
 const open_end = "open"

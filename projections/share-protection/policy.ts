@@ -10,8 +10,8 @@ import { type Place, projection } from "#projections/projection.ts"
 import { detachBackups } from "#projections/share-protection/backup.ts"
 import { dated, history, type Version } from "#projections/share-protection/history.ts"
 import type { Listed, Page } from "#projections/share-protection/listing.ts"
-import { type Stored, table } from "#projections/share-protection/table.ts"
 import { statement } from "#projections/statement.ts"
+import { type Stored, table } from "#projections/table.ts"
 import { nullsOf } from "#schemas/fields.ts"
 import type {
   BackupId,

@@ -9,7 +9,7 @@ import type { Kysely } from "kysely"
 import { parseStream } from "#events/log.ts"
 import type { Projection } from "#projections/projection.ts"
 import { findRow } from "#projections/share-protection/listing.ts"
-import { type Stored, table } from "#projections/share-protection/table.ts"
+import { type Stored, table } from "#projections/table.ts"
 
 const fields = {
   /** `<command id> <aggregate>` */

@@ -4,7 +4,7 @@ import type { Kysely } from "kysely"
 import { ReconciliationEvent } from "#events/share-protection/reconciliation.ts"
 import { projection } from "#projections/projection.ts"
 import { findRow } from "#projections/share-protection/listing.ts"
-import { type Stored, table } from "#projections/share-protection/table.ts"
+import { type Stored, table } from "#projections/table.ts"
 import { ReconciliationStatus } from "#schemas/share-protection/reconciliation.ts"
 
 const fields = {

@@ -7,7 +7,7 @@ import type { Kysely } from "kysely"
 import { RolloutEvent } from "#events/share-protection/rollout.ts"
 import { type Place, projection } from "#projections/projection.ts"
 import { findRow, listRows, type Page } from "#projections/share-protection/listing.ts"
-import { type Stored, table } from "#projections/share-protection/table.ts"
+import { type Stored, table } from "#projections/table.ts"
 import type { RolloutId } from "#schemas/share-protection/id.ts"
 import { type Rollout, type RolloutRow, rollout_row } from "#schemas/share-protection/rollout.ts"
 

@@ -4,7 +4,7 @@ import type { Kysely } from "kysely"
 import { SchedulerEvent } from "#events/share-protection/scheduler.ts"
 import { projection } from "#projections/projection.ts"
 import { findRow } from "#projections/share-protection/listing.ts"
-import { type Stored, table } from "#projections/share-protection/table.ts"
+import { type Stored, table } from "#projections/table.ts"
 import { SchedulingStatus } from "#schemas/share-protection/scheduler.ts"
 
 const fields = {

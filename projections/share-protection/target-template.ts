@@ -7,7 +7,7 @@ import type { Kysely } from "kysely"
 import { TargetTemplateEvent } from "#events/share-protection/target-template.ts"
 import { type Place, projection } from "#projections/projection.ts"
 import { findRow, listRows, type Page } from "#projections/share-protection/listing.ts"
-import { type Stored, table } from "#projections/share-protection/table.ts"
+import { type Stored, table } from "#projections/table.ts"
 import type { DomainId, TargetTemplateId } from "#schemas/share-protection/id.ts"
 import { TargetTemplate } from "#schemas/share-protection/target-template.ts"
 

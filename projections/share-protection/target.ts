@@ -11,7 +11,7 @@ import { extendProtection } from "#projections/share-protection/backup.ts"
 import { dated, history, holds, type Version } from "#projections/share-protection/history.ts"
 import { removeJobsOf } from "#projections/share-protection/job.ts"
 import type { Listed, Page } from "#projections/share-protection/listing.ts"
-import { type Stored, table } from "#projections/share-protection/table.ts"
+import { type Stored, table } from "#projections/table.ts"
 import { nullsOf } from "#schemas/fields.ts"
 import type {
   DomainId,

@@ -5,6 +5,7 @@
  */
 import { Schema } from "effect"
 import { Int64 } from "#schemas/blob-storage/blob.ts"
+import { Instant } from "#schemas/instant.ts"
 import { Token } from "#schemas/message.ts"
 
 /**
@@ -68,3 +69,23 @@ export const NodeInfo = Schema.Struct({
   blob_count: Uint64,
 })
 export type NodeInfo = typeof NodeInfo.Type
+
+/** Points of a node on the ring, as percent of `vnodes_per_node`. */
+const WeightPercent = Schema.Int.check(Schema.isBetween({ minimum: 0, maximum: 1600 }))
+
+/** What the log has of a node. */
+export const node_fields = {
+  node_id: NodeId,
+  address: NodeAddress,
+  capacity_bytes: Uint64Digits,
+  weight_percent: WeightPercent,
+} as const
+
+/** A node as it is stored. */
+export const node_row = {
+  cluster: Schema.String,
+  ...node_fields,
+  state: NodeState,
+  joined_at: Instant,
+  state_changed_at: Instant,
+} as const

@@ -6,10 +6,10 @@ import {
   ChangeWebhook,
   EventSequence,
   enabled,
-  letter_fields,
+  letter_row,
   WebhookId,
-  WebhookState,
   webhook_fields,
+  webhook_row,
 } from "#schemas/system/webhook.ts"
 
 /** The progress of its deliverer when it last saved its cursor, which may be a moment ago. */
@@ -25,34 +25,17 @@ export const WebhookDelivery = Schema.Struct({
 }).annotate({ identifier: "WebhookDelivery" })
 export type WebhookDelivery = typeof WebhookDelivery.Type
 
-const fields = {
-  id: WebhookId,
-  ...webhook_fields,
-  /** The project whose events it receives; null: all projects. */
-  project_id: Schema.NullOr(Schema.String),
-  state: WebhookState,
-  /** Why it is disabled (null if it is not), and the last response in words. */
-  reason: Schema.NullOr(Schema.String),
-  detail: Schema.NullOr(Schema.String),
-  /** Increases with each new secret. */
-  secret_version: Schema.Int,
-  /** Until when the previous secret signs, too. */
-  previous_until: Schema.NullOr(Schema.String),
-  created_at: Schema.String,
-  updated_at: Schema.String,
-} as const
-
-export const WebhookView = Schema.Struct(fields).annotate({ identifier: "Webhook" })
+export const WebhookView = Schema.Struct(webhook_row).annotate({ identifier: "Webhook" })
 export type WebhookView = typeof WebhookView.Type
 
 /** A webhook with its delivery status, which is null before its deliverer has started. */
 export const WebhookDetail = Schema.Struct({
-  ...fields,
+  ...webhook_row,
   delivery: Schema.NullOr(WebhookDelivery),
 }).annotate({ identifier: "WebhookDetail" })
 
 /** The response with the secret, which is shown only once. */
-export const CreatedWebhook = Schema.Struct({ ...fields, secret: Schema.String }).annotate({
+export const CreatedWebhook = Schema.Struct({ ...webhook_row, secret: Schema.String }).annotate({
   identifier: "WebhookMade",
 })
 
@@ -94,12 +77,9 @@ export const Ping = Schema.Struct({
   took_ms: Schema.Int,
 }).annotate({ identifier: "WebhookPing" })
 
-export const DeadLetter = Schema.Struct({
-  ...letter_fields,
-  given_up_at: Schema.String,
-  /** Whether it is being redelivered. */
-  is_redelivering: Schema.Boolean,
-}).annotate({ identifier: "DeadLetter" })
+export const DeadLetter = Schema.Struct(Struct.omit(letter_row, ["webhook_id"])).annotate({
+  identifier: "DeadLetter",
+})
 
 const pagination = Schema.Struct({
   limit: Schema.Int,

@@ -83,7 +83,7 @@ export const WebhookState = Schema.Literals(["active", "paused", "disabled"])
 export type WebhookState = typeof WebhookState.Type
 
 /** An abandoned event. */
-export const letter_fields = {
+const letter_fields = {
   sequence: EventSequence,
   event_id: Schema.String,
   event_type: Schema.String,
@@ -94,6 +94,33 @@ export const letter_fields = {
 } as const
 export const Letter = Schema.Struct(letter_fields)
 export type Letter = typeof Letter.Type
+
+/** A webhook as it is stored and shown, without its secret. */
+export const webhook_row = {
+  id: WebhookId,
+  ...webhook_fields,
+  /** The project whose events it receives; null: all projects. */
+  project_id: Schema.NullOr(Schema.String),
+  state: WebhookState,
+  /** Why it is disabled (null if it is not), and the last response in words. */
+  reason: Schema.NullOr(DisableReason),
+  detail: Schema.NullOr(Schema.String),
+  /** Increases with each new secret. */
+  secret_version: Schema.Int,
+  /** Until when the previous secret signs, too. */
+  previous_until: Schema.NullOr(Instant),
+  created_at: Instant,
+  updated_at: Instant,
+} as const
+
+/** An abandoned event as it is stored. */
+export const letter_row = {
+  webhook_id: WebhookId,
+  ...letter_fields,
+  given_up_at: Instant,
+  /** Whether it is being redelivered. */
+  is_redelivering: Schema.Boolean,
+} as const
 
 const Sequences = Schema.Array(EventSequence)
 

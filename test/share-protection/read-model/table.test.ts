@@ -1,6 +1,6 @@
 import { Schema } from "effect"
 import { assert, describe, it } from "vitest"
-import { table } from "#projections/share-protection/table.ts"
+import { table } from "#projections/table.ts"
 
 const things = table({
   name: "thing",

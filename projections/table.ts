@@ -44,13 +44,15 @@ interface Declared<F extends Fields> {
   readonly fields: F
   /** The column that identifies a row in writes, if it is not the id. */
   readonly by?: Extract<keyof F, string>
+  /** The primary key, if it is not the id. */
+  readonly key?: ReadonlyArray<Extract<keyof F, string>>
   /** In each index, rows with the same values are in the order of their ids. */
   readonly indexes?: ReadonlyArray<ReadonlyArray<Extract<keyof F, string>>>
   /** A condition that most lists use: each index also separates these rows. */
   readonly usual?: string
 }
 
-/** Declares a table; its rows have an `id`. */
+/** Declares a table. */
 export const table = <F extends Fields>(declared: Declared<F>): Table<Schema.Struct<F>["Type"]> => {
   type Row = Schema.Struct<F>["Type"]
   const { name, indexes = [] } = declared
@@ -86,6 +88,7 @@ interface Design {
   readonly name: string
   readonly columns: Readonly<Record<string, string>>
   readonly by?: string
+  readonly key?: ReadonlyArray<string>
   readonly indexes?: ReadonlyArray<ReadonlyArray<string>>
   readonly usual?: string
 }
@@ -93,15 +96,20 @@ interface Design {
 /** The SQLite type of a column of this kind. */
 export const typeOf = (kind: string) => (/text|json/.test(kind) ? "text" : "integer")
 
-const tableOf = ({ name, columns }: Design, schema: SchemaModule) =>
-  Object.entries(columns).reduce(
+const tableOf = ({ name, columns, key = ["id"] }: Design, schema: SchemaModule) => {
+  const [only, ...more] = key
+  const made = Object.entries(columns).reduce(
     (builder, [column, kind]) =>
       builder.addColumn(column, typeOf(kind), (defined) => {
         const bound = kind.endsWith("?") ? defined : defined.notNull()
-        return column === "id" ? bound.primaryKey() : bound
+        return column === only && more.length === 0 ? bound.primaryKey() : bound
       }),
     schema.createTable(name),
   )
+  // Columns are known by name only.
+  const names: ReadonlyArray<never> = key as ReadonlyArray<never>
+  return more.length === 0 ? made : made.addPrimaryKeyConstraint(`${name}_key`, [...names])
+}
 
 const indexesOf = ({ name, indexes = [], usual }: Design, schema: SchemaModule) =>
   indexes.flatMap((index) => {
