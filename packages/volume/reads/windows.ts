@@ -157,7 +157,8 @@ export const makeWindows = (segments: Segments) => {
     if (bytes.length !== length || crc32c(bytes) !== extent.table_crc) {
       throw damaged("The checksums of an extent are damaged.")
     }
-    const table = new DataView(bytes.buffer, bytes.byteOffset, bytes.length)
+    // A copy: Node reads small buffers into slabs of 64 KiB, and the table would keep one of them.
+    const table = new DataView(Uint8Array.from(bytes).buffer)
     tables.add(extent, table)
     return table
   }
