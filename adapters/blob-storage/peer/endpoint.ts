@@ -80,6 +80,15 @@ const refuse = (socket: Duplex, status: string, body: string, more: ReadonlyArra
   socket.end([...head, "", body].join("\r\n"))
 }
 
+/** Upgrades a connection; `proof` is absent if the node proved itself by its certificate. */
+const accept = (socket: Duplex, version_line: string, proof: string | undefined) => {
+  const lines = ["HTTP/1.1 101 Switching Protocols", "Connection: Upgrade"]
+  const proof_lines = proof === undefined ? [] : [`X-Almanac-Proof: ${proof}`]
+  socket.write(
+    [...lines, `Upgrade: ${link_protocol}`, version_line, ...proof_lines, "", ""].join("\r\n"),
+  )
+}
+
 export const peerEndpoint = (options: PeerEndpointOptions) => {
   const { cluster, secret, handlerFor, versions = link_versions } = options
   const { namesOf = () => [], isNode = () => false } = options
@@ -139,12 +148,7 @@ export const peerEndpoint = (options: PeerEndpointOptions) => {
           version_line,
         ])
       }
-      const lines = ["HTTP/1.1 101 Switching Protocols", "Connection: Upgrade"]
-      const proof =
-        authenticated.proof === undefined ? [] : [`X-Almanac-Proof: ${authenticated.proof}`]
-      socket.write(
-        [...lines, `Upgrade: ${link_protocol}`, version_line, ...proof, "", ""].join("\r\n"),
-      )
+      accept(socket, version_line, authenticated.proof)
       socket.unshift(head)
       links.add(socket)
       void serverLink(socket, handlerFor(authenticated.caller, version)).then(() =>
