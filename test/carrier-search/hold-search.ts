@@ -1,9 +1,9 @@
 /** A process that searches a million numbers, every hundredth of them a carrier; tells its size. */
 import { Effect, Stream } from "effect"
 import { makeEngine } from "#actors/carrier-search/engine.ts"
+import { peakMemory } from "../world/peak-memory.ts"
 
 const mb = 1024 * 1024
-const kb = 1024
 const warm_up = 100_000
 
 const found = (mc: number) => (mc % 100 === 0 ? [{ dot: mc, name: `CARRIER ${mc} LLC` }] : [])
@@ -27,7 +27,7 @@ const program = Effect.gen(function* () {
   yield* search(warm_up)
   const idle = process.memoryUsage().rss
   const { done, found: carriers, bytes } = yield* search(1_000_000)
-  const above_mb = (process.resourceUsage().maxRSS * kb - idle) / mb
+  const above_mb = (peakMemory() - idle) / mb
   console.log(JSON.stringify({ done, found: carriers, bytes, above_mb }))
 })
 await Effect.runPromise(Effect.scoped(program))

@@ -20,7 +20,7 @@ const window_bytes = 983_040
 const lending = (count: number) => {
   const given: Array<number> = []
   const lent: Array<number> = []
-  const giveBack = (window: Uint8Array) => {
+  const recycle = (window: Uint8Array) => {
     given.push(window[0] ?? -1)
     window.fill(255)
   }
@@ -31,7 +31,7 @@ const lending = (count: number) => {
     }
   }
   const meta = metaOf(count * window_bytes)
-  return { given, lent, get: async () => ({ meta, data: undefined, windows, giveBack }) }
+  return { given, lent, get: async () => ({ meta, data: undefined, windows, recycle }) }
 }
 
 const paused = (port: number) => {
@@ -118,7 +118,7 @@ describe("a blob that is at hand", () => {
   it("is answered as a get answers it, to the letter", async () => {
     const labelled = { ...at_hand, meta: { ...metaOf(5), labels: { a: "é", b: "" } } }
     const answers: Array<unknown> = []
-    for (const engine of [{ getNow: () => labelled }, { get: async () => labelled }]) {
+    for (const engine of [{ getCached: () => labelled }, { get: async () => labelled }]) {
       await run(engine, {}, async (service) => {
         const answer = await ask(service, { "x-request-id": "the same" })
         const headers = [...answer.headers].filter(([name]) => !/^(date|x-request-id)$/.test(name))
@@ -135,12 +135,12 @@ describe("a blob that is at hand", () => {
     }))
 
   it("is not what a range, a condition or a HEAD is answered with", () => {
-    const getNow = () => {
+    const getCached = () => {
       throw new Error("all of it was not asked for")
     }
     const stat = async () => metaOf(5)
     const part = { ...at_hand, data: data.subarray(0, 2) }
-    return run({ getCached: getNow, stat, get: async () => part }, {}, async (service) => {
+    return run({ getCached: getCached, stat, get: async () => part }, {}, async (service) => {
       expect((await ask(service, { range: "bytes=0-1" })).status).toBe(206)
       expect((await ask(service, { "if-none-match": "*" })).status).toBe(304)
       expect((await ask(service, {}, { method: "HEAD" })).status).toBe(200)

@@ -10,11 +10,11 @@ export const describeConsoleFaults = (world: () => ConsoleWorld) => {
     const shown = await look(browser, served, { path: "/console", hash: "#workers" })
     const { page } = shown
     await page.getByRole("heading", { name: "Whose console is this?" }).waitFor()
-    expect(await page.locator("#gate-said").textContent()).toBe("")
+    expect(await page.locator("#sign-in-error").textContent()).toBe("")
     expect(await page.locator("#views").isVisible()).toBe(false)
     await enter(page, "another")
     await expect
-      .poll(() => page.locator("#gate-said").textContent())
+      .poll(() => page.locator("#sign-in-error").textContent())
       .toContain("does not know this token")
     await enter(page)
     await page.locator(".sheet.workers").waitFor()
@@ -48,7 +48,7 @@ export const describeConsoleFaults = (world: () => ConsoleWorld) => {
     const { page } = shown
     served.answers.set("/v1/admin/workers", 401)
     await page.clock.runFor(5000)
-    await expect.poll(() => page.locator("#gate-said").textContent()).toContain("any more")
+    await expect.poll(() => page.locator("#sign-in-error").textContent()).toContain("any more")
     await leave(shown)
   })
 

@@ -72,7 +72,7 @@ export const describeConsoleLook = (world: () => ConsoleWorld) => {
       const { browser, served } = world()
       const gated = await look(browser, served, { path: "/console", colorScheme })
       await enter(gated.page, "another")
-      await gated.page.locator("#gate-said:not(:empty)").waitFor()
+      await gated.page.locator("#sign-in-error:not(:empty)").waitFor()
       expect(await serious(gated.page)).toEqual([])
       await leave(gated)
       // Axe looks at each row: what is wrong with one is wrong with all.
