@@ -16,8 +16,7 @@ export default defineConfig({
     // One more than cores: a quarter of a test's time is waiting for servers of its own.
     maxWorkers: availableParallelism() + 1,
     projects: [
-      // Files share processes: a process for each file spent a third of its time on imports.
-      { test: { name: "test", include: named("test"), isolate: false, ...timeouts } },
+      { test: { name: "test", include: named("test"), ...timeouts } },
       { test: { name: "services", include: named("services"), ...timeouts } },
     ],
   },

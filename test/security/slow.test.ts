@@ -1,4 +1,5 @@
 /** Clients that take their time, so that a server holds something for each of them. */
+import { subscribe, unsubscribe } from "node:diagnostics_channel"
 import { createServer } from "node:http"
 import { type AddressInfo, connect, type Socket } from "node:net"
 import { Context, Effect, Layer, Schema, Stream } from "effect"
@@ -68,9 +69,16 @@ const asking = (...paths: ReadonlyArray<string>) => {
   return socket
 }
 
-/** Sockets of this process that read or write; the server's are among them. */
-const sockets = () =>
-  process.getActiveResourcesInfo().filter((name) => name === "TCPSocketWrap").length
+/** The server's ends of connections with a request. */
+const server_ends = new Set<Socket>()
+const openEnds = () => [...server_ends].filter(({ destroyed }) => !destroyed).length
+const noteRequest = (message: unknown) => {
+  // Node publishes these fields with each request that starts.
+  const { socket } = message as { readonly socket: Socket }
+  if (socket.localPort === Number(new URL(served.url).port)) server_ends.add(socket)
+}
+beforeAll(() => subscribe("http.server.request.start", noteRequest))
+afterAll(() => unsubscribe("http.server.request.start", noteRequest))
 
 /** Reads to the end; answers how many bytes came. */
 const drained = async (socket: Socket) => {
@@ -87,15 +95,15 @@ const drained = async (socket: Socket) => {
 describe("who does not read", () => {
   it("a whole answer is cut off, and its memory is free", async () => {
     const socket = asking("/v1/blobs/whole")
-    await until("both ends", wait_ms_max, () => sockets() === 2)
-    await until("the server's to be gone", wait_ms_max, () => sockets() === 1)
+    await until("the server's end", wait_ms_max, () => openEnds() === 1)
+    await until("the server's end to be gone", wait_ms_max, () => openEnds() === 0)
     expect(await drained(socket)).toBeLessThan(answer_bytes)
   })
 
   it("a whole answer before a stream is cut off with it", async () => {
     const socket = asking("/v1/blobs/whole", "/v1/blobs/dripping")
-    await until("both ends", wait_ms_max, () => sockets() === 2)
-    await until("the server's to be gone", wait_ms_max, () => sockets() === 1)
+    await until("the server's end", wait_ms_max, () => openEnds() === 1)
+    await until("the server's end to be gone", wait_ms_max, () => openEnds() === 0)
     socket.destroy()
   })
 
