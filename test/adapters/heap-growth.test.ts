@@ -1,7 +1,10 @@
 import { execFileSync } from "node:child_process"
 import { assert, describe, it } from "vitest"
 
-/** Bytes of requests come and go beside a small heap; prints the collections of all of it. */
+/**
+ * Allocates and drops bytes of requests next to a small heap; prints the number of full
+ * collections.
+ */
 const churn = (before: string) => `
   import { PerformanceObserver } from "node:perf_hooks"
   import { growHeap } from "#adapters/heap-growth.ts"

@@ -1,4 +1,4 @@
-/** SSRF: no address that is this machine's own, or its neighbours', by whatever name. */
+/** SSRF: addresses of this machine and its network are rejected under any name. */
 import { assert, describe, it } from "vitest"
 import { addressRule, guardedLookup, type Resolve } from "#adapters/outside/address.ts"
 
@@ -86,7 +86,7 @@ describe("which addresses are reached for a tenant", () => {
   })
 })
 
-/** A name server that answers otherwise each time. */
+/** A name server whose answers differ on each query. */
 const rebinding = (...answers: ReadonlyArray<ReadonlyArray<string>>): Resolve => {
   let asked = 0
   return (_, answer) => {

@@ -24,7 +24,7 @@ const file = (text: string) => {
 const read = ({ config, env = {}, set = [] }: Partial<Sources>) =>
   readSettings({ config, env, set })
 
-/** The one line that stops the start; it never holds the secret of these tests. */
+/** The single-line startup error; it never contains the secret of these tests. */
 const refusal = (sources: Partial<Sources>) =>
   Effect.map(Effect.flip(read(sources)), ({ message }) => {
     assert.notInclude(message, "\n")

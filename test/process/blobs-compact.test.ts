@@ -1,4 +1,7 @@
-/** `almanac blobs compact`: beside a running server, of a server that is named, and alone. */
+/**
+ * `almanac blobs compact`: next to a running server, on a server given by URL, and without a
+ * server.
+ */
 import { readdirSync, statSync } from "node:fs"
 import { join } from "node:path"
 import { afterAll, expect, it } from "vitest"
@@ -70,7 +73,7 @@ describeWithServer("almanac blobs compact", () => {
       expect([beside.code, beside.stderr]).toEqual([0, ""])
       const [given, used, live] = numbers(beside.stdout)
       expect(given).toBeGreaterThan(8 * mib)
-      // What the command says is what the disk shows.
+      // The reported size matches the disk usage.
       expect(Math.abs(before - bytesIn(folder) - (given ?? 0))).toBeLessThan(mib)
       expect(live).toBeGreaterThan(mib)
       expect(used).toBeGreaterThan(live ?? 0)

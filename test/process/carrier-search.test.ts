@@ -1,6 +1,6 @@
 /**
- * Carrier search as a user meets it: the real server, a registry like FMCSA's on loopback, a mirror
- * that is filled beside it, and no warning when it dies.
+ * Carrier search as a user sees it: the real server, a registry like FMCSA's on loopback, a mirror
+ * that is imported while the server runs, and kills without warning.
  */
 import { readdirSync, readFileSync, statSync } from "node:fs"
 import { join } from "node:path"
@@ -17,9 +17,9 @@ import {
 } from "../world/server/server.ts"
 
 const minute_ms = 60_000
-/** From an answer to its fact in the audit, on a machine that does several things at once. */
+/** The time from a response to its audit event, on a machine that runs several tasks at once. */
 const recorded_ms_max = 20_000
-/** Found nowhere but where we looked for it. */
+/** A key that must not appear outside the registry's requests. */
 const web_key = "7f3a9c1e5b2d8064web"
 
 const services = { ALMANAC_SERVICES: '["carrier-search"]' }
@@ -31,7 +31,7 @@ interface Told {
   readonly actor: string
 }
 
-/** A fact as it is in the log. */
+/** A fact as stored in the log. */
 interface Fact {
   readonly request_id: string
   readonly outcome: string
@@ -45,13 +45,13 @@ const asAdmin = async (server: Server, path: string) => {
   return await answer.json()
 }
 
-/** What the audit lists of searches. */
+/** The audit events of searches. */
 const audited = async (server: Server): Promise<ReadonlyArray<Told>> => {
   const query = "?service=carrier-search&type=CarrierSearchCompleted&limit=1000"
   return (await asAdmin(server, query)).events
 }
 
-/** The same with all that they say. */
+/** The facts in those events. */
 const facts = async (server: Server): Promise<ReadonlyArray<Fact>> => {
   const [one] = await audited(server)
   if (one === undefined) return []
@@ -75,7 +75,7 @@ describeWithServer("a server with carrier search", () => {
   let registry: { fake: FakeRegistry; stop: () => Promise<void> }
   let server: Server
   let environment: Readonly<Record<string, string>>
-  /** What every run said, for the search of the key. */
+  /** The output of every run, which the test searches for the key. */
   let said = ""
 
   const restart = async (more: Readonly<Record<string, string>> = {}) => {
@@ -156,7 +156,7 @@ describeWithServer("a server with carrier search", () => {
     await asked.catch(() => undefined)
     await until("none under way", 5000, () => counts.in_flight === 0)
     const after = counts.total
-    // Long enough for several more questions if anybody still asked.
+    // Long enough for several more requests if anything were still sending them.
     await new Promise((resolve) => setTimeout(resolve, 300))
     expect(counts.total).toBe(after)
     await until("the fact", recorded_ms_max, async () =>
@@ -190,7 +190,7 @@ describeWithServer("a server with carrier search", () => {
   })
 
   it("has an answer's fact once after it was killed", { timeout: 3 * minute_ms }, async () => {
-    // A registry that refused a key may be left alone for a while: a new process asks it.
+    // A registry that rejected the key may be skipped for a while, so a new process is started.
     await server.killAll()
     await restart()
     const ids: Array<string | null> = []
@@ -199,7 +199,8 @@ describeWithServer("a server with carrier search", () => {
       expect(answer.status).toBe(200)
       ids.push(answer.headers.get("x-request-id"))
     }
-    // Kept within moments of the answer: these are 10 times what the spool gathers for.
+    // Facts are written within moments of the response: this is 10 times the spool's batching
+    // delay.
     await new Promise((resolve) => setTimeout(resolve, 200))
     await server.killAll()
     await restart()

@@ -1,6 +1,6 @@
 /**
- * Plant disease prediction as a user meets it: the real server, the demo model, drawn leaves, many
- * clients at once, no warning when it dies, and a model that is no model.
+ * Plant disease prediction as a user sees it: the real server, the demo model, drawn leaves, many
+ * concurrent clients, kills without warning, and an invalid model.
  */
 import { execFileSync } from "node:child_process"
 import { createHash } from "node:crypto"
@@ -15,10 +15,10 @@ import { buildIfNeeded } from "../world/web/built.ts"
 import { describeWithChromium, launch } from "../world/web/chromium.ts"
 
 const minute_ms = 60_000
-/** From an answer to its fact in the audit, on a machine that does several things at once. */
+/** The time from a response to its audit event, on a machine that runs several tasks at once. */
 const recorded_ms_max = 20_000
 const clients = 200
-/** What a phone would send is no 224 by 224. */
+/** Like a phone's picture, larger than 224 by 224. */
 const leaf_side = 256
 
 const threads = 3
@@ -27,7 +27,7 @@ const services = {
   ALMANAC_PLANT__WORKERS: String(threads),
 }
 
-/** One of each class. */
+/** One leaf of each class. */
 const leaves = await Promise.all(
   demo_classes.map(async (name, index) => {
     const raw = { width: leaf_side, height: leaf_side, channels: 3 } as const
@@ -50,7 +50,7 @@ interface Told {
   readonly actor: string
 }
 
-/** What the audit lists of predictions. */
+/** The audit events of predictions. */
 const audited = async (server: Server): Promise<ReadonlyArray<Told>> => {
   const headers = { authorization: `Bearer ${server.credentials.admin.token}` }
   const query = "?service=plant-disease&type=PredictionMade&limit=1000"
@@ -93,7 +93,7 @@ describeWithServer("a server with plant disease prediction", () => {
   it.skipIf(process.platform !== "linux")("has all its threads once it serves", async () => {
     const args = ["-L", "-o", "comm=", "-p", String(server.pid)]
     const names = () => execFileSync("ps", args, { encoding: "utf8" }).split("\n")
-    // What they start is called as they are.
+    // Threads inherit the name of the thread that starts them.
     const last = `plant ${threads}`
     await until("the last thread", minute_ms, () => names().some((name) => name.trim() === last))
   })
@@ -148,7 +148,8 @@ describeWithServer("a server with plant disease prediction", () => {
       expect(answer.status).toBe(200)
       ids.push(answer.headers.get("x-request-id"))
     }
-    // Kept within moments of the answer: these are 10 times what the spool gathers for.
+    // Facts are written within moments of the response: this is 10 times the spool's batching
+    // delay.
     await new Promise((resolve) => setTimeout(resolve, 200))
     await server.killAll()
     server = await startServer(data_dir, services)

@@ -111,13 +111,13 @@ const gone = {
   "deleted after it expired": not_found,
 } as const
 
-/** The same outcome wherever it waits for a worker, or has one. */
+/** The same outcome in each state in which the backup waits for a worker or has one. */
 const waiting = <const Outcome>(outcome: Outcome) => ({
   creating: outcome,
   queued: outcome,
   "queued again": outcome,
 })
-/** The same outcome wherever it has expired, and nothing looks for its snapshot. */
+/** The same outcome in each expired state in which no job looks for the snapshot. */
 const past = <const Outcome>(outcome: Outcome) => ({
   expired: outcome,
   "expired for good": outcome,
@@ -126,7 +126,7 @@ const active = <const Outcome>(outcome: Outcome) => ({
   running: outcome,
   "running without having been queued": outcome,
 })
-/** The outcome in each state with a snapshot and without readers. */
+/** The same outcome in each state that has a snapshot and no readers. */
 const unread = <const Outcome>(outcome: Outcome) => ({
   available: outcome,
   "available, adopted": outcome,

@@ -21,7 +21,7 @@ import { worker_id } from "../world/share-protection/job-samples.ts"
 import { uuid } from "../world/share-protection/samples.ts"
 import { assertStorable, everyState } from "../world/state-table.ts"
 
-/** RFC 3339, so many seconds after noon. */
+/** RFC 3339 timestamp, in seconds after noon. */
 const noon = (seconds: number) =>
   new Date(Date.parse("2026-11-20T12:00:00.000Z") + seconds * 1000).toISOString()
 

@@ -49,7 +49,7 @@ const locked = "svc.repository_locked" as const
 const behind = "svc.conflict" as const
 const gone = "svc.not_found" as const
 
-/** The hold of another job, by the next fence of each state. */
+/** A hold of another job, with the next fence of each state. */
 const next = (mode: Mode) => ({
   new: acquired(two, mode, 1),
   second: acquired(two, mode, 2),
@@ -189,7 +189,7 @@ describe("a lease", () => {
       Lease,
       readers(lease_holds_max).map((hold) => ({ ...hold, worker_id })),
     )
-    // A fence takes one to two digits here, and sixteen at most.
+    // A fence has one or two digits here, and up to sixteen elsewhere.
     const spare = lease_holds_max * 15
     assert.isBelow(JSON.stringify(saved).length + spare, 16 * 1024)
   })

@@ -67,7 +67,7 @@ const states = {
 const not_found = "svc.not_found"
 const conflict = "svc.conflict"
 
-/** The same outcome wherever the share does not have the policy. */
+/** The same outcome in each state in which the share does not have the policy. */
 const without = <const Outcome>(outcome: Outcome) => ({
   "there is no policy": outcome,
   "it was deleted": outcome,
@@ -76,7 +76,7 @@ const without = <const Outcome>(outcome: Outcome) => ({
 
 const absent = { ...without(not_found), "there is another": not_found } as const
 
-/** A backup is under way. */
+/** A backup is in progress. */
 const busy = {
   "a backup without a policy is under way, and there is none": conflict,
   "a backup without a policy is under way": conflict,
@@ -267,7 +267,7 @@ describe("the context of a share's policy", () => {
   })
 
   it("fits in a snapshot with every field at its longest", () => {
-    // One pattern, with exactly the bytes of JSON that are allowed.
+    // One pattern that has exactly the maximum number of JSON bytes.
     const patterns = ["x".repeat(4096 - '[""]'.length)]
     const keep = { keep_last: 1e6, keep_daily: 1e6, keep_weekly: 1e6, keep_monthly: 1e6 }
     const saved = assertStorable(Policy, [
@@ -292,7 +292,7 @@ describe("the context of a share's policy", () => {
 })
 
 describe("a policy's patterns", () => {
-  // Each as restic 0.19 judged it, but for those that lead up.
+  // Results of parsing with restic 0.19, except for `..`.
   it("are limited to those that the engine can parse", () => {
     const read = [
       "*.tmp",

@@ -120,7 +120,7 @@ describe("a restore", () => {
   })
 
   it("fits in a snapshot with every field at its longest", () => {
-    // A quotation mark is one byte of the path, and two of JSON.
+    // A quotation mark takes one byte in the path and two bytes in JSON.
     const sub_path = `/${'"'.repeat(4095)}`
     const long = RestoreRequested.make({ ...restore, project_id: longest_project_id, sub_path })
     const saved = assertStorable(Restore, [long, RestoreFailed.make({ reason: longest(1024) })])

@@ -1,6 +1,6 @@
 /**
- * Many deployments, each of which lives through faults that its seed draws, and keeps the laws.
- * `npm run soak -- --only simulation` does the same many more times; `--seed S` repeats one.
+ * Simulates many deployments. Each one goes through faults drawn from its seed and must keep the
+ * laws. `npm run soak -- --only simulation` simulates many more; `--seed S` repeats one.
  */
 import assert from "node:assert/strict"
 import { randomInt } from "node:crypto"
@@ -15,14 +15,16 @@ import {
 import { makeVirtualTime } from "../world/virtual-time.ts"
 
 const runs_set = process.env.ALMANAC_SIMULATIONS
-/** After these, only until each of `wanted` has happened; the soak runs more. */
+/**
+ * After the minimum, the test stops as soon as each of `wanted` has occurred; the soak runs more.
+ */
 const runs_min = Number(runs_set ?? 40)
 const runs_max = Number(runs_set ?? 100)
 const seed_max = 2 ** 31
-/** On a machine that does many other things too, in milliseconds. */
+/** Milliseconds, on a machine that is also busy with other work. */
 const timeout_ms = 300_000
 
-/** Faults that must occur in a hundred runs, else the runs prove little. */
+/** Faults that must occur in a hundred runs; without them the runs prove little. */
 const wanted = [
   "BackupCompleted",
   "BackupDeleted",

@@ -67,7 +67,7 @@ const a_moment_before_later = new Date(Date.parse(later) - 1).toISOString()
 const dependents = "svc.target_has_dependents"
 const upgrading = { upgrading: locked, "holding a backup, upgrading": locked } as const
 
-/** The same outcome wherever the target is enrolled already. */
+/** The same outcome in each state in which the target is already enrolled. */
 const enrolledAlready = <const Outcome>(outcome: Outcome) => ({
   available: outcome,
   upgrading: outcome,

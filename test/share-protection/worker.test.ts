@@ -80,7 +80,7 @@ const conflict = "svc.conflict"
 const absent = { absent: "svc.not_found" } as const
 const full = "svc.worker_unavailable"
 
-/** The states that hold the one job. */
+/** The states in which the worker runs the one job. */
 const holding = <const Outcome>(outcome: Outcome) => ({
   "ready with a job": outcome,
   "ready without a slot": outcome,

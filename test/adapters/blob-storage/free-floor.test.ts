@@ -1,4 +1,4 @@
-/** The default floor of free space, and the record of the first start that it is computed from. */
+/** The default free-space floor, and the first-start record from which it is computed. */
 import assert from "node:assert/strict"
 import { mkdtempSync, readFileSync, rmSync, statfsSync, writeFileSync } from "node:fs"
 import { tmpdir } from "node:os"
@@ -36,7 +36,7 @@ describe("the default floor", () => {
       assert.equal(yield* floorOf(dir, 0), 500)
       assert.equal(JSON.parse(readFileSync(path, "utf8")).free_bytes, 1000)
       assert.equal(yield* floorOf(dir, 7), 7)
-      // A damaged record is made again.
+      // A damaged record is recreated.
       writeFileSync(path, "{")
       const again = yield* floorOf(dir, 0)
       assert.equal(

@@ -13,7 +13,7 @@ describe("LiveNodes in memory", () => {
   }
 })
 
-/** Until the condition holds, looking every 5 ms, for 5 s at most. */
+/** Polls the condition every 5 ms, for at most 5 s. */
 const until = (holds: () => boolean) =>
   Effect.suspend(() => (holds() ? Effect.void : Effect.fail("not yet"))).pipe(
     Effect.delay(5),
@@ -24,7 +24,7 @@ const until = (holds: () => boolean) =>
 const node_id = NodeId.make("node-1")
 const said = { node_id, used_bytes: 2n ** 64n - 1n, blob_count: 3n }
 
-/** One process's ears. */
+/** The listener of one process. */
 const process = (cluster: string) =>
   Effect.map(Layer.build(Layer.fresh(natsLiveNodes(cluster))), (context) =>
     Context.get(context, LiveNodes),

@@ -37,7 +37,7 @@ describe("a node's engine in memory, in a test's hands", () => {
     assert.equal(await one(engine, id), undefined)
     assert.deepEqual(await kindsOf(engine), ["stored", "quarantined"])
     assert.equal((await engine.usage()).quarantined, 1)
-    // It is healed by what another node sends.
+    // A put from another node repairs the blob.
     await engine.put(putOrder, [bytes], 3000n)
     assert((await getAll(engine, id)).equals(bytes))
   })

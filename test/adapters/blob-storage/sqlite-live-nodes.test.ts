@@ -9,7 +9,7 @@ import { nodes_max } from "#schemas/blob-storage/cluster.ts"
 import { NodeId } from "#schemas/blob-storage/node.ts"
 import { temporaryFolder } from "../../world/programs/nats.ts"
 
-/** What one process after another hears, in the same file. */
+/** The nodes that successive processes read from the same file. */
 const life = (path: string, node_ids: ReadonlyArray<string>) =>
   Effect.scoped(
     Effect.gen(function* () {

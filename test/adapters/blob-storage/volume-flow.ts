@@ -1,5 +1,5 @@
 /**
- * Streams one large blob in and out again and prints the process's memory: before, and its highest.
+ * Streams one large blob in and out and prints the memory of the process: before, and at its peak.
  * Run by blob-volume.test.ts with the size in MiB.
  */
 import { readFileSync, writeSync } from "node:fs"

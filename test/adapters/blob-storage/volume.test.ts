@@ -31,7 +31,7 @@ blobEngineContract(
   [concurrency, journal],
 )
 
-/** Runs the body on the engine of a fresh folder. */
+/** Runs the body on an engine with a fresh folder. */
 const onFresh = (body: (engine: VolumeEngine, dir: string) => Promise<void>) =>
   Effect.gen(function* () {
     const dir = yield* freshFolder
@@ -208,7 +208,7 @@ describe("a corrupt copy on a volume", () => {
       flipBit(dir, bytes, mib + 5)
       await readAll(engine, id, { offset: 0, length: 900 * kib })
       await readAll(engine, id, { offset: mib + 64 * kib })
-      // Another byte of the same 64 KiB chunk: the chunk is verified whole.
+      // Another byte of the same 64 KiB chunk: verification covers the whole chunk.
       const near = () => readAll(engine, id, { offset: mib + 9, length: 1 })
       assert.equal(await tagIn(near), "BlobCorrupt")
     }),

@@ -1,4 +1,4 @@
-/** Where answers go: into the asker's own inbox, whatever it names. */
+/** Responses go only to the requester's own inbox; reply subjects outside it are rejected. */
 import { assert, describe, it } from "vitest"
 import { responseSubject } from "#bus"
 

@@ -11,7 +11,7 @@ import { Count, Counter, CounterFull } from "../../world/counter.ts"
 import { describeWithServer, nats } from "../../world/programs/nats.ts"
 import { proxy } from "../../world/proxy.ts"
 
-/** Lines that were logged. */
+/** The logged lines. */
 const logged: Array<string> = []
 const logging = Logger.layer([
   Logger.map(Logger.formatLogFmt, (line) => {
@@ -22,7 +22,7 @@ const bus = Layer.provideMerge(logJetStream({ stream: "LOG" }), nats).pipe(
   Layer.provideMerge(logging),
 )
 
-/** A connection of its own, as another process has. */
+/** A separate connection, as another process would have. */
 const connection = Effect.gen(function* () {
   const { servers, core } = yield* NatsServer
   return (yield* connectBus({ servers, login: core })).connection
@@ -30,7 +30,9 @@ const connection = Effect.gen(function* () {
 
 type Carry = Commands["Service"]["send"]
 
-/** Another process that serves counters, until the scope closes; `through` may meddle. */
+/**
+ * Another process that hosts counters until the scope closes; `through` may intercept its commands.
+ */
 const hosting = Effect.fnUntraced(function* (through: (send: Carry) => Carry = (send) => send) {
   const { send } = yield* Effect.provide(Commands, yield* Layer.build(Layer.fresh(host)))
   yield* Effect.provideService(
@@ -40,13 +42,13 @@ const hosting = Effect.fnUntraced(function* (through: (send: Carry) => Carry = (
   )
 })
 
-/** Who sends commands to them. */
+/** A sender of commands to these hosts. */
 const sender = Effect.fnUntraced(function* (options: RemoteOptions = {}) {
   const layer = remoteCommands(yield* connection, options)
   return yield* Effect.provide(Commands, yield* Layer.build(layer))
 })
 
-/** Hosts in one queue group, and a sender of their commands. */
+/** Hosts in one queue group, and a sender of commands to them. */
 const remote = (hosts: number) =>
   Layer.effect(
     Commands,
@@ -135,7 +137,7 @@ describeWithServer("commands over the bus, when something is wrong", () => {
     Effect.gen(function* () {
       const wrote = yield* Deferred.make<void>()
       const dying = yield* Scope.make()
-      // Writes, and then never comes to answer.
+      // Writes, and then never responds.
       const mute = hosting(
         (send) =>
           (...asked) =>
@@ -217,7 +219,7 @@ describeWithServer("commands over the bus, when something is wrong", () => {
         () => () => Effect.andThen(Deferred.done(started, Exit.void), Effect.never),
       )
       yield* Scope.provide(stuck, ending)
-      // Longer than any test: only an answer makes it try again.
+      // Longer than any test: only a response triggers a retry.
       const { send } = yield* sender({ response_ms: 600_000, total_ms: 600_000 })
       const sending = yield* Effect.forkChild(send(origin("a"), count("x", 1)))
       yield* Deferred.await(started)

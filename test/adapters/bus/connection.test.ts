@@ -34,7 +34,7 @@ describeNats("a stream", (it) => {
       )
       assert(error._tag === "StreamMismatch")
       const options = error.differences.map(({ option }) => option).sort()
-      // A second without messages also bounds the window in which doubles are noticed.
+      // A maximum age of one second also limits the deduplication window.
       assert.deepEqual(options, ["duplicate_window", "max_age", "subjects"])
       assert.include(error.message, "OTHER")
       assert.include(error.message, "max_age is 1000000000, wanted 0")
@@ -98,13 +98,13 @@ plain.live("a server whose JetStream answers late is asked again", () =>
 
 interface Fake {
   readonly version: string
-  /** What it says of its API in an account's information. */
+  /** The API field in the account information. */
   readonly api: object
-  /** Questions for it that go unanswered first. */
+  /** The number of initial requests that get no response. */
   readonly unanswered: number
 }
 
-/** As much of a nats-server as a client needs to ask for its account. */
+/** The part of nats-server that a client needs to request its account information. */
 const fakeServer = ({ version, api, unanswered }: Fake) =>
   Effect.acquireRelease(
     Effect.callback<{ readonly url: string; readonly close: () => void }>((resume) => {

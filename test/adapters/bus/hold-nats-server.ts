@@ -1,4 +1,7 @@
-/** Run by a test: holds a folder and its server, stores a message, prints the server's id. */
+/**
+ * Run by a test: locks a folder, runs its server, stores a message, and prints the server's process
+ * id.
+ */
 import { Effect, Layer, Logger } from "effect"
 import { ownServerLayer } from "#adapters/bus/own-server.ts"
 import { DataFolder } from "#adapters/data-folder/lock.ts"
@@ -18,7 +21,7 @@ const hold = Effect.gen(function* () {
 const layer = NatsConnection.layer.pipe(
   Layer.provideMerge(ownServerLayer()),
   Layer.provide(DataFolder.layer(data_dir)),
-  // Standard output is for the one line that the test waits for.
+  // Standard output is reserved for the one line that the test waits for.
   Layer.provideMerge(Logger.layer([])),
 )
 

@@ -7,12 +7,12 @@ import { leasesContract, type Place } from "../../contract/leases.ts"
 import { describeNats } from "../../world/programs/nats.ts"
 import { proxy } from "../../world/proxy.ts"
 
-/** The shortest that the bus knows. */
+/** The shortest TTL that the bus supports. */
 const ttl_ms = 1_000
 
 let buckets = 0
 
-/** A bucket of its own on the shared server; each holder has a connection of its own. */
+/** A separate bucket on the shared server; each holder has its own connection. */
 const place = (server: NatsServer["Service"]): Place => {
   const bucket = `leases-${++buckets}`
   return {
@@ -36,7 +36,7 @@ describeNats("leases on JetStream", (it) => {
   leasesContract((name, body) =>
     it.effect(name, () =>
       Effect.flatMap(NatsServer, (server) => Effect.scoped(body(place(server)))).pipe(
-        // Connections are lost here on purpose.
+        // The tests lose connections on purpose.
         Effect.provide(Logger.layer([])),
       ),
     ),

@@ -1,4 +1,4 @@
-/** nats.conf of the root folder: what the code calls by name is what the file has. */
+/** nats.conf in the root folder defines every name that the code refers to. */
 import { readFileSync } from "node:fs"
 import { assert, describe, it } from "vitest"
 import {

@@ -17,7 +17,7 @@ import { DataFolder, lockDataFolder } from "#adapters/data-folder/lock.ts"
 import { connectBus, externalNats, type NatsServer, serversOf } from "#bus"
 import { describeWithServer, temporaryFolder } from "../../world/programs/nats.ts"
 
-/** 10 s for what usually takes 0.1 s. */
+/** 10 s for operations that usually take 0.1 s. */
 const soon = Schedule.spaced(20)
 const soon_times = 500
 
@@ -35,14 +35,14 @@ const isAlive = (pid: number) => {
   }
 }
 
-/** A server in a temporary folder, with the folder's service. */
+/** A server in a temporary folder, together with the folder's service. */
 const started = Effect.gen(function* () {
   const folder = yield* lockDataFolder(yield* temporaryFolder)
   const server = yield* Effect.provideService(ownServer({}), DataFolder, folder)
   return { folder, server, conf: join(folder.nats, "nats.conf") }
 })
 
-/** A client may be back before the process is known to serve. */
+/** A client may reconnect before the process is known to be ready. */
 const pidOf = (server: NatsServer["Service"]) =>
   server.pid.pipe(
     Effect.repeat({ until: (pid) => pid !== undefined, schedule: soon, times: soon_times }),
@@ -52,7 +52,7 @@ const pidOf = (server: NatsServer["Service"]) =>
     }),
   )
 
-/** Waits until the connection has come back once; requests sent while it was lost time out. */
+/** Waits for the first reconnect; requests sent while disconnected time out. */
 const reconnected = (connection: NatsConnection) =>
   Stream.fromAsyncIterable(connection.status(), String).pipe(
     Stream.filter(({ type }) => type === "reconnect"),
@@ -63,7 +63,7 @@ const reconnected = (connection: NatsConnection) =>
 const refused = (options: Parameters<typeof connect>[0]) =>
   Effect.flip(Effect.tryPromise({ try: () => connect(options), catch: (cause) => `${cause}` }))
 
-/** A program of the name nats-server that answers its version and then does this. */
+/** A program named nats-server that prints its version and then runs this command. */
 const fake = (folder: string, version: string, then: string) => {
   const path = join(folder, "nats-server")
   const say = `[ "$1" = "--version" ] && { echo "nats-server: v${version}"; exit 0; }`
@@ -150,7 +150,7 @@ describeWithServer("the nats-server of our own", () => {
       const { server, folder } = yield* started
       const ports = join(folder.nats, "ports")
       const before = yield* pidOf(server)
-      // Where the child says its port nothing can be read.
+      // The child cannot report its port.
       rmSync(ports, { recursive: true })
       writeFileSync(ports, "")
       process.kill(before, "SIGKILL")
@@ -279,7 +279,7 @@ describeWithServer("a server that somebody else runs", () => {
   )
 })
 
-/** A process of ours that holds a folder and its server, with one message stored. */
+/** One of our processes, which holds a folder and its server with one message stored. */
 const parentWithServer = (path: string) =>
   Effect.acquireRelease(
     Effect.callback<{ readonly parent: ChildProcess; readonly orphan: number }>((resume) => {
@@ -292,12 +292,12 @@ const parentWithServer = (path: string) =>
     ({ parent, orphan }) =>
       Effect.sync(() => {
         parent.kill("SIGKILL")
-        // Only where the test failed is the orphan still there, and its id its own.
+        // The orphan still runs only if the test failed, so its id has not been reused.
         if (isAlive(orphan)) process.kill(orphan, "SIGKILL")
       }),
   )
 
-/** The processes in this one's group, which a server shares with its guard alone. */
+/** The processes in this process's group; a server shares its group only with its guard. */
 const groupOf = (pid: number) =>
   Effect.sync(() =>
     execFileSync("ps", ["-A", "-o", "pid=,pgid=,stat="], { encoding: "utf8" })
@@ -307,7 +307,7 @@ const groupOf = (pid: number) =>
       .map(([id]) => Number(id)),
   )
 
-/** A process with the very arguments of our server, that is another program: it waits for input. */
+/** A different program with exactly our server's arguments; it waits for input. */
 const foreignProcess = (conf: string) =>
   Effect.acquireRelease(
     Effect.sync(() => spawn("grep", ["-c", conf], { stdio: ["pipe", "ignore", "ignore"] })),

@@ -3,7 +3,7 @@ import { Effect } from "effect"
 import { TestClock } from "effect/testing"
 import { availabilityOf, offline_ms } from "#bus"
 
-/** A link that is lost and comes back when a test says so. */
+/** A link that disconnects and reconnects on demand. */
 const newLink = () => {
   const listeners = new Set<() => void>()
   let up = true
@@ -31,7 +31,7 @@ describe("the bus", () => {
       become(false)
       yield* TestClock.adjust(offline_ms - 1)
       assert.isUndefined(yield* problem)
-      // Each attempt that fails is told of as another loss.
+      // Each failed attempt is reported as another disconnect.
       become(false)
       yield* TestClock.adjust(1)
       assert.equal(yield* problem, "has no connection to the bus")

@@ -51,7 +51,7 @@ it.live("a second holder is told the folder, the process and what to do", () =>
     for (const part of [path, `process ${process.pid}`, "ALMANAC_DATA_DIR"]) {
       assert.include(error.message, part)
     }
-    // The refused one must leave the holder's note alone.
+    // The rejected process must not change the holder's PID file.
     assert.equal(readFileSync(join(path, "run", "almanac.pid"), "utf8"), `${process.pid}\n`)
     assert.equal((yield* Effect.flip(Effect.scoped(lockDataFolder(path))))._tag, error._tag)
   }),
@@ -91,7 +91,7 @@ it.live("what a killed server wrote is not taken for the verb that holds the fol
     const path = yield* temporaryFolder
     const verb = yield* Scope.make()
     const { run } = yield* Scope.provide(lockDataFolder(path, "brief"), verb)
-    // The verb has the lock, and has not written yet. No process has this id.
+    // The command holds the lock but has not written its id yet. No process has this id.
     writeFileSync(join(run, "almanac.pid"), `${2 ** 30}\n`)
     yield* Effect.forkScoped(Effect.andThen(Effect.sleep(200), Scope.close(verb, Exit.void)))
     yield* Effect.provide(lockDataFolder(path), Logger.layer([]))
@@ -201,7 +201,7 @@ it.live("what is no lock file is refused, and left as it is", () =>
   }),
 )
 
-/** Another process that holds the lock of `path` and has started a child of its own. */
+/** Another process that holds the lock of `path` and has started a child process. */
 const holderWithChild = (path: string) =>
   Effect.acquireRelease(
     Effect.callback<{ readonly pid: number; readonly child: number }>((resume) => {

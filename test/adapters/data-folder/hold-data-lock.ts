@@ -1,4 +1,7 @@
-/** Run by a test: holds the data folder's lock, starts a child, prints its id, and stays. */
+/**
+ * Run by a test: locks the data folder, starts a child, prints the child's process id, and keeps
+ * running.
+ */
 import { spawn } from "node:child_process"
 import { Effect } from "effect"
 import { lockDataFolder } from "#adapters/data-folder/lock.ts"

@@ -41,7 +41,7 @@ describe("the instance file", () => {
       yield* publishInstance(data_dir, instance)
       const found = Option.getOrThrow(yield* findInstance(data_dir))
       expect(found).toEqual(instance)
-      // A redacted value equals any other as far as the line above can see.
+      // The comparison above treats all redacted values as equal.
       expect(Redacted.value(found.nats.password)).toBe("hunter2")
       expect(Redacted.value(found.control_token)).toBe("control")
     }),

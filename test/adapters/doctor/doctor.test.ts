@@ -21,8 +21,7 @@ import { describeNats, temporaryFolder } from "../../world/programs/nats.ts"
 import { given } from "../../world/settings-given.ts"
 
 /**
- * Findings that are not as they should be, as `fail what`. How full the disk is that the tests run
- * on is not their matter.
+ * Findings that are not `ok`, as `fail what`. Ignores the disk of the machine that runs the tests.
  */
 const complaints = (all: ReadonlyArray<Finding>) =>
   all.flatMap(({ status, what }) =>
@@ -35,7 +34,7 @@ const why = (all: ReadonlyArray<Finding>, what: string) =>
 const now_ms = Date.UTC(2026, 10, 22)
 const day_ms = 86_400_000
 
-/** Of one service that needs no program, on loopback. */
+/** Settings for one service that needs no external program, on loopback. */
 const settingsOf = (dir: string, more: Parameters<typeof given>[0] = {}): Settings => ({
   ...given({ data: { dir }, api: { bind_host: "127.0.0.1" }, ...more }),
   services: ["blob-storage"],
@@ -43,7 +42,7 @@ const settingsOf = (dir: string, more: Parameters<typeof given>[0] = {}): Settin
 
 const look = (settings: Settings, at_ms = now_ms) => runChecks(machineChecks(settings, at_ms))
 
-/** A data folder as a server leaves it, backed up to another folder a day ago. */
+/** A data folder as a server leaves it, with a backup in another folder from a day ago. */
 const folder = Effect.gen(function* () {
   const dir = join(yield* temporaryFolder, "data")
   mkdirSync(join(dir, "vault"), { recursive: true, mode: 0o700 })
@@ -100,7 +99,7 @@ describe("a look at a machine", () => {
       const nats = { binary: join(dir, "absent") }
       const found = yield* look(settingsOf(dir, { nats, api: { bind_host: "0.0.0.0" } }))
       assert.deepEqual(complaints(found), ["fail program", "warn tls"])
-      // A bus of somebody else's needs no program of ours.
+      // An external bus needs no local program.
       const outside = { ...nats, url: "nats://127.0.0.1:1" }
       assert.deepEqual(complaints(yield* look(settingsOf(dir, { nats: outside }))), [])
     }).pipe(Effect.scoped))
@@ -220,7 +219,7 @@ describeNats("a look at a bus", (it) => {
 
 const gatewayFindings = (get: Get) => Effect.runPromise(runChecks(gatewayChecks(get, true)))
 
-/** A gateway that answers this. */
+/** A gateway with these responses. */
 const answering =
   (answers: Readonly<Record<string, unknown>>) =>
   async (path: string): Promise<GatewayResponse> => {

@@ -21,7 +21,7 @@ const folder = mkdtempSync(join(tmpdir(), "almanac-tenants-"))
 afterAll(() => rmSync(folder, { recursive: true }))
 const freshFolder = () => mkdtempSync(join(folder, "data-"))
 
-/** What a start does. */
+/** Runs the startup steps. */
 const start = Effect.fnUntraced(function* (data_dir: string) {
   const nats = { url: "", user: "", password: "" }
   const tokens = yield* openTokenStore(data_dir)

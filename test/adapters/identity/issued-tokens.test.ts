@@ -1,4 +1,4 @@
-/** Tokens that every process knows: each process here is one over the same log. */
+/** Tokens that every process accepts: each process here is a separate one on the same log. */
 import { setTimeout as pause } from "node:timers/promises"
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, Exit, Layer, Redacted, Schedule, type Scope, Stream } from "effect"
@@ -22,7 +22,9 @@ const origin = () => ({ command_id: v7(), actor: "operator", at: "2026-11-23T00:
 const grant = { scopes: ["blobs:read"], roles: ["member"], project_id: "p" } as const
 const credentials_nats = { url: "", user: "", password: "" }
 
-/** The log over a way that can be cut; what was on its way then comes when it is whole again. */
+/**
+ * The log behind a connection that a test can cut; messages in transit arrive after it is restored.
+ */
 const cuttable = Effect.gen(function* () {
   const log = yield* Log
   const way = { is_cut: false }
@@ -40,7 +42,7 @@ const cuttable = Effect.gen(function* () {
   return { way, log: cut }
 })
 
-/** A process with a data folder of its own. */
+/** A process with its own data folder. */
 const newProcessWith = Effect.fnUntraced(function* (stale_ms: number) {
   const { way, log } = yield* cuttable
   const folder = yield* temporaryFolder
@@ -60,7 +62,7 @@ const newProcess = newProcessWith(stale_ms_max)
 
 type Running = Effect.Success<typeof newProcess>
 
-/** What is done in the background goes on, by less than any deadline here; files are real. */
+/** Lets background work continue for less time than any deadline here; files are real. */
 const moment = Effect.andThen(
   TestClock.adjust("250 millis"),
   Effect.promise(() => pause(2)),

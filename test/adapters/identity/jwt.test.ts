@@ -37,7 +37,7 @@ describe("a JWT", () => {
     jwks_file,
     ...change,
   })
-  /** The test clock stands at 0: these claims hold from second 0 to second 60. */
+  /** The test clock starts at 0, so these claims are valid from second 0 to second 60. */
   const claims = { sub: "alice", exp: 60, iat: 0, scope: "blobs:read blobs:write" }
   const secret = new TextEncoder().encode(shared)
   type Key = Parameters<SignJWT["sign"]>[0]
@@ -188,7 +188,7 @@ describe("a JWT", () => {
 })
 
 describe("public keys at a URL", () => {
-  /** Serves what `answer` says at a loopback address; counts the requests. */
+  /** Serves the result of `answer` at a loopback address and counts the requests. */
   const serve = (answer: () => { readonly status: number; readonly body: string }) =>
     Effect.acquireRelease(
       Effect.promise(async () => {

@@ -16,7 +16,7 @@ import {
 
 const tokens = "/v3/auth/tokens"
 
-/** A fake cloud and the session with it. */
+/** A fake cloud and a session with it. */
 const opened = Effect.gen(function* () {
   const cloud = yield* fake
   const context = yield* sessionOf(cloud)
@@ -165,7 +165,7 @@ describe("the service user's session", () => {
 describe("a trust of Keystone", () => {
   const redeemed = Effect.fnUntraced(function* (own: number, trust: Said) {
     const { cloud, context, session } = yield* opened
-    // A token of ours that is still good says nothing of a password that was changed since.
+    // A service token that is still valid does not prove that the password is unchanged.
     yield* session.token
     const { redeem } = yield* Effect.provide(Trusts, trustsKeystone).pipe(
       Effect.provideContext(context),

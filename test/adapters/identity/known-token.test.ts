@@ -1,4 +1,4 @@
-/** Tokens that are known for a moment: which are kept, and which make room. */
+/** The cache of verified tokens: which tokens it keeps, and which it evicts. */
 import { assert, describe, it } from "@effect/vitest"
 import { Clock, Effect } from "effect"
 import { TestClock } from "effect/testing"

@@ -131,7 +131,7 @@ describe("the rules that hold", () => {
       writeFileSync(path, '"use": "@"\nmistake')
       yield* until(() => messages.some((text) => text.includes("line 2")))
       assert.isFalse(may())
-      // As long as it takes to look again, and once more.
+      // Waits for one poll of the file, and then for another.
       for (const rule of ["!", "@ or @"]) {
         writeFileSync(beside, `"use": "${rule}"`)
         yield* until(() => allows(others(), "use", {}, {}) === (rule !== "!"))

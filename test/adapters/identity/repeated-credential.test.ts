@@ -1,4 +1,4 @@
-/** Credentials that a request makes which comes again. Source: decision 0180. */
+/** Credentials that a repeated request issues. Source: decision 0180. */
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, Layer, Redacted } from "effect"
 import { host } from "#actors/host.ts"
@@ -16,7 +16,7 @@ const at = "2026-11-28T00:00:00.000Z"
 const repeated = { command_id: "c1", actor: "operator", at, fingerprint: "f1" }
 const changed = { ...repeated, fingerprint: "f2" }
 const other = { ...repeated, command_id: "c2" }
-/** Without a key each request has an id of its own, and no fingerprint. */
+/** Without a key, each request has its own id and no fingerprint. */
 const alone = { command_id: "c3", actor: "operator", at }
 
 const grant = { scopes: ["blobs:read"], roles: [] } as const
@@ -26,7 +26,7 @@ const secret = (payload: string) => ({ project_id: "p", payload: Redacted.make(p
 const isReused = (failing: Effect.Effect<unknown, IdentityUnavailable>) =>
   Effect.map(Effect.flip(failing), ({ is_reused }) => assert.isTrue(is_reused))
 
-/** All of these at once, and how many there are of them without doubles. */
+/** Runs the effect several times concurrently; returns the number of distinct results. */
 const distinct = <E>(each: Effect.Effect<string, E>) =>
   Effect.map(
     Effect.all(

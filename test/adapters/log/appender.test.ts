@@ -1,4 +1,4 @@
-// Which commits travel together, and who hears what.
+// Which commits share a write, and which caller receives which result.
 import { assert, describe, it } from "@effect/vitest"
 import { JetStreamApiError } from "@nats-io/jetstream"
 import { NoRespondersError, TimeoutError } from "@nats-io/transport-node"
@@ -12,7 +12,7 @@ const commit = (stream: string, expected = 0): Encoded => ({
   bytes: new Uint8Array(10),
 })
 
-/** A server of few words: what was written, and where it ends is up to each test. */
+/** A minimal server: each test checks its writes and decides the position of its last commit. */
 const served = (options: {
   mode: WriteMode
   up?: () => boolean

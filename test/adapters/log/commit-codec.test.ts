@@ -14,7 +14,7 @@ const commit = {
 
 const text = (change: object = {}) => JSON.stringify({ ...commit, ...change })
 
-/** Why a text, or bytes, at a stream are no commit; undefined where they are one. */
+/** The reason that a text, or bytes, in a stream are not a commit; undefined if they are one. */
 const whyNot = (bytes: string | Uint8Array, stream = "a.b.c") => {
   const entry = decode(7, stream, Buffer.from(bytes))
   assert.deepEqual([entry.position, entry.stream], [7, stream])

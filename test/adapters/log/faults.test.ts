@@ -1,4 +1,4 @@
-// What the log on JetStream makes of lost answers, dead servers and readers that leave.
+// The JetStream log under lost responses, dead servers and readers that leave.
 import { assert, it } from "@effect/vitest"
 import { Effect, Exit, Fiber, Layer, Logger, Schedule, Stream } from "effect"
 import { connectBus, NatsConnection, NatsServer } from "#bus"
@@ -10,9 +10,9 @@ import { proxy } from "../../world/proxy.ts"
 
 const stream = "LOG_FAULTS"
 const log = logJetStream({ stream })
-/** Without the log lines: servers die here on purpose. */
+/** Without log output: the tests kill servers on purpose. */
 const all = Layer.provideMerge(log, nats).pipe(Layer.provide(Logger.layer([])))
-/** Looks every 20 ms, for 10 s at most. */
+/** Polls every 20 ms, for at most 10 s. */
 const until = <E, R>(condition: Effect.Effect<boolean, E, R>) =>
   condition.pipe(
     Effect.repeat({ until: (met) => met, schedule: Schedule.spaced(20), times: 500 }),
@@ -34,14 +34,14 @@ const consumers = Effect.gen(function* () {
   return state.consumer_count
 })
 
-/** Kills the server that runs now, as the kernel would. */
+/** Kills the running server, as the kernel would. */
 const kill = Effect.gen(function* () {
   const server = yield* NatsServer
   const pid = yield* server.pid
   if (pid !== undefined) process.kill(pid, "SIGKILL")
 })
 
-/** Writes as a host of commands does: after an unknown outcome it looks for its command. */
+/** Writes like a command host: looks for its command after an unknown outcome. */
 const writeOnce = (to: string, command: string) =>
   Effect.gen(function* () {
     const log = yield* Log
@@ -49,7 +49,7 @@ const writeOnce = (to: string, command: string) =>
     return last?.commit.commands.includes(command) ? last.position : yield* write(to, command)
   }).pipe(Effect.retry({ schedule: Schedule.spaced(20), times: 500 }))
 
-/** One command that changes two aggregates, done likewise. */
+/** One command that changes two aggregates, written in the same way. */
 const writePair = ([left, right]: readonly [string, string], command: string) =>
   Effect.gen(function* () {
     const log = yield* Log
@@ -236,7 +236,7 @@ describeWithServer("the log on JetStream, when something is lost", () => {
         Effect.fnUntraced(function* (page) {
           taken += page.length
           if (most > 0) return
-          // Until nothing more comes, though nothing is taken.
+          // Waits until no more bytes arrive, although the reader takes nothing.
           let last = 0
           yield* until(
             Effect.sync(() => {
@@ -249,7 +249,7 @@ describeWithServer("the log on JetStream, when something is lost", () => {
         }),
       )
       assert.strictEqual(taken, 3_000)
-      // 135 MB are there; two requests of 8 MiB, and what was taken.
+      // The log has 135 MB; the limit allows two requests of 8 MiB and the consumed commits.
       assert.isBelow(most, 48 * 1024 * 1024)
     }).pipe(Effect.provide(all)),
   )
@@ -264,7 +264,7 @@ describeWithServer("the log on JetStream, when something is lost", () => {
         Stream.runForEach(log.follow("", 0), (one) => Effect.sync(() => seen.push(textOf(one)))),
       )
       yield* until(Effect.sync(() => seen.length === 1))
-      // As one on a server whose copy cannot be read: it answers, and brings no message.
+      // Like a consumer on a server whose copy is unreadable: it responds but delivers no messages.
       const pause = async () => {
         const paused = new Date(Date.now() + 3_600_000)
         for await (const { name } of jsm.consumers.list(stream)) {

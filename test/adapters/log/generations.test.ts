@@ -72,10 +72,10 @@ describeNats("generations of the log", (it) => {
           const log = yield* Log
           const old = before.lasts.find(({ stream }) => stream === "test.counter.rarely")
           assert.isDefined(old)
-          // A command that was done before the new generation is not done again.
+          // A command from before the new generation is not executed again.
           assert.equal(yield* count("rarely", 14), old?.position)
           assert.equal(yield* log.head(""), base + 1)
-          // A new one follows by version and by hash.
+          // A new commit continues the version and the hash chain.
           assert.equal(yield* count("rarely", 15), base + 2)
           const last = yield* log.load("test.counter.rarely")
           assert.equal(last?.commit.prev, old?.hash)
@@ -180,7 +180,7 @@ describeNats("generations of the log", (it) => {
         PublishedEvents,
         yield* Layer.build(publishedEventsMemory),
       )
-      /** Publishes until `count` events are told. */
+      /** Publishes until `count` events have been published. */
       const publish = (count: number) =>
         opened(
           options,
@@ -220,7 +220,7 @@ describeNats("generations of the log", (it) => {
       rmSync(data)
       const gone = yield* read(0)
       assert.include(JSON.stringify(gone), "Put its files back")
-      // What is in the stream needs no file: loading, and reading what came since.
+      // Loading and reading recent commits use only the stream, not the archive file.
       assert.isTrue(Result.isSuccess(yield* read(base)))
       assert.isAbove(yield* opened(options, count("often", 30)), base)
     }).pipe(Effect.scoped),
@@ -260,7 +260,8 @@ describeNats("generations of the log", (it) => {
           yield* opened(options, Effect.andThen(count("often", 40), whole))
           const again = yield* Effect.result(rollLog(options))
           assert.isTrue(Result.isSuccess(again), `${step}: ${JSON.stringify(again)}`)
-          // What was begun is not begun again: only what was left of the old one goes.
+          // A generation that has begun does not begin again; only the rest of the old one is
+          // removed.
           if (Result.isSuccess(again) && step === "began") {
             assert.isUndefined(again.success.archive_bytes)
           }

@@ -5,7 +5,7 @@ import { describeNats } from "../../world/programs/nats.ts"
 
 let logs = 0
 
-/** A log of its own on the shared server. */
+/** A separate log on the shared server. */
 const fresh = () => {
   const name = `LOG_${++logs}`
   return logJetStream({ stream: name, head: `commit-${logs}` })

@@ -15,7 +15,7 @@ const bytes = (actor: string, size = 20_000) =>
     }),
   )
 
-/** What decodes once, of what is readable. */
+/** The cache of decoded commits, for entries that are readable. */
 const recentReadable = () => {
   const decodeOnce = recentCommits(() => undefined)
   return (...args: Parameters<typeof decodeOnce>) => {

@@ -10,7 +10,7 @@ import { commitOf } from "../../contract/log-commits.ts"
 import { all, count, fresh, opened, whole, written } from "../../world/log/generation-log.ts"
 import { describeNats } from "../../world/programs/nats.ts"
 
-/** Begins a generation, and ends after the step of this name. */
+/** Begins a generation and stops after the step with this name. */
 const rolledUntil = (options: GenerationsOptions, last: string) => {
   const stop = new RollFailed({ message: "stopped" })
   const after = (step: string) => (step === last ? Effect.fail(stop) : Effect.void)
@@ -19,7 +19,7 @@ const rolledUntil = (options: GenerationsOptions, last: string) => {
   )
 }
 
-/** The log as a release sees it that knows no generations. */
+/** The log as opened by a release that does not support generations. */
 const oldRelease = ({ name }: GenerationsOptions) => Layer.fresh(logJetStream({ stream: name }))
 
 const leftover = Effect.fnUntraced(function* ({ name }: GenerationsOptions) {
@@ -76,7 +76,7 @@ describeNats("the old generation of the log", (it) => {
 
   it.effect("is not taken for an empty log by a release that knows no generations", () =>
     Effect.gen(function* () {
-      // As it is when all was done, and when it ended one step earlier and the log was opened.
+      // The final state, and the state after the second-to-last step, once the log has been opened.
       const rolls = [
         rollLog,
         (options: GenerationsOptions) => rolledUntil(options, "removed the old stream"),

@@ -19,7 +19,7 @@ it("sends the headers that the client would send", () => {
   ] as const
   const own = headers()
   for (const [name, value] of checks) own.set(name, value)
-  // What the client makes of its headers is in none of its types.
+  // The client's types do not declare how it encodes headers.
   const { encode } = own as unknown as { readonly encode: () => Uint8Array }
   assert.deepEqual(headersOf(checks).encode(), encode.call(own))
 })

@@ -1,4 +1,4 @@
-/** The mirror that subscribers read: what it follows, and what it outlives. */
+/** The mirror that subscribers read: what it copies, and which failures it survives. */
 import { spawn } from "node:child_process"
 import { mkdirSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
@@ -23,7 +23,7 @@ import { describeWithServer, temporaryFolder } from "../../world/programs/nats.t
 
 const quiet = Logger.layer([])
 
-/** Our own server over a folder, with what keeps the events and their mirror. */
+/** Our own server on a folder, with the stream of published events and its mirror. */
 const over = (folder: string) =>
   Layer.fresh(
     publishedEventsJetStream(1).pipe(
@@ -34,7 +34,7 @@ const over = (folder: string) =>
     ),
   )
 
-/** The subscriber's own connection, by the vendor's client. */
+/** A subscriber's own connection, through the vendor's client. */
 const subscriber = Effect.gen(function* () {
   const { servers, subscriber } = yield* NatsServer
   const { user = "", password = Redacted.make("") } = subscriber ?? {}
@@ -54,10 +54,10 @@ const publish = Effect.fnUntraced(function* (...bodies: ReadonlyArray<string>) {
   })
 })
 
-/** Waits until the mirror holds so many messages, up to this sequence. */
+/** Waits until the mirror holds this number of messages, up to this sequence. */
 const mirrored = Effect.fnUntraced(function* (messages: number, last: number) {
   const { jsm } = yield* subscriber
-  // It is gone for a moment where it is made again.
+  // The mirror is missing for a moment while it is recreated.
   const held = Effect.promise(async () => {
     const info = await jsm.streams.info(events_stream).catch(undefinedIfMissing)
     return [info?.state.messages, info?.state.last_seq]
@@ -70,7 +70,7 @@ const mirrored = Effect.fnUntraced(function* (messages: number, last: number) {
   assert.deepEqual(yield* held, [messages, last])
 }, Effect.scoped)
 
-/** Bodies that the durable consumer still has to read. */
+/** Bodies that the durable consumer has not read yet. */
 const readBy = Effect.fnUntraced(function* (name: string, count: number) {
   const { js } = yield* subscriber
   return yield* Effect.promise(async () => {
@@ -91,7 +91,7 @@ const addDurable = Effect.fnUntraced(function* (durable_name: string) {
   yield* Effect.promise(() => jsm.consumers.add(events_stream, config))
 }, Effect.scoped)
 
-/** What an earlier version had: the stream in the account of the subscribers. */
+/** The state that an earlier version left: the stream in the subscribers' account. */
 const earlier = (folder: string) =>
   Effect.promise(async () => {
     const nats = join(folder, "nats")

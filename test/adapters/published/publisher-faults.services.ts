@@ -1,4 +1,4 @@
-// What the publisher on JetStream makes of being killed, of dead servers and of other publishers.
+// The JetStream publisher when it is killed, when servers die, and with competing publishers.
 import { assert, it } from "@effect/vitest"
 import { Effect, Fiber, Layer, Logger, Schedule, Schema, Stream } from "effect"
 import { publishedEventsJetStream } from "#adapters/published/jetstream.ts"
@@ -15,10 +15,10 @@ import { type Seeded, seeded } from "../../world/seeded.ts"
 
 const Noted = message("Noted", { n: Schema.Int })
 
-/** Bytes in each event, so that the events of one commit do not travel as one packet. */
+/** Padding for each event, so that the events of one commit do not fit into one packet. */
 const padding = "x".repeat(2_000)
 
-/** Every fifth stays internal. */
+/** Every fifth event stays internal. */
 const publications = [
   publication({
     part: "test.note",
@@ -28,7 +28,7 @@ const publications = [
 ]
 
 const published = publishedEventsJetStream(1)
-/** Without the log lines: servers die here on purpose. */
+/** Without log output: the tests kill servers on purpose. */
 const all = Layer.provideMerge(
   Layer.merge(logJetStream({ stream: "LOG_PUBLISHER" }), published),
   nats,
@@ -38,7 +38,7 @@ type Events = PublishedEvents["Service"]
 
 const patient = { schedule: Schedule.spaced(20), times: 1000 } as const
 
-/** Writes a commit of these numbers as the first of its stream, once. */
+/** Writes a commit with these numbers as the first of its stream, once. */
 const write = Effect.fnUntraced(function* (id: string, numbers: ReadonlyArray<number>) {
   const log = yield* Log
   const stream = `test.note.${id}`
@@ -68,7 +68,7 @@ const kill = Effect.gen(function* () {
   if (pid !== undefined) process.kill(pid, "SIGKILL")
 })
 
-/** A connection of its own that a test can cut, and the publisher behind it. */
+/** A separate connection that a test can cut, and the publisher that uses it. */
 const another = Effect.gen(function* () {
   const server = yield* NatsServer
   const between = yield* proxy(server.servers[0] ?? "")
@@ -79,7 +79,7 @@ const another = Effect.gen(function* () {
   return { between, events }
 })
 
-/** The same, but every third append meets a fault while it is under way. */
+/** The same publisher, but a fault occurs during every third append. */
 const sabotaged = (events: Events, { between }: Seeded, fault: Effect.Effect<void>) =>
   PublishedEvents.of({
     ...events,
@@ -93,7 +93,7 @@ const sabotaged = (events: Events, { between }: Seeded, fault: Effect.Effect<voi
 
 const numbers = (count: number) => Array.from({ length: count }, (_, i) => i + 1)
 
-/** What must be published: the log's events in order, but for the internal ones. */
+/** The expected publications: the log's events in order, without the internal ones. */
 const wanted = Effect.gen(function* () {
   const commits = yield* Effect.retry(
     Effect.flatMap(Log, (log) => Stream.runCollect(log.read(""))),
@@ -102,7 +102,7 @@ const wanted = Effect.gen(function* () {
   return commits.flatMap((commit) => publishedOf(publications, commit).map(({ event }) => event))
 })
 
-/** What is published, once the last one is there. */
+/** The published events, once the last one has arrived. */
 const found = Effect.fnUntraced(function* (count: number) {
   const events = yield* PublishedEvents
   yield* Effect.flatMap(events.last, (last) =>
@@ -116,7 +116,7 @@ const found = Effect.fnUntraced(function* (count: number) {
   return delivered.map(({ event }) => event)
 })
 
-/** Publishers that come and go. */
+/** Publishers that start and stop. */
 const crowd = () => {
   const running: Array<Fiber.Fiber<unknown, unknown>> = []
   return {
@@ -129,7 +129,7 @@ const crowd = () => {
           running.push(fiber)
         },
       ),
-    /** Ends the one at this place, if there is one. */
+    /** Stops the publisher at this index, if any. */
     end: (place: number) => Effect.forEach(running.splice(place, 1), Fiber.interrupt),
   }
 }
@@ -179,7 +179,7 @@ describeWithServer("the publisher on JetStream", () => {
   it.live("publishes again what a killed server had taken and lost, though nothing new comes", () =>
     Effect.gen(function* () {
       const events = yield* PublishedEvents
-      // At first it takes without keeping, as a server that dies before it writes.
+      // At first it accepts without storing, like a server that dies before it writes.
       let lost = 0
       const forgetful = PublishedEvents.of({
         ...events,
@@ -204,7 +204,7 @@ describeWithServer("the publisher on JetStream", () => {
   it.live("waits at what it cannot read, and publishes nothing beyond it", () =>
     Effect.gen(function* () {
       let tries = 0
-      // What a release does with an event of a later one.
+      // How a release handles an event of a later release.
       const older = publication({
         part: "test.note",
         event: Noted,

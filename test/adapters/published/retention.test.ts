@@ -1,4 +1,5 @@
-// Published events beyond what their stream keeps, and of a stream that is deleted meanwhile.
+// Published events older than the retention of their stream, and a stream that is deleted
+// meanwhile.
 import { assert, it } from "@effect/vitest"
 import { Effect, Layer, Logger, Schedule, Schema, Stream } from "effect"
 import { publishedEventsJetStream } from "#adapters/published/jetstream.ts"
@@ -23,7 +24,7 @@ const publishing = publishingOf([
   }),
 ])
 
-/** A hundred or two of the events above. */
+/** Room for one or two hundred of the events above. */
 const retention = { bytes: 1024 ** 2, days: 1 }
 
 const all = PublishedHistory.layer(publishing).pipe(
@@ -58,7 +59,7 @@ const reached = (count: number) =>
 
 const numbers = (count: number) => Array.from({ length: count }, (_, i) => i + 1)
 
-/** Every event there ever was, with its number. */
+/** Every event since the beginning, with its number. */
 const read = Effect.fnUntraced(function* (count: number, after = 0) {
   const { follow } = yield* PublishedHistory
   const some = yield* Stream.runCollect(Stream.take(follow(after, {}), count))

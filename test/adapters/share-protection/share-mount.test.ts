@@ -16,7 +16,7 @@ import { localMounts, nfsMounts } from "#adapters/share-protection/share-mount.t
 const folder = mkdtempSync(join(tmpdir(), "almanac-mount-"))
 afterAll(() => rmSync(folder, { recursive: true }))
 
-/** Programs that write what they would do into a table, as the kernel does. */
+/** Mount programs that record their effect in a table, as the kernel does. */
 const machine = () => {
   const home = mkdtempSync(join(folder, "machine-"))
   const table = join(home, "table")
@@ -30,7 +30,8 @@ const machine = () => {
     chmodSync(path, 0o755)
     return path
   }
-  // The arguments of mount are -t nfs -o OPTIONS -- EXPORT PATH, those of umount -- PATH.
+  // The arguments of mount are -t nfs -o OPTIONS -- EXPORT PATH; the arguments of umount are --
+  // PATH.
   const mount = program("mount", [
     `test ! -e ${home}/broken`,
     `echo "$6 $(echo "$7" | sed 's/ /\\\\040/g') nfs ro 0 0" >> ${table}`,

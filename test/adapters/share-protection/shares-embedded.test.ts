@@ -35,7 +35,7 @@ const freshFolder = () => mkdtempSync(join(folder, "root-"))
 const portOf = (root: string, without: ReadonlySet<string> = new Set()) =>
   Effect.provide(Shares, sharesEmbedded({ root, snapshots: (id) => !without.has(id) }))
 
-/** The embedded shares ask nobody whether a tenant wants a share. */
+/** Embedded shares do not check whether a tenant allows access to a share. */
 const nobody = Effect.die("no trust is needed")
 
 const place = Effect.gen(function* () {
@@ -222,7 +222,7 @@ describe("a snapshot", () => {
   it.live("stops where it is when it is interrupted, and leaves nothing", () =>
     Effect.gen(function* () {
       const { root, live, shares, share } = yield* one
-      // Sparse: it takes no room here, and long to copy.
+      // A sparse file: it takes no space here but a long time to copy.
       writeFileSync(join(live, "large"), "")
       truncateSync(join(live, "large"), 2 ** 36)
       const wish = job()
@@ -233,7 +233,7 @@ describe("a snapshot", () => {
       )
       const since = performance.now()
       yield* Fiber.interrupt(copying)
-      // A file system that copies by reference was faster.
+      // A file system with copy-on-write clones may finish the copy first.
       if (Exit.isSuccess(yield* Fiber.await(copying))) yield* shares.release({ token: wish.job_id })
       assert.isBelow(performance.now() - since, 5000)
       expect(readdirSync(join(root, ".snapshots"))).toEqual([])
@@ -293,7 +293,7 @@ describe("a copy of a folder", () => {
         Effect.repeat({ until: (is_there) => is_there, schedule: Schedule.spaced(1), times: 5000 }),
       )
       yield* Fiber.interrupt(copying)
-      // Where there is no /proc, nothing is found, and nothing proven.
+      // Without /proc the list is empty, and the test proves nothing.
       const open = existsSync("/proc/self/fd") ? readdirSync("/proc/self/fd") : []
       const files = open.map((fd) => {
         try {

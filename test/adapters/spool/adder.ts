@@ -1,7 +1,7 @@
 /**
- * Adds searches to a spool and records them until it is killed: numbers from `first` on, several at
- * once. It prints the last that was added, and the last that was written. Run by
- * spool-crash.test.ts, which gives the login of its bus in the environment.
+ * Adds searches to a spool and records them until it is killed: numbers from `first` on, several
+ * concurrently. Prints the last number added and the last number written. Run by
+ * spool-crash.test.ts, which passes the bus login in the environment.
  */
 import { writeSync } from "node:fs"
 import { Effect, Layer, Redacted } from "effect"

@@ -1,4 +1,4 @@
-/** A spool whose process is killed, between any two steps and at random moments. */
+/** A spool whose process is killed between any two steps and at random moments. */
 import { spawn } from "node:child_process"
 import { copyFileSync, existsSync } from "node:fs"
 import { join } from "node:path"
@@ -29,12 +29,12 @@ const kind = searches
 const recorded = Effect.gen(function* () {
   const log = yield* Log
   const commits = yield* Stream.runCollect(log.read("carrier-search.search"))
-  // Only searches are in this part of the log.
+  // This part of the log contains only searches.
   const events = commits.flatMap(({ commit }) => commit.events as ReadonlyArray<SearchEvent>)
   return events.map(({ start }) => start)
 })
 
-/** What a kill at this moment leaves, opened from a copy. */
+/** The files that a kill at this moment leaves, opened from a copy. */
 const left = (path: string, to: string) => {
   for (const suffix of ["", "-wal"]) {
     if (existsSync(path + suffix)) copyFileSync(path + suffix, to + suffix)
@@ -42,16 +42,16 @@ const left = (path: string, to: string) => {
   const ask = spoolFile(to, 0)
   const { rows } = ask({ call: "scan", after: 0, max: 100_000 })
   ask({ call: "close" })
-  // What was written is of this schema.
+  // The rows were written with this schema.
   return rows.map(({ fact }) => (JSON.parse(fact) as SearchFact).start)
 }
 
-/** Each once, in the order in which they were added. */
+/** Each number occurs once, in the order in which they were added. */
 const assertInOrder = (numbers: ReadonlyArray<number>, hint: string) => {
   for (const [i, n] of numbers.slice(1).entries()) assert.isAbove(n, numbers[i] ?? 0, hint)
 }
 
-/** A spool whose file is in this thread: so that the test's clock is all there is to wait for. */
+/** A spool whose file is used in this thread, so that nothing waits except for the test clock. */
 const spoolHere = Effect.fnUntraced(function* (path: string) {
   const file = spoolFile(path, 0)
   const held = file({ call: "open" })
@@ -64,7 +64,7 @@ const emptied = (spool: Spool<SearchFact>) =>
 const silent = Logger.layer([])
 const numbers = (count: number) => Array.from({ length: count }, (_, i) => i + 1)
 
-/** Runs until it has come to step `stop_at`, and never past it; then `onStop`. */
+/** Runs until step `stop_at`, never past it, and then calls `onStop`. */
 const stoppedAt = (stop_at: number, onStop: () => void) => {
   let step = 0
   const gate = Effect.suspend(() => {
@@ -83,7 +83,7 @@ const stoppedAt = (stop_at: number, onStop: () => void) => {
   }
 }
 
-/** A life that ends at a step, and what its file and the log held then. */
+/** Runs a spool that is killed at a step, and returns the contents of its file and of the log. */
 const killedAt = Effect.fnUntraced(function* (stop_at: number, path: string, copy: string) {
   const commands = yield* Commands
   let kept: ReadonlyArray<number> = []
@@ -121,7 +121,8 @@ describe("a spool that is killed", () => {
     () =>
       Effect.gen(function* () {
         let stops = 0
-        // A life is the same up to where it ends: what was written then is so in the next, too.
+        // Every run is identical up to its kill, so facts written in one run are also written in
+        // the next.
         const written = new Set<number>()
         for (let stop_at = 0, stopped = true; stopped; stop_at++) {
           yield* Effect.gen(function* () {
@@ -153,14 +154,16 @@ const moment_ms_max = 400
 const seed_max = 2 ** 31
 
 let logs = 0
-/** A log of its own on the shared server, and who writes to it. */
+/** A separate log on the shared server, and its writer. */
 const freshLog = () => {
   const stream = `SPOOL_${++logs}`
   const log = logJetStream({ stream, head: `commit-${stream}` })
   return { stream, around: Layer.provideMerge(host, log) }
 }
 
-/** A process that adds and records, killed at a random moment: its last numbers. */
+/**
+ * A process that adds and records until it is killed at a random moment; returns its last numbers.
+ */
 const addUntilKilled = Effect.fnUntraced(function* (
   args: ReadonlyArray<string>,
   moment_ms: number,
@@ -226,7 +229,7 @@ describeNats("a spool over a real bus", (it) => {
             [...wanted].sort((a, b) => a - b),
             hint,
           )
-          // Of each life what is lost is its end alone.
+          // Each process loses only its last facts.
           for (const n of told) {
             assert(firsts.includes(n) || told.includes(n - 1), `${n} without ${n - 1}, ${hint}`)
           }

@@ -13,7 +13,7 @@ import { searchFact, until } from "../../world/spooled.ts"
 
 const openSpool = (path: string) => spoolSqlite(path, SearchFact)
 
-/** One life of the spool at `path`: opened, used, closed. */
+/** Opens, uses and closes the spool at `path`. */
 const life = <A, E, R>(path: string, body: (spool: Spool<SearchFact>) => Effect.Effect<A, E, R>) =>
   Effect.scoped(Effect.flatMap(openSpool(path), body))
 
@@ -26,7 +26,7 @@ const numbersIn = (spool: Spool<SearchFact>) =>
 const lastIn = (spool: Spool<SearchFact>) =>
   Effect.map(spool.scan(0, 1_000), (spooled) => spooled.at(-1)?.cursor ?? 0)
 
-/** The file as a kill would leave it at this moment. */
+/** Copies the file as a kill at this moment would leave it. */
 const copyTo = (path: string, to: string) => {
   for (const suffix of ["", "-wal"]) {
     if (existsSync(path + suffix)) copyFileSync(path + suffix, to + suffix)
@@ -34,7 +34,7 @@ const copyTo = (path: string, to: string) => {
   }
 }
 
-/** Ends with a path in a new folder, and with all that was logged meanwhile. */
+/** Passes a path in a new folder and the lines logged meanwhile. */
 const tested = (
   body: (path: string, lines: ReadonlyArray<string>) => Effect.Effect<void, unknown>,
 ) => {
@@ -84,7 +84,7 @@ describe("a spool in a file", () => {
         yield* life(
           path,
           Effect.fnUntraced(function* (spool) {
-            // The clock stands: nothing more is written.
+            // The test clock does not advance, so nothing more is written.
             yield* addAll(spool, 3, 4)
             assert.deepEqual(yield* numbersIn(spool), [1, 2, 3, 4])
             const [, second, third] = yield* spool.scan(0, 3)
@@ -155,7 +155,7 @@ describe("a spool in a file", () => {
         for (let n = 2; n < 5; n++) {
           last = yield* life(path, (spool) => Effect.andThen(addAll(spool, n), lastIn(spool)))
         }
-        // As much time as anybody needs to put a file back, and more than was set aside before.
+        // Longer than anyone needs to restore a file, and past the cursors reserved before.
         const now_ms = Date.now() + 10_000
         copyTo(copy, path)
         assert.isAbove(spoolFile(path, now_ms)({ call: "close" }).first, last)
@@ -236,7 +236,7 @@ describe("a spool whose file cannot be used", () => {
     )
   }
 
-  /** A file that has room for this many facts, as a full disk has. */
+  /** A file with space for this many facts, as on a full disk. */
   const smallFile = (path: string, facts_max: number) => {
     spoolFile(path, 0)({ call: "close" })
     const file = new Sqlite(path)
@@ -263,7 +263,7 @@ describe("a spool whose file cannot be used", () => {
               [1, 2, 3, 4, 5],
             )
             assert.match(lines[0] ?? "", /^Error: .*wait in memory: .* disk is full$/)
-            // The log took them: there is room again.
+            // The log accepted them, so there is space again.
             yield* spool.acknowledge(spooled[2]?.cursor ?? 0)
             yield* until(Effect.sync(() => lines.length === 2))
             assert.match(lines[1] ?? "", /^Warn: The spool takes facts again\.$/)

@@ -1,4 +1,4 @@
-/** What a backup of state must have so that it can be restored, or else is not made. */
+/** State that a backup must contain to be restorable; without it, no backup is made. */
 import { existsSync, readFileSync, rmSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { assert } from "@effect/vitest"
@@ -26,7 +26,7 @@ describeNats("a backup of state that can be restored", (it) => {
         await bus.js.publish(subjectOf(id), kept?.data ?? "")
       }
       yield* Effect.promise(() => save("other"))
-      // As soon as anything was asked of them each goes on.
+      // Each bucket changes right after every request for its info.
       const info: typeof bus.jsm.streams.info = async (name, ...rest) => {
         const found = await bus.jsm.streams.info(name, ...rest)
         if (name === stream) for (const id of ["hook", "other"]) await save(id)
@@ -64,7 +64,7 @@ describeNats("a backup of state that can be restored", (it) => {
         writeFileSync(path, right)
       }
       const to = yield* newTarget
-      // That of the last one is told by the log, that of one before by its index.
+      // The log records the hash of the last archive; an index records the hash of the one before.
       for (const number of [1, 2]) {
         const name = `generation-${number}.ndjson.gz`
         const putBack = flipped(join(world.log.folder, name))

@@ -57,7 +57,7 @@ describeNats("a backup of state", (it) => {
       const to = yield* newTarget
       const { connection } = yield* EventsConnection
       const core = yield* NatsConnection
-      // After each part that is read something happens, and is told.
+      // After each part is read, another event is written and published.
       let n = 40
       const happens = () =>
         Effect.gen(function* () {
@@ -96,7 +96,7 @@ describeNats("a backup of state", (it) => {
       const third = yield* backedUp(world, to)
       assert.equal(third.log.generation, 2)
       assert.equal(third.log.parts.length, 1)
-      // What no manifest names any more is gone.
+      // Files that are in no manifest are deleted.
       const { files, log, events, webhooks } = third
       const named = [files, log.parts, events.parts, webhooks.parts].flat()
       assert.deepEqual(
@@ -251,7 +251,7 @@ describeNats("a backup of state", (it) => {
       )
       const manifest = readFileSync(join(to, "manifest.jsonl"))
       const other = yield* installed
-      // The same commits in another order make another log.
+      // The same commits in a different order form a different log.
       yield* opened(other.log, count("other", 1))
       const failure = yield* Effect.flip(backedUp(other, to))
       assert.include(String(failure), "another log")
@@ -260,7 +260,7 @@ describeNats("a backup of state", (it) => {
   )
 })
 
-/** What the log says of restores. */
+/** The restores that the log records. */
 const restores = Effect.gen(function* () {
   const log = yield* Log
   const commits = yield* Stream.runCollect(log.read(restoration_stream))
@@ -279,7 +279,7 @@ describeNats("a restore of state", (it) => {
         Effect.gen(function* () {
           const { jsm } = yield* NatsConnection
           const steps = new Set<string>()
-          // Each try goes one step further than any before it.
+          // Each attempt gets one step further than the previous one.
           const after = (step: string) => {
             if (steps.has(step)) return Effect.void
             steps.add(step)
@@ -293,7 +293,7 @@ describeNats("a restore of state", (it) => {
               Effect.scoped(Effect.provide(DataFolder, DataFolder.layer(folder))),
             )
             assert.include(refused.message, "was begun and not finished")
-            // From here on the log is open, and only this folder waits.
+            // From here on the log is open, and only this folder is incomplete.
             if (steps.has("opened the log")) continue
             const shared = yield* Effect.flip(findGenerations(jsm, world.log.name))
             assert.include(shared.message, "was begun and not finished")
@@ -340,7 +340,7 @@ describeNats("a restore of state", (it) => {
       assert.include(used.message, "holds a log already")
       const { log } = yield* seen(world.log)
       assert.equal(log.all.length, before.log.all.length + 1)
-      // Where only the folder was lost, and the bus has its log still.
+      // Only the folder was lost; the bus still has its log.
       yield* restored(to, world.log, { folder: empty, is_files_only: true })
       assert.equal(readFileSync(join(empty, "vault", "key"), "utf8"), "the vault's key")
       assert.deepEqual((yield* seen(world.log)).log, log)

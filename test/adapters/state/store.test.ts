@@ -1,4 +1,4 @@
-/** A backup's folder and the files of a data folder, without a bus. */
+/** The backup folder and the files of a data folder, without a bus. */
 import {
   chmodSync,
   existsSync,
@@ -74,7 +74,7 @@ describe("the files that a backup keeps", () => {
       writeFileSync(join(other, "key"), "secret", { mode: 0o600 })
       symlinkSync(join(other, "log"), join(folder, "log"))
       symlinkSync(join(other, "key"), join(folder, "audit-key.pem"))
-      // The backup itself is none of them.
+      // The backup itself is not one of them.
       mkdirSync(join(other, "backup"))
       writeFileSync(join(other, "backup", "manifest.jsonl"), "")
       symlinkSync(join(other, "backup"), join(folder, "backup"))
@@ -157,7 +157,7 @@ describe("a folder that is claimed for a restore", () => {
       const manifest = manifestOf([])
       yield* claimFolder(folder, manifest)
       assert.equal(statSync(folder).mode & 0o777, 0o700)
-      // Killed between the mark and the mode, say.
+      // For example, killed between writing the mark and setting the mode.
 
       chmodSync(folder, 0o755)
       yield* claimFolder(folder, manifest)

@@ -9,7 +9,7 @@ import { given } from "../../world/settings-given.ts"
 
 const secret = Redacted.make("s".repeat(32))
 
-/** The id of the key that a process has by these settings. */
+/** The id of the key that a process with these settings has. */
 const idIn = (dir: string, change: Parameters<typeof given>[0] = {}) =>
   Effect.map(
     Effect.provide(

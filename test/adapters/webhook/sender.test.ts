@@ -1,4 +1,4 @@
-/** One try over real HTTP, to receivers that answer in every way there is. */
+/** A single delivery attempt over real HTTP, to receivers with every kind of response. */
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http"
 import type { AddressInfo } from "node:net"
 import { assert, describe, it } from "@effect/vitest"
@@ -20,7 +20,7 @@ interface Got {
 
 type Answer = (response: ServerResponse, request: IncomingMessage) => void
 
-/** A receiver on loopback; it keeps what it got. */
+/** A receiver on loopback that records the requests. */
 const receiver = (answer: Answer) =>
   Effect.acquireRelease(
     Effect.promise(async () => {
@@ -36,7 +36,7 @@ const receiver = (answer: Answer) =>
         })
       })
       await new Promise<void>((listening) => server.listen(0, "127.0.0.1", listening))
-      // A listening server's address.
+      // The address of a listening server.
       const { port } = server.address() as AddressInfo
       return { got, port, server }
     }),
@@ -68,7 +68,7 @@ const senderOf = (webhooks: object, resolve?: Resolve) => {
   )
 }
 
-/** What is answered to a try whose receiver does this. */
+/** The outcome of an attempt when its receiver responds like this. */
 const tried = (answer: Answer, webhooks: object = open, more: Partial<Parcel> = {}) =>
   Effect.gen(function* () {
     const { got, port } = yield* receiver(answer)
@@ -94,7 +94,7 @@ describe("a try", () => {
       assert.equal(headers["almanac-sequence"], "4")
       assert.equal(headers["webhook-id"], "evt_6_0")
       const secret = Redacted.value(secrets.reveal("w1", 1))
-      // Its headers are texts, as those of ours are.
+      // These headers are strings, like ours.
       const text = headers as Record<string, string>
       assert.deepEqual(new Webhook(secret).verify(body, text), event)
       for (const [webhook_id, version] of [

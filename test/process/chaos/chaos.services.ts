@@ -1,4 +1,4 @@
-/** A short chaos: the worst of each kind, on three nats-servers and two processes. */
+/** A short chaos run: the worst fault of each kind, on three nats-servers and two processes. */
 import { randomInt } from "node:crypto"
 import { afterAll, expect, it } from "vitest"
 import { describeWithServer } from "../../world/programs/nats.ts"
@@ -8,12 +8,12 @@ import { type ChaosRound, chaos, type Fault, holderOf, leaderOf, type World } fr
 
 const timeout_ms = 280_000
 
-/** Long enough for another server to be chosen in its place, in milliseconds. */
+/** Long enough for another server to be elected, in milliseconds. */
 const short_ms = 7_000
 
 afterAll(cleanUp, timeout_ms)
 
-/** Each hits whoever matters most at that moment. */
+/** Each fault hits the node that is most important at that moment. */
 const worst = async function* (_: Seeded, world: World): AsyncGenerator<Fault> {
   yield { kind: "killed", who: await leaderOf(world, "ALMANAC_LOG"), ms: short_ms }
   yield { kind: "paused", who: await holderOf(world, "system-publisher") }
@@ -38,7 +38,7 @@ describeWithServer("two processes on three nats-servers", () => {
       })
       console.log(`seed ${seed}: ${JSON.stringify({ ...checked, elections: undefined })}`)
       expect(rounds.every(({ acknowledged }) => acknowledged > 0)).toBe(true)
-      // Whoever was paused lost its leases to the other.
+      // The paused process lost its leases to the other one.
       expect(checked.elections.get("system-publisher")).toBeGreaterThanOrEqual(2)
       expect(checked.published).toBeGreaterThan(0)
     },

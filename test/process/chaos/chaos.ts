@@ -1,7 +1,7 @@
 /**
- * Three nats-servers and several processes under load, while each of them in turn is killed, stands
- * still and is cut off the network. Whatever happens: what was acknowledged is in the log once, all
- * processes show the same, and subscribers were told all of it in order.
+ * Three nats-servers and several processes under load. Each of them in turn is killed, paused, and
+ * cut off from the network. In every case, acknowledged operations are in the log exactly once, all
+ * processes return the same state, and subscribers receive all events in order.
  *
  * Source: issue 10, "It must show"; decision 0141.
  */
@@ -23,29 +23,29 @@ import { type Checked, chaosCheck } from "./check.ts"
 import { chaosClient, emptyRecord, type Record, type Seat } from "./load.ts"
 
 const clients_default = 6
-/** How long a client waits for an answer: who stands still gives none. */
+/** Timeout of a client request; a paused process never responds. */
 const answer_ms_max = 4_000
-/** How long it may take from the end of a fault until every process answers again. */
+/** Maximum time from the end of a fault until every process responds again. */
 const settled_ms_max = 120_000
-/** Acknowledged by each process before the next fault. */
+/** Operations that each process acknowledges before the next fault. */
 const settled_count = 5
-/** How long a fault lasts at least: past a lease's TTL (10 s), so that another takes it. */
+/** Minimum duration of a fault: past a lease's TTL (10 s), so that another process acquires it. */
 const fault_ms = 12_500
 
 export const kinds = ["killed", "paused", "cut off"] as const
 export type Kind = (typeof kinds)[number]
 
-/** What is done to whom: a nats-server, or a process by its number from 0. */
+/** The kind of fault and its victim: a nats-server, or a process by its number from 0. */
 export interface Fault {
   readonly kind: Kind
   readonly who: BusName | number
-  /** How long it lasts at least, in milliseconds: past a lease's TTL if absent. */
+  /** Minimum duration in milliseconds; past a lease's TTL by default. */
   readonly ms?: number
 }
 
 export interface ChaosRound {
   readonly what: string
-  /** The longest time in which nobody was acknowledged anything. */
+  /** The longest time without an acknowledged operation. */
   readonly gap_ms: number
   readonly acknowledged: number
   readonly unanswered: number
@@ -59,7 +59,7 @@ export interface ChaosOptions {
   readonly onRound?: (round: ChaosRound) => void
 }
 
-/** One process of the product, on a folder of its own. */
+/** One process of the product, with its own folder. */
 interface Process extends Seat {
   readonly data_dir: string
   readonly environment: Readonly<{ [name: string]: string }>
@@ -88,7 +88,7 @@ const startWorld = async (count: number) => {
   const token = randomBytes(24).toString("base64url")
   const sha256 = createHash("sha256").update(token).digest("hex")
   const shared = {
-    // It has no aggregates of its own, so that all there is in the log is what the load has caused.
+    // This service has no aggregates, so the log contains only events that the load caused.
     ALMANAC_SERVICES: "carrier-search",
     ALMANAC_LOG__LEVEL: "warning",
     ALMANAC_WEBHOOKS__MAX_PER_PROJECT: "1000",
@@ -114,7 +114,7 @@ const processOf = ({ processes }: World, n: number) => {
   return found
 }
 
-/** Begins a fault; answers how it ends. */
+/** Starts a fault; returns a function that ends it. */
 const begin = async (world: World, { kind, who }: Fault): Promise<() => Promise<void>> => {
   const { net, cluster, token } = world
   const heal = async () => net.heal()
@@ -141,7 +141,7 @@ const begin = async (world: World, { kind, who }: Fault): Promise<() => Promise<
   return kind === "cut off" ? heal : async () => void one.server.signal("SIGCONT")
 }
 
-/** The longest time between two acknowledged operations since `since`. */
+/** The longest time between two acknowledged operations after `since`. */
 const longestGap = ({ acknowledged }: Record, since: number) => {
   const times = [since, ...acknowledged.map(({ at }) => at).filter((at) => at > since)]
   return times.reduce((gap, at, n) => Math.max(gap, at - (times[n - 1] ?? at)), 0)
@@ -192,7 +192,7 @@ const startClients = (world: World, record: Record, { seed, clients }: ChaosOpti
   }
 }
 
-/** Looks at everything, by clients who have time. */
+/** Checks everything, with clients that have long timeouts. */
 const checkAll = async ({ processes, token }: World, record: Record) => {
   const patient = processes.map((one) => ({ ...one, client: connect(one.server.url, token) }))
   try {
@@ -202,7 +202,7 @@ const checkAll = async ({ processes, token }: World, record: Record) => {
   }
 }
 
-/** One fault after the other under constant load, and at the end a look at everything. */
+/** Applies the faults one after another under constant load, and then checks everything. */
 export const chaos = async (options: ChaosOptions): Promise<Checked> => {
   const world = await startWorld(options.processes)
   const record = emptyRecord()
@@ -241,7 +241,7 @@ export const chaos = async (options: ChaosOptions): Promise<Checked> => {
   }
 }
 
-/** Each nats-server and each process, killed, paused and cut off, in an order of the seed's. */
+/** Every nats-server and every process: killed, paused and cut off, in a seeded order. */
 export const everyFault = (random: Seeded, { processes }: World): ReadonlyArray<Fault> => {
   const all = kinds.flatMap((kind) => [
     ...bus_names.map((who): Fault => ({ kind, who })),
@@ -253,7 +253,7 @@ export const everyFault = (random: Seeded, { processes }: World): ReadonlyArray<
     .map(({ fault }) => fault)
 }
 
-/** Who leads the copies of a stream now. */
+/** The current leader of a stream. */
 export const leaderOf = async ({ cluster }: { readonly cluster: NatsCluster }, stream: string) => {
   const found = await cluster.ask((jsm) => jsm.streams.info(stream))
   const leader = bus_names.find((name) => name === found.cluster?.leader)

@@ -1,4 +1,4 @@
-/** What must be true of several processes on one log when all is well again. */
+/** Invariants of several processes on one log after recovery. */
 import assert from "node:assert/strict"
 import { shown } from "../../world/server/client.ts"
 import { type AuditEvent, auditEvents, publishedEvents } from "../../world/server/history.ts"
@@ -6,17 +6,17 @@ import { caughtUp, dumpReadModels, readModelsEqualRebuilt } from "../../world/se
 import { runVerb, until } from "../../world/server/server.ts"
 import type { Record, Seat } from "./load.ts"
 
-/** How long the processes may take to show the same. */
+/** Maximum time until the processes return the same state. */
 const same_ms_max = 60_000
 
-/** What was found, for a line that says how much was looked at. */
+/** Counts of the checked items, for the log line. */
 export interface Checked {
   readonly acknowledged: number
   readonly unanswered: number
   readonly reads: number
   readonly events: number
   readonly published: number
-  /** Elections by the lease's name. */
+  /** Number of elections by lease name. */
   readonly elections: ReadonlyMap<string, number>
 }
 
@@ -25,7 +25,7 @@ export type Checkable = Seat & {
   readonly environment: Readonly<{ [name: string]: string }>
 }
 
-/** Each acknowledged operation is in the log once, and none that nobody asked for. */
+/** Each acknowledged operation is in the log once, and no other operation is. */
 const checkLog = (events: ReadonlyArray<AuditEvent>, { acknowledged }: Record) => {
   const positions = new Map<string, Array<number>>()
   for (const { correlation_id, type, aggregate, position } of events) {
@@ -45,7 +45,7 @@ const checkLog = (events: ReadonlyArray<AuditEvent>, { acknowledged }: Record) =
 const snakeCase = (type: string) =>
   type.replaceAll(/(?!^)[A-Z]/g, (letter) => `_${letter}`).toLowerCase()
 
-/** Subscribers are told each of them once, in the log's order, through every process. */
+/** Subscribers receive each of them once, in log order, through every process. */
 const checkPublished = async ({ client, name }: Seat, events: ReadonlyArray<AuditEvent>) => {
   const wanted = events
     .filter(({ aggregate }) => aggregate === "webhook")
@@ -64,7 +64,7 @@ const checkPublished = async ({ client, name }: Seat, events: ReadonlyArray<Audi
   return published.length
 }
 
-/** Every process shows what was acknowledged last of each webhook. */
+/** Every process returns the last acknowledged state of each webhook. */
 const checkShown = async ({ client, name }: Seat, { present, deleted }: Record) => {
   for (const [id, description] of present) {
     const answer = await client.ask("GET", `/v1/webhooks/${id}`)
@@ -78,7 +78,7 @@ const checkShown = async ({ client, name }: Seat, { present, deleted }: Record) 
   }
 }
 
-/** The files of all processes have the same rows, once each has come to the log's end. */
+/** The files of all processes have the same rows once each has read the whole log. */
 const checkSame = (processes: ReadonlyArray<Checkable>) => {
   const [first, ...others] = processes
   assert(first, "there is a process")
@@ -96,7 +96,7 @@ const countElections = (events: ReadonlyArray<AuditEvent>) => {
   return elections
 }
 
-/** Looks at everything; fails with the first thing that is wrong. */
+/** Checks everything; fails on the first violation. */
 export const chaosCheck = async (
   processes: ReadonlyArray<Checkable>,
   record: Record,

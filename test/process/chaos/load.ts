@@ -1,17 +1,18 @@
 /**
- * Clients of several processes that share a log. Each works on webhooks of its own, through
- * whichever process comes up: what is not answered it sends again, by the same key, elsewhere.
+ * Clients of several processes that share a log. Each client works on its own webhooks, through a
+ * randomly chosen process. It sends an unanswered request again, with the same key, through another
+ * process.
  */
 import assert from "node:assert/strict"
 import { setTimeout as pause } from "node:timers/promises"
 import type { Seeded } from "../../world/seeded.ts"
 import { type Answer, type Client, NoAnswer, shown } from "../../world/server/client.ts"
 
-/** A pause before what was not answered, or answered 503, is sent again, in milliseconds. */
+/** Pause before an unanswered request or a 503 is retried, in milliseconds. */
 const again_ms = 50
-/** How long one operation may take in all, whatever happens meanwhile. */
+/** Maximum total time of one operation, under any fault. */
 const operation_ms_max = 240_000
-/** Webhooks that one client has at the same time. */
+/** Maximum number of webhooks per client at the same time. */
 const own_max = 4
 const path = "/v1/webhooks"
 
@@ -21,16 +22,16 @@ export interface Seat {
   client: Client
 }
 
-/** What was acknowledged, and when, in milliseconds of this process. */
+/** An acknowledged operation and its time, in milliseconds of this process. */
 export interface Acknowledged {
-  /** Sent as `X-Request-Id`, so that its events carry it. */
+  /** Sent as `X-Request-Id`, so that its events include it. */
   readonly name: string
   readonly event: "WebhookCreated" | "WebhookChanged" | "WebhookDeleted"
   readonly seat: string
   readonly at: number
 }
 
-/** A webhook, and what the last acknowledged operation has made of it. */
+/** A webhook in the state of its last acknowledged operation. */
 interface Hook {
   readonly id: string
   description: string
@@ -38,12 +39,12 @@ interface Hook {
 
 export interface Record {
   readonly acknowledged: Array<Acknowledged>
-  /** Descriptions by id; those that are not there were deleted. */
+  /** Descriptions by id, without deleted webhooks. */
   readonly present: Map<string, string>
   readonly deleted: Set<string>
-  /** Requests that were not answered, or by 503. */
+  /** Requests without a response, or with a 503. */
   unanswered: number
-  /** What a process read that had been told to another before. */
+  /** Reads from one process of a write that another process acknowledged. */
   reads: number
 }
 
@@ -76,7 +77,7 @@ const done: Readonly<{ [Event in Acknowledged["event"]]: number }> = {
   WebhookDeleted: 204,
 }
 
-/** The answer, or undefined when none came or the process could not know. */
+/** The response, or undefined if none arrived or the process could not know the outcome. */
 const answered = async (work: Work, asking: Promise<Answer>) => {
   try {
     const answer = await asking
@@ -88,7 +89,9 @@ const answered = async (work: Work, asking: Promise<Answer>) => {
   return undefined
 }
 
-/** Sends it until it is acknowledged; what was deleted by an earlier try is not found again. */
+/**
+ * Sends the request until it is acknowledged; a webhook deleted by an earlier attempt returns 404.
+ */
 const insist = async (work: Work, operation: Operation) => {
   const { name, event, method, path, body } = operation
   const headers = { "x-request-id": name, "idempotency-key": name }
@@ -111,7 +114,7 @@ const insist = async (work: Work, operation: Operation) => {
   }
 }
 
-/** Another process shows what was acknowledged, to whoever names its position. */
+/** Another process returns the acknowledged state to a read at its position. */
 const readBack = async (work: Work, hook: Hook, position: string) => {
   const seat = work.random.pick(work.seats)
   const headers = { "x-almanac-position": position }
@@ -129,7 +132,7 @@ const positionOf = (answer: Answer | undefined) => {
 }
 
 const create = async (work: Work, name: string): Promise<Hook> => {
-  // It is never sent anything: deliveries are another test's.
+  // It never receives deliveries; other tests cover them.
   const body = { url: "https://example.org/hook", description: name, enabled: false }
   const answer = await insist(work, { name, event: "WebhookCreated", method: "POST", path, body })
   const { id } = JSON.parse(answer?.body.toString() ?? "")
@@ -137,7 +140,7 @@ const create = async (work: Work, name: string): Promise<Hook> => {
   return { id, description: name }
 }
 
-/** One client: creates, changes and deletes, until it is told to end. */
+/** One client: creates, changes and deletes webhooks until it is stopped. */
 export const chaosClient = async (work: Work, client: number) => {
   const { record, random, is_over } = work
   const own: Array<Hook> = []

@@ -1,9 +1,9 @@
-/** Chaos in large numbers: each fault there is, in an order of the seed's, again and again. */
+/** Chaos in large numbers: every fault, in seeded order, repeatedly. */
 import { chaos, everyFault } from "./chaos.ts"
 
 const processes = 2
 
-/** Fails with the first thing that is wrong; a seed repeats who is hit, and in which order. */
+/** Fails on the first violation; a seed repeats the victims and their order. */
 export const chaosRounds = async (seed: number, rounds: number) => {
   for (let n = 0; n < rounds; n++) {
     console.log(`soak: chaos, seed ${seed + n}`)

@@ -1,4 +1,4 @@
-/** What tests of a cluster ask of its nodes while some of them are away. */
+/** Requests that cluster tests send while some nodes are offline. */
 import { expect } from "vitest"
 import { noise } from "../../contract/blob-storage/engine-bytes.ts"
 import { hashed } from "../../world/server/blob-client.ts"
@@ -18,8 +18,7 @@ export const nowhere = "0123456789abcdef0123456789abcdef"
 export const bodyOf = ({ status, body }: Answer) => ({ status, ...JSON.parse(body.toString()) })
 
 /**
- * Puts until it is stored: on a machine that does many things at once, nodes that are there may say
- * nothing for as long as anybody waits.
+ * Puts until the blob is stored: on a busy machine, running nodes may stay silent past the timeout.
  */
 export const store = async (client: Client, bytes: Uint8Array, policy: string) => {
   await until(`a put under ${policy}`, whole_ms_max, async () => {
@@ -28,7 +27,7 @@ export const store = async (client: Client, bytes: Uint8Array, policy: string) =
   return hashed(bytes).id
 }
 
-/** Reads the whole blob, asking again as a client does where nodes are silent. */
+/** Reads the whole blob; retries as a client does when nodes are silent. */
 export const reads = async (client: Client, id: string, bytes: Uint8Array) => {
   const body = await until(`a get of ${id}`, whole_ms_max, async () => {
     const answer = await getRaw(client, id)
@@ -38,7 +37,7 @@ export const reads = async (client: Client, id: string, bytes: Uint8Array) => {
   expect(body.equals(bytes)).toBe(true)
 }
 
-/** Waits until so many nodes have a shard of it, some of which repair may have made. */
+/** Waits until this many nodes have a shard of the blob, including shards that repair created. */
 export const untilShards = (world: World, id: string, count: number) =>
   until(`${count} shards of ${id}`, whole_ms_max, async () => {
     return (await countCopies(world.clients(), id)) === count
@@ -57,7 +56,7 @@ export const tooFew = (have: number, need: number) => ({
   detail: `not enough nodes for EC (have ${have}, need ${need})`,
 })
 
-/** Nobody reaches it, and where it is to be noticed it does not reach the log. */
+/** Makes the nodes unreachable; if it should be noticed, also cuts them off from the log. */
 export const away = (world: World, nodes: ReadonlyArray<WorldNode>, is_noticed: boolean) => {
   for (const node of nodes) {
     node.gate.shut()
@@ -69,7 +68,7 @@ interface Put {
   readonly receipt: { readonly durable_on: ReadonlyArray<string> }
 }
 
-/** A node that could not be reached is tried again half a second later only: until all were. */
+/** Waits until a put reaches all nodes: an unreachable node is retried only half a second later. */
 export const untilReached = (world: World, { client }: WorldNode) => {
   let seed = 1000
   return until("a put to reach all", whole_ms_max, async () => {
@@ -80,7 +79,10 @@ export const untilReached = (world: World, { client }: WorldNode) => {
   })
 }
 
-/** What is done while these are away; then they are back, and everybody who is asked knows it. */
+/**
+ * Runs the function while these nodes are offline, and then waits until all queried nodes reach
+ * them again.
+ */
 export const during = async (
   world: World,
   gone: ReadonlyArray<WorldNode>,

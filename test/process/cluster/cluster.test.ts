@@ -1,6 +1,6 @@
 /**
- * Six real processes of one cluster: what document 1 promises of several nodes, over HTTP, and what
- * is left of it when two of them are killed.
+ * Six real processes of one cluster: document 1's guarantees for several nodes, over HTTP, before
+ * and after two of them are killed.
  */
 import { statSync } from "node:fs"
 import { join } from "node:path"
@@ -27,7 +27,7 @@ import {
 } from "../../world/server/server.ts"
 
 const timeout_ms = 180_000
-/** What happens a second or two later on a quiet machine. */
+/** For events that take a second or two on an idle machine. */
 const soon_ms = 30_000
 
 afterAll(cleanUp)
@@ -44,7 +44,7 @@ const put = async (client: Client, bytes: Uint8Array, policy: string) => {
 
 const bodyOf = ({ status, body }: Answer) => ({ status, ...JSON.parse(body.toString()) })
 
-/** Each two of the six. */
+/** Every pair of the six nodes. */
 const pairs = Array.from({ length: 6 }, (_, one) =>
   Array.from({ length: 5 - one }, (_, more) => [one + 1, one + more + 2] as const),
 ).flat()
@@ -182,7 +182,7 @@ describeWithServer("six nodes", () => {
       await Promise.all([cluster.kill(3), cluster.kill(6)])
       const [left, ...others] = [1, 2, 4, 5].map(clientOf)
       if (left === undefined) throw new Error("nobody is left")
-      // As long as nobody knows that they are gone, four shards of six are enough.
+      // Until the failure is detected, four of six shards are enough.
       const bytes = Buffer.from(noise(31, 300_000))
       const early = await putAs(left, bytes, "EC42")
       const is_known = (await statesOf(left)).some((state) => state.endsWith("offline"))
@@ -204,7 +204,7 @@ describeWithServer("six nodes", () => {
       const detail = "not enough nodes for EC (have 4, need 6)"
       const refusal = bodyOf(await putAs(left, noise(33, 100), "EC42"))
       expect(refusal).toMatchObject({ status: 412, detail })
-      // Copies that were with the two are made anew on those that are left.
+      // The remaining nodes recreate the copies of the two killed nodes.
       const replicated = [...kept.keys()].filter((_, n) => n % 2 === 1)
       expect(replicated).toHaveLength(5)
       for (const id of replicated) {

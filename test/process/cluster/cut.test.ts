@@ -1,6 +1,7 @@
 /**
- * Three real processes of a cluster, and one of them cut off from the log, from the others or from
- * both, or back with an older disk: what still goes on, and that all is whole again behind it.
+ * Three real processes of a cluster. One of them is cut off from the log, from the others or from
+ * both, or returns with an older disk. The tests check which operations still work, and that
+ * everything is complete afterwards.
  */
 import { afterAll, beforeAll, expect, it } from "vitest"
 import { describeWithServer } from "../../world/programs/nats.ts"
@@ -41,7 +42,7 @@ describeWithServer("of three nodes, the third", () => {
   let second: WorldNode
   let third: WorldNode
   beforeAll(async () => {
-    // What has to be made up for is looked for soon.
+    // A short sweep interval, so that missing copies are detected soon.
     const environment = { ALMANAC_CLUSTER__SWEEP_SECONDS: "2" }
     world = await startWorld({ count: 3, deadline_s: 4, environment })
     const [one, two, three] = world.nodes
@@ -133,7 +134,7 @@ describeWithServer("of three nodes, the third", () => {
       world.saveDisk(third)
       await world.comeBack(third)
       const newer = await Promise.all(["one", "two", "three"].map((text) => put(third, text)))
-      // Only that disk has these, and their facts are in the log.
+      // Only this disk has these blobs, and their facts are in the log.
       for (const text of ["4", "5", "6", "7", "8", "9"]) await put(third, text, "NONE")
       await deleteEverywhere(first, doomed)
       await world.kill(third)

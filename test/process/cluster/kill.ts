@@ -1,7 +1,7 @@
 /**
- * Rounds of a cluster of real processes: in the middle of puts, gets and deletes nodes are killed,
- * stand still, are cut off, come back with an older disk, join or leave. Then nothing that was
- * acknowledged may be lost, and nothing that was deleted everywhere may be there.
+ * Rounds of a cluster of real processes. During puts, gets and deletes, nodes are killed, paused or
+ * cut off, return with an older disk, join, or leave. Afterwards, no acknowledged blob may be lost,
+ * and no blob that was deleted everywhere may exist.
  */
 import assert from "node:assert/strict"
 import { setTimeout as pause } from "node:timers/promises"
@@ -17,25 +17,25 @@ import {
 import { checkAll, type Ledger, newLedger, startLoad } from "./load.ts"
 import { skewed } from "./skewed-clock.ts"
 
-/** Acknowledged puts before something happens, and while it lasts. */
+/** Acknowledged puts before and during a fault. */
 const acknowledged_min = 30
 const acknowledged_max = 80
-/** One way through the slow network, in milliseconds. */
+/** One-way delay of the slow network, in milliseconds. */
 const delay_ms = 40
-/** Clocks of the cluster differ by this much, in milliseconds, where they are to. */
+/** Clock skew between nodes in rounds that have one, in milliseconds. */
 const skew_ms_max = 30_000
-/** Longer than the deadline of a heartbeat in these rounds. */
+/** Longer than the heartbeat deadline in these rounds. */
 const offline_ms = 7000
 
 interface Scene {
   readonly world: World
   /** Waits for some more acknowledged puts. */
   readonly more: () => Promise<void>
-  /** Nodes in an order of chance. */
+  /** The nodes in random order. */
   readonly drawn: readonly [WorldNode, WorldNode, ...ReadonlyArray<WorldNode>]
 }
 
-/** What is not asked for as long as it is away. */
+/** Sends no requests to these nodes while the function runs. */
 const without = async (nodes: ReadonlyArray<WorldNode>, meanwhile: () => Promise<void>) => {
   for (const node of nodes) node.is_up = false
   await meanwhile()
@@ -55,7 +55,7 @@ const standStill = ({ more }: Scene, nodes: ReadonlyArray<WorldNode>) => {
   })
 }
 
-/** Cut off it goes on to be asked: what it takes alone has to be there in the end. */
+/** Clients still use the nodes that are cut off: blobs that these accept must exist in the end. */
 const cutOff = async ({ world, more }: Scene, cut: () => void) => {
   cut()
   await more()
@@ -66,7 +66,7 @@ const cutOff = async ({ world, more }: Scene, cut: () => void) => {
 
 const leave = async ({ world, more }: Scene, node: WorldNode) => {
   const { node_id } = node
-  // Writers go elsewhere: a node that leaves refuses puts.
+  // Writers use other nodes: a leaving node rejects puts.
   node.is_up = false
   const headers = { "content-type": "application/json" }
   const body = JSON.stringify({ node_id, graceful: true })
@@ -86,7 +86,7 @@ const leave = async ({ world, more }: Scene, node: WorldNode) => {
 const comeBackOld = async ({ world, more }: Scene, node: WorldNode) => {
   await world.kill(node)
   world.saveDisk(node)
-  // What it had to itself in between would be gone with the newer disk: it is not asked.
+  // Clients do not use the node, because the disk swap would lose blobs that only this node stored.
   await world.comeBack(node, false)
   await untilActive(world)
   await more()
@@ -124,16 +124,16 @@ const scenes = {
 
 type Happening = keyof typeof scenes | "two joined"
 
-/** Two come at once, and are there from then on: it happens once, after everything else. */
+/** Two nodes join at once and stay, so this occurs only once, after all other faults. */
 const happenings: ReadonlyArray<Happening> = [
-  // Every name of an object's own keys is one of its type, of which nothing else is made.
+  // The keys of an object literal are exactly the keys of its type.
   ...(Object.keys(scenes) as Array<keyof typeof scenes>),
   "two joined",
 ]
 
 /**
- * Where clocks are wrong, a deletion that a node did not hear of at once may be older than what is
- * there: documented, and so nothing is expected of it.
+ * With skewed clocks, a deletion that a node did not receive immediately may be older than its
+ * copy. This is documented, so the checks expect nothing of such a blob.
  */
 const happen = async (scene: Scene, ledger: Ledger, what: Happening, is_skewed: boolean) => {
   ledger.is_sure = true
@@ -154,13 +154,13 @@ export interface ClusterRound {
 }
 
 export interface ClusterRounds {
-  /** Six, or ten, which have EC82 too. */
+  /** Six nodes, or ten, which also support EC82. */
   readonly count: number
   readonly seed: number
   readonly rounds: number
-  /** Begins with this one of what can happen. */
+  /** The fault to begin with. */
   readonly first?: string
-  /** Whether some clocks are half a minute ahead, and others behind. */
+  /** Whether some clocks are half a minute ahead and others behind. */
   readonly is_skewed?: boolean
   readonly onRound: (round: ClusterRound) => void
 }
@@ -180,7 +180,7 @@ const round = async (world: World, ledger: Ledger, what: Happening, is_skewed: b
   await checkAll(world, ledger)
 }
 
-/** Lives through these rounds; the first thing that is wrong fails with the seed. */
+/** Runs these rounds; the first violation fails with the seed. */
 export const clusterRounds = async (options: ClusterRounds) => {
   const { count, seed, rounds, first, is_skewed = false, onRound } = options
   const random = seeded(seed)

@@ -1,6 +1,6 @@
 /**
- * Puts, gets and deletes on a cluster while something happens to its nodes, and a ledger of what
- * was answered: what was acknowledged has to be there, what was deleted everywhere has to be gone.
+ * Puts, gets and deletes on a cluster during faults of its nodes, and a ledger of the responses:
+ * acknowledged blobs must exist, and blobs that were deleted everywhere must not.
  */
 import assert from "node:assert/strict"
 import { setTimeout as pause } from "node:timers/promises"
@@ -20,14 +20,14 @@ const ten = [...six, "EC82", "EC82"] as const
 
 const writers = 4
 const size_max = 400_000
-/** One in so many operations deletes a blob everywhere; one in so many reads one. */
+/** One in this many operations deletes a blob everywhere; one in this many reads one. */
 const deletes_in = 8
 const gets_in = 3
-/** How long the load may take to come as far as it is to. */
+/** Maximum time for the load to reach the required number of puts. */
 const load_ms_max = 240_000
 const retry_ms = 100
 
-/** Too few nodes for shards, shards that could not be placed, nodes that cannot be asked. */
+/** Too few nodes for shards, shards that could not be placed, and unreachable nodes. */
 const refusals: ReadonlyArray<number> = [412, 500, 503]
 
 interface Kept {
@@ -38,14 +38,16 @@ interface Kept {
 
 export interface Ledger {
   readonly random: Seeded
-  /** By identifier: what was acknowledged. */
+  /** Acknowledged blobs, by identifier. */
   readonly kept: Map<string, Kept>
   readonly deleted: Set<string>
-  /** What may be there or not: its answer was lost, or it was deleted while a node was away. */
+  /**
+   * Blobs that may or may not exist: the response was lost, or a node was offline during deletion.
+   */
   readonly doubtful: Set<string>
-  /** What was read while something happened, and what could not be then. */
+  /** Reads during faults, by whether they succeeded. */
   readonly reads: { answered: number; refused: number }
-  /** Whether what every node is told to delete is gone for certain. */
+  /** Whether a deletion is certain to reach every node. */
   is_sure: boolean
   next: number
 }
@@ -63,7 +65,7 @@ export const newLedger = (random: Seeded): Ledger => ({
 const bytesOf = ({ seed, size }: Kept) =>
   Buffer.concat([Buffer.from(`${seed} `), noise(seed, size)])
 
-/** An answer, or undefined where a node went away in the middle of it. */
+/** A response, or undefined if a node stopped in the middle of it. */
 const answered = async <A>(asking: Promise<A>) => {
   try {
     return await asking
@@ -90,7 +92,7 @@ const put = async ({ nodes }: World, ledger: Ledger, client: Client) => {
 
 const someId = ({ random, kept }: Ledger) => [...kept.keys()][random.between(0, kept.size - 1)]
 
-/** The whole blob and nothing else, or an answer that says why not now. */
+/** Gets the exact blob, or a response that explains why it is unavailable now. */
 const get = async (ledger: Ledger, client: Client) => {
   const id = someId(ledger)
   const blob = id === undefined ? undefined : ledger.kept.get(id)
@@ -112,7 +114,7 @@ const deleteEverywhere = async (ledger: Ledger, client: Client) => {
   else doubtful.add(id)
 }
 
-/** Works until it is told to stop; answers how to wait for so many more acknowledged puts. */
+/** Runs until stopped; returns a function that waits for this many more acknowledged puts. */
 export const startLoad = (world: World, ledger: Ledger) => {
   const { random, kept, deleted } = ledger
   let is_over = false
@@ -151,7 +153,7 @@ export const startLoad = (world: World, ledger: Ledger) => {
 
 export type Load = ReturnType<typeof startLoad>
 
-/** Waits until each blob has the copies that it wants, and reads all of them. */
+/** Waits until each blob has its wanted number of copies, and reads all of them. */
 export const checkAll = async (world: World, { random, kept, deleted }: Ledger) => {
   await untilActive(world)
   const clients = world.clients()

@@ -1,6 +1,6 @@
 /**
  * The mirror of the published events on three nats-servers with the deployment's own nats.conf: a
- * subscriber continues when a server dies, and nothing is doubled or missing.
+ * subscriber continues after a server dies, without duplicate or missing events.
  */
 import { type ChildProcess, spawn } from "node:child_process"
 import { once } from "node:events"
@@ -25,7 +25,7 @@ const password = "p".repeat(32)
 const replicas = 3
 const test_ms_max = 120_000
 const soon_ms = 60_000
-/** Events on each side of a death. */
+/** Events before and after a server dies. */
 const count = 40
 
 interface Server {
@@ -44,7 +44,7 @@ const freePort = async () => {
   return typeof address === "object" && address !== null ? address.port : 0
 }
 
-/** The deployment's file with ports of this machine, and passwords. */
+/** The deployment's file, with ports of this machine and passwords. */
 const startServers = async () => {
   const folder = newFolder()
   const text = readFileSync(conf_file, "utf8")
@@ -78,7 +78,7 @@ const as = (user: string) =>
 
 const login = (user: string) => ({ user, password: Redacted.make(password) })
 
-/** What keeps the events and their mirror, as a process of a deployment does. */
+/** The stream of published events and its mirror, as a process of a deployment keeps them. */
 const published = Layer.suspend(() =>
   publishedEventsJetStream(replicas).pipe(
     Layer.provideMerge(EventsConnection.layer),
@@ -87,10 +87,10 @@ const published = Layer.suspend(() =>
   ),
 )
 
-/** Without the request that it makes first: nobody answers while a leader is elected. */
+/** Without the initial API check, which gets no response during a leader election. */
 const manager = (connection: NatsConnection) => jetstreamManager(connection, { checkAPI: false })
 
-/** Publishes in order, as the publisher does: what has no answer is there, or is tried again. */
+/** Publishes in order, like the publisher: a publish without a response is checked or retried. */
 const publish = (connection: NatsConnection, from: number) =>
   Effect.promise(async () => {
     const js = jetstream(connection)
@@ -114,7 +114,7 @@ const reader = async (connection: NatsConnection) => {
   return { next: () => consumer.next({ expires: 2_000 }) }
 }
 
-/** Reads until this many different events were acknowledged; answers all that came. */
+/** Reads until this many different events are acknowledged; returns everything received. */
 const read = (connection: NatsConnection, wanted: number) =>
   Effect.promise(async () => {
     const bodies: Array<string> = []
@@ -123,7 +123,7 @@ const read = (connection: NatsConnection, wanted: number) =>
         const message = await (await reader(connection)).next()
         if (message !== null && (await message.ackAck())) bodies.push(message.string())
       } catch {
-        // A server is gone: another one takes over.
+        // A server died; another one takes over.
       }
       return bodies.length >= wanted
     })

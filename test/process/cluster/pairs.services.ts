@@ -1,6 +1,6 @@
 /**
- * Six real processes with each two of them away: what is put and read under an erasure code before
- * anybody knows it, and when both are offline.
+ * Six real processes with each pair of them offline: puts and reads under an erasure code before
+ * the cluster detects it, and while both are known to be offline.
  *
  * Source: document 1 §7, §8; DECISIONS, document 1.
  */

@@ -1,6 +1,6 @@
 /**
- * A machine whose clock is wrong: loaded before a program (`node --import`), this file has its
- * dates be as many milliseconds later as TEST_CLOCK_SKEW_MS says. No setting of ours does that.
+ * A machine with a wrong clock: preloaded before a program (`node --import`), this file shifts
+ * dates by TEST_CLOCK_SKEW_MS milliseconds. No product setting does this.
  */
 import { fileURLToPath } from "node:url"
 
@@ -16,7 +16,7 @@ if (skew_ms !== 0) {
   })
 }
 
-/** The environment of a process whose clock is wrong by this much. */
+/** The environment of a process whose clock is off by this much. */
 export const skewed = (ms: number): Readonly<Record<string, string>> =>
   ms === 0
     ? {}

@@ -1,5 +1,5 @@
 /**
- * Ten real processes: every row of document 1's states, and every error of a cluster.
+ * Ten real processes: every row of document 1's state table, and every error of a cluster.
  *
  * Source: document 1 §3, §4 ClusterService, §7; DECISIONS, document 1.
  */
@@ -45,7 +45,7 @@ describeWithServer("ten nodes", () => {
   let first: Client
   let second: Client
   beforeAll(async () => {
-    // Long enough for as many guests to join as there may be members.
+    // Long enough for guests to join until the cluster has its maximum number of members.
     const environment = { ALMANAC_CLUSTER__REMOVE_AFTER_SECONDS: "40" }
     world = await startWorld({ count: 10, deadline_s: 10, environment })
     await untilActive(world)

@@ -1,6 +1,6 @@
 /**
- * What must be true of a server that was started again after a kill, whatever was going on: nothing
- * acknowledged is lost, nothing is there twice or by half, and all accounts of it are one.
+ * Invariants of a server that was restarted after a kill at any moment: nothing acknowledged is
+ * lost, nothing is duplicated or partial, and all its views agree.
  */
 import assert from "node:assert/strict"
 import { get_forms, getBlob, hashed, listBlobs } from "../../world/server/blob-client.ts"
@@ -10,12 +10,14 @@ import { readModelsEqualRebuilt } from "../../world/server/read-models.ts"
 import { runVerb, type Server, until } from "../../world/server/server.ts"
 import { bytesOf, here, type Known, nodeState } from "./load.ts"
 
-/** How long the journal may take into the log: its pause is 250 ms, the rest is a busy machine. */
+/**
+ * Time for the journal to drain into the log: its pause is 250 ms, the rest is for a busy machine.
+ */
 const drained_ms_max = 30_000
-/** Blobs that are read back at the same moment. */
+/** Blobs that are read back concurrently. */
 const readers = 8
 
-/** What was found, for a line that says how much was looked at. */
+/** Counts of the checked items, for the log line. */
 export interface Checked {
   readonly blobs: number
   readonly deleted: number
@@ -24,7 +26,7 @@ export interface Checked {
   readonly published: number
 }
 
-/** Does `work` on each of the items, some at the same moment. */
+/** Runs `work` on each of the items, several concurrently. */
 export const each = async <A>(
   items: ReadonlyArray<A>,
   concurrency: number,
@@ -37,7 +39,7 @@ export const each = async <A>(
   await Promise.all(Array.from({ length: concurrency }, worker))
 }
 
-/** Each listed blob is one that was put and not deleted, and has its bytes; each other is gone. */
+/** Every listed blob was put and not deleted, and has its bytes; every other blob is gone. */
 const checkBlobs = async (blobs: Client, { ledger, contents }: Known) => {
   const listed = await listBlobs(blobs)
   const present = new Set(listed)
@@ -60,7 +62,7 @@ const checkBlobs = async (blobs: Client, { ledger, contents }: Known) => {
   const gone = [...contents.keys()].filter((id) => !present.has(id))
   await each(gone, readers, async (id) => {
     const answer = await blobs.ask("GET", `/v1/blobs/${id}`)
-    // The nodes of the load are made up: they cannot be asked whether they have it.
+    // The load's nodes do not really exist, so they cannot be queried for the blob.
     const is_gone = answer.status === 404 || answer.status === 503
     assert(is_gone, `${id} is not listed: ${shown(answer)}`)
   })
@@ -80,7 +82,7 @@ interface ClusterState {
   }>
 }
 
-/** Each node is what its last command made it; what was in doubt is asked for once more. */
+/** Each node has the state of its last command; commands in doubt are sent once more. */
 const checkNodes = async (admin: Client, { ledger, contents }: Known) => {
   for (const [subject, { after, again }] of ledger.doubts) {
     if (contents.has(subject)) continue
@@ -100,11 +102,11 @@ const checkNodes = async (admin: Client, { ledger, contents }: Known) => {
   return count
 }
 
-/** A volume's other events tell of the volume as a whole. */
+/** A volume's other events are about the volume as a whole. */
 const isBlobEvent = ({ aggregate, type }: AuditEvent) =>
   aggregate === "volume" && type.startsWith("Blob")
 
-/** The blobs that are there by the log's own account. */
+/** The blobs that exist according to the log. */
 const presentBy = (events: ReadonlyArray<AuditEvent>) => {
   const ids = new Set<string>()
   for (const { type, subject } of events.filter(isBlobEvent)) {
@@ -116,13 +118,13 @@ const presentBy = (events: ReadonlyArray<AuditEvent>) => {
   return ids
 }
 
-/** Each operation that changed something is in the log once, and none that did not. */
+/** Each operation that changed something is in the log once, and no other operation is. */
 const checkLog = (events: ReadonlyArray<AuditEvent>, { ledger, contents }: Known) => {
   const times = new Map<string, Set<string>>()
   for (const event of events) {
     const { correlation_id, position, index } = event
     if (correlation_id === undefined) continue
-    // A blob's events share commits; what a command did to the cluster is one commit.
+    // Blob events share commits, but a cluster command is exactly one commit.
     const place = isBlobEvent(event) ? `${position}.${index}` : `${position}`
     times.set(correlation_id, (times.get(correlation_id) ?? new Set()).add(place))
   }
@@ -143,7 +145,7 @@ const checkLog = (events: ReadonlyArray<AuditEvent>, { ledger, contents }: Known
   }
 }
 
-/** The log's events, once the journal has taken all its facts there. */
+/** The log's events, once the journal has written all its facts. */
 const drained = async (admin: Client, present: ReadonlySet<string>, { ledger }: Known) => {
   const wanted = ledger.operations.filter((operation) => ledger.timesDone(operation) > 0)
   let events: ReadonlyArray<AuditEvent> = []
@@ -158,14 +160,14 @@ const drained = async (admin: Client, present: ReadonlySet<string>, { ledger }: 
   await until("the journal to be in the log", drained_ms_max, is_drained).catch((cause) => {
     throw new Error(`${cause.message}; first missing: ${missing || "none of the clients'"}`)
   })
-  // Once more from the beginning, so that nothing that was read earlier counts.
+  // Read again from the beginning, without reusing earlier results.
   return await auditEvents(admin, [])
 }
 
 const snakeCase = (type: string) =>
   type.replaceAll(/(?!^)[A-Z]/g, (letter) => `_${letter}`).toLowerCase()
 
-/** Subscribers are told each event of the services once, in the log's order. */
+/** Subscribers receive each event of the services once, in log order. */
 const checkPublished = async (admin: Client, events: ReadonlyArray<AuditEvent>) => {
   const wanted = events
     .filter(({ service }) => service === "blob-storage")
@@ -186,7 +188,7 @@ const checkPublished = async (admin: Client, events: ReadonlyArray<AuditEvent>) 
   return published.length
 }
 
-/** Looks at everything; fails with the first thing that is wrong. */
+/** Checks everything; fails on the first violation. */
 export const checkAll = async (server: Server, known: Known): Promise<Checked> => {
   const { url, credentials, data_dir } = server
   const blobs = connect(url, credentials.blob.token)

@@ -1,6 +1,6 @@
 /**
- * Rounds of one data folder: an ingest killed at a random moment, again and again, then one that
- * ends. What the dashboard's file holds must be what it holds where nobody was killed.
+ * Rounds on one data folder: an ingest is killed at random moments, repeatedly, and then one
+ * completes. The dashboard's file must equal that of an undisturbed ingest.
  */
 import assert from "node:assert/strict"
 import { mkdirSync, writeFileSync } from "node:fs"
@@ -12,28 +12,31 @@ import { dateOf, dayOf } from "#schemas/capital-pressure/day.ts"
 import { seeded } from "../../world/seeded.ts"
 import { end, natsServersOn, runVerb, startVerb, told, until } from "../../world/server/server.ts"
 
-/** Milliseconds after a feed's line until the kill; of a kill before the first, after the start. */
+/**
+ * Maximum delay of the kill: after a feed's line, or after the start for a kill before the first
+ * feed. In milliseconds.
+ */
 const moment_ms_max = 40
 const start_ms_max = 2_500
-/** How long an ingest may take to come to a feed. */
+/** Maximum time until an ingest reaches a feed. */
 const feed_ms_max = 60_000
-/** Feeds that an ingest has: a kill comes before the first, or after any but the last. */
+/** Feeds of an ingest: a kill occurs before the first, or after any except the last. */
 const feeds = 22
 const last_day = dayOf("2026-11-20")
-/** Enough for several years of each metric, and quick. */
+/** Enough for several years of each metric, and still fast. */
 const days_told = 3 * 365
-/** Every so many values are revised by their publisher. */
+/** The publisher revises one in this many values. */
 const revised_each = 40
 
 export interface IngestRound {
-  /** Feeds that had ended when it was killed. */
+  /** Feeds that were complete at the kill. */
   readonly feeds: number
   readonly took_ms: number
 }
 
 const csv = (head: string, lines: ReadonlyArray<string>) => `${[head, ...lines].join("\n")}\n`
 
-/** A folder of CSV files as an operator might have them, all of them of one seed. */
+/** A folder of CSV files as an operator might have them, all from one seed. */
 export const writeSource = (folder: string, seed: number, is_revised: boolean) => {
   mkdirSync(folder, { recursive: true })
   const { observations, prices } = demoOf(last_day, seed)
@@ -59,7 +62,7 @@ const rows_of = [
   "select id, last_error, demo from capital_feed order by 1",
 ]
 
-/** What the file holds, but for when it was told. */
+/** The file's rows, without their ingestion times. */
 const rowsIn = (data_dir: string) => {
   const file = new Sqlite(join(data_dir, "capital-pressure.sqlite"), { readonly: true })
   try {
@@ -93,7 +96,7 @@ const killed = async (data_dir: string, source: string, random: ReturnType<typeo
   })
   await pause(moment_ms)
   run.child.kill("SIGKILL")
-  // Half of the time its nats-server goes with it; else the guard stops that one in order.
+  // Half of the time nats-server is killed too; otherwise its guard stops it gracefully.
   if (is_all) for (const pid of natsServersOn(data_dir)) end(pid)
   await run.ended
   const round: IngestRound = { feeds: done(), took_ms: performance.now() - since }
@@ -101,8 +104,8 @@ const killed = async (data_dir: string, source: string, random: ReturnType<typeo
 }
 
 /**
- * Kills `rounds` ingests of values and as many of their revisions, and compares. `folder` is to be
- * empty; fails with what differs.
+ * Kills `rounds` ingests of values and as many of their revisions, and compares the results.
+ * `folder` must be empty; fails with the differences.
  */
 export const killIngests = async ({
   folder,

@@ -1,6 +1,6 @@
 /**
- * The whole process killed without warning, under load, again and again on the same folder.
- * `npm run soak` does the same many more times.
+ * The whole process is killed without warning, under load, repeatedly on the same folder. `npm run
+ * soak` runs many more rounds.
  */
 import assert from "node:assert/strict"
 import { randomInt } from "node:crypto"

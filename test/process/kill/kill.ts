@@ -1,4 +1,4 @@
-/** Rounds of one data folder: a server under load, killed at a random moment, and looked at. */
+/** Rounds on one data folder: a server under load is killed at a random moment and then checked. */
 import assert from "node:assert/strict"
 import { setTimeout as pause } from "node:timers/promises"
 import { type Seeded, seeded } from "../../world/seeded.ts"
@@ -15,23 +15,25 @@ import {
 import { type Checked, checkAll } from "./check.ts"
 import { type Known, startLoad } from "./load.ts"
 
-/** Who is killed: all of it, all but nats-server, or nats-server while the rest goes on. */
+/**
+ * The victims: everything, everything except nats-server, or nats-server while the rest continues.
+ */
 export const kills = ["everything", "server alone", "nats-server, then everything"] as const
 export type Kill = (typeof kills)[number]
 
-/** Acknowledged operations before a kill, and milliseconds after the last of them. */
+/** Acknowledged operations before a kill, and the delay after the last of them in milliseconds. */
 const acknowledged_min = 60
 const acknowledged_max = 250
 const moment_ms_max = 40
-/** Times that nats-server is killed in a round of its own, at most. */
+/** Maximum number of nats-server kills in one round. */
 const nats_kills_max = 2
-/** How long the load may take to come that far, and nats-server to be there again. */
+/** Maximum time until the load gets that far, and until nats-server is back. */
 const load_ms_max = 60_000
 const back_ms_max = 30_000
 
-/** The clients' nodes send few heartbeats: they must not be taken for dead meanwhile. */
+/** The clients' nodes send few heartbeats, and must not be considered dead meanwhile. */
 const environment = {
-  // Every event is one that the load has caused.
+  // All events come from the load.
   ALMANAC_COMPUTE__KIND: "none",
   ALMANAC_CLUSTER__HEARTBEAT_DEADLINE_SECONDS: "7200",
   ALMANAC_CLUSTER__REMOVE_AFTER_SECONDS: "86400",
@@ -42,12 +44,12 @@ export interface Round extends Checked {
   readonly nats_kills: number
   readonly acknowledged: number
   readonly in_doubt: number
-  /** From the start of the process to its line, after the kill. */
+  /** The time from process start to its ready line, after the kill. */
   readonly ready_ms: number
   readonly took_ms: number
 }
 
-/** Waits for some more acknowledged operations, and then for a moment. */
+/** Waits for some more acknowledged operations, and then for a short random time. */
 const moment = async (known: Known, load: ReturnType<typeof startLoad>, random: Seeded) => {
   const more = random.between(acknowledged_min, acknowledged_max)
   const wanted = known.ledger.acknowledged() + more
@@ -58,7 +60,7 @@ const moment = async (known: Known, load: ReturnType<typeof startLoad>, random: 
   await pause(random.next() * moment_ms_max)
 }
 
-/** Kills nats-server alone and waits until the server has another. */
+/** Kills only nats-server and waits until the server has started another. */
 const killNats = async ({ data_dir, pid }: Server) => {
   const [nats] = natsServersOn(data_dir)
   assert(nats !== undefined, "there is a nats-server")
@@ -93,14 +95,14 @@ export interface Rounds {
   readonly data_dir: string
   readonly seed: number
   readonly rounds: number
-  /** Whether there is time for one more round; as many as asked for if absent. */
+  /** Whether there is time for another round; runs the requested number by default. */
   readonly goesOn?: () => boolean
   readonly onRound?: (round: Round, n: number) => void
 }
 
 /**
- * Kills and checks as often as asked, on one data folder. The first thing that is wrong fails with
- * the seed and what the server said. Answers the rounds and how the last server ended.
+ * Kills and checks this many times, on one data folder. The first violation fails with the seed and
+ * the server's output. Returns the rounds and the exit of the last server.
  */
 export const killRounds = async (options: Rounds) => {
   const { data_dir, seed, rounds, goesOn = () => true, onRound } = options

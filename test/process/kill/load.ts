@@ -1,7 +1,7 @@
 /**
- * Clients that work on one server at the same moment: they put, put again, read and delete blobs,
- * and let cluster nodes join, move, leave and send heartbeats. All that is answered, and all that
- * was not, goes into a ledger. No two clients ever touch the same blob or node.
+ * Clients that use one server concurrently: they put, put again, read and delete blobs, and make
+ * cluster nodes join, change address, leave and send heartbeats. A ledger records every operation,
+ * with or without a response. No two clients use the same blob or node.
  */
 import { setTimeout as pause } from "node:timers/promises"
 import { noise } from "../../contract/blob-storage/engine-bytes.ts"
@@ -11,23 +11,25 @@ import { type Answer, type Client, connect, NoAnswer, shown } from "../../world/
 import type { Ledger, State } from "../../world/server/ledger.ts"
 import type { Server } from "../../world/server/server.ts"
 
-/** How many clients there are of each kind. */
+/** Number of clients of each kind. */
 const blob_clients = 6
 const node_clients = 2
-/** Nodes of one client; the cluster has room for 40. */
+/** Nodes per client; the cluster has room for 40. */
 const nodes_per_client = 4
 
-/** Document 1 §7: the first pause before what was answered 503 is sent again. */
+/** Document 1 §7: the first pause before a retry after a 503. */
 const retry_ms = 100
 
-/** Sizes of blobs in bytes: most are small, some are many messages. None is so small that two are
- * the same by chance. */
+/**
+ * Blob sizes in bytes: most are small, and some span many messages. All are large enough that no
+ * two are equal by chance.
+ */
 const size_min = 8
 const small_max = 20_000
 const middle_max = 200_000
 const large_max = 2_000_000
 
-/** What a blob's bytes are made from. */
+/** The inputs from which a blob's bytes are generated. */
 export interface Content {
   readonly seed: number
   readonly size: number
@@ -35,12 +37,12 @@ export interface Content {
 
 export const bytesOf = ({ seed, size }: Content) => noise(seed, size)
 
-/** What is known of one data folder from all its rounds. */
+/** Everything known about one data folder from all its rounds. */
 export interface Known {
   readonly ledger: Ledger
-  /** By identifier, in hex: of every blob that was ever put or tried. */
+  /** By hex identifier: every blob that was ever put or attempted. */
   readonly contents: Map<string, Content>
-  /** Names and contents are made from it, so that no two of one folder are the same. */
+  /** Source of names and contents, so that they are unique within a folder. */
   next: number
 }
 
@@ -54,7 +56,7 @@ interface Work {
   readonly is_over: () => boolean
 }
 
-/** The answer, or undefined when the server was ended meanwhile. */
+/** The response, or undefined if the server was stopped meanwhile. */
 const answered = async ({ is_over }: Work, asking: Promise<Answer>) => {
   try {
     return await asking
@@ -133,12 +135,12 @@ interface NodeCommand {
   readonly after: State
 }
 
-/** A node as the cluster's state shows it. */
+/** A node as the cluster state lists it. */
 export const nodeState = (state: string, address: string): State => `${state} ${address}`
 
 const capacity_bytes = 1_000_000_000
 
-/** What may be asked of a node in this state; its last word is the node's address. */
+/** A valid command for a node in this state; the state's last word is the node's address. */
 const commandOf = (random: Seeded, node_id: string, state: State): NodeCommand => {
   const joined = (address: string) => ({
     path: "/v1/cluster/join",
@@ -172,7 +174,8 @@ const command = async (work: Work, node_id: string) => {
   }
   const asked = { headers, body: JSON.stringify(body) }
   const answer = await answered(work, admin.ask("POST", path, asked))
-  // Without the log nobody knows, the server included: the client asks again, by the same key.
+  // Without the log even the server does not know the outcome: the client retries with the same
+  // key.
   const is_unknown = answer === undefined || answer.status === 503
   if (!is_unknown && answer.status !== 200) throw new Error(`${path}: ${shown(answer)}`)
   const again = async (client: Client) => {
@@ -192,7 +195,7 @@ const nodeClient = async (work: Work, client: number) => {
   }
 }
 
-/** A client whose command was answered 503 sends it again, as document 1 tells it to. */
+/** After a 503, a client sends its command again, as document 1 specifies. */
 const repeat = async (work: Work, node_id: string) => {
   const { known, admin } = work
   const doubt = known.ledger.doubts.get(node_id)
@@ -207,7 +210,7 @@ const repeat = async (work: Work, node_id: string) => {
   }
 }
 
-/** Puts every client to work; `stop` ends them, and fails with the first thing that went wrong. */
+/** Starts every client; `stop` ends them, and fails on the first error. */
 export const startLoad = (server: Server, known: Known, seed: number) => {
   const { url, credentials } = server
   const blobs = connect(url, credentials.blob.token)
@@ -230,7 +233,7 @@ export const startLoad = (server: Server, known: Known, seed: number) => {
     }),
   )
   return {
-    /** From here on a client that gets no answer is content with that. */
+    /** From here on, clients ignore missing responses. */
     over: () => {
       is_over = true
     },

@@ -1,6 +1,6 @@
 /**
- * Imports of carriers killed at random moments, and one that ends: until then the mirror is the one
- * of before, whole; in the end it is the one that nobody disturbed.
+ * Imports of carriers killed at random moments, followed by one that completes. Until then the
+ * mirror is the complete previous one; in the end it equals an undisturbed import.
  */
 import assert from "node:assert/strict"
 import { createHash } from "node:crypto"
@@ -19,26 +19,26 @@ import Sqlite from "better-sqlite3"
 import { seeded } from "../../world/seeded.ts"
 import { runVerb, startVerb, told } from "../../world/server/server.ts"
 
-/** What an import may hold, in MB. Measured: 300 to 330 with two million rows. */
+/** Maximum memory of an import, in MB. Measured: 300 to 330 with two million rows. */
 export const import_mb_max = 380
-/** Every so many dockets are in Motus, too. */
+/** One in this many dockets is also in Motus. */
 const motus_each = 15
-/** Every so many have two carriers more, without a USDOT number. */
+/** One in this many dockets has two more carriers, without a USDOT number. */
 const unnumbered_each = 8
 const text_chars = 1_000_000
 const look_ms = 5
 
 export interface MirrorRound {
-  /** Of the undisturbed import's time, when it was killed: 0 to 1. */
+  /** The moment of the kill, as a fraction (0 to 1) of the undisturbed import's time. */
   readonly moment: number
-  /** Whether the new mirror was in its place already. */
+  /** Whether the new mirror was already in place. */
   readonly is_new: boolean
   readonly took_ms: number
 }
 
 export interface Undisturbed {
   readonly took_ms: number
-  /** The most that the process held, in MB. */
+  /** Peak memory of the process, in MB. */
   readonly held_mb: number
   readonly carriers: number
 }
@@ -48,7 +48,7 @@ const heads = {
   motus: "docket_number,usdot_number,op_auth_type,op_auth_status,legal_name\n",
 }
 
-/** Both files with `rows` dockets in no order; the same for the same seed. */
+/** Writes both files with `rows` dockets in shuffled order; deterministic for a seed. */
 export const writeFiles = async (
   folder: string,
   seed: number,
@@ -67,7 +67,7 @@ export const writeFiles = async (
     if (!one.file.write(one.text)) await once(one.file, "drain")
     one.text = ""
   }
-  // A prime's multiples meet each docket once, in no order.
+  // Multiples of a prime visit each docket once, in shuffled order.
   const step = 7_368_787
   for (let n = 0; n < rows; n++) {
     const mc = 1 + ((n * step) % rows)
@@ -96,7 +96,7 @@ export const writeFiles = async (
 
 const mirrorOf = (data_dir: string) => join(data_dir, "carriers.sqlite")
 
-/** Everything that a mirror says, but for when it was imported. */
+/** The mirror's rows, without their import times. */
 const contentOf = (data_dir: string) => {
   const file = new Sqlite(mirrorOf(data_dir), { readonly: true })
   try {
@@ -120,7 +120,7 @@ const heldBy = (pid: number) => {
   }
 }
 
-/** An import that is left alone, and what it took. */
+/** An undisturbed import, and its cost. */
 const toEnd = async (data_dir: string, files: ReadonlyArray<string>): Promise<Undisturbed> => {
   const since = performance.now()
   const run = startVerb(data_dir, ["carriers", "import", ...files])
@@ -139,8 +139,8 @@ const toEnd = async (data_dir: string, files: ReadonlyArray<string>): Promise<Un
 }
 
 /**
- * Kills `rounds` imports of files with `rows` dockets. `folder` is to be empty; fails with what
- * differs. Answers what the undisturbed import took.
+ * Kills `rounds` imports of files with `rows` dockets. `folder` must be empty; fails with the
+ * differences. Returns the cost of the undisturbed import.
  */
 export const killImports = async ({
   folder,
@@ -165,7 +165,7 @@ export const killImports = async ({
   const old = contentOf(troubled)
   copyFileSync(mirrorOf(troubled), join(folder, "old.sqlite"))
   for (let round = 0; round < rounds; round++) {
-    // What a longer import before it has left is larger than what this one will.
+    // A leftover file of an earlier, longer import is larger than this import's own file.
     writeFileSync(`${mirrorOf(troubled)}.importing-old`, "left")
     copyFileSync(join(folder, "old.sqlite"), mirrorOf(troubled))
     const since = performance.now()

@@ -1,4 +1,7 @@
-/** Many clients who have leaves predicted by one server, again and again, until enough are told. */
+/**
+ * Many clients that repeatedly request leaf predictions from one server, until the server has
+ * returned enough.
+ */
 import { readFileSync } from "node:fs"
 import { Agent, request } from "node:http"
 import { setTimeout as pause } from "node:timers/promises"
@@ -6,14 +9,14 @@ import sharp from "sharp"
 import { demo_classes, drawLeaf } from "#trainer"
 import { newFolder, startServer } from "../../world/server/server.ts"
 
-/** Of a leaf that was cut out. */
+/** Side length of a cropped leaf picture. */
 const side = 256
 const places = 10
 const boundary = "almanac-plant-load"
-/** The fastest of those who were turned away come again after this. */
+/** Shortest retry delay of a rejected client. */
 const retry_ms = 1000
 
-/** What memory may grow by while the same is done again: of noise, and of an allocator's arenas. */
+/** Permitted memory growth while the load repeats: noise, and an allocator's arenas. */
 export const load_growth_bytes_max = 96 * 2 ** 20
 
 const formOf = async (index: number) => {
@@ -29,7 +32,7 @@ const formOf = async (index: number) => {
 const residentBytes = (pid: number) =>
   Number(/^VmRSS:\s+(\d+) kB$/m.exec(readFileSync(`/proc/${pid}/status`, "utf8"))?.[1]) * 1024
 
-/** The status, and the answer's text; rejects where there is none. */
+/** The status and body; rejects if there is no response. */
 const ask = (url: string, agent: Agent, body: Buffer) =>
   new Promise<{ status: number; text: string }>((resolve, reject) => {
     const headers = {
@@ -49,15 +52,17 @@ const ask = (url: string, agent: Agent, body: Buffer) =>
   })
 
 export interface Loaded {
-  /** Answers by their status. */
+  /** Responses by status. */
   readonly statuses: ReadonlyMap<number, number>
-  /** Whether each leaf had one answer, however often it was asked for. */
+  /** Whether all responses for each leaf were equal. */
   readonly is_same: boolean
-  /** What the last third needed more memory than the one before. */
+  /** Additional memory of the last third compared with the one before. */
   readonly growth_bytes: number
 }
 
-/** So many clients at once, until so many predictions were told; 503 is asked again. */
+/**
+ * Runs this many concurrent clients until this many predictions are returned; retries after a 503.
+ */
 export const plantLoad = async (clients: number, predictions: number): Promise<Loaded> => {
   const forms = await Promise.all(demo_classes.map((_, index) => formOf(index)))
   const server = await startServer(newFolder(), { ALMANAC_SERVICES: '["plant-disease"]' })

@@ -1,7 +1,7 @@
 /**
  * `node test/process/kill/real-input.ts [--folder node_modules] [--files 5000]`: stores thousands
- * of real files over HTTP, kills the server in the middle, and reads them back. Prints its figures;
- * exits with 1 when a byte or an event is missing.
+ * of real files over HTTP, kills the server in the middle, and reads them back. Prints its
+ * measurements; exits with 1 if a byte or an event is missing.
  */
 import assert from "node:assert/strict"
 import { readdirSync, readFileSync, statSync } from "node:fs"
@@ -30,9 +30,9 @@ import {
 import { each } from "./check.ts"
 
 const concurrency = 16
-/** Pages of a list, small enough that there are many. */
+/** Page size of a list, small enough to need many pages. */
 const list_limit = 500
-/** One JSON text carries 48 MiB; larger files go and come as they are, or in many messages. */
+/** A JSON body may contain 48 MiB; larger files are sent raw, or in many messages. */
 const json_bytes_max = 8 * 2 ** 20
 const drained_ms_max = 120_000
 const mebibyte = 2 ** 20
@@ -45,7 +45,7 @@ const { values } = parseArgs({
 })
 const wanted = Number(values.files)
 
-/** Every file of a folder, in the order of their names; hidden caches may change meanwhile. */
+/** Every file of a folder, sorted by name; hidden caches are excluded because they may change. */
 const walk = (folder: string): ReadonlyArray<string> =>
   readdirSync(folder, { withFileTypes: true })
     .filter(({ name }) => !name.startsWith("."))
@@ -56,7 +56,7 @@ const walk = (folder: string): ReadonlyArray<string> =>
       return entry.isFile() ? [path] : []
     })
 
-/** So many of the files, spread over all of them, the largest ones always. */
+/** A sample of the files, spread over all of them, that always includes the largest ones. */
 const choose = (paths: ReadonlyArray<string>) => {
   if (paths.length <= wanted) return paths
   const largest = paths
@@ -75,7 +75,7 @@ const choose = (paths: ReadonlyArray<string>) => {
 const percentile = (sorted: ReadonlyArray<number>, percent: number) =>
   (sorted[Math.min(sorted.length - 1, Math.floor((sorted.length * percent) / 100))] ?? 0).toFixed(1)
 
-/** How many a second, and how long each took. */
+/** Operations per second, and their latencies. */
 const rate = (took_ms: ReadonlyArray<number>, all_ms: number) => {
   const sorted = took_ms.toSorted((one, other) => one - other)
   const per_second = Math.round((took_ms.length * 1000) / all_ms)
@@ -87,7 +87,7 @@ interface Stored {
   readonly id: string
 }
 
-/** Puts every file until `stop_after` of them are stored; answers what was acknowledged. */
+/** Puts files until `stop_after` of them are stored; returns the acknowledged ones. */
 const putFiles = async (
   blobs: Client,
   paths: ReadonlyArray<string>,
@@ -155,7 +155,7 @@ const readBack = async (blobs: Client, files: ReadonlyArray<Stored>) => {
 
 const say = (name: string, value: unknown) => console.log(`${name.padEnd(30)}${value}`)
 
-/** The most memory that this server had until now. */
+/** The server's peak memory so far. */
 const sayPeak = (when: string, { pid }: Server) =>
   say(`memory, peak ${when}`, `${(peakBytes(pid) / mebibyte).toFixed(0)} MiB`)
 

@@ -1,6 +1,7 @@
 /**
- * A server killed while 256 clients put and delete blobs over HTTP: all that it answered is there
- * afterwards, and what it did not answer is there as a whole or not at all.
+ * A server is killed while 256 clients put and delete blobs over HTTP. Afterwards, the result of
+ * every acknowledged request is present, and every other request took effect completely or not at
+ * all.
  */
 import assert from "node:assert/strict"
 import { randomInt } from "node:crypto"
@@ -15,24 +16,24 @@ import { cleanUp, newFolder, type Server, startServer, until } from "../../world
 
 const rounds = 3
 const writers = 256
-/** Of a round; more come until the kill. */
+/** Minimum number of responses per round; more arrive before the kill. */
 const answered_min = 2000
 const moment_ms_max = 200
 const load_ms_max = 60_000
 const seeds_per_round = 10_000_000
-/** A blob of one in so many seeds is deleted again. */
+/** One in this many seeds has its blob deleted again. */
 const deleted_every = 7
 const readers = 32
 const deadline_ms = 30_000
 
 const environment = { ALMANAC_SERVICES: '["blob-storage"]', ALMANAC_COMPUTE__KIND: "none" }
 
-/** What is known of a seed's blob: only what was answered is certain. */
+/** The known state of a seed's blob: only acknowledged states are certain. */
 type State = "putting" | "stored" | "deleting" | "deleted"
 
 afterAll(cleanUp)
 
-/** Asks a server over connections that are used again. Rejects where no answer comes. */
+/** Sends requests over keep-alive connections. Rejects if there is no response. */
 const clientOf = ({ url, credentials }: Server) => {
   const agent = new Agent({ keepAlive: true, maxSockets: writers })
   const headers = {
@@ -60,7 +61,7 @@ const clientOf = ({ url, credentials }: Server) => {
   return { ask, close: () => agent.destroy() }
 }
 
-/** Writes until the server is gone; answers how many requests it answered. */
+/** Writes until the server stops; counts its responses. */
 const load = (server: Server, states: Map<number, State>, first: number) => {
   const { ask, close } = clientOf(server)
   const counted = { answered: 0, wrong: "" }
@@ -79,7 +80,7 @@ const load = (server: Server, states: Map<number, State>, first: number) => {
       await step(seed, "deleting", "deleted", ask("DELETE", `/v1/blobs/${idOf(seed)}`))
     }
   }
-  // A writer ends with the first request that has no answer.
+  // A writer ends at the first request without a response.
   const all = Array.from({ length: writers }, (_, writer) => write(writer).catch(() => undefined))
   return { counted, ended: Promise.all(all).then(close) }
 }

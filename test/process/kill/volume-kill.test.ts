@@ -1,4 +1,6 @@
-/** A volume on the real disk: its process killed while 256 writers write, and its disk full. */
+/**
+ * A volume on the real disk: its process is killed while 256 writers write, and its disk fills up.
+ */
 import assert from "node:assert/strict"
 import { spawn, spawnSync } from "node:child_process"
 import { randomInt } from "node:crypto"
@@ -35,7 +37,7 @@ const writer = join(import.meta.dirname, "../../../packages/volume/test/kill-wri
 
 afterAll(cleanUp)
 
-/** Lets a process write until it has told of enough, and some time more, and kills it. */
+/** Lets a process write until it has reported enough blobs, plus some time, and kills it. */
 const writeUntilKilled = async (dir: string, told: string, first: number, more_ms: number) => {
   const child = spawn(process.execPath, [writer, dir, told, String(first)], {
     stdio: ["ignore", "inherit", "inherit"],
@@ -51,7 +53,7 @@ const writeUntilKilled = async (dir: string, told: string, first: number, more_m
   await exited
 }
 
-/** What was told of, by identifier: what came last counts. */
+/** The reported states by identifier; the last one counts. */
 const toldIn = (path: string) => {
   const blobs = new Map<BlobId, { readonly seed: number; readonly state: string }>()
   for (const line of readFileSync(path, "utf8").trimEnd().split("\n")) {
@@ -103,7 +105,7 @@ const checkFolder = async (dir: string, told: string) => {
     const { bytes } = await bytesRead(engine, id, {}, 0n)
     assert(bytes.equals(noise(seed, sizeOf(seed))), `${id} of seed ${seed} has other bytes`)
   }
-  // What was never answered is there as a whole, or not at all.
+  // Unreported blobs exist completely or not at all.
   for (const id of ids) if (!blobs.has(id)) await bytesRead(engine, id, {}, 0n)
   assert.deepEqual(storedBy(await allFacts(engine)), ids)
   assert.equal((await engine.usage()).blob_count, ids.length)
@@ -129,7 +131,7 @@ describe("a volume whose process is killed while 256 writers write", () => {
 
 const small_disk_bytes = 32 * mib
 
-/** A file system of its own; answers where, or undefined where this user may not mount one. */
+/** A separate file system; returns its path, or undefined if this user may not mount one. */
 const smallDisk = () => {
   const dir = newFolder()
   const options = ["-t", "tmpfs", "-o", `size=${small_disk_bytes}`, "tmpfs", dir]
@@ -145,7 +147,7 @@ const tagOf = async (work: Promise<unknown>) => {
   }
 }
 
-/** Puts blobs of that size until one is refused; answers the fault's tag. */
+/** Puts blobs of that size until one is rejected; returns the error's tag. */
 const fill = async (engine: Engine, stored: Map<BlobId, Uint8Array>, size: number) => {
   for (let seed = 0; ; seed++) {
     const bytes = noise(size + seed, size)

@@ -1,4 +1,4 @@
-/** The console of a running server as an operator meets it, by docs/guide-console.md. */
+/** The console of a running server as an operator uses it, following docs/guide-console.md. */
 import { readFileSync } from "node:fs"
 import { join } from "node:path"
 import { expect, it } from "vitest"
@@ -73,7 +73,7 @@ describeWithChromium("the console of a running server", () => {
     expect(await page.locator(".fields tr.changed").count()).toBeGreaterThan(0)
     expect(page.url()).toContain("#past?of=blob-storage.cluster.almanac&at=")
     await page.close()
-    // The first question is asked without a token; these services are not served here.
+    // The first request has no token, and these services are disabled here.
     const known = /401|404/
     expect(complaints.filter((text) => !known.test(text))).toEqual([])
   })

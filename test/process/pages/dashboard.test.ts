@@ -1,4 +1,6 @@
-/** The dashboard as a user meets it: the real server, the verbs beside it, a real browser. */
+/**
+ * The dashboard as a user sees it: the real server, the commands next to it, and a real browser.
+ */
 import { rmSync } from "node:fs"
 import { join } from "node:path"
 import { afterAll, beforeAll, expect, it } from "vitest"
@@ -7,7 +9,7 @@ import { minute_ms, watchedPage } from "../../world/server/page-server.ts"
 import { cleanUp, newFolder, runVerb, startServer, until } from "../../world/server/server.ts"
 import { describeWithChromium, launch } from "../../world/web/chromium.ts"
 
-/** A file that was lost is built again within seconds. */
+/** A lost file is rebuilt within seconds. */
 const mended_ms_max = 20_000
 
 const environment = { ALMANAC_SERVICES: '["capital-pressure"]' }
@@ -21,7 +23,7 @@ describeWithChromium("the dashboard of a running server", () => {
     const response = await fetch(new URL(path, server.url))
     return { status: response.status, text: await response.text() }
   }
-  /** What the page says first. */
+  /** The page's headline. */
   const headline = async () => {
     const { page, complaints } = await watchedPage(browser.browser)
     await page.goto(server.url)

@@ -1,4 +1,4 @@
-/** `EventSource` as browsers have it, which sends no headers, against a running server. */
+/** The browsers' `EventSource`, which sends no headers, against a running server. */
 import { Effect, Exit, Scope } from "effect"
 import type { Page } from "playwright-core"
 import { assert, expect, it } from "vitest"
@@ -10,20 +10,20 @@ import { describeWithChromium } from "../../world/web/chromium.ts"
 
 const environment = { ALMANAC_SERVICES: '["blob-storage"]', ALMANAC_LOG__LEVEL: "debug" }
 
-/** What the page's script keeps of its stream. */
+/** The state that the page's script keeps about its stream. */
 interface Kept {
   source: EventSource
   ids: Array<string>
-  /** Events of no type, which ours never are, and events without data. */
+  /** Events without a type, which ours never are, and events without data. */
   empty: number
   errors: number
 }
 declare global {
-  // A page's own variable.
+  // A global variable of the page.
   var kept: Kept
 }
 
-/** As a page does it: a ticket for the token, then the browser's own class. */
+/** Subscribes as a page does: gets a ticket for the token, then uses the browser's own class. */
 const subscribe = (page: Page, token: string, query: string) =>
   page.evaluate(
     async ([token, query]) => {
@@ -95,7 +95,7 @@ describeWithChromium("a browser's EventSource", () => {
     between.cut()
     await put(server, "two")
     await expect.poll(async () => (await types()).length, { timeout: 20_000 }).toBe(3)
-    // Each once, over two connections of one URL.
+    // Each event once, over two connections with one URL.
     const all = await seen(page)
     assert.equal(new Set(all).size, all.length)
     const { empty, errors } = await page.evaluate(() => globalThis.kept)

@@ -1,4 +1,6 @@
-/** The pages of a running server as a user meets them: a subset of the services, a real browser. */
+/**
+ * The pages of a running server as a user sees them: a subset of the services, and a real browser.
+ */
 import { expect, it } from "vitest"
 import { minute_ms, pageServer } from "../../world/server/page-server.ts"
 import { runVerb } from "../../world/server/server.ts"

@@ -1,12 +1,14 @@
 /**
- * A small load balancer: it asks `/readyz` of each process all the time, gives each request to one
- * that said yes last, on connections that it keeps, and never asks twice.
+ * A small load balancer. It polls `/readyz` of each process, sends each request to a process whose
+ * last response was ready, reuses connections, and never retries.
  */
 import { Agent, createServer, request } from "node:http"
 import type { AddressInfo } from "node:net"
 import { until } from "../../world/server/server.ts"
 
-/** Time between two looks at `/readyz`; a process that ends answers for several of them. */
+/**
+ * Interval between polls of `/readyz`; a process that shuts down still responds to several of them.
+ */
 const look_ms = 100
 const ready_ms_max = 60_000
 
@@ -50,11 +52,11 @@ export const startBalancer = async () => {
   const looking = setInterval(() => {
     for (const backend of backends.values()) void look(backend)
   }, look_ms)
-  // A server that listens on a port has an address of this form.
+  // A server that listens on a port has an address of this type.
   const { port } = server.address() as AddressInfo
   return {
     url: `http://127.0.0.1:${port}`,
-    /** Puts a process behind it, in place of what had its name, and waits until it is asked. */
+    /** Adds a process, replaces one with the same name, and waits until it is polled as ready. */
     put: async (name: string, url: string) => {
       const backend = { url, is_ready: false }
       backends.set(name, backend)

@@ -1,7 +1,7 @@
 /**
  * Subscribers as docs/events.md describes them: server-sent events that resume by their last id, a
- * webhook's receiver, and a durable consumer on the bus. Each records what it received;
- * `standing` is what it believes then.
+ * webhook receiver, and a durable consumer on the bus. Each records the events it received;
+ * `standing` returns the events that are still valid.
  */
 import { createServer } from "node:http"
 import { setTimeout as pause } from "node:timers/promises"
@@ -19,10 +19,10 @@ export type Wanted = (event: CloudEvent) => boolean
 /** Passes every filter. */
 export const isRestoration = ({ type }: CloudEvent) => type === "state_restored"
 
-/** The restore whose history an event is of; undefined: before any. */
+/** The restore whose history contains the event; undefined: before any restore. */
 const restoreOf = ({ id }: CloudEvent) => id.split(".")[2]
 
-/** What is left of the events received: a restore takes back those after its position. */
+/** The received events that are still valid: a restore revokes events after its position. */
 export const standing = (received: ReadonlyArray<CloudEvent>) => {
   let kept: Array<CloudEvent> = []
   for (const event of received) {
@@ -35,19 +35,21 @@ export const standing = (received: ReadonlyArray<CloudEvent>) => {
   return kept.map(({ id }) => id)
 }
 
-/** A subscriber, and what it has received so far, the oldest first. */
+/** A subscriber and the events it has received so far, oldest first. */
 export interface Subscriber {
   readonly name: string
   readonly wanted: Wanted
   readonly received: () => ReadonlyArray<CloudEvent>
-  /** Connects where it left off. */
+  /** Connects and continues where it left off. */
   readonly attach: (server: Server) => Promise<void>
   readonly detach: () => Promise<void>
-  /** Whether the same event may come twice in a row, and in which order others come. */
+  /** Webhooks may deliver an event repeatedly, and events of different subjects in any order. */
   readonly is_webhook: boolean
 }
 
-/** Server-sent events with this token and query; resumed by `Last-Event-ID` whenever it ends. */
+/**
+ * Server-sent events with this token and query; resumes with `Last-Event-ID` after each disconnect.
+ */
 export const byStream = (
   name: string,
   tokenOf: (server: Server) => string,
@@ -92,7 +94,7 @@ export const byStream = (
   }
 }
 
-/** A webhook's receiver, whose webhook outlives servers; `url` is what it is made with. */
+/** A webhook receiver. Its webhook outlives servers; `url` is the webhook's URL. */
 export const byWebhook = async (name: string, wanted: Wanted) => {
   const received: Array<CloudEvent> = []
   let is_open = true
@@ -124,7 +126,7 @@ export const byWebhook = async (name: string, wanted: Wanted) => {
   return { ...subscriber, url: `http://127.0.0.1:${address.port}/`, close: () => server.close() }
 }
 
-/** Events after one number, up to another, over HTTP: what the stream does not keep any more. */
+/** Events after one number and up to another, over HTTP, which the stream no longer keeps. */
 const missed = async (server: Server, after: number, last: number) => {
   const reader = await read(`${server.url}/v1/events`, server.credentials.admin.token, after)
   await until("the missed events", wait_ms, () => (reader.blocks.at(-1)?.id ?? 0) >= last)
@@ -132,13 +134,14 @@ const missed = async (server: Server, after: number, last: number) => {
   return reader.blocks.filter(({ id }) => id <= last).map(({ event }) => event)
 }
 
-/** The name of what a subscriber must do, or undefined where the cause is another. */
+/** Whether the stream or the consumer no longer exists. */
 const isGone = (cause: unknown) =>
   cause instanceof JetStreamApiError && (cause.code === 10_014 || cause.code === 10_059)
 
 /**
- * A durable consumer of all events. Where it is gone it begins again with the first event; where
- * the stream's sequences have a gap, it reads the rest over HTTP, as docs/events.md says.
+ * A durable consumer of all events. If it no longer exists, it starts again at the first event; if
+ * the stream's sequences have a gap, it reads the missing events over HTTP, as docs/events.md
+ * specifies.
  */
 export const byDurable = (name: string, durable_name: string): Subscriber => {
   let received: Array<CloudEvent> = []
@@ -168,7 +171,7 @@ export const byDurable = (name: string, durable_name: string): Subscriber => {
     const working = (async () => {
       while (!stopping.signal.aborted) {
         await take().catch(async (cause: unknown) => {
-          // Reported explicitly: what it knew counts no more, and it begins again.
+          // The error is explicit: the consumer's state is no longer valid, and it starts again.
           if (isGone(cause)) is_known = false
           await pause(100)
         })

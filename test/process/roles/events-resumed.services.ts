@@ -1,7 +1,7 @@
 /**
  * Subscribers that resume, against a whole server. The table has a row for each subscriber and a
- * column for what happens meanwhile; `while away` and `while there` say whether the subscribers are
- * connected when it happens:
+ * column for each event; `while away` and `while there` in a test's title state whether the
+ * subscribers are connected at that moment:
  *
  *                                    restore-state   stream lost    retention   accept-loss
  *   server-sent events, two types         1, 2           3, 4          5, 6          7, 8
@@ -9,8 +9,8 @@
  *   webhook with two types                1, 2           3, 4          5, 6          7, 8
  *   durable consumer on the bus           1, 2           3, 4          5, 6          7, 8
  *
- * Odd: while away; even: while there. In each, what a subscriber believes in the end is exactly
- * what is published now: each event once, in order, and a `state_restored` for what was taken back.
+ * Odd: disconnected; even: connected. In each case, a subscriber ends with exactly the currently
+ * published events: each event once, in order, and a `state_restored` for revoked events.
  */
 import assert from "node:assert/strict"
 import { readFileSync, rmSync, statSync, truncateSync } from "node:fs"
@@ -48,7 +48,7 @@ const settings = {
 }
 const wait_ms = 90_000
 const test_ms = 300_000
-/** Cuts the last commit of a block. */
+/** Truncates the last commit of a block. */
 const torn_bytes = 30
 
 const types = ["token_issued", "token_revoked"]
@@ -64,7 +64,7 @@ const verb = async (folder: string, ...args: ReadonlyArray<string>) => {
 
 let serial = 0
 
-/** Two tokens, one of them revoked, and a blob; answers once all of it is published. */
+/** Issues two tokens, revokes one, and puts a blob; returns once all events are published. */
 const work = async (server: Server, times = 1) => {
   const operator = connect(server.url, server.credentials.admin.token)
   const blobs = connect(server.url, server.credentials.blob.token)
@@ -84,7 +84,7 @@ const work = async (server: Server, times = 1) => {
   return Buffer.from(id, "base64").toString("hex")
 }
 
-/** All events that are published now, the oldest first, up to the last blob's. */
+/** All currently published events, oldest first, up to the last blob's. */
 const published = async (server: Server) => {
   const last = await work(server)
   const all = byStream(
@@ -100,7 +100,7 @@ const published = async (server: Server) => {
   return all.received()
 }
 
-/** The publisher's own way to the stream of published events. */
+/** Accesses the stream of published events with the publisher's credentials. */
 const withStream = async (
   { data_dir }: Server,
   act: (jsm: Awaited<ReturnType<typeof jetstreamManager>>) => Promise<unknown>,
@@ -114,9 +114,9 @@ const withStream = async (
 
 interface Event {
   readonly name: string
-  /** Whether it takes back events that subscribers received. */
+  /** Whether it revokes events that subscribers received. */
   readonly takes_back: boolean
-  /** What happens, between two stretches of work; answers the server that runs then. */
+  /** Causes the event between two work phases; returns the server that runs afterwards. */
   readonly happens: (server: Server, backup: string) => Promise<Server>
 }
 
@@ -144,7 +144,7 @@ const events: ReadonlyArray<Event> = [
     name: "retention",
     takes_back: false,
     happens: async (server) => {
-      // Smaller than events.retention_bytes may be, so that some hundred events are enough.
+      // Smaller than events.retention_bytes permits, so that a few hundred events are enough.
       const max_bytes = 20_000
       await withStream(server, (jsm) => jsm.streams.update("ALMANAC_EVENTS", { max_bytes }))
       await work(server, 20)
@@ -169,14 +169,14 @@ const events: ReadonlyArray<Event> = [
   },
 ]
 
-/** What a subscriber ought to believe, and what it does. */
+/** The events that a subscriber should hold, and those it holds. */
 const compared = (
   { received, wanted, is_webhook }: Subscriber,
   truth: ReadonlyArray<CloudEvent>,
 ) => {
   const ought = truth.filter(wanted).map(({ id }) => id)
   const does = standing(received().filter(wanted))
-  // Deliveries of a webhook are at least once, and in order for each subject only.
+  // Webhooks deliver at least once, and in order only per subject.
   if (!is_webhook) return { ought, does }
   return { ought: ought.toSorted(), does: [...new Set(does)].toSorted() }
 }
@@ -219,7 +219,7 @@ describeWithServer("subscribers that resume", () => {
         const backup = join(newFolder(), "state")
         await verb(server.data_dir, "backup-state", "--to", backup)
         for (const one of all) await one.attach(server)
-        // What a restore takes back is reported first.
+        // Subscribers receive the events before a restore revokes them.
         const before = await published(server)
         const areAt = (truth: ReadonlyArray<CloudEvent>) => () =>
           all.every((one) => {
@@ -249,7 +249,7 @@ describeWithServer("subscribers that resume", () => {
             restored: count,
           })
         }
-        // Without this nothing was shown of what a restore takes back.
+        // Without this check, the test might not revoke any events.
         const still = new Set(truth.map(({ id }) => id))
         const gone = all.flatMap(({ received }) => received().filter(({ id }) => !still.has(id)))
         expect(gone.length > 0).toBe(takes_back)

@@ -1,6 +1,6 @@
 /**
- * Gateways without other roles: their tokens, and that they answer whatever is asked as a process
- * with all roles does. Source: decisions 0140 and 0153.
+ * Gateways without other roles: their tokens, and that they respond to every request like a process
+ * with all roles. Source: decisions 0140 and 0153.
  */
 import { readdir, readFile } from "node:fs/promises"
 import { join } from "node:path"
@@ -21,7 +21,7 @@ const token = "everything".repeat(4)
 const tenant = { project_id: "1".repeat(32), user_id: "2".repeat(32), domain_id: "default" }
 
 const environment = {
-  // The dashboard, searches and predictions ask no other process, and blobs are the nodes'.
+  // The dashboard, searches and predictions use no other process, and the nodes own the blobs.
   ALMANAC_SERVICES: "share-protection",
   ALMANAC_AUTH__TOKENS: JSON.stringify([
     {
@@ -33,7 +33,7 @@ const environment = {
   ]),
 }
 
-/** A bus, and whatever runs over it. */
+/** A bus, and a deployment on it. */
 const newWorld = async () => {
   const folder = newFolder()
   const nats = await startNats(folder)
@@ -58,7 +58,7 @@ const issueByVerb = async ({ deployment }: World) => {
 
 let one: World
 let several: World
-/** By shape: a process with all roles, and one that is a gateway alone. */
+/** By shape: a process with all roles, and one that is only a gateway. */
 let whole: ReadonlyArray<Server>
 let gateways: ReadonlyArray<Server>
 let of_verb: string
@@ -79,7 +79,7 @@ afterAll(async () => {
 
 const secret_ref = `https://vault.example.org/v1/secrets/${some_id}`
 
-/** What a body has, by the name of its field. */
+/** Values of body fields, by name. */
 const values: Readonly<Record<string, unknown>> = {
   name: "name",
   endpoint: "https://s3.example.org",
@@ -106,22 +106,22 @@ const values: Readonly<Record<string, unknown>> = {
   after: 0,
 }
 
-/** Everything is made before it is looked at and changed, and deleted last. */
+/** Creates everything first, then reads and changes it, and deletes it last. */
 const order = ({ method, path }: Operation) => {
   if (method === "POST" && !path.includes("{")) return 0
   return ["GET", "PATCH", "POST", "PUT", "DELETE"].indexOf(method) + 1
 }
 
-/** The body that an operation asks for, with as much as it must have. */
+/** The body of an operation, with all required fields. */
 const bodyOf = ({ resolved }: ApiDocument, { requestBody }: Operation) => {
   const schema = requestBody?.content?.["application/json"]?.schema
   if (schema === undefined) return undefined
   const names = resolved(schema).required ?? ["name"]
-  // A field that has no value here has none in JSON either, and the answer is 400.
+  // A field without a value here is missing in JSON too, and the response is 400.
   return JSON.stringify(Object.fromEntries(names.map((name) => [name, values[name]])))
 }
 
-/** Asks a server for every operation, for what it made where that is asked for; the statuses. */
+/** Sends every operation to a server, with the ids that it created; returns the statuses. */
 const statusesOf = async ({ url }: Server) => {
   const text = await (await fetch(new URL("/openapi.json", url))).text()
   const document = apiDocument(text)
@@ -138,7 +138,7 @@ const statusesOf = async ({ url }: Server) => {
       ...(body !== undefined && { body }),
       headers: { authorization: `Bearer ${token}`, "content-type": "application/json" },
     })
-    // Events go on until somebody leaves.
+    // An event stream does not end by itself.
     const is_stream = answer.headers.get("content-type")?.startsWith("text/event-stream")
     if (is_stream) await answer.body?.cancel()
     const said = is_stream ? "" : await answer.text()
@@ -150,7 +150,7 @@ const statusesOf = async ({ url }: Server) => {
   return statuses
 }
 
-/** Every file below these folders that has the text in it. */
+/** Every file below these folders that contains the text. */
 const filesWith = async (text: string, ...folders: ReadonlyArray<string>) => {
   const found: Array<string> = []
   for (const folder of folders) {
@@ -176,7 +176,7 @@ describeWithServer("a process that is a gateway alone", () => {
       const [expected, got] = await Promise.all(servers.map(statusesOf))
       expect(got).toEqual(expected)
       expect(expected?.size).toBeGreaterThan(70)
-      // What nobody can answer would be alike at both. Without restic nobody boots machines.
+      // Server errors would be the same at both. Without restic no process boots machines.
       const asked = [...(expected ?? [])].filter(([name]) => name !== "POST /v1/admin/rollouts")
       expect(asked.filter(([, status]) => status.startsWith("50"))).toEqual([])
     },

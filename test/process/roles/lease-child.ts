@@ -1,8 +1,8 @@
 /**
- * `node lease-child.ts <nats urls> <name> <file>`: waits for a lease, and while it holds it writes
- * into the file when it did so, again and again: `<nanoseconds> <name>-<term> held`, or `refused`
- * once the lease is over by its own clock. Where a file `<file>.stop` appears, the holder takes it
- * away and stands still in the middle of its work. It never ends by itself.
+ * `node lease-child.ts <nats urls> <name> <file>`: waits for a lease. While it holds the lease, it
+ * repeatedly appends a line to the file: `<nanoseconds> <name>-<term> held`, or `refused` once the
+ * lease has expired by its own clock. If a file `<file>.stop` appears, the holder removes it and
+ * pauses in the middle of its work. It never ends by itself.
  */
 import { appendFileSync, existsSync, rmSync } from "node:fs"
 import { Effect, Layer, Logger } from "effect"
@@ -16,9 +16,9 @@ const ttl_ms = 3_000
 const pause_ms = 20
 
 /**
- * By the machine's clock, which all processes share and which goes on while one stands still, as it
- * was before the lease was looked at: between that and a write anything may happen, and what is
- * written is protected otherwise.
+ * Uses the machine's clock, which all processes share and which continues while one is paused.
+ * Takes the time before checking the lease, because anything may happen between the check and a
+ * write. Fencing protects the writes themselves.
  */
 const line = (term: number) =>
   Effect.suspend(() => {

@@ -1,4 +1,4 @@
-/** A lease over three nats-servers, whose holder stands still, comes back, and loses its server. */
+/** A lease over three nats-servers, whose holder pauses, resumes, and loses its server. */
 import assert from "node:assert/strict"
 import { existsSync, readFileSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
@@ -10,14 +10,14 @@ import { type NatsCluster, startNatsCluster } from "../../world/server/nats-clus
 import { cleanUp, newFolder, startScript, until } from "../../world/server/server.ts"
 
 const timeout_ms = 120_000
-/** Longer than the TTL of the lease, 3 s, and than who waits for it takes to look. */
+/** Longer than the lease's TTL of 3 s plus the polling interval of a waiting process. */
 const still_ms = 5_000
 const names = ["one", "other"] as const
 
 interface Line {
   readonly at: bigint
   readonly name: string
-  /** The same name's earlier ones have lower numbers. */
+  /** Earlier terms of the same name have lower numbers. */
   readonly term: string
   readonly what: string
 }
@@ -33,7 +33,7 @@ const linesIn = (file: string): ReadonlyArray<Line> =>
           return { at: BigInt(at), term, name: term.split("-")[0] ?? "", what }
         })
 
-/** In the order of the clock: each holder, where it was another before. */
+/** The terms in clock order, without consecutive repetitions. */
 const termsOf = (lines: ReadonlyArray<Line>) =>
   lines
     .filter(({ what }) => what === "held")
@@ -84,7 +84,7 @@ describeWithServer("a lease of two processes", () => {
       await pause(still_ms)
       for (const { child } of [one, other]) child.kill("SIGKILL")
       await Promise.all([one.ended, other.ended])
-      // On a machine that is slow it may change hands more often; no term begins within another.
+      // On a slow machine it may change hands more often, but terms never overlap.
       const terms = termsOf(linesIn(file)).map(({ term }) => term)
       assert.deepEqual(terms, [...new Set(terms)])
     },

@@ -1,6 +1,6 @@
 /**
- * What stands on JetStream, on three real nats-servers with three copies of everything: the same
- * contracts as on one, and what only a cluster can do wrong.
+ * The JetStream adapters on three real nats-servers with three replicas of everything: the same
+ * contracts as on one server, and failures that only a cluster can have.
  */
 import { assert, it } from "@effect/vitest"
 import { Effect, Fiber, Layer, Logger, Schedule, Stream } from "effect"
@@ -28,10 +28,13 @@ const replicas = 3
 
 const net = network()
 let cluster: NatsCluster
-/** All three, behind gates of these tests. */
+/** The URLs of all three servers, behind gates of these tests. */
 let all: ReadonlyArray<string> = []
 
-/** A connection to these servers, ended with the scope. Without the log lines: servers go here. */
+/**
+ * A connection to these servers, closed with the scope. Without log output, because servers stop
+ * here.
+ */
 const connected = (servers: ReadonlyArray<string>) =>
   connectBus({ servers, login: {} }).pipe(Effect.provide(Logger.layer([])))
 
@@ -62,13 +65,13 @@ let streams = 0
 const logOf = (stream: string, copies = replicas) =>
   Layer.fresh(logJetStream({ stream, head: stream.toLowerCase(), replicas: copies }))
 
-/** Removes a stream that the next test makes anew. */
+/** Removes a stream that the next test recreates. */
 const without = (stream: string) =>
   Effect.flatMap(NatsConnection, ({ jsm }) =>
     Effect.promise(() => jsm.streams.delete(stream).catch(() => false)),
   )
 
-/** Writes as a host of commands does: after an unknown outcome it looks for its command. */
+/** Writes like a command host: looks for its command after an unknown outcome. */
 const writeOnce = (to: string, command: string) =>
   Effect.gen(function* () {
     const last = yield* (yield* Log).load(to)
@@ -136,7 +139,7 @@ describeWithServer("three nats-servers", () => {
         yield* Effect.gen(function* () {
           const log = yield* Log
           assert.strictEqual((yield* log.load(a))?.commit.commands.at(-1), "old")
-          // From the others alone: its clients still reach it.
+          // Cut off only from the other servers: its clients still reach it.
           cluster.cutOff(follower.name)
           yield* Effect.provide(write(a, "new"), Layer.provide(logOf(stream), ahead))
           const seen = yield* Effect.result(log.load(a))
@@ -157,7 +160,7 @@ describeWithServer("three nats-servers", () => {
         const { connection } = yield* NatsConnection
         const name = connection.info?.server_name as BusName
         cluster.bus(name).pause()
-        // More than the kernel takes for a reader who does not read.
+        // More than the kernel buffers for a reader that does not read.
         for (let n = 0; n < 64; n++) connection.publish("nobody", new Uint8Array(500_000))
         yield* Effect.promise(() =>
           until("another server", timeout_ms, () => connection.info?.server_name !== name),

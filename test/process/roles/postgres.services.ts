@@ -1,6 +1,7 @@
 /**
- * Processes that share their read models in PostgreSQL: who writes is killed or stopped, and the
- * server ends at once. What was acknowledged shows, once, and reads say so while they cannot.
+ * Processes that share their read models in PostgreSQL, while the writer is killed or paused, or
+ * the database server crashes. Acknowledged writes appear exactly once, and reads return 503 while
+ * they are unavailable.
  */
 import assert from "node:assert/strict"
 import { randomUUID } from "node:crypto"
@@ -20,10 +21,12 @@ import { cleanUp, newFolder, type Server, until } from "../../world/server/serve
 
 const minutes_ms = 300_000
 
-/** Where the read model is, which a new version moves. */
+/** The schema of the read model; it changes with each version. */
 const schema = `almanac_share_protection_v${blueprint.version}`
 
-/** A writer that is stopped is cut off after ten seconds, and another takes its turn within one. */
+/**
+ * A paused writer is disconnected after ten seconds, and another one takes over within one more.
+ */
 const turn_ms_max = 60_000
 
 describePostgres("a deployment with read models in PostgreSQL", () => {
@@ -35,7 +38,7 @@ describePostgres("a deployment with read models in PostgreSQL", () => {
   let gateway: Server
   const writers = new Map<string, Server>()
   let client: Client
-  /** Every target that was acknowledged. */
+  /** Every acknowledged target. */
   const made: Array<string> = []
 
   beforeAll(async () => {
@@ -49,7 +52,7 @@ describePostgres("a deployment with read models in PostgreSQL", () => {
       ALMANAC_DATABASE__CONNECTION: url,
     }
     deployment = newDeployment({ url: nats.url, environment })
-    // One after the other: so it is the first that writes.
+    // Started in sequence, so the first one becomes the writer.
     await startWriter("p1")
     await startWriter("p2")
     gateway = await deployment.start("g1", { roles: ["gateway"] })
@@ -69,7 +72,7 @@ describePostgres("a deployment with read models in PostgreSQL", () => {
     writers.set(name, await deployment.start(name, { roles }))
   }
 
-  /** Who has the turn to write share protection's tables, by its process's id. */
+  /** The process that currently writes the tables of share protection, by its process id. */
   const writing = async () => {
     const rows = await Effect.runPromise(
       ask(
@@ -99,7 +102,7 @@ describePostgres("a deployment with read models in PostgreSQL", () => {
   }
   const read = ({ id, position }: { readonly id: string; readonly position: string }) =>
     client.ask("GET", `/v1/targets/${id}`, { headers: { "x-almanac-position": position } })
-  /** A read is 503 while nobody has written it, and 200 from then on; nothing else. */
+  /** A read returns 503 until the write is visible and 200 from then on, and nothing else. */
   const readAtLast = (one: Awaited<ReturnType<typeof post>>) =>
     until("it shows", turn_ms_max, async () => {
       const answer = await read(one)
@@ -116,7 +119,7 @@ describePostgres("a deployment with read models in PostgreSQL", () => {
     const rows = await Effect.runPromise(
       ask(url, `select id from ${schema}.share_protection_target`),
     )
-    // One that was not acknowledged may be there as well.
+    // Unacknowledged targets may exist too.
     const there = new Set(rows.map(({ id }) => String(id)))
     expect(made.filter((id) => !there.has(id))).toEqual([])
   }
@@ -145,8 +148,8 @@ describePostgres("a deployment with read models in PostgreSQL", () => {
     async () => {
       const { name, server } = await writer()
       server.signal("SIGSTOP")
-      // The other has the actors too: it answers what the stopped one does not. Which of them the
-      // bus asks is its own choice, each time anew, and who asks the stopped one waits 12 s.
+      // The other process has the actors too, so it handles commands that the paused one does not.
+      // The bus chooses one of them for each request; a request to the paused one waits 12 s.
       const one = await until("an answer", 4 * turn_ms_max, () => post().catch(() => undefined))
       await readAtLast(one)
       assert.notEqual((await writer()).name, name)
@@ -162,7 +165,7 @@ describePostgres("a deployment with read models in PostgreSQL", () => {
     async () => {
       await Effect.runPromise(postgres.kill)
       const ready = () => fetch(new URL("/readyz", gateway.url))
-      // A writer that has just come back may be behind for a moment: that is another line.
+      // A writer that has just recovered may lag for a moment, but that has a different message.
       const why = "cannot reach the database of its read model"
       await until("not ready", turn_ms_max, async () =>
         (await (await ready()).text()).includes(why),

@@ -1,4 +1,4 @@
-/** One deployment as several processes with roles: reads after writes, absences, restarts. */
+/** One deployment as several processes with roles: reads after writes, outages, and restarts. */
 import assert from "node:assert/strict"
 import { randomUUID } from "node:crypto"
 import { readFile } from "node:fs/promises"
@@ -18,7 +18,7 @@ import { startBalancer } from "./balancer.ts"
 
 const soon_ms = 60_000
 const minutes_ms = 300_000
-/** Longer than the balancer takes to see that a process ends, many times over. */
+/** Many times longer than the balancer needs to detect that a process is shutting down. */
 const drain_s = 2
 
 let nats: Awaited<ReturnType<typeof startNats>>
@@ -26,7 +26,7 @@ let deployment: Deployment
 beforeAll(async () => {
   nats = await startNats(newFolder())
   const environment = {
-    // No blob and no model has a part in this: the processes start sooner.
+    // Without the blob and model services, the processes start faster.
     ALMANAC_SERVICES: "share-protection",
     ALMANAC_QUOTA__TARGETS: "100000",
     ALMANAC_API__DRAIN_SECONDS: String(drain_s),
@@ -44,7 +44,7 @@ const gateway = (name: string) => deployment.start(name, { roles: ["gateway"] })
 const workhorse = (name: string) => deployment.start(name, { roles: ["actors", "conductor"] })
 const memberOf = (url: string) => connect(url, deployment.tokens.member)
 
-/** Asks for a target that waits for its trust: a command, and nothing outside. */
+/** Requests a target that waits for its trust: a command without external calls. */
 const post = (client: Client, name: string, key: string) =>
   client.ask("POST", "/v1/targets", {
     headers: { "content-type": "application/json", "idempotency-key": key },
@@ -54,7 +54,7 @@ const post = (client: Client, name: string, key: string) =>
 const read = (client: Client, id: string, position: string) =>
   client.ask("GET", `/v1/targets/${id}`, { headers: { "x-almanac-position": position } })
 
-/** The id of what was made, and the position that shows it. */
+/** The id of the created target, and the position at which it is visible. */
 const madeBy = (answer: Awaited<ReturnType<typeof post>>) => {
   assert(answer.status < 300, shown(answer))
   const id: string = JSON.parse(answer.body.toString()).target.id
@@ -64,7 +64,7 @@ const madeBy = (answer: Awaited<ReturnType<typeof post>>) => {
 const nodeOf = async (name: string) =>
   (await readFile(join(deployment.dataOf(name), "node-id"), "utf8")).trim()
 
-/** Who holds which lease, as the bus says. */
+/** The current lease holders, according to the bus. */
 const openLeases = async (url: string) => {
   const connection = await connectNats({ servers: url })
   const { streams } = await jetstreamManager(connection)
@@ -74,7 +74,7 @@ const openLeases = async (url: string) => {
     const found = await Promise.all(
       Object.keys(state.subjects ?? {}).map(async (subject) => {
         const last = await streams.getMessage(stream, { last_by_subj: subject })
-        // A mark without a value: it was given back, or ran out.
+        // A record without a value: the lease was released or has expired.
         const holder: string =
           last && last.data.length > 0 ? last.json<{ holder: string }>().holder : ""
         return [subject.slice(subjects.length), holder] as const
@@ -106,7 +106,7 @@ const listAll = async (client: Client) => {
   }
 }
 
-/** Writes and reads through one address until it is told to stop; what was not answered well. */
+/** Writes and reads through one URL until it is stopped; records the failed requests. */
 const load = (url: string, tasks: number) => {
   const failed: Array<string> = []
   const made = new Set<string>()
@@ -249,7 +249,7 @@ describeWithServer("a deployment of several processes", () => {
   )
 
   it("gives its leases back before it ends, and another has them", async () => {
-    // Only w1 runs, of those with the role, since the test before.
+    // After the previous test, w1 is the only process with this role.
     const leases = await openLeases(nats.url)
     const [one, other] = await Promise.all([nodeOf("w1"), workhorse("w2").then(() => nodeOf("w2"))])
     const all = await until("w1 to hold all leases", soon_ms, async () => {
@@ -329,7 +329,7 @@ describeWithServer("a cluster of blob nodes without a gateway", () => {
       }
       const list = (client: Client, more = "") =>
         client.json<Page>("GET", `/v1/blobs?limit=2${more}`)
-      // Both keep a copy of each, so that one's place means the same at the other.
+      // Both keep a copy of each blob, so a cursor has the same meaning on both.
       await until(
         "all copies",
         soon_ms,

@@ -1,4 +1,4 @@
-/** An agent as a process: how it begins, refuses to, and ends. */
+/** An agent as a process: startup, rejected startup, and shutdown. */
 import assert from "node:assert/strict"
 import { readFileSync } from "node:fs"
 import { afterAll, beforeAll, expect, it } from "vitest"

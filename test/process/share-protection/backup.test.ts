@@ -1,6 +1,6 @@
 /**
- * Backups for real: the program as a user starts it, its own worker, the engine and an S3 server.
- * Nothing stands in for anything.
+ * Real backups: the program as a user starts it, its own worker, the engine and an S3 server. No
+ * part is simulated.
  */
 import assert from "node:assert/strict"
 import { createHash, randomBytes } from "node:crypto"
@@ -37,7 +37,7 @@ import {
 const files = 300
 const file_bytes = 3_000
 const stop_ms_max = 10_000
-/** So slow that a backup of `large_bytes` is met in the middle. */
+/** Slow enough that a test can interrupt a backup of `large_bytes`. */
 const upload_kib_per_second = 2_500
 const large_bytes = 8_000_000
 
@@ -47,7 +47,7 @@ const settings = {
   ALMANAC_ENGINE__UPLOAD_KIB_PER_SECOND: String(upload_kib_per_second),
 }
 
-/** What is in each file below the folder, by its path there. */
+/** The hash of each file below the folder, by its path. */
 const hashes = (folder: string) =>
   Object.fromEntries(
     readdirSync(folder, { recursive: true, withFileTypes: true })
@@ -59,7 +59,7 @@ const hashes = (folder: string) =>
       ]),
   )
 
-/** Files below the folder that hold this text. */
+/** Files below the folder that contain this text. */
 const holders = (root: string, text: string) =>
   readdirSync(root, { recursive: true, withFileTypes: true })
     .filter((entry) => entry.isFile())

@@ -1,4 +1,7 @@
-/** The objects of a bucket in memory, kept in a folder as well: they outlive a killed process. */
+/**
+ * The objects of an in-memory bucket, also stored in a folder, so that they outlive a killed
+ * process.
+ */
 import { mkdirSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import type { MemoryBucket } from "../../world/share-protection/memory/buckets.ts"
@@ -6,7 +9,7 @@ import type { MemoryBucket } from "../../world/share-protection/memory/buckets.t
 type Objects = MemoryBucket["objects"]
 type StoredObject = NonNullable<ReturnType<Objects["get"]>>
 
-/** What is being written has a name that no object has. */
+/** Suffix of a file that is still being written; no object has such a name. */
 const part = ".part"
 
 class FolderObjects extends Map<string, StoredObject> {
@@ -40,7 +43,9 @@ class FolderObjects extends Map<string, StoredObject> {
   }
 }
 
-/** The objects in a folder. Locks of engines that were killed with their process are dead. */
+/**
+ * The objects in a folder. Marks the locks of engines that were killed with their process as dead.
+ */
 export const objectsIn = (folder: string): Objects => {
   const objects = new FolderObjects(folder)
   for (const [key, { bytes }] of objects) {

@@ -1,6 +1,6 @@
 /**
- * What must be true of share protection after its server was killed, whatever was going on: each
- * acknowledged request was done once, and lists, counts, the log and subscribers tell the same.
+ * Invariants of share protection after its server was killed at any moment: each acknowledged
+ * request took effect once, and lists, counts, the log and subscribers agree.
  */
 import assert from "node:assert/strict"
 import { type AuditEvent, auditEvents, publishedEvents } from "../../world/server/history.ts"
@@ -26,7 +26,7 @@ interface Page {
   readonly pagination: { readonly next_marker: string | null }
 }
 
-/** Every item of a collection, page by page, none of them twice. */
+/** Every item of a collection, page by page, without duplicates. */
 const listed = async (clients: Clients, as: Caller, noun: string) => {
   const items: Array<Item> = []
   let marker: string | null = null
@@ -45,7 +45,7 @@ const listed = async (clients: Clients, as: Caller, noun: string) => {
   return byId
 }
 
-/** Asks once more for all that nobody knows of. */
+/** Repeats every request with an unknown outcome. */
 const settle = async ({ ledger, again }: Known, clients: Clients) => {
   for (const subject of [...ledger.doubts.keys()]) {
     ledger.resolve(subject, await again.get(subject)?.(clients))
@@ -57,7 +57,7 @@ type Listed = Readonly<Record<Noun, ReadonlyMap<string, Item>>>
 type Noun = "targets" | "policies" | "backups" | "jobs"
 
 const listsOf = async (clients: Clients, as: Tenant): Promise<Listed> => ({
-  // Backups before their jobs: the schedule makes both at once.
+  // Backups before jobs, because the schedule creates both at once.
   backups: await listed(clients, as, "backups"),
   targets: await listed(clients, as, "targets"),
   policies: await listed(clients, as, "policies"),
@@ -77,7 +77,7 @@ const checkBackup = (known: Known, subject: string, { backups, jobs }: Listed) =
   if (state === failed) assert(backup?.status === "error" && job?.state === "error", shown)
 }
 
-/** Each list has what the tenant's clients know of, and besides it only the schedule's backups. */
+/** Each list contains the items known to the tenant's clients, plus only the schedule's backups. */
 const checkLists = (known: Known, yards: ReadonlyArray<Yard>, lists: Listed) => {
   const subjects = {
     targets: yards.flatMap(({ target }) => [target, `${target}-spare`]),
@@ -97,7 +97,7 @@ const checkLists = (known: Known, yards: ReadonlyArray<Yard>, lists: Listed) => 
   }
 }
 
-/** Settles what is in doubt, and looks at every tenant's lists. */
+/** Resolves all doubts and checks every tenant's lists. */
 export const checkRound = async (server: Server, known: Known, yards: ReadonlyArray<Yard>) => {
   const clients = connected(server)
   try {
@@ -111,7 +111,7 @@ export const checkRound = async (server: Server, known: Known, yards: ReadonlyAr
   }
 }
 
-/** The conductor's schedule asks for nothing from here on. */
+/** Pauses the conductor's schedule. */
 export const pauseSchedule = async (server: Server) => {
   const clients = connected(server)
   const answer = await clients.admin.ask("POST", "/v1/admin/scheduling/pause")
@@ -121,7 +121,7 @@ export const pauseSchedule = async (server: Server) => {
   return lists
 }
 
-/** Each request that was done is in the log once, and none that was not. */
+/** Each request that took effect is in the log once, and no other request is. */
 const checkRequests = (events: ReadonlyArray<AuditEvent>, { ledger }: Known) => {
   const told = new Map<string, number>()
   for (const { type, correlation_id } of events) {
@@ -136,7 +136,7 @@ const checkRequests = (events: ReadonlyArray<AuditEvent>, { ledger }: Known) => 
   }
 }
 
-/** Each backup is a client's or a schedule's, which takes or skips each of its ticks once. */
+/** Each backup belongs to a client or a schedule, which takes or skips each of its ticks once. */
 const checkTicks = (events: ReadonlyArray<AuditEvent>, { ledger }: Known) => {
   const by_clients = ledger.operations.filter(
     (operation) => operation.name.startsWith("BackupRequested-") && ledger.timesDone(operation) > 0,
@@ -151,7 +151,7 @@ const checkTicks = (events: ReadonlyArray<AuditEvent>, { ledger }: Known) => {
   return ticks.length
 }
 
-/** Share protection's events that subscribers are told, by document 2's names. */
+/** Published events of share protection, by their names in document 2. */
 const told_as: Readonly<Record<string, string>> = {
   TargetCreated: "target_created",
   TargetDeleted: "target_deleted",
@@ -168,7 +168,7 @@ const told_as: Readonly<Record<string, string>> = {
   SchedulerPaused: "scheduler_paused",
 }
 
-/** Subscribers are told each of them once, in the log's order. */
+/** Subscribers receive each of them once, in log order. */
 const checkPublished = async (
   { admin }: Clients,
   events: ReadonlyArray<AuditEvent>,
@@ -187,7 +187,9 @@ const checkPublished = async (
   return published.length
 }
 
-/** The ledger counts what is listed: with quotas of just so much nothing more is taken. */
+/**
+ * The ledger matches the lists: with quotas equal to the counts, every further request is rejected.
+ */
 const checkQuotas = async (clients: Clients, known: Known, yards: ReadonlyArray<Yard>) => {
   const yard = yards.find(({ tenant }) => tenant === "tenant")
   assert(yard, "a tenant has a client")
@@ -207,7 +209,7 @@ const checkQuotas = async (clients: Clients, known: Known, yards: ReadonlyArray<
   }
 }
 
-/** What was found, for a line that says how much was looked at. */
+/** Counts of the checked items, for the log line. */
 export interface SharesChecked {
   readonly events: number
   readonly published: number
@@ -215,7 +217,7 @@ export interface SharesChecked {
   readonly backups: number
 }
 
-/** Looks at everything while nothing happens; fails with the first thing that is wrong. */
+/** Checks everything while the system is idle; fails on the first violation. */
 export const checkShares = async (
   server: Server,
   known: Known,

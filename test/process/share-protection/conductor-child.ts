@@ -1,7 +1,7 @@
 /**
  * `node conductor-child.ts <data folder> load|rest`: the conductor and its agents over the real
- * log, in one process that may be killed. With `load` tenants ask for work until it is killed; with
- * `rest` nobody does, and it ends with a line of what it came to when all is quiet.
+ * log, in one process that may be killed. With `load`, tenants send requests until it is killed;
+ * with `rest`, no requests are sent, and it ends with a summary line once it is idle.
  */
 import assert from "node:assert/strict"
 import { randomUUID } from "node:crypto"
@@ -76,14 +76,14 @@ const quotas = { targets: 10, policies: 10, backups: 10_000 }
 const worker_project_id = ProjectId.make("workers")
 const image = "image-1"
 
-/** How long all may take to be quiet, and how often that is looked at, in milliseconds. */
+/** Maximum time until everything is idle, and the polling interval, in milliseconds. */
 const quiet_ms_max = 60_000
 const look_ms = 200
 /** Pauses between a tenant's requests, in milliseconds. */
 const pause_ms_max = 150
 const tenants = 3
 
-/** Each write takes so many milliseconds, so that a kill comes in the middle of one. */
+/** Each write takes this many milliseconds, so that a kill can interrupt one. */
 const write_ms = 5
 
 const s3: S3 = new Map(
@@ -155,18 +155,18 @@ const optionsOf = Effect.fnUntraced(function* (machines: Compute["Service"]) {
   return options
 })
 
-/** Sent as a tenant's: whatever is refused is refused. */
+/** Sends the batch as a tenant; ignores rejections. */
 const ask = Effect.fnUntraced(function* (batch: Batch) {
   const { send } = yield* Commands
   const at = DateTime.formatIso(yield* DateTime.now)
   yield* Effect.ignore(send({ command_id: randomUUID(), actor: "tenant", at }, ...batch))
 })
 
-/** An enrollment that a kill has ended begins again; else it is refused. */
+/** Restarts an enrollment that a kill ended; otherwise the request is rejected. */
 const enroll = (target_id: TargetId) =>
   ask(restartEnrollment(target_id, project_id, JobId.make(randomUUID())))
 
-/** Targets, and a policy for each share; what is there already is refused. */
+/** Registers targets and a policy for each share; requests for existing ones are rejected. */
 const register = Effect.gen(function* () {
   const { put } = yield* SecretKeeper
   const secret = (payload: string) => put({ project_id, payload: Redacted.make(payload) })
@@ -214,7 +214,7 @@ const tenant = Effect.gen(function* () {
       asked.push({ backup_id, job_id, share_id })
     } else if (chance < 0.7) {
       yield* Effect.flatMap(factsOf(known.job_id), (facts) => ask(cancelJob(facts))).pipe(
-        // Its backup was refused, so there is no such job.
+        // The backup was rejected, so there is no such job.
         Effect.catchDefect(() => Effect.void),
       )
     } else if (chance < 0.9) {
@@ -227,7 +227,7 @@ const tenant = Effect.gen(function* () {
   }
 })
 
-/** Says of each job that it is done, so that a kill comes in the middle of work. */
+/** Reports each completed job, so that a kill can interrupt ongoing work. */
 const telling = Effect.gen(function* () {
   const log = yield* Log
   const from = yield* log.head("")
@@ -247,7 +247,7 @@ const recordsNow = Effect.gen(function* () {
   return { events, records: foldedBy(events) }
 })
 
-/** Waits until nothing is left to do, and says what the log came to. */
+/** Waits until no work is left, and prints a summary of the log. */
 const rest = Effect.gen(function* () {
   const since = performance.now()
   while (true) {

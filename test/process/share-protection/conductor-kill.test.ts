@@ -1,4 +1,4 @@
-/** The conductor and its agents killed without warning, again and again, on one real log. */
+/** The conductor and its agents are killed without warning, repeatedly, on one real log. */
 import assert from "node:assert/strict"
 import { randomInt } from "node:crypto"
 import { setTimeout as pause } from "node:timers/promises"
@@ -9,7 +9,7 @@ import { cleanUp, newFolder, runVerb, startScript } from "../../world/server/ser
 
 const kills = 3
 const seed_max = 2 ** 31
-/** Jobs that are done before a kill, and milliseconds after the last of them. */
+/** Completed jobs before a kill, and the delay after the last of them in milliseconds. */
 const jobs_max = 4
 const moment_ms_max = 300
 const done_ms_max = 60_000

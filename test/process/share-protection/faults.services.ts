@@ -1,4 +1,4 @@
-/** A sample of the faults that the soak goes through: each victim once, in a state by chance. */
+/** A sample of the soak's faults: each victim once, in a randomly chosen state. */
 import { randomInt } from "node:crypto"
 import { afterAll, expect, it } from "vitest"
 import { describeWithRadosgw } from "../../world/programs/radosgw.ts"
@@ -15,7 +15,7 @@ describeWithRadosgw("faults in the middle of a backup", () => {
     async () => {
       const ends: Array<FaultEnd> = []
       const faults = victims.map((victim) => {
-        // It is one of them by its index.
+        // The index is within the array.
         const moment = moments[randomInt(moments.length)] as (typeof moments)[number]
         return { victim, moment }
       })

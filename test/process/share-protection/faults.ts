@@ -1,7 +1,7 @@
 /**
  * Faults in every state of a backup's job: its worker, the server with its conductor, nats-server
- * or the S3 server is gone at that moment, and comes back. The job must come to a right end, and
- * the repository hold one snapshot of a backup that is available, and none of one that is not.
+ * or the S3 server stops at that moment and returns. The job must end correctly, and the repository
+ * must contain exactly one snapshot of each available backup and none of any other.
  */
 import assert from "node:assert/strict"
 import { randomBytes } from "node:crypto"
@@ -42,12 +42,12 @@ export type Victim = (typeof victims)[number]
 export const moments = ["queued", ...job_steps] as const
 export type Moment = (typeof moments)[number]
 
-/** A transfer takes two seconds, so that it is met. */
+/** A transfer takes two seconds, so that a fault can interrupt it. */
 const upload_kib_per_second = 2_500
 const bytes = 5_000_000
 const outage_ms = 1_500
 const look_ms = 2
-/** A job that failed is tried again by then, or never: the first pause is 10 s. */
+/** A failed job is retried within this time or never: the first pause is 10 s. */
 const settled_ms = 14_000
 const end_ms_max = 120_000
 
@@ -65,7 +65,7 @@ export interface Fault {
 }
 
 export interface FaultEnd extends Fault {
-  /** The state that was seen last before the fault. */
+  /** The last state seen before the fault. */
   readonly met: string
   readonly state: string
   readonly attempt: number
@@ -86,11 +86,11 @@ const isEnded = (state: string) => state === "available" || state === "error"
 const names: ReadonlyArray<string> = moments
 const placeOf = (state: string) => names.indexOf(state)
 
-/** What comes at or after the moment, in the order of a job's states. */
+/** Whether the state is the moment or comes after it, in the order of a job's states. */
 const isReached = (state: string, moment: Moment) =>
   isEnded(state) || placeOf(state) >= placeOf(moment)
 
-/** Takes the victim away, and lets it come back. */
+/** Stops the victim and lets it return. */
 const strike = async (world: World, victim: Victim) => {
   const { server, s3 } = world
   switch (victim) {
@@ -112,12 +112,12 @@ const strike = async (world: World, victim: Victim) => {
   }
 }
 
-/** Waits until the job has ended and stays so. */
+/** Waits until the job has ended and stays in that state. */
 const settled = async (world: World, job_id: string) => {
   let since = performance.now()
   let seen = ""
   return await until(`the end of job ${job_id}:\n${told(world.server)}`, end_ms_max, async () => {
-    // The log may be starting again.
+    // The log may be restarting.
     const now = await world.tenant.job(job_id).catch(() => undefined)
     if (now === undefined) return undefined
     const shown = `${now.state} ${now.attempt}`
@@ -145,13 +145,13 @@ const round = async (world: World, policy_id: string, fault: Fault): Promise<Fau
   }
   await strike(world, fault.victim)
   const { state, attempt, error } = await settled(world, backup.job_id)
-  // The backup hears of its job's end by the log, a moment later.
+  // The backup receives its job's end through the log, a moment later.
   await until(`the backup ${state} as its job: ${error?.detail}`, step_ms_max, async () => {
     const { status } = await world.tenant.asked("GET", `/v1/backups/${backup.id}`)
     return status === state
   })
   const expected = state === "available" ? 1 : 0
-  // What a worker had written that nobody heard of any more is forgotten by the reconciliation.
+  // Reconciliation removes a snapshot that a worker wrote but never reported.
   await until(`${expected} snapshots, the job being ${state}`, step_ms_max, async () => {
     const tags = await Effect.runPromise(snapshotTags(world.repository, world.cache_dir))
     return tags.filter((all) => all.includes(`backup=${backup.id}`)).length === expected
@@ -175,7 +175,7 @@ const worldOf = async (scope: Scope.Scope) => {
   return world
 }
 
-/** Backs up once more, and deletes that: a job forgets its snapshot, for which it is alone. */
+/** Makes another backup and deletes it: a job that needs exclusive access removes the snapshot. */
 const forgotten = async ({ tenant, target_id, server }: World, share_id: string) => {
   const { backup } = await tenant.made("/v1/backups", { share_id, target_id })
   await tenant.available(`/v1/backups/${backup?.id}`)
@@ -193,8 +193,8 @@ const forgotten = async ({ tenant, target_id, server }: World, share_id: string)
 }
 
 /**
- * Lives through the faults one after the other, and then sees that the repository is whole and that
- * nobody need take a lock away: a job that needs it alone ends, and one more backup does.
+ * Applies the faults one after another. Then checks that the repository is intact and needs no
+ * manual unlock: a job with exclusive access completes, and so does another backup.
  */
 export const shareFaults = async (
   faults: ReadonlyArray<Fault>,
@@ -225,7 +225,7 @@ export const shareFaults = async (
     await forgotten(world, share_id)
     world.tenant.close()
     assert.deepEqual(await world.server.stop(), { code: 0, signal: null })
-    // Alone with it, and without anybody who would take a lock away.
+    // With exclusive access, and without removing any lock.
     await Effect.runPromise(maintained(world.repository, world.cache_dir))
   } finally {
     await Effect.runPromise(Scope.close(scope, Exit.void))

@@ -1,4 +1,4 @@
-/** A repository's format while workers of two images run: real workers, restic and S3 server. */
+/** A repository's format while workers of two images run: real workers, restic and an S3 server. */
 import assert from "node:assert/strict"
 import { afterAll, beforeAll, expect, it } from "vitest"
 import { describeWithRadosgw, startRadosgw } from "../../world/programs/radosgw.ts"

@@ -1,4 +1,4 @@
-/** Share protection killed without warning, under load, again and again on the same folder. */
+/** Share protection is killed without warning, under load, repeatedly on the same folder. */
 import assert from "node:assert/strict"
 import { randomInt } from "node:crypto"
 import { afterAll, expect, it } from "vitest"

@@ -1,4 +1,4 @@
-/** Rounds of one data folder: share protection under load, killed at a random moment. */
+/** Rounds on one data folder: share protection under load, killed at a random moment. */
 import assert from "node:assert/strict"
 import { setTimeout as pause } from "node:timers/promises"
 import { type Seeded, seeded } from "../../world/seeded.ts"
@@ -14,16 +14,16 @@ import type { Known } from "../../world/server/share-request.ts"
 import { checkRound, checkShares, pauseSchedule, type SharesChecked } from "./check.ts"
 import { closeAll, connected, makeYards, startTenants, type Yard } from "./load.ts"
 
-/** Acknowledged requests before a kill, and milliseconds after the last of them. */
+/** Acknowledged requests before a kill, and the delay after the last of them in milliseconds. */
 const acknowledged_min = 60
 const acknowledged_max = 200
 const moment_ms_max = 40
 const load_ms_max = 60_000
 
-/** The conductor looks at schedules, and compares everything, each second. */
+/** The conductor runs schedules and reconciliation every second. */
 const busy: Environment = {
   ALMANAC_SERVICES: '["share-protection"]',
-  // The targets' buckets are nowhere, and a job's end is chance enough.
+  // The targets' buckets do not exist; the ends of jobs are random enough.
   ALMANAC_COMPUTE__KIND: "none",
   ALMANAC_CONDUCTOR__SCHEDULER_INTERVAL: "1",
   ALMANAC_CONDUCTOR__RECONCILIATION_INTERVAL: "1",
@@ -31,7 +31,7 @@ const busy: Environment = {
   ALMANAC_QUOTA__TARGETS: "1000",
 }
 
-/** Nothing happens by itself, and nothing more than this is taken. */
+/** No automatic activity, and quotas that permit no further resources. */
 const calm = (counts: {
   readonly targets: number
   readonly policies: number
@@ -49,7 +49,7 @@ export interface ShareRound {
   readonly kill: "everything" | "server alone"
   readonly acknowledged: number
   readonly in_doubt: number
-  /** From the start of the process to its line, after the kill. */
+  /** The time from process start to its ready line, after the kill. */
   readonly ready_ms: number
   readonly took_ms: number
 }
@@ -85,8 +85,8 @@ export interface ShareRounds {
 }
 
 /**
- * Kills and checks as often as asked, on one data folder, and then looks at everything. The first
- * thing that is wrong fails with the seed and what the server said.
+ * Kills and checks this many times, on one data folder, and then checks everything. The first
+ * violation fails with the seed and the server's output.
  */
 export const killShareRounds = async (options: ShareRounds) => {
   const { data_dir, seed, rounds, onRound } = options
@@ -128,7 +128,7 @@ export const killShareRounds = async (options: ShareRounds) => {
   }
 }
 
-/** Starts the server once more, with nothing to do and no room for more than there is. */
+/** Restarts the server with no work and with quotas equal to the current counts. */
 const checkCalm = async (
   server: Server,
   known: Known,

@@ -1,7 +1,7 @@
 /**
- * Tenants that work on one server at the same moment: they register targets, define policies that
- * ask for a backup each minute, ask for backups themselves, cancel them, have them tried again and
- * delete them. No two clients ever touch the same share or target.
+ * Tenants that use one server concurrently: they register targets, define policies with a backup
+ * every minute, and request, cancel, retry and delete backups. No two clients use the same share or
+ * target.
  */
 import assert from "node:assert/strict"
 import { randomUUID } from "node:crypto"
@@ -22,21 +22,21 @@ import {
 export const tenants = ["tenant", "tenant_b"] as const
 type Tenant = (typeof tenants)[number]
 
-/** Clients of each tenant, and shares of each client. */
+/** Clients per tenant, and shares per client. */
 const clients_per_tenant = 3
 const shares_per_client = 2
 
-/** States of a subject beside `undefined`, which is absent. */
+/** States of a subject, in addition to `undefined`, which means absent. */
 export const present = "present"
 export const open = "open"
 export const failed = "failed"
 
-/** What one client works on. */
+/** The resources that one client uses. */
 export interface Yard {
   readonly tenant: Tenant
   /** The target of all its backups. */
   readonly target: string
-  /** How a target of this tenant is registered. */
+  /** The body that registers a target of this tenant. */
   readonly target_body: object
   readonly shares: ReadonlyArray<Share>
   /** A share that is never backed up. */
@@ -45,10 +45,10 @@ export interface Yard {
 
 interface Share {
   readonly id: string
-  /** The policies and backups it ever had, by the clients' names. */
+  /** All its policies and backups so far, by the clients' names. */
   readonly policies: Array<string>
   readonly backups: Array<string>
-  /** The last backup that was asked for, and by which name. */
+  /** The last requested backup, and the name of its request. */
   last?: { readonly request: Request; readonly name: string; readonly subject: string }
 }
 
@@ -62,7 +62,7 @@ export const closeAll = (clients: Clients) => {
   for (const client of Object.values(clients)) client.close()
 }
 
-/** Trusts, secrets and shares, and who works on them. */
+/** Trusts, secrets and shares, and the clients that use them. */
 export const makeYards = async (server: Server, clients: Clients) => {
   const yards: Array<Yard> = []
   for (const tenant of tenants) {
@@ -209,7 +209,7 @@ const cancelBackup = (work: Work, subject: string) => {
   })
 }
 
-/** The schedule may have begun a backup of the share meanwhile. */
+/** The schedule may have started a backup of the share meanwhile. */
 const retryBackup = async (work: Work, share: Share, subject: string) => {
   const job = work.known.jobs.get(subject)
   await request(work, {
@@ -237,7 +237,7 @@ const deleteBackup = (work: Work, subject: string) =>
     status: 204,
   })
 
-/** The same request once more answers the same backup. */
+/** The same request again returns the same backup. */
 const askAgain = async ({ known, clients, is_over }: Work, { last }: Share) => {
   if (last === undefined || known.ledger.stateOf(last.subject) === undefined) return
   try {
@@ -251,7 +251,7 @@ const askAgain = async ({ known, clients, is_over }: Work, { last }: Share) => {
   }
 }
 
-/** A backup that the schedule began becomes one of the client's. */
+/** Adopts a backup that the schedule started as one of the client's. */
 const findScheduled = async ({ known, clients, yard, is_over }: Work, share: Share) => {
   try {
     const path = `/v1/backups?share_id=${share.id}&limit=1000`
@@ -279,7 +279,7 @@ interface Backups {
   }>
 }
 
-/** One of them that is in this state. */
+/** A random one of them in this state. */
 const oneOf = ({ known, random }: Work, subjects: ReadonlyArray<string>, state: string) => {
   const found = subjects.filter((subject) => known.ledger.stateOf(subject) === state)
   return found[random.between(0, found.length - 1)]
@@ -312,7 +312,7 @@ const client = async (work: Work) => {
   }
 }
 
-/** A target without backups comes and goes; each time it is another one. */
+/** Creates and deletes a target without backups; each one is new. */
 const onSpare = async (work: Work, spare: string) => {
   const { ids, ledger } = work.known
   if (ledger.stateOf(spare) === present) return await deleteTarget(work, spare)
@@ -320,7 +320,7 @@ const onSpare = async (work: Work, spare: string) => {
   return await registerTarget(work, spare)
 }
 
-/** Puts every client to work; `stop` ends them, and fails with the first thing that went wrong. */
+/** Starts every client; `stop` ends them, and fails on the first error. */
 export const startTenants = (
   server: Server,
   known: Known,
@@ -342,7 +342,7 @@ export const startTenants = (
     }),
   )
   return {
-    /** From here on a client that gets no answer is content with that. */
+    /** From here on, clients ignore missing responses. */
     over: () => {
       is_over = true
     },

@@ -1,6 +1,6 @@
 /**
- * The whole service in a real cloud: Keystone says who asks, secrets are Barbican's, shares are
- * Manila's, buckets are of Ceph's gateway, and the engine is restic.
+ * The whole service in a real cloud: Keystone authenticates callers, Barbican stores secrets,
+ * Manila provides shares, Ceph's gateway provides buckets, and restic is the engine.
  */
 import { readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
@@ -31,10 +31,13 @@ import { cleanUp, newFolder, runVerb, startServer, told } from "../../world/serv
 
 afterAll(cleanUp, 60_000)
 
-/** Programs that start, on a machine that does other things as well. */
+/** Startup of the programs, on a machine that is also busy with other work. */
 const whole_ms_max = 300_000
 
-/** The life of a token that is let in once, on a machine that does other things as well. */
+/**
+ * The lifetime of a token that must be accepted once, on a machine that is also busy with other
+ * work.
+ */
 const token_seconds = 8
 
 type Cloud = Openstack["Service"]
@@ -49,7 +52,7 @@ const environmentOf = ({ auth_url }: Cloud, folder: string) => ({
   ALMANAC_DATABASE__CONNECTION: `sqlite:///${join(folder, "read-models")}`,
   ALMANAC_WORKER__CAPACITY_SLOTS: "2",
   ALMANAC_ENGINE__REQUIRE_FIPS_PROFILE: "false",
-  // The S3 server of these tests is on this machine.
+  // The S3 server of these tests runs on this machine.
   ALMANAC_TARGETS__ALLOWED_NETWORKS: "127.0.0.0/8",
   ALMANAC_COMPUTE__KIND: "local",
   ALMANAC_CONDUCTOR__WORKER_BOOT_IMAGE: "almanac-agent",
@@ -57,7 +60,7 @@ const environmentOf = ({ auth_url }: Cloud, folder: string) => ({
 
 const asking = (...args: Parameters<typeof ask>) => Effect.promise(() => ask(...args))
 
-/** A server in the cloud, for the life of the scope. */
+/** A server in the cloud, running until the scope closes. */
 const served = Effect.gen(function* () {
   const cloud = yield* Openstack
   const folder = newFolder()
@@ -68,7 +71,9 @@ const served = Effect.gen(function* () {
   return { cloud, folder, server }
 })
 
-/** What a path answers once it is so, within 50 s; the last answer where it never is. */
+/**
+ * Polls a path until its response meets the condition, for at most 50 s; returns the last response.
+ */
 const settled = (url: string, token: string, is_so: (body: Json) => boolean) =>
   until(asking("GET", url, { token }), ({ body }) => is_so(body))
 

@@ -1,4 +1,4 @@
-/** What a process says of itself while the bus is away, and once it is back. */
+/** The health that a process reports while the bus is offline, and after it returns. */
 import assert from "node:assert/strict"
 import { afterAll, it } from "vitest"
 import { describeWithServer } from "../../world/programs/nats.ts"
@@ -15,7 +15,7 @@ import {
   until,
 } from "../../world/server/server.ts"
 
-/** A bus that stands still is left after six seconds, and is away after three more. */
+/** A paused bus is disconnected after six seconds, and reported as offline after three more. */
 const away_ms_max = 60_000
 const minutes_ms = 180_000
 
@@ -37,7 +37,7 @@ const healthOf = async (url: string, token: string) => {
   }
 }
 
-/** Waits until the process tells that the bus is away. */
+/** Waits until the process reports that the bus is offline. */
 const untilAway = (url: string, token: string) =>
   until("unhealthy", away_ms_max, async () => {
     const health = await healthOf(url, token)

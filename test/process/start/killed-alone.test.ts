@@ -1,4 +1,4 @@
-/** `kill -9` of a server: nothing that it started outlives it. */
+/** `kill -9` of a server: no process that it started outlives it. */
 import { afterAll, expect, it } from "vitest"
 import { describeWithServer } from "../../world/programs/nats.ts"
 import {
@@ -10,7 +10,7 @@ import {
   until,
 } from "../../world/server/server.ts"
 
-/** Its nats-server stops in order, which takes 0.1 s; what does not is killed after 1.5 s. */
+/** Its nats-server stops gracefully in 0.1 s; processes that do not are killed after 1.5 s. */
 const gone_ms_max = 10_000
 
 afterAll(cleanUp)

@@ -1,6 +1,6 @@
 /**
- * What an operator sees of a server at work: its metrics, its traces, and no secret in either, nor
- * in logs, events and files. One server, its worker, the engine and an S3 server, all real.
+ * An operator's view of a working server: its metrics, its traces, and no secret in either, nor in
+ * logs, events and files. One server, its worker, the engine and an S3 server, all real.
  *
  * Source: issue 10 §7; decision 0145.
  */
@@ -39,11 +39,11 @@ const end = "<!-- Up to here. -->"
 const rules_file = "deploy/prometheus/alerts.yml"
 const dashboard_file = "deploy/grafana/almanac.json"
 
-/** A trace of somebody else's, which a request names. */
+/** An external trace that a request refers to. */
 const trace_id = "4bf92f3577b34da6a3ce929d0e0e4736"
 const parent_id = "00f067aa0ba902b7"
 
-/** Every secret setting that is a text of its own, with a mark. */
+/** Every secret setting that is a plain string, with a marker as its value. */
 const secrets: Record<string, string> = {
   ...Object.fromEntries(
     [...settings_by_path]
@@ -53,7 +53,7 @@ const secrets: Record<string, string> = {
 }
 
 const configOf = (nats_url: string) => {
-  // What else these settings want.
+  // Other values that these settings require.
   const sections = new Map([["nats", ['user = "almanac"', `url = "${nats_url}"`]]])
   for (const [path, secret] of Object.entries(secrets)) {
     const dot = path.lastIndexOf(".")
@@ -69,7 +69,7 @@ const configOf = (nats_url: string) => {
 }
 const marked_token = mark("token")
 
-/** What somebody sends who keeps no secret where it belongs. */
+/** Requests of a client that puts secrets in the wrong places. */
 const careless = async (client: Client, server: Server) => {
   const json = { "content-type": "application/json" }
   const asks = [
@@ -108,7 +108,7 @@ const careless = async (client: Client, server: Server) => {
   ] as const
   for (const [method, path, asked] of asks) {
     const answer = await client.ask(method, path, asked)
-    // It may be told to who sent it, and to nobody else.
+    // The response may contain the secret, because only its sender receives it.
     assert.isBelow(answer.status, 500, `${method} ${path}`)
   }
   const operator = connect(server.url, server.credentials.admin.token)
@@ -124,7 +124,7 @@ const careless = async (client: Client, server: Server) => {
   own.close()
 }
 
-/** As the formatter leaves it: all cells of a column are of one width. */
+/** Matches the formatter's output: all cells of a column have the same width. */
 const tableOf = (families: Iterable<Family>) => {
   const rows = [...families]
     .toSorted((one, other) => (one.name < other.name ? -1 : 1))
@@ -210,7 +210,7 @@ describeWithRadosgw("a server that is watched", () => {
     assert.equal(made.status, 202, made.body.toString())
     await tenant.available(`/v1/backups/${JSON.parse(made.body.toString()).backup.id}`)
     await careless(client, server)
-    // Alerts speak of what probes ask for.
+    // Alerts refer to metrics of these probes.
     for (const path of ["/livez", "/readyz"]) await client.ask("GET", path)
     await read()
     client.close()
@@ -267,7 +267,7 @@ describeWithRadosgw("a server that is watched", () => {
       "node",
       "acknowledged",
     ])
-    // Users chose these values; how many of them are shown is bounded (decision 0187).
+    // Users choose these values; the number of exported values is limited (decision 0187).
     const chosen = new Set(["webhook", "consumer"])
     for (const { name, samples } of families.values()) {
       for (const { labels } of samples) {
@@ -322,7 +322,7 @@ describeWithRadosgw("a server that is watched", () => {
 
   it("tells one request as one trace, through its process, its worker and the engine", async () => {
     const own = () => collector.spans.filter(({ traceId }) => traceId === trace_id)
-    // Processes send what they have in their own time: an end of it, and all that leads there.
+    // Processes export spans at their own pace: waits for the last spans and all their ancestors.
     const spans = await until("the whole trace", step_ms_max, () => {
       const found = own()
       const ends = ["append", "projection share-protection", "restic backup"]
@@ -354,7 +354,7 @@ describeWithRadosgw("a server that is watched", () => {
     ])
     assert.equal(engine.service, "almanac-agent")
     assert.equal(root?.service, "almanac")
-    // What the worker told comes from another process, and belongs to the same.
+    // The worker's report comes from another process but belongs to the same trace.
     const reports = spans.filter(
       ({ name, attributes }) =>
         name === "command" && attributes["almanac.command"] === "CompleteJob",
@@ -372,7 +372,7 @@ describeWithRadosgw("a server that is watched", () => {
     const paths = ["/v1/admin/audit?limit=1000", "/metrics", "/readyz", "/openapi.json"]
     for (const path of paths) {
       const { status, body } = await operator.ask("GET", path)
-      // On a busy machine a service may not say in time that it is ready.
+      // On a busy machine a service may not report readiness in time.
       const is_told = status === 200 || path === "/readyz"
       assert.isTrue(is_told, `${path}: ${status}`)
       assert.deepEqual(markedLines(body.toString()), [], path)
@@ -387,7 +387,7 @@ describeWithRadosgw("a server that is watched", () => {
     assert.isTrue(isMarked(readFileSync(config)), "the marks are looked for as they are written")
     await server.stop()
     await nats.stop()
-    // All that it said, its end included; what it said at `debug` is more than nothing.
+    // All its output, including shutdown; the output at `debug` must not be empty.
     expect(server.printed.stderr).toMatch(/"level":"DEBUG"/)
     assert.deepEqual(markedLines(`${told(server)}\n${server.printed.stderr}`), [])
     const vault = join(server.data_dir, "vault")

@@ -1,6 +1,6 @@
 /**
- * Starts of the server in large numbers, on folders in different states and on busy cores: does one
- * of them ever end by a signal, or with an exit code other than 0?
+ * Starts the server many times, on folders in different states and on busy cores, and checks that
+ * no start ends with a signal or a nonzero exit code.
  */
 import { type ChildProcess, spawn } from "node:child_process"
 import { readdirSync, renameSync, rmSync } from "node:fs"
@@ -10,13 +10,13 @@ import { setTimeout as pause } from "node:timers/promises"
 import { type Seeded, seeded } from "../../world/seeded.ts"
 import { keep, newFolder, startServer } from "../../world/server/server.ts"
 
-/** What the folder of a start is like. */
+/** The state of the folder before a start. */
 const states = ["as it was left", "without read models", "older read models", "new"] as const
-/** How a start ends: stopped, stopped at once, or killed so that the next one has to recover. */
+/** How a start ends: stopped, stopped at once, or killed so that the next one must recover. */
 const ends = ["stopped", "stopped at once", "killed"] as const
-/** Milliseconds after which a server that is not stopped at once is. */
+/** Maximum delay before a stop that is not immediate, in milliseconds. */
 const pause_ms_max = 1_500
-/** A start on busy cores. */
+/** Maximum time of a start on busy cores. */
 const ready_ms_max = 180_000
 /** Starts on one folder before it is replaced. */
 const starts_per_folder = 12
@@ -25,19 +25,19 @@ export interface StartRound {
   readonly state: (typeof states)[number]
   readonly end: (typeof ends)[number]
   readonly ready_ms: number
-  /** What went wrong, with what the server said; undefined where nothing did. */
+  /** The failure, with the server's output; undefined if there was none. */
   readonly fault: string | undefined
 }
 
 export interface StartLoop {
   readonly seed: number
   readonly rounds: number
-  /** Starts at the same moment, each on a folder of its own. */
+  /** Concurrent starts, each on its own folder. */
   readonly together?: number
   readonly onRound: (round: StartRound) => void
 }
 
-/** A release with older tables left these: the new ones are built beside them. */
+/** Renames the files as an older release named them; the new ones are built next to them. */
 const makeOlder = (data_dir: string) => {
   const folder = join(data_dir, "read-models")
   for (const name of readdirSync(folder)) {
@@ -76,7 +76,7 @@ const once = async (data_dir: string, random: Seeded, state: StartRound["state"]
   }
 }
 
-/** Processes that keep every core busy, unless others do. */
+/** Processes that keep every core busy, unless the machine is already busy. */
 const burners = (): ReadonlyArray<ChildProcess> => {
   const cores = availableParallelism()
   if ((loadavg()[0] ?? 0) > cores) return []
@@ -102,7 +102,7 @@ const one = async (random: Seeded, { next, onRound }: { next: () => boolean } & 
 
 type Told = Pick<StartLoop, "onRound">
 
-/** Starts the server that many times; answers the rounds that went wrong. */
+/** Starts the server that many times; returns the failed rounds. */
 export const startLoop = async ({ seed, rounds, together = 2, onRound }: StartLoop) => {
   const faults: Array<StartRound> = []
   let begun = 0

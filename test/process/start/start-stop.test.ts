@@ -1,4 +1,4 @@
-/** What an operator sees of the process: how it starts, refuses to, goes on and ends. */
+/** An operator's view of the process: how it starts, fails to start, keeps running and stops. */
 import assert from "node:assert/strict"
 import { execFile, execFileSync } from "node:child_process"
 import { chmodSync, chownSync, readdirSync, readFileSync, statSync, writeFileSync } from "node:fs"
@@ -28,7 +28,7 @@ import { each } from "../kill/check.ts"
 /** DECISIONS, address: exit code 0 within 10 s. */
 const stop_ms_max = 10_000
 const soon_ms = 10_000
-/** Processes that start at the same moment: as many as a small machine has cores. */
+/** Concurrently started processes: the number of cores of a small machine. */
 const spawned_max = 2
 
 afterAll(cleanUp)
@@ -37,7 +37,7 @@ const linesOf = (text: string) => text.split("\n").filter((line) => line.trim() 
 
 const clientOf = ({ url, credentials }: Server) => connect(url, credentials.blob.token)
 
-/** One clear line and nothing else, and an exit code that says that it did not start. */
+/** A single clear error line and a nonzero exit code. */
 const refusal = async (data_dir: string, environment: Readonly<Record<string, string>>) => {
   const { code, stdout, stderr } = await runVerb(data_dir, ["serve"], environment)
   expect(code).not.toBe(0)
@@ -57,7 +57,7 @@ const clusterState = (server: Server) => {
   return client.json<ClusterState>("GET", "/v1/cluster/state").finally(client.close)
 }
 
-/** An open stream of events; `ended` once the server has ended it. */
+/** An open event stream; `ended` resolves once the server has closed it. */
 const openEvents = async ({ url, credentials }: Server) => {
   const headers = { authorization: `Bearer ${credentials.admin.token}` }
   const { promise, resolve, reject } = Promise.withResolvers<{ ended: Promise<void> }>()
@@ -70,7 +70,7 @@ const openEvents = async ({ url, credentials }: Server) => {
   return await promise
 }
 
-/** A put whose body has begun; `finish` sends its end and answers the status. */
+/** A put whose body has begun; `finish` sends the rest and returns the status. */
 const openPut = async ({ url, credentials }: Server, size: number) => {
   const { promise: answered, resolve, reject } = Promise.withResolvers<number>()
   const sent = request(new URL("/v1/blobs/stream", url), {

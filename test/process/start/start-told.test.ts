@@ -1,4 +1,4 @@
-/** A start that is told to stop before it is done. */
+/** A server that is stopped during startup. */
 import { readdirSync } from "node:fs"
 import { afterAll, expect, it } from "vitest"
 import { describeWithServer } from "../../world/programs/nats.ts"
@@ -11,7 +11,7 @@ describeWithServer("a start that is told to stop", () => {
     const data_dir = newFolder()
     for (let ms = 300; ms <= 2100; ms += 300) {
       const { child, ended, printed } = startVerb(data_dir, ["serve"])
-      // Before it has come to its own, the signal itself ends it.
+      // Before the process installs its handler, the signal itself ends it.
       setTimeout(() => child.kill("SIGTERM"), ms)
       const { code, signal } = await ended
       expect(["0 null", "null SIGTERM"]).toContain(`${code} ${signal}`)

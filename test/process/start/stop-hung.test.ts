@@ -1,4 +1,4 @@
-/** A stop while what it waits for stands still: its own nats-server, its workers, a request. */
+/** Shutdown while its dependencies hang: its own nats-server, its workers, or a request. */
 import { afterAll, expect, it } from "vitest"
 import { describeWithServer } from "../../world/programs/nats.ts"
 import { getBlob, hashed, putBlob } from "../../world/server/blob-client.ts"
@@ -15,7 +15,7 @@ import {
   until,
 } from "../../world/server/server.ts"
 
-/** DECISIONS, address: exit code 0 within 10 s; the rest is for a machine that is busy. */
+/** DECISIONS, address: exit code 0 within 10 s; the rest is a margin for a busy machine. */
 const stop_ms_max = 10_000 + 4_000
 const soon_ms = 30_000
 const minutes_ms = 120_000
@@ -40,7 +40,7 @@ const nodesOf = async (server: Server) => {
   return nodes.map(({ node_id }) => node_id)
 }
 
-/** Has all that it started stand still, and asks for what needs the bus. */
+/** Pauses all child processes of the server, and sends requests that need the bus. */
 const stands = async (server: Server) => {
   const children = childrenOf(server.pid)
   expect(natsServersOn(server.data_dir).every((pid) => children.includes(pid))).toBe(true)

@@ -1,4 +1,4 @@
-/** Verbs beside a server that alone was told of its certificate. */
+/** Commands next to a server, when only the server was configured with its certificate. */
 import assert from "node:assert/strict"
 import { execFileSync } from "node:child_process"
 import { readFileSync } from "node:fs"

@@ -1,27 +1,27 @@
-/** A generation of the log that is killed while it begins: what is there afterwards. */
+/** A generation of the log that is killed while it begins, and the state that it leaves. */
 import assert from "node:assert/strict"
 import { cpSync, existsSync } from "node:fs"
 import { join } from "node:path"
 import { newFolder, runVerb, startScript, told } from "../../world/server/server.ts"
 
-/** One service, and a checkpoint soon. */
+/** One service, and an early checkpoint. */
 export const environment = {
   ALMANAC_SERVICES: "blob-storage",
   ALMANAC_AUDIT__CHECKPOINT_COMMITS: "5",
   ALMANAC_AUDIT__CHECKPOINT_SECONDS: "1",
 }
 
-/** The step after which the new generation is the log: its first commit. */
+/** The step after which the new generation is active: its first commit. */
 export const begun_step = 6
 
-/** What a verb prints, which must end well. */
+/** The output of a command, which must succeed. */
 export const generationVerb = async (folder: string, ...args: ReadonlyArray<string>) => {
   const { code, stdout, stderr } = await runVerb(folder, args, environment)
   assert.equal(code, 0, `${args.join(" ")}: ${stdout}${stderr}`)
   return stdout
 }
 
-/** All commits up to a position, a line each. */
+/** All commits up to a position, one per line. */
 export const replayedUpTo = (folder: string, last: number) =>
   generationVerb(folder, "audit", "replay", "--last", String(last))
 
@@ -32,7 +32,7 @@ export const headOf = async (folder: string) => (await figures(folder)).position
 
 /**
  * Begins a generation on a copy of the folder, kills it after a step, and asserts that the log is
- * what it was and that the next try succeeds. False where there is no such step.
+ * unchanged and that the next attempt succeeds. Returns false if there is no such step.
  */
 export const killedAfter = async (whole: string, step: number) => {
   const last = await headOf(whole)
@@ -48,7 +48,7 @@ export const killedAfter = async (whole: string, step: number) => {
   assert.equal(await replayedUpTo(folder, last), before)
   assert.match(await generationVerb(folder, "audit", "verify"), /^whole: /)
   const again = await runVerb(folder, ["log", "roll"], environment)
-  // All was done but to say so.
+  // Everything was complete except for the final report.
   if (again.code !== 0) assert.match(again.stderr, /Nothing has been written/)
   assert.equal((await figures(folder)).generation, 2)
   assert.equal(await replayedUpTo(folder, last), before)

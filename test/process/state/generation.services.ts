@@ -1,10 +1,10 @@
-/** A generation that is killed after each of its steps in turn, as real processes. */
+/** A generation that is killed after each of its steps in turn, with real processes. */
 import { afterAll, expect, it } from "vitest"
 import { describeWithServer } from "../../world/programs/nats.ts"
 import { cleanUp, newFolder, startServer } from "../../world/server/server.ts"
 import { environment, killedAfter } from "./generation-kill.ts"
 
-/** Minutes on a busy machine: seven starts a step. */
+/** Takes minutes on a busy machine: seven starts per step. */
 const test_ms_max = 900_000
 const steps_max = 20
 

@@ -22,7 +22,7 @@ import {
   replayedUpTo,
 } from "./generation-kill.ts"
 
-/** A whole walk of starts, on a machine that does several things at once. */
+/** A whole series of starts, on a machine that runs several tasks at once. */
 const test_ms_max = 300_000
 const soon_ms = 60_000
 
@@ -38,7 +38,7 @@ interface Events {
   }>
 }
 
-/** Blobs that are stored and in the log's audit; answers their ids. */
+/** Puts blobs and waits for their audit events; returns their ids. */
 const stored = async (server: Server, texts: ReadonlyArray<string>) => {
   const client = connect(server.url, server.credentials.blob.token)
   const operator = admin(server)
@@ -111,7 +111,7 @@ describeWithServer("a new generation of the log", () => {
       const server = await startServer(whole, environment)
       await stored(server, ["one", "two"])
       await server.stop()
-      // Each other step: generation.services.ts, and log-generations.test.ts in one process.
+      // For all other steps see generation.services.ts, and log-generations.test.ts in one process.
       expect(await killedAfter(whole, begun_step - 1)).toBe(true)
     },
     test_ms_max,

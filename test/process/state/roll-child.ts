@@ -1,4 +1,4 @@
-/** Run by a test: begins a generation of the log, and is killed after its step of this number. */
+/** Run by a test: begins a generation of the log, and is killed after the step with this number. */
 import { Effect } from "effect"
 import { rollLog } from "#adapters/log/roll.ts"
 import { busAlone, generations } from "#server/session.ts"

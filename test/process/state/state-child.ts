@@ -1,4 +1,4 @@
-/** Run by a test: restores a backup of state, and is killed after its step of this number. */
+/** Run by a test: restores a backup of state, and is killed after the step with this number. */
 import { Effect } from "effect"
 import { verifyState } from "#adapters/state/proof.ts"
 import { claimFolder, restoreState } from "#adapters/state/restore.ts"

@@ -1,4 +1,6 @@
-/** State with a bus of its own (`nats.url`): the bus is lost, or the machine's folder alone. */
+/**
+ * State with an external bus (`nats.url`): either the bus is lost, or only the machine's folder.
+ */
 import assert from "node:assert/strict"
 import { chmodSync, rmSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
@@ -29,7 +31,7 @@ const verb = async (folder: string, url: string, ...args: ReadonlyArray<string>)
   return stdout
 }
 
-/** A blob, and its event in the audit. */
+/** Puts a blob and waits for its audit event. */
 const stored = async (server: Server, text: string) => {
   const { admin, blob } = server.credentials
   const [client, operator] = [connect(server.url, blob.token), connect(server.url, admin.token)]
@@ -46,7 +48,7 @@ const stored = async (server: Server, text: string) => {
   for (const one of [client, operator]) one.close()
 }
 
-/** What `doctor` says here, and of the same server over HTTP. */
+/** The result of `doctor` locally, and for the same server over HTTP. */
 const looked = async (server: Server, url: string) => {
   const { data_dir, credentials } = server
   const well = await runVerb(data_dir, ["doctor", "--json"], on(url))
@@ -89,7 +91,7 @@ describeWithServer("a server with a bus of its own", () => {
       const before = await verb(folder, bus.url, "audit", "replay", "--last", last)
       await first.killAll()
 
-      // The machine alone: the bus has its log, and is written to by others meanwhile.
+      // Only the machine is lost: the bus keeps its log, and other clients write to it meanwhile.
       rmSync(folder, { recursive: true })
       const restore = ["restore-state", "--from", to]
       const closed = await runVerb(folder, restore, on(bus.url))
@@ -104,7 +106,7 @@ describeWithServer("a server with a bus of its own", () => {
       await stored(second, "two")
       assert.equal((await second.stop()).code, 0)
 
-      // The bus and the machine.
+      // The bus and the machine are lost.
       await bus.stop()
       rmSync(folder, { recursive: true })
       const other = await startNats(newFolder())

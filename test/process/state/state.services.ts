@@ -1,6 +1,7 @@
 /**
- * Losing everything: a server with work of all five services is backed up beside its clients, goes
- * on, and dies with its data folder. What is restored is what was there at the manifest's position.
+ * Total loss: a server with work of all five services is backed up while clients use it, continues,
+ * and is killed and loses its data folder. The restored state is the state at the manifest's
+ * position.
  */
 import assert from "node:assert/strict"
 import { randomBytes } from "node:crypto"
@@ -41,23 +42,23 @@ const settings = {
   ALMANAC_AUDIT__CHECKPOINT_SECONDS: "1",
 }
 
-/** At the speed above, long enough that a backup of it is met in the middle. */
+/** Large enough that, at the speed above, its backup still runs during the backup of state. */
 const large_bytes = 8_000_000
 
 const leaf_side = 256
 
-/** What a verb prints, which must end well. */
+/** The output of a command, which must succeed. */
 const verb = async (folder: string, ...args: ReadonlyArray<string>) => {
   const { code, stdout, stderr } = await runVerb(folder, args, settings)
   assert.equal(code, 0, `${args.join(" ")}: ${stdout}${stderr}`)
   return stdout
 }
 
-/** The commits up to a position, a line each. */
+/** The commits up to a position, one per line. */
 const replayed = (folder: string, last: number) =>
   verb(folder, "audit", "replay", "--last", String(last))
 
-/** A subscriber by webhook: how often it was told of which event. */
+/** A webhook subscriber that counts the deliveries of each event. */
 const subscriber = async () => {
   const told = new Map<string, number>()
   const server = createServer((request, response) => {
@@ -93,7 +94,7 @@ const asked = async (server: Server) => {
   )
 }
 
-/** The blobs that the audit has as stored. */
+/** The blobs that are stored according to the audit. */
 const blobsStored = async (server: Server) => {
   const client = connect(server.url, server.credentials.admin.token)
   const { events } = await client.json<{ events: ReadonlyArray<{ subject: string }> }>(
@@ -104,7 +105,10 @@ const blobsStored = async (server: Server) => {
   return events.map(({ subject }) => subject)
 }
 
-/** Killed after its first step, among the files, and when the log is open: no server starts. */
+/**
+ * Kills the restore after its first step, among the files, and once the log is open; then no server
+ * starts.
+ */
 const killedWhileRestored = async (folder: string, from: string) => {
   for (const step of [1, 4, 20]) {
     const child = startScript(folder, [
@@ -122,7 +126,7 @@ const killedWhileRestored = async (folder: string, from: string) => {
   }
 }
 
-/** Until the audit has an event of each of these types. */
+/** Waits until the audit has an event of each of these types. */
 const recorded = async (server: Server, types: ReadonlyArray<string>) => {
   const client = connect(server.url, server.credentials.admin.token)
   for (const type of types) {
@@ -193,7 +197,7 @@ describeWithRadosgw("a server that loses everything", () => {
       expect(full.stderr).toContain("is not empty")
       const before = await replayed(folder, last)
 
-      // What is lost, as the backup does not have it.
+      // The backup does not contain this blob's event, so it is lost.
       const lost = Buffer.from("not in the backup")
       expect((await putBlob(blobs, lost, "raw")).status).toBe(200)
       await until("the lost blob's fact", step_ms_max, async () => {
@@ -214,7 +218,7 @@ describeWithRadosgw("a server that loses everything", () => {
       await killedWhileRestored(folder, to)
       expect(await verb(folder, "restore-state", "--from", to)).toContain(`position ${last}`)
       expect(await replayed(folder, last)).toBe(before)
-      // Shares and blobs are backed up by other means.
+      // Shares and blobs have separate backups.
       cpSync(disks, folder, { recursive: true })
       const second = await startServer(folder, settings)
       await goesOn(second, { credentials, whole_id: whole.id, running, target_id, hook_id })
@@ -224,12 +228,12 @@ describeWithRadosgw("a server that loses everything", () => {
       }
       reader.close()
       expect(await blobsStored(second)).toEqual([...new Set(await blobsStored(second))])
-      // What has the position of a commit that is gone is told by another id.
+      // Events at positions of lost commits have new ids.
       const later = [...hook.told.keys()].filter((id) => Number(id.split(".")[0]) > last)
       const anew = later.filter((id) => !events_before.includes(id))
       expect(anew.length).toBeGreaterThan(0)
       expect(anew.filter((id) => !/^\d+\.\d+\.[\da-f-]{36}$/.test(id))).toEqual([])
-      // Nothing that was told before is told again, but what was on its way.
+      // No delivered event is delivered again, except one that was in transit.
       const doubled = events_before.filter((id) => (hook.told.get(id) ?? 0) > 1)
       expect(doubled.length).toBeLessThanOrEqual(1)
       await second.stop()
@@ -257,7 +261,9 @@ interface Known {
   readonly hook_id: string
 }
 
-/** The same tokens work, secrets open, the running job ends, and new work is done once. */
+/**
+ * The same tokens work, secrets can be read, the running job ends, and new work takes effect once.
+ */
 const goesOn = async (
   server: Server,
   { credentials, whole_id, running, target_id, hook_id }: Known,
@@ -267,7 +273,8 @@ const goesOn = async (
   expect(await tenant.asked("GET", `/v1/backups/${whole_id}`)).toMatchObject({
     status: "available",
   })
-  // Nobody redoes what was under way outside: it is told to be lost, and its hold is given back.
+  // No process redoes external work that was in progress: the job is reported as lost, and its hold
+  // is released.
   const lost = await until("the job's end", 2 * step_ms_max, async () => {
     const job = await tenant.job(running.job_id)
     return job.state === "error" && job

@@ -60,7 +60,7 @@ describe("an agent", () => {
     Effect.gen(function* () {
       yield* Effect.scoped(worker())
       yield* send([address(Worker, worker_id, MarkWorkerDead.make({ reason: "silent" }))])
-      // In the millisecond of the first one's last registration it would be the same command.
+      // In the same millisecond as the previous registration, this would be the same command.
       yield* Effect.sleep("2 millis")
       assert.instanceOf(yield* Effect.flip(worker()), Conflict)
     }),
@@ -277,7 +277,7 @@ describe("an agent whose worker was declared dead", () => {
       const lease = yield* happened("lease", target_id)
       assert.instanceOf(yield* dismissed, Conflict)
       yield* until(Effect.sync(() => world.engine.running === 0))
-      // While it ends its run, the order of that is one that it has taken.
+      // The agent already accepted the order of the run that it is ending.
       yield* until(Effect.map(Effect.exit(offer(order)), Exit.isFailure), "the run ends")
       assert.equal(yield* refusal(offer(order)), "The worker takes no job any more.")
       assert.deepEqual(yield* happened("lease", target_id), lease)

@@ -1,4 +1,4 @@
-/** Jobs beyond the document: plan, restore test and undelete. */
+/** Jobs that are not in the document: plan, restore test and undelete. */
 import { existsSync, readdirSync } from "node:fs"
 import { assert, describe } from "@effect/vitest"
 import { Effect, Schema } from "effect"
@@ -56,7 +56,7 @@ const last = Effect.fnUntraced(function* (stream: string) {
   return recorded?.commit.events.at(-1)
 })
 
-/** Backs up the present files, and then modifies them. */
+/** Backs up the current files and then modifies them. */
 const spoilt = Effect.fnUntraced(function* (world: World) {
   yield* worker()
   yield* enrolledWith()
@@ -161,7 +161,7 @@ describe("a restore in place with a plan hash", () => {
   )
 })
 
-/** The backup expired, and a job forgot its snapshot. */
+/** The backup expired and a job removed its snapshot. */
 const forgotten = Effect.fnUntraced(function* (world: World) {
   yield* worker()
   yield* enrolledWith()
@@ -214,7 +214,7 @@ describe("an undelete", () => {
     Effect.gen(function* () {
       yield* forgotten(world)
       const memory = yield* openBucket(world.s3, world.bucket)
-      // The bucket says that it gave back what the engine does not list.
+      // The bucket reports a recovered snapshot that the engine does not list.
       memory.deleted.delete(`snapshots/${(yield* backupNow).engine_snapshot_id}`)
       yield* send(undeleteBackup(jobId(11), place, 10))
       assert.equal((yield* ran(jobId(11))).error?.code, "svc.conflict")

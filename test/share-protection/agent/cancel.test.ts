@@ -55,7 +55,7 @@ import {
 
 const place = { backup_id, project_id, share_id, target_id }
 
-/** Queues a job of each type, on an enrolled target except for the first. */
+/** Requests a job of each type, on an enrolled target except for the enrollment itself. */
 const scenes = {
   target_enroll: { job_id: enroll_job_id, ask: Effect.void },
   backup: { job_id: backup_job_id, ask: enrolledWith() },
@@ -128,7 +128,7 @@ const types = [
   ...(["target_enroll", "backup", "restore", "maintenance", "undelete", "restore_test"] as const),
 ]
 
-/** Cancels as a tenant does, and then stops it as the conductor does. */
+/** Cancels the job as a tenant does, and then stops it as the conductor does. */
 const cancel = Effect.fnUntraced(function* (job_id: JobId) {
   const { hold: held, ...job } = yield* factsOf(job_id)
   yield* send(cancelJob({ ...job, hold: held }))
@@ -140,7 +140,7 @@ const head = Effect.flatMap(Log, (log) => log.head(""))
 
 describe("a cancelled job", () => {
   for (const type of types) {
-    // What is let go is let go first, whoever waits for it: the share's release is not stopped.
+    // Cleanup always completes: cancellation does not interrupt the release of the share.
     for (const call of calls[type].filter((call) => call !== "shares.release")) {
       inWorld(`of type ${type} stops at ${call}, and leaves nothing behind`, (world) =>
         Effect.gen(function* () {
@@ -242,7 +242,7 @@ describe("a cancelled job", () => {
   )
 })
 
-/** Cuts the worker off: none of its messages arrive any more. */
+/** Isolates the worker: none of its messages arrive from then on. */
 const die = Effect.fnUntraced(function* (job_id: JobId) {
   const job = yield* factsOf(job_id)
   assert(job.hold !== null)
@@ -290,7 +290,7 @@ describe("a worker that learns that it was declared dead", () => {
   )
 })
 
-/** The expected end of each job, independent of where its first worker died. */
+/** The expected end of each job, regardless of where its first worker died. */
 const assertDone = Effect.fnUntraced(function* (world: World, type: (typeof types)[number]) {
   if (type === "target_enroll") {
     assert.equal((yield* targetNow).status, "available")
@@ -325,7 +325,7 @@ describe("a job whose worker died", () => {
           yield* give(job_id, other_worker_id)
           assert.equal((yield* settled(job_id, other_worker_id)).state, "available")
           yield* assertDone(world, type)
-          // What the dead one had in hand is refused, should it be heard of again.
+          // Messages from the dead worker are rejected if they still arrive.
           const at = yield* head
           yield* first.cancel(job_id, fence)
           yield* Effect.sleep(20)

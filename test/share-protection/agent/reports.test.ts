@@ -78,7 +78,7 @@ describe("the secrets of a job", () => {
     Effect.gen(function* () {
       yield* worker()
       yield* enrolledWith()
-      // What a job is given: the keys, the password, and the token of its own.
+      // The secrets that a job receives: the keys, the password and its own token.
       const given = () => [
         ...[...world.tenants.secrets.values()].map(({ payload }) => payload),
         [...world.tenants.tokens.keys()].at(-1) ?? "",

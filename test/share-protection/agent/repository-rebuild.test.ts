@@ -1,4 +1,4 @@
-/** Compares records with repositories, with the engine in memory. */
+/** Compares records with repositories, using the in-memory engine. */
 import { assert, describe } from "@effect/vitest"
 import { Effect, Stream } from "effect"
 import { address } from "#actors/commands.ts"
@@ -77,7 +77,7 @@ const otherNow = Effect.gen(function* () {
   return yield* backupAfter(log, last)
 })
 
-/** The last queued job. */
+/** The most recently queued job. */
 const newestJob = Effect.gen(function* () {
   const all = yield* Stream.runCollect((yield* Log).read("share-protection.job"))
   const born = all.filter(({ commit }) => commit.events.some(({ type }) => type === "JobQueued"))

@@ -97,7 +97,7 @@ describe("an enrollment", () => {
   )
 })
 
-/** Runs an enrollment whose order names these passwords of former targets. */
+/** Runs an enrollment whose order contains these passwords of former targets. */
 const enrolledAfter = Effect.fnUntraced(function* (...former_password_refs: ReadonlyArray<string>) {
   const { order } = yield* assign(enroll_job_id)
   yield* (yield* Agents).offer(worker_id, { ...order, former_password_refs } as JobOrder)

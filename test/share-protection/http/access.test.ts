@@ -24,7 +24,7 @@ interface Endpoint {
   readonly access: Access
 }
 
-/** Every endpoint of a shape, as the front door sees it. */
+/** Every endpoint of a shape, as the HTTP layer defines it. */
 const endpointsOf = (shape: "A" | "B") => {
   const endpoints: Array<Endpoint> = []
   const { api } = servedOf(shape === "A" ? shape_a : shape_b)
@@ -40,7 +40,7 @@ const endpointsOf = (shape: "A" | "B") => {
 
 const nameOf = ({ method, path }: Endpoint) => `${method} ${path}`
 
-/** Document 2's two tables, and what DECISIONS adds. */
+/** The two tables of document 2, and the additions in DECISIONS. */
 const documented = [
   "GET /v1/service_info",
   "GET /v1/targets",

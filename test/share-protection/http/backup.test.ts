@@ -333,7 +333,7 @@ describe("DELETE /v1/backups/{id}", () => {
 
 describe("backups in Shape B", () => {
   const rest = Struct.omit(policyOf(""), ["target_id"])
-  /** A template, and a policy that names it. */
+  /** A template, and a policy that refers to it. */
   const templated = Effect.fnUntraced(function* (ask: Client, bucket_scheme: string) {
     const { id } = yield* made(ask, "/v1/target-templates", { ...template, bucket_scheme }, "owner")
     const policy = yield* made(ask, "/v1/policies", { ...rest, target_template_id: id })

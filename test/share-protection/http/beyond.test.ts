@@ -1,4 +1,4 @@
-/** Endpoints beyond the document, for tenants and operators, in either shape. */
+/** Endpoints that are not in the document, for tenants and operators, in either shape. */
 import { assert, describe } from "@effect/vitest"
 import { Effect, Struct } from "effect"
 import { address } from "#actors/commands.ts"
@@ -42,7 +42,7 @@ const expire = (target_id: string, backup_id: string) => {
   return tell(...expireBackups({ ...going, job_id: JobId.make(uuid(77)) }))
 }
 
-/** Shape B: a backup that can be restored, in a bucket below a template. */
+/** Shape B: a restorable backup in a bucket that derives from a template. */
 const backedUpInBucket = Effect.fnUntraced(function* (ask: Client) {
   const { id } = yield* made(ask, "/v1/target-templates", template, "owner")
   const target = yield* made(ask, "/v1/targets", bucketOf(String(id)), "owner")
@@ -55,7 +55,7 @@ const backedUpInBucket = Effect.fnUntraced(function* (ask: Client) {
   return { backup_id: String(backup.id), target_id: String(target.id), policy_id }
 })
 
-/** Runs a job through its steps to its end with this plan. */
+/** Runs a job through all its steps and completes it with this plan. */
 const planned = Effect.fnUntraced(function* (job_id: string, fence: number) {
   const { facts, hold } = yield* begin(job_id, fence)
   for (const to of job_steps.slice(1)) {

@@ -15,7 +15,7 @@ const caller = (roles: ReadonlyArray<string>, scope: Partial<Caller> = {}): Call
 const project = { project_id: "p1", project_domain_id: "d1", user_id: "u1" }
 const domain = { domain_id: "d1", user_id: "u2" }
 
-/** Operations without the service's name in front. */
+/** Operations without the service name as prefix. */
 const tenant = [
   "targets:preflight",
   "targets:list",

@@ -41,11 +41,11 @@ const documented: ReadonlyArray<readonly [string, number, "tenant" | "operator"]
 
 const encode = Schema.encodeSync(Rejection)
 
-/** The response of each class of rejections. */
+/** The response of each class of rejection. */
 const rows: ReadonlyArray<Row> = Rejection.members.map((Class) => {
   // Each class has its own fixed code; they share only the detail.
   const Made = Class as unknown as new (fields: { detail: string }) => typeof Rejection.Type
-  // As it is answered: an object of these texts.
+  // The encoded response is an object of these strings.
   const { code, title, category } = encode(new Made({ detail: "" })) as Omit<Row, "status">
   const status = Number(Reflect.get(Class.ast.annotations ?? {}, "httpApiStatus"))
   return { code, title, category, status }

@@ -40,7 +40,7 @@ const collections: ReadonlyArray<Collection> = [
 
 const shares = [0, 1, 2].map((n) => uuid(60 + n))
 
-/** Three of everything. */
+/** Three resources of each kind. */
 const filled = Effect.fnUntraced(function* (ask: Client) {
   const world = yield* World
   const [share] = world.shares
@@ -59,7 +59,7 @@ const filled = Effect.fnUntraced(function* (ask: Client) {
   }
 })
 
-/** Ids page by page. */
+/** Ids, page by page. */
 const walked = Effect.fnUntraced(function* (ask: Client, { path, key, token }: Collection) {
   const pages: Array<ReadonlyArray<string>> = []
   let marker: string | null = ""

@@ -23,7 +23,7 @@ import {
 import { type Client, isRefused, Outage, served } from "../../world/share-protection/http/served.ts"
 import { uuid } from "../../world/share-protection/samples.ts"
 
-/** A target that waits for its enrollment: a policy may name it already. */
+/** A target that waits for its enrollment; a policy may already refer to it. */
 const targetOf = (ask: Client) =>
   Effect.map(made(ask, "/v1/targets", bucket), ({ target }) => String(target.id))
 

@@ -35,7 +35,7 @@ const keyed = (key: string, ask: Ask = {}): Ask => ({
   headers: { "idempotency-key": key },
 })
 
-/** Sends it twice under one key, and answers what both answered. */
+/** Sends the request twice with one key and returns both responses. */
 const twice = Effect.fnUntraced(function* (ask: Client, path: string, body: unknown, by: Ask = {}) {
   const first = yield* ask("POST", path, body, keyed("once", by))
   const again = yield* ask("POST", path, body, keyed("once", by))

@@ -29,7 +29,7 @@ const other_owner = { token: "other_owner" }
 const servedB = (name: string, body: (ask: Client) => Effect.Effect<void, unknown, Services>) =>
   served(name, body, { shape: "B" })
 
-/** A template with a bucket for each project, or one that they share. */
+/** A template with one bucket per project, or one shared bucket. */
 const templateOf = (ask: Client, bucket_scheme: "per_project" | "shared" = "per_project") =>
   Effect.map(made(ask, "/v1/target-templates", { ...template, bucket_scheme }, "owner"), ({ id }) =>
     String(id),

@@ -89,7 +89,7 @@ const running = <const Outcome>(outcome: Outcome) => ({
   releasing: outcome,
 })
 
-/** What comes of a move to a step, by the step that the job is in. */
+/** The outcome of advancing to a step, by the job's current step. */
 const stepping = (to: JobStep) =>
   Object.fromEntries(
     job_steps.map((step, i) => {
@@ -142,7 +142,7 @@ describe("a job", () => {
     StartJob: [
       {
         command: StartJob.make(hold),
-        // By another run of the same order, which may go on.
+        // Another run of the same order started the job and may continue.
         in: { ...absent, assigned: [started], ...running(illegal) },
         otherwise: conflict,
       },
@@ -288,7 +288,7 @@ const by_itself = RetryJob.make({ automatic: true })
 const known = (...events: ReadonlyArray<JobEvent>): JobContext =>
   events.reduce(Job.evolve, Job.initialState).context
 
-/** One more attempt that a worker took and failed. */
+/** One more attempt that a worker accepted and failed. */
 const again = (attempt: number, automatic: boolean) =>
   [retried(attempt, automatic), assigned, started, failed] as const
 

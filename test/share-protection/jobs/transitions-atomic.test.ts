@@ -159,7 +159,7 @@ const obstacles: ReadonlyArray<
 ]
 
 describe("a batch has no effect", () => {
-  /** The job in its phase, on a worker with one slot left. */
+  /** Puts the job into its phase, on a worker with one free slot. */
   const arrange = Effect.fnUntraced(function* (phase: Phase) {
     const job = yield* requestedBackup
     yield* send([address(Worker, worker_id, AssignWorkerJob.make({ job_id: jobId(7), fence: 1 }))])

@@ -1,6 +1,6 @@
 /**
- * Random walks of four jobs of one repository over three workers: commands of conductors and agents
- * arrive in any order, late, twice and based on old views. Failing properties print their seed.
+ * Random walks of four jobs of one repository on three workers: commands of conductors and agents
+ * arrive in any order, late, twice and based on stale views. Failing properties print their seed.
  */
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, Struct } from "effect"
@@ -82,7 +82,7 @@ const jobs = Effect.gen(function* () {
   return yield* Effect.forEach(job_ids, factsOf)
 })
 
-/** Whether the batch was applied; a rejection is allowed. */
+/** Whether the batch was applied; rejections are allowed. */
 const happens = (batch: Batch) =>
   send(batch).pipe(
     Effect.as(true),
@@ -94,7 +94,7 @@ interface Given {
   readonly hold: Hold
 }
 
-/** State beyond the log: the running engines, and all holds that ever existed. */
+/** State outside the log: the running engines and all holds that ever existed. */
 interface World {
   readonly jobs: ReadonlyArray<JobFacts>
   readonly given: Array<Given>
@@ -127,9 +127,9 @@ interface Step {
   readonly action: keyof typeof actions
   readonly job: number
   readonly worker: number
-  /** Which of the holds that there ever were; most often one of the last. */
+  /** Index into all holds that ever existed; usually one of the latest. */
   readonly hold: number
-  /** Whether a fence is taken from an old view. */
+  /** Whether the fence comes from a stale view. */
   readonly is_behind: boolean
 }
 
@@ -141,7 +141,7 @@ const step: fc.Arbitrary<Step> = fc.record({
     })),
   ),
   job: fc.nat(job_ids.length - 1),
-  // Most often the last, so that a job meets the same worker again.
+  // Usually the last worker, so that a job often returns to the same worker.
   worker: fc.oneof({ weight: 2, arbitrary: fc.constant(2) }, fc.nat(workers.length - 1)),
   hold: fc.oneof({ weight: 9, arbitrary: fc.nat(2) }, { weight: 1, arbitrary: fc.nat(30) }),
   is_behind: fc.oneof({ weight: 5, arbitrary: fc.constant(false) }, fc.constant(true)),
@@ -167,7 +167,7 @@ const conduct = Effect.fnUntraced(function* (world: World, { action, is_behind, 
   }
   if (action === "drain") yield* happens([address(Worker, worker, DrainWorker.make({}))])
   if (action === "undrain") yield* happens([address(Worker, worker, UndrainWorker.make({}))])
-  // One of them lives for ever, so that there is always something to see.
+  // One worker never dies, so that the test always makes progress.
   if (action === "kill" && is_behind && worker !== workers[2]) {
     yield* happens([address(Worker, worker, MarkWorkerDead.make({ reason: "It died." }))])
     world.dead.add(worker)
@@ -192,7 +192,7 @@ const following = new Map<JobState, JobStep>(
   job_steps.slice(1).map((to, i) => [job_steps[i] ?? "queued", to]),
 )
 
-/** Commands of an agent for one of its holds, and of the conductor. */
+/** Commands of an agent for one of its holds, and commands of the conductor. */
 const report = Effect.fnUntraced(function* (world: World, { action, hold: back }: Step) {
   const given = world.given.at(-1 - back)
   if (given === undefined) return
@@ -205,7 +205,7 @@ const report = Effect.fnUntraced(function* (world: World, { action, hold: back }
     if (action === "break" && !(yield* isOpen(given))) yield* happens(breakHold(job, hold, "dead"))
     return
   }
-  // An order comes late, or twice.
+  // An order arrives late, or twice.
   if (action === "start" && !runs && (yield* happens(startJob(job, hold)))) world.engines.add(given)
   if (action === "advance" && runs) {
     const { state } = yield* jobNow(job.job_id)
@@ -218,7 +218,8 @@ const report = Effect.fnUntraced(function* (world: World, { action, hold: back }
   if (action === "fail" && runs && (yield* happens(failJob(job, hold, failure)))) {
     world.engines.delete(given)
   }
-  // What is not the job's hold any more the agent stops, and what it does not run is settled.
+  // The agent stops its engine when the hold is no longer the job's; a hold that it does not run is
+  // settled.
   if (action === "settle" && !(yield* isOpen(given))) {
     world.engines.delete(given)
     yield* happens(settleJob(job, hold))
@@ -260,7 +261,7 @@ const assertSound = Effect.fnUntraced(function* ({ jobs, given, engines }: World
   )
 })
 
-/** Brings everything to an end. */
+/** Ends all jobs. */
 const settleAll = Effect.fnUntraced(function* (world: World) {
   for (let i = world.given.length - 1; i >= 0; i--) {
     for (const action of ["unassign", "bury", "fail", "settle", "break"] as const) {

@@ -58,7 +58,7 @@ import {
   target_id,
 } from "../../world/share-protection/samples.ts"
 
-/** The successive holds of the target in the scenes. */
+/** The successive holds of the target in these scenarios. */
 const held = (fence: number) => ({ worker_id, fence })
 const held_by_other = (fence: number) => ({ worker_id: other_worker_id, fence })
 

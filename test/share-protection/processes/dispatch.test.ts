@@ -47,7 +47,9 @@ const dispatching = begin(dispatch(dispatch_options))
 const workersOf = (...jobs: ReadonlyArray<ReturnType<typeof jobId>>) =>
   Effect.forEach(jobs, (id) => Effect.map(jobNow(id), (job) => job.worker_id))
 
-/** Restores 1 and 2 into one share in place, of targets 1 and 2. Answers what else one needs. */
+/**
+ * Two in-place restores into one share, from targets 1 and 2. Returns the values that tests need.
+ */
 const twoInPlace = Effect.gen(function* () {
   const agent = yield* ready(worker_id, 9)
   agent.has_it = true
@@ -187,7 +189,7 @@ describe("dispatch", () => {
         worker_id,
         null,
       ])
-      // It ends for its tenant, and its engine has yet to stop.
+      // The job has ended for its tenant, but its engine has not stopped yet.
       yield* ask(...cancelJob(yield* factsOf(restoreJobId(1))))
       assert.deepEqual(yield* workersOf(restoreJobId(2), jobId(3)), [null, null])
       yield* ask(...settleJob(yield* factsOf(restoreJobId(1)), { worker_id, fence: 1 }))
@@ -211,7 +213,7 @@ describe("dispatch", () => {
       const again = { automatic: false, policy_id: null }
       yield* ask(...retryJob(yield* factsOf(restoreJobId(1)), again))
       assert.deepEqual(yield* workersOf(restoreJobId(2)), [null])
-      // Another hold of the repository is the last that its lease tells of.
+      // The lease's latest event is about another hold of the repository.
       yield* restoreOf(1, 1, 3)
       yield* Fiber.interrupt(next)
       yield* dispatching

@@ -115,7 +115,7 @@ describe("a silent worker", () => {
 
 describe("a suspended conductor", () => {
   const workers = new Map([[first, { state: "ready", position: 1 }]])
-  // Nothing else of the view is looked at.
+  // The function reads nothing else from the view.
   const view = { workers } as unknown as Pick<DispatchView, "workers">
   const silences = () => {
     const silent = silentWorkers({ ...deaf, find: () => undefined }, 60_000)
@@ -188,7 +188,7 @@ describe("the fleet", () => {
       assert.deepEqual(yield* secondsOf("fleet", "BootAllowed"), [])
       yield* backUp(1, 1)
       yield* pass("1 minutes")
-      // The one that comes is enough for one job.
+      // The booting worker has enough capacity for one job.
       assert.deepEqual(yield* secondsOf("fleet", "BootAllowed"), [60])
       yield* backUp(2, 2)
       yield* backUp(3, 3)

@@ -40,7 +40,7 @@ const options = { ...dispatch_options, worker_boot_max_failures: 2 }
 
 const dispatching = begin(dispatch(options))
 
-/** A worker with a job, which is started if a step is given. */
+/** A worker with an assigned job, which also runs if a step is given. */
 const working = Effect.fnUntraced(function* (to?: JobStep) {
   yield* dispatching
   const agent = yield* ready(worker_id)
@@ -238,7 +238,7 @@ describe("a job that is cancelled", () => {
       const running = yield* begin(dispatch(options))
       yield* start(jobId(1))
       running.interruptUnsafe()
-      // A view that has read of the lease, and not yet of the job.
+      // A view that has read the lease's events but not yet the job's.
       const late = Log.of({
         ...log,
         lasts: (part) =>

@@ -1,4 +1,4 @@
-/** The schedule of automatic restore tests, which block no other job. */
+/** The schedule of automatic restore tests, which never block other jobs. */
 import { assert, describe } from "@effect/vitest"
 import { Effect, Fiber } from "effect"
 import { address } from "#actors/commands.ts"
@@ -41,7 +41,7 @@ const define = (number: number, more: Partial<typeof DefinePolicy.Type> = {}) =>
   return ask(...definePolicy(shareId(number), { ...policy, ...all }, 100))
 }
 
-/** A backup of that share's policy, taken hours after noon. */
+/** A backup of that share's policy, made the given number of hours after noon. */
 const made = (number: number, of: number, hours = 0) =>
   madeBackup(number, 1, {
     share_id: shareId(of),
@@ -49,7 +49,7 @@ const made = (number: number, of: number, hours = 0) =>
     taken_at: instant(hours * 3600),
   })
 
-/** Seconds after noon at which each test was queued, and the number of its backup. */
+/** The time at which each test was queued, in seconds after noon, and the number of its backup. */
 const tests = Effect.map(happenings("job"), (all) =>
   all.flatMap(({ seconds, id, event }) =>
     event.type === "JobQueued" && event.job_type === "restore_test"
@@ -88,7 +88,7 @@ describe("restore tests", () => {
       const wanted = (noon + turn_ms - (noon % (interval_s * 1000))) % (interval_s * 1000)
       assert.equal((noon + (second?.seconds ?? 0) * 1000) % (interval_s * 1000), wanted)
       assert.equal(second?.of, 3)
-      // Another conductor knows whose turn was taken.
+      // A new conductor knows which turn was already taken.
       yield* Fiber.interrupt(running)
       yield* testing()
       assert.lengthOf(yield* tests, 2)

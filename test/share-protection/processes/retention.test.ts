@@ -11,7 +11,7 @@ import type { Retention } from "#schemas/share-protection/retention.ts"
 const backupId = (n: number) =>
   BackupId.make(`0190a1b2-c3d4-7000-8000-${n.toString(16).padStart(12, "0")}`)
 
-/** Backups of these times, the first with the lowest id. */
+/** Backups made at these times; the first one has the lowest id. */
 const taken = (...times: ReadonlyArray<string>): ReadonlyArray<RetainableBackup> =>
   times.map((time, n) => ({ backup_id: backupId(n), taken_at: new Date(time).toISOString() }))
 
@@ -106,7 +106,7 @@ const zones = [
   "America/Santiago",
 ]
 
-/** Daylight saving changes, ends of years and months, a leap day. */
+/** Daylight saving changes, ends of years and months, and a leap day. */
 const moments = [
   "2026-03-29T01:00Z",
   "2026-10-25T01:00Z",
@@ -125,7 +125,7 @@ const minute_ms = 60_000
 const time = fc
   .tuple(
     fc.constantFrom(...moments),
-    // Mostly near the moment, some weeks and months away.
+    // Usually close to the moment, sometimes weeks or months away.
     fc.oneof(fc.integer({ min: -90, max: 90 }), fc.integer({ min: -200_000, max: 200_000 })),
   )
   .map(([moment, minutes]) => new Date(moment + minutes * minute_ms).toISOString())
@@ -140,7 +140,7 @@ const retention = fc
   .filter((counts) => Object.values(counts).some((count) => count > 0))
 const zone = fc.constantFrom(...zones)
 
-/** The week's Thursday decides its year and its number, as ISO 8601 defines. */
+/** As in ISO 8601, the week's Thursday determines its year and number. */
 const weekText = (date: string) => {
   const day = new Date(`${date}T00:00:00Z`)
   day.setUTCDate(day.getUTCDate() + 4 - (day.getUTCDay() || 7))
@@ -160,7 +160,7 @@ const formats = new Map(
   zones.map((timeZone) => [timeZone, new Intl.DateTimeFormat("sv-SE", { timeZone })]),
 )
 
-/** Whether a rule keeps a backup, by comparison with all others: quadratic but simple. */
+/** Whether a rule keeps a backup, by comparing it with all others: quadratic but simple. */
 const isKeptBy = (
   rule: RetentionRule,
   count: number,

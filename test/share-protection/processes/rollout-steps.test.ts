@@ -123,7 +123,7 @@ describe("a rollout", () => {
       assert.equal((yield* types("rollout")).at(-1), "RolloutHalted")
       assert.equal((yield* livesOf("canary-1")).at(-1), "WorkerUndrained")
       assert.deepEqual(yield* livesOf("other-1"), ["WorkerRegistered"])
-      // It was the image's fault, and another rollout may begin.
+      // The image caused the failure, so another rollout may start.
       assert.notInclude(yield* types("fleet"), "BootFailureRecorded")
       yield* rollOut([other], RolloutId.make(uuid(2)))
       assert.deepEqual(yield* replaced, ["canary-1", "other-1"])

@@ -164,7 +164,9 @@ const minute_ms = 60_000
 
 const window_minutes = 36 * 60
 
-/** 36 hours each: a gap, an overlap, one of half an hour, one at midnight, and quiet ones. */
+/**
+ * 36 hours each: a gap, an overlap, a half-hour overlap, an overlap at midnight, and quiet windows.
+ */
 const windows: ReadonlyArray<Walk> = [
   ["Europe/Berlin", "2026-03-28T12:00Z"],
   ["Europe/Berlin", "2026-10-24T12:00Z"],
@@ -200,7 +202,7 @@ const weekdays = fc.oneof(
 )
 const months = fc.oneof({ weight: 5, arbitrary: fc.constant("*") }, fc.constantFrom("3,10", "JAN"))
 const expression = fc
-  // The hours in which the clocks change.
+  // The hours in which clocks change.
   .tuple(field(0, 59), fc.oneof(field(0, 4), field(0, 23)), days, months, weekdays)
   .map((fields) => fields.join(" "))
 
@@ -217,7 +219,7 @@ describe("a schedule of any expression", () => {
           found.push(next)
         }
         assert.deepEqual(found.map(text), expected.map(text))
-        // Some of them, as dense ones are many.
+        // A sample, because dense schedules have many ticks.
         for (const [index, tick] of expected.entries()) {
           if (index % 50 > 2) continue
           assert.equal(schedule.last(tick + 1), tick)

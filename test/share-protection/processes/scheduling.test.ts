@@ -57,7 +57,7 @@ const options: SchedulingOptions = {
 const schedulingWith = (more: Partial<SchedulingOptions> = {}) =>
   begin(scheduling({ ...options, ...more }))
 
-/** A policy of the share of that number, defined now. */
+/** A policy for the share with that number, defined now. */
 const protect = Effect.fnUntraced(function* (
   number: number,
   more: Partial<typeof DefinePolicy.Type> = {},
@@ -85,7 +85,7 @@ const ticks = Effect.fnUntraced(function* (number: number) {
   })
 })
 
-/** Ends the backup of a share in progress. */
+/** Ends the share's backup in progress. */
 const finishBackup = Effect.fnUntraced(function* (number: number) {
   const all = yield* happenings(`policy.${shareId(number)}`)
   const started = all.findLast(({ event }) => event.type === "ShareBackupStarted")
@@ -185,7 +185,7 @@ describe("a schedule", () => {
       const { id } = yield* protect(1)
       const running = yield* schedulingWith({ schedule_jitter_seconds: 3600 })
       yield* pass("60 minutes")
-      // With the largest jitter some wait for theirs: what is due stays so under another name.
+      // With the largest jitter, some ticks still wait: a due tick stays due after a rename.
       yield* change(1, id, { name: "Renamed" })
       yield* pass("60 minutes")
       assert.deepEqual(

@@ -38,7 +38,7 @@ type More = Partial<typeof CreateTarget.Type>
 
 const deleted = (number: number) => ask(...deleteTarget(targetId(number), target, []))
 
-/** The order for the enrollment of target 9 with these fields. */
+/** The enrollment order of target 9 with these fields. */
 const offeredFor = Effect.fnUntraced(function* (more: More = {}) {
   const { offered } = yield* ready(worker_id)
   yield* pendingTarget(9, { ...more, job_id: ownJobId(9) })
@@ -95,7 +95,7 @@ describe("the order for an enrollment", () => {
 
 const another_project = { project_id: ProjectId.make("f".repeat(32)) }
 
-/** Registers the target of that number, as a request does. */
+/** Registers the target with that number, as a request does. */
 const registered = Effect.fnUntraced(function* (number: number, more: More = {}) {
   const fields = { ...target, ...more, job_id: ownJobId(number) }
   yield* pendingTarget(number, fields)

@@ -15,7 +15,7 @@ import {
 } from "../../world/share-protection/conducted-scenes.ts"
 import { worker_id } from "../../world/share-protection/job-samples.ts"
 
-/** The unread paths in the order for a restore of such a backup. */
+/** The unread paths in the order for a restore of this backup. */
 const toldOf = Effect.fnUntraced(function* (
   made: Partial<typeof CompleteBackup.Type>,
   mode: "in_place" | "new_share" = "in_place",

@@ -41,7 +41,7 @@ const failure = (wrote_nothing: boolean): JobFailure => ({
   category: "operator_action_required",
 })
 
-/** The job of the first backup fails before a worker takes it. */
+/** Fails the job of the first backup before a worker accepts it. */
 const fail = (wrote_nothing: boolean) =>
   Effect.flatMap(factsOf(jobId(1)), (job) => ask(...rejectJob(job, failure(wrote_nothing))))
 

@@ -60,7 +60,9 @@ const upkeeping = begin(upkeep(every_hour))
 const define = (more: Partial<typeof DefinePolicy.Type> = {}) =>
   ask(...definePolicy(shareId(1), { ...policy, target_id: targetId(1), ...more }, 100))
 
-/** A backup of the first share, by default of its policy, taken hours after noon. */
+/**
+ * A backup of the first share, by default of its policy, made the given number of hours after noon.
+ */
 const made = (number: number, hours: number, more: Parameters<typeof madeBackup>[2] = {}) =>
   madeBackup(number, 1, {
     ...{ share_id: shareId(1), policy_id, taken_at: instant(hours * 3600) },
@@ -74,11 +76,11 @@ const expired = Effect.map(happenings("backup"), (all) =>
   ),
 )
 
-/** The queued jobs of a type, each with the snapshots to forget. */
+/** The queued jobs of a type, each with the snapshots to remove. */
 const jobsOf = Effect.fnUntraced(function* (job_type: string) {
   return (yield* happenings("job")).flatMap(({ id, event, seconds }) => {
     if (event.type !== "JobQueued" || event.job_type !== job_type) return []
-    // Of a job that is queued.
+    // `JobQueued` events have this field.
     const forget = event.forget as ReadonlyArray<Forgotten>
     return [{ id: JobId.make(id), seconds, forget }]
   })
@@ -115,7 +117,7 @@ describe("retention", () => {
       yield* availableTarget(1)
       yield* define({ retention: { keep_daily: 3 }, timezone: "Pacific/Auckland" })
       yield* upkeeping
-      // There midnight is at 11:00 UTC: 23 hours after noon.
+      // In this time zone midnight is at 11:00 UTC, 23 hours after noon.
       yield* made(1, 21)
       yield* made(2, 22)
       yield* made(3, 23)
@@ -259,7 +261,7 @@ describe("retention", () => {
   )
 })
 
-/** Enrolls the first target by a job of its own, now. */
+/** Enrolls the first target through its own job, now. */
 const enroll = Effect.gen(function* () {
   yield* registerWorkers(worker_id)
   yield* pendingTarget(1, { job_id: jobId(1) })
@@ -283,7 +285,7 @@ describe("maintenance", () => {
       yield* pass("59 minutes")
       assert.deepEqual(yield* hoursOf, [])
       yield* pass("5 hours")
-      // The first one waits: there is no second beside it.
+      // The first job still waits, so no second one is queued.
       assert.deepEqual(yield* hoursOf, [1.5])
       const [first] = yield* jobsOf("maintenance")
       assert.isDefined(first)

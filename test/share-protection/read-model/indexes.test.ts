@@ -1,4 +1,4 @@
-/** Query plans of pages: found by an index in its order, and never sorted. */
+/** Query plans of pages: an index finds each page in order, without a sort. */
 import { assert, describe, it } from "@effect/vitest"
 import Sqlite from "better-sqlite3"
 import { Effect } from "effect"
@@ -80,7 +80,7 @@ const backup_id = BackupId.make(id)
 const state = "error"
 const status = "error"
 
-/** The index that finds a page. */
+/** The index that serves each listing. */
 type Case = readonly [index: string, list: (db: Db) => Effect.Effect<Listed<unknown>>]
 
 const cases: Readonly<Record<string, ReadonlyArray<Case>>> = {

@@ -168,7 +168,7 @@ const used = Effect.gen(function* () {
   yield* define(2, { enabled: false })
   yield* define(3, { project_id: other_project_id, target_id: uuid(2) })
   yield* back(7, 1, {})
-  // Taken later, though recorded before.
+  // This backup was made later, although it was recorded earlier.
   yield* back(5, 1, {}, "2026-11-20T12:30:00.000Z")
   yield* back(11, 2, {})
   yield* back(13, 4, { policy_id: null, project_id: other_project_id, target_id: uuid(2) })

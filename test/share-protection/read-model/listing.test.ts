@@ -1,4 +1,4 @@
-/** Listings: each filter, the order, pages and their markers, and by which index each is found. */
+/** Listings: filters, order, pages, markers, and the index that serves each listing. */
 import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
 import { findBackup, listBackups } from "#projections/share-protection/backup.ts"
@@ -17,7 +17,7 @@ import { at, uuid } from "../../world/share-protection/samples.ts"
 
 const whole = { limit: 1000 }
 
-/** All pages, one after the other. */
+/** All pages, in order. */
 const paged = (list: (page: Page) => Effect.Effect<Listed<Row>>, limit: number) =>
   Effect.gen(function* () {
     const rows: Array<Row> = []

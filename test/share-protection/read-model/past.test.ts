@@ -44,7 +44,7 @@ describe("the read model as of a time", () => {
         for (const [index, one] of log.entries()) {
           yield* growing.tellAll([one])
           const { at } = one.commit
-          // All commits of that time belong to it.
+          // All commits with that timestamp are included.
           if (log[index + 1]?.commit.at === at) continue
           assert.deepEqual(yield* answers(full.db, at), yield* answers(growing.db), at)
         }

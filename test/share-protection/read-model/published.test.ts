@@ -76,7 +76,7 @@ const told: Readonly<Record<string, Type>> = {
   ReconciliationFinished: "reconciliation_finished",
 }
 
-/** Events only for operators, because no project owns them. */
+/** Events that only operators see, because no project owns them. */
 const operators = new Set(["worker", "rollout", "scheduler", "reconciliation"])
 
 const id_of: Partial<Readonly<Record<Kind, string>>> = { policy: share_id, worker: "worker-1" }
@@ -108,7 +108,7 @@ function* walks({ machine, events, long }: Happening) {
 }
 
 const all = Object.entries(happenings).flatMap(([kind, happening]) =>
-  // The keys are the table's own.
+  // The keys are those of the table.
   [...walks(happening)].map((history) => ({ kind: kind as Kind, history })),
 )
 
@@ -135,7 +135,7 @@ describe("what share protection publishes", () => {
   it("has exactly the data of its type, and its project", () => {
     for (const { kind, history } of all) {
       for (const { service, aggregate, event } of tell(kind, history)) {
-        // A listed type, by the test above.
+        // The test above checks that the type is listed.
         const type = types[event.type as Type]
         Schema.decodeUnknownSync(type.data, strict)(event.data)
         Schema.decodeUnknownSync(CloudEvent, strict)(JSON.parse(JSON.stringify(event)))

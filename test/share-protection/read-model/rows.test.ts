@@ -1,4 +1,6 @@
-/** Feeds each short history of each chart to the read model, whose rows must match the chart. */
+/**
+ * Feeds each short history of each state chart to the read model, whose rows must match the chart.
+ */
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, Struct } from "effect"
 import type { AnyMachineSnapshot } from "xstate"
@@ -55,20 +57,20 @@ const last = (history: History, is: (type: string) => boolean) => {
   return index < 0 ? undefined : { event: history[index], at: second(index) }
 }
 
-/** A row's times: made by one event, and changed by all but the silent ones. */
+/** A row's times: set by its first event and updated by all events except the silent ones. */
 const times = (history: History, births: ReadonlyArray<string>, silent: ReadonlyArray<string>) => ({
   created_at: last(history, (type) => births.includes(type))?.at,
   updated_at: last(history, (type) => !silent.includes(type))?.at,
 })
 
 interface Pair {
-  /** The row, in the n-th history. */
+  /** Finds the row of the n-th history. */
   readonly find: (db: Db, n: number) => Effect.Effect<object | undefined>
-  /** The expected value. */
+  /** The expected row. */
   readonly row: (state: AnyMachineSnapshot, history: History, n: number) => object | undefined
-  /** The stream's id, a UUID unless it is another. */
+  /** The stream's id; a UUID by default. */
   readonly id?: (n: number) => string
-  /** The field of the row's own id in the events. */
+  /** The event field that contains the row's own id. */
   readonly own?: string
 }
 
@@ -114,7 +116,7 @@ const target_template: Pair = {
   },
 }
 
-/** The n-th history's own policy. */
+/** The policy of the n-th history. */
 const policyId = (n: number) => PolicyId.make(uuid(1_000_000 + n))
 
 const policy: Pair = {
@@ -157,7 +159,7 @@ const backup: Pair = {
     const made = last(history, (type) => type === "BackupCompleted" || type === "BackupAdopted")
     const is_expired = state.value === "expired" || state.value === "undeleting"
     const is_made = state.value === "available" || is_expired
-    // The chart reached this state by this event.
+    // The chart reached this state through this event.
     const snapshot = made?.event as Extract<BackupEvent, { type: "BackupCompleted" }>
     return {
       id: uuid(n),
@@ -191,7 +193,7 @@ const restore: Pair = {
   row: (state, history, n) => {
     if (isGone(state)) return undefined
     const end = last(history, (type) => type === "RestoreCompleted")?.event
-    // The chart reached this state by this event.
+    // The chart reached this state through this event.
     const told = end as Extract<RestoreEvent, { type: "RestoreCompleted" }>
     const made = state.value === "available" ? Struct.pick(told, ["files", "bytes", "plan"]) : {}
     const at = times(history, ["RestoreRequested"], [])
@@ -322,7 +324,7 @@ const pairs: Readonly<Record<keyof typeof happenings, Pair>> = {
   reconciliation,
 }
 
-/** The short histories, and the long ones. */
+/** The short histories, followed by the long ones. */
 function* walks({ machine, events, long }: Happening) {
   let walked = 0
   for (const walk of histories(machine, events, length_max)) {
@@ -336,13 +338,13 @@ const walk = (name: keyof typeof happenings) =>
   Effect.gen(function* () {
     const { id = uuid, find, row, own } = pairs[name]
     const model = yield* emptyModel
-    // Jobs are of a target.
+    // Jobs belong to a target.
     yield* model.tell(`target.${target_id}`, 0, created)
     let n = 100
     let position = 1
     for (const { state, history } of walks(happenings[name])) {
       n++
-      // The row's id is unique, so that a policy needs another in each history.
+      // The row's id is unique, so each history needs a different policy.
       const text = JSON.stringify(history)
       const told: History = JSON.parse(own ? text.replaceAll(own, policyId(n)) : text)
       yield* model.tellAll(

@@ -67,7 +67,9 @@ const templateNow = Effect.gen(function* () {
   return yield* targetTemplateAfter(log, last)
 })
 
-/** A log that delays writes until a number of writers wait, so that all have decided by then. */
+/**
+ * A log that delays writes until this many writers wait, so that all of them have already decided.
+ */
 const gated = Effect.fnUntraced(function* (writers: number) {
   const log = yield* Log
   const gate = yield* Latch.make()
@@ -82,7 +84,7 @@ const gated = Effect.fnUntraced(function* (writers: number) {
   })
 })
 
-/** Sends each batch by a host of its own, at once; answers what came of each. */
+/** Sends each batch through its own host, concurrently; returns each outcome. */
 const race = Effect.fnUntraced(function* (...batches: ReadonlyArray<Batch>) {
   const log = yield* gated(batches.length)
   const sent = batches.map(

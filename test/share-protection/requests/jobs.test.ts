@@ -61,7 +61,7 @@ const gone = { backup_id, engine_snapshot_id }
 const other = { backup_id: other_backup_id, engine_snapshot_id }
 const going = { project_id, target_id, backups: [gone, other], job_id: jobId(3) }
 
-/** A job of the target's own. */
+/** A job of the target itself. */
 const of_target = {
   resource_type: "target" as const,
   project_id,
@@ -183,7 +183,7 @@ const ledgerNow = Effect.gen(function* () {
   return yield* ledgerAfter(log, last)
 })
 
-/** The counts of the project's ledger and of the target. */
+/** The counts in the project's ledger and in the target. */
 const counted = Effect.gen(function* () {
   const { policies, backups } = yield* targetNow
   return { ledger: Struct.omit(yield* ledgerNow, ["state"]), target: { policies, backups } }

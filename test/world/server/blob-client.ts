@@ -1,10 +1,10 @@
-/** Blobs over HTTP in each form that document 1 and DECISIONS have. */
+/** Blobs over HTTP, in each form that document 1 and DECISIONS define. */
 import { blake3 } from "@napi-rs/blake-hash"
 import { type Client, shown } from "./client.ts"
 
-/** Data bytes of one message of a stream here, so that most blobs are several. */
+/** Data bytes per stream message here, so that most blobs need several. */
 const message_bytes = 48_000
-/** The largest page of a list. */
+/** The maximum page size of a list. */
 const list_limit = 10_000
 /** DECISIONS: a blob's identifier is the first half of its BLAKE3-256. */
 const id_digits = 32
@@ -18,7 +18,7 @@ export type GetForm = (typeof get_forms)[number]
 const base64 = (bytes: Uint8Array) =>
   Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString("base64")
 
-/** The identifier and the checksum of these bytes, computed here and not by the server. */
+/** The identifier and the checksum of these bytes, computed without the server. */
 export const hashed = (bytes: Uint8Array) => {
   const digest = blake3(bytes)
   return { id: digest.toString("hex").slice(0, id_digits), checksum: digest.toString("base64") }
@@ -68,7 +68,7 @@ const requests: {
   }),
 }
 
-/** Puts bytes in the given form; whatever was answered. */
+/** Puts bytes in the given form; returns any response. */
 export const putBlob = (client: Client, bytes: Uint8Array, form: PutForm, headers = {}) => {
   const { method, path, type, body } = requests[form](bytes)
   return client.ask(method, path, { body, headers: { "content-type": type, ...headers } })
@@ -86,7 +86,7 @@ const bytesFrom: { readonly [Form in GetForm]: (body: Buffer) => Buffer } = {
   },
 }
 
-/** The bytes of a blob, read in the given form; fails unless the answer is 200 and whole. */
+/** Gets the bytes of a blob in the given form; fails unless the response is 200 and complete. */
 export const getBlob = async (client: Client, id: string, form: GetForm) => {
   const path = `/v1/blobs/${id}${form === "lines" ? "/stream" : ""}`
   const accept = form === "raw" ? "application/octet-stream" : "application/json"

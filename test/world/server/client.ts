@@ -1,4 +1,4 @@
-/** A client over HTTP that says exactly what came back, or that nothing did. */
+/** An HTTP client that returns the exact response, or reports that there was none. */
 import { Agent, type IncomingHttpHeaders, request } from "node:http"
 
 export interface Answer {
@@ -7,7 +7,7 @@ export interface Answer {
   readonly body: Buffer
 }
 
-/** No answer came: what was asked may have been done or not. */
+/** No response arrived, so the request may or may not have taken effect. */
 export class NoAnswer extends Error {}
 
 export interface Asked {
@@ -15,20 +15,20 @@ export interface Asked {
   readonly body?: Uint8Array | string
 }
 
-/** How long a client waits; the server's own deadline is shorter. */
+/** Client timeout; the server's own deadline is shorter. */
 const answer_ms_max = 90_000
 
-/** The text of an answer, for the message of a failure. */
+/** The response as text for error messages. */
 const text_chars_max = 500
 export const shown = ({ status, body }: Answer) =>
   `${status} ${body.toString("utf8", 0, text_chars_max)}`
 
-/** A client with connections of its own, kept open until `close`. */
+/** A client with its own connections, kept open until `close`. */
 export const connect = (url: string, token: string, wait_ms = answer_ms_max) => {
   const agent = new Agent({ keepAlive: true })
   const authorization = `Bearer ${token}`
 
-  /** The whole answer; NoAnswer when the connection ended before it did. */
+  /** The complete response; NoAnswer if the connection ended earlier. */
   const ask = (method: string, path: string, { headers = {}, body }: Asked = {}) =>
     new Promise<Answer>((resolve, reject) => {
       const failed = (cause: Error) => reject(new NoAnswer(`${method} ${path}: ${cause.message}`))
@@ -49,7 +49,7 @@ export const connect = (url: string, token: string, wait_ms = answer_ms_max) => 
       sent.end(body)
     })
 
-  /** The JSON of an answer that must be 200. */
+  /** The JSON of a response, which must be 200. */
   const json = async <A>(method: string, path: string, value?: unknown, headers = {}) => {
     const body = value === undefined ? undefined : JSON.stringify(value)
     const type = body === undefined ? {} : { "content-type": "application/json" }

@@ -4,9 +4,12 @@ import { join } from "node:path"
 import { type Client, connect } from "./client.ts"
 import { isRunning, newFolder, program, startScript, told, until } from "./server.ts"
 
-/** Six starts on a machine that does several things at once; alone they take seven seconds. */
+/**
+ * Six starts on a machine that runs several tasks at once; on an idle machine they take seven
+ * seconds.
+ */
 const ready_ms_max = 120_000
-/** From a signal to the end of a process, or to what others make of it. */
+/** The time from a signal to the end of a process, or to its detection by others. */
 const soon_ms = 30_000
 
 export interface ClusterNode {
@@ -15,20 +18,20 @@ export interface ClusterNode {
   readonly pid: number
 }
 
-/** What it wrote down for whoever comes with `curl`. */
+/** The file that the command writes for users of `curl`. */
 interface ClusterFile {
   readonly token: string
   readonly nodes: ReadonlyArray<ClusterNode>
 }
 
-/** Small files, and heartbeats that tell soon of a node that is gone: in seconds. */
+/** Small files, and heartbeats that detect a failed node within seconds. */
 const set = [
   "blob.segment_bytes=8388608",
   "cluster.heartbeat_interval_seconds=1",
   "cluster.heartbeat_deadline_seconds=4",
 ]
 
-/** Starts it, and waits until each node sees all. */
+/** Starts it, and waits until each node lists all of them. */
 export const startCluster = async (nodes: number, settings: ReadonlyArray<string> = []) => {
   const dir = join(newFolder(), "cluster")
   const flags = [...set, ...settings].flatMap((one) => ["--set", one])
@@ -41,7 +44,7 @@ export const startCluster = async (nodes: number, settings: ReadonlyArray<string
   try {
     await one.said(/^cluster ready$/m, ready_ms_max)
   } catch (cause) {
-    // What it has started goes with it, and not with what cleans up behind a failed test.
+    // Stops its nodes too; the cleanup after a failed test would not.
     await stop()
     throw cause
   }
@@ -61,18 +64,18 @@ export const startCluster = async (nodes: number, settings: ReadonlyArray<string
     clientOf,
     printed: one.printed,
     told: () => told(one),
-    /** SIGKILL for the process of a node. */
+    /** Kills the process of a node with SIGKILL. */
     kill: async (number: number) => {
       const pid = read.nodes[number - 1]?.pid ?? 0
       process.kill(pid, "SIGKILL")
       await until(`node ${number} to be gone`, soon_ms, () => !isRunning(pid))
     },
-    /** SIGKILL for the process that started the nodes. */
+    /** Kills the process that started the nodes with SIGKILL. */
     killParent: () => {
       for (const client of clients) client.close()
       one.child.kill("SIGKILL")
     },
-    /** Has a node stand still, and go on. */
+    /** Pauses or resumes a node. */
     signal: (number: number, signal: "SIGSTOP" | "SIGCONT") =>
       process.kill(read.nodes[number - 1]?.pid ?? 0, signal),
     stop: async () => {
@@ -84,14 +87,14 @@ export const startCluster = async (nodes: number, settings: ReadonlyArray<string
 
 export type Cluster = Awaited<ReturnType<typeof startCluster>>
 
-/** A put of plain bytes under a policy: whatever was answered. */
+/** Puts plain bytes under a policy; returns any response. */
 export const putAs = (client: Client, bytes: Uint8Array, policy: string) =>
   client.ask("POST", `/v1/blobs/stream?policy=REPLICATION_POLICY_${policy}`, {
     headers: { "content-type": "application/octet-stream" },
     body: bytes,
   })
 
-/** A get of plain bytes: whatever was answered. */
+/** Gets plain bytes; returns any response. */
 export const getRaw = (client: Client, id: string, headers = {}) =>
   client.ask("GET", `/v1/blobs/${id}`, {
     headers: { accept: "application/octet-stream", ...headers },
@@ -101,7 +104,7 @@ interface Stat {
   readonly exists: boolean
 }
 
-/** How many of these nodes have a copy or a shard of the blob. */
+/** The number of these nodes that have a copy or a shard of the blob. */
 export const countCopies = async (clients: ReadonlyArray<Client>, id: string) => {
   const stats = await Promise.all(
     clients.map((client) => client.json<Stat>("GET", `/v1/blobs/${id}/stat`)),
@@ -113,7 +116,7 @@ interface State {
   readonly nodes: ReadonlyArray<{ readonly node_id: string; readonly state: string }>
 }
 
-/** The states that a node shows of all, by name. */
+/** The state of every node according to one node, by name. */
 export const statesOf = async (client: Client) => {
   const { nodes } = await client.json<State>("GET", "/v1/cluster/state")
   return nodes.map(({ node_id, state }) => `${node_id} ${state}`)

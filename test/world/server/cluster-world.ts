@@ -1,6 +1,6 @@
 /**
- * A cluster of real processes, each with a gate before its address and another before its bus, so
- * that any of them can be cut off from the others, from the log, or from both.
+ * A cluster of real processes, each with one gate in front of its address and another in front of
+ * its bus, so that any of them can be cut off from the others, from the log, or from both.
  */
 import { createHash, randomBytes } from "node:crypto"
 import { cpSync, renameSync, rmSync } from "node:fs"
@@ -11,10 +11,10 @@ import { type Gate, type Network, network, openGate } from "./gate.ts"
 import { startNats } from "./outside-nats.ts"
 import { end, newFolder, type Server, startServer, told, until } from "./server.ts"
 
-/** How long a cluster may take to come to rest, on a machine that does many things. */
+/** Maximum time until a cluster is stable, on a busy machine. */
 export const whole_ms_max = 240_000
 
-/** The bus, by the name that gates know it by. */
+/** The bus's name in the gates. */
 const bus_name = "bus"
 
 export const token = randomBytes(24).toString("base64url")
@@ -30,20 +30,20 @@ export interface WorldNode {
   readonly environment: Readonly<Record<string, string>>
   server: Server
   client: Client
-  /** Whether it is asked: not while it is down, leaves, or hears nobody. */
+  /** Whether clients use it: not while it is down, leaving, or isolated. */
   is_up: boolean
 }
 
 export interface WorldOptions {
   readonly count: number
-  /** In seconds: how soon a silent node is offline. */
+  /** Time until a silent node is offline, in seconds. */
   readonly deadline_s?: number
   readonly environment?: Readonly<Record<string, string>>
-  /** Of single nodes, by their number. */
+  /** Settings of single nodes, by their number. */
   readonly own?: (number: number) => Readonly<Record<string, string>>
 }
 
-/** What each of the nodes is told. */
+/** The settings of each node. */
 const common = (deadline_s: number) => ({
   ALMANAC_SERVICES: "blob-storage",
   ALMANAC_LOG__LEVEL: "warning",
@@ -58,7 +58,7 @@ const common = (deadline_s: number) => ({
   ]),
 })
 
-/** Between a node and all others, and between it and the log. */
+/** Cuts between a node and all others, and between a node and the log. */
 const cutsOf = (net: Network, nodes: ReadonlyArray<WorldNode>) => ({
   cutFromPeers: (node: WorldNode, ways: Ways = "both") => {
     for (const { node_id } of nodes) {
@@ -66,7 +66,7 @@ const cutsOf = (net: Network, nodes: ReadonlyArray<WorldNode>) => ({
       if (ways !== "from") net.cut(node_id, node.node_id)
       if (ways !== "to") net.cut(node.node_id, node_id)
     }
-    // Who has not said yet who it is.
+    // Also cuts callers that have not identified themselves.
     if (ways !== "from") net.cut("", node.node_id)
   },
   cutFromLog: ({ node_id }: WorldNode) => {
@@ -75,7 +75,7 @@ const cutsOf = (net: Network, nodes: ReadonlyArray<WorldNode>) => ({
   },
 })
 
-/** A bus that can be killed, and starts again on its port and folder. */
+/** A bus that can be killed and restarts with the same port and folder. */
 const startBus = async () => {
   const folder = newFolder()
   let nats = await startNats(folder)
@@ -90,9 +90,9 @@ const startBus = async () => {
   }
 }
 
-/** Starts a node on the folder that is there now. */
+/** Starts a node on its current folder. */
 const startOf = async ({ data_dir, gate, environment }: Omit<WorldNode, Running>) => {
-  // Ten of them start at once.
+  // Up to ten of them start at once.
   const server = await startServer(data_dir, environment, whole_ms_max)
   gate.aim(Number(new URL(server.url).port))
   return { server, client: connect(server.url, token) }
@@ -104,15 +104,15 @@ const kill = async (node: WorldNode) => {
   await node.server.killAlone()
 }
 
-/** What a node goes through, on its folder. */
+/** Operations on a node and its folder. */
 const lives = {
   kill,
   comeBack: async (node: WorldNode, is_up = true) => {
     Object.assign(node, await startOf(node), { is_up })
   },
-  /** What the folder of a node that is not running holds now, to be put back later. */
+  /** Saves the folder of a stopped node, so that it can be restored later. */
   saveDisk: ({ data_dir }: WorldNode) => cpSync(data_dir, `${data_dir}.old`, { recursive: true }),
-  /** An older state of the folder comes back instead of the present one. */
+  /** Replaces the current folder with the saved one. */
   exchangeDisk: ({ data_dir }: WorldNode) => {
     rmSync(data_dir, { recursive: true })
     renameSync(`${data_dir}.old`, data_dir)
@@ -141,7 +141,7 @@ export const startWorld = async (options: WorldOptions) => {
   const given = { ...common(deadline_s), ...environment }
   const nodes: Array<WorldNode> = []
 
-  /** One more, which joins by itself. */
+  /** Starts another node, which joins by itself. */
   const add = async (number = nodes.length + 1) => {
     const node_id = `node-${number}`
     const gate = await openGate({ network: net, name: node_id })
@@ -173,10 +173,10 @@ export const startWorld = async (options: WorldOptions) => {
     ...cutsOf(net, nodes),
     heal: net.heal,
     delay: net.delay,
-    /** Two more that join at once. */
+    /** Two more nodes that join at once. */
     addTwo: () => Promise.all([nodes.length + 1, nodes.length + 2].map(add)),
     clients: () => nodes.map(({ client }) => client),
-    /** Any node that answers. */
+    /** Any node that is up. */
     some: () => {
       const [node] = up()
       if (node === undefined) throw new Error("no node is up")
@@ -195,19 +195,19 @@ export const startWorld = async (options: WorldOptions) => {
 
 type Running = "server" | "client" | "is_up"
 
-/** Which way a cut is: to the node, from it, or both. */
+/** Direction of a cut: to the node, from it, or both. */
 export type Ways = "to" | "from" | "both"
 
 export type World = Awaited<ReturnType<typeof startWorld>>
 
-/** Waits until one node sees another in this state; undefined: not at all. */
+/** Waits until one node lists another in this state; undefined: not listed. */
 export const untilSeen = (client: Client, node_id: string, state: string | undefined) =>
   until(`${node_id} to be ${state ?? "gone"}`, whole_ms_max, async () => {
     const found = (await statesOf(client)).find((text) => text.startsWith(`${node_id} `))
     return found === (state && `${node_id} ${state}`)
   })
 
-/** Waits until all nodes see all of them active. */
+/** Waits until every node lists all nodes as active. */
 export const untilActive = (world: World) =>
   until("all nodes to be active", whole_ms_max, async () => {
     const states = await Promise.all(world.clients().map(statesOf))

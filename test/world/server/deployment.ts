@@ -1,6 +1,6 @@
 /**
- * Several processes of one deployment, as operators of more than one machine have them: one bus,
- * one shared secret, tokens that all of them know, a data folder for each.
+ * Several processes of one deployment, as on several machines: one bus, one shared secret, tokens
+ * that all of them accept, and a data folder for each.
  */
 import { randomBytes } from "node:crypto"
 import { join } from "node:path"
@@ -12,22 +12,22 @@ export interface DeploymentOptions {
   /** `nats.url` of all processes. */
   readonly url: string
   readonly replicas?: number
-  /** Settings that all processes have. */
+  /** Settings of all processes. */
   readonly environment?: Environment
 }
 
 export interface MemberOptions {
-  /** All of them where absent. */
+  /** All roles by default. */
   readonly roles?: ReadonlyArray<Role>
-  /** Settings of this process alone. */
+  /** Settings of this process only. */
   readonly environment?: Environment
-  /** Where the release is that is run; this one where absent. */
+  /** Folder of the release to run; this one by default. */
   readonly from?: string
 }
 
 const newToken = () => randomBytes(24).toString("hex")
 
-/** A deployment of which nothing runs yet. */
+/** A deployment without any running process. */
 export const newDeployment = ({ url, replicas = 1, environment = {} }: DeploymentOptions) => {
   const folder = newFolder()
   const project_id = v7().replaceAll("-", "")
@@ -55,7 +55,7 @@ export const newDeployment = ({ url, replicas = 1, environment = {} }: Deploymen
     ...environment,
   })
   const dataOf = (name: string) => join(folder, name)
-  /** Starts a process; one of the same name has its data folder again. */
+  /** Starts a process; a process with the same name reuses its data folder. */
   const start = async (name: string, options: MemberOptions = {}) => {
     const server = await startServer(dataOf(name), settingsOf(options), undefined, options.from)
     running.set(name, server)
@@ -69,10 +69,10 @@ export const newDeployment = ({ url, replicas = 1, environment = {} }: Deploymen
     project_id,
     start,
     dataOf,
-    /** Runs a verb of a machine that has the shared settings and a data folder of its own. */
+    /** Runs a command on a machine with the shared settings and its own data folder. */
     verb: (name: string, args: ReadonlyArray<string>, options: MemberOptions = {}) =>
       runVerb(dataOf(name), args, settingsOf(options)),
-    /** SIGTERM to one, or to all that run, and how they ended. */
+    /** Sends SIGTERM to one process, or to all, and returns their exits. */
     stop: (name?: string) => {
       const servers = [...running].filter(([other]) => name === undefined || other === name)
       return Promise.all(servers.map(([, server]) => server.stop()))

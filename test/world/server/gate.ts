@@ -1,23 +1,24 @@
 /**
- * A gate in front of a listener: TCP that can be held up, in one direction or both, or be late, as
- * on a network that loses packets. What is held up comes later, as TCP sends again what was lost;
- * no connection ends for it but by those who wait.
+ * A gate in front of a listener: TCP that can be blocked in one or both directions, or delayed, as
+ * on a lossy network. Blocked data arrives later, because TCP retransmits lost packets; the gate
+ * itself closes no connection.
  *
- * Nodes come from one address here, so a caller is known by what it says of itself when it becomes
- * a link; until then it is nobody, whom only the cut of everybody holds up.
+ * All nodes connect from one address here, so a gate identifies a caller by the name that it sends
+ * when it becomes a link. Until then the caller is anonymous, and only a cut of the anonymous
+ * caller blocks it.
  */
 import { once } from "node:events"
 import { connect, createServer, type Server, type Socket } from "node:net"
 import { setTimeout as pause } from "node:timers/promises"
 
-/** Where the name of the calling node stands, within its first bytes. */
+/** Matches the name of the calling node, within its first bytes. */
 const caller_pattern = /^authorization: Almanac-Cluster node="([\w-]+)"/im
 
-/** The same of a nats-server that makes a route to another. */
+/** The same for a nats-server that opens a route to another. */
 export const route_pattern = /"server_name":"([\w-]+)"/
 const head_bytes_max = 4096
 
-/** Who is cut from whom, for all gates of one network. */
+/** The cuts between nodes, for all gates of one network. */
 export const network = () => {
   const cuts = new Set<string>()
   let delay_ms = 0
@@ -29,11 +30,11 @@ export const network = () => {
   }
   const isCut = (from: string, to: string) => cuts.has(`${from} ${to}`)
   return {
-    /** Nothing more comes from the one to the other. */
+    /** Blocks all data from one to the other. */
     cut: (from: string, to: string) => {
       cuts.add(`${from} ${to}`)
     },
-    /** Everything is this much late, in milliseconds. */
+    /** Delays everything by this many milliseconds. */
     delay: (ms: number) => {
       delay_ms = ms
     },
@@ -54,17 +55,17 @@ export type Network = ReturnType<typeof network>
 
 export interface GateOptions {
   readonly network: Network
-  /** Who is behind it. */
+  /** The name of the server behind the gate. */
   readonly name: string
-  /** Who comes to it; undefined: nodes that say so themselves. */
+  /** The caller's name; undefined: nodes identify themselves. */
   readonly caller?: string
-  /** How they say so, if not as the nodes of a blob cluster do. */
+  /** The pattern of the caller's name, if it differs from the blob cluster's. */
   readonly says?: RegExp
 }
 
 const isOpen = (socket: Socket) => !socket.destroyed
 
-/** Passes on what comes from the one socket to the other, in order, and its end. */
+/** Forwards data from one socket to the other, in order, and its end. */
 const pass = async (
   from: Socket,
   to: Socket,
@@ -85,7 +86,7 @@ const pass = async (
   }
 }
 
-/** Listens on a free port; what comes goes to `target`, once there is one. */
+/** Listens on a free port; forwards connections to `target` once it is set. */
 export const openGate = async (options: GateOptions) => {
   const { network, name, caller, says = caller_pattern } = options
   const sockets = new Set<Socket>()
@@ -125,7 +126,7 @@ export const openGate = async (options: GateOptions) => {
       target = at
       is_shut = false
     },
-    /** As if nobody listened: what is open breaks off, what comes is refused, until `open`. */
+    /** Behaves like a closed port: closes open connections and rejects new ones, until `open`. */
     shut: () => {
       is_shut = true
       for (const socket of sockets) socket.destroy()

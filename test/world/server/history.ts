@@ -1,10 +1,10 @@
-/** What a server says that happened: to its operators, and to those who subscribed. */
+/** The event history that a server returns to its operators and to its subscribers. */
 import { get } from "node:http"
 import type { Client } from "./client.ts"
 
-/** Events on a page of the audit, at most. */
+/** Maximum number of events on an audit page. */
 const page_limit = 1_000
-/** How long subscribers may have to wait for what is in the log, in milliseconds. */
+/** Maximum delay until subscribers receive the log's events, in milliseconds. */
 const published_ms_max = 30_000
 
 export interface AuditEvent {
@@ -24,7 +24,7 @@ interface AuditPage {
   readonly next_marker?: string
 }
 
-/** Every event of the log in its order; those that are `known` already are not asked for again. */
+/** Every event of the log in order; `known` events are not requested again. */
 export const auditEvents = async (admin: Client, known: ReadonlyArray<AuditEvent>) => {
   const events = [...known]
   const last = events.at(-1)
@@ -50,7 +50,7 @@ const parsed = (text: string): PublishedEvent | undefined => {
   return { sequence: Number(sequence), event: JSON.parse(data) }
 }
 
-/** The first `count` events that subscribers are told, from the first there ever was. */
+/** The first `count` events that subscribers receive, from the beginning of the history. */
 export const publishedEvents = ({ url, authorization }: Client, count: number) =>
   new Promise<ReadonlyArray<PublishedEvent>>((resolve, reject) => {
     const events: Array<PublishedEvent> = []

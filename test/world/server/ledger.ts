@@ -1,33 +1,33 @@
 /**
- * What the clients of a server know: which of their operations were acknowledged, which may have
- * happened or not, and so what must be there after the server was killed.
+ * The knowledge of a server's clients: which of their operations were acknowledged, which may or
+ * may not have taken effect, and therefore what must exist after the server was killed.
  */
 import type { Client } from "./client.ts"
 
-/** What a subject is by all that was acknowledged; `undefined` is absent. */
+/** A subject's state after all acknowledged operations; `undefined` means absent. */
 export type State = string | undefined
 
-/** One request that would change something, by the name that its client gave it. */
+/** One request that would change something, by the name that its client chose. */
 export interface Operation {
-  /** Sent as `X-Request-Id`, so that its events carry it. */
+  /** Sent as `X-Request-Id`, so that its events include it. */
   readonly name: string
-  /** A blob's identifier, or a node's. */
+  /** The identifier of a blob or a node. */
   readonly subject: string
   readonly before: State
   readonly after: State
-  /** Whether the server answered that it is done. */
+  /** Whether the server acknowledged it. */
   readonly is_acknowledged: boolean
-  /** Sends the same command once more, by the same name and key, and answers when it is done. */
+  /** Sends the same command again, with the same name and key, and returns when it is done. */
   readonly again?: (client: Client) => Promise<void>
 }
 
-/** The operations of one data folder's clients, in their order, and what they come to. */
+/** The operations of one data folder's clients, in order, and the resulting states. */
 export const ledger = () => {
   const operations: Array<Operation> = []
   const states = new Map<string, State>()
-  /** What the answer to the last, unanswered operation on a subject would have been. */
+  /** The last unanswered operation on each subject. */
   const doubts = new Map<string, Operation>()
-  /** Whether an operation that was in doubt was found done, by its name. */
+  /** Whether an operation in doubt turned out to be done, by its name. */
   const settled = new Map<string, boolean>()
 
   return {
@@ -35,14 +35,16 @@ export const ledger = () => {
     states,
     doubts,
     stateOf: (subject: string) => states.get(subject),
-    /** Nothing more is done to such a subject before it is known what it is. */
+    /** Clients do not change such a subject until its state is known. */
     isInDoubt: (subject: string) => doubts.has(subject),
     note: (operation: Operation) => {
       operations.push(operation)
       if (operation.is_acknowledged) states.set(operation.subject, operation.after)
       else doubts.set(operation.subject, operation)
     },
-    /** What a subject turned out to be; fails when it is neither before nor after the doubt. */
+    /**
+     * Records a subject's actual state; fails if it is neither the state before nor the one after.
+     */
     resolve: (subject: string, found: State) => {
       const doubt = doubts.get(subject)
       if (doubt === undefined) return

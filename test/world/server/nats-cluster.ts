@@ -1,6 +1,6 @@
 /**
- * Three nats-servers that are one JetStream cluster, with gates before all that they hear: each of
- * them can be killed, stopped, and cut off from the others and from everybody who uses it.
+ * Three nats-servers that form one JetStream cluster, with gates in front of all their listeners:
+ * each of them can be killed, stopped, and cut off from the others and from all its clients.
  */
 import { type ChildProcess, spawn } from "node:child_process"
 import { once } from "node:events"
@@ -15,14 +15,14 @@ import { newFolder, until } from "./server.ts"
 export const bus_names = ["nats-1", "nats-2", "nats-3"] as const
 export type BusName = (typeof bus_names)[number]
 
-/** A server reads its streams in and finds the others, on a machine that does many things. */
+/** Time for a server to load its streams and find the others, on a busy machine. */
 const ready_ms_max = 60_000
-/** A question of the tests' own, to servers that are well. */
+/** Timeout of the tests' own requests to healthy servers. */
 const answer_ms_max = 2_000
 
 /**
- * As docs/guide-scale-out.md tells it, on free ports. The others reach a server by its gate alone,
- * so no address is told that is none.
+ * Configured as in docs/guide-scale-out.md, on free ports. The others reach a server only through
+ * its gate, so the servers do not advertise other addresses.
  */
 const confOf = (name: BusName, folder: string, gates: ReadonlyMap<BusName, Gate>) => {
   const others = bus_names.filter((other) => other !== name)
@@ -55,11 +55,11 @@ const portsIn = (folder: string): Ports | undefined => {
   return text.endsWith("}") ? JSON.parse(text) : undefined
 }
 
-/** One server on its folder and behind its gates; not started yet. */
+/** One server with its folder and gates; not started yet. */
 const makeBus = (name: BusName, folder: string, routes: ReadonlyMap<BusName, Gate>) => {
   const conf = join(folder, "nats.conf")
   writeFileSync(conf, confOf(name, folder, routes))
-  /** Of everybody who uses it. */
+  /** The gates of its clients. */
   const gates: Array<Gate> = []
   let child: ChildProcess | undefined
   let ports: Ports | undefined
@@ -82,10 +82,10 @@ const makeBus = (name: BusName, folder: string, routes: ReadonlyMap<BusName, Gat
     name,
     gates,
     aim,
-    /** Where it listens itself, behind its gates. */
+    /** Its own address, behind its gates. */
     url: () => ports?.nats[0] ?? "",
     start: async () => {
-      // One that was killed has left where it was.
+      // A killed server leaves its ports file behind.
       for (const file of readdirSync(folder)) {
         if (file.endsWith(".ports")) rmSync(join(folder, file))
       }
@@ -127,7 +127,7 @@ export const startNatsCluster = async (net: Network) => {
       return found
     },
     ask: <A>(question: Question<A>) => ask(buses, question),
-    /** What `nats.url` is to somebody of this name, whom cuts know by it. */
+    /** The `nats.url` for a client with this name, which identifies the client in cuts. */
     urlFor: async (user: string) => {
       users.add(user)
       const urls: Array<string> = []
@@ -139,7 +139,7 @@ export const startNatsCluster = async (net: Network) => {
       }
       return urls.join(",")
     },
-    /** A server hears nobody any more, and nobody hears it, until the network heals. */
+    /** Cuts a server off from all others in both directions, until the network heals. */
     cutOff: (name: BusName) => {
       for (const other of [...bus_names, ...users, ""]) {
         if (other === name) continue
@@ -147,7 +147,7 @@ export const startNatsCluster = async (net: Network) => {
         net.cut(name, other)
       }
     },
-    /** The same of somebody who uses them. */
+    /** Cuts off a client of the servers in the same way. */
     cutOffUser: (user: string) => {
       for (const name of bus_names) {
         net.cut(user, name)
@@ -166,7 +166,7 @@ export type NatsCluster = Awaited<ReturnType<typeof startNatsCluster>>
 
 type Question<A> = (jsm: JetStreamManager, connection: NatsConnection) => Promise<A>
 
-/** Asks the servers over a connection of its own, past all gates. */
+/** Queries the servers over a separate connection that bypasses all gates. */
 const ask = async <A>(buses: ReadonlyArray<Bus>, question: Question<A>): Promise<A> => {
   const servers = buses.map((bus) => bus.url())
   const connection = await connect({ servers, timeout: answer_ms_max })
@@ -180,7 +180,7 @@ const ask = async <A>(buses: ReadonlyArray<Bus>, question: Question<A>): Promise
   }
 }
 
-/** Waits until the servers answer what only a cluster with a leader answers. */
+/** Waits until the servers respond to a request that requires a cluster leader. */
 const untilLed = (buses: ReadonlyArray<Bus>) =>
   until("the cluster of nats-servers to have a leader", ready_ms_max, async () => {
     try {

@@ -1,4 +1,4 @@
-/** A nats-server that is none of the product's: what `nats.url` names. */
+/** An external nats-server, as `nats.url` configures one. */
 import { spawn } from "node:child_process"
 import { readdirSync, readFileSync, rmSync } from "node:fs"
 import { join } from "node:path"
@@ -8,11 +8,11 @@ import { until } from "./server.ts"
 const ready_ms_max = 30_000
 
 /**
- * Starts one with JetStream on this port of this machine, or a free one, its files in `folder`;
- * `config` is a file with what else it is told.
+ * Starts a server with JetStream on this port of this machine, or a free one, with its files in
+ * `folder`; `config` is a file with further settings.
  */
 export const startNats = async (folder: string, port = "-1", config?: string) => {
-  // One that was killed has left where it was.
+  // A killed server leaves its ports file behind.
   for (const file of readdirSync(folder)) if (file.endsWith(".ports")) rmSync(join(folder, file))
   const binary = findBinary("nats-server")?.path ?? "nats-server"
   const flags = ["-js", "-sd", folder, "-a", "127.0.0.1", "-p", port, "--ports_file_dir", folder]

@@ -1,4 +1,4 @@
-/** A running server with its pages, and a browser to look at them: for the tests of one file. */
+/** A running server with its pages, and a browser to view them, for the tests of one file. */
 import type { Browser } from "playwright-core"
 import { afterAll, beforeAll } from "vitest"
 import { buildIfNeeded } from "../web/built.ts"
@@ -7,7 +7,7 @@ import { cleanUp, newFolder, startServer } from "./server.ts"
 
 export const minute_ms = 60_000
 
-/** A new page, and what its scripts complain of from then on. */
+/** A new page, and the errors that its scripts report from then on. */
 export const watchedPage = async (browser: Browser) => {
   const page = await browser.newPage()
   const complaints: Array<string> = []
@@ -18,7 +18,7 @@ export const watchedPage = async (browser: Browser) => {
   return { page, complaints }
 }
 
-/** Begun before the first test of the caller's suite, ended after its last. */
+/** Starts before the first test of the caller's suite, and ends after its last. */
 export const pageServer = (environment: Readonly<Record<string, string>>) => {
   const data_dir = newFolder()
   const begin = async () => {

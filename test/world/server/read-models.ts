@@ -1,4 +1,4 @@
-/** Read models as their files have them, against the same ones built from nothing. */
+/** Compares the read models in their files with the same read models rebuilt from the log. */
 import assert from "node:assert/strict"
 import { readdirSync } from "node:fs"
 import { join } from "node:path"
@@ -6,16 +6,16 @@ import Sqlite from "better-sqlite3"
 import { type Client, shown } from "./client.ts"
 import { until } from "./server.ts"
 
-/** How long a read model may take to show what the log holds, in milliseconds. */
+/** Maximum time until a read model has applied the whole log, in milliseconds. */
 const caught_up_ms_max = 30_000
 
 type Rows = Readonly<Record<string, ReadonlyArray<string>>>
 
-/** Every row of every table of one file, sorted: equal files are equal in it. */
+/** Every row of every table of one file, sorted, so that equal files produce equal results. */
 const dumpFile = (path: string): Rows => {
   const file = new Sqlite(path, { readonly: true })
   try {
-    // One transaction, so that a writer beside us is seen as a whole or not at all.
+    // One transaction, so that each concurrent write is seen completely or not at all.
     return file.transaction(() => {
       const tables = file
         .prepare("select name from sqlite_schema where type = 'table' and name not like 'sqlite_%'")
@@ -34,13 +34,16 @@ const dumpFile = (path: string): Rows => {
   }
 }
 
-/** `<service>.v<version>.sqlite`: live values lie beside, and no log makes those. */
+/**
+ * `<service>.v<version>.sqlite`. Files of live values have other names and do not come from the
+ * log.
+ */
 const read_model_file = /^[a-z-]+\.v\d+\.sqlite$/
 
-/** One has a place of its own, where others read it. */
+/** One read model has a separate location, where other programs read it. */
 const dashboard_file = "capital-pressure.sqlite"
 
-/** The read models of a data folder by the names of their files. */
+/** The read models of a data folder, by file name. */
 export const dumpReadModels = (data_dir: string): Readonly<Record<string, Rows>> => {
   const folder = join(data_dir, "read-models")
   const names = readdirSync(folder).filter((name) => read_model_file.test(name))
@@ -56,7 +59,7 @@ interface ReadModelList {
 
 const listed = (admin: Client) => admin.json<ReadModelList>("GET", "/v1/admin/read-models")
 
-/** Waits until a server shows all that the log holds. */
+/** Waits until a server's read models have applied the whole log. */
 export const caughtUp = (admin: Client) =>
   until("the read models to show all of the log", caught_up_ms_max, async () => {
     const { read_models } = await listed(admin)
@@ -71,7 +74,7 @@ const rebuild = async (admin: Client, name: string) => {
 const checkpoints = (dump: Readonly<Record<string, Rows>>) =>
   Object.values(dump).map(({ checkpoint }) => checkpoint)
 
-/** Each row that only one of the two has, with its table and which one that is. */
+/** Each row that only one of the two has, with its table and its side. */
 const differences = (
   kept: Readonly<Record<string, Rows>>,
   rebuilt: Readonly<Record<string, Rows>>,
@@ -88,10 +91,10 @@ const differences = (
     })
   })
 
-/** Times that a commit may come in between, before that is a failure. */
+/** Maximum number of retries because of concurrent commits. */
 const tries_max = 5
 
-/** Each read model of a running server is what the log makes of nothing, row by row. */
+/** Asserts that each read model of a running server equals a rebuild from the log, row by row. */
 export const readModelsEqualRebuilt = async (admin: Client, data_dir: string) => {
   for (let tries = 1; ; tries++) {
     await caughtUp(admin)

@@ -1,6 +1,6 @@
 /**
- * The whole program as a child process on a folder of its own: started as a user starts it, told
- * apart from its nats-server, stopped and killed.
+ * The whole program as a child process with its own folder: started as a user starts it,
+ * distinguished from its nats-server, stopped and killed.
  */
 import { execFileSync, spawn } from "node:child_process"
 import { mkdtempSync, readFileSync, realpathSync, rmSync } from "node:fs"
@@ -12,12 +12,12 @@ import { serversOf } from "#bus"
 
 const root = join(import.meta.dirname, "../../..")
 
-/** A start on a machine that does several things at once; alone it takes one second. */
+/** A start on a machine that runs several tasks at once; on an idle machine it takes one second. */
 const ready_ms_max = 60_000
-/** A verb reads the whole log at most, which is short in tests. */
+/** A command reads at most the whole log, which is short in tests. */
 const verb_ms_max = 120_000
 const look_ms = 10
-/** Characters of standard error that a failure shows. */
+/** Characters of standard error in a failure message. */
 const told_chars_max = 6_000
 
 export type Environment = Readonly<Record<string, string>>
@@ -28,7 +28,7 @@ export interface Tenant {
   readonly project_id: string
 }
 
-/** What dev-credentials.json says, as far as tests ask. */
+/** The parts of dev-credentials.json that tests use. */
 export interface Credentials {
   readonly tenant: Tenant & { readonly trust_id: string; readonly share_id: string }
   readonly tenant_b: Tenant
@@ -53,13 +53,13 @@ export const newFolder = () => {
   return folder
 }
 
-/** Lets `cleanUp` leave this folder where it is: somebody will look into it. */
+/** Excludes this folder from `cleanUp`, so that it can be inspected. */
 export const keep = (folder: string) => {
   const index = folders.indexOf(folder)
   if (index !== -1) folders.splice(index, 1)
 }
 
-/** Waits until `is_so` answers something; fails with `what` after `ms_max`. */
+/** Waits until `is_so` returns a value; fails with `what` after `ms_max`. */
 export const until = async <A>(
   what: string,
   ms_max: number,
@@ -74,7 +74,7 @@ export const until = async <A>(
   }
 }
 
-/** Only what a program needs, so that nothing of the test's own settings reaches it. */
+/** Only the variables that a program needs, so that the test's own settings do not affect it. */
 const plain = (): Environment => {
   const kept = ["PATH", "HOME", "TMPDIR", "LANG", "XDG_CACHE_HOME"].flatMap((name) => {
     const value = process.env[name]
@@ -83,7 +83,10 @@ const plain = (): Environment => {
   return Object.fromEntries(kept)
 }
 
-/** What a user starts: the bundle where it is made of the sources as they are, else these. */
+/**
+ * The program that users start: the bundle if it was built from the current sources, otherwise the
+ * sources.
+ */
 export const program = "launcher/run.mjs"
 
 /** `almanac <args>` as a child process, of the release in the folder `from`. */
@@ -132,11 +135,11 @@ const runScript = (
 
 type Run = ReturnType<typeof runScript>
 
-/** The end of what a process said, for the message of a failure. */
+/** The end of a process's output, for failure messages. */
 export const told = ({ printed }: Pick<Run, "printed">) =>
   `${printed.stdout.slice(-told_chars_max)}\n${printed.stderr.slice(-told_chars_max)}`
 
-/** Runs a verb to its end. */
+/** Runs a command to completion. */
 export const runVerb = async (
   data_dir: string,
   args: ReadonlyArray<string>,
@@ -150,14 +153,14 @@ export const runVerb = async (
   return { code, signal, pid: one.pid, ...one.printed }
 }
 
-/** Starts a verb that goes on until it is told to stop. */
+/** Starts a command that runs until it is stopped. */
 export const startVerb = (data_dir: string, args: ReadonlyArray<string>) => run(data_dir, args, {})
 
-/** The process ids of the nats-servers that run on this data folder, whoever their parent is. */
+/** The process ids of the nats-servers that use this data folder, regardless of their parent. */
 export const natsServersOn = (data_dir: string) =>
   Effect.runSync(serversOf(join(data_dir, "nats", "nats.conf")))
 
-/** The processes whose parent this is. */
+/** The child processes of this process. */
 export const childrenOf = (pid: number): ReadonlyArray<number> =>
   execFileSync("ps", ["-A", "-o", "pid=,ppid=,stat=,comm="], { encoding: "utf8" })
     .split("\n")
@@ -168,7 +171,7 @@ export const childrenOf = (pid: number): ReadonlyArray<number> =>
     })
     .map(([child]) => Number(child))
 
-/** The most memory that a running process ever had, in bytes; 0 where there is no /proc. */
+/** The peak memory of a running process, in bytes; 0 without /proc. */
 export const peakBytes = (pid: number) => {
   try {
     const status = readFileSync(`/proc/${pid}/status`, "utf8")
@@ -187,19 +190,19 @@ export const isRunning = (pid: number) => {
   }
 }
 
-/** Ends a process at once, if it is still there. */
+/** Kills a process immediately, if it still exists. */
 export const end = (pid: number) => {
   try {
     process.kill(pid, "SIGKILL")
   } catch {
-    // It was faster.
+    // It has already exited.
   }
 }
 
 /** Starts a script of these tests on this data folder. */
 export const startScript = (data_dir: string, args: ReadonlyArray<string>) => {
   const one = runScript(data_dir, args, {})
-  /** Waits until it says so on standard output; answers what the pattern's group has. */
+  /** Waits for the pattern on standard output; returns the pattern's group. */
   const said = (pattern: RegExp, ms_max: number) =>
     until(`${pattern}`, ms_max, () => {
       const found = pattern.exec(one.printed.stdout)
@@ -213,7 +216,7 @@ export const startScript = (data_dir: string, args: ReadonlyArray<string>) => {
 const credentialsIn = (data_dir: string): Credentials =>
   JSON.parse(readFileSync(join(data_dir, "dev-credentials.json"), "utf8"))
 
-/** Starts the server and waits for its line; fails with what it said instead. */
+/** Starts the server and waits for its ready line; fails with its output if there is none. */
 export const startServer = async (
   data_dir: string,
   environment: Environment = {},
@@ -237,24 +240,24 @@ export const startServer = async (
     printed,
     ended,
     ready_ms: performance.now() - since,
-    /** Only with the embedded identity. */
+    /** Only with the embedded identity service. */
     get credentials() {
       return credentialsIn(data_dir)
     },
     signal: (signal: NodeJS.Signals) => child.kill(signal),
-    /** SIGKILL for the process alone: its nats-server is stopped by its guard. */
+    /** Sends SIGKILL to the process only; the guard stops its nats-server. */
     killAlone: async () => {
       child.kill("SIGKILL")
       await ended
     },
-    /** SIGKILL for the process and its nats-server at the same moment. */
+    /** Sends SIGKILL to the process and its nats-server at the same moment. */
     killAll: async () => {
       child.kill("SIGKILL")
       for (const pid of natsServersOn(data_dir)) end(pid)
       await ended
       await until("nats-server to be gone", ready_ms_max, () => !natsServersOn(data_dir).length)
     },
-    /** SIGTERM, and how it ended. */
+    /** Sends SIGTERM and returns the exit. */
     stop: async () => {
       child.kill("SIGTERM")
       return await ended
@@ -264,7 +267,7 @@ export const startServer = async (
 
 export type Server = Awaited<ReturnType<typeof startServer>>
 
-/** Ends what a failed test has left running and removes the folders. */
+/** Kills all processes that a failed test left running, and removes the folders. */
 export const cleanUp = async () => {
   for (const { child, data_dir, ended } of [...running]) {
     child.kill("SIGKILL")

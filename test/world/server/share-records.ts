@@ -1,4 +1,4 @@
-/** Share protection as its events alone say, however they were come by. */
+/** The state of share protection according to its events alone, from any source. */
 import assert from "node:assert/strict"
 import { holdsTogether } from "../share-protection/simulation/laws.ts"
 import {
@@ -21,7 +21,7 @@ import {
 } from "../share-protection/simulation/resources.ts"
 import type { AuditEvent } from "./history.ts"
 
-/** A stream has the events of its noun, which its taker reads as what they are. */
+/** A stream has only events of its noun, so the taker's type is correct. */
 type Taker = (records: Records, law: Law, happened: Happened<never>) => void
 
 const takers: Readonly<Record<string, Taker>> = {
@@ -39,14 +39,14 @@ const takers: Readonly<Record<string, Taker>> = {
 
 const law: Law = (holds, what) => assert(holds, what)
 
-/** An event of share protection, and where it is in the log. */
+/** An event of share protection, and its position in the log. */
 export type Fact = Pick<AuditEvent, "aggregate" | "id" | "position" | "type" | "data">
 
-/** What the whole log comes to; fails where an event or all of them together break a law. */
+/** The state after the whole log; fails if an event, or the final state, breaks a law. */
 export const foldedBy = (facts: ReadonlyArray<Fact>) => {
   const records = noRecords()
   for (const { aggregate, id, type, data, position } of facts) {
-    // Of the kind that the taker of its aggregate reads.
+    // The event has the type that its aggregate's taker reads.
     const event = { type, ...data } as never
     takers[aggregate]?.(records, law, { id, event, position })
   }

@@ -1,4 +1,4 @@
-/** A repository looked into by other means than the server's: restic itself, with its password. */
+/** Inspects a repository independently of the server: restic itself, with its password. */
 import { Effect, Layer, type Redacted } from "effect"
 import type { Bucket } from "#actors/share-protection/ports/buckets.ts"
 import { Engine, type Repository } from "#actors/share-protection/ports/engine.ts"
@@ -9,7 +9,7 @@ import { openTrustStore } from "#adapters/share-protection/trust-store.ts"
 import { inspector, trustsEmbedded } from "#adapters/share-protection/trusts-embedded.ts"
 import { openVault, vaultEmbedded } from "#adapters/share-protection/vault-embedded.ts"
 
-/** The password of a repository, by the tenant's trust. */
+/** The password of a repository, through the tenant's trust. */
 export const passwordOf = (data_dir: string, trust_id: string, href: string) =>
   Effect.gen(function* () {
     const trusts = yield* openTrustStore(data_dir)
@@ -28,7 +28,9 @@ export const snapshotTags = (repository: Repository, cache_dir: string) =>
     return snapshots.map(({ tags }) => tags)
   }).pipe(Effect.provide(engineRestic({ cache_dir })))
 
-/** Prunes and checks the repository, which needs it alone: no lock is left, and all is whole. */
+/**
+ * Prunes and checks the repository with exclusive access: no lock remains, and all data is intact.
+ */
 export const maintained = (repository: Repository, cache_dir: string) =>
   Effect.flatMap(Engine, (engine) => engine.maintain(repository)).pipe(
     Effect.provide(engineRestic({ cache_dir })),

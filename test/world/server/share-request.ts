@@ -1,29 +1,29 @@
 /**
- * One request of a tenant or an operator of share protection that changes something: sent, put
- * into the ledger, and sent again by the same name when nobody knows whether it was done.
+ * One request of a share protection tenant or operator that changes something: sent, recorded in
+ * the ledger, and sent again with the same name if its outcome is unknown.
  */
 import { type Answer, type Client, NoAnswer, shown } from "./client.ts"
 import type { Ledger, State } from "./ledger.ts"
 
-/** The event that tells that the request was done; each such request makes one of it. */
+/** The event that confirms the request; each such request produces exactly one. */
 export type Done =
   | ("TargetCreated" | "TargetDeleted" | "PolicyDefined" | "PolicyDeleted")
   | ("BackupRequested" | "BackupDeleted" | "JobCancelled" | "JobRetried")
 
-/** What is known of one data folder's share protection from all its rounds. */
+/** Everything known about one data folder's share protection from all its rounds. */
 export interface Known {
   readonly ledger: Ledger
-  /** Ids of targets, policies and backups by the clients' own names of them. */
+  /** Ids of targets, policies and backups, by the clients' own names for them. */
   readonly ids: Map<string, string>
-  /** Ids of backups' jobs, by the same names. */
+  /** Ids of the backups' jobs, by the same names. */
   readonly jobs: Map<string, string>
-  /** Asks by the same name and key what became of a subject in doubt. */
+  /** Queries the outcome of a subject in doubt, with the same name and key. */
   readonly again: Map<string, (as: Clients) => Promise<State>>
-  /** Names are made from it. */
+  /** Source of unique names. */
   next: number
 }
 
-/** Connections by the name of their caller. */
+/** Connections by caller name. */
 export type Clients = Readonly<Record<Caller, Client>>
 export type Caller = "tenant" | "tenant_b" | "admin"
 
@@ -35,16 +35,16 @@ export interface Request {
   readonly method: string
   readonly path: string
   readonly body?: object
-  /** The status that tells that it is done. */
+  /** The status that confirms the request. */
   readonly status: number
-  /** Codes by which it may be refused, since the schedule was faster. */
+  /** Codes with which the request may be rejected, because the schedule was faster. */
   readonly refused?: ReadonlyArray<string>
 }
 
 export interface Sending {
   readonly known: Known
   readonly clients: Clients
-  /** Whether the server is being ended, so that no answer is none to worry about. */
+  /** Whether the server is being stopped, so that a missing response is not an error. */
   readonly is_over: () => boolean
 }
 
@@ -68,7 +68,7 @@ interface Told {
 
 const told = ({ body }: Answer): Told => (body.length === 0 ? {} : JSON.parse(body.toString()))
 
-/** Keeps the ids that an answer tells of what was made. */
+/** Records the ids in the response to a creation. */
 const learn = ({ ids, jobs }: Known, { subject, done }: Request, answer: Answer) => {
   const { id, job, target, backup } = told(answer)
   const made = target?.id ?? backup?.id ?? (done === "PolicyDefined" ? id : undefined)
@@ -84,7 +84,7 @@ const learn = ({ ids, jobs }: Known, { subject, done }: Request, answer: Answer)
 const isRefusal = ({ refused = [] }: Request, answer: Answer) =>
   answer.status >= 400 && answer.status < 500 && refused.includes(told(answer).code ?? "")
 
-/** Answers whether it was done: undefined when nobody knows. */
+/** Returns whether the request took effect: undefined if unknown. */
 export const request = async (sending: Sending, asked: Request) => {
   const { known, clients, is_over } = sending
   const { subject, after, done } = asked
@@ -114,7 +114,7 @@ export const request = async (sending: Sending, asked: Request) => {
   return is_done ? name : undefined
 }
 
-/** What was deleted before is not found again. */
+/** A resource that was already deleted returns 404. */
 const isGone = ({ method }: Request, { status }: Answer) => method === "DELETE" && status === 404
 
 const repeated = async (

@@ -1,4 +1,4 @@
-/** A tenant at a server that backs up for real: what it asks for, and what it sees of the end. */
+/** A tenant of a server that makes real backups: its requests, and the results that it sees. */
 import assert from "node:assert/strict"
 import { readFileSync } from "node:fs"
 import { join } from "node:path"
@@ -7,7 +7,7 @@ import type { Bucket } from "#actors/share-protection/ports/buckets.ts"
 import { connect } from "./client.ts"
 import { childrenOf, type Server, told, until } from "./server.ts"
 
-/** Longer than any step takes on a machine that does several things at once. */
+/** Longer than any step takes on a machine that runs several tasks at once. */
 export const step_ms_max = 60_000
 
 export interface Resource {
@@ -34,7 +34,7 @@ interface Workers {
   readonly workers: ReadonlyArray<{ readonly id: string; readonly state: string }>
 }
 
-/** A tenant, whose trust, secrets and share are there. */
+/** A tenant whose trust, secrets and share exist. */
 export const tenantOf = (server: Server) => {
   const { tenant, admin } = server.credentials
   const [mine, operator] = [connect(server.url, tenant.token), connect(server.url, admin.token)]
@@ -46,7 +46,7 @@ export const tenantOf = (server: Server) => {
     return JSON.parse(answer.body.toString())
   }
   const made = (path: string, body: object): Promise<Made> => asked("POST", path, body)
-  /** Until it is available; it must not come to an error. */
+  /** Waits until the resource is available; fails on an error state. */
   const available = (path: string) =>
     until(`${path} available:\n${told(server)}`, step_ms_max, async () => {
       const found = await asked("GET", path)
@@ -61,7 +61,7 @@ export const tenantOf = (server: Server) => {
   const headers = { "x-auth-token": admin.token }
   const workers = async () =>
     (await operator.json<Workers>("GET", "/v1/admin/workers", undefined, headers)).workers
-  /** A job that has the repository to itself; answers its id. */
+  /** Starts a job with exclusive access to the repository; returns its id. */
   const upgrade = async (target_id: string) => {
     const path = `/v1/admin/targets/${target_id}/repo-format-upgrade`
     const { status, body } = await operator.ask("POST", path, { headers })
@@ -77,7 +77,7 @@ export const tenantOf = (server: Server) => {
 
 export type Tenant = ReturnType<typeof tenantOf>
 
-/** Keeps a secret as an operator at this machine does, and answers its href. */
+/** Stores a secret as an operator on this machine does, and returns its href. */
 const keepSecret = async (server: Server, project_id: string, payload: string) => {
   const path = join(server.data_dir, "run", "instance.json")
   const { control_token } = JSON.parse(readFileSync(path, "utf8"))
@@ -89,7 +89,7 @@ const keepSecret = async (server: Server, project_id: string, payload: string) =
   return String(JSON.parse(answer.body.toString()).href)
 }
 
-/** Makes the bucket a target, and waits until it is enrolled. */
+/** Registers the bucket as a target, and waits until it is enrolled. */
 export const enroll = async (server: Server, tenant: Tenant, bucket: Bucket) => {
   const { endpoint, addressing_mode, access_key, secret_key } = bucket
   const keep = (secret: Redacted.Redacted<string>) =>
@@ -113,9 +113,9 @@ export const shareFolder = (
   share_id: string,
 ) => join(data_dir, "shares", project_id, share_id)
 
-/** The workers' processes that a server started. */
+/** The worker processes that a server started. */
 export const agentsOf = (server: Server) =>
   childrenOf(server.pid).filter((pid) =>
-    // Its name ends as the bundle or the sources have it.
+    // The suffix depends on whether the bundle or the sources run.
     readFileSync(`/proc/${pid}/cmdline`, "utf8").includes("agent-process."),
   )

@@ -1,6 +1,7 @@
 /**
- * A world for agents: the real host over the log in memory, an engine that keeps real files, and a
- * conductor's hand. Each call of a port may be held or made to fail by its name.
+ * Test environment for agents: the real command host on the in-memory log, an engine that stores
+ * real files, and helpers that act as the conductor. Tests can block or fail each port call by
+ * name.
  */
 import { randomUUID } from "node:crypto"
 import { tmpdir } from "node:os"
@@ -58,26 +59,26 @@ import { type EngineTroubles, engineMemory, noTroubles } from "./memory/engine.t
 import { keepSecret, noTenants, type Tenants, trustsMemory, vaultMemory } from "./memory/vault.ts"
 import { backup_id, project_id, share_id, target, target_id } from "./samples.ts"
 
-/** What there is outside, and what goes wrong with it. */
+/** The external systems and their faults. */
 export interface World {
-  /** Where shares are: `<root>/<project>/<share>`. */
+  /** Location of shares: `<root>/<project>/<share>`. */
   readonly root: string
   readonly s3: S3
   readonly engine: EngineTroubles
   readonly tenants: Tenants
   readonly bucket: Bucket
-  /** What happens instead of a port's call, by `port.call`, for as long as it is there. */
+  /** Replacements of port calls, by `port.call`, while they are set. */
   readonly instead: Map<string, Effect.Effect<unknown, unknown>>
-  /** Calls of ports, as `port.call`, in order. */
+  /** Port calls as `port.call`, in order. */
   readonly calls: Array<string>
   readonly logged: Array<string>
-  /** Whether shares can have snapshots. */
+  /** Whether the share service supports snapshots. */
   has_snapshots: boolean
-  /** Nothing is appended. */
+  /** Appends fail. */
   is_log_down: boolean
-  /** Nothing is read either. */
+  /** Reads fail too. */
   is_log_away: boolean
-  /** Each event that was appended, and how many engines ran then. */
+  /** Each appended event, and the number of engines running at that time. */
   readonly told: Array<{ readonly type: string; readonly engines: number }>
 }
 
@@ -116,7 +117,7 @@ export const makeWorld = Effect.gen(function* () {
   return world
 })
 
-/** The service, each of whose calls is written down, and may be held or made to fail. */
+/** A service whose calls are recorded and can be blocked or made to fail. */
 const guarded = <Id, Service extends object>(
   world: World,
   name: string,
@@ -138,7 +139,7 @@ const guarded = <Id, Service extends object>(
             }),
         ]
       })
-      // The same calls with the same answers.
+      // The same methods with the same types.
       return Object.fromEntries(calls) as Service
     }),
   ).pipe(Layer.provide(layer))
@@ -186,7 +187,7 @@ const worldLayer = (world: World) =>
     ]),
   ).pipe(Layer.provideMerge(logThatMayBeDown(world)))
 
-/** A test in a world of its own, whose target is registered and whose enrollment is queued. */
+/** A test with its own environment, in which the target is registered and its enrollment queued. */
 export const inWorld = (
   name: string,
   body: (world: World) => Effect.Effect<void, unknown, InWorld | Scope.Scope>,
@@ -233,11 +234,11 @@ export const agentOptions: AgentOptions = {
   scratch_dir: join(tmpdir(), `almanac-scratch-${process.pid}`),
 }
 
-/** A worker with an agent, for as long as the scope lasts. */
+/** A worker with an agent, running until the scope closes. */
 export const worker = (options: Partial<AgentOptions> = {}) =>
   startAgent({ ...agentOptions, ...options })
 
-/** Gives a job to a worker as the conductor does, and answers its place and its order. */
+/** Assigns a job to a worker as the conductor does; returns its hold and its order. */
 export const assign = Effect.fnUntraced(function* (job_id: JobId, id: WorkerId = worker_id) {
   const job = yield* factsOf(job_id)
   const held = yield* Effect.exit(leaseNow)
@@ -250,14 +251,14 @@ export const assign = Effect.fnUntraced(function* (job_id: JobId, id: WorkerId =
   return { hold, order }
 })
 
-/** And puts it before the worker. */
+/** Assigns the job and offers it to the worker. */
 export const give = Effect.fnUntraced(function* (job_id: JobId, id: WorkerId = worker_id) {
   const { hold, order } = yield* assign(job_id, id)
   yield* (yield* Agents).offer(id, order)
   return hold
 })
 
-/** Looks every 5 ms until it holds, for 10 s at most. */
+/** Polls every 5 ms until the condition holds, for at most 10 s. */
 export const until = <E, R>(holds: Effect.Effect<boolean, E, R>, what = "it holds") =>
   Effect.gen(function* () {
     const met = yield* Effect.repeat(holds, {
@@ -268,7 +269,7 @@ export const until = <E, R>(holds: Effect.Effect<boolean, E, R>, what = "it hold
     assert.isTrue(met, what)
   })
 
-/** Until nothing of the job runs any more: its slot is free. */
+/** Waits until the job has stopped on the worker and its slot is free. */
 export const settled = Effect.fnUntraced(function* (job_id: JobId, id: WorkerId = worker_id) {
   yield* until(
     Effect.map(workerNow(id), ({ running_jobs }) =>
@@ -281,7 +282,7 @@ export const settled = Effect.fnUntraced(function* (job_id: JobId, id: WorkerId 
 
 export const ran = (job_id: JobId) => Effect.andThen(give(job_id), settled(job_id))
 
-/** Holds the next calls of this name for ever; answers when one came. */
+/** Blocks all further calls with this name; returns an effect that waits for the first one. */
 export const hold = Effect.fnUntraced(function* (world: World, call: string) {
   const came = yield* Deferred.make<void>()
   const held = Effect.andThen(Deferred.succeed(came, undefined), Effect.never)
@@ -289,7 +290,7 @@ export const hold = Effect.fnUntraced(function* (world: World, call: string) {
   return Deferred.await(came)
 })
 
-/** Enrolls the target by its own job, and asks for a backup of its share. */
+/** Enrolls the target through its own job, and requests a backup of its share. */
 export const enrolledWith = Effect.fnUntraced(function* (request: Partial<BackupRequest> = {}) {
   const { state } = yield* ran(enroll_job_id)
   assert.equal(state, "available")
@@ -308,7 +309,7 @@ export const enrolledWith = Effect.fnUntraced(function* (request: Partial<Backup
   yield* send(requestBackup(asked, 10))
 })
 
-/** Nothing of a job is left: its slot, its hold, its engine, its source. */
+/** Asserts that a job has left no slot, hold, engine or source. */
 export const assertNothingLeft = Effect.fnUntraced(function* (world: World) {
   assert.deepEqual((yield* workerNow()).running_jobs, [])
   assert.deepEqual((yield* leaseNow).holds, [])
@@ -320,7 +321,7 @@ export const assertNothingLeft = Effect.fnUntraced(function* (world: World) {
   )
 })
 
-/** The target's repository as its engine sees it. */
+/** The snapshots that the engine lists in the target's repository. */
 export const snapshotsOf = Effect.fnUntraced(function* (world: World) {
   const { repository_password_ref } = yield* targetNow
   const id = repository_password_ref?.slice(-36) ?? ""
@@ -329,7 +330,7 @@ export const snapshotsOf = Effect.fnUntraced(function* (world: World) {
   return yield* (yield* Engine).snapshots(repository)
 })
 
-/** What happened to one aggregate, by type; an advance by where it led. */
+/** The event types of one aggregate; for an advance, the step it led to. */
 export const happened = Effect.fnUntraced(function* (noun: string, id: string) {
   const commits = yield* Stream.runCollect((yield* Log).read(`share-protection.${noun}.${id}`))
   return commits.flatMap(({ commit }) =>

@@ -1,4 +1,7 @@
-/** A fleet whose keeper is tried: machines that boot, register and beat in memory. */
+/**
+ * A fleet for tests of the fleet manager: machines that boot, register and send heartbeats in
+ * memory.
+ */
 import { Context, Effect, Layer, Schedule } from "effect"
 import { address, type Commands } from "#actors/commands.ts"
 import { fleetManager } from "#actors/share-protection/fleet/manager.ts"
@@ -30,7 +33,7 @@ const imageOf = (name: string) => ({
   properties: { svc_worker_image: true, engine_version: "0.18.0" },
 })
 
-/** What an agent tells of itself. */
+/** The registration fields that an agent reports. */
 export const wordsOf = ({ image, project_id, domain_id }: Omit<Boot, "worker_id">) => ({
   hostname: "host-1",
   engine_version: "0.18.0",
@@ -46,13 +49,13 @@ const live = Effect.fnUntraced(function* (boot: Boot) {
   yield* beating(worker_id)
 })
 
-/** Beats every 20 s, until it is interrupted. */
+/** Sends a heartbeat every 20 s until interrupted. */
 export const beating = Effect.fnUntraced(function* (worker_id: WorkerId) {
   const { publish: beat } = yield* LiveWorkers
   yield* Effect.repeat(beat({ worker_id, jobs: [] }), Schedule.spaced("20 seconds"))
 })
 
-/** A worker that came by itself, and beats for as long as the test lasts. */
+/** A worker that registered by itself, and sends heartbeats until the test ends. */
 export const standing = Effect.fnUntraced(function* (
   name: string,
   { image = "image-1", domain_id = null }: { image?: string; domain_id?: DomainId | null } = {},
@@ -62,14 +65,14 @@ export const standing = Effect.fnUntraced(function* (
   return yield* Effect.forkScoped(beating(boot.worker_id))
 })
 
-/** Machines of two images, each of which is a worker as soon as it runs. */
+/** Machines of two images; each becomes a worker as soon as it runs. */
 export const room = Effect.gen(function* () {
   const around = yield* Effect.context<Commands | LiveWorkers | Log>()
   const images = ["image-1", "image-2"].map(imageOf)
   return machineRoom(images, (boot) => Effect.orDie(Effect.provideContext(live(boot), around)))
 })
 
-/** The keeper, at work. Without a room it can have no machines. */
+/** Runs the fleet manager; without machines it cannot boot any. */
 export const keeping = Effect.fnUntraced(function* (
   machines: MachineRoom | undefined,
   more: Partial<FleetOptions> = {},
@@ -80,14 +83,14 @@ export const keeping = Effect.fnUntraced(function* (
   return yield* begin(fleetManager(options, Context.get(compute, Compute)))
 })
 
-/** What each worker is now, in the order in which they came. */
+/** The current state of each worker, in order of arrival. */
 export const states = Effect.gen(function* () {
   const found = new Map<string, string>()
   for (const { id, event } of yield* happenings("worker")) found.set(id, event.type)
   return [...found.values()]
 })
 
-/** Ids of workers that were booted, in order. */
+/** Ids of the booted workers, in order. */
 export const booted = Effect.map(happenings("worker"), (all) =>
   all.flatMap(({ id, event }) => (event.type === "WorkerBootStarted" ? [WorkerId.make(id)] : [])),
 )

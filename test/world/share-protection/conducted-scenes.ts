@@ -1,4 +1,4 @@
-/** What the conductor finds: targets, backups, restores and jobs, as many as a test wants. */
+/** The conductor's input in tests: any number of targets, backups, restores and jobs. */
 import { Effect } from "effect"
 import { address } from "#actors/commands.ts"
 import { Backup } from "#actors/share-protection/backup.ts"
@@ -49,18 +49,18 @@ export const shareId = (number: number) => ShareId.make(uuid(3000 + number))
 export const backupId = (number: number) => BackupId.make(uuid(4000 + number))
 export const restoreId = (number: number) => RestoreId.make(uuid(5000 + number))
 
-/** A job of a target itself. */
+/** A job of the target itself. */
 export const ownJobId = (number: number) => JobId.make(uuid(6000 + number))
 /** The job of a restore. */
 export const restoreJobId = (number: number) => JobId.make(uuid(7000 + number))
 
 const limit = 1000
 
-/** A target that waits to be enrolled, by no job. */
+/** A target that waits for enrollment, without a job in the log. */
 export const pendingTarget = (number: number, more: Partial<typeof CreateTarget.Type> = {}) =>
   ask(address(Target, targetId(number), CreateTarget.make({ ...target, ...more })))
 
-/** A target that is enrolled. */
+/** An enrolled target. */
 export const availableTarget = Effect.fnUntraced(function* (
   number: number,
   more: Partial<typeof CreateTarget.Type> = {},
@@ -70,7 +70,7 @@ export const availableTarget = Effect.fnUntraced(function* (
   yield* ask(address(Target, targetId(number), CompleteEnrollment.make({ job_id, ...enrolled })))
 })
 
-/** A backup of the share of that number, by the job of that number. */
+/** A request for backup `number` of the share with that number, by the job with that number. */
 export const requestOf = (number: number, on: number, more: Partial<BackupRequest> = {}) => ({
   backup_id: backupId(number),
   job_id: jobId(number),
@@ -87,7 +87,7 @@ export const requestOf = (number: number, on: number, more: Partial<BackupReques
 export const backUp = (number: number, on: number, more: Partial<BackupRequest> = {}) =>
   ask(...requestBackup(requestOf(number, on, more), limit))
 
-/** A backup that is there, though no worker made it: its job was never queued. */
+/** A completed backup without a worker: its job was never queued. */
 export const madeBackup = Effect.fnUntraced(function* (
   number: number,
   on: number,
@@ -105,7 +105,7 @@ export const madeBackup = Effect.fnUntraced(function* (
   )
 })
 
-/** A restore of the backup of that number. */
+/** A restore of the backup with that number. */
 export const restoreOf = (
   number: number,
   on: number,
@@ -123,11 +123,11 @@ export const restoreOf = (
     }),
   )
 
-/** A job that has its target's repository to itself. */
+/** A job with exclusive access to its target's repository. */
 export const maintain = (number: number, on: number) =>
   ask(queueTargetJob(ownJobId(number), "maintenance", targetId(on), project_id))
 
-/** Gives a job to a worker, as the conductor would. */
+/** Assigns a job to a worker, as the conductor would. */
 export const give = Effect.fnUntraced(function* (
   job_id: JobId,
   worker_id: WorkerId,
@@ -136,7 +136,7 @@ export const give = Effect.fnUntraced(function* (
   yield* ask(...assignJob(yield* factsOf(job_id), { worker_id, fence }))
 })
 
-/** The worker takes its job, and enters the step. */
+/** The worker accepts its job and enters the step. */
 export const start = Effect.fnUntraced(function* (job_id: JobId, to: JobStep = "transferring") {
   const job = yield* factsOf(job_id)
   yield* ask(...startJob(job, heldBy(job)))
@@ -149,7 +149,7 @@ export const go = Effect.fnUntraced(function* (job_id: JobId, to: JobStep) {
   yield* ask(address(Job, job_id, AdvanceJob.make({ ...hold, to })))
 })
 
-/** A job's hold, which it must have. */
+/** The job's hold, which must exist. */
 const heldBy = ({ hold, job_id }: JobFacts): Hold => {
   if (hold === null) throw new Error(`Job ${job_id} has no worker.`)
   return hold
@@ -166,13 +166,13 @@ const results = {
   repo_format_upgrade: { job_type: "repo_format_upgrade", made: { to_format: 3 } },
 } satisfies Record<JobFacts["job_type"], JobResult>
 
-/** The worker takes its job, and ends it well. */
+/** The worker accepts its job and completes it successfully. */
 export const finish = Effect.fnUntraced(function* (job_id: JobId) {
   yield* start(job_id, "releasing")
   yield* complete(job_id)
 })
 
-/** The worker ends the last step of its job. */
+/** The worker completes the last step of its job. */
 export const complete = Effect.fnUntraced(function* (job_id: JobId) {
   const job = yield* factsOf(job_id)
   yield* ask(...completeJob(job, heldBy(job), results[job.job_type]))

@@ -1,4 +1,6 @@
-/** A deployment whose conductor is tried: its clock stands at noon, and goes on as a test says. */
+/**
+ * A deployment for conductor tests: its clock starts at noon and advances only as tests specify.
+ */
 import { it } from "@effect/vitest"
 import { Clock, type Duration, Effect, Layer, type Scope, Stream } from "effect"
 import { TestClock } from "effect/testing"
@@ -19,7 +21,7 @@ import { RegisterWorker } from "#schemas/share-protection/worker.ts"
 import { agentsMemory } from "./memory/agents.ts"
 import { at, domain_id, project_id } from "./samples.ts"
 
-/** How orders are given and given up in these tests; a heartbeat is every 20 s. */
+/** Timeouts and limits of dispatch in these tests; heartbeats arrive every 20 s. */
 export const dispatch_options: DispatchOptions = {
   command_timeout_seconds: 30,
   queued_job_deadline_seconds: 300,
@@ -37,7 +39,7 @@ type Services = Layer.Success<typeof app> | Scope.Scope
 
 export const noon = Date.parse(at)
 
-/** An instant so many seconds after noon. */
+/** A timestamp, in seconds after noon. */
 export const instant = (seconds: number) => new Date(noon + seconds * 1000).toISOString()
 
 export const conducted = (name: string, body: Effect.Effect<void, unknown, Services>) =>
@@ -45,7 +47,7 @@ export const conducted = (name: string, body: Effect.Effect<void, unknown, Servi
 
 const turns = 40
 
-/** Waits until nobody has anything left to say. */
+/** Waits until the log no longer grows. */
 export const settled = Effect.gen(function* () {
   const log = yield* Log
   for (let before = -1; before !== (yield* log.head("")); ) {
@@ -59,7 +61,7 @@ export const pass = (duration: Duration.Input) =>
 
 let sent = 0
 
-/** Sends a batch at the clock's time. */
+/** Sends a batch with the clock's current time. */
 export const ask = Effect.fnUntraced(function* (...batch: Batch) {
   const { send } = yield* Commands
   const now = new Date(yield* Clock.currentTimeMillis).toISOString()
@@ -67,7 +69,7 @@ export const ask = Effect.fnUntraced(function* (...batch: Batch) {
   yield* settled
 })
 
-/** Runs a process from here on, until it is interrupted. */
+/** Runs a process in the background until it is interrupted. */
 export const begin = <E = never, R = never>(process: Process | Effect.Effect<Process, E, R>) =>
   Effect.gen(function* () {
     const made = Effect.isEffect(process) ? yield* process : process
@@ -76,46 +78,46 @@ export const begin = <E = never, R = never>(process: Process | Effect.Effect<Pro
     return fiber
   })
 
-/** An event, with whatever it has. */
+/** An event with all its fields. */
 interface Told {
   readonly type: string
   readonly [field: string]: unknown
 }
 
-/** What happened to the aggregates of a noun, and how many seconds after noon. */
+/** The events of the aggregates of a noun, with their time in seconds after noon. */
 export const happenings = Effect.fnUntraced(function* (noun: string) {
   const commits = yield* Stream.runCollect((yield* Log).read(`share-protection.${noun}`))
   return commits.flatMap(({ stream, commit }) =>
     commit.events.map((event) => ({
       seconds: (Date.parse(commit.at) - noon) / 1000,
       id: stream.split(".")[2] ?? "",
-      // Tests look at fields that an event of its type has.
+      // Tests read fields that an event of its type has.
       event: event as Told,
     })),
   )
 })
 
-/** The types of what happened to the aggregates of a noun, in order. */
+/** The event types of the aggregates of a noun, in order. */
 export const types = (noun: string) =>
   Effect.map(happenings(noun), (all) => all.map(({ event }) => event.type))
 
-/** The seconds at which events of that type happened. */
+/** The times of all events of that type, in seconds after noon. */
 export const secondsOf = (noun: string, type: string) =>
   Effect.map(happenings(noun), (all) =>
     all.flatMap(({ seconds, event }) => (event.type === type ? seconds : [])),
   )
 
-/** An agent as the conductor sees it: what it was asked, and how it takes it. */
+/** An agent as the conductor sees it: the requests it received, and how it responds. */
 export interface Listener {
   readonly offered: Array<JobOrder>
   readonly cancelled: Array<readonly [string, number]>
-  /** How it takes orders. */
+  /** How the agent responds to orders. */
   offer: "takes" | "refuses" | "is silent"
-  /** Whether it has what is to be stopped. */
+  /** Whether the agent has the job that a cancellation names. */
   has_it: boolean | "is silent"
 }
 
-/** A worker that is ready, with an agent that listens. */
+/** A ready worker with an agent that listens. */
 export const ready = Effect.fnUntraced(function* (worker_id: WorkerId, capacity_slots = 2) {
   const listener = yield* listening(worker_id)
   const words = { hostname: "host-1", image_version: "image-1", engine_version: "0.18.0" }

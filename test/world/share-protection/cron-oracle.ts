@@ -1,18 +1,18 @@
 /**
- * Cron, walked minute by minute: the oracle of schedules. It knows no more than the local time of
- * each minute, and what Vixie cron does when that jumps.
+ * Cron evaluated minute by minute: the test oracle for schedules. It uses only the local time of
+ * each minute, and Vixie cron's rules for clock changes.
  */
 
 const minute_ms = 60_000
 
-/** A stretch of time in a zone, as epoch milliseconds. */
+/** A time window in a zone, in epoch milliseconds. */
 export interface Walk {
   readonly zone: string
-  /** Not part of the walk, as a tick is after a time. */
+  /** Exclusive, because the next tick is strictly after a time. */
   readonly from: number
-  /** Not part of the walk. */
+  /** Exclusive. */
   readonly to: number
-  /** For each minute from `from` on: the local time, in minutes, as if it were in UTC. */
+  /** For each minute from `from` on: the local time, in minutes, as if it were UTC. */
   readonly locals: ReadonlyArray<number>
 }
 
@@ -68,7 +68,7 @@ const firesAt = (expression: string) => {
   }
 }
 
-/** Every tick of the walk, as epoch milliseconds. */
+/** All ticks in the window, in epoch milliseconds. */
 export const cronTicks = (expression: string, { from, locals }: Walk): ReadonlyArray<number> => {
   const [minute = "", hour = ""] = expression.split(" ")
   const is_fixed = !/[*/]/.test(minute + hour)

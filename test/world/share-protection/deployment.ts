@@ -1,4 +1,4 @@
-/** A deployment in memory: the real host over the log in memory, and what there is at a moment. */
+/** An in-memory deployment: the real command host on the in-memory log, and its current state. */
 import { randomUUID } from "node:crypto"
 import { assert, it } from "@effect/vitest"
 import { Effect, Layer } from "effect"
@@ -51,17 +51,17 @@ import {
 
 export const deployment = Layer.provideMerge(host, logMemory)
 
-/** One test over a deployment of its own. */
+/** One test with its own deployment. */
 export const scene = (name: string, run: () => Effect.Effect<unknown, unknown, Commands | Log>) =>
   it.effect(name, () => run().pipe(Effect.provide(deployment)))
 
-/** Sends a batch under an id of its own. */
+/** Sends a batch with its own id. */
 export const send = (batch: Batch) =>
   Effect.flatMap(Commands, (commands) =>
     commands.send({ command_id: randomUUID(), actor: "test", at }, ...batch),
   )
 
-/** The code by which a batch is refused; nothing of it is in the log then. */
+/** Returns the code with which a batch is rejected; asserts that it wrote nothing to the log. */
 export const refused = Effect.fnUntraced(function* (batch: Batch) {
   const log = yield* Log
   const before = yield* log.head("")
@@ -70,7 +70,7 @@ export const refused = Effect.fnUntraced(function* (batch: Batch) {
   return "code" in refusal ? refusal.code : refusal._tag
 })
 
-/** Sends a batch, of which nothing may come. */
+/** Sends a batch that must have no effect. */
 export const without_effect = Effect.fnUntraced(function* (batch: Batch) {
   const log = yield* Log
   const before = yield* log.head("")
@@ -96,14 +96,14 @@ export const backupNow = now(`${Backup.name}.${backup_id}`, backupAfter)
 export const policyNow = now(`${Policy.name}.${share_id}`, policyAfter)
 export const restoreNow = now(`${Restore.name}.${restore_id}`, restoreAfter)
 
-/** What a job's course must know of it, as the log has it now. */
+/** The facts about a job that its transitions need, as currently in the log. */
 export const factsOf = (job_id: JobId) =>
   Effect.map(jobNow(job_id), (job): JobFacts => {
     const { worker_id, fence } = job
     return { ...job, job_id, hold: worker_id && fence ? { worker_id, fence } : null }
   })
 
-/** Nobody holds the repository, and no slot is taken. */
+/** Asserts that the repository has no hold and that no slot is taken. */
 export const assertFree = Effect.gen(function* () {
   assert.deepEqual((yield* leaseNow).holds, [])
   for (const id of [worker_id, other_worker_id]) {
@@ -111,7 +111,7 @@ export const assertFree = Effect.gen(function* () {
   }
 })
 
-/** The job, and nobody else, has this slot and this hold. */
+/** Asserts that only this job has this slot and this hold. */
 export const assertHeld = Effect.fnUntraced(function* (job_id: JobId, { worker_id, fence }: Hold) {
   const { holds } = yield* leaseNow
   assert.deepEqual(
@@ -145,7 +145,7 @@ export const toStep = (job_id: JobId, hold: Hold, to: JobStep): Batch => [
 
 export const advance = (job_id: JobId, hold: Hold, to: JobStep) => send(toStep(job_id, hold, to))
 
-/** Everything that a worker does with a job, to its good end. */
+/** All steps of a worker with a job, up to its successful end. */
 export const walk = Effect.fnUntraced(function* (job_id: JobId, hold: Hold, result: JobResult) {
   const job = yield* factsOf(job_id)
   yield* send(admitJob(job))
@@ -167,24 +167,24 @@ export const results = {
 
 const limit = 10
 
-/** Jobs of the scenes below. */
+/** Jobs of the scenarios below. */
 export const enroll_job_id = target.job_id
 export const backup_job_id = jobId(2)
 export const restore_job_id = jobId(3)
 
-/** Two workers and a target whose enrollment is queued. */
+/** Two workers, and a target whose enrollment is queued. */
 export const registered = Effect.gen(function* () {
   yield* registerWorkers(worker_id, other_worker_id)
   yield* send(createTarget(target_id, target, limit))
 })
 
-/** The target is enrolled, by the fence 1. */
+/** Also enrolls the target, with fence 1. */
 export const enrolledTarget = Effect.gen(function* () {
   yield* registered
   yield* walk(enroll_job_id, { worker_id, fence: 1 }, results.target_enroll)
 })
 
-/** And a backup of its share is asked for, without a policy. */
+/** Also requests a backup of its share, without a policy. */
 export const requestedBackup = Effect.gen(function* () {
   yield* enrolledTarget
   const about = { ...backup, policy_id: null, job_id: backup_job_id }
@@ -193,7 +193,7 @@ export const requestedBackup = Effect.gen(function* () {
   return yield* factsOf(backup_job_id)
 })
 
-/** And it is made, by the fence 2, and a restore of it is asked for. */
+/** Also completes the backup, with fence 2, and requests a restore of it. */
 export const requestedRestore = Effect.gen(function* () {
   yield* requestedBackup
   yield* walk(backup_job_id, { worker_id, fence: 2 }, results.backup)

@@ -1,4 +1,7 @@
-/** Whatever can happen to each aggregate that is shown or told, and the chart that allows it. */
+/**
+ * All events of each aggregate that has rows or published events, and the state chart that permits
+ * them.
+ */
 import type { AnyStateMachine } from "xstate"
 import { machine as backupMachine } from "#actors/share-protection/backup.ts"
 import { machine as domainMachine } from "#actors/share-protection/domain.ts"
@@ -239,7 +242,7 @@ const reconciliations: ReadonlyArray<ReconciliationEvent> = [
 export interface Happening {
   readonly machine: AnyStateMachine
   readonly events: ReadonlyArray<Message>
-  /** Histories that are too long to be among the short ones. */
+  /** Histories that are too long for the set of short ones. */
   readonly long: ReadonlyArray<ReadonlyArray<Message>>
 }
 
@@ -247,7 +250,7 @@ const was_upgraded = [created, enrolled, upgrade_started, upgraded]
 const ran = until("releasing")
 const ended = { type: "JobCompleted", worker_id: assigned.worker_id, fence: assigned.fence }
 
-/** By the aggregate's name. */
+/** By aggregate name. */
 export const happenings = {
   target: { machine: targetMachine, events: target, long: [was_upgraded] },
   "target-template": { machine: templateMachine, events: target_template, long: [] },

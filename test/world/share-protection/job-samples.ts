@@ -1,4 +1,4 @@
-/** What tests of jobs, and of what holds them, tell and ask. */
+/** Sample events and commands for tests of jobs, and of the aggregates that hold them. */
 import {
   JobAdvanced,
   JobAssigned,
@@ -42,7 +42,7 @@ export const advanced = (to: JobStep) => JobAdvanced.make({ ...hold, to })
 export const failed = JobFailed.make({ ...failure, ...hold })
 export const rejected = JobFailed.make({ ...failure, worker_id: null, fence: null })
 
-/** From its birth to this step. */
+/** From its creation to this step. */
 export const until = (step: JobStep): ReadonlyArray<JobEvent> => [
   queued,
   assigned,

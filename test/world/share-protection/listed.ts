@@ -1,4 +1,4 @@
-/** Some of everything that share protection lists, and every way to ask for it. */
+/** Sample data for everything that share protection lists, and every combination of filters. */
 import { Effect } from "effect"
 import type { BackupEvent } from "#events/share-protection/backup.ts"
 import { listBackups } from "#projections/share-protection/backup.ts"
@@ -31,7 +31,7 @@ const templateId = (i: number) => uuid(300 + (i % 3))
 const policyId = (i: number) => uuid(400 + i)
 const backupId = (i: number) => uuid(1000 + i)
 
-/** How far the i-th backup has come. */
+/** The events of the i-th backup after its request. */
 const backupCourse = (i: number): ReadonlyArray<BackupEvent> => {
   const made: ReadonlyArray<BackupEvent> = [
     { type: "BackupStarted" },
@@ -44,7 +44,10 @@ const backupCourse = (i: number): ReadonlyArray<BackupEvent> => {
 
 export const rows_count = 60
 
-/** Some of everything, of several projects, domains, targets and states. */
+/**
+ * Fills a model with several resources of each kind, in several projects, domains, targets and
+ * states.
+ */
 export const fill = Effect.fnUntraced(function* ({ tell }: Pick<Model, "tell">) {
   for (let i = 0; i < targets_count; i++) {
     const target = { ...created, project_id: pick(projects, i), domain_id: pick(domains, i) }
@@ -117,14 +120,14 @@ export interface Listing {
   readonly list: (db: Db, filter: Filter, page: Page) => Effect.Effect<Listed<Row>>
   readonly order: "asc" | "desc"
   readonly count: number
-  /** Values of each filter, of which any may be asked for together with any others. */
+  /** Values of each filter; any of them can be combined. */
   readonly filters: Readonly<Record<string, ReadonlyArray<string | boolean>>>
   readonly is?: (row: Row, filter: Filter) => boolean
 }
 
 const of_project = { project_id: ["p0", "p1", "nobody"] }
 
-/** A filter of these names is one of the listing's own. */
+/** Casts a filter whose names are those of the listing's own filters. */
 const any = <Own extends object>(filter: Filter) => filter as Own
 
 export const equals = (row: object, filter: Filter) =>
@@ -205,7 +208,7 @@ export const listings: Readonly<Record<string, Listing>> = {
   },
 }
 
-/** Every choice of values, each name left out too. */
+/** Every combination of values, including omitted names. */
 export const choices = (filters: Listing["filters"]): ReadonlyArray<Filter> =>
   Object.entries(filters).reduce<ReadonlyArray<Filter>>(
     (all, [name, values]) =>

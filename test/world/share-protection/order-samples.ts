@@ -1,4 +1,4 @@
-/** Orders as workers get them: one of each type, and the largest that there can be. */
+/** Orders as workers receive them: one of each type, and the largest possible ones. */
 import { EngineSnapshotId, unread_bytes_max } from "#schemas/share-protection/backup.ts"
 import { BackupId } from "#schemas/share-protection/id.ts"
 import { forgotten_max } from "#schemas/share-protection/job.ts"
@@ -131,10 +131,10 @@ const longest_target = {
 }
 const longest_about = { target: longest_target, repository_password_ref: longestRef() }
 
-/** Patterns that fill what a policy may hold of them. */
+/** Patterns of the maximum total size that a policy permits. */
 const longest_patterns = ["p".repeat(4092)]
 
-/** The largest of each type that has something to say. */
+/** The largest order of each type with fields of variable length. */
 export const largestOrders: ReadonlyArray<JobOrder> = [
   {
     ...backupOrder,

@@ -1,4 +1,4 @@
-/** Logs of whatever the charts of share protection allow, and all that can be asked of them. */
+/** Random logs that the state charts of share protection permit, and all queries on them. */
 import { Effect } from "effect"
 import fc from "fast-check"
 import { type AnyMachineSnapshot, initialTransition, transition } from "xstate"
@@ -15,7 +15,9 @@ import { domain_id, policy_id, project_id, share_id, target_id, uuid } from "./s
 type Db = Effect.Success<typeof emptyModel>["db"]
 type Kind = keyof typeof happenings
 
-/** Which of a kind's aggregates something happens to, what, and so many seconds later. */
+/**
+ * An event's aggregate, by kind and index, the event's index, and the seconds since the last step.
+ */
 export interface Step {
   readonly kind: Kind
   readonly which: number
@@ -33,7 +35,7 @@ export const idOf = (kind: Kind, which: number) => uuid(100 * (kinds.indexOf(kin
 
 const policyId = (which: number) => uuid(5000 + which)
 
-/** The sample event as the `which`-th aggregate's own. */
+/** The sample event with the ids of the `which`-th aggregate. */
 const own = (event: Message, which: number): Message =>
   JSON.parse(
     JSON.stringify(event)
@@ -47,7 +49,7 @@ const own = (event: Message, which: number): Message =>
       ),
   )
 
-/** A log of what the charts allow, out of steps that they may not. */
+/** Builds a log that the charts permit from steps that they may not permit. */
 export const logOf = (steps: ReadonlyArray<Step>): ReadonlyArray<Recorded> => {
   const states = new Map<string, AnyMachineSnapshot>()
   const log: Array<Recorded> = []
@@ -77,14 +79,14 @@ export const stepsOf = (...kinds: ReadonlyArray<Kind>) =>
     { minLength: 40, maxLength: 120 },
   )
 
-/** What is kept of a row: the rest of it matters only now. */
+/** A row without the fields that only current rows have. */
 const kept = <Row extends object>(rows: ReadonlyArray<Row>) =>
   rows.map((row) => ({ ...row, last_tick: null, in_flight_backup_id: null }))
 
 const page = { limit: 2 }
 const whole = { limit: 100 }
 
-/** All that can be asked of then; of now without a time. */
+/** The results of all queries as of that time, or of now without a time. */
 export const answers = (db: Db, as_of?: string) =>
   Effect.gen(function* () {
     const [first] = projects
@@ -110,7 +112,7 @@ export const answers = (db: Db, as_of?: string) =>
     }
   })
 
-/** Appends what the log of these steps has, each commit to the end of its stream. */
+/** Appends the log of these steps, each commit to the end of its stream. */
 export const append = Effect.fnUntraced(function* (steps: ReadonlyArray<Step>) {
   const log = yield* Log
   const ends = new Map<string, number>()

@@ -1,4 +1,4 @@
-/** A read model of share protection in a folder of its own, and commits to fill it with. */
+/** A read model of share protection in its own folder, and commits to fill it with. */
 import { Effect, Layer } from "effect"
 import type { Recorded } from "#events/log.ts"
 import type { Databases } from "#projections/database.ts"
@@ -10,7 +10,7 @@ import { temporaryFolder } from "../programs/nats.ts"
 
 const noon_ms = Date.parse("2026-11-20T12:00:00.000Z")
 
-/** So many seconds after noon. */
+/** A timestamp, in seconds after noon. */
 export const second = (s: number) => new Date(noon_ms + s * 1000).toISOString()
 
 /** A commit to `share-protection.<stream>`. */
@@ -34,19 +34,19 @@ export const recorded = (
   },
 })
 
-/** An event as the log has it. */
+/** An event as stored in the log. */
 interface Told extends Message {
   readonly [field: string]: unknown
 }
 
-/** An empty read model in one of these databases, which shows what it is told at once. */
+/** An empty read model in one of these databases, which applies commits immediately. */
 const modelIn = Effect.fnUntraced(function* <R>(databases: Layer.Layer<Databases, never, R>) {
   const around = yield* Layer.build(databases)
   const database = yield* Effect.provideContext(openDatabase(blueprint), around)
   let position = 0
   return {
     ...database,
-    /** One commit, so many seconds after noon. */
+    /** One commit, at this number of seconds after noon. */
     tell: (stream: string, at_s: number, ...events: ReadonlyArray<Told>) =>
       project(database, blueprint, [recorded(++position, stream, second(at_s), events)]),
     tellAll: (commits: ReadonlyArray<Recorded>) => project(database, blueprint, commits),

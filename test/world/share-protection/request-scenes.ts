@@ -1,4 +1,7 @@
-/** Requests over the real host and the log in memory: what was, what is asked, what is written. */
+/**
+ * Requests over the real command host and the in-memory log: prior state, request and written
+ * events.
+ */
 import { assert, it } from "@effect/vitest"
 import { Effect, Stream } from "effect"
 import { address } from "#actors/commands.ts"
@@ -39,7 +42,7 @@ import {
   template_id,
 } from "./samples.ts"
 
-/** A project's limit of each sort. */
+/** A project's limit for each kind of resource. */
 export const limit = 2
 
 export const not_found = "svc.not_found"
@@ -47,7 +50,7 @@ export const conflict = "svc.conflict"
 export const full = "svc.quota_exceeded"
 export const locked = "svc.repository_locked"
 
-/** The streams, without their service. */
+/** The streams, without the service name. */
 export const ledger = `ledger.${project_id}`
 export const targets = `target.${target_id}`
 export const templates = `target-template.${template_id}`
@@ -56,7 +59,7 @@ export const policies = `policy.${share_id}`
 export const backups = `backup.${backup_id}`
 export const jobs = (id: JobId) => `job.${id}`
 
-/** What a batch writes: each stream with the types of its events, in the log's order. */
+/** The writes of a batch: each stream with its event types, in log order. */
 const written = Effect.fnUntraced(function* (batch: Batch) {
   const log = yield* Log
   const before = yield* log.head("")
@@ -67,7 +70,7 @@ const written = Effect.fnUntraced(function* (batch: Batch) {
   )
 })
 
-/** After the batches before it a batch writes this; or nothing, and is refused by this code. */
+/** After the prior batches, the batch writes these events, or is rejected with this code. */
 export const scene = (
   name: string,
   before: ReadonlyArray<Batch>,
@@ -77,13 +80,13 @@ export const scene = (
   it.effect(name, () =>
     Effect.gen(function* () {
       yield* Effect.forEach(before, send)
-      // Of what is refused nothing is in the log: `refused` sees to that.
+      // `refused` asserts that a rejected batch writes nothing.
       const came = typeof then === "string" ? yield* refused(batch) : yield* written(batch)
       assert.deepEqual(came, then)
     }).pipe(Effect.provide(deployment)),
   )
 
-/** Somebody else's job has this id. */
+/** Another job has this id. */
 export const taken = (id: JobId): Batch => [
   queueTargetJob(id, "maintenance", target_id, project_id),
 ]
@@ -98,11 +101,11 @@ export const upgrade = [address(Target, target_id, StartFormatUpgrade.make({ job
 export const createTemplate = [
   address(TargetTemplate, template_id, CreateTargetTemplate.make(template)),
 ]
-/** A target below the template: of a project, or shared by all. */
+/** Targets that derive from the template: one of a project, and one shared by all. */
 export const bucket = { ...target, template_id, domain_id }
 export const shared_bucket = { ...bucket, project_id: null }
 
-/** What a request of a backup without a policy asks. */
+/** The request for a backup without a policy. */
 export const asked = {
   backup_id,
   job_id: jobId(2),
@@ -120,7 +123,7 @@ export const request = requestBackup(asked, limit)
 const start = address(Backup, backup_id, StartBackup.make({}))
 const finish = address(Policy, share_id, FinishShareBackup.make({ backup_id }))
 
-/** An enrolled target with a backup that is made, or failed. */
+/** An enrolled target with a backup that is completed, or failed. */
 export const made = (more: { protected_until?: string } = {}) => [
   create,
   enroll,

@@ -1,4 +1,7 @@
-/** As much of S3 as a preflight asks for, in memory, and with room for lies. Any keys do. */
+/**
+ * The in-memory part of S3 that a preflight needs, with configurable false responses. Accepts any
+ * keys.
+ */
 import { randomUUID } from "node:crypto"
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http"
 import { createServer as createTlsServer } from "node:https"
@@ -9,7 +12,7 @@ import { bucketsS3, bucketsS3In } from "#adapters/share-protection/s3/buckets.ts
 
 export interface Asked {
   readonly method: string
-  /** With its query, as it came. */
+  /** The received URL, with its query. */
   readonly url: string
   readonly host: string
   readonly headers: IncomingMessage["headers"]
@@ -17,7 +20,7 @@ export interface Asked {
 
 export interface S3FakeOptions {
   readonly tls?: { readonly key: string; readonly cert: string }
-  /** Answers in its stead where it returns true. */
+  /** Replaces the response if it returns true. */
   readonly instead?: (asked: Asked, response: ServerResponse) => boolean
 }
 
@@ -33,7 +36,7 @@ export const s3Error = (response: ServerResponse, status: number, code: string) 
   response.end(`<Error><Code>${code}</Code><Message>never shown</Message></Error>`)
 }
 
-/** The fake, on a free port of loopback until the scope ends, and the way into its bucket. */
+/** The fake on a free loopback port until the scope ends, and access to its bucket. */
 export const s3Fake = (options: S3FakeOptions = {}) => {
   const asked: Array<Asked> = []
   const answer = fakeAnswers()
@@ -58,7 +61,7 @@ export const s3Fake = (options: S3FakeOptions = {}) => {
     }),
   ).pipe(
     Effect.map((server): S3Fake => {
-      // A server that listens on a port has such an address.
+      // A server that listens on a port has an address of this type.
       const { port } = server.address() as AddressInfo
       const endpoint = `${tls ? "https" : "http"}://127.0.0.1:${port}`
       const keys = { access_key: Redacted.make("AK"), secret_key: Redacted.make(secret_key) }
@@ -68,16 +71,16 @@ export const s3Fake = (options: S3FakeOptions = {}) => {
   )
 }
 
-/** As in earnest: a test that is not about waiting never waits. */
+/** The production adapter; tests that are not about timeouts never wait. */
 export const buckets = Effect.provide(Buckets, bucketsS3)
-/** The most that those may wait that do; what gives up on silence takes far less. */
+/** Limit for tests that wait; a timeout on a silent server takes far less. */
 export const hasty_ms = 20_000
 export const hasty = Effect.provide(
   Buckets,
   bucketsS3In({ connect_ms: 1_000, idle_ms: 300, total_ms: hasty_ms }),
 )
 
-/** Why a preflight of Shape B fails. */
+/** The reason that a Shape B preflight fails. */
 export const failing = (bucket: Bucket, port = buckets) =>
   Effect.flatMap(port, ({ preflight }) =>
     Effect.map(Effect.flip(preflight(bucket, { shape: "B" })), ({ detail }) => detail),
@@ -86,7 +89,7 @@ export const failing = (bucket: Bucket, port = buckets) =>
 export const reachFailure = (bucket: Bucket, port = buckets) =>
   Effect.flatMap(port, ({ reach }) => Effect.flip(reach(bucket)))
 
-/** Answers a query of the bucket's configuration. */
+/** Responds to a query of the bucket's configuration. */
 export const saying =
   (query: string, text: string) =>
   ({ url }: Asked, response: ServerResponse) => {

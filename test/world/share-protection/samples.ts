@@ -1,4 +1,4 @@
-/** What tests of share protection tell and ask: one project, its share, its bucket. */
+/** Sample data for tests of share protection: one project, its share, its bucket. */
 import {
   BackupId,
   DomainId,
@@ -11,7 +11,7 @@ import {
   TargetTemplateId,
 } from "#schemas/share-protection/id.ts"
 
-/** A UUIDv7 that a reader can tell from another. */
+/** A UUIDv7 that readers can easily recognize. */
 export const uuid = (number: number) =>
   `00000000-0000-7000-8000-${String(number).padStart(12, "0")}`
 
@@ -150,16 +150,16 @@ export const plan = {
   ],
 } as const
 
-/** The longest text of so many characters as JSON where any character is allowed. */
+/** The string of this length whose JSON is longest, if any character is allowed. */
 export const longest = (chars: number) => "\u0000".repeat(chars)
-/** The longest where control characters are not. */
+/** The string whose JSON is longest without control characters. */
 export const longestName = (chars = 255) => "\u20ac".repeat(chars)
-/** The longest URL, with so many characters more. */
+/** A URL of the maximum length, plus this number of characters. */
 export const longestUrl = (more = 0, path = "") => {
   const scheme = "https://"
   return `${scheme}${"h".repeat(1024 + more - scheme.length - path.length)}${path}`
 }
-/** The longest href of a secret. */
+/** A secret's href of the maximum length. */
 export const longestRef = (more = 0) => longestUrl(more, `/v1/secrets/${uuid(1)}`)
 export const longest_project_id = ProjectId.make("p".repeat(64))
 export const longest_domain_id = DomainId.make("d".repeat(64))

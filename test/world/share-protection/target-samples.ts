@@ -1,4 +1,4 @@
-/** What happens to a target in tests, and the histories that lead to each of its states. */
+/** Sample events of a target, and the histories that lead to each of its states. */
 import {
   TargetBackupRegistered,
   TargetBackupsDeregistered,

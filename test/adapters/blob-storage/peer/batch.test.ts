@@ -1,4 +1,4 @@
-/** Small copies that one node sends to another together, over real connections. */
+/** Batches of small copies that one node sends to another, over real connections. */
 import assert from "node:assert/strict"
 import { afterEach, describe, it } from "@effect/vitest"
 import { faultError } from "#actors/blob-storage/ports/fault.ts"
@@ -24,7 +24,10 @@ afterEach(endAll)
 
 const { replicate, replicate_many } = operations
 
-/** What goes over a link to a node with this store: the operation, and the bytes of its body. */
+/**
+ * Records the requests on a link to a node with this store: each operation, and its body size in
+ * bytes.
+ */
 const watched = async (...given: Parameters<typeof linked>) => {
   const { calls, peer, ...rest } = await linked(...given)
   const asked: Array<{ operation: number; bytes: number }> = []
@@ -44,14 +47,14 @@ const watched = async (...given: Parameters<typeof linked>) => {
   return { ...rest, link, asked, send, version, ask }
 }
 
-/** Copies of so many bytes, each other ones. */
+/** That many copies of this size, each with different bytes. */
 const copies = (count: number, size: number) =>
   Array.from({ length: count }, (_, n) => noise(n + 1, size))
 
 const operationsOf = (asked: ReadonlyArray<{ readonly operation: number }>) =>
   asked.map(({ operation }) => operation)
 
-/** A store in which nothing comes to its end before `let_go`. */
+/** A store whose writes do not finish before `let_go`. */
 const held = (local = memoryEngine()) => {
   const { promise, resolve } = Promise.withResolvers<void>()
   let finishing = 0
@@ -150,7 +153,7 @@ describe("small copies that are sent at once", () => {
       assert.equal((await local.copiesOf([copy.id]))[0]?.kind, "whole")
     }
     assert(asked.every(({ operation, bytes }) => operation === replicate_many && bytes <= mib))
-    // 600 by their count, 40 by their bytes, and one or two at once by their labels.
+    // The 600 are limited by count, the 40 by bytes, and the 9 by labels to one or two per request.
     assert(asked.length > 2 + 2 + 4 && asked.length < 20, `${asked.length} questions`)
   })
 
@@ -187,7 +190,7 @@ describe("small copies that come while others are under way", () => {
   it("go at once while few questions are, then wait for an answer and go together", async () => {
     const { store, let_go, finishing } = held()
     const { asked, link } = await watched(store)
-    // Nothing goes because time passes.
+    // The window is long, so no batch is sent because of a timeout.
     const queue = copyQueue(link, 60_000)
     const send = (bytes: Uint8Array) =>
       queue.send({ order: orderOf(bytes), bytes: [bytes], size: bytes.length }, 60_000)

@@ -20,7 +20,7 @@ afterEach(async () => {
   for (const end of ends.splice(0).toReversed()) await end()
 })
 
-/** A node that answers who asked and what. */
+/** A node that responds with the caller and the request. */
 const opened = async (
   options: Partial<Pick<PeerEndpointOptions, "cluster" | "secret" | "versions">> = {},
 ) => {
@@ -40,7 +40,7 @@ const opened = async (
   server.on("upgrade", door.upgrade)
   server.listen(0, "127.0.0.1")
   await once(server, "listening")
-  // A server that listens on a port has this form of address.
+  // A server that listens on a port has an address of this type.
   const { port } = server.address() as AddressInfo
   ends.push(() => {
     door.close()
@@ -56,7 +56,7 @@ const called = (options: Partial<Parameters<typeof peerCalls>[0]> = {}) => {
   return calls
 }
 
-/** What a connection answers to texts that are written one after the other. */
+/** The responses of a connection to texts that are written one after another. */
 const spoken = async (port: number, say: (answer: string) => string | undefined) => {
   const socket = connect(port, "127.0.0.1")
   let answer = ""
@@ -158,7 +158,7 @@ describe("the endpoint for other nodes", () => {
       const spoken_by_1 = upgraded(proven("x")).replace("Host", "X-Almanac-Link: 7-8\r\nHost")
       const refused = await spoken(port, (answer) => {
         if (answer === "") return plain
-        // A nonce and a request id may have any digits in them.
+        // A nonce and a request id may contain any digits.
         if (answer.startsWith("HTTP/1.1 426 ")) return undefined
         const authorization = proven(challenged(answer))
         return spoken_by_1.replace(/Authorization: .*/, `Authorization: ${authorization}`)
@@ -185,7 +185,7 @@ describe("the endpoint for other nodes", () => {
     server.listen(0, "127.0.0.1")
     await once(server, "listening")
     ends.push(() => void server.close())
-    // A server that listens on a port has this form of address.
+    // A server that listens on a port has an address of this type.
     const { port } = server.address() as AddressInfo
     const asked = called().call(`127.0.0.1:${port}`, 1, {}, [], 2000)
     await assert.rejects(asked, { code: "UNAUTHENTICATED", message: /could not authenticate/ })
@@ -246,7 +246,7 @@ describe("the endpoint for other nodes", () => {
     let tries = 0
     const silent = createTcpServer(() => tries++).listen(0, "127.0.0.1")
     await once(silent, "listening")
-    // A server that listens on a port has this form of address.
+    // A server that listens on a port has an address of this type.
     const address = `127.0.0.1:${(silent.address() as AddressInfo).port}`
     const calls = called()
     await assert.rejects(calls.call(address, 1, {}, [], 60_000), { code: "UNAVAILABLE" })
@@ -256,7 +256,7 @@ describe("the endpoint for other nodes", () => {
       await assert.rejects(calls.call(address, 1, {}, [], 60_000), { code: "UNAVAILABLE" })
       await new Promise((resolve) => setTimeout(resolve, 20))
     }
-    // The second try still runs, and nobody waits for its end.
+    // The second attempt is still running, and no call waits for it.
     await assert.rejects(calls.call(address, 1, {}, [], 60_000), { message: /not reachable yet/ })
     await calls.close()
     await assert.rejects(calls.call(address, 1, {}, [], 60_000), { message: /stopping/ })

@@ -30,7 +30,7 @@ afterEach(() => {
 
 const mib = 1024 * 1024
 
-/** Two sides of a real connection. */
+/** The two ends of a real connection. */
 const linked = async (answering: Handler) => {
   const sockets: Array<Socket> = []
   let closed: Promise<Error> | undefined
@@ -39,7 +39,7 @@ const linked = async (answering: Handler) => {
     closed = serverLink(socket, answering)
   }).listen(0, "127.0.0.1")
   await once(server, "listening")
-  // A server that listens on a port has this form of address.
+  // A server that listens on a port has an address of this type.
   const socket = connect((server.address() as AddressInfo).port, "127.0.0.1")
   await once(socket, "connect")
   const link = clientLink(socket)
@@ -191,7 +191,7 @@ describe("a link between nodes", () => {
   })
 })
 
-/** Frames as they were sent: the parts of a stream's frame are one again. */
+/** Reassembles frames as they were sent: joins the parts of a stream's frame. */
 const whole = (frames: ReadonlyArray<Frame>, sent: ReadonlyArray<Frame>) => {
   const rest = [...frames]
   return sent.map(({ kind, payload }) => {
@@ -278,7 +278,7 @@ describe("frames", () => {
       return came.splice(0).map(({ kind, exchange }) => `${kind} ${exchange}`)
     }
     const turn = (run: () => void) => void setImmediate(run)
-    // Where a promise goes on: behind it come all ticks, and then the rest of the loop.
+    // This code runs as a promise continuation: all ticks follow it, and then the rest of the loop.
     const ticks = (run: () => void) => process.nextTick(() => process.nextTick(run))
     const head = { operation: 0, is_last: false } as const
     write({ ...head, kind: "data", exchange: 1 }, noise(1, 10))
@@ -316,7 +316,7 @@ describe("frames", () => {
           out.push(...read(wire.subarray(at, to)))
           at = to
         }
-        // The generator's kinds are the frames' own.
+        // The generator produces exactly the kinds of frames.
         assert.deepEqual(whole(out, frames as never), frames)
       }),
     )

@@ -1,4 +1,4 @@
-/** What one node asks of another, over real connections, and how it is refused. */
+/** Requests between nodes over real connections, and their rejections. */
 import assert from "node:assert/strict"
 import { afterEach, describe, it } from "@effect/vitest"
 import { type BlobFault, faultError } from "#actors/blob-storage/ports/fault.ts"

@@ -99,7 +99,7 @@ describe("a copy that is sent", () => {
     assert.deepEqual(await local.copiesOf([order.id]), [undefined])
     assert.equal((await local.usage()).payload_bytes, 0)
     local.limit(2 * mib)
-    // Room that an aborted copy had kept would be missing now.
+    // The put would fail if an aborted copy still reserved space.
     assert.equal(await codeOf(peers.send(peer, order, [bytes], "put", 5000)), "OK")
   })
 
@@ -184,7 +184,7 @@ describe("a copy that is sent", () => {
     }
     const order = orderOf(piece, { size: 64 * mib })
     const sent = peers.send(peer, order, long(), "put", 60_000)
-    // It is still held up after a question that was asked behind it was answered.
+    // The copy is still blocked after the responses to later requests.
     for (let turn = 0; turn < 20; turn++) await peers.copiesOf(peer, [order.id])
     assert.ok(pulled <= window_bytes + 2 * mib, `${pulled} bytes were sent`)
     release()
@@ -193,7 +193,7 @@ describe("a copy that is sent", () => {
   })
 
   it("has a deadline of the time in which nothing moves, and not of all of it", async () => {
-    /** As slow for a MiB, in whatever parts it comes. */
+    /** Takes this time per MiB, regardless of how the bytes are split. */
     const slow = (pause_ms: number): Partial<MemoryEngine> => ({
       receive: () => ({
         write: ({ length }) =>

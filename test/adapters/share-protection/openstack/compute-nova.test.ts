@@ -13,7 +13,7 @@ import { novaServer } from "../../../world/share-protection/openstack/nova-serve
 const images = { worker: "worker-2", engine_version: "0.19.1", other: "debian" }
 const never = Effect.die("It is not asked.")
 
-/** The service user's session, whose catalogue has these two. */
+/** The service user's session, whose catalog contains these two services. */
 const sessionAt = Effect.fnUntraced(function* (url: string) {
   const ask = yield* cloudClient("")
   const token = Redacted.make("service-token")

@@ -56,13 +56,13 @@ const opened = Effect.fnUntraced(function* (manila: Partial<Settings["manila"]> 
   return { cloud, shares }
 })
 
-/** Answers one after the other, the last one from then on. */
+/** Returns the responses in order, and repeats the last one from then on. */
 const sequence = (...all: ReadonlyArray<Said>) => {
   let n = 0
   return () => all[Math.min(n++, all.length - 1)] ?? "drop"
 }
 
-/** What the fake was asked to do. */
+/** The changes that the fake was requested to make. */
 const done = ({ asked }: Fake) =>
   asked
     .filter(({ method, path }) => method !== "GET" && path.startsWith(v2))

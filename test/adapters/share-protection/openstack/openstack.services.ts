@@ -1,4 +1,7 @@
-/** The ports over real Keystone, Barbican and Manila: their contracts, and what is theirs alone. */
+/**
+ * The ports over real Keystone, Barbican and Manila: their contracts and provider-specific
+ * behavior.
+ */
 import { describe } from "@effect/vitest"
 import { Effect, Layer, Redacted } from "effect"
 import { Shares } from "#actors/share-protection/ports/shares.ts"
@@ -53,7 +56,7 @@ const projectsOf = ({ seed }: Openstack["Service"]) => ({
 })
 
 const projects = { one: "tenant-a", other: "tenant-b" } as const
-/** Who does what in a project. */
+/** The users and their projects. */
 const members = { one: ["alice", "tenant-a"], other: ["bob", "tenant-b"] } as const
 
 type It = Parameters<Parameters<typeof describeOpenstack>[1]>[0]

@@ -56,7 +56,7 @@ describe("what restic's codes mean", () => {
           engine_snapshot_id: id,
           taken_at: "2026-01-02T03:04:05.678Z",
           partial: true,
-          // It does not say what.
+          // restic does not report the path.
           unread: ["/"],
           bytes: 14,
           stored_bytes: 15,
@@ -96,7 +96,7 @@ describe("what restic's codes mean", () => {
 
 describe("restic that asks again and again", () => {
   const retries = (op: string, why: string) => [
-    // As restic does at SIGTERM.
+    // As restic does on SIGTERM.
     "trap 'exit 130' TERM",
     "for n in 1 2 3; do",
     `  echo '${op} returned error, retrying after 1s: ${why}' >&2`,
@@ -159,7 +159,7 @@ describe("restic that asks again and again", () => {
         "  echo 'Save(y) returned error, retrying after 1s: Access Denied.' >&2",
         "done",
         "echo 'Save(y) operation successful after 2 retries' >&2",
-        // Longer than the outage that is borne.
+        // Longer than the tolerated outage.
         "sleep 0.6",
         says(summary),
       ],

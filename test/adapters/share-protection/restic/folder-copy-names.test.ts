@@ -1,4 +1,4 @@
-/** Names that are bytes and no UTF-8, from the share through its copy and restic, and back. */
+/** Names that are not valid UTF-8: from the share through its copy and restic, and back. */
 import {
   lstatSync,
   mkdirSync,
@@ -23,7 +23,7 @@ import {
 
 afterAll(removeRepository)
 
-/** A path below the folder whose names are Latin-1. */
+/** A path below the folder, with names in Latin-1. */
 const latin = (root: string, path: string) =>
   Buffer.concat([Buffer.from(`${root}/`), Buffer.from(path, "latin1")])
 
@@ -37,7 +37,7 @@ const latinFolder = Effect.map(emptyFolder, (root) => {
   return root
 })
 
-/** All below a folder by its path, whose bytes are read as Latin-1, so that none is lost. */
+/** All files below a folder, by path. Paths are decoded as Latin-1, so that no byte is lost. */
 const readAll = (root: string, above = ""): Readonly<Record<string, string>> =>
   Object.assign(
     {},

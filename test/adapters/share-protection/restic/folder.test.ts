@@ -1,4 +1,4 @@
-/** What the contract cannot ask of every engine: restic with real files, and no server. */
+/** Behavior that the engine contract does not cover: restic with real files and no server. */
 import { linkSync, lstatSync, mkdirSync, readFileSync, rmSync, symlinkSync } from "node:fs"
 import { afterAll, assert, it } from "@effect/vitest"
 import { Effect, type Scope } from "effect"
@@ -48,7 +48,8 @@ const odd: Tree = {
 describeWithRestic("restic in a folder", () => {
   it.live("finds odd names by patterns, and restores each by its path", () =>
     Effect.gen(function* () {
-      // The share's own folder has a name that is a pattern, and one that a pattern names.
+      // The share's folder has a name that looks like a pattern, and a parent whose name is one of
+      // the patterns.
       const root = yield* folderOf({ "home/[share] *": null })
       const path = `${root}/home/[share] *`
       yield* writeTree(path, odd)

@@ -1,4 +1,4 @@
-/** Begins a backup that takes long, says so, and is killed: argv has repository and folder. */
+/** Starts a long backup, reports it, and waits to be killed. argv: repository and folder. */
 import { Effect, Redacted } from "effect"
 import { Engine, type Repository } from "#actors/share-protection/ports/engine.ts"
 import { engineRestic } from "#adapters/share-protection/engine-restic.ts"

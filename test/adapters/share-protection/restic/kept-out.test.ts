@@ -1,4 +1,4 @@
-/** What a backup's patterns kept out of it, under a real restic: never touched by a restore. */
+/** Files that a backup's patterns excluded, with a real restic: a restore never touches them. */
 import { execFileSync } from "node:child_process"
 import { existsSync, mkdirSync, writeFileSync } from "node:fs"
 import { afterAll, assert, it } from "@effect/vitest"
@@ -22,7 +22,7 @@ interface Patterns {
 
 const none = { include_patterns: [], exclude_patterns: [] }
 
-/** The paths that a plan would delete; it must be what the restore then does. */
+/** The paths that a plan would delete; they must match the deletions of the restore. */
 const restoreInPlace = Effect.fnUntraced(function* (
   engine: Engine["Service"],
   folder: Omit<FolderRestore, "is_exact">,
@@ -39,7 +39,7 @@ const restoreInPlace = Effect.fnUntraced(function* (
   return { deleted, after }
 })
 
-/** A snapshot as releases before made it: without a record of its patterns. */
+/** A snapshot as earlier releases made it, without a record of its patterns. */
 const oldSnapshot = (
   folder: string,
   path: string,
@@ -67,7 +67,7 @@ const live: Tree = {
   "only/y.tmp": "y",
 }
 
-/** After the backup: new files, some of which the patterns would keep out too. */
+/** Changes after the backup: new files, some of which the patterns would also exclude. */
 const later: Tree = {
   "new.txt": "new",
   "new.tmp": "new",

@@ -1,4 +1,4 @@
-/** What a real restic does to the world: its secrets, its end, and a bucket that is not well. */
+/** Side effects of a real restic: its secrets, its exit, and a faulty bucket. */
 import { execFileSync, spawn } from "node:child_process"
 import { createHash, randomBytes } from "node:crypto"
 import { createReadStream, readdirSync, readFileSync, statSync, truncateSync } from "node:fs"
@@ -24,11 +24,11 @@ import {
 } from "../../../world/share-protection/restic/buckets.ts"
 
 const quiet = () => Effect.void
-/** For what reads 8 GiB, on a machine that does other things too. */
+/** For tests that read 8 GiB, on a machine that is also busy with other work. */
 const large_ms_max = 180_000
 const nothing = { host: "share", tags: [], include_patterns: [], exclude_patterns: [] }
 
-/** An engine of a test's own, and a repository that it has made. */
+/** A separate engine for a test, and a repository that it created. */
 const withRepository = <A, E, R>(
   body: (
     engine: Engine["Service"],
@@ -54,7 +54,7 @@ const secretsOf = ({ access_key, secret_key }: Repository) => [
   password,
 ]
 
-/** A backup that waits for the bucket, and restic's own process. */
+/** A backup that waits for the bucket, and restic's process. */
 const underWay = Effect.fnUntraced(function* (engine: Engine["Service"], repository: Repository) {
   const slow = yield* slowed(repository, /\/data\//)
   const path = yield* folderOf({ "a.txt": randomBytes(9_000).toString("hex") })
@@ -267,7 +267,7 @@ describeWithRestic("restic outside", () => {
   })
 })
 
-/** A new authority that is its own server. */
+/** A new self-signed certificate that serves as both authority and server. */
 const certificate = (folder: string) => {
   const [key, cert] = [join(folder, "key.pem"), join(folder, "cert.pem")]
   const subject = ["-subj", "/CN=s3", "-addext", "subjectAltName=IP:127.0.0.1"]

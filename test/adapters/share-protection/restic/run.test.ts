@@ -151,13 +151,13 @@ describe("a run that is interrupted", () => {
   )
 })
 
-/** Where the descriptors of this process lead. */
+/** The targets of this process's file descriptors. */
 const openFiles = () =>
   readdirSync("/proc/self/fd").map((descriptor) => {
     try {
       return readlinkSync(`/proc/self/fd/${descriptor}`)
     } catch {
-      // The one that read the list.
+      // The descriptor that was used to read the list.
       return ""
     }
   })

@@ -1,4 +1,6 @@
-/** What a backup could not read, under a real restic: never deleted by a restore in place. */
+/**
+ * Files that a backup could not read, with a real restic: an in-place restore never deletes them.
+ */
 import { chmodSync } from "node:fs"
 import { afterAll, assert, it } from "@effect/vitest"
 import { Effect, type Scope } from "effect"
@@ -24,10 +26,10 @@ const live: Tree = {
   "docs/locked/deep/d.txt": "unread",
 }
 
-/** Written after the backup. */
+/** Files written after the backup. */
 const later: Tree = { "new.txt": "new", "docs/locked/new.txt": "new", "docs/new/e.txt": "new" }
 
-/** A backup while some of the folder could not be read, which can be later; then a restore. */
+/** Makes a backup while part of the folder is unreadable, makes it readable, and then restores. */
 const restored = Effect.fnUntraced(function* (more: {
   readonly sub_path?: string
   readonly exclude_patterns?: ReadonlyArray<string>

@@ -169,7 +169,7 @@ describe("a preflight over S3", () => {
       })
       const why = "the S3 service answers with an error (503 SlowDown)"
       assert.equal(yield* failing(bucket), `object_lock: ${why}.`)
-      // Once for the canary without a lock, and again; the same for the locked one.
+      // Two attempts for the canary without a lock, and two for the locked one.
       assert.lengthOf(asked.filter(isDelete), 4)
     }),
   )

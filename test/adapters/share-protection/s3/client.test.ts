@@ -94,7 +94,7 @@ describe("a request to S3", () => {
   )
 })
 
-/** What an operator's shell may hold for another purpose. */
+/** Variables that an operator's shell may set for other purposes. */
 const foreign = {
   AWS_ACCESS_KEY_ID: "AKFOREIGN",
   AWS_SECRET_ACCESS_KEY: "foreign",

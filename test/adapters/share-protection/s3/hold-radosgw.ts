@@ -1,4 +1,4 @@
-/** A process that runs a radosgw in the given folder until it is killed. */
+/** Runs a radosgw in the given folder until the process is killed. */
 import { Effect } from "effect"
 import { radosgw } from "#adapters/share-protection/radosgw.ts"
 

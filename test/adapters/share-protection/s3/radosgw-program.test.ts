@@ -51,7 +51,7 @@ describe.runIf(process.platform === "linux")("a program of radosgw's", () => {
       const given = yield* programs
       const begun = Effect.gen(function* () {
         const child = yield* startChild(given, ...stubborn)
-        // By then it has a child of its own, which has its pipes too.
+        // By then it has a child process that shares its pipes.
         yield* Effect.repeat(Effect.sync(child.stdout), {
           until: (said) => said.includes("ready"),
           schedule: Schedule.spaced(20),

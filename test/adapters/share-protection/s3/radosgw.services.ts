@@ -9,14 +9,14 @@ import { radosgw } from "#adapters/share-protection/radosgw.ts"
 import { temporaryFolder } from "../../../world/programs/nats.ts"
 import { describeWithRadosgw, s3Client, testRadosgw } from "../../../world/programs/radosgw.ts"
 
-/** Ids of the processes that work with this folder's configuration. */
+/** Ids of the processes that use this folder's configuration. */
 const processesOf = (folder: string) =>
   readdirSync("/proc").filter((name) => {
     try {
       const words = readFileSync(`/proc/${name}/cmdline`, "utf8").split("\0")
       return words.includes(join(folder, "ceph.conf"))
     } catch {
-      // No process, or one that has just ended.
+      // Not a process, or one that has just exited.
       return false
     }
   })

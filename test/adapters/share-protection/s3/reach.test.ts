@@ -1,4 +1,4 @@
-/** SSRF by a tenant's endpoint: what may not be reached is not asked, however it is called. */
+/** SSRF through a tenant's endpoint: blocked addresses are never contacted, in any notation. */
 import { existsSync } from "node:fs"
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, Layer } from "effect"
@@ -16,7 +16,7 @@ import { failing, reachFailure, s3Fake } from "../../../world/share-protection/s
 const within = (...networks: ReadonlyArray<string>) =>
   Effect.provide(Buckets, bucketsS3Within({ isAllowed: addressRule(networks) }))
 
-/** This machine, as endpoints may call it. */
+/** Notations of this machine's address in endpoints. */
 const loopback = [
   "127.0.0.1",
   "127.1",

@@ -20,7 +20,7 @@ import {
 } from "../../../contract/share-protection/buckets.ts"
 import { describeWithRadosgw, S3, s3Client, testRadosgw } from "../../../world/programs/radosgw.ts"
 
-/** Asks the server by a client of the test's own. */
+/** Runs requests against the server with the test's own client. */
 const by = <A>({ endpoint, access_key, secret_key }: Bucket, ask: (s3: S3Client) => Promise<A>) =>
   Effect.acquireUseRelease(
     Effect.sync(() => s3Client({ endpoint, access_key, secret_key })),
@@ -111,7 +111,7 @@ describeWithRadosgw("buckets of radosgw", () => {
         const bucket = yield* (yield* S3).bucket()
         yield* preflight(bucket, { shape: "B" })
         assert.equal((yield* usage(bucket)).objects, 0)
-        // The one that was locked for a minute, and a mark above each.
+        // The version that is locked for a minute, and a delete marker for each object.
         const left = (yield* versionsOf(bucket)).map(({ is_marker }) => is_marker)
         assert.sameMembers(left, [false, true, true])
         assert.equal(yield* purge(bucket), 1)

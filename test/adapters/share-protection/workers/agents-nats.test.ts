@@ -19,7 +19,7 @@ const connected = Effect.gen(function* () {
   return (yield* connectBus({ servers, login: core })).connection
 })
 
-/** One end of the bus: a process with a connection of its own. */
+/** One end of the bus: a process with its own connection. */
 const end = Effect.fnUntraced(function* (command_timeout_seconds = patience_s) {
   const layer = agentsNats(yield* connected, { command_timeout_seconds })
   return Context.get(yield* Layer.build(layer), Agents)

@@ -16,7 +16,7 @@ const images = { worker: "almanac-agent", engine_version, other: "debian" }
 const patience_ms = 10_000
 const soon = Schedule.spaced(10)
 
-/** A bus that writes down whom it lets in. */
+/** A bus that records its admitted users. */
 const door = () => {
   const inside = new Map<string, BusUser>()
   const users: BusUsers = {
@@ -51,7 +51,7 @@ const room = Effect.fnUntraced(function* (
   return { ...local, folder, heard }
 })
 
-/** What it answers once it throws no more, and is not false; 10 s at most. */
+/** Polls until the function returns a value other than false without throwing, for at most 10 s. */
 const until = <A>(look: () => A) =>
   Effect.suspend(() => {
     try {
@@ -70,7 +70,7 @@ const isAlive = (pid: number) => {
   }
 }
 
-/** Agents that run and were started for this folder: each test has one of its own. */
+/** Running agents that were started for this folder; each test has its own folder. */
 const processesIn = (folder: string) =>
   readdirSync("/proc").filter((pid) => {
     try {

@@ -1,7 +1,7 @@
 /**
- * Stands for an agent: reads its line from standard input, writes it to the file that its argument
- * names, and waits. `--deaf`: it hears no SIGTERM; `--brief`: it ends at once; `--engine`: it has
- * a child, whose id is in the file too.
+ * Stands in for an agent: reads one line from standard input, writes it to the file given as
+ * argument, and waits. `--deaf` ignores SIGTERM; `--brief` exits at once; `--engine` starts a child
+ * process and adds its id to the file.
  */
 import { spawn } from "node:child_process"
 import { writeFileSync } from "node:fs"

@@ -20,7 +20,7 @@ const asker = Effect.gen(function* () {
 
 const known = { name: "image ü", properties: { svc_worker_image: true, engine_version: "0.18.0" } }
 
-/** A process that conducts, until the scope closes; it knows one image. */
+/** A conductor that runs until the scope closes; it has one image. */
 const conductor = Effect.fnUntraced(function* (
   image: Compute["Service"]["image"] = (name) =>
     Effect.succeed(name === known.name ? known : undefined),

@@ -13,7 +13,7 @@ import { promises } from "../../../contract/share-protection/live-workers.ts"
 import { describeNats } from "../../../world/programs/nats.ts"
 import { uuid } from "../../../world/share-protection/samples.ts"
 
-/** Until the condition holds, looking every 5 ms, for 5 s at most. */
+/** Polls the condition every 5 ms, for at most 5 s. */
 const until = (holds: () => boolean) =>
   Effect.suspend(() => (holds() ? Effect.void : Effect.fail("not yet"))).pipe(
     Effect.delay(5),
@@ -28,7 +28,7 @@ const tells = Layer.unwrap(
   Effect.map(NatsConnection, ({ connection }) => publishedLiveWorkers(connection)),
 )
 
-/** One process's ears, or mouth. */
+/** The listener or the publisher of one process. */
 const one = (layer: typeof hears) =>
   Effect.map(Layer.build(Layer.fresh(layer)), (context) => Context.get(context, LiveWorkers))
 

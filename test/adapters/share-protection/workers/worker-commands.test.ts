@@ -136,7 +136,7 @@ describe("what a worker sends", () => {
 const lines: Array<string> = []
 const heard = Logger.layer([Logger.make(({ message }) => void lines.push(String(message)))])
 
-/** A server with a log of its own, a backup that worker-1 holds, and the commands of a worker. */
+/** A server with its own log, a backup that worker-1 holds, and a sender of worker commands. */
 const served = (
   name: string,
   body: (
@@ -155,7 +155,7 @@ const scenes = [
       yield* send(origin(), address(Target, target_id, RecordTargetUsage.make({ usage_stats })))
       yield* send(origin(), ...failJob(job, hold, failure))
       assert.deepEqual((yield* leaseNow).holds, [])
-      // Again, as after an answer that was lost.
+      // Sent again, as after a lost response.
       yield* send(origin(), ...settleJob(job, hold))
     }),
   ),

@@ -1,4 +1,4 @@
-/** What a worker's own user may do on the bus, and what comes of a worker's commands. */
+/** The bus permissions of a worker's user, and the outcome of a worker's commands. */
 import { readFileSync } from "node:fs"
 import { join } from "node:path"
 import { assert } from "@effect/vitest"
@@ -37,7 +37,7 @@ const usersOf = Effect.map(NatsServer, ({ users }) => {
   return users
 })
 
-/** The worker's own connection, and the lines that the server refused it by. */
+/** The worker's own connection, and the server's permission errors. */
 const entered = Effect.fnUntraced(function* (worker_id: WorkerId) {
   const { servers } = yield* NatsServer
   const keys = yield* newWorkerKeys
@@ -52,7 +52,7 @@ const entered = Effect.fnUntraced(function* (worker_id: WorkerId) {
   return { connection, keys }
 })
 
-/** Whether the server lets a message through to whoever listens by the server's own login. */
+/** Whether the server delivers a message to a subscriber with the server's own login. */
 const reaches = Effect.fnUntraced(function* (from: Connection, subject: string) {
   const { connection } = yield* NatsConnection
   const heard = connection.subscribe(subject, { max: 1 })
@@ -69,7 +69,7 @@ const reaches = Effect.fnUntraced(function* (from: Connection, subject: string) 
   return message._tag === "Some"
 })
 
-/** Whether the server lets it listen there. */
+/** Whether the server allows the subscription. */
 const hears = Effect.fnUntraced(function* (at: Connection, subject: string) {
   const { connection } = yield* NatsConnection
   let is_heard = false
@@ -103,7 +103,7 @@ describeNats("a worker's user", (it) => {
       yield* conductor.offer(one, order)
       assert.isTrue(yield* conductor.cancel(one, order.job_id, 1))
       const { find } = Context.get(yield* Layer.build(liveWorkersNats(core)), LiveWorkers)
-      // The server knows of these ears.
+      // After the flush, the server has registered the subscription.
       yield* Effect.promise(() => core.flush())
       const mouth = Context.get(yield* Layer.build(publishedLiveWorkers(connection)), LiveWorkers)
       yield* mouth.publish({ worker_id: one, jobs: [] })

@@ -1,4 +1,4 @@
-/** Holds each answer against what the API's document says of its endpoint. */
+/** Checks each response against the endpoint's definition in the API document. */
 import { assert } from "@effect/vitest"
 import { Schema } from "effect"
 import { HttpApi } from "effect/http-api"
@@ -10,10 +10,10 @@ interface Documented {
   readonly errors: ReadonlyMap<number, ReadonlyArray<Schema.Top>>
 }
 
-/** Statuses that the front door answers for every endpoint. */
+/** Statuses that the HTTP layer returns for any endpoint. */
 const of_the_door = new Set([401, 403, 404, 405, 408, 413, 414, 415, 429, 500, 503, 504])
 
-/** What the door says of a key that was used for something else: of no endpoint's own 422. */
+/** The response to a reused idempotency key, which is not the endpoint's own 422. */
 const isOfKey = ({ status, text }: Answered) => status === 422 && /Idempotency-Key/.test(text)
 
 interface Answered {
@@ -24,7 +24,7 @@ interface Answered {
 
 const fits = (schemas: ReadonlyArray<Schema.Top>, body: unknown) =>
   schemas.some((schema) => {
-    // What these schemas decode from needs no service.
+    // Decoding with these schemas needs no service.
     const codec = schema as unknown as Schema.Codec<unknown, unknown>
     const decode = Schema.decodeUnknownSync(codec, { onExcessProperty: "error" })
     try {
@@ -36,10 +36,10 @@ const fits = (schemas: ReadonlyArray<Schema.Top>, body: unknown) =>
     }
   })
 
-/** Throws for a status or a body that the endpoint's schemas do not know. */
+/** Throws for a status or a body that the endpoint's schemas do not define. */
 export const conformance = (api: HttpApi.Constraint) => {
   const all: Array<Documented> = []
-  // Whatever is an HttpApi has these properties; the library erases their types in this way.
+  // Every HttpApi has these properties; the library erases their types this way.
   HttpApi.reflect(api as HttpApi.Top, {
     onGroup: () => undefined,
     onEndpoint: ({ endpoint: { method, path }, successes, errors }) => {

@@ -1,4 +1,4 @@
-/** What happens beside the API: agents that run jobs, workers that come and go. */
+/** Activity outside the API: agents that run jobs, workers that register and stop. */
 import { Effect } from "effect"
 import { type Addressed, address, Commands } from "#actors/commands.ts"
 import { Job } from "#actors/share-protection/job.ts"
@@ -23,7 +23,7 @@ import { capabilities, domain_id } from "./ports.ts"
 
 let sent = 0
 
-/** Sends commands as a process does, and waits until they show. */
+/** Sends commands as a process does, and waits until they are visible. */
 export const tell = Effect.fnUntraced(function* (...batch: ReadonlyArray<Addressed<unknown>>) {
   const { send } = yield* Commands
   sent += 1
@@ -36,7 +36,7 @@ export const tell = Effect.fnUntraced(function* (...batch: ReadonlyArray<Address
 export const worker_id = WorkerId.make(uuid(31))
 export const other_worker_id = WorkerId.make(uuid(32))
 
-/** A worker that takes jobs. */
+/** A worker that accepts jobs. */
 export const register = (id: WorkerId = worker_id, image_version = "worker-1") =>
   tell(
     address(
@@ -53,7 +53,7 @@ export const register = (id: WorkerId = worker_id, image_version = "worker-1") =
     ),
   )
 
-/** What the batches of a job need to know of it. */
+/** The facts about a job that its batches need. */
 export const factsOf = Effect.fnUntraced(function* (job_id: string) {
   const { db } = yield* ShareProtectionModel
   const row = yield* findJob(db, JobId.make(job_id))
@@ -62,7 +62,10 @@ export const factsOf = Effect.fnUntraced(function* (job_id: string) {
   return facts
 })
 
-/** The job is with the worker, at its first step. `fence` is the target's count of holds so far. */
+/**
+ * Assigns the job to the worker and enters its first step. `fence` is the target's number of holds
+ * so far.
+ */
 export const begin = Effect.fnUntraced(function* (job_id: string, fence: number) {
   const facts = yield* factsOf(job_id)
   const hold = { worker_id, fence }
@@ -95,7 +98,7 @@ const results = {
   restore_test: { job_type: "restore_test", made: { files: 1, bytes: 2 } },
 } satisfies Readonly<Record<JobFacts["job_type"], JobResult>>
 
-/** Runs the job to its good end. */
+/** Runs the job to a successful end. */
 export const run = Effect.fnUntraced(function* (job_id: string, fence: number, made: object = {}) {
   const { facts, hold } = yield* begin(job_id, fence)
   for (const to of job_steps.slice(1)) {
@@ -103,7 +106,7 @@ export const run = Effect.fnUntraced(function* (job_id: string, fence: number, m
   }
   const result: JobResult = results[facts.job_type]
   const told = "made" in result ? { ...result, made: { ...result.made, ...made } } : result
-  // `made` changes values of fields that are there.
+  // `made` overrides existing fields.
   yield* tell(...completeJob(facts, hold, told as JobResult))
 })
 
@@ -114,7 +117,7 @@ export const engine_failure: JobFailure = {
   wrote_nothing: true,
 }
 
-/** Runs the job to a bad end. */
+/** Runs the job to a failed end. */
 export const fail = Effect.fnUntraced(function* (job_id: string, fence: number) {
   const { facts, hold } = yield* begin(job_id, fence)
   yield* tell(...failJob(facts, hold, engine_failure))

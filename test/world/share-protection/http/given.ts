@@ -1,4 +1,4 @@
-/** What tests begin with: bodies that are taken, and resources made of them. */
+/** Preconditions of tests: valid request bodies, and resources created from them. */
 import { assert } from "@effect/vitest"
 import { Effect } from "effect"
 import { secretRef } from "../samples.ts"
@@ -12,7 +12,7 @@ export const tenant_b = { token: "tenant_b" }
 
 export const secrets = { access_key: secretRef(1), secret_key: secretRef(2) }
 
-/** Shape A: a target with all that its enrollment needs. */
+/** Shape A: a target with everything that its enrollment needs. */
 export const bucket = {
   name: "Backups",
   endpoint: "https://s3.example.org",
@@ -46,7 +46,7 @@ export const policyOf = (target_id: string) => ({
 
 export const unknown_id = "01990000-0000-7000-8000-000000000000"
 
-/** Makes something of this body, and answers it. */
+/** Creates a resource from this body and returns it. */
 export const made = Effect.fnUntraced(function* (
   ask: Client,
   path: string,
@@ -58,7 +58,7 @@ export const made = Effect.fnUntraced(function* (
   return answer.body
 })
 
-/** Shape A: the id of a target that is enrolled by a worker, which has held its lease once. */
+/** Shape A: the id of a target that a worker has enrolled; its lease has had one hold. */
 export const available = Effect.fnUntraced(function* (ask: Client, more: object = {}) {
   const { target, job } = yield* made(ask, "/v1/targets", { ...bucket, ...more })
   yield* register()
@@ -66,7 +66,7 @@ export const available = Effect.fnUntraced(function* (ask: Client, more: object 
   return String(target.id)
 })
 
-/** Shape A: a backup that can be restored, in a target that is enrolled. */
+/** Shape A: a restorable backup in an enrolled target. */
 export const backedUp = Effect.fnUntraced(function* (
   ask: Client,
   { snapshot = {}, policy = false }: { snapshot?: object; policy?: boolean } = {},

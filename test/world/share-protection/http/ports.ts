@@ -1,4 +1,4 @@
-/** What stands behind the API, in memory: what it knows is in `World`, for tests to change. */
+/** The in-memory services behind the API; tests change their state through `World`. */
 import { Context, Effect, Layer, Redacted, Stream } from "effect"
 import { Buckets, preflightDetail } from "#actors/share-protection/ports/buckets.ts"
 import { Images } from "#actors/share-protection/ports/compute.ts"
@@ -34,22 +34,22 @@ const share = (id: ShareId, project_id: ProjectId): Share => ({
   create_share_from_snapshot_support: true,
 })
 
-/** What the other services know and do. */
+/** The state and behavior of the other services. */
 export class World extends Context.Service<
   World,
   {
     shares: Array<Share>
-    /** Trusts by id: whose project, whose user. */
+    /** Project and user of each trust, by id. */
     trusts: Map<string, { project_id: ProjectId; user_id: string }>
     secrets: Map<string, string>
-    /** The check that every bucket fails. */
+    /** The check that fails for every bucket. */
     failing: PreflightCheck | undefined
-    /** Names of services that cannot be reached. */
+    /** Names of unreachable services. */
     readonly down: Set<"shares" | "identity" | "vault" | "compute">
     images: Map<string, boolean>
-    /** Why the conductor does not work. */
+    /** The reason that the conductor does not work. */
     conductor: string | undefined
-    /** Preflights that were made, each with the keys that it was given. */
+    /** Preflights that ran, each with the keys that it received. */
     readonly preflights: Array<string>
   }
 >()("test/World") {
@@ -205,6 +205,6 @@ const images = Layer.effect(
   ),
 )
 
-/** What is always there, and what an installation may lack. */
+/** Ports that always exist, and adapters that an installation may lack. */
 export const ports = Layer.mergeAll(shares, trusts, vault).pipe(Layer.provideMerge(World.layer))
 export const adapters = Layer.mergeAll(buckets, images)

@@ -1,6 +1,7 @@
 /**
- * Share protection behind the front door: the real host over a log in memory, the real read model,
- * and what else it needs in memory. Each answer is held against the API's own document.
+ * Share protection behind the HTTP layer: the real command host on an in-memory log, the real read
+ * model, and in-memory versions of its other dependencies. Each response is checked against the API
+ * document.
  */
 import { assert, it } from "@effect/vitest"
 import { Context, Effect, Layer, Logger, type Scope, Stream } from "effect"
@@ -61,7 +62,7 @@ const identity = Layer.succeed(
   }),
 )
 
-/** A switch that takes the log out of reach, and how late the read model hears of a commit. */
+/** Makes the log unreachable, and sets the read model's delay for commits. */
 export class Outage extends Context.Service<Outage, { down: boolean; lag_ms: number }>()(
   "test/Outage",
 ) {}
@@ -96,7 +97,7 @@ const machinery = Layer.mergeAll(
   Layer.provideMerge(Layer.sync(Outage, () => ({ down: false, lag_ms: 0 }))),
 )
 
-/** Lines that were logged by whatever ran in this file's process, newest last. */
+/** Lines logged in this file's process, newest last. */
 export const logged: Array<string> = []
 
 const logging = Logger.layer([
@@ -116,7 +117,7 @@ const services = Layer.mergeAll(
 )
 export type Services = Layer.Success<typeof services>
 
-/** As JSON.parse types it: tests assert what they read of an answer. */
+/** Typed like JSON.parse: tests assert the fields that they read. */
 export type Body = Record<string, ReturnType<typeof JSON.parse>>
 
 export interface Answer {
@@ -127,12 +128,12 @@ export interface Answer {
 }
 
 export interface Ask {
-  /** Empty: none is sent. */
+  /** Empty: no token is sent. */
   readonly token?: string
   readonly headers?: Record<string, string>
 }
 
-/** `body` is sent as JSON; a text as it is. */
+/** `body` is sent as JSON; a string is sent unchanged. */
 export type Client = (
   method: string,
   path: string,
@@ -172,7 +173,7 @@ const requestOf = (method: string, path: string, body: unknown, { token, headers
   })
 }
 
-/** A client of the service as it is set up. */
+/** A client of the service in its current configuration. */
 export const opened = Effect.fnUntraced(function* ({ shape = "A", bare, settings = {} }: Setup) {
   const world = yield* World
   const current: Settings = given({ ...settings, api: { ...settings.api, shape } })
@@ -209,7 +210,7 @@ export const opened = Effect.fnUntraced(function* ({ shape = "A", bare, settings
   return ask
 })
 
-/** A test with a service of its own. */
+/** A test with its own service. */
 export const served = (
   name: string,
   body: (ask: Client) => Effect.Effect<void, unknown, Services | Scope.Scope>,
@@ -219,7 +220,7 @@ export const served = (
     Effect.flatMap(opened(setup), body).pipe(Effect.provide(services), Effect.scoped),
   )
 
-/** That this is the answer, in document 2's envelope. */
+/** Asserts that this is the response, in document 2's envelope. */
 export const isRefused = (
   { status, headers, body }: Answer,
   wanted: number,

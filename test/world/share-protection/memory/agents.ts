@@ -1,4 +1,4 @@
-/** The bus between the conductor and the agents, in memory: each knows the other at once. */
+/** The in-memory bus between the conductor and the agents: messages arrive immediately. */
 import { Duration, Effect, Layer } from "effect"
 import { type Agent, Agents } from "#actors/share-protection/ports/agents.ts"
 import type { WorkerId } from "#schemas/share-protection/id.ts"
@@ -18,7 +18,7 @@ export const agentsMemory = ({ command_timeout_seconds }: AgentsMemoryOptions) =
     ) =>
       Effect.suspend(() => {
         const agent = attached.get(worker_id)
-        // Nobody listens: nobody will answer.
+        // Without a listener there is no response.
         return agent === undefined ? Effect.never : ask(agent)
       }).pipe(
         Effect.timeoutOrElse({

@@ -1,4 +1,4 @@
-/** S3 in memory, as far as a repository needs it: buckets, keys, versions and locks. */
+/** In-memory S3 with the features that a repository needs: buckets, keys, versions and locks. */
 import { Clock, DateTime, Effect, Layer, Redacted } from "effect"
 import { type Bucket, Buckets, preflightDetail } from "#actors/share-protection/ports/buckets.ts"
 import {
@@ -11,7 +11,7 @@ import type { AddressingMode } from "#schemas/share-protection/target-template.t
 
 interface StoredObject {
   readonly bytes: Uint8Array
-  /** Epoch milliseconds; undefined: not locked. */
+  /** In epoch milliseconds; undefined: not locked. */
   locked_until: number | undefined
 }
 
@@ -23,23 +23,23 @@ export interface MemoryBucket {
   readonly addressing_modes: ReadonlyArray<AddressingMode>
   readonly has_versioning: boolean
   readonly has_object_lock: boolean
-  /** Whether a lifecycle rule lets objects expire. */
+  /** Whether a lifecycle rule expires objects. */
   readonly has_expiration: boolean
-  /** For how long each object is locked that is written, in milliseconds; 0: not at all. */
+  /** Retention of each new object's lock, in milliseconds; 0: no lock. */
   lock_ms: number
-  /** How long each write takes, in milliseconds. */
+  /** Duration of each write, in milliseconds. */
   readonly write_ms: number
   readonly objects: Map<string, StoredObject>
-  /** Versions that are not the newest any more, by key; the last one was the newest before. */
+  /** Noncurrent versions by key, newest last. */
   readonly versions: Map<string, ReadonlyArray<StoredObject>>
-  /** Keys whose newest version is the mark that it was deleted. */
+  /** Keys whose newest version is a delete marker. */
   readonly deleted: Set<string>
 }
 
 /** Buckets by endpoint and name. */
 export type S3 = Map<string, MemoryBucket>
 
-/** A bucket as it should be. */
+/** A correctly configured bucket. */
 export const goodBucket: Omit<MemoryBucket, "objects" | "versions" | "deleted"> = {
   access_key: "AKMEMORY",
   secret_key: "secret-of-memory",
@@ -55,7 +55,7 @@ export const goodBucket: Omit<MemoryBucket, "objects" | "versions" | "deleted"> 
 
 let made = 0
 
-/** A new bucket, and the way into it. */
+/** Creates a bucket and returns access to it. */
 export const makeBucket = (s3: S3, properties: Partial<MemoryBucket> = {}): Bucket => {
   const bucket = `bucket-${++made}`
   const endpoint = "https://s3.example"
@@ -73,7 +73,7 @@ export const makeBucket = (s3: S3, properties: Partial<MemoryBucket> = {}): Buck
   }
 }
 
-/** The bucket behind the keys. */
+/** The bucket that the keys give access to. */
 export const openBucket = (
   s3: S3,
   { endpoint, bucket, access_key, secret_key }: Bucket,
@@ -103,7 +103,7 @@ export const putObject = Effect.fnUntraced(function* (
   bucket.objects.set(key, { bytes, locked_until })
 })
 
-/** Leaves the object's version behind, as a bucket with versions does. */
+/** Keeps the object's version, as a versioned bucket does. */
 export const removeObject = ({ objects, versions, deleted }: MemoryBucket, key: string) => {
   const object = objects.get(key)
   if (object === undefined) return
@@ -112,7 +112,7 @@ export const removeObject = ({ objects, versions, deleted }: MemoryBucket, key: 
   deleted.add(key)
 }
 
-/** What was deleted and a repository may need: neither locks nor the keys of its engine. */
+/** Deleted objects that a repository may need: neither locks nor keys of its engine. */
 const deletedOf = ({ deleted, versions }: MemoryBucket, engine_snapshot_id: string) =>
   [...deleted]
     .filter((key) => recoverable.test(key) || key === `snapshots/${engine_snapshot_id}`)
@@ -125,7 +125,7 @@ const hasSnapshot = ({ objects, versions }: MemoryBucket, engine_snapshot_id: st
   return objects.has(key) || (versions.get(key) ?? []).length > 0
 }
 
-/** What a repository needs: its engine's locks come and go. */
+/** Objects that a repository needs: everything except its engine's temporary locks. */
 const needed = ({ objects }: MemoryBucket) =>
   [...objects].filter(([key]) => !key.startsWith("locks/")).map(([, object]) => object)
 

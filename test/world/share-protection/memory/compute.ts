@@ -1,4 +1,4 @@
-/** Machines in memory, which boot as fast as a test says, or never. */
+/** In-memory machines that boot as fast as a test specifies, or never. */
 import { Effect, Fiber, Layer } from "effect"
 import { type Boot, Compute, type Image } from "#actors/share-protection/ports/compute.ts"
 import type { WorkerId } from "#schemas/share-protection/id.ts"
@@ -11,12 +11,12 @@ export interface Machine extends Boot {
 export interface MachineRoom {
   readonly images: ReadonlyArray<Image>
   readonly machines: Map<WorkerId, Machine>
-  /** How long a machine takes to run, in milliseconds; Infinity: it never does. */
+  /** Boot time of a machine, in milliseconds; Infinity: it never boots. */
   boot_ms: number
-  /** Machines that there is room for. */
+  /** Maximum number of machines. */
   room: number
   is_reachable: boolean
-  /** What a machine runs once it is active, until it is let go. */
+  /** The program that a machine runs once it is active, until it is deleted. */
   readonly agent: (boot: Boot) => Effect.Effect<unknown, unknown>
 }
 

@@ -1,4 +1,4 @@
-/** What the engine in memory keeps in a bucket, and what it would do with it in a folder. */
+/** The in-memory engine's data in a bucket, and its changes to a folder. */
 import { createHash } from "node:crypto"
 import { Effect } from "effect"
 import {
@@ -40,7 +40,7 @@ export const readSnapshots = ({ objects }: MemoryBucket) =>
       JSON.parse(textOf(bytes)),
     ])
 
-/** The snapshot, and what of it is restored. */
+/** The snapshot, and its entries to restore. */
 export const wanted = Effect.fnUntraced(function* (
   bucket: MemoryBucket,
   { engine_snapshot_id, sub_path }: Pick<FolderRestore, "engine_snapshot_id" | "sub_path">,
@@ -54,8 +54,8 @@ export const wanted = Effect.fnUntraced(function* (
 })
 
 /**
- * What is in the folder, or in the subtree, and not in the snapshot: the deepest first. What the
- * patterns kept out is none of it, nor is what the snapshot lacks and holds some of that.
+ * Entries of the folder or subtree that are not in the snapshot, deepest first. Excludes paths that
+ * the patterns excluded from the snapshot, and the folders above them that the snapshot lacks.
  */
 export const extras = Effect.fnUntraced(function* (
   { path, sub_path, unread = [] }: FolderRestore,
@@ -108,7 +108,7 @@ export const plan = Effect.fnUntraced(function* (bucket: MemoryBucket, folder: F
   } satisfies RestorePlan
 })
 
-/** Files in the order of a hash of the seed and their path, until they are as many, or as large. */
+/** Files in order of a hash of the seed and their path, up to the maximum number or size. */
 const sampled = (
   entries: ReadonlyArray<StoredEntry>,
   { files_max, bytes_max, seed }: Sample,

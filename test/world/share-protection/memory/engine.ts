@@ -1,6 +1,6 @@
 /**
- * The engine in memory. It keeps real bytes of real folders in a bucket's objects as restic does:
- * a config, a key, data by content, snapshots, locks. Nothing outside tests has it.
+ * The in-memory engine. It stores real bytes of real folders in a bucket's objects as restic does:
+ * a config, a key, content-addressed data, snapshots, locks. Only tests use it.
  */
 import { Clock, DateTime, Effect, Layer, Redacted } from "effect"
 import {
@@ -40,24 +40,24 @@ export type EngineCall =
   | "snapshots"
   | "unlock"
 
-/** What goes wrong with a call, in the middle of it or when its work is done. */
+/** A fault of a call: before it, in the middle of it, or after its work is done. */
 export type Mishap =
   | { readonly fails: EngineFailure; readonly when: "before" | "after" }
-  /** It neither ends nor fails. */
+  /** The call neither returns nor fails. */
   | { readonly hangs: true }
-  /** kill -9: its lock stays. */
+  /** kill -9: the call's lock remains. */
   | { readonly dies: true }
-  /** A mistake in the adapter. */
+  /** A bug in the adapter. */
   | { readonly throws: Error }
 
-/** What a test has in store for the engine, and what it has seen of it. */
+/** Faults that a test injects into the engine, and a record of its calls. */
 export interface EngineTroubles {
-  /** Taken by the next call of that name. */
+  /** Applied to the next call with that name. */
   readonly next: Map<EngineCall, Mishap>
-  /** Files that cannot be read, by absolute path. */
+  /** Unreadable files, by absolute path. */
   readonly unreadable: Set<string>
   readonly calls: Array<EngineCall>
-  /** Calls that began and did not end. */
+  /** Calls that have begun and not ended. */
   running: number
 }
 
@@ -68,7 +68,7 @@ export const noTroubles = (): EngineTroubles => ({
   running: 0,
 })
 
-/** A process takes a moment to end. */
+/** A process takes a moment to exit. */
 const stop_ms = 30
 
 const newest_format = 2
@@ -93,7 +93,7 @@ const bucketOf = (s3: S3, repository: Repository) =>
     failure instanceof TrustAccessDenied ? failure : fails(failure.detail, true),
   )
 
-/** Makes a repository of whatever format. */
+/** Creates a repository of any format. */
 export const makeRepository = Effect.fnUntraced(function* (
   s3: S3,
   repository: Repository,
@@ -107,7 +107,7 @@ export const makeRepository = Effect.fnUntraced(function* (
 
 let locks_made = 0
 
-/** Runs a call of the engine under its lock, with what the test has in store for it. */
+/** Runs an engine call under its lock, with the test's injected fault. */
 const calling =
   (s3: S3, troubles: EngineTroubles) =>
   <A>(
@@ -168,7 +168,7 @@ const locked = <A>(
     () =>
       Effect.sync(() => {
         if (!hasDied()) return removeObject(bucket, key)
-        // A dead engine takes nothing away; unlock knows it by this.
+        // A dead engine does not remove its lock; unlock recognizes it by this flag.
         bucket.objects.set(key, {
           bytes: bytesOf({ lock, is_dead: true }),
           locked_until: undefined,
@@ -207,7 +207,7 @@ const backUp = Effect.fnUntraced(function* (
     }
     bytes += content.length
     entries.push({ ...entry, size: content.length, data })
-    // As restic's: 100 before the end, and falling when more is found.
+    // Like restic's progress: reaches 100 before the end, and falls when more files are found.
     const percent = (100 * (index + 1)) / found.length
     yield* onProgress({ percent, bytes_done: bytes, bytes_total: bytes })
     yield* onProgress({ percent: percent / 2, bytes_done: bytes, bytes_total: 2 * bytes })
@@ -264,7 +264,7 @@ const restore = Effect.fnUntraced(function* (
   return { files, bytes }
 })
 
-/** Drops what no snapshot needs; fails where something that one needs is not there. */
+/** Deletes objects that no snapshot needs; fails if a needed object is missing. */
 const maintain = (bucket: MemoryBucket): Effect.Effect<void, EngineFailure> =>
   Effect.suspend(() => {
     const needed = new Set(
@@ -283,7 +283,7 @@ const removeDeadLocks = (bucket: MemoryBucket) => {
   }
 }
 
-/** The engine over these buckets. */
+/** The engine on these buckets. */
 export const engineMemory = (s3: S3, troubles: EngineTroubles = noTroubles()) => {
   const call = calling(s3, troubles)
   return Layer.succeed(Engine, {

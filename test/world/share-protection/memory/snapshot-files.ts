@@ -1,4 +1,4 @@
-/** What a snapshot in memory consists of: files read from a folder, and written to one. */
+/** The contents of an in-memory snapshot: files read from a folder, and written to one. */
 import {
   chmod,
   lstat,
@@ -13,15 +13,15 @@ import {
 import { dirname, join } from "node:path"
 
 export interface Entry {
-  /** From the root: `/a/b`. */
+  /** Relative to the root: `/a/b`. */
   readonly path: string
   readonly kind: "file" | "folder" | "link"
   readonly mode: number
-  /** A link's target. */
+  /** The target of a link. */
   readonly target?: string
 }
 
-/** Whether a pattern of the engine's matches the path, or a folder above it. */
+/** Whether an engine pattern matches the path or one of its parent folders. */
 const matcher = (pattern: string) => {
   const parts = pattern.replaceAll(/^\/+|\/+$/g, "").split("/")
   const source = parts
@@ -38,7 +38,7 @@ const matcher = (pattern: string) => {
   return (path: string) => pattern_of.test(path)
 }
 
-/** Whether a path is what the patterns let into a snapshot. */
+/** Whether the patterns include a path in a snapshot. */
 export const scopeOf = (
   include_patterns: ReadonlyArray<string>,
   exclude_patterns: ReadonlyArray<string>,
@@ -49,7 +49,7 @@ export const scopeOf = (
     (includes.length === 0 || includes.some((is) => is(path))) && !excludes.some((is) => is(path))
 }
 
-/** What of a folder belongs into a snapshot: in order, folders before what is in them. */
+/** The entries of a folder that belong in a snapshot: in order, folders before their contents. */
 export const entriesOf = async (
   root: string,
   include_patterns: ReadonlyArray<string>,
@@ -81,7 +81,7 @@ export const entriesOf = async (
 
 export const readEntry = (root: string, { path }: Entry) => readFile(join(root, path))
 
-/** Puts an entry in its place, over what may be there. */
+/** Writes an entry, replacing any existing one. */
 export const writeEntry = async (root: string, entry: Entry, bytes: Uint8Array) => {
   const path = join(root, entry.path)
   if (entry.kind === "folder") {
@@ -95,11 +95,11 @@ export const writeEntry = async (root: string, entry: Entry, bytes: Uint8Array) 
   if (entry.kind === "file") await chmod(path, entry.mode)
 }
 
-/** Removes an entry with what may be below it. */
+/** Removes an entry and everything below it. */
 export const removeEntry = (root: string, { path }: Entry) =>
   rm(join(root, path), { recursive: true, force: true })
 
-/** Whether what is in an entry's place is as it; `bytes` is a file's content. */
+/** Compares the entry on disk with this one; `bytes` is a file's content. */
 export const isSame = async (root: string, entry: Entry, bytes: Uint8Array | undefined) => {
   const [found] = await lstat(join(root, entry.path)).then(
     (stat) => [stat],
@@ -116,7 +116,7 @@ export const isSame = async (root: string, entry: Entry, bytes: Uint8Array | und
   return is_same ? "same" : "different"
 }
 
-/** The entries that a sub path names; null where it names none. */
+/** The entries at and below a sub path; null if there are none. */
 export const below = <One extends Entry>(
   entries: ReadonlyArray<One>,
   sub_path: string | null,

@@ -1,4 +1,4 @@
-/** Trusts and secrets in memory. */
+/** In-memory trusts and secrets. */
 import { randomUUID } from "node:crypto"
 import { Effect, Layer, Redacted } from "effect"
 import { type Delegation, denials, Trusts } from "#actors/share-protection/ports/trusts.ts"
@@ -6,13 +6,13 @@ import { secret_denied, secretIdOf, Vault } from "#actors/share-protection/ports
 import { ProjectId } from "#schemas/share-protection/id.ts"
 import { TrustAccessDenied } from "#schemas/share-protection/rejection.ts"
 
-/** What tenants let this service do, and what they keep. */
+/** The trusts and secrets of tenants. */
 export interface Tenants {
-  /** Projects by trust; a trust that is not here was revoked. */
+  /** Projects by trust; a missing trust was revoked. */
   readonly trusts: Map<string, string>
-  /** Secrets by their UUID, the oldest first. */
+  /** Secrets by UUID, oldest first. */
   readonly secrets: Map<string, { project_id: string; name: string; payload: string }>
-  /** Every token that was given out, with its project. */
+  /** Every issued token, with its project. */
   readonly tokens: Map<string, string>
 }
 
@@ -78,7 +78,7 @@ export const vaultMemory = ({ secrets, tokens }: Tenants) => {
 
 const hrefOf = (id: string) => `https://vault.example/v1/secrets/${id}`
 
-/** Keeps a secret as a tenant does; answers its href. */
+/** Stores a secret as a tenant does; returns its href. */
 export const keepSecret = (
   secrets: Tenants["secrets"],
   project_id: string,

@@ -1,6 +1,6 @@
 /**
- * A cloud that answers as it is told: for what a real one cannot be made to do, faults. What it
- * answers rightly is copied from the real services.
+ * A fake cloud with scripted responses, for faults that a real one cannot produce. Its successful
+ * responses are copied from the real services.
  */
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http"
 import type { AddressInfo } from "node:net"
@@ -9,7 +9,7 @@ import { keystoneSession } from "#adapters/keystone/session.ts"
 import type { Settings } from "#schemas/settings.ts"
 import { given } from "../../settings-given.ts"
 
-/** A request as it came in. */
+/** A received request. */
 export interface Asked {
   readonly method: string
   readonly path: string
@@ -18,13 +18,13 @@ export interface Asked {
   readonly body: string
 }
 
-/** An answer, or what happens instead of one. */
+/** A response, or a connection fault. */
 export type Said =
   | { readonly status: number; readonly body?: unknown; readonly headers?: Record<string, string> }
   | "drop"
   | "hang"
 
-/** Answers by `METHOD /path`; undefined is 404 as Manila and Keystone have it. */
+/** Responses by `METHOD /path`; undefined returns 404 as Manila and Keystone do. */
 export type Answers = Record<string, (asked: Asked) => Said>
 
 export interface Fake {
@@ -32,7 +32,7 @@ export interface Fake {
   readonly asked: Array<Asked>
   readonly answers: Answers
   readonly settings: Settings
-  /** How often it was asked this. */
+  /** How often it received this request. */
   readonly count: (method: string, path: string) => number
 }
 
@@ -75,7 +75,7 @@ const respond = (said: Said, request: IncomingMessage, response: ServerResponse)
   response.end(is_text ? body : JSON.stringify(body))
 }
 
-/** A fake for the life of the scope, which issues tokens by itself. */
+/** A fake that runs until the scope closes and issues tokens by itself. */
 export const fake = Effect.gen(function* () {
   const asked: Array<Asked> = []
   let tokens = 0
@@ -110,7 +110,7 @@ export const fake = Effect.gen(function* () {
         server.close()
       }),
   )
-  // It listens on TCP, so that its address has a port.
+  // The server listens on TCP, so its address has a port.
   const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`
   const settings = given({
     identity: { kind: "keystone" },

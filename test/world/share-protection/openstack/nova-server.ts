@@ -1,6 +1,6 @@
 /**
- * A Nova and a Glance as their API references describe them (Compute API at microversion 2.79,
- * Image API 2), as far as workers need them, with the faults that they document.
+ * Nova and Glance as their API references describe them (Compute API at microversion 2.79, Image
+ * API 2), limited to the features that workers need, with the documented faults.
  */
 import { randomUUID } from "node:crypto"
 import { createServer, type IncomingMessage } from "node:http"
@@ -19,13 +19,13 @@ export interface Cloud {
   readonly servers: Map<string, NovaServer>
   /** Requests as `METHOD path`, in order. */
   readonly calls: Array<string>
-  /** Answers instead: a status with the body that the reference gives it. */
+  /** Replaces the response: a status with its body from the reference. */
   fault: { readonly on: RegExp; readonly status: number; readonly body: object } | undefined
-  /** Whether a server that is asked for is made though its answer is lost. */
+  /** Whether a requested server is created although the response is lost. */
   is_answer_lost: boolean
 }
 
-/** Glance's own, with the properties that an operator set. */
+/** Glance's own fields, plus the properties that an operator set. */
 const images = [
   { id: randomUUID(), name: "worker-2", svc_worker_image: "1", svc_engine_version: "0.19.1" },
   { id: randomUUID(), name: "debian" },
@@ -37,7 +37,7 @@ const bodyOf = async (request: IncomingMessage) => {
   return parts.length === 0 ? undefined : JSON.parse(Buffer.concat(parts).toString())
 }
 
-/** What the reference says of a request that lacks something. */
+/** The documented response to an incomplete request. */
 const badRequest = (message: string) => ({
   status: 400,
   body: { badRequest: { code: 400, message } },
@@ -53,14 +53,14 @@ const create = (cloud: Cloud, server: Record<string, unknown>): Said => {
   if (typeof name !== "string") return badRequest("name is required")
   if (!images.some(({ id }) => id === imageRef)) return badRequest("Can not find requested image")
   if (flavorRef !== "small") return badRequest("Flavor could not be found.")
-  // From 2.37 on networks are required: "auto", "none" or a list.
+  // Since 2.37 networks are required: "auto", "none" or a list.
   if (networks !== "auto" && !Array.isArray(networks)) return badRequest("networks is required")
   const id = randomUUID()
   cloud.servers.set(id, { id, name, status: "BUILD", asked: server })
   return { status: 202, body: { server: { id, adminPass: "x", links: [], security_groups: [] } } }
 }
 
-/** Each look lets what is being built come up. */
+/** Each listing activates the servers that are being built. */
 const detail = (cloud: Cloud, name: string | null): Said => {
   const found = [...cloud.servers.values()].filter((one) => new RegExp(name ?? "").test(one.name))
   const servers = found.map(({ id, name, status }) => ({ id, name, status, links: [] }))

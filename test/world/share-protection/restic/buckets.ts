@@ -1,4 +1,6 @@
-/** Where the real engine is tried: buckets of a real server, and how a restic is caught in one. */
+/**
+ * The real engine's test setup: buckets of a real server, and ways to interrupt a restic in one.
+ */
 import { execFileSync } from "node:child_process"
 import { readdirSync, readFileSync } from "node:fs"
 import { Effect, Redacted, Schedule } from "effect"
@@ -10,7 +12,7 @@ import type { S3, TestBucketOptions, TestRadosgw } from "../../programs/radosgw.
 import { restic } from "../../programs/restic.ts"
 import { s3Front } from "../../programs/s3-front.ts"
 
-/** Longer than the calls of the engine that a test makes meanwhile. */
+/** Longer than the engine calls that a test makes meanwhile. */
 const wait_ms = 12_000
 
 export const password = "password-of-the-repository"
@@ -21,7 +23,7 @@ export const repositoryOn = (s3: TestRadosgw, options?: TestBucketOptions) =>
     (bucket): Repository => ({ ...bucket, password: Redacted.make(password) }),
   )
 
-/** Runs restic itself on the repository; throws where it fails. */
+/** Runs restic itself on the repository; throws if it fails. */
 const resticOn = (repository: Repository, ...words: ReadonlyArray<string>) => {
   const { environment, options } = placeOf(repository)
   const env = { PATH: process.env.PATH, RESTIC_PROGRESS_FPS: "1", ...environment }
@@ -34,8 +36,8 @@ const resticOn = (repository: Repository, ...words: ReadonlyArray<string>) => {
 }
 
 /**
- * Ids of the restics that work on this repository, at this endpoint: other files' buckets have the
- * same names on their own servers.
+ * Ids of the restic processes that use this repository at this endpoint. Buckets of other test
+ * files have the same names, but on their own servers.
  */
 export const resticsOn = (repository: Repository) => {
   const line = `RESTIC_REPOSITORY=${placeOf(repository).environment.RESTIC_REPOSITORY}`
@@ -44,27 +46,27 @@ export const resticsOn = (repository: Repository) => {
       const is_ours = readFileSync(`/proc/${name}/environ`, "utf8").split("\0").includes(line)
       return is_ours ? [Number(name)] : []
     } catch {
-      // No process, or one that has just ended.
+      // Not a process, or one that has just exited.
       return []
     }
   })
 }
 
-/** Waits until it is so, for a bounded time. */
+/** Waits until the condition holds, up to a limit. */
 export const until = (condition: () => boolean) =>
   Effect.sync(condition).pipe(
     Effect.repeat({ until: Boolean, schedule: Schedule.spaced(20) }),
     Effect.timeout("30 seconds"),
   )
 
-/** The same bucket, where what is written takes long. */
+/** The same bucket, with slow writes to these paths. */
 export const slowed = (repository: Repository, paths: RegExp) =>
   Effect.map(
     s3Front(repository.endpoint, { slow: { paths, wait_ms } }),
     (endpoint): Repository => ({ ...repository, endpoint }),
   )
 
-/** Places on this server, with or without object lock. */
+/** Repositories on this server, with or without object lock. */
 export const engineBuckets = (s3: S3["Service"], options: TestBucketOptions): EnginePlace => {
   const bucket = repositoryOn(s3, options)
   const kill: EnginePlace["kill"] = Effect.fnUntraced(function* (repository, folder) {

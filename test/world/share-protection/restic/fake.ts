@@ -1,4 +1,4 @@
-/** A restic that does what a test says: a script in its place, with repositories in folders. */
+/** A scripted restic: a script in place of restic, with repositories in folders. */
 import { cpSync, mkdtempSync, rmSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
@@ -22,7 +22,7 @@ export const secrets = {
   password: "a-password-of-the-repository",
 }
 
-/** A bucket that no test asks for anything. */
+/** A bucket that no test accesses. */
 export const repository: Repository = {
   endpoint: "http://127.0.0.1:9",
   bucket: "bucket-one",
@@ -34,7 +34,7 @@ export const repository: Repository = {
   password: Redacted.make(secrets.password),
 }
 
-/** A program in restic's place: shell, in which `$calls` is a file of the folder to write to. */
+/** A program in place of restic: a shell script in which `$calls` is a log file in the folder. */
 export const fakeRestic = (folder: string, lines: ReadonlyArray<string>) => {
   const version = '{"message_type":"version","version":"0.19.1","go_version":"go1.26.4"}'
   return script(
@@ -48,7 +48,7 @@ export const fakeRestic = (folder: string, lines: ReadonlyArray<string>) => {
   )
 }
 
-/** The engine with such a program. */
+/** Runs the body on an engine with such a program. */
 export const withScript = <A, E>(
   lines: ReadonlyArray<string>,
   body: (folder: string) => Effect.Effect<A, E, Engine>,
@@ -61,7 +61,7 @@ export const withScript = <A, E>(
     return yield* Effect.provide(body(folder), Layer.fresh(layer))
   }).pipe(Effect.scoped)
 
-/** The engine with the real restic, where a repository is a folder named like its bucket. */
+/** The engine with the real restic; a repository is a folder with the name of its bucket. */
 export const inFolders = (folder: string, binary = restic) =>
   engineResticAt({ binary, cache_dir: `${folder}/cache` }, (place) => ({
     options: [],
@@ -75,13 +75,19 @@ export const inFolders = (folder: string, binary = restic) =>
 
 let made: string | undefined
 
-/** Removes the repository that `newRepository` copies: each file that uses it ends with this. */
+/**
+ * Removes the repository that `newRepository` copies; each test file that uses it calls this at the
+ * end.
+ */
 export const removeRepository = () => {
   if (made !== undefined) rmSync(made, { recursive: true, force: true })
   made = undefined
 }
 
-/** A new repository in this folder: restic makes one for all tests of a file, in two seconds. */
+/**
+ * A new repository in this folder. restic creates one for all tests of a file, which takes two
+ * seconds.
+ */
 export const newRepository = Effect.fnUntraced(function* (folder: string) {
   const place = `${folder}/${repository.bucket}`
   if (made !== undefined) return cpSync(made, place, { recursive: true })
@@ -91,7 +97,7 @@ export const newRepository = Effect.fnUntraced(function* (folder: string) {
   cpSync(place, made, { recursive: true })
 })
 
-/** That engine with a new repository, and the folder that it is in. */
+/** Runs the body on that engine with a new repository and its folder. */
 export const withRepository = <A, E>(
   body: (engine: Engine["Service"], folder: string) => Effect.Effect<A, E, Scope.Scope>,
 ) =>

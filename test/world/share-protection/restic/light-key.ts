@@ -1,7 +1,7 @@
 /**
  * Makes a repository cheap to open. `restic init` picks scrypt parameters that cost half a second
- * of processor time, which every later call of restic spends again. A test makes dozens of calls,
- * so its repository gets the same key under parameters that cost nothing.
+ * of processor time, which every later restic call spends again. A test makes dozens of calls, so
+ * its repository gets the same key with parameters that cost nothing.
  *
  * Source: restic's design document, "Keys, Encryption and MAC".
  */
@@ -34,13 +34,13 @@ const poly1305 = (r: Buffer, s: Buffer, text: Buffer) => {
   return Buffer.from(tag.toString(16).padStart(2 * mac_bytes, "0"), "hex").reverse()
 }
 
-/** The three keys that restic derives from a password: of AES-256, and both of Poly1305-AES. */
+/** The three keys that restic derives from a password: one for AES-256, two for Poly1305-AES. */
 const derived = (password: string, salt: Buffer, cost: Cost) => {
   const key = scryptSync(password, salt, 64, { ...cost, maxmem: memory_bytes_max })
   return { cipher: key.subarray(0, 32), k: key.subarray(32, 48), r: key.subarray(48) }
 }
 
-/** AES in counter mode, which encrypts and decrypts alike. */
+/** AES in counter mode, which encrypts and decrypts in the same way. */
 const counted = (key: Buffer, nonce: Buffer, bytes: Buffer) =>
   createCipheriv("aes-256-ctr", key, nonce).update(bytes)
 

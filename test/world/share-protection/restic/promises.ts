@@ -1,4 +1,4 @@
-/** What an engine promises, of restic in buckets of a real S3 server. */
+/** The engine contract for restic in buckets of a real S3 server. */
 import { layer } from "@effect/vitest"
 import { Effect, Layer } from "effect"
 import { engineRestic } from "#adapters/share-protection/engine-restic.ts"
@@ -17,7 +17,7 @@ const engine = Layer.unwrap(
   ),
 )
 
-/** For each kind of bucket a file of its own: each takes minutes, and files run side by side. */
+/** One test file per kind of bucket: each takes minutes, and files run in parallel. */
 export const resticPromises = (what: string, options: TestBucketOptions) => {
   describeWithRestic(`restic in ${what}`, () => {
     describeWithRadosgw("of a real server", () => {

@@ -1,4 +1,4 @@
-/** What carries words in a simulation: it drops, delays and repeats them. */
+/** The bus of a simulation: it drops, delays and repeats messages. */
 import { Duration, Effect, Stream } from "effect"
 import { type Commands, Unavailable } from "#actors/commands.ts"
 import type { Agents } from "#actors/share-protection/ports/agents.ts"
@@ -7,10 +7,10 @@ import { type Log, LogUnavailable, OutcomeUnknown } from "#events/log.ts"
 import { WorkerUnavailable } from "#schemas/share-protection/rejection.ts"
 import { happens, isCut, type Machine, onMachine, pause, type World, witness } from "./world.ts"
 
-/** Milliseconds that a word is late at most. */
+/** Maximum delay of a message, in milliseconds. */
 const late_ms_max = 20_000
 
-/** The log, with the witness beside it: it may be out of reach, and its news may be late. */
+/** A log that reports writes to the witness; it may be unreachable, and its events may be late. */
 export const frailLog = (world: World, log: Log["Service"]): Log["Service"] => ({
   ...log,
   append: (appends) =>
@@ -43,7 +43,7 @@ export const frailLog = (world: World, log: Log["Service"]): Log["Service"] => (
 
 const lost = new Unavailable({ detail: "lost" })
 
-/** Commands over a bus that loses them, or their answers, and that brings some twice. */
+/** Commands over a bus that loses them or their responses, and delivers some twice. */
 export const frailCommands = (
   world: World,
   { send }: Commands["Service"],
@@ -62,7 +62,7 @@ export const frailCommands = (
     }),
 })
 
-/** Commands from a machine, for as long as it lives and can be reached. */
+/** Commands from a machine, while it is alive and reachable. */
 export const commandsFrom = (
   world: World,
   machine: Machine,
@@ -79,7 +79,7 @@ export const commandsFrom = (
     ),
 })
 
-/** Orders, which may not arrive, arrive twice, or be taken without an answer. */
+/** Orders that may be lost, arrive twice, or be accepted without a response. */
 export const frailAgents = (world: World, command_timeout_seconds: number): Agents["Service"] => {
   const asking = <A>(
     worker_id: string,
@@ -103,7 +103,7 @@ export const frailAgents = (world: World, command_timeout_seconds: number): Agen
         orElse: () => Effect.fail(new WorkerUnavailable({ detail: "No answer." })),
       }),
     )
-  /** Whoever listens when it arrives; a dead agent's ear is gone. */
+  /** The agent that listens on arrival, if any; a dead agent no longer listens. */
   const heardBy = <A>(
     worker_id: string,
     ask: (
@@ -131,7 +131,7 @@ export const frailAgents = (world: World, command_timeout_seconds: number): Agen
           Effect.sync(() => world.agents.set(worker_id, agent)),
           () =>
             Effect.sync(() => {
-              // Its place may be another's by now.
+              // Another agent may have taken its place.
               if (world.agents.get(worker_id) === agent) world.agents.delete(worker_id)
             }),
         ),
@@ -139,7 +139,7 @@ export const frailAgents = (world: World, command_timeout_seconds: number): Agen
   }
 }
 
-/** Heartbeats of a machine; those of one that is cut off are lost. */
+/** Heartbeats of a machine; heartbeats of an unreachable machine are lost. */
 export const beatsFrom = (world: World, machine: Machine): LiveWorkers["Service"] => ({
   ...beats(world),
   publish: (said) =>

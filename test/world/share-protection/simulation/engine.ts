@@ -1,8 +1,9 @@
 /**
- * What a worker's agent uses in a simulation: the engine, buckets, trusts, the vault and shares.
+ * The dependencies of a worker's agent in a simulation: the engine, buckets, trusts, the vault and
+ * shares.
  *
- * The engine is where the laws are physical: it sees who writes into which repository, and that no
- * snapshot is forgotten which a backup still needs.
+ * The engine enforces physical laws: it observes every writer of a repository, and checks that no
+ * snapshot is removed that a backup still needs.
  */
 import { Effect, Exit, Redacted, Stream } from "effect"
 import type { Buckets } from "#actors/share-protection/ports/buckets.ts"
@@ -49,7 +50,9 @@ const repositoryOf = ({ repositories }: World, bucket: string) => {
   return repository
 }
 
-/** Whether the lease lets the machine do this to the bucket's repository now. */
+/**
+ * Whether the lease currently permits the machine to access the bucket's repository in this mode.
+ */
 const isHeld = ({ records }: World, bucket: string, { worker_id }: Machine, mode: LeaseMode) =>
   [...records.targets].some(
     ([target_id, target]) =>
@@ -93,7 +96,7 @@ const running = <A>(
     begin,
     () => Effect.andThen(mishap, onMachine(machine, work(repository))),
     (call, exit) =>
-      // It takes its time to stop.
+      // The engine takes some time to stop.
       (Exit.hasInterrupts(exit) ? pause(world, 100, 5_000) : Effect.void).pipe(
         Effect.andThen(Effect.sync(() => repository.calls.delete(call))),
       ),
@@ -101,7 +104,7 @@ const running = <A>(
   return onMachine(machine, ran)
 }
 
-/** Works for a while, on a machine that lives. */
+/** Works for a while on a machine, if it stays alive. */
 const working = (world: World, machine: Machine, max_ms: number) =>
   Effect.andThen(pause(world, 1_000, max_ms), onMachine(machine, Effect.void))
 
@@ -158,7 +161,7 @@ const transfersOf = (
         yield* working(world, machine, minute_ms)
         if (!snapshots.has(engine_snapshot_id)) return yield* fails("No such snapshot.")
         const counts = { created: 0, updated: 0, deleted: 0, unchanged: 1 }
-        // What is in the share changes at times.
+        // The share's content sometimes changes.
         return { hash: world.random.pick(["a", "b"]).repeat(64), ...counts, actions: [] }
       }),
     ),
@@ -184,7 +187,7 @@ const upkeepOf = (
       }),
     ),
   forget: (repository, ids) => {
-    // A backup's own worker forgets what it made, when nobody wants it any more.
+    // A backup's own worker removes the snapshot that it made once it is no longer wanted.
     const is_its_own = isHeld(world, repository.bucket, machine, "write")
     const mode = is_its_own ? "write" : "exclusive"
     return running(world, machine, repository, mode, ({ snapshots, forgotten }) =>
@@ -192,7 +195,7 @@ const upkeepOf = (
         for (const id of ids) {
           law(world)(!isNeeded(world, id), "no snapshot is forgotten that a backup needs")
           const snapshot = snapshots.get(id)
-          // Some are gone for good.
+          // Some snapshots are lost permanently.
           if (snapshot !== undefined && world.random.next() < 0.7) forgotten.set(id, snapshot)
           snapshots.delete(id)
         }
@@ -217,7 +220,7 @@ const isNeeded = ({ records }: World, snapshot_id: string) =>
       status === "available" && engine_snapshot_id === snapshot_id,
   )
 
-/** The answer of a service that a machine asks, or that it cannot be reached. */
+/** The response of a service to a machine, or an error that it is unreachable. */
 const asked = <A, E>(
   world: World,
   machine: Machine,
@@ -278,7 +281,7 @@ export const bucketsOf = (world: World, machine: Machine): Buckets["Service"] =>
           const { snapshots, forgotten } = repositoryOf(world, bucket)
           const is_alone = isHeld(world, bucket, machine, "exclusive")
           law(world)(is_alone, "a snapshot comes back under the lease of its repository")
-          // Its lock is over, and so is it.
+          // The snapshot's object lock has expired, and the snapshot is gone.
           if (happens(world, "a snapshot is gone for good", 0.4)) forgotten.delete(id)
           const snapshot = forgotten.get(id)
           if (snapshot !== undefined) snapshots.set(id, snapshot)
@@ -295,7 +298,7 @@ export const trustsOf = (world: World, machine: Machine): Trusts["Service"] => (
       happens(world, "a trust is revoked", 0.01)
         ? Effect.fail(new TrustAccessDenied({ detail: "Revoked." }))
         : Effect.succeed({
-            // A simulated trust is named after its project.
+            // A simulated trust has the name of its project.
             project_id: trust_id as ProjectId,
             token: Redacted.make("token"),
           }),
@@ -325,7 +328,7 @@ export const vaultOf = (world: World, machine: Machine): Vault["Service"] => ({
   remove: () => Effect.void,
 })
 
-/** A share of a project: every one that is named is there. */
+/** A share of a project; every share exists. */
 export const shareOf = (project_id: ProjectId, id: ShareId): Share => ({
   id,
   project_id,

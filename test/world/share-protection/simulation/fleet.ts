@@ -1,6 +1,6 @@
 /**
- * The machines of a simulation: those that a compute service boots, and those that are there. They
- * die, are stopped, are cut off for a while, and come back under another id.
+ * The machines of a simulation: those that a compute service boots, and those that already exist.
+ * They die, stop, become unreachable for a while, and return with another id.
  */
 import { Effect, FileSystem, Layer, Redacted } from "effect"
 import { Commands } from "#actors/commands.ts"
@@ -28,7 +28,7 @@ export interface FleetPlan {
   readonly capacity_slots: number
 }
 
-/** What the machines of a world have in common. */
+/** The state that all machines of a world share. */
 export interface Yard {
   readonly world: World
   readonly plan: FleetPlan
@@ -70,7 +70,7 @@ const portsOf = ({ world, commands, agents }: Yard, machine: Machine) =>
     }),
   )
 
-/** The life of a machine, from when it is switched on. It ends when its agent is dismissed. */
+/** The life of a machine from power-on until its agent is dismissed. */
 const life = (yard: Yard, boot: Boot, is_anew = false) =>
   Effect.gen(function* () {
     const { world, plan } = yard
@@ -85,7 +85,7 @@ const life = (yard: Yard, boot: Boot, is_anew = false) =>
     kill(world, machine)
   })
 
-/** Ends when the machine is stopped in an orderly way; a machine that dies says nothing. */
+/** Ends when the machine stops gracefully; a machine that dies never reports it. */
 const fate = (world: World, machine: Machine) =>
   Effect.gen(function* () {
     while (true) {
@@ -102,8 +102,8 @@ const fate = (world: World, machine: Machine) =>
   })
 
 /**
- * A machine that nobody boots: when it is gone, its agent comes back, under another id or, before
- * it was missed, under its own.
+ * A machine that the fleet manager does not boot. After it dies, its agent returns with another id
+ * or, before its absence is detected, with the same id.
  */
 export const standing = (yard: Yard, boot: Boot): Effect.Effect<void> =>
   Effect.gen(function* () {
@@ -122,7 +122,7 @@ export const standing = (yard: Yard, boot: Boot): Effect.Effect<void> =>
     }
   })
 
-/** A compute service whose machines take their time, or never come up. */
+/** A compute service whose machines boot slowly or never. */
 export const computeOf = (yard: Yard): Compute["Service"] => {
   const { world } = yard
   const booted = new Map<string, "booting" | "active">()

@@ -1,4 +1,4 @@
-/** The laws of a simulation: what must hold after each write of the log, and when all is quiet. */
+/** The laws of a simulation: invariants after each write of the log, and after it becomes idle. */
 import type { BackupRecord, Law, Records, ShareRecord, TargetRecord } from "./records.ts"
 
 const open_backup = new Set(["creating", "queued", "running"])
@@ -6,7 +6,7 @@ const open_restore = new Set(["pending", "queued", "running"])
 const countsAsBackup = (status: string) => status !== "expired" && status !== "deleted"
 const hasEnded = (state: string) => state === "available" || state === "error"
 
-/** What must hold whenever a batch is written, whole. */
+/** Invariants after each complete batch. */
 export const holdsTogether = (records: Records, law: Law) => {
   placesAgree(records, law)
   jobsAgree(records, law)
@@ -14,7 +14,7 @@ export const holdsTogether = (records: Records, law: Law) => {
   countsAgree(records, law)
 }
 
-/** A hold of a lease and a slot of a worker come and go together, and a job that runs has both. */
+/** Lease holds and worker slots exist in pairs, and a running job has both. */
 const placesAgree = ({ leases, workers, jobs }: Records, law: Law) => {
   let holds = 0
   let slots = 0
@@ -34,7 +34,10 @@ const placesAgree = ({ leases, workers, jobs }: Records, law: Law) => {
   }
 }
 
-/** A backup or a restore is under way for as long as its job is, and runs when that has begun. */
+/**
+ * A backup or restore is open exactly while its job is, and running exactly once its job has
+ * started.
+ */
 const jobsAgree = ({ jobs, backups, restores }: Records, law: Law) => {
   const wanted = [...jobs.values()].filter(
     ({ job_type, state }) => job_type === "undelete" && !hasEnded(state),
@@ -52,7 +55,7 @@ const jobsAgree = ({ jobs, backups, restores }: Records, law: Law) => {
   }
 }
 
-/** A share knows of the one backup that is under way, and a backup of the restores that read it. */
+/** A share records its one backup in progress, and a backup records the restores that read it. */
 const sharesAgree = ({ shares, backups, restores }: Records, law: Law) => {
   const under_way = [...backups].filter(([, { status }]) => open_backup.has(status))
   for (const [backup_id, { share_id }] of under_way) {
@@ -68,7 +71,7 @@ const sharesAgree = ({ shares, backups, restores }: Records, law: Law) => {
   law(read === reading.length, "a backup forgets a restore when that has ended")
 }
 
-/** Ledgers and targets count what there is. */
+/** The counts of ledgers and targets match the existing resources. */
 const countsAgree = ({ ledgers, targets, shares, backups }: Records, law: Law) => {
   const policies = [...shares.values()].flatMap(({ policy }) => policy ?? [])
   const counted = [...backups.values()].filter(({ status }) => countsAsBackup(status))
@@ -91,7 +94,7 @@ type Retention = NonNullable<ShareRecord["policy"]>["retention"]
 
 const day_ms = 86_400_000
 
-/** The number of a day's Monday. */
+/** The number of the Monday in a day's week. */
 const weekOf = (instant: string) => {
   const day = Math.floor(Date.parse(instant) / day_ms)
   return String(day - ((day + 3) % 7))
@@ -104,7 +107,7 @@ const periods: Readonly<Record<keyof Retention, (instant: string, index: number)
   keep_monthly: (instant) => instant.slice(0, 7),
 }
 
-/** Ids of backups that a retention in UTC keeps: naively, rule by rule. */
+/** Ids of backups that a retention in UTC keeps, computed naively, rule by rule. */
 export const keptBy = (
   retention: Retention,
   backups: ReadonlyArray<readonly [string, BackupRecord]>,
@@ -133,7 +136,7 @@ const backupsOf = ({ backups }: Records, policy_id: string) =>
     ([, backup]) => backup.policy_id === policy_id && backup.status === "available",
   )
 
-/** Backups of a share that its policy does not keep, and nobody restores. */
+/** Backups of a share that its policy does not keep and that no restore reads. */
 const expendable = (records: Records, { policy }: ShareRecord) => {
   const own = (policy === null ? [] : backupsOf(records, policy.id)).filter(
     ([, backup]) => !backup.kept,
@@ -142,7 +145,7 @@ const expendable = (records: Records, { policy }: ShareRecord) => {
   return own.filter(([id, { restores }]) => !kept.has(id) && restores.size === 0).map(([id]) => id)
 }
 
-/** Notes, after a batch, what policies do not keep from here on. */
+/** After a batch, records the backups that policies no longer keep. */
 export const noteExpendable = (records: Records) => {
   for (const share of records.shares.values()) {
     if (share.changed_at === null) continue
@@ -151,20 +154,20 @@ export const noteExpendable = (records: Records) => {
   }
 }
 
-/** Whether a backup might go as its share was at the position that made it expire. */
+/** Whether a backup was expendable when its share was at the position that caused the expiry. */
 export const mayExpire = (records: Records, backup_id: string, cause: number) => {
   const backup = records.backups.get(backup_id)
   const noted = backup && records.shares.get(backup.share_id)?.expendable
   return noted?.findLast(({ position }) => position <= cause)?.ids.has(backup_id) === true
 }
 
-/** Whether a target is not enrolled, and will not be before its tenant does something. */
+/** Whether a target is not enrolled and waits for its tenant. */
 const waitsForTenant = (target: TargetRecord | undefined) => {
   if (target?.status !== "pending") return target?.status === "error"
   return target.trust_id === null || target.vault_secret_map === null
 }
 
-/** What has yet to happen before all is quiet. */
+/** The work that remains before the simulation is idle. */
 export const unsettled = (records: Records, min_workers: number): ReadonlyArray<string> => {
   const { jobs, leases, workers, rollouts, shares, targets } = records
   const found: Array<string> = []

@@ -1,6 +1,6 @@
 /**
- * Records of a simulation: what the events alone say, folded without a line of the code that wrote
- * them. An event that should not have been possible is told as a broken law.
+ * Records of a simulation, folded from the events alone, without any code of the implementation. An
+ * event that should be impossible is reported as a broken law.
  */
 import { Struct } from "effect"
 import type { BackupEvent } from "#events/share-protection/backup.ts"
@@ -30,7 +30,7 @@ export interface JobRecord extends Of<JobEvent, "JobQueued"> {
   started: boolean
   attempt: number
   retries: number
-  /** Of its last failure. */
+  /** Whether its last failure wrote nothing. */
   wrote_nothing: boolean
   cancelled: boolean
 }
@@ -40,12 +40,12 @@ export interface WorkerRecord {
   capacity_slots: number
   domain_id: string | null
   image: string | null
-  /** Fences of what it runs, by job. */
+  /** Fences of its running jobs, by job. */
   readonly slots: Map<string, number>
 }
 
 export interface LeaseRecord {
-  /** By job. */
+  /** Holds by job. */
   readonly holds: Map<string, Of<LeaseEvent, "LeaseAcquired">>
   fence: number
   is_closed: boolean
@@ -55,7 +55,7 @@ export interface BackupRecord extends Of<BackupEvent, "BackupRequested"> {
   status: string
   engine_snapshot_id: string | null
   taken_at: string
-  /** Whether it was brought back. */
+  /** Whether it was undeleted. */
   kept: boolean
   readonly restores: Set<string>
 }
@@ -67,10 +67,10 @@ export interface RestoreRecord extends Of<RestoreEvent, "RestoreRequested"> {
 export interface TargetRecord extends Of<TargetEvent, "TargetCreated"> {
   status: string
   format_job_id: string | null
-  /** References, as they were registered. */
+  /** Registered references. */
   policies: number
   backups: number
-  /** Empty while nothing is known of its locks. */
+  /** Empty while its locks are unknown. */
   protected_until: string
 }
 
@@ -80,9 +80,11 @@ export interface ShareRecord {
   policy: PolicyRecord | null
   backup_id: string | null
   last_tick: string | null
-  /** Where its policy or its backups changed first since that was noted; null: nowhere. */
+  /**
+   * First position at which its policy or backups changed since the last record; null: unchanged.
+   */
   changed_at: number | null
-  /** What the policy does not keep, from each position of the log on that changed something. */
+  /** Backups that the policy does not keep, from each position that changed something. */
   readonly expendable: Array<{ readonly position: number; readonly ids: ReadonlySet<string> }>
 }
 
@@ -93,9 +95,9 @@ export interface Records {
   readonly backups: Map<string, BackupRecord>
   readonly restores: Map<string, RestoreRecord>
   readonly targets: Map<string, TargetRecord>
-  /** What happens to shares, by their id. */
+  /** The state of shares, by id. */
   readonly shares: Map<string, ShareRecord>
-  /** By project. */
+  /** Counts by project. */
   readonly ledgers: Map<string, Record<LedgerEvent["what"], number>>
   readonly rollouts: Map<string, { state: string; readonly replaced: Array<string> }>
   readonly fleet: { booted_at: number; readonly failed_at: Array<number> }
@@ -114,7 +116,7 @@ export const noRecords = (): Records => ({
   fleet: { booted_at: -Infinity, failed_at: [] },
 })
 
-/** Says that a law is broken, unless it holds. */
+/** Reports a broken law if the condition is false. */
 export type Law = (holds: boolean, law: string) => void
 
 const steps = [
@@ -126,11 +128,11 @@ const steps = [
   "releasing",
 ]
 
-/** What happened to one aggregate. */
+/** An event of one aggregate. */
 export interface Happened<Event> {
   readonly id: string
   readonly event: Event
-  /** In the log. */
+  /** The position in the log. */
   readonly position: number
 }
 

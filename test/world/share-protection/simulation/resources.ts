@@ -1,4 +1,4 @@
-/** Records of what tenants see: their backups, restores, targets and policies. */
+/** Records of the tenants' resources: backups, restores, targets and policies. */
 import { Struct } from "effect"
 import type { BackupEvent } from "#events/share-protection/backup.ts"
 import type { PolicyEvent } from "#events/share-protection/policy.ts"

@@ -1,7 +1,7 @@
 /**
- * The simulation: a deployment that lives through an hour or more of faults, and then a quiet time
- * in which everything must come to its end. The deciders, the host, the conductor and the agents
- * are the real ones; what is around them is drawn from a seed, which repeats a run exactly.
+ * The simulation: a deployment that goes through an hour or more of faults, and then a quiet phase
+ * in which all work must end. The deciders, the command host, the conductor and the agents are
+ * real; their environment is drawn from a seed, which reproduces a run exactly.
  */
 import { Cause, Context, Effect, Exit, Fiber, Layer, Logger, References, Schedule } from "effect"
 import { Commands } from "#actors/commands.ts"
@@ -22,11 +22,11 @@ import { count, happens, law, makeWorld, pause, story, type World } from "./worl
 const second_ms = 1_000
 const minute_ms = 60_000
 
-/** How long faults last, and how long the quiet may take, in minutes. */
+/** Duration of the fault phase, and maximum duration of the quiet phase, in minutes. */
 const faults_minutes = 10
 const quiet_minutes_max = 360
 
-/** Writes that are told of a run that broke a law. */
+/** Number of writes reported for a run that broke a law. */
 const story_told_max = 12
 
 const queued_job_deadline_seconds = 300
@@ -61,7 +61,7 @@ const optionsOf = (yard: Yard, sweep: Effect.Success<ReturnType<typeof orphanSwe
     machines: computeOf(yard),
   }) satisfies ConductorOptions
 
-/** Conductors, one after the other; at times the next one begins before the last one ends. */
+/** Conductors in sequence; sometimes the next one starts before the previous one ends. */
 const conductors = (world: World, options: ConductorOptions) =>
   Effect.gen(function* () {
     const begin = Effect.forkDetach(
@@ -89,7 +89,7 @@ const conductors = (world: World, options: ConductorOptions) =>
     }
   })
 
-/** Sets the clock, a little back or far ahead. */
+/** Sets the clock slightly back or far ahead. */
 const clockSetter = (world: World) =>
   Effect.gen(function* () {
     while (true) {
@@ -103,7 +103,7 @@ const clockSetter = (world: World) =>
 const running = (world: World) =>
   Effect.gen(function* () {
     const log = frailLog(world, yield* Log)
-    // Two hosts of aggregates, so that each is at times behind the other.
+    // Two hosts of aggregates, so that each sometimes lags behind the other.
     const hosting = Layer.build(Layer.fresh(host)).pipe(
       Effect.provideService(Log, log),
       Effect.map((built) => frailCommands(world, Context.get(built, Commands))),
@@ -143,11 +143,11 @@ const running = (world: World) =>
     world.is_calm = true
     for (const machine of world.machines.values()) machine.cut_until = 0
     yield* Fiber.interrupt(asking)
-    // Again and again, since somebody's late wish may set it off once more.
+    // Repeated, because a late request may resume the schedule.
     yield* Effect.forkDetach(Effect.repeat(quieten(world, commands), Schedule.spaced(minute_ms)))
   })
 
-/** Waits until nothing is left to be done; answers what is left when that takes too long. */
+/** Waits until no work remains; returns the remaining work if that takes too long. */
 const quiet = (world: World) =>
   Effect.gen(function* () {
     let left = unsettled(world.records, min_workers)
@@ -161,17 +161,17 @@ const quiet = (world: World) =>
 
 export interface Outcome {
   readonly seed: number
-  /** What went wrong; undefined when nothing did. */
+  /** The failure; undefined if there was none. */
   readonly broken: string | undefined
-  /** How often each fault and each event happened. */
+  /** Number of occurrences of each fault and each event. */
   readonly tally: ReadonlyMap<string, number>
-  /** The same for the same run. */
+  /** Equal for identical runs. */
   readonly fingerprint: string
-  /** What was written last. */
+  /** The most recent writes. */
   readonly story: ReadonlyArray<string>
 }
 
-/** What was broken, and what led to it. */
+/** The broken law, and the writes that led to it. */
 export const tellBroken = ({ seed, broken, story }: Outcome) =>
   [
     ...story.slice(-story_told_max),
@@ -179,7 +179,7 @@ export const tellBroken = ({ seed, broken, story }: Outcome) =>
     `repeat it: npm run soak -- --only simulation --seed ${seed}`,
   ].join("\n")
 
-/** Lives through one run. */
+/** Simulates one run. */
 export const simulate = (seed: number): Outcome => {
   const world = makeWorld(seed)
   let is_done = false

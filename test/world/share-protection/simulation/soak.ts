@@ -1,14 +1,14 @@
-/** The simulation in large numbers, each run by a seed of its own. */
+/** The simulation in large numbers, with a separate seed for each run. */
 import { randomInt } from "node:crypto"
 import { simulate, tellBroken } from "./simulation.ts"
 
 const seed_max = 2 ** 31
-/** Runs from one line to the next. */
+/** Runs between two progress lines. */
 const told_every = 100
 
 /**
- * Simulates so many runs, or as many as begin before `end` (as performance.now tells it); answers
- * whether all kept their laws. Each run says what it saw only when a law was broken.
+ * Simulates this many runs, or as many as start before `end` (in the time of performance.now);
+ * returns whether all of them kept their laws. A run prints its events only if a law was broken.
  */
 export const soakSimulation = (runs: number, end: number, first?: number) => {
   const since = performance.now()

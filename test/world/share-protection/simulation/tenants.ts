@@ -1,7 +1,4 @@
-/**
- * Tenants and operators of a simulation: they ask for whatever comes to their mind, and often for
- * what is refused.
- */
+/** Tenants and operators of a simulation: they send random requests, many of which are rejected. */
 import { Effect } from "effect"
 import { type Addressed, address, type Commands } from "#actors/commands.ts"
 import { Domain } from "#actors/share-protection/domain.ts"
@@ -54,7 +51,7 @@ type Batch = ReadonlyArray<Addressed<unknown>>
 export const worker_project_id = ProjectId.make("workers")
 export const limits = { targets: 2, policies: 2, backups: 12 }
 
-/** Shares by project. */
+/** Shares with their projects. */
 const shares: ReadonlyArray<readonly [ShareId, ProjectId]> = [
   [ShareId.make(uuid(1)), ProjectId.make("project-1")],
   [ShareId.make(uuid(2)), ProjectId.make("project-1")],
@@ -62,7 +59,7 @@ const shares: ReadonlyArray<readonly [ShareId, ProjectId]> = [
   [ShareId.make(uuid(4)), ProjectId.make("project-2")],
 ]
 
-/** Hex digits of a UUIDv7 that are its time. */
+/** Number of hex digits in a UUIDv7's timestamp. */
 const time_digits = 12
 
 export const newId = ({ time, random }: World) => {
@@ -74,7 +71,7 @@ export const newId = ({ time, random }: World) => {
   return `${ms.slice(0, 8)}-${ms.slice(8)}-7000-8000-${tail}`
 }
 
-/** One of these, whichever; undefined when there is none. */
+/** A random element; undefined if there are none. */
 const oneOf = <A>({ random }: World, list: Iterable<A>): A | undefined => {
   const all = [...list]
   return all[random.between(0, all.length - 1)]
@@ -141,7 +138,9 @@ const removeTarget = (world: World): Batch => {
   )
 }
 
-/** Most keep little: what a retention takes is seldom otherwise in so short a life. */
+/**
+ * Most policies keep few backups; otherwise retention would rarely expire any in such a short run.
+ */
 const retentionOf = ({ random }: World) =>
   random.next() < 0.75
     ? { keep_last: random.between(1, 2) }
@@ -312,7 +311,7 @@ const resumeTicks = ({ time }: World): Batch => {
   return [address(Scheduler, scheduler_id, ResumeScheduler.make({ at }))]
 }
 
-/** What they ask for, and how often each in comparison. */
+/** The requests, with their relative weights. */
 const wishes: ReadonlyArray<readonly [number, (world: World) => Batch]> = [
   [8, makeTarget],
   [8, completeTarget],
@@ -336,12 +335,12 @@ const wishes: ReadonlyArray<readonly [number, (world: World) => Batch]> = [
   [1, () => [address(Reconciliation, "main", TriggerReconciliation.make({}))]],
 ]
 
-/** So many targets and policies there are at once, if nothing comes between. */
+/** Initial number of targets and policies, if every request succeeds. */
 const first_wishes = 6
 
 const all_weights = wishes.reduce((sum, [weight]) => sum + weight, 0)
 
-/** Backups expire in few runs, and late: who has one often wants it back. */
+/** Backups expire in few runs, and late, so an expired one is undeleted with high probability. */
 const wants_it_back = 0.7
 
 const wish = (world: World): Batch => {
@@ -366,7 +365,7 @@ const ask = (world: World, { send }: Commands["Service"], batch: Batch) =>
     })
   })
 
-/** Asks for one thing after another, until it is interrupted; first for what all else needs. */
+/** Sends requests until interrupted, beginning with those that all others depend on. */
 export const tenants = (world: World, commands: Commands["Service"]) =>
   Effect.gen(function* () {
     for (let first = 0; first < first_wishes; first++) {
@@ -379,6 +378,6 @@ export const tenants = (world: World, commands: Commands["Service"]) =>
     }
   })
 
-/** Whoever cleans up: no tick is taken any more. */
+/** Pauses the schedule, so that no further tick is taken. */
 export const quieten = (world: World, commands: Commands["Service"]) =>
   ask(world, commands, pauseTicks)

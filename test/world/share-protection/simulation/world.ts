@@ -1,7 +1,7 @@
 /**
- * The world of a simulation: what stands outside the log, and breaks when the seed says so.
+ * The world of a simulation: everything outside the log, with faults drawn from the seed.
  *
- * What a machine does stops in the middle when the machine dies, and nobody hears of it again.
+ * When a machine dies, its operations stop in the middle, and no response arrives from it.
  */
 import { createHash, type Hash } from "node:crypto"
 import { Effect } from "effect"
@@ -28,7 +28,7 @@ import {
 } from "./records.ts"
 import { takeBackup, takePolicy, takeRestore, takeTarget } from "./resources.ts"
 
-/** An engine that runs. */
+/** A running engine. */
 export interface EngineCall {
   readonly machine: Machine
   readonly mode: LeaseMode
@@ -41,20 +41,20 @@ interface SimulatedSnapshot {
 
 export interface SimulatedRepository {
   format: number
-  /** Tags by the snapshot's id. */
+  /** Tags by snapshot id. */
   readonly snapshots: Map<string, SimulatedSnapshot>
-  /** What can be had again. */
+  /** Removed snapshots that can be recovered. */
   readonly forgotten: Map<string, SimulatedSnapshot>
   readonly calls: Set<EngineCall>
 }
 
-/** A machine with an agent on it. */
+/** A machine with an agent. */
 export interface Machine {
   readonly worker_id: WorkerId
   is_alive: boolean
-  /** Whether its agent runs under the id of one that died there, and knows nothing of its jobs. */
+  /** Whether its agent reuses the id of one that died there, and knows none of its jobs. */
   readonly is_anew: boolean
-  /** Until when nothing gets through to it nor from it, in epoch milliseconds. */
+  /** End of the network outage of the machine, in epoch milliseconds. */
   cut_until: number
 }
 
@@ -63,9 +63,9 @@ export interface World {
   readonly random: Seeded
   readonly time: VirtualTime
   readonly records: Records
-  /** The first law that was broken, and when. */
+  /** The first broken law, and its time. */
   broken: string | undefined
-  /** From here on nothing breaks. */
+  /** Whether faults have ended. */
   is_calm: boolean
   readonly repositories: Map<string, SimulatedRepository>
   readonly machines: Map<string, Machine>
@@ -73,18 +73,18 @@ export interface World {
   /** Payloads by href, and hrefs by name. */
   readonly secrets: Map<string, string>
   readonly secret_names: Map<string, string>
-  /** Sources that were made for jobs, by job. */
+  /** Sources prepared for jobs, by job. */
   readonly prepared: Map<string, Machine>
-  /** How often each fault happened, and each event. */
+  /** Number of occurrences of each fault and each event. */
   readonly tally: Map<string, number>
   readonly heard: ReturnType<typeof makeLiveWorkers>
-  /** Hash over all that was written. */
+  /** Hash over all writes. */
   readonly chain: Hash
-  /** What was written last, and when the clock showed what. */
+  /** The most recent writes, with the clock's time. */
   readonly written: Array<{ readonly now: number; readonly batch: ReadonlyArray<Recorded> }>
 }
 
-/** Writes that are told when a law is broken. */
+/** Number of writes kept for the report of a broken law. */
 const written_max = 40
 
 const start = Date.parse("2026-11-20T12:00:00.000Z")
@@ -113,28 +113,28 @@ export const makeWorld = (seed: number): World => {
 
 export const count = ({ tally }: World, what: string) => tally.set(what, (tally.get(what) ?? 0) + 1)
 
-/** Whether a fault happens that has this probability; never once the world is calm. */
+/** Whether a fault with this probability occurs; never once the world is calm. */
 export const happens = (world: World, fault: string, probability: number) => {
   if (world.is_calm || world.random.next() >= probability) return false
   count(world, fault)
   return true
 }
 
-/** Waits as long as the seed says, in milliseconds. */
+/** Waits for a random time, in milliseconds. */
 export const pause = ({ random }: World, min_ms: number, max_ms: number) =>
   Effect.suspend(() => Effect.sleep(random.between(min_ms, max_ms)))
 
-/** Goes on only on a machine that lives. */
+/** Continues only on a machine that is alive. */
 export const onMachine = <A, E, R>(machine: Machine, effect: Effect.Effect<A, E, R>) =>
   Effect.suspend((): Effect.Effect<A, E, R> => (machine.is_alive ? effect : Effect.never))
 
 export const isCut = ({ time }: World, { is_alive, cut_until }: Machine) =>
   !is_alive || time.now() < cut_until
 
-/** From here on nothing of it happens. */
+/** Stops all activity of the machine. */
 export const kill = (world: World, machine: Machine) => {
   machine.is_alive = false
-  // Its place may be another's by now.
+  // Another machine may have taken its place.
   if (world.machines.get(machine.worker_id) === machine) world.agents.delete(machine.worker_id)
   for (const { calls } of world.repositories.values()) {
     for (const call of calls) if (call.machine === machine) calls.delete(call)
@@ -146,7 +146,7 @@ export const law = (world: World) => (holds: boolean, what: string) => {
   world.broken = `${new Date(world.time.now()).toISOString()}: ${what}`
 }
 
-/** What one write of the log says, all of it together. */
+/** Processes one write of the log, with all its commits. */
 export const witness = (world: World, batch: ReadonlyArray<Recorded>) => {
   world.written.push({ now: world.time.now(), batch })
   if (world.written.length > written_max) world.written.shift()
@@ -158,7 +158,7 @@ export const witness = (world: World, batch: ReadonlyArray<Recorded>) => {
   holdsTogether(world.records, law(world))
 }
 
-/** What was written last, in words. */
+/** The most recent writes as text. */
 export const story = ({ written }: World) =>
   written.map(({ now, batch }) => {
     const lines = batch.map(({ stream, commit }) => {
@@ -175,12 +175,12 @@ const take = (world: World, { stream, position, commit }: Recorded) => {
   for (const event of commit.events) {
     count(world, event.type)
     judge(world, id, event, Number(commit.cause ?? 0))
-    // A stream has the events of its noun, which its taker reads as what they are.
+    // A stream has only events of its noun, so the taker's type is correct.
     takers[noun ?? ""]?.(records, law(world), { id, event: event as never, position })
   }
 }
 
-/** What only the world can tell of an event, before it is recorded. */
+/** Checks an event against the state of the world, before it is recorded. */
 const judge = (world: World, id: string, event: Message, cause: number) => {
   const { records, repositories } = world
   const snapshotsOf = (backup_id: string | null | undefined) =>
