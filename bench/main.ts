@@ -1,4 +1,6 @@
-/** `npm run bench`: the suites one after the other, their tables into docs/benchmarks.md. */
+/**
+ * `npm run bench`: runs the suites one after another and writes their tables to docs/benchmarks.md.
+ */
 import { rm } from "node:fs/promises"
 import { parseArgs } from "node:util"
 import { blob } from "./blob/blob.ts"
@@ -61,7 +63,7 @@ const suites: Readonly<Record<string, Suite>> = {
   failover,
 }
 
-/** Where nothing is said: seven rounds of four seconds, of suites with many tables less. */
+/** Defaults: seven rounds of four seconds; suites with many tables use fewer and shorter rounds. */
 const usual = { rounds: "7", seconds: "4" }
 const lengths: Readonly<Record<string, typeof usual>> = {
   blob: { rounds: "3", seconds: "1" },
@@ -106,7 +108,7 @@ const run = async (name: string, suite: Suite) => {
   }
   say(`${name}, in ${folder}`)
   const text = await orSkip(name, () => suite(settings))
-  // Interrupted: the process is about to end, and whatever was measured is not whole.
+  // Interrupted: the process is about to exit, and the measurements are incomplete.
   if (ends.disposed) return new Promise<never>(() => {})
   if (text === undefined) return
   console.log(`\n## ${name}\n\n${text}\n`)

@@ -1,18 +1,18 @@
-/** Almanac in the blob suite: the whole server as `npm start` runs it, with blob storage alone. */
+/** Almanac in the blob suite: the whole server as `npm start` runs it, with only blob storage. */
 import { startGateway } from "../gateway/almanac-gateway.ts"
 import { unique_mark } from "./request.ts"
 import { type BlobServer, disk_room_bytes, jsonPut, plainGet, plainPut } from "./server.ts"
 
 const id_of_answer = /"id":\{"id":"([^"]+)"\}/
 
-/** A blob's ID is base64 in an answer and hex in a path. */
+/** A blob's ID is base64 in a response and hex in a path. */
 export const keyOf = (answer: string) => {
   const id = id_of_answer.exec(answer)?.[1]
   if (id === undefined) throw new Error(`a put answered ${answer}`)
   return Buffer.from(id, "base64").toString("hex")
 }
 
-/** Syncs of the log since the start, as the metrics tell them: one for each batch. */
+/** Syncs of the log since startup, according to the metrics: one for each batch. */
 const syncs_of_metrics = /^almanac_volume_batches_total (\d+)/m
 
 const syncsOf = async (url: string, token: string) => {

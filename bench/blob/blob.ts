@@ -1,4 +1,7 @@
-/** Suite 14: blobs over HTTP against other stores, each on one core, and the client on another. */
+/**
+ * Suite 14: blobs over HTTP compared with other stores, each on one core, with the client on
+ * another.
+ */
 import { mkdir, rm } from "node:fs/promises"
 import { join } from "node:path"
 import { machine } from "../harness/machine.ts"
@@ -12,7 +15,7 @@ import { json_parse, json_put, readers, type Size, startServers, writers } from 
 const kibibyte = 1024
 const mebibyte = 1_048_576
 
-/** Large blobs have fewer clients, as in the goals: 256 of 16 MiB would be 4 GiB on their way. */
+/** Large blobs have fewer clients, as in the goals: 256 of 16 MiB would put 4 GiB in flight. */
 const sizes: ReadonlyArray<Size> = [
   {
     name: "4 KiB",
@@ -40,7 +43,7 @@ const sizes: ReadonlyArray<Size> = [
   },
 ]
 
-/** The sizes and clients that are wanted; throws where nothing is. */
+/** The selected sizes and client counts; throws if none match. */
 const wanted = ({ sizes: names, clients: counts }: Settings): ReadonlyArray<Size> => {
   const of = (all: ReadonlyArray<number>) => all.filter((n) => !counts || counts.includes(n))
   const found = sizes
@@ -56,7 +59,7 @@ const wanted = ({ sizes: names, clients: counts }: Settings): ReadonlyArray<Size
   return found
 }
 
-/** Seconds of a server's warm-up for puts, and for gets: its code is compiled while it runs. */
+/** Seconds of warm-up for a server's puts, and for its gets: its code is compiled at runtime. */
 const warm_up_s = 3
 
 const goalsOf = (
@@ -67,7 +70,7 @@ const goalsOf = (
 ): ReadonlyArray<Goal> =>
   all.map(([size, clients, ratio]) => ({ operation, size, clients, ours, against, ratio }))
 
-/** Of the issue that the volume store was made for. */
+/** From the issue for which the volume store was made. */
 const goals = [
   ...goalsOf("put", "radosgw", [
     ["4 KiB", 32, 20],
@@ -87,7 +90,7 @@ const goals = [
   ...goalsOf("put", json_parse, [["16 MiB", 2, 2]], json_put),
 ]
 
-/** All rounds with blobs of one size, on servers that are new and gone afterwards. */
+/** All rounds with blobs of one size, on new servers that are stopped afterwards. */
 const measureSize = async (
   size: Size,
   whole: Settings,

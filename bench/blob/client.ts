@@ -1,6 +1,6 @@
 /**
- * The load client of the blob suite, in a process of its own: keep-alive connections, each with one
- * request on its way, over plain sockets and one buffer each; HTTP/1.1 or Redis's protocol.
+ * The load client of the blob suite, in its own process: keep-alive connections, each with one
+ * request in flight, over plain sockets and one buffer each; HTTP/1.1 or Redis's protocol.
  */
 import { connect, type Socket } from "node:net"
 import { quantile, summary } from "../harness/round.ts"
@@ -16,18 +16,18 @@ import {
 
 export interface Loaded {
   readonly round: BlobRound
-  /** The answers, in no order, where the order keeps them. */
+  /** The responses, unordered, if the order requests them. */
   readonly kept: ReadonlyArray<string>
 }
 
 export type LoadedOrNot = Loaded | { readonly failed: string }
 
 const receive_bytes = 262_144
-/** An answer's head, or an answer that is kept. */
+/** Maximum length of a response head, or of a kept response. */
 const text_bytes_max = 65_536
 const head_end = "\r\n\r\n"
 
-/** What remains to be read of an answer behind its head; `chunked`: until the last chunk. */
+/** The remainder of a response after its head; `chunked`: until the last chunk. */
 type Rest = number | "chunked"
 
 interface Head {
@@ -59,7 +59,10 @@ const respHeadOf = (text: string): Head | undefined => {
 
 const heads = { http: httpHeadOf, resp: respHeadOf }
 
-/** Takes what arrives on a connection, and calls `done` with each whole answer, as text if kept. */
+/**
+ * Parses data from a connection, and calls `done` for each complete response, with its text if
+ * kept.
+ */
 const answers = ({ protocol, is_kept }: BlobOrder, done: (text: string) => void) => {
   let text = ""
   let rest: Rest | undefined
@@ -82,7 +85,7 @@ const answers = ({ protocol, is_kept }: BlobOrder, done: (text: string) => void)
   }
   return (chunk: Buffer) => {
     if (rest !== undefined) return behindHead(chunk)
-    // A head is short: most of a long body that came with it is not made text of.
+    // Heads are short, so most of a long body in the same chunk is not converted to text.
     const before = text.length
     text += chunk.toString("latin1", 0, text_bytes_max)
     const head = heads[protocol](text)
@@ -97,7 +100,7 @@ const answers = ({ protocol, is_kept }: BlobOrder, done: (text: string) => void)
 /** Small requests are one buffer, patched for each; a large body is shared by all connections. */
 const own_bytes_max = 262_144
 
-/** Where the marks of a head are, when each stands for `unique_chars` characters. */
+/** The positions of the marks in a head, where each stands for `unique_chars` characters. */
 const marked = ({ head }: BlobRequest) => {
   const parts = head.split(unique_mark)
   let position = 0
@@ -108,7 +111,7 @@ const marked = ({ head }: BlobRequest) => {
   return { bytes: Buffer.from(parts.join(" ".repeat(unique_chars)), "latin1"), places }
 }
 
-/** Makes what writes the next request of one connection. */
+/** Creates a writer for the next request of a connection. */
 const writerOf = (
   request: BlobRequest,
   shared: { readonly body: Buffer; readonly unique_at: number },
@@ -192,7 +195,7 @@ const measure = async (order: BlobOrder): Promise<Loaded> => {
   }
   const writersOf = () => order.requests.map((request) => writerOf(request, shared))
   const common = writersOf()
-  // Each connection has its own copy of what is patched; a get is never patched.
+  // Each connection has its own copy of patched buffers; gets are never patched.
   const lanes = Array.from({ length: order.connections }, () =>
     keepAsking(order, first.blob_bytes > 0 ? writersOf() : common, turn),
   )

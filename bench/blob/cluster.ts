@@ -1,6 +1,6 @@
 /**
- * Suite: puts into clusters of two and of six nodes on this machine, beside puts into a node alone:
- * rates, latencies, and the processor's time that a put takes of all processes of its cluster.
+ * Suite: puts to clusters of two and six nodes on this machine, compared with puts to a single
+ * node: rates, latencies, and the CPU time per put of all processes in the cluster.
  */
 import { randomInt } from "node:crypto"
 import { existsSync } from "node:fs"
@@ -27,16 +27,16 @@ import { plainPut, startProgram } from "./server.ts"
 const kib = 1024
 const mib = 1024 * kib
 const us_per_s = 1e6
-/** Most bytes of one round, for the disk's sake. */
+/** Maximum bytes per round, to limit disk use. */
 const round_bytes_max = 512 * mib
 /**
- * Until V8 has compiled what a put runs on six nodes, puts cost up to twice as much. It ends after
- * so long, or as many bytes as so many rounds have.
+ * Until V8 has compiled the code for puts on six nodes, they cost up to twice as much. The warm-up
+ * ends after this many seconds, or after the bytes of this many rounds.
  */
 const warm_up_seconds = 8
 const warm_up_rounds = 3
 
-/** What is put, by how many clients at once, and into how many nodes. */
+/** Policies and sizes to put, with the numbers of concurrent clients and of nodes. */
 const kinds = [
   {
     name: "EC42",
@@ -54,14 +54,14 @@ const kinds = [
   },
 ]
 
-/** One round of load, and what it cost all processes that took part, until they were at rest. */
+/** One round of load, and its cost for all processes involved, until they are idle. */
 interface Row extends BlobRound {
   readonly cpu_us: number
 }
 
 interface Put {
   readonly port: number
-  /** All processes that have a part in it. */
+  /** All processes involved. */
   readonly pids: () => ReadonlyArray<number>
   readonly request: (policy: string, blob_bytes: number) => BlobRequest
 }
@@ -74,7 +74,7 @@ const putTo =
       "content-type": "application/octet-stream",
     })(blob_bytes)
 
-/** What was started, and the processes that came with it. */
+/** The result of `start`, and the processes that it started. */
 const watched = async <A>(start: () => Promise<A>) => {
   const before = new Set(descendants(process.pid))
   const started = await start()
@@ -83,14 +83,14 @@ const watched = async <A>(start: () => Promise<A>) => {
   return { started, pids }
 }
 
-/** Below those that Linux hands out to whoever asks for any: several in a row stay free there. */
+/** Below Linux's ephemeral ports, so that several consecutive ones stay free. */
 const own_ports = { first: 20_000, last: 32_000 }
 
-/** Processes of one cluster, the first of which is given the blobs. */
+/** Starts the processes of one cluster; the first node receives the blobs. */
 const startCluster = async (folder: string, nodes: number) => {
   const dir = join(folder, `cluster-${nodes}`)
   const described = join(dir, "cluster.json")
-  // Its nodes listen at this port and those that follow.
+  // The nodes listen on this port and the ones after it.
   const port = randomInt(own_ports.first, own_ports.last - nodes)
   const main = join(import.meta.dirname, "../../main.ts")
   const args = [main, "cluster", "--nodes", String(nodes), "--dir", dir, "--port", String(port)]
@@ -104,13 +104,13 @@ const startCluster = async (folder: string, nodes: number) => {
       isReady: async () => existsSync(described),
     }),
   )
-  // `almanac cluster` writes it, and this is the part of it that is needed here.
+  // `almanac cluster` writes this file; only this field is needed here.
   const { token } = JSON.parse(await readFile(described, "utf8")) as { token: string }
   const put: Put = { port, pids, request: putTo(token) }
   return { put, stop }
 }
 
-/** No two rounds put the same bytes. */
+/** Makes the bytes of each round unique. */
 let rounds_begun = 0
 
 const seat = (
@@ -132,7 +132,7 @@ const seat = (
       requests: [request(policy, blob_bytes)],
       runs_max,
     })
-    // What is written behind the answers is of these puts too, and no part of the next round.
+    // Background writes after the responses belong to these puts, not to the next round.
     await rested(pids, pause_ms_max)
     return { ...round, cpu_us: ((usedSeconds(pids()) - before) * us_per_s) / round.runs }
   },

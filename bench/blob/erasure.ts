@@ -1,4 +1,6 @@
-/** Suite: the erasure code beside ISA-L's general Reed-Solomon, one core each, in gigabytes. */
+/**
+ * Suite: the erasure code compared with ISA-L's general Reed-Solomon, one core each, in gigabytes.
+ */
 import { spawn, spawnSync } from "node:child_process"
 import { join } from "node:path"
 import { createInterface } from "node:readline"
@@ -14,7 +16,7 @@ const policies = [
   ["EC42", 4],
   ["EC82", 8],
 ] as const
-/** Bytes of blobs that one round takes at most, before its time is up. */
+/** Bytes per gigabyte, and bytes of blobs in one round. */
 const giga = 1e9
 const bytes_of_run = 2 ** 28
 
@@ -24,7 +26,7 @@ interface Work {
   readonly bytes: number
 }
 
-/** A round's rate is in gigabytes a second; its latency is a blob's. */
+/** The rate of a round is in gigabytes per second, its latency per blob. */
 const roundOf =
   (run: (times: number) => Promise<number>, { bytes }: Work) =>
   async () => {
@@ -48,7 +50,7 @@ const oursOf = ({ what, data_shards, bytes }: Work) => {
   }
 }
 
-/** ISA-L in a process of its own, compiled here. */
+/** ISA-L in its own process, compiled here. */
 const openPeer = (folder: string) => {
   const program = join(folder, "erasure")
   const source = join(import.meta.dirname, "../peers/erasure.c")

@@ -1,4 +1,4 @@
-/** What the blob suite has measured, as tables, and its goals beside what was reached. */
+/** Tables of the blob suite's measurements, and its goals with the results. */
 
 import { median } from "../harness/round.ts"
 import { type Measured, rates, ratioSpread, type Series, spread } from "../harness/series.ts"
@@ -6,11 +6,11 @@ import { aligned, number, range } from "../harness/table.ts"
 import type { BlobRound } from "./request.ts"
 
 export interface BlobRow extends BlobRound {
-  /** Of all processes of the server, user and system, per operation. */
+  /** User and system time of all server processes, per operation. */
   readonly cpu_us: number
-  /** Flushes of the disk's cache per operation, by whomever; undefined: unknown. */
+  /** Flushes of the disk's cache per operation, by any process; undefined if unknown. */
   readonly flushes: number | undefined
-  /** What the server itself counts of its syncs, per operation. */
+  /** Syncs per operation by the server's own count. */
   readonly syncs: number | undefined
 }
 
@@ -37,7 +37,7 @@ const middle = (
 
 const shown = (value: number | undefined) => (value === undefined ? "" : number(value))
 
-/** One row a contestant. */
+/** One row per contestant. */
 export const cellTable = ({ operation, blob_bytes, measured: { series } }: Cell): string => {
   const own = series.find(({ name }) => name === "almanac")
   const rows = series.map((each) => {
@@ -67,11 +67,11 @@ export interface Goal {
   /** The series whose rate is divided by that of `against`. */
   readonly ours: string
   readonly against: string
-  /** At least. */
+  /** The minimum ratio. */
   readonly ratio: number
 }
 
-/** Syncs of our own per put at most, with so many clients at so small blobs. */
+/** Maximum syncs of Almanac per put, with this many clients and blobs this small. */
 export const sync_goal = { size: "4 KiB", clients: 64, share: 1 / 20 }
 
 const find = (cells: ReadonlyArray<Cell>, goal: Pick<Goal, "operation" | "size" | "clients">) =>
@@ -108,7 +108,7 @@ const syncRow = (cells: ReadonlyArray<Cell>) => {
   return [what, `at most ${share}`, shown(value), verdict(is_reached)]
 }
 
-/** Each goal, what was wanted, what was reached. */
+/** Each goal with its target and the result. */
 export const goalTable = (cells: ReadonlyArray<Cell>, goals: ReadonlyArray<Goal>): string =>
   aligned([
     ["goal", "wanted", "median (min..max)", ""],

@@ -1,6 +1,6 @@
 /**
- * `JSON.parse alone` of the blob suite, as this process and as what starts it: the body of a put
- * as JSON is parsed and its base64 decoded, again and again; nothing is received or stored.
+ * `JSON.parse alone` of the blob suite, both this process and its launcher: parses the body of a
+ * put as JSON and decodes its base64, repeatedly; nothing is received or stored.
  */
 import { fork } from "node:child_process"
 import { once } from "node:events"
@@ -30,7 +30,7 @@ const parse = ({ blob_bytes, seconds }: Order): BlobRound => {
   return { ...summary(latencies, took), p999_ms, client_busy: 0 }
 }
 
-/** Starts the process. One round parses one body after the other. */
+/** Starts the process. A round parses one body after another. */
 export const startJsonParse = (blob_bytes: number) => {
   const path = fileURLToPath(import.meta.url)
   const child = fork(path, { stdio: ["ignore", "ignore", "inherit", "ipc"] })

@@ -1,4 +1,4 @@
-/** nginx's WebDAV in the blob suite: one worker, which syncs nothing before it answers. */
+/** nginx's WebDAV in the blob suite: one worker, which does not sync before it responds. */
 import { mkdir, rename, rm, writeFile } from "node:fs/promises"
 import { join } from "node:path"
 import { freePort } from "../harness/free-port.ts"
@@ -13,7 +13,7 @@ import {
   startProgram,
 } from "./server.ts"
 
-/** Where it keeps bodies for a while: only the first is used, the others must be writable. */
+/** Folders for temporary bodies: only the first is used, but all must be writable. */
 const scratch = ["client_body", "proxy", "fastcgi", "uwsgi", "scgi"]
 
 const configuration = (port: number) => `daemon off;
@@ -64,7 +64,7 @@ export const startNginx = async (folder: string): Promise<BlobServer> => {
     put: plainPut("PUT", `/${unique_mark}`),
     get: plainGet(`/${unique_mark}`),
     clear: async () => {
-      // A put that its client has given up may still end, in the new folder.
+      // A put that the client has abandoned may still complete, in the new folder.
       await rename(blobs, `${blobs}-before`)
       await mkdir(blobs, { recursive: true })
       await rm(`${blobs}-before`, { recursive: true, maxRetries: 10 })

@@ -1,4 +1,4 @@
-/** The processes of a server: which they are, on which core they run, and what they have used. */
+/** The processes of a server: their ids, the core they run on, and their CPU time. */
 import { spawnSync } from "node:child_process"
 import { readdirSync, readFileSync } from "node:fs"
 import { stat } from "node:fs/promises"
@@ -11,7 +11,7 @@ const is_taskset_here = !spawnSync("taskset", ["--version"]).error
 export const server_core = 0
 export const client_core = availableParallelism() - 1
 
-/** Binds all threads of these processes, and what they start from now on, to one core. */
+/** Pins all threads of these processes, and their future children, to one core. */
 export const pin = (pids: ReadonlyArray<number>, core: number): void => {
   if (!is_taskset_here) return
   for (const pid of pids) spawnSync("taskset", ["-a", "-c", "-p", String(core), String(pid)])
@@ -26,11 +26,11 @@ const read = (path: string) => {
   }
 }
 
-/** The fields of a process's or a thread's `stat` behind the name, from the state on. */
+/** The fields of a process's or thread's `stat` after the name, starting with the state. */
 const fieldsIn = (path: string) => read(`${path}/stat`).split(") ").at(-1)?.split(" ") ?? []
 const fieldsOf = (pid: number) => fieldsIn(`/proc/${pid}`)
 
-/** All processes below this one, which is not among them. */
+/** All descendants of `root`, without itself. */
 export const descendants = (root: number): ReadonlyArray<number> => {
   const parents = readdirSync("/proc")
     .map(Number)
@@ -41,32 +41,35 @@ export const descendants = (root: number): ReadonlyArray<number> => {
   return below(root)
 }
 
-/** The kernel's clock ticks per second as it tells them to programs: always 100. */
+/** The kernel's clock ticks per second, as reported to programs: always 100. */
 const ticks_per_s = 100
 
-/** Seconds of user and system time that what is at this path of /proc has used until now. */
+/** User and system time in seconds of the process or thread at this path of /proc. */
 const usedAt = (path: string): number => {
   const fields = fieldsIn(path)
   return (Number(fields[11] ?? 0) + Number(fields[12] ?? 0)) / ticks_per_s
 }
 
-/** The same of these processes, all threads. */
+/** The same for these processes, with all their threads. */
 export const usedSeconds = (pids: ReadonlyArray<number>): number =>
   pids.reduce((total, pid) => total + usedAt(`/proc/${pid}`), 0)
 
-/** Of a server that does in the background what is left of a round: looked at so often, so long. */
+/** For a server that finishes a round in the background: the polling interval, and the timeout. */
 const look_ms = 100
 const rest_ms_max = 10_000
-/** One tick and less in such a time is rest. */
+/** At most one tick of CPU time per interval counts as idle. */
 const rest_s = 0.015
 
 /**
- * Behind the answers of its puts a node may be at rest for so long, in milliseconds, before it goes
- * on with them: its journal pauses a second at most, and its index of events gathers half of one.
+ * Milliseconds for which a node may be idle after responding to its puts, before it continues with
+ * them: its journal pauses for at most a second, and its event index batches for half a second.
  */
 export const pause_ms_max = 1500
 
-/** Waits until these have next to nothing to do, not before `begin_ms`; so long more at most. */
+/**
+ * Waits until these processes are nearly idle: at least `begin_ms`, then at most `rest_ms_max`
+ * more.
+ */
 export const rested = async (pids: () => ReadonlyArray<number>, begin_ms = 0): Promise<void> => {
   await pause(begin_ms)
   const late = performance.now() + rest_ms_max
@@ -77,10 +80,10 @@ export const rested = async (pids: () => ReadonlyArray<number>, begin_ms = 0): P
   }
 }
 
-/** Reads how often the disk under `folder` was told to flush its cache; undefined: unknown. */
+/** Returns a counter of cache flushes of the disk under `folder`; undefined if unknown. */
 export const flushesOf = async (folder: string): Promise<() => number | undefined> => {
   const { dev } = await stat(folder)
-  // As the kernel packs a device's numbers.
+  // A device number in the kernel's encoding.
   const [major, minor] = [(dev >> 8) & 0xfff, (dev & 0xff) | ((dev >> 12) & 0xfff00)]
   return () => {
     // The 16th field of a block device's statistics.

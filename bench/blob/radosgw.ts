@@ -1,6 +1,6 @@
 /**
- * Ceph's S3 in the blob suite: one copy, BlueStore on a file, without signatures: anybody may
- * write into and read from its bucket, which saves it the work of checking them.
+ * Ceph's S3 in the blob suite: one copy, BlueStore on a file, without signatures. Anyone may read
+ * and write its bucket, which saves it the cost of verifying signatures.
  */
 import { CreateBucketCommand, PutBucketPolicyCommand, S3Client } from "@aws-sdk/client-s3"
 import { Effect, Exit, Redacted, Scope } from "effect"
@@ -9,7 +9,7 @@ import { freePort } from "../harness/free-port.ts"
 import { unique_mark } from "./request.ts"
 import { type BlobServer, gibibyte, plainGet, plainPut } from "./server.ts"
 
-/** Its store is a file of 4 GiB; a full one takes no more. */
+/** Its store is a file of 4 GiB; it accepts no more once that is full. */
 const room_bytes = 3 * gibibyte
 
 const bucket = "bench"
@@ -53,7 +53,7 @@ export const startRadosgw = async (folder: string): Promise<BlobServer> => {
       stop,
       put: plainPut("PUT", path),
       get: plainGet(path),
-      // As it comes, it waits for the client's ACK before it sends the end of a short answer.
+      // By default it waits for the client's ACK before it sends the end of a short response.
       other: { name: "radosgw, tcp_nodelay", port: quick_port },
     }
   } catch (cause) {

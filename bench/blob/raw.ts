@@ -1,6 +1,6 @@
 /**
- * `raw node:http` of the blob suite, as this process and as what starts it: puts are read to their
- * end and forgotten, those of JSON after `JSON.parse` and `Buffer.from`; gets come from memory.
+ * `raw node:http` of the blob suite, both this process and its launcher: it reads puts to the end
+ * and discards them, JSON ones after `JSON.parse` and `Buffer.from`; gets come from memory.
  */
 import { fork } from "node:child_process"
 import { once } from "node:events"
@@ -33,13 +33,13 @@ const serve = () => {
     })
   })
   server.listen(0, "127.0.0.1", 1024, () => {
-    // A TCP server that listens has an address with a port.
+    // The address of a listening TCP server includes a port.
     const { port } = server.address() as AddressInfo
     process.send?.(port)
   })
 }
 
-/** It answers a get of any key with as many bytes. */
+/** It responds to a get of any key with this many bytes. */
 export const startRaw = async (_folder: string, blob_bytes: number): Promise<BlobServer> => {
   const child = fork(fileURLToPath(import.meta.url), {
     stdio: ["ignore", "ignore", "inherit", "ipc"],

@@ -1,11 +1,11 @@
-/** Redis in the blob suite, with its append-only file synced before each answer. */
+/** Redis in the blob suite, with its append-only file synced before each response. */
 import { once } from "node:events"
 import { connect } from "node:net"
 import { freePort } from "../harness/free-port.ts"
 import { respHead, unique_mark } from "./request.ts"
 import { type BlobServer, environmentOf, gibibyte, listens, startProgram } from "./server.ts"
 
-/** All of it is in memory too, until it is cleared after the round. */
+/** All data is also in memory until it is cleared after the round. */
 const room_bytes = 8 * gibibyte
 
 const flags = {
@@ -15,7 +15,7 @@ const flags = {
   "auto-aof-rewrite-percentage": "0",
 }
 
-/** Sends one command and waits for its one line. */
+/** Sends one command and waits for its single-line response. */
 const tell = async (port: number, command: string) => {
   const socket = connect(port, "127.0.0.1")
   socket.write(respHead([command]))

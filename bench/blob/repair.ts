@@ -1,6 +1,7 @@
 /**
- * Suite: the repair of one node, in process: its bandwidth beside the limit that is set, and what
- * puts feel of it. It reads from a volume on disk; who takes the copies keeps them in memory.
+ * Suite: the repair of one node, in process: its bandwidth compared with the configured limit, and
+ * its effect on puts. It reads from a volume on disk; the receiving node keeps the copies in
+ * memory.
  */
 import { randomFillSync } from "node:crypto"
 import { rm } from "node:fs/promises"
@@ -26,11 +27,11 @@ const sizes = [
   { name: "1 MiB", blob_bytes: mib },
   { name: "16 MiB", blob_bytes: 16 * mib },
 ]
-/** As `cluster.repair_bytes_per_second` without a setting. */
+/** The default of `cluster.repair_bytes_per_second`. */
 const limit_bytes = 50 * mib
 const put_bytes = 4 * kib
 const puts_in_flight = 32
-/** A put that is older than this is not taken for one under way. */
+/** A put older than this does not count as in progress. */
 const settled_ns = 10_500n * ns_per_ms
 
 const now = () => BigInt(Date.now()) * ns_per_ms
@@ -71,7 +72,7 @@ const never = async () => {
   throw peerFailure("UNAVAILABLE", "nobody is there")
 }
 
-/** The other node, in this process: what it takes it hashes, as a node does. */
+/** The other node, in this process; it hashes what it receives, as a real node does. */
 const peersTo = (engine: NodeEngine): Peers => ({
   rollBack: never,
   deleteClusterWide: never,
@@ -88,7 +89,7 @@ const peersTo = (engine: NodeEngine): Peers => ({
   },
 })
 
-/** A repair of all that is here, for a node that has nothing yet. */
+/** A repair of this node's blobs, for another node that is still empty. */
 const repairOf = (local: NodeEngine) => {
   return makeRepair({
     local,
@@ -119,7 +120,7 @@ const fresh = (bytes: number, i: number) => {
   return buffer
 }
 
-/** A volume with so many bytes in blobs that another node is to have too. */
+/** A volume with this many bytes in blobs that the other node should also hold. */
 const filled = async (dir: string, blob_bytes: number, bytes: number) => {
   const engine = await open(dir)
   const order = orderOf("REPLICATION_POLICY_REPLICA2")
@@ -134,7 +135,7 @@ const filled = async (dir: string, blob_bytes: number, bytes: number) => {
   return { engine, bytes: blobs * blob_bytes }
 }
 
-/** A round's rate is in MiB a second. */
+/** The rate of a round is in MiB per second. */
 const sweepRound = (engine: NodeEngine, bytes: number) => async (): Promise<Round> => {
   const repairs = repairOf(engine)
   const started = performance.now()
@@ -167,12 +168,12 @@ const bandwidth = async ({ folder, rounds, seconds }: Settings) => {
   return { parts, measured }
 }
 
-/** A round of puts, and what the repair beside it sent in a second, in MiB. */
+/** A round of puts, and the MiB per second that the concurrent repair sent. */
 interface Beside extends Round {
   readonly mib_per_s: number
 }
 
-/** Puts while a repair goes on, one walk after the other. */
+/** Runs puts during a repair, one sweep after another. */
 const besides = async (engine: NodeEngine, put: () => Promise<Round>): Promise<Beside> => {
   let is_over = false
   let bytes_moved = 0
@@ -203,8 +204,8 @@ const besides = async (engine: NodeEngine, put: () => Promise<Round>): Promise<B
 }
 
 /**
- * Each round has a volume of its own: what earlier rounds put would be asked about, blob by blob,
- * by each walk, and the longer it went on the less would be left for what is to be sent.
+ * Each round has its own volume: otherwise each sweep would check the blobs of earlier puts one by
+ * one, and as these accumulate, less time would remain for the blobs to send.
  */
 const latencies = async ({ folder, rounds, seconds }: Settings) => {
   say("puts beside a repair")

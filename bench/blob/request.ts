@@ -1,50 +1,50 @@
-/** A request of the blob suite as its load clients send it, with places that are new each time. */
+/** A request of the blob suite as its load clients send it, with placeholders for unique names. */
 import { randomFillSync } from "node:crypto"
 import type { Round } from "../harness/round.ts"
 
-/** Stands in a head or behind a body where each request has a name of its own. */
+/** The placeholder in a head or tail for each request's unique name. */
 export const unique_mark = "\u0001"
 
-/** Characters of a unique name: 8 of the round's, 8 of the request's number, in hex. */
+/** Characters of a unique name: 8 for the round, 8 for the request's number, in hex. */
 export const unique_chars = 16
 
 export interface BlobRequest {
-  /** Everything before the body, with its last line break; may hold `unique_mark`. */
+  /** Everything before the body, with its last line break; may contain `unique_mark`. */
   readonly head: string
-  /** Bytes of the blob that is sent; 0: none is. */
+  /** Size of the blob in bytes; 0 if the request has none. */
   readonly blob_bytes: number
-  /** `json`: as the base64 `data` of one JSON object. */
+  /** `json`: as the base64 `data` of a JSON object. */
   readonly form: "plain" | "json"
-  /** Behind the body. */
+  /** Follows the body. */
   readonly tail: string
 }
 
 /** One round of load on one server. */
 export interface BlobOrder {
   readonly protocol: "http" | "resp"
-  /** Of 127.0.0.1. */
+  /** The port on 127.0.0.1. */
   readonly port: number
-  /** Sent in turn; the bodies of all of them are alike. */
+  /** Sent in turn; their bodies all have the same form and size. */
   readonly requests: ReadonlyArray<BlobRequest>
   readonly connections: number
   readonly seconds: number
   readonly runs_max: number
-  /** Begins the names of this round. */
+  /** The first part of the names in this round. */
   readonly round: number
-  /** Whether the answers are wanted, as text. */
+  /** Whether to return the responses as text. */
   readonly is_kept: boolean
 }
 
 export interface BlobRound extends Round {
   readonly p999_ms: number
-  /** Share of one core that the load client took: near 1 it is what is measured. */
+  /** The load client's share of one core; near 1, the client is the bottleneck. */
   readonly client_busy: number
 }
 
 const json_before = '{"data":"'
 const json_after = '"}'
 
-/** Bytes of the body of a blob in this form. */
+/** Size of a blob's body in this form. */
 export const bodyBytes = (blob_bytes: number, form: BlobRequest["form"]): number =>
   form === "plain"
     ? blob_bytes
@@ -52,7 +52,7 @@ export const bodyBytes = (blob_bytes: number, form: BlobRequest["form"]): number
 
 const crlf = "\r\n"
 
-/** The head of an HTTP request on 127.0.0.1. */
+/** The head of an HTTP request to 127.0.0.1. */
 export const httpHead = (
   method: string,
   path: string,
@@ -80,8 +80,8 @@ export const respHead = (parts: ReadonlyArray<string>, blob_bytes?: number): str
 }
 
 /**
- * A body of random bytes whose first `unique_chars` bytes of data are for the name of the request:
- * what is stored never repeats, and no store can make it smaller.
+ * A body of random bytes, whose first `unique_chars` bytes of data are for the request's name. Thus
+ * the stored data never repeats, and no store can compress it.
  */
 export const randomBody = ({ blob_bytes, form }: BlobRequest) => {
   const blob = randomFillSync(Buffer.allocUnsafe(blob_bytes))
@@ -90,6 +90,6 @@ export const randomBody = ({ blob_bytes, form }: BlobRequest) => {
   return { body: Buffer.from(text, "latin1"), unique_at: json_before.length }
 }
 
-/** The name of the n-th request of a round; hex is base64's alphabet too. */
+/** The name of the n-th request of a round; its hex digits are also valid base64. */
 export const uniqueName = (round: number, n: number): string =>
   round.toString(16).padStart(8, "0") + n.toString(16).padStart(8, "0")

@@ -1,4 +1,4 @@
-/** Who takes part in the blob suite with blobs of one size, each started in a folder of its own. */
+/** Contestants of the blob suite for blobs of one size, each started in its own folder. */
 import { join } from "node:path"
 import { type Contender, orSkip } from "../harness/series.ts"
 import type { Settings } from "../harness/suite.ts"
@@ -34,23 +34,23 @@ const starts: Readonly<Record<string, Start>> = {
   "raw node:http": startRaw,
 }
 
-/** Names of the series that are not a server's puts and gets. */
+/** Names of the series other than a server's puts and gets. */
 export const json_put = "almanac, JSON"
 export const json_parse = "JSON.parse alone"
 
-/** Blobs from here on are put in rounds that end early. */
+/** Puts of blobs from this size on end a round early. */
 const large_bytes = 1_048_576
-/** Most bytes of one round of puts: enough for a rate, and little enough for the disk. */
+/** Maximum bytes per round of puts: enough for a rate, and little enough for the disk. */
 const round_bytes_max = gibibyte
 const unbounded = Number.MAX_SAFE_INTEGER
-/** Clients and seconds of the puts that fill a store before it is read. */
+/** Clients and maximum seconds of the puts that fill a store before it is read. */
 const fill_clients = 8
 const fill_seconds_max = 60
 
 export interface Size {
   readonly name: string
   readonly blob_bytes: number
-  /** How many different blobs are read. */
+  /** Number of different blobs to read. */
   readonly keys: number
   readonly clients: Readonly<Record<Operation, ReadonlyArray<number>>>
 }
@@ -58,11 +58,11 @@ export interface Size {
 export interface Started {
   readonly name: string
   readonly server: BlobServer
-  /** Of the server's processes, as of now. */
+  /** The server's current processes. */
   readonly pids: () => ReadonlyArray<number>
 }
 
-/** No two rounds put the same names, or the same bytes. */
+/** Makes the names and bytes of each round unique. */
 let rounds_begun = 0
 
 const orderOf = ({ protocol, port }: BlobServer, requests: ReadonlyArray<BlobRequest>) => ({
@@ -73,7 +73,7 @@ const orderOf = ({ protocol, port }: BlobServer, requests: ReadonlyArray<BlobReq
   is_kept: false,
 })
 
-/** Stores what is read; answers the requests that read it, and nothing of who failed. */
+/** Stores the blobs to read; returns the requests that read them, or none if the puts fail. */
 const fill = async (
   { name, server }: Started,
   { blob_bytes, keys }: Size,
@@ -88,7 +88,7 @@ const fill = async (
   return (server.keysOf?.(kept) ?? names).map(server.get)
 }
 
-/** Starts one; its processes are those that were not there before. */
+/** Starts a server; its processes are those that did not exist before. */
 const start = async (
   name: string,
   begin: Start,
@@ -104,7 +104,7 @@ const start = async (
   return { name, server, pids }
 }
 
-/** Starts all who are here. */
+/** Starts all servers that are installed. */
 export const startServers = async (
   size: Size,
   settings: Settings,
@@ -134,7 +134,7 @@ const runsMax = ({ size, settings, clients }: Measuring, { room_bytes }: BlobSer
   return Math.max(clients, Math.floor(bytes / size.blob_bytes))
 }
 
-/** One round, with what it took the server's processes and the disk. */
+/** One round, with its cost for the server's processes and the disk. */
 const contender = (
   name: string,
   { server, pids }: Started,
@@ -165,7 +165,7 @@ const contender = (
   },
 })
 
-/** What takes part in a table of gets: every server that holds what is read. */
+/** Contestants of a table of gets: every server that holds the blobs to read. */
 export const readers = async (
   started: ReadonlyArray<Started>,
   size: Size,
@@ -186,7 +186,9 @@ export const readers = async (
   return seats
 }
 
-/** What takes part in a table of puts: every server, by JSON too; JSON.parse alone if large. */
+/**
+ * Contestants of a table of puts: every server, also with JSON; for large blobs, JSON.parse alone.
+ */
 export const writers = (
   started: ReadonlyArray<Started>,
   { blob_bytes }: Size,

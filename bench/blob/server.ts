@@ -1,4 +1,4 @@
-/** What takes part in the blob suite: a server of 127.0.0.1 that stores blobs. */
+/** A contestant of the blob suite: a server on 127.0.0.1 that stores blobs. */
 import { type ChildProcess, spawn } from "node:child_process"
 import { once } from "node:events"
 import { mkdir, open } from "node:fs/promises"
@@ -13,29 +13,29 @@ export interface BlobServer {
   readonly protocol: "http" | "resp"
   readonly port: number
   readonly put: (blob_bytes: number) => BlobRequest
-  /** A put of the same as base64 in JSON, where it has one. */
+  /** The same put as base64 in JSON, if the server supports it. */
   readonly putJson?: (blob_bytes: number) => BlobRequest
-  /** Gets what is stored under this key. */
+  /** Gets the blob with this key. */
   readonly get: (key: string) => BlobRequest
-  /** The keys of blobs that were put under these names and answered so; else they are the names. */
+  /** The keys in the responses to puts; if absent, the names are the keys. */
   readonly keysOf?: (answers: ReadonlyArray<string>) => ReadonlyArray<string>
-  /** Another port at which the same is got, in a way of its own. */
+  /** Another port that serves the same gets in a different way. */
   readonly other?: { readonly name: string; readonly port: number }
-  /** Most bytes that all rounds together may store. */
+  /** Maximum bytes that all rounds together may store. */
   readonly room_bytes: number
-  /** Makes room after a round of puts, outside of what is timed. */
+  /** Frees space after a round of puts; not timed. */
   readonly clear?: () => Promise<void>
-  /** How often it has synced a file, where it counts that itself. */
+  /** Number of file syncs so far, if the server counts them. */
   readonly syncs?: () => Promise<number>
   readonly stop: () => Promise<void>
 }
 
 export const gibibyte = 2 ** 30
 
-/** What a disk store may take of the disk in all rounds with blobs of one size. */
+/** Maximum disk space of a store for all rounds with blobs of one size. */
 export const disk_room_bytes = 16 * gibibyte
 
-/** A put over HTTP of plain bytes at `path`, in which `unique_mark` is the name. */
+/** An HTTP put of plain bytes at `path`, in which `unique_mark` is the name. */
 export const plainPut =
   (method: string, path: string, headers: Readonly<Record<string, string>> = {}) =>
   (blob_bytes: number): BlobRequest => ({
@@ -47,7 +47,7 @@ export const plainPut =
 
 export const json_type = "application/json"
 
-/** A put over HTTP of the same as the base64 `data` of a JSON object. */
+/** An HTTP put of the same bytes as the base64 `data` of a JSON object. */
 export const jsonPut =
   (method: string, path: string, headers: Readonly<Record<string, string>>) =>
   (blob_bytes: number): BlobRequest => {
@@ -56,7 +56,7 @@ export const jsonPut =
     return { head, blob_bytes, form: "json", tail: "" }
   }
 
-/** A get over HTTP; the key takes the place of `unique_mark`. */
+/** An HTTP get; the key replaces `unique_mark`. */
 export const plainGet =
   (path: string, headers: Readonly<Record<string, string>> = {}) =>
   (key: string): BlobRequest => ({
@@ -66,20 +66,20 @@ export const plainGet =
     head: httpHead("GET", path.replace(unique_mark, key), headers),
   })
 
-/** Milliseconds until a server must answer, and between two looks. */
+/** Milliseconds for a server to become ready, and between two polls. */
 const ready_ms_max = 60_000
 const look_ms = 50
-/** Milliseconds until a server that was told to stop is killed. */
+/** Milliseconds for a server to stop before it is killed. */
 const stop_ms_max = 10_000
 
-/** The tree's environment, or an error that says how to get the programs. */
+/** The tree's environment, or an error that says how to install the programs. */
 export const environmentOf = (name: TreeName): NodeJS.ProcessEnv => {
   const tree = findTree(name)
   if (tree === undefined) throw new Error(`${name} is not here: ${trees[name].install_command}`)
   return { ...process.env, ...treeEnvironment(tree) }
 }
 
-/** Whether a TCP connection is taken at this port. */
+/** Whether this port accepts a TCP connection. */
 export const listens = async (port: number): Promise<boolean> => {
   const socket = connect(port, "127.0.0.1")
   try {
@@ -93,7 +93,7 @@ export const listens = async (port: number): Promise<boolean> => {
 }
 
 export interface Program {
-  /** Its folder, which is made; its output goes to `<name>.log` there. */
+  /** The program's folder, which is created; its output goes to `<name>.log` there. */
   readonly folder: string
   readonly name: string
   readonly command: string
@@ -102,7 +102,10 @@ export interface Program {
   readonly isReady: () => Promise<boolean>
 }
 
-/** Starts a server that ends with this process, and waits until it is ready; answers its end. */
+/**
+ * Starts a server that exits with this process, and waits until it is ready; returns its stop
+ * function.
+ */
 export const startProgram = async (program: Program): Promise<() => Promise<void>> => {
   await mkdir(program.folder, { recursive: true })
   const log_path = join(program.folder, `${program.name}.log`)

@@ -1,4 +1,7 @@
-/** OpenStack Swift in the blob suite: all four servers, a worker each, one copy, its own tokens. */
+/**
+ * OpenStack Swift in the blob suite: all four servers with one worker each, one copy, its own
+ * tokens.
+ */
 import { spawnSync } from "node:child_process"
 import { mkdir, writeFile } from "node:fs/promises"
 import { userInfo } from "node:os"
@@ -15,7 +18,9 @@ import {
   startProgram,
 } from "./server.ts"
 
-/** Debian's own Python, whose version the packages are for: another one may come first in PATH. */
+/**
+ * Debian's own Python, because the packages are for its version; PATH may list another one first.
+ */
 const python = "/usr/bin/python3"
 const program = join(import.meta.dirname, "../peers/swift_server.py")
 const backends = ["account", "container", "object"]
@@ -48,7 +53,7 @@ use = egg:swift#${name}
 log_requests = false
 `
 
-/** Tokens are in memcached alone, and a proxy that finds it slow asks it no more for a minute. */
+/** Tokens exist only in memcached, and a proxy that finds it slow avoids it for a minute. */
 const patience = `memcache_max_connections = 64
 connect_timeout = 10
 pool_timeout = 60
@@ -88,7 +93,7 @@ const configure = async (
   if (made.status !== 0) throw new Error(`its rings: ${made.stderr.slice(-400)}`)
 }
 
-/** Signs in, and makes a container; a server that is not ready yet answers nothing of use. */
+/** Signs in and creates a container; throws while the server is not ready. */
 const openContainer = async (port: number) => {
   const asked = { "x-auth-user": "test:tester", "x-auth-key": "testing" }
   const signed = await fetch(`http://127.0.0.1:${port}/auth/v1.0`, { headers: asked })

@@ -1,4 +1,4 @@
-/** What a volume's puts stand against in the same process: a file each, and a bare segment. */
+/** Baselines for a volume's puts in the same process: one file per blob, and a bare segment. */
 import { mkdir, open, rename } from "node:fs/promises"
 import { join } from "node:path"
 
@@ -10,7 +10,7 @@ export interface Bare {
   readonly stop: () => Promise<void>
 }
 
-/** A file each, synced, renamed into place, and the folder synced: two syncs a put. */
+/** One file per blob, synced, renamed into place, and the folder synced: two syncs per put. */
 export const fileEach = async (folder: string): Promise<Bare> => {
   await mkdir(folder)
   const names = await open(folder)
@@ -29,7 +29,7 @@ export const fileEach = async (folder: string): Promise<Bare> => {
 const segment_bytes = 1_073_741_824
 const zeros_bytes = 8_388_608
 const head_bytes = 80
-/** Below the 1,024 buffers that one writev takes. */
+/** Below the limit of 1,024 buffers per writev. */
 const parts_max = 1000
 
 interface Waiting {
@@ -40,7 +40,7 @@ interface Waiting {
 
 /**
  * One zero-filled segment with group commit, and nothing else: no hash, no checksum, no index, no
- * answer whether it is there already; it begins anew at its end. The limit of what a volume can do.
+ * check for duplicates; it wraps around at the end. The upper bound for a volume.
  */
 export const bareSegment = async (folder: string): Promise<Bare> => {
   await mkdir(folder)
@@ -78,7 +78,7 @@ export const bareSegment = async (folder: string): Promise<Bare> => {
       queue.push({ bytes, resolve, reject })
       if (is_busy) return
       is_busy = true
-      // The puts of this turn go together.
+      // Puts of the same turn are committed together.
       setImmediate(() => void pump())
     })
   return {

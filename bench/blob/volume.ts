@@ -45,7 +45,7 @@ const putInto =
   async (_name, bytes) =>
     void (await engine.put(order, [bytes], now()))
 
-/** Bytes that nobody has put before, in a buffer of their own: a put's bytes must not change. */
+/** Unique bytes in a separate buffer, because the bytes of a put must not change. */
 const fresh = (template: Buffer, i: number) => {
   const bytes = Buffer.from(template)
   bytes.writeDoubleLE(i + 1, 0)
@@ -53,7 +53,7 @@ const fresh = (template: Buffer, i: number) => {
 }
 
 interface Putting extends Contender {
-  /** How often it has put. */
+  /** The number of puts so far. */
   readonly puts: () => number
 }
 
@@ -71,7 +71,7 @@ const contender = (name: string, put: Put, blob_bytes: number): Putting => {
   }
 }
 
-/** The tables of one size, on stores that are new and gone afterwards. */
+/** The tables of one size, on new stores that are removed afterwards. */
 const measurePuts = async (
   { name, blob_bytes }: (typeof sizes)[number],
   { folder, rounds, seconds, onEnd }: Settings,
@@ -110,7 +110,7 @@ const million = 1_000_000
 const index_counts = [10_000, 100_000, million]
 
 const idOf = (n: number): BlobId =>
-  // 32 hex digits are what a BlobId is.
+  // A BlobId is 32 hex digits.
   randomFillSync(Buffer.alloc(16))
     .fill(n & 0xff, 15)
     .toString("hex") as BlobId
@@ -135,7 +135,7 @@ const indexLine = (count: number) => {
 const small_bytes = 64
 const small_in_flight = 256
 
-/** How long a million small blobs take to come back, with a checkpoint and without. */
+/** The restart time of a volume with a million small blobs, with and without a checkpoint. */
 const restart = async ({ folder }: Settings) => {
   say(`storing ${million} blobs`)
   const dir = join(folder, "restart")

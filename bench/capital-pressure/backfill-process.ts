@@ -1,4 +1,4 @@
-/** What a backfill computes, in a bare process: reads a file, computes 20 years, writes them. */
+/** A backfill's computation in a bare process: reads a file, computes 20 years, writes them. */
 import Sqlite from "better-sqlite3"
 import { loadObservations } from "#adapters/capital-pressure/store.ts"
 import { compositeHistory } from "#projections/capital-pressure/composite.ts"

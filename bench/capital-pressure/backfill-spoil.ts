@@ -1,4 +1,6 @@
-/** Records another composite for each day that has one: the next backfill stores them all. */
+/**
+ * Changes the recorded composite of each day, so that the next backfill stores all of them again.
+ */
 import { NodeRuntime } from "@effect/platform-node"
 import { Clock, DateTime, Effect } from "effect"
 import { v7 } from "uuid"
@@ -11,7 +13,7 @@ import { capitalSession } from "#cli/dashboard/session.ts"
 import { RecordComposite } from "#schemas/capital-pressure/composite.ts"
 import { dateOf, yearOf } from "#schemas/capital-pressure/day.ts"
 
-/** How far each value is moved; what is computed again is never off by it. */
+/** The offset of each value; a recomputed value never matches it. */
 const shift = 1
 
 const spoil = Effect.gen(function* () {

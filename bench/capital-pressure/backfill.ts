@@ -1,4 +1,4 @@
-/** Suite 10: the composite of 20 years, the whole process from its start to its end. */
+/** Suite 10: the composite of 20 years, for the whole process from start to exit. */
 import { spawnSync } from "node:child_process"
 import { join } from "node:path"
 import Sqlite from "better-sqlite3"
@@ -32,7 +32,7 @@ const runProcess = (command: string, flags: ReadonlyArray<string>, env: NodeJS.P
   if (status !== 0) throw new Error(stderr.slice(-400))
 }
 
-/** The last composite in a copy, as whoever ran last has written it. */
+/** The last composite in a copy, as written by the previous run. */
 const lastOf = (path: string) => {
   const file = new Sqlite(path, { readonly: true })
   const row = file.prepare("select day, round(z, 5) from capital_composite order by day desc").raw()

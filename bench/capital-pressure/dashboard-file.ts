@@ -1,4 +1,4 @@
-/** The dashboard as it is served, with twenty generated years, and what its peers are given. */
+/** The dashboard as the server runs it, with twenty generated years, and the input of its peers. */
 import { writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { metrics } from "#schemas/capital-pressure/registry.ts"
@@ -6,7 +6,9 @@ import { findTree, type TreeName, treeEnvironment, trees } from "../../launcher/
 import { startGateway } from "../gateway/almanac-gateway.ts"
 import { runVerb } from "../harness/verb.ts"
 
-/** Debian's own Python, whose version the packages are for: another one may come first in PATH. */
+/**
+ * Debian's own Python, because the packages are for its version; PATH may list another one first.
+ */
 const python = "/usr/bin/python3"
 const ms_of_day = 86_400_000
 
@@ -15,16 +17,16 @@ export interface DashboardStage {
   readonly token: string
   /** The SQLite file that all of them read. */
   readonly file: string
-  /** The metrics with their rules, as JSON: live ones only. */
+  /** The metrics with their rules, as JSON; stubs are left out. */
   readonly rules: string
   /** Days since 1970-01-01. */
   readonly today: number
-  /** Variables in which a verb finds the running instance. */
+  /** Environment variables that let a command find the running instance. */
   readonly environment: NodeJS.ProcessEnv
   readonly stop: () => Promise<void>
 }
 
-/** Starts the server in `folder` and lets `ingest --demo` fill it. */
+/** Starts the server in `folder` and fills it with `ingest --demo`. */
 export const openDashboard = async (folder: string): Promise<DashboardStage> => {
   const settings = { ALMANAC_SERVICES: '["capital-pressure"]' }
   const { url, token, stop } = await startGateway(folder, settings)
@@ -37,7 +39,7 @@ export const openDashboard = async (folder: string): Promise<DashboardStage> => 
   return { url: new URL(url).origin, token, file, rules, today, environment, stop }
 }
 
-/** Python with what the tree holds; throws where nobody has it. */
+/** Python with the tree's packages; throws if they are not installed. */
 export const pythonOf = (name: TreeName) => {
   const tree = findTree(name)
   if (tree === undefined) throw new Error(`${name} is not here: ${trees[name].install_command}`)

@@ -1,4 +1,4 @@
-/** Suite 9: the dashboard's API against FastAPI and uvicorn over the same SQLite file. */
+/** Suite 9: the dashboard's API compared with FastAPI and uvicorn over the same SQLite file. */
 import { spawn } from "node:child_process"
 import { once } from "node:events"
 import { join } from "node:path"
@@ -15,7 +15,7 @@ const connections = 10
 const start_ms_max = 30_000
 const look_ms = 50
 
-/** Daily, with a value for each of some 5,000 trading days. */
+/** Daily, with a value for each of about 5,000 trading days. */
 const daily = "/api/metrics/baa_spread/detail"
 
 const pages = [
@@ -24,7 +24,7 @@ const pages = [
   { of: "Health", path: "/health" },
 ]
 
-/** CACHE keeps each answer until the file changes; QUICK is uvicorn on uvloop and httptools. */
+/** CACHE keeps each response until the file changes; QUICK is uvicorn on uvloop and httptools. */
 const peers = [
   { name: "FastAPI", CACHE: "0", QUICK: "1" },
   { name: "FastAPI, answers cached", CACHE: "1", QUICK: "0" },
@@ -33,7 +33,7 @@ const peers = [
 
 type Peer = Omit<(typeof peers)[number], "name">
 
-/** FastAPI in a process of its own. */
+/** FastAPI in its own process. */
 const startPeer = async ({ file, rules, today }: DashboardStage, { CACHE, QUICK }: Peer) => {
   const { python, environment } = pythonOf("fastapi")
   const port = await freePort()
@@ -72,7 +72,7 @@ interface Answered {
   readonly series?: ReadonlyArray<{ readonly z: number | null }>
 }
 
-/** What both must agree on, to four decimals: a peer that does less work is none. */
+/** The figures on which both must agree, so that no peer does less work. */
 const essence = async (url: string, path: string) => {
   const answer = await fetch(url + path)
   const body: Answered = await answer.json()

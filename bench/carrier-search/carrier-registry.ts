@@ -1,4 +1,4 @@
-/** The tests' registry in a process of its own, with FMCSA's heavy tail, for the carrier suite. */
+/** The tests' registry in its own process, with FMCSA's heavy tail, for the carrier suite. */
 import { heavyTail, newCounts, startRegistry } from "../../test/carrier-search/registry-fake.ts"
 
 const [median_ms = "60"] = process.argv.slice(2)

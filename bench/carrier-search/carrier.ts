@@ -1,4 +1,4 @@
-/** Suite 11: a range of MC numbers at a registry like FMCSA's, with a median of 60 ms. */
+/** Suite 11: a range of MC numbers at a registry like FMCSA's, with a median latency of 60 ms. */
 import { type ChildProcess, fork } from "node:child_process"
 import { once } from "node:events"
 import { join } from "node:path"
@@ -47,7 +47,7 @@ const nameOf = (at_once: number) => `almanac, ${at_once} at once`
 
 interface Told {
   readonly url: string
-  /** Since the last time. */
+  /** Counts since the previous message. */
   readonly counts: Counts
 }
 
@@ -73,7 +73,7 @@ const open = (url: string, concurrency: number) => {
   return ManagedRuntime.make(layer)
 }
 
-/** How many numbers were answered until then. */
+/** Searches for at most `until_ms` milliseconds; returns how many numbers it completed. */
 const search = (end: number, until_ms?: number) => {
   let done = 0
   const whole = Effect.gen(function* () {
@@ -90,7 +90,7 @@ const search = (end: number, until_ms?: number) => {
 
 const million = 1_000_000
 
-/** Its numbers are those that the registry answered: the range itself is never done. */
+/** Counts the numbers that the registry served, because the range never completes. */
 const seat = (url: string, at_once: number, answered: () => Promise<number>) => ({
   name: nameOf(at_once),
   round: async ({ seconds }: Effort) => {
@@ -118,7 +118,7 @@ const sequential = (url: string) => ({
 
 const closing = (it: Agent) => ({ it, [Symbol.asyncDispose]: () => it.destroy() })
 
-/** A client as one writes it in a minute. */
+/** A client as one might write it in a minute. */
 const plainly = async (url: string, mc: number, dispatcher: Agent) => {
   const address = `${url}/carriers/docket-number/${mc}?webKey=bench`
   const { statusCode, body } = await request(address, { dispatcher })

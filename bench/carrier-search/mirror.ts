@@ -16,7 +16,7 @@ import { table } from "../harness/table.ts"
 import { runVerb } from "../harness/verb.ts"
 
 const dockets = 2_000_000
-/** In the middle of them, as many numbers as a search may ask for. */
+/** The middle of the dockets, with as many numbers as one search allows. */
 const range = { start: 500_001, end: 1_500_000 }
 const seed = 1
 
@@ -30,7 +30,7 @@ const timed = (name: string, run: () => Promise<void> | void) => ({
   },
 })
 
-/** SQLite's own import, into a file of its own, as its shell does it without being told more. */
+/** SQLite's own import into a separate file, with the shell's defaults. */
 const shellImport = (folder: string, files: ReadonlyArray<string>) => {
   const file = join(folder, "shell.sqlite")
   const imports = files.map((path, n) => `.import "${path}" t${n}`)

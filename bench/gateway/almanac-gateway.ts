@@ -6,12 +6,12 @@ import { join } from "node:path"
 import { createInterface } from "node:readline"
 
 export interface Gateway {
-  /** A small read: GET, 200, with a Content-Length. */
+  /** The URL of a small read: GET, 200, with a Content-Length. */
   readonly url: string
   readonly token: string
   /** A tenant's token. */
   readonly tenant: string
-  /** Of the tenant's project. */
+  /** The id of the tenant's project. */
   readonly tenant_project_id: string
   readonly trust_id: string
   /** A token with every scope of blob storage. */
@@ -22,7 +22,9 @@ export interface Gateway {
 
 const this_checkout = join(import.meta.dirname, "../..")
 
-/** As `npm start` of a checkout runs it; earlier ones have no script that sets limits. */
+/**
+ * The command behind `npm start` in a checkout; earlier versions have no script that sets limits.
+ */
 const commandOf = (checkout: string): readonly [string, ...ReadonlyArray<string>] => {
   const server = [process.execPath, join(checkout, "launcher/run.mjs"), "serve"] as const
   const script = join(checkout, "launcher/start.sh")
@@ -30,8 +32,8 @@ const commandOf = (checkout: string): readonly [string, ...ReadonlyArray<string>
 }
 
 /**
- * Starts the whole server as `npm start` does, in a process of its own, with data in `folder` and
- * with these settings from the environment.
+ * Starts the whole server as `npm start` does, in a separate process, with data in `folder` and
+ * with these settings in the environment.
  */
 export const startGateway = async (
   folder: string,

@@ -1,4 +1,7 @@
-/** Suite 2: small reads through the whole gateway against raw node:http with the same answers. */
+/**
+ * Suite 2: small reads through the whole gateway compared with raw node:http and the same
+ * responses.
+ */
 import { fork } from "node:child_process"
 import { once } from "node:events"
 import { setTimeout as pause } from "node:timers/promises"
@@ -14,16 +17,16 @@ import { applyLoad, load_tool } from "./load.ts"
 
 const connections = 32
 
-/** Written by node itself, for each server alike. */
+/** Headers that Node writes itself, the same for each server. */
 const own_headers = ["connection", "date", "keep-alive", "transfer-encoding"]
 
-/** Answered by the raw server where there is no gateway to copy. */
+/** The raw server's response if there is no gateway to copy from. */
 const stand_in: Reply = {
   headers: ["content-type", "application/json", "content-length", "11"],
   body: '{"ok":true}',
 }
 
-/** One answer of the gateway, to be repeated by the raw server. */
+/** A response of the gateway, for the raw server to repeat. */
 const replyOf = async (url: string, token: string): Promise<Reply> => {
   const headers = {
     authorization: `Bearer ${token}`,
@@ -49,17 +52,17 @@ const startRaw = async (reply: Reply) => {
   return { url: String(url), stop }
 }
 
-/** What is read, and by whom. */
+/** A resource to read, and the caller's token. */
 interface Read {
   readonly of: string
   readonly url: string
   readonly token: string
 }
 
-/** Between two looks at the job that is to end. */
+/** Milliseconds between two polls of a job. */
 const look_ms = 100
 
-/** A job that has ended: the enrollment of a bucket that nobody serves. */
+/** A job that has ended: the enrollment of a bucket on an endpoint without a server. */
 const endedJob = async ({ url, token, tenant, tenant_project_id, trust_id }: Gateway) => {
   const ask = asking(url, tenant)
   const body = { project_id: tenant_project_id, payload: "nobody asks for it" }

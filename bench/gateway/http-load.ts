@@ -1,6 +1,6 @@
 /**
- * A load client in a process of its own: so many keep-alive connections, each with one request
- * on its way, over plain sockets, since an HTTP library would be slower than what it measures.
+ * A load client in its own process: keep-alive connections, each with one request in flight, over
+ * plain sockets, because an HTTP library would be slower than the server it measures.
  */
 import { connect, type Socket } from "node:net"
 import { type Round, summary } from "../harness/round.ts"
@@ -18,7 +18,7 @@ const head_end = Buffer.from("\r\n\r\n")
 const status_ok = "HTTP/1.1 200 "
 const length_header = /\r\ncontent-length: *(\d+)\r\n/i
 
-/** Bytes of the first response in `data`, or undefined while its head is not all there. */
+/** Bytes of the first response in `data`, or undefined while its head is incomplete. */
 const responseBytes = (data: Buffer): number | undefined => {
   const end = data.indexOf(head_end)
   if (end < 0) return undefined
@@ -39,7 +39,7 @@ const requestOf = ({ url, token }: Load) => {
   return Buffer.from(`${lines.join("\r\n")}\r\nAccept: application/json\r\n\r\n`)
 }
 
-/** Asks again and again on one connection until `end`; latencies in milliseconds go to `seen`. */
+/** Sends requests over one connection until `end`; appends latencies in milliseconds to `seen`. */
 const keepAsking = (socket: Socket, request: Buffer, end: number, seen: Array<number>) =>
   new Promise<void>((resolve, reject) => {
     let sent = 0

@@ -1,10 +1,10 @@
-/** `raw node:http`: a process that answers every request with the same bytes and headers. */
+/** `raw node:http`: a process that responds to every request with the same bytes and headers. */
 import { createServer } from "node:http"
 import type { AddressInfo } from "node:net"
 
-/** What the gateway answered once. */
+/** A response of the gateway. */
 export interface Reply {
-  /** Name, value, name, value, ... without those that node writes itself. */
+  /** Name, value, name, value, ... without the headers that Node writes itself. */
   readonly headers: ReadonlyArray<string>
   readonly body: string
 }
@@ -15,7 +15,7 @@ const serve = ({ headers, body }: Reply) => {
     response.end(body)
   })
   server.listen(0, "127.0.0.1", () => {
-    // A TCP server that listens has an address with a port.
+    // The address of a listening TCP server includes a port.
     const { port } = server.address() as AddressInfo
     process.send?.({ url: `http://127.0.0.1:${port}/` })
   })

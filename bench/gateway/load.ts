@@ -1,4 +1,7 @@
-/** Load on an HTTP server: by wrk where it is installed, else by http-load.ts; pinned away. */
+/**
+ * Load on an HTTP server: by wrk if it is installed, otherwise by http-load.ts; pinned to a
+ * separate core.
+ */
 import { type ChildProcess, spawn, spawnSync } from "node:child_process"
 import { once } from "node:events"
 import { writeFile } from "node:fs/promises"
@@ -13,7 +16,7 @@ const has = (program: string, flag: string) => !spawnSync(program, [flag]).error
 const wrk = has("wrk", "-v")
 const taskset = has("taskset", "--version")
 
-/** What makes the load, for the table. */
+/** The load tool, as named in the table. */
 export const load_tool = wrk ? "wrk" : "a client of our own over plain sockets"
 
 /** On the last core, so that the scheduler gives the server the others. */
@@ -22,7 +25,7 @@ const pinned = (program: string, flags: ReadonlyArray<string>): [string, Array<s
   return taskset ? ["taskset", ["-c", last, program, ...flags]] : [program, [...flags]]
 }
 
-/** One round of load. The token goes through a file of `folder` or a pipe, never through argv. */
+/** One round of load. The token goes through a file in `folder` or a pipe, never through argv. */
 export const applyLoad = (load: Load, folder: string): Promise<Round> =>
   wrk ? byWrk(load, folder) : byClient(load)
 
@@ -41,7 +44,7 @@ const byClient = async (load: Load): Promise<Round> => {
   return answer.round
 }
 
-/** Prints its figures as one line of JSON, which wrk's own text is not. */
+/** Prints its figures as one line of JSON, because wrk's own output is not JSON. */
 const script = (token: string) => `wrk.headers["Authorization"] = "Bearer ${token}"
 wrk.headers["Accept"] = "application/json"
 done = function(summary, latency, requests)

@@ -1,4 +1,4 @@
-/** Suite 8: the memory of an agent that waits against a Node that does nothing. */
+/** Suite 8: the memory of an idle agent compared with an idle Node process. */
 import { spawn } from "node:child_process"
 import { readdirSync, readFileSync } from "node:fs"
 import { join } from "node:path"
@@ -8,7 +8,7 @@ import { median } from "../harness/round.ts"
 import type { Suite } from "../harness/suite.ts"
 import { startGateway } from "./almanac-gateway.ts"
 
-/** Until an agent is booted, and until it has nothing left to do, in milliseconds. */
+/** Milliseconds for an agent to boot, and then to become idle. */
 const boot_ms_max = 30_000
 const rest_ms = 5_000
 const look_ms = 100
@@ -21,7 +21,7 @@ const read = (path: string) => {
   }
 }
 
-/** Megabytes that the process holds, with what it shares. */
+/** Resident memory of the process in megabytes, including shared pages. */
 const residentOf = (pid: number) =>
   Number(/^VmRSS:\s+(\d+) kB$/m.exec(read(`/proc/${pid}/status`))?.[1]) / 1000
 

@@ -1,10 +1,10 @@
-/** What stands against what: each contestant runs in a process of its own (stage.ts). */
+/** Contestants; each runs in its own process (stage.ts). */
 
-/** What a contestant is given: everything it may use is started and stopped by the bench. */
+/** The resources of a contestant; the bench starts and stops all of them. */
 export interface Home {
-  /** An empty folder of its own, on the disk that is measured. */
+  /** An empty folder of its own, on the measured disk. */
   readonly folder: string
-  /** The folder of PostgreSQL's socket, where that suite has a server. */
+  /** The folder of PostgreSQL's socket, if the suite has a server. */
   readonly postgres?: string
   /** The address of a JetStream server that holds the messages of commit.ts. */
   readonly nats?: string
@@ -18,6 +18,9 @@ export interface Running {
 
 export interface Contestant {
   readonly name: string
-  /** A rejection means that it cannot take part here; its message is the line that says why. */
+  /**
+   * A rejection means that the contestant cannot take part here; its message is the reason to
+   * print.
+   */
   readonly start: (home: Home) => Promise<Running>
 }

@@ -1,10 +1,10 @@
-/** The disk under the measurement: its noise says how far to trust what needs a sync. */
+/** The disk under measurement; its noise shows how far to trust results that need a sync. */
 import { mkdtemp, open, rm, statfs } from "node:fs/promises"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { quantile } from "./round.ts"
 
-/** Enough syncs for a p50, few enough to take some ten milliseconds before each round. */
+/** Enough syncs for a p50, few enough to take about ten milliseconds before each round. */
 const syncs = 40
 /** About the size of a commit. */
 const block_bytes = 512
@@ -14,7 +14,7 @@ export interface SyncNoise {
   readonly p99_ms: number
 }
 
-/** Appends `syncs` blocks to a file in `folder`, each with an fdatasync of its own. */
+/** Appends `syncs` blocks to a file in `folder`, with an fdatasync after each. */
 export const syncNoise = async (folder: string): Promise<SyncNoise> => {
   const path = join(folder, "sync-noise")
   const file = await open(path, "w")
@@ -31,7 +31,7 @@ export const syncNoise = async (folder: string): Promise<SyncNoise> => {
   return { p50_ms: quantile(latencies, 0.5), p99_ms: quantile(latencies, 0.99) }
 }
 
-/** statfs(2) magic numbers of the file systems that are likely here. */
+/** statfs(2) magic numbers of the most common file systems. */
 const file_systems: Readonly<Record<number, string>> = {
   16914836: "tmpfs",
   1481003842: "xfs",
@@ -46,8 +46,8 @@ export const fileSystem = async (folder: string): Promise<string> => {
 }
 
 /**
- * A new folder on a disk: in TMPDIR or, since /tmp is often memory, where a sync costs nothing
- * and proves nothing, in /var/tmp. Others may pass through it, not look into it.
+ * A new folder on a disk: in TMPDIR or else in /var/tmp, because /tmp is often in memory, where a
+ * sync costs nothing and proves nothing. Other users may traverse it, but not list it.
  */
 export const scratchFolder = async (): Promise<string> => {
   const base =

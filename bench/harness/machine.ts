@@ -1,4 +1,4 @@
-/** The machine that was measured on, in one paragraph. */
+/** A description of the machine under measurement, in one paragraph. */
 import { availableParallelism, cpus, loadavg, release, totalmem } from "node:os"
 import { fileSystem } from "./disk.ts"
 import type { Measured } from "./series.ts"
@@ -6,14 +6,14 @@ import { spread } from "./series.ts"
 
 const gibibyte = 2 ** 30
 
-/** Of others' work: taken when the process starts, before there is any of ours. */
+/** Load from other work: taken at startup, before the bench adds its own. */
 const load_before = loadavg()
   .map((load) => load.toFixed(1))
   .join(" ")
 
 const ms = (value: number) => value.toFixed(2)
 
-/** The disk, with how long it took to sync before the rounds. */
+/** The disk and its sync latency before the rounds. */
 const disk = async (folder: string, noise: Measured["noise"]) => {
   const name = await fileSystem(folder)
   if (noise.length === 0) return name
@@ -23,7 +23,7 @@ const disk = async (folder: string, noise: Measured["noise"]) => {
   return `${name}, fdatasync p50 ${ms(sync.median)} ms (${range})`
 }
 
-/** Cores, load, disk with its sync latency during the run, node and the servers' versions. */
+/** Cores, load, disk with its sync latency during the run, Node and the servers' versions. */
 export const machine = async (
   folder: string,
   measured: ReadonlyArray<Measured>,

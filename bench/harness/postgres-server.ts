@@ -1,4 +1,7 @@
-/** A PostgreSQL server of a bench's or a test's own: new files, a unix socket, gone afterwards. */
+/**
+ * A temporary PostgreSQL server for a bench or a test: new files, a Unix socket, removed
+ * afterwards.
+ */
 import { type ChildProcess, execFileSync, spawn, spawnSync } from "node:child_process"
 import { once } from "node:events"
 import { existsSync, readdirSync } from "node:fs"
@@ -9,7 +12,7 @@ import type { Settings } from "./suite.ts"
 
 const ready_wait_ms = 30_000
 
-/** Where the newest server's programs are below a folder; undefined where there is none. */
+/** The folder of the newest server's programs below `folder`; undefined if there is none. */
 const programsIn = (folder: string): string | undefined => {
   const installations = join(folder, "usr/lib/postgresql")
   if (!existsSync(installations)) return undefined
@@ -19,7 +22,7 @@ const programsIn = (folder: string): string | undefined => {
     .find((bin) => existsSync(join(bin, "initdb")))
 }
 
-/** The programs of the system or of the bootstrap's tree; undefined where nobody has them. */
+/** The programs of the system or of the bootstrap's tree; undefined if neither has them. */
 export const programs = (): string | undefined => {
   const tree = findTree("postgresql")
   return tree === undefined ? undefined : programsIn(tree)
@@ -34,12 +37,12 @@ export const serverVersion = (bin: string): string =>
 export interface Server {
   /** The folder of the socket. */
   readonly socket: string
-  /** Ends it at once, as a machine that loses its power would; it may be started again. */
+  /** Kills the server at once, like a power failure; it can be started again. */
   readonly kill: () => Promise<void>
   readonly start: () => Promise<void>
 }
 
-/** PostgreSQL refuses to run as root: then it runs as its package's user, or as nobody. */
+/** PostgreSQL refuses to run as root; it then runs as its package's user, or as nobody. */
 export const unprivileged = () => {
   if (process.getuid?.() !== 0) return {}
   const name = spawnSync("id", ["postgres"]).status === 0 ? "postgres" : "nobody"
@@ -47,7 +50,7 @@ export const unprivileged = () => {
   return { uid: id("-u"), gid: id("-g") }
 }
 
-/** Programs that this user may run: root's own cache is nobody else's to read. */
+/** Programs that this user may run: root's own cache is not readable by others. */
 const reachable = async (scratch: string, is_root: boolean) => {
   const tree = findTree("postgresql")
   if (tree === undefined) throw new Error("no PostgreSQL (apt-get install postgresql)")
@@ -58,8 +61,8 @@ const reachable = async (scratch: string, is_root: boolean) => {
 }
 
 /**
- * Starts a server in a new folder below `scratch`. All settings are the defaults, and sync is on
- * unless `flags` say otherwise; nobody but the folder's owner (and root) reaches the socket.
+ * Starts a server in a new folder under `scratch`. All settings are the defaults, and sync is on
+ * unless `flags` turn it off; only the folder's owner (and root) can reach the socket.
  */
 export const startServer = async (
   scratch: string,
@@ -104,7 +107,7 @@ const ready = async (server: ChildProcess) => {
   server.stderr?.resume()
 }
 
-/** SIGINT ends sessions and leaves the files whole; SIGQUIT leaves them to be recovered. */
+/** SIGINT ends sessions and leaves the files consistent; SIGQUIT leaves them to recovery. */
 const end = async (server: ChildProcess | undefined, signal: "SIGINT" | "SIGQUIT") => {
   if (server === undefined || server.exitCode !== null) return
   server.kill(signal)

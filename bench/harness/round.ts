@@ -1,4 +1,4 @@
-/** One round of measuring, and the figures made of several. */
+/** One round of measurements, and the statistics over several. */
 
 export interface Effort {
   readonly in_flight: number
@@ -14,7 +14,7 @@ export interface Round {
   readonly p99_ms: number
 }
 
-/** Runs `run(first)`, `run(first + 1)` ... with so many in flight, and waits for the last. */
+/** Runs `run(first)`, `run(first + 1)` ... with `in_flight` at a time, and waits for the last. */
 export const drive = async (
   run: (i: number) => Promise<void>,
   first: number,
@@ -35,7 +35,7 @@ export const drive = async (
   return summary(latencies, (performance.now() - began) / 1000)
 }
 
-/** Latencies in milliseconds and the seconds they took together, as a round. */
+/** Makes a round of latencies in milliseconds and the total seconds. */
 export const summary = (latencies: Array<number>, seconds: number): Round => ({
   runs: latencies.length,
   runs_per_s: latencies.length / seconds,
@@ -43,20 +43,22 @@ export const summary = (latencies: Array<number>, seconds: number): Round => ({
   p99_ms: quantile(latencies, 0.99),
 })
 
-/** The q-quantile, 0 to 1, by the nearest rank; NaN of nothing. */
+/** The q-quantile, 0 to 1, by the nearest rank; NaN if there are no values. */
 export const quantile = (values: ReadonlyArray<number>, q: number): number => {
   const sorted = values.toSorted((a, b) => a - b)
   return sorted[Math.max(0, Math.ceil(q * sorted.length) - 1)] ?? Number.NaN
 }
 
-/** The middle value, the mean of the two middle ones of an even count. */
+/** The middle value; for an even count, the mean of the two middle ones. */
 export const median = (values: ReadonlyArray<number>): number => {
   const sorted = values.toSorted((a, b) => a - b)
   const low = sorted[Math.floor((sorted.length - 1) / 2)] ?? Number.NaN
   return (low + (sorted[Math.floor(sorted.length / 2)] ?? Number.NaN)) / 2
 }
 
-/** ours[k] / theirs[k] for each round k that both ran: only neighbours in time are compared. */
+/**
+ * ours[k] / theirs[k] for each round k that both ran: only rounds adjacent in time are compared.
+ */
 export const ratios = (
   ours: ReadonlyArray<number>,
   theirs: ReadonlyArray<number>,

@@ -1,4 +1,4 @@
-/** Rounds of several contestants, one after the other and over again: A B C, A B C, ... */
+/** Rounds of several contestants, interleaved: A B C, A B C, ... */
 import { causeText } from "#schemas/cause-text.ts"
 import { type SyncNoise, syncNoise } from "./disk.ts"
 import { type Effort, median, type Round, ratios } from "./round.ts"
@@ -10,13 +10,13 @@ export interface Series<R extends Round = Round> {
 
 export interface Measured<R extends Round = Round> {
   readonly series: ReadonlyArray<Series<R>>
-  /** Of the disk just before each round. */
+  /** The disk's noise just before each round. */
   readonly noise: ReadonlyArray<SyncNoise>
 }
 
 export const say = (line: string): void => console.error(`bench: ${line}`)
 
-/** What `start` answers, or nothing and one line that says why. */
+/** The result of `start`; on failure undefined, and one line that says why. */
 export const orSkip = async <A>(name: string, start: () => Promise<A>): Promise<A | undefined> => {
   try {
     return await start()
@@ -26,15 +26,15 @@ export const orSkip = async <A>(name: string, start: () => Promise<A>): Promise<
   }
 }
 
-/** Who takes part: a name, and how it runs one round. */
+/** A contestant: its name, and how it runs one round. */
 export interface Contender<R extends Round = Round> {
   readonly name: string
   readonly round: (effort: Effort) => Promise<R>
 }
 
 /**
- * One discarded warm-up each, none where it has no runs, then `rounds` rounds in turn. One that
- * fails takes no more part.
+ * Runs one discarded warm-up each, unless it has no runs, then `rounds` rounds in turn. A
+ * contestant that fails is left out from then on.
  */
 export const interleave = async <R extends Round>(
   seats: ReadonlyArray<Contender<R>>,
@@ -59,7 +59,7 @@ export const interleave = async <R extends Round>(
   return { series: series.filter(({ rounds }) => rounds.length > 0), noise }
 }
 
-/** Rounds per second of a series, round by round. */
+/** Runs per second of a series, round by round. */
 export const rates = (series: Series): ReadonlyArray<number> =>
   series.rounds.map(({ runs_per_s }) => runs_per_s)
 
@@ -75,6 +75,6 @@ export const spread = (values: ReadonlyArray<number>): Spread => ({
   max: Math.max(...values),
 })
 
-/** ours / theirs round by round; nothing where ours is not there or is theirs. */
+/** ours / theirs round by round; undefined if `ours` is missing or the same as `theirs`. */
 export const ratioSpread = (ours: Series | undefined, theirs: Series): Spread | undefined =>
   ours && ours !== theirs ? spread(ratios(rates(ours), rates(theirs))) : undefined

@@ -1,4 +1,4 @@
-/** The process of one contestant: starts it, runs the rounds it is told to, stops. */
+/** The process of one contestant: starts it, runs the requested rounds, stops. */
 import { causeText } from "#schemas/cause-text.ts"
 import type { Contestant, Running } from "./contestant.ts"
 import { drive } from "./round.ts"
@@ -9,7 +9,7 @@ let done = 0
 
 const start = async (module: string, name: string, home: Parameters<Contestant["start"]>[0]) => {
   const exported: Record<string, unknown> = await import(module)
-  // A module of contestants exports them by name; one that does not is a mistake in the suite.
+  // A module of contestants exports them by name; a module that does not is a mistake in the suite.
   const contestants = Object.values(exported) as ReadonlyArray<Contestant>
   running = await contestants.find((contestant) => contestant.name === name)?.start(home)
   if (!running) throw new Error(`${module} exports no contestant ${name}`)

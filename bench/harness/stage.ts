@@ -1,4 +1,4 @@
-/** A contestant in a process of its own, so that no one's garbage or timers cost another. */
+/** A contestant in its own process, so that garbage and timers of one do not slow down another. */
 import { type ChildProcess, fork } from "node:child_process"
 import { mkdir } from "node:fs/promises"
 import { join } from "node:path"
@@ -7,13 +7,13 @@ import type { Home } from "./contestant.ts"
 import type { Effort, Round } from "./round.ts"
 import type { Settings } from "./suite.ts"
 
-/** From the bench to the process of a contestant. */
+/** A message from the bench to a contestant's process. */
 export type Order =
   | { readonly order: "start"; readonly module: string; readonly name: string; readonly home: Home }
   | { readonly order: "round"; readonly effort: Effort }
   | { readonly order: "stop" }
 
-/** And back: each order has one answer. */
+/** The response; each order gets one. */
 export type Answer = { readonly round?: Round } | { readonly failed: string }
 
 export interface Seat {
@@ -21,12 +21,12 @@ export interface Seat {
   readonly round: (effort: Effort) => Promise<Round>
 }
 
-/** How long a process may take to go when told to; it is killed then. */
+/** Milliseconds for a process to exit after a stop; then it is killed. */
 const stop_wait_ms = 10_000
 
 /**
- * Starts the contestant called `name` that `module` (relative to this folder) exports, in a folder
- * of its own below home.folder. Rejects with its line when it cannot take part.
+ * Starts the contestant `name` that `module` (relative to this folder) exports, in its own folder
+ * under home.folder. Rejects with the contestant's reason if it cannot take part.
  */
 export const seat = async (
   module: string,
@@ -61,7 +61,7 @@ const ask = (child: ChildProcess, order: Order): Promise<Answer> =>
     child.once("exit", gone)
     child.once("message", (message) => {
       child.off("exit", gone)
-      // The other end of this pipe is stage-child.ts, which sends nothing but answers.
+      // The other end of this pipe is stage-child.ts, which sends only responses.
       const answer = message as Answer
       if ("failed" in answer) reject(new Error(answer.failed))
       else resolve(answer)

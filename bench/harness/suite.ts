@@ -1,17 +1,19 @@
-/** What a suite is given and answers. */
+/** The settings and the result of a suite. */
 
 export interface Settings {
-  /** A new folder on the disk that is measured. */
+  /** A new folder on the measured disk. */
   readonly folder: string
   readonly rounds: number
-  /** Of one round. */
+  /** Seconds per round. */
   readonly seconds: number
-  /** Of the blob suite: the sizes, such as `16 MiB`, and counts of clients that are measured. */
+  /** Blob suite only: the sizes to measure, such as `16 MiB`, and the client counts. */
   readonly sizes?: ReadonlyArray<string>
   readonly clients?: ReadonlyArray<number>
-  /** What is started is stopped, last first, also when the suite fails or is interrupted. */
+  /**
+   * Registers a stop function; the last one runs first, also if the suite fails or is interrupted.
+   */
   readonly onEnd: (stop: () => Promise<void>) => void
 }
 
-/** Measures, and answers its section of docs/benchmarks.md. */
+/** Measures, and returns its section of docs/benchmarks.md. */
 export type Suite = (settings: Settings) => Promise<string>

@@ -1,13 +1,13 @@
-/** Measured rounds as Markdown, and their place in docs/benchmarks.md. */
+/** Formats measured rounds as Markdown, and publishes them in docs/benchmarks.md. */
 import { readFile, writeFile } from "node:fs/promises"
 import { fileURLToPath } from "node:url"
 import { median, type Round } from "./round.ts"
 import { type Measured, rates, ratioSpread, type Series, type Spread, spread } from "./series.ts"
 
-/** Three digits are all that such a measurement holds. */
+/** Such measurements are precise to three digits at most. */
 const digits = 3
 
-/** As the tables show a figure. */
+/** Formats a figure for the tables. */
 export const number = (value: number) =>
   Number(value.toPrecision(digits)).toLocaleString("en-US", { maximumFractionDigits: digits })
 
@@ -18,7 +18,7 @@ export const range = ({ median: middle, min, max }: Spread) =>
 const middle = (series: Series, figure: (round: Round) => number) =>
   number(median(series.rounds.map(figure)))
 
-/** A table as the formatter writes it, so that a published page passes `npm run check`. */
+/** Formats a table as the formatter does, so that a published page passes `npm run check`. */
 export const aligned = ([heads = [], ...rows]: readonly (readonly string[])[]): string => {
   const widths = heads.map((head, column) =>
     Math.max(3, head.length, ...rows.map((row) => row[column]?.length ?? 0)),
@@ -29,17 +29,17 @@ export const aligned = ([heads = [], ...rows]: readonly (readonly string[])[]): 
 }
 
 export interface Columns {
-  /** What one rate counts: "commands/s". */
+  /** The unit of a rate: "commands/s". */
   readonly rate: string
-  /** How many of them one run is. */
+  /** The number of units in one run. */
   readonly per_run: number
   /** The name of the series that the others are compared with. */
   readonly ours: string
-  /** Whether a run's latency says more than its rate. */
+  /** Whether latency is more informative than the rate. */
   readonly latency: boolean
 }
 
-/** One row a contestant: its rates, its latencies, ours against it; then every round's rate. */
+/** One row per contestant with rates, latencies and ratio to ours; then the rates of all rounds. */
 export const table = ({ series }: Measured, { rate, per_run, ours, latency }: Columns): string => {
   const own = series.find(({ name }) => name === ours)
   const rows = series.map((each) => {

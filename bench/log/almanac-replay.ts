@@ -1,4 +1,4 @@
-/** Almanac in the replay suite: the projector over the log, into a new read model. */
+/** Almanac in the replay suite: the projector reads the log into a new read model. */
 import { mkdirSync, rmSync } from "node:fs"
 import { join } from "node:path"
 import { Effect, Layer, ManagedRuntime } from "effect"

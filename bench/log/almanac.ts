@@ -21,7 +21,7 @@ const app = (folder: string) =>
     Layer.provide(ownServerLayer()),
     Layer.provide(DataFolder.layer(folder)),
     Layer.merge(sqlite(join(folder, "read-models"))),
-    // As the server does without a collector of traces.
+    // As in a server without a trace collector.
     Layer.merge(Layer.succeed(References.TracerEnabled, false)),
   )
 
@@ -33,7 +33,7 @@ export const almanac: Contestant = {
     const runtime = ManagedRuntime.make(app(folder))
     const model = await runtime.runPromise(Scope.provide(readModel(blueprint), runtime.scope))
 
-    // Compiled once, as the statements of the others are prepared once.
+    // Compiled once, because the other contestants prepare their statements once.
     const read = model.db
       .selectFrom("worker")
       .select(["worker_id", "version", "running_jobs"])

@@ -1,8 +1,8 @@
 /**
- * The log alone, as a limit: a commit of the same bytes into a JetStream of the same settings, its
- * version checked by the server, and nothing else. No rule, no read model, no row read back.
+ * The log alone, as an upper bound: commits of the same bytes to a JetStream stream with the same
+ * settings, with the version checked by the server. No rule, no read model, no row read back.
  *
- * Each commit is written alone. In atomic batches of what has gathered, 16 in flight are slower.
+ * Each commit is written alone: with 16 in flight, atomic batches of waiting commits are slower.
  */
 import { randomUUID } from "node:crypto"
 import { headers } from "@nats-io/transport-node"
@@ -15,7 +15,7 @@ import { logStreamConfig } from "#journal"
 import type { Contestant } from "../harness/contestant.ts"
 import { type Command, eventOf, inTurn } from "./work.ts"
 
-/** As long as Almanac waits for an append. */
+/** Almanac's timeout for an append. */
 const timeout = 5_000
 
 /** A worker's last commit. */
@@ -26,7 +26,7 @@ interface Last {
 
 const unwritten: Last = { sequence: 0, commands: [] }
 
-/** As long as a hash of the commit before, which nobody computes here. */
+/** As long as the hash of the previous commit, which this contestant does not compute. */
 const prev = "0".repeat(64)
 
 /** The commit that Almanac would write. */

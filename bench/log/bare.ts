@@ -1,9 +1,10 @@
 /**
- * The limit of a replay: parse each message, upsert the row, 500 messages and the position a
- * transaction. Nothing is checked, decoded or kept apart; nobody would want to maintain it.
+ * The upper bound of a replay: parse each message, upsert the row, and commit 500 messages and the
+ * position per transaction. It has no checks, no decoding and no layers; nobody would want to
+ * maintain it.
  *
- * Twice: `bare loop` reads from JetStream as Almanac does and is the fair limit; `bare loop,
- * from memory` shows how much of that is the reading.
+ * It runs twice: `bare loop` reads from JetStream as Almanac does and is the fair limit; `bare
+ * loop, from memory` shows how much of that is reading.
  */
 import { rmSync } from "node:fs"
 import { join } from "node:path"
@@ -13,13 +14,13 @@ import Database from "better-sqlite3"
 import type { Contestant } from "../harness/contestant.ts"
 import { commitOf, messages, mustHold, stream, type Totals } from "./commit.ts"
 
-/** Messages a transaction: beyond it nothing is gained (facts of the first measurements). */
+/** Messages per transaction; more gain nothing (facts of the first measurements). */
 const batch_max = 500
 
-/** Messages asked for ahead, so that the server never waits for us. */
+/** Messages requested ahead, so that the server never waits for the client. */
 const ahead_max = 5_000
 
-/** Same tables and settings as a read model of Almanac's. */
+/** The same tables and settings as one of Almanac's read models. */
 const schema = `
 create table worker (worker_id text primary key, position integer not null,
   running_jobs integer not null, job_id text not null, updated_at text not null);
@@ -56,7 +57,7 @@ const readModel = (path: string) => {
     place.run(position)
   })
   const finish = () => {
-    // The statement's columns are the fields of Totals.
+    // The columns of the statement are the fields of Totals.
     mustHold(db.prepare(totals).get() as Totals)
     db.close()
   }

@@ -1,4 +1,4 @@
-/** Suite 1: command, durable event, visible read model; fsync before the answer, no HTTP. */
+/** Suite 1: command, durable event, visible read model; fsync before the response, no HTTP. */
 import { machine } from "../harness/machine.ts"
 import { programs, serverVersion, startServer } from "../harness/postgres-server.ts"
 import { interleave, type Measured, orSkip } from "../harness/series.ts"
@@ -7,7 +7,7 @@ import type { Suite } from "../harness/suite.ts"
 import { table } from "../harness/table.ts"
 import { install, versionOf } from "../peers/installed.ts"
 
-/** Modules are named as stage-child.ts imports them. */
+/** Module paths are relative to stage-child.ts, which imports them. */
 const contestants = [
   { module: "../log/almanac.ts", name: "almanac" },
   { module: "../log/bare-log.ts", name: "bare JetStream" },
@@ -17,10 +17,10 @@ const contestants = [
   { module: "../peers/emmett.ts", name: "emmett" },
 ]
 
-/** The issue asks for both: one waiting caller, and a busy service. */
+/** The issue requires both: a single waiting caller, and a busy service. */
 const in_flights = [1, 16]
 
-/** Seconds that each warms up, at least: V8 still gains after thousands of commands. */
+/** Minimum warm-up in seconds: V8 still optimizes after thousands of commands. */
 const warm_up_s = 8
 
 const versions = () => {

@@ -1,4 +1,4 @@
-/** The messages of the replay suite: commits as Almanac's log keeps them, of 10,000 workers. */
+/** The messages of the replay suite: commits of 10,000 workers, as Almanac's log stores them. */
 import type { Commit } from "#events/log.ts"
 import { eventOf } from "./work.ts"
 
@@ -8,10 +8,10 @@ export const subject_prefix = "commit."
 
 export const messages = 100_000
 
-/** So each worker has ten commits, and a commit remembers at most ten command ids. */
+/** Thus each worker has ten commits, and a commit remembers at most ten command ids. */
 export const workers = 10_000
 
-/** A fixed time: every message is the same in each run. */
+/** A fixed time, so that every message is the same on each run. */
 const began = Date.UTC(2026, 10, 20)
 
 /** The i-th message, from 0; its position in the log is i + 1. */
@@ -37,11 +37,11 @@ export const commitOf = (i: number): { readonly subject: string; readonly commit
   return { subject: `${subject_prefix}bench.worker.${worker_id}`, commit }
 }
 
-/** What the read model says of itself when all messages are in it. */
+/** The read model's totals once it contains all messages. */
 export interface Totals {
   readonly rows: number
   readonly running_jobs: number
-  /** Sum of each row's `position`: the place in the log of the last event that changed it. */
+  /** Sum of each row's `position`: the log position of the last event that changed it. */
   readonly positions: number
 }
 
@@ -53,7 +53,7 @@ export const totals_expected: Totals = {
   positions: ((messages - workers + 1 + messages) * workers) / 2,
 }
 
-/** Throws unless the read model holds what the messages say. */
+/** Throws unless the read model agrees with the messages. */
 export const mustHold = (totals: Totals): void => {
   const [found, expected] = [JSON.stringify(totals), JSON.stringify(totals_expected)]
   if (found !== expected) throw new Error(`the read model holds ${found}, not ${expected}`)

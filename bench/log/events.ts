@@ -1,4 +1,4 @@
-/** Suite: from an event's publishing to a subscriber, over server-sent events and on the bus. */
+/** Suite: latency from publishing an event to a subscriber, over server-sent events and the bus. */
 import { spawn } from "node:child_process"
 import { once } from "node:events"
 import { mkdir } from "node:fs/promises"
@@ -16,12 +16,12 @@ import type { Settings, Suite } from "../harness/suite.ts"
 import { table } from "../harness/table.ts"
 import { addressIn, stopServer } from "./nats-server.ts"
 
-/** Where the events go that are measured: as blobs' do, some 500 bytes each. */
+/** The subject of the measured events: like those of blobs, about 500 bytes each. */
 const subject = "events.blob-storage.blob.blob_stored"
-/** Milliseconds between two events: what is measured is the way of one, not a queue. */
+/** Milliseconds between two events, so that the suite measures latency and not a queue. */
 const pause_ms = 2
 
-/** A server without accounts, which Almanac and the bench use alike. */
+/** A server without accounts; Almanac and the bench use it in the same way. */
 const startBus = async (folder: string, onEnd: Settings["onEnd"]) => {
   const path = findBinary("nats-server", {})?.path
   if (!path) throw new Error("no nats-server (npm start fetches one)")
@@ -32,7 +32,7 @@ const startBus = async (folder: string, onEnd: Settings["onEnd"]) => {
   return await addressIn(folder)
 }
 
-/** Publishes one event, and answers when (as performance.now tells it) it was sent. */
+/** Publishes one event; returns the time when it was sent, as of performance.now. */
 const publisher = (bus: NatsConnection) => {
   let n = 0
   return () => {
@@ -60,7 +60,7 @@ interface Subscriber {
   readonly start: (heard: (id: string) => void) => Promise<() => Promise<void>>
 }
 
-/** GET /v1/events, its lines taken apart as a client does. */
+/** GET /v1/events, with its lines parsed as a client does. */
 const overHttp = (url: string, token: string): Subscriber => ({
   start: async (heard) => {
     const headers = { authorization: `Bearer ${token}` }
@@ -101,7 +101,7 @@ const onTheBus = (bus: NatsConnection): Subscriber => ({
 
 const pause = (ms: number) => new Promise((resume) => setTimeout(resume, ms))
 
-/** One event after the other, each from its publishing until the subscriber has it. */
+/** One event after another, each measured from publishing until the subscriber receives it. */
 const seat = (
   name: string,
   subscriber: Subscriber,

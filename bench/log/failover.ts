@@ -1,6 +1,6 @@
 /**
- * Suite: how long nobody conducts when the process that does is killed, and when each of three
- * nats-servers is, against the time to live of its lease.
+ * Suite: how long no process conducts after the conductor is killed, and after each of three
+ * nats-servers is killed, compared with the time to live of its lease.
  */
 import { join } from "node:path"
 import { setTimeout as pause } from "node:timers/promises"
@@ -19,11 +19,11 @@ import type { Suite } from "../harness/suite.ts"
 import { aligned, number, range } from "../harness/table.ts"
 
 const processes = 3
-/** What the conductor does without being asked, once a second: its work is seen in the log. */
+/** The conductor's own work, once a second, as recorded in the log. */
 const work = "commit.share-protection.reconciliation.>"
-/** The goal, as a part of the lease's TTL. Source: issue 10, "It must show". */
+/** The goal as a multiple of the lease's TTL. Source: issue 10, "It must show". */
 const goal = 1.5
-/** Until all is as before: longer than any gap. */
+/** Milliseconds until the cluster has recovered: longer than any gap. */
 const rest_ms = 25_000
 const settle_ms = 5_000
 const seconds = (ms: number) => ms / 1000
@@ -53,7 +53,7 @@ const startAll = (cluster: NatsCluster, folder: string) =>
     }),
   )
 
-/** When the conductor did something since a time (epoch milliseconds), by the log's own clock. */
+/** When the conductor worked since a time (epoch milliseconds), by the log's own clock. */
 const workSince = (cluster: NatsCluster, since: Date) =>
   cluster.ask(async (_, connection) => {
     const consumers = jetstream(connection).consumers
@@ -71,14 +71,14 @@ const workSince = (cluster: NatsCluster, since: Date) =>
     return times
   })
 
-/** The longest silence from the fault on. */
+/** The longest gap from the fault on. */
 const silence = (from: number, times: ReadonlyArray<number>) =>
   [from, ...times.filter((at) => at > from)].reduce(
     ({ before, longest }, at) => ({ before: at, longest: Math.max(longest, at - before) }),
     { before: from, longest: 0 },
   ).longest
 
-/** A round of one fault: how long it was silent. */
+/** A round with one fault, and its gap. */
 const roundOf = (
   cluster: NatsCluster,
   name: string,

@@ -1,4 +1,4 @@
-/** A JetStream server of the bench's own, filled with the messages of commit.ts. */
+/** A JetStream server for the bench, filled with the messages of commit.ts. */
 import { type ChildProcess, execFileSync, spawn } from "node:child_process"
 import { once } from "node:events"
 import { existsSync } from "node:fs"
@@ -22,7 +22,7 @@ export interface Server {
   readonly version: string
 }
 
-/** Starts a server on loopback in a new folder below `scratch`, and fills its stream. */
+/** Starts a server on loopback in a new folder under `scratch`, and fills its stream. */
 export const startFilledServer = async (
   scratch: string,
   onEnd: Settings["onEnd"],
@@ -39,14 +39,14 @@ export const startFilledServer = async (
   return { url, version: execFileSync(path, ["--version"], { encoding: "utf8" }).trim() }
 }
 
-/** Ends a server in order. */
+/** Shuts a server down in an orderly way. */
 export const stopServer = async (server: ChildProcess) => {
   if (server.exitCode !== null) return
   server.kill("SIGTERM")
   await once(server, "exit")
 }
 
-/** The server writes where it listens into a file, once it does. */
+/** Reads the server's address from the file that it writes once it listens. */
 export const addressIn = async (folder: string): Promise<string> => {
   const late = performance.now() + ready_wait_ms
   while (performance.now() < late) {

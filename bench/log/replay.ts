@@ -14,7 +14,7 @@ const contestants = [
   { module: "../log/bare.ts", name: "bare loop, from memory" },
 ]
 
-/** One replay is a round, however long it takes. */
+/** One replay is one round, however long it takes. */
 const once = { in_flight: 1, seconds: Number.MAX_SAFE_INTEGER, runs_max: 1 }
 
 export const replay: Suite = async ({ folder, rounds, onEnd }) => {

@@ -1,16 +1,16 @@
 /**
- * The unit of work that every contestant of the command suite does: a worker takes a job, or lets
- * it go. Load the worker's state, check the rule, append one event, make the row visible, read it.
+ * The unit of work of every contestant in the command suite: a worker takes or releases a job. Load
+ * the worker's state, check the rule, append one event, make the row visible, read it.
  */
 
-/** Enough aggregates that conflicts are not the subject. */
+/** Enough aggregates to avoid conflicts, which this suite does not measure. */
 export const workers = 1_000
 
 export interface Command {
   readonly worker_id: string
   readonly job_id: string
   readonly type: "AssignJob" | "ReleaseJob"
-  /** The version that the worker has after this command, from 1 on. */
+  /** The worker's version after this command, from 1 on. */
   readonly version: number
 }
 
@@ -21,8 +21,8 @@ export interface Worker {
 }
 
 /**
- * Gives `handle` the next command of the worker that has rested longest: it takes a job, or lets
- * it go. So no worker is in flight twice, however long one command is held up.
+ * Passes `handle` the next command of the worker that has been idle longest: it takes or releases a
+ * job. Thus no worker has two commands in flight, however long one of them is delayed.
  */
 export const inTurn = (handle: (command: Command) => Promise<void>) => {
   const free = Array.from({ length: workers }, (_, n) => ({ n, version: 0 }))
@@ -40,7 +40,7 @@ export const inTurn = (handle: (command: Command) => Promise<void>) => {
   }
 }
 
-/** The event that a command causes: about 300 bytes of JSON. */
+/** The event of a command: about 300 bytes of JSON. */
 export const eventOf = (command: Command, now: Date) => ({
   type: command.type === "AssignJob" ? "WorkerJobAssigned" : "WorkerJobReleased",
   worker_id: command.worker_id,
@@ -58,7 +58,7 @@ export const unregistered = (worker_id: string): Worker => ({
   running_jobs: 0,
 })
 
-/** The rule: one job at a time. Answers the state after the command, or throws its refusal. */
+/** The rule: one job at a time. Returns the state after the command, or throws its rejection. */
 export const decide = (worker: Worker, command: Command): Worker => {
   const running_jobs = worker.running_jobs + (command.type === "AssignJob" ? 1 : -1)
   if (running_jobs < 0 || running_jobs > 1) {
@@ -67,7 +67,7 @@ export const decide = (worker: Worker, command: Command): Worker => {
   return { worker_id: worker.worker_id, version: worker.version + 1, running_jobs }
 }
 
-/** Throws unless the row that was read back shows the command. */
+/** Throws unless the row that was read reflects the command. */
 export const mustShow = (row: Worker | undefined, command: Command): void => {
   if (row?.version !== command.version || row.running_jobs !== command.version % 2) {
     throw new Error(`the row after ${command.version} of ${command.worker_id} is not its own`)

@@ -1,4 +1,4 @@
-/** The unit of work of work.ts as an aggregate of Almanac's and its read model. */
+/** The unit of work of work.ts as an Almanac aggregate and its read model. */
 import { Schema } from "effect"
 import { sql } from "kysely"
 import { assign, setup } from "xstate"

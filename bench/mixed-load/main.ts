@@ -1,6 +1,6 @@
 /**
- * The memory of a whole server under a mixed load: starts one in a fresh folder, sends about 85
- * requests a second, and reads its memory and descriptors until some minutes after the load.
+ * The memory of a whole server under mixed load: starts one in a new folder, sends about 85
+ * requests per second, and samples its memory and descriptors until a few minutes after the load.
  */
 import { readdirSync, readFileSync, readlinkSync, rmSync } from "node:fs"
 import { setTimeout as pause } from "node:timers/promises"
@@ -23,10 +23,10 @@ of resident memory. Needs Linux. Not a part of \`npm run bench\`.
 
 const minute_ms = 60_000
 const reading_ms = 30_000
-/** A request that falls due this late, or while so many are unanswered, is left out. */
+/** A request that is this late, or comes while this many are pending, is skipped. */
 const late_ms_max = 200
 const waiting_max = 64
-/** Of all services: so much less and more come and go with timers and the bus. */
+/** For all services together: timers and the bus open and close this many. */
 const descriptors_slack = 4
 const told_errors_max = 10
 
@@ -45,21 +45,23 @@ const number = (name: string, text: string) => {
   return value
 }
 
-/** Resident memory of a process now and at its peak, in MB. */
+/** Resident memory of a process, current and peak, in MB. */
 const residentOf = (pid: number) => {
   const text = readFileSync(`/proc/${pid}/status`, "utf8")
   const of = (field: string) => Number(new RegExp(`^${field}:\\s+(\\d+) kB$`, "m").exec(text)?.[1])
   return { rss_mb: (of("VmRSS") * 1024) / 1e6, peak_mb: (of("VmHWM") * 1024) / 1e6 }
 }
 
-/** Open descriptors of a process, without the segments of its volume, which grow with the data. */
+/**
+ * Open descriptors of a process, without its volume's segments, whose number grows with the data.
+ */
 const descriptorsOf = (pid: number) => {
   const folder = `/proc/${pid}/fd`
   return readdirSync(folder).filter((name) => {
     try {
       return !readlinkSync(`${folder}/${name}`).endsWith(".seg")
     } catch {
-      // Closed meanwhile.
+      // Closed in the meantime.
       return false
     }
   }).length
@@ -98,7 +100,7 @@ const table = (readings: ReadonlyArray<Reading>) => {
   return aligned([heads, ...rows])
 }
 
-/** Sends each kind at its own pace until `end`, whether or not the ones before are answered. */
+/** Sends each kind at its own rate until `end`, without waiting for earlier responses. */
 const load = async ({ kinds }: Mix, end: number, onError: (text: string) => void) => {
   const waiting = new Set<Promise<void>>()
   let count = 0
@@ -106,7 +108,7 @@ const load = async ({ kinds }: Mix, end: number, onError: (text: string) => void
     let due = performance.now()
     while (due < end) {
       await pause(Math.max(0, due - performance.now()))
-      // What a stalled machine missed is not sent as a burst.
+      // A machine that stalled does not send the missed requests in a burst.
       due = Math.max(due + 1000 / per_s, performance.now() - late_ms_max)
       if (waiting.size >= waiting_max) continue
       count++

@@ -1,4 +1,4 @@
-/** The requests of the mixed load: what each kind sends, and how often. */
+/** The requests of the mixed load: their content and their rates. */
 import { randomBytes, randomUUID } from "node:crypto"
 import { once } from "node:events"
 import { Agent, type IncomingMessage, type RequestOptions, request } from "node:http"
@@ -9,10 +9,10 @@ import type { Gateway } from "../gateway/almanac-gateway.ts"
 
 const small_bytes = 4096
 const large_bytes = 4 * 1024 * 1024
-/** Blobs that exist at a time; the oldest is deleted, so that the disk does not fill. */
+/** Blobs that exist at a time; the oldest is deleted so that the disk does not fill up. */
 const small_max = 2000
 const large_max = 64
-/** How long an event stream stays open, in milliseconds. */
+/** Milliseconds for which an event stream stays open. */
 const stream_ms = 2000
 const image_width = 1600
 const image_height = 1200
@@ -21,7 +21,7 @@ type Kind = readonly [name: string, per_s: number, send: () => Promise<unknown>]
 
 export interface Mix {
   readonly kinds: ReadonlyArray<Kind>
-  /** One request of each kind, after which no kind opens anything for the first time. */
+  /** Sends one request of each kind, so that later ones open no new resources. */
   readonly once: () => Promise<void>
   readonly close: () => void
 }
@@ -29,7 +29,7 @@ export interface Mix {
 interface Sent extends RequestOptions {
   readonly headers?: Readonly<Record<string, string>>
   readonly body?: Uint8Array | string
-  /** A status that is no error either. */
+  /** A status that also counts as success. */
   readonly accepts?: number
 }
 
@@ -39,7 +39,7 @@ const bodyOf = async (response: IncomingMessage) => {
   return Buffer.concat(chunks)
 }
 
-/** A photograph as a form of `POST /predict`. */
+/** A photograph as a form for `POST /predict`. */
 export const leafForm = async () => {
   const image = await sharp({
     create: {
@@ -59,7 +59,7 @@ export const leafForm = async () => {
   return { body, headers: { "content-type": `multipart/form-data; boundary=${boundary}` } }
 }
 
-/** Sends a request over `agent`; rejects any status but 2xx and what the request accepts. */
+/** Sends a request over `agent`; rejects on any status except 2xx and `accepts`. */
 export const sender = (origin: string, agent: Agent) => async (path: string, sent: Sent) => {
   const { body, accepts, ...options } = sent
   const length = body === undefined ? {} : { "content-length": Buffer.byteLength(body) }
@@ -89,7 +89,7 @@ const blobKinds = async (origin: string, token: string, send: Send): Promise<Arr
     if (oldest !== undefined) await send(`/v1/blobs/${oldest}`, { method: "DELETE", headers })
   }
   const get = async (ids: Array<string>, bytes: number) => {
-    // Not of the oldest half, which another request may be deleting.
+    // Not one of the oldest half, which another request may be deleting.
     const id = ids[Math.floor((ids.length * (1 + Math.random())) / 2)]
     if (id === undefined) return
     const accept = { ...headers, accept: "application/octet-stream" }
@@ -117,7 +117,7 @@ const blobKinds = async (origin: string, token: string, send: Send): Promise<Arr
   ]
 }
 
-/** Opens an event stream, reads what arrives, and goes away. */
+/** Opens an event stream, reads what arrives, and disconnects. */
 const follow = async (origin: string, token: string) => {
   const headers = { authorization: `Bearer ${token}` }
   const outgoing = request(new URL("/v1/events", origin), { headers, agent: false }).end()
@@ -134,14 +134,14 @@ export const mixOf = async ({ url, token, tenant, trust_id, blob }: Gateway): Pr
   const send = sender(origin, agent)
   const leaf = await leafForm()
   const headers = { "x-auth-token": tenant, "content-type": "application/json" }
-  // Nothing listens there: the job of the target fails, and so does each that enrolls it again.
+  // Nothing listens there: the target's job fails, as does each later enrollment.
   const endpoint = "http://127.0.0.1:9"
   const secret = `${endpoint}/v1/secrets/${randomUUID()}`
   const vault_secret_map = { access_key: secret, secret_key: secret }
   const target = { name: "mixed-load", endpoint, bucket: "none", trust_id, vault_secret_map }
   const body = JSON.stringify(target)
   const begun = JSON.parse(String(await send("/v1/targets", { method: "POST", headers, body })))
-  // 409: the job before has not ended yet.
+  // 409: the previous job is still running.
   const enroll = () =>
     send(`/v1/targets/${begun.target.id}/enroll`, { method: "POST", headers, accepts: 409 })
   const kinds: ReadonlyArray<Kind> = [

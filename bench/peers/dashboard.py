@@ -1,9 +1,9 @@
-"""The dashboard as FastAPI and numpy would serve it, from the same file: a peer for the benchmark.
+"""The dashboard on FastAPI and numpy, served from the same file: a peer for the benchmark.
 
-Without a cache each request reads the rows that it needs and computes all of it; with CACHE=1 the
-answer is kept until the file's data_version moves; with QUICK=1 uvicorn runs on uvloop and
-httptools, which `pip install uvicorn` does not bring. RULES names a JSON file of the metrics, FILE
-the SQLite file, TODAY the day that counts as today, in days since 1970-01-01.
+Without a cache, each request reads the rows that it needs and computes everything. With CACHE=1 a
+response is kept until the file's data_version changes. With QUICK=1 uvicorn runs on uvloop and
+httptools, which `pip install uvicorn` does not include. RULES names a JSON file of the metrics,
+FILE the SQLite file, TODAY the current day, in days since 1970-01-01.
 """
 import json
 import os
@@ -26,7 +26,7 @@ CAPITAL = sqlite3.connect(f"file:{os.environ['FILE']}?mode=ro", uri=True, check_
 
 
 def years_before(days, years):
-    """The same dates so many years before, 29 February as the 28th."""
+    """The same dates this many years earlier, with 29 February as the 28th."""
     dates = days.astype("M8[D]")
     months = dates.astype("M8[M]")
     before = months - 12 * years
@@ -57,7 +57,7 @@ def indicator(one, days, values):
 
 
 def zscores(one, days, values):
-    """Every z-score at once, by running sums of what differs from the mean."""
+    """All z-scores at once, from running sums of the deviations from the mean."""
     years, cadence = one["zscore_years"], one["cadence"]
     if len(days) == 0:
         return values
@@ -78,7 +78,7 @@ def zscores(one, days, values):
 
 
 def last_z(one, days, values, at):
-    """The z-score at one place, of its window alone."""
+    """The z-score at one position, from its window alone."""
     years, cadence = one["zscore_years"], one["cadence"]
     from_day = years_before(days[at : at + 1], years)[0]
     window = values[np.searchsorted(days, from_day, side="right") : at + 1]
@@ -90,7 +90,7 @@ def last_z(one, days, values, at):
 
 
 def counted(one, days, values):
-    """What counts today: of what is published by now, and not too old."""
+    """The signed z-score of the latest published value; None if that is too old."""
     published = days + one["publication_lag"]
     weekday = (published + 3) % 7
     published = published + np.where(weekday == 5, 2, np.where(weekday == 6, 1, 0))

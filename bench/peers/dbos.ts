@@ -1,10 +1,10 @@
-/** DBOS: a workflow whose one step is the hand-written command, then the read. */
+/** DBOS: a workflow whose only step is the hand-written command, followed by the read. */
 import type { Contestant } from "../harness/contestant.ts"
 import { type Command, inTurn } from "../log/work.ts"
 import { installed } from "./installed.ts"
 import { database, handle, mustRead } from "./postgres.ts"
 
-/** What is used of the package. */
+/** The part of the package that is used here. */
 interface Dbos {
   readonly DBOS: {
     readonly setConfig: (config: Record<string, unknown>) => void
@@ -21,7 +21,10 @@ interface Dbos {
   }
 }
 
-/** As many connections for its own tables as the application's pool has; its default is 10. */
+/**
+ * The same number of connections for its own tables as in the application's pool; its default is
+ * 10.
+ */
 const connections_max = 16
 
 export const dbos: Contestant = {

@@ -1,9 +1,9 @@
 /**
  * Emmett on SQLite: fold the stream, decide, append with an inline projection, read the row.
  *
- * One connection for all, and one command at a time: Emmett's default opens the file anew for
- * each call (SQLITE_BUSY with several in flight), and its transactions on a shared connection
- * merge when they overlap. So with 16 in flight 15 wait, in the order they came.
+ * A single connection, and one command at a time: by default Emmett opens the file again for each
+ * call (SQLITE_BUSY with several in flight), and its transactions on a shared connection merge when
+ * they overlap. Thus with 16 in flight, 15 wait in order of arrival.
  */
 import { join } from "node:path"
 import type { Contestant } from "../harness/contestant.ts"

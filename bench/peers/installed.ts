@@ -1,6 +1,6 @@
 /**
- * The peers' packages, which the product does not have and `tsc` does not see: this file lies
- * beside their node_modules, so that a package is found from here and nowhere else.
+ * The peers' packages, which the product does not depend on and `tsc` does not see. This file is
+ * next to their node_modules, so packages resolve from here only.
  */
 import { spawnSync } from "node:child_process"
 import { existsSync, readFileSync, statSync } from "node:fs"
@@ -8,9 +8,9 @@ import { fileURLToPath } from "node:url"
 
 const folder = fileURLToPath(new URL(".", import.meta.url))
 
-/** Installs what the lockfile names unless it is there; false when that fails. */
+/** Installs the packages of the lockfile if they are missing; false if that fails. */
 export const install = (): boolean => {
-  // npm writes this file last, as a record of what it installed.
+  // npm writes this file last, as a record of the installation.
   const record = `${folder}/node_modules/.package-lock.json`
   const wanted = statSync(`${folder}/package-lock.json`).mtimeMs
   if (existsSync(record) && statSync(record).mtimeMs >= wanted) return true
@@ -22,10 +22,12 @@ export const install = (): boolean => {
   return npm.status === 0
 }
 
-/** A package of the peers'. T says which part of it is used; nothing checks that but the run. */
+/**
+ * Imports a peer's package. T is the part that the caller uses; only running it verifies the type.
+ */
 export const installed = async <T>(name: string): Promise<T> => {
   try {
-    // The package's own types are not there to check against, see above.
+    // The package's own types are not available for a check, see above.
     return (await import(name)) as T
   } catch (cause) {
     throw new Error(`${name} is not installed (npm ci --prefix bench/peers)`, { cause })

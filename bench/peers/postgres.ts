@@ -1,10 +1,11 @@
 /**
- * A hand-written event store in PostgreSQL, as a good engineer would write it: prepared
- * statements, a pool of 16, event and read-model row in one transaction of one round trip.
+ * A hand-written event store in PostgreSQL, as a good engineer would write it: prepared statements,
+ * a pool of 16, and event and read-model row in one transaction and one round trip.
  *
- * Twice: `postgres` puts the rule into the database too, so that a command is one round trip and
- * the read another; `postgres, rule in the application` loads the state first, decides in
- * TypeScript, then appends at the version it saw. The goal is against the first, the faster.
+ * It runs twice. `postgres` implements the rule in the database too, so that a command is one round
+ * trip and the read another. `postgres, rule in the application` loads the state first, decides in
+ * TypeScript, then appends at the version it read. The goal compares with the first, the faster
+ * one.
  */
 import type { Contestant, Running } from "../harness/contestant.ts"
 import {
@@ -24,7 +25,7 @@ export interface Query {
   readonly values: ReadonlyArray<unknown>
 }
 
-/** What is used of a pg.Pool. */
+/** The part of a pg.Pool that is used here. */
 export interface Pool {
   readonly query: (query: Query | string) => Promise<{ readonly rows: ReadonlyArray<unknown> }>
   readonly end: () => Promise<void>
@@ -35,7 +36,7 @@ interface Pg {
   readonly default: { readonly Pool: new (settings: Record<string, unknown>) => Pool }
 }
 
-/** As many connections as commands are ever in flight. */
+/** As many connections as there are commands in flight. */
 const connections_max = 16
 
 const schema = `
@@ -68,7 +69,7 @@ begin
   perform append(id, seen.version, event, seen.running + delta);
 end $$;`
 
-/** A pool on a database of its own, with the tables and functions above in it. */
+/** A pool on a separate database with the tables and functions above. */
 export const database = async (socket: string | undefined, name: string): Promise<Pool> => {
   if (!socket) throw new Error("no PostgreSQL server")
   const { default: pg } = await installed<Pg>("pg")
@@ -77,7 +78,7 @@ export const database = async (socket: string | undefined, name: string): Promis
   await server.query(`create database ${name}`)
   await server.end()
   const pool = new pg.Pool({ ...settings, database: name })
-  // An idle connection that is lost shows at the next query; without a listener it ends us.
+  // The next query reports a lost idle connection; without a listener it would crash the process.
   pool.on("error", () => {})
   await pool.query(schema)
   return pool
@@ -86,7 +87,7 @@ export const database = async (socket: string | undefined, name: string): Promis
 const rowOf = async (pool: Pool, { worker_id }: Command): Promise<Worker | undefined> => {
   const text = "select worker_id, version, running_jobs from worker where worker_id = $1"
   const { rows } = await pool.query({ name: "row", text, values: [worker_id] })
-  // The three columns of the statement are the three fields.
+  // The statement's three columns are the three fields.
   return rows[0] as Worker | undefined
 }
 

@@ -1,4 +1,4 @@
-"""One of Swift's servers, or its rings: Debian's own programs read /etc/swift, which is nobody's here.
+"""One of Swift's servers, or its rings. Debian's programs read /etc/swift; this script does not.
 
 swift_server.py rings FOLDER DEVICES ACCOUNT_PORT CONTAINER_PORT OBJECT_PORT
 swift_server.py serve FOLDER proxy|account|container|object

@@ -1,7 +1,7 @@
 /**
- * A thread that runs a network and nothing else, on ONNX Runtime or on tfjs, or that has sharp
- * decode and resize an image for each run: told for how many seconds, it answers how long each run
- * took, in milliseconds.
+ * A thread that runs only a network, on ONNX Runtime or on tfjs, optionally with sharp decoding and
+ * resizing an image before each run. It receives the number of seconds to run and responds with the
+ * duration of each run in milliseconds.
  */
 import { readFileSync } from "node:fs"
 import { createRequire } from "node:module"
@@ -11,17 +11,20 @@ import type { io } from "@tensorflow/tfjs-core"
 
 export interface Bare {
   readonly runtime: "onnxruntime" | "tfjs"
-  /** An .onnx, or of tfjs a model.json. */
+  /** An .onnx file, or a model.json for tfjs. */
   readonly model_path: string
   readonly threads: number
   readonly batch: number
-  /** Of ONNX Runtime: a file that becomes each image of each run; without, numbers are at hand. */
+  /**
+   * ONNX Runtime only: an image file to decode for each image of each run; if absent, the input is
+   * prepared in advance.
+   */
   readonly image?: Uint8Array
 }
 
 const side = 224
 
-/** What a service does in few lines: sharp's own cubic resize, and a loop. */
+/** What a simple service would do: sharp's own cubic resize, and a loop. */
 const preparing = async (image: Uint8Array, numbers: Float32Array, batch: number) => {
   const { default: sharp } = await import("sharp")
   const decoded = () =>
@@ -59,7 +62,7 @@ const tfjs = async ({ model_path, batch }: Bare) => {
   const main = createRequire(import.meta.url).resolve("@tensorflow/tfjs-backend-wasm")
   setWasmPaths(`${dirname(main)}/`)
   await tf.setBackend("wasm")
-  // `plant-network.ts` had tfjs write it.
+  // `network.ts` wrote this file through tfjs.
   const json = JSON.parse(readFileSync(model_path, "utf8")) as io.ModelJSON
   const artifacts = await tf.io.getModelArtifactsForJSON(json, async (manifest) => {
     const files = manifest.flatMap(({ paths }) => paths)
@@ -70,7 +73,7 @@ const tfjs = async ({ model_path, batch }: Bare) => {
   const network = await loadLayersModel(tf.io.fromMemory(artifacts))
   const image = tf.fill([batch, side, side, 3], 0.5)
   return async () => {
-    // One input and one output.
+    // The network has one input and one output.
     const answer = network.predict(image) as ReturnType<typeof tf.fill>
     await answer.data()
     answer.dispose()
@@ -79,7 +82,7 @@ const tfjs = async ({ model_path, batch }: Bare) => {
 
 if (parentPort !== null) {
   const port = parentPort
-  // `plant-seats.ts` starts this thread.
+  // `seats.ts` starts this thread.
   const bare = workerData as Bare
   const run = await (bare.runtime === "tfjs" ? tfjs(bare) : onnxRuntime(bare))
   await run()

@@ -1,4 +1,7 @@
-/** The service over HTTP in the plant suite: a process of its own, asked as a page asks it. */
+/**
+ * The service over HTTP in the plant suite: a separate process, which receives requests like a
+ * page's.
+ */
 import { mkdirSync } from "node:fs"
 import { Agent, request } from "node:http"
 import { join } from "node:path"
@@ -8,7 +11,7 @@ import type { PlantSeat } from "./seats.ts"
 
 const boundary = "almanac-plant-bench"
 
-/** One image as the form's only part. */
+/** One image as the only part of the form. */
 const formOf = (image: Uint8Array) => {
   const disposition = 'Content-Disposition: form-data; name="file"; filename="leaf.jpg"'
   const head = `--${boundary}\r\n${disposition}\r\nContent-Type: image/jpeg\r\n\r\n`
@@ -28,7 +31,7 @@ const asked = (url: URL, agent: Agent, body: Buffer) =>
     sent.on("error", reject).end(body)
   })
 
-/** The whole server with plant disease prediction alone, and this many keep-alive connections. */
+/** The whole server with only plant disease prediction, and this many keep-alive connections. */
 export const httpSeat = async (
   name: string,
   folder: string,

@@ -1,4 +1,4 @@
-/** Networks with random weights as their users have them, and as the service opens them. */
+/** Networks with random weights, in the format that users have and as the service opens them. */
 import { mkdirSync, writeFileSync } from "node:fs"
 import { dirname, join } from "node:path"
 import { Effect } from "effect"
@@ -7,7 +7,7 @@ import { openModel } from "#models"
 const classes = 38
 const names = Array.from({ length: classes }, (_, index) => `class ${index}`)
 
-/** Writes a model's class file beside it, where the service looks. */
+/** Writes a model's class file next to it, where the service looks for it. */
 const withClasses = (model_path: string) => {
   writeFileSync(join(dirname(model_path), "class_indices.json"), JSON.stringify(names))
   return model_path
@@ -22,7 +22,7 @@ export const writeTutorial = async (folder: string) => {
   return withClasses(path)
 }
 
-/** MobileNetV2 as a model.json, as Keras has it or with its normalizations folded away. */
+/** MobileNetV2 as a model.json, as Keras exports it or with its normalizations folded. */
 export const writeMobileNet = async (folder: string, is_folded: boolean) => {
   const { setBackend } = await import("@tensorflow/tfjs-core")
   await import("@tensorflow/tfjs-backend-wasm")
@@ -35,7 +35,7 @@ export const writeMobileNet = async (folder: string, is_folded: boolean) => {
   return withClasses(path)
 }
 
-/** What the service makes of it: an ONNX file, which bare ONNX Runtime is given too. */
+/** Opens a model as the service does; bare ONNX Runtime uses the resulting ONNX file too. */
 export const openNetwork = (model_path: string) =>
   Effect.runPromise(
     openModel({ model_path, classes_path: "", cache_dir: join(dirname(model_path), "cache") }),

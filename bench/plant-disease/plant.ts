@@ -1,4 +1,6 @@
-/** Suite 12: plant disease prediction against bare ONNX Runtime, tfjs, and sharp's own decoding. */
+/**
+ * Suite 12: plant disease prediction compared with bare ONNX Runtime, tfjs, and sharp's decoding.
+ */
 import { availableParallelism } from "node:os"
 import { join } from "node:path"
 import { monitorEventLoopDelay } from "node:perf_hooks"
@@ -20,7 +22,7 @@ const in_flight = 16
 const batch = 8
 const options = { pixels_max: 50_000_000, auto_orient: false }
 
-/** As smooth and as rough as a photo. */
+/** Noise as smooth and as rough as a photo. */
 const photo = (width: number, height: number) => {
   const rgb = Buffer.alloc(width * height * 3)
   let state = 1
@@ -45,7 +47,7 @@ const start_title = "Start of the whole server, until it is ready"
 
 type Seats = ReadonlyArray<() => Promise<PlantSeat>>
 
-/** A table of its own: who takes part is started for it, and stopped after it. */
+/** Measures one table: starts its contestants, and stops them afterwards. */
 const contest = async (
   { folder, rounds, seconds, onEnd }: Settings,
   title: string,
@@ -87,7 +89,7 @@ const photoContest = async (settings: Settings) => {
   ])
 }
 
-/** The 99th percentile of what the event loop is late, in milliseconds, while `run` runs. */
+/** The 99th percentile of the event loop's delay during `run`, in milliseconds. */
 const lateness = async (run: () => Promise<unknown>) => {
   const delay = monitorEventLoopDelay({ resolution: 1 })
   delay.enable()
@@ -108,13 +110,13 @@ const loop = async (model: OpenedModel, image: Uint8Array, seconds: number) => {
   )
 }
 
-/** Medians of p50 of the first two series, ours less theirs. */
+/** The difference of the median p50 between the first two series. */
 const difference = ({ series }: Measured) => {
   const p50 = series.map(({ rounds }) => median(rounds.map(({ p50_ms }) => p50_ms)))
   return ((p50[0] ?? Number.NaN) - (p50[1] ?? Number.NaN)).toFixed(2)
 }
 
-/** What was done, for whom to read the tables. */
+/** A description of the measurements for readers of the tables. */
 const spentOf = (
   { rounds, seconds }: Settings,
   image: Uint8Array,
@@ -144,14 +146,14 @@ export const plant: Suite = async (settings) => {
       { runtime: "onnxruntime", model_path: onnx_path, threads, batch: size },
       workers,
     )
-  /** The same JPEG through sharp before each run: what is served without us. */
+  /** Decodes the same JPEG with sharp before each run: a service without Almanac. */
   const served = ({ onnx_path }: OpenedModel, threads: number, size: number, workers: number) =>
     bareSeat(
       `sharp and ONNX Runtime, ${workers} x ${threads} threads, batches of ${size}`,
       { runtime: "onnxruntime", model_path: onnx_path, threads, batch: size, image: small },
       workers,
     )
-  /** It has one thread, and whoever waits waits for it. */
+  /** It has one thread, so requests wait for one another. */
   const tfjs = (name: string, model_path: string) => () =>
     bareSeat(name, { runtime: "tfjs", model_path, threads: 1, batch: 1 }, 1)
   const tfjs_seats = [

@@ -1,4 +1,4 @@
-/** Who takes part in the plant suite: the predictor itself, and runtimes alone. */
+/** Contestants of the plant suite: the predictor itself, and the runtimes alone. */
 import { once } from "node:events"
 import { Worker } from "node:worker_threads"
 import { Effect, Exit, Layer, References, Scope } from "effect"
@@ -16,7 +16,7 @@ export interface PlantSeat {
   readonly stop: () => Promise<void>
 }
 
-/** The predictor over a network, given the same image again and again. */
+/** The predictor over a network, given the same image repeatedly. */
 export const predictorSeat = async (
   name: string,
   model: OpenedModel,
@@ -42,7 +42,7 @@ export const predictorSeat = async (
   }
 }
 
-/** Threads that run the network at the same time, each by itself; one run is `batch` images. */
+/** Threads that run the network concurrently and independently; one run is `batch` images. */
 export const bareSeat = async (name: string, bare: Bare, workers: number): Promise<PlantSeat> => {
   const program = new URL("./bare.ts", import.meta.url)
   const threads = await Promise.all(

@@ -1,11 +1,11 @@
-/** The whole server's start in the plant suite: with the demo model, and without the service. */
+/** Startup of the whole server in the plant suite: with the demo model, and without the service. */
 import { join } from "node:path"
 import { startGateway } from "../gateway/almanac-gateway.ts"
 import type { PlantSeat } from "./seats.ts"
 
 const others = ["blob-storage", "share-protection", "capital-pressure", "carrier-search"]
 
-/** A round is one start, from the process's begin to `almanac ready`; stopping it is not timed. */
+/** A round is one start, from spawning the process to `almanac ready`; stopping it is not timed. */
 const startSeat = (name: string, folder: string, services: ReadonlyArray<string>): PlantSeat => ({
   name,
   round: async () => {
@@ -20,7 +20,7 @@ const startSeat = (name: string, folder: string, services: ReadonlyArray<string>
 
 export const without_plants = "without it"
 
-/** Each has a folder of its own, which the discarded round makes. */
+/** Each server has its own folder, which the discarded round creates. */
 export const startSeats = (folder: string): ReadonlyArray<() => Promise<PlantSeat>> => [
   async () => startSeat(without_plants, join(folder, "start-without"), others),
   async () =>

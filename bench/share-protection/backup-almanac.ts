@@ -1,4 +1,4 @@
-/** Almanac in the backup suite: the whole server with one agent, asked over HTTP. */
+/** Almanac in the backup suite: the whole server with one agent, used over HTTP. */
 import { randomUUID } from "node:crypto"
 import { mkdir, readFile } from "node:fs/promises"
 import { join } from "node:path"
@@ -20,13 +20,15 @@ interface Tenant {
   readonly trust_id: string
 }
 
-/** Between two looks at a job: its own times are measured, not when they were seen. */
+/**
+ * Milliseconds between two polls of a job; the job's own timestamps are measured, not these polls.
+ */
 const look_ms = 50
 
 const secondsOf = ({ started_at, finished_at }: Job) =>
   (Date.parse(finished_at) - Date.parse(started_at)) / 1000
 
-/** Asks the server at `url` in JSON; what is refused throws. */
+/** Sends JSON requests to the server at `url`; throws on an error response. */
 export const asking =
   (url: string, token: string) =>
   async <A>(path: string, body?: object) => {
@@ -37,11 +39,11 @@ export const asking =
     })
     const text = await response.text()
     if (!response.ok) throw new Error(`${path} answered ${response.status}: ${text}`)
-    // The server's own documents; a field that is not there fails the run.
+    // The server's own documents; a missing field fails the run.
     return JSON.parse(text) as A
   }
 
-/** Starts the server; `share` is the folder whose files are to be made before the first backup. */
+/** Starts the server; the caller fills the folder `share` before the first backup. */
 export const startAlmanac = async (folder: string) => {
   const { url, token, stop } = await startGateway(folder, {
     ALMANAC_SERVICES: '["share-protection"]',
@@ -67,7 +69,7 @@ export const startAlmanac = async (folder: string) => {
     const body = { project_id: tenant.project_id, payload }
     return (await askAdmin<{ href: string }>("admin/secrets", body)).href
   }
-  /** A target in this place, enrolled. */
+  /** An enrolled target in this place. */
   const enroll = async ({ endpoint, bucket, access_key, secret_key }: Place) => {
     const { target, job } = await ask<{ target: { id: string }; job: Job }>("targets", {
       name: bucket,
@@ -82,13 +84,13 @@ export const startAlmanac = async (folder: string) => {
     await ended(job)
     return target.id
   }
-  /** Seconds from the job's start to its end, and the backup. */
+  /** Runs a backup; returns the seconds from the job's start to its end. */
   const backUp = async (target_id: string) => {
     const asked = { share_id, target_id, crash_consistent: false }
     const { backup, job } = await ask<{ backup: { id: string }; job: Job }>("backups", asked)
     return { backup_id: backup.id, seconds: secondsOf(await ended(job)) }
   }
-  /** Seconds of a restore into a new share, and its folder. */
+  /** Restores into a new share; returns the seconds and the share's folder. */
   const restore = async (backup_id: string) => {
     const { restore, job } = await ask<{ restore: { id: string }; job: Job }>("restores", {
       backup_id,

@@ -1,10 +1,12 @@
-/** Places for backups: a new S3 server for each round, since what was stored takes its memory. */
+/**
+ * Places for backups: a new S3 server for each round, because it holds the stored data in memory.
+ */
 import { join } from "node:path"
 import { CreateBucketCommand, S3Client } from "@aws-sdk/client-s3"
 import { Effect, Exit, Redacted, Scope } from "effect"
 import { radosgw } from "#adapters/share-protection/radosgw.ts"
 
-/** A bucket with object lock on a server of its own. */
+/** A bucket with object lock on its own server. */
 export interface Place {
   readonly endpoint: string
   readonly bucket: string
@@ -15,7 +17,7 @@ export interface Place {
 
 let places = 0
 
-/** Brings up a server below `folder`, with one bucket. */
+/** Starts a server in `folder` with one bucket. */
 export const openPlace = async (folder: string): Promise<Place> => {
   const scope = Scope.makeUnsafe()
   const own = { folder: join(folder, `s3-${++places}`), store: "memstore" } as const

@@ -1,4 +1,4 @@
-/** Suite 7: a backup and a restore through Almanac, by the bare engine, and by rclone. */
+/** Suite 7: a backup and a restore with Almanac, with the bare engine, and with rclone. */
 import { spawn } from "node:child_process"
 import { once } from "node:events"
 import { mkdir, rm } from "node:fs/promises"
@@ -16,7 +16,7 @@ const megabyte = 1e6
 
 type Environment = Readonly<Record<string, string>>
 
-/** Runs a program to its end; answers its seconds. */
+/** Runs a program to completion; returns the seconds it took. */
 const run = async (
   program: string,
   args: ReadonlyArray<string>,
@@ -35,7 +35,7 @@ const run = async (
   return (performance.now() - began) / 1000
 }
 
-/** What backs up and restores: seconds of each; a restore follows the backup of its round. */
+/** A backup program; the methods return seconds. A restore uses the backup of its round. */
 interface Contestant {
   readonly name: string
   readonly open: (place: Place) => Promise<void>
@@ -124,7 +124,10 @@ const roundOf = (seconds: number) => ({
   p99_ms: seconds * 1000,
 })
 
-/** Two seats: the backup into a new place, and the restore out of it, which ends the place. */
+/**
+ * Two contestants: the backup into a new place, and the restore from it, which then closes the
+ * place.
+ */
 const seatsOf = ({ name, open, backUp, restore }: Contestant, folder: string) => {
   let place: Place | undefined
   const backup = async () => {

@@ -1,4 +1,4 @@
-/** Ten thousand policies of a hundred projects that are all due at two in the morning. */
+/** Ten thousand policies of a hundred projects, all due at two in the morning. */
 import { Effect } from "effect"
 import { type Addressed, address, Commands } from "#actors/commands.ts"
 import { Policy } from "#actors/share-protection/policy.ts"
@@ -21,11 +21,11 @@ const targets_each = 10
 const policies_each = 100
 export const policies_total = projects * policies_each
 
-/** The first tick of all, as epoch milliseconds; the next ones are a day later each. */
+/** The first tick, in epoch milliseconds; each later one follows a day after the previous. */
 export const first_tick_ms = Date.UTC(2026, 10, 21, 2)
 const before = "2026-11-20T12:00:00.000Z"
 
-/** No project comes near. */
+/** A limit that no project reaches. */
 export const limit = 1_000_000
 
 const uuid = (sort: number, number: number) =>
@@ -84,7 +84,7 @@ const policyOf = (number: number) => ({
   max_retries: 2,
 })
 
-/** As many as the scheduling process has under way. */
+/** The concurrency of the scheduling process. */
 export const in_flight = 256
 
 type Batches = Iterable<ReadonlyArray<Addressed<Rejection>>>
@@ -101,7 +101,7 @@ const sendAll = (name: string, batches: Batches) =>
 
 const numbers = (count: number) => Array.from({ length: count }, (_, number) => number)
 
-/** Targets that are enrolled, then the policies. */
+/** Creates enrolled targets, then the policies. */
 export const prepare = Effect.gen(function* () {
   const targets = numbers(projects * targets_each)
   const created = targets.map((n) => createTarget(targetOf(n), bucketOf(n), limit))
@@ -117,7 +117,7 @@ export const prepare = Effect.gen(function* () {
   )
 })
 
-/** The shares' backups are not under way any more. */
+/** Marks the shares' backups as finished. */
 export const finish = (round: number, backups: ReadonlyArray<readonly [ShareId, BackupId]>) =>
   sendAll(
     `finish-${round}`,

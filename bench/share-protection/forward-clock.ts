@@ -1,7 +1,7 @@
-/** A clock of one process, that can be put forward. */
+/** A clock for one process that can be moved forward. */
 import { type Clock, Duration, Effect } from "effect"
 
-/** Real time, that is set to another: whoever sleeps wakes then and looks again. */
+/** Real time with an offset. Setting it wakes every sleeper, which then checks the time again. */
 export const makeForwardClock = (start_ms: number) => {
   let ahead_ms = start_ms - Date.now()
   const wakers = new Set<() => void>()

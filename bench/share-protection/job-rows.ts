@@ -1,6 +1,6 @@
 /**
- * One million rows of jobs, and who reads a page of a thousand of them: the read model's query
- * and the prepared statement that it cannot be faster than.
+ * One million rows of jobs, and two ways to read a page of a thousand: the read model's query, and
+ * the prepared statement that is its upper bound.
  */
 import { join } from "node:path"
 import Sqlite from "better-sqlite3"
@@ -16,19 +16,19 @@ export const rows = 1_000_000
 export const page_rows = 1000
 const projects = 10
 
-/** Beside the contestants' folders: they read the same file. */
+/** Next to the contestants' folders, because they read the same file. */
 const folderOf = ({ folder }: Pick<Home, "folder">) => join(folder, "..", "rows")
 const fileIn = (folder: string) => join(folder, `${blueprint.service}.v${blueprint.version}.sqlite`)
 
 const open = (folder: string) => Effect.provide(openDatabase(blueprint), sqlite(folder))
 
-/** The n-th id: they rise as those of a real table do. */
+/** The n-th id; ids increase as in a real table. */
 const idOf = (n: number) => {
   const hex = n.toString(16)
   return `${hex.padStart(8, "0")}-0000-7000-8000-${hex.padStart(12, "0")}`
 }
 
-/** In SQL, since what is measured is reading. */
+/** In SQL, because only reading is measured. */
 const fill_rows = `
   with recursive n(n) as (values (0) union all select n + 1 from n where n + 1 < ${rows})
   insert into share_protection_job (id, job_type, state, project_id, resource_type, resource_id,
@@ -44,7 +44,7 @@ const fill_rows = `
     '2026-11-20T12:00:00.000Z', '2026-11-20T12:30:00.000Z', 0,
     '2026-11-20T11:59:00.000Z', '2026-11-20T12:30:00.000Z' from n`
 
-/** Makes the file that the contestants read, in `folder`. */
+/** Creates the file that the contestants read, in `folder`. */
 export const fillRows = async (folder: string): Promise<void> => {
   const home = folderOf({ folder: join(folder, "any") })
   await Effect.runPromise(Effect.scoped(open(home)))
@@ -54,7 +54,7 @@ export const fillRows = async (folder: string): Promise<void> => {
   file.close()
 }
 
-/** A page that begins somewhere: pages of a run are far apart. */
+/** A page's marker; successive pages of a run are far apart. */
 const markerOf = (i: number) =>
   idOf(page_rows * projects + ((i * 7919) % (rows - page_rows * projects)))
 
@@ -64,7 +64,7 @@ const must = (found: number) => {
   if (found !== page_rows) throw new Error(`a page of ${found} rows`)
 }
 
-/** Read through the read model's own query. */
+/** Reads through the read model's own query. */
 const almanacOf = (
   name: string,
   filterOf: (i: number) => { project_id?: ProjectId },
@@ -83,7 +83,7 @@ const almanacOf = (
   },
 })
 
-/** The same page by one statement, prepared once, with nothing around it. */
+/** Reads the same page with one statement, prepared once, and nothing else. */
 const bareOf = (
   name: string,
   where: string,

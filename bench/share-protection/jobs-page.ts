@@ -1,4 +1,4 @@
-/** Suite 4: a page of a thousand jobs out of a million rows against the bare statement. */
+/** Suite 4: a page of a thousand jobs out of a million rows, compared with the bare statement. */
 
 import { machine } from "../harness/machine.ts"
 import { interleave, orSkip, say } from "../harness/series.ts"

@@ -1,4 +1,6 @@
-/** Suite 5: ten thousand policies due in the same minute against the bare appends of as much. */
+/**
+ * Suite 5: ten thousand policies due in the same minute, compared with bare appends of equal size.
+ */
 
 import { machine } from "../harness/machine.ts"
 import { interleave, say } from "../harness/series.ts"

@@ -1,6 +1,6 @@
 /**
- * The real scheduling process over a log in JetStream, one tick after the other; and the bare log
- * with as many commits of the same bytes in the same batches, without a decision.
+ * The real scheduling process over a log in JetStream, one tick after another; and the bare log
+ * with the same number of commits of the same bytes in the same batches, without any decisions.
  */
 import { join } from "node:path"
 import { Clock, Effect, Layer, ManagedRuntime, References, Stream } from "effect"
@@ -20,7 +20,7 @@ import { makeForwardClock } from "./forward-clock.ts"
 
 const day_ms = 86_400_000
 
-/** Commits of a backup that is requested: policy, target, ledger, backup and job. */
+/** Commits for a requested backup: policy, target, ledger, backup and job. */
 const commits_each = 5
 
 const app = (folder: string) =>
@@ -29,11 +29,11 @@ const app = (folder: string) =>
     Layer.provide(NatsConnection.layer),
     Layer.provide(ownServerLayer()),
     Layer.provide(DataFolder.layer(join(folder, "almanac"))),
-    // As the server does without a collector of traces.
+    // As in a server without a trace collector.
     Layer.merge(Layer.succeed(References.TracerEnabled, false)),
   )
 
-/** Commands that tell of each batch that was written: how many there were in it. */
+/** Commands that report the size of each committed batch. */
 const watched = (onSent: (commands: number) => void) =>
   Effect.map(Commands, ({ send }) =>
     Commands.of({
@@ -42,7 +42,7 @@ const watched = (onSent: (commands: number) => void) =>
     }),
   )
 
-/** Runs the process by a clock that is put forward, until its runtime ends. */
+/** Runs the process with a clock that is moved forward, until its runtime ends. */
 const conduct = Effect.fnUntraced(function* (
   clock: Effect.Effect<Clock.Clock>,
   onSent: (commands: number) => void,
@@ -60,7 +60,7 @@ const conduct = Effect.fnUntraced(function* (
   return yield* running
 })
 
-/** What came after a position, and which backup each share has under way. */
+/** The commits after a position, and each share's backup in progress. */
 const written = Effect.fnUntraced(function* (head: number) {
   const log = yield* Log
   const commits = yield* Stream.runCollect(log.read("share-protection", head))
@@ -73,7 +73,7 @@ const written = Effect.fnUntraced(function* (head: number) {
   return { commits, backups }
 })
 
-/** The same commits in the same batches, each to a stream of its own. */
+/** The same commits in the same batches, each to a separate stream. */
 const bareAppends = (commits: ReadonlyArray<Recorded>, round: number) => {
   const batches = Map.groupBy(commits.entries(), ([, { commit }]) => commit.commands.at(-1))
   return [...batches.values()].map((batch) =>
@@ -94,7 +94,7 @@ export const openScheduling = async (folder: string) => {
   let round = 0
   let last: ReadonlyArray<Recorded> = []
 
-  /** All policies are due at once: the seconds until the last one's backup is in the log. */
+  /** Makes all policies due at once; returns the seconds until the last backup is in the log. */
   const tick = async () => {
     const head = await runtime.runPromise(Effect.flatMap(Log, (log) => log.head("")))
     const { promise, resolve, reject } = Promise.withResolvers<void>()
@@ -115,7 +115,7 @@ export const openScheduling = async (folder: string) => {
     return seconds
   }
 
-  /** The last tick's commits once more. */
+  /** Appends the last tick's commits once more. */
   const repeat = async () => {
     const appends = bareAppends(last, round)
     const { append } = await runtime.runPromise(Log)

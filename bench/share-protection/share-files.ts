@@ -1,6 +1,6 @@
 /**
- * The files that backups are measured with: 4,124 of them, 307 MB, a third of which can be
- * compressed. The same bytes each time.
+ * The files for backups: 4,124 of them, 307 MB, a third of which is compressible. The bytes are the
+ * same on each run.
  */
 import { createCipheriv } from "node:crypto"
 import { mkdir, writeFile } from "node:fs/promises"
@@ -15,7 +15,7 @@ const large_bytes = 32 * 2 ** 20
 const files_per_folder = 100
 export const files_total = small_files + middle_files + large_files
 
-/** Bytes that nothing compresses, made from a number. */
+/** Incompressible bytes, generated from a seed. */
 const noise = (seed: number, bytes: number) => {
   const nonce = Buffer.alloc(16)
   nonce.writeUInt32BE(seed)
@@ -34,7 +34,7 @@ const halfNoise = (seed: number) => {
   return bytes
 }
 
-/** Fills a folder, which may be there already; answers its bytes. */
+/** Fills a folder, which may already exist; returns the number of bytes. */
 export const makeShareFiles = async (folder: string): Promise<number> => {
   let bytes = 0
   const write = async (name: string, content: string | Uint8Array) => {

@@ -1,4 +1,4 @@
-/** Suite 6: a page of jobs for a caller whose token is looked at, and for one who is not asked. */
+/** Suite 6: a page of jobs for a caller whose token is verified, and without authentication. */
 import { join } from "node:path"
 import { startGateway } from "../gateway/almanac-gateway.ts"
 import { applyLoad, load_tool } from "../gateway/load.ts"
@@ -14,7 +14,7 @@ const contestants = [
   { name: "no authentication", settings: { ALMANAC_API__NOAUTH: "true" } },
 ]
 
-/** What both must answer: an empty page, so that little else is measured. */
+/** The response of both contestants: an empty page, so that little else is measured. */
 const mustAnswer = async (url: string, token: string) => {
   const response = await fetch(url, { headers: { authorization: `Bearer ${token}` } })
   const text = await response.text()

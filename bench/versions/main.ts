@@ -1,7 +1,7 @@
 /**
- * This checkout against an earlier one, in one run: both servers and a bare `node:http` server get
- * the same requests by turns. Prints processor time and rate as ratios, median and range of all
- * rounds.
+ * Compares this checkout with an earlier one in a single run: both servers and a bare `node:http`
+ * server receive the same requests in turn. Prints ratios of CPU time and rate, as median and range
+ * over all rounds.
  */
 import { execFileSync } from "node:child_process"
 import { rmSync } from "node:fs"
@@ -34,9 +34,9 @@ const { values } = parseArgs({
   },
 })
 
-/** Requests at a time. */
+/** Concurrent requests. */
 const at_once = 16
-/** Behind a round, in milliseconds: what a put leaves to do belongs to it. */
+/** Milliseconds after a round in which background work of a put still counts. */
 const settle_ms = 300
 
 interface Figures {
@@ -65,7 +65,7 @@ const spreadOf = (all: ReadonlyArray<number>) => range(spread(all))
 
 interface Row {
   readonly name: string
-  /** Of the version before, of this one, and of the bare server, by round. */
+  /** Figures of the earlier version, of this one, and of the bare server, by round. */
   readonly figures: readonly [Array<Figures>, Array<Figures>, Array<Figures>]
 }
 
@@ -86,7 +86,7 @@ interface Version {
   readonly folder: string
 }
 
-/** Processor seconds of one command beside the server of a checkout, with all of its children. */
+/** CPU seconds of one command against a checkout's server, with all of its children. */
 const commandSeconds = ({ checkout, folder }: Version, args: ReadonlyArray<string>) => {
   const script = '"$@" >/dev/null; times'
   const command = ["-c", script, "bash", join(checkout, "almanac"), ...args]
@@ -102,7 +102,9 @@ const commandSeconds = ({ checkout, folder }: Version, args: ReadonlyArray<strin
   )
 }
 
-/** Runs a command of both by turns; the first run, which may install something, does not count. */
+/**
+ * Runs a command of both in turn; the first run does not count, because it may install something.
+ */
 const compareCommand = (before: Version, now: Version, rounds: number, args: Array<string>) => {
   for (const version of [before, now]) commandSeconds(version, args)
   const ratios = Array.from(
@@ -112,7 +114,7 @@ const compareCommand = (before: Version, now: Version, rounds: number, args: Arr
   console.log(`almanac ${args.join(" ")}: CPU, now / before ${spreadOf(ratios)}`)
 }
 
-/** A server, ready for the operations; the processor time of its `pids` is measured. */
+/** A server that is ready for the operations; `pids` are the processes whose CPU time counts. */
 interface Contestant {
   readonly pids: ReadonlyArray<number>
   readonly prepared: Prepared

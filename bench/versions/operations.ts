@@ -1,4 +1,4 @@
-/** The requests that two versions are compared by. */
+/** The requests that compare two versions. */
 import { randomBytes, randomUUID } from "node:crypto"
 import { Agent } from "node:http"
 import { keyOf } from "../blob/almanac.ts"
@@ -9,7 +9,7 @@ const kib = 1024
 const mib = 1024 * kib
 /** About the size of the response to `GET /v1/`. */
 const small_read_bytes = 600
-/** Blobs of each size to get, and targets to change. */
+/** Number of blobs of each size to get, and of targets to change. */
 const blobs = 16
 const targets = 4
 
@@ -28,9 +28,9 @@ export type Prepared = Readonly<Record<Name, (n: number) => Promise<unknown>>>
 
 interface Operation {
   readonly name: Name
-  /** Requests of one round. */
+  /** Requests per round. */
   readonly count: number
-  /** Whether a bare server does the same. */
+  /** Whether a bare server can do the same. */
   readonly is_raw: boolean
 }
 
@@ -51,7 +51,7 @@ export const operations: ReadonlyArray<Operation> = [
 type Send = ReturnType<typeof sender>
 const octets = "application/octet-stream"
 
-/** The same against the bare server of the blob suite: its path is the number of bytes to get. */
+/** The same against the blob suite's bare server: its path is the number of bytes to get. */
 export const rawOperations = (origin: string): Prepared => {
   const send = sender(origin, new Agent({ keepAlive: true, maxSockets: 16 }))
   const get = (bytes: number) => () => send(`/${bytes}`, {})
@@ -97,10 +97,10 @@ const blobOperations = async (send: Send, token: string) => {
   }
 }
 
-/** Renames targets: one command, one event, on a few aggregates. */
+/** Renames targets: one command and one event, on a few aggregates. */
 const commandOf = async (send: Send, { tenant, trust_id }: Gateway) => {
   const headers = { "x-auth-token": tenant, "content-type": "application/json" }
-  // Nothing listens there: the first job of each target fails, and that is all of it.
+  // Nothing listens there: the first job of each target fails, and nothing else happens.
   const endpoint = "http://127.0.0.1:9"
   const secret = `${endpoint}/v1/secrets/${randomUUID()}`
   const vault_secret_map = { access_key: secret, secret_key: secret }

@@ -1,7 +1,7 @@
 /**
- * What a put's head announces, and a store that is full: what cannot be taken is refused before it
- * comes, and what is stored already is answered as ever. Source: DECISIONS, document 1, same
- * content again, limits not shown.
+ * Puts whose head announces their size, and a full store. A put that does not fit is rejected
+ * before its body arrives; a blob that is already stored gets its usual response. Source:
+ * DECISIONS, document 1, same content again, limits not shown.
  */
 import { once } from "node:events"
 import { request } from "node:http"
@@ -26,7 +26,7 @@ const other = noise(2, 2 * mib)
 const stream_bytes_max = 4 * mib
 const path = "/v1/blobs/stream"
 
-/** A store of 3 MiB that has one blob of two. */
+/** A store of 3 MiB that holds one blob of 2 MiB. */
 const withFull = (body: (service: BlobService) => Promise<void>) =>
   Effect.runPromise(
     Effect.scoped(
@@ -63,7 +63,7 @@ const head = (length: number, query = "", ...more: ReadonlyArray<string>) =>
 const expecting = "Expect: 100-continue"
 const statuses = (text: string) => text.match(/HTTP\/1\.1 \d{3}/g) ?? []
 
-/** Sends the body once the server asks for it. */
+/** Sends the body after the server requests it. */
 const sendAsked = async ({ url }: BlobService, body: Uint8Array) => {
   const headers = { ...as("writer"), ...bytes_type, expect: "100-continue" }
   const length = { "content-length": String(body.length) }

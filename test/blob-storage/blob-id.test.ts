@@ -52,7 +52,7 @@ describe("a blob ID", () => {
       }
     }
     const lengths = fc.uint8Array({ maxLength: 40 }).filter(({ length }) => length !== 16)
-    // 24 bytes of base64 are 32 characters: those that look like hex are hex.
+    // 24 bytes are 32 characters of base64; if those are all hex digits, they are parsed as hex.
     fc.assert(
       fc.property(
         lengths.filter(({ length }) => length !== 24),

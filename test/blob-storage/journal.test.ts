@@ -30,7 +30,7 @@ const put = Effect.fnUntraced(function* (text: string, labels: Record<string, st
   })
 })
 
-/** All facts that the engine's journal has, ten at most. */
+/** All facts in the engine's journal, up to ten. */
 const scan = Effect.flatMap(Blobs, (blobs) => Effect.promise(() => blobs.scan(0, 10)))
 
 const commits = Effect.gen(function* () {
@@ -38,7 +38,7 @@ const commits = Effect.gen(function* () {
   return yield* Stream.runCollect(log.read(`blob-storage.volume.${node}`))
 })
 const events = Effect.map(commits, (commits) =>
-  // Only a volume's events are in its stream, and nobody tells of a shortfall here.
+  // A volume's stream holds only its events, and this test records no shortfall.
   commits.flatMap(({ commit }) => commit.events as ReadonlyArray<BlobEvent>),
 )
 
@@ -122,7 +122,7 @@ describe("the journal", () => {
 
   it.effect("splits large facts into commits of 512 KB", () =>
     Effect.gen(function* () {
-      // What JSON makes longest: a control character is one byte, and six in JSON.
+      // The longest JSON encoding: a control character is one byte, but six in JSON.
       const labels = { l: "\u0001".repeat(16 * 1024 - 1) }
       for (let i = 0; i < 12; i++) yield* put(`blob ${i}`, labels)
       yield* recordAll(node)
@@ -170,7 +170,7 @@ describe("the journal", () => {
       yield* Fiber.interrupt(fiber)
     }).pipe(Effect.provide(app))
 
-  /** The journal while each of its commits finds another blob put, `puts` times. */
+  /** A journal for which another blob is put during each of its first `puts` commits. */
   const underLoad = (puts: number, isFull?: () => boolean) =>
     Effect.gen(function* () {
       const commands = yield* Commands
@@ -212,7 +212,7 @@ describe("the journal", () => {
       const fiber = yield* Effect.forkChild(loaded)
       yield* TestClock.adjust(0)
       yield* put("the first")
-      // Commits after 250 and 500 ms, after 1 s, and then each second.
+      // Commits follow after 250 ms, after 500 ms, after 1 s, and then once a second.
       for (const [after, commits] of [
         [1000, 3],
         [999, 3],
@@ -232,13 +232,13 @@ describe("the journal", () => {
     }).pipe(Effect.provide(app)),
   )
 
-  /** A store whose journal has more than any commit holds, whenever it has something. */
+  /** A store whose journal never fits into one commit, unless it is empty. */
   const overfull = Effect.map(
     Blobs,
     (blobs): BlobEngine => ({
       ...blobs,
       scan: async (after, limit) => {
-        // Too long for any commit, so that it is left for a later one.
+        // Too long for any commit, so it is always left for the next one.
         const endless = { actor: "x".repeat(commit_bytes_max) }
         const facts = await blobs.scan(after, limit)
         return facts.flatMap((fact) => [fact, { ...fact, ...endless }])
@@ -267,7 +267,7 @@ describe("the journal", () => {
       const fiber = yield* Effect.forkChild(Effect.provideService(loaded, Blobs, full))
       yield* TestClock.adjust(0)
       yield* put("the first")
-      // What is idle is looked at as often as ever.
+      // An idle journal is polled at the usual interval.
       yield* TestClock.adjust("250 millis")
       assert.strictEqual(sent(), 1)
       yield* TestClock.adjust("999 millis")

@@ -30,7 +30,7 @@ const tell = (stream: string, ...events: ReadonlyArray<Message>) =>
 const samples = <E>(event: Schema.ConstraintCodec<E, unknown>, count: number) =>
   Effect.runSync(Arbitrary.sampleEffect(Arbitrary.schema(event), { count, seed: "published" }))
 
-/** Whatever can happen, in its streams. */
+/** Events of every kind, each in its stream. */
 const happenings = [
   ...samples(ClusterEvent, 300).map((event) => tell("blob-storage.cluster.almanac", event)),
   ...samples(VolumeEvent, 300).map((event) => tell("blob-storage.volume.n1", event)),

@@ -73,7 +73,7 @@ describe("a volume", () => {
         BlobReleased.make({ ...blob, ...none, after: 1, cursor: 2 }),
       )
   })
-  // Else the journal would wait for ever behind it.
+  // Otherwise this fact would block the journal forever.
   it("records the end of a blob of which nothing is known but its identifier", () => {
     const unknown = { size: 0, checksum: "" } as const
     const none = { policy: "REPLICATION_POLICY_NONE" } as const
@@ -111,7 +111,7 @@ describe("facts that come at once", () => {
     kind: fc.constantFrom(...kinds),
     policy: fc.constantFrom(...policies.map((name) => `REPLICATION_POLICY_${name}` as const)),
     size: fc.integer({ min: 0, max: 200 }),
-    // A cursor that does not rise is refused, one that leaves others out is not.
+    // The volume rejects a cursor that does not increase; it accepts one that skips facts.
     step: fc.constantFrom(1, 1, 1, 1, 1, 1, 1, 1, 1, 2, 0),
     shard: fc.option(fc.constant({ index: 1, data_shards: 4, bytes: 40 }), { nil: undefined }),
     labels: fc.option(fc.dictionary(fc.string(), fc.string()), { nil: undefined }),

@@ -1,4 +1,4 @@
-/** What everybody who carries commands promises: in this process, or over the bus. */
+/** Contract of every Commands adapter: in process, or over the bus. */
 import { assert, it } from "@effect/vitest"
 import { Effect, type Layer, Stream, Struct } from "effect"
 import { address, Commands, Unavailable } from "#actors/commands.ts"
@@ -18,7 +18,7 @@ export const origin = (command_id: string): Origin => ({
 
 export const count = (id: string, by: number) => address(Counter, id, Count.make({ by }))
 
-/** The total of each counter, by id, as the log has it. */
+/** The total of each counter in the log, by id. */
 export const totals = Effect.gen(function* () {
   const log = yield* Log
   const lasts = yield* Stream.runCollect(log.lasts("test.counter"))
@@ -30,11 +30,11 @@ export const totals = Effect.gen(function* () {
   )
 })
 
-/** Senders at the same moment, over few aggregates. */
+/** Concurrent senders that compete for a few aggregates. */
 const senders = 64
 const aggregates = ["a", "b", "c"] as const
 
-/** Runs the suite; `make` answers a layer over a log that is empty. */
+/** Runs the suite; `make` returns a layer with an empty log. */
 export const commandsContract = <E>(make: () => Layer.Layer<Commands | Log, E>) => {
   const test = (name: string, body: Effect.Effect<void, unknown, Commands | Log>) =>
     it.live(name, () => Effect.provide(body, make()))
@@ -110,7 +110,7 @@ export const commandsContract = <E>(make: () => Layer.Layer<Commands | Log, E>) 
       assert(refused instanceof Unavailable)
       assert.isTrue(refused.is_reused)
       yield* send(origin("later"), count("x", 1))
-      // What came before and after has none: whoever asks, it was done.
+      // Commands from before and after have no fingerprint: they count as done for any request.
       yield* send(asked("before", "a"), count("x", 1))
       yield* send(asked("later", "a"), count("x", 1))
       yield* send(origin("same"), count("x", 1))

@@ -1,4 +1,6 @@
-/** What holds of every kind of spooled facts: its aggregate, what is published, the audit. */
+/**
+ * Contract of every kind of spooled fact: its aggregate, its published events, its audit entries.
+ */
 import { assert, it } from "@effect/vitest"
 import { Effect, Layer, Schema } from "effect"
 import type { AnyStateMachine } from "xstate"
@@ -51,7 +53,7 @@ export interface Kind<F extends Fact, Command, Event extends Placed, State> {
       { readonly aggregate: string; readonly data: Schema.ConstraintCodec<unknown, unknown> }
     >
   >
-  /** The one type that is published, its subject for the fact 1, and its data beside node_id. */
+  /** The only published type: its subject for fact 1, and its data besides node_id. */
   readonly told: {
     readonly type: string
     readonly subject: string
@@ -124,7 +126,7 @@ const aggregate = <F extends Fact, Command, Event extends Placed, State>({
       [epoch, other].flatMap((of) => [ended(after, after + 1, of), ended(after, after + 2, of)]),
     )
     let walked = 0
-    // The chart is of these events; its type is deferred.
+    // These events drive the state machine; its type is deferred.
     for (const { state, history } of histories(machine, steps as never, 4)) {
       const events = history as ReadonlyArray<Event>
       const naive = events.reduce(withFact, no_facts)

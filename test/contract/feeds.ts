@@ -1,4 +1,4 @@
-/** What Feeds promise, run over each adapter. */
+/** Contract of every Feeds adapter. */
 import { assert } from "@effect/vitest"
 import { Effect, type Scope } from "effect"
 import {
@@ -14,14 +14,14 @@ import { findMetric } from "#schemas/capital-pressure/registry.ts"
 type Made<A> = Effect.Effect<A, unknown, Feeds | Scope.Scope>
 
 export interface FeedsPlace {
-  /** Of `cadence` daily, and published as it is stored. */
+  /** A daily metric, stored in the units in which it is published. */
   readonly metric: Metric
   readonly ticker: string
-  /** Publishes rows of a date and a value below the right header. */
+  /** Publishes rows of date and value under the correct header. */
   readonly publish: (rows: ReadonlyArray<readonly [string, string]>) => Effect.Effect<void>
-  /** Publishes this instead. */
+  /** Publishes this text instead. */
   readonly publishText: (text: string) => Effect.Effect<void>
-  /** Publishes closes of the ticker. */
+  /** Publishes closing prices of the ticker. */
   readonly quote: (rows: ReadonlyArray<readonly [string, string]>) => Effect.Effect<void>
 }
 
@@ -34,7 +34,7 @@ export const told = (
     ? assert.fail("nothing was told")
     : Array.from(answer.days, (day, n) => [dateOf(day), answer.values[n] ?? Number.NaN] as const)
 
-/** Fails, in words that a person can use. */
+/** Checks that the fetch fails with a readable message. */
 export const refused = Effect.fnUntraced(function* (
   answer: Effect.Effect<unknown, FeedFailed>,
   because: RegExp,

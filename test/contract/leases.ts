@@ -1,16 +1,16 @@
-/** What leases do, wherever they are kept. */
+/** Contract of every Leases adapter. */
 import { assert } from "@effect/vitest"
 import { Effect, Exit, Fiber, Schedule, type Scope } from "effect"
 import { inTerm, type Leases, Term } from "#actors/leases.ts"
 
-/** One holder's leases, and what may happen to its connection. */
+/** One holder's leases, and faults of its connection. */
 export interface Holder {
   readonly leases: Leases["Service"]
   readonly cutOff: () => void
   readonly comeBack: () => void
 }
 
-/** Leases that are nobody's yet. */
+/** Leases that nobody holds yet. */
 export interface Place {
   readonly ttl_ms: number
   readonly holder: (id: string) => Effect.Effect<Holder, unknown, Scope.Scope>
@@ -21,14 +21,14 @@ type Test = (
   body: (place: Place) => Effect.Effect<void, unknown, Scope.Scope>,
 ) => void
 
-/** Looks every 5 ms, for as long as it may take. */
+/** Polls every 5 ms until the condition holds or the time is up. */
 const within = (ms: number, condition: () => boolean) =>
   Effect.sync(condition).pipe(
     Effect.repeat({ until: (met) => met, schedule: Schedule.spaced(5), times: ms / 5 }),
     Effect.tap((met) => Effect.sync(() => assert.isTrue(met, `not within ${ms} ms`))),
   )
 
-/** Writes down who worked when, and fails who works beside another. */
+/** Records who worked when, and marks workers that overlap. */
 const work = () => {
   const told: Array<string> = []
   const working = new Set<string>()
@@ -41,7 +41,7 @@ const work = () => {
       working.add(who)
     })
   const stop = (who: string) => Effect.sync(() => working.delete(who))
-  /** Holds the lease, until `ends`, under a name of its own in the notes. */
+  /** Holds the lease until `ends`, and records it as `who`. */
   const hold = ({ leases }: Holder, who: string, ends: Effect.Effect<unknown> = Effect.never) =>
     leases.hold("work", elect, (fence) =>
       Effect.ensuring(Effect.andThen(start(who, fence), ends), stop(who)),
@@ -129,7 +129,7 @@ export const leasesContract = (test: Test) => {
       const { told, working, hold } = work()
       const one = yield* place.holder("one")
       const tells = (what: string) => inTerm(Effect.sync(() => told.push(what)))
-      // Deaf to the end of its term, as one that stands still.
+      // Ignores interruption until its term is over, like a process that is suspended.
       const deaf = Effect.gen(function* () {
         yield* Effect.orDie(tells("sent"))
         const { isOver } = yield* Term

@@ -1,23 +1,23 @@
-/** Commits for the tests of logs. */
+/** Commits for tests of logs. */
 import { Effect, Stream } from "effect"
 import { type Append, type Commit, Log, type Recorded } from "#events/log.ts"
 
-/** Runs a test over a log that is empty and its own. */
+/** Runs a test with an empty log of its own. */
 export type Test = (name: string, body: Effect.Effect<void, unknown, Log>) => void
 
 export const collect = <A, E>(stream: Stream.Stream<A, E>) =>
   Effect.map(Stream.runCollect(stream), (all) => [...all])
 
-/** Streams of two kinds of one service, and of another service. */
+/** Two kinds of stream in one service, and a stream of another service. */
 export const a = "test.one.a"
 export const b = "test.one.b"
 export const c = "test.two.c"
 export const d = "other.one.d"
 
-/** An event whose text is whatever a test looks for. */
+/** An event that carries a test's text. */
 export const written = (text: string) => ({ type: "Written", text })
 
-/** A commit of one event; `command` names the command that it did. */
+/** A commit of one event; `command` is the command that caused it. */
 export const commitOf = (command: string, prev: string, text = command): Commit => ({
   v: 1,
   actor: "test",
@@ -28,17 +28,17 @@ export const commitOf = (command: string, prev: string, text = command): Commit 
   prev,
 })
 
-/** The text of a commit's one event. */
+/** The text of the commit's only event. */
 export const textOf = ({ commit }: Recorded) => (commit.events[0] as { text?: string }).text
 
-/** The first commit of a stream. */
+/** Appends the first commit of a stream. */
 export const first = (stream: string, command = `first of ${stream}`) =>
   Effect.map(
     Log,
     (log): Append => ({ stream, expected: 0, commit: commitOf(command, log.hashOf(stream)) }),
   )
 
-/** A commit after the last one of a stream. */
+/** Appends a commit after the last one of a stream. */
 export const next = (stream: string, command: string) =>
   Effect.gen(function* () {
     const log = yield* Log
@@ -47,7 +47,7 @@ export const next = (stream: string, command: string) =>
     return { stream, expected: last?.position ?? 0, commit: commitOf(command, prev) }
   })
 
-/** Writes to a stream as one command does; answers the position. */
+/** Appends to a stream as a command does; returns the position. */
 export const write = (stream: string, command: string) =>
   Effect.gen(function* () {
     const log = yield* Log
@@ -55,6 +55,6 @@ export const write = (stream: string, command: string) =>
     return appended?.position ?? 0
   })
 
-/** Writes to a stream as often as others let it, until it is written. */
+/** Appends to a stream, and retries version conflicts until it succeeds. */
 export const insist = (stream: string, command: string) =>
   Effect.retry(write(stream, command), { while: (error) => error._tag === "VersionConflict" })

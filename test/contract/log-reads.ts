@@ -1,4 +1,4 @@
-/** What every log gives to those who read and follow it. */
+/** Contract of reading and following every log. */
 import { assert } from "@effect/vitest"
 import { Effect, Exit, Fiber, Latch, Stream } from "effect"
 import { Log } from "#events/log.ts"
@@ -113,7 +113,7 @@ export const reads = (test: Test) => {
     "reads the last commit of each stream, also where they are large",
     Effect.gen(function* () {
       const log = yield* Log
-      // More than what a reader asks a server for at once (8 MiB).
+      // More than a reader requests from a server at once (8 MiB).
       const text = "x".repeat(400_000)
       const streams = Array.from({ length: 30 }, (_, n) => `test.large.s${n}`)
       for (const stream of streams) {

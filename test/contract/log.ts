@@ -1,4 +1,4 @@
-/** What every log does, whatever it is made of. */
+/** Contract of every log. */
 import { createHash } from "node:crypto"
 import { assert } from "@effect/vitest"
 import { Cause, Effect, Exit } from "effect"

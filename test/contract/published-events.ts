@@ -1,4 +1,4 @@
-/** What every adapter of PublishedEvents promises. */
+/** Contract of every PublishedEvents adapter. */
 import { assert, it } from "@effect/vitest"
 import { Effect, Fiber, type Layer, Result, Stream } from "effect"
 import { type Published, PublishedEvents, sequenceBefore } from "#projections/published-events.ts"
@@ -23,7 +23,7 @@ const published = (n: number, service = "blob-storage", type = "node_joined"): P
 const numbers = (from: number, to: number) =>
   Array.from({ length: to - from + 1 }, (_, i) => from + i)
 
-/** Runs the suite; `make` answers a layer that is empty of events. */
+/** Runs the suite; `make` returns a layer without events. */
 export const publishedEventsContract = <E>(make: () => Layer.Layer<PublishedEvents, E>) => {
   const test = (name: string, body: Effect.Effect<void, unknown, PublishedEvents>) =>
     it.live(name, () => Effect.provide(body, make()))

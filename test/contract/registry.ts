@@ -1,4 +1,4 @@
-/** What a registry of carriers does, wherever its answers come from. */
+/** Contract of every carrier registry. */
 import { assert, describe, it } from "@effect/vitest"
 import { Cause, Effect, type Layer, Schema, Stream } from "effect"
 import fc from "fast-check"
@@ -7,14 +7,14 @@ import { mc_number_max, type Range, total } from "#schemas/carrier-search/carrie
 import { type Format, formats, rowOf } from "#schemas/carrier-search/format.ts"
 import { Source } from "#schemas/carrier-search/source.ts"
 
-/** What a registry is to have under a number: of one number there may be several. */
+/** A carrier registered under a docket number; several carriers may share a number. */
 export interface Docket {
   readonly mc: number
   readonly dot: number
   readonly name: string
-  /** Whether its authority is active. */
+  /** Whether its operating authority is active. */
   readonly active: boolean
-  /** False of a broker that also carries. */
+  /** False for a broker that is also a carrier. */
   readonly carrier_only: boolean
 }
 
@@ -23,7 +23,7 @@ export interface Answer {
   readonly found: number
 }
 
-/** A client that asks for one number after the other. */
+/** A client that looks up one number after another. */
 export const naively = (dockets: ReadonlyArray<Docket>, range: Range, format: Format): Answer => {
   const rows: Array<string> = []
   for (let mc = range.start; mc <= range.end; mc += 1) {
@@ -40,7 +40,7 @@ const utf8 = new TextDecoder()
 export const textOf = (pieces: ReadonlyArray<Piece>): string =>
   pieces.map(({ rows }) => utf8.decode(rows)).join("")
 
-/** All pieces of a search; what they count is looked at. */
+/** All pieces of a search, after checking their counts. */
 export const searched = Effect.fnUntraced(function* (range: Range, format: Format = "ndjson") {
   const registry = yield* Registry
   const pieces: ReadonlyArray<Piece> = yield* Stream.runCollect(registry.search(range, format))
@@ -69,7 +69,7 @@ const scene: ReadonlyArray<Docket> = [
   carrier(9, { active: false }),
   carrier(10, { carrier_only: false }),
   carrier(11, { active: false, carrier_only: false }),
-  // One number of several carriers, in no order, and one of them drops out.
+  // One number of several carriers, unordered; one of them is filtered out.
   carrier(15, { dot: 3_000_000, name: "THIRD" }),
   carrier(15, { dot: 5, name: "FIRST" }),
   carrier(15, { dot: 44, name: "BROKER", carrier_only: false }),
@@ -94,7 +94,7 @@ const dockets: fc.Arbitrary<ReadonlyArray<Docket>> = fc.uniqueArray(
     active: fc.boolean(),
     carrier_only: fc.boolean(),
   }),
-  // A USDOT number is one carrier's, whose name and authority are the same everywhere.
+  // A USDOT number belongs to one carrier, with the same name and authority everywhere.
   { maxLength: 80, selector: ({ dot }) => dot },
 )
 
@@ -102,7 +102,7 @@ const runs = 15
 
 type Make = (dockets: ReadonlyArray<Docket>) => Layer.Layer<Registry, unknown>
 
-/** Runs over each adapter; `make` answers a registry that has these dockets and no others. */
+/** Runs over each adapter; `make` returns a registry with exactly these dockets. */
 export const registryContract = (name: string, make: Make): void => {
   const given = (title: string, body: Effect.Effect<void, unknown, Registry>) =>
     it.live(title, () => Effect.provide(body, make(scene)))

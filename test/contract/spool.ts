@@ -1,4 +1,4 @@
-/** What every spool promises, whatever it is made of. */
+/** Contract of every spool. */
 import { assert } from "@effect/vitest"
 import { Effect } from "effect"
 import type { Spool } from "#actors/spool.ts"
@@ -12,7 +12,7 @@ const addAll = (spool: Spool<SearchFact>, ...numbers: ReadonlyArray<number>) =>
 
 const all = (spool: Spool<SearchFact>, after = 0) => spool.scan(after, 1_000)
 
-/** Each promise by its sentence. */
+/** The tests, by title. */
 export const promises: Readonly<Record<string, Promised>> = {
   "holds nothing at first": Effect.fnUntraced(function* (spool) {
     assert.deepEqual(yield* all(spool), [])

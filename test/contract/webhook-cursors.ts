@@ -1,4 +1,4 @@
-/** What any keeper of webhooks' cursors does. */
+/** Contract of every WebhookCursors adapter. */
 import { assert, it } from "@effect/vitest"
 import { Effect, type Layer } from "effect"
 import { type WebhookCursor, WebhookCursors } from "#actors/system/webhooks/cursors.ts"

@@ -16,10 +16,10 @@ const member = (actor: string) => holderOf(caller(actor, { project_id: "p" }), "
 const admin = holderOf(caller("root", { roles: new Set(["admin"]) }), "192.0.2.1")
 const unknown = (address: string) => holderOf(caller("anonymous", { kind: "noauth" }), address)
 
-/** 20, of which 4 are for admins, 5 for a caller and so 8 for a project. */
+/** A limit of 20: 4 reserved for admins, 5 per caller, and thus 8 per project. */
 const made = () => budget({ all_max: 20, caller_max: 5, admin_reserve: 4 })
 
-/** Takes these one after the other while they are not refused; answers how many were taken. */
+/** Acquires for the holder until it is rejected; returns how many times it succeeded. */
 const taking = Effect.fnUntraced(function* (
   { refusal, hold }: ReturnType<typeof made>,
   holder: Holder,

@@ -1,4 +1,4 @@
-/** Connections of one address, over real sockets. Source: decision 0186. */
+/** Connection limits per address, over real sockets. Source: decision 0186. */
 import { once } from "node:events"
 import { connect, type Socket } from "node:net"
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
@@ -7,10 +7,10 @@ import { as, type Served, startHttp } from "../world/http.ts"
 import { probe } from "./probe.ts"
 
 const own_max = 4
-/** Beyond its own that get an answer. */
+/** Connections beyond the limit that still get a response. */
 const answered = 16
 
-/** A connection from one of this machine's own addresses. */
+/** Opens a connection from one of this machine's own addresses. */
 const opened: Array<Socket> = []
 const dial = async (served: Served, localAddress: string) => {
   const socket = connect({ port: served.port, host: "127.0.0.1", localAddress })
@@ -20,7 +20,7 @@ const dial = async (served: Served, localAddress: string) => {
   return socket
 }
 
-/** What a connection is answered; an empty text where it is closed. */
+/** Returns the response on a connection, or an empty string if it is closed. */
 const asked = async (socket: Socket, path = "/v1/blobs", more = "") => {
   let text = ""
   socket.on("data", (part: Buffer) => {
@@ -38,7 +38,7 @@ describe("connections of one address", () => {
   beforeAll(async () => {
     const api = {
       max_connections_per_address: own_max,
-      // As reverse proxies are named.
+      // The setting for reverse proxies.
       unlimited_addresses: ["127.0.0.1/32"],
     }
     served = await startHttp([probe("blob-storage", "/v1/blobs")], { settings: { api } })

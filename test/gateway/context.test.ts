@@ -32,7 +32,7 @@ const api = HttpApi.make("seen").add(
     .annotateEndpoints(Needs, "public"),
 )
 
-/** Says what it finds, in its answer and in the log. */
+/** Reports its context in the response and in the log. */
 const seen = Effect.gen(function* () {
   const context = yield* Effect.context<never>()
   yield* Effect.logInfo("seen by a handler")
@@ -56,7 +56,7 @@ const service = {
   ),
 }
 
-/** Not the default. */
+/** Not the default value. */
 const max_detail_bytes = 99
 
 const spans: Array<string> = []
@@ -104,7 +104,7 @@ describe("a handler's context", () => {
     const lines_before = served.logged.length
     await ask("order-8")
     expect(served.logged.slice(lines_before).join()).toContain("seen by a handler")
-    // By its route: a path as it was asked for may hold what nobody else should see.
+    // Named by route: a requested path may contain private data.
     expect(spans.slice(spans_before)).toEqual(["GET /v1/blobs/seen"])
   })
 })
@@ -125,7 +125,7 @@ describe("a token", () => {
       headers: { authorization: "Bearer hunter2hunter2" },
       source: {},
     }
-    // The transport is used only for certificates, where a request has no token.
+    // Only client certificates need the transport, and this request has a token.
     const credentials = credentialsIn(request, {} as Parameters<typeof credentialsIn>[1])
     expect(credentials?.token?.()).toBe("hunter2hunter2")
     expect(JSON.stringify(credentials) + inspect(credentials, { depth: 9 })).not.toContain(

@@ -8,7 +8,7 @@ const unused = () => assert.fail("It is not asked for this.")
 
 const idle = { is_read: true, bytes: 0, received_bytes: 0, is_held_up: false, is_taken: true }
 
-/** Nothing moves on its connections, and every body was read. */
+/** A transport with idle connections and bodies that were read completely. */
 const still = Transport.of({
   newId: unused,
   idOf: unused,
@@ -42,7 +42,7 @@ describe("deadlines", () => {
     }),
   )
 
-  /** A body of which `rate` bytes come each second; answers how it ended, and after how long. */
+  /** A body that arrives at `rate` bytes a second; returns how and after how long it ended. */
   const ended = (
     rate: number,
     { is_streamed = false, held_up_s = 0, limit_s = 3600 } = {},
@@ -54,7 +54,7 @@ describe("deadlines", () => {
       const progressOf = () => {
         const bytes = Math.max(0, seconds - held_up_s) * rate
         const is_held_up = seconds <= held_up_s
-        // What this process holds up moves all the same, in the other direction.
+        // While this process delays the body, bytes still move in the other direction.
         const moved = bytes + (is_held_up ? seconds : 0)
         return { ...idle, is_read: false, bytes: moved, received_bytes: bytes, is_held_up }
       }

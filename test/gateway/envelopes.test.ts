@@ -27,7 +27,7 @@ afterAll(() => served.stop())
 
 type Body = Readonly<Record<string, unknown>>
 
-/** What each envelope says of a status, besides free text. */
+/** The fixed text of each envelope for a status. */
 const words = {
   "/v1/blobs": {
     400: { code: "INVALID_ARGUMENT", message: "invalid argument" },

@@ -139,7 +139,7 @@ describe("TLS with client certificates", () => {
         host: "127.0.0.1",
         port: served.port,
         ca: readFileSync(at("ours.pem")),
-        // Such a client would speak what is older too, with ciphers that OpenSSL leaves out.
+        // Such a client also offers older versions, with ciphers that OpenSSL disables by default.
         minVersion: "TLSv1",
         maxVersion,
         ciphers: "DEFAULT@SECLEVEL=0",
@@ -187,7 +187,7 @@ describe("TLS with client certificates", () => {
     expect(await shown()).toBe("server")
     give("client")
     await expect.poll(shown, { timeout: 10_000 }).toBe("client")
-    // OpenSSL takes a key of another kind beside a certificate, and then shakes no hand.
+    // OpenSSL accepts a certificate with a key of another type, but then the handshake fails.
     const rsa = ["req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2", "-subj", "/CN=rsa"]
     openssl(...rsa, "-keyout", "rsa.key", "-out", "rsa.pem")
     const failures = () => listening.logged.filter((line) => line.includes("still served")).length
@@ -317,7 +317,7 @@ describe("stopping", () => {
     await until(() => served.inFlight() === 2)
     const started = performance.now()
     const stopped = stop()
-    // The stream's text comes before the slow one's answer.
+    // The stream ends before the slow response arrives.
     expect(await Promise.race([stream, slow])).toBeTypeOf("string")
     expect((await stream).length).toBeGreaterThan(0)
     expect((await slow).status).toBe(200)

@@ -102,7 +102,7 @@ describe("logs", () => {
 })
 
 describe("traces", () => {
-  /** A collector, with what it was sent: each its path and its body. */
+  /** A collector, and the path and body of each request that it received. */
   const collecting = async () => {
     const received: Array<string> = []
     const collector = createServer((request, response) => {
@@ -164,7 +164,7 @@ describe("traces", () => {
     const { roots, spans } = await told(0.25)
     const of = (name: string) => spans.split(`"name":"${name}"`).length - 1
     const chosen = roots.filter((trace) => trace?.endsWith("-01"))
-    // Six standard deviations: one run in 500 million is beyond.
+    // Six standard deviations: one run in 500 million exceeds them.
     expect(Math.abs(chosen.length - 100)).toBeLessThan(52)
     for (const trace of roots) {
       expect(isSampled(trace?.slice(3, 35) ?? "", 0.25)).toBe(trace?.endsWith("-01"))
@@ -206,7 +206,7 @@ describe("traces", () => {
     await Effect.runPromise(
       Effect.withSpan(Effect.void, "put a blob").pipe(Effect.provideContext(context)),
     )
-    // Until the end of the scope, which gives up as well, nobody but the deadline does.
+    // Closing the scope would also cancel the export, so only the deadline can have done it.
     expect(await left).toBe("left")
     await Effect.runPromise(Scope.close(scope, Exit.void))
     collector.closeAllConnections()

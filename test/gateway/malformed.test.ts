@@ -143,7 +143,7 @@ describe("what is not HTTP is answered once, in an envelope, and the connection 
     const socket = connect(Number(new URL(served.url).port), "127.0.0.1").setEncoding("utf8")
     let heard = ""
     socket.on("data", (text: string) => {
-      // The first of the two was answered: what came with it was read.
+      // The response to the first request shows that the server has read both.
       if (heard === "") socket.write(long)
       heard += text
     })

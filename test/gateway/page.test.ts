@@ -1,4 +1,4 @@
-/** The pages over HTTP: whose there are, how they are kept, what they may load. */
+/** The pages over HTTP: which exist, how they are cached, and what they may load. */
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
@@ -15,7 +15,7 @@ import { probe } from "./probe.ts"
 const way = (paths: string) => `<header id="header" data-pages="${paths}"></header>`
 const pageOf = (title: string, paths = "/ /carriers /plants") =>
   `<!doctype html><title>${title}</title>${way(paths)}${"<p>x</p>".repeat(100)}`
-/** As it is served where the dashboard and carrier search are. */
+/** The index page when the dashboard and carrier search are enabled. */
 const index = pageOf("Dashboard", "/ /carriers")
 const script = `console.log(${JSON.stringify("x".repeat(2000))})`
 const files: Readonly<Record<string, string>> = {
@@ -35,11 +35,11 @@ const folder = mkdtempSync(join(tmpdir(), "almanac-page-"))
 mkdirSync(join(folder, "assets/deeper"), { recursive: true })
 for (const [name, text] of Object.entries(files)) writeFileSync(join(folder, name), text)
 
-/** What documents and the plain page need of a service. */
+/** The part of a service that the documents and the plain page use. */
 const mounted = (name: string) =>
   ({
     name,
-    api: probe(name, `/api/${name}`).api as unknown as Mounted["api"], // as mount has it
+    api: probe(name, `/api/${name}`).api as unknown as Mounted["api"], // as mount types it
     app: undefined,
     waitFor: () => Effect.void,
     ready: Effect.succeed(undefined),
@@ -75,7 +75,7 @@ afterAll(async () => {
 
 const browser = { accept: "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8" }
 
-/** As it goes over the wire; the path is sent as it stands. */
+/** Returns the raw response; the path is sent unchanged. */
 const get = async (path: string, headers: Readonly<Record<string, string>> = {}) => {
   const answer = await client.request({ path, method: "GET", headers })
   const bytes = Buffer.from(await answer.body.arrayBuffer())

@@ -1,4 +1,4 @@
-/** A service of every kind of endpoint, under any path, for the front door's tests. */
+/** A service with every kind of endpoint under any path, for tests of the gateway. */
 import { Context, Effect, Layer, Schema, Stream } from "effect"
 import { HttpServerResponse } from "effect/http"
 import {
@@ -32,13 +32,13 @@ const seen = Effect.map(RequestContext, ({ caller, request_id, correlation_id, c
   command_id,
 }))
 
-/** What a probe counts beside what it answers. */
+/** What a probe counts in addition to its responses. */
 export interface Counts {
   bytes: number
   ended: number
 }
 
-/** The position that the probe's read model shows. */
+/** The position of the probe's read model. */
 export const shown_position = 41
 
 const waitFor = (position: number) =>
@@ -99,7 +99,7 @@ const apiOf = (name: string, base: `/${string}`) => HttpApi.make(name).add(group
 
 const exact = jsonBody(Schema.Struct({ n: Schema.BigInt }))
 
-/** An answer without words. */
+/** A response without a body. */
 const bare = HttpServerResponse.empty({ status: 416, headers: { "content-range": "bytes */5" } })
 
 const handlersOf = (api: ReturnType<typeof apiOf>, counts: Counts) =>
@@ -151,7 +151,7 @@ const handlersOf = (api: ReturnType<typeof apiOf>, counts: Counts) =>
       ),
   )
 
-/** The service `name` with all its endpoints below `base`. */
+/** The service `name` with all its endpoints under `base`. */
 export const probe = (
   name: string,
   base: `/${string}`,

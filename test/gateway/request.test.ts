@@ -47,7 +47,7 @@ describe("ids", () => {
       const given = Buffer.alloc(14_000, "abcd"[n % 4]).toString("latin1")
       return correlationId({ "x-request-id": given }, "")
     })
-    // With all of the headers it would be 56 MB.
+    // Keeping all of the headers would take 56 MB.
     expect(liveBytes() - before).toBeLessThan(20_000_000)
     expect(new Set(kept)).toEqual(new Set(["a", "b", "c", "d"].map((one) => one.repeat(128))))
   })

@@ -18,7 +18,7 @@ const requests = requestMetrics()
 const scope = Effect.runSync(Scope.make())
 let served: Served & { readonly stop: () => Promise<void> }
 
-/** What readiness and documents need of a service; its routes are served beside. */
+/** The part of a service that readiness and documents use; its routes are served separately. */
 const mounted = {
   name: "blob-storage",
   api: blobs.api as unknown as Mounted["api"], // erased as mount erases it

@@ -67,7 +67,7 @@ describe("a ticket", () => {
 
   it.effect("is valid while a stream is open with it, and for a minute afterwards", () =>
     Effect.gen(function* () {
-      // As a gateway sees it that another one issued.
+      // Another gateway issued this ticket.
       const { ticket } = yield* ours().issue("a", shown)
       const tickets = ours()
       const [first, second] = [yield* Scope.make(), yield* Scope.make()]
@@ -80,7 +80,7 @@ describe("a ticket", () => {
       yield* Scope.close(second, Exit.void)
       assert.isDefined(tickets.open(ticket, hour_ms + ticket_ms - 1))
       assert.isUndefined(tickets.open(ticket, hour_ms + ticket_ms))
-      // A reconnection renews it.
+      // A reconnection renews the ticket.
       yield* Effect.scoped(tickets.use("a", ticket))
       yield* TestClock.setTime(2 * hour_ms)
       yield* tickets.issue("b", shown)
@@ -98,7 +98,7 @@ describe("a ticket", () => {
       const scope = yield* Scope.make()
       yield* Scope.provide(tickets.use("a", ticket), scope)
       yield* TestClock.setTime(ticket_ms)
-      // The one with an open stream counts.
+      // The ticket with an open stream still counts.
       for (let n = 1; n < per_caller; n++) yield* tickets.issue("a", shown)
       assert.equal(yield* Effect.flip(tickets.issue("a", shown)), "full")
       yield* Scope.close(scope, Exit.void)

@@ -1,6 +1,7 @@
 /**
- * Golden responses for the lifecycle of a blob. Each request is sent in several ways that different
- * code handles today; the responses must stay the same when one implementation handles them all.
+ * Golden responses for the lifecycle of a blob. Each request is sent in several ways, which
+ * different code handles today; the responses must stay the same once a single implementation
+ * handles them all.
  */
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
 import { cleanUp, newFolder, type Server, startServer } from "../world/server/server.ts"

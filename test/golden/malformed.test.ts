@@ -13,7 +13,7 @@ const host = "Host: a\r\n"
 const get = (path: string, more = "") => `GET ${path} HTTP/1.1\r\n${host}${more}\r\n`
 const put = (more: string, body = "") => `PUT /v1/blobs HTTP/1.1\r\n${host}${more}\r\n${body}`
 
-/** What each connection sends: `/v1/blobs` has a fast path of its own today, `/livez` has none. */
+/** What each connection sends. `/v1/blobs` has its own fast path today, `/livez` has none. */
 const cases: Readonly<Record<string, ReadonlyArray<string | Buffer>>> = {
   nothing: [""],
   "an empty line before a request": [`\r\n${get("/livez")}`],
@@ -70,7 +70,7 @@ const cases: Readonly<Record<string, ReadonlyArray<string | Buffer>>> = {
 
 describe("over a connection", () => {
   it("malformed and unusual requests get the recorded responses", async () => {
-    // At the same time: most of an exchange is waiting for a connection to stay silent.
+    // All at once, because most of an exchange is waiting for a connection to stay silent.
     const records = await Promise.all(
       Object.entries(cases).map(
         async ([name, parts]) => `## ${name}\n${await exchange(server.url, parts)}\n\n`,

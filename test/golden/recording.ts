@@ -1,6 +1,6 @@
 /**
- * Records HTTP responses as text that is the same on every run: ids, dates and lengths become
- * placeholders. A success keeps the shape of its body, an error every word.
+ * Records HTTP responses as text that is the same on every run: placeholders replace ids, dates and
+ * lengths. A success keeps the shape of its body, an error its full text.
  */
 import { Agent, request } from "node:http"
 import { connect } from "node:net"
@@ -11,7 +11,7 @@ export interface Sent {
   readonly path: string
   readonly headers?: Readonly<Record<string, string>>
   readonly body?: string | Buffer
-  /** Sends the body in chunks, without its length. */
+  /** Sends the body in chunks, without a Content-Length. */
   readonly is_chunked?: boolean
   /** Receives the response body unchanged. */
   readonly onBody?: (body: string) => void
@@ -38,7 +38,7 @@ const patterns: ReadonlyArray<readonly [pattern: RegExp, kind: string]> = [
 const constant = (text: string) =>
   patterns.reduce((found, [pattern, kind]) => found.replaceAll(pattern, kind), text)
 
-/** The names and types in a JSON value, and its booleans; of a list, those of its first element. */
+/** The names, types and booleans of a JSON value; for a list, only those of its first element. */
 const shapeOf = (value: unknown): unknown => {
   if (Array.isArray(value)) return value.slice(0, 1).map(shapeOf)
   if (value === null || typeof value === "boolean") return value

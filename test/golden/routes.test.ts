@@ -1,6 +1,6 @@
 /**
- * Golden responses of every operation to requests of many kinds. Rewriting how requests are
- * admitted must not change them. CONTRIBUTING.md says how to record them again.
+ * Golden responses of every operation to many kinds of request. They must not change when the code
+ * that admits requests is rewritten. CONTRIBUTING.md explains how to record them again.
  */
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
 import { apiDocument, type Operation } from "../security/api-document.ts"
@@ -19,13 +19,14 @@ beforeAll(async () => {
   operations = apiDocument(
     await (await fetch(new URL("/openapi.json", server.url))).text(),
   ).operations
-  // The server's own worker registers shortly after startup, and is then in every list of workers.
+  // The server's own worker registers shortly after startup, and then appears in every list of
+  // workers.
   await until("a worker", startup_ms_max, async () => {
     const headers = { authorization: `Bearer ${server.credentials.admin.token}` }
     const answer = await fetch(new URL("/v1/admin/workers", server.url), { headers })
     return (await answer.text()).includes('"state":"ready"')
   })
-  // A service's first answer to a readiness check may come too late on a busy machine.
+  // A service's first response to a readiness check may be too late on a busy machine.
   await until("readiness", startup_ms_max, async () => {
     const { status } = await fetch(new URL("/readyz", server.url))
     return status === 200
@@ -40,7 +41,7 @@ const tokenFor = (path: string) => {
   return /^\/v1\/(admin|events)|^\/metrics/.test(path) ? admin.token : tenant.token
 }
 
-/** Its response depends on whether the work that an earlier request started has ended. */
+/** The response depends on whether the work that an earlier request started has ended. */
 const begins_work = /reconciliation\/trigger$/
 
 /** The kinds of request to one operation, in the order in which they are sent. */

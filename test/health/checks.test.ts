@@ -1,4 +1,4 @@
-/** The checks of `almanac doctor`: each alone, by the figures and settings of the server. */
+/** The checks of `almanac doctor`, each on its own, against the server's metrics and settings. */
 import { readFileSync } from "node:fs"
 import { join } from "node:path"
 import { assert, describe, it } from "@effect/vitest"
@@ -37,7 +37,7 @@ describe("checks", () => {
         well("last"),
       ]
       const running = yield* Effect.forkChild(runChecks(checks))
-      // Those before the one that hangs are done by promises.
+      // The checks before the hanging one complete through promises.
       while (running.pollUnsafe() === undefined) {
         yield* Effect.promise(() => new Promise((resolve) => setImmediate(resolve)))
         yield* TestClock.adjust("5 seconds")

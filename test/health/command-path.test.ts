@@ -5,7 +5,9 @@ import { Commands, Unavailable } from "#actors/commands.ts"
 import { CommandPath, commandPath } from "#actors/health/command-path.ts"
 import { Log } from "#events/log.ts"
 
-/** Commands that are committed, refused, or never answered, as a test says; all are counted. */
+/**
+ * Commands that are committed, rejected or never complete, as the test chooses; all are counted.
+ */
 const world = Effect.gen(function* () {
   const state = { head: 10, sent: 0, does: "commit" as "commit" | "fail" | "hang" }
   const commands = Commands.of({
@@ -17,7 +19,7 @@ const world = Effect.gen(function* () {
         return Effect.succeed(++state.head)
       }),
   })
-  // Only the end of the log is asked for.
+  // The command path only reads the log's head.
   const log = { head: () => Effect.sync(() => state.head) } as never
   const below = Layer.succeedContext(Context.make(Commands, commands).pipe(Context.add(Log, log)))
   const around = yield* Layer.build(Layer.provide(commandPath, below))
@@ -52,7 +54,7 @@ describe("the command path", () => {
         else state.head++
         state.sent = 0
         yield* ask
-        // The first look at the log's end has nothing to compare it with.
+        // The first check of the log's head has nothing to compare it with.
         if (minutes > 36) assert.equal(state.sent, 0)
       }
     }),

@@ -4,7 +4,7 @@ import { TestClock } from "effect/testing"
 import { Log } from "#events/log.ts"
 import { lagSeconds, standstill } from "#projections/health/follower.ts"
 
-/** A log with a commit at each second. */
+/** A log with one commit per second. */
 const log = (head: number) =>
   ({
     head: () => Effect.succeed(head),
@@ -15,7 +15,7 @@ const log = (head: number) =>
           commit: { at: new Date(position * 1000).toISOString() },
         })),
       ),
-    // Only its end and its times are asked for.
+    // The follower only reads the log's head and its timestamps.
   }) as never
 
 const stands = (position: Effect.Effect<number | undefined>) =>

@@ -1,4 +1,4 @@
-/** A disk that is full for a while: the log recovers without a restart of the process. */
+/** A disk that is temporarily full: the log recovers without a restart of the process. */
 import assert from "node:assert/strict"
 import { rmSync, statfsSync } from "node:fs"
 import { join } from "node:path"
@@ -30,7 +30,7 @@ const issue = async (url: string, token: string, name: string) => {
   }
 }
 
-/** Waits until the audit of the log has so many tokens. */
+/** Waits until the audit of the log contains this many tokens. */
 const untilAudited = async (url: string, token: string, count: number) => {
   const operator = connect(url, token)
   const path = "/v1/admin/audit?type=TokenIssued&limit=1000"
@@ -66,7 +66,7 @@ const recovers = async (dir: string) => {
     return found.status === 503 && found
   })
   assert.match(unready.text, /^operations takes no commands: .*no space left on device$/m)
-  // Known causes are refused at once.
+  // A command fails immediately when the cause is known.
   const since = performance.now()
   assert.equal(await commit("refused"), 503)
   assert(performance.now() - since < 3_000)

@@ -1,6 +1,6 @@
 /**
- * A disk that holds the whole data folder and is really full: the server starts on it, reads and
- * deletes work, `almanac blobs compact` gives space back, and puts work again.
+ * A full disk that holds the whole data folder: the server starts on it, reads and deletes work,
+ * `almanac blobs compact` frees space, and puts work again.
  */
 import assert from "node:assert/strict"
 import { existsSync, rmSync } from "node:fs"
@@ -52,7 +52,7 @@ const client = ({ url, credentials }: Server) => {
 const bytesOf = (seed: number) =>
   new Uint8Array(noise(seed, seed % 3 === 0 ? small_bytes : blob_bytes))
 
-/** Puts until it is refused for want of room; answers what was stored, by seed. */
+/** Puts blobs until the disk is full; returns the stored ones by seed. */
 const fillWithBlobs = async (server: Server, first: number) => {
   const { put } = client(server)
   const stored = new Map<number, BlobId>()
@@ -105,7 +105,7 @@ const survives = async (dir: string) => {
   await until("a put", ready_ms_max, async () => (await put(bytesOf(-2))).status === 200)
   for (const [seed, id] of stored) assert((await get(id)).bytes.equals(bytesOf(seed)))
   assert.deepEqual(await server.stop(), { code: 0, signal: null })
-  // Again, and the one that begins is the command itself.
+  // Once more, but without a server: the command itself opens the data folder.
   const again = fillDisk(dir)
   assert.equal(freeBytes(dir), 0)
   const alone = await runVerb(data_dir, ["blobs", "compact"], settings)

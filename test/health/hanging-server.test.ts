@@ -1,4 +1,4 @@
-/** A nats-server of our own that hangs: it is started again, and nothing acknowledged is lost. */
+/** An embedded nats-server that hangs: it is restarted, and no acknowledged write is lost. */
 import { assert, it } from "@effect/vitest"
 import { jetstream, jetstreamManager } from "@nats-io/jetstream"
 import { connect } from "@nats-io/transport-node"
@@ -7,7 +7,7 @@ import { ownServer } from "#adapters/bus/own-server.ts"
 import { DataFolder, lockDataFolder } from "#adapters/data-folder/lock.ts"
 import { describeWithServer, temporaryFolder } from "../world/programs/nats.ts"
 
-/** A minute and more by default; what is waited for here is the same, only sooner. */
+/** The default is more than a minute; these values only detect the hang sooner. */
 const liveness = { ping_ms: 300, probe_ms_max: 200, unanswered_max: 3 }
 
 /** A hung process does not handle SIGTERM; it is killed five seconds later. */

@@ -1,4 +1,4 @@
-/** Verbs that look at the log of a bus that somebody else runs: to look is not to change. */
+/** Commands that inspect the log of an external bus do not change it. */
 import { assert } from "@effect/vitest"
 import { Effect, Redacted } from "effect"
 import { afterAll } from "vitest"

@@ -1,6 +1,6 @@
 /**
- * A server of which parts stand: what `/readyz`, metrics and `almanac doctor` report of them, in
- * seconds, and whose settings doctor goes by. Source: DECISIONS, "health".
+ * A server with stalled parts: `/readyz`, metrics and `almanac doctor` report them within seconds,
+ * and doctor uses the server's settings, not its own. Source: DECISIONS, "health".
  */
 import assert from "node:assert/strict"
 import { readdirSync, readFileSync } from "node:fs"
@@ -22,7 +22,7 @@ import {
   until,
 } from "../world/server/server.ts"
 
-/** A part stands once it is 10 s behind. */
+/** A part counts as stalled once it is 10 s behind. */
 const standing_ms_max = 60_000
 const test_ms_max = 120_000
 
@@ -31,7 +31,7 @@ const readyOf = async ({ url }: Server) => {
   return { status: answer.status, text: await answer.text() }
 }
 
-/** What `doctor` says, as `status what` and with the reasons. */
+/** The output of `doctor`: the statuses and the reasons. */
 const doctor = async (server: Server, args: ReadonlyArray<string> = [], environment = {}) => {
   const command = ["doctor", "--json", ...args]
   const { stdout, stderr, code } = await runVerb(server.data_dir, command, environment)
@@ -42,7 +42,7 @@ const doctor = async (server: Server, args: ReadonlyArray<string> = [], environm
   return { found, code, stderr, why, of }
 }
 
-/** Commits something that is published. */
+/** Commits an event that is published. */
 const issue = async (server: Server, name: string) => {
   const operator = connect(server.url, server.credentials.admin.token)
   const body = { name, scopes: ["blobs:read"], roles: [] }
@@ -50,7 +50,7 @@ const issue = async (server: Server, name: string) => {
   operator.close()
 }
 
-/** As the publisher's own user: events of more than this are refused from now on. */
+/** Limits the size of published events, with the publisher's own credentials. */
 const limitEvents = async ({ data_dir }: Server, max_msg_size: number) => {
   const { nats, events } = JSON.parse(readFileSync(join(data_dir, "run/instance.json"), "utf8"))
   const { user, password: pass } = events
@@ -60,7 +60,7 @@ const limitEvents = async ({ data_dir }: Server, max_msg_size: number) => {
   await connection.close()
 }
 
-/** Locks the tables of the audit, so that nothing can be written to them. */
+/** Locks the audit's database so that nothing can be written to it. */
 const lockAudit = ({ data_dir }: Server) => {
   const folder = join(data_dir, "read-models")
   const file = readdirSync(folder).find((name) => /^system[.@].*(db|sqlite)$/.test(name))
@@ -87,7 +87,7 @@ describeWithServer("a server of which parts stand", () => {
   it(
     "is judged by the settings that it runs with, each check alone",
     async () => {
-      // This command's own settings are wrong in all that doctor looks at.
+      // The command's own settings are wrong for every check of doctor.
       const wrong = {
         ALMANAC_API__BIND_HOST: "0.0.0.0",
         ALMANAC_NATS__BINARY: "/nonexistent/nats-server",
@@ -127,7 +127,7 @@ describeWithServer("a server of which parts stand", () => {
       await issue(server, "waits")
       const first = await until("the audit stands", standing_ms_max, async () => {
         const found = await readyOf(server)
-        // The publisher stands too, and may be reported first.
+        // The publisher has stalled too, and may be reported first.
         return found.status === 503 && found.text.includes("audit read model") && found.text
       })
       assert.match(

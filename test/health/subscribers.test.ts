@@ -1,4 +1,6 @@
-/** What is known of NATS subscribers: how far each is behind, and what it can no longer read. */
+/**
+ * The status of NATS subscribers: how far each lags behind, and which events it can no longer read.
+ */
 import { assert, it } from "@effect/vitest"
 import { AckPolicy, DeliverPolicy, jetstream, jetstreamManager } from "@nats-io/jetstream"
 import { connect } from "@nats-io/transport-node"
@@ -14,7 +16,7 @@ import { Subscribers } from "#projections/health/subscribers.ts"
 import { parsed } from "../observability/exposition.ts"
 import { describeWithServer, temporaryFolder } from "../world/programs/nats.ts"
 
-/** Room for some ten events of the size below. */
+/** Room for about ten events of the size below. */
 const kept_bytes = 8_192
 const body = "x".repeat(700)
 
@@ -46,7 +48,7 @@ const publish = Effect.fnUntraced(function* (type: string, count: number) {
   })
 })
 
-/** What is known once the mirror has all events up to this one. */
+/** The status once the mirror contains all events up to `last`. */
 const known = Effect.fnUntraced(function* (last: number) {
   const { jsm } = yield* subscriber
   const state = Effect.promise(() => jsm.streams.info(events_stream).then(({ state }) => state))

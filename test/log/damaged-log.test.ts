@@ -30,7 +30,6 @@ import {
 
 const commits = 60
 
-/** Flips one byte of a file. */
 const flip = (path: string, at: number) => {
   const file = openSync(path, "r+")
   const byte = Buffer.alloc(1)
@@ -51,7 +50,7 @@ interface Damage {
   readonly harm: (folder: string, older: string) => void
 }
 
-/** What was reproduced on a running server, and its relatives. */
+/** Damage that was reproduced on a running server, and variations of it. */
 const damages: ReadonlyArray<Damage> = [
   {
     name: "a byte in the middle of a block",
@@ -119,7 +118,7 @@ describeWithServer("a log that lost commits on disk", () => {
             assert.equal(told?.status, "fail", name)
             const { missing, head, trouble } = yield* found
             assert.include(trouble, "read-only", name)
-            // What is missing and what is there are all that was acknowledged.
+            // The missing commits and those up to the head are all that was acknowledged.
             assert.equal(countMissing(missing) + head, commits, name)
             assert.equal(missing.at(-1)?.to, commits, name)
             const refused = yield* Effect.flip(write(1))
@@ -164,7 +163,7 @@ describeWithServer("a log that lost commits on disk", () => {
       yield* Effect.gen(function* () {
         assert.isUndefined((yield* found).trouble)
         const guard = yield* LogGuard
-        // A read model from before shows more than there is now: it is built again.
+        // A read model built before the loss is ahead of the log, so it is rebuilt.
         assert.isTrue(
           yield* guard.isExplained({ name: "a read model", position: commits }, head + 1),
         )

@@ -1,10 +1,10 @@
 /**
- * The guard of the log against a store in memory, which answers as nats-server 2.15 does after each
- * damage (test/log/damage/README.md has the table, and real starts). Of 300 seeds each has a log, a
- * damage, and perhaps an accepted loss before it; some were restored.
+ * The log's guard against an in-memory store that responds as nats-server 2.15 does after each kind
+ * of damage (test/log/damage/README.md has the table, and starts of a real server). Each of 300
+ * seeds has a log, damage, and possibly an earlier accepted loss; some logs were restored.
  *
- * The law: commits that are lost are named as missing and the log is closed; where none is lost, or
- * what is lost was given up, it is open.
+ * Invariant: if commits are lost, they are reported as missing and the log is read-only; if none is
+ * lost, or the loss was accepted, the log accepts writes.
  */
 
 import { assert, describe, it } from "@effect/vitest"
@@ -27,9 +27,9 @@ const created = "2026-11-28T00:00:00.000Z"
 const stream = "LOG"
 
 interface Store {
-  /** Bytes by sequence. */
+  /** Message text by sequence. */
   messages: Map<number, string>
-  /** Where the stream began, and its last sequence. */
+  /** The first sequence of the stream, and its last. */
   first: number
   last: number
   created: string
@@ -40,7 +40,7 @@ type Context = {
   accepted: Array<Missing>
 }
 
-/** What the guard asks of JetStream, answered from the store. */
+/** The guard's JetStream queries, served from the store. */
 const questionsTo = (store: Store, context: Context | undefined): StreamQueries => {
   const info: StreamQueries["streams"]["info"] = (_, options) => {
     const sequences = [...store.messages.keys()].toSorted((one, other) => one - other)
@@ -68,7 +68,7 @@ const questionsTo = (store: Store, context: Context | undefined): StreamQueries 
   return { streams: { info, getMessage } }
 }
 
-/** What is known outside of the store: the mark, and a read model that may be behind it. */
+/** What is known outside the store: the mark, and a read model that may lag behind it. */
 interface Known {
   readonly mark: Mark
   readonly shown: number
@@ -113,7 +113,7 @@ type Between = ReturnType<typeof seeded>["between"]
 
 const names = Object.keys(damages) as Array<keyof typeof damages>
 
-/** A log with what is known of it, after an accepted loss where there was one. */
+/** A log and what is known about it, in some cases after an accepted loss. */
 const makeCase = (seed: number) => {
   const { between, next } = seeded(seed)
   const last = between(4, commits_max)
@@ -160,7 +160,7 @@ describe("the guard of the log", () => {
         const jsm = questionsTo(store, context)
         const watched: Watched = { jsm, stream, head: "commit", first: 1, base: 0 }
         yield* checkStream(watch, watched)
-        // A read model that shows a commit which the log does not hold there says so, as well.
+        // A read model that contains a commit that the log has lost reports it too.
         const shown = truth.get(known.shown)
         if (shown !== undefined && store.messages.get(known.shown) !== shown) {
           yield* watch.isExplained({ name: "a read model", position: known.shown }, store.last)

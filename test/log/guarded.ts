@@ -1,4 +1,4 @@
-/** A log with its guard over a real nats-server in a folder, and damage done to its store. */
+/** A guarded log on a real nats-server in a folder, and ways to damage its store. */
 import { cpSync, readdirSync, statSync } from "node:fs"
 import { join } from "node:path"
 import { setTimeout } from "node:timers/promises"
@@ -52,7 +52,7 @@ const watching = (folder: string) =>
 
 const options = (folder: string) => ({ name: log_name, folder: join(folder, "log"), replicas: 1 })
 
-/** The log in this folder as a server opens it, with its guard. */
+/** The log in this folder with its guard, as a server opens it. */
 export const guardedLog = (folder: string) =>
   host.pipe(
     Layer.provideMerge(logGenerations(options(folder))),
@@ -67,7 +67,7 @@ export const openLog = (folder: string) =>
     Layer.fresh(bus(folder)),
   )
 
-/** Adds to one of eight counters as often as asked: a commit each. */
+/** Increments one of eight counters `times` times, in a commit each. */
 export const write = (times: number) =>
   Effect.gen(function* () {
     const commands = yield* Commands
@@ -82,21 +82,21 @@ export const write = (times: number) =>
     return yield* (yield* Log).head("")
   })
 
-/** A folder as a kill would leave it after so many commits: `copy` of one that is in use. */
+/** Copies the folder as a kill would leave it after this many commits, while it is in use. */
 export const crashImage = (folder: string, copy: string, commits: number) =>
   Effect.gen(function* () {
     yield* settleMark
     yield* write(commits)
-    // The mark is behind by some milliseconds at most.
+    // The mark lags behind by a few milliseconds at most.
     yield* Effect.promise(() => setTimeout(100))
     cpSync(folder, copy, { recursive: true, filter: (path) => !path.includes("/run/lock") })
   }).pipe(Effect.provide(guardedLog(folder)), Effect.scoped)
 
-/** The folder of the log's stream in a data folder. */
+/** The folder of the log's stream within a data folder. */
 export const streamFolder = (folder: string) =>
   join(folder, "nats", "jetstream", "jetstream", "CORE", "streams", log_name)
 
-/** The blocks of the log's stream, the oldest first. */
+/** The blocks of the log's stream, oldest first. */
 export const blocksOf = (folder: string) => {
   const messages = join(streamFolder(folder), "msgs")
   return readdirSync(messages)

@@ -11,7 +11,7 @@ const bytes = (text: string) => Buffer.from(text)
 const inFile = <A, E>(test: (path: string) => Effect.Effect<A, E>) =>
   Effect.scoped(Effect.flatMap(temporaryFolder, (folder) => test(join(folder, "log-mark"))))
 
-/** Opens the mark, moves it through these positions, and closes it. */
+/** Opens the mark, advances it through these positions, and closes it. */
 const advanced = (path: string, ...positions: ReadonlyArray<number>) =>
   Effect.scoped(
     Effect.gen(function* () {
@@ -21,7 +21,6 @@ const advanced = (path: string, ...positions: ReadonlyArray<number>) =>
     }),
   )
 
-/** Flips one bit of the file. */
 const flip = (path: string, at: number) => {
   const content = readFileSync(path)
   content[at] = (content[at] ?? 0) ^ 1
@@ -46,7 +45,7 @@ describe("the high-water mark", () => {
           const mark = yield* openMark(path, silent)
           mark.advance(3, bytes("commit 3"))
           const shown = Effect.map(readMark(path), (found) => found?.position)
-          // What the file holds now is what a kill would leave.
+          // The file's current content is what a kill would leave.
           yield* Effect.sleep("20 millis").pipe(
             Effect.andThen(shown),
             Effect.repeat({ until: (position) => position === 3, times: 100 }),
@@ -105,7 +104,7 @@ describe("the high-water mark", () => {
         yield* advanced(path, 1)
         yield* advanced(path, 2)
         const whole = readFileSync(path)
-        // Whichever slot is torn, the other is whole.
+        // If either slot is torn, the other is intact.
         for (const slot of [0, 1]) {
           writeFileSync(path, whole)
           flip(path, slot * 512 + 100)

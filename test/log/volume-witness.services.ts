@@ -1,4 +1,4 @@
-/** Blobs on a disk of their own, which outlive the data folder with the log: decision 0190. */
+/** Blobs on a separate disk that survive the loss of the data folder and its log: decision 0190. */
 import assert from "node:assert/strict"
 import { existsSync, readFileSync, rmSync } from "node:fs"
 import { join } from "node:path"

@@ -1,6 +1,6 @@
 /**
- * Tests of every operation of the API, as /openapi.json tells of them: who may ask it, and that
- * nothing that is sent to it is answered 500, otherwise than it says, or not at all.
+ * Tests of every operation in /openapi.json: who may call it, and that no request gets a 500, an
+ * undocumented response, or none at all.
  */
 import { createHmac } from "node:crypto"
 import type { IncomingHttpHeaders } from "node:http"
@@ -11,11 +11,11 @@ import { type ApiDocument, apiDocument, type Operation, wrongEnvelope } from "./
 import { fuzz } from "./fuzz.ts"
 
 const seed = 146
-/** Ten seconds where nothing else runs. */
+/** Takes ten seconds on an idle machine. */
 const fuzz_ms_max = 240_000
 const secret = "an HS256 secret of these tests, long enough"
 
-/** Whom nobody is asked about. Adding a path here is a decision. */
+/** Operations without authentication. Adding one here is a deliberate decision. */
 const open = [
   "GET /",
   "GET /openapi.json",
@@ -43,7 +43,10 @@ const open = [
   "POST /v2/models/{name}/infer",
 ]
 
-/** What one of has to be held, by the first row that fits; elsewhere a policy rule decides. */
+/**
+ * Scopes or roles of which the caller needs one, by the first row that matches; a policy rule
+ * decides for all other operations.
+ */
 const needed: ReadonlyArray<readonly [operation: RegExp, names: ReadonlyArray<string>]> = [
   [/^GET \/v1\/(events)?$|^POST \/v1\/events\/tickets$/, []],
   [/^GET \/v1\/cluster\/state$/, ["blobs:read", "cluster:admin"]],
@@ -69,7 +72,7 @@ const jwt = (claims: object, { alg = "HS256", key = secret, exp_s = 600 } = {}) 
 
 const everything = { scope: scopes.join(" "), roles, project_id: "p", domain_id: "d" }
 
-/** Tokens that prove nothing, whatever they claim. */
+/** Invalid tokens, whatever they claim. */
 const worthless: Readonly<Record<string, string>> = {
   unknown: "x".repeat(43),
   expired: jwt(everything, { exp_s: -1 }),
@@ -84,7 +87,10 @@ const at = ({ path }: Operation) => concrete(path)
 const nameOf = ({ method, path }: Operation) => `${method} ${path}`
 const isOpen = ({ security }: Operation) => security.length === 0
 
-/** Scopes and roles, one of which an operation asks for; none where a rule or any token decides. */
+/**
+ * Scopes and roles of which an operation requires one; empty if a rule decides or any token will
+ * do.
+ */
 const wanted = ({ security }: Operation) => security.flatMap(({ bearer = [] }) => bearer)
 const isRuled = ({ security }: Operation) => security.some((one) => "keystone" in one)
 
@@ -93,7 +99,7 @@ interface World {
   readonly document: ApiDocument
 }
 
-/** Asks each of these; answers what was not answered so, in its envelope. */
+/** Calls each operation; returns those that respond with another status or a wrong envelope. */
 const otherThan = async (
   { server }: World,
   status: number,
@@ -155,15 +161,18 @@ const whoMay = (world: () => World) => {
   })
 }
 
-/** What each operation says to caches, asked with every right; by the first row that fits. */
+/**
+ * The expected Cache-Control of each operation for a caller with all rights, by the first row that
+ * matches.
+ */
 const caching_of: ReadonlyArray<readonly [operation: RegExp, cache_control: RegExp]> = [
   [/^GET \/v1\/(openapi|service_info)/, /^$|no-cache/],
   [/^[A-Z]+ \/v1\/|^GET \/metrics/, /^no-store$|^private, no-cache$/],
-  // With `capital.token` set the dashboard is for who has it.
+  // With `capital.token` set, the dashboard requires a token.
   [/^GET \/api\/(?!search)/, /^no-store$|^private, no-cache$/],
 ]
 
-/** What is wrong with how caches may keep this answer, if anything. */
+/** The problem with a response's caching headers, if any. */
 const wrongCaching = (operation: Operation, status: number, headers: IncomingHttpHeaders) => {
   const { "cache-control": control = "", vary = "", etag } = headers
   const names = vary.split(", ")
@@ -195,7 +204,7 @@ const whatIsKept = (world: () => World) =>
     expect(succeeded).toBeGreaterThan(20)
   })
 
-/** JSON for a command is small; what carries bytes has bounds of its own, and tests of its own. */
+/** Commands in JSON are small; bodies that carry bytes have limits and tests of their own. */
 const command_bytes_max = 64 * 1024
 const carries_bytes = new Set(["PUT /v1/blobs", "POST /v2/models/{name}/infer"])
 
@@ -221,11 +230,11 @@ const howMuch = (world: () => World) =>
     expect(wrong).toEqual([])
   })
 
-/** What is wrong with the answer to a method that a path does not have, if anything. */
+/** The problem with the response to a method that a path does not support, if any. */
 const wrongMethod = async ({ server, document }: World, path: string, method: string) => {
   const has = document.operations.filter((one) => one.path === path).map((one) => one.method)
   const asked = concrete(path)
-  // Two patterns may be one path: what answers there is held by its own operation.
+  // Two patterns may match the same path; the operation that responds then has its own test.
   const is_had = document.operations.some(
     (one) => one.method === method && patternOf(one.path).test(asked),
   )
@@ -241,7 +250,7 @@ const patternOf = (path: string) => new RegExp(`^${path.replaceAll(/\{\w+\}/g, "
 
 const methods = ["GET", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"]
 
-/** The tests of a shape, with so many requests to each operation. */
+/** The tests of one shape, with this many requests to each operation. */
 export const everyOperation = (shape: "A" | "B", runs: number) => {
   let started: World
   const world = () => started
@@ -249,7 +258,7 @@ export const everyOperation = (shape: "A" | "B", runs: number) => {
     const server = await startServer(newFolder(), {
       ALMANAC_API__SHAPE: shape,
       ALMANAC_AUTH__JWT__HS256_SECRET: secret,
-      // Without it the dashboard is everybody's to read (decisions of document 3).
+      // Without a token, anyone may read the dashboard (decisions of document 3).
       ALMANAC_CAPITAL__TOKEN: "t".repeat(40),
     })
     const answer = await fetch(new URL("/openapi.json", server.url))

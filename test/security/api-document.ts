@@ -1,6 +1,6 @@
 /**
- * The OpenAPI document as tests of security read it: every operation, what it needs, and whether an
- * answer is one that it tells of.
+ * The OpenAPI document for the security tests: every operation, what it requires, and whether it
+ * documents a response.
  */
 import { Ajv2020 } from "ajv/dist/2020.js"
 
@@ -49,12 +49,12 @@ interface OpenApi {
   readonly components: { readonly schemas: Readonly<Record<string, JsonSchema>> }
 }
 
-/** What is said on every path, whether its operation tells of it or not. */
+/** Statuses that any path may return, whether or not its operation documents them. */
 const of_the_door = new Set([
   304, 400, 401, 403, 404, 405, 408, 413, 414, 415, 422, 429, 501, 503, 504,
 ])
 
-/** What an error's body has, by the path's prefix. Source: decisions of all services. */
+/** The fields of an error's body, by path prefix. Source: decisions of all services. */
 const envelopes: ReadonlyArray<readonly [prefix: RegExp, keys: ReadonlyArray<string>]> = [
   [/^\/v1\/(blobs|cluster)(\/|$)/, ["code", "message", "detail", "request_id"]],
   [/^\/api\/search(\/|$)/, ["error"]],
@@ -63,7 +63,7 @@ const envelopes: ReadonlyArray<readonly [prefix: RegExp, keys: ReadonlyArray<str
   [/^\//, ["code", "title", "detail", "category"]],
 ]
 
-/** What is wrong with an error's body on this path, if anything. */
+/** The problem with an error's body on this path, if any. */
 export const wrongEnvelope = (path: string, body: unknown) => {
   const keys = envelopes.find(([prefix]) => prefix.test(path))?.[1] ?? []
   if (typeof body !== "object" || body === null) return "the error is no object"
@@ -90,7 +90,7 @@ const parsed = (text: string): { readonly value?: unknown; readonly problem?: st
   }
 }
 
-/** The document of a running server. */
+/** Parses the document of a running server. */
 export const apiDocument = (text: string) => {
   const document: OpenApi = JSON.parse(text)
   const ajv = new Ajv2020({ strict: false, validateFormats: false, logger: false })
@@ -105,7 +105,7 @@ export const apiDocument = (text: string) => {
     return name === undefined ? schema : (document.components.schemas[name] ?? {})
   }
 
-  /** What its operation does not tell of this answer; undefined: nothing. */
+  /** The part of a response that its operation does not document; undefined if there is none. */
   const misfit = (operation: Operation, { status, type, text }: Answered): string | undefined => {
     const told = operation.responses[status]
     if (told === undefined && !of_the_door.has(status)) return `nothing tells of ${status}`

@@ -1,4 +1,4 @@
-/** Every operation of Shape A: who may ask it, and what is sent to it. */
+/** Every operation of Shape A: who may call it, and its responses to generated requests. */
 import { describeWithServer } from "../world/programs/nats.ts"
 import { everyOperation } from "./api-access.ts"
 

@@ -1,9 +1,9 @@
-/** What an intruder with a user of the bus tries, and how to see what came of it. */
+/** Attacks by an intruder with a user of the bus, and ways to observe their effect. */
 import type { JetStreamManager } from "@nats-io/jetstream"
 import { type NatsConnection as Connection, headers, type Msg } from "@nats-io/transport-node"
 import { Effect } from "effect"
 
-/** All requests of JetStream's API: nats-server 2.15's own list, and what clients of 3.4 send. */
+/** All requests of the JetStream API: nats-server 2.15's own list, and those of clients of 3.4. */
 export const jetstreamRequests = (stream: string, consumer: string): ReadonlyArray<string> =>
   [
     ...["INFO", "STREAM.NAMES", "STREAM.LIST", "DIRECT.GET", "META.RESCUE", "SERVER.EVACUATE"],
@@ -35,7 +35,7 @@ export const jetstreamRequests = (stream: string, consumer: string): ReadonlyArr
     `CONSUMER.CREATE.${stream}.${consumer}.>`,
   ].map((call) => `$JS.API.${call}`)
 
-/** What else JetStream listens to, or tells. */
+/** Other subjects that JetStream subscribes to or publishes on. */
 export const jetstreamSubjects = (stream: string, consumer: string): ReadonlyArray<string> => [
   `$JS.ACK.${stream}.${consumer}.1.1.1.1700000000000000000.0`,
   `$JS.ACK._.X.${stream}.${consumer}.1.1.1.1700000000000000000.0.x`,
@@ -49,7 +49,7 @@ export const jetstreamSubjects = (stream: string, consumer: string): ReadonlyArr
   "$SYS.ACCOUNT.CORE.CONNECT",
 ]
 
-/** Bodies that mean something to one of those, and none. */
+/** Request bodies that some of these subjects understand, and an empty one. */
 const bodiesOf = (stream: string, consumer: string) => [
   "",
   JSON.stringify({
@@ -73,7 +73,9 @@ export interface Attack {
   readonly consumer: string
 }
 
-/** Publishes everything to everywhere, with every reply subject, and with headers of the server. */
+/**
+ * Publishes every body to every subject, with every reply subject, and with the server's headers.
+ */
 export const attack = ({ connection, subjects, replies, stream, consumer }: Attack) =>
   Effect.promise(async () => {
     const bodies = bodiesOf(stream, consumer)
@@ -89,7 +91,7 @@ export const attack = ({ connection, subjects, replies, stream, consumer }: Atta
     }
   })
 
-/** Headers by which a server or JetStream takes orders. */
+/** Headers that a server or JetStream acts on. */
 const server_headers = [
   ["Nats-Request-Info", '{"acc":"CORE","user":"core"}'],
   ["Nats-Rollup", "all"],
@@ -103,7 +105,7 @@ const server_headers = [
   ["Nats-Batch-Commit", "1"],
 ] as const
 
-/** Every stream and consumer of an account, with all that can change of them. */
+/** Every stream and consumer of an account, with all of their mutable state. */
 export const stateOf = (jsm: JetStreamManager) =>
   Effect.promise(async () => {
     const all: Record<string, unknown> = {}
@@ -120,7 +122,7 @@ export const stateOf = (jsm: JetStreamManager) =>
     return all
   })
 
-/** All subjects on which something is delivered in the account, until `stop` is called. */
+/** Collects all subjects with deliveries in the account until `stop` is called. */
 export const spy = (connection: Connection) =>
   Effect.promise(async () => {
     const seen = new Set<string>()
@@ -134,7 +136,7 @@ export const spy = (connection: Connection) =>
     }
   })
 
-/** Which of these subjects the connection hears when somebody with all rights publishes there. */
+/** The subjects on which the connection receives messages from a user with all rights. */
 export const heardOn = (
   attacker: Connection,
   mighty: Connection,

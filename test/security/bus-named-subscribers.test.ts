@@ -1,6 +1,6 @@
 /**
- * Named subscribers of the bus, each taken over in turn, and the user that all others share: none
- * of them reads, moves or deletes what another one has. Source: decision 0174.
+ * Named subscribers of the bus, each compromised in turn, and the user that all others share: none
+ * of them reads, advances or deletes another's consumers. Source: decision 0174.
  */
 import { assert, it } from "@effect/vitest"
 import { AckPolicy, jetstream, jetstreamManager } from "@nats-io/jetstream"
@@ -33,7 +33,7 @@ type Bus = Layer.Success<typeof bus> | Scope.Scope
 const live = (name: string, body: Effect.Effect<void, unknown, Bus>) =>
   it.live(name, () => body.pipe(Effect.scoped, Effect.provide(Layer.fresh(bus))), 120_000)
 
-/** A connection as a subscriber makes it: with a name of its own, or as all others. */
+/** Connects as a subscriber does: with its own name, or as the shared user. */
 const as = Effect.fnUntraced(function* (name: string) {
   const { servers, subscriber, subscribers } = yield* NatsServer
   const login = name === shared ? subscriber : subscribers.get(name)
@@ -46,7 +46,7 @@ const as = Effect.fnUntraced(function* (name: string) {
   )
 })
 
-/** Events of these numbers. */
+/** Publishes events with these numbers. */
 const publish = (from: number, to: number) =>
   Effect.gen(function* () {
     const { js } = yield* EventsConnection
@@ -55,7 +55,7 @@ const publish = (from: number, to: number) =>
     }
   })
 
-/** A durable consumer, which has read this many events. */
+/** Creates a durable consumer that has read this many events. */
 const durable = (connection: Connection, durable_name: string, count: number) =>
   Effect.promise(async () => {
     const jsm = await jetstreamManager(connection)
@@ -85,7 +85,7 @@ const stateOf = (connection: Connection, name: string) =>
     return { config, created, places }
   })
 
-/** All consumers that a victim may have, by the subjects and replies that could harm them. */
+/** Subjects and replies that could harm any of a victim's consumers. */
 const subjectsAgainst = (victim: string, own: string) => [
   ...jetstreamRequests(events_stream, victim),
   ...jetstreamSubjects(events_stream, victim),

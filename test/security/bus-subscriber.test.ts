@@ -1,7 +1,7 @@
 /**
- * The read-only user of the bus, taken over: whatever it publishes, asks or listens to, and
- * whatever reply subject it names, the published events and the log stay as they are, and so does
- * what others read.
+ * The read-only user of the bus, compromised: whatever it publishes, requests or subscribes to, and
+ * whatever reply subject it uses, the published events, the log and other readers' data stay
+ * unchanged.
  */
 import { assert, it } from "@effect/vitest"
 import { AckPolicy, jetstream, jetstreamManager } from "@nats-io/jetstream"
@@ -33,7 +33,7 @@ type Bus = Layer.Success<typeof bus> | Scope.Scope
 const live = (name: string, body: Effect.Effect<void, unknown, Bus>) =>
   it.live(name, () => body.pipe(Effect.scoped, Effect.provide(Layer.fresh(bus))), 120_000)
 
-/** A connection as somebody outside makes it. */
+/** Connects as an external subscriber does. */
 const subscriber = Effect.gen(function* () {
   const { servers, subscriber } = yield* NatsServer
   const { user = "", password = Redacted.make("") } = subscriber ?? {}
@@ -52,7 +52,7 @@ const publish = (count: number) =>
     }
   })
 
-/** The mirror, as who keeps it sees it. */
+/** The mirror, as its owner sees it. */
 const mirror = Effect.gen(function* () {
   const { connection } = yield* EventsConnection
   const options = { apiPrefix: mirror_api, checkAPI: false }
@@ -69,20 +69,20 @@ const mirrored = (last: number) =>
     times: 500,
   })
 
-/** Streams and consumers of the accounts that are none of a subscriber's. */
+/** Streams and consumers of accounts that a subscriber has no access to. */
 const others = Effect.gen(function* () {
   const [core, events] = [yield* NatsConnection, yield* EventsConnection]
   return { core: yield* stateOf(core.jsm), events: yield* stateOf(events.jsm) }
 })
 
-/** The log's stream with a commit, and an event. */
+/** Prepares the log's stream with a commit, and published events. */
 const given = Effect.gen(function* () {
   const { js, jsm } = yield* NatsConnection
   yield* ensureStream(jsm, { name: "ALMANAC_LOG", subjects: ["commit.>"] })
   yield* Effect.promise(() => js.publish("commit.share-protection.target.x", "commit"))
   yield* publish(3)
   yield* mirrored(3)
-  // The mirror confirms what it has once a second.
+  // The mirror acknowledges once a second.
   const { jsm: its } = yield* EventsConnection
   const feeding = Effect.promise(() => its.consumers.info(events_stream, mirror_consumer))
   yield* Effect.repeat(feeding, {
@@ -92,7 +92,7 @@ const given = Effect.gen(function* () {
   })
 })
 
-/** Where an answer, or what a consumer delivers, would do harm. */
+/** Subjects on which a reply or a consumer's delivery would do harm. */
 const replies = [
   forged,
   "commit.share-protection.target.forged",
@@ -142,7 +142,7 @@ describeWithServer("the subscribers' user of the bus", () => {
         Promise.all(stops.map((stop) => stop())),
       )
       assert.deepEqual(core, [])
-      // What the mirror says and hears, and who keeps it; those answers come to its inbox.
+      // Traffic of the mirror and of its owner, whose responses go to its inbox.
       const usual = [
         mirror_deliveries,
         "$JS.FC.",
@@ -162,7 +162,7 @@ describeWithServer("the subscribers' user of the bus", () => {
       assert.deepEqual(yield* others, before)
       assert.deepEqual(yield* mirror, its)
       assert.isFalse(attacker.isClosed())
-      // It still goes on.
+      // The mirror still works.
       yield* publish(2)
       yield* mirrored(5)
     }),

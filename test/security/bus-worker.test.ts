@@ -1,6 +1,6 @@
 /**
- * A worker's own user of the bus, taken over: whatever it publishes, asks or listens to, and
- * whatever reply subject it names, nothing is stored, changed, delivered or deleted for it.
+ * A worker's own user of the bus, compromised: whatever it publishes, requests or subscribes to,
+ * and whatever reply subject it uses, nothing is stored, changed, delivered or deleted for it.
  */
 import { assert, it } from "@effect/vitest"
 import type { NatsConnection as Connection } from "@nats-io/transport-node"
@@ -51,7 +51,7 @@ type Bus = Layer.Success<typeof bus> | Scope.Scope
 const live = (name: string, body: Effect.Effect<void, unknown, Bus>) =>
   it.live(name, () => body.pipe(Effect.scoped, Effect.provide(Layer.fresh(bus))), 120_000)
 
-/** The connection of a worker, made as its own process makes it. */
+/** Connects a worker the same way as its own process does. */
 const entered = Effect.fnUntraced(function* (worker_id: WorkerId) {
   const { servers, users } = yield* NatsServer
   const { public_key, seed } = yield* newWorkerKeys
@@ -60,7 +60,7 @@ const entered = Effect.fnUntraced(function* (worker_id: WorkerId) {
   return yield* connectPlain({ servers, login: { seed }, inbox: inboxOf(worker_id), is_new: true })
 })
 
-/** Everything that serves workers, over a log with a commit, leases and a consumer. */
+/** Everything that workers use, on a log with a commit, leases and a consumer. */
 const served = Effect.gen(function* () {
   const { connection, jsm } = yield* NatsConnection
   yield* serveWorkers(connection)
@@ -77,7 +77,7 @@ const served = Effect.gen(function* () {
   return { connection, jsm }
 })
 
-/** Where an answer would do harm. */
+/** Subjects on which a reply would do harm. */
 const replies = [
   "commit.share-protection.target.forged",
   "command.share-protection.job.x",
@@ -116,7 +116,7 @@ const commits = Effect.gen(function* () {
   return read.map(({ stream, position }) => `${position} ${stream}`)
 })
 
-/** What the worker sends is delivered as it is; what comes of it goes to its own inbox only. */
+/** The worker's own messages are delivered unchanged; responses go only to its own inbox. */
 const own = (subject: string) =>
   subject === commandSubject(one) ||
   subject === heartbeatSubject(one) ||
@@ -132,7 +132,7 @@ describeWithServer("a worker's user of the bus", () => {
       const log = yield* commits
       const stop = yield* spy(connection)
       yield* attack({ connection: attacker, subjects, replies, stream, consumer })
-      // Answers are on their way: those to requests after them come later.
+      // Responses are still in flight; those to later requests arrive later.
       yield* Effect.sleep(200)
       const delivered = yield* Effect.promise(stop)
       assert.deepEqual(

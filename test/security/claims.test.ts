@@ -1,4 +1,4 @@
-/** docs/security.md names a test for each claim: each is there, by its title. */
+/** Each claim in docs/security.md names a test; a test with that title must exist. */
 import { existsSync, readFileSync } from "node:fs"
 import { join } from "node:path"
 import { describe, expect, it } from "vitest"
@@ -6,7 +6,7 @@ import { describe, expect, it } from "vitest"
 const root = join(import.meta.dirname, "../..")
 const page = readFileSync(join(root, "docs/security.md"), "utf8")
 
-/** A row: the claim, a link to the test's file, and its title as the file writes it. */
+/** A row: the claim, a link to the test's file, and the test's title in that file. */
 const row = /^\| (.+?) +\| \[([^\]]+)\]\(\.\.\/([^)]+)\) +\| (.+?) +\|$/gm
 
 const claims = [...page.matchAll(row)].map(([, claim = "", shown, file = "", title = ""]) => {

@@ -1,25 +1,25 @@
-/** Requests that an operation's description allows, and such as nobody should send, from a seed. */
+/** Valid requests of an operation, and malicious ones, generated from a seed. */
 import fc from "fast-check"
 import type { ApiDocument, JsonSchema, Operation } from "./api-document.ts"
 import { hostile_texts, type Known, namedValues, valuesOf } from "./hostile-value.ts"
 
 export interface FuzzRequest {
   readonly method: string
-  /** With its query. Of ids that were seen before it has the place only: `~7~`. */
+  /** Includes the query. Ids from earlier responses are placeholders such as `~7~`. */
   readonly path: string
   readonly token: string
   readonly headers: Readonly<Record<string, string>>
   readonly body?: Buffer
 }
 
-/** Where an id comes that an earlier answer told. */
+/** A placeholder for an id from an earlier response. */
 export const id_place = /~(\d+)~/g
 const id_places = 1000
 
-/** What a header may hold: Node's own client sends nothing else. */
+/** Valid header values: Node's client sends no others. */
 const sendable = hostile_texts.filter((text) => /^[\x20-\x7e]{0,3000}$/.test(text))
 
-/** Headers that mean something to a part of the program, with what they should not hold. */
+/** Headers that some part of the program uses, with hostile values. */
 const headers: Readonly<Record<string, ReadonlyArray<string>>> = {
   accept: [
     "application/octet-stream",
@@ -64,13 +64,13 @@ const header = fc
     fc.tuple(fc.constant(name), fc.constantFrom(...(headers[name] ?? []), ...sendable)),
   )
 
-/** Most requests have none: one that is refused for its header reaches no handler. */
+/** Most requests have none: a request rejected for its header does not reach a handler. */
 const headersOf = fc.oneof(
   { weight: 5, arbitrary: fc.constant([]) },
   { weight: 1, arbitrary: fc.array(header, { maxLength: 3 }) },
 )
 
-/** How the text of a body is spoilt after it was made. */
+/** Ways to corrupt a generated body. */
 const spoilers: ReadonlyArray<(text: string) => string | Buffer> = [
   (text) => text.slice(0, -1),
   (text) => `${text}}`,
@@ -120,7 +120,7 @@ const bodyOf = (
   if (content === undefined) return fc.constant(undefined)
   const bytes = fc.uint8Array({ maxLength: 200 }).map((array) => Buffer.from(array))
   const schema: JsonSchema = content["application/json"]?.schema ?? {}
-  // Five of six are as they were made.
+  // Five of six bodies stay intact.
   const spoiler = fc.nat({ max: 6 * spoilers.length })
   const json = fc.tuple(valuesOf(document, schema, known), spoiler).map(([value, n]) => {
     return jsonBody(value, n)
@@ -163,15 +163,15 @@ const parametersOf = (
 const shown = (value: unknown) =>
   typeof value === "string" ? value : (JSON.stringify(value) ?? "undefined")
 
-/** Path and query: a lone surrogate has no percent-escape, and goes as what stands for it. */
+/** Encodes a path or query; a lone surrogate has no percent-encoding and becomes U+FFFD. */
 const escaped = (text: string) => encodeURIComponent(text.toWellFormed())
 
-/** Escapes that a server decodes wrongly, doubly or not at all. */
+/** Escapes that a server may decode incorrectly, twice, or not at all. */
 const odd_escapes = ["%ff", "%2e%2e%2f", "%00", "%", "%u0041", "%c0%af", ";a=b", "%252e"]
 
 const segment = (value: string | undefined) => escaped(value || "0").slice(0, 3000)
 
-/** Requests to one operation. `tokens` are who asks, the first of them most often. */
+/** Requests to one operation. `tokens` are the callers; the first is the most frequent. */
 export const requestsTo = (
   document: ApiDocument,
   operation: Operation,

@@ -1,11 +1,11 @@
-/** Many requests of many seeds to each operation of both shapes. Prints each seed beforehand. */
+/** Many requests from many seeds to each operation of both shapes. Prints each seed first. */
 import { randomInt } from "node:crypto"
 import { newFolder, startServer } from "../world/server/server.ts"
 import { fuzz } from "./fuzz.ts"
 
 const seed_max = 2 ** 31
 
-/** Sends `runs` requests to each operation; throws where one was answered as it must not be. */
+/** Sends `runs` requests to each operation; throws if a response is wrong. */
 export const soakFuzz = async (runs: number, given?: number) => {
   const shapes = ["A", "B"] as const
   for (const shape of shapes) {

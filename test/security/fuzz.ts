@@ -1,6 +1,6 @@
 /**
- * Sends what a document allows and what it does not to a running server, from a seed, and says
- * which answers should not have been: 500, none at all, or one that the document does not tell of.
+ * Sends valid and invalid requests to a running server, generated from a seed, and reports wrong
+ * responses: 500, none at all, or one that the document does not describe.
  */
 import { Agent, request } from "node:http"
 import fc from "fast-check"
@@ -9,18 +9,18 @@ import { type Answered, apiDocument, type Operation } from "./api-document.ts"
 import { type FuzzRequest, id_place, requestsTo } from "./fuzz-request.ts"
 import { knownFields } from "./hostile-value.ts"
 
-/** The server's own deadline for a request is a minute. */
+/** The server's own deadline for a request is one minute. */
 const answer_ms_max = 70_000
-/** Ids that answers told, of which the last are asked for again. */
+/** Maximum number of ids from responses; later requests use the most recent ones. */
 const ids_max = 400
 const body_shown = 300
 
 export interface Fuzzed {
   readonly seed: number
   readonly requests: number
-  /** How many of each status. */
+  /** Number of responses by status. */
   readonly statuses: Readonly<Record<string, number>>
-  /** Each with what was asked, to ask it again. */
+  /** Each wrong response with its request, to reproduce it. */
   readonly wrong: ReadonlyArray<string>
 }
 
@@ -41,7 +41,7 @@ const send = (agent: Agent, url: string, asked: FuzzRequest) =>
       response.on("data", (part: Buffer) => parts.push(part))
       response.on("end", done)
       response.on("error", reject)
-      // It goes on until somebody leaves.
+      // An event stream does not end until the client disconnects.
       if (type.startsWith("text/event-stream")) {
         response.destroy()
         done()
@@ -52,7 +52,7 @@ const send = (agent: Agent, url: string, asked: FuzzRequest) =>
     sent.end(body)
   })
 
-/** Who may ask most of what an operation answers. */
+/** Callers with access to most of what an operation returns. */
 const tokensFor = (
   { path }: Operation,
   { admin, blob, blob_read, tenant, tenant_b }: Server["credentials"],
@@ -65,14 +65,14 @@ const tokensFor = (
   return [first, admin, blob_read, tenant_b].map(({ token }) => token).concat("", "unknown")
 }
 
-/** Of its name: what is sent to an operation stays when another is added. */
+/** Derived from the name, so that adding an operation does not change the requests to others. */
 const seedOf = ({ method, path }: Operation) =>
   Buffer.from(`${method} ${path}`).reduce((sum, byte) => (sum * 31 + byte) % 2 ** 20, 0)
 
-/** Whoever leaves the cluster is asked for nothing afterwards. */
+/** Cluster operations come last: a node that leaves the cluster serves no further requests. */
 const order = ({ path }: Operation) => (path.startsWith("/v1/cluster/") ? 1 : 0)
 
-/** Document 1 §7 has 500 for one mistake of a client: a stream without the chunk that begins it. */
+/** Document 1 §7 allows a 500 for one client error: a stream without its first chunk. */
 const no_header = "The put stream ended without a header chunk."
 
 const isDefect = ({ path }: Operation, { status, text }: Answered) =>
@@ -82,7 +82,7 @@ const shown = ({ method, path, headers, body }: FuzzRequest) =>
   `${method} ${path.slice(0, body_shown)} ${JSON.stringify(headers).slice(0, body_shown)} ` +
   `${JSON.stringify(body?.toString() ?? "").slice(0, body_shown)}`
 
-/** Asks each operation `runs` times, one after the other. */
+/** Sends `runs` requests to each operation, one after another. */
 export const fuzz = async (server: Server, seed: number, runs: number): Promise<Fuzzed> => {
   const answer = await fetch(new URL("/openapi.json", server.url))
   const document = apiDocument(await answer.text())
@@ -135,8 +135,8 @@ export const fuzz = async (server: Server, seed: number, runs: number): Promise<
 }
 
 /**
- * Lines of the log that are no JSON, beside the two that greet, or tell of a defect: whatever was
- * sent, there are none.
+ * Log lines that report a defect or are not JSON, except for the two at startup; no request should
+ * cause one.
  */
 const brokenLines = ({ printed }: Server) =>
   printed.stderr

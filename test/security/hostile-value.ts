@@ -95,7 +95,7 @@ export const hostile = fc.oneof(
   fc.double(),
 )
 
-/** What a value may be by the name of its field, where the document says no more than "a text". */
+/** Values by field name, for fields that the document describes only as text. */
 export interface Known {
   readonly ids: fc.Arbitrary<string>
   readonly fields: Readonly<Record<string, fc.Arbitrary<unknown>>>
@@ -108,7 +108,7 @@ const short = fc.oneof(
 
 const [past, future] = [new Date("2020-01-01"), new Date("2040-01-01")]
 
-/** Of a tenant whose share and trust these are; of addresses only such as lead nowhere at once. */
+/** Fields for a tenant with this share and trust; the addresses all fail immediately. */
 export const knownFields = (share_id: string, trust_id: string, project_id: string) => ({
   share_id: fc.constant(share_id),
   trust_id: fc.constant(trust_id),
@@ -129,7 +129,7 @@ export const knownFields = (share_id: string, trust_id: string, project_id: stri
 })
 
 const nesting_max = 6
-/** Of so many values one is hostile. */
+/** One value in this many is hostile. */
 const tame = 14
 
 const oftenOf = (usual: fc.Arbitrary<unknown>) =>
@@ -142,12 +142,12 @@ const texts = ({ pattern, format }: JsonSchema): fc.Arbitrary<unknown> => {
   try {
     return fc.stringMatching(new RegExp(pattern, "u"))
   } catch {
-    // A pattern that fast-check cannot turn round.
+    // A pattern that fast-check cannot generate strings for.
     return fc.string({ maxLength: 30 })
   }
 }
 
-/** Whole numbers beyond these are exact no more. */
+/** Larger integers are not exact. */
 const exact = 2 ** 53 - 1
 
 const numbers = ({ type, minimum = -exact, maximum = exact }: JsonSchema) =>
@@ -155,7 +155,7 @@ const numbers = ({ type, minimum = -exact, maximum = exact }: JsonSchema) =>
     ? fc.integer({ min: Math.max(-exact, minimum), max: Math.min(exact, maximum) })
     : fc.double({ min: minimum, max: maximum, noNaN: true })
 
-/** What a field or a parameter of this name may be, and now and then something else. */
+/** Values for a field or parameter of this name, and occasionally something else. */
 export const namedValues = (
   document: Pick<ApiDocument, "resolved">,
   name: string,
@@ -167,7 +167,7 @@ export const namedValues = (
   return usual === undefined ? valuesOf(document, schema, known, nesting) : oftenOf(usual)
 }
 
-/** What the schema allows, and now and then something else in its place, at any depth. */
+/** Values that the schema allows, occasionally replaced by something else at any depth. */
 export const valuesOf = (
   document: Pick<ApiDocument, "resolved">,
   given: JsonSchema,

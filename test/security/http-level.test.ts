@@ -1,6 +1,6 @@
 /**
- * Bytes that are nearly HTTP, over a socket: each connection ends with answers of HTTP or none, and
- * the server goes on. What certain mistakes are answered is in gateway/malformed.test.ts.
+ * Malformed HTTP over a socket: each connection ends with valid HTTP responses or none, and the
+ * server keeps running. gateway/malformed.test.ts covers the responses to specific mistakes.
  */
 import fc from "fast-check"
 import { afterAll, beforeAll, expect, it } from "vitest"
@@ -10,7 +10,7 @@ import { type Served, startHttp, until } from "../world/http.ts"
 const seed = 146
 const requests = 250
 
-/** Pieces of requests, of which any may follow any. */
+/** Parts of requests, in any order. */
 const lines = [
   "GET /v1/blobs HTTP/1.1",
   "POST /v1/blobs/echo HTTP/1.1",
@@ -96,7 +96,7 @@ afterAll(() => served.stop())
 
 const status_line = /^HTTP\/1\.1 (\d{3}) /
 
-/** What is wrong with all that came back. */
+/** The problem with all that the server sent, if any. */
 const problem = (answer: string) => {
   if (answer === "") return undefined
   const status = Number(status_line.exec(answer)?.[1])
@@ -108,7 +108,7 @@ const problem = (answer: string) => {
 it("is answered by HTTP or not at all, and never with 500", async () => {
   const wrong: Array<string> = []
   const made = fc.sample(wire, { seed, numRuns: requests })
-  // What is incomplete is waited for: all at once that is one wait.
+  // Incomplete requests wait for a timeout; all of them at once wait only once.
   await Promise.all(
     made.map(async (text) => {
       const answer = await served.raw(text)

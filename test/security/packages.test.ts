@@ -1,4 +1,4 @@
-/** What is installed beside our own code: pinned, whole, from one place, and running nothing. */
+/** Installed packages: pinned, complete, from a single registry, and without install scripts. */
 import { existsSync, readFileSync } from "node:fs"
 import { join } from "node:path"
 import { expect, it } from "vitest"
@@ -22,7 +22,7 @@ const locked: ReadonlyArray<readonly [string, Locked]> = Object.entries(
   read("package-lock.json").packages as Readonly<Record<string, Locked>>, // npm's own format.
 ).filter(([path]) => path !== "")
 
-/** Licences under which a package may come with this program. */
+/** Licences of packages that this program may include. */
 const licences = new Set([
   "0BSD",
   "Apache-2.0",
@@ -37,7 +37,8 @@ const licences = new Set([
   "MPL-2.0",
   "PSF-2.0",
   "Python-2.0",
-  // Linked by sharp as a library of its own; the NIST's and HDF Group's, both permissive.
+  // LGPL: sharp links it as a separate library. LICENSE.txt: those of NIST and the HDF Group, both
+  // permissive.
   "Unlicense",
   "LGPL-3.0-or-later",
   "SEE LICENSE IN LICENSE.txt",
@@ -48,7 +49,8 @@ it("each package has one version and the hash of its content, if it is for this 
   const unpinned = locked.filter(([, { version }]) => !/^\d+\.\d+\.\d+/.test(version ?? ""))
   expect(unpinned).toEqual([])
   const unproven = locked.filter(([, { integrity }]) => !integrity?.startsWith("sha512-"))
-  // Of other platforms a mirror may not tell the hash (launcher/lockfile.mjs): all are optional.
+  // A mirror may omit the hashes of other platforms' packages (launcher/lockfile.mjs); these are
+  // all optional.
   const here = unproven.filter(([path]) => existsSync(join(root, path)))
   expect(here).toEqual([])
   expect(unproven.filter(([, { optional }]) => optional !== true)).toEqual([])

@@ -1,5 +1,5 @@
 /**
- * What other users of the machine see while a backup runs: the process list and the data folder.
+ * What other users of the machine can see during a backup: the process list and the data folder.
  * Everything is real: the server, its worker, restic, nats-server and an S3 server.
  */
 import assert from "node:assert/strict"
@@ -27,7 +27,7 @@ import {
   tenantOf,
 } from "../world/server/share-tenant.ts"
 
-/** So slow that the backup of `large_bytes` takes some seconds. */
+/** Slow enough that the backup of `large_bytes` takes a few seconds. */
 const upload_kib_per_second = 2_000
 const large_bytes = 6_000_000
 
@@ -38,7 +38,7 @@ interface Seen {
 
 const jwt_secret = randomBytes(32).toString("hex")
 
-/** What /proc tells of all processes below this one; what is gone meanwhile tells nothing. */
+/** All descendants of a process in /proc; processes that have ended are left out. */
 const processesBelow = (pid: number): ReadonlyArray<Seen> =>
   childrenOf(pid).flatMap((child) => {
     try {
@@ -54,7 +54,7 @@ const filesBelow = (folder: string) =>
     .filter((entry) => entry.isFile())
     .map(({ parentPath, name }) => join(parentPath, name))
 
-/** Every token, password and key in a JSON file, at any depth. */
+/** All tokens, passwords and keys in a JSON file, at any depth. */
 const secretsIn = (path: string) =>
   [...readFileSync(path, "utf8").matchAll(/"\w*(?:token|password)"\s*:\s*"([^"]{16,})"/g)].map(
     ([, secret = ""]) => secret,
@@ -141,7 +141,7 @@ describeWithRadosgw("while a backup runs", () => {
       return secrets.some((secret) => bytes.includes(secret))
     })
     expect(telling).toEqual([])
-    // Nobody else may write anywhere.
+    // No file is writable by other users.
     expect(open.filter((path) => (mode(path) & 0o022) !== 0)).toEqual([])
     for (const name of ["audit-key.pem", "webhook-key", "cursor-key", "dev-credentials.json"]) {
       expect(mode(join(server.data_dir, name)), name).toBe(0o600)

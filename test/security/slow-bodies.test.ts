@@ -1,4 +1,4 @@
-/** Bodies that drip, each kind of them: how long one connection is held. Source: decision 0186. */
+/** Slow bodies of every kind: how long a connection stays open. Source: decision 0186. */
 import { connect } from "node:net"
 import { Context, Effect, Layer, Schema, Stream } from "effect"
 import { Multipart } from "effect/http"
@@ -19,7 +19,7 @@ import { wrongEnvelope } from "./api-document.ts"
 const deadline_s = 1
 const drip_ms = 50
 const ends_ms_max = 8000
-/** Five times as fast as it must come, for longer than the deadline. */
+/** Five times the minimum rate, for longer than the deadline. */
 const honest_piece = "x".repeat(4096)
 const pieces = 30
 
@@ -75,7 +75,7 @@ beforeAll(async () => {
 })
 afterAll(() => served.stop())
 
-/** Sends this, then `piece` each `drip_ms` until the connection ends; what came back by then. */
+/** Sends `head`, then `piece` every `drip_ms` until the connection ends; returns all responses. */
 const dripping = (head: string, piece: string, count = Infinity) =>
   new Promise<{ answer: string; took_ms: number }>((resolve) => {
     const began = performance.now()

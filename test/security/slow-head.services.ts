@@ -1,4 +1,4 @@
-/** A client that sends its headers a byte at a time: the listener waits ten seconds for all. */
+/** A client that sends its headers one byte at a time: the listener waits ten seconds in total. */
 import { connect } from "node:net"
 import { expect, it } from "vitest"
 import { probe } from "../gateway/probe.ts"

@@ -1,4 +1,4 @@
-/** What no file of the program does, so that it need not be looked for in each. */
+/** Patterns that no source file may contain, so that no review has to look for them. */
 import { describe, expect, it } from "vitest"
 import { readTree, withoutComments } from "../house/tree.ts"
 
@@ -42,7 +42,7 @@ describe("the sources", () => {
     ]) {
       expect(compared).toContain(`adapters/${name}.ts`)
     }
-    // Of two such texts the time to tell them apart says how much of one is right.
+    // The time that such a comparison takes reveals how much of a guess is correct.
     const hasty =
       /\b(secret|signature|hmac|digest|mac|proof)\w* [!=]==? \w*(given|expected|right)\b/i
     expect(holding(server, hasty)).toEqual([])
@@ -50,7 +50,8 @@ describe("the sources", () => {
 
   it("no answer goes to a subject that the asker of the bus chose", () => {
     expect(holding(server, /\.respond\(/)).toEqual([])
-    // The reply subject of a message is read in one place, and that of JetStream's own in another.
+    // Only one place reads the reply subject of a message, and one other that of JetStream's
+    // messages.
     expect(holding(server, /\bmessage\.reply\b|\{[^}]*\breply\b[^}]*\}: (Pick<)?Msg\b/)).toEqual([
       "packages/bus/connection/response.ts",
       "packages/journal/jetstream/consumer.ts",

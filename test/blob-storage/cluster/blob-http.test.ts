@@ -23,7 +23,7 @@ const large = noise(2, 3_000_000)
 
 type Cluster = ReturnType<typeof directNodes>
 
-/** Serves the first of so many nodes. */
+/** Serves the first node of a cluster of `count` nodes. */
 const served = (
   count: number,
   body: (service: BlobService, cluster: Cluster) => Effect.Effect<void>,
@@ -51,7 +51,7 @@ const putBytes = ({ call }: BlobService, bytes: Uint8Array<ArrayBuffer>, policy:
 const getBytes = ({ call }: BlobService, id: string, headers = {}) =>
   call("GET", `/v1/blobs/${id}`, { headers: { ...accept_bytes, ...headers } })
 
-/** Puts on a node that is not the one that is served. */
+/** Puts a blob on a node other than the one that serves HTTP. */
 const putOn = (cluster: Cluster, at: number, bytes: Uint8Array, labels = {}) =>
   Effect.promise(async () => {
     const order = orderOf("REPLICATION_POLICY_NONE", { labels })

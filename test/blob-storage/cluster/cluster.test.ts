@@ -270,7 +270,7 @@ describe("the ring's version", () => {
     it(name, () => assert.equal(version(...events), expected))
   }
 
-  /** Three active nodes at these addresses, and what the ring's version is after each more. */
+  /** By how much these moves raise the ring's version; three nodes are active at first. */
   const movedTo = (...moves: ReadonlyArray<readonly [NodeId, string]>) => {
     const nodes = [a, b, NodeId.make("c")]
     const addresses = ["one:1", "one:2", "two:1"]

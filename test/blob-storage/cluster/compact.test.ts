@@ -1,4 +1,4 @@
-/** Compaction by hand, over HTTP. */
+/** Manual compaction over HTTP. */
 import { assert, describe } from "@effect/vitest"
 import { Effect } from "effect"
 import { served } from "../../world/blob-storage/cluster-served.ts"

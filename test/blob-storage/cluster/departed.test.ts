@@ -1,4 +1,4 @@
-/** Who is away with its disk: since when what was put can be on no node but those that are here. */
+/** Nodes removed with their disks: the time after which every put is on current members only. */
 import assert from "node:assert/strict"
 import { describe, it } from "vitest"
 import { allOnlineSince, Cluster, type ClusterContext } from "#actors/blob-storage/cluster.ts"
@@ -26,7 +26,7 @@ const removedAt = (node_id: NodeId, at: string) =>
 
 const contextAfter = (...events: ReadonlyArray<ClusterEvent>) => {
   const state = events.reduce(Cluster.evolve, Cluster.initialState)
-  // The decider's state is a snapshot of the cluster's chart.
+  // The decider's state is a snapshot of the cluster's state machine.
   return state.context as ClusterContext
 }
 const since = (...events: ReadonlyArray<ClusterEvent>) =>

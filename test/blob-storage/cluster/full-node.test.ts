@@ -1,6 +1,6 @@
 /**
- * One full node among several. A node at its floor of free space refuses copies and shards as one
- * at its capacity does (free-space.test.ts of the volume): here it is an engine in memory with a
+ * One full node among several. A node at its floor of free space rejects copies and shards as one
+ * at its capacity does (free-space.test.ts of the volume); here it is an in-memory engine with a
  * limit.
  */
 import assert from "node:assert/strict"
@@ -42,7 +42,7 @@ describe("a full node", () => {
       assert.equal(created, true)
       assert.deepEqual(durable_on?.toSorted(), others.toSorted())
       assert.deepEqual(await cluster.holders(id), others.toSorted())
-      // Its copy is not forgotten: repair knows of it.
+      // The missing copy is recorded as a hint for repair.
       assert.deepEqual(first?.hints, [{ id, why: "replication", nodes: [full?.node_id] }])
       for (const node of cluster.nodes) {
         assert((await cluster.until(read(node, id))).bytes.equals(bytes), node.node_id)

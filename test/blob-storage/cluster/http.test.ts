@@ -298,7 +298,7 @@ describe("sync-ring", () => {
 
 type Name = "NONE" | "REPLICA2" | "REPLICA3"
 
-/** Takes blobs of these policies into the node's volume, and waits until they show. */
+/** Records blobs with these policies in the node's volume, and waits until they are visible. */
 const stored = Effect.fnUntraced(function* (node_id: string, names: ReadonlyArray<Name>) {
   const facts = names.map(
     (name, i): VolumeFact => ({

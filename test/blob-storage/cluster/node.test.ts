@@ -30,7 +30,10 @@ const events: ReadonlyArray<NodeEvent> = [
   NodeRemoved.make({ node_id, reason: "left_at_once" }),
 ]
 
-/** From, event, to: "gone" is a member no more. Every other pair of state and event is refused. */
+/**
+ * Valid transitions: from, event, to. "gone" means no longer a member. Every other pair of state
+ * and event is rejected.
+ */
 const table = [
   "absent NodeJoined joining",
   "joining NodeActivated active",

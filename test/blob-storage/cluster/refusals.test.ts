@@ -49,7 +49,7 @@ describe("who may", () => {
   }
 })
 
-/** Bodies that are 400, and the field that the detail names. */
+/** Bodies that get 400, and the field that the detail names. */
 const refused: ReadonlyArray<readonly [path: string, field: string, body: unknown]> = [
   ...["node_id", "address", "capacity_bytes"].map(
     (field) => ["join", field, { ...node, [field]: undefined }] as const,

@@ -1,4 +1,6 @@
-/** What policies need of the cluster. Source: document 1 §2, §8; DECISIONS, replica count. */
+/**
+ * What each policy requires of the cluster. Source: document 1 §2, §8; DECISIONS, replica count.
+ */
 import { describe, expect, it } from "vitest"
 import { shortfallChange, underReplicated } from "#actors/blob-storage/volume.ts"
 import { nodes_needed, refusedPolicy } from "#schemas/blob-storage/replication.ts"

@@ -1,4 +1,4 @@
-/** The shortfall where the repair says what it found: it ends when the copies are there. */
+/** The shortfall when repair reports its findings: it ends once all copies exist. */
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, Layer, Stream, Struct } from "effect"
 import { TestClock } from "effect/testing"
@@ -56,7 +56,7 @@ const join = (name: string) => {
 
 const told = Effect.gen(function* () {
   const commits = yield* Stream.runCollect((yield* Log).read(`blob-storage.volume.${node}`))
-  // Only a volume's events are in its stream.
+  // A volume's stream holds only its events.
   const events = commits.flatMap(({ commit }) => commit.events as ReadonlyArray<VolumeEvent>)
   return events.filter((event) => !("cursor" in event)).map((event) => ({ ...event }))
 })
@@ -65,7 +65,7 @@ const plain = (...events: ReadonlyArray<VolumeEvent>) => events.map((event) => (
 const settled = Effect.gen(function* () {
   for (let i = 0; i < 100; i++) yield* Effect.yieldNow
 })
-/** Long enough that the process looks once more. */
+/** Waits until the process has checked once more. */
 const look = Effect.andThen(Effect.andThen(settled, TestClock.adjust(1000)), settled)
 
 describe("a shortfall that the repair has looked into", () => {

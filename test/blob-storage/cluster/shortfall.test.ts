@@ -165,7 +165,7 @@ const commits = Effect.gen(function* () {
 })
 const told = Effect.map(commits, (commits) =>
   commits.flatMap(({ commit }) =>
-    // Only a volume's events are in its stream.
+    // A volume's stream holds only its events.
     (commit.events as ReadonlyArray<VolumeEvent>).flatMap((event) =>
       "cursor" in event ? [] : [{ ...event }],
     ),
@@ -173,7 +173,7 @@ const told = Effect.map(commits, (commits) =>
 )
 const plain = (...events: ReadonlyArray<VolumeEvent>) => events.map((event) => ({ ...event }))
 
-/** Waits until the log has nothing new to say: the process has acted on it. */
+/** Waits until the process has handled all new events. */
 const settled = Effect.gen(function* () {
   for (let i = 0; i < 100; i++) yield* Effect.yieldNow
 })
@@ -319,7 +319,7 @@ describe("the number of active nodes", () => {
   })
 })
 
-/** A log as the first version of the volume wrote it: two blobs were stored, one was deleted. */
+/** A log as the first version of the volume wrote it: two blobs stored, one deleted. */
 const old = Effect.gen(function* () {
   const log = yield* Log
   const stream = `blob-storage.volume.${node}`

@@ -43,7 +43,7 @@ const happened = Effect.gen(function* () {
   return commits.flatMap(({ commit }) => commit.events)
 })
 
-/** Moves the clock in small steps, so that what waits for it acts in between. */
+/** Advances the clock in small steps so that timers fire in between. */
 const pass = Effect.fnUntraced(function* (seconds: number) {
   for (let i = 0; i < seconds; i++) {
     yield* TestClock.adjust("1 seconds")

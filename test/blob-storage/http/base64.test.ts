@@ -1,4 +1,4 @@
-/** The decoder of base64 in pieces against one that looks at the whole text. */
+/** Compares the incremental base64 decoder with one that decodes the whole text. */
 import { describe, expect, it } from "vitest"
 import { base64Decoder } from "#gateway/blob-storage/body/base64.ts"
 import { noise } from "../../contract/blob-storage/engine-bytes.ts"
@@ -7,7 +7,7 @@ import { seeded } from "../../world/seeded.ts"
 
 const seed = 8
 
-/** By RFC 4648 §4 and §5, bit by bit: undefined where it is not base64. */
+/** RFC 4648 §4 and §5, bit by bit; undefined if the text is not base64. */
 const naive = (text: string) => {
   const [, digits = "", padding = ""] = /^([\w+/-]*)(={0,2})$/.exec(text) ?? []
   if (digits + padding !== text) return undefined

@@ -1,4 +1,4 @@
-/** Many blobs in one request, and lists by label. Source: decision 0123. */
+/** Batch requests for blobs, and lists filtered by label. Source: decision 0123. */
 import { Effect } from "effect"
 import { assert, describe, expect, it } from "vitest"
 import type { BlobEngine } from "#actors/blob-storage/ports/engine.ts"
@@ -19,7 +19,7 @@ const stored = (engine: BlobEngine, bytes: Uint8Array, labels = {}) =>
 
 const toBase64 = (id: string) => Buffer.from(id, "hex").toString("base64")
 
-/** The lines of a batch. */
+/** Sends a batch request and returns the lines of the response. */
 const ask = (
   { call }: BlobService,
   path: "stat" | "get",

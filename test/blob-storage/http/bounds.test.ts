@@ -1,6 +1,6 @@
 /**
- * How the HTTP path uses memory: it gives windows back when the system has them, and sends at once
- * what is in memory.
+ * Memory use of the HTTP path: it recycles a window once the system has sent it, and sends data
+ * that is already in memory at once.
  */
 import { connect } from "node:net"
 import { Effect } from "effect"
@@ -16,7 +16,7 @@ import { as, until } from "../../world/http.ts"
 
 const window_bytes = 983_040
 
-/** Windows of one byte's value each, which another value takes the place of when given back. */
+/** Windows that are each filled with their own index; recycling overwrites it with 255. */
 const lending = (count: number) => {
   const given: Array<number> = []
   const lent: Array<number> = []
@@ -93,7 +93,7 @@ describe("the memory of a window", () => {
       socket.destroy()
       await until(() => service.inFlight() === 0)
       await turns()
-      // The client took nothing more: what was on its way to it failed.
+      // The client read nothing more, so the writes in flight failed.
       expect(given.length).toBe(before)
     })
   })

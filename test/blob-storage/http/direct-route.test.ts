@@ -1,4 +1,4 @@
-/** What direct routes promise beside their answers: bounds, deadlines, ends. */
+/** Guarantees of direct routes besides their responses: bounds, deadlines, shutdown. */
 import { connect } from "node:net"
 import { Effect } from "effect"
 import { describe, expect, it } from "vitest"
@@ -117,7 +117,7 @@ describe("a request on a direct route", () => {
       })
       await until(() => taken > 0)
       const first = taken
-      // Others have a thousand turns meanwhile, in which the socket's buffers fill.
+      // The event loop turns a thousand times, enough for the socket's buffers to fill.
       for (let turn = 0; turn < 1000; turn++) await new Promise((next) => setImmediate(next))
       expect(taken).toBe(first)
       expect(await Promise.race([is_all_sent, Promise.resolve("held back")])).toBe("held back")
@@ -125,7 +125,7 @@ describe("a request on a direct route", () => {
       await until(() => taken > first)
       socket.destroy()
       await until(() => {
-        // A connection that is not read does not tell that its other end is gone.
+        // A paused connection does not detect that its peer has closed.
         release()
         return service.inFlight() === 0
       })
@@ -182,7 +182,7 @@ describe("a request on a direct route", () => {
     await run({ put }, {}, async (service) => {
       status = putSmall(service).then((response) => response.status)
       await until(() => service.inFlight() === 1)
-      // The scope ends behind this body: the server stops while the put is under way.
+      // The scope ends after this body: the server stops while the put is in progress.
       stopped = new Promise((resolve) => setImmediate(resolve)).then(() => answer())
     })
     await stopped
@@ -274,7 +274,7 @@ describe("admission to a direct route", () => {
 })
 
 describe("a put of JSON", () => {
-  /** What the engine was told to expect of a put that it took in full, in bytes. */
+  /** The size in bytes that the engine expects of a put, after the put has succeeded. */
   const announcedFor = async (body: (data: string) => RequestInit["body"]) => {
     const bytes = Buffer.alloc(700_000, "blob")
     const announced: Array<number | undefined> = []
@@ -286,7 +286,7 @@ describe("a put of JSON", () => {
           taken += part.length
           return undefined
         },
-        // The bytes are counted, and who has them does not matter here.
+        // The engine only counts the bytes; their content is irrelevant here.
         finish: async () => ({ id: id as BlobId, meta: metaOf(taken), created: true }),
         abort: async () => undefined,
       }

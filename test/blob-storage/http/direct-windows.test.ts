@@ -1,4 +1,4 @@
-/** Bytes that a direct route sends in several windows. */
+/** Blobs that a direct route sends in several windows. */
 import { connect } from "node:net"
 import { describe, expect, it } from "vitest"
 import { faultError } from "#actors/blob-storage/ports/fault.ts"
@@ -73,7 +73,7 @@ describe("bytes in windows", () => {
       socket.write([...lines, "Accept: application/octet-stream", "\r\n"].join("\r\n"))
       await until(() => read > 0)
       for (let turn = 0; turn < 1000; turn++) await new Promise((next) => setImmediate(next))
-      // What the kernel's buffers of both ends hold, and two windows.
+      // At most the kernel's buffers at both ends plus two windows.
       expect(read).toBeLessThan(20)
       socket.destroy()
       await until(() => closed === 1 && service.inFlight() === 0)

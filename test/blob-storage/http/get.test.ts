@@ -1,4 +1,6 @@
-/** GET, HEAD, DELETE and stat of one blob by JSON and as plain bytes. Source: document 1 §4, §7. */
+/**
+ * GET, HEAD, DELETE and stat of one blob, as JSON and as plain bytes. Source: document 1 §4, §7.
+ */
 import { Effect } from "effect"
 import { describe, expect, it } from "vitest"
 import type { BlobEngine } from "#actors/blob-storage/ports/engine.ts"
@@ -35,7 +37,7 @@ const spellings = (id: BlobId) => {
   }
 }
 
-/** Bytes whose ID has a slash and a plus in base64: found by trying. */
+/** Bytes whose ID contains a slash and a plus in base64, found by trial. */
 const awkward = (engine: BlobEngine) =>
   Effect.gen(function* () {
     for (let seed = 0; ; seed++) {
@@ -349,7 +351,7 @@ describe("a store that fails", () => {
   const failing = (fault: BlobFault) => () => Promise.reject(faultError(fault))
   const failed = failing({ _tag: "BlobStoreFailed", detail: "EIO" })
   const read_only = failing({ _tag: "BlobStoreReadOnly", detail: "EIO" })
-  // Any identifier will do: what is asserted is the answer's status.
+  // Any identifier will do: the tests check only the status.
   const corrupt = failing({ _tag: "BlobCorrupt", id: absent as BlobId, detail: "bit rot" })
   const cases: ReadonlyArray<readonly [string, string, Partial<BlobEngine>, number]> = [
     ["GET", `/${absent}`, { get: failed }, 500],

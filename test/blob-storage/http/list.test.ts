@@ -1,4 +1,4 @@
-/** GET /v1/blobs: pages, prefixes, cursors. Source: document 1 §4 rule 5; DECISIONS, list. */
+/** GET /v1/blobs: pages, prefixes and cursors. Source: document 1 §4 rule 5; DECISIONS, list. */
 import { mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
@@ -27,13 +27,13 @@ interface Page {
 const page = ({ call }: BlobService, query: Readonly<Record<string, string>> = {}) =>
   Effect.map(call("GET", `/v1/blobs?${new URLSearchParams(query)}`, { token: "reader" }), (got) => {
     expect([got.status, got.json.detail]).toEqual([200, undefined])
-    // The service's own answer, whose fields the tests look at one by one.
+    // A response of this server; the tests check its fields one by one.
     const { ids, has_more, next_cursor } = got.json as unknown as Page
     expect(next_cursor === undefined).toBe(!has_more)
     return { ids: ids.map(hexOf), has_more, next_cursor: next_cursor ?? "" }
   })
 
-/** All pages one after the other. */
+/** Reads all pages in order. */
 const walk = (service: BlobService, query: Readonly<Record<string, string>>) =>
   Effect.gen(function* () {
     const pages: Array<ReadonlyArray<string>> = []

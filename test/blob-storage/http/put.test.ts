@@ -1,4 +1,4 @@
-/** PUT /v1/blobs: its answer, its fields, its refusals. Source: document 1 §4, §7, §8. */
+/** PUT /v1/blobs: response, fields and errors. Source: document 1 §4, §7, §8. */
 import { Effect } from "effect"
 import { describe, expect, it } from "vitest"
 import { type BlobFault, faultError } from "#actors/blob-storage/ports/fault.ts"
@@ -20,7 +20,7 @@ const send = ({ call }: BlobService, body: unknown, headers: Record<string, stri
   })
 
 const hello = { data: base64("hello") }
-/** BLAKE3-256 of "hello", by the reference implementation. */
+/** BLAKE3-256 of "hello", from the reference implementation. */
 const hello_hash = "ea8f163db38682925e4491c5e58d4bb3506ef8c14eb78a86e908c5624a67200f"
 
 const replica = (copies: number) => `REPLICATION_POLICY_REPLICA${copies}`

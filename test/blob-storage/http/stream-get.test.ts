@@ -1,4 +1,7 @@
-/** GET /v1/blobs/{id}/stream, whole and torn. Source: document 1 §4 rule 2; DECISIONS, framing. */
+/**
+ * GET /v1/blobs/{id}/stream, complete and truncated. Source: document 1 §4 rule 2; DECISIONS,
+ * framing.
+ */
 import { Effect } from "effect"
 import { describe, expect, it } from "vitest"
 import { get_chunk_bytes_max } from "#schemas/blob-storage/blob.ts"
@@ -13,7 +16,7 @@ interface Chunk {
 
 const chunksOf = (text: string) => {
   expect(text.endsWith("\n")).toBe(true)
-  // Each line is a message, which the tests look at field by field.
+  // Each line is a message; the tests check its fields one by one.
   return text
     .slice(0, -1)
     .split("\n")
@@ -52,7 +55,7 @@ describe("a get stream", () => {
   }
 })
 
-/** A blob of three pieces on disk whose byte at `position` has rotted. */
+/** A blob of three pieces on disk with bit rot in the byte at `position`. */
 const withRotten = (
   position: number,
   body: (service: BlobService, id: string) => Effect.Effect<void>,

@@ -1,6 +1,6 @@
 /**
- * A body's bytes cut anywhere become the same messages that JSON.parse and Node's base64 make of it
- * whole. Properties print their seed when they fail.
+ * A body split at arbitrary places yields the same messages as JSON.parse and Node's base64 do for
+ * the whole body. Properties print their seed on failure.
  */
 import { Result } from "effect"
 import fc from "fast-check"
@@ -13,7 +13,7 @@ import { base64 } from "../../world/blob-storage/service.ts"
 const lines: Framing = { message_bytes_max: 4096, is_lined: true, is_array_allowed: true }
 const json: Framing = { ...lines, is_lined: false }
 
-/** The bytes in parts that end at these places. */
+/** Splits the bytes at these places. */
 const cutAt = (bytes: Uint8Array, places: ReadonlyArray<number>) => {
   const ends = [...places.map((place) => place % (bytes.length + 1)), bytes.length]
   const sorted = ends.toSorted((a, b) => a - b)
@@ -43,7 +43,7 @@ const read = (framing: Framing, parts: ReadonlyArray<Uint8Array | string>) => {
   }
 }
 
-/** One character of base64 as JSON may write it. */
+/** A base64 character in one of the forms that JSON allows. */
 const spelled = (digit: string, way: number) => {
   if (way === 1 && digit === "/") return "\\/"
   const code = digit.charCodeAt(0).toString(16).padStart(4, "0")
@@ -55,7 +55,7 @@ const digits = fc
   .map(([bytes, ways]) =>
     Array.from(base64(bytes), (digit) => spelled(digit, ways.next().value ?? 0)),
   )
-/** Fields as they may stand around `data`, with nested ones that have the same name. */
+/** Fields that may surround `data`, including nested ones of the same name. */
 const other = fc.constantFrom(
   '"final" : true',
   '"policy":"}{][\\"\\\\"',

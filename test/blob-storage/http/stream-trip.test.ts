@@ -1,6 +1,6 @@
 /**
- * What goes in by any form comes out the same by every form. Properties print their seed when they
- * fail.
+ * Round trips: a blob put in any form reads back the same in every form. Properties print their
+ * seed on failure.
  */
 import { Effect, Struct } from "effect"
 import fc from "fast-check"
@@ -41,7 +41,7 @@ const encoded = (text: string) =>
     /[A-Z]/.test(char) ? char : `%${char.charCodeAt(0).toString(16)}`,
   )
 
-/** Every way in. */
+/** Every way to put a blob. */
 const puts: Readonly<Record<string, (service: BlobService, blob: Blob) => Effect.Effect<Called>>> =
   {
     json: ({ call }, { bytes, labels, policy }) =>
@@ -91,7 +91,7 @@ const labelsIn = (headers: Headers) =>
     ),
   )
 
-/** Every way out, as far as it tells of the blob. */
+/** Every way to get a blob, with the fields that it returns. */
 const gets: Readonly<
   Record<string, (service: BlobService, id: string) => Effect.Effect<Partial<Blob>>>
 > = {
@@ -125,7 +125,7 @@ const gets: Readonly<
     }),
 }
 
-/** Names that every form can carry: lower case, since headers have none. */
+/** Names that every form can carry: lower case, because HTTP headers are case-insensitive. */
 const name = fc
   .string({ unit: "grapheme", maxLength: 8 })
   .filter((text) => text === text.toLowerCase())
@@ -139,10 +139,10 @@ const blob: fc.Arbitrary<Blob> = fc.record({
 })
 
 const forget = ({ engine }: BlobService, id: string) =>
-  // The service itself answered the ID.
+  // The ID comes from a response of this server.
   engine.delete(id as BlobId, { actor: "tester", request_id: "", correlation_id: "" }, 1000n)
 
-/** What a put answered, without what differs from put to put. */
+/** The response to a put without the fields that differ from put to put. */
 const told = ({ json }: Called) => {
   const meta = Struct.omit(json.meta ?? {}, ["created_at", "modified_at"])
   return { id: hexOf(json.id), size: json.size, meta }

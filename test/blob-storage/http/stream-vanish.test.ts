@@ -1,6 +1,6 @@
 /**
- * Clients that are slow, that stop, or that vanish: nothing is half stored, nobody else waits, and
- * nothing stays open. On a real volume.
+ * Clients that are slow, stop, or disconnect: no partial blob is stored, no other request waits,
+ * and nothing stays open. Uses a real volume.
  */
 import { connect, type Socket } from "node:net"
 import { Effect } from "effect"
@@ -20,10 +20,10 @@ import { freshFolder, segment_bytes } from "../../world/blob-storage/volume-fold
 const path = "/v1/blobs/stream"
 const mib = 1024 ** 2
 
-/** As much as the largest blob of these tests, and less than two that were half sent. */
+/** The size of the largest blob here, and less than two uploads that stop halfway. */
 const capacity_bytes = 40 * mib
 
-/** As much as one blob can have of it: the rest is its record and the index. */
+/** The largest blob that fits; the rest is for its record and the index. */
 const content_bytes = 39 * mib
 
 interface OnDisk extends BlobService {
@@ -53,7 +53,7 @@ const nothingStored = ({ engine, inFlight }: OnDisk) =>
     yield* until("the request is let go", () => inFlight() === 0)
     expect((yield* Effect.promise(engine.usage)).blob_count).toBe(0)
     expect(yield* Effect.promise(() => engine.scan(0, 1))).toEqual([])
-    // Its room is there again: for a blob that needs all of it.
+    // Its space is free again: a blob that needs all of it fits.
     const all = Effect.result(fromEngine(() => put(engine, parts(noise(7, content_bytes), mib))))
     yield* Effect.repeat(all, { until: ({ _tag }) => _tag === "Success", times: 50 })
     expect((yield* Effect.promise(engine.usage)).blob_count).toBe(1)
@@ -76,7 +76,7 @@ interface Talk {
   readonly heard: () => string
 }
 
-/** A connection of our own, which says nothing but what it is told to. */
+/** A raw connection that sends only what the test writes. */
 const dial = (port: number) =>
   Effect.promise(
     () =>
@@ -248,8 +248,8 @@ describe("a download whose client vanishes", () => {
           yield* Effect.promise(() => engine.delete(id, put.origin, 1000n))
           talk.socket.destroy()
           yield* until("the request is let go", () => service.inFlight() === 0)
-          // What is still read would not be written over: another file would be there. Upkeep may
-          // have given an empty one back meanwhile.
+          // An extent that is still being read would not be overwritten: there would be one more
+          // file. Maintenance may have released an empty one in the meantime.
           yield* Effect.promise(() => put(engine, parts(noise(2, content_bytes), mib)))
           expect(engine.status().extent_files).toBeLessThanOrEqual(extent_files)
         }),

@@ -7,10 +7,10 @@ import type {
 } from "#actors/blob-storage/ports/engine.ts"
 import type { BlobId } from "#schemas/blob-storage/blob.ts"
 
-/** What is plain about an engine without blobs. */
+/** The usage of an engine without blobs. */
 export const plain = { payload_bytes: 0, blob_count: 0, read_only: false }
 
-/** Bytes that look random and are the same for the same seed: xorshift, 32 bits. */
+/** Pseudorandom bytes, the same for the same seed: xorshift, 32 bits. */
 export const noise = (seed: number, size: number): Uint8Array => {
   const words = new Uint32Array(Math.ceil(size / 4))
   let state = (seed + 1) * 2654435761
@@ -39,12 +39,12 @@ const defaults: PutOrder = {
   if_none_match: false,
 }
 
-/** What the order of a put states otherwise than `defaults`, and when it is put. */
+/** Changes to the order in `defaults`, and the time of the put. */
 type Changes = Partial<PutOrder> & { readonly at?: bigint }
 
 type Puts = Pick<BlobEngine, "put" | "upload">
 
-/** Puts bytes at once, or uploads parts of them. */
+/** Puts bytes in one call, or uploads parts of them. */
 export const put = Object.assign(
   async (
     engine: Puts,
@@ -64,7 +64,7 @@ export const put = Object.assign(
   { origin, order: defaults },
 )
 
-/** All bytes that were read. */
+/** All bytes that a read returns. */
 export const bytesOf = async ({ windows }: BlobReading) => {
   const found: Array<Uint8Array> = []
   for await (const window of windows()) found.push(window)

@@ -1,4 +1,4 @@
-/** What every BlobEngine promises about many callers at once, and about its journal. */
+/** Contract of every BlobEngine for concurrent callers and for its journal. */
 import assert from "node:assert/strict"
 import fc from "fast-check"
 import type { BlobEngine, BlobFact } from "#actors/blob-storage/ports/engine.ts"
@@ -19,7 +19,7 @@ const allFacts = async (engine: BlobEngine) => {
   }
 }
 
-/** The IDs that are stored once the facts have happened; facts that cannot follow are an error. */
+/** Replays the facts and returns the stored IDs; fails on facts that are out of order. */
 const replayed = (facts: ReadonlyArray<BlobFact>) => {
   const ids = new Set<BlobId>()
   for (const { kind, id } of facts) {

@@ -1,7 +1,4 @@
-/**
- * What every BlobEngine promises, run over each adapter. Properties print their seed when they
- * fail.
- */
+/** Contract of every BlobEngine adapter. Properties print their seed on failure. */
 import assert from "node:assert/strict"
 import { describe, it } from "@effect/vitest"
 import { blake3 } from "@napi-rs/blake-hash"
@@ -193,7 +190,7 @@ const limits = (promised: Promised) => {
       assert.equal((await put(engine, noise(5, 600 * kib))).created, true)
       assert.equal((await engine.usage()).payload_bytes, mib)
     },
-    // Room for what a store needs besides the bytes themselves.
+    // Room for a store's overhead in addition to the bytes.
     { capacity_bytes: mib + 16 * kib },
   )
 }
@@ -302,7 +299,7 @@ const lists = (promised: Promised) => {
   })
 }
 
-/** Declares the contract's tests over the engines that `open` makes, each empty at first. */
+/** Declares the contract's tests for the engines that `open` creates, each empty at first. */
 export const blobEngineContract = (
   name: string,
   open: Open,

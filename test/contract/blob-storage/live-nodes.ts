@@ -1,4 +1,4 @@
-/** What every LiveNodes promises. */
+/** Contract of every LiveNodes adapter. */
 import { assert } from "@effect/vitest"
 import { Effect } from "effect"
 import { LiveNodes } from "#actors/blob-storage/ports/live-nodes.ts"
@@ -6,7 +6,7 @@ import { NodeId } from "#schemas/blob-storage/node.ts"
 
 const node_id = NodeId.make("node-1")
 
-/** Each promise by its sentence. */
+/** The tests, by title. */
 export const promises: Readonly<Record<string, Effect.Effect<void, never, LiveNodes>>> = {
   "knows nothing of a node that nobody has heard": Effect.gen(function* () {
     const { find } = yield* LiveNodes

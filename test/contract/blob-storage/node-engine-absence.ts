@@ -1,4 +1,4 @@
-/** What every NodeEngine promises of copies that are gone: deleted, let go; and of its list. */
+/** Contract of every NodeEngine for deleted and released copies, and for its list. */
 import assert from "node:assert/strict"
 import type { BlobId } from "#schemas/blob-storage/blob.ts"
 import { noise } from "./engine-bytes.ts"
@@ -113,7 +113,7 @@ export const deletions = (promised: Promised) => {
     assert.deepEqual(await engine.stat(id), meta)
     await engine.deleteClusterWide(id, origin, 9_000_000n)
     assert((await getAll(engine, id)).equals(bytes))
-    // Only what is compared between nodes is ahead.
+    // Only the time that nodes compare is ahead, not the fact's own time.
     const [fact] = await engine.scan(0, 10)
     assert.equal(fact?.at, 4000n)
   })
@@ -161,7 +161,7 @@ export const releases = (promised: Promised) => {
     assert.deepEqual(released?.shard, { index: 2, data_shards: 4, bytes: payload_bytes })
     assert.deepEqual(released?.shard, stored?.shard)
     assert.equal((await engine.usage()).payload_bytes, 0)
-    // Another one may come in its place.
+    // Another shard may take its place.
     const other = shardOf(noise(1, 100_000), { index: 3, data_shards: 4 })
     assert.equal((await sendShard(engine, other, 3000n)).created, true)
   })

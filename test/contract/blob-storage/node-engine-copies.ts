@@ -1,4 +1,4 @@
-/** Copies for the contract of a node's store: what other nodes send, and what is asked of them. */
+/** Copies for the contract of a node's store: transfers and queries from other nodes. */
 import assert from "node:assert/strict"
 import { blake3 } from "@napi-rs/blake-hash"
 import type { BlobRange, PutOrder } from "#actors/blob-storage/ports/engine.ts"
@@ -18,14 +18,14 @@ export const putOrder: PutOrder = {
   if_none_match: false,
 }
 
-/** 32 hex digits: an identifier that nothing has. */
+/** 32 hex digits: an identifier that no blob has. */
 export const no_id = "00000000000000000000000000000000" as BlobId
 
 export const hashOf = (bytes: Uint8Array) => blake3(bytes).toString("hex")
-// The first half of a BLAKE3 digest in hex is what the brand says.
+// A BlobId is the first half of a BLAKE3 digest in hex.
 export const idOf = (bytes: Uint8Array) => hashOf(bytes).slice(0, 32) as BlobId
 
-/** A whole copy of the bytes, put first at 500 ns. */
+/** A whole copy of the bytes, first put at 500 ns. */
 export const wholeOf = (bytes: Uint8Array, changes: Partial<CopyOrder> = {}): CopyOrder => ({
   id: idOf(bytes),
   checksum: hashOf(bytes),
@@ -41,11 +41,11 @@ export const wholeOf = (bytes: Uint8Array, changes: Partial<CopyOrder> = {}): Co
 export const shardOf = (bytes: Uint8Array, shard: Shard, changes: Partial<CopyOrder> = {}) =>
   wholeOf(bytes, { policy: "REPLICATION_POLICY_EC42", shard, ...changes })
 
-/** What stands for the bytes of a blob's shard. */
+/** Stand-in bytes for a blob's shard. */
 export const shardBytes = ({ size, shard }: CopyOrder) =>
   noise(7 + (shard?.index ?? 0), copyBytes(size, shard))
 
-/** Sends a copy in parts; `bytes` are those that are announced. */
+/** Sends a copy in parts; `bytes` is the announced size. */
 export const send = async (
   engine: NodeEngine,
   order: CopyOrder,
@@ -73,7 +73,7 @@ export const collect = async (windows: AsyncIterable<Uint8Array>) => {
   return Buffer.concat(parts)
 }
 
-/** What lies here of a blob, and all bytes of the range. */
+/** This node's copy of a blob, and all bytes of the range. */
 export const readAll = async (engine: NodeEngine, id: BlobId, range: BlobRange = {}) => {
   const reading = await engine.read(id, range, 2000n)
   const { copy, meta, data } = reading
@@ -85,7 +85,7 @@ export const readAll = async (engine: NodeEngine, id: BlobId, range: BlobRange =
 export const getAll = async (engine: NodeEngine, id: BlobId) =>
   collect((await engine.get(id, {}, 2000n)).windows())
 
-/** The tag of the fault that the work is rejected with, or thrown. */
+/** The tag of the fault with which the work rejects or throws. */
 export const tagIn = async (work: () => Promise<unknown>) => {
   try {
     await work()

@@ -1,4 +1,4 @@
-/** What every NodeEngine promises of copies that take over the time of a later put. */
+/** Contract of every NodeEngine for copies that take on the time of a later put. */
 import assert from "node:assert/strict"
 import { Struct } from "effect"
 import type { CopyOrder, HeldCopy, NodeEngine } from "#actors/blob-storage/ports/node-engine.ts"
@@ -19,13 +19,13 @@ import {
   wholeOf,
 } from "./node-engine-copies.ts"
 
-/** Inline and in extents. */
+/** Inline blobs, and blobs in extents. */
 const sizes = [0, 1000, 100_000, 3_000_000]
 
 const sendOne = (engine: NodeEngine, order: CopyOrder, bytes: Uint8Array, at?: bigint) =>
   order.shard ? sendShard(engine, order, at) : send(engine, order, bytes, at)
 
-/** Everything of a copy but when it was put last and came. */
+/** Everything about a copy except its put time and its arrival time. */
 const lasting = async (engine: NodeEngine, { id }: CopyOrder) => {
   const { copy, meta, bytes } = await readAll(engine, id)
   const rest = Struct.omit(copy, ["put_at", "stored_at"])

@@ -1,4 +1,4 @@
-/** What every NodeEngine promises of bytes that belong to no blob yet. */
+/** Contract of every NodeEngine for staged bytes that belong to no blob yet. */
 import assert from "node:assert/strict"
 import type { PutResult } from "#actors/blob-storage/ports/engine.ts"
 import { faultOf } from "#actors/blob-storage/ports/fault.ts"
@@ -7,7 +7,7 @@ import { noise } from "./engine-bytes.ts"
 import type { Promised } from "./node-engine.ts"
 import { collect, hashOf, idOf, putOrder, send, tagIn, wholeOf } from "./node-engine-copies.ts"
 
-/** Bytes of the capacity that nothing has. */
+/** The unused part of the capacity, in bytes. */
 const roomOf = async (engine: NodeEngine) => {
   const { capacity_bytes, used_bytes } = await engine.usage()
   return capacity_bytes - used_bytes
@@ -109,7 +109,7 @@ export const stages = (promised: Promised) => {
       }
       const filling = engine.stage(undefined)
       await write(filling, noise(3, 60_000))
-      // Where nothing is stored, nothing can be a repetition.
+      // Nothing is stored yet, so the bytes cannot be a duplicate.
       assert.equal(await tagIn(() => staged(stored, undefined)), "BlobCapacityExceeded")
       await filling.abort()
       await engine.put(putOrder, [stored], 1000n)

@@ -1,4 +1,4 @@
-/** What every NodeEngine promises beside the store's own contract, run over each of them. */
+/** Contract of every NodeEngine beyond that of BlobEngine, run over each adapter. */
 import assert from "node:assert/strict"
 import { describe, it } from "vitest"
 import type { NodeEngine } from "#actors/blob-storage/ports/node-engine.ts"
@@ -35,7 +35,7 @@ export type Promised = (
   limits?: NodeEngineLimits,
 ) => void
 
-/** Small, of one window, and of several. */
+/** Small blobs, a blob of one window, and one of several. */
 const sizes = [0, 1000, 100_000, 3_000_000]
 
 const empty = { payload_bytes: 0, blob_count: 0, quarantined: 0 }
@@ -254,7 +254,10 @@ const lengths = (promised: Promised) => {
   })
 }
 
-/** Runs the promises over engines that `make` opens, empty, with a clock that stands at zero. */
+/**
+ * Declares the contract's tests for the engines that `make` opens, each empty, with a clock at
+ * zero.
+ */
 export const nodeEngineContract = (
   name: string,
   make: (limits: NodeEngineLimits) => Promise<NodeEngine>,

@@ -1,4 +1,4 @@
-/** What everybody promises who carries orders to agents: in one process, or over the bus. */
+/** Contract of every adapter that sends commands to agents: in one process, or over the bus. */
 import { assert } from "@effect/vitest"
 import { Effect, type Scope } from "effect"
 import type { Agent, Agents } from "#actors/share-protection/ports/agents.ts"
@@ -18,7 +18,7 @@ type Test = (
 const worker_id = WorkerId.make("worker-1")
 const [order] = orders
 
-/** An agent that writes down what it is asked. */
+/** An agent that records its requests. */
 const listener = (answers: Partial<Agent> = {}) => {
   const offered: Array<JobOrder> = []
   const cancelled: Array<readonly [string, number]> = []
@@ -39,8 +39,8 @@ const isUnavailable = Effect.fnUntraced(function* <A>(asked: Effect.Effect<A, un
 })
 
 /**
- * Runs the suite. `one` and `other` are two ends of the same bus, whose patience is a second or
- * less.
+ * Runs the suite. `one` and `other` are two ends of the same bus, whose timeout is at most one
+ * second.
  */
 export const agentsContract = (test: Test) => {
   test("carries each order as it is to the worker's agent", (one, other) =>

@@ -1,4 +1,4 @@
-/** What every Buckets promises of deleted objects and of what the bucket locks by itself. */
+/** Contract of every Buckets adapter for deleted objects, and for a bucket's default locks. */
 import { assert } from "@effect/vitest"
 import { Effect, type Scope } from "effect"
 import { type Bucket, Buckets } from "#actors/share-protection/ports/buckets.ts"
@@ -11,13 +11,15 @@ type Test = (name: string, body: (place: BucketsPlace) => Made<void>) => void
 
 const later = (days: number) => new Date(Date.now() + days * 86_400_000).toISOString()
 
-/** As precise as S3 keeps a lock's end. */
+/** A time with the precision that S3 keeps for the end of a lock. */
 const second = (time: string | null) => time?.slice(0, 19)
 
 const snapshot = "a".repeat(64)
 const other = `${snapshot.slice(0, -1)}b`
 
-/** A small repository whose snapshot was forgotten and pruned; `until` for each of its locks. */
+/**
+ * A small repository whose snapshot was forgotten and pruned; each object is locked until `until`.
+ */
 const forgotten = Effect.fnUntraced(function* (place: BucketsPlace, until?: string) {
   const bucket = yield* place.bucket
   const gone = ["data/aa/one", "index/one", `snapshots/${snapshot}`]
@@ -109,7 +111,7 @@ export const bucketsKeepingContract = (test: Test) => {
     Effect.gen(function* () {
       const { undelete, recoverableUntil, usage } = yield* Buckets
       const bucket = yield* forgotten(place, later(1))
-      // The name of another begins like it.
+      // These ids share a prefix with an existing snapshot.
       for (const id of [other, snapshot.slice(0, 8)]) {
         assert.isNull(yield* recoverableUntil(bucket, id))
         assert.isFalse(yield* undelete(bucket, id))

@@ -1,4 +1,4 @@
-/** What every Buckets promises, run over each adapter. */
+/** Contract of every Buckets adapter. */
 import { assert } from "@effect/vitest"
 import { Effect, Redacted, type Scope } from "effect"
 import { type Bucket, Buckets } from "#actors/share-protection/ports/buckets.ts"
@@ -10,21 +10,21 @@ import {
 import type { PreflightCheck } from "#schemas/share-protection/target.ts"
 import { bucketsKeepingContract } from "./buckets-keeping.ts"
 
-/** What may be wrong with a bucket, by the check that finds it. */
+/** A possible fault of a bucket, named after the check that detects it. */
 export type Flaw = PreflightCheck
 
 type Made<A> = Effect.Effect<A, unknown, Buckets | Scope.Scope>
 
-/** Where buckets are tried. */
+/** Creates buckets for a test. */
 export interface BucketsPlace {
-  /** A bucket as it should be, that nothing has used. Objects in it are not locked by default. */
+  /** A valid, unused bucket without default object locks. */
   readonly bucket: Made<Bucket>
-  /** The same, but that it locks what is put into it for so many days. */
+  /** The same, but with a default object lock of this many days. */
   readonly locking: (days: number) => Made<Bucket>
   readonly flawed: (flaw: Flaw) => Made<Bucket>
-  /** Writes an object of so many bytes, locked until a time (RFC 3339), or not at all. */
+  /** Writes an object of this size, with a lock until a time (RFC 3339) if one is given. */
   readonly put: (bucket: Bucket, key: string, bytes: number, locked_until?: string) => Made<unknown>
-  /** Removes an object; its version stays. */
+  /** Deletes an object; its version remains. */
   readonly remove: (bucket: Bucket, key: string) => Made<unknown>
 }
 
@@ -42,10 +42,10 @@ const checks: ReadonlyArray<Flaw> = [
 const instant = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/
 const later = (days: number) => new Date(Date.now() + days * 86_400_000).toISOString()
 
-/** As precise as S3 keeps a lock's end. */
+/** A time with the precision that S3 keeps for the end of a lock. */
 const second = (time: string | null) => time?.slice(0, 19)
 
-/** Runs the suite; `lacks` are flaws that cannot be arranged. */
+/** Runs the suite; `lacks` lists faults that the adapter cannot produce. */
 export const bucketsContract = (test: Test, lacks: ReadonlyArray<Flaw> = []) => {
   test("finds a bucket good that is", (place) =>
     Effect.gen(function* () {

@@ -1,4 +1,4 @@
-/** What every Compute promises, run over each adapter. */
+/** Contract of every Compute adapter. */
 import { assert } from "@effect/vitest"
 import { Effect, Schedule, type Scope } from "effect"
 import { v7 } from "uuid"
@@ -8,18 +8,18 @@ import { WorkerUnavailable } from "#schemas/share-protection/rejection.ts"
 
 type Made<A> = Effect.Effect<A, unknown, Compute | Scope.Scope>
 
-/** Where machines are had. */
+/** Where machines boot. */
 export interface ComputePlace {
-  /** Images that are there: one for workers with an engine's version, and one that is not. */
+  /** Existing images: one for workers with an engine version, and one for something else. */
   readonly images: {
     readonly worker: string
     readonly engine_version: string
     readonly other: string
   }
   readonly project_id: string
-  /** Machines that there are for a worker, those that boot too. */
+  /** The number of a worker's machines, including those still booting. */
   readonly machines: (worker_id: WorkerId) => Made<number>
-  /** How long a machine may take to become active, or to go, in milliseconds. */
+  /** Milliseconds in which a machine becomes active or disappears. */
   readonly patience_ms: number
 }
 
@@ -32,7 +32,7 @@ const boot = ({ project_id, images }: ComputePlace, image = images.worker): Boot
   domain_id: null,
 })
 
-/** Looks until the machine is that far. */
+/** Polls until the machine reaches the state. */
 const becomes = Effect.fnUntraced(function* (
   { patience_ms }: ComputePlace,
   worker_id: WorkerId,

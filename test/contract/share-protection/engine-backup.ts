@@ -1,4 +1,4 @@
-/** What every Engine promises of backups: what they hold, and what they leave out. */
+/** Contract of every Engine adapter for backups: what they include and what they exclude. */
 import { assert } from "@effect/vitest"
 import { Effect } from "effect"
 import { Engine, type EngineProgress } from "#actors/share-protection/ports/engine.ts"

@@ -1,4 +1,4 @@
-/** What every Engine promises of exact restores, of plans of them, and of proofs by sample. */
+/** Contract of every Engine adapter for exact restores, their plans, and verification by sample. */
 import { assert } from "@effect/vitest"
 import { Effect } from "effect"
 import { Engine, planned_actions_max, type Sample } from "#actors/share-protection/ports/engine.ts"
@@ -18,7 +18,7 @@ import {
 
 const kept: Tree = { "a.txt": "a", "b/c.txt": "c", "b/d.txt": "d", "e/f.txt": "f" }
 
-/** In each folder something is gone, changed and new. */
+/** In each folder an entry is missing, changed or new. */
 const spoilt: Tree = {
   "a.txt": "changed",
   "b/c.txt": "changed too",
@@ -27,7 +27,7 @@ const spoilt: Tree = {
   "h.txt": "h",
 }
 
-/** A snapshot of what is kept, and a folder that was spoilt since. */
+/** A snapshot of `kept`, and a folder that was modified since. */
 const spoiltFolder = Effect.fnUntraced(function* (...given: Parameters<typeof backedUp>) {
   const { engine, repository, made } = yield* backedUp(given[0], kept)
   const path = yield* folderOf(spoilt)
@@ -94,7 +94,7 @@ export const exact = (test: Test) => {
     }))
 }
 
-/** What a backup's patterns kept out of it, then what is new: each text says what it is. */
+/** Files outside the backup's patterns, then new files; each text says which it is. */
 const in_scope: Tree = { "b/c.txt": "in", "b/k.txt": "in" }
 const kept_out: Tree = { "a.tmp": "out", "b/d.tmp": "out", "b/e/f.tmp": "out" }
 

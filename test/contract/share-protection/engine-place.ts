@@ -10,21 +10,21 @@ import { emptyFolder, folderOf, readTree, type Tree } from "../../world/folder.t
 
 export type Made<A> = Effect.Effect<A, unknown, Engine | Scope.Scope>
 
-/** Where an engine is tried. */
+/** What an adapter provides for the engine's tests. */
 export interface EnginePlace {
-  /** A bucket that nothing has used, and a password. */
+  /** An unused bucket and a password. */
   readonly bucket: Made<Repository>
   /** The same, with a repository of format 1 in it. */
   readonly old: Made<Repository>
-  /** The same as `bucket`, where each write takes long. */
+  /** The same as `bucket`, but each write is slow. */
   readonly slow: Made<Repository>
-  /** Begins a backup, and kills the engine in the middle of it. */
+  /** Starts a backup, and kills the engine in the middle of it. */
   readonly kill: (repository: Repository, folder: FolderBackup) => Made<unknown>
-  /** Lets nobody read a file. */
+  /** Makes a file unreadable. */
   readonly hide: (path: string) => Made<unknown>
 }
 
-/** What may not be arranged for an adapter, and is not tried there. */
+/** Features that an adapter may lack; tests that need them are skipped. */
 export type Lack = "old" | "slow" | "kill" | "hide"
 
 export type Test = (

@@ -1,4 +1,4 @@
-/** What every Engine promises, run over each adapter with real folders. */
+/** Contract of every Engine adapter, with real folders. */
 import { assert, describe } from "@effect/vitest"
 import { Deferred, Effect, Fiber, Redacted } from "effect"
 import { Engine, EngineFailed, type Repository } from "#actors/share-protection/ports/engine.ts"
@@ -165,7 +165,7 @@ const upkeep = (test: Test) => {
   )
 }
 
-/** Begins a backup that takes long, and answers when it is under way. */
+/** Starts a slow backup, and returns once it is in progress. */
 const underWay = Effect.fnUntraced(function* (slow: Made<Repository>) {
   const engine = yield* Engine
   const repository = yield* slow
@@ -234,7 +234,7 @@ const locks = (test: Test) => {
   )
 }
 
-/** Runs the suite; each test has a place of its own. */
+/** Runs the suite; each test has its own place. */
 export const engineContract = (
   run: (name: string, body: (place: EnginePlace) => Made<void>) => void,
   lacks: ReadonlyArray<Lack> = [],

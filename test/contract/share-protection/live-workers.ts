@@ -1,4 +1,4 @@
-/** What every LiveWorkers promises. */
+/** Contract of every LiveWorkers adapter. */
 import { assert } from "@effect/vitest"
 import { Effect } from "effect"
 import { type JobProgress, LiveWorkers } from "#actors/share-protection/ports/live-workers.ts"
@@ -16,7 +16,7 @@ const said = (number: number, progress: number): JobProgress => ({
   bytes_total: 1000,
 })
 
-/** Each promise by its sentence. */
+/** The tests, by title. */
 export const promises: Readonly<Record<string, Effect.Effect<void, never, LiveWorkers>>> = {
   "knows nothing of a worker or a job that nobody has heard": Effect.gen(function* () {
     const { find, progressOf } = yield* LiveWorkers

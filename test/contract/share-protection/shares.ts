@@ -1,4 +1,4 @@
-/** What a shared file system service does, whichever it is. */
+/** Contract of every shared file system service. */
 import { existsSync, readdirSync, readFileSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { assert } from "@effect/vitest"
@@ -13,22 +13,22 @@ import {
 
 export interface ShareOptions {
   readonly project?: "one" | "other"
-  /** Whether it can have snapshots; yes, unless said. */
+  /** Whether the share supports snapshots; true by default. */
   readonly snapshots?: boolean
 }
 
-/** A shared file system service with two projects, that makes shares with files in them. */
+/** A shared file system service with two projects that creates shares with files in them. */
 export interface SharePlace {
   readonly shares: Shares["Service"]
   readonly projects: Readonly<Record<"one" | "other", ProjectId>>
-  /** Makes a share with these files, by name. */
+  /** Creates a share with these files, by name. */
   readonly make: (
     files: Readonly<Record<string, string>>,
     options?: ShareOptions,
   ) => Effect.Effect<Share, unknown>
-  /** A tenant's token of the project one. */
+  /** A tenant's token for project `one`. */
   readonly by: NewShare["by"]
-  /** Takes away where a share is exported. */
+  /** Removes the export locations of a share. */
   readonly unexport: (share: Share) => Effect.Effect<void, unknown>
 }
 
@@ -39,7 +39,7 @@ const wish = (crash_consistent: boolean | null = null) => ({ job_id: job(), cras
 const text = (path: string, name: string) => readFileSync(join(path, name), "utf8")
 const write = (path: string, name: string, what: string) => writeFileSync(join(path, name), what)
 
-/** A share, and the path at which this test writes into it. */
+/** A share, and the path at which the test writes to it. */
 const made = Effect.fnUntraced(function* (
   place: SharePlace,
   files: Readonly<Record<string, string>>,

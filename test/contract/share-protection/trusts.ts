@@ -1,4 +1,4 @@
-/** What the trusts of an identity service do, whichever it is. */
+/** Contract of every identity service's trusts. */
 import { inspect } from "node:util"
 import { assert } from "@effect/vitest"
 import { Effect, Redacted, Schema } from "effect"
@@ -8,10 +8,10 @@ import { TrustAccessDenied } from "#schemas/share-protection/rejection.ts"
 import { ServiceInfo } from "#schemas/share-protection/service-info.ts"
 
 export interface TrustOptions {
-  /** Who holds the role `member` in both projects; alice, unless said. */
+  /** The user with the role `member` in both projects; alice by default. */
   readonly trustor?: "alice" | "bob"
   readonly project?: "one" | "other"
-  /** Us, unless said. */
+  /** Almanac itself by default. */
   readonly trustee?: "us" | "somebody"
   readonly impersonation?: boolean
   readonly remaining_uses?: number
@@ -24,19 +24,19 @@ export interface TrustPlace {
   readonly projects: Readonly<Record<"one" | "other", ProjectId>>
   readonly users: Readonly<Record<"alice" | "bob", string>>
   readonly create: (options?: TrustOptions) => Effect.Effect<string, unknown>
-  /** A trust whose time has come. */
+  /** Creates a trust that has expired. */
   readonly createExpired: Effect.Effect<string, unknown>
   readonly revoke: (trust_id: string) => Effect.Effect<unknown, unknown>
-  /** Takes the role from alice in the project one, and gives it back. */
+  /** Removes alice's role in project `one`; `giveRole` restores it. */
   readonly takeRole: Effect.Effect<void, unknown>
   readonly giveRole: Effect.Effect<void, unknown>
-  /** The project that others let this token into; undefined: none. */
+  /** The project that other services accept this token for; undefined if none. */
   readonly projectOf: (delegation: Delegation) => Effect.Effect<string | undefined, unknown>
 }
 
 type Test = (name: string, body: (place: TrustPlace) => Effect.Effect<void, unknown>) => void
 
-/** Why a trust is not taken. */
+/** The reason why a trust is rejected. */
 const refusal = <A, E>(effect: Effect.Effect<A, E>) =>
   Effect.map(Effect.flip(effect), (error) => {
     assert.instanceOf(error, TrustAccessDenied)

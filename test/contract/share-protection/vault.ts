@@ -1,4 +1,4 @@
-/** What a secrets manager does, whichever it is. */
+/** Contract of every secrets manager. */
 import { inspect } from "node:util"
 import { assert } from "@effect/vitest"
 import { Effect, Redacted } from "effect"
@@ -6,14 +6,14 @@ import type { Delegation } from "#actors/share-protection/ports/trusts.ts"
 import { secret_denied, type Vault } from "#actors/share-protection/ports/vault.ts"
 import { TrustAccessDenied } from "#schemas/share-protection/rejection.ts"
 
-/** A secrets manager that holds nothing yet of two projects. */
+/** A secrets manager without secrets, and two projects. */
 export interface VaultPlace {
   readonly vault: Vault["Service"]
-  /** A token of a new trust of this project. */
+  /** A token from a new trust of this project. */
   readonly delegation: (project: "one" | "other") => Effect.Effect<Delegation, unknown>
-  /** One of the project one whose trust was revoked before it was used. */
+  /** A token for project `one` whose trust was revoked before its first use. */
   readonly revoked: Effect.Effect<Delegation, unknown>
-  /** Puts bytes as the project's own user, as text or as whatever they are. */
+  /** Stores a secret as the project's user, as text or as bytes. */
   readonly put: (
     project: "one" | "other",
     payload: Uint8Array,

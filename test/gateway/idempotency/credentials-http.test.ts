@@ -1,4 +1,4 @@
-/** Credentials that a request makes which comes again, over HTTP. Source: decisions 0180, 0181. */
+/** Repeated requests that create credentials, over HTTP. Source: decisions 0180, 0181. */
 import { assert, describe, it } from "@effect/vitest"
 import { Context, Effect, Layer } from "effect"
 import { HttpApi, HttpApiBuilder } from "effect/http-api"
@@ -40,7 +40,7 @@ const handlers = Layer.mergeAll(
   ),
 )
 
-/** The embedded identity of a data folder, and these paths over HTTP. */
+/** Serves these paths over HTTP with the embedded identity of a data folder. */
 const serve = Effect.fnUntraced(function* (dir: string) {
   const { issuer } = yield* issuedTokens(Infinity, yield* retryKey(given({ data: { dir } })))
   const known = Context.make(TokenIssuer, issuer).pipe(

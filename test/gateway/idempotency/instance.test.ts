@@ -1,4 +1,4 @@
-/** Commands of the command line that ask a running server, where an answer is lost. */
+/** CLI commands that send requests to a running server, when a response is lost. */
 import { createServer } from "node:http"
 import type { AddressInfo } from "node:net"
 import { assert, describe, it } from "@effect/vitest"
@@ -6,7 +6,7 @@ import { Effect, Redacted } from "effect"
 import { callInstance } from "#cli/instance.ts"
 import { settingsWith } from "../../world/http.ts"
 
-/** Takes every request, and gives no answer to the first of them, or this status. */
+/** A server that closes the connection of the first request, or gives it this status. */
 const served = Effect.acquireRelease(
   Effect.promise(async () => {
     const keys: Array<string | undefined> = []
@@ -18,7 +18,7 @@ const served = Effect.acquireRelease(
       else response.writeHead(first).end("{}")
     })
     await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve))
-    // A server that listens on a port has an address.
+    // The address of a listening TCP server is an AddressInfo.
     const { port } = server.address() as AddressInfo
     const running = {
       url: `http://127.0.0.1:${port}`,

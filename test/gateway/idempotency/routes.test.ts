@@ -1,4 +1,4 @@
-/** What an `Idempotency-Key` does on each request that is no read. Source: decision 0181. */
+/** The effect of an `Idempotency-Key` on each request that is not a read. Source: decision 0181. */
 import { assert, describe, it } from "@effect/vitest"
 import { Context } from "effect"
 import { HttpApi } from "effect/http-api"
@@ -9,9 +9,9 @@ import { shape_b } from "#gateway/share-protection/shapes/shape-b.ts"
 import { apisOf } from "../../world/every-api.ts"
 
 /**
- * `log`: it sends a command, which the log knows again by its id. `derived`: what it makes is
- * derived from the command's id. `noted`: what it changes keeps the command's id. `none`: no key is
- * needed, and the OpenAPI document says why.
+ * `log`: the request sends a command, and the log deduplicates it by id. `derived`: its result is
+ * derived from the command's id. `noted`: its change stores the command's id. `none`: it needs no
+ * key, and the OpenAPI document says why.
  */
 type Counts = "log" | "derived" | "noted" | "none"
 
@@ -26,7 +26,7 @@ const webhooks = (path: string): Readonly<Record<string, Counts>> => ({
   [`POST ${path}/:id/dead-letters/:sequence/redeliver`]: "log",
 })
 
-/** Every request that is no read: a new one states here what a key does. */
+/** Every request that is not a read. A new one declares here how it uses a key. */
 const expected: Readonly<Record<string, Counts>> = {
   "PUT /v1/blobs": "none",
   "POST /v1/blobs/stream": "none",
@@ -81,10 +81,10 @@ const expected: Readonly<Record<string, Counts>> = {
 
 const apis = [...apisOf(shape_a), served(shape_b).api]
 
-/** Why a key is not needed, by method and path; undefined: it counts. */
+/** Why a request needs no key, by method and path; undefined if it uses the key. */
 const routes = new Map<string, string | undefined>()
 for (const api of apis) {
-  // Whatever is an HttpApi has a top's properties; the library erases their types in this way.
+  // Every HttpApi has the properties of `Top`; the library erases their types in the same way.
   HttpApi.reflect(api as HttpApi.Constraint as HttpApi.Top, {
     onGroup: () => undefined,
     onEndpoint: ({ endpoint: { method, path }, mergedAnnotations }) => {

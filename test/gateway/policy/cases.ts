@@ -1,7 +1,7 @@
 /**
- * Policy rules to ask the real oslo.policy about, and the worlds to ask them in.
+ * Policy rules to evaluate with the real oslo.policy, and the worlds to evaluate them in.
  *
- * `recorded.jsonl` holds what that one answered. To record it anew:
+ * `recorded.jsonl` holds its results. To record them again:
  *
  *     cd test/gateway/policy && python3 -m venv V && V/bin/pip install oslo.policy==4.0.0
  *     node cases.ts | V/bin/python record.py > recorded.jsonl
@@ -10,7 +10,7 @@ import * as fc from "fast-check"
 import type { Attributes } from "#schemas/policy-check.ts"
 import type { Rule } from "#schemas/policy-rule.ts"
 
-/** What a rule is asked in: the rules beside it, the target and the caller's credentials. */
+/** The context of a rule: the other rules, the target and the caller's credentials. */
 export interface World {
   readonly rules: Readonly<Record<string, Rule>>
   readonly target: Attributes
@@ -63,7 +63,7 @@ export const worlds: ReadonlyArray<World> = [
   { rules: { default: "@" }, target: { domain_id: "None" }, creds: { roles: ["admin"] } },
 ]
 
-/** Checks as people write them. */
+/** Typical checks. */
 const plain = [
   "@",
   "!",
@@ -107,7 +107,7 @@ const plain = [
   "groups.missing:x",
 ]
 
-/** Words at which others stop, and words that look like more than they are. */
+/** Words that other parsers reject, and words that are easily misread. */
 const odd = [
   "+7:%(size)s",
   "07:%(size)s",
@@ -169,14 +169,14 @@ const noise = fc
 
 const list = fc.array(fc.oneof(word, fc.array(word, { maxLength: 3 })), { maxLength: 3 })
 
-/** Rules as people write them, rules that nobody should write, and the older form. */
+/** Typical rules, invalid rules, and rules in the older form. */
 export const rule: fc.Arbitrary<Rule> = fc.oneof(
   { weight: 6, arbitrary: sound },
   { weight: 2, arbitrary: noise },
   { weight: 1, arbitrary: list },
 )
 
-/** Each word alone, and what a seed makes of them. */
+/** Each word alone, and rules generated from a seed. */
 const rules = () => [
   ...words,
   ...words.map((one) => `not ${one}`),

@@ -1,6 +1,7 @@
-"""Asks oslo.policy what cases.ts prints: a line of JSON for each rule, a letter for each world.
+"""Evaluates the rules that cases.ts prints with oslo.policy, and prints one line of JSON for each
+rule, with one letter for each world.
 
-T: allowed, F: denied, E: it stopped with an exception.
+T: allowed, F: denied, E: oslo.policy raised an exception.
 """
 import json
 import logging

@@ -12,13 +12,13 @@ const parsed = (rules: Readonly<Record<string, Rule>>) =>
 const ask = (asked: Rule, { rules, target, creds }: World) =>
   allows(parsed({ ...rules, asked }), "asked", target, creds)
 
-/** One letter for each world, as they were recorded. */
+/** One letter for each world, in the recorded format. */
 const answers = (asked: Rule) => worlds.map((world) => (ask(asked, world) ? "T" : "F")).join("")
 
 const alone = (asked: Rule, creds: Attributes = {}, target: Attributes = {}) =>
   ask(asked, { rules: {}, target, creds })
 
-/** What oslo.policy 4.0.0 answered; where it stopped with an exception, this one denies. */
+/** The results of oslo.policy 4.0.0; this implementation denies where it raised an exception. */
 const recorded = readFileSync(join(import.meta.dirname, "recorded.jsonl"), "utf8")
   .trimEnd()
   .split("\n")
@@ -97,7 +97,7 @@ describe("a policy rule", () => {
   })
 })
 
-/** A rule that can be said in each world: with the others the laws of logic do not hold. */
+/** A rule that `not` inverts in every world; the laws of logic do not hold for others. */
 const sayable = rule.filter((one) => {
   if (typeof one !== "string" || one.trim() === "" || parseRule(one).problem) return false
   return worlds.every((world) => ask(one, world) !== ask(`not (${one})`, world))

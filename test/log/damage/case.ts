@@ -1,8 +1,8 @@
 /**
- * One case: a copy of a master, damaged, on which the log is started as a server starts it.
+ * A case: a copy of a master is damaged, and the log starts on it as in a server.
  *
- * The law: each acknowledged commit is served with its bytes, or the log is read-only and names its
- * position as missing; and a log that lost nothing goes on.
+ * Invariant: each acknowledged commit is served with its bytes, or the log is read-only and reports
+ * its position as missing; and a log that lost nothing accepts commits.
  */
 import { cpSync, rmSync } from "node:fs"
 import { Effect, Exit, Layer, Stream } from "effect"
@@ -15,9 +15,9 @@ import { type Seeded, seeded } from "../../world/seeded.ts"
 import { type Damage, damage_names, hurt, type Place } from "./damage.ts"
 import { type Acknowledged, type Master, type Masters, settingsOf } from "./masters.ts"
 
-/** Milliseconds for reading a log of a few hundred commits; one that stands still never ends. */
+/** Milliseconds to read a log of a few hundred commits; a read that stalls never ends. */
 const read_ms_max = 10_000
-/** Damages of one case at most. */
+/** Maximum number of damages in a case. */
 const damages_max = 2
 
 export interface Case {
@@ -30,15 +30,15 @@ const caseText = ({ master, damages }: Case) =>
 
 export interface Verdict {
   readonly words: ReadonlyArray<string>
-  /** Commits that were not served. */
+  /** The number of commits that were not served. */
   readonly lost: number
-  /** What was wrong with the answer; empty where the law was kept. */
+  /** Violations of the invariant; empty if it held. */
   readonly faults: ReadonlyArray<string>
 }
 
 const seed_max = 2 ** 31
 
-/** A case that the seed draws. */
+/** Draws a case from the seed. */
 export const drawCase = (seed: number, masters: Masters): Case => {
   const random = seeded(seed)
   const [first, ...others] = Object.keys(masters) as Array<keyof Masters>
@@ -52,7 +52,7 @@ export const drawCase = (seed: number, masters: Masters): Case => {
 
 const countOf = (random: Seeded) => random.between(1, damages_max)
 
-/** Fewer damages of a case that still break the law: those that do not matter are left out. */
+/** Drops damages of a failing case as long as it still fails. */
 const shrunk = Effect.fnUntraced(function* (masters: Masters, one: Case, data_dir: string) {
   let { damages } = one
   for (const damage of one.damages) {
@@ -67,22 +67,24 @@ const shrunk = Effect.fnUntraced(function* (masters: Masters, one: Case, data_di
 const isWithin = (position: number, missing: ReadonlyArray<Missing>) =>
   missing.some(({ from, to }) => from <= position && position <= to)
 
-/** What the started log serves, and what it says. */
+/** What the started log serves and reports. */
 interface Answer {
   readonly served: ReadonlyMap<number, Acknowledged>
-  /** Positions of messages that are no commits as a release writes them: the quarantine's. */
+  /**
+   * Positions of messages that are not commits as a release writes them; these are in quarantine.
+   */
   readonly unreadable: ReadonlySet<number>
   readonly is_still: boolean
   readonly trouble: string | undefined
   readonly missing: ReadonlyArray<Missing>
-  /** Whether a finding says that the log holds another commit. */
+  /** Whether a finding reports that the log holds a different commit. */
   readonly is_other: boolean
 }
 
 const isSame = (found: Acknowledged | undefined, { stream, hash }: Acknowledged) =>
   found?.stream === stream && found.hash === hash
 
-/** How every commit begins that a release wrote. */
+/** The first bytes of every commit that a release writes. */
 const beginning = '{"v":1,'
 
 const answerOf = Effect.fnUntraced(function* ({ place, acknowledged }: Master) {
@@ -97,7 +99,7 @@ const answerOf = Effect.fnUntraced(function* ({ place, acknowledged }: Master) {
   const is_still = Exit.isSuccess(read) && read.value._tag === "None"
   const findings = guard.findings()
   const missing = mergeMissing(findings.flatMap(({ missing }) => missing))
-  // A reader may stop at a commit that cannot be read, or pass it over: what is behind it is there.
+  // A reader may stop at an unreadable commit or skip it; the commits after it still exist.
   const unreadable = new Set<number>()
   for (const one of is_still ? [] : acknowledged) {
     const { position } = one
@@ -149,13 +151,14 @@ const positionsText = (commits: ReadonlyArray<Acknowledged>) => {
 }
 
 /**
- * A store of another log without generations under a mark of a second one: it is read-only and ends
- * too early, but that its commits are foreign is known to the read models alone.
+ * Whether the store of another log, which has no generations, is under a mark of the second
+ * generation. Such a log is read-only and too short, but only the read models reveal that its
+ * commits are foreign.
  */
 const is_beyond_the_mark = (master: keyof Masters, damages: ReadonlyArray<Damage>) =>
   master.endsWith("2") && damages.some(({ name }) => name === "put another installation's store")
 
-/** Runs a case; one that breaks the law is reported with the fewest damages. */
+/** Runs a case; a failing one is reported with the fewest damages that still fail. */
 export const checkCase = Effect.fnUntraced(function* (
   masters: Masters,
   drawn: Case,
@@ -169,7 +172,7 @@ export const checkCase = Effect.fnUntraced(function* (
   return `${caseText(least)}: ${words.join("; ")}: ${(left.length > 0 ? left : faults).join("; ")}`
 })
 
-/** Copies the master to `data_dir`, damages it, and starts the log on it. */
+/** Copies the master to `data_dir`, damages the copy, and starts the log on it. */
 export const runCase = Effect.fnUntraced(function* (
   master: Master,
   damages: ReadonlyArray<Damage>,
@@ -185,7 +188,7 @@ export const runCase = Effect.fnUntraced(function* (
   })
   const answered = yield* Effect.exit(started)
   if (Exit.isFailure(answered)) {
-    // A start that is refused with a reason is no silent loss, but no way out either.
+    // A start that fails with a reason loses nothing silently, but leaves no way out either.
     const verdict: Verdict = { words, lost: 0, faults: [`it does not start: ${answered.cause}`] }
     return verdict
   }

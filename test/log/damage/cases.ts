@@ -1,4 +1,4 @@
-/** Cases in numbers, each of a seed of its own. */
+/** Large numbers of cases, each with its own seed. */
 import { join } from "node:path"
 import { Effect, Logger } from "effect"
 import { checkCase, drawCase } from "./case.ts"
@@ -6,14 +6,14 @@ import { damage_names } from "./damage.ts"
 import { makeMasters } from "./masters.ts"
 
 export interface Cases {
-  /** Where masters and copies are; removed by the caller. */
+  /** The folder for masters and copies; the caller removes it. */
   readonly folder: string
   readonly seed: number
   readonly count: number
   readonly onCase?: (done: number) => void
 }
 
-/** What is wrong, one line for each case that broke the law. */
+/** Violations, one line for each failing case. */
 const faultsOf = Effect.fnUntraced(function* ({ folder, seed, count, onCase }: Cases) {
   const masters = yield* makeMasters(join(folder, "masters"))
   const data_dir = join(folder, "case")
@@ -27,7 +27,7 @@ const faultsOf = Effect.fnUntraced(function* ({ folder, seed, count, onCase }: C
   return faults
 })
 
-/** Each damage once, alone, on one of the masters in turn. */
+/** Runs each damage once, alone, on the masters in turn. */
 const faultsOfEach = Effect.fnUntraced(function* ({ folder, seed }: Omit<Cases, "count">) {
   const masters = yield* makeMasters(join(folder, "masters"))
   const names = ["killed 1", "stopped 1", "killed 2", "stopped 2"] as const
@@ -41,7 +41,7 @@ const faultsOfEach = Effect.fnUntraced(function* ({ folder, seed }: Omit<Cases, 
   return faults
 })
 
-/** What each start says is not the test's output. */
+/** Hides the log output of each start from the test's output. */
 const quiet = Effect.provide(Logger.layer([]))
 
 export const runCases = (cases: Cases) => Effect.runPromise(quiet(faultsOf(cases)))

@@ -1,7 +1,7 @@
 /**
- * Damages to the files of a copied JetStream store, drawn from a seed and described in words.
+ * Damage to the files of a copied JetStream store, drawn from a seed and described in words.
  *
- * What nats-server 2.15.1 makes of each is in README.md beside this file.
+ * README.md in this folder lists the effect of each on nats-server 2.15.1.
  */
 import {
   appendFileSync,
@@ -19,20 +19,20 @@ import {
 import { join } from "node:path"
 import { type Seeded, seeded } from "../../world/seeded.ts"
 
-/** Where the log's account is in a data folder with a nats-server of our own. */
+/** The path of the log's account in the data folder, with an embedded nats-server. */
 const account = "nats/jetstream/jetstream/CORE"
 const page_bytes = 4096
 const tail_bytes = 30
 const garbage_bytes_max = 2_000
 
-/** A copy of a data folder that may be damaged, and others to take files from. */
+/** A copy of a data folder to damage, and others to take files from. */
 export interface Place {
   readonly data_dir: string
   /** The stream of the log's newest generation. */
   readonly stream: string
-  /** The same folder as it was earlier. */
+  /** An earlier copy of the same folder. */
   readonly earlier: string
-  /** A folder of another installation. */
+  /** The data folder of another installation. */
   readonly other: string
 }
 
@@ -48,7 +48,7 @@ const pathsOf = ({ data_dir, stream }: Place): Paths => {
   return { stream: folder, msgs, index: join(msgs, "index.db") }
 }
 
-/** Block files that hold something, oldest first. */
+/** Block files that are not empty, oldest first. */
 const blocksIn = ({ msgs }: Paths) => {
   if (!existsSync(msgs)) return []
   return readdirSync(msgs)
@@ -56,7 +56,7 @@ const blocksIn = ({ msgs }: Paths) => {
     .toSorted((one, other) => Number.parseInt(one, 10) - Number.parseInt(other, 10))
 }
 
-/** Changes bytes of a file in place: a reader that has it open sees them. */
+/** Changes bytes of a file in place, so that a reader that has it open sees the change. */
 const change = (path: string, at: number, to: (bytes: Buffer) => void) => {
   const bytes = readFileSync(path)
   to(bytes.subarray(at))
@@ -68,7 +68,7 @@ const flipAt = (path: string, at: number, bit: number) =>
     bytes[0] = (bytes[0] ?? 0) ^ (1 << bit)
   })
 
-/** A block that the seed draws; undefined where an earlier damage left none. */
+/** A block drawn from the seed; undefined if earlier damage left none. */
 const blockOf = (paths: Paths, random: Seeded) => {
   const [first, ...others] = blocksIn(paths)
   if (first === undefined) return undefined
@@ -81,7 +81,7 @@ type Apply = (place: Place, random: Seeded) => string
 
 type Block = NonNullable<ReturnType<typeof blockOf>>
 
-/** A damage to one block that the seed draws. */
+/** Damage to one block drawn from the seed. */
 const ofBlock =
   (hurt: (block: Block, random: Seeded, paths: Paths) => string) =>
   (place: Place, random: Seeded) => {
@@ -90,7 +90,7 @@ const ofBlock =
     return block === undefined ? "no block is left" : hurt(block, random, paths)
   }
 
-/** A damage to a file that need not be there. */
+/** Damage to a file that may not exist. */
 const ofFile =
   (name: string, hurt: (path: string, random: Seeded) => string) =>
   (place: Place, random: Seeded) => {
@@ -109,7 +109,7 @@ const flipped = (path: string, random: Seeded) => {
   return `has a bit flipped at ${at}`
 }
 
-/** Puts another folder's account in the place of this one's. */
+/** Replaces this folder's account with the one of another folder. */
 const storeOf = (place: Place, from: string) => {
   rmSync(join(place.data_dir, account), { recursive: true, force: true })
   cpSync(join(from, account), join(place.data_dir, account), { recursive: true })
@@ -121,7 +121,7 @@ const swap = (one: string, other: string) => {
   renameSync(`${one}.swapped`, other)
 }
 
-/** What can happen to a store, by name. */
+/** All kinds of damage, by name. */
 export const damages = {
   "flip the middle of a block": ofBlock(({ name, path, size }) => {
     const at = Math.floor(size / 2)
@@ -201,12 +201,12 @@ export type DamageName = keyof typeof damages
 
 export const damage_names = Object.keys(damages) as ReadonlyArray<DamageName>
 
-/** A damage and the seed of what it draws: repeated, it hurts the same bytes. */
+/** A kind of damage and the seed for its draws; the same seed damages the same bytes. */
 export interface Damage {
   readonly name: DamageName
   readonly seed: number
 }
 
-/** Applies a damage; answers it in words. */
+/** Applies the damage and returns its description. */
 export const hurt = (place: Place, { name, seed }: Damage): string =>
   damages[name](place, seeded(seed))

@@ -1,6 +1,6 @@
 /**
- * A disk that becomes full at each page that a commit may need: what was acknowledged until then is
- * served by a start on what a kill leaves, or is reported missing.
+ * A disk that fills up at each page that a commit may need. A start on the state that a kill leaves
+ * serves every commit acknowledged before that, or reports it as missing.
  */
 import { cpSync, rmSync } from "node:fs"
 import { join } from "node:path"
@@ -17,19 +17,19 @@ import { type Acknowledged, settingsOf } from "./masters.ts"
 
 const disk_bytes = 96 * 1024 * 1024
 const page_bytes = 4096
-/** Pages that are left free, from none on: a commit with what goes with it takes some of them. */
+/** Free pages to try, from none up; a commit and its bookkeeping take some of them. */
 const pages_max = 24
-/** Commits before the disk is full, and at most after. */
+/** Commits before the disk is full, and at most afterwards. */
 const before = 6
 const after_max = 400
-/** Aggregates that take turns: the commits of each grow by its ids. */
+/** Aggregates written in turn; their commits grow with the ids they remember. */
 const aggregates = 3
-/** A commit that takes longer is not acknowledged, in milliseconds. */
+/** Milliseconds after which a commit counts as not acknowledged. */
 const commit_ms_max = 2_000
 
 afterAll(cleanUp)
 
-/** Commits until one is not acknowledged; what was, is added. */
+/** Commits until one is not acknowledged; appends the others to `acknowledged`. */
 const work = Effect.fnUntraced(function* (
   from: number,
   to: number,
@@ -48,7 +48,7 @@ const work = Effect.fnUntraced(function* (
   return to
 })
 
-/** What is wrong with a start after the disk was full with so many pages left. */
+/** Problems of a start after the disk filled up with this many pages left. */
 const faultsOf = Effect.fnUntraced(function* (disk: string, copies: string, pages: number) {
   const data_dir = join(disk, "data")
   const killed = join(copies, "killed")
@@ -59,7 +59,7 @@ const faultsOf = Effect.fnUntraced(function* (disk: string, copies: string, page
     yield* work(1, before, acknowledged)
     const files = fillDisk(disk, pages * page_bytes)
     const reached = yield* work(before, before + after_max, acknowledged)
-    // As a kill leaves it: nothing is in flight any more.
+    // A copy as a kill would leave it: nothing is in flight any more.
     cpSync(data_dir, killed, { recursive: true })
     for (const file of files) rmSync(file, { force: true })
     return reached

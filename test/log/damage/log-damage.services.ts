@@ -1,4 +1,4 @@
-/** Damaged stores in numbers, with real starts; `npm run soak -- --only log` has more of them. */
+/** Many damaged stores with starts of a real server; `npm run soak -- --only log` runs more. */
 import { randomInt } from "node:crypto"
 import { afterAll, expect, it } from "vitest"
 import { describeWithServer } from "../../world/programs/nats.ts"

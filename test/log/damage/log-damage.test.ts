@@ -1,4 +1,6 @@
-/** Each damage to the log's store once: commits are served, or reported missing by position. */
+/**
+ * Each kind of damage to the log's store once: commits are served, or reported missing by position.
+ */
 import { randomInt } from "node:crypto"
 import { afterAll, expect, it } from "vitest"
 import { describeWithServer } from "../../world/programs/nats.ts"

@@ -1,6 +1,6 @@
 /**
  * Data folders with a log of a few hundred commits, made once and copied for each case: as a kill
- * leaves them and as an orderly stop does, in the first generation and in the second.
+ * and as an orderly stop leave them, in the first generation and in the second.
  */
 import { cpSync, mkdirSync, rmSync } from "node:fs"
 import { join } from "node:path"
@@ -16,25 +16,27 @@ import { given } from "../../world/settings-given.ts"
 import type { Place } from "./damage.ts"
 import { smallBlocks } from "./plain-server.ts"
 
-/** Commits of each stretch: several blocks of 32 KB. */
+/** Commits of each phase; they fill several blocks of 32 KB. */
 const commits = 240
-/** Aggregates that they are of, with names of different lengths. */
+/** Number of aggregates, with names of different lengths. */
 const aggregates = 37
-/** Milliseconds in which what is written behind an answer is on its way: the high-water mark. */
+/**
+ * Milliseconds until the high-water mark, which is written after the acknowledgement, is on disk.
+ */
 const behind_ms = 100
 
-/** A commit that was acknowledged. */
+/** An acknowledged commit. */
 export interface Acknowledged {
   readonly position: number
   readonly stream: string
-  /** SHA-256 (hex) of its bytes. */
+  /** SHA-256 of its bytes, in hex. */
   readonly hash: string
 }
 
 export const states = ["killed", "stopped"] as const
 export type State = (typeof states)[number]
 
-/** A folder to copy, and what it holds. */
+/** A folder to copy, and its content. */
 export interface Master {
   readonly place: Place
   readonly acknowledged: ReadonlyArray<Acknowledged>
@@ -44,7 +46,7 @@ export type Masters = Readonly<Record<`${State} ${1 | 2}`, Master>>
 
 export const settingsOf = (data_dir: string) => given({ data: { dir: data_dir } })
 
-/** Appends commits by commands, as a server does. `from` makes their texts differ. */
+/** Appends commits through commands, as a server does. `from` makes their texts differ. */
 const work = Effect.fnUntraced(function* (from: number) {
   for (let n = from; n < from + commits; n++) {
     yield* count(`counter-${"x".repeat(n % aggregates)}`, n)
@@ -69,7 +71,7 @@ const copy = (from: string, to: string) =>
     cpSync(from, to, { recursive: true })
   })
 
-/** Does some work in a folder, copied before it ends in order: nothing is in flight then. */
+/** Does some work in a folder, and copies it before an orderly stop, with nothing in flight. */
 const stretch = Effect.fnUntraced(function* (data_dir: string, killed: string, from: number) {
   const settings = settingsOf(data_dir)
   const running = Effect.gen(function* () {
@@ -86,7 +88,7 @@ const stretch = Effect.fnUntraced(function* (data_dir: string, killed: string, f
   )
 })
 
-/** Makes the masters below a folder. */
+/** Creates the masters in a folder. */
 export const makeMasters = Effect.fnUntraced(function* (folder: string) {
   const at = (name: string) => join(folder, name)
   const live = at("live")

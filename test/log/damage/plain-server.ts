@@ -1,4 +1,4 @@
-/** A nats-server without Almanac on a store: to prepare it. */
+/** A plain nats-server, without Almanac, to prepare a store. */
 import { join } from "node:path"
 import type { StreamInfo } from "@nats-io/jetstream"
 import { Effect } from "effect"
@@ -7,7 +7,7 @@ import { DataFolder } from "#adapters/data-folder/lock.ts"
 import { connectBus, undefinedIfMissing } from "#bus"
 import { logStreamConfig } from "#journal"
 
-/** Bytes of a stream for which nats-server chooses blocks of 32 KB instead of 8 MB. */
+/** Maximum bytes of a stream for which nats-server chooses blocks of 32 KB instead of 8 MB. */
 const small_stream_bytes = 120_000
 
 const bus = (data_dir: string) =>
@@ -19,8 +19,8 @@ const bus = (data_dir: string) =>
   })
 
 /**
- * Has the next nats-server on this folder write the stream in small blocks, so that a few hundred
- * commits fill several, which are compressed then. The log itself lifts the limit when it starts.
+ * Makes the next nats-server on this folder write the stream in small blocks, so that a few hundred
+ * commits fill several, which it then compresses. The log removes the limit when it starts.
  */
 export const smallBlocks = (data_dir: string, stream: string) =>
   Effect.scoped(

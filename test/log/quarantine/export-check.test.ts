@@ -1,4 +1,4 @@
-/** An export beside heads that were kept, as a third party checks it: against the operator. */
+/** A third party checks an export against heads that it kept, to detect changes by the operator. */
 import { execFile, execFileSync } from "node:child_process"
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs"
 import { tmpdir } from "node:os"
@@ -15,7 +15,7 @@ import { count, emptyLog, sealedStory, settled } from "../../world/system/sealed
 
 const checker = new URL("../../../docs/examples/verify-proof.py", import.meta.url).pathname
 
-/** Milliseconds for a check of the checker, on a machine that is busy. */
+/** Milliseconds for one run of the checker on a busy machine. */
 const check_ms_max = 60_000
 
 const has_python = (() => {
@@ -34,7 +34,7 @@ interface Asked {
   readonly is_packed?: boolean
 }
 
-/** What the checker says of an export. */
+/** The checker's verdict on an export. */
 const verdict = ({ file, key, kept, is_packed = false }: Asked) =>
   Effect.promise(async () => {
     const folder = mkdtempSync(join(tmpdir(), "almanac-export-"))
@@ -59,7 +59,7 @@ const verdict = ({ file, key, kept, is_packed = false }: Asked) =>
 
 const sizeOf = (head: string) => Number(head.split("\n")[1])
 
-/** An export of a log that went on after two heads were kept. */
+/** An export of a log that kept growing after each of two heads was kept. */
 const story = Effect.gen(function* () {
   yield* sealedStory
   const kept = (yield* signedHead) ?? ""
@@ -79,7 +79,7 @@ interface Line {
   readonly commit: Readonly<Record<string, unknown>>
 }
 
-/** What an operator makes of an export: hashes, chains, the manifest and its head again. */
+/** The operator's version of an export, with new hashes, chains, manifest and head. */
 const written = (
   lines: ReadonlyArray<Line>,
   {
@@ -110,7 +110,7 @@ const written = (
 
 const tamperedAt = 7
 
-/** Ways in which an operator changes the log of a kept head, and computes the rest again. */
+/** Ways for an operator to change commits up to a kept head and recompute everything else. */
 const tamperings: Readonly<Record<string, (lines: ReadonlyArray<Line>) => ReadonlyArray<Line>>> = {
   "a changed event": (lines) =>
     lines.map((one) =>
@@ -160,7 +160,7 @@ const whenChecked = () =>
           assert.deepEqual([what, code, out], [what, 1, ""])
           assert.include(err, `positions 1 to ${sizeOf(kept)} is the first that`, what)
         }
-        // Of several heads, the last that still holds says from where on.
+        // Of several heads, the last valid one determines where the changes begin.
         const late = lines.map((one) =>
           one.position === sizeOf(kept) + 1
             ? { ...one, commit: { ...one.commit, actor: "x" } }

@@ -1,4 +1,7 @@
-/** A server whose log holds what no release wrote: everything goes on, and says what it found. */
+/**
+ * A server whose log contains messages that no release wrote: all parts keep working and report
+ * them.
+ */
 import assert from "node:assert/strict"
 import { join } from "node:path"
 import { afterAll, beforeAll, expect, it } from "vitest"
@@ -37,7 +40,7 @@ interface Events {
   }>
 }
 
-/** A blob that is put, and its event in the audit and among the published. */
+/** Puts a blob, and checks its event in the audit log and among the published events. */
 const stored = async (server: Server, text: string, token = server.credentials.blob.token) => {
   const client = connect(server.url, token)
   const operator = connect(server.url, server.credentials.admin.token)
@@ -54,7 +57,7 @@ const stored = async (server: Server, text: string, token = server.credentials.b
   return id
 }
 
-/** What an operator makes, which is a command to an aggregate of its own and a row. */
+/** Creates a webhook: a command to a separate aggregate, and a row. */
 const webhookMade = (server: Server) => {
   const operator = connect(server.url, server.credentials.admin.token)
   const body = JSON.stringify({ url: "https://8.8.8.8/none", types: ["blob_stored"] })
@@ -63,7 +66,7 @@ const webhookMade = (server: Server) => {
     .finally(operator.close)
 }
 
-/** Waits until the published events have a blob. */
+/** Waits until the blob's event is published. */
 const published = async (server: Server, id: string) => {
   const controller = new AbortController()
   const answer = await fetch(`${server.url}/v1/events?type=blob_stored`, {

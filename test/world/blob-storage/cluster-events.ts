@@ -1,4 +1,4 @@
-/** What tests of the cluster tell and ask of it. */
+/** Commands and queries for tests of the cluster. */
 import {
   NodeActivated,
   NodeChanged,
@@ -41,7 +41,7 @@ export const changed = (node_id: NodeId, capacity_bytes: string, weight_percent:
 export const member = (node_id: NodeId) => [joined(node_id), activated(node_id)]
 export const one = [configured, ...member(a)]
 
-/** Two nodes through each event that there is. */
+/** Two nodes, through every kind of event. */
 export const eachEvent = [
   configured,
   ...[a, b].flatMap((node_id) => [

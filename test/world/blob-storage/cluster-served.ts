@@ -1,4 +1,4 @@
-/** ClusterService behind the front door, over a log in memory that can be taken out of reach. */
+/** ClusterService behind the gateway, on an in-memory log that can be made unavailable. */
 import { createHash, randomUUID } from "node:crypto"
 import { assert, it } from "@effect/vitest"
 import { Context, Effect, Layer, type Scope } from "effect"
@@ -19,7 +19,7 @@ import { sqlite } from "#sqlite"
 import { temporaryFolder } from "../programs/nats.ts"
 import { given } from "../settings-given.ts"
 
-/** Tokens that say what they may. */
+/** Tokens named after their scopes. */
 const tokens: Readonly<Record<string, ReadonlyArray<string>>> = {
   admin: ["cluster:admin"],
   reader: ["blobs:read"],
@@ -58,7 +58,7 @@ const transport = Layer.succeed(
   }),
 )
 
-/** A switch that takes the log out of reach. */
+/** A switch that makes the log unavailable. */
 export class Outage extends Context.Service<Outage, { down: boolean }>()("test/Outage") {}
 
 const frailLog = Layer.effect(
@@ -104,7 +104,7 @@ const services = Layer.mergeAll(
   ).pipe(Layer.provideMerge(frailLog)),
 ).pipe(Layer.provideMerge(Layer.sync(Outage, () => ({ down: false }))))
 
-/** What tests read of a node in an answer. */
+/** The fields of a node that tests read in a response. */
 export interface ShownNode {
   readonly [field: string]: unknown
   readonly ring_share?: number
@@ -112,7 +112,7 @@ export interface ShownNode {
   readonly last_heartbeat_at?: number
 }
 
-/** What tests read of an answer. */
+/** The fields that tests read in a response. */
 export interface Body {
   readonly [field: string]: unknown
   readonly detail?: string
@@ -175,7 +175,7 @@ const opened = Effect.gen(function* () {
     )
     const web = HttpServerResponse.toWeb(response, { context })
     const answered = yield* Effect.promise(() => web.text())
-    // Tests assert what they read of it.
+    // Tests check the fields that they read.
     const parsed = JSON.parse(answered) as Body
     return { status: web.status, headers: web.headers, text: answered, body: parsed }
   })

@@ -1,4 +1,4 @@
-/** An engine that puts and gets only what a test gives it. */
+/** An engine with only the puts and gets that a test provides. */
 import { Effect } from "effect"
 import type { BlobEngine } from "#actors/blob-storage/ports/engine.ts"
 import { faultError } from "#actors/blob-storage/ports/fault.ts"

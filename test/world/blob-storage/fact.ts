@@ -1,4 +1,4 @@
-/** Facts of a volume as its journal tells them, for tests. */
+/** Facts of a volume as in its journal, for tests. */
 
 import { BlobId } from "#schemas/blob-storage/blob.ts"
 import { RecordFacts, type VolumeFact } from "#schemas/blob-storage/volume.ts"

@@ -1,4 +1,4 @@
-/** Two nodes over a real connection: one asks, and the other answers of a store. */
+/** Two nodes over a real connection: one sends requests, the other serves them from a store. */
 import assert from "node:assert/strict"
 import { once } from "node:events"
 import { createServer } from "node:http"
@@ -18,13 +18,13 @@ import type { BlobId } from "#schemas/blob-storage/blob.ts"
 export const secret = "a secret of at least 32 characters"
 export const mib = 1024 * 1024
 const ends: Array<() => Promise<void> | void> = []
-/** Ends all that was opened here. */
+/** Closes everything that this module opened. */
 export const endAll = async () => {
   for (const end of ends.splice(0).toReversed()) await end()
 }
 
 const hashed = (bytes: Uint8Array) => blake3(bytes).toString("hex")
-// The first half of a digest is what the brand says.
+// A BlobId is the first half of a digest.
 export const idOf = (bytes: Uint8Array) => hashed(bytes).slice(0, 32) as BlobId
 
 export const origin = { actor: "static:writer", request_id: "r-1", correlation_id: "c-1" }
@@ -41,7 +41,7 @@ export const orderOf = (bytes: Uint8Array, more: Partial<CopyOrder> = {}): CopyO
   ...more,
 })
 
-/** Takes back what came with that put. */
+/** A guard whose rollback releases the copy that came with that put. */
 const guardOf = (local: NodeEngine): PeerStore["guard"] => ({
   receive: local.receive,
   copiesOf: local.copiesOf,
@@ -56,7 +56,7 @@ const guardOf = (local: NodeEngine): PeerStore["guard"] => ({
 /** The version of the ring that the node knows. */
 export const known_ring = 7
 
-/** This ring's version, and every other blob of a list; where it is read, every fourth. */
+/** True for every other blob of a list, or every fourth on reads, if the ring's version matches. */
 export const keeps: PeerStore["keeps"] = async (ids, ring_version, is_read) =>
   ids.map((_, n) => ring_version === known_ring && n % (is_read ? 4 : 2) === 0)
 
@@ -67,7 +67,7 @@ const storeOf = (local: NodeEngine): PeerStore => ({
   ringVersion: () => known_ring,
 })
 
-/** A node with this store, and another's way to it. */
+/** A node with this store, and another node's connection to it. */
 export const linked = async (
   local: NodeEngine = memoryEngine(),
   is_open = true,
@@ -89,7 +89,7 @@ export const linked = async (
   })
   server.on("upgrade", door.upgrade).listen(0, "127.0.0.1")
   await once(server, "listening")
-  // A server that listens on a port has this form of address.
+  // The address of a listening TCP server is an AddressInfo.
   const { port } = server.address() as AddressInfo
   const calls = peerCalls({ cluster: "almanac", secret, node_id: "node-2" })
   ends.push(() => {
@@ -121,5 +121,5 @@ export const cut = async function* (bytes: Uint8Array, piece: number) {
   for (let at = 0; at < bytes.length; at += piece) yield bytes.subarray(at, at + piece)
 }
 
-/** An engine of which some methods are others. */
+/** An in-memory engine with some methods replaced. */
 export const engineWith = (changed: Partial<MemoryEngine>) => ({ ...memoryEngine(), ...changed })

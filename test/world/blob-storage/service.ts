@@ -1,4 +1,4 @@
-/** BlobService behind the front door, on an engine of the test's choice. */
+/** BlobService behind the gateway, on an engine that the test chooses. */
 import * as NodeHttpServer from "@effect/platform-node/NodeHttpServer"
 import { Effect, Layer, Scope } from "effect"
 import { HttpRouter } from "effect/http"
@@ -13,15 +13,15 @@ import { directBlobs } from "#gateway/blob-storage/direct/routes.ts"
 import { as, type Served, type Setup, serveHttp, settingsWith } from "../http.ts"
 
 export interface BlobSetup extends Setup {
-  /** The engine of the API and of the direct routes; one in memory unless given. */
+  /** The engine of the API and of the direct routes; in memory by default. */
   readonly engine?: BlobEngine
   readonly active_nodes?: number
-  /** This node's name, for receipts. */
+  /** This node's name in receipts. */
   readonly node_id?: string
   readonly cursor_key?: Uint8Array
 }
 
-/** The service on a free port until the scope closes, and the engine behind it. */
+/** Serves BlobService on a free port until the scope closes; returns it with its engine. */
 export const serveBlobs = Effect.fnUntraced(function* ({
   engine = memoryEngine(),
   active_nodes = 1,
@@ -59,7 +59,7 @@ export interface Called {
   readonly text: string
   readonly json: Json
 }
-/** What tests read of an answer. */
+/** The fields that tests read in a response. */
 export interface Json {
   readonly [field: string]: unknown
   readonly code?: string
@@ -72,14 +72,14 @@ export interface Json {
 
 const parsed = (text: string): Json => {
   try {
-    // Tests assert what they read of it.
+    // Tests check the fields that they read.
     return JSON.parse(text) as Json
   } catch {
     return {}
   }
 }
 
-/** Sends one request as the writer and reads the answer. */
+/** Sends one request as the writer and returns the response. */
 const caller =
   ({ fetch }: Served) =>
   (method: string, path: string, init: RequestInit & { readonly token?: string } = {}) =>
@@ -98,11 +98,11 @@ export const accept_bytes = { accept: "application/octet-stream" }
 
 export const base64 = (bytes: Uint8Array | string) => Buffer.from(bytes).toString("base64")
 
-/** The IDs as an answer has them, in hex. */
+/** Converts an ID from a response to hex. */
 export const hexOf = (id: { readonly id: string } | undefined) =>
   Buffer.from(id?.id ?? "", "base64").toString("hex")
 
-/** Runs a test body with its own service. */
+/** Runs a test with its own service. */
 export const withBlobs = <A, E>(
   setup: BlobSetup,
   body: (service: BlobService) => Effect.Effect<A, E, Scope.Scope>,
